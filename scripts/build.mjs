@@ -1,0 +1,20 @@
+// Compiles src/ and nodes/ into dist/ and puts beside the built nodes what Node-RED looks for there:
+// the forms, the icons and the locales. The simulator goes into dist/simulator/ as a command of the package.
+import { execFileSync } from 'node:child_process';
+import { cpSync, readdirSync, rmSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const require = createRequire(import.meta.url);
+const tsc = join(dirname(require.resolve('typescript/package.json')), 'bin', 'tsc');
+
+rmSync(join(root, 'dist'), { recursive: true, force: true });
+execFileSync(process.execPath, [tsc, '-p', join(root, 'tsconfig.build.json')], { stdio: 'inherit', cwd: root });
+for (const form of readdirSync(join(root, 'nodes')).filter((name) => name.endsWith('.html'))) {
+  cpSync(join(root, 'nodes', form), join(root, 'dist', 'nodes', form));
+}
+cpSync(join(root, 'nodes', 'locales'), join(root, 'dist', 'nodes', 'locales'), { recursive: true });
+cpSync(join(root, 'icons'), join(root, 'dist', 'nodes', 'icons'), { recursive: true });
+await import('./bundle-simulator.mjs');
