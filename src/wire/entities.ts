@@ -1,0 +1,46 @@
+const xmlEntities: ReadonlyMap<string, string> = new Map([
+  ['amp', '&'],
+  ['lt', '<'],
+  ['gt', '>'],
+  ['quot', '"'],
+  ['apos', "'"],
+]);
+
+/** Names of the characters from U+00A0 to U+00FF, in their order. */
+const latin1Names =
+  'nbsp iexcl cent pound curren yen brvbar sect uml copy ordf laquo not shy reg macr deg plusmn sup2 sup3 acute micro para middot cedil sup1 ordm raquo frac14 frac12 frac34 iquest Agrave Aacute Acirc Atilde Auml Aring AElig Ccedil Egrave Eacute Ecirc Euml Igrave Iacute Icirc Iuml ETH Ntilde Ograve Oacute Ocirc Otilde Ouml times Oslash Ugrave Uacute Ucirc Uuml Yacute THORN szlig agrave aacute acirc atilde auml aring aelig ccedil egrave eacute ecirc euml igrave iacute icirc iuml eth ntilde ograve oacute ocirc otilde ouml divide oslash ugrave uacute ucirc uuml yacute thorn yuml';
+
+const htmlEntities: ReadonlyMap<string, string> = new Map([
+  ...xmlEntities,
+  ...latin1Names.split(' ').map((name, index): [string, string] => [name, String.fromCharCode(0xa0 + index)]),
+  ['euro', '€'],
+  ['hellip', '…'],
+  ['ndash', '–'],
+  ['mdash', '—'],
+  ['lsquo', '‘'],
+  ['rsquo', '’'],
+  ['ldquo', '“'],
+  ['rdquo', '”'],
+]);
+
+const reference = /&(?:#(\d{1,7})|#[xX]([\da-fA-F]{1,6})|([A-Za-z][A-Za-z0-9]{1,7}));/g;
+
+/** Decodes the five entities of XML and numeric character references, each once; other references stay as they are. */
+export function decodeXmlEntities(text: string): string {
+  return decode(text, xmlEntities);
+}
+
+/** Decodes what {@link decodeXmlEntities} does and the names that HTML gives to the characters of Latin-1 and a few more. */
+export function decodeHtmlEntities(text: string): string {
+  return decode(text, htmlEntities);
+}
+
+function decode(text: string, entities: ReadonlyMap<string, string>): string {
+  if (!text.includes('&')) return text;
+  return text.replace(reference, (whole, decimal?: string, hexadecimal?: string, name?: string) => {
+    if (name !== undefined) return entities.get(name) ?? whole;
+    const codePoint = decimal === undefined ? Number.parseInt(hexadecimal ?? '', 16) : Number(decimal);
+    const isCharacter = codePoint > 0 && codePoint <= 0x10ffff && !(codePoint >= 0xd800 && codePoint <= 0xdfff);
+    return isCharacter ? String.fromCodePoint(codePoint) : whole;
+  });
+}

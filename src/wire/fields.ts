@@ -1,0 +1,48 @@
+/** A parameter as received, by its name. */
+export type Field = readonly [name: string, value: string];
+
+const unsafeKeys: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype']);
+
+/** Says whether a value is absent, empty or only white space. */
+export function isBlank(value: unknown): value is '' | null | undefined {
+  return value === undefined || value === null || (typeof value === 'string' && value.trim() === '');
+}
+
+/** Says whether a name must never become a key of a record, because it could reach the record's prototype. */
+export function isUnsafeKey(name: string): boolean {
+  return unsafeKeys.has(name);
+}
+
+/** Gathers fields by name; the first of several values of one name holds. */
+export function readFields(fields: Iterable<Field>): Map<string, string> {
+  const byName = new Map<string, string>();
+  for (const [name, value] of fields) {
+    if (!byName.has(name)) byName.set(name, value);
+  }
+  return byName;
+}
+
+/** The given fields that are not blank, as properties. */
+export function presentFields<Name extends string>(
+  fields: ReadonlyMap<string, string>,
+  names: readonly Name[],
+): { [Key in Name]?: string } {
+  const present: { [Key in Name]?: string } = {};
+  for (const name of names) {
+    const value = fields.get(name);
+    if (value !== undefined && !isBlank(value)) present[name] = value;
+  }
+  return present;
+}
+
+/** The fields that the service may have added since (§1), as received: all but those in `known`. */
+export function additionalFields(
+  fields: ReadonlyMap<string, string>,
+  known: ReadonlySet<string>,
+): Record<string, string> {
+  const additional: Record<string, string> = {};
+  for (const [name, value] of fields) {
+    if (name !== '' && !known.has(name) && !isUnsafeKey(name)) additional[name] = value;
+  }
+  return additional;
+}

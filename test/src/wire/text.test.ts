@@ -1,0 +1,63 @@
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import { decodeText } from '../../../src/wire/text';
+import { hostileBytes } from './hostile';
+
+function utf16be(text: string): Buffer {
+  return Buffer.from(text, 'utf16le').swap16();
+}
+
+describe('the charset of a body', () => {
+  const xml = (encoding: string) => `<?xml version="1.0" encoding="${encoding}"?><a>é</a>`;
+  const cases: [title: string, bytes: Uint8Array, contentType: string | undefined, text: string][] = [
+    ['UTF-8 when nothing says otherwise', Buffer.from('é€😀'), undefined, 'é€😀'],
+    ['a UTF-8 byte order mark, removed', Buffer.from('\ufeffé'), 'text/xml; charset=ISO-8859-1', 'é'],
+    ['a UTF-16LE byte order mark', Buffer.from('\ufeffé', 'utf16le'), 'text/xml; charset=utf-8', 'é'],
+    ['a UTF-16BE byte order mark', utf16be('\ufeffé'), undefined, 'é'],
+    ['the header', Buffer.from('é', 'latin1'), 'text/xml; charset=ISO-8859-1', 'é'],
+    ['the header, quoted and in any case', Buffer.from('é', 'latin1'), 'text/xml;CHARSET="iso-8859-1"', 'é'],
+    ['the header before the declaration', Buffer.from(xml('ISO-8859-1')), 'text/xml; charset=utf-8', xml('ISO-8859-1')],
+    ['windows-1252', Uint8Array.of(0x80, 0x93, 0xe9, 0x94, 0x81), 'text/plain; charset=windows-1252', '€“é”\u0081'],
+    ['ISO-8859-1 as users mean it', Uint8Array.of(0x80, 0xe9), 'text/plain; charset=iso-8859-1', '€é'],
+    ['UTF-16LE by the header', Buffer.from('é', 'utf16le'), 'text/xml; charset=UTF-16LE', 'é'],
+    ['UTF-16BE by the header', utf16be('é'), 'text/xml; charset=UTF-16BE', 'é'],
+    ['UTF-16 by the header, byte order guessed', utf16be('abc'), 'text/xml; charset=UTF-16', 'abc'],
+    ['UTF-16LE XML without a mark', Buffer.from(xml('UTF-16'), 'utf16le'), undefined, xml('UTF-16')],
+    ['UTF-16BE XML without a mark', utf16be(xml('UTF-16')), undefined, xml('UTF-16')],
+    ['the XML declaration', Buffer.from(xml('ISO-8859-1'), 'latin1'), 'text/xml', xml('ISO-8859-1')],
+    ['the XML declaration, unless it cannot be true', Buffer.from(xml('UTF-16')), undefined, xml('UTF-16')],
+    ['an unknown charset as UTF-8', Buffer.from('é'), 'text/xml; charset=klingon', 'é'],
+    ['an unknown declaration as UTF-8', Buffer.from(xml('klingon')), undefined, xml('klingon')],
+    ['malformed UTF-8 with replacement characters', Uint8Array.of(0x61, 0xff, 0x62), undefined, 'a\ufffdb'],
+    ['half a UTF-16 unit at the end without it', Uint8Array.of(0xfe, 0xff, 0x00, 0x61, 0x00), undefined, 'a'],
+    ['no bytes', new Uint8Array(), undefined, ''],
+  ];
+  for (const [title, bytes, contentType, text] of cases) {
+    it(`reads ${title}`, () => assert.equal(decodeText(bytes, contentType), text));
+  }
+
+  it('decodes windows-1252 as the standard has it', () => {
+    const bytes = Uint8Array.from({ length: 256 }, (_, index) => index);
+    const standard = [...new TextDecoder('windows-1252').decode(bytes)];
+    const decoded = [...decodeText(bytes, 'text/plain; charset=windows-1252')];
+    // Some releases of Node decode 0x80 to 0x9F as ISO-8859-1, so that only the rest can be compared.
+    assert.deepEqual(decoded.slice(0, 0x80), standard.slice(0, 0x80));
+    assert.deepEqual(decoded.slice(0xa0), standard.slice(0xa0));
+    assert.equal(decoded.length, 256);
+  });
+
+  it('leaves the bytes it was given as they are', () => {
+    const bytes = utf16be('\ufeffabc');
+    const before = Buffer.from(bytes);
+    decodeText(bytes);
+    assert.deepEqual(bytes, before);
+  });
+
+  it('gives text for any bytes and any header', () => {
+    fc.assert(
+      fc.property(hostileBytes(['<?xml version="1.0" encoding="latin1"?>']), fc.string(), (bytes, charset) => {
+        assert.equal(typeof decodeText(bytes, `text/xml; charset=${charset}`), 'string');
+      }),
+    );
+  });
+});

@@ -1,0 +1,206 @@
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import { isSmsError } from '../../../src/errors';
+import { parseXml, type XmlElement } from '../../../src/wire/xml';
+
+function shape({ name, attributes, children, text }: XmlElement): unknown {
+  return { name, attributes: { ...attributes }, text, children: children.map(shape) };
+}
+
+function escaped(text: string): string {
+  return text.replace(/[&<>"'\r\n\t]/g, (character) => `&#${character.charCodeAt(0)};`);
+}
+
+describe('XML, read', () => {
+  it('gives names without prefixes, attributes, children and own text', () => {
+    const root = parseXml(
+      '<?xml version="1.0"?>\n<p:a xmlns:p="u" xmlns="v" p:x="1" y=\'2\'>one<b/>two<c z="3">in</c></p:a>\n',
+    );
+    assert.deepEqual(shape(root), {
+      name: 'a',
+      attributes: { x: '1', y: '2' },
+      text: 'onetwo',
+      children: [
+        { name: 'b', attributes: {}, text: '', children: [] },
+        { name: 'c', attributes: { z: '3' }, text: 'in', children: [] },
+      ],
+    });
+    assert.deepEqual([root.prefix, root.children[0]?.prefix], ['p', '']);
+    assert.equal(parseXml('<q:a/>').prefix, 'q');
+  });
+
+  it('decodes the five entities and character references once, and leaves others as they are', () => {
+    const root = parseXml('<a b="&lt;&quot;&#65;&#x1F600;">&amp;lt; &apos;&gt;&#xe9;&nbsp;&#0;&#xD800;&#x110000;</a>');
+    assert.equal(root.attributes.b, '<"A😀');
+    assert.equal(root.text, "&lt; '>é&nbsp;&#0;&#xD800;&#x110000;");
+  });
+
+  it('keeps what looks like a number as text', () => {
+    const root = parseXml('<a n="00123"><b>+31612345678</b><c>1e5</c><d>true</d></a>');
+    assert.equal(root.attributes.n, '00123');
+    assert.deepEqual(
+      root.children.map(({ text }) => text),
+      ['+31612345678', '1e5', 'true'],
+    );
+  });
+
+  it('keeps white space and takes CDATA verbatim', () => {
+    assert.equal(parseXml('<a>  x\n y </a>').text, '  x\n y ');
+    assert.equal(parseXml('<a> <![CDATA[ <b> &amp; ]]]]><![CDATA[> ]]> </a>').cdata, ' <b> &amp; ]]> ');
+    assert.equal(parseXml('<a>x<![CDATA[y]]></a>').text, 'xy');
+    assert.equal(parseXml('<a>x<![CDATA[y]]></a>').cdata, undefined);
+    assert.equal(parseXml('<a><![CDATA[]]></a>').cdata, '');
+  });
+
+  it('passes over comments and processing instructions, whatever is in them', () => {
+    const root = parseXml(
+      '<!-- <!DOCTYPE a> --><?pi it\'s <!DOCTYPE ?><a>x<!-- </a> " -->y<?p "?>z</a><!-- > --><?end?>',
+    );
+    assert.equal(root.text, 'xyz');
+  });
+
+  it('takes the characters of a DTD where they are no DTD', () => {
+    assert.equal(parseXml('<a b="<!DOCTYPE x>"><![CDATA[<!DOCTYPE x>]]></a>').text, '<!DOCTYPE x>');
+    assert.equal(parseXml('<a>&lt;!DOCTYPE x></a>').text, '<!DOCTYPE x>');
+  });
+
+  it('writes the markup inside an element as HTML', () => {
+    const root = parseXml('<a xmlns:h="u"><h:p class="&quot;x&quot;">1 &lt; 2<h:br/>é</h:p><![CDATA[&]]><i/></a>');
+    assert.equal(root.inner(), '<p class="&quot;x&quot;">1 &lt; 2<br>é</p>&amp;<i></i>');
+  });
+
+  it('takes names that could reach a prototype as any other, and touches no prototype', () => {
+    const root = parseXml(
+      '<__proto__ __proto__="1" constructor="2" toString="3"><constructor/><__proto__ polluted="1">x</__proto__><hasOwnProperty/></__proto__>',
+    );
+    assert.equal(root.name, '__proto__');
+    assert.deepEqual(Object.entries(root.attributes), [
+      ['__proto__', '1'],
+      ['constructor', '2'],
+      ['toString', '3'],
+    ]);
+    assert.deepEqual(
+      root.children.map(({ name }) => name),
+      ['constructor', '__proto__', 'hasOwnProperty'],
+    );
+    assert.equal('polluted' in {}, false);
+  });
+
+  it('reads attributes by the thousand and values by the megabyte', () => {
+    const attributes = Array.from({ length: 5000 }, (_, index) => `a${index}="${index}"`).join(' ');
+    assert.equal(Object.keys(parseXml(`<a ${attributes}/>`).attributes).length, 5000);
+    const value = '&amp;'.repeat(200_000);
+    const root = parseXml(`<a b="${value}">${value}</a>`);
+    assert.equal(root.attributes.b?.length, 200_000);
+    assert.equal(root.text.length, 200_000);
+  });
+
+  it('gives back any text and attribute that was escaped', () => {
+    const text = fc.string({ unit: 'grapheme' }).map((value) => value.replace(/\p{Cc}/gu, ''));
+    fc.assert(
+      fc.property(text, text, (attribute, content) => {
+        const root = parseXml(`<a b="${escaped(attribute)}"><c>${escaped(content)}</c></a>`);
+        assert.equal(root.attributes.b, attribute);
+        assert.equal(root.children[0]?.text, content);
+      }),
+    );
+  });
+});
+
+describe('XML, refused', () => {
+  const refused: [title: string, xml: string, detail?: RegExp][] = [
+    ['nothing', ''],
+    ['text alone', 'hello'],
+    ['a declaration alone', '<?xml version="1.0"?>'],
+    ['an element that is not closed', '<a><b></b>', /cut off/],
+    ['a tag that is cut off', '<a><b c="d', /cut off/],
+    ['a closing tag that is cut off', '<a></a', /cut off/],
+    ['CDATA that is cut off', '<a><![CDATA[x</a>', /cut off/],
+    ['a comment that is cut off', '<a><!-- </a>', /cut off/],
+    ['tags that do not match', '<a><b></a></b>'],
+    ['a closing tag alone', '</a>'],
+    ['two roots', '<a/><b/>'],
+    ['two roots with closing tags', '<a></a><b></b>'],
+    ['text before the root', 'x<a/>'],
+    ['text after the root', '<a></a>x'],
+    ['text after an empty root', '<a/>x'],
+    ['CDATA after the root', '<a/><![CDATA[x]]>'],
+    ['an attribute without a value', '<a b/>'],
+    ['an attribute twice', '<a b="1" b="2"/>'],
+    ['a name that is none', '<1a/>'],
+    ['a bare ampersand', '<a>b & c</a>'],
+    ['a DTD', '<!DOCTYPE a><a/>', /DTD/],
+    ['a DTD in lower case', '<!doctype a><a/>', /DTD/],
+    ['a DTD after a comment', '<!-- --><?x?><!DOCTYPE a SYSTEM "http://evil.example/x"><a/>', /DTD/],
+    ['a DTD within the root', '<a><!DOCTYPE b></a>', /DTD/],
+    ['an entity bomb', '<!DOCTYPE a [<!ENTITY b "bb"><!ENTITY c "&b;&b;">]><a>&c;</a>', /DTD/],
+    ['a declaration of an entity', '<a><!ENTITY b "c"></a>'],
+    ['HTML', '<html><body><br></body></html>'],
+    ['JSON', '{"a":1}'],
+    ['101 levels', `${'<a>'.repeat(101)}${'</a>'.repeat(101)}`, /deep/],
+    ['more elements than memory should hold', `<a>${'<b/>'.repeat(500_000)}</a>`, /too many/],
+    ['a million levels', '<a>'.repeat(1_000_000), /deep/],
+    ['a million unclosed quotes', `<a b="${"'".repeat(1_000_000)}`, /cut off/],
+    ['a million beginnings of comments', `<a>${'<!--'.repeat(250_000)}</a>`, /cut off/],
+  ];
+  for (const [title, xml, detail = /./] of refused) {
+    it(`refuses ${title}`, () => {
+      assert.throws(
+        () => parseXml(xml),
+        (error) => isSmsError(error, 'SMS_RESPONSE') && detail.test(String(error.params.detail)),
+      );
+    });
+  }
+
+  it('takes 100 levels', () => {
+    assert.equal(parseXml(`${'<a>'.repeat(100)}${'</a>'.repeat(100)}`).name, 'a');
+  });
+
+  it('gives an element or an SmsError for any text', () => {
+    const piece = fc.constantFrom(
+      ...[
+        '<a>',
+        '</a>',
+        '<b/>',
+        '<a b="c">',
+        '<',
+        '>',
+        '"',
+        "'",
+        '<!--',
+        '-->',
+        '<![CDATA[',
+        ']]>',
+        '<?p ',
+        '?>',
+        '<!',
+        '&',
+        '&#',
+        ';',
+        '=',
+        'x',
+        ' ',
+        '__proto__',
+        '<constructor>',
+        '/',
+      ],
+    );
+    fc.assert(
+      fc.property(
+        fc.oneof(
+          fc.string({ unit: 'binary' }),
+          fc.array(piece, { maxLength: 30 }).map((pieces) => `<a>${pieces.join('')}</a>`),
+        ),
+        (text) => {
+          try {
+            const root = parseXml(text);
+            assert.equal(typeof root.inner(), 'string');
+          } catch (error) {
+            assert.ok(isSmsError(error, 'SMS_RESPONSE'), error instanceof Error ? error.stack : String(error));
+          }
+        },
+      ),
+      { numRuns: 2000 },
+    );
+  });
+});
