@@ -1,0 +1,46 @@
+import { SmsError } from '../errors';
+import type { IncomingRecord, Via } from '../model';
+import { additionalFields, type Field, presentFields, readFields } from './fields';
+import { parseForm } from './form';
+
+const optionalFields = ['messageId', 'to', 'inReplyToId', 'messageDate', 'contentType', 'displayName'] as const;
+/** Names that this library gives values to, whatever the service sends under them. */
+const knownFields: ReadonlySet<string> = new Set([
+  ...optionalFields,
+  'from',
+  'body',
+  'isReply',
+  'via',
+  'redelivered',
+  'ackId',
+]);
+
+/**
+ * Reads the answer to a poll for an incoming message (§2.3), of which the service may send some fields only.
+ *
+ * @throws SmsError `SMS_RESPONSE` when it has neither a messageId nor a sender nor a body
+ */
+export function parseIncoming(bytes: Uint8Array, contentType?: string): IncomingRecord {
+  const fields = parseForm(bytes, contentType);
+  if (!fields.some(([name]) => name === 'messageId' || name === 'from' || name === 'body')) {
+    throw new SmsError('responseUnreadable', { params: { detail: 'no incoming message in it' } });
+  }
+  return createIncoming(fields, 'poll');
+}
+
+/**
+ * Makes the record of an incoming message from its fields under the names of §2.3. Blank optional fields are left out,
+ * `from` and `body` are empty when missing, additional parameters stay as received. Of a repeated name the first value holds.
+ */
+export function createIncoming(fields: Iterable<Field>, via: Via): IncomingRecord {
+  const byName = readFields(fields);
+  const present = presentFields(byName, optionalFields);
+  return {
+    ...present,
+    from: byName.get('from') ?? '',
+    body: byName.get('body') ?? '',
+    ...additionalFields(byName, knownFields),
+    isReply: present.inReplyToId !== undefined,
+    via,
+  };
+}

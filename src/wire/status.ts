@@ -1,0 +1,83 @@
+import { SmsError } from '../errors';
+import type { StatusRecord, Via } from '../model';
+import { additionalFields, type Field, isBlank, presentFields, readFields } from './fields';
+import { parseForm } from './form';
+
+/** What is known of a status code. */
+export interface StatusCode {
+  description: string;
+  /** Whether no further status follows. */
+  final: boolean;
+}
+
+/** The known status codes. Has no prototype, so that any code may be looked up. */
+export const statusCodes: Readonly<Record<string, StatusCode>> = Object.freeze(
+  Object.assign(Object.create(null), {
+    SNT: { description: 'passed to the network', final: false },
+    RCV: { description: 'received by the handset', final: true },
+    NRCV: { description: 'not received', final: true },
+    NRC: { description: 'not received', final: true },
+    NUR: { description: 'number unreachable', final: true },
+    EXP: { description: 'not delivered within the allowed time', final: true },
+    INF: { description: 'insufficient funds', final: true },
+    ERR: { description: 'internal error', final: true },
+  }),
+);
+
+const optionalFields = ['inReplyToId', 'to', 'statusDate', 'error'] as const;
+/** Names that this library gives values to, whatever the service sends under them. */
+const knownFields: ReadonlySet<string> = new Set([
+  ...optionalFields,
+  'messageId',
+  'from',
+  'statusCode',
+  'description',
+  'final',
+  'via',
+  'redelivered',
+  'ackId',
+]);
+
+/**
+ * Reads the answer to a poll for status updates (§2.5), which may carry several: names repeat, and the n-th values make the
+ * n-th record.
+ *
+ * @throws SmsError `SMS_RESPONSE` when no record has a messageId or a statusCode
+ */
+export function parseStatuses(bytes: Uint8Array, contentType?: string): StatusRecord[] {
+  const rows: Field[][] = [];
+  const occurrences = new Map<string, number>();
+  for (const field of parseForm(bytes, contentType)) {
+    const index = occurrences.get(field[0]) ?? 0;
+    occurrences.set(field[0], index + 1);
+    const row = rows[index];
+    if (row === undefined) rows.push([field]);
+    else row.push(field);
+  }
+  const readable = rows.filter((fields) =>
+    fields.some(([name, value]) => (name === 'messageId' || name === 'statusCode') && !isBlank(value)),
+  );
+  if (readable.length === 0) {
+    throw new SmsError('responseUnreadable', { params: { detail: 'no status update in it' } });
+  }
+  return readable.map((fields) => createStatus(fields, 'poll'));
+}
+
+/**
+ * Makes the record of a status update from its fields under the names of §2.5. Blank optional fields are left out,
+ * `messageId`, `from` and `statusCode` are empty when missing, additional parameters stay as received. Of a repeated name the
+ * first value holds.
+ */
+export function createStatus(fields: Iterable<Field>, via: Via): StatusRecord {
+  const byName = readFields(fields);
+  const statusCode = byName.get('statusCode') ?? '';
+  return {
+    messageId: byName.get('messageId') ?? '',
+    from: byName.get('from') ?? '',
+    statusCode,
+    ...presentFields(byName, optionalFields),
+    ...additionalFields(byName, knownFields),
+    ...statusCodes[statusCode.trim()],
+    via,
+  };
+}

@@ -1,0 +1,171 @@
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import { formatForm, parseForm } from '../../../src/wire/form';
+import { hostileBytes } from './hostile';
+
+const utf8Form = 'application/x-www-form-urlencoded';
+const latin1Form = 'application/x-www-form-urlencoded; charset=ISO-8859-1';
+
+describe('a form, read', () => {
+  const cases: [title: string, form: string, pairs: [string, string][]][] = [
+    ['nothing', '', []],
+    [
+      'pairs in their order, names repeated',
+      'b=1&a=2&b=3',
+      [
+        ['b', '1'],
+        ['a', '2'],
+        ['b', '3'],
+      ],
+    ],
+    [
+      '+ and escapes',
+      'a+b=c%20d%2B%26%3D&%C3%A9=%F0%9F%98%80',
+      [
+        ['a b', 'c d+&='],
+        ['é', '😀'],
+      ],
+    ],
+    ['characters that were not escaped', 'a=é=😀', [['a', 'é=😀']]],
+    [
+      'names without a value',
+      'a&b=&=c',
+      [
+        ['a', ''],
+        ['b', ''],
+        ['', 'c'],
+      ],
+    ],
+    ['empty pairs as none', '&&a=1&&', [['a', '1']]],
+    [
+      'malformed escapes as they are',
+      'a=100%&b=%zz%4&c=%%41',
+      [
+        ['a', '100%'],
+        ['b', '%zz%4'],
+        ['c', '%A'],
+      ],
+    ],
+    ['escapes that are not UTF-8 with replacement characters', 'a=%E9x', [['a', '\ufffdx']]],
+    ['a value in UTF-16BE when its mark says so (§2.3 contentType)', 'a=%FE%FF%04%39%00%41', [['a', 'йA']]],
+    ['a value in UTF-16LE when its mark says so (§2.3 contentType)', 'a=%FF%FE%39%04A%00', [['a', 'йA']]],
+    ['U+FEFF at the start of a value in UTF-8', 'a=%EF%BB%BFx', [['a', '\ufeffx']]],
+    ['line breaks of a value', 'a=1%0D%0A', [['a', '1\r\n']]],
+    [
+      'a line break after the form as no part of it',
+      'a=1&b=2\r\n',
+      [
+        ['a', '1'],
+        ['b', '2'],
+      ],
+    ],
+    [
+      'names that could reach a prototype as any other',
+      '__proto__=1&constructor=2',
+      [
+        ['__proto__', '1'],
+        ['constructor', '2'],
+      ],
+    ],
+  ];
+  for (const [title, form, pairs] of cases) {
+    it(`gives ${title}`, () => assert.deepEqual(parseForm(Buffer.from(form), utf8Form), pairs));
+  }
+
+  it('decodes escapes and characters by the charset of the content type', () => {
+    assert.deepEqual(parseForm(Buffer.from('a=%E9+%80&b=é', 'latin1'), latin1Form), [
+      ['a', 'é €'],
+      ['b', 'é'],
+    ]);
+  });
+
+  it('decodes escapes as UTF-8 where the content type says UTF-16 and the form is ASCII', () => {
+    assert.deepEqual(parseForm(Buffer.from('a=%D0%B9'), `${utf8Form}; charset=UTF-16`), [['a', 'й']]);
+  });
+
+  it('reads a form that is UTF-16 as a whole', () => {
+    const bytes = Buffer.from('a=1&b=%D0%B9', 'utf16le');
+    assert.deepEqual(parseForm(bytes), [
+      ['a', '1'],
+      ['b', 'й'],
+    ]);
+    assert.deepEqual(parseForm(bytes.swap16()), [
+      ['a', '1'],
+      ['b', 'й'],
+    ]);
+  });
+
+  it('gives pairs for any bytes', () => {
+    fc.assert(
+      fc.property(
+        hostileBytes(['a=1&b=%20+%C3%A9&c']),
+        fc.constantFrom(undefined, latin1Form),
+        (bytes, contentType) => {
+          for (const pair of parseForm(bytes, contentType))
+            assert.deepEqual(
+              pair.map((part) => typeof part),
+              ['string', 'string'],
+            );
+        },
+      ),
+      { numRuns: 1000 },
+    );
+  });
+
+  it('agrees with the standard where escapes are well-formed', () => {
+    const part = fc.string({ unit: 'grapheme' });
+    fc.assert(
+      fc.property(fc.array(fc.tuple(part, part)), (pairs) => {
+        const form = pairs.map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`).join('&');
+        assert.deepEqual(parseForm(Buffer.from(form)), [...new URLSearchParams(form)]);
+      }),
+    );
+  });
+
+  it('reads megabytes of tiny pairs and of malformed escapes', () => {
+    assert.equal(parseForm(Buffer.from('%=%&'.repeat(200_000))).length, 200_000);
+    assert.equal(parseForm(Buffer.from(`a=${'%'.repeat(1_000_000)}`))[0]?.[1].length, 1_000_000);
+  });
+
+  it('refuses more pairs than any answer has, which would take hundreds of megabytes', () => {
+    assert.throws(() => parseForm(Buffer.from('&a'.repeat(1_000_000))), { code: 'SMS_RESPONSE' });
+  });
+});
+
+describe('a form, written', () => {
+  it('encodes as a browser does', () => {
+    assert.equal(
+      formatForm([
+        ['to', '6421 6422'],
+        ['body', 'a+b&c=d é\n€*-._~'],
+      ]),
+      'to=6421+6422&body=a%2Bb%26c%3Dd+%C3%A9%0A%E2%82%AC*-._%7E',
+    );
+    assert.equal(formatForm([]), '');
+  });
+
+  it('gives back every name and value when it is decoded once', () => {
+    const part = fc.string({ unit: 'grapheme' });
+    const name = part.filter((text) => text !== '');
+    fc.assert(
+      fc.property(fc.array(fc.tuple(name, part)), (pairs) => {
+        const form = formatForm(pairs);
+        assert.deepEqual(parseForm(Buffer.from(form)), pairs);
+        assert.deepEqual([...new URLSearchParams(form)], pairs);
+      }),
+    );
+  });
+
+  it('writes a lone surrogate as a replacement character', () => {
+    assert.equal(formatForm([['body', '\ud800']]), 'body=%EF%BF%BD');
+  });
+
+  it('cannot be made to write a further parameter or header (header injection)', () => {
+    const form = formatForm([
+      ['body', 'x&to=1\r\nHost: evil'],
+      ['messageId', '\r\n\r\nGET /'],
+    ]);
+    assert.doesNotMatch(form, /[\r\n ]/);
+    assert.deepEqual([...new URLSearchParams(form).keys()], ['body', 'messageId']);
+  });
+});

@@ -1,0 +1,106 @@
+import assert from 'node:assert/strict';
+import { createIncoming, parseIncoming } from '../../../src/wire/incoming';
+import { assertPlain, assertRecordsOrError } from './hostile';
+
+function parse(form: string) {
+  return parseIncoming(Buffer.from(form), 'application/x-www-form-urlencoded');
+}
+
+const reply =
+  'messageId=in-1&from=64215551234&inReplyToId=id-1&body=Yes%2C+please%0A&messageDate=2026-11-01T10%3A00%3A00.000Z&contentType=text%2Fplain';
+
+describe('an incoming message, polled (§2.3)', () => {
+  it('§2.3 every field of a reply', () => {
+    assert.deepEqual(parse(reply), {
+      messageId: 'in-1',
+      from: '64215551234',
+      inReplyToId: 'id-1',
+      body: 'Yes, please\n',
+      messageDate: '2026-11-01T10:00:00.000Z',
+      contentType: 'text/plain',
+      isReply: true,
+      via: 'poll',
+    });
+  });
+
+  it('§2.3 to of a mobile-initiated message, which is no reply', () => {
+    assert.deepEqual(parse('messageId=in-2&from=6421&to=8000&body=Hi'), {
+      messageId: 'in-2',
+      from: '6421',
+      to: '8000',
+      body: 'Hi',
+      isReply: false,
+      via: 'poll',
+    });
+  });
+
+  it('§2.3 inReplyToId default is a reply', () => {
+    const record = parse('messageId=1&from=2&body=3&inReplyToId=default');
+    assert.deepEqual([record.inReplyToId, record.isReply], ['default', true]);
+  });
+
+  it('§2.3 contentType UTF-16 in UTF-8 escapes, or in UTF-16 after a mark', () => {
+    const contentType = '&contentType=text%2Fplain%3B+charset%3DUTF-16';
+    assert.equal(parse(`messageId=1&from=2&body=%D0%B9${contentType}`).body, 'й');
+    assert.equal(parse(`messageId=1&from=2&body=%FE%FF%04%39${contentType}`).body, 'й');
+    assert.equal(parse(`messageId=1&from=2&body=%FE%FF%04%39${contentType}`).contentType, 'text/plain; charset=UTF-16');
+  });
+
+  it('contract §2 leaves blank optional fields out', () => {
+    assert.deepEqual(parse('messageId=&to=+&inReplyToId=%20&messageDate=&contentType=&displayName=&from=&body=+x+'), {
+      from: '',
+      body: ' x ',
+      isReply: false,
+      via: 'poll',
+    });
+  });
+
+  it('contract §2 keeps parameters that were added since as received, blank ones too', () => {
+    const record = parse('messageId=1&from=2&body=3&network=Blue+Net&price=&displayName=Anna');
+    assert.deepEqual([record.network, record.price, record.displayName], ['Blue Net', '', 'Anna']);
+  });
+
+  it('contract §2 lets no parameter override isReply, via, redelivered or ackId', () => {
+    const record = parse('messageId=1&from=2&body=3&isReply=true&via=callback&redelivered=true&ackId=x');
+    assert.deepEqual(record, { messageId: '1', from: '2', body: '3', isReply: false, via: 'poll' });
+  });
+
+  it('contract §2 has no own __proto__, constructor or prototype', () => {
+    const record = parse('messageId=1&from=2&body=3&__proto__=x&constructor=y&prototype=z&%5F_proto__=v&=w');
+    assertPlain(record);
+    assert.deepEqual(Object.keys(record).sort(), ['body', 'from', 'isReply', 'messageId', 'via']);
+  });
+
+  it('matches by name, never by position (§1), and takes the first of a repeated name', () => {
+    const reversed = reply.split('&').reverse().join('&');
+    assert.deepEqual(parse(reversed), parse(reply));
+    assert.equal(parse('body=first&from=2&body=second').body, 'first');
+  });
+
+  it('takes an answer with only some of the fields', () => {
+    assert.deepEqual(parse('messageId=1'), { messageId: '1', from: '', body: '', isReply: false, via: 'poll' });
+    assert.deepEqual(parse('from=1'), { from: '1', body: '', isReply: false, via: 'poll' });
+    assert.deepEqual(parse('body='), { from: '', body: '', isReply: false, via: 'poll' });
+  });
+
+  for (const body of [
+    '',
+    '\r\n',
+    'garbage',
+    '<html><body class="x">OK</body></html>',
+    '{"messageId":"1"}',
+    'to=1&x=2',
+  ]) {
+    it(`contract §9 SMS_RESPONSE for ${JSON.stringify(body)}`, () => {
+      assert.throws(() => parse(body), { code: 'SMS_RESPONSE', reason: 'responseUnreadable' });
+    });
+  }
+
+  it('gives a record or SMS_RESPONSE for any bytes', () => {
+    assertRecordsOrError(parseIncoming, 'SMS_RESPONSE', [reply]);
+  });
+
+  it('marks how the message came', () => {
+    assert.equal(createIncoming([['from', '1']], 'callback').via, 'callback');
+  });
+});

@@ -1,0 +1,123 @@
+import assert from 'node:assert/strict';
+import { createStatus, parseStatuses, statusCodes } from '../../../src/wire/status';
+import { assertPlain, assertRecordsOrError } from './hostile';
+
+function parse(form: string) {
+  return parseStatuses(Buffer.from(form), 'application/x-www-form-urlencoded');
+}
+
+const status = 'messageId=st-1&to=8000&from=64215551234&statusCode=RCV&inReplyToId=id-1&error=none';
+
+describe('status updates, polled (§2.5)', () => {
+  it('§2.5 every field', () => {
+    assert.deepEqual(parse(status), [
+      {
+        messageId: 'st-1',
+        to: '8000',
+        from: '64215551234',
+        statusCode: 'RCV',
+        inReplyToId: 'id-1',
+        error: 'none',
+        description: 'received by the handset',
+        final: true,
+        via: 'poll',
+      },
+    ]);
+  });
+
+  const codes: [code: string, description: string, final: boolean][] = [
+    ['SNT', 'passed to the network', false],
+    ['RCV', 'received by the handset', true],
+    ['NRCV', 'not received', true],
+    ['NRC', 'not received', true],
+    ['NUR', 'number unreachable', true],
+    ['EXP', 'not delivered within the allowed time', true],
+    ['INF', 'insufficient funds', true],
+    ['ERR', 'internal error', true],
+  ];
+  for (const [code, description, final] of codes) {
+    it(`contract §2 ${code}: ${description}`, () => {
+      const record = createStatus([['statusCode', code]], 'poll');
+      assert.deepEqual([record.description, record.final], [description, final]);
+    });
+  }
+
+  it('contract §2 knows no other code, and passes an unknown one through', () => {
+    assert.deepEqual(Object.keys(statusCodes).sort(), codes.map(([code]) => code).sort());
+    for (const code of ['XYZ', 'rcv', '__proto__', 'constructor', 'toString']) {
+      const [record] = parse(`messageId=1&statusCode=${code}`);
+      assert.deepEqual(record, { messageId: '1', from: '', statusCode: code, via: 'poll' });
+    }
+  });
+
+  it('contract §5 makes the n-th record of the n-th values of repeated names', () => {
+    const records = parse('messageId=1&from=a&statusCode=SNT&messageId=2&from=b&statusCode=RCV&error=e&note=n');
+    assert.deepEqual(
+      records.map(({ messageId, from, statusCode, error, note }) => [messageId, from, statusCode, error, note]),
+      [
+        ['1', 'a', 'SNT', 'e', 'n'],
+        ['2', 'b', 'RCV', undefined, undefined],
+      ],
+    );
+    const grouped = parse('messageId=1&messageId=2&statusCode=SNT&statusCode=RCV&from=a&from=b');
+    assert.deepEqual(
+      grouped.map(({ messageId, from, statusCode }) => [messageId, from, statusCode]),
+      [
+        ['1', 'a', 'SNT'],
+        ['2', 'b', 'RCV'],
+      ],
+    );
+  });
+
+  it('makes no record of values beyond the last messageId and statusCode', () => {
+    assert.equal(parse('messageId=1&statusCode=RCV&tag=a&tag=b').length, 1);
+  });
+
+  it('reads the other records when one has neither messageId nor statusCode', () => {
+    assert.deepEqual(
+      parse('messageId=&statusCode=+&messageId=2&statusCode=RCV').map(({ messageId }) => messageId),
+      ['2'],
+    );
+  });
+
+  it('contract §2 leaves blank optional fields out and keeps what was added since', () => {
+    assert.deepEqual(parse('messageId=1&statusCode=XYZ&to=&inReplyToId=+&error=&statusDate=%20&network=&price=2'), [
+      { messageId: '1', from: '', statusCode: 'XYZ', network: '', price: '2', via: 'poll' },
+    ]);
+  });
+
+  it('contract §2 lets no parameter override via, redelivered, ackId, description or final', () => {
+    const forged = '&via=callback&redelivered=true&ackId=x&description=d&final=false';
+    assert.deepEqual(parse(`messageId=1&statusCode=XYZ${forged}`), [
+      { messageId: '1', from: '', statusCode: 'XYZ', via: 'poll' },
+    ]);
+  });
+
+  it('contract §2 has no own __proto__, constructor or prototype', () => {
+    const records = parse('messageId=1&statusCode=RCV&__proto__=x&constructor=y&prototype=z');
+    assertPlain(records);
+    assert.deepEqual(Object.keys(records[0] ?? {}).sort(), [
+      'description',
+      'final',
+      'from',
+      'messageId',
+      'statusCode',
+      'via',
+    ]);
+  });
+
+  for (const body of ['', 'garbage', '<html></html>', 'from=1&to=2', 'messageId=&statusCode=']) {
+    it(`contract §9 SMS_RESPONSE for ${JSON.stringify(body)}`, () => {
+      assert.throws(() => parse(body), { code: 'SMS_RESPONSE', reason: 'responseUnreadable' });
+    });
+  }
+
+  it('gives records or SMS_RESPONSE for any bytes', () => {
+    assertRecordsOrError(parseStatuses, 'SMS_RESPONSE', [status, `${status}&${status}`]);
+  });
+
+  it('reads tens of thousands of records beside as many other names', () => {
+    const pairs = Array.from({ length: 50_000 }, (_, index) => `messageId=${index}&x${index}=1`);
+    assert.equal(parse(pairs.join('&')).length, 50_000);
+  });
+});
