@@ -1,0 +1,120 @@
+import { SmsError } from '../errors';
+import type { OutboundMessage, RecipientResult, SendResponse } from '../model';
+import { decodeHtmlEntities } from './entities';
+import { isBlank } from './fields';
+import { decodeText } from './text';
+import { parseXml, type XmlElement } from './xml';
+
+const wholeNumber = /^-?\d+$/;
+const headingLength = 500;
+/** An error page with its heading further down is not one that is worth the search. */
+const headingSearchLength = 65_536;
+const headingEnds: ReadonlySet<string> = new Set(['/h1', '/body', '/html']);
+const tagStart = /<(\/?[a-z][a-z0-9]*)/iy;
+
+/**
+ * Gives the parameters of a message (§2.1) in the order of the specification, not yet form encoded and without credentials. What
+ * is blank is left out.
+ */
+export function formatOutboundMessage(message: OutboundMessage): [string, string][] {
+  const { to, body, from, messageId, fragmentationLimit, contentType, callbackUrl, callbackStatusUrl } = message;
+  const parameters: [string, string | undefined][] = [
+    ['to', to.join(' ')],
+    ['body', body],
+    ['from', from],
+    ['messageId', messageId],
+    ['fragmentationLimit', fragmentationLimit?.toString()],
+    ['contentType', contentType],
+    ['callbackUrl', callbackUrl],
+    ['callbackStatusUrl', callbackStatusUrl],
+  ];
+  return parameters.filter((parameter): parameter is [string, string] => !isBlank(parameter[1]));
+}
+
+/**
+ * Reads the XML answer to a send (§2.2). An `errorCode` is a number when it reads as a whole number.
+ *
+ * @throws SmsError `SMS_RESPONSE` when the bytes are not XML or have another root element
+ */
+export function parseSendResponse(bytes: Uint8Array, contentType?: string): SendResponse {
+  const root = parseXml(decodeText(bytes, contentType));
+  if (root.name !== 'outbound-message-delivery') {
+    throw new SmsError('responseUnreadable', {
+      params: { detail: 'XML with another root than outbound-message-delivery' },
+    });
+  }
+  const { messageId } = root.attributes;
+  return {
+    ...(messageId === undefined || isBlank(messageId) ? {} : { messageId }),
+    ...readOutcome(root),
+    recipients: root.children.filter(({ name }) => name === 'recipient').map(createRecipientResult),
+  };
+}
+
+function createRecipientResult(element: XmlElement): RecipientResult {
+  return { msisdn: element.attributes.msisdn ?? '', ...readOutcome(element) };
+}
+
+function readOutcome({ attributes }: XmlElement): Pick<RecipientResult, 'isError' | 'errorCode' | 'errorMessage'> {
+  const { isError, errorCode, errorMessage } = attributes;
+  const outcome: Pick<RecipientResult, 'isError' | 'errorCode' | 'errorMessage'> = {
+    isError: isError?.trim().toLowerCase() === 'true',
+  };
+  if (errorCode !== undefined && !isBlank(errorCode)) outcome.errorCode = readErrorCode(errorCode);
+  if (errorMessage !== undefined && !isBlank(errorMessage)) outcome.errorMessage = errorMessage;
+  return outcome;
+}
+
+function readErrorCode(text: string): number | string {
+  const trimmed = text.trim();
+  const code = Number(trimmed);
+  return wholeNumber.test(trimmed) && Number.isSafeInteger(code) ? code : text;
+}
+
+/**
+ * Finds the text of the first `<h1>` of an HTML error page (§7.1): without tags, entities decoded, white space collapsed,
+ * at most 500 characters. `undefined` when there is none, or it has no text. Never throws.
+ */
+export function parseErrorHeading(bytes: Uint8Array, contentType?: string): string | undefined {
+  const html = decodeText(bytes, contentType).slice(0, headingSearchLength);
+  let heading: string | undefined;
+  for (let position = 0; position < html.length; ) {
+    const start = positionOf(html, '<', position);
+    if (heading !== undefined) heading += html.slice(position, start);
+    if (start === html.length) break;
+    if (html.startsWith('<!--', start)) {
+      position = positionOf(html, '-->', start + 4) + 3;
+      continue;
+    }
+    tagStart.lastIndex = start;
+    const tag = tagStart.exec(html)?.[1]?.toLowerCase();
+    if (tag === undefined) {
+      if (heading !== undefined) heading += '<';
+      position = start + 1;
+      continue;
+    }
+    if (tag === 'h1') heading ??= '';
+    else if (heading !== undefined && headingEnds.has(tag)) break;
+    else if (heading !== undefined && tag === 'br') heading += ' ';
+    position = endOfTag(html, start);
+    if (tag === 'script' || tag === 'style') position = positionOf(html, `</${tag}`, position);
+  }
+  const text = decodeHtmlEntities(heading ?? '')
+    .replace(/\s+/g, ' ')
+    .trim();
+  return text === '' ? undefined : [...text].slice(0, headingLength).join('');
+}
+
+function positionOf(html: string, mark: string, from: number): number {
+  const position = html.indexOf(mark, from);
+  return position === -1 ? html.length : position;
+}
+
+function endOfTag(html: string, start: number): number {
+  for (let index = start; index < html.length; index++) {
+    const character = html[index];
+    if (character === '>') return index + 1;
+    if (character === '"' || character === "'") index = positionOf(html, character, index + 1);
+  }
+  return html.length;
+}

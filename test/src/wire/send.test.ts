@@ -1,0 +1,204 @@
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import type { OutboundMessage } from '../../../src/model';
+import { formatForm } from '../../../src/wire/form';
+import { formatOutboundMessage, parseErrorHeading, parseSendResponse } from '../../../src/wire/send';
+import { assertPlain, assertRecordsOrError, hostileBytes } from './hostile';
+
+function parse(xml: string) {
+  return parseSendResponse(Buffer.from(xml), 'text/xml');
+}
+
+function parseDelivery(attributes: string, recipients = '') {
+  return parse(`<outbound-message-delivery ${attributes}>${recipients}</outbound-message-delivery>`);
+}
+
+describe('the parameters of a message (§2.1)', () => {
+  it('§2.1 carries every parameter under its own name', () => {
+    const message: OutboundMessage = {
+      to: ['64215551234', 'Anna'],
+      body: 'Hello & good-bye',
+      from: 'ACME',
+      messageId: 'id-1',
+      fragmentationLimit: 3,
+      contentType: 'text/plain; charset=UTF-16',
+      callbackUrl: 'https://flows.example.com/sms?id={!messageId}',
+      callbackStatusUrl: 'https://flows.example.com/status',
+    };
+    assert.deepEqual(formatOutboundMessage(message), [
+      ['to', '64215551234 Anna'],
+      ['body', 'Hello & good-bye'],
+      ['from', 'ACME'],
+      ['messageId', 'id-1'],
+      ['fragmentationLimit', '3'],
+      ['contentType', 'text/plain; charset=UTF-16'],
+      ['callbackUrl', 'https://flows.example.com/sms?id={!messageId}'],
+      ['callbackStatusUrl', 'https://flows.example.com/status'],
+    ]);
+  });
+
+  it('contract §4 does not send what is absent or blank', () => {
+    assert.deepEqual(
+      formatOutboundMessage({ to: ['1234567'], body: 'x', from: ' ', messageId: '', callbackUrl: '\n' }),
+      [
+        ['to', '1234567'],
+        ['body', 'x'],
+      ],
+    );
+  });
+
+  it('§6.3 gives a mailto URL the second encoding in the form', () => {
+    const form = formatForm(
+      formatOutboundMessage({ to: ['1234567'], body: 'x', callbackUrl: 'mailto:a@b.example?Subject=Re%3A%20x' }),
+    );
+    assert.equal(form, 'to=1234567&body=x&callbackUrl=mailto%3Aa%40b.example%3FSubject%3DRe%253A%2520x');
+  });
+});
+
+describe('the answer to a send (§2.2)', () => {
+  it('§2.2 messageId, isError, recipient msisdn', () => {
+    const xml = `<?xml version="1.0" encoding="UTF-8"?>
+      <outbound-message-delivery messageId="id-1" isError="false">
+        <recipient msisdn="64215551234" isError="false"/>
+      </outbound-message-delivery>`;
+    assert.deepEqual(parse(xml), {
+      messageId: 'id-1',
+      isError: false,
+      recipients: [{ msisdn: '64215551234', isError: false }],
+    });
+  });
+
+  it('§2.2 recipient errorCode and errorMessage', () => {
+    const recipients =
+      '<recipient msisdn="Zoë &amp; co" isError="true" errorCode="403" errorMessage="Not in the address book &lt;x&gt;"/>' +
+      '<recipient msisdn="64215551235" isError="false" errorCode="" errorMessage=" "/>';
+    assert.deepEqual(parseDelivery('messageId="id-1" isError="false"', recipients).recipients, [
+      { msisdn: 'Zoë & co', isError: true, errorCode: 403, errorMessage: 'Not in the address book <x>' },
+      { msisdn: '64215551235', isError: false },
+    ]);
+  });
+
+  it('§2.2 root errorCode and errorMessage', () => {
+    assert.deepEqual(parseDelivery('isError="true" errorCode="401" errorMessage="Unauthorized"'), {
+      isError: true,
+      errorCode: 401,
+      errorMessage: 'Unauthorized',
+      recipients: [],
+    });
+  });
+
+  it('§2.2 isError in any case and with white space around it', () => {
+    const isError = (value: string) => parseDelivery(`isError="${value}"`).isError;
+    assert.deepEqual([' TRUE ', 'True', 'true'].map(isError), [true, true, true]);
+    assert.deepEqual(['false', '', 'yes', 'truely'].map(isError), [false, false, false, false]);
+    assert.equal(parseDelivery('').isError, false);
+  });
+
+  it('contract §2 errorCode is a number when it reads as a whole number, else text as received', () => {
+    const errorCode = (value: string) => parseDelivery(`isError="true" errorCode="${value}"`).errorCode;
+    assert.deepEqual(['403', ' 403 ', '-1', '007'].map(errorCode), [403, 403, -1, 7]);
+    assert.deepEqual(['E403', '4.5', '1e3', '0x10', '99999999999999999999'].map(errorCode), [
+      'E403',
+      '4.5',
+      '1e3',
+      '0x10',
+      '99999999999999999999',
+    ]);
+  });
+
+  it('matches by name, never by position, and passes over what was added since (§1)', () => {
+    const xml =
+      '<x:outbound-message-delivery xmlns:x="u" added="1" isError="false" x:messageId="id-1"><note>n</note><x:recipient added="2" isError="false" msisdn="1234567"/><more><recipient msisdn="0"/></more></x:outbound-message-delivery>';
+    assert.deepEqual(parse(xml), {
+      messageId: 'id-1',
+      isError: false,
+      recipients: [{ msisdn: '1234567', isError: false }],
+    });
+  });
+
+  it('reads a hundred thousand recipients', () => {
+    const recipients = '<recipient msisdn="64215551234" isError="false"/>'.repeat(100_000);
+    assert.equal(parseDelivery('isError="false"', recipients).recipients.length, 100_000);
+  });
+
+  const unreadable: [title: string, body: string][] = [
+    ['an empty body', ''],
+    ['HTML', '<html><body>OK</body></html>'],
+    ['JSON', '{"messageId":"id-1"}'],
+    ['another root', '<delivery messageId="id-1"/>'],
+    ['half an answer', '<outbound-message-delivery messageId="id-1" isError="false"><recipient msisdn="642'],
+    ['a DTD', '<!DOCTYPE x><outbound-message-delivery isError="false"/>'],
+  ];
+  for (const [title, body] of unreadable) {
+    it(`contract §9 SMS_RESPONSE for ${title}, without the body in its text`, () => {
+      assert.throws(() => parse(body), { name: 'SmsError', code: 'SMS_RESPONSE', reason: 'responseUnreadable' });
+      assert.throws(
+        () => parse(body),
+        ({ message }: Error) => !message.includes('id-1') && !message.includes('642'),
+      );
+    });
+  }
+
+  it('gives a record or SMS_RESPONSE for any bytes', () => {
+    assertRecordsOrError(parseSendResponse, 'SMS_RESPONSE', [
+      '<?xml version="1.0" encoding="UTF-8"?><outbound-message-delivery messageId="a" isError="true" errorCode="1" errorMessage="m"><recipient msisdn="1" isError="false"/></outbound-message-delivery>',
+    ]);
+  });
+
+  it('lets no attribute or element reach a prototype', () => {
+    const response = parseDelivery(
+      'isError="false" __proto__="x"',
+      '<recipient __proto__="y" msisdn="1"/><__proto__/>',
+    );
+    assertPlain(response);
+    assert.equal(response.recipients.length, 1);
+  });
+});
+
+describe('the heading of an error page (§7.1)', () => {
+  const pages: [title: string, html: string, heading: string | undefined][] = [
+    ['the first heading', '<html><body><h1>Bad number</h1><h1>Other</h1></body></html>', 'Bad number'],
+    ['a heading with attributes, in capitals', '<H1 class="a>b" id=x>Bad\n  number</H1>', 'Bad number'],
+    [
+      'a heading with tags in it',
+      '<h1>HTTP Status <b>400</b><br/>Bad <a href="x">num</a>ber</h1>',
+      'HTTP Status 400 Bad number',
+    ],
+    ['entities, decoded once', '<h1>a &amp;lt; &eacute;&#33;&nbsp;&#x1F600; &unknown;</h1>', 'a &lt; é! 😀 &unknown;'],
+    ['a bare < as text', '<h1>1 < 2</h1>', '1 < 2'],
+    ['no heading in a comment', '<!-- <h1>no</h1> --><h1>yes<!-- no --></h1>', 'yes'],
+    ['no heading in a script', '<script>"<h1>no</h1>"</script><h1>yes</h1>', 'yes'],
+    ['a heading that is not closed, up to the end of the body', '<h1>cut off</body>x', 'cut off'],
+    ['a heading that is cut off', '<h1>cut o', 'cut o'],
+    ['no longer element for it', '<h10>no</h10><header>no</header>', undefined],
+    ['nothing for an empty heading', '<h1> &nbsp; </h1>', undefined],
+    ['nothing for a page without one', '<p>Bad number</p>', undefined],
+    ['nothing for no page', '', undefined],
+  ];
+  for (const [title, html, heading] of pages) {
+    it(`gives ${title}`, () => assert.equal(parseErrorHeading(Buffer.from(html), 'text/html'), heading));
+  }
+
+  it('obeys the charset of the header', () => {
+    assert.equal(parseErrorHeading(Buffer.from('<h1>é</h1>', 'latin1'), 'text/html; charset=iso-8859-1'), 'é');
+  });
+
+  it('gives at most 500 characters, none of them split', () => {
+    const heading = parseErrorHeading(Buffer.from(`<h1>${'😀'.repeat(600)}</h1>`)) ?? '';
+    assert.equal(heading, '😀'.repeat(500));
+  });
+
+  it('gives text or nothing for any bytes', () => {
+    fc.assert(
+      fc.property(hostileBytes(['<html><h1 class="x">Bad &amp; worse</h1></html>']), (bytes) => {
+        const heading = parseErrorHeading(bytes);
+        assert.ok(heading === undefined || (heading.trim() === heading && heading !== ''));
+      }),
+      { numRuns: 1000 },
+    );
+    for (const piece of ['<!--', '<h1 "', "<h1 '", '<script>', '<', '&', '<h1>']) {
+      const heading = parseErrorHeading(Buffer.from(piece.repeat(1_000_000)));
+      assert.ok((heading ?? '').length <= 500, piece);
+    }
+  });
+});
