@@ -1,0 +1,147 @@
+import { SmsError } from '../errors';
+import type { OutboxRecipient, OutboxRecord } from '../model';
+import { isBlank, isUnsafeKey } from './fields';
+import { decodeText } from './text';
+
+type JsonObject = Record<string, unknown>;
+
+const maxNesting = 100;
+const truths: ReadonlySet<unknown> = new Set([true, 1, 'true', '1', 'yes', 'y']);
+
+/**
+ * Reads the answer to a poll for outgoing messages (§2.4): a JSON list, or an object around one. Entries without a
+ * messageId are passed over. Blank text fields are left out; what the service added since stays as received.
+ *
+ * @throws SmsError `SMS_RESPONSE` when it is not JSON, holds no list, or a list of something else
+ */
+export function parseOutbox(bytes: Uint8Array, contentType?: string): OutboxRecord[] {
+  const list = listIn(parseJson(decodeText(bytes, contentType)));
+  const records: OutboxRecord[] = [];
+  for (const entry of list) {
+    const record = isObject(entry) ? createRecord(entry) : undefined;
+    if (record !== undefined) records.push(record);
+  }
+  if (records.length === 0 && list.length > 0) throw unreadable('a list without messages');
+  return records;
+}
+
+function parseJson(text: string): unknown {
+  try {
+    const value: unknown = JSON.parse(text);
+    // Identifiers of more digits than a number holds would otherwise fall together.
+    return /\d{16}/.test(text) ? JSON.parse(quoteLongIntegers(text)) : value;
+  } catch {
+    throw unreadable('not JSON');
+  }
+}
+
+/** Puts whole numbers of 16 digits and more of a valid JSON text into quotes. */
+function quoteLongIntegers(json: string): string {
+  let quoted = '';
+  let from = 0;
+  const token = /["\d-]/g;
+  for (let match = token.exec(json); match !== null; match = token.exec(json)) {
+    const start = match.index;
+    let end = start + 1;
+    if (match[0] === '"') {
+      while (json.charCodeAt(end) !== 0x22) end += json.charCodeAt(end) === 0x5c ? 2 : 1;
+      end++;
+    } else {
+      while (isNumberPart(json.charCodeAt(end))) end++;
+      const number = json.slice(start, end);
+      if (/^-?\d{16,}$/.test(number)) {
+        quoted += `${json.slice(from, start)}"${number}"`;
+        from = end;
+      }
+    }
+    token.lastIndex = end;
+  }
+  return quoted + json.slice(from);
+}
+
+function isNumberPart(code: number): boolean {
+  return (code >= 0x30 && code <= 0x39) || code === 0x2b || code === 0x2d || code === 0x2e || (code | 0x20) === 0x65;
+}
+
+function listIn(value: unknown): readonly unknown[] {
+  if (Array.isArray(value)) return value;
+  if (isObject(value)) {
+    if (value.messageId !== undefined) return [value];
+    const [list, ...others] = Object.values(value).filter((property) => Array.isArray(property));
+    if (list !== undefined && others.length === 0) return list;
+  }
+  throw unreadable('JSON without a list of messages');
+}
+
+function createRecord(entry: JsonObject): OutboxRecord | undefined {
+  const { messageId, body, recipientCount, recipients, messageDate, statusCode, deleted, recipientsList, ...others } =
+    entry;
+  const id = textOf(messageId);
+  if (id === undefined) return undefined;
+  const count = numberOf(recipientCount);
+  return {
+    messageId: id,
+    body: typeof body === 'string' ? body : (textOf(body) ?? ''),
+    ...(count === undefined ? {} : { recipientCount: count }),
+    ...presentTexts({ recipients, messageDate, statusCode }),
+    ...(isAbsent(deleted)
+      ? {}
+      : { deleted: truths.has(typeof deleted === 'string' ? deleted.trim().toLowerCase() : deleted) }),
+    recipientsList: (Array.isArray(recipientsList) ? recipientsList : [recipientsList])
+      .filter(isObject)
+      .map(createRecipient),
+    ...(withoutUnsafeKeys(others, 0) as JsonObject),
+  };
+}
+
+function createRecipient(entry: JsonObject): OutboxRecipient {
+  const { from, to, name, statusCode, channel, ...others } = entry;
+  return {
+    ...presentTexts({ from, to, name, statusCode, channel }),
+    ...(withoutUnsafeKeys(others, 0) as JsonObject),
+  };
+}
+
+function presentTexts<Name extends string>(values: Record<Name, unknown>): { [Key in Name]?: string } {
+  const present: { [Key in Name]?: string } = {};
+  for (const name in values) {
+    const text = textOf(values[name]);
+    if (text !== undefined) present[name] = text;
+  }
+  return present;
+}
+
+function textOf(value: unknown): string | undefined {
+  if (typeof value === 'number' || typeof value === 'boolean') return String(value);
+  return typeof value === 'string' && !isBlank(value) ? value : undefined;
+}
+
+function numberOf(value: unknown): number | undefined {
+  if (typeof value === 'string' && isBlank(value)) return undefined;
+  const number = typeof value === 'number' || typeof value === 'string' ? Number(value) : Number.NaN;
+  return Number.isFinite(number) ? number : undefined;
+}
+
+function isAbsent(value: unknown): boolean {
+  return value === undefined || value === null || (typeof value === 'string' && isBlank(value));
+}
+
+function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** A copy of a JSON value in which no object, however deep, has an own key that could reach its prototype. */
+function withoutUnsafeKeys(value: unknown, depth: number): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  if (depth > maxNesting) throw unreadable('JSON that is nested too deeply');
+  if (Array.isArray(value)) return value.map((item) => withoutUnsafeKeys(item, depth + 1));
+  const copy: JsonObject = {};
+  for (const [key, property] of Object.entries(value)) {
+    if (!isUnsafeKey(key)) copy[key] = withoutUnsafeKeys(property, depth + 1);
+  }
+  return copy;
+}
+
+function unreadable(detail: string): SmsError {
+  return new SmsError('responseUnreadable', { params: { detail } });
+}

@@ -1,0 +1,131 @@
+import assert from 'node:assert/strict';
+import { parseOutbox } from '../../../src/wire/outbox';
+import { assertPlain, assertRecordsOrError } from './hostile';
+
+function parse(value: unknown) {
+  return parseOutbox(Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)), 'application/json');
+}
+
+const record = {
+  messageId: 'id-1',
+  body: ' Hello ',
+  recipientCount: 2,
+  recipients: 'Anna and 1 other',
+  messageDate: '2026-11-01T10:00:00.000Z',
+  statusCode: 'RCV',
+  deleted: false,
+  recipientsList: [
+    { from: '8000', to: '64215551234', name: 'Anna', statusCode: 'RCV', channel: 'Sms' },
+    { from: '8000', to: '64215551235', statusCode: 'SNT', channel: 'Sms' },
+  ],
+};
+
+describe('outgoing messages, polled (§2.4)', () => {
+  it('§2.4 every field', () => {
+    assert.deepEqual(parse([record, { ...record, messageId: 'id-2' }]), [record, { ...record, messageId: 'id-2' }]);
+  });
+
+  it('§4.3 an empty list', () => {
+    assert.deepEqual(parse('[]'), []);
+    assert.deepEqual(parse({ messages: [] }), []);
+  });
+
+  it('reads an object around exactly one list, and one record alone', () => {
+    assert.deepEqual(parse({ count: 1, messages: [record] }), [record]);
+    assert.deepEqual(parse(record), [record]);
+    assert.throws(() => parse({ messages: [record], others: [] }), { code: 'SMS_RESPONSE' });
+  });
+
+  it('contract §6 recipientCount is a number', () => {
+    const count = (recipientCount: unknown) => parse([{ messageId: '1', recipientCount }])[0]?.recipientCount;
+    assert.deepEqual([3, '3', ' 3 ', 0, '0'].map(count), [3, 3, 3, 0, 0]);
+    assert.deepEqual(['', ' ', null, 'many', true, [], {}].map(count), Array(7).fill(undefined));
+  });
+
+  it('contract §6 deleted is a boolean', () => {
+    const deleted = (value: unknown) => parse([{ messageId: '1', deleted: value }])[0]?.deleted;
+    assert.deepEqual([true, 'true', ' TRUE ', 1, '1'].map(deleted), [true, true, true, true, true]);
+    assert.deepEqual([false, 'false', 0, '0', 'no'].map(deleted), [false, false, false, false, false]);
+    assert.deepEqual([null, '', ' ', undefined].map(deleted), [undefined, undefined, undefined, undefined]);
+  });
+
+  it('makes text of identifiers that are numbers, keeping every digit', () => {
+    const records = parse(
+      '[{"messageId":42},{"messageId":12345678901234567890,"body":"\\"9999999999999999999\\""},{"messageId":"a","n":1.5e3}]',
+    );
+    assert.deepEqual(
+      records.map(({ messageId }) => messageId),
+      ['42', '12345678901234567890', 'a'],
+    );
+    assert.equal(records[1]?.body, '"9999999999999999999"');
+    assert.equal(records[2]?.n, 1500);
+  });
+
+  it('contract §2 leaves blank fields out and keeps what was added since', () => {
+    assert.deepEqual(
+      parse([
+        {
+          messageId: '1',
+          recipients: '',
+          messageDate: null,
+          statusCode: ' ',
+          added: { deep: [1, null] },
+          recipientsList: [{ to: '1', name: '', added: true }],
+        },
+      ]),
+      [{ messageId: '1', body: '', added: { deep: [1, null] }, recipientsList: [{ to: '1', added: true }] }],
+    );
+  });
+
+  it('always gives a list of recipients', () => {
+    const list = (recipientsList: unknown) => parse([{ messageId: '1', recipientsList }])[0]?.recipientsList;
+    assert.deepEqual([undefined, null, 'x', [], [null, 1, 'x', []]].map(list), [[], [], [], [], []]);
+    assert.deepEqual(list({ to: 64215551234 }), [{ to: '64215551234' }]);
+  });
+
+  it('passes over entries without a messageId, unless there are no others', () => {
+    assert.deepEqual(parse([{ body: 'x' }, null, record, { messageId: ' ' }]), [record]);
+    assert.throws(() => parse([{ body: 'x' }]), { code: 'SMS_RESPONSE', reason: 'responseUnreadable' });
+  });
+
+  it('contract §2 has no own __proto__, constructor or prototype, however deep', () => {
+    const records = parse(
+      '[{"messageId":"1","__proto__":{"polluted":1},"constructor":1,"prototype":1,"x":{"__proto__":{"y":1},"z":[{"constructor":2}]},"recipientsList":[{"__proto__":{"to":"1"},"to":"2"}]}]',
+    );
+    assertPlain(records);
+    assert.deepEqual(records, [{ messageId: '1', body: '', x: { z: [{}] }, recipientsList: [{ to: '2' }] }]);
+    assert.equal('polluted' in {}, false);
+  });
+
+  for (const body of [
+    '',
+    'null',
+    '1',
+    '"x"',
+    '{}',
+    '{"messages":{}}',
+    '[',
+    '[{"messageId":"1"}',
+    '[1]',
+    '<html/>',
+    'messageId=1',
+  ]) {
+    it(`contract §9 SMS_RESPONSE for ${JSON.stringify(body)}`, () => {
+      assert.throws(() => parse(body), { code: 'SMS_RESPONSE', reason: 'responseUnreadable' });
+    });
+  }
+
+  it('refuses values that are nested without end', () => {
+    const deep = `${'['.repeat(1_000_000)}${']'.repeat(1_000_000)}`;
+    assert.throws(() => parse(`[{"messageId":"1","x":${deep}}]`), { code: 'SMS_RESPONSE' });
+    assert.throws(() => parse(deep), { code: 'SMS_RESPONSE' });
+    assert.throws(() => parse('{"a":'.repeat(1_000_000)), { code: 'SMS_RESPONSE' });
+  });
+
+  it('gives records or SMS_RESPONSE for any bytes', () => {
+    assertRecordsOrError(parseOutbox, 'SMS_RESPONSE', [
+      JSON.stringify([record]),
+      '{"messages":[{"messageId":12345678901234567890}]}',
+    ]);
+  });
+});
