@@ -1,0 +1,87 @@
+const isoDate = /^(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?\s?(Z|[+-]\d\d:?\d\d)?)?$/i;
+const mailDate =
+  /^(?:[a-z]{3,9}\.?,?\s+)?(\d{1,2})[\s-]+([a-z]{3,9})\.?[\s-]+(\d{2,4})\s+(\d{1,2}):(\d\d)(?::(\d\d))?(?:\s+([a-z]{1,5}|[+-]\d\d:?\d\d))?$/i;
+const months = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec'];
+
+/** Offsets from UTC in minutes, by the names of RFC 822 and the few others that feeds use without ambiguity. */
+const zoneOffsets: ReadonlyMap<string, number> = new Map([
+  ['Z', 0],
+  ['UT', 0],
+  ['UTC', 0],
+  ['GMT', 0],
+  ['EST', -300],
+  ['EDT', -240],
+  ['CST', -360],
+  ['CDT', -300],
+  ['MST', -420],
+  ['MDT', -360],
+  ['PST', -480],
+  ['PDT', -420],
+  ['CET', 60],
+  ['CEST', 120],
+  ['NZST', 720],
+  ['NZDT', 780],
+  ['AEST', 600],
+  ['AEDT', 660],
+]);
+
+/**
+ * Reads a date of RFC 3339 or RFC 822 (two-digit years, named zones) and gives it as ISO 8601 in UTC with milliseconds. Without
+ * a zone it counts as UTC. What cannot be read comes back as it is, without the white space around it.
+ */
+export function parseDate(text: string): string {
+  const trimmed = text.trim();
+  if (trimmed.length > 64) return trimmed;
+  return readIsoDate(trimmed) ?? readMailDate(trimmed) ?? trimmed;
+}
+
+function readIsoDate(text: string): string | undefined {
+  const match = isoDate.exec(text);
+  if (match === null) return undefined;
+  const [, year, month, day, hour, minute, second, fraction = '', zone] = match;
+  const ms = Number(fraction.slice(0, 3).padEnd(3, '0'));
+  return createInstant([Number(year), Number(month) - 1, Number(day), hour, minute, second].map(numberOf), ms, zone);
+}
+
+function readMailDate(text: string): string | undefined {
+  const match = mailDate.exec(text);
+  if (match === null) return undefined;
+  const [, day, monthName = '', year = '', hour, minute, second, zone] = match;
+  const month = months.indexOf(monthName.slice(0, 3).toLowerCase());
+  if (month === -1) return undefined;
+  return createInstant([fullYear(year), month, day, hour, minute, second].map(numberOf), 0, zone);
+}
+
+function numberOf(part: string | number | undefined): number {
+  return Number(part ?? 0);
+}
+
+/** Years of two and three digits as RFC 2822 reads them. */
+function fullYear(year: string): number {
+  const number = Number(year);
+  if (year.length === 4) return number;
+  return year.length === 2 && number < 50 ? 2000 + number : 1900 + number;
+}
+
+function createInstant(parts: readonly number[], ms: number, zone = 'Z'): string | undefined {
+  const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] = parts;
+  const offset = offsetOf(zone);
+  if (offset === undefined || hour > 23 || minute > 59 || second > 60) return undefined;
+  const date = new Date(0);
+  date.setUTCFullYear(year, month, day);
+  // A day that the month does not have would roll over into the next.
+  if (date.getUTCMonth() !== month || date.getUTCDate() !== day) return undefined;
+  date.setUTCHours(hour, minute - offset, second, ms);
+  return date.toISOString();
+}
+
+function offsetOf(zone: string): number | undefined {
+  const numeric = /^([+-])(\d\d):?(\d\d)$/.exec(zone);
+  if (numeric === null) {
+    // RFC 2822: the single letters of RFC 822 were defined wrongly and are no offset.
+    return zoneOffsets.get(zone.toUpperCase()) ?? (zone.length === 1 ? 0 : undefined);
+  }
+  const [, sign, hours, minutes] = numeric;
+  const offset = Number(hours) * 60 + Number(minutes);
+  return sign === '-' ? -offset : offset;
+}

@@ -1,0 +1,63 @@
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import { parseDate } from '../../../src/wire/date';
+
+describe('a date of a feed (contract §7)', () => {
+  const dates: [text: string, iso: string][] = [
+    ['2026-11-01T10:00:00Z', '2026-11-01T10:00:00.000Z'],
+    ['2026-11-01T10:00:00.1234567Z', '2026-11-01T10:00:00.123Z'],
+    ['2026-11-01T10:00:00.5+13:00', '2026-10-31T21:00:00.500Z'],
+    ['2026-11-01t10:00:00-0330', '2026-11-01T13:30:00.000Z'],
+    ['2026-11-01 10:00:00', '2026-11-01T10:00:00.000Z'],
+    ['2026-11-01T10:00+01:00', '2026-11-01T09:00:00.000Z'],
+    ['2026-11-01', '2026-11-01T00:00:00.000Z'],
+    ['0099-01-01T00:00:00Z', '0099-01-01T00:00:00.000Z'],
+    ['Sun, 01 Nov 2026 10:00:00 GMT', '2026-11-01T10:00:00.000Z'],
+    ['Sun, 1 Nov 2026 10:00:00 +1300', '2026-10-31T21:00:00.000Z'],
+    ['01 Nov 26 10:00 EST', '2026-11-01T15:00:00.000Z'],
+    ['Sun, 01 Nov 99 10:00:00 PDT', '1999-11-01T17:00:00.000Z'],
+    ['Sun, 01 Nov 126 10:00:00 UT', '2026-11-01T10:00:00.000Z'],
+    ['Sunday, 01-November-2026 10:00:00 NZDT', '2026-10-31T21:00:00.000Z'],
+    ['  Sun, 01 Nov 2026 10:00:00 -00:30\n', '2026-11-01T10:30:00.000Z'],
+    ['Sun, 01 Nov 2026 10:00:00 A', '2026-11-01T10:00:00.000Z'],
+    ['Thu, 31 Dec 2016 23:59:60 GMT', '2017-01-01T00:00:00.000Z'],
+  ];
+  for (const [text, iso] of dates) {
+    it(`reads ${JSON.stringify(text)}`, () => assert.equal(parseDate(text), iso));
+  }
+
+  for (const text of [
+    'yesterday',
+    '2026-13-01T00:00:00Z',
+    '2026-02-30',
+    'Sun, 31 Feb 2026 10:00:00 GMT',
+    'Sun, 01 Nov 2026 25:00:00 GMT',
+    'Sun, 01 Foo 2026 10:00:00 GMT',
+    'Sun, 01 Nov 2026 10:00:00 XYZT',
+    '1793527200',
+    '',
+  ]) {
+    it(`keeps ${JSON.stringify(text)} as text`, () => assert.equal(parseDate(` ${text} `), text));
+  }
+
+  it('reads any instant in either form', () => {
+    const instant = fc.date({
+      min: new Date('1950-01-01'),
+      max: new Date('9999-12-31T23:59:59Z'),
+      noInvalidDate: true,
+    });
+    fc.assert(
+      fc.property(instant, (date) => {
+        assert.equal(parseDate(date.toISOString()), date.toISOString());
+        assert.equal(parseDate(date.toUTCString()), `${date.toISOString().slice(0, 19)}.000Z`);
+      }),
+    );
+  });
+
+  it('gives text for any text', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary', maxLength: 100 }), (text) => typeof parseDate(text) === 'string'),
+    );
+    assert.equal(parseDate(`${' '.repeat(1_000_000)}x`), 'x');
+  });
+});

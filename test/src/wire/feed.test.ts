@@ -1,0 +1,343 @@
+import assert from 'node:assert/strict';
+import { parseFeed } from '../../../src/wire/feed';
+import { assertPlain, assertRecordsOrError } from './hostile';
+
+function parse(xml: string) {
+  return parseFeed(Buffer.from(xml));
+}
+
+function parseAtomEntry(xml: string) {
+  return parse(`<feed xmlns="http://www.w3.org/2005/Atom"><entry>${xml}</entry></feed>`).entries[0];
+}
+
+function parseItem(xml: string) {
+  return parse(`<rss version="2.0"><channel><item>${xml}</item></channel></rss>`).entries[0];
+}
+
+const atom = `<?xml version="1.0" encoding="utf-8"?>
+<feed xmlns="http://www.w3.org/2005/Atom" xmlns:sms="urn:sms">
+  <title type="text">Recent messages</title>
+  <link rel="self" type="application/atom+xml" href="https://sms.example.com/api/2/sms/list"/>
+  <generator uri="https://sms.example.com" version="2">SMS</generator>
+  <id>urn:feed</id>
+  <updated>2026-11-01T23:00:00+13:00</updated>
+  <sms:balance>12.50</sms:balance>
+  <sms:accountType>prepaid</sms:accountType>
+  <sms:currency>NZD</sms:currency>
+  <entry>
+    <id>id-1</id>
+    <title>To Anna</title>
+    <content type="text">Hello &amp; good-bye</content>
+    <published>2026-11-01T10:00:00Z</published>
+    <updated>2026-11-01T10:00:00Z</updated>
+    <author><name>Anna</name><email>anna@example.com</email></author>
+    <link rel="edit" href="https://sms.example.com/edit/1"/>
+    <link href="https://sms.example.com/m/1"/>
+    <category term="out"/>
+    <category term="sms"/>
+    <sms:statusCode>RCV</sms:statusCode>
+    <sms:recipient msisdn="64215551234" isError="false"/>
+    <sms:recipient msisdn="64215551235">second</sms:recipient>
+  </entry>
+</feed>`;
+
+const rss = `<?xml version="1.0" encoding="utf-8"?>
+<rss version="2.0" xmlns:sms="urn:sms">
+  <channel>
+    <title>Recent messages</title>
+    <link>https://sms.example.com</link>
+    <description>Messages</description>
+    <lastBuildDate>Sun, 01 Nov 2026 10:00:00 GMT</lastBuildDate>
+    <sms:balance>12.50</sms:balance>
+    <sms:accountType>prepaid</sms:accountType>
+    <sms:currency>NZD</sms:currency>
+    <item>
+      <guid isPermaLink="false">id-1</guid>
+      <title>To Anna</title>
+      <description>Hello &amp; good-bye</description>
+      <pubDate>Sun, 01 Nov 2026 10:00:00 +0000</pubDate>
+      <author>Anna</author>
+      <link>https://sms.example.com/m/1</link>
+      <category>out</category>
+      <category>sms</category>
+      <sms:statusCode>RCV</sms:statusCode>
+      <sms:recipient msisdn="64215551234" isError="false"/>
+      <sms:recipient msisdn="64215551235">second</sms:recipient>
+    </item>
+  </channel>
+</rss>`;
+
+const entry = {
+  id: 'id-1',
+  title: 'To Anna',
+  body: 'Hello & good-bye',
+  published: '2026-11-01T10:00:00.000Z',
+  updated: '2026-11-01T10:00:00.000Z',
+  author: 'Anna',
+  link: 'https://sms.example.com/m/1',
+  categories: ['out', 'sms'],
+  fields: {
+    statusCode: 'RCV',
+    recipient: [
+      { msisdn: '64215551234', isError: 'false' },
+      { msisdn: '64215551235', text: 'second' },
+    ],
+  },
+};
+const account = { balance: 12.5, type: 'prepaid', currency: 'NZD' };
+
+describe('the feed (§2.6, contract §7)', () => {
+  it('§2.6 ATOM: entries and account details', () => {
+    assert.deepEqual(parse(atom), {
+      format: 'ATOM',
+      title: 'Recent messages',
+      updated: '2026-11-01T10:00:00.000Z',
+      account,
+      entries: [entry],
+    });
+  });
+
+  it('§2.6 RSS: entries and account details, equal to those of ATOM', () => {
+    assert.deepEqual(parse(rss), { ...parse(atom), format: 'RSS' });
+  });
+
+  it('reads a feed without entries, titles and account details', () => {
+    assert.deepEqual(parse('<feed/>'), { format: 'ATOM', account: {}, entries: [] });
+    assert.deepEqual(parse('<rss><channel/></rss>'), { format: 'RSS', account: {}, entries: [] });
+    assert.deepEqual(parseAtomEntry(''), { categories: [], fields: {} });
+    assert.deepEqual(parseItem(''), { categories: [], fields: {} });
+  });
+
+  it('reads the other elements of an entry by local name, whatever their shape', () => {
+    assert.deepEqual(
+      parseItem(
+        '<x:a xmlns:x="u">1</x:a><b c="2" text="3">4</b><d><e>5</e><e>6</e><f><g/></f></d><a>7</a><h> <![CDATA[ 8 ]]> </h><__proto__>9</__proto__><constructor/>',
+      )?.fields,
+      { a: ['1', '7'], b: { c: '2', text: ['3', '4'] }, d: { e: ['5', '6'], f: { g: '' } }, h: '8' },
+    );
+  });
+
+  it('contract §2 has no own __proto__, constructor or prototype, however deep', () => {
+    const attributes = '__proto__="1" constructor="2" prototype="3"';
+    const evil = `<__proto__ ${attributes}><x ${attributes}/></__proto__><y ${attributes}><prototype/><constructor/></y>`;
+    assertPlain(parse(`<feed ${attributes}>${evil}<entry ${attributes}>${evil}</entry></feed>`));
+    assertPlain(parse(`<rss ${attributes}><channel>${evil}<item>${evil}</item></channel></rss>`));
+  });
+
+  for (const [title, body] of [
+    ['an empty body', ''],
+    ['HTML', '<html><body/></html>'],
+    ['RSS without a channel', '<rss version="2.0"/>'],
+    ['another root', '<channel/>'],
+    ['half a feed', atom.slice(0, 600)],
+    ['a DTD', `<!DOCTYPE feed [<!ENTITY x "y">]>${atom.slice(39)}`],
+    ['JSON', '{"feed":[]}'],
+  ] as const) {
+    it(`contract §9 SMS_RESPONSE for ${title}`, () => {
+      assert.throws(() => parse(body), { code: 'SMS_RESPONSE', reason: 'responseUnreadable' });
+    });
+  }
+
+  it('gives a feed or SMS_RESPONSE for any bytes', () => {
+    assertRecordsOrError(parseFeed, 'SMS_RESPONSE', [atom, rss]);
+  });
+
+  it('reads tens of thousands of elements, of one name and of many', () => {
+    const same = '<x>1</x>'.repeat(50_000);
+    const many = Array.from({ length: 50_000 }, (_, index) => `<x${index}/>`).join('');
+    const fields = parse(`<feed>${many}<entry>${same}${many}</entry></feed>`).entries[0]?.fields ?? {};
+    assert.equal(Object.keys(fields).length, 50_001);
+  });
+});
+
+describe('the account details of a feed (§2.6, contract §7)', () => {
+  const places: [title: string, xml: string][] = [
+    ['elements', '<feed><balance>12.50</balance><accountType>prepaid</accountType><currency>NZD</currency></feed>'],
+    [
+      'elements named otherwise',
+      '<feed><AccountBalance>12.50</AccountBalance><TYPE>prepaid</TYPE><accountcurrency>NZD</accountcurrency></feed>',
+    ],
+    [
+      'elements of any namespace',
+      '<a:feed xmlns:a="u" xmlns:b="v"><b:Balance>12.50</b:Balance><b:type>prepaid</b:type><b:currency>NZD</b:currency></a:feed>',
+    ],
+    ['attributes of the feed', '<feed balance="12.50" accountType="prepaid" currency="NZD"/>'],
+    [
+      'attributes of the feed, type by its own name',
+      '<feed xmlns:b="v" b:balance="12.50" b:type="prepaid" b:currency="NZD"/>',
+    ],
+    ['attributes of rss', '<rss version="2.0" balance="12.50" type="prepaid" currency="NZD"><channel/></rss>'],
+    ['attributes of the channel', '<rss><channel Balance="12.50" accounttype="prepaid" Currency="NZD"/></rss>'],
+    ['attributes of an element', '<feed><details balance="12.50" type="prepaid" currency="NZD"/></feed>'],
+    ['attributes of the balance', '<feed><balance type="prepaid" currency="NZD">12.50</balance></feed>'],
+    [
+      'an element account',
+      '<feed><account><balance>12.50</balance><type>prepaid</type><currency>NZD</currency></account></feed>',
+    ],
+    ['attributes of an element account', '<feed><account type="prepaid" balance="12.50" currency="NZD"/></feed>'],
+    [
+      'an element accountDetails, deeper',
+      '<rss><channel><x:accountDetails xmlns:x="u"><x:balance><amount>12.50</amount><currency>NZD</currency></x:balance><x:accountType>prepaid</x:accountType></x:accountDetails></channel></rss>',
+    ],
+    [
+      'elements beside the channel',
+      '<rss><channel/><balance>12.50</balance><type>prepaid</type><currency>NZD</currency></rss>',
+    ],
+  ];
+  for (const [title, xml] of places) {
+    it(`are found as ${title}`, () => assert.deepEqual(parse(xml).account, account));
+  }
+
+  it('are not mistaken for what a feed has anyway', () => {
+    const xml =
+      '<feed type="feed-type"><title type="text">t</title><link type="text/html" href="x"/><generator type="g">x</generator><accounts>1</accounts><balance type="decimal">1</balance><accountType>prepaid</accountType></feed>';
+    assert.deepEqual(parse(xml).account, { balance: 1, type: 'prepaid' });
+    assert.deepEqual(parse('<feed><title type="text">t</title><link type="text/html" href="x"/></feed>').account, {});
+    assert.deepEqual(parse('<feed><entry><balance>1</balance><account type="x"/></entry></feed>').account, {});
+  });
+
+  it('balance is a number when it reads as one', () => {
+    const balance = (text: string) => parse(`<feed><balance>${text}</balance></feed>`).account.balance;
+    assert.deepEqual(['0', '-3.5', ' 1000 ', '+2', '.5', '7.'].map(balance), [0, -3.5, 1000, 2, 0.5, 7]);
+    assert.deepEqual(['1,000.00', 'NZD 5', '1e3', '0x10', 'Infinity'].map(balance), [
+      '1,000.00',
+      'NZD 5',
+      '1e3',
+      '0x10',
+      'Infinity',
+    ]);
+    assert.deepEqual(['', ' '].map(balance), [undefined, undefined]);
+  });
+});
+
+describe('feeds as others publish them', () => {
+  it('ATOM: text, HTML and XHTML content, each once unescaped', () => {
+    const body = (content: string) => parseAtomEntry(content)?.body;
+    assert.equal(body('<content>a &lt; b</content>'), 'a < b');
+    assert.equal(body('<content type="html">&lt;p>a &amp;amp; b&lt;/p></content>'), '<p>a &amp; b</p>');
+    assert.equal(body('<content type="html"><![CDATA[<p>a &amp; b</p>]]></content>'), '<p>a &amp; b</p>');
+    assert.equal(
+      body(
+        '<content type="xhtml"><div xmlns="http://www.w3.org/1999/xhtml"><p class="x">a &amp; b<br/></p> c</div></content>',
+      ),
+      '<p class="x">a &amp; b<br></p> c',
+    );
+    assert.equal(
+      body('<content type="xhtml"><h:div xmlns:h="http://www.w3.org/1999/xhtml"><h:b>a</h:b></h:div></content>'),
+      '<b>a</b>',
+    );
+    assert.equal(body('<content type="application/xml"><data>1</data></content>'), '<data>1</data>');
+    assert.equal(body('<content>  two  spaces </content>'), '  two  spaces ');
+  });
+
+  it('ATOM: titles of every type', () => {
+    assert.equal(parseAtomEntry('<title type="html"> a &lt;b>c&lt;/b> </title>')?.title, 'a <b>c</b>');
+    assert.equal(parseAtomEntry('<title type="xhtml"><div><i>a</i></div></title>')?.title, '<i>a</i>');
+  });
+
+  it('ATOM: the summary where there is no content, else among the fields', () => {
+    assert.equal(parseAtomEntry('<summary>s</summary>')?.body, 's');
+    const both = parseAtomEntry('<summary>s</summary><content>c</content>');
+    assert.deepEqual([both?.body, both?.fields], ['c', { summary: 's' }]);
+  });
+
+  it('ATOM: any prefix, and extensions under names of its own', () => {
+    const feed = parse(
+      '<a:feed xmlns:a="http://www.w3.org/2005/Atom" xmlns:m="u"><a:title>T</a:title><a:entry><m:title>media</m:title><m:content url="x"/><a:title>t</a:title><a:content>c</a:content><a:id>1</a:id></a:entry></a:feed>',
+    );
+    assert.deepEqual(feed.entries, [
+      { id: '1', title: 't', body: 'c', categories: [], fields: { title: 'media', content: { url: 'x' } } },
+    ]);
+    assert.equal(feed.title, 'T');
+  });
+
+  it('ATOM: the alternate link first, and any other when there is none', () => {
+    const link = (links: string) => parseAtomEntry(links)?.link;
+    assert.equal(link('<link rel="self" href="s"/><link rel="alternate" href="a"/><link href="b"/>'), 'a');
+    assert.equal(link('<link rel="self" href="s"/>'), 's');
+    assert.equal(link('<link/>'), undefined);
+  });
+
+  it('one date stands for both, and a date that cannot be read stays text', () => {
+    const date = '2026-11-01T10:00:00Z';
+    const iso = '2026-11-01T10:00:00.000Z';
+    const atomDates = (xml: string) => [parseAtomEntry(xml)?.published, parseAtomEntry(xml)?.updated];
+    const rssDates = (xml: string) => [parseItem(xml)?.published, parseItem(xml)?.updated];
+    assert.deepEqual(atomDates(`<updated>${date}</updated>`), [iso, iso]);
+    assert.deepEqual(atomDates(`<published>${date}</published><updated>soon</updated>`), [iso, 'soon']);
+    assert.deepEqual(rssDates('<pubDate>Sun, 01 Nov 2026 05:00:00 EST</pubDate>'), [iso, iso]);
+    assert.deepEqual(
+      rssDates(`<pubDate>Sun, 01 Nov 26 09:00 GMT</pubDate><a:updated xmlns:a="u">${date}</a:updated>`),
+      ['2026-11-01T09:00:00.000Z', iso],
+    );
+    assert.deepEqual(rssDates(`<dc:date xmlns:dc="u">${date}</dc:date>`), [iso, iso]);
+    assert.deepEqual(rssDates(''), [undefined, undefined]);
+  });
+
+  it('RSS 2.0 with namespaces: content:encoded, dc:creator, atom:link', () => {
+    const [item] = parse(`<rss version="2.0" xmlns:content="c" xmlns:dc="d" xmlns:atom="a" xmlns:media="m">
+      <channel><atom:link href="https://x.example/feed" rel="self" type="application/rss+xml"/><title><![CDATA[ Blog ]]></title>
+        <item>
+          <title><![CDATA[A & B]]></title>
+          <link>https://x.example/1</link>
+          <atom:link rel="self" href="https://x.example/self"/>
+          <dc:creator><![CDATA[Anna]]></dc:creator>
+          <guid isPermaLink="true">https://x.example/1</guid>
+          <category domain="x"><![CDATA[News]]></category>
+          <description><![CDATA[Short]]></description>
+          <content:encoded><![CDATA[<p>Long &amp; more</p>]]></content:encoded>
+          <media:title>no title</media:title>
+          <enclosure url="https://x.example/1.mp3" length="1" type="audio/mpeg"/>
+        </item>
+      </channel></rss>`).entries;
+    assert.deepEqual(item, {
+      id: 'https://x.example/1',
+      title: 'A & B',
+      body: '<p>Long &amp; more</p>',
+      author: 'Anna',
+      link: 'https://x.example/1',
+      categories: ['News'],
+      fields: {
+        description: 'Short',
+        link: { href: 'https://x.example/self', rel: 'self' },
+        title: 'no title',
+        enclosure: { url: 'https://x.example/1.mp3', length: '1', type: 'audio/mpeg' },
+      },
+    });
+  });
+
+  it('RSS 2.0 without namespaces: escaped HTML, unescaped once', () => {
+    assert.equal(parseItem('<description>&lt;p&gt;a &amp;amp; b&lt;/p&gt;</description>')?.body, '<p>a &amp; b</p>');
+  });
+
+  it('RSS 1.0: items beside the channel', () => {
+    const feed = parse(`<rdf:RDF xmlns:rdf="r" xmlns="http://purl.org/rss/1.0/" xmlns:dc="d">
+      <channel rdf:about="x"><title>Old</title><items><rdf:Seq/></items></channel>
+      <item rdf:about="https://x.example/1"><title>t</title><link>https://x.example/1</link><description>d</description><dc:date>2026-11-01</dc:date></item>
+    </rdf:RDF>`);
+    const date = '2026-11-01T00:00:00.000Z';
+    assert.deepEqual(feed, {
+      format: 'RSS',
+      title: 'Old',
+      account: {},
+      entries: [
+        {
+          id: 'https://x.example/1',
+          title: 't',
+          body: 'd',
+          published: date,
+          updated: date,
+          link: 'https://x.example/1',
+          categories: [],
+          fields: {},
+        },
+      ],
+    });
+  });
+
+  it('obeys the charset of the header and of the declaration', () => {
+    const xml = '<?xml version="1.0" encoding="ISO-8859-1"?><feed><title>é</title></feed>';
+    assert.equal(parseFeed(Buffer.from(xml, 'latin1')).title, 'é');
+    assert.equal(parseFeed(Buffer.from(xml), 'application/atom+xml; charset=utf-8').title, 'é');
+  });
+});
