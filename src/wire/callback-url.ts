@@ -1,0 +1,80 @@
+import { SmsError } from '../errors';
+
+/** An e-mail that the service sends for each reply (§6.3). */
+export interface MailtoCallback {
+  mailto: string;
+  subject?: string;
+  body?: string;
+}
+
+/** The variables that the service replaces at runtime (§6.2). */
+const variables = /(\{!(?:messageId|body|recipient\.msisdn|recipient\.displayname|status)\})/;
+/** Nothing that a header or a request line could be split at. */
+const unsafeCharacters = /[\s\p{Cc}\p{Zl}\p{Zp}]/u;
+const webUrl = /^https?:\/\/[^/?#]/i;
+const mailtoUrl = /^mailto:[^@?]+@[^@?]+/i;
+const address = /^[^\s\p{Cc}@,;:<>()[\]\\"]+@[^\s\p{Cc}@,;:<>()[\]\\"]+$/u;
+
+/**
+ * Writes a callback URL for the send request (§6). Blank: `undefined`. A URL goes unchanged but for white space around it. An object
+ * becomes a mailto URL with its parameters encoded once (§6.3); the form encoding of the request is the second time. The
+ * variables of §6.2 stay literally in place.
+ *
+ * @throws SmsError `SMS_INPUT` with the field, when it is neither
+ */
+export function formatCallbackUrl(value: unknown, field: 'callbackUrl' | 'callbackStatusUrl'): string | undefined {
+  if (value === undefined || value === null) return undefined;
+  if (typeof value === 'string') {
+    const url = value.trim();
+    if (url === '') return undefined;
+    if (unsafeCharacters.test(url) || !(isWebUrl(url) || (field === 'callbackUrl' && mailtoUrl.test(url)))) {
+      throw notUsable(field);
+    }
+    return url;
+  }
+  if (typeof value !== 'object' || field === 'callbackStatusUrl' || Array.isArray(value)) throw notUsable(field);
+  return formatMailto(value, field);
+}
+
+function isWebUrl(url: string): boolean {
+  return webUrl.test(url) && URL.canParse(url);
+}
+
+function formatMailto(value: { mailto?: unknown; subject?: unknown; body?: unknown }, field: string): string {
+  const { mailto, subject, body } = value;
+  if (typeof mailto !== 'string') throw new SmsError('mailto', { field, params: { field } });
+  const addresses = mailto.split(',').map((item) => item.trim());
+  if (!addresses.every((item) => address.test(item))) throw new SmsError('mailto', { field, params: { field } });
+  const parameters: string[] = [];
+  for (const [name, parameter] of [
+    // A line break in a subject would begin another header.
+    ['Subject', textOf(subject, field)?.replace(/[\s\p{Cc}]+/gu, ' ')],
+    ['Body', textOf(body, field)?.replace(/\r\n?/g, '\n')],
+  ] as const) {
+    if (parameter !== undefined && parameter.trim() !== '') parameters.push(`${name}=${encode(parameter)}`);
+  }
+  const query = parameters.length === 0 ? '' : `?${parameters.join('&')}`;
+  return `mailto:${addresses.map(encodeAddress).join(',')}${query}`;
+}
+
+function textOf(value: unknown, field: string): string | undefined {
+  if (value === undefined || value === null) return undefined;
+  if (typeof value === 'string' || typeof value === 'number') return String(value);
+  throw new SmsError('mailto', { field, params: { field } });
+}
+
+function encodeAddress(text: string): string {
+  return encode(text).replaceAll('%40', '@').replaceAll('%2B', '+');
+}
+
+function encode(text: string): string {
+  return text
+    .split(variables)
+    .map((piece) => (variables.test(piece) ? piece : encodeURIComponent(piece.replace(/\p{Cs}/gu, '\ufffd'))))
+    .join('');
+}
+
+function notUsable(field: 'callbackUrl' | 'callbackStatusUrl'): SmsError {
+  const schemes = field === 'callbackUrl' ? 'http, https or mailto' : 'http or https';
+  return new SmsError('callbackUrl', { field, params: { field, schemes } });
+}

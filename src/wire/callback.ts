@@ -1,0 +1,128 @@
+import { isSmsError, SmsError } from '../errors';
+import type { IncomingRecord, StatusRecord } from '../model';
+import { type Field, isBlank, readFields } from './fields';
+import { parseForm } from './form';
+import { createIncoming } from './incoming';
+import { createStatus } from './status';
+import { decodeText } from './text';
+import { parseXml, type XmlElement } from './xml';
+
+/** What a callback endpoint has received. */
+export interface CallbackRequest {
+  /** The Content-Type header. */
+  contentType?: string;
+  bytes?: Uint8Array;
+  /** What another body parser made of a form, when it ran first and took the bytes. */
+  form?: Readonly<Record<string, unknown>>;
+}
+
+/** What the service has called about (§6). */
+export type CallbackEvent =
+  | { kind: 'incoming'; records: IncomingRecord[] }
+  | { kind: 'status'; records: StatusRecord[] };
+
+/**
+ * Reads a callback in XMLv3 or FORMv1 (§6.4, §6.5). The body alone says which it is; the content type gives the charset only.
+ * Each recipient of an XMLv3 reply gives a record.
+ *
+ * @throws SmsError `SMS_RESPONSE` (reason `callbackUnreadable`), whose message is one line that says why
+ */
+export function parseCallback({ contentType, bytes, form }: CallbackRequest): CallbackEvent {
+  if (bytes !== undefined && bytes.length > 0) {
+    const text = decodeText(bytes, contentType).trimStart();
+    if (text === '') throw unreadable('no body');
+    if (text.startsWith('<')) return readXml(text);
+    if (text.startsWith('{') || text.startsWith('[')) throw unreadable('JSON is not accepted; send XMLv3 or FORMv1');
+    return readForm(parseForm(bytes, contentType));
+  }
+  const fields = fieldsOf(form);
+  if (fields.length === 0) throw unreadable('no body');
+  return readForm(fields);
+}
+
+function fieldsOf(form: unknown): Field[] {
+  const fields: Field[] = [];
+  if (typeof form !== 'object' || form === null || Array.isArray(form)) return fields;
+  for (const [name, value] of Object.entries(form)) {
+    const first: unknown = Array.isArray(value) ? value[0] : value;
+    if (typeof first === 'string') fields.push([name, first]);
+    else if (typeof first === 'number' || typeof first === 'boolean') fields.push([name, String(first)]);
+  }
+  return fields;
+}
+
+function readForm(fields: readonly Field[]): CallbackEvent {
+  const byName = readFields(fields);
+  if (!isBlank(byName.get('statusCode'))) return { kind: 'status', records: [createStatus(byName, 'callback')] };
+  if (byName.has('body') && byName.has('from'))
+    return { kind: 'incoming', records: [createIncoming(byName, 'callback')] };
+  throw unreadable('the form is neither a reply (from, body) nor a status (statusCode)');
+}
+
+function readXml(text: string): CallbackEvent {
+  const root = parseCallbackXml(text);
+  if (root.name === 'inbound-message') return { kind: 'incoming', records: readReplies(root) };
+  if (root.name === 'status-update') return { kind: 'status', records: [readStatus(root)] };
+  throw unreadable('the root element is neither inbound-message nor status-update');
+}
+
+function parseCallbackXml(text: string): XmlElement {
+  try {
+    return parseXml(text);
+  } catch (error) {
+    if (!isSmsError(error)) throw error;
+    throw unreadable(String(error.params.detail));
+  }
+}
+
+function readReplies(root: XmlElement): IncomingRecord[] {
+  const recipients = root.children.filter(({ name }) => name === 'recipient');
+  const shared = [
+    ...attributesOf(root, { messageId: 'inReplyToId', receivedDate: 'messageDate' }),
+    ...childrenOf(root).filter(([name]) => name !== 'recipient'),
+  ];
+  const records: IncomingRecord[] = [];
+  for (const recipient of recipients) {
+    const { msisdn } = recipient.attributes;
+    const body = recipient.children.find(({ name }) => name === 'body');
+    if (isBlank(msisdn) && body === undefined) continue;
+    const own = [...attributesOf(recipient, { msisdn: 'from' }), ...childrenOf(recipient)];
+    // An identifier that every reply to one message shares must not pass for the reply's own.
+    const fields = [...own, ...shared].filter(([name]) => name !== 'messageId' && name !== 'body');
+    records.push(createIncoming([['body', body?.cdata ?? body?.text ?? ''], ...fields], 'callback'));
+  }
+  if (records.length === 0) throw unreadable('the inbound-message has no recipient with msisdn and body');
+  return records;
+}
+
+function readStatus(root: XmlElement): StatusRecord {
+  const names = { statusId: 'messageId', messageId: 'inReplyToId' };
+  const byName = readFields([...childrenOf(root, names), ...attributesOf(root, names)]);
+  if (isBlank(byName.get('messageId')) && isBlank(byName.get('statusCode'))) {
+    throw unreadable('the status-update has neither statusId nor statusCode');
+  }
+  return createStatus(byName, 'callback');
+}
+
+type Renames = Readonly<Record<string, string>>;
+
+function attributesOf(element: XmlElement, renames: Renames = {}): Field[] {
+  return Object.entries(element.attributes).map(([name, value]) => renamed(name, value, renames));
+}
+
+function childrenOf(element: XmlElement, renames: Renames = {}): Field[] {
+  return element.children.map((child) => renamed(child.name, contentOf(child), renames));
+}
+
+function contentOf(element: XmlElement): string {
+  const text = (element.cdata ?? element.text).trim();
+  return text === '' && element.children.length > 0 ? element.inner().trim() : text;
+}
+
+function renamed(name: string, value: string, renames: Renames): Field {
+  return [Object.hasOwn(renames, name) ? (renames[name] ?? name) : name, value];
+}
+
+function unreadable(detail: string): SmsError {
+  return new SmsError('callbackUnreadable', { params: { detail } });
+}

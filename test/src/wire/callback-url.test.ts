@@ -1,0 +1,169 @@
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import { isSmsError } from '../../../src/errors';
+import { formatCallbackUrl } from '../../../src/wire/callback-url';
+import { formatForm } from '../../../src/wire/form';
+
+const variables = ['{!messageId}', '{!body}', '{!recipient.msisdn}', '{!recipient.displayname}', '{!status}'];
+
+describe('callback URLs (§6)', () => {
+  for (const url of [
+    'https://flows.example.com/sms/callback?token=a%20b&x=1',
+    'http://127.0.0.1:1880/cb',
+    'HTTPS://user@example.com/',
+    'https://[::1]/x#y',
+    'https://zoë.example/ü',
+  ]) {
+    it(`takes ${url} unchanged, for both fields`, () => {
+      assert.equal(formatCallbackUrl(` ${url}\n`, 'callbackUrl'), url);
+      assert.equal(formatCallbackUrl(url, 'callbackStatusUrl'), url);
+    });
+  }
+
+  it('§6 takes mailto for replies only', () => {
+    const url = 'mailto:ops@example.com?Subject=Re%3A%20x&Body=%0A';
+    assert.equal(formatCallbackUrl(url, 'callbackUrl'), url);
+    assert.throws(() => formatCallbackUrl(url, 'callbackStatusUrl'), {
+      reason: 'callbackUrl',
+      field: 'callbackStatusUrl',
+    });
+    assert.throws(() => formatCallbackUrl({ mailto: 'a@b.example' }, 'callbackStatusUrl'), {
+      code: 'SMS_INPUT',
+      field: 'callbackStatusUrl',
+    });
+  });
+
+  it('contract §4 gives nothing for a blank value', () => {
+    for (const blank of [undefined, null, '', ' \n']) assert.equal(formatCallbackUrl(blank, 'callbackUrl'), undefined);
+  });
+
+  for (const variable of variables) {
+    it(`§6.2 leaves ${variable} in place, after one decoding of the form too`, () => {
+      const url = `https://example.com/cb/${variable}?x=${variable}&y=1`;
+      assert.equal(formatCallbackUrl(url, 'callbackUrl'), url);
+      const mailto = formatCallbackUrl(
+        { mailto: 'ops@example.com', subject: `about ${variable}!`, body: `${variable} & ${variable}` },
+        'callbackUrl',
+      );
+      assert.equal(mailto, `mailto:ops@example.com?Subject=about%20${variable}!&Body=${variable}%20%26%20${variable}`);
+      const form = new URLSearchParams(formatForm([['callbackUrl', url]]));
+      assert.equal(form.get('callbackUrl'), url);
+    });
+  }
+
+  it('§6.3 encodes the parameters of a mailto URL once: spaces, newlines, other characters', () => {
+    assert.equal(
+      formatCallbackUrl(
+        { mailto: 'ops@example.com', subject: 'Reply: é & "x"?', body: 'a b\nc\r\nd+e=f%' },
+        'callbackUrl',
+      ),
+      'mailto:ops@example.com?Subject=Reply%3A%20%C3%A9%20%26%20%22x%22%3F&Body=a%20b%0Ac%0Ad%2Be%3Df%25',
+    );
+  });
+
+  it('§6.3 encodes them twice in the request, so that decoding twice gives them back', () => {
+    const body = 'a b\n{!body} 100% é';
+    const url = formatCallbackUrl({ mailto: 'ops@example.com', body }, 'callbackUrl') ?? '';
+    const form = formatForm([['callbackUrl', url]]);
+    assert.match(form, /Body%3Da%2520b%250A/);
+    const decodedOnce = new URLSearchParams(form).get('callbackUrl') ?? '';
+    assert.equal(decodedOnce, url);
+    assert.equal(decodeURIComponent(decodedOnce.slice(decodedOnce.indexOf('Body=') + 5)), body);
+  });
+
+  it('§6.3 leaves the defaults to the service when subject and body are blank or absent', () => {
+    assert.equal(formatCallbackUrl({ mailto: 'a@b.example' }, 'callbackUrl'), 'mailto:a@b.example');
+    assert.equal(
+      formatCallbackUrl({ mailto: ' a@b.example ', subject: ' ', body: '' }, 'callbackUrl'),
+      'mailto:a@b.example',
+    );
+    assert.equal(
+      formatCallbackUrl({ mailto: 'a@b.example', other: 1, subject: null }, 'callbackUrl'),
+      'mailto:a@b.example',
+    );
+  });
+
+  it('takes several addresses, and encodes what would end an address', () => {
+    assert.equal(
+      formatCallbackUrl({ mailto: 'a+x@b.example, c?d&e@f.example' }, 'callbackUrl'),
+      'mailto:a+x@b.example,c%3Fd%26e@f.example',
+    );
+  });
+
+  it('keeps a subject on one line (header injection)', () => {
+    assert.equal(
+      formatCallbackUrl({ mailto: 'a@b.example', subject: 'x\r\nBcc: evil@example.com' }, 'callbackUrl'),
+      'mailto:a@b.example?Subject=x%20Bcc%3A%20evil%40example.com',
+    );
+  });
+
+  for (const url of [
+    'example.com/cb',
+    'ftp://example.com/',
+    'javascript:alert(1)',
+    'file:///etc/passwd',
+    'https://',
+    'https:///x',
+    'https:example.com',
+    'http://exa mple.com/',
+    'https://example.com/a b',
+    'https://example.com/\r\nHost: evil',
+    'https://example.com/\u0000',
+    'https://example.com/\u2028x',
+    'mailto:',
+    'mailto:nobody',
+    'mailto:a@b.example?Subject=a b',
+    'mailto:a@b.example\nBcc:x@y.example',
+  ]) {
+    it(`refuses ${JSON.stringify(url)}`, () => {
+      assert.throws(() => formatCallbackUrl(url, 'callbackUrl'), {
+        code: 'SMS_INPUT',
+        reason: 'callbackUrl',
+        field: 'callbackUrl',
+        params: { field: 'callbackUrl', schemes: 'http, https or mailto' },
+      });
+    });
+  }
+
+  it('refuses values that are neither text nor such an object', () => {
+    for (const value of [1, true, [], () => 1, Symbol('x'), 1n]) {
+      assert.throws(() => formatCallbackUrl(value, 'callbackUrl'), { reason: 'callbackUrl', field: 'callbackUrl' });
+    }
+    for (const value of [
+      {},
+      { mailto: '' },
+      { mailto: 1 },
+      { mailto: 'nobody' },
+      { mailto: 'a@b@c' },
+      { mailto: 'a@b.example,' },
+      { mailto: 'a@b.example', subject: {} },
+      { mailto: 'a@b.example\r\nBcc: c@d.example' },
+    ]) {
+      assert.throws(() => formatCallbackUrl(value, 'callbackUrl'), {
+        code: 'SMS_INPUT',
+        reason: 'mailto',
+        field: 'callbackUrl',
+      });
+    }
+  });
+
+  it('gives a URL without white space and control characters, nothing, or SMS_INPUT, for any value', () => {
+    const text = fc.oneof(fc.string({ unit: 'binary' }), fc.webUrl(), fc.emailAddress(), fc.constantFrom(...variables));
+    const value = fc.oneof(
+      text,
+      fc.record({ mailto: text, subject: text, body: text }, { requiredKeys: [] }),
+      fc.anything(),
+    );
+    fc.assert(
+      fc.property(value, fc.constantFrom('callbackUrl' as const, 'callbackStatusUrl' as const), (callback, field) => {
+        try {
+          const url = formatCallbackUrl(callback, field);
+          if (url !== undefined) assert.match(url, /^(https?:\/\/|mailto:)[^\s\p{Cc}]+$/iu);
+        } catch (error) {
+          assert.ok(isSmsError(error, 'SMS_INPUT') && error.field === field, String(error));
+        }
+      }),
+      { numRuns: 500 },
+    );
+  });
+});

@@ -1,0 +1,331 @@
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import { isSmsError } from '../../../src/errors';
+import { type CallbackRequest, parseCallback } from '../../../src/wire/callback';
+import { parseIncoming } from '../../../src/wire/incoming';
+import { parseStatuses } from '../../../src/wire/status';
+import { assertPlain, assertRecordsOrError } from './hostile';
+
+const formType = 'application/x-www-form-urlencoded';
+
+function parse(body: string, contentType = 'text/xml') {
+  return parseCallback({ contentType, bytes: Buffer.from(body) });
+}
+
+const xmlReply = `<?xml version="1.0" encoding="UTF-8"?>
+<inbound-message messageId="id-1" receivedDate="2026-11-01T10:00:00.000Z">
+  <recipient msisdn="64215551234" displayName="Anna">
+    <body>
+      <![CDATA[ Yes & <no>
+]]>
+    </body>
+  </recipient>
+</inbound-message>`;
+const xmlStatus = `<status-update>
+  <messageId>id-1</messageId>
+  <to>8000</to>
+  <from>64215551234</from>
+  <statusCode>NRC</statusCode>
+  <statusDate>2026-11-01T10:00:00.000Z</statusDate>
+  <statusId>st-1</statusId>
+  <error>switched off</error>
+</status-update>`;
+const formReply = 'messageId=in-1&to=8000&from=64215551234&inReplyToId=id-1&body=+Yes+%26+%3Cno%3E%0A';
+const formStatus = 'messageId=st-1&to=8000&from=64215551234&statusCode=NRC&inReplyToId=id-1&error=switched+off';
+
+describe('a reply, called back (§6.4)', () => {
+  it('§6.4 XMLv3: messageId, receivedDate, displayName, msisdn, body', () => {
+    assert.deepEqual(parse(xmlReply), {
+      kind: 'incoming',
+      records: [
+        {
+          from: '64215551234',
+          inReplyToId: 'id-1',
+          isReply: true,
+          body: ' Yes & <no>\n',
+          messageDate: '2026-11-01T10:00:00.000Z',
+          displayName: 'Anna',
+          via: 'callback',
+        },
+      ],
+    });
+  });
+
+  it('§6.4 XMLv3: a blank messageId is no reply', () => {
+    const event = parse(
+      '<inbound-message messageId=" "><recipient msisdn="1"><body>x</body></recipient></inbound-message>',
+    );
+    assert.deepEqual(event.records, [{ from: '1', body: 'x', isReply: false, via: 'callback' }]);
+  });
+
+  it('§6.4 FORMv1: messageId, to, from, inReplyToId, body', () => {
+    assert.deepEqual(parse(formReply, formType), {
+      kind: 'incoming',
+      records: [
+        {
+          messageId: 'in-1',
+          to: '8000',
+          from: '64215551234',
+          inReplyToId: 'id-1',
+          isReply: true,
+          body: ' Yes & <no>\n',
+          via: 'callback',
+        },
+      ],
+    });
+  });
+
+  it('§6.4 FORMv1: a body may be empty', () => {
+    assert.deepEqual(parse('from=1&body=', formType).records, [
+      { from: '1', body: '', isReply: false, via: 'callback' },
+    ]);
+  });
+
+  it('makes a record of each recipient, with what they share', () => {
+    const { records } = parse(
+      '<inbound-message messageId="m" receivedDate="d" network="n"><recipient msisdn="1"><body>a</body></recipient><recipient msisdn="2" displayName="B"><body><![CDATA[b]]></body></recipient></inbound-message>',
+    );
+    const shared = { inReplyToId: 'm', messageDate: 'd', network: 'n', isReply: true, via: 'callback' };
+    assert.deepEqual(records, [
+      { ...shared, from: '1', body: 'a' },
+      { ...shared, from: '2', body: 'b', displayName: 'B' },
+    ]);
+  });
+
+  it('never trims the text of a message', () => {
+    const body = (xml: string) =>
+      parse(`<inbound-message><recipient msisdn="1"><body>${xml}</body></recipient></inbound-message>`).records[0]
+        ?.body;
+    assert.equal(body('  plain \n'), '  plain \n');
+    assert.equal(body('\n  <![CDATA[  one ]]><![CDATA[ two ]]>\n'), '  one  two ');
+    assert.equal(body('a <![CDATA[<b>]]>'), 'a <b>');
+    assert.equal(body('&lt;b&gt; &#x1F600;'), '<b> 😀');
+    assert.equal(body('<![CDATA[]]>'), '');
+  });
+
+  it('contract §2 keeps what was added to root and recipient since, by local name', () => {
+    const { records } = parse(
+      '<n:inbound-message xmlns:n="u" n:messageId="m" channel="Sms"><n:operator>Blue</n:operator><n:recipient msisdn="1" country="NZ"><n:body>x</n:body><group><member/></group></n:recipient></n:inbound-message>',
+    );
+    assert.deepEqual(records, [
+      {
+        inReplyToId: 'm',
+        from: '1',
+        body: 'x',
+        channel: 'Sms',
+        operator: 'Blue',
+        country: 'NZ',
+        group: '<member></member>',
+        isReply: true,
+        via: 'callback',
+      },
+    ]);
+  });
+
+  it('does not take an identifier that several replies share for their own', () => {
+    const [record] = parse(
+      '<inbound-message messageId="m"><recipient messageId="m" msisdn="1"><body>x</body></recipient></inbound-message>',
+    ).records;
+    assert.equal(record !== undefined && 'messageId' in record, false);
+  });
+
+  it('contract §2 lets nothing override isReply, via, redelivered or ackId', () => {
+    const forged = 'isReply="x" via="poll" redelivered="true" ackId="1"';
+    const expected = [{ from: '1', body: 'x', isReply: false, via: 'callback' }];
+    assert.deepEqual(
+      parse(`<inbound-message ${forged}><recipient ${forged} msisdn="1"><body>x</body></recipient></inbound-message>`)
+        .records,
+      expected,
+    );
+    assert.deepEqual(parse('from=1&body=x&isReply=true&via=poll&redelivered=true&ackId=1', formType).records, expected);
+  });
+});
+
+describe('a status, called back (§6.5)', () => {
+  const record = {
+    messageId: 'st-1',
+    inReplyToId: 'id-1',
+    to: '8000',
+    from: '64215551234',
+    statusCode: 'NRC',
+    description: 'not received',
+    final: true,
+    error: 'switched off',
+    via: 'callback',
+  };
+
+  it('§6.5 XMLv3: messageId, to, from, statusCode, statusDate, statusId, error', () => {
+    assert.deepEqual(parse(xmlStatus), {
+      kind: 'status',
+      records: [{ ...record, statusDate: '2026-11-01T10:00:00.000Z' }],
+    });
+  });
+
+  it('§6.5 FORMv1: messageId is the XMLv3 statusId', () => {
+    assert.deepEqual(parse(formStatus, formType), { kind: 'status', records: [record] });
+  });
+
+  it('contract §2 leaves blank fields out and keeps what was added since', () => {
+    const { records } = parse(
+      '<status-update price="2"><statusId>1</statusId><statusCode>XYZ</statusCode><to/><error> </error><network>Blue</network></status-update>',
+    );
+    assert.deepEqual(records, [
+      { messageId: '1', from: '', statusCode: 'XYZ', price: '2', network: 'Blue', via: 'callback' },
+    ]);
+  });
+
+  it('contract §2 lets nothing override via, redelivered, ackId, description or final', () => {
+    const forged =
+      '<via>poll</via><redelivered>true</redelivered><ackId>1</ackId><description>d</description><final>false</final>';
+    assert.deepEqual(
+      parse(`<status-update>${forged}<statusId>1</statusId><statusCode>XYZ</statusCode></status-update>`).records,
+      [{ messageId: '1', from: '', statusCode: 'XYZ', via: 'callback' }],
+    );
+  });
+});
+
+describe('the same event, whichever way it comes (contract §2)', () => {
+  it('gives equal reply records but for via and the fields that a form lacks', () => {
+    const polled = parseIncoming(Buffer.from(`${formReply}&messageDate=2026-11-01T10%3A00%3A00.000Z`));
+    const [byXml] = parse(xmlReply).records;
+    const [byForm] = parse(formReply, formType).records;
+    const { messageDate, ...polledLikeForm } = polled;
+    assert.deepEqual({ ...byForm, via: 'poll' }, polledLikeForm);
+    const { messageId, to, ...polledLikeXml } = polled;
+    assert.deepEqual({ ...byXml, via: 'poll' }, { ...polledLikeXml, displayName: 'Anna' });
+    assert.deepEqual([messageDate, messageId, to], ['2026-11-01T10:00:00.000Z', 'in-1', '8000']);
+  });
+
+  it('gives equal status records but for via and the fields that a form lacks', () => {
+    const [polled] = parseStatuses(Buffer.from(formStatus));
+    const [byXml] = parse(xmlStatus).records;
+    const [byForm] = parse(formStatus, formType).records;
+    assert.deepEqual({ ...byForm, via: 'poll' }, polled);
+    assert.deepEqual(byXml, { ...byForm, statusDate: '2026-11-01T10:00:00.000Z' });
+  });
+});
+
+describe('what a callback is (contract §8)', () => {
+  it('is told by the body, not by the headers', () => {
+    for (const contentType of [undefined, '', 'text/plain', 'application/json', formType, 'application/xml']) {
+      const kindOf = (body: string) =>
+        parseCallback({ bytes: Buffer.from(body), ...(contentType === undefined ? {} : { contentType }) }).kind;
+      assert.deepEqual([xmlReply, ` \n${xmlReply.slice(38)}`, xmlStatus, formReply, formStatus].map(kindOf), [
+        'incoming',
+        'incoming',
+        'status',
+        'incoming',
+        'status',
+      ]);
+    }
+  });
+
+  it('obeys the charset of the header, a byte order mark and the XML declaration', () => {
+    const xml = (encoding: string) =>
+      `<?xml version="1.0" encoding="${encoding}"?><inbound-message><recipient msisdn="1"><body>é€</body></recipient></inbound-message>`;
+    const windows1252 = (text: string) => Buffer.from(text.replaceAll('€', '\x80'), 'latin1');
+    const requests: CallbackRequest[] = [
+      { bytes: Buffer.from(xml('UTF-8')) },
+      { bytes: windows1252(xml('windows-1252')) },
+      { bytes: windows1252(xml('UTF-8')), contentType: 'text/xml; charset=windows-1252' },
+      { bytes: Buffer.from(`\ufeff${xml('UTF-16')}`, 'utf16le') },
+      { bytes: Buffer.from(`\ufeff${xml('UTF-16')}`, 'utf16le').swap16() },
+      { bytes: Buffer.from('from=1&body=%E9%80'), contentType: `${formType}; charset=windows-1252` },
+      { bytes: Buffer.from('from=1&body=%FE%FF%00%E9%20%AC'), contentType: formType },
+    ];
+    for (const request of requests) assert.equal(parseCallback(request).records[0]?.body, 'é€');
+  });
+
+  it('may be a form that another body parser has read', () => {
+    const form = {
+      from: 64215551234,
+      body: ['first', 'second'],
+      to: { no: 1 },
+      statusCode: '',
+      flag: true,
+      none: null,
+    };
+    assert.deepEqual(parseCallback({ form }), {
+      kind: 'incoming',
+      records: [{ from: '64215551234', body: 'first', statusCode: '', flag: 'true', isReply: false, via: 'callback' }],
+    });
+    const status = Object.fromEntries(new URLSearchParams(formStatus));
+    assert.deepEqual(parseCallback({ form: status, bytes: new Uint8Array() }), parse(formStatus, formType));
+    assert.deepEqual(parseCallback({ form: Object.assign(Object.create(null), status) }), parse(formStatus, formType));
+  });
+
+  const refused: [title: string, request: CallbackRequest, why: RegExp][] = [
+    ['no body', {}, /no body/],
+    ['an empty body', { bytes: new Uint8Array() }, /no body/],
+    ['white space', { bytes: Buffer.from(' \r\n') }, /no body/],
+    ['an empty form', { form: {} }, /no body/],
+    ['a list in place of a form', { form: ['x'] as unknown as Record<string, unknown> }, /no body/],
+    ['JSON', { bytes: Buffer.from('{"from":"1","body":"x"}'), contentType: 'application/json' }, /JSON/],
+    ['a JSON list', { bytes: Buffer.from(' [1]') }, /JSON/],
+    ['a form that is neither', { bytes: Buffer.from('secret=x') }, /neither a reply .* nor a status/],
+    ['a reply without a sender', { bytes: Buffer.from('body=secret') }, /neither/],
+    ['a reply without a body', { bytes: Buffer.from('from=secret') }, /neither/],
+    ['another root', { bytes: Buffer.from('<secret/>') }, /root/],
+    ['broken XML', { bytes: Buffer.from('<inbound-message><secret></inbound-message>') }, /XML/],
+    ['XML that is cut off', { bytes: Buffer.from(xmlReply.slice(0, 150)) }, /cut off/],
+    ['a DTD', { bytes: Buffer.from('<!DOCTYPE x [<!ENTITY secret "y">]><status-update/>') }, /DTD/],
+    ['a reply without a recipient', { bytes: Buffer.from('<inbound-message messageId="secret"/>') }, /recipient/],
+    [
+      'a status without identifier and code',
+      { bytes: Buffer.from('<status-update><from>secret</from></status-update>') },
+      /statusCode/,
+    ],
+  ];
+  for (const [title, request, why] of refused) {
+    it(`is refused with one line that says why, for ${title}`, () => {
+      assert.throws(
+        () => parseCallback(request),
+        (error) =>
+          isSmsError(error, 'SMS_RESPONSE') &&
+          error.reason === 'callbackUnreadable' &&
+          why.test(error.message) &&
+          !/\n|secret/.test(error.message),
+      );
+    });
+  }
+
+  it('contract §2 has no own __proto__, constructor or prototype, in any format', () => {
+    const names = ['__proto__', 'constructor', 'prototype'];
+    const attributes = names.map((name) => `${name}="x"`).join(' ');
+    const children = names.map((name) => `<${name}>x</${name}>`).join('');
+    const form = names.map((name) => `${name}=x`).join('&');
+    for (const body of [
+      `<inbound-message ${attributes}>${children}<recipient ${attributes} msisdn="1">${children}<body>x</body></recipient></inbound-message>`,
+      `<status-update ${attributes}>${children}<statusId>1</statusId></status-update>`,
+      `from=1&body=x&${form}`,
+      `statusCode=RCV&${form}`,
+    ]) {
+      assertPlain(parse(body));
+    }
+    assertPlain(parseCallback({ form: JSON.parse('{"__proto__":"x","constructor":"y","from":"1","body":"z"}') }));
+  });
+
+  it('gives records or an SmsError for any bytes', () => {
+    assertRecordsOrError(
+      (bytes, contentType) => parseCallback({ bytes, ...(contentType === undefined ? {} : { contentType }) }),
+      'SMS_RESPONSE',
+      [xmlReply, xmlStatus, formReply, formStatus],
+    );
+  });
+
+  it('gives records or an SmsError for any form', () => {
+    const key = fc.oneof(
+      fc.constantFrom('from', 'body', 'statusCode', 'messageId', '__proto__', 'constructor'),
+      fc.string(),
+    );
+    fc.assert(
+      fc.property(fc.oneof(fc.dictionary(key, fc.anything()), fc.anything()), (form) => {
+        try {
+          assertPlain(parseCallback({ form: form as Record<string, unknown> }));
+        } catch (error) {
+          assert.ok(isSmsError(error, 'SMS_RESPONSE'), String(error));
+        }
+      }),
+    );
+  });
+});
