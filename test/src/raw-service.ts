@@ -1,0 +1,93 @@
+import { generateKeyPairSync, sign } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer, type Server as HttpServer, type RequestListener } from 'node:http';
+import { createServer as createTlsServer, type ServerOptions } from 'node:https';
+import { type AddressInfo, createServer as createSocketServer, type Server, type Socket } from 'node:net';
+import type { Closing } from './closing';
+
+/** A server that misbehaves as a test wants it to. */
+export interface RawService {
+  baseUrl: string;
+  port: number;
+  /** Every connection so far. */
+  connections: Socket[];
+}
+
+/** Answers requests on loopback as `listener` says. */
+export function startRawService(closing: Closing, listener: RequestListener, tls?: ServerOptions): Promise<RawService> {
+  const server = tls ? createTlsServer(tls, listener) : createServer(listener);
+  return listen(closing, server as HttpServer, tls ? 'https' : 'http');
+}
+
+/** Lets `onConnection` do with each socket what it likes. */
+export function startSocketService(closing: Closing, onConnection: (socket: Socket) => void): Promise<RawService> {
+  return listen(closing, createSocketServer(onConnection), 'http');
+}
+
+async function listen(closing: Closing, server: Server, scheme: string): Promise<RawService> {
+  const connections: Socket[] = [];
+  server.on('connection', (socket: Socket) => {
+    socket.on('error', () => {});
+    connections.push(socket);
+  });
+  server.on('tlsClientError', () => {});
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  closing.add(server, async () => {
+    const closed = once(server, 'close');
+    server.close();
+    for (const socket of connections) socket.destroy();
+    await closed;
+  });
+  const { port } = server.address() as AddressInfo;
+  return { baseUrl: `${scheme}://127.0.0.1:${port}`, port, connections };
+}
+
+/** A port of loopback that nobody listens on. */
+export async function findClosedPort(): Promise<number> {
+  const server = createSocketServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+/** A key and a certificate for `localhost` and 127.0.0.1 that nobody but its maker trusts. */
+export function createSelfSigned(): { key: string; cert: string } {
+  const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const ecdsaWithSha256 = der(0x30, der(0x06, Buffer.from('2a8648ce3d040302', 'hex')));
+  const name = der(
+    0x30,
+    der(0x31, der(0x30, der(0x06, Buffer.from('550403', 'hex')), der(0x0c, Buffer.from('localhost')))),
+  );
+  const validity = der(0x30, der(0x17, Buffer.from('200101000000Z')), der(0x17, Buffer.from('491231235959Z')));
+  const alternativeNames = der(0x30, der(0x82, Buffer.from('localhost')), der(0x87, Buffer.from([127, 0, 0, 1])));
+  const extension = der(0x30, der(0x06, Buffer.from('551d11', 'hex')), der(0x04, alternativeNames));
+  const toBeSigned = der(
+    0x30,
+    der(0xa0, der(0x02, Buffer.from([2]))),
+    der(0x02, Buffer.from([1])),
+    ecdsaWithSha256,
+    name,
+    validity,
+    name,
+    publicKey.export({ type: 'spki', format: 'der' }),
+    der(0xa3, der(0x30, extension)),
+  );
+  const signature = sign('sha256', toBeSigned, privateKey);
+  const certificate = der(0x30, toBeSigned, ecdsaWithSha256, der(0x03, Buffer.from([0]), signature));
+  const lines = certificate.toString('base64').replace(/.{64}/g, '$&\n');
+  return {
+    key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
+    cert: `-----BEGIN CERTIFICATE-----\n${lines}\n-----END CERTIFICATE-----\n`,
+  };
+}
+
+/** One element of ASN.1 in its distinguished encoding. */
+function der(tag: number, ...contents: Buffer[]): Buffer {
+  const content = Buffer.concat(contents);
+  const { length } = content;
+  const head = length < 128 ? [length] : length < 256 ? [0x81, length] : [0x82, length >> 8, length & 255];
+  return Buffer.concat([Buffer.from([tag, ...head]), content]);
+}
