@@ -1,0 +1,92 @@
+/** How the network carries a text: in the default alphabet (GSM 03.38, also 3GPP TS 23.038), or as UTF-16 units. */
+export type Encoding = 'GSM-7' | 'UCS-2';
+
+/** What a text takes to send. */
+export interface TextMeasure {
+  /** Unicode code points; a lone surrogate counts as one. */
+  characters: number;
+  encoding: Encoding;
+  /** SMS parts; 0 for an empty text. */
+  parts: number;
+  /** Septets, escapes included, or UTF-16 units. */
+  units: number;
+  /** The first character outside GSM 03.38, absent when there is none. */
+  firstOutside?: string;
+}
+
+const basicSet =
+  '@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ !"#¤%&\'()*+,-./0123456789:;<=>?¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà';
+const extensionTable = '\f^{}\\[~]|€';
+
+const limits = { 'GSM-7': { single: 160, part: 153 }, 'UCS-2': { single: 70, part: 67 } } as const;
+
+/** Septets by UTF-16 unit; 0 stands for a unit outside GSM 03.38, as does an index beyond the end. */
+const septets = new Uint8Array(0x20ad);
+for (const character of basicSet) septets[character.charCodeAt(0)] = 1;
+for (const character of extensionTable) septets[character.charCodeAt(0)] = 2;
+
+/**
+ * Says whether every character of `text` is in GSM 03.38 (basic set or extension table), which is what a message
+ * without `contentType` may contain (§2.1).
+ */
+export function isGsmText(text: string): boolean {
+  return indexOutside(text) === text.length;
+}
+
+/**
+ * Counts the characters, units and parts of a text: 160 septets or 70 UTF-16 units in one part, 153 or 67 in each of
+ * several. An escape sequence or a surrogate pair is never split over two parts, so a part may stay one unit short.
+ *
+ * @param encoding `UCS-2` counts as for a message with the UTF-16 content type. `GSM-7` counts a unit outside the
+ *   alphabet as one septet. When absent, the text's own: GSM-7 if every character is in it.
+ */
+export function measureText(text: string, encoding?: Encoding): TextMeasure {
+  const outside = indexOutside(text);
+  const used = encoding ?? (outside === text.length ? 'GSM-7' : 'UCS-2');
+  const { single, part } = limits[used];
+  const inSeptets = used === 'GSM-7';
+  const { length } = text;
+  let characters = length;
+  let units = 0;
+  let fullParts = 0;
+  let inPart = 0;
+  for (let index = 0; index < length; index++) {
+    let size = 1;
+    const code = text.charCodeAt(index);
+    if (code >= 0xd800 && code < 0xdc00 && isLowSurrogate(text, index + 1)) {
+      index++;
+      characters--;
+      size = 2;
+    } else if (inSeptets && septets[code] === 2) {
+      size = 2;
+    }
+    units += size;
+    inPart += size;
+    if (inPart > part) {
+      fullParts++;
+      inPart = size;
+    }
+  }
+  const measure: TextMeasure = {
+    characters,
+    encoding: used,
+    parts: units === 0 ? 0 : units <= single ? 1 : fullParts + 1,
+    units,
+  };
+  if (outside < length) measure.firstOutside = String.fromCodePoint(text.codePointAt(outside) ?? 0);
+  return measure;
+}
+
+/** Where the first unit outside GSM 03.38 stands; the length of the text when there is none. */
+function indexOutside(text: string): number {
+  const { length } = text;
+  for (let index = 0; index < length; index++) {
+    if (!septets[text.charCodeAt(index)]) return index;
+  }
+  return length;
+}
+
+function isLowSurrogate(text: string, index: number): boolean {
+  const code = text.charCodeAt(index);
+  return code >= 0xdc00 && code < 0xe000;
+}
