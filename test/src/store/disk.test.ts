@@ -1,0 +1,372 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { mkdir, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { createInterface } from 'node:readline';
+import { mock } from 'node:test';
+import { Inbox, type Taker } from '../../../src/inbox';
+import type { IncomingRecord } from '../../../src/model';
+import { DiskStore } from '../../../src/store/disk';
+import { createChanges, type Entry } from '../../../src/store/store';
+import { Closing } from '../closing';
+
+function createEntry(id: string): Entry {
+  const record = { messageId: id, from: '6421555001', body: `text of ${id}`, isReply: false, via: 'poll' as const };
+  return { id, channel: 'incoming', kind: 'incoming', record, attempts: 1 };
+}
+
+function incoming(messageId: string, body = messageId): IncomingRecord {
+  return { messageId, from: '6421555001', body, isReply: false, via: 'poll' };
+}
+
+class Node implements Taker {
+  readonly id = 'node';
+  readonly taken: Entry[] = [];
+
+  take(entries: readonly Entry[]): void {
+    this.taken.push(...entries);
+  }
+}
+
+async function until(isTrue: () => boolean): Promise<void> {
+  while (!isTrue()) await new Promise((turn) => setImmediate(turn));
+}
+
+describe('DiskStore', () => {
+  const closing = new Closing();
+  let folder: string;
+  beforeEach(async () => {
+    folder = closing.add(await mkdtemp(join(tmpdir(), 'inbox-')), (path) => rm(path, { recursive: true, force: true }));
+  });
+  afterEach(() => closing.run());
+
+  const createStore = (location = join(folder, 'store')) =>
+    closing.add(new DiskStore(location), (store) => store.close());
+
+  function createInbox(store: DiskStore, states: (string | undefined)[] = []): Inbox {
+    return closing.add(
+      new Inbox({
+        store,
+        dedupe: () => true,
+        dedupeMs: () => 1_000_000_000,
+        onStore: (error) => states.push(error?.message),
+      }),
+      (inbox) => inbox.close(),
+    );
+  }
+
+  it('finds again, in order, what it keeps, and nothing that was dropped', async () => {
+    const store = createStore();
+    await store.open();
+    for (const id of ['3', '1', '2']) {
+      const changes = createChanges();
+      changes.keep.set(id, createEntry(id));
+      changes.remember.set(`id:${id}`, JSON.stringify({ at: 5, polled: true }));
+      await store.commit(changes);
+    }
+    const changes = createChanges();
+    changes.drop.add('2');
+    changes.remember.set('id:1', undefined);
+    await store.commit(changes);
+    await store.close();
+    const again = createStore();
+    const { entries, held } = await again.open();
+    assert.deepEqual(entries, [createEntry('1'), createEntry('3')]);
+    assert.deepEqual(held, []);
+    assert.deepEqual(
+      (await again.recall(['id:1', 'id:2', 'id:3', 'id:4'])).map((value) => value !== undefined),
+      [false, true, true, false],
+    );
+    assert.deepEqual(await again.recall(['id:4']), [undefined]);
+    assert.deepEqual(await again.recall([]), []);
+  });
+
+  it('makes its folder for its owner alone', async () => {
+    await createStore(join(folder, 'a', 'b')).open();
+    assert.equal((await stat(join(folder, 'a', 'b'))).mode & 0o077, 0);
+  });
+
+  it('can be opened and closed again and again', async () => {
+    const store = createStore();
+    for (let index = 0; index < 3; index++) {
+      await store.open();
+      await store.open();
+      await store.close();
+      await store.close();
+    }
+    await assert.rejects(store.recall(['x']));
+    await assert.rejects(store.commit(createChanges()));
+  });
+
+  it('keeps texts of any length and character', async () => {
+    const store = createStore();
+    await store.open();
+    const entry = createEntry('1');
+    entry.record.body = `${'€𝄞\u0000\n"\\\ud800'.repeat(20_000)}`;
+    const changes = createChanges();
+    changes.keep.set('1', entry);
+    await store.commit(changes);
+    await store.close();
+    assert.deepEqual((await store.open()).entries, [entry]);
+  });
+
+  describe('what is held', () => {
+    it('is found after a crash, until it is let go of', async () => {
+      const store = createStore();
+      await store.open();
+      const held = { kind: 'incoming' as const, records: [incoming('1')] };
+      const letGo = store.hold(held);
+      store.hold({ ...held, records: [incoming('2')] });
+      letGo();
+      letGo();
+      await store.close();
+      const { held: found } = await store.open();
+      assert.deepEqual(
+        found.map(({ held: { records } }) => records),
+        [[incoming('2')]],
+      );
+      for (const { letGo: finish } of found) finish();
+      await store.close();
+      assert.deepEqual((await store.open()).held, []);
+    });
+
+    it('does not mix up a short one with a longer one before it', async () => {
+      const store = createStore();
+      await store.open();
+      store.hold({ kind: 'incoming', records: [incoming('1', 'long '.repeat(1_000))] })();
+      store.hold({ kind: 'incoming', records: [incoming('2', 'short')] });
+      await store.close();
+      const { held } = await store.open();
+      assert.deepEqual(
+        held.map(({ held: { records } }) => records),
+        [[incoming('2', 'short')]],
+      );
+    });
+
+    it('cut off in the middle is left out', async () => {
+      const store = createStore();
+      await store.open();
+      await store.close();
+      await writeFile(join(folder, 'store', 'held-broken'), '{"kind":"incoming","records":[{"mess');
+      assert.deepEqual((await store.open()).held, []);
+    });
+
+    it('does not pile up files', async () => {
+      const store = createStore();
+      await store.open();
+      for (let round = 0; round < 50; round++) {
+        const held = [1, 2, 3].map((n) => store.hold({ kind: 'incoming', records: [incoming(String(n))] }));
+        for (const letGo of held) letGo();
+      }
+      const names = await readdir(join(folder, 'store'));
+      assert.ok(names.filter((name) => name.startsWith('held-')).length <= 3);
+      await store.close();
+      assert.deepEqual(
+        (await readdir(join(folder, 'store'))).filter((name) => name.startsWith('held-')),
+        [],
+      );
+    });
+  });
+
+  describe('sweep (contract §3 dedupeHours)', () => {
+    it('drops what is older, part by part, and keeps the rest and the entries', async () => {
+      const store = createStore();
+      await store.open();
+      const changes = createChanges();
+      changes.keep.set('1', createEntry('1'));
+      for (let index = 0; index < 3_500; index++) {
+        changes.remember.set(`id:${index}`, JSON.stringify({ at: index % 2 ? 100 : 200, polled: true }));
+      }
+      await store.commit(changes);
+      for (let round = 0; round < 5; round++) await store.sweep(150);
+      const keys = Array.from({ length: 3_500 }, (_, index) => `id:${index}`);
+      const left = await store.recall(keys);
+      assert.deepEqual(
+        left.map((value) => value !== undefined),
+        keys.map((_, index) => index % 2 === 0),
+      );
+      await store.close();
+      assert.equal((await store.open()).entries.length, 1);
+    });
+
+    it('drops in a later round what was too young in an earlier one, and what came since, each in its time', async () => {
+      const store = createStore();
+      await store.open();
+      const remember = async (key: string, at: number) => {
+        const changes = createChanges();
+        changes.remember.set(key, JSON.stringify({ at, polled: true }));
+        await store.commit(changes);
+      };
+      const isLeft = async () => (await store.recall(['a', 'b'])).map((value) => value !== undefined);
+      await remember('a', 100);
+      for (const oldest of [50, 100]) await store.sweep(oldest);
+      const later = Date.now() + 1;
+      await remember('b', later);
+      assert.deepEqual(await isLeft(), [true, true]);
+      await store.sweep(101);
+      assert.deepEqual(await isLeft(), [false, true]);
+      await store.sweep(later + 1);
+      assert.deepEqual(await isLeft(), [false, false]);
+    });
+  });
+
+  describe('under an inbox (contract §5 What is promised)', () => {
+    it('opens as soon as what stands in its place is gone', async () => {
+      const location = join(folder, 'store');
+      await writeFile(location, 'a file');
+      const states: (string | undefined)[] = [];
+      mock.timers.enable({ apis: ['setTimeout'] });
+      try {
+        const inbox = createInbox(createStore(location), states);
+        const node = new Node();
+        inbox.attach('incoming', node);
+        await inbox.accept({ kind: 'incoming', via: 'poll', records: [incoming('1')] });
+        assert.equal(node.taken.length, 1);
+        assert.match(states[0] ?? '', /EEXIST|ENOTDIR/);
+        await rm(location);
+        mock.timers.tick(5_000);
+        await until(() => states.length === 2);
+        assert.equal(states[1], undefined);
+        await inbox.close();
+        assert.equal((await createStore(location).open()).entries.length, 1);
+      } finally {
+        mock.timers.reset();
+      }
+    });
+
+    it('waits for another that has it locked', async () => {
+      const location = join(folder, 'store');
+      const other = createStore(location);
+      await other.open();
+      const states: (string | undefined)[] = [];
+      mock.timers.enable({ apis: ['setTimeout'] });
+      try {
+        const inbox = createInbox(createStore(location), states);
+        await assert.rejects(inbox.ready(), { code: 'SMS_STORE' });
+        assert.match(states[0] ?? '', /LEVEL_LOCKED/);
+        await other.close();
+        mock.timers.tick(5_000);
+        await until(() => states.length === 2);
+        await inbox.ready();
+      } finally {
+        mock.timers.reset();
+      }
+    });
+
+    it('recovers from a full disk by itself and has lost nothing', async function () {
+      this.timeout(60_000);
+      const location = await mountSmallDisk(closing, join(folder, 'small'));
+      if (!location) return this.skip();
+      const states: (string | undefined)[] = [];
+      mock.timers.enable({ apis: ['setTimeout'] });
+      try {
+        const inbox = createInbox(createStore(join(location, 'store')), states);
+        await inbox.ready();
+        const filler = join(location, 'filler');
+        await writeFile(filler, Buffer.alloc(1024 * 1024)).catch(() => {});
+        const ids: string[] = [];
+        for (let index = 0; states.length === 0 && index < 5_000; index++) {
+          ids.push(String(index));
+          await inbox.accept({
+            kind: 'incoming',
+            via: 'poll',
+            records: [incoming(String(index), 'x'.repeat(10_000) + Math.random())],
+          });
+        }
+        assert.equal(states.length, 1);
+        assert.equal(inbox.failure?.code, 'SMS_STORE');
+        await rm(filler, { force: true });
+        execFileSync('mount', ['-o', 'remount,size=200m', location]);
+        mock.timers.tick(5_000);
+        await until(() => states.length === 2);
+        assert.equal(states[1], undefined);
+        const node = new Node();
+        inbox.attach('incoming', node);
+        await until(() => node.taken.length === ids.length);
+        await inbox.close();
+        const { entries } = await createStore(join(location, 'store')).open();
+        assert.deepEqual(
+          entries.map(({ record }) => record.messageId),
+          ids,
+        );
+        await createStore(join(location, 'store')).close();
+      } finally {
+        mock.timers.reset();
+      }
+    });
+
+    it('what a process had accepted is there after kill -9, in the midst of it', async function () {
+      this.timeout(60_000);
+      const location = join(folder, 'store');
+      const accepted = new Set<string>();
+      const asked = new Set<string>();
+      for (let round = 0; round < 3; round++) {
+        const child = startAccepting(location, round);
+        const lines = createInterface({ input: child.stdout as NodeJS.ReadableStream });
+        const killAt = 30 + round * 25;
+        let count = 0;
+        for await (const line of lines) {
+          const [what, id] = line.split(' ');
+          if (id === undefined) continue;
+          if (what === 'asked') asked.add(id);
+          if (what === 'accepted') {
+            accepted.add(id);
+            if (++count === killAt) child.kill('SIGKILL');
+          }
+        }
+        assert.ok(count >= killAt, `the process ended after ${count}`);
+      }
+      const inbox = createInbox(createStore(location));
+      const node = new Node();
+      inbox.attach('incoming', node);
+      await inbox.ready();
+      await inbox.flush();
+      await until(() => node.taken.length >= accepted.size);
+      const found = new Set(node.taken.map(({ record }) => record.messageId));
+      // `asked` is told before accept is called, so the very last of each process may not have got so far.
+      assert.deepEqual(
+        [...accepted].filter((id) => !found.has(id)),
+        [],
+      );
+      assert.ok([...asked].filter((id) => !found.has(id)).length <= 3);
+      assert.equal(found.size, node.taken.length);
+    });
+  });
+});
+
+/** A process that accepts one message after the other and says so, four at a time. */
+function startAccepting(location: string, round: number): ChildProcess {
+  const script = `
+    const { writeSync } = require('node:fs');
+    const { Inbox } = require(${JSON.stringify(resolve(__dirname, '../../../src/inbox.ts'))});
+    const { DiskStore } = require(${JSON.stringify(resolve(__dirname, '../../../src/store/disk.ts'))});
+    const store = new DiskStore(${JSON.stringify(location)});
+    const inbox = new Inbox({ store, dedupe: () => true, dedupeMs: () => 1e9, onStore: (error) => { if (error) throw error; } });
+    const run = async (lane) => {
+      for (let index = 0; ; index++) {
+        const messageId = ['${round}', lane, index].join('-');
+        writeSync(1, 'asked ' + messageId + '\\n');
+        const record = { messageId, from: '6421555001', body: messageId, isReply: false, via: 'poll' };
+        await inbox.accept({ kind: 'incoming', via: 'poll', records: [record] });
+        writeSync(1, 'accepted ' + messageId + '\\n');
+      }
+    };
+    inbox.ready().then(() => Promise.all([0, 1, 2, 3].map(run)));
+  `;
+  return spawn(process.execPath, ['--require', 'tsx/cjs', '--eval', script], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+    cwd: resolve(__dirname, '../../..'),
+  });
+}
+
+/** A disk of 4 MiB; undefined where this process may not mount one. */
+async function mountSmallDisk(closing: Closing, location: string): Promise<string | undefined> {
+  await mkdir(location);
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=4m', 'tmpfs', location], { stdio: 'ignore' });
+  } catch {
+    return undefined;
+  }
+  return closing.add(location, (path) => execFileSync('umount', ['-l', path], { stdio: 'ignore' }));
+}

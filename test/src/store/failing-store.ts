@@ -1,0 +1,118 @@
+import type { Changes, HeldRecords, Leftovers, Store } from '../../../src/store/store';
+
+type Step = 'open' | 'recall' | 'commit' | 'sweep' | 'close';
+
+/** What outlives the process: everything in text, so that nobody can change it from afar. */
+export class Platter {
+  readonly entries = new Map<string, string>();
+  readonly remembered = new Map<string, string>();
+  readonly held = new Map<number, string>();
+  /** Only the process that opened it last may use it. */
+  owner: object | undefined;
+  #lastHeld = 0;
+
+  hold(records: HeldRecords): number {
+    this.held.set(++this.#lastHeld, JSON.stringify(records));
+    return this.#lastHeld;
+  }
+}
+
+/** A store that fails when told to, and counts what is asked of it. */
+export class FailingStore implements Store {
+  readonly durable = true;
+  readonly failing = new Set<Step>();
+  /** A commit that fails is on the platter all the same. */
+  failsAfterwards = false;
+  /** Makes every call take turns of the event loop. */
+  turns = 0;
+  commits = 0;
+  sweeps: number[] = [];
+  isOpen = false;
+  #isDead = false;
+  #underWay = 0;
+
+  constructor(readonly platter = new Platter()) {}
+
+  async open(): Promise<Leftovers> {
+    return this.#call('open', () => {
+      if (this.platter.owner && this.platter.owner !== this) throw failure('LEVEL_LOCKED');
+      this.platter.owner = this;
+      this.isOpen = true;
+      const { entries, held } = this.platter;
+      return {
+        entries: [...entries].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, text]) => JSON.parse(text)),
+        held: [...held].map(([key, text]) => ({ held: JSON.parse(text), letGo: () => held.delete(key) })),
+      };
+    });
+  }
+
+  hold(records: HeldRecords): () => void {
+    if (!this.isOpen || this.failing.has('commit')) return () => {};
+    const key = this.platter.hold(records);
+    return () => this.platter.held.delete(key);
+  }
+
+  recall(keys: readonly string[]): Promise<(string | undefined)[]> {
+    return this.#call('recall', () => keys.map((key) => this.#opened().remembered.get(key)));
+  }
+
+  commit(changes: Changes): Promise<void> {
+    this.commits++;
+    // What is to be written is what was there when the call was made.
+    const keep = [...changes.keep].map(([id, entry]) => [id, JSON.stringify(entry)] as const);
+    const drop = [...changes.drop];
+    const remember = [...changes.remember];
+    const write = () => {
+      const { entries, remembered } = this.#opened();
+      for (const [id, text] of keep) entries.set(id, text);
+      for (const id of drop) entries.delete(id);
+      for (const [key, value] of remember) {
+        if (value === undefined) remembered.delete(key);
+        else remembered.set(key, value);
+      }
+    };
+    if (this.failsAfterwards && this.failing.has('commit')) write();
+    return this.#call('commit', write);
+  }
+
+  sweep(oldest: number): Promise<void> {
+    this.sweeps.push(oldest);
+    return this.#call('sweep', () => {});
+  }
+
+  close(): Promise<void> {
+    return this.#call('close', () => {
+      this.isOpen = false;
+      if (this.platter.owner === this) this.platter.owner = undefined;
+    });
+  }
+
+  /** The process is gone: nothing it still does reaches the platter, which others may open now. */
+  kill(): void {
+    this.#isDead = true;
+    this.isOpen = false;
+    if (this.platter.owner === this) this.platter.owner = undefined;
+  }
+
+  #opened(): Platter {
+    if (!this.isOpen || this.platter.owner !== this) throw failure('LEVEL_DATABASE_NOT_OPEN');
+    return this.platter;
+  }
+
+  async #call<T>(step: Step, work: () => T): Promise<T> {
+    if (++this.#underWay > 1) throw new Error('calls of the store overlap');
+    try {
+      for (let turn = 0; turn < this.turns; turn++) await new Promise(setImmediate);
+      await undefined;
+      if (this.#isDead) return await new Promise<never>(() => {});
+      if (this.failing.has(step)) throw failure('ENOSPC');
+      return work();
+    } finally {
+      this.#underWay--;
+    }
+  }
+}
+
+function failure(code: string): Error {
+  return Object.assign(new Error(`made to fail with ${code}`), { code });
+}

@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict';
+import { MemoryStore } from '../../../src/store/memory';
+import { createChanges } from '../../../src/store/store';
+
+const seen = (at: number) => JSON.stringify({ at, polled: true });
+
+function remembering(...pairs: [string, string | undefined][]) {
+  const changes = createChanges();
+  for (const [key, value] of pairs) changes.remember.set(key, value);
+  return changes;
+}
+
+async function isRemembered(store: MemoryStore, ...keys: string[]): Promise<boolean[]> {
+  return (await store.recall(keys)).map((value) => value !== undefined);
+}
+
+describe('MemoryStore', () => {
+  it('remembers and forgets', async () => {
+    const store = new MemoryStore();
+    assert.deepEqual(await store.open(), { entries: [], held: [] });
+    await store.commit(remembering(['a', seen(1)], ['b', seen(2)]));
+    await store.commit(remembering(['a', undefined]));
+    assert.deepEqual(await isRemembered(store, 'a', 'b', 'c'), [false, true, false]);
+  });
+
+  it('remembers over close and open, since its inbox stays', async () => {
+    const store = new MemoryStore();
+    await store.commit(remembering(['a', seen(1)]));
+    await store.close();
+    await store.open();
+    assert.deepEqual(await isRemembered(store, 'a'), [true]);
+  });
+
+  it('sweeps what is older and keeps the rest (contract §3 dedupeHours)', async () => {
+    const store = new MemoryStore();
+    await store.commit(remembering(['a', seen(1)], ['b', seen(2)], ['c', seen(3)]));
+    await store.sweep(3);
+    assert.deepEqual(await isRemembered(store, 'a', 'b', 'c'), [false, false, true]);
+  });
+
+  it('sweeps behind a key that was remembered anew', async () => {
+    const store = new MemoryStore();
+    await store.commit(remembering(['again', seen(1)], ['old', seen(2)]));
+    await store.commit(remembering(['again', seen(10)]));
+    await store.sweep(5);
+    assert.deepEqual(await isRemembered(store, 'again', 'old'), [true, false]);
+  });
+});
