@@ -1,0 +1,802 @@
+import { randomBytes } from 'node:crypto';
+import { isSmsError, SmsError } from './errors';
+import {
+  forget,
+  type Identity,
+  identify,
+  isSameMessage,
+  judge,
+  type Kind,
+  keysOf,
+  type Recall,
+  type Verdict,
+} from './identity';
+import type { Via } from './model';
+import {
+  type Changes,
+  type Channel,
+  createChanges,
+  type Entry,
+  type HeldRecords,
+  type InboxRecord,
+  isNoChange,
+  type Store,
+  StoreConflict,
+  type Wanted,
+} from './store/store';
+
+/** One node, as the inbox sees it. */
+export interface Taker {
+  /** The node's id: a node that comes back under it after a redeploy gets what it was owed. */
+  readonly id: string;
+  /** On channel `callback`: the path it answers. */
+  readonly path?: string;
+  /** Gets only what it asked for itself, and by {@link Inbox.claim} what nobody else takes. */
+  readonly onDemand?: boolean;
+  /** Says by {@link Inbox.countAttempt} when it sends an entry that is not new; otherwise taking one counts. */
+  readonly countsAttempts?: boolean;
+  /**
+   * Gets entries that came together, in order. Each has to be answered by {@link Inbox.done}, or, where the service
+   * shall bring it again, by {@link Inbox.release}.
+   *
+   * @param context what {@link Arrival.context} said
+   * @param isNew they have not been given to anybody before
+   */
+  take(entries: readonly Entry[], context?: unknown, isNew?: boolean): void;
+}
+
+/** Records that came in one answer or one callback. */
+export interface Arrival {
+  kind: Kind;
+  via: Via;
+  records: readonly InboxRecord[];
+  /** Via callback: who was called. Only that node gets them. */
+  address?: { node: string; path: string };
+  /** A node on demand that asked for them, and what it wants to be told with them. */
+  asker?: string;
+  context?: unknown;
+}
+
+/** What became of one record of an {@link Arrival}. */
+export interface Acceptance {
+  outcome: Verdict['outcome'];
+  /** The entry, when it is new or not delivered yet. */
+  entry?: Entry;
+  /** It was called back before, and another process has not delivered it yet: it may still be refused there. */
+  heldElsewhere?: boolean;
+}
+
+/** What the inbox needs. */
+export interface InboxOptions {
+  store: Store;
+  /** Whether duplicates are left out. The outbox always leaves them out. */
+  dedupe(): boolean;
+  /** How long an identifier is remembered. */
+  dedupeMs(): number;
+  /** Called with an error when the store fails, and with `undefined` when it works again. */
+  onStore(error: SmsError | undefined): void;
+  /** How long to wait before a store that has failed is opened again; 5 s when absent. */
+  reopenDelayMs?: number;
+}
+
+const reopenDelayMs = 5_000;
+const largestStep = 256;
+/** Longer than Node-RED takes to redeploy: it waits for 15 s for nodes that close. */
+const absenceMs = 20_000;
+/** A sweep looks at twice as many as were remembered since the last, so that it keeps up. */
+const rememberedPerSweep = 500;
+
+/** Digits of an entry's id that ascend with time. */
+const idTimeLength = 11;
+
+/** An entry that is not delivered yet. */
+interface Undelivered {
+  readonly entry: Entry;
+  readonly identity: Identity;
+  /** Nodes that have not answered, and who has it in hand for them: nobody, when its node was taken away. */
+  readonly owed: Map<string, Taker | undefined>;
+  /** Nodes that have. */
+  taken: number;
+  isStored: boolean;
+  readonly ended: Promise<boolean>;
+  end(delivered: boolean): void;
+}
+
+interface AcceptTask {
+  type: 'accept';
+  arrival: Arrival;
+  /** An earlier process had it in hand, and may have committed it. */
+  isLeftover: boolean;
+  /** Called when it is committed. */
+  letGo(): void;
+  resolve(acceptances: Acceptance[]): void;
+  reject(error: SmsError): void;
+}
+
+interface ReleaseTask {
+  type: 'release';
+  undelivered: Undelivered;
+  resolve(): void;
+}
+
+type Task = AcceptTask | ReleaseTask;
+
+/**
+ * Takes charge of what the service gave away (§3): keeps each record until every node that it is for has taken it, and
+ * recognises what was seen before, whichever way it came.
+ *
+ * A record is in the store before a node gets it. While the store fails, polled records are delivered all the same,
+ * since nobody else has them, and called-back ones are refused, since the service keeps them.
+ */
+export class Inbox {
+  readonly #options: InboxOptions;
+  readonly #takers = new Map<Channel, Map<string, Taker>>();
+  readonly #undelivered = new Map<string, Undelivered>();
+  /** Called-back entries by the keys that identify them. */
+  readonly #calledBack = new Map<string, Undelivered[]>();
+  /** Those of the step that is being taken. */
+  #justCalledBack: Undelivered[] = [];
+  /** See {@link ended}; it may be asked when the end has come already. */
+  readonly #endings = new WeakMap<Entry, Promise<boolean>>();
+  #tasks: Task[] = [];
+  /** Releases that wait until a shared store says whether the entries are still this process's. */
+  #postponed: ReleaseTask[] = [];
+  /** Changes that are not in the store yet. */
+  #unsaved = createChanges();
+  #isOpen = false;
+  /** It may be open, or half so, after a failure too. */
+  #isToBeClosed = false;
+  #isClosing = false;
+  #working: Promise<void> | undefined;
+  #failure: SmsError | undefined;
+  #retry: NodeJS.Timeout | undefined;
+  #isRetryDue = false;
+  #handingOut: NodeJS.Immediate | undefined;
+  /** Nodes that were taken away and may come back: a redeploy of one must not make it miss what the others get. */
+  readonly #absent = new Map<Channel, Set<string>>();
+  #absence: NodeJS.Timeout | undefined;
+  /** Nodes have come since: whoever is not here now is not part of the flows any more. */
+  #isRollCall = false;
+  #rememberedSinceSweep = rememberedPerSweep;
+  #lastId = 0;
+  /** Tells the entries of inboxes apart that share a store. */
+  readonly #idSuffix = randomBytes(4).toString('hex');
+
+  constructor(options: InboxOptions) {
+    this.#options = options;
+  }
+
+  /** Why the store cannot be used now, if so. */
+  get failure(): SmsError | undefined {
+    return this.#failure;
+  }
+
+  /** Whether everything is delivered and written. */
+  get isSettled(): boolean {
+    return this.#undelivered.size === 0 && isNoChange(this.#unsaved);
+  }
+
+  /** Whether nothing would be lost by forgetting this closed inbox. */
+  get isDisposable(): boolean {
+    return this.#options.store.durable && this.isSettled;
+  }
+
+  /** Opens the store if it is closed, and finds what an earlier process left. Failures go to `onStore`. */
+  open(): void {
+    this.#isClosing = false;
+    this.#work();
+  }
+
+  /**
+   * Resolves when the store is open, so that what is read can be kept.
+   *
+   * @throws SmsError `SMS_STORE` when it cannot be used
+   */
+  async ready(): Promise<void> {
+    if (!this.#isOpen && !this.#failure) {
+      this.open();
+      await this.flush();
+    }
+    if (this.#failure) throw this.#failure;
+  }
+
+  /** Adds a node to those that get what comes on a channel. What waits for it is given to it soon. */
+  attach(channel: Channel, taker: Taker): void {
+    this.#takers.set(channel, this.#attached(channel).set(taker.id, taker));
+    this.open();
+    this.#isRollCall = true;
+    this.#handOutSoon();
+  }
+
+  /** Takes a node away. What it has not answered waits for it, or for others. */
+  detach(channel: Channel, taker: Taker): void {
+    const takers = this.#attached(channel);
+    if (takers.get(taker.id) !== taker) return;
+    takers.delete(taker.id);
+    if (taker.onDemand || channel === 'callback') return;
+    this.#absent.set(channel, (this.#absent.get(channel) ?? new Set()).add(taker.id));
+    clearTimeout(this.#absence);
+    this.#absence = setTimeout(() => {
+      this.#isRollCall = true;
+      this.#handOutSoon();
+    }, absenceMs);
+    this.#absence.unref();
+  }
+
+  /**
+   * Keeps what came and gives the new to the nodes it is for. Resolves when it is in the store, in order with `records`.
+   *
+   * @throws SmsError `SMS_STORE` for a callback when the store cannot keep it, or is closed
+   */
+  accept(arrival: Arrival): Promise<Acceptance[]> {
+    const { kind, via, records } = arrival;
+    if (via === 'callback' && this.#isClosing) return Promise.reject(this.#unavailable());
+    // The service has forgotten what it was polled for, but not what it called back.
+    const letGo = via === 'poll' ? this.#options.store.hold({ kind, records }) : () => {};
+    return new Promise((resolve, reject) =>
+      this.#do({ type: 'accept', arrival, isLeftover: false, letGo, resolve, reject }),
+    );
+  }
+
+  /** A node has taken an entry, or given it up. It is forgotten when no other is owed it. */
+  done(entry: Entry, taker: Taker): void {
+    const undelivered = this.#undelivered.get(entry.id);
+    if (!undelivered?.owed.delete(taker.id)) return;
+    undelivered.taken++;
+    if (undelivered.owed.size === 0) this.#settle(undelivered);
+  }
+
+  /** Lets go of a called-back entry that the service shall bring again: it will be new then. */
+  release(entry: Entry): Promise<void> {
+    const undelivered = this.#undelivered.get(entry.id);
+    if (!undelivered) return Promise.resolve();
+    return new Promise((resolve) => this.#do({ type: 'release', undelivered, resolve }));
+  }
+
+  /** Writes down that an entry is sent into a flow once more. */
+  countAttempt(entry: Entry): void {
+    if (!this.#undelivered.has(entry.id)) return;
+    entry.attempts++;
+    this.#unsaved.keep.set(entry.id, entry);
+    this.#work();
+  }
+
+  /** Resolves when an entry has been delivered (`true`), or released or left in a store that was closed (`false`). */
+  ended(entry: Entry): Promise<boolean> {
+    return this.#endings.get(entry) ?? Promise.resolve(true);
+  }
+
+  /** Gives a node on demand what waits on a channel and nobody else takes. Returns how much that was. */
+  claim(channel: Channel, taker: Taker, context?: unknown): number {
+    const attached = this.#attached(channel);
+    const waiting = [...this.#undelivered.values()].filter(
+      ({ entry, owed, taken }) =>
+        entry.channel === channel && taken === 0 && ![...owed.keys()].some((id) => attached.has(id)),
+    );
+    for (const { entry } of waiting) this.countAttempt(entry);
+    this.#give(waiting, [taker], { asker: taker.id, context });
+    return waiting.length;
+  }
+
+  /** Lets go of what is undelivered, for another inbox to {@link adopt}. A shared store keeps its own for whoever opens it. */
+  surrender(): Entry[] {
+    const { shared } = this.#options.store;
+    const all = [...this.#undelivered.values()];
+    for (const { entry } of all) this.#remove(entry.id);
+    return all.filter(({ isStored }) => !(shared && isStored)).map(({ entry }) => entry);
+  }
+
+  /** Takes charge of entries that another inbox has surrendered. */
+  adopt(entries: readonly Entry[]): void {
+    for (const entry of entries) {
+      this.#add(createUndelivered(entry, identify(entry.kind, entry.record)));
+      this.#unsaved.keep.set(entry.id, entry);
+    }
+    this.#handOutSoon();
+  }
+
+  /** Resolves when nothing is being written any more. */
+  async flush(): Promise<void> {
+    while (this.#working) await this.#working;
+  }
+
+  /** Writes what is unwritten and closes the store, unless it is opened again meanwhile. */
+  async close(): Promise<void> {
+    this.#isClosing = true;
+    // What was polled may come while the store is being closed, and opens it again.
+    do {
+      await this.flush();
+      if (!this.#isClosing) return;
+      this.#working = this.#closeStore().finally(() => {
+        this.#working = undefined;
+        if (this.#tasks.length > 0 || !this.#isClosing) this.#work();
+      });
+      await this.#working;
+    } while (this.#working || this.#isToBeClosed);
+  }
+
+  async #closeStore(): Promise<void> {
+    clearTimeout(this.#retry);
+    this.#recovered();
+    if (this.#isOpen && this.#options.store.durable) {
+      // What the store has is found again when it opens; what it has not stays here.
+      for (const { entry, end } of this.#undelivered.values()) {
+        if (this.#unsaved.keep.has(entry.id)) continue;
+        this.#remove(entry.id);
+        end(false);
+      }
+    }
+    this.#isOpen = false;
+    if (!this.#isToBeClosed) return;
+    this.#isToBeClosed = false;
+    await this.#options.store.close().catch(() => {});
+  }
+
+  #attached(channel: Channel): Map<string, Taker> {
+    return this.#takers.get(channel) ?? new Map();
+  }
+
+  #do(task: Task): void {
+    this.#tasks.push(task);
+    this.#work();
+  }
+
+  /** Takes one step after the other while there is something to do. */
+  #work(): void {
+    this.#working ??= this.#steps().finally(() => {
+      this.#working = undefined;
+      const isRetryDue = this.#isRetryDue && !this.#isClosing;
+      if (this.#tasks.length > 0 || isRetryDue || (this.#isOpen && !isNoChange(this.#unsaved))) this.#work();
+    });
+  }
+
+  async #steps(): Promise<void> {
+    // What is asked for in the same turn of the event loop shares a step.
+    await undefined;
+    const isRetryDue = this.#isRetryDue;
+    this.#isRetryDue = false;
+    if (!this.#isOpen && (!this.#failure || isRetryDue)) await this.#openStore();
+    while (this.#tasks.length > 0 || (this.#isOpen && !isNoChange(this.#unsaved))) {
+      await this.#step(this.#tasks.splice(0, largestStep));
+      await this.#sweepWhenDue();
+    }
+    await this.#sweepWhenDue();
+  }
+
+  async #sweepWhenDue(): Promise<void> {
+    if (!this.#isOpen || this.#rememberedSinceSweep < rememberedPerSweep) return;
+    this.#rememberedSinceSweep = 0;
+    await this.#options.store.sweep(this.#oldest()).catch((error) => this.#fail(error));
+  }
+
+  async #openStore(): Promise<void> {
+    this.#isToBeClosed = true;
+    try {
+      const { entries, held, isReset } = await this.#options.store.open({
+        onTakenOver: (taken) => this.#addLeftovers(taken),
+        wanted: () => this.#wanted(),
+        onFailure: (error) => this.#fail(error),
+      });
+      this.#isOpen = true;
+      const leftovers = held.map(({ held, letGo }) => createLeftoverTask(held, letGo));
+      this.#tasks.unshift(...leftovers, ...this.#postponed.splice(0));
+      if (this.#options.store.shared) this.#reconcile(entries, isReset === true);
+      this.#addLeftovers(entries);
+      if (isNoChange(this.#unsaved)) this.#recovered();
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  #wanted(): Wanted {
+    const callbacks = [...this.#attached('callback').values()];
+    return {
+      channels: [...this.#takers].filter(([, takers]) => takers.size > 0).map(([channel]) => channel),
+      nodes: callbacks.map(({ id }) => id),
+      paths: callbacks.map(({ path }) => path).filter((path) => path !== undefined),
+    };
+  }
+
+  /** What was stored and is not among the `found` has been taken over by another process, or, after a reset, is lost. */
+  #reconcile(found: readonly Entry[], isReset: boolean): void {
+    const ids = new Set(found.map(({ id }) => id));
+    for (const { entry, isStored, end } of [...this.#undelivered.values()]) {
+      if (!isStored || ids.has(entry.id)) continue;
+      if (isReset) {
+        this.#unsaved.keep.set(entry.id, entry);
+      } else {
+        this.#remove(entry.id);
+        this.#unsaved.keep.delete(entry.id);
+        end(false);
+      }
+    }
+  }
+
+  #addLeftovers(entries: readonly Entry[]): void {
+    for (const entry of entries) {
+      // The clock may have been set back since.
+      this.#lastId = Math.max(this.#lastId, Number.parseInt(entry.id.slice(0, idTimeLength), 36));
+      if (this.#undelivered.has(entry.id) || this.#unsaved.drop.has(entry.id)) continue;
+      const identity = identify(entry.kind, entry.record);
+      const [key] = keysOf(identity);
+      if (key !== undefined && this.#unsaved.remember.get(key) !== undefined) {
+        // Its commit seemed to fail and had not: it has been given out again under another id.
+        this.#drop(entry, identity, this.#unsaved);
+      } else {
+        const undelivered = createUndelivered(entry, identity);
+        undelivered.isStored = true;
+        this.#add(undelivered);
+      }
+    }
+    this.#handOutSoon();
+  }
+
+  /** Applies tasks and saves what they change, together with what is unsaved, in one commit. */
+  async #step(tasks: Task[]): Promise<void> {
+    const recalled = await this.#recall(tasks);
+    const recall: Recall = (key) => recalled.get(key);
+    if (this.#isOpen) {
+      const earlier = this.#unsaved;
+      this.#unsaved = createChanges();
+      const changes = createChanges(earlier);
+      const finish = tasks.map((task) => this.#apply(task, recall, changes));
+      this.#justCalledBack = [];
+      try {
+        if (!isNoChange(changes)) await this.#options.store.commit(changes, recalled);
+        this.#rememberedSinceSweep += changes.remember.size;
+        this.#recovered();
+        for (const task of tasks) if (task.type === 'accept') task.letGo();
+        for (const end of finish) end();
+        for (const id of changes.keep.keys()) {
+          const undelivered = this.#undelivered.get(id);
+          if (undelivered) undelivered.isStored = true;
+        }
+        return;
+      } catch (error) {
+        this.#unsaved = createChanges(earlier, this.#unsaved);
+        if (error instanceof StoreConflict) return this.#step(tasks);
+        this.#fail(error);
+      }
+    }
+    for (const task of tasks) {
+      if (task.type === 'accept' && task.arrival.via === 'callback') task.reject(this.#unavailable());
+      else if (task.type === 'release' && this.#options.store.shared) this.#postpone(task);
+      else this.#apply(task, recall, this.#unsaved)();
+    }
+  }
+
+  /** The service is told at once to bring the entry again; whose the entry is by then is seen when the store is back. */
+  #postpone(task: ReleaseTask): void {
+    this.#postponed.push(task);
+    task.undelivered.end(false);
+    task.resolve();
+  }
+
+  async #recall(tasks: readonly Task[]): Promise<Map<string, string | undefined>> {
+    const keys = new Set<string>();
+    for (const task of tasks) {
+      for (const identity of identitiesOf(task)) {
+        for (const key of keysOf(identity)) keys.add(key);
+        if (task.type === 'accept') for (const key of this.#holdKeysOf(task.arrival, identity)) keys.add(key);
+      }
+    }
+    const found = new Map<string, string | undefined>();
+    if (keys.size > 0 && this.#isOpen) {
+      try {
+        const list = [...keys];
+        const values = await this.#options.store.recall(list);
+        for (const [index, key] of list.entries()) found.set(key, values[index]);
+      } catch (error) {
+        this.#fail(error);
+      }
+    }
+    return found;
+  }
+
+  /** Works a task into `changes`. What it returns is to be called when they are saved, or cannot be. */
+  #apply(task: Task, recall: Recall, changes: Changes): () => void {
+    const look: Recall = (key) => {
+      for (const { remember } of [changes, this.#unsaved]) if (remember.has(key)) return remember.get(key);
+      return recall(key);
+    };
+    return task.type === 'accept' ? this.#applyAccept(task, look, changes) : this.#applyRelease(task, look, changes);
+  }
+
+  #applyAccept({ arrival, isLeftover, resolve }: AcceptTask, look: Recall, changes: Changes): () => void {
+    const { kind, via, records } = arrival;
+    const audience = this.#audience(arrival);
+    const fresh: Undelivered[] = [];
+    const orphans: Undelivered[] = [];
+    const acceptances = records.map((record): Acceptance => {
+      const identity = identify(kind, record);
+      let orphan: Undelivered | undefined;
+      const { outcome, remember } = judge(identity, via, look, Date.now(), this.#oldest());
+      for (const [key, value] of remember) changes.remember.set(key, value);
+      if (outcome !== 'new' && (isLeftover || this.#options.dedupe() || kind === 'outbox')) {
+        const pending = this.#findCalledBack(identity);
+        if (pending) {
+          if (via === 'poll') {
+            pending.entry.twin = record;
+            changes.keep.set(pending.entry.id, pending.entry);
+          }
+          return { outcome, entry: pending.entry };
+        }
+        orphan = via === 'callback' ? this.#findOrphan(kind, identity) : undefined;
+        if (!orphan) {
+          const heldElsewhere = this.#holdKeysOf(arrival, identity).some((key) => look(key) !== undefined);
+          return heldElsewhere ? { outcome, heldElsewhere } : { outcome };
+        }
+      }
+      const undelivered = this.#create(arrival, record, identity, audience.length);
+      if (orphan) {
+        this.#drop(orphan.entry, orphan.identity, changes);
+        orphans.push(orphan);
+        undelivered.entry.twin = orphan.entry.record;
+      }
+      changes.keep.set(undelivered.entry.id, undelivered.entry);
+      for (const key of this.#holdKeysOf(arrival, identity)) changes.remember.set(key, undelivered.entry.id);
+      fresh.push(undelivered);
+      return { outcome, entry: undelivered.entry };
+    });
+    return () => {
+      for (const { entry } of orphans) this.#remove(entry.id);
+      this.#giveNew(fresh, audience, arrival);
+      resolve(acceptances);
+    };
+  }
+
+  #applyRelease({ undelivered, resolve }: ReleaseTask, look: Recall, changes: Changes): () => void {
+    const { entry, identity } = undelivered;
+    const { twin } = entry;
+    if (this.#undelivered.get(entry.id) !== undelivered) return resolve;
+    this.#drop(entry, identity, changes);
+    if (!twin) {
+      const memory = forget(identity, look);
+      for (const [key, value] of memory.remember) changes.remember.set(key, value);
+      for (const key of memory.forget) changes.remember.set(key, undefined);
+    }
+    const arrival: Arrival = { kind: entry.kind, via: 'poll', records: [] };
+    const audience = this.#audience(arrival);
+    const standIn = twin && this.#create(arrival, twin, identity, audience.length);
+    if (standIn) changes.keep.set(standIn.entry.id, standIn.entry);
+    return () => {
+      this.#remove(entry.id);
+      if (standIn) this.#giveNew([standIn], audience);
+      undelivered.end(false);
+      resolve();
+    };
+  }
+
+  #drop(entry: Entry, identity: Identity, changes: Changes): void {
+    changes.keep.delete(entry.id);
+    changes.drop.add(entry.id);
+    for (const key of this.#holdKeysOf(entry, identity)) changes.remember.set(key, undefined);
+  }
+
+  /**
+   * Keys that stand in a shared store as long as a called-back entry is undelivered, so that no other process tells the
+   * service that it has arrived: its holder may still refuse it, and the service is to bring it again then.
+   */
+  #holdKeysOf(origin: Pick<Arrival, 'kind' | 'address'>, identity: Identity): string[] {
+    if (!this.#options.store.shared || channelOf(origin) !== 'callback') return [];
+    return keysOf(identity).map((key) => `held:${key}`);
+  }
+
+  #create(arrival: Arrival, record: InboxRecord, identity: Identity, audience: number): Undelivered {
+    const { kind, address } = arrival;
+    const entry: Entry = {
+      id: this.#nextId(),
+      channel: channelOf(arrival),
+      kind,
+      record,
+      ...(address ? { address } : undefined),
+      attempts: audience > 0 ? 1 : 0,
+      // Nobody can say whether another process has delivered it already.
+      ...(this.#options.store.shared && !this.#isOpen ? { unsure: true as const } : undefined),
+    };
+    const undelivered = createUndelivered(entry, identity);
+    if (entry.channel === 'callback') this.#justCalledBack.push(undelivered);
+    return undelivered;
+  }
+
+  #add(undelivered: Undelivered): void {
+    const { entry, identity } = undelivered;
+    this.#undelivered.set(entry.id, undelivered);
+    this.#endings.set(entry, undelivered.ended);
+    if (entry.channel === 'callback') {
+      for (const key of keysOf(identity))
+        this.#calledBack.set(key, [...(this.#calledBack.get(key) ?? []), undelivered]);
+    }
+  }
+
+  #remove(id: string): void {
+    const undelivered = this.#undelivered.get(id);
+    if (!undelivered) return;
+    this.#undelivered.delete(id);
+    for (const key of keysOf(undelivered.identity)) {
+      const others = this.#calledBack.get(key)?.filter((other) => other !== undelivered) ?? [];
+      if (others.length > 0) this.#calledBack.set(key, others);
+      else this.#calledBack.delete(key);
+    }
+  }
+
+  #findCalledBack(identity: Identity): Undelivered | undefined {
+    return [...keysOf(identity).flatMap((key) => this.#calledBack.get(key) ?? []), ...this.#justCalledBack].find(
+      (undelivered) => isSameMessage(undelivered.identity, identity),
+    );
+  }
+
+  /** What was polled for nodes that are gone: a node that is called back with the same can have it. */
+  #findOrphan(kind: Kind, identity: Identity): Undelivered | undefined {
+    if (this.#attached(kind).size > 0) return undefined;
+    return [...this.#undelivered.values()].find(
+      (undelivered) => undelivered.entry.channel === kind && isSameMessage(undelivered.identity, identity),
+    );
+  }
+
+  #audience(arrival: Arrival): Taker[] {
+    const takers = [...this.#attached(channelOf(arrival)).values()];
+    const { address, asker } = arrival;
+    if (address) return takers.filter(({ id }) => id === address.node);
+    return takers.filter(({ id, onDemand }) => !onDemand || id === asker);
+  }
+
+  /** Gives what has just been saved to those it was saved for; who was redeployed meanwhile gets it when back. */
+  #giveNew(fresh: readonly Undelivered[], audience: readonly Taker[], arrival?: Arrival): void {
+    for (const undelivered of fresh) this.#add(undelivered);
+    const present = audience.filter((taker) => this.#isAttached(fresh, taker));
+    if (present.length === 0) for (const { entry } of fresh) entry.attempts = 0;
+    if (present.length === 0 || present.length < audience.length) this.#handOutSoon();
+    this.#give(fresh, audience, arrival, true);
+    if (arrival?.address) return;
+    for (const id of this.#absent.get(fresh[0]?.entry.channel ?? 'incoming') ?? []) {
+      for (const { owed } of fresh) owed.set(id, undefined);
+    }
+  }
+
+  #isAttached([first]: readonly Undelivered[], taker: Taker): boolean {
+    return first !== undefined && this.#attached(first.entry.channel).get(taker.id) === taker;
+  }
+
+  #give(
+    list: readonly Undelivered[],
+    takers: readonly Taker[],
+    { asker, context }: Pick<Arrival, 'asker' | 'context'> = {},
+    isNew = false,
+  ): void {
+    if (list.length === 0) return;
+    const entries = list.map(({ entry }) => entry);
+    for (const taker of takers) for (const { owed } of list) owed.set(taker.id, taker);
+    for (const taker of takers) {
+      if (this.#isAttached(list, taker)) taker.take(entries, taker.id === asker ? context : undefined, isNew);
+    }
+  }
+
+  /** Nodes of a flow attach in one turn of the event loop, so when it ends all are here. */
+  #handOutSoon(): void {
+    this.#handingOut ??= setImmediate(() => {
+      this.#handingOut = undefined;
+      this.#handOut();
+    });
+  }
+
+  /** Gives what nobody has in hand to the nodes that are here. */
+  #handOut(): void {
+    if (this.#isRollCall) {
+      this.#absent.clear();
+      clearTimeout(this.#absence);
+    }
+    const gifts = new Map<Taker, Undelivered[]>();
+    for (const undelivered of [...this.#undelivered.values()]) {
+      const heirs = this.#heirs(undelivered);
+      if (heirs.some(({ countsAttempts }) => !countsAttempts)) this.countAttempt(undelivered.entry);
+      for (const taker of heirs) gifts.set(taker, [...(gifts.get(taker) ?? []), undelivered]);
+    }
+    this.#isRollCall = false;
+    for (const [taker, list] of gifts) this.#give(list, [taker]);
+  }
+
+  /** Who is to get an entry now: nodes that were owed it and came back, else everybody it is for. */
+  #heirs(undelivered: Undelivered): Taker[] {
+    const { entry, owed, taken } = undelivered;
+    const attached = this.#attached(entry.channel);
+    const returned: Taker[] = [];
+    let isInHand = false;
+    const mayBeGone = this.#isRollCall && attached.size > 0;
+    for (const [id, holder] of [...owed]) {
+      const taker = attached.get(id);
+      if (!taker && mayBeGone) owed.delete(id);
+      else if (taker && taker === holder) isInHand = true;
+      else if (taker) returned.push(taker);
+    }
+    if (returned.length > 0 || isInHand) return returned;
+    if (taken > 0 && mayBeGone) {
+      // Whoever else was owed it is not part of the flows any more.
+      this.#settle(undelivered);
+      return [];
+    }
+    const { address } = entry;
+    return [...attached.values()].filter(({ id, path, onDemand }) =>
+      address ? id === address.node || path === address.path : !onDemand,
+    );
+  }
+
+  #settle(undelivered: Undelivered): void {
+    const { entry, identity } = undelivered;
+    this.#remove(entry.id);
+    this.#drop(entry, identity, this.#unsaved);
+    undelivered.end(true);
+    this.#work();
+  }
+
+  #fail(cause: unknown): void {
+    const isNew = !this.#failure;
+    this.#isOpen = false;
+    this.#failure = isSmsError(cause)
+      ? cause
+      : new SmsError('storeUnavailable', {
+          params: { detail: describeStoreFailure(cause) },
+          // One about syntax quotes what it could not read, which may be somebody's message.
+          ...(cause instanceof SyntaxError ? undefined : { cause }),
+        });
+    clearTimeout(this.#retry);
+    this.#retry = setTimeout(() => {
+      this.#isRetryDue = true;
+      this.#work();
+    }, this.#options.reopenDelayMs ?? reopenDelayMs);
+    if (isNew) this.#options.onStore(this.#failure);
+  }
+
+  #recovered(): void {
+    if (!this.#failure) return;
+    this.#failure = undefined;
+    this.#options.onStore(undefined);
+  }
+
+  #unavailable(): SmsError {
+    return this.#failure ?? new SmsError('storeUnavailable', { params: { detail: 'closed' } });
+  }
+
+  #oldest(): number {
+    // A shared store forgets in time by itself, whatever the clock of this machine says.
+    if (this.#options.store.shared) return 0;
+    return Date.now() - this.#options.dedupeMs();
+  }
+
+  #nextId(): string {
+    this.#lastId = Math.max(this.#lastId + 1, Date.now() * 1_000);
+    return this.#lastId.toString(36).padStart(idTimeLength, '0') + this.#idSuffix;
+  }
+}
+
+function channelOf({ kind, address }: Pick<Arrival, 'kind' | 'address'>): Channel {
+  return address ? 'callback' : kind;
+}
+
+function identitiesOf(task: Task): Identity[] {
+  if (task.type === 'release') return [task.undelivered.identity];
+  return task.arrival.records.map((record) => identify(task.arrival.kind, record));
+}
+
+function createLeftoverTask({ kind, records }: HeldRecords, letGo: () => void): AcceptTask {
+  const arrival: Arrival = { kind, via: 'poll', records };
+  return { type: 'accept', arrival, isLeftover: true, letGo, resolve: () => {}, reject: () => {} };
+}
+
+function createUndelivered(entry: Entry, identity: Identity): Undelivered {
+  let end: (delivered: boolean) => void = () => {};
+  const ended = new Promise<boolean>((resolve) => {
+    end = resolve;
+  });
+  return { entry, identity, owed: new Map(), taken: 0, isStored: false, ended, end };
+}
+
+/** What the operating system or the database calls the failure: `ENOSPC`, `LEVEL_LOCKED`. */
+function describeStoreFailure(error: unknown): string {
+  const codes: string[] = [];
+  if (error instanceof SyntaxError) return 'unreadable content';
+  for (let current = error; current instanceof Error && codes.length < 3; current = current.cause) {
+    codes.push(String((current as { code?: unknown }).code ?? current.message));
+  }
+  return codes.join(', ') || 'unknown reason';
+}
