@@ -1,0 +1,368 @@
+import { createHash } from 'node:crypto';
+import { setMaxListeners } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Client } from './client';
+import { createConnections, type ProxyOptions, type TlsOptions } from './connections';
+import { SmsError } from './errors';
+import type { Authentication } from './http';
+import type { Kind } from './identity';
+import { type Arrival, Inbox, type Taker } from './inbox';
+import type { Delivery, OutboundMessage } from './model';
+import { PollLoop, type PollOutcome, type PollState } from './poll';
+import { maxOutstanding, Receiver, type ReceiverOptions } from './receiver';
+import { type RetryPolicy, send } from './send';
+import { SendQueue } from './send-queue';
+import type { InboxRecord, Store } from './store/store';
+
+/** A login at a service, and how to use it. */
+export interface AccountSettings {
+  /** As {@link parseBaseUrl} returns it. */
+  baseUrl: string;
+  authentication: Authentication;
+  method: 'GET' | 'POST';
+  timeoutMs: number;
+  tls?: TlsOptions;
+  proxy?: ProxyOptions;
+  /** Sends in flight at once. */
+  concurrency: number;
+  /** Sends that may wait. */
+  queueLimit: number;
+  /** How long to wait after an empty poll (§8). */
+  pauseMs: number;
+  /** Polls in flight at once while messages keep coming. */
+  drain: number;
+  dedupe: boolean;
+  dedupeMs: number;
+  /** Names the kind of store and its place; another name means another store. */
+  storeName: string;
+  /** Makes the store. `key` tells logins apart and gives nothing away. */
+  createStore(key: string): Store;
+}
+
+/** Who wants an endpoint polled. */
+export interface Watcher {
+  /** The loop has changed its state; also called once when the watcher joins a loop that runs. */
+  onState(state: PollState): void;
+  /** The loop has begun to fail. Called once for each time. */
+  onFailing(error: SmsError): void;
+  /** The loop works again. */
+  onRecovered(): void;
+  /** How often to poll; the shortest interval of all watchers holds. Only for the outbox. */
+  intervalMs?: number;
+}
+
+/** What a node gets by polling: a {@link Watcher} whose records are acknowledged. */
+export type Subscriber = Watcher & Omit<ReceiverOptions, 'channel' | 'onOutstanding'>;
+
+/** A node's part in a loop. */
+export interface Subscription {
+  /** See {@link Receiver.acknowledge}. */
+  acknowledge(ackId: string, failed: boolean): boolean;
+  close(): void;
+}
+
+/** How long to wait, when the last member leaves, for an answer whose head is here already. */
+const halfReceivedGraceMs = 2_500;
+
+/** What is remembered in memory alone outlives the last member for so long: any redeploy is shorter. */
+const forgetAfterMs = 60_000;
+
+const accounts = new Map<string, Account>();
+
+/**
+ * Joins the account of a login: everybody who names the same base URL and login shares its connections, its queue, its
+ * inbox and one poll loop per endpoint. The settings of the one that joined first hold.
+ *
+ * @throws SmsError `SMS_CONFIG` for settings that cannot be used
+ */
+export function joinAccount(settings: AccountSettings): Membership {
+  const { authentication } = settings;
+  const login = authentication.type === 'bearer' ? authentication.apiKey : authentication.userId;
+  const key = createHash('sha256')
+    .update(JSON.stringify([settings.baseUrl, authentication.type === 'bearer', login]))
+    .digest('hex')
+    .slice(0, 32);
+  const account = accounts.get(key) ?? new Account(key);
+  const membership = account.join(settings);
+  accounts.set(key, account);
+  return membership;
+}
+
+/** One's part in an account. */
+export interface Membership {
+  readonly account: Account;
+  /** Sends with the credentials of this member. See {@link send} in `send.ts`. */
+  send(
+    message: OutboundMessage,
+    policy: RetryPolicy,
+    signals: { signal: AbortSignal; giveUp: AbortSignal },
+  ): Promise<Delivery>;
+  /** Makes a call that is neither queued nor looped, with the credentials of this member. */
+  readonly client: Client;
+  /** Ends it. Resolves when what has arrived is kept; a poll in flight goes on and is handed over to whoever joins. */
+  leave(): Promise<void>;
+}
+
+interface Member {
+  settings: AccountSettings;
+  client: Client;
+}
+
+interface Loop {
+  loop: PollLoop;
+  watchers: Set<Watcher>;
+  receivers: Set<Receiver>;
+}
+
+/** What all nodes on one login share. */
+export class Account {
+  readonly #key: string;
+  readonly #members = new Set<Member>();
+  readonly #loops = new Map<Kind, Loop>();
+  #connections: ReturnType<typeof createConnections> | undefined;
+  #queue = new SendQueue(1, 0);
+  #inbox: Inbox | undefined;
+  #storeName = '';
+  /** What the last member to leave wanted; a poll still in flight is handed over by these. */
+  #settings: AccountSettings | undefined;
+  /** Polls that are not handed over yet; they outlive those who wanted them. */
+  readonly #polls = new Set<Promise<unknown>>();
+  /** Those of them whose answer has begun to arrive. */
+  readonly #arriving = new Set<Promise<unknown>>();
+  #outboxTurn: Promise<unknown> = Promise.resolve();
+  #forgetting: NodeJS.Timeout | undefined;
+
+  constructor(key: string) {
+    this.#key = key;
+  }
+
+  get inbox(): Inbox {
+    if (!this.#inbox) throw new Error('nobody has joined');
+    return this.#inbox;
+  }
+
+  join(settings: AccountSettings): Membership {
+    clearTimeout(this.#forgetting);
+    if (this.#members.size === 0) this.#adopt(settings);
+    const connections = this.#connections;
+    if (!connections) throw new Error('no connections');
+    const member: Member = { settings, client: new Client({ ...settings, connections }) };
+    this.#members.add(member);
+    let left: Promise<void> | undefined;
+    return {
+      account: this,
+      client: member.client,
+      send: (message, policy, signals) =>
+        this.#queue.run(() => send(member.client, message, policy, signals), signals.signal),
+      leave: () => {
+        left ??= this.#leave(member);
+        return left;
+      },
+    };
+  }
+
+  /** Subscribes a node to incoming messages or status updates. */
+  subscribe(kind: 'incoming' | 'status', subscriber: Subscriber): Subscription {
+    const receiver = new Receiver(this.inbox, {
+      ...subscriber,
+      channel: kind,
+      wants: (record) => subscriber.wants(record),
+      send: (delivery) => subscriber.send(delivery),
+      onUndelivered: (record, attempts) => subscriber.onUndelivered(record, attempts),
+      onOutstanding: () => this.#holdOrResume(kind),
+    });
+    receiver.attach();
+    this.#loop(kind).receivers.add(receiver);
+    const unwatch = this.watch(kind, subscriber);
+    return {
+      acknowledge: (ackId, failed) => receiver.acknowledge(ackId, failed),
+      close: () => {
+        receiver.detach();
+        this.#loop(kind).receivers.delete(receiver);
+        unwatch();
+        this.#holdOrResume(kind);
+      },
+    };
+  }
+
+  /** Polls an endpoint for as long as somebody watches it. Returns how to stop watching. */
+  watch(kind: Kind, watcher: Watcher): () => void {
+    const { loop, watchers } = this.#loop(kind);
+    const isFirst = watchers.size === 0;
+    watchers.add(watcher);
+    this.#holdOrResume(kind);
+    if (isFirst) {
+      loop.start();
+    } else {
+      watcher.onState(loop.state);
+      if (loop.state.name === 'failing') watcher.onFailing(loop.state.error);
+      if (watcher.intervalMs !== undefined) loop.nudge();
+    }
+    return () => {
+      watchers.delete(watcher);
+      if (watchers.size === 0) loop.stop();
+    };
+  }
+
+  /**
+   * Polls the outbox now (§4.3) for a node that asked, after any poll of it that runs. Besides that node, those that
+   * watch it get what came.
+   *
+   * @returns how many records the node was given
+   */
+  pollOutboxFor(taker: Taker, context: unknown): Promise<number> {
+    return this.#track(async (onAnswer) => {
+      await this.inbox.ready();
+      const left = taker.onDemand ? this.inbox.claim('outbox', taker, context) : 0;
+      const records = await this.#client().pollOutbox({ onAnswer });
+      const arrival: Arrival = { kind: 'outbox', via: 'poll', records, asker: taker.id, context };
+      const acceptances = records.length > 0 ? await this.inbox.accept(arrival) : [];
+      return left + acceptances.filter(({ outcome }) => outcome === 'new').length;
+    }, 'outbox');
+  }
+
+  #adopt(settings: AccountSettings): void {
+    this.#connections = createConnections(settings);
+    this.#queue = new SendQueue(settings.concurrency, settings.queueLimit);
+    this.#settings = settings;
+    if (this.#inbox && this.#storeName === settings.storeName) return;
+    const earlier = this.#inbox;
+    this.#storeName = settings.storeName;
+    this.#inbox = new Inbox({
+      store: settings.createStore(this.#key),
+      dedupe: () => this.#settings?.dedupe ?? true,
+      dedupeMs: () => this.#settings?.dedupeMs ?? 0,
+      onStore: () => {
+        for (const kind of this.#loops.keys()) this.#holdOrResume(kind);
+      },
+    });
+    if (earlier) {
+      this.#inbox.adopt(earlier.surrender());
+      void earlier.close();
+    }
+  }
+
+  async #leave(member: Member): Promise<void> {
+    this.#members.delete(member);
+    if (this.#members.size > 0) {
+      this.#settings = [...this.#members][0]?.settings;
+      return;
+    }
+    void this.#connections?.close().catch(() => {});
+    if (this.#arriving.size > 0) {
+      const grace = new AbortController();
+      const timeout = sleep(halfReceivedGraceMs, undefined, { signal: grace.signal }).catch(() => {});
+      await Promise.race([Promise.allSettled(this.#arriving), timeout]);
+      grace.abort();
+    }
+    // A record sent in this turn of the event loop counts as delivered in the next.
+    await sleep(0);
+    await this.#inbox?.flush();
+    const isIdle = this.#polls.size === 0;
+    const closed = this.#closeWhenIdle();
+    if (isIdle) await closed;
+  }
+
+  async #closeWhenIdle(): Promise<void> {
+    await Promise.allSettled(this.#polls);
+    if (this.#members.size > 0) return;
+    await this.#inbox?.close();
+    if (this.#members.size > 0) return;
+    if (this.#inbox?.isDisposable) this.#forget();
+    else if (this.#inbox?.isSettled) this.#forgetting = setTimeout(() => this.#forget(), forgetAfterMs).unref();
+  }
+
+  #forget(): void {
+    if (this.#members.size === 0 && this.#inbox?.isSettled && accounts.get(this.#key) === this) {
+      accounts.delete(this.#key);
+    }
+  }
+
+  #client(): Client {
+    const [first] = this.#members;
+    if (!first) throw new SmsError('closed');
+    return first.client;
+  }
+
+  #loop(kind: Kind): Loop {
+    const existing = this.#loops.get(kind);
+    if (existing) return existing;
+    const watchers = new Set<Watcher>();
+    const loop = new PollLoop(
+      {
+        poll: () => this.#poll(kind),
+        pauseMs: () => (kind === 'outbox' ? shortestInterval(watchers) : (this.#settings?.pauseMs ?? 0)),
+        drain: () => (kind === 'outbox' ? 1 : (this.#settings?.drain ?? 1)),
+      },
+      (state, previous) => {
+        for (const watcher of watchers) {
+          watcher.onState(state);
+          if (state.name === 'failing' && previous.name !== 'failing') watcher.onFailing(state.error);
+          if (previous.name === 'failing' && state.name !== 'failing') watcher.onRecovered();
+        }
+      },
+    );
+    const created = { loop, watchers, receivers: new Set<Receiver>() };
+    this.#loops.set(kind, created);
+    return created;
+  }
+
+  /** One poll, from the request until what it brought is kept. */
+  #poll(kind: Kind): Promise<PollOutcome> {
+    return this.#track(async (onAnswer) => {
+      await this.inbox.ready();
+      const records = await this.#fetch(kind, onAnswer);
+      if (records.length === 0) return 'empty';
+      const acceptances = await this.inbox.accept({ kind, via: 'poll', records });
+      // The outbox is polled at intervals, whatever it brings.
+      if (kind === 'outbox') return 'empty';
+      return acceptances.every(({ outcome }) => outcome === 'repeated') ? 'repeated' : 'new';
+    }, kind);
+  }
+
+  /** Runs a poll so that the account outlives it. The outbox has one date cursor: its polls take turns. */
+  #track<T>(poll: (onAnswer: () => void) => Promise<T>, kind: Kind): Promise<T> {
+    let onAnswer = () => {};
+    const start = () => poll(() => onAnswer());
+    const polling = kind === 'outbox' ? this.#outboxTurn.then(start) : start();
+    if (kind === 'outbox') this.#outboxTurn = polling.catch(() => {});
+    const handedOver = () => {
+      this.#polls.delete(polling);
+      this.#arriving.delete(polling);
+    };
+    this.#polls.add(polling);
+    polling.then(handedOver, handedOver);
+    onAnswer = () => this.#arriving.add(polling);
+    return polling;
+  }
+
+  #fetch(kind: Kind, onAnswer: () => void): Promise<InboxRecord[]> {
+    const client = this.#client();
+    if (kind === 'incoming') return client.pollIncoming({ onAnswer });
+    if (kind === 'status') return client.pollStatuses({ onAnswer });
+    return client.pollOutbox({ onAnswer });
+  }
+
+  /** Polls only while what comes can be kept and taken. */
+  #holdOrResume(kind: Kind): void {
+    const existing = this.#loops.get(kind);
+    if (!existing) return;
+    const { loop, receivers } = existing;
+    const error = this.#inbox?.failure;
+    const outstanding = Math.max(0, ...[...receivers].map((receiver) => receiver.outstanding));
+    if (error) loop.hold({ name: 'failing', error });
+    else if (outstanding >= maxOutstanding) loop.hold({ name: 'paused', unacknowledged: outstanding });
+    else loop.resume();
+  }
+}
+
+function shortestInterval(watchers: Iterable<Watcher>): number {
+  return Math.min(...[...watchers].map(({ intervalMs }) => intervalMs ?? Number.POSITIVE_INFINITY));
+}
+
+/** A signal that many may listen to at once. */
+export function createStopSignal(): AbortController {
+  const controller = new AbortController();
+  setMaxListeners(0, controller.signal);
+  return controller;
+}
