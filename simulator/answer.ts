@@ -1,0 +1,70 @@
+import { type ServerResponse, STATUS_CODES } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+/** What the service answers. */
+export interface Answer {
+  status: number;
+  /** Text of the status line; the usual one by default. */
+  reason?: string;
+  body?: string;
+  /** Media type of the body. */
+  contentType?: string;
+  headers?: Record<string, string>;
+}
+
+/** How an answer fails to arrive as it should. */
+export type Mishap = { half: true } | { dripMs: number };
+
+/** An error answer: the reason in the status line and in the heading of an HTML body (§7.1). */
+export function createErrorAnswer(status: number, text?: string, headers: Record<string, string> = {}): Answer {
+  const reason = text ?? STATUS_CODES[status] ?? 'Error';
+  const escaped = reason.replace(/&/g, '&amp;').replace(/</g, '&lt;');
+  return {
+    status,
+    reason,
+    headers,
+    contentType: 'text/html; charset=UTF-8',
+    body: `<!DOCTYPE html><html><head><title>${status} ${escaped}</title></head><body><h1>${escaped}</h1></body></html>`,
+  };
+}
+
+/** Writes an answer; resolves when everything was handed to the socket or the client has gone. */
+export async function writeAnswer(outgoing: ServerResponse, answer: Answer, mishap?: Mishap): Promise<void> {
+  if (outgoing.destroyed) return;
+  const bytes = Buffer.from(answer.body ?? '', 'utf8');
+  const headers: Record<string, string | number> = { ...answer.headers };
+  if (answer.status !== 204 && answer.status !== 304) {
+    headers['content-length'] = bytes.length;
+    if (answer.contentType !== undefined) headers['content-type'] = answer.contentType;
+  }
+  if (mishap !== undefined && 'half' in mishap && bytes.length < 2) {
+    outgoing.destroy();
+    return;
+  }
+  outgoing.writeHead(answer.status, statusLineText(answer), headers);
+  if (mishap === undefined) {
+    outgoing.end(bytes);
+  } else if ('half' in mishap) {
+    outgoing.flushHeaders();
+    await writeBytes(outgoing, bytes.subarray(0, bytes.length >> 1));
+    outgoing.destroy();
+  } else {
+    outgoing.flushHeaders();
+    for (let index = 0; index < bytes.length && !outgoing.destroyed; index += 1) {
+      await writeBytes(outgoing, bytes.subarray(index, index + 1));
+      await sleep(mishap.dripMs);
+    }
+    outgoing.end();
+  }
+}
+
+function writeBytes(outgoing: ServerResponse, bytes: Buffer): Promise<void> {
+  return new Promise((resolve) => {
+    outgoing.write(bytes, () => resolve());
+  });
+}
+
+/** A status line carries Latin-1 without control characters. */
+function statusLineText({ status, reason }: Answer): string {
+  return (reason ?? STATUS_CODES[status] ?? 'Unknown').replace(/\p{Cc}/gu, ' ').replace(/[^\u0020-\u00ff]/gu, '?');
+}

@@ -1,0 +1,160 @@
+import { Agent, request } from 'undici';
+import type { Changes } from './changes';
+import type { Clock } from './clock';
+import type {
+  CallbackAttempt,
+  CallbackRetries,
+  IncomingMessage,
+  Mail,
+  Organisation,
+  OutboundMessage,
+  StatusUpdate,
+  UndeliveredCallback,
+} from './model';
+import { type CallbackPayload, formatReplyCallback, formatStatusCallback } from './wire/callback';
+import { fillUrl, parseMailto } from './wire/callback-url';
+
+const defaultRetries: CallbackRetries = { firstMs: 1000, maxMs: 3_600_000, windowMs: 48 * 3_600_000 };
+const answerTimeoutMs = 30_000;
+
+/** What the callbacks need of the rest. */
+export interface CallbackSurroundings {
+  clock: Clock;
+  changes: Changes;
+  organisation: Organisation;
+  retries: Partial<CallbackRetries>;
+  /** Bound of the log. */
+  keep: number;
+}
+
+interface PendingCallback extends CallbackPayload {
+  event: 'reply' | 'status';
+  url: string;
+  firstAt: number;
+  attempts: number;
+}
+
+/** Calls the client's URLs (§6): to the message's own URL or the organisation's, with retries for 48 hours of the clock. */
+export class Callbacks {
+  readonly log: CallbackAttempt[] = [];
+  readonly mailbox: Mail[] = [];
+  /** Given up after the window; viewable online only (§6.1). */
+  readonly undelivered: UndeliveredCallback[] = [];
+  readonly #surroundings: CallbackSurroundings;
+  readonly #retries: CallbackRetries;
+  readonly #agent = new Agent({ connections: 64, headersTimeout: answerTimeoutMs, bodyTimeout: answerTimeoutMs });
+  readonly #underWay = new Set<Promise<void>>();
+  readonly #retryCancels = new Set<() => void>();
+  #isClosed = false;
+
+  constructor(surroundings: CallbackSurroundings) {
+    this.#surroundings = surroundings;
+    this.#retries = { ...defaultRetries, ...surroundings.retries };
+  }
+
+  /** Reports an incoming message (§6.4). `original` is the message it answers. */
+  reply(message: IncomingMessage, original: OutboundMessage | undefined): void {
+    const { organisation } = this.#surroundings;
+    const template = original?.callbackUrl ?? organisation.callbackUrl;
+    if (template === undefined) return;
+    const url = fillUrl(template, {
+      messageId: message.inReplyToId ?? '',
+      body: message.body,
+      'recipient.msisdn': message.from,
+      'recipient.displayname': message.displayName ?? '',
+      status: '',
+    });
+    if (/^mailto:/i.test(url)) {
+      const mail = parseMailto(url, message.body);
+      this.mailbox.push(mail);
+      this.#surroundings.changes.emit('mail', mail);
+      return;
+    }
+    this.#start('reply', url, formatReplyCallback(message, organisation.callbackFormat));
+  }
+
+  /** Reports a status update (§6.5). */
+  status(update: StatusUpdate, original: OutboundMessage | undefined): void {
+    const { organisation } = this.#surroundings;
+    const template = original?.callbackStatusUrl ?? organisation.callbackStatusUrl;
+    if (template === undefined) return;
+    const url = fillUrl(template, {
+      messageId: update.inReplyToId,
+      body: '',
+      'recipient.msisdn': update.from,
+      'recipient.displayname': update.displayName ?? '',
+      status: update.statusCode,
+    });
+    this.#start('status', url, formatStatusCallback(update, organisation.callbackFormat));
+  }
+
+  /** Resolves when no attempt is under way. Retries that are not yet due are not waited for. */
+  async whenIdle(): Promise<void> {
+    while (this.#underWay.size > 0) await Promise.all(this.#underWay);
+  }
+
+  /** Breaks off what is under way and forgets the retries. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    for (const cancel of this.#retryCancels) cancel();
+    this.#retryCancels.clear();
+    await this.#agent.destroy();
+    await this.whenIdle();
+  }
+
+  #start(event: PendingCallback['event'], url: string, payload: CallbackPayload): void {
+    this.#attempt({ event, url, ...payload, firstAt: this.#surroundings.clock.now(), attempts: 0 });
+  }
+
+  #attempt(callback: PendingCallback): void {
+    if (this.#isClosed) return;
+    const attempt = this.#deliver(callback).finally(() => this.#underWay.delete(attempt));
+    this.#underWay.add(attempt);
+    this.#surroundings.clock.during(attempt);
+  }
+
+  async #deliver(callback: PendingCallback): Promise<void> {
+    const { event, url, body, contentType } = callback;
+    callback.attempts += 1;
+    const entry: CallbackAttempt = {
+      event,
+      url,
+      body,
+      contentType,
+      attempt: callback.attempts,
+      at: this.#surroundings.clock.now(),
+    };
+    try {
+      const answer = await request(url, {
+        method: 'POST',
+        body,
+        headers: { 'content-type': contentType },
+        dispatcher: this.#agent,
+      });
+      entry.status = answer.statusCode;
+      await answer.body.dump();
+    } catch (error) {
+      if (entry.status === undefined) entry.error = error instanceof Error ? error.message : String(error);
+    }
+    if (this.#isClosed) return;
+    this.log.push(entry);
+    if (this.log.length > this.#surroundings.keep) this.log.shift();
+    if (entry.status === undefined || entry.status >= 400) this.#retry(callback);
+    this.#surroundings.changes.emit('callback', entry);
+  }
+
+  #retry(callback: PendingCallback): void {
+    const { clock } = this.#surroundings;
+    const pauseMs = Math.min(this.#retries.firstMs * 2 ** (callback.attempts - 1), this.#retries.maxMs);
+    if (clock.now() + pauseMs > callback.firstAt + this.#retries.windowMs) {
+      const { event, url, body, contentType, attempts } = callback;
+      this.undelivered.push({ event, url, body, contentType, attempts });
+      return;
+    }
+    const cancel = clock.schedule(pauseMs, () => {
+      this.#retryCancels.delete(cancel);
+      this.#attempt(callback);
+    });
+    this.#retryCancels.add(cancel);
+  }
+}

@@ -1,0 +1,40 @@
+import type { Change } from './model';
+
+/** Tells listeners that the state changed. A listener runs at once and must not throw. */
+export class Changes {
+  readonly #listeners = new Set<(change: Change) => void>();
+
+  emit(kind: Change['kind'], record?: object): void {
+    if (this.#listeners.size === 0) return;
+    const change: Change = record === undefined ? { kind } : { kind, record };
+    for (const listener of this.#listeners) listener(change);
+  }
+
+  /** Adds a listener; the result removes it. */
+  listen(listener: (change: Change) => void): () => void {
+    this.#listeners.add(listener);
+    return () => {
+      this.#listeners.delete(listener);
+    };
+  }
+
+  /** Resolves as soon as `isTrue` holds, now or after a change; rejects after `timeoutMs` of real time. */
+  until(isTrue: () => boolean, timeoutMs: number): Promise<void> {
+    return new Promise((resolve, reject) => {
+      if (isTrue()) {
+        resolve();
+        return;
+      }
+      const timer = setTimeout(() => {
+        stop();
+        reject(new Error(`The simulator did not reach the state in ${timeoutMs} ms: ${isTrue.toString()}`));
+      }, timeoutMs);
+      const stop = this.listen(() => {
+        if (!isTrue()) return;
+        stop();
+        clearTimeout(timer);
+        resolve();
+      });
+    });
+  }
+}

@@ -1,0 +1,126 @@
+import { isMsisdn } from './account';
+
+/** Wrong input to the control API; the message is one line for the answer. */
+export class ControlError extends Error {}
+
+/** A JSON object of which every field is checked as it is read. */
+export class ControlInput {
+  readonly #fields: ReadonlyMap<string, unknown>;
+
+  /** @param where begins the messages, e.g. `fault.` */
+  constructor(
+    object: object,
+    fields: readonly string[],
+    private readonly where = '',
+  ) {
+    this.#fields = new Map(Object.entries(object));
+    for (const name of this.#fields.keys()) {
+      if (!fields.includes(name))
+        throw new ControlError(`${where}${name} is not known; known are: ${fields.join(', ')}`);
+    }
+  }
+
+  static parse(json: string, fields: readonly string[]): ControlInput {
+    let value: unknown;
+    try {
+      value = JSON.parse(json);
+    } catch {
+      throw new ControlError('The input is not JSON');
+    }
+    if (!isObject(value)) throw new ControlError('The input is not a JSON object');
+    return new ControlInput(value, fields);
+  }
+
+  /** Whether the field is there and not null. */
+  has(name: string): boolean {
+    return this.#fields.has(name) && this.#fields.get(name) !== null;
+  }
+
+  /** Whether the field is there and null. */
+  isNull(name: string): boolean {
+    return this.#fields.get(name) === null;
+  }
+
+  text(name: string): string {
+    const value = this.#fields.get(name);
+    if (typeof value !== 'string' || value === '') throw this.#wrong(name, 'a text that is not empty');
+    return value;
+  }
+
+  /** A text that may be empty. */
+  anyText(name: string): string {
+    const value = this.#fields.get(name);
+    if (typeof value !== 'string') throw this.#wrong(name, 'a text');
+    return value;
+  }
+
+  msisdn(name: string): string {
+    const value = this.#fields.get(name);
+    if (typeof value !== 'string' || !isMsisdn(value)) {
+      throw this.#wrong(name, 'a number in international format as text, such as "6421555123"');
+    }
+    return value;
+  }
+
+  number(name: string): number {
+    const value = this.#fields.get(name);
+    if (typeof value !== 'number' || value < 0) throw this.#wrong(name, 'a number of 0 or more');
+    return value;
+  }
+
+  flag(name: string): boolean {
+    const value = this.#fields.get(name);
+    if (typeof value !== 'boolean') throw this.#wrong(name, 'true or false');
+    return value;
+  }
+
+  choice<T extends string>(name: string, choices: readonly T[]): T {
+    const value = choices.find((choice) => choice === this.#fields.get(name));
+    if (value === undefined) throw this.#wrong(name, `one of: ${choices.join(', ')}`);
+    return value;
+  }
+
+  texts(name: string): string[] {
+    const value = this.#fields.get(name);
+    if (!Array.isArray(value) || !value.every((item) => typeof item === 'string')) {
+      throw this.#wrong(name, 'a list of texts');
+    }
+    return value;
+  }
+
+  /** An object of texts; empty when the field is absent. */
+  textsByName(name: string): Record<string, string> {
+    if (!this.has(name)) return {};
+    const entries = Object.entries(this.object(name));
+    if (!entries.every((entry): entry is [string, string] => typeof entry[1] === 'string')) {
+      throw this.#wrong(name, 'an object of texts');
+    }
+    return Object.fromEntries(entries);
+  }
+
+  object(name: string): object {
+    const value = this.#fields.get(name);
+    if (!isObject(value)) throw this.#wrong(name, 'an object');
+    return value;
+  }
+
+  /** Those of the texts that are there. */
+  given<N extends string>(...names: N[]): Partial<Record<N, string>> {
+    const present = names.filter((name) => this.has(name));
+    return Object.fromEntries(present.map((name) => [name, this.text(name)])) as Partial<Record<N, string>>;
+  }
+
+  /** Those of the texts that are there, null included. */
+  givenOrNull<N extends string>(...names: N[]): Partial<Record<N, string | null>> {
+    const nulls = names.filter((name) => this.isNull(name)).map((name) => [name, null]);
+    return { ...this.given(...names), ...(Object.fromEntries(nulls) as Partial<Record<N, null>>) };
+  }
+
+  #wrong(name: string, wanted: string): ControlError {
+    return new ControlError(`${this.where}${name} must be ${wanted}`);
+  }
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

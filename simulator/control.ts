@@ -1,0 +1,156 @@
+import type { HttpBindings } from '@hono/node-server';
+import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
+import { Hono, type MiddlewareHandler } from 'hono';
+import { bodyLimit } from 'hono/body-limit';
+import { ControlError, ControlInput } from './control-input';
+import { sendEvents } from './events';
+import { parseFault } from './fault-input';
+import type { Endpoint } from './model';
+import type { Simulator } from './simulator';
+
+const defaultStateSize = 100;
+const maxStateSize = 10_000;
+const endpoints: readonly Endpoint[] = ['send', 'incoming', 'status', 'outbox', 'feed'];
+
+interface Action {
+  /** Every field the input may have. */
+  fields: string[];
+  // biome-ignore lint/suspicious/noConfusingVoidType: most actions have nothing to say
+  run: (simulator: Simulator, input: ControlInput) => object | void;
+}
+
+const actions: Readonly<Record<string, Action>> = {
+  reply: {
+    fields: ['from', 'body', 'inReplyTo', 'contentType', 'extra'],
+    run: (simulator, input) =>
+      simulator.reply({
+        from: input.msisdn('from'),
+        body: input.text('body'),
+        ...input.given('inReplyTo', 'contentType'),
+        extra: input.textsByName('extra'),
+      }),
+  },
+  receive: {
+    fields: ['from', 'to', 'body', 'contentType', 'extra'],
+    run: (simulator, input) =>
+      simulator.receive({
+        from: input.msisdn('from'),
+        to: input.text('to'),
+        body: input.text('body'),
+        ...input.given('contentType'),
+        extra: input.textsByName('extra'),
+      }),
+  },
+  status: {
+    fields: ['messageId', 'msisdn', 'statusCode', 'error'],
+    run: (simulator, input) =>
+      simulator.status({
+        messageId: input.text('messageId'),
+        msisdn: input.msisdn('msisdn'),
+        statusCode: input.text('statusCode'),
+        ...input.given('error'),
+      }),
+  },
+  balance: {
+    fields: ['balance'],
+    run: (simulator, input) => {
+      simulator.setBalance(input.number('balance'));
+    },
+  },
+  'daily-limit': {
+    fields: ['dailyLimit'],
+    run: (simulator, input) => {
+      simulator.setDailyLimit(input.isNull('dailyLimit') ? Number.POSITIVE_INFINITY : input.number('dailyLimit'));
+    },
+  },
+  outcome: {
+    fields: ['msisdn', 'statusCode'],
+    run: (simulator, input) => {
+      const statusCode = input.isNull('statusCode') ? undefined : input.text('statusCode');
+      if (input.has('msisdn')) simulator.setOutcome(input.msisdn('msisdn'), statusCode);
+      else simulator.setNextOutcome(statusCode);
+    },
+  },
+  fault: {
+    fields: ['endpoint', 'fault', 'times'],
+    run: (simulator, input) => {
+      const endpoint = input.choice('endpoint', endpoints);
+      const fault = input.isNull('fault') ? null : parseFault(input.object('fault'));
+      simulator.fault(endpoint, fault, input.has('times') ? input.number('times') : undefined);
+    },
+  },
+  organisation: {
+    fields: ['callbackUrl', 'callbackStatusUrl', 'callbackFormat'],
+    run: (simulator, input) => {
+      simulator.setOrganisation({
+        ...input.givenOrNull('callbackUrl', 'callbackStatusUrl'),
+        ...(input.has('callbackFormat') && { callbackFormat: input.choice('callbackFormat', ['XMLv3', 'FORMv1']) }),
+      });
+    },
+  },
+  contacts: {
+    fields: ['name', 'msisdn'],
+    run: (simulator, input) => {
+      simulator.addContact(input.text('name'), input.msisdn('msisdn'));
+    },
+  },
+  groups: {
+    fields: ['name', 'contacts'],
+    run: (simulator, input) => {
+      simulator.addGroup(input.text('name'), input.texts('contacts'));
+    },
+  },
+  block: {
+    fields: ['msisdn', 'blocked'],
+    run: (simulator, input) => {
+      simulator.block(input.msisdn('msisdn'), input.has('blocked') ? input.flag('blocked') : true);
+    },
+  },
+  delete: {
+    fields: ['messageId'],
+    run: (simulator, input) => {
+      if (!simulator.deleteMessage(input.text('messageId')))
+        throw new ControlError('messageId is not that of a message');
+    },
+  },
+};
+
+/**
+ * The control API: JSON in, JSON out, one path per power, and `events`. Wrong input gets 400 with one line in `error`.
+ * @param guard runs before every answer
+ */
+export function createControl(
+  simulator: Simulator,
+  guard: MiddlewareHandler<{ Bindings: HttpBindings }>,
+): Hono<{ Bindings: HttpBindings }> {
+  const control = new Hono<{ Bindings: HttpBindings }>();
+  control.use(guard);
+  control.use(
+    bodyLimit({
+      maxSize: 16 * 1_048_576,
+      onError: (context) => context.json({ error: 'The input is too large' }, 413),
+    }),
+  );
+  control.get('/state', (context) => {
+    const limit = Number(context.req.query('limit') ?? defaultStateSize);
+    if (!Number.isInteger(limit) || limit < 1 || limit > maxStateSize) {
+      return context.json({ error: `limit must be a whole number from 1 to ${maxStateSize}` }, 400);
+    }
+    return context.json(simulator.describe(limit));
+  });
+  control.get('/events', (context) => {
+    sendEvents(simulator, context.env.outgoing);
+    return RESPONSE_ALREADY_SENT;
+  });
+  for (const [name, { fields, run }] of Object.entries(actions)) {
+    control.post(`/${name}`, async (context) =>
+      context.json(run(simulator, ControlInput.parse(await context.req.text(), fields)) ?? {}),
+    );
+  }
+  control.onError((error, context) => {
+    const isInput = error instanceof ControlError || error instanceof RangeError;
+    return context.json({ error: isInput ? error.message : 'The simulator failed' }, isInput ? 400 : 500);
+  });
+  control.all('*', (context) => context.json({ error: `There is no ${context.req.method} ${context.req.path}` }, 404));
+  return control;
+}

@@ -1,0 +1,49 @@
+import type { Account } from '../account';
+import { createErrorAnswer } from '../answer';
+import { isAuthenticated } from '../authentication';
+import type { Work } from '../exchange';
+import type { Messaging } from '../messaging';
+import type { IncomingMessage, StatusUpdate } from '../model';
+import type { UnreadQueue } from '../unread';
+import { formatIncoming, formatOutbox, formatStatuses } from '../wire/records';
+
+const formType = 'application/x-www-form-urlencoded';
+
+/** Refuses with 401 whoever is not authenticated (§5, §7.2). */
+export function withAuthentication(account: Account, work: Work): Work {
+  return (call) => {
+    if (isAuthenticated(account.credentials, call.authorization, call.params)) return work(call);
+    return createErrorAnswer(401, undefined, { 'www-authenticate': 'Basic realm="SMS"' });
+  };
+}
+
+/** Polls one incoming message (§4.2). */
+export function createIncomingWork(incoming: UnreadQueue<IncomingMessage>): Work {
+  return async (call) => {
+    const [message] = await incoming.take(1, call);
+    if (call.isGone()) return undefined;
+    return message === undefined
+      ? { status: 204 }
+      : { status: 200, contentType: formType, body: formatIncoming(message) };
+  };
+}
+
+/** Polls status updates (§4.4), at most `batch` in one answer. */
+export function createStatusWork(statuses: UnreadQueue<StatusUpdate>, batch: number): Work {
+  return async (call) => {
+    const updates = await statuses.take(batch, call);
+    if (call.isGone()) return undefined;
+    return updates.length === 0
+      ? { status: 204 }
+      : { status: 200, contentType: formType, body: formatStatuses(updates) };
+  };
+}
+
+/** Polls the messages sent since the last poll date (§4.3). */
+export function createOutboxWork(account: Account, messaging: Messaging): Work {
+  return () => ({
+    status: 200,
+    contentType: 'application/json; charset=UTF-8',
+    body: formatOutbox(messaging.takeSinceLastPoll(), account.defaultSender),
+  });
+}

@@ -1,0 +1,181 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { HttpBindings } from '@hono/node-server';
+import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
+import type { Context } from 'hono';
+import { type Answer, createErrorAnswer, writeAnswer } from './answer';
+import type { Faults } from './faults';
+import type { Endpoint, Fault, LoggedRequest } from './model';
+import type { RequestLog } from './request-log';
+import type { Poller } from './unread';
+
+const maxBodyBytes = 1_048_576;
+/** Characters of an answer that the log keeps. */
+const maxLoggedAnswer = 4096;
+
+/** One request to the service, as the endpoints see it. */
+export interface Call extends Poller {
+  /** 1, 2 or 3, by the path (§9). */
+  apiVersion: number;
+  authorization: string | undefined;
+  /** Query and form parameters in one (§4). */
+  params: Readonly<Record<string, string>>;
+}
+
+/** Does the work of an endpoint. No answer: the client has gone. */
+export type Work = (call: Call) => Answer | undefined | Promise<Answer | undefined>;
+
+/** What an exchange needs of the rest. */
+export interface ExchangeSurroundings {
+  basePath: string;
+  log: RequestLog;
+  faults: Faults;
+}
+
+type NodeContext = Context<{ Bindings: HttpBindings }>;
+
+/** Carries requests from the socket to the endpoints and answers back, and makes the faults happen on the way. */
+export class Exchange {
+  readonly #surroundings: ExchangeSurroundings;
+  readonly #lastGood = new Map<Endpoint, Answer>();
+
+  constructor(surroundings: ExchangeSurroundings) {
+    this.#surroundings = surroundings;
+  }
+
+  /** A route handler. Without an endpoint there are no faults. */
+  handler(endpoint: Endpoint | undefined, work: Work): (context: NodeContext) => Promise<Response> {
+    return async (context) => {
+      const { incoming, outgoing } = context.env;
+      const apiVersion = Number(/\/api\/(\d+)\//.exec(context.req.path)?.[1] ?? 0);
+      await this.#serve(incoming, outgoing, { endpoint, apiVersion, work });
+      return RESPONSE_ALREADY_SENT;
+    };
+  }
+
+  async #serve(
+    incoming: IncomingMessage,
+    outgoing: ServerResponse,
+    { endpoint, apiVersion, work }: { endpoint: Endpoint | undefined; apiVersion: number; work: Work },
+  ): Promise<void> {
+    const body = await readBody(incoming);
+    if (body === undefined) return;
+    const entry = this.#createEntry(incoming, endpoint, body.toString('utf8'));
+    let isOurs = false;
+    this.#surroundings.log.begin(entry);
+    outgoing.once('close', () => {
+      if (outgoing.writableFinished) entry.ended = true;
+      else if (isOurs) entry.brokenOff = true;
+      else entry.aborted = true;
+      this.#surroundings.log.finish(entry);
+    });
+    const call: Call = {
+      apiVersion,
+      authorization: incoming.headers.authorization,
+      params: entry.params,
+      isGone: () => outgoing.destroyed,
+      onGone: (callback) => {
+        outgoing.once('close', callback);
+        return () => outgoing.off('close', callback);
+      },
+    };
+    const fault = endpoint === undefined ? undefined : this.#surroundings.faults.take(endpoint);
+    if (fault !== undefined && 'hang' in fault) return;
+    if (fault !== undefined && 'drop' in fault) {
+      if (fault.drop === 'after') await work(call);
+      isOurs = true;
+      outgoing.destroy();
+      return;
+    }
+    if (fault !== undefined && 'delayMs' in fault) await pause(fault.delayMs);
+    const answer =
+      body.length > maxBodyBytes
+        ? createErrorAnswer(413)
+        : (ready(fault) ?? (await this.#work(endpoint, work, call, fault)));
+    if (answer === undefined) return;
+    entry.status = answer.status;
+    if (answer.body) entry.answer = answer.body.slice(0, maxLoggedAnswer);
+    isOurs = fault !== undefined && 'half' in fault;
+    await writeAnswer(
+      outgoing,
+      answer,
+      fault !== undefined && ('half' in fault || 'dripMs' in fault) ? fault : undefined,
+    );
+  }
+
+  async #work(
+    endpoint: Endpoint | undefined,
+    work: Work,
+    call: Call,
+    fault: Fault | undefined,
+  ): Promise<Answer | undefined> {
+    if (endpoint === undefined) return work(call);
+    if (fault !== undefined && 'repeat' in fault) {
+      const last = this.#lastGood.get(endpoint);
+      if (last !== undefined) return last;
+    }
+    const answer = await work(call);
+    if (answer?.status === 200) this.#lastGood.set(endpoint, answer);
+    return answer;
+  }
+
+  #createEntry(incoming: IncomingMessage, endpoint: Endpoint | undefined, body: string): LoggedRequest {
+    const { basePath } = this.#surroundings;
+    const url = incoming.url ?? '/';
+    const mark = url.indexOf('?');
+    const path = mark < 0 ? url : url.slice(0, mark);
+    const query = mark < 0 ? {} : readParams(url.slice(mark + 1));
+    const isForm = incoming.headers['content-type']?.toLowerCase().startsWith('application/x-www-form-urlencoded');
+    return {
+      at: Date.now(),
+      ...(endpoint !== undefined && { endpoint }),
+      method: incoming.method ?? 'GET',
+      path: path.startsWith(`${basePath}/`) ? path.slice(basePath.length) : path,
+      query,
+      headers: Object.fromEntries(
+        Object.entries(incoming.headers).map(([name, value]) => [
+          name,
+          Array.isArray(value) ? value.join(', ') : (value ?? ''),
+        ]),
+      ),
+      body,
+      params: isForm ? { ...query, ...readParams(body) } : query,
+    };
+  }
+}
+
+/** The answer of a fault that asks for no work. */
+function ready(fault: Fault | undefined): Answer | undefined {
+  if (fault === undefined) return undefined;
+  if ('garbage' in fault)
+    return { status: 200, contentType: 'text/plain; charset=UTF-8', body: '\u0001{<%%& 0x7f not a protocol >;]=' };
+  if ('empty' in fault) return { status: 200, contentType: 'text/plain; charset=UTF-8', body: '' };
+  if (!('status' in fault)) return undefined;
+  if (fault.body !== undefined) return { contentType: 'text/html; charset=UTF-8', ...fault };
+  return { ...createErrorAnswer(fault.status, fault.reason, fault.headers) };
+}
+
+/** Parameters by name; of a repeated one the last. Own properties only, whatever their names. */
+function readParams(encoded: string): Record<string, string> {
+  return Object.fromEntries(new URLSearchParams(encoded));
+}
+
+function pause(delayMs: number): Promise<void> {
+  return new Promise((resolve) => {
+    setTimeout(resolve, delayMs).unref();
+  });
+}
+
+/** The whole body; undefined when the client went away before it was complete. What exceeds the limit is counted, not kept. */
+function readBody(incoming: IncomingMessage): Promise<Buffer | undefined> {
+  return new Promise((resolve) => {
+    const chunks: Buffer[] = [];
+    let length = 0;
+    incoming.on('data', (chunk: Buffer) => {
+      length += chunk.length;
+      if (length <= maxBodyBytes + chunk.length) chunks.push(chunk);
+    });
+    incoming.once('end', () => resolve(Buffer.concat(chunks)));
+    incoming.once('error', () => resolve(undefined));
+    incoming.once('close', () => resolve(undefined));
+  });
+}

@@ -1,0 +1,51 @@
+import { ControlError, ControlInput } from './control-input';
+import type { Fault } from './model';
+
+const fields = [
+  'status',
+  'reason',
+  'body',
+  'contentType',
+  'headers',
+  'delayMs',
+  'drop',
+  'half',
+  'garbage',
+  'empty',
+  'dripMs',
+  'hang',
+  'repeat',
+];
+const withStatus = ['reason', 'body', 'contentType', 'headers'];
+const flags = ['half', 'garbage', 'empty', 'hang', 'repeat'] as const;
+
+/** Reads a fault as the control API gives it: one kind, with the fields of that kind. */
+export function parseFault(object: object): Fault {
+  const input = new ControlInput(object, fields, 'fault.');
+  const kinds = Object.keys(object).filter((name) => !withStatus.includes(name));
+  const [kind] = kinds;
+  if (kind === undefined || kinds.length > 1) {
+    throw new ControlError('fault must have one of: status, delayMs, drop, half, garbage, empty, dripMs, hang, repeat');
+  }
+  if (kind !== 'status' && withStatus.some((name) => input.has(name))) {
+    throw new ControlError(`fault.${withStatus.join(', fault.')} go with fault.status only`);
+  }
+  const flag = flags.find((name) => name === kind);
+  if (flag !== undefined) {
+    if (!input.flag(flag)) throw new ControlError(`fault.${flag} must be true; switch a fault off with "fault": null`);
+    return { [flag]: true } as Fault;
+  }
+  if (kind === 'drop') return { drop: input.choice('drop', ['before', 'after']) };
+  if (kind === 'delayMs') return { delayMs: input.number('delayMs') };
+  if (kind === 'dripMs') return { dripMs: input.number('dripMs') };
+  const status = input.number('status');
+  if (!Number.isInteger(status) || status < 200 || status > 599) {
+    throw new ControlError('fault.status must be a whole number from 200 to 599');
+  }
+  return {
+    status,
+    ...input.given('reason', 'contentType'),
+    ...(input.has('body') && { body: input.anyText('body') }),
+    ...(input.has('headers') && { headers: input.textsByName('headers') }),
+  };
+}

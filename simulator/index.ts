@@ -1,0 +1,95 @@
+import { createServer } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import { getRequestListener, type HttpBindings } from '@hono/node-server';
+import { Hono } from 'hono';
+import { Account } from './account';
+import { createErrorAnswer } from './answer';
+import { Callbacks } from './callbacks';
+import { Changes } from './changes';
+import { createRealClock } from './clock';
+import { createControl } from './control';
+import { createFeedWork } from './endpoints/feed';
+import { createIncomingWork, createOutboxWork, createStatusWork, withAuthentication } from './endpoints/polls';
+import { createSendWork } from './endpoints/send';
+import { Exchange } from './exchange';
+import { Faults } from './faults';
+import { Listener } from './listener';
+import { Messaging } from './messaging';
+import type { IncomingMessage, SimulatorOptions, StatusUpdate } from './model';
+import { createPage } from './page';
+import { RequestLog } from './request-log';
+import { onlySameSite } from './same-site';
+import { createService } from './service';
+import { Simulator } from './simulator';
+import { UnreadQueue } from './unread';
+
+export { type Clock, createManualClock, createRealClock, type ManualClock } from './clock';
+export type * from './model';
+export type { Simulator } from './simulator';
+
+/** Starts the whole service on this machine. Without `host` it listens on loopback only. */
+export async function startSimulator(options: SimulatorOptions = {}): Promise<Simulator> {
+  const { host = '127.0.0.1', waitMs = 30_000, keepRequests = 10_000, clock = createRealClock() } = options;
+  const basePath = readBasePath(options.basePath);
+  const changes = new Changes();
+  const account = new Account(options);
+  const incoming = new UnreadQueue<IncomingMessage>(waitMs);
+  const statuses = new UnreadQueue<StatusUpdate>(waitMs);
+  const faults = new Faults();
+  const log = new RequestLog(keepRequests, changes);
+  const { organisation } = account;
+  const retries = options.retryCallbacksMs ?? {};
+  const callbacks = new Callbacks({ clock, changes, organisation, retries, keep: keepRequests });
+  const { statusDelayMs = 1000, statusBatch = 1, feedAccount: place = 'elements' } = options;
+  const messaging = new Messaging({ account, clock, changes, callbacks, incoming, statuses, statusDelayMs });
+  const exchange = new Exchange({ basePath, log, faults });
+
+  const app = new Hono<{ Bindings: HttpBindings }>();
+  const serve = getRequestListener(app.fetch, { overrideGlobalObjects: false });
+  const server = options.tls === undefined ? createServer(serve) : createTlsServer(options.tls, serve);
+  const listener = new Listener(server, host, options.port ?? 0);
+  const baseUrl = (): string => `${listener.origin}${basePath}`;
+  const simulator = new Simulator({
+    account,
+    basePath,
+    callbacks,
+    changes,
+    clock,
+    faults,
+    incoming,
+    listener,
+    log,
+    messaging,
+    statuses,
+  });
+  const guard = onlySameSite(() => listener.origin);
+  app.route('/', createPage(guard));
+  app.route('/control', createControl(simulator, guard));
+  app.route(
+    basePath,
+    createService(exchange, {
+      send: createSendWork(account, messaging),
+      incoming: withAuthentication(account, createIncomingWork(incoming)),
+      status: withAuthentication(account, createStatusWork(statuses, statusBatch)),
+      outbox: withAuthentication(account, createOutboxWork(account, messaging)),
+      feed: withAuthentication(
+        account,
+        createFeedWork({ account, clock, messaging, incoming, place, link: () => `${baseUrl()}/api/2/sms/list` }),
+      ),
+    }),
+  );
+  app.notFound(exchange.handler(undefined, () => createErrorAnswer(404)));
+  await listener.open();
+  return simulator;
+}
+
+/** A leading slash, none at the end; empty for none. */
+function readBasePath(text = ''): string {
+  const path = text.replace(/^\/*|\/*$/g, '');
+  if (path === '') return '';
+  if (path === 'control' || path.startsWith('control/')) {
+    throw new Error('The base path must not begin with /control, which is the control API.');
+  }
+  if (!/^[\w.~/-]+$/.test(path)) throw new Error(`The base path ${text} has characters that do not belong in a path.`);
+  return `/${path}`;
+}

@@ -1,0 +1,71 @@
+import type { CallbackAttempt, LoggedRequest, OutboundMessage } from './model';
+
+const mask = '••••••';
+const secretHeaders = new Set(['authorization', 'proxy-authorization', 'cookie']);
+const secretName = /password|token|secret|api_?key/i;
+const callbackName = /^callback(Status)?Url$/i;
+
+/** A logged request without what gives access: credentials of §5, and tokens in callback URLs. */
+export function maskRequest(request: LoggedRequest): LoggedRequest {
+  const isForm = request.headers['content-type']?.toLowerCase().startsWith('application/x-www-form-urlencoded');
+  return {
+    ...request,
+    query: maskFields(request.query),
+    params: maskFields(request.params),
+    headers: Object.fromEntries(
+      Object.entries(request.headers).map(([name, value]) => [name, maskHeader(name, value)]),
+    ),
+    body: isForm ? maskForm(request.body) : request.body,
+  };
+}
+
+/** A callback without the token in its URL. */
+export function maskCallback(callback: CallbackAttempt): CallbackAttempt {
+  return { ...callback, url: maskUrl(callback.url) };
+}
+
+/** An outbound message without the tokens in its callback URLs. */
+export function maskMessage(message: OutboundMessage): OutboundMessage {
+  const { callbackUrl, callbackStatusUrl } = message;
+  return {
+    ...message,
+    ...(callbackUrl !== undefined && { callbackUrl: maskUrl(callbackUrl) }),
+    ...(callbackStatusUrl !== undefined && { callbackStatusUrl: maskUrl(callbackStatusUrl) }),
+  };
+}
+
+/** The scheme stays: it says which of the three authentications was used. */
+function maskHeader(name: string, value: string): string {
+  if (!secretHeaders.has(name) && !secretName.test(name)) return value;
+  const scheme = name.endsWith('authorization') ? /^(bearer|basic) /i.exec(value)?.[0] : undefined;
+  return `${scheme ?? ''}${mask}`;
+}
+
+function maskFields(fields: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, maskField(name, value)]));
+}
+
+function maskField(name: string, value: string): string {
+  if (secretName.test(name)) return mask;
+  return callbackName.test(name) ? maskUrl(value) : value;
+}
+
+/** Everything but secrets stays byte for byte, so that the log shows how the client encodes. */
+function maskForm(form: string): string {
+  return form
+    .split('&')
+    .map((pair) => {
+      const [name, value] = [...new URLSearchParams(pair)][0] ?? ['', ''];
+      const masked = maskField(name, value);
+      if (masked === value) return pair;
+      const rawName = pair.split('=', 1)[0] ?? '';
+      return `${rawName}=${masked === mask ? mask : encodeURIComponent(masked).replaceAll(encodeURIComponent(mask), mask)}`;
+    })
+    .join('&');
+}
+
+function maskUrl(url: string): string {
+  const mark = url.indexOf('?');
+  const address = (mark < 0 ? url : url.slice(0, mark)).replace(/^(\w+:\/\/)[^/@]*@/, `$1${mask}@`);
+  return mark < 0 ? address : `${address}?${maskForm(url.slice(mark + 1))}`;
+}

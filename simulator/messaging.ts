@@ -1,0 +1,238 @@
+import { randomUUID } from 'node:crypto';
+import type { Account } from './account';
+import type { Callbacks } from './callbacks';
+import type { Changes } from './changes';
+import type { Clock } from './clock';
+import type { IncomingMessage, OutboundMessage, OutboundRecipient, StatusUpdate } from './model';
+import { countParts, isGsm } from './parts';
+import type { UnreadQueue } from './unread';
+
+/** A message as submitted and found valid (§2.1). */
+export type Submission = Pick<
+  OutboundMessage,
+  'apiVersion' | 'to' | 'body' | 'from' | 'contentType' | 'fragmentationLimit' | 'callbackUrl' | 'callbackStatusUrl'
+> & { messageId?: string };
+
+/** Nothing was sent, for a reason of §7.1, 403; the message is for the client. */
+export class RefusedError extends Error {}
+
+/** What a handset writes. */
+export interface HandsetText {
+  /** The handset. */
+  from: string;
+  body: string;
+  /** By default UTF-16 when a character needs it. */
+  contentType?: string;
+  /** Parameters beyond those of the specification. */
+  extra?: Record<string, string>;
+}
+
+const unknownContact = { errorCode: 403, errorMessage: 'Contact is not in the address book' };
+const blockedNumber = { errorCode: 403, errorMessage: 'Number is in the blocked list' };
+const insufficientFunds = { errorCode: 402, errorMessage: 'Insufficient funds' };
+
+const blockedOutcome = 'BLOCKED';
+
+const statusTexts: Readonly<Record<string, string>> = {
+  NRCV: 'Message was not received',
+  NRC: 'Message was not received',
+  NUR: 'Number is unreachable',
+  EXP: 'Message expired before it could be delivered',
+  INF: 'Insufficient funds',
+  ERR: 'Internal error',
+};
+
+/** What the messages need of the rest. */
+export interface MessagingSurroundings {
+  account: Account;
+  clock: Clock;
+  changes: Changes;
+  callbacks: Callbacks;
+  incoming: UnreadQueue<IncomingMessage>;
+  statuses: UnreadQueue<StatusUpdate>;
+  /** From submission to SNT, and again to the outcome; clock milliseconds. */
+  statusDelayMs: number;
+}
+
+/** Messages out and in, and the life of their statuses (§3). */
+export class Messaging {
+  readonly messages: OutboundMessage[] = [];
+  readonly #byId = new Map<string, OutboundMessage>();
+  readonly #lastToHandset = new Map<string, OutboundMessage>();
+  readonly #timers = new Set<() => void>();
+  readonly #surroundings: MessagingSurroundings;
+  #polledUpTo = 0;
+  #isClosed = false;
+
+  constructor(surroundings: MessagingSurroundings) {
+    this.#surroundings = surroundings;
+  }
+
+  /**
+   * Sends a message to every recipient that can get it (§4.1).
+   * @throws RefusedError when no item is a number, a contact or a group, when the daily limit would be exceeded, and
+   * before /api/3, whose answer knows no recipients, when every recipient fails
+   */
+  send(submission: Submission): OutboundMessage {
+    const { account, clock, changes } = this.#surroundings;
+    const parts = countParts(submission.body, submission.contentType === 'text/plain; charset=UTF-16');
+    const recipients = submission.to.flatMap((item) => this.#recipientsOf(item));
+    const handsets = recipients.filter((recipient) => !recipient.isError);
+    if (recipients.every(({ errorMessage }) => errorMessage === unknownContact.errorMessage)) {
+      throw new RefusedError(`${unknownContact.errorMessage}: ${submission.to.join(' ')}`);
+    }
+    if (!account.fitsDailyLimit(handsets.length, clock.now())) {
+      throw new RefusedError('Daily message limit of the company is exceeded');
+    }
+    for (const handset of handsets) {
+      if (!account.charge(parts)) Object.assign(handset, insufficientFunds, { isError: true, statusCode: 'INF' });
+    }
+    const sent = recipients.filter((recipient) => !recipient.isError);
+    const nextOutcome = account.takeNextOutcome();
+    if (sent.length === 0 && submission.apiVersion < 3) {
+      throw new RefusedError(recipients.find(({ errorMessage }) => errorMessage !== undefined)?.errorMessage);
+    }
+    account.countSent(sent.length, clock.now());
+    const message: OutboundMessage = {
+      ...submission,
+      messageId: submission.messageId ?? randomUUID(),
+      messageIdGiven: submission.messageId !== undefined,
+      parts,
+      messageDate: this.#now(),
+      deleted: false,
+      recipients,
+    };
+    this.messages.push(message);
+    this.#byId.set(message.messageId, message);
+    for (const recipient of sent) {
+      this.#lastToHandset.set(recipient.msisdn, message);
+      this.#startLife(message, recipient, account.outcomeOf(recipient.msisdn) ?? nextOutcome ?? 'RCV');
+    }
+    changes.emit('message', message);
+    return message;
+  }
+
+  find(messageId: string): OutboundMessage | undefined {
+    return this.#byId.get(messageId);
+  }
+
+  /** Messages sent since the last call (§4.3); moves the poll date on. */
+  takeSinceLastPoll(): OutboundMessage[] {
+    const since = this.messages.slice(this.#polledUpTo);
+    this.#polledUpTo = this.messages.length;
+    return since;
+  }
+
+  /** A reply from a handset (§2.3). `inReplyTo`: messageId of the answered message, by default the last one to the handset. */
+  reply(text: HandsetText & { inReplyTo?: string }): IncomingMessage {
+    const original = text.inReplyTo === undefined ? this.#lastToHandset.get(text.from) : this.#byId.get(text.inReplyTo);
+    const correlation = original?.messageIdGiven ? original.messageId : 'default';
+    return this.#takeIn(text, original, {
+      inReplyToId: original === undefined ? (text.inReplyTo ?? 'default') : correlation,
+      receivedOn: original?.from ?? this.#surroundings.account.defaultSender,
+    });
+  }
+
+  /** A message that a handset starts (§1). */
+  receive(text: HandsetText & { to: string }): IncomingMessage {
+    return this.#takeIn(text, undefined, { to: text.to, receivedOn: text.to });
+  }
+
+  /** A change of status (§2.5). A messageId that is not known stands for a message sent elsewhere. */
+  status(change: { messageId: string; msisdn: string; statusCode: string; error?: string }): StatusUpdate {
+    const { account, statuses, callbacks, changes } = this.#surroundings;
+    const message = this.#byId.get(change.messageId);
+    const recipient = message?.recipients.find(({ msisdn }) => msisdn === change.msisdn);
+    const error = change.error ?? statusTexts[change.statusCode];
+    const displayName = account.nameOf(change.msisdn);
+    const update: StatusUpdate = {
+      messageId: randomUUID(),
+      to: message?.from ?? account.defaultSender,
+      from: change.msisdn,
+      statusCode: change.statusCode,
+      inReplyToId: change.messageId,
+      ...(error !== undefined && { error }),
+      statusDate: this.#now(),
+      ...(displayName !== undefined && { displayName }),
+      read: false,
+    };
+    if (recipient !== undefined) {
+      recipient.statusCode = update.statusCode;
+      recipient.history.push({
+        statusCode: update.statusCode,
+        date: update.statusDate,
+        ...(error !== undefined && { error }),
+      });
+    }
+    statuses.add(update);
+    callbacks.status(update, message);
+    changes.emit('status', update);
+    return update;
+  }
+
+  /** Ends the life of every status. */
+  close(): void {
+    this.#isClosed = true;
+    for (const cancel of this.#timers) cancel();
+    this.#timers.clear();
+  }
+
+  #now(): string {
+    return new Date(this.#surroundings.clock.now()).toISOString();
+  }
+
+  #recipientsOf(item: string): OutboundRecipient[] {
+    const { account } = this.#surroundings;
+    const handsets = account.resolve(item);
+    if (handsets.length === 0) {
+      return [{ item, msisdn: item, isError: true, ...unknownContact, statusCode: 'ERR', history: [] }];
+    }
+    return handsets.map((handset) =>
+      account.isBlocked(handset.msisdn) || account.nextOutcome === blockedOutcome
+        ? { item, ...handset, isError: true, ...blockedNumber, statusCode: 'ERR', history: [] }
+        : { item, ...handset, isError: false, statusCode: 'PND', history: [] },
+    );
+  }
+
+  #startLife(message: OutboundMessage, { msisdn }: OutboundRecipient, outcome: string): void {
+    const { messageId } = message;
+    this.#later(() => {
+      this.status({ messageId, msisdn, statusCode: 'SNT' });
+      this.#later(() => this.status({ messageId, msisdn, statusCode: outcome }));
+    });
+  }
+
+  #later(run: () => void): void {
+    const { clock, statusDelayMs } = this.#surroundings;
+    if (this.#isClosed || !Number.isFinite(statusDelayMs)) return;
+    const cancel = clock.schedule(statusDelayMs, () => {
+      this.#timers.delete(cancel);
+      run();
+    });
+    this.#timers.add(cancel);
+  }
+
+  #takeIn(
+    text: HandsetText,
+    original: OutboundMessage | undefined,
+    where: Pick<IncomingMessage, 'receivedOn'> & { to?: string; inReplyToId?: string },
+  ): IncomingMessage {
+    const { account, incoming, callbacks, changes } = this.#surroundings;
+    const displayName = account.nameOf(text.from);
+    const message: IncomingMessage = {
+      messageId: randomUUID(),
+      from: text.from,
+      ...where,
+      body: text.body,
+      messageDate: this.#now(),
+      contentType: text.contentType ?? (isGsm(text.body) ? 'text/plain' : 'text/plain; charset=UTF-16'),
+      ...(displayName !== undefined && { displayName }),
+      extra: { ...text.extra },
+      read: false,
+    };
+    incoming.add(message);
+    callbacks.reply(message, original);
+    changes.emit('incoming', message);
+    return message;
+  }
+}

@@ -1,0 +1,250 @@
+import type { ServerOptions } from 'node:https';
+import type { Clock } from './clock';
+
+/** The five endpoints of the service (§4). */
+export type Endpoint = 'send' | 'incoming' | 'status' | 'outbox' | 'feed';
+
+/** The two callback formats an organisation chooses from (§6.1). */
+export type CallbackFormat = 'XMLv3' | 'FORMv1';
+
+/**
+ * Where the feed carries its account details (§2.6 leaves it open): elements of the feed, attributes of the feed
+ * itself, elements inside `account`, or attributes of `account`.
+ */
+export type FeedAccountPlace = 'elements' | 'attributes' | 'nested' | 'nestedAttributes';
+
+/** One login of the service, good for all three authentications (§5). */
+export interface Credentials {
+  userId: string;
+  password: string;
+  apiKey: string;
+}
+
+/** How long failed callbacks are tried again (§6.1); milliseconds of the simulator's clock. */
+export interface CallbackRetries {
+  /** Pause before the second attempt; it doubles with every further one. Default 1000. */
+  firstMs: number;
+  /** Longest pause. Default one hour. */
+  maxMs: number;
+  /** After this time the event is only viewable online. Default 48 hours. */
+  windowMs: number;
+}
+
+/** How a simulator starts. Everything has a default. */
+export interface SimulatorOptions {
+  /** Default 0: any free port. */
+  port?: number;
+  /** Default 127.0.0.1. The control API has no credentials, so other addresses are for closed networks. */
+  host?: string;
+  /** Key, certificate and the like, to answer by https. Default plain http. */
+  tls?: ServerOptions;
+  /** Path in front of `/api`, so that the base URL carries one. Default none. */
+  basePath?: string;
+  /** How long a poll waits when nothing is unread (§8), in real milliseconds. Default 30000. */
+  waitMs?: number;
+  /** Default `demo`, `demo-password`, `demo-api-key`. */
+  credentials?: Credentials;
+  /** Credit at the start; one part to one recipient costs 1. Default 1000000. */
+  balance?: number;
+  /** Default `Prepaid`. */
+  accountType?: string;
+  /** Default `EUR`. */
+  currency?: string;
+  /** Recipients per UTC day of the clock (§8). Default none. */
+  dailyLimit?: number;
+  /** The account's own number, for messages without `from`. Default 642100000001. */
+  defaultSender?: string;
+  /** Clock milliseconds from submission to SNT, and again to the outcome. Infinity: statuses come by hand only. Default 1000. */
+  statusDelayMs?: number;
+  /** Default the real time. */
+  clock?: Clock;
+  /** Most status updates in one answer of the status poll. Default 1. */
+  statusBatch?: number;
+  /** Default `elements`. */
+  feedAccount?: FeedAccountPlace;
+  retryCallbacksMs?: Partial<CallbackRetries>;
+  /** Bound of `requests` and of `callbackLog`; the oldest go first. Default 10000. */
+  keepRequests?: number;
+}
+
+/** One request to the service, as it came and as it ended. */
+export interface LoggedRequest {
+  /** Real time of arrival, epoch milliseconds. */
+  at: number;
+  endpoint?: Endpoint;
+  method: string;
+  /** Without the base path, e.g. `/api/3/sms/out`. */
+  path: string;
+  query: Record<string, string>;
+  headers: Record<string, string>;
+  body: string;
+  /** Query and form parameters in one, the form's first. */
+  params: Record<string, string>;
+  /** Status answered; absent while the request waits and when it gets no answer. */
+  status?: number;
+  /** The beginning of the answer's body, when it has one. */
+  answer?: string;
+  /** The answer was written completely. */
+  ended?: boolean;
+  /** The client went away before the answer was complete. */
+  aborted?: boolean;
+  /** A fault broke the connection off. */
+  brokenOff?: boolean;
+}
+
+/** One status a recipient had. */
+export interface RecipientStatus {
+  statusCode: string;
+  /** ISO 8601 UTC. */
+  date: string;
+  error?: string;
+}
+
+/** One handset, or one refused item, of an outbound message. */
+export interface OutboundRecipient {
+  /** As submitted: a number, a contact or a group. */
+  item: string;
+  /** The handset; the item itself when it could not be resolved. */
+  msisdn: string;
+  name?: string;
+  isError: boolean;
+  errorCode?: number;
+  errorMessage?: string;
+  /** `PND` until the first change; `ERR` or `INF` when refused. */
+  statusCode: string;
+  history: RecipientStatus[];
+}
+
+/** One accepted outbound message (§2.1). */
+export interface OutboundMessage {
+  messageId: string;
+  /** Whether the client gave the messageId (else replies carry `default`, §2.3). */
+  messageIdGiven: boolean;
+  /** 1, 2 or 3, by the path (§9). */
+  apiVersion: number;
+  /** Items as submitted. */
+  to: string[];
+  body: string;
+  from?: string;
+  contentType?: string;
+  fragmentationLimit?: number;
+  callbackUrl?: string;
+  callbackStatusUrl?: string;
+  parts: number;
+  /** ISO 8601 UTC. */
+  messageDate: string;
+  deleted: boolean;
+  recipients: OutboundRecipient[];
+}
+
+/** One incoming message (§2.3). */
+export interface IncomingMessage {
+  messageId: string;
+  /** The handset. */
+  from: string;
+  /** Present for mobile-initiated messages only. */
+  to?: string;
+  /** Number the message was received on; what callbacks report as `to` (§6.4). */
+  receivedOn: string;
+  /** Present for replies only. */
+  inReplyToId?: string;
+  body: string;
+  /** ISO 8601 UTC. */
+  messageDate: string;
+  contentType: string;
+  displayName?: string;
+  /** Parameters beyond those of the specification. */
+  extra: Record<string, string>;
+  /** Whether polling has returned it (§3). */
+  read: boolean;
+}
+
+/** One change of status at one recipient (§2.5). */
+export interface StatusUpdate {
+  messageId: string;
+  /** The account's side. */
+  to: string;
+  /** The handset. */
+  from: string;
+  statusCode: string;
+  /** messageId of the outbound message. */
+  inReplyToId: string;
+  error?: string;
+  /** ISO 8601 UTC. */
+  statusDate: string;
+  displayName?: string;
+  /** Whether polling has returned it (§3). */
+  read: boolean;
+}
+
+/** Settings of the organisation: the default callbacks and their format (§6). */
+export interface Organisation {
+  callbackUrl?: string;
+  callbackStatusUrl?: string;
+  callbackFormat: CallbackFormat;
+}
+
+/** One attempt at a callback (§6.1). */
+export interface CallbackAttempt {
+  event: 'reply' | 'status';
+  url: string;
+  body: string;
+  contentType: string;
+  /** Status of the client's answer. */
+  status?: number;
+  /** Why there was no answer. */
+  error?: string;
+  /** 1 for the first. */
+  attempt: number;
+  /** Epoch milliseconds of the simulator's clock. */
+  at: number;
+}
+
+/** A callback that was never acknowledged within the window (§6.1). */
+export interface UndeliveredCallback {
+  event: 'reply' | 'status';
+  url: string;
+  body: string;
+  contentType: string;
+  attempts: number;
+}
+
+/** One e-mail of a mailto callback (§6.3). */
+export interface Mail {
+  to: string;
+  subject: string;
+  body: string;
+}
+
+/** What goes wrong with an endpoint on demand. "Work" is sending, marking as read, moving the poll date. */
+export type Fault =
+  /** Answers so, without any work. */
+  | { status: number; reason?: string; body?: string; contentType?: string; headers?: Record<string, string> }
+  /** Waits, then works and answers. A send is carried out even when the client has gone meanwhile. */
+  | { delayMs: number }
+  /** Destroys the socket without an answer, before or after the work. */
+  | { drop: 'before' | 'after' }
+  /** Works, then sends the headers and half of the body, then destroys the socket. */
+  | { half: true }
+  /** 200 with a text that belongs to no protocol, without any work. */
+  | { garbage: true }
+  /** 200 with an empty body, without any work. */
+  | { empty: true }
+  /** Works, then sends the body one byte at a time with this pause between. */
+  | { dripMs: number }
+  /** Never answers and does no work. */
+  | { hang: true }
+  /** Answers the last good answer for ever, without waiting; the first one is made by the work. */
+  | { repeat: true };
+
+/** What changed. `record` is the live object, for messages, requests and the like. */
+export interface Change {
+  kind: 'message' | 'incoming' | 'status' | 'request' | 'callback' | 'mail' | 'settings';
+  record?: object;
+}
+
+/** A number of the address book or of a group. */
+export interface Handset {
+  msisdn: string;
+  name?: string;
+}

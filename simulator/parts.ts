@@ -1,0 +1,34 @@
+const basicSet = new Set(
+  '@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ !"#¤%&\'()*+,-./0123456789:;<=>?¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà',
+);
+const extensionTable = new Set('\f^{}\\[~]|€');
+
+/** Whether every character is in GSM 03.38, basic set or extension table. */
+export function isGsm(text: string): boolean {
+  for (const character of text) {
+    if (!basicSet.has(character) && !extensionTable.has(character)) return false;
+  }
+  return true;
+}
+
+/**
+ * How many SMS parts a text takes: 160 septets alone or 153 each, with UTF-16 70 code units alone or 67 each. An escape
+ * sequence or a surrogate pair is never split. A character outside the alphabet counts as one septet.
+ */
+export function countParts(text: string, isUtf16: boolean): number {
+  const [alone, each] = isUtf16 ? [70, 67] : [160, 153];
+  const sizeOf = (character: string): number => (isUtf16 ? character.length : extensionTable.has(character) ? 2 : 1);
+  let total = 0;
+  let parts = 1;
+  let filled = 0;
+  for (const character of text) {
+    const size = sizeOf(character);
+    total += size;
+    if (filled + size > each) {
+      parts += 1;
+      filled = 0;
+    }
+    filled += size;
+  }
+  return total <= alone ? 1 : parts;
+}

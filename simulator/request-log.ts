@@ -1,0 +1,36 @@
+import type { Changes } from './changes';
+import type { Endpoint, LoggedRequest } from './model';
+
+/** Every request to the service, and how many of each endpoint are in flight. Bounded: the oldest entries go first. */
+export class RequestLog {
+  readonly entries: LoggedRequest[] = [];
+  readonly #inFlight = new Map<Endpoint, number>();
+  readonly #keep: number;
+  readonly #changes: Changes;
+
+  constructor(keep: number, changes: Changes) {
+    this.#keep = keep;
+    this.#changes = changes;
+  }
+
+  /** Requests of an endpoint that came and have neither ended nor been broken off. */
+  inFlight(endpoint: Endpoint): number {
+    return this.#inFlight.get(endpoint) ?? 0;
+  }
+
+  begin(entry: LoggedRequest): void {
+    this.entries.push(entry);
+    if (this.entries.length > this.#keep) this.entries.shift();
+    this.#count(entry.endpoint, 1);
+    this.#changes.emit('request', entry);
+  }
+
+  finish(entry: LoggedRequest): void {
+    this.#count(entry.endpoint, -1);
+    this.#changes.emit('request', entry);
+  }
+
+  #count(endpoint: Endpoint | undefined, by: 1 | -1): void {
+    if (endpoint !== undefined) this.#inFlight.set(endpoint, this.inFlight(endpoint) + by);
+  }
+}

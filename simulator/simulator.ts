@@ -1,0 +1,268 @@
+import { type Account, isMsisdn } from './account';
+import type { Callbacks } from './callbacks';
+import type { Changes } from './changes';
+import type { Clock } from './clock';
+import type { Faults } from './faults';
+import type { Listener } from './listener';
+import type { HandsetText, Messaging } from './messaging';
+import type {
+  CallbackAttempt,
+  CallbackFormat,
+  Change,
+  Credentials,
+  Endpoint,
+  Fault,
+  IncomingMessage,
+  LoggedRequest,
+  Mail,
+  OutboundMessage,
+  StatusUpdate,
+  UndeliveredCallback,
+} from './model';
+import type { RequestLog } from './request-log';
+import type { UnreadQueue } from './unread';
+import { isCallbackUrl } from './wire/callback-url';
+
+/** The parts a simulator is made of. */
+export interface SimulatorParts {
+  account: Account;
+  basePath: string;
+  callbacks: Callbacks;
+  changes: Changes;
+  clock: Clock;
+  faults: Faults;
+  incoming: UnreadQueue<IncomingMessage>;
+  listener: Listener;
+  log: RequestLog;
+  messaging: Messaging;
+  statuses: UnreadQueue<StatusUpdate>;
+}
+
+/** A running service, and the hands that play the handsets, the network and the customer's web page. */
+export class Simulator {
+  readonly #parts: SimulatorParts;
+
+  constructor(parts: SimulatorParts) {
+    this.#parts = parts;
+  }
+
+  /** The service's base address, without a slash at the end. */
+  get baseUrl(): string {
+    return `${this.#parts.listener.origin}${this.#parts.basePath}`;
+  }
+
+  /** Address of the page for people. */
+  get pageUrl(): string {
+    return `${this.#parts.listener.origin}/`;
+  }
+
+  /** Address of the control API. */
+  get controlUrl(): string {
+    return `${this.#parts.listener.origin}/control`;
+  }
+
+  get credentials(): Credentials {
+    return this.#parts.account.credentials;
+  }
+
+  get clock(): Clock {
+    return this.#parts.clock;
+  }
+
+  get balance(): number {
+    return this.#parts.account.balance;
+  }
+
+  /** Every request to the service, in the order they were complete; bounded by `keepRequests`. */
+  get requests(): LoggedRequest[] {
+    return this.#parts.log.entries;
+  }
+
+  /** Every accepted outbound message, oldest first. */
+  get messages(): OutboundMessage[] {
+    return this.#parts.messaging.messages;
+  }
+
+  /** Every incoming message, oldest first, with its read mark. */
+  get incoming(): IncomingMessage[] {
+    return this.#parts.incoming.records;
+  }
+
+  /** Every status update, oldest first, with its read mark. */
+  get statuses(): StatusUpdate[] {
+    return this.#parts.statuses.records;
+  }
+
+  /** Every attempt at an http callback that has ended; bounded by `keepRequests`. */
+  get callbackLog(): CallbackAttempt[] {
+    return this.#parts.callbacks.log;
+  }
+
+  /** Callbacks given up after the retry window (§6.1). */
+  get undelivered(): UndeliveredCallback[] {
+    return this.#parts.callbacks.undelivered;
+  }
+
+  /** E-mails of mailto callbacks (§6.3). */
+  get mailbox(): Mail[] {
+    return this.#parts.callbacks.mailbox;
+  }
+
+  /** Requests of an endpoint in flight now. */
+  polling(endpoint: Endpoint): number {
+    return this.#parts.log.inFlight(endpoint);
+  }
+
+  /** Adds a contact to the address book, or changes its number. */
+  addContact(name: string, msisdn: string): void {
+    requireMsisdn(msisdn);
+    this.#parts.account.addContact(name, msisdn);
+    this.#parts.changes.emit('settings');
+  }
+
+  /** Adds a group of contacts and numbers, or replaces it. */
+  addGroup(name: string, contacts: readonly string[]): void {
+    this.#parts.account.addGroup(name, contacts);
+    this.#parts.changes.emit('settings');
+  }
+
+  /** Puts a number into the blocked list, or takes it out. */
+  block(msisdn: string, blocked = true): void {
+    this.#parts.account.block(msisdn, blocked);
+    this.#parts.changes.emit('settings');
+  }
+
+  setBalance(balance: number): void {
+    this.#parts.account.balance = balance;
+    this.#parts.changes.emit('settings');
+  }
+
+  /** Recipients per UTC day of the clock; Infinity for none. */
+  setDailyLimit(recipients: number): void {
+    this.#parts.account.dailyLimit = recipients;
+    this.#parts.changes.emit('settings');
+  }
+
+  /** Changes the settings that are named; a URL that is undefined, null or empty switches its callback off. */
+  setOrganisation(settings: {
+    callbackUrl?: string | null | undefined;
+    callbackStatusUrl?: string | null | undefined;
+    callbackFormat?: CallbackFormat;
+  }): void {
+    const { organisation } = this.#parts.account;
+    for (const [name, protocols] of organisationUrls) {
+      if (!Object.hasOwn(settings, name)) continue;
+      const url = settings[name];
+      if (!url) delete organisation[name];
+      else if (isCallbackUrl(url, protocols)) organisation[name] = url;
+      else throw new RangeError(`${name} must be a URL with one of these protocols: ${protocols.join(' ')}`);
+    }
+    if (settings.callbackFormat !== undefined) organisation.callbackFormat = settings.callbackFormat;
+    this.#parts.changes.emit('settings');
+  }
+
+  /** What becomes of the next message at all its recipients, instead of RCV. `BLOCKED`: refused like blocked numbers. */
+  setNextOutcome(statusCode: string | undefined): void {
+    this.#parts.account.setNextOutcome(statusCode);
+    this.#parts.changes.emit('settings');
+  }
+
+  /** What becomes of every message to a handset, instead of RCV; undefined for the usual again. */
+  setOutcome(msisdn: string, statusCode: string | undefined): void {
+    this.#parts.account.setOutcome(msisdn, statusCode);
+    this.#parts.changes.emit('settings');
+  }
+
+  /** Marks an outbound message as deleted (§2.4); false when there is none. */
+  deleteMessage(messageId: string): boolean {
+    const message = this.#parts.messaging.find(messageId);
+    if (message === undefined) return false;
+    message.deleted = true;
+    this.#parts.changes.emit('message', message);
+    return true;
+  }
+
+  /** A handset answers; by default the last message it was sent. Without one, inReplyToId is `default`. */
+  reply(text: HandsetText & { inReplyTo?: string }): IncomingMessage {
+    return this.#parts.messaging.reply(text);
+  }
+
+  /** A handset starts a conversation with one of the account's numbers. */
+  receive(text: HandsetText & { to: string }): IncomingMessage {
+    return this.#parts.messaging.receive(text);
+  }
+
+  /** A status of a message at a handset changes. */
+  status(change: { messageId: string; msisdn: string; statusCode: string; error?: string }): StatusUpdate {
+    return this.#parts.messaging.status(change);
+  }
+
+  /** Switches a fault on for the next `times` requests of an endpoint; null switches it off. */
+  fault(endpoint: Endpoint, fault: Fault | null, times = Number.POSITIVE_INFINITY): void {
+    this.#parts.faults.set(endpoint, fault, times);
+    this.#parts.changes.emit('settings');
+  }
+
+  /** Closes the listening socket and every connection, or opens it again on the same port. Everything else is kept. */
+  async setOnline(online: boolean): Promise<void> {
+    await (online ? this.#parts.listener.open() : this.#parts.listener.close());
+    this.#parts.changes.emit('settings');
+  }
+
+  /** Calls `listener` at once after every change of state; the result stops that. */
+  on(_event: 'change', listener: (change: Change) => void): () => void {
+    return this.#parts.changes.listen(listener);
+  }
+
+  /** Resolves as soon as `isTrue` holds, now or after a change; rejects after `timeoutMs` of real time. */
+  until(isTrue: () => boolean, timeoutMs = 10_000): Promise<void> {
+    return this.#parts.changes.until(isTrue, timeoutMs);
+  }
+
+  /** Resolves when the callbacks due now were delivered or have failed. */
+  whenIdle(): Promise<void> {
+    return this.#parts.callbacks.whenIdle();
+  }
+
+  /** The whole state as plain data, for the control API: the last `limit` of each list. */
+  describe(limit: number): Record<string, unknown> {
+    const { account, faults, listener } = this.#parts;
+    return {
+      baseUrl: this.baseUrl,
+      online: listener.isOpen,
+      now: new Date(this.clock.now()).toISOString(),
+      account: account.describe(),
+      faults: faults.describe(),
+      messages: last(this.messages, limit),
+      incoming: last(this.incoming, limit),
+      statuses: last(this.statuses, limit),
+      requests: last(this.requests, limit),
+      callbacks: last(this.callbackLog, limit),
+      undelivered: last(this.undelivered, limit),
+      mailbox: last(this.mailbox, limit),
+    };
+  }
+
+  /** Ends waits, timers, callbacks and connections at once. */
+  async close(): Promise<void> {
+    const { callbacks, incoming, listener, messaging, statuses } = this.#parts;
+    messaging.close();
+    const closed = listener.close();
+    incoming.release();
+    statuses.release();
+    await Promise.all([closed, callbacks.close()]);
+  }
+}
+
+const organisationUrls = [
+  ['callbackUrl', ['http:', 'https:', 'mailto:']],
+  ['callbackStatusUrl', ['http:', 'https:']],
+] as const;
+
+function requireMsisdn(text: string): void {
+  if (!isMsisdn(text)) throw new RangeError(`${text} is not a number in international format`);
+}
+
+function last<T>(records: readonly T[], limit: number): T[] {
+  return limit === 0 ? [] : records.slice(-limit);
+}

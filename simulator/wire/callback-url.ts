@@ -1,0 +1,46 @@
+import type { Mail } from '../model';
+
+/** Values of the URL variables (§6.2); those that do not apply to an event are empty. */
+export type UrlVariables = Readonly<
+  Record<'messageId' | 'body' | 'recipient.msisdn' | 'recipient.displayname' | 'status', string>
+>;
+
+/** Puts the variables, URL-encoded, into the places of a callback URL (§6.2). Unknown places stay. */
+export function fillUrl(url: string, variables: UrlVariables): string {
+  return url.replace(/\{!([\w.]+)\}/g, (place, name: string) => {
+    if (!Object.hasOwn(variables, name)) return place;
+    return encodeURIComponent(variables[name as keyof UrlVariables].replace(/\p{Cs}/gu, '\ufffd'));
+  });
+}
+
+/** Whether a callback URL is usable with one of these protocols (§6), e.g. `http:`. */
+export function isCallbackUrl(url: string, protocols: readonly string[]): boolean {
+  if (!URL.canParse(url)) return false;
+  const { protocol, hostname, pathname } = new URL(url);
+  return protocols.includes(protocol) && (protocol === 'mailto:' ? pathname.includes('@') : hostname !== '');
+}
+
+/** The e-mail a mailto URL asks for (§6.3), after its variables were filled in. `text` is the received message. */
+export function parseMailto(url: string, text: string): Mail {
+  const rest = url.slice(url.indexOf(':') + 1);
+  const mark = rest.indexOf('?');
+  const mail: Mail = { to: decode(mark < 0 ? rest : rest.slice(0, mark)), subject: 'RE:', body: text };
+  if (mark < 0) return mail;
+  for (const pair of rest.slice(mark + 1).split('&')) {
+    const equals = pair.indexOf('=');
+    const name = decode(equals < 0 ? pair : pair.slice(0, equals)).toLowerCase();
+    const value = equals < 0 ? '' : decode(pair.slice(equals + 1));
+    if (name === 'subject') mail.subject = value;
+    if (name === 'body') mail.body = value;
+  }
+  return mail;
+}
+
+/** A stray percent sign is left as it stands, as mail programs do. */
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}

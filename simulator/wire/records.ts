@@ -1,0 +1,72 @@
+import type { IncomingMessage, OutboundMessage, StatusUpdate } from '../model';
+
+/** The form of one incoming message (§2.3). */
+export function formatIncoming(message: IncomingMessage): string {
+  return formatForm([
+    ['messageId', message.messageId],
+    ['from', message.from],
+    ['to', message.to],
+    ['inReplyToId', message.inReplyToId],
+    ['body', message.body],
+    ['messageDate', message.messageDate],
+    ['contentType', message.contentType],
+    ...Object.entries(message.extra),
+  ]);
+}
+
+/** The form of status updates (§2.5); several repeat the names, the error included so that the n-th values belong together. */
+export function formatStatuses(updates: readonly StatusUpdate[]): string {
+  const several = updates.length > 1;
+  return formatForm(
+    updates.flatMap((update): [string, string | undefined][] => [
+      ['messageId', update.messageId],
+      ['to', update.to],
+      ['from', update.from],
+      ['statusCode', update.statusCode],
+      ['inReplyToId', update.inReplyToId],
+      ['error', update.error ?? (several ? '' : undefined)],
+    ]),
+  );
+}
+
+/** Form encoding; undefined values are left out. */
+export function formatForm(fields: readonly (readonly [string, string | undefined])[]): string {
+  const form = new URLSearchParams();
+  for (const [name, value] of fields) if (value !== undefined) form.append(name, value);
+  return form.toString();
+}
+
+/** The JSON list of outbound messages (§2.4). */
+export function formatOutbox(messages: readonly OutboundMessage[], defaultSender: string): string {
+  return JSON.stringify(
+    messages.map((message) => ({
+      messageId: message.messageId,
+      body: message.body,
+      recipientCount: message.recipients.length,
+      recipients: summariseRecipients(message),
+      messageDate: message.messageDate,
+      statusCode: summariseStatus(message),
+      deleted: message.deleted,
+      recipientsList: message.recipients.map((recipient) => ({
+        from: message.from ?? defaultSender,
+        to: recipient.msisdn,
+        name: recipient.name ?? '',
+        statusCode: recipient.statusCode,
+        channel: 'Sms',
+      })),
+    })),
+  );
+}
+
+/** Names followed by a count of others (§2.4), e.g. `Anna, 642155512 and 3 others`. */
+export function summariseRecipients({ recipients }: OutboundMessage): string {
+  const names = recipients.slice(0, 2).map((recipient) => recipient.name ?? recipient.msisdn);
+  const others = recipients.length - names.length;
+  if (others === 0) return names.join(', ');
+  return `${names.join(', ')} and ${others} ${others === 1 ? 'other' : 'others'}`;
+}
+
+/** One code for the whole message (§2.4): that of the first recipient who has not received it, else RCV. */
+export function summariseStatus({ recipients }: OutboundMessage): string {
+  return recipients.find((recipient) => recipient.statusCode !== 'RCV')?.statusCode ?? 'RCV';
+}

@@ -1,0 +1,28 @@
+import type { OutboundMessage, OutboundRecipient } from '../model';
+import { formatAttributes, xmlDeclaration } from './xml';
+
+/** The send answer of an accepted request (§2.2): one element per item as submitted. */
+export function formatDelivery(message: OutboundMessage): string {
+  const recipients = firstPerItem(message.recipients).map(
+    ({ item, isError, errorCode, errorMessage }) =>
+      `<recipient${formatAttributes({ msisdn: item, isError, errorCode, errorMessage })}/>`,
+  );
+  const root = formatAttributes({ messageId: message.messageId, isError: false });
+  return `${xmlDeclaration}<outbound-message-delivery${root}>${recipients.join('')}</outbound-message-delivery>`;
+}
+
+/** The send answer when nothing was sent (§2.2). */
+export function formatRefusal(errorCode: number, errorMessage: string, messageId?: string): string {
+  const root = formatAttributes({ messageId, isError: true, errorCode, errorMessage });
+  return `${xmlDeclaration}<outbound-message-delivery${root}/>`;
+}
+
+/** A group stands for its members: it failed only when all of them did. */
+function firstPerItem(recipients: readonly OutboundRecipient[]): OutboundRecipient[] {
+  const byItem = new Map<string, OutboundRecipient>();
+  for (const recipient of recipients) {
+    const seen = byItem.get(recipient.item);
+    if (seen === undefined || (seen.isError && !recipient.isError)) byItem.set(recipient.item, recipient);
+  }
+  return [...byItem.values()];
+}
