@@ -1,0 +1,40 @@
+/**
+ * Makes an element. Attributes whose value is false or undefined are left out; those whose value is a function are
+ * listeners, `click` and the like.
+ * @template {keyof HTMLElementTagNameMap} Tag
+ * @param {Tag} tag
+ * @param {Record<string, string | number | boolean | undefined | ((event: any) => void)>} [attributes]
+ * @param {...(Node | string)} children
+ * @returns {HTMLElementTagNameMap[Tag]}
+ */
+export function createElement(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (typeof value === 'function') element.addEventListener(name, value);
+    else if (value !== undefined && value !== false) element.setAttribute(name, value === true ? '' : String(value));
+  }
+  element.append(...children);
+  return element;
+}
+
+/**
+ * The element of index.html with that id.
+ * @template {HTMLElement} [E=HTMLElement]
+ * @param {string} id
+ * @param {new () => E} [type]
+ * @returns {E}
+ */
+export function findElement(id, type) {
+  const element = document.getElementById(id);
+  if (!(element instanceof (type ?? HTMLElement))) throw new Error(`The page has no ${id}`);
+  return /** @type {E} */ (element);
+}
+
+/**
+ * Sets a text only when it is another, so that screen readers and selections are left alone.
+ * @param {Element} element
+ * @param {string} text
+ */
+export function setText(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}

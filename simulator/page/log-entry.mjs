@@ -1,0 +1,152 @@
+import { createElement, setText } from './element.mjs';
+
+/** @typedef {import('./state.mjs').LogEntry} LogEntry */
+
+const timeFormat = new Intl.DateTimeFormat(undefined, {
+  hour: '2-digit',
+  minute: '2-digit',
+  second: '2-digit',
+  hourCycle: 'h23',
+});
+
+const endpointTexts = /** @type {Record<string, string>} */ ({
+  send: 'send',
+  incoming: 'poll incoming',
+  status: 'poll statuses',
+  outbox: 'poll outbox',
+  feed: 'feed',
+});
+
+/** One line of the log, which opens to show everything. */
+export class LogEntryView {
+  element;
+  #outcome = createElement('span', { class: 'chip' });
+  #details;
+  #content = createElement('div', { class: 'log-content' });
+  #entry;
+
+  /** @param {LogEntry} entry */
+  constructor(entry) {
+    this.#entry = entry;
+    const at = new Date(entry.at);
+    const [what, where] = describeCall(entry);
+    this.#details = createElement(
+      'details',
+      { toggle: () => this.#showContent() },
+      createElement(
+        'summary',
+        {},
+        createElement('time', { datetime: at.toISOString() }, timeFormat.format(at)),
+        createElement('span', { class: 'what' }, what),
+        createElement('span', { class: 'where' }, where),
+        this.#outcome,
+      ),
+      this.#content,
+    );
+    this.element = createElement(
+      'li',
+      { class: `log-entry ${entry.change.kind}`, 'data-group': group(entry) },
+      this.#details,
+    );
+    this.update(entry);
+  }
+
+  /** @param {LogEntry} entry */
+  update(entry) {
+    this.#entry = entry;
+    const [text, tone] = describeOutcome(entry);
+    setText(this.#outcome, text);
+    this.#outcome.dataset.tone = tone;
+    this.#showContent();
+  }
+
+  /** Only an open entry has content: most are never looked at. */
+  #showContent() {
+    if (!this.#details.open) {
+      this.#content.replaceChildren();
+      return;
+    }
+    const parts = describeParts(this.#entry).filter(([, text]) => text !== '');
+    const shown = JSON.stringify(parts);
+    if (this.#content.dataset.shown === shown && this.#content.childElementCount > 0) return;
+    this.#content.dataset.shown = shown;
+    this.#content.replaceChildren(
+      ...parts.map(([title, text]) =>
+        createElement(
+          'section',
+          {},
+          createElement('h4', {}, title),
+          createElement('pre', { tabindex: 0, 'aria-label': title }, text),
+        ),
+      ),
+    );
+  }
+}
+
+/**
+ * @param {LogEntry} entry
+ * @returns {[what: string, where: string]}
+ */
+function describeCall({ change: { kind, record } }) {
+  if (kind === 'mail') return ['e-mail callback', record.to];
+  if (kind === 'callback') return [`${record.event} callback`, `POST ${record.url}`];
+  const to = record.endpoint === 'send' && record.params.to ? `  to ${record.params.to}` : '';
+  const what = record.endpoint === undefined ? 'unknown' : (endpointTexts[record.endpoint] ?? record.endpoint);
+  return [what, `${record.method} ${record.path}${to}`];
+}
+
+/** @param {LogEntry} entry */
+function group({ change: { kind, record } }) {
+  if (kind !== 'request') return 'callback';
+  if (record.endpoint === undefined || record.endpoint === 'send' || record.endpoint === 'feed') {
+    return record.endpoint ?? 'other';
+  }
+  return 'poll';
+}
+
+/**
+ * @param {LogEntry} entry
+ * @returns {[text: string, tone: 'good' | 'bad' | 'quiet' | 'waiting']}
+ */
+function describeOutcome({ change: { kind, record } }) {
+  if (kind === 'mail') return ['e-mail', 'good'];
+  if (record.status !== undefined) {
+    const isCutOff = kind === 'request' && (record.brokenOff || record.aborted);
+    if (isCutOff) return [`${record.status}, cut off`, 'bad'];
+    return [String(record.status), record.status >= 400 ? 'bad' : record.status === 204 ? 'quiet' : 'good'];
+  }
+  if (kind === 'callback') return ['no answer', 'bad'];
+  if (record.brokenOff) return ['dropped', 'bad'];
+  return record.aborted ? ['client left', 'quiet'] : ['waiting', 'waiting'];
+}
+
+/**
+ * @param {LogEntry} entry
+ * @returns {[title: string, text: string][]}
+ */
+function describeParts({ change: { kind, record } }) {
+  if (kind === 'mail')
+    return [
+      ['Subject', record.subject],
+      ['Body', record.body],
+    ];
+  if (kind === 'callback') {
+    return [
+      ['Attempt', `${record.attempt}${record.error === undefined ? '' : `: ${record.error}`}`],
+      ['Body', `${record.contentType}\n\n${record.body}`],
+    ];
+  }
+  return [
+    ['Parameters', formatFields(record.params)],
+    ['Headers', formatFields(record.headers)],
+    ['Body', record.body],
+    ['Answer', record.answer ?? ''],
+  ];
+}
+
+/** @param {Record<string, string>} fields */
+function formatFields(fields) {
+  return Object.entries(fields)
+    .map(([name, value]) => `${name}: ${value}`)
+    .join('\n');
+}
