@@ -1,0 +1,246 @@
+import assert from 'node:assert/strict';
+import { createManualClock, type ManualClock, type Simulator, startSimulator } from '../../simulator';
+import { CallbackReceiver } from './callback-receiver';
+import { ServiceCalls } from './service-calls';
+import { readXml } from './xml-element';
+
+const handset = '6421555123';
+const number = '642100000001';
+const start = '2026-03-01T00:00:00.000Z';
+const hourMs = 3_600_000;
+
+describe('simulator: §6 callbacks', () => {
+  let simulator: Simulator;
+  let calls: ServiceCalls;
+  let client: CallbackReceiver;
+  let clock: ManualClock;
+  beforeEach(async () => {
+    clock = createManualClock(Date.parse(start));
+    client = await CallbackReceiver.start();
+    simulator = await startSimulator({ clock, waitMs: 0 });
+    calls = new ServiceCalls(simulator);
+  });
+  afterEach(async () => {
+    await calls.close();
+    await simulator.close();
+    await client.close();
+  });
+
+  const send = (params: Record<string, string>) => calls.send({ to: handset, body: 'x', messageId: 'mine', ...params });
+
+  describe('§6.4 reply payload', () => {
+    it('is XMLv3 by default, safe for the end of a CDATA section', async () => {
+      simulator.addContact('Anna "A" <a>', handset);
+      await send({ callbackUrl: client.url('/in') });
+      simulator.reply({ from: handset, body: 'a]]>b & <c>\u0007' });
+      await simulator.whenIdle();
+      const [callback] = client.received;
+      assert.equal(callback?.method, 'POST');
+      assert.equal(callback?.contentType, 'text/xml; charset=UTF-8');
+      assert.match(callback?.body ?? '', /<body><!\[CDATA\[/);
+      const root = readXml(callback?.body ?? '');
+      assert.equal(root.name, 'inbound-message');
+      assert.deepEqual(root.attributes, { messageId: 'mine', receivedDate: start });
+      assert.deepEqual(root.child('recipient').attributes, { displayName: 'Anna "A" <a>', msisdn: handset });
+      assert.equal(root.child('recipient').child('body').text, 'a]]>b & <c>\ufffd');
+    });
+
+    it('is FORMv1 when the organisation chose it', async () => {
+      simulator.setOrganisation({ callbackFormat: 'FORMv1' });
+      await send({ callbackUrl: client.url('/in') });
+      const message = simulator.reply({ from: handset, body: 'Ä & b', extra: { network: 'N1' } });
+      await simulator.whenIdle();
+      const [callback] = client.received;
+      assert.equal(callback?.contentType, 'application/x-www-form-urlencoded');
+      assert.deepEqual(Object.fromEntries(new URLSearchParams(callback?.body)), {
+        messageId: message.messageId,
+        to: number,
+        from: handset,
+        inReplyToId: 'mine',
+        body: 'Ä & b',
+        network: 'N1',
+      });
+    });
+
+    it('is blank in messageId for a message that is not a reply, and goes to the organisation', async () => {
+      simulator.setOrganisation({ callbackUrl: client.url('/default') });
+      simulator.receive({ from: handset, to: number, body: 'hello' });
+      await simulator.whenIdle();
+      assert.equal(client.received[0]?.path, '/default');
+      assert.equal(readXml(client.received[0]?.body ?? '').attributes.messageId, '');
+    });
+
+    it('leaves the message unread for polling (§3)', async () => {
+      await send({ callbackUrl: client.url('/in') });
+      const message = simulator.reply({ from: handset, body: 'x' });
+      await simulator.whenIdle();
+      assert.equal(client.received.length, 1);
+      assert.equal(message.read, false);
+      assert.equal((await calls.pollIncoming()).status, 200);
+    });
+  });
+
+  describe('§6.5 status payload', () => {
+    it('is XMLv3 with seven elements', async () => {
+      await send({ callbackStatusUrl: client.url('/status'), from: 'SHOP' });
+      const update = simulator.status({ messageId: 'mine', msisdn: handset, statusCode: 'EXP', error: 'a < b' });
+      await simulator.whenIdle();
+      const root = readXml(client.received[0]?.body ?? '');
+      assert.equal(root.name, 'status-update');
+      assert.deepEqual(Object.fromEntries(root.children.map(({ name, text }) => [name, text])), {
+        messageId: 'mine',
+        to: 'SHOP',
+        from: handset,
+        statusCode: 'EXP',
+        statusDate: start,
+        statusId: update.messageId,
+        error: 'a < b',
+      });
+    });
+
+    it('is FORMv1 with the statusId as messageId', async () => {
+      simulator.setOrganisation({ callbackFormat: 'FORMv1' });
+      await send({ callbackStatusUrl: client.url('/status') });
+      const update = simulator.status({ messageId: 'mine', msisdn: handset, statusCode: 'RCV' });
+      await simulator.whenIdle();
+      assert.deepEqual(Object.fromEntries(new URLSearchParams(client.received[0]?.body)), {
+        messageId: update.messageId,
+        to: number,
+        from: handset,
+        inReplyToId: 'mine',
+        statusCode: 'RCV',
+      });
+    });
+
+    it('reports every change of the status life', async () => {
+      await send({ callbackStatusUrl: client.url('/status?code={!status}') });
+      await clock.advance(2000);
+      assert.deepEqual(
+        client.received.map(({ query }) => query.code),
+        ['SNT', 'RCV'],
+      );
+    });
+  });
+
+  describe('§6 which URL', () => {
+    it("prefers the message's URL to the organisation's, and falls back on it", async () => {
+      simulator.setOrganisation({
+        callbackUrl: client.url('/default'),
+        callbackStatusUrl: client.url('/default-status'),
+      });
+      await send({ callbackUrl: client.url('/own') });
+      simulator.reply({ from: handset, body: 'x' });
+      await simulator.whenIdle();
+      simulator.status({ messageId: 'mine', msisdn: handset, statusCode: 'RCV' });
+      await simulator.whenIdle();
+      assert.deepEqual(
+        client.received.map(({ path }) => path),
+        ['/own', '/default-status'],
+      );
+    });
+
+    it('calls nobody when neither is set, or when it was taken away', async () => {
+      simulator.setOrganisation({ callbackUrl: client.url('/default') });
+      simulator.setOrganisation({ callbackUrl: null });
+      await send({});
+      simulator.reply({ from: handset, body: 'x' });
+      await simulator.whenIdle();
+      assert.equal(client.received.length, 0);
+      assert.equal(simulator.callbackLog.length, 0);
+    });
+  });
+
+  describe('§6.2 URL variables', () => {
+    it('puts them in URL-encoded', async () => {
+      simulator.addContact('Änn & Co', handset);
+      const variables = 'm={!messageId}&b={!body}&r={!recipient.msisdn}&d={!recipient.displayname}&u={!unknown}';
+      await send({ messageId: 'a/b&c', callbackUrl: client.url(`/in/{!recipient.msisdn}?${variables}`) });
+      simulator.reply({ from: handset, body: 'ja & "nein" #1' });
+      await simulator.whenIdle();
+      assert.equal(client.received[0]?.path, `/in/${handset}`);
+      assert.deepEqual(client.received[0]?.query, {
+        m: 'a/b&c',
+        b: 'ja & "nein" #1',
+        r: handset,
+        d: 'Änn & Co',
+        u: '{!unknown}',
+      });
+    });
+  });
+
+  describe('§6.3 mailto', () => {
+    it('writes an e-mail with the subject and the body that the URL asks for', async () => {
+      await send({ callbackUrl: 'mailto:ops%2Bsms@client.example?Subject=Von%20{!recipient.msisdn}&Body=1%0A{!body}' });
+      simulator.reply({ from: handset, body: '50% & mehr' });
+      assert.deepEqual(simulator.mailbox, [
+        { to: 'ops+sms@client.example', subject: `Von ${handset}`, body: '1\n50% & mehr' },
+      ]);
+      assert.equal(simulator.callbackLog.length, 0);
+    });
+
+    it('takes RE: and the received text by default', async () => {
+      await send({ callbackUrl: 'mailto:ops@client.example' });
+      simulator.reply({ from: handset, body: 'Danke' });
+      assert.deepEqual(simulator.mailbox, [{ to: 'ops@client.example', subject: 'RE:', body: 'Danke' }]);
+    });
+  });
+
+  describe('§6.1 delivery', () => {
+    it('tries again after a status of 400 or more, with growing pauses, until it is acknowledged', async () => {
+      client.statuses.push(400, 503, 200);
+      await send({ callbackUrl: client.url('/in') });
+      simulator.reply({ from: handset, body: 'x' });
+      await clock.advance(hourMs);
+      assert.deepEqual(
+        simulator.callbackLog.map(({ attempt, status, at }) => [attempt, status, at - Date.parse(start)]),
+        [
+          [1, 400, 0],
+          [2, 503, 1000],
+          [3, 200, 3000],
+        ],
+      );
+      assert.equal(new Set(client.received.map(({ body }) => body)).size, 1);
+    });
+
+    it('takes a redirect as an acknowledgement, since it is below 400', async () => {
+      client.statuses.push(302);
+      await send({ callbackUrl: client.url('/in') });
+      simulator.reply({ from: handset, body: 'x' });
+      await clock.advance(hourMs);
+      assert.equal(client.received.length, 1);
+    });
+
+    it('tries again when there is no connection, and gives up after 48 hours (§8)', async () => {
+      await send({ callbackUrl: client.url('/in') });
+      await client.close();
+      simulator.reply({ from: handset, body: 'x' });
+      await clock.advance(47 * hourMs);
+      assert.equal(simulator.undelivered.length, 0);
+      const before = simulator.callbackLog.length;
+      assert.ok(before > 40 && before < 100, String(before));
+      assert.ok(simulator.callbackLog.every(({ error, status }) => error !== undefined && status === undefined));
+      await clock.advance(2 * hourMs);
+      const [lost] = simulator.undelivered;
+      assert.equal(lost?.event, 'reply');
+      assert.equal(lost?.attempts, simulator.callbackLog.length);
+      await clock.advance(48 * hourMs);
+      assert.equal(simulator.callbackLog.length, lost?.attempts);
+      client = await CallbackReceiver.start();
+    });
+
+    it('keeps the pauses and the window that it was started with', async () => {
+      await simulator.close();
+      const retryCallbacksMs = { firstMs: 10, maxMs: 20, windowMs: 50 };
+      simulator = await startSimulator({ clock, retryCallbacksMs });
+      simulator.setOrganisation({ callbackUrl: client.url('/in') });
+      client.statuses.push(500, 500, 500, 500);
+      simulator.receive({ from: handset, to: number, body: 'x' });
+      await clock.advance(hourMs);
+      assert.deepEqual(
+        simulator.callbackLog.map(({ at }) => at - Date.parse(start)),
+        [0, 10, 30, 50],
+      );
+      assert.equal(simulator.undelivered.length, 1);
+    });
+  });
+});

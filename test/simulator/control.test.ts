@@ -1,0 +1,178 @@
+import assert from 'node:assert/strict';
+import { request } from 'undici';
+import { createManualClock, type Simulator, startSimulator } from '../../simulator';
+import { ServiceCalls } from './service-calls';
+
+const handset = '6421555123';
+const number = '642100000001';
+
+describe('simulator: control API', () => {
+  let simulator: Simulator;
+  let calls: ServiceCalls;
+  beforeEach(async () => {
+    simulator = await startSimulator({ waitMs: 0, clock: createManualClock() });
+    calls = new ServiceCalls(simulator);
+  });
+  afterEach(async () => {
+    await calls.close();
+    await simulator.close();
+  });
+
+  const control = async (name: string, input: unknown): Promise<Record<string, unknown>> => {
+    const answer = await calls.control(name, input);
+    assert.equal(answer.status, 200, answer.text);
+    return JSON.parse(answer.text);
+  };
+  const state = async (query = ''): Promise<Record<string, unknown>> => {
+    const answer = await request(`${simulator.controlUrl}/state${query}`);
+    assert.equal(answer.statusCode, 200);
+    return (await answer.body.json()) as Record<string, unknown>;
+  };
+
+  it('plays the handset: a reply, a message of its own, a status', async () => {
+    await calls.send({ to: handset, body: 'x', messageId: 'mine' });
+    const reply = await control('reply', { from: handset, body: 'yes', extra: { network: 'N1' } });
+    const fresh = await control('receive', { from: handset, to: number, body: 'hello' });
+    const status = await control('status', { messageId: 'mine', msisdn: handset, statusCode: 'NUR' });
+    assert.equal(reply.inReplyToId, 'mine');
+    assert.deepEqual(
+      simulator.incoming.map(({ messageId }) => messageId),
+      [reply.messageId, fresh.messageId],
+    );
+    assert.equal(simulator.incoming[0]?.extra.network, 'N1');
+    assert.equal(simulator.statuses[0]?.messageId, status.messageId);
+  });
+
+  it('changes balance, daily limit, outcome, contacts, groups and blocked numbers', async () => {
+    await control('balance', { balance: 12.5 });
+    await control('daily-limit', { dailyLimit: 3 });
+    await control('outcome', { statusCode: 'EXP' });
+    await control('outcome', { msisdn: handset, statusCode: 'NUR' });
+    await control('contacts', { name: 'Anna', msisdn: handset });
+    await control('groups', { name: 'Team', contacts: ['Anna', '6421555124'] });
+    await control('block', { msisdn: '6421555125' });
+    assert.deepEqual((await state()).account, {
+      balance: 12.5,
+      type: 'Prepaid',
+      currency: 'EUR',
+      dailyLimit: 3,
+      defaultSender: number,
+      organisation: { callbackFormat: 'XMLv3' },
+      contacts: { Anna: handset },
+      groups: { Team: ['Anna', '6421555124'] },
+      blocked: ['6421555125'],
+      outcomes: { [handset]: 'NUR' },
+      nextOutcome: 'EXP',
+    });
+    await control('daily-limit', { dailyLimit: null });
+    await control('outcome', { statusCode: null });
+    await control('outcome', { msisdn: handset, statusCode: null });
+    await control('block', { msisdn: '6421555125', blocked: false });
+    const account = (await state()).account as Record<string, unknown>;
+    assert.deepEqual(
+      [account.dailyLimit, account.nextOutcome, account.outcomes, account.blocked],
+      [null, null, {}, []],
+    );
+  });
+
+  it('switches callbacks on and off, and chooses their format', async () => {
+    const callbackUrl = 'https://client.example/in';
+    await control('organisation', { callbackUrl, callbackFormat: 'FORMv1' });
+    const account = (await state()).account as Record<string, unknown>;
+    assert.deepEqual(account.organisation, { callbackFormat: 'FORMv1', callbackUrl });
+    await control('organisation', { callbackUrl: null });
+    assert.deepEqual(((await state()).account as Record<string, unknown>).organisation, { callbackFormat: 'FORMv1' });
+  });
+
+  it('switches a fault on and off', async () => {
+    await control('fault', { endpoint: 'send', fault: { status: 500, reason: 'No' }, times: 2 });
+    assert.deepEqual((await state()).faults, { send: { fault: { status: 500, reason: 'No' }, left: 2 } });
+    assert.equal((await calls.send({ to: handset, body: 'x' })).status, 500);
+    await control('fault', { endpoint: 'send', fault: null });
+    assert.equal((await calls.send({ to: handset, body: 'x' })).status, 200);
+    for (const fault of [
+      { delayMs: 1 },
+      { drop: 'before' },
+      { half: true },
+      { garbage: true },
+      { empty: true },
+      { dripMs: 1 },
+      { hang: true },
+      { repeat: true },
+    ]) {
+      await control('fault', { endpoint: 'feed', fault });
+      assert.deepEqual((await state()).faults, { feed: { fault, left: null } });
+    }
+  });
+
+  it('marks a message as deleted', async () => {
+    await calls.send({ to: handset, body: 'x', messageId: 'mine' });
+    await control('delete', { messageId: 'mine' });
+    assert.equal(simulator.messages[0]?.deleted, true);
+  });
+
+  it('shows the whole state, as many of each list as asked for', async () => {
+    await calls.send({ to: handset, body: 'one' });
+    await calls.send({ to: handset, body: 'two' });
+    const { messages, requests, ...rest } = await state('?limit=1');
+    assert.deepEqual(
+      (messages as { body: string }[]).map(({ body }) => body),
+      ['two'],
+    );
+    assert.equal((requests as unknown[]).length, 1);
+    for (const name of ['incoming', 'statuses', 'callbacks', 'undelivered', 'mailbox']) {
+      assert.ok(Array.isArray(rest[name]), name);
+    }
+    assert.equal((await request(`${simulator.controlUrl}/state?limit=x`)).statusCode, 400);
+  });
+
+  const wrong: [string, unknown, RegExp][] = [
+    ['reply', 'no json', /not JSON/],
+    ['reply', [], /not a JSON object/],
+    ['reply', { from: handset }, /^body must be/],
+    ['reply', { from: '021', body: 'x' }, /^from must be a number in international format/],
+    ['reply', { from: handset, body: 'x', form: 1 }, /^form is not known; known are: from, body/],
+    ['receive', { from: handset, to: number, body: 'x', extra: { a: 1 } }, /^extra must be an object of texts/],
+    ['status', { messageId: 'm', msisdn: handset }, /^statusCode must be/],
+    ['balance', { balance: 'much' }, /^balance must be a number/],
+    ['groups', { name: 'Team', contacts: 'Anna' }, /^contacts must be a list/],
+    ['block', { msisdn: handset, blocked: 'yes' }, /^blocked must be true or false/],
+    ['organisation', { callbackFormat: 'XMLv2' }, /^callbackFormat must be one of: XMLv3, FORMv1/],
+    ['organisation', { callbackStatusUrl: 'mailto:a@b.example' }, /^callbackStatusUrl must be a URL/],
+    ['fault', { endpoint: 'sned', fault: null }, /^endpoint must be one of: send/],
+    ['fault', { endpoint: 'send', fault: {} }, /^fault must have one of/],
+    ['fault', { endpoint: 'send', fault: { half: true, hang: true } }, /^fault must have one of/],
+    ['fault', { endpoint: 'send', fault: { half: false } }, /^fault.half must be true/],
+    ['fault', { endpoint: 'send', fault: { drop: 'later' } }, /^fault.drop must be one of: before, after/],
+    ['fault', { endpoint: 'send', fault: { status: 99 } }, /^fault.status must be a whole number/],
+    ['fault', { endpoint: 'send', fault: { hang: true, reason: 'x' } }, /go with fault.status only/],
+    ['delete', { messageId: 'unknown' }, /^messageId is not that of a message/],
+  ];
+  for (const [name, input, expected] of wrong) {
+    it(`answers 400 with one line to ${name} with ${JSON.stringify(input)}`, async () => {
+      const answer = await calls.control(name, input);
+      assert.equal(answer.status, 400);
+      const { error } = JSON.parse(answer.text);
+      assert.match(error, expected);
+      assert.equal(error.includes('\n'), false);
+      assert.equal(simulator.incoming.length + simulator.statuses.length, 0);
+    });
+  }
+
+  it('answers 404 to a power that it does not have', async () => {
+    assert.equal((await calls.control('explode', {})).status, 404);
+  });
+
+  it('turns away the pages of other sites', async () => {
+    const input = { balance: 0 };
+    const { host } = new URL(simulator.controlUrl);
+    assert.equal((await calls.control('balance', input, { origin: 'https://evil.example' })).status, 403);
+    assert.equal((await calls.control('balance', input, { host: `evil.example:1` })).status, 403);
+    assert.equal((await calls.control('balance', input, { origin: `http://${host}` })).status, 200);
+  });
+
+  it('is not among the requests to the service', async () => {
+    await state();
+    assert.equal(simulator.requests.length, 0);
+  });
+});

@@ -1,0 +1,155 @@
+import assert from 'node:assert/strict';
+import { connect } from 'node:net';
+import { type Simulator, startSimulator } from '../../simulator';
+import { readForm, ServiceCalls } from './service-calls';
+
+const handset = '6421555123';
+const number = '642100000001';
+
+describe('simulator: faults', () => {
+  let simulator: Simulator;
+  let calls: ServiceCalls;
+  beforeEach(async () => {
+    simulator = await startSimulator({ waitMs: 0, statusDelayMs: Number.POSITIVE_INFINITY });
+    calls = new ServiceCalls(simulator);
+  });
+  afterEach(async () => {
+    await calls.close();
+    await simulator.close();
+  });
+  const send = () => calls.send({ to: handset, body: 'x' });
+
+  it('answers a status with a reason and an HTML body, and does no work', async () => {
+    simulator.fault('send', { status: 500, reason: 'Database <down>' });
+    const answer = await send();
+    assert.deepEqual([answer.status, answer.reason], [500, 'Database <down>']);
+    assert.match(answer.text, /<h1>Database &lt;down><\/h1>/);
+    assert.equal(simulator.messages.length, 0);
+  });
+
+  it('answers a status with the body, type and headers that it was given', async () => {
+    const headers = { location: 'https://elsewhere.example/' };
+    simulator.fault('feed', { status: 302, body: 'gone', contentType: 'text/x-test', headers });
+    const answer = await calls.call('/api/2/sms/list');
+    assert.deepEqual([answer.status, answer.text], [302, 'gone']);
+    assert.equal(answer.headers['content-type'], 'text/x-test');
+    assert.equal(answer.headers.location, 'https://elsewhere.example/');
+  });
+
+  it('lasts as many requests as it is told, and until it is switched off', async () => {
+    simulator.fault('send', { status: 503 }, 2);
+    simulator.fault('incoming', { status: 503 });
+    assert.deepEqual([(await send()).status, (await send()).status, (await send()).status], [503, 503, 200]);
+    assert.equal((await calls.pollIncoming()).status, 503);
+    simulator.fault('incoming', null);
+    assert.equal((await calls.pollIncoming()).status, 204);
+  });
+
+  it('drops the connection before the work', async () => {
+    simulator.fault('send', { drop: 'before' }, 1);
+    await assert.rejects(send());
+    assert.equal(simulator.messages.length, 0);
+    assert.equal((await send()).status, 200);
+  });
+
+  it('drops the connection after the work', async () => {
+    simulator.fault('send', { drop: 'after' }, 1);
+    await assert.rejects(send());
+    assert.equal(simulator.messages.length, 1);
+    const message = simulator.receive({ from: handset, to: number, body: 'lost' });
+    simulator.fault('incoming', { drop: 'after' }, 1);
+    await assert.rejects(calls.pollIncoming());
+    assert.equal(message.read, true);
+    await simulator.until(() => simulator.polling('incoming') === 0);
+    assert.equal(simulator.requests.at(-1)?.status, undefined);
+    assert.equal(simulator.requests.at(-1)?.aborted, undefined, 'the client did not go away');
+  });
+
+  it('sends the headers and half of the body, after the work', async () => {
+    const message = simulator.receive({ from: handset, to: number, body: 'half of this' });
+    simulator.fault('incoming', { half: true }, 1);
+    const { port } = new URL(simulator.baseUrl);
+    const raw = await new Promise<string>((resolve, reject) => {
+      const socket = connect(Number(port), '127.0.0.1');
+      let received = '';
+      socket.setEncoding('latin1');
+      socket.on('data', (chunk) => {
+        received += chunk;
+      });
+      socket.on('error', reject);
+      socket.on('close', () => resolve(received));
+      socket.write('GET /api/1/sms/in?userId=demo&password=demo-password HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n');
+    });
+    const [head = '', body = ''] = raw.split('\r\n\r\n');
+    const length = Number(/content-length: (\d+)/i.exec(head)?.[1]);
+    assert.match(head, /^HTTP\/1\.1 200 OK/);
+    assert.equal(body.length, length >> 1);
+    assert.match(body, /^messageId=/);
+    assert.equal(message.read, true);
+  });
+
+  it('breaks off without a status when there is no body to halve', async () => {
+    simulator.fault('status', { half: true }, 1);
+    await assert.rejects(calls.pollStatus());
+  });
+
+  it('answers garbage or nothing with 200, and does no work', async () => {
+    const message = simulator.receive({ from: handset, to: number, body: 'kept' });
+    simulator.fault('incoming', { garbage: true }, 1);
+    const garbage = await calls.pollIncoming();
+    assert.equal(garbage.status, 200);
+    assert.equal(readForm(garbage).messageId, undefined);
+    simulator.fault('incoming', { empty: true }, 1);
+    const empty = await calls.pollIncoming();
+    assert.deepEqual([empty.status, empty.text], [200, '']);
+    assert.equal(message.read, false);
+  });
+
+  it('drips the answer byte by byte, whole in the end', async () => {
+    simulator.receive({ from: handset, to: number, body: 'slow' });
+    simulator.fault('incoming', { dripMs: 0 }, 1);
+    assert.equal(readForm(await calls.pollIncoming()).body, 'slow');
+  });
+
+  it('never answers, until the client gives up', async () => {
+    simulator.fault('send', { hang: true });
+    const abort = new AbortController();
+    const given = assert.rejects(calls.send({ to: handset, body: 'x' }, { signal: abort.signal }));
+    await simulator.until(() => simulator.polling('send') === 1);
+    abort.abort();
+    await given;
+    await simulator.until(() => simulator.requests[0]?.aborted === true);
+    assert.equal(simulator.messages.length, 0);
+  });
+
+  it('carries out a delayed send even when the client has gone meanwhile', async () => {
+    simulator.fault('send', { delayMs: 50 }, 1);
+    const abort = new AbortController();
+    const given = assert.rejects(calls.send({ to: handset, body: 'x' }, { signal: abort.signal }));
+    await simulator.until(() => simulator.polling('send') === 1);
+    abort.abort();
+    await given;
+    await simulator.until(() => simulator.messages.length === 1);
+    assert.equal(simulator.requests[0]?.status, undefined);
+  });
+
+  it('repeats the last good answer for ever without waiting', async () => {
+    const message = simulator.receive({ from: handset, to: number, body: 'again' });
+    simulator.receive({ from: handset, to: number, body: 'next' });
+    simulator.fault('incoming', { repeat: true }, 3);
+    const ids = [];
+    for (let count = 0; count < 3; count += 1) ids.push(readForm(await calls.pollIncoming()).messageId);
+    assert.deepEqual(ids, [message.messageId, message.messageId, message.messageId]);
+    assert.equal(readForm(await calls.pollIncoming()).body, 'next');
+  });
+
+  it('refuses connections while it is offline, and keeps everything for the time after', async () => {
+    simulator.receive({ from: handset, to: number, body: 'kept' });
+    const { baseUrl } = simulator;
+    await simulator.setOnline(false);
+    await assert.rejects(calls.pollIncoming(), { code: 'ECONNREFUSED' });
+    await simulator.setOnline(true);
+    assert.equal(simulator.baseUrl, baseUrl);
+    assert.equal(readForm(await calls.pollIncoming()).body, 'kept');
+  });
+});

@@ -1,0 +1,141 @@
+import assert from 'node:assert/strict';
+import {
+  createManualClock,
+  type FeedAccountPlace,
+  type ManualClock,
+  type Simulator,
+  startSimulator,
+} from '../../simulator';
+import { ServiceCalls } from './service-calls';
+import { readXml, type XmlElement } from './xml-element';
+
+const handset = '6421555123';
+
+describe('simulator: §2.6, §4.5 feed', () => {
+  let simulator: Simulator;
+  let calls: ServiceCalls;
+  let clock: ManualClock;
+  const start = async (feedAccount?: FeedAccountPlace): Promise<void> => {
+    clock = createManualClock(Date.parse('2026-03-01T00:00:00.000Z'));
+    simulator = await startSimulator({ clock, balance: 50, ...(feedAccount !== undefined && { feedAccount }) });
+    calls = new ServiceCalls(simulator);
+  };
+  afterEach(async () => {
+    await calls.close();
+    await simulator.close();
+  });
+  const read = async (params: Record<string, string> = {}): Promise<XmlElement> => {
+    const answer = await calls.call('/api/2/sms/list', params);
+    assert.equal(answer.status, 200);
+    return readXml(answer.text);
+  };
+  /** Sends `sent-0`, receives `got-0`, sends `sent-1` and so on, a minute apart. */
+  const converse = async (rounds: number): Promise<void> => {
+    for (let round = 0; round < rounds; round += 1) {
+      await calls.send({ to: handset, body: `sent-${round}`, messageId: `id ${round}` });
+      await clock.advance(60_000);
+      simulator.reply({ from: handset, body: `got-${round}` });
+      await clock.advance(60_000);
+    }
+  };
+  const contents = (feed: XmlElement): string[] => feed.all('entry').map((entry) => entry.child('content').text);
+
+  it('is ATOM 1.0 by default, newest first', async () => {
+    await start();
+    simulator.addContact('Anna', handset);
+    await converse(2);
+    const feed = await read();
+    assert.equal(feed.name, 'feed');
+    assert.equal(feed.attributes.xmlns, 'http://www.w3.org/2005/Atom');
+    for (const name of ['id', 'title', 'updated']) assert.notEqual(feed.child(name).text, '');
+    assert.deepEqual(contents(feed), ['got-1', 'sent-1', 'got-0', 'sent-0']);
+    const [reply, sent] = feed.all('entry');
+    assert.equal(reply?.child('title').text, 'From Anna');
+    assert.equal(reply?.child('category').attributes.term, 'reply');
+    assert.equal(reply?.child('author').child('name').text, handset);
+    assert.equal(sent?.child('category').attributes.term, 'out');
+    assert.equal(sent?.child('published').text, '2026-03-01T00:02:00.000Z');
+    assert.equal(sent?.child('updated').text, '2026-03-01T00:02:02.000Z');
+    assert.equal(sent?.child('sms:statusCode').text, 'RCV');
+    assert.equal(sent?.child('id').text, 'urn:sms:out:id%201');
+  });
+
+  it('is RSS 2.0 on demand', async () => {
+    await start();
+    await converse(1);
+    const rss = await read({ format: 'RSS' });
+    assert.deepEqual([rss.name, rss.attributes.version], ['rss', '2.0']);
+    const channel = rss.child('channel');
+    for (const name of ['title', 'link', 'description']) assert.notEqual(channel.child(name).text, '');
+    const [reply, sent] = channel.all('item');
+    assert.equal(reply?.child('description').text, 'got-0');
+    assert.equal(reply?.child('pubDate').text, 'Sun, 01 Mar 2026 00:01:00 GMT');
+    assert.equal(sent?.child('category').text, 'out');
+    assert.equal(sent?.child('guid').attributes.isPermaLink, 'false');
+  });
+
+  it('escapes what messages contain', async () => {
+    await start();
+    simulator.receive({ from: handset, to: '642100000001', body: '<b>&amp; ]]> "\u0000' });
+    assert.deepEqual(contents(await read()), ['<b>&amp; ]]> "\ufffd']);
+    const channel = (await read({ format: 'RSS' })).child('channel');
+    assert.equal(channel.child('item').child('description').text, '<b>&amp; ]]> "\ufffd');
+  });
+
+  it('returns 8 messages unless size says otherwise, and at most 300 (§8)', async () => {
+    await start();
+    await converse(10);
+    for (let index = 0; index < 300; index += 1) simulator.reply({ from: handset, body: `${index}` });
+    assert.equal((await read()).all('entry').length, 8);
+    assert.equal((await read({ size: '3' })).all('entry').length, 3);
+    assert.equal((await read({ size: '301' })).all('entry').length, 300);
+    assert.equal((await read({ Size: '3' })).all('entry').length, 8, 'names are case sensitive');
+  });
+
+  it('returns only the type that is asked for', async () => {
+    await start();
+    await converse(2);
+    assert.deepEqual(contents(await read({ type: 'out' })), ['sent-1', 'sent-0']);
+    assert.deepEqual(contents(await read({ type: 'reply', size: '1' })), ['got-1']);
+  });
+
+  it('refuses another format, type or size', async () => {
+    await start();
+    for (const params of [{ format: 'atom' }, { type: 'in' }, { size: '0' }, { size: 'x' }, { size: '-1' }]) {
+      assert.equal((await calls.call('/api/2/sms/list', params)).status, 400, JSON.stringify(params));
+    }
+  });
+
+  for (const format of ['ATOM', 'RSS']) {
+    const rootOf = (feed: XmlElement): XmlElement => (format === 'ATOM' ? feed : feed.child('channel'));
+
+    it(`carries the account details as elements in ${format}`, async () => {
+      await start();
+      await calls.send({ to: handset, body: 'x' });
+      const root = rootOf(await read({ format }));
+      assert.equal(root.child('sms:balance').text, '49');
+      assert.equal(root.child('sms:accountType').text, 'Prepaid');
+      assert.equal(root.child('sms:currency').text, 'EUR');
+    });
+
+    it(`carries the account details as attributes in ${format} on demand`, async () => {
+      await start('attributes');
+      const { attributes } = rootOf(await read({ format }));
+      assert.equal(attributes['sms:balance'], '50');
+      assert.equal(attributes['sms:accountType'], 'Prepaid');
+      assert.equal(attributes['sms:currency'], 'EUR');
+    });
+
+    it(`carries the account details inside an account element in ${format} on demand`, async () => {
+      await start('nested');
+      const account = rootOf(await read({ format })).child('sms:account');
+      assert.equal(account.child('sms:balance').text, '50');
+    });
+
+    it(`carries the account details as attributes of an account element in ${format} on demand`, async () => {
+      await start('nestedAttributes');
+      const account = rootOf(await read({ format })).child('sms:account');
+      assert.deepEqual(account.attributes, { balance: '50', type: 'Prepaid', currency: 'EUR' });
+    });
+  }
+});

@@ -1,0 +1,140 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { type Change, createManualClock, type Simulator, type SimulatorOptions, startSimulator } from '../../simulator';
+import { ServiceCalls } from './service-calls';
+
+const handset = '6421555123';
+const number = '642100000001';
+
+describe('simulator: life', () => {
+  const started: Simulator[] = [];
+  const start = async (options?: SimulatorOptions): Promise<Simulator> => {
+    const simulator = await startSimulator(options);
+    started.push(simulator);
+    return simulator;
+  };
+  afterEach(async () => {
+    await Promise.all(started.splice(0).map((simulator) => simulator.close()));
+  });
+
+  it('listens on a free port of the loopback interface, under its base path', async () => {
+    const simulator = await start({ basePath: 'a/b/' });
+    assert.match(simulator.baseUrl, /^http:\/\/127\.0\.0\.1:\d+\/a\/b$/);
+    assert.match(simulator.controlUrl, /^http:\/\/127\.0\.0\.1:\d+\/control$/);
+    await simulator.close();
+  });
+
+  it('refuses a base path that would hide the control API', async () => {
+    await assert.rejects(start({ basePath: '/control' }), /control/);
+    await assert.rejects(start({ basePath: '/a b' }), /characters/);
+  });
+
+  it('fails to start on a port that is taken', async () => {
+    const simulator = await start();
+    await assert.rejects(start({ port: Number(new URL(simulator.baseUrl).port) }), { code: 'EADDRINUSE' });
+    await simulator.close();
+  });
+
+  it('ends waiting polls at once when it closes, and closes twice without complaint', async () => {
+    const simulator = await start({ waitMs: 600_000 });
+    const calls = new ServiceCalls(simulator);
+    const polls = Promise.allSettled([calls.pollIncoming(), calls.pollStatus()]);
+    await simulator.until(() => simulator.polling('incoming') + simulator.polling('status') === 2);
+    await simulator.close();
+    assert.deepEqual(
+      (await polls).map(({ status }) => status),
+      ['rejected', 'rejected'],
+    );
+    await simulator.close();
+    await calls.close();
+  });
+
+  it('tells of every change until the listener is taken back', async () => {
+    const simulator = await start({ waitMs: 0, clock: createManualClock() });
+    const calls = new ServiceCalls(simulator);
+    const kinds: Change['kind'][] = [];
+    const stop = simulator.on('change', ({ kind }) => kinds.push(kind));
+    simulator.setOrganisation({ callbackUrl: 'mailto:a@client.example' });
+    simulator.receive({ from: handset, to: number, body: 'x' });
+    simulator.status({ messageId: 'm', msisdn: handset, statusCode: 'RCV' });
+    assert.deepEqual(kinds, ['settings', 'mail', 'incoming', 'status']);
+    await calls.send({ to: handset, body: 'x' });
+    await simulator.until(() => simulator.polling('send') === 0);
+    assert.deepEqual(kinds.slice(4), ['request', 'message', 'request']);
+    stop();
+    simulator.setBalance(1);
+    assert.equal(kinds.length, 7);
+    await calls.close();
+    await simulator.close();
+  });
+
+  it('says which state was not reached in time', async () => {
+    const simulator = await start();
+    const outcome = await simulator
+      .until(() => simulator.messages.length === 99, 1)
+      .catch((error: Error) => error.message);
+    await simulator.close();
+    assert.match(String(outcome), /in 1 ms: .*messages\.length ?=== ?99/);
+  });
+
+  it('runs what is due in order, and what that schedules, when a manual clock advances', async () => {
+    const clock = createManualClock(0);
+    const runs: string[] = [];
+    clock.schedule(20, () => void runs.push(`b${clock.now()}`));
+    clock.schedule(10, async () => {
+      await Promise.resolve();
+      runs.push(`a${clock.now()}`);
+      clock.schedule(5, () => void runs.push(`c${clock.now()}`));
+    });
+    const cancel = clock.schedule(12, () => void runs.push('cancelled'));
+    clock.schedule(20, () => void runs.push('d'));
+    clock.schedule(21, () => void runs.push('later'));
+    cancel();
+    await clock.advance(20);
+    assert.deepEqual(runs, ['a10', 'c15', 'b20', 'd']);
+    assert.equal(clock.now(), 20);
+  });
+
+  it('starts from the command line, prints where it is and stops on an interrupt', async () => {
+    const root = join(__dirname, '../..');
+    const cli = join(root, 'simulator/cli.ts');
+    const child = spawn(process.execPath, ['--require', 'tsx/cjs', cli, '--port', '0', '--wait-ms', '0'], {
+      cwd: root,
+    });
+    let output = '';
+    child.stdout.setEncoding('utf8');
+    for await (const chunk of child.stdout) {
+      output += chunk;
+      if (output.includes('Stop with')) break;
+    }
+    const exit = once(child, 'exit');
+    const base = /Base URL +(\S+)/.exec(output)?.[1];
+    const key = /API key +(\S+)/.exec(output)?.[1];
+    const answer = await fetch(`${base}/api/1/sms/in`, { headers: { authorization: `Bearer ${key}` } });
+    assert.equal(answer.status, 204);
+    child.kill('SIGINT');
+    assert.deepEqual(await exit, [0, null]);
+  });
+
+  it('refuses a wrong option on the command line', async () => {
+    const root = join(__dirname, '../..');
+    for (const option of [
+      ['--port', 'x'],
+      ['--prot', '1'],
+      ['--port', new URL((await start()).baseUrl).port],
+    ]) {
+      const child = spawn(process.execPath, ['--require', 'tsx/cjs', join(root, 'simulator/cli.ts'), ...option], {
+        cwd: root,
+      });
+      let errors = '';
+      child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
+        errors += chunk;
+      });
+      const [code] = await once(child, 'close');
+      assert.equal(code, 1);
+      assert.match(errors, new RegExp(option[0] ?? ''));
+    }
+  });
+});

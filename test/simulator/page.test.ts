@@ -1,0 +1,199 @@
+import assert from 'node:assert/strict';
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { request } from 'undici';
+import {
+  createManualClock,
+  type LoggedRequest,
+  type Simulator,
+  type SimulatorOptions,
+  startSimulator,
+} from '../../simulator';
+import { EventReader } from './event-reader';
+import { ServiceCalls } from './service-calls';
+
+const handset = '6421555123';
+const number = '642100000001';
+
+interface KeyedRecord {
+  key: number;
+  kind: string;
+  record: Record<string, unknown>;
+}
+
+interface Snapshot {
+  basePath: string;
+  credentials: unknown;
+  settings: { account: Record<string, unknown>; faults: Record<string, unknown> };
+  records: KeyedRecord[];
+}
+
+describe('simulator: the page and its events', () => {
+  let simulator: Simulator;
+  let calls: ServiceCalls;
+  const readers: EventReader[] = [];
+
+  const start = async (options: SimulatorOptions = {}): Promise<void> => {
+    simulator = await startSimulator({ waitMs: 0, clock: createManualClock(), ...options });
+    calls = new ServiceCalls(simulator);
+  };
+  const follow = async (): Promise<EventReader> => {
+    const reader = await EventReader.open(`${simulator.controlUrl}/events`);
+    readers.push(reader);
+    return reader;
+  };
+  const get = async (path: string, headers: Record<string, string> = {}) => {
+    const answer = await request(new URL(path, simulator.pageUrl), { headers });
+    return { status: answer.statusCode, headers: answer.headers, text: await answer.body.text() };
+  };
+
+  beforeEach(() => start());
+  afterEach(async () => {
+    for (const reader of readers.splice(0)) reader.close();
+    await calls.close();
+    await simulator.close();
+  });
+
+  describe('the page', () => {
+    it('is served at the root, may load from its own address only, and is never framed', async () => {
+      const { status, headers, text } = await get('/');
+      assert.equal(status, 200);
+      assert.match(String(headers['content-type']), /^text\/html/);
+      assert.match(String(headers['content-security-policy']), /default-src 'none'.*frame-ancestors 'none'/);
+      assert.doesNotMatch(text, /https?:\/\/(?!127\.0\.0\.1)/);
+    });
+
+    it('comes with each of its files under its media type, and with nothing else', async () => {
+      const types: Record<string, RegExp> = { css: /^text\/css/, mjs: /^text\/javascript/, svg: /^image\/svg/ };
+      const files = readdirSync(join(__dirname, '../../simulator/page')).filter((name) => name !== 'index.html');
+      assert.ok(files.length > 10);
+      for (const file of files) {
+        const { status, headers } = await get(`/control/page/${file}`);
+        assert.equal(status, 200, file);
+        assert.match(String(headers['content-type']), types[file.split('.').at(-1) ?? ''] ?? /never/, file);
+      }
+      for (const path of [
+        '/control/page/../page.ts',
+        '/control/page/%2e%2e%2fpage.ts',
+        '/control/page/',
+        '/page/main.mjs',
+      ]) {
+        assert.equal((await get(path)).status, 404, path);
+      }
+    });
+
+    it('takes no path of the service, with or without a base path', async () => {
+      for (const basePath of ['', '/sms']) {
+        await calls.close();
+        await simulator.close();
+        await start({ basePath });
+        assert.match((await get('/')).text, /SMS simulator/);
+        assert.equal((await calls.pollIncoming()).status, 204);
+        assert.equal((await calls.call('/', {}, { method: 'POST' })).status, 404);
+      }
+    });
+
+    it('turns away other names of this machine and the pages of other sites', async () => {
+      for (const path of ['/', '/control/page/main.mjs', '/control/events']) {
+        assert.equal((await get(path, { host: 'evil.example' })).status, 403, path);
+        assert.equal((await get(path, { origin: 'https://evil.example' })).status, 403, path);
+      }
+      const { host } = new URL(simulator.pageUrl);
+      assert.equal((await get('/', { host: host.replace('127.0.0.1', 'localhost') })).status, 200);
+    });
+  });
+
+  describe('the events', () => {
+    it('begin with the whole state', async () => {
+      await calls.send({ to: handset, body: 'out', messageId: 'mine' });
+      simulator.receive({ from: handset, to: number, body: 'in' });
+      simulator.fault('feed', { status: 500 });
+      const [event, data] = await (await follow()).next();
+      const { basePath, credentials, settings, records } = data as Snapshot;
+      assert.equal(event, 'state');
+      assert.equal(basePath, '');
+      assert.deepEqual(credentials, simulator.credentials);
+      assert.equal(settings.account.balance, simulator.balance);
+      assert.deepEqual(settings.faults, { feed: { fault: { status: 500 }, left: null } });
+      assert.deepEqual(
+        records.map(({ kind }) => kind),
+        ['message', 'incoming', 'request'],
+      );
+    });
+
+    it('go on with each record that changes, under a key that stays its own', async () => {
+      const reader = await follow();
+      await reader.next();
+      await calls.send({ to: handset, body: 'out', messageId: 'mine' });
+      const seen = await reader.recordsUntil((records) => records.some(({ record }) => record.ended === true));
+      const requests = seen.filter(({ kind }) => kind === 'request');
+      assert.equal(new Set(requests.map(({ key }) => key)).size, 1);
+      assert.match(String(requests.at(-1)?.record.answer), /outbound-message-delivery/);
+      simulator.status({ messageId: 'mine', msisdn: handset, statusCode: 'RCV' });
+      const [status] = await reader.recordsUntil((records) => records.length > 0);
+      assert.equal(status?.kind, 'status');
+      assert.equal(status?.record.statusCode, 'RCV');
+    });
+
+    it('tell of settings, and of the money that a message costs', async () => {
+      const reader = await follow();
+      await reader.next();
+      simulator.setBalance(10);
+      assert.equal((await reader.settings()).account.balance, 10);
+      await calls.send({ to: handset, body: 'out' });
+      assert.equal((await reader.settings()).account.balance, 9);
+    });
+
+    it('tell of a flood as one new state', async () => {
+      const reader = await follow();
+      await reader.next();
+      for (let index = 0; index < 600; index += 1) simulator.receive({ from: handset, to: number, body: `${index}` });
+      const [event, data] = await reader.next();
+      assert.equal(event, 'state');
+      assert.equal((data as Snapshot).records.at(-1)?.record.body, '599');
+    });
+
+    it('mask the key, the password and the token of callback URLs, in whichever way they came', async () => {
+      const secret = 'do-not-show';
+      const callbackUrl = `http://u:${secret}@client.example/cb?a=1&token=${secret}`;
+      simulator.setOrganisation({ callbackUrl: `http://127.0.0.1:9/?token=${secret}`, callbackFormat: 'FORMv1' });
+      await calls.send({ to: handset, body: 'x', callbackUrl, callbackStatusUrl: callbackUrl });
+      await calls.send({ to: handset, body: 'x' }, { authorization: `Bearer ${secret}` });
+      await calls.send({ to: handset, body: 'x', userId: 'me', password: secret }, { authorization: null });
+      await calls.call('/api/1/sms/in', { userId: 'me', password: secret }, { method: 'GET', authorization: null });
+      await calls.pollIncoming({ authorization: `Basic ${secret}` });
+      simulator.receive({ from: handset, to: number, body: 'x' });
+      await simulator.whenIdle();
+      const { records } = (await (await follow()).next())[1] as Snapshot;
+      assert.equal(records.filter(({ kind }) => kind === 'request').length, 5);
+      assert.equal(records.filter(({ kind }) => kind === 'callback').length, 1);
+      assert.equal(JSON.stringify(records).includes(secret), false, JSON.stringify(records, null, 1));
+      const [first, second] = records.flatMap(({ kind, record }) =>
+        kind === 'request' ? [record as unknown as LoggedRequest] : [],
+      );
+      assert.equal(second?.headers.authorization, 'Bearer ••••••');
+      assert.match(first?.params.callbackUrl ?? '', /^http:\/\/••••••@client\.example\/cb\?a=1&token=/);
+      assert.match(first?.body ?? '', /to=6421555123&body=x&callbackUrl=http%3A/);
+    });
+
+    it('name a request that a fault broke off', async () => {
+      simulator.fault('send', { drop: 'before' });
+      await assert.rejects(calls.send({ to: handset, body: 'x' }));
+      await simulator.until(() => simulator.requests[0]?.brokenOff === true);
+      assert.equal(simulator.requests[0]?.aborted, undefined);
+    });
+
+    it('end when the simulator closes', async () => {
+      const reader = await follow();
+      await reader.next();
+      await simulator.close();
+      await reader.ended;
+    });
+  });
+
+  it('refuses the next message as for a blocked number when that is its outcome, once', async () => {
+    simulator.setNextOutcome('BLOCKED');
+    assert.match((await calls.send({ to: handset, body: 'one' })).text, /errorMessage="Number is in the blocked list"/);
+    assert.doesNotMatch((await calls.send({ to: handset, body: 'two' })).text, /errorMessage/);
+  });
+});

@@ -1,0 +1,209 @@
+import assert from 'node:assert/strict';
+import { createManualClock, type Simulator, type SimulatorOptions, startSimulator } from '../../simulator';
+import { readForm, ServiceCalls } from './service-calls';
+
+const handset = '6421555123';
+const number = '642100000001';
+
+describe('simulator: polls', () => {
+  let simulator: Simulator;
+  let calls: ServiceCalls;
+  const start = async (options: SimulatorOptions): Promise<void> => {
+    simulator = await startSimulator({ statusDelayMs: Number.POSITIVE_INFINITY, ...options });
+    calls = new ServiceCalls(simulator);
+  };
+  afterEach(async () => {
+    await calls.close();
+    await simulator.close();
+  });
+
+  describe('§2.3, §4.2 incoming', () => {
+    it('gives a reply its fields, with inReplyToId and without to', async () => {
+      await start({ waitMs: 0, clock: createManualClock(Date.parse('2026-03-01T01:02:03.004Z')) });
+      await calls.send({ to: handset, body: 'x', messageId: 'mine' });
+      const message = simulator.reply({ from: handset, body: 'Ja & nein = 1+1\n€' });
+      const answer = await calls.pollIncoming();
+      assert.equal(answer.status, 200);
+      assert.equal(answer.headers['content-type'], 'application/x-www-form-urlencoded');
+      assert.deepEqual(readForm(answer), {
+        messageId: message.messageId,
+        from: handset,
+        inReplyToId: 'mine',
+        body: 'Ja & nein = 1+1\n€',
+        messageDate: '2026-03-01T01:02:03.004Z',
+        contentType: 'text/plain',
+      });
+    });
+
+    it('gives the word default as inReplyToId when the original had no messageId', async () => {
+      await start({ waitMs: 0 });
+      await calls.send({ to: handset, body: 'x' });
+      simulator.reply({ from: handset, body: 'y' });
+      assert.equal(readForm(await calls.pollIncoming()).inReplyToId, 'default');
+    });
+
+    it('answers the message that is named rather than the last one', async () => {
+      await start({ waitMs: 0 });
+      await calls.send({ to: handset, body: 'x', messageId: 'first' });
+      await calls.send({ to: handset, body: 'x', messageId: 'second' });
+      simulator.reply({ from: handset, body: 'y' });
+      simulator.reply({ from: handset, body: 'y', inReplyTo: 'first' });
+      assert.equal(readForm(await calls.pollIncoming()).inReplyToId, 'second');
+      assert.equal(readForm(await calls.pollIncoming()).inReplyToId, 'first');
+    });
+
+    it('gives a mobile-initiated message to, and no inReplyToId, and further parameters by name (§9)', async () => {
+      await start({ waitMs: 0 });
+      simulator.receive({ from: handset, to: number, body: 'привет', extra: { network: 'N1' } });
+      const form = readForm(await calls.pollIncoming());
+      assert.equal(form.to, number);
+      assert.equal('inReplyToId' in form, false);
+      assert.equal(form.contentType, 'text/plain; charset=UTF-16');
+      assert.equal(form.network, 'N1');
+    });
+
+    it('returns exactly one message per call, in order, and marks that one read (§3)', async () => {
+      await start({ waitMs: 0 });
+      for (const body of ['1', '2']) simulator.receive({ from: handset, to: number, body });
+      assert.equal(readForm(await calls.pollIncoming()).body, '1');
+      assert.deepEqual(
+        simulator.incoming.map(({ read }) => read),
+        [true, false],
+      );
+      assert.equal(readForm(await calls.pollIncoming({ method: 'GET' })).body, '2');
+      assert.equal((await calls.pollIncoming()).status, 204);
+    });
+
+    it('waits for a message, and answers it as soon as it comes (§8)', async () => {
+      await start({ waitMs: 600_000, clock: createManualClock() });
+      const poll = calls.pollIncoming();
+      await simulator.until(() => simulator.polling('incoming') === 1);
+      simulator.receive({ from: handset, to: number, body: 'at last' });
+      assert.equal(readForm(await poll).body, 'at last');
+      await simulator.until(() => simulator.polling('incoming') === 0);
+    });
+
+    it('gives each message to one of several pollers, in the order they came', async () => {
+      await start({ waitMs: 600_000 });
+      const polls = [];
+      for (let count = 1; count <= 3; count += 1) {
+        polls.push(calls.pollIncoming());
+        await simulator.until(() => simulator.polling('incoming') === count);
+      }
+      for (const body of ['1', '2', '3']) simulator.receive({ from: handset, to: number, body });
+      const answers = await Promise.all(polls);
+      assert.deepEqual(
+        answers.map((answer) => readForm(answer).body),
+        ['1', '2', '3'],
+      );
+    });
+
+    it('gives nothing to a poller that has gone, and marks nothing read for it', async () => {
+      await start({ waitMs: 600_000 });
+      const abort = new AbortController();
+      const gone = assert.rejects(calls.pollIncoming({ signal: abort.signal }));
+      await simulator.until(() => simulator.polling('incoming') === 1);
+      abort.abort();
+      await gone;
+      await simulator.until(() => simulator.polling('incoming') === 0);
+      const message = simulator.receive({ from: handset, to: number, body: 'still here' });
+      assert.equal(message.read, false);
+      assert.equal(simulator.requests[0]?.aborted, true);
+      assert.equal(readForm(await calls.pollIncoming()).body, 'still here');
+    });
+
+    it('holds thousands of messages and still gives each once, in order', async () => {
+      await start({ waitMs: 0 });
+      for (let index = 0; index < 2500; index += 1) simulator.receive({ from: handset, to: number, body: `${index}` });
+      const bodies: (string | undefined)[] = [];
+      for (let index = 0; index < 2500; index += 1) bodies.push(readForm(await calls.pollIncoming()).body);
+      assert.deepEqual(
+        bodies,
+        Array.from({ length: 2500 }, (_, index) => `${index}`),
+      );
+      assert.equal((await calls.pollIncoming()).status, 204);
+    });
+  });
+
+  describe('§2.5, §4.4 status', () => {
+    it('gives one update with its fields', async () => {
+      await start({ waitMs: 0 });
+      await calls.send({ to: handset, body: 'x', messageId: 'mine', from: 'SHOP' });
+      const update = simulator.status({ messageId: 'mine', msisdn: handset, statusCode: 'NUR', error: 'off & away' });
+      const answer = await calls.pollStatus();
+      assert.equal(answer.headers['content-type'], 'application/x-www-form-urlencoded');
+      assert.deepEqual(readForm(answer), {
+        messageId: update.messageId,
+        to: 'SHOP',
+        from: handset,
+        statusCode: 'NUR',
+        inReplyToId: 'mine',
+        error: 'off & away',
+      });
+      assert.equal(update.read, true);
+      assert.equal((await calls.pollStatus({ method: 'GET' })).status, 204);
+    });
+
+    it('repeats the names for several updates when statusBatch allows', async () => {
+      await start({ waitMs: 0, statusBatch: 2 });
+      for (const [msisdn, statusCode] of [
+        [handset, 'SNT'],
+        ['6421555124', 'EXP'],
+        [handset, 'RCV'],
+      ] as const) {
+        simulator.status({ messageId: 'm', msisdn, statusCode });
+      }
+      const form = new URLSearchParams((await calls.pollStatus()).text);
+      assert.deepEqual(form.getAll('statusCode'), ['SNT', 'EXP']);
+      assert.deepEqual(form.getAll('from'), [handset, '6421555124']);
+      assert.equal(form.getAll('error').length, 2);
+      assert.equal(readForm(await calls.pollStatus()).statusCode, 'RCV');
+    });
+
+    it('waits for an update and ends with 204 after waitMs (§7.2)', async () => {
+      await start({ waitMs: 30 });
+      assert.equal((await calls.pollStatus()).status, 204);
+      const poll = calls.pollStatus();
+      await simulator.until(() => simulator.polling('status') === 1);
+      simulator.status({ messageId: 'm', msisdn: handset, statusCode: 'RCV' });
+      assert.equal((await poll).status, 200);
+    });
+  });
+
+  describe('§2.4, §4.3 outgoing', () => {
+    it('lists what was sent since the last poll, with every field', async () => {
+      await start({ waitMs: 0, clock: createManualClock(Date.parse('2026-03-01T00:00:00.000Z')) });
+      simulator.addContact('Anna', '6421555001');
+      const to = `Anna ${handset} 6421555124 6421555125`;
+      await calls.send({ to, body: 'Hallo "Ü"', messageId: 'one', from: 'SHOP' });
+      simulator.status({ messageId: 'one', msisdn: '6421555001', statusCode: 'RCV' });
+      const [record, ...others] = await calls.pollOutbox();
+      assert.equal(others.length, 0);
+      const { recipientsList, ...fields } = record ?? {};
+      assert.deepEqual(fields, {
+        messageId: 'one',
+        body: 'Hallo "Ü"',
+        recipientCount: 4,
+        recipients: `Anna, ${handset} and 2 others`,
+        messageDate: '2026-03-01T00:00:00.000Z',
+        statusCode: 'PND',
+        deleted: false,
+      });
+      assert.deepEqual((recipientsList as unknown[])[0], {
+        from: 'SHOP',
+        to: '6421555001',
+        name: 'Anna',
+        statusCode: 'RCV',
+        channel: 'Sms',
+      });
+      assert.deepEqual(await calls.pollOutbox(), []);
+      await calls.send({ to: handset, body: 'y', messageId: 'two' });
+      simulator.deleteMessage('two');
+      const next = await calls.pollOutbox();
+      assert.deepEqual(
+        next.map(({ messageId, deleted }) => [messageId, deleted]),
+        [['two', true]],
+      );
+    });
+  });
+});

@@ -1,0 +1,244 @@
+import assert from 'node:assert/strict';
+import { createManualClock, type ManualClock, type Simulator, startSimulator } from '../../simulator';
+import { type ReadAnswer, ServiceCalls } from './service-calls';
+import { readXml } from './xml-element';
+
+const handset = '6421555123';
+
+describe('simulator: send', () => {
+  let simulator: Simulator;
+  let calls: ServiceCalls;
+  let clock: ManualClock;
+  beforeEach(async () => {
+    clock = createManualClock(Date.parse('2026-03-01T23:00:00.000Z'));
+    simulator = await startSimulator({ clock, waitMs: 0, balance: 100 });
+    calls = new ServiceCalls(simulator);
+  });
+  afterEach(async () => {
+    await calls.close();
+    await simulator.close();
+  });
+
+  const rootOf = (answer: ReadAnswer): Readonly<Record<string, string>> => {
+    const root = readXml(answer.text);
+    assert.equal(root.name, 'outbound-message-delivery');
+    return root.attributes;
+  };
+  const recipientsOf = (answer: ReadAnswer): Readonly<Record<string, string>>[] =>
+    readXml(answer.text)
+      .all('recipient')
+      .map(({ attributes }) => attributes);
+  const assertBadRequest = async (params: Record<string, string>, reason: RegExp): Promise<void> => {
+    const answer = await calls.send(params);
+    assert.equal(answer.status, 400);
+    assert.match(answer.reason, reason);
+    assert.equal(/<h1>(.*)<\/h1>/.exec(answer.text)?.[1], answer.reason);
+    assert.equal(simulator.messages.length, 0);
+  };
+
+  describe('§2.1 parameters', () => {
+    it('takes every parameter by POST', async () => {
+      const params = {
+        to: handset,
+        body: 'Grüße & <Küsse> 50% + 🚀',
+        from: 'SHOP',
+        messageId: 'a"<&>b',
+        fragmentationLimit: '2',
+        contentType: 'text/plain; charset=UTF-16',
+        callbackUrl: 'https://client.example/in?id={!messageId}',
+        callbackStatusUrl: 'http://client.example/status',
+      };
+      const answer = await calls.send(params);
+      assert.equal(answer.status, 200);
+      assert.equal(rootOf(answer).messageId, 'a"<&>b');
+      const [message] = simulator.messages;
+      assert.deepEqual({ ...message, ...params, to: message?.to }, { ...message, fragmentationLimit: '2' });
+      assert.deepEqual(message?.to, [handset]);
+      assert.equal(message?.fragmentationLimit, 2);
+    });
+
+    it('takes the same parameters by GET', async () => {
+      assert.equal((await calls.send({ to: handset, body: 'a b+c' }, { method: 'GET' })).status, 200);
+      assert.equal(simulator.messages[0]?.body, 'a b+c');
+    });
+
+    it('makes a UUID when messageId is absent', async () => {
+      const answer = await calls.send({ to: handset, body: 'x' });
+      assert.match(rootOf(answer).messageId ?? '', /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/);
+      assert.equal(simulator.messages[0]?.messageIdGiven, false);
+    });
+
+    it('refuses a request without to or body', async () => {
+      await assertBadRequest({ body: 'x' }, /to/);
+      await assertBadRequest({ to: ' ', body: 'x' }, /to/);
+      await assertBadRequest({ to: handset }, /body/);
+    });
+
+    it('refuses another contentType and a fragmentationLimit that is no whole number', async () => {
+      await assertBadRequest({ to: handset, body: 'x', contentType: 'text/html' }, /contentType/);
+      for (const fragmentationLimit of ['0', '1.5', 'x', '-1']) {
+        await assertBadRequest({ to: handset, body: 'x', fragmentationLimit }, /fragmentationLimit/);
+      }
+    });
+
+    it('refuses callback URLs with other protocols', async () => {
+      await assertBadRequest({ to: handset, body: 'x', callbackUrl: 'ftp://client.example' }, /callbackUrl/);
+      await assertBadRequest({ to: handset, body: 'x', callbackUrl: 'not a url' }, /callbackUrl/);
+      await assertBadRequest({ to: handset, body: 'x', callbackStatusUrl: 'mailto:a@b.example' }, /callbackStatusUrl/);
+    });
+  });
+
+  describe('§2.2 answer', () => {
+    beforeEach(() => {
+      simulator.addContact('Anna', '6421555001');
+      simulator.addContact('Ben', '6421555002');
+      simulator.addGroup('Team', ['Anna', 'Ben', '6421555003']);
+    });
+
+    it('reports each recipient item as submitted and sends to contacts and groups', async () => {
+      const answer = await calls.send({ to: `${handset} Anna Team`, body: 'x', messageId: 'mine' });
+      assert.deepEqual(rootOf(answer), { messageId: 'mine', isError: 'false' });
+      assert.deepEqual(recipientsOf(answer), [
+        { msisdn: handset, isError: 'false' },
+        { msisdn: 'Anna', isError: 'false' },
+        { msisdn: 'Team', isError: 'false' },
+      ]);
+      assert.deepEqual(
+        simulator.messages[0]?.recipients.map(({ item, msisdn, name }) => [item, msisdn, name]),
+        [
+          [handset, handset, undefined],
+          ['Anna', '6421555001', 'Anna'],
+          ['Team', '6421555001', 'Anna'],
+          ['Team', '6421555002', 'Ben'],
+          ['Team', '6421555003', undefined],
+        ],
+      );
+    });
+
+    it('reports 403 with a text for a blocked number and for an unknown contact, and sends the rest', async () => {
+      simulator.block('6421555009');
+      const answer = await calls.send({ to: `6421555009 Nobody 0215551234 ${handset}`, body: 'x' });
+      assert.equal(rootOf(answer).isError, 'false');
+      const [blocked, unknown, leadingZero, sent] = recipientsOf(answer);
+      assert.equal(blocked?.errorCode, '403');
+      assert.match(blocked?.errorMessage ?? '', /blocked/);
+      assert.equal(unknown?.errorCode, '403');
+      assert.match(unknown?.errorMessage ?? '', /address book/);
+      assert.equal(leadingZero?.errorCode, '403');
+      assert.deepEqual(sent, { msisdn: handset, isError: 'false' });
+    });
+
+    it('keeps isError false at the root when every recipient is blocked', async () => {
+      simulator.block(handset);
+      const answer = await calls.send({ to: handset, body: 'x' });
+      assert.equal(answer.status, 200);
+      assert.equal(rootOf(answer).isError, 'false');
+      assert.equal(recipientsOf(answer)[0]?.isError, 'true');
+      simulator.block(handset, false);
+      assert.equal(recipientsOf(await calls.send({ to: handset, body: 'x' }))[0]?.isError, 'false');
+    });
+
+    it('lowers the balance by parts and recipients, and reports insufficient funds per recipient (§7.1)', async () => {
+      await calls.send({ to: `${handset} Team`, body: 'x'.repeat(161) });
+      assert.equal(simulator.balance, 100 - 4 * 2);
+      simulator.setBalance(1);
+      const [paid, unpaid] = recipientsOf(await calls.send({ to: 'Anna Ben', body: 'x' }));
+      assert.equal(simulator.balance, 0);
+      assert.equal(paid?.isError, 'false');
+      assert.equal(unpaid?.errorCode, '402');
+      assert.match(unpaid?.errorMessage ?? '', /funds/i);
+    });
+  });
+
+  describe('§7.1, §8 refusals', () => {
+    it('answers 403 when no recipient is a number, a contact or a group', async () => {
+      const answer = await calls.send({ to: 'Nobody', body: 'x', messageId: 'm' });
+      assert.equal(answer.status, 403);
+      const { messageId, isError, errorCode } = rootOf(answer);
+      assert.deepEqual([messageId, isError, errorCode], ['m', 'true', '403']);
+      assert.equal(simulator.messages.length, 0);
+    });
+
+    it('answers 403 when the daily limit would be exceeded, until the next day', async () => {
+      simulator.setDailyLimit(2);
+      assert.equal((await calls.send({ to: `${handset} 6421555124`, body: 'x' })).status, 200);
+      const refused = await calls.send({ to: handset, body: 'x' });
+      assert.equal(refused.status, 403);
+      assert.match(rootOf(refused).errorMessage ?? '', /limit/);
+      await clock.advance(3_600_000);
+      assert.equal((await calls.send({ to: handset, body: 'x' })).status, 200);
+    });
+
+    it('refuses a body of more than 480 characters unless fragmentationLimit is given', async () => {
+      const long = '🚀'.repeat(481);
+      await assertBadRequest({ to: handset, body: long }, /480/);
+      assert.equal((await calls.send({ to: handset, body: '🚀'.repeat(480) })).status, 200);
+      const contentType = 'text/plain; charset=UTF-16';
+      assert.equal((await calls.send({ to: handset, body: long, fragmentationLimit: '15', contentType })).status, 200);
+    });
+
+    it('refuses more parts than fragmentationLimit allows', async () => {
+      await assertBadRequest({ to: handset, body: 'x'.repeat(307), fragmentationLimit: '2' }, /3 parts/);
+    });
+
+    it('refuses a messageId of more than 36 characters', async () => {
+      await assertBadRequest({ to: handset, body: 'x', messageId: 'm'.repeat(37) }, /36/);
+      assert.equal((await calls.send({ to: handset, body: 'x', messageId: 'm'.repeat(36) })).status, 200);
+    });
+  });
+
+  describe('§9 versions', () => {
+    for (const version of ['1', '2']) {
+      it(`answers 204 on /api/${version} and knows its four parameters only`, async () => {
+        const params = { to: handset, body: 'x', messageId: 'mine', from: 'SHOP', contentType: 'nonsense' };
+        const answer = await calls.call(`/api/${version}/sms/out`, params);
+        assert.equal(answer.status, 204);
+        assert.equal(answer.text, '');
+        const [message] = simulator.messages;
+        assert.equal(message?.messageIdGiven, false);
+        assert.equal(message?.from, undefined);
+        assert.equal(message?.apiVersion, Number(version));
+      });
+
+      it(`refuses several recipients on /api/${version}`, async () => {
+        const answer = await calls.call(`/api/${version}/sms/out`, { to: `${handset} 6421555124`, body: 'x' });
+        assert.equal(answer.status, 400);
+        assert.match(answer.reason, /\/api\/3/);
+      });
+
+      it(`answers 403 on /api/${version} when its one recipient fails`, async () => {
+        simulator.block(handset);
+        const answer = await calls.call(`/api/${version}/sms/out`, { to: handset, body: 'x' });
+        assert.equal(answer.status, 403);
+        assert.equal(simulator.messages.length, 0);
+      });
+    }
+  });
+
+  describe('§3 status life', () => {
+    it('goes to SNT and then to RCV on the clock', async () => {
+      await calls.send({ to: handset, body: 'x' });
+      const history = () => simulator.messages[0]?.recipients[0]?.history.map(({ statusCode }) => statusCode);
+      assert.deepEqual(history(), []);
+      await clock.advance(1000);
+      assert.deepEqual(history(), ['SNT']);
+      await clock.advance(1000);
+      assert.deepEqual(history(), ['SNT', 'RCV']);
+      assert.equal(simulator.statuses[1]?.statusDate, '2026-03-01T23:00:02.000Z');
+    });
+
+    it('ends with the outcome chosen for the next message, once, or for a handset', async () => {
+      simulator.setNextOutcome('NRCV');
+      simulator.setOutcome('6421555124', 'EXP');
+      await calls.send({ to: `${handset} 6421555124`, body: 'x' });
+      await calls.send({ to: `${handset} 6421555124`, body: 'y' });
+      await clock.advance(2000);
+      const codes = simulator.messages.map(({ recipients }) => recipients.map(({ statusCode }) => statusCode));
+      assert.deepEqual(codes, [
+        ['NRCV', 'EXP'],
+        ['RCV', 'EXP'],
+      ]);
+      assert.match(simulator.statuses.find(({ statusCode }) => statusCode === 'NRCV')?.error ?? '', /not received/);
+    });
+  });
+});
