@@ -1,0 +1,326 @@
+import assert from 'node:assert/strict';
+import { inspect } from 'node:util';
+import { startSimulator } from '../../simulator';
+import { Client, type ClientOptions } from '../../src/client';
+import { createConnections } from '../../src/connections';
+import { SmsError, type SmsErrorCode } from '../../src/errors';
+import type { OutboundMessage } from '../../src/model';
+import { Closing } from './closing';
+import { type RawService, startRawService } from './raw-service';
+
+const message: OutboundMessage = { to: ['6421555123'], body: 'a text that nobody may see' };
+
+describe('Client', () => {
+  const closing = new Closing();
+  afterEach(() => closing.run());
+
+  function createClient(baseUrl: string, options: Partial<ClientOptions> = {}): Client {
+    return new Client({
+      baseUrl,
+      authentication: { type: 'bearer', apiKey: 'demo-api-key' },
+      connections: closing.add(createConnections(), (it) => it.destroy()),
+      method: 'POST',
+      timeoutMs: 5_000,
+      ...options,
+    });
+  }
+
+  const start = async (options: Parameters<typeof startSimulator>[0] = {}) =>
+    closing.add(await startSimulator({ waitMs: 20, statusDelayMs: Number.POSITIVE_INFINITY, ...options }), (it) =>
+      it.close(),
+    );
+
+  /** Answers everything with one thing. */
+  function startAnswering(status: number, reason: string, body = '', contentType = 'text/xml'): Promise<RawService> {
+    return startRawService(closing, (incoming, outgoing) => {
+      incoming.resume();
+      outgoing.writeHead(status, reason, { 'content-type': contentType }).end(body);
+    });
+  }
+
+  async function failure(promise: Promise<unknown>): Promise<SmsError> {
+    const error = await promise.then(
+      () => assert.fail('resolved'),
+      (reason: unknown) => reason,
+    );
+    assert.ok(error instanceof SmsError, inspect(error));
+    const told = inspect(error, { depth: 9 }) + JSON.stringify(error);
+    assert.ok(!told.includes('demo-api-key') && !told.includes('nobody may see'), told);
+    return error;
+  }
+
+  const calls = {
+    send: (client: Client) => client.send(message),
+    'poll incoming': (client: Client) => client.pollIncoming(),
+    'poll status': (client: Client) => client.pollStatuses(),
+    'poll outbox': (client: Client) => client.pollOutbox(),
+    feed: (client: Client) => client.readFeed(),
+  };
+  const names = Object.keys(calls) as (keyof typeof calls)[];
+
+  describe('every endpoint (§4) with every authentication (§5) and method', () => {
+    for (const type of ['bearer', 'basic', 'form'] as const) {
+      for (const method of ['POST', 'GET'] as const) {
+        it(`${type}, ${method}`, async () => {
+          const simulator = await start({ basePath: '/some/path' });
+          const { userId, password, apiKey } = simulator.credentials;
+          const authentication = type === 'bearer' ? { type, apiKey } : { type, userId, password };
+          const client = createClient(simulator.baseUrl, { authentication, method });
+          const delivery = await client.send({ ...message, messageId: 'my-id' });
+          simulator.reply({ from: '6421555123', body: 'yes & no' });
+          simulator.status({ messageId: 'my-id', msisdn: '6421555123', statusCode: 'RCV' });
+          const [incoming] = await client.pollIncoming();
+          const [status] = await client.pollStatuses();
+          const [sent] = await client.pollOutbox();
+          const feed = await client.readFeed({ size: 5 });
+          assert.deepEqual(delivery.accepted, ['6421555123']);
+          assert.deepEqual([incoming?.body, incoming?.inReplyToId, incoming?.via], ['yes & no', 'my-id', 'poll']);
+          assert.deepEqual([status?.statusCode, status?.final, status?.inReplyToId], ['RCV', true, 'my-id']);
+          assert.deepEqual([sent?.messageId, sent?.recipientCount], ['my-id', 1]);
+          assert.equal(feed.account.currency, 'EUR');
+          const secret = type === 'bearer' ? apiKey : password;
+          for (const { endpoint, method: used, query, params } of simulator.requests) {
+            assert.equal(used, endpoint === 'outbox' ? 'GET' : method);
+            assert.equal('password' in query, type === 'form' && used === 'GET', endpoint);
+            assert.equal('password' in params, type === 'form', endpoint);
+            if (type !== 'form') assert.ok(!JSON.stringify(query).includes(secret));
+          }
+        });
+      }
+    }
+
+    it('polls resolve with nothing on 204', async () => {
+      const client = createClient((await start()).baseUrl);
+      assert.deepEqual(await client.pollIncoming(), []);
+      assert.deepEqual(await client.pollStatuses(), []);
+      assert.deepEqual(await client.pollOutbox(), []);
+    });
+
+    it('the feed is asked for what is wanted (§4.5)', async () => {
+      const simulator = await start();
+      const client = createClient(simulator.baseUrl);
+      assert.equal((await client.readFeed({ format: 'RSS', type: 'reply', size: 300 })).format, 'RSS');
+      await client.readFeed();
+      const [asked, plain] = simulator.requests.map(({ params }) => params);
+      assert.deepEqual(asked, { format: 'RSS', type: 'reply', size: '300' });
+      assert.deepEqual(plain, {});
+    });
+
+    it('a poll outlasts the timeout of calls that do not wait (§8)', async () => {
+      const simulator = await start({ waitMs: 120 });
+      const client = createClient(simulator.baseUrl, { timeoutMs: 30 });
+      assert.deepEqual(await client.pollIncoming(), []);
+      assert.deepEqual(await client.pollStatuses(), []);
+    });
+  });
+
+  describe('send (§2.2, contract §4)', () => {
+    it('sends every parameter as it is, the callback URL encoded as a whole (§6.3)', async () => {
+      const simulator = await start();
+      const full: OutboundMessage = {
+        to: ['6421555123', '6421555124'],
+        body: 'ünï ✓ & = +',
+        from: 'Shop',
+        messageId: 'my id',
+        fragmentationLimit: 3,
+        contentType: 'text/plain; charset=UTF-16',
+        callbackUrl: 'mailto:a@example.com?Subject=a%20b&Body={!body}',
+        callbackStatusUrl: 'https://example.com/?to={!recipient.msisdn}&a=b',
+      };
+      await createClient(simulator.baseUrl).send(full);
+      assert.deepEqual(simulator.requests[0]?.params, {
+        ...full,
+        to: '6421555123 6421555124',
+        fragmentationLimit: '3',
+      });
+    });
+
+    it('accepts what was submitted less what the service reports as failed', async () => {
+      const simulator = await start();
+      simulator.block('6421555124');
+      const delivery = await createClient(simulator.baseUrl).send({
+        ...message,
+        to: ['6421555123', '6421555124', 'Nobody'],
+      });
+      assert.equal(delivery.statusCode, 200);
+      assert.deepEqual(delivery.accepted, ['6421555123']);
+      assert.deepEqual(
+        delivery.failed.map(({ msisdn, errorCode }) => [msisdn, errorCode]),
+        [
+          ['6421555124', 403],
+          ['Nobody', 403],
+        ],
+      );
+      assert.ok(delivery.failed.every((failed) => !('isError' in failed)));
+      assert.equal(delivery.recipients.length, 3);
+    });
+
+    it('takes a 204 for success with no recipients reported (§9)', async () => {
+      const { baseUrl } = await startAnswering(204, 'No Content');
+      assert.deepEqual(await createClient(baseUrl).send({ ...message, messageId: 'mine' }), {
+        messageId: 'mine',
+        statusCode: 204,
+        recipients: [],
+        accepted: ['6421555123'],
+        failed: [],
+      });
+    });
+
+    for (const [errorCode, code] of [
+      ['401', 'SMS_UNAUTHORIZED'],
+      ['403', 'SMS_FORBIDDEN'],
+      ['500', 'SMS_SERVICE'],
+      ['17', 'SMS_SERVICE'],
+      ['E17', 'SMS_SERVICE'],
+      ['', 'SMS_SERVICE'],
+    ] as const) {
+      it(`a root error ${errorCode || 'without code'} is ${code} (§2.2)`, async () => {
+        const xml = `<outbound-message-delivery isError="true" errorCode="${errorCode}" errorMessage="No"/>`;
+        const { baseUrl } = await startAnswering(200, 'OK', xml);
+        const error = await failure(createClient(baseUrl).send(message));
+        assert.deepEqual([error.code, error.statusCode, error.errorMessage], [code, 200, 'No']);
+        const asNumber = /^\d+$/.test(errorCode) ? Number(errorCode) : errorCode || undefined;
+        assert.equal(error.errorCode, asNumber);
+      });
+    }
+
+    it('a failed status keeps what its XML says of the reason', async () => {
+      const xml = '<outbound-message-delivery isError="true" errorCode="403" errorMessage="Limit reached"/>';
+      const { baseUrl } = await startAnswering(403, 'Forbidden', xml);
+      const error = await failure(createClient(baseUrl).send(message));
+      assert.deepEqual([error.code, error.statusCode, error.errorCode], ['SMS_FORBIDDEN', 403, 403]);
+      assert.match(error.message, /Limit reached/);
+    });
+
+    for (const [title, body] of [
+      ['empty', ''],
+      ['no XML', 'hello'],
+      ['another root', '<html/>'],
+      ['cut off', '<outbound-message-delivery isError="false"><recipient'],
+      ['with a DTD', '<!DOCTYPE x [<!ENTITY y "z">]><outbound-message-delivery isError="false"/>'],
+    ] as const) {
+      it(`an answer that is ${title} is SMS_RESPONSE (contract §9)`, async () => {
+        const { baseUrl } = await startAnswering(200, 'OK', body);
+        const error = await failure(createClient(baseUrl).send(message));
+        assert.equal(error.code, 'SMS_RESPONSE');
+      });
+    }
+  });
+
+  describe('400 (§7.1, contract §9 SMS_BAD_REQUEST)', () => {
+    for (const [title, reason, body, expected] of [
+      ['the reason phrase', 'Parameter to is missing', '<h1>other</h1>', /^Parameter to is missing$/],
+      [
+        'the heading when the phrase is bare',
+        'Bad Request',
+        '<html><h1>From the &amp; page</h1></html>',
+        /^From the & page$/,
+      ],
+      ['the heading when the phrase is bare in another case', 'BAD REQUEST', '<H1 class="x">Page</H1>', /^Page$/],
+      ['the heading when there is no phrase', '', '<h1>Page</h1>', /^Page$/],
+      ['a text of its own when there is neither', 'Bad Request', 'nothing here', /gave no reason/],
+    ] as const) {
+      it(`tells ${title}`, async () => {
+        const { baseUrl } = await startAnswering(400, reason, body, 'text/html');
+        for (const name of names) {
+          const error = await failure(calls[name](createClient(baseUrl)));
+          assert.deepEqual([error.code, error.statusCode], ['SMS_BAD_REQUEST', 400], name);
+          assert.match(error.message, expected, name);
+        }
+      });
+    }
+  });
+
+  describe('other statuses (§7, contract §9)', () => {
+    for (const [status, code] of [
+      [401, 'SMS_UNAUTHORIZED'],
+      [403, 'SMS_FORBIDDEN'],
+      [500, 'SMS_SERVICE'],
+      [503, 'SMS_SERVICE'],
+      [599, 'SMS_SERVICE'],
+      [301, 'SMS_SERVICE'],
+      [302, 'SMS_SERVICE'],
+      [304, 'SMS_SERVICE'],
+      [404, 'SMS_SERVICE'],
+      [407, 'SMS_SERVICE'],
+      [429, 'SMS_SERVICE'],
+      [201, 'SMS_SERVICE'],
+      [202, 'SMS_SERVICE'],
+    ] as [number, SmsErrorCode][]) {
+      it(`${status} is ${code} on every endpoint`, async () => {
+        const { baseUrl } = await startRawService(closing, (incoming, outgoing) => {
+          incoming.resume();
+          outgoing.writeHead(status, { location: 'http://127.0.0.1:1/' }).end(status === 304 ? undefined : 'x');
+        });
+        for (const name of names) {
+          const error = await failure(calls[name](createClient(baseUrl)));
+          assert.deepEqual([error.code, error.statusCode], [code, status], name);
+        }
+      });
+    }
+
+    it('wrong credentials are SMS_UNAUTHORIZED on every endpoint', async () => {
+      const { baseUrl } = await start();
+      const authentication = { type: 'bearer', apiKey: 'wrong' } as const;
+      for (const name of names) {
+        const error = await failure(calls[name](createClient(baseUrl, { authentication })));
+        assert.equal(error.code, 'SMS_UNAUTHORIZED', name);
+      }
+    });
+  });
+
+  describe('faults of the connection (contract §9)', () => {
+    for (const [title, fault] of [
+      ['dropped before the work', { drop: 'before' }],
+      ['dropped after the work', { drop: 'after' }],
+      ['half of the answer', { half: true }],
+    ] as const) {
+      it(`${title}: a send is SMS_UNCERTAIN, the others SMS_RESPONSE`, async () => {
+        const simulator = await start();
+        for (const endpoint of ['send', 'incoming', 'status', 'outbox', 'feed'] as const)
+          simulator.fault(endpoint, fault);
+        simulator.receive({ from: '6421555123', to: '642100000001', body: 'x' });
+        simulator.status({ messageId: 'm', msisdn: '6421555123', statusCode: 'RCV' });
+        for (const name of names) {
+          const error = await failure(calls[name](createClient(simulator.baseUrl)));
+          assert.equal(error.code, name === 'send' ? 'SMS_UNCERTAIN' : 'SMS_RESPONSE', name);
+        }
+      });
+    }
+
+    it('never answered: likewise, after the timeout', async () => {
+      const simulator = await start();
+      for (const endpoint of ['send', 'outbox', 'feed'] as const) simulator.fault(endpoint, { hang: true });
+      for (const name of ['send', 'poll outbox', 'feed'] as const) {
+        const error = await failure(calls[name](createClient(simulator.baseUrl, { timeoutMs: 40 })));
+        assert.equal(error.code, name === 'send' ? 'SMS_UNCERTAIN' : 'SMS_RESPONSE', name);
+      }
+    });
+
+    it('garbage or nothing in a 200 is SMS_RESPONSE on every endpoint', async () => {
+      const simulator = await start();
+      for (const fault of [{ garbage: true }, { empty: true }] as const) {
+        for (const endpoint of ['send', 'incoming', 'status', 'outbox', 'feed'] as const)
+          simulator.fault(endpoint, fault);
+        for (const name of names) {
+          const error = await failure(calls[name](createClient(simulator.baseUrl)));
+          assert.equal(error.code, 'SMS_RESPONSE', name);
+        }
+      }
+    });
+
+    it('a slow drip is read to its end', async () => {
+      const simulator = await start();
+      simulator.fault('send', { dripMs: 1 });
+      assert.equal((await createClient(simulator.baseUrl).send(message)).statusCode, 200);
+    });
+
+    it('offline is SMS_UNREACHABLE on every endpoint', async () => {
+      const simulator = await start();
+      await simulator.setOnline(false);
+      for (const name of names) {
+        assert.equal((await failure(calls[name](createClient(simulator.baseUrl)))).code, 'SMS_UNREACHABLE', name);
+      }
+    });
+  });
+});
