@@ -1,0 +1,110 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Redis } from 'ioredis';
+
+const startLimitMs = 20_000;
+
+/** Programs that speak the protocol, and the Debian packages that bring them. */
+export type RedisProgram = 'redis-server' | 'valkey-server';
+
+const running = new Set<ChildProcess>();
+const folders = new Set<string>();
+process.once('exit', () => {
+  for (const child of running) child.kill('SIGKILL');
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
+});
+
+/** Says whether a program is on this machine. */
+export function hasProgram(program: RedisProgram): boolean {
+  return spawnSync(program, ['--version']).status === 0;
+}
+
+/** A server of its own on loopback, with its own folder, and a client of the test to look at it. */
+export class RedisServer {
+  readonly url: string;
+  readonly client: Redis;
+  #child: ChildProcess | undefined;
+
+  private constructor(
+    readonly program: RedisProgram,
+    readonly port: number,
+    readonly folder: string,
+    readonly config: readonly string[],
+    password: string,
+  ) {
+    this.url = `redis://${password && `:${password}@`}127.0.0.1:${port}`;
+    this.client = new Redis(this.url, { lazyConnect: true, retryStrategy: () => 100, maxRetriesPerRequest: null });
+    this.client.on('error', () => {});
+  }
+
+  /** @param config further arguments, as `redis.conf` has them: `['--maxmemory', '10mb']` */
+  static async start(
+    program: RedisProgram = 'redis-server',
+    { config = [], password = '' }: { config?: readonly string[]; password?: string } = {},
+  ): Promise<RedisServer> {
+    if (!hasProgram(program)) {
+      throw new Error(`${program} is missing: install the Debian package ${program} (apt-get install ${program}).`);
+    }
+    const folder = mkdtempSync(join(tmpdir(), 'sms-redis-'));
+    folders.add(folder);
+    const further = password ? [...config, '--requirepass', password] : config;
+    const server = new RedisServer(program, await findFreePort(), folder, further, password);
+    await server.run();
+    await server.client.connect();
+    return server;
+  }
+
+  /** Starts the process, again after {@link kill}; it finds nothing of what it had. */
+  async run(): Promise<void> {
+    const args = ['--port', String(this.port), '--bind', '127.0.0.1', '--dir', this.folder, '--save', ''];
+    const child = spawn(this.program, [...args, ...this.config], { stdio: ['ignore', 'pipe', 'pipe'] });
+    this.#child = child;
+    running.add(child);
+    child.once('exit', () => running.delete(child));
+    let log = '';
+    await new Promise<void>((resolve, reject) => {
+      const fail = (why: string) => reject(new Error(`${this.program} ${why}:\n${log}`));
+      const late = setTimeout(() => fail('did not start in time'), startLimitMs);
+      child.once('error', (error) => fail(error.message));
+      child.once('exit', () => fail('ended'));
+      for (const stream of [child.stdout, child.stderr]) {
+        stream.setEncoding('utf8').on('data', (text: string) => {
+          log += text;
+          if (!/Ready to accept connections/.test(log)) return;
+          clearTimeout(late);
+          resolve();
+        });
+      }
+    });
+  }
+
+  async kill(): Promise<void> {
+    const child = this.#child;
+    this.#child = undefined;
+    if (!child || !running.has(child)) return;
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+  }
+
+  async stop(): Promise<void> {
+    this.client.disconnect();
+    await this.kill();
+    rmSync(this.folder, { recursive: true, force: true });
+    folders.delete(this.folder);
+  }
+}
+
+/** A port of loopback that nobody listens on. */
+async function findFreePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  await once(server, 'close');
+  if (address === null || typeof address === 'string') throw new Error('There is no free port.');
+  return address.port;
+}

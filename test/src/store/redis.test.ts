@@ -1,0 +1,615 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { inspect } from 'node:util';
+import { RedisStore, type RedisStoreOptions, type RedisTiming } from '../../../src/store/redis';
+import { createChanges, type Entry, StoreConflict, type StoreEvents, type Wanted } from '../../../src/store/store';
+import { hasProgram, type RedisProgram, RedisServer } from '../../redis-server';
+import { TcpProxy } from '../../tcp-proxy';
+import { Closing } from '../closing';
+
+const root = join(__dirname, '..', '..', '..');
+const key = '0123456789abcdef';
+const prefix = `sms:{${key}}:`;
+const stream = `${prefix}inbox`;
+const timing: RedisTiming = { aliveMs: 2_000, heartbeatMs: 100, graceMs: 300, commandTimeoutMs: 2_000 };
+const everything: Wanted = { channels: ['incoming', 'status', 'outbox'], nodes: ['node'], paths: ['/path'] };
+
+/** Valkey is tested where it is installed. */
+const programs: RedisProgram[] = hasProgram('valkey-server') ? ['redis-server', 'valkey-server'] : ['redis-server'];
+
+function entry(id: string, fields: Partial<Entry> = {}): Entry {
+  const record = { messageId: id, from: '6421555001', body: `text ${id}`, isReply: false, via: 'poll' as const };
+  return { id, channel: 'incoming', kind: 'incoming', record, attempts: 1, ...fields };
+}
+
+/** A store, and what it tells by itself. */
+class Instance implements StoreEvents {
+  readonly store: RedisStore;
+  readonly takenOver: Entry[] = [];
+  readonly failures: Error[] = [];
+  wants = everything;
+  #changed = () => {};
+
+  constructor(url: string, options: Partial<RedisStoreOptions> = {}) {
+    this.store = new RedisStore({ url, key, dedupeMs: 60_000, timing, ...options });
+  }
+
+  onTakenOver(entries: readonly Entry[]): void {
+    this.takenOver.push(...entries);
+    this.#changed();
+  }
+
+  onFailure(error: unknown): void {
+    this.failures.push(error as Error);
+    this.#changed();
+  }
+
+  wanted(): Wanted {
+    return this.wants;
+  }
+
+  async open(): Promise<Entry[]> {
+    return (await this.store.open(this)).entries;
+  }
+
+  /** Resolves when `condition` holds, which it may come to with whatever the store tells. */
+  async until(condition: () => boolean): Promise<void> {
+    while (!condition()) {
+      await new Promise<void>((resolve) => {
+        this.#changed = resolve;
+      });
+    }
+  }
+
+  async keep(...entries: Entry[]): Promise<void> {
+    const changes = createChanges();
+    for (const kept of entries) changes.keep.set(kept.id, kept);
+    await this.store.commit(changes, new Map());
+  }
+
+  async drop(...ids: string[]): Promise<void> {
+    const changes = createChanges();
+    for (const id of ids) changes.drop.add(id);
+    await this.store.commit(changes, new Map());
+  }
+
+  /** Remembers under a key that was recalled as `expected`. */
+  async remember(name: string, value: string | undefined, expected: string | undefined): Promise<void> {
+    const changes = createChanges();
+    changes.remember.set(name, value);
+    await this.store.commit(changes, new Map([[name, expected]]));
+  }
+}
+
+for (const program of programs) {
+  describe(`RedisStore on ${program}`, () => {
+    const closing = new Closing();
+    let server: RedisServer;
+
+    before(async () => {
+      server = await RedisServer.start(program);
+    });
+
+    after(() => server?.stop());
+
+    beforeEach(() => server.client.flushall());
+
+    afterEach(() => closing.run());
+
+    function create(url = server.url, options: Partial<RedisStoreOptions> = {}): Instance {
+      const instance = new Instance(url, options);
+      return closing.add(instance, ({ store }) => store.close());
+    }
+
+    /** An instance whose connection can be taken away. */
+    async function createBehindProxy(): Promise<{ instance: Instance; proxy: TcpProxy }> {
+      const proxy = closing.add(await TcpProxy.start(server.port), (it) => it.close());
+      return { instance: create(`redis://127.0.0.1:${proxy.port}`), proxy };
+    }
+
+    /** An instance that holds what it is given and is then dead, as far as others can see. */
+    async function createDead(...entries: Entry[]): Promise<void> {
+      const { instance, proxy } = await createBehindProxy();
+      await instance.open();
+      await instance.keep(...entries);
+      proxy.cut();
+      await forgetSigns();
+    }
+
+    /** Lets every sign of life expire. */
+    async function forgetSigns(): Promise<void> {
+      for (const name of await server.client.keys(`${prefix}alive:*`)) await server.client.del(name);
+    }
+
+    async function countHeld(): Promise<number> {
+      const [count] = (await server.client.xpending(stream, 'node-red')) as [number];
+      return count;
+    }
+
+    describe('keeping', () => {
+      it('finds after a reopening what was kept, in order, with its attempts, and nothing that was dropped', async () => {
+        const { instance, proxy } = await createBehindProxy();
+        await instance.open();
+        await instance.keep(entry('1'), entry('2', { attempts: 0 }), entry('3'));
+        await instance.keep(entry('3', { attempts: 4 }));
+        await instance.drop('1');
+        proxy.cut();
+        await instance.until(() => instance.failures.length > 0);
+        proxy.restore();
+        assert.deepEqual(await instance.open(), [entry('2', { attempts: 0 }), entry('3', { attempts: 4 })]);
+      });
+
+      it('lists more than a page of what it holds', async () => {
+        const { instance, proxy } = await createBehindProxy();
+        await instance.open();
+        const entries = Array.from({ length: 2_300 }, (_, index) => entry(String(10_000 + index)));
+        await instance.keep(...entries);
+        proxy.cut();
+        proxy.restore();
+        assert.deepEqual(await instance.open(), entries);
+      });
+
+      it('keeps every character of a text', async () => {
+        const instance = create();
+        const record = { ...entry('1').record, body: 'a\u0000"\\\n\u2028 ]] 😀 \ud800 ä' };
+        await instance.open();
+        await instance.keep(entry('1', { record }));
+        await instance.store.close();
+        assert.deepEqual(await instance.open(), [entry('1', { record })]);
+      });
+
+      it('keeps the twin that an entry gets later, once', async () => {
+        const instance = create();
+        const { record } = entry('2');
+        await instance.open();
+        await instance.keep(entry('1'));
+        await instance.keep(entry('1', { twin: record }));
+        await instance.keep(entry('1', { twin: record, attempts: 2 }));
+        assert.equal(await server.client.xlen(stream), 1);
+        assert.equal(await countHeld(), 1);
+        assert.deepEqual(await instance.open(), [entry('1', { twin: record, attempts: 2 })]);
+      });
+
+      it('leaves nothing in the stream and nothing pending of what was dropped', async () => {
+        const instance = create();
+        await instance.open();
+        await instance.keep(entry('1'), entry('2'));
+        await instance.drop('1', '2', 'never kept');
+        assert.equal(await server.client.xlen(stream), 0);
+        assert.equal(await countHeld(), 0);
+      });
+
+      it('says that everything is lost when the server comes back empty', async () => {
+        const instance = create();
+        assert.equal((await instance.store.open(instance)).isReset, false);
+        await instance.keep(entry('1'));
+        assert.equal((await instance.store.open(instance)).isReset, false);
+        await server.client.flushall();
+        assert.deepEqual(await instance.store.open(instance), { entries: [], held: [], isReset: true });
+      });
+    });
+
+    describe('remembering', () => {
+      it('recalls what any instance remembers, and nothing of what was forgotten', async () => {
+        const [one, other] = [create(), create()];
+        await one.open();
+        await other.open();
+        await one.remember('a', 'A', undefined);
+        await one.remember('b', 'B', undefined);
+        assert.deepEqual(await other.store.recall(['a', 'x', 'b']), ['A', undefined, 'B']);
+        await other.remember('a', undefined, 'A');
+        assert.deepEqual(await one.store.recall(['a', 'b']), [undefined, 'B']);
+      });
+
+      it('lets one of two instances have what both found new at the same moment', async () => {
+        const instances = [create(), create(), create()];
+        for (const instance of instances) await instance.open();
+        const results = await Promise.allSettled(
+          instances.map((instance, index) => instance.remember('a', `${index}`, undefined)),
+        );
+        const refused = results.filter((result) => result.status === 'rejected');
+        assert.equal(refused.length, 2);
+        for (const { reason } of refused) assert.ok(reason instanceof StoreConflict);
+      });
+
+      it('commits nothing of a step whose ground another instance has changed', async () => {
+        const [one, other] = [create(), create()];
+        await one.open();
+        await other.open();
+        await one.keep(entry('0'));
+        await other.remember('a', 'A', undefined);
+        const changes = createChanges();
+        changes.keep.set('1', entry('1'));
+        changes.drop.add('0');
+        changes.remember.set('b', 'B').set('a', 'mine');
+        const recalled = new Map([
+          ['a', undefined],
+          ['b', undefined],
+        ]);
+        await assert.rejects(one.store.commit(changes, recalled), StoreConflict);
+        assert.deepEqual(await one.store.recall(['a', 'b']), ['A', undefined]);
+        assert.equal(await server.client.xlen(stream), 1);
+        await one.store.commit(changes, new Map([['a', 'A']]));
+        assert.deepEqual(await other.store.recall(['a', 'b']), ['mine', 'B']);
+      });
+
+      it('has the server forget after dedupeMs', async () => {
+        const hours = create();
+        await hours.open();
+        await hours.remember('a', 'A', undefined);
+        const left = await server.client.pttl(`${prefix}seen:a`);
+        assert.ok(left > 50_000 && left <= 60_000, `${left} ms`);
+        const moments = create(server.url, { dedupeMs: 20 });
+        await moments.open();
+        await moments.remember('b', 'B', undefined);
+        while (await server.client.exists(`${prefix}seen:b`)) await sleep(5);
+        assert.deepEqual(await moments.store.recall(['b']), [undefined]);
+      });
+    });
+
+    describe('several instances', () => {
+      it('gives what a dead instance held to one other, with its attempts', async () => {
+        await createDead(entry('1'), entry('2', { attempts: 3 }), entry('3', { attempts: 0 }));
+        const [one, other] = [create(), create()];
+        await one.open();
+        await other.open();
+        await Promise.race([one.until(() => one.takenOver.length > 0), other.until(() => other.takenOver.length > 0)]);
+        const [heir, idle] = one.takenOver.length > 0 ? [one, other] : [other, one];
+        assert.deepEqual(heir.takenOver, [entry('1'), entry('2', { attempts: 3 }), entry('3', { attempts: 0 })]);
+        assert.deepEqual(idle.takenOver, []);
+        await heir.drop('1', '2', '3');
+        assert.equal(await server.client.xlen(stream), 0);
+      });
+
+      it('takes an instance for dead when its sign of life has expired', async () => {
+        const { instance, proxy } = await createBehindProxy();
+        await instance.open();
+        await instance.keep(entry('1'));
+        const [name = ''] = await server.client.keys(`${prefix}alive:*`);
+        const left = await server.client.pttl(name);
+        assert.ok(left > 0 && left <= timing.aliveMs, `${left} ms`);
+        proxy.cut();
+        const heir = create();
+        await heir.open();
+        await heir.until(() => heir.takenOver.length > 0);
+        assert.deepEqual(heir.takenOver, [entry('1')]);
+      });
+
+      it('leaves to a live instance what it holds, however long', async () => {
+        const holder = create();
+        await holder.open();
+        await holder.keep(entry('1'));
+        const other = create();
+        await other.open();
+        await sleep(timing.aliveMs * 1.5);
+        assert.deepEqual([other.takenOver, other.failures, holder.failures], [[], [], []]);
+        await holder.drop('1');
+        assert.equal(await server.client.xlen(stream), 0);
+      });
+
+      it('takes over at once from an instance that has closed', async () => {
+        const left = create();
+        await left.open();
+        await left.keep(entry('1'));
+        await left.store.close();
+        const heir = create(server.url, { timing: { ...timing, graceMs: 1e9 } });
+        assert.deepEqual(await heir.open(), [entry('1')]);
+      });
+
+      it('leaves the others time to come back after an outage of all', async () => {
+        await createDead(entry('1'));
+        const patient = create(server.url, { timing: { ...timing, graceMs: 1e9 } });
+        assert.deepEqual(await patient.open(), []);
+        const heir = create();
+        await heir.open();
+        await heir.until(() => heir.takenOver.length > 0);
+        assert.deepEqual(patient.takenOver, []);
+      });
+
+      it('takes over only what its own nodes can take', async () => {
+        const called = { channel: 'callback' as const };
+        await createDead(
+          entry('1'),
+          entry('2', { channel: 'status', kind: 'status' }),
+          entry('3', { ...called, address: { node: 'node', path: '/elsewhere' } }),
+          entry('4', { ...called, address: { node: 'another', path: '/path' } }),
+          entry('5', { ...called, address: { node: 'another', path: '/elsewhere' } }),
+        );
+        const polling = create();
+        polling.wants = { channels: ['incoming', 'callback'], nodes: [], paths: [] };
+        await polling.open();
+        await polling.until(() => polling.takenOver.length > 0);
+        assert.deepEqual(
+          polling.takenOver.map(({ id }) => id),
+          ['1'],
+        );
+        const calledBack = create();
+        calledBack.wants = { channels: ['status', 'callback'], nodes: ['node'], paths: ['/path'] };
+        await calledBack.open();
+        await calledBack.until(() => calledBack.takenOver.length > 0);
+        assert.deepEqual(
+          calledBack.takenOver.map(({ id }) => id),
+          ['2', '3', '4'],
+        );
+      });
+
+      it('forgets the consumers of instances that are gone', async () => {
+        await createDead(entry('1'));
+        const heir = create();
+        await heir.open();
+        await heir.until(() => heir.takenOver.length > 0);
+        const consumers = (await server.client.xinfo('CONSUMERS', stream, 'node-red')) as unknown[];
+        assert.equal(consumers.length, 1);
+      });
+
+      it('commits nothing once its sign of life has expired, for others may hold what it held', async () => {
+        const stalled = create(server.url, { timing: { ...timing, heartbeatMs: 1e9 } });
+        await stalled.open();
+        await stalled.keep(entry('1'));
+        await forgetSigns();
+        const heir = create();
+        await heir.open();
+        await heir.until(() => heir.takenOver.length > 0);
+        await assert.rejects(stalled.drop('1'), /no sign of life/);
+        await assert.rejects(stalled.keep(entry('2')), /no sign of life/);
+        assert.equal(await server.client.xlen(stream), 1);
+        assert.deepEqual(await stalled.open(), []);
+        await stalled.drop('1');
+        await stalled.keep(entry('2'));
+        assert.equal(await server.client.xlen(stream), 2);
+      });
+
+      it('finds out at its next heartbeat that its sign of life has expired', async () => {
+        const instance = create();
+        await instance.open();
+        await forgetSigns();
+        await instance.until(() => instance.failures.length > 0);
+        assert.match(String(instance.failures[0]), /no sign of life/);
+      });
+
+      it('refuses a commit of before a reopening that arrives after it', async () => {
+        const { instance, proxy } = await createBehindProxy();
+        await instance.open();
+        const { isHolding, letGo } = proxy.keepBack();
+        const late = assert.rejects(instance.keep(entry('1')));
+        while (!isHolding()) await sleep(5);
+        proxy.cut();
+        await late;
+        proxy.restore();
+        await instance.open();
+        await letGo();
+        assert.equal(await server.client.xlen(stream), 0);
+      });
+
+      it('finds after a reopening what a commit has kept whose reply was lost', async () => {
+        const { instance, proxy } = await createBehindProxy();
+        await instance.open();
+        proxy.mute();
+        const late = assert.rejects(instance.keep(entry('1')));
+        while ((await server.client.xlen(stream)) === 0) await sleep(5);
+        proxy.cut();
+        await late;
+        proxy.restore();
+        assert.deepEqual(await instance.open(), [entry('1')]);
+      });
+    });
+
+    describe('what it touches', () => {
+      it('writes only keys with the prefix of the login, in one slot of a cluster, and changes no other', async () => {
+        await server.client.set('other', 'untouched');
+        await server.client.set('sms:other', 'untouched');
+        await createDead(entry('1'));
+        const instance = create();
+        await instance.open();
+        await instance.until(() => instance.takenOver.length > 0);
+        await instance.remember('a', 'A', undefined);
+        await instance.drop('1');
+        const keys = (await server.client.keys('*')).filter((name) => !['other', 'sms:other'].includes(name));
+        assert.deepEqual(
+          keys.filter((name) => !name.startsWith(prefix)),
+          [],
+        );
+        assert.deepEqual(
+          new Set(keys.map((name) => name.slice(prefix.length).replace(/:.*/, ''))),
+          new Set(['inbox', 'epoch', 'seen', 'alive']),
+        );
+        assert.deepEqual(await server.client.mget('other', 'sms:other'), ['untouched', 'untouched']);
+      });
+
+      it('keeps logins apart', async () => {
+        const one = create();
+        const other = create(server.url, { key: 'fedcba9876543210' });
+        await one.open();
+        await one.keep(entry('1'));
+        await one.remember('a', 'A', undefined);
+        await one.store.close();
+        assert.deepEqual(await other.open(), []);
+        assert.deepEqual(await other.store.recall(['a']), [undefined]);
+      });
+
+      it('needs no more rights than docs/scaling.md says', async () => {
+        const documented = /ACL (SETUSER node-red .*)/.exec(
+          readFileSync(join(root, 'docs', 'scaling.md'), 'utf8'),
+        )?.[1];
+        assert.ok(documented, 'docs/scaling.md has no line ACL SETUSER');
+        await server.client.call('ACL', documented.replace('PASSWORD', 'geheim').split(' '));
+        await createDead(entry('1'));
+        const instance = create(server.url.replace('redis://', 'redis://node-red:geheim@'));
+        await instance.open();
+        await instance.until(() => instance.takenOver.length > 0);
+        await instance.keep(entry('1', { attempts: 2 }), entry('2'));
+        await instance.remember('a', 'A', undefined);
+        await instance.remember('a', undefined, 'A');
+        await instance.open();
+        await instance.drop('1', '2');
+        assert.deepEqual(await instance.store.recall(['a']), [undefined]);
+        await instance.store.close();
+        assert.deepEqual(instance.failures, []);
+        const log = (await server.client.call('ACL', ['LOG'])) as unknown[];
+        assert.deepEqual(log, []);
+      });
+
+      it('uses the database that the URL names', async () => {
+        const instance = create(`${server.url}/3`);
+        await instance.open();
+        await instance.keep(entry('1'));
+        assert.equal(await server.client.dbsize(), 0);
+        await assert.rejects(create(`${server.url}/99`).open(), /Redis ERR/);
+        assert.equal(await server.client.dbsize(), 0);
+      });
+    });
+
+    describe('failures', () => {
+      it('tells that the connection is lost, once, and works again when it is opened again', async () => {
+        const { instance, proxy } = await createBehindProxy();
+        await instance.open();
+        proxy.cut();
+        await instance.until(() => instance.failures.length > 0);
+        await assert.rejects(instance.open(), /Redis/);
+        await assert.rejects(instance.keep(entry('1')));
+        proxy.restore();
+        await instance.open();
+        await instance.keep(entry('1'));
+        assert.equal(instance.failures.length, 1);
+      });
+
+      it('takes a server that does not answer for lost', async () => {
+        const { instance, proxy } = await createBehindProxy();
+        await instance.open();
+        proxy.mute();
+        await instance.until(() => instance.failures.length > 0);
+        assert.match(String(instance.failures[0]), /Redis: Command timed out/);
+      });
+
+      it('tells nothing after it was closed', async () => {
+        const { instance, proxy } = await createBehindProxy();
+        await instance.open();
+        await instance.store.close();
+        proxy.cut();
+        await assert.rejects(instance.keep(entry('1')), /not open/);
+        assert.deepEqual(instance.failures, []);
+      });
+
+      it('leaves no connection behind when it cannot be opened', async () => {
+        await server.client.set(stream, 'no stream');
+        const before = await countClients();
+        await assert.rejects(create().open(), /Redis WRONGTYPE/);
+        while ((await countClients()) > before) await sleep(10);
+      });
+
+      async function countClients(): Promise<number> {
+        return String(await server.client.client('LIST'))
+          .trim()
+          .split('\n').length;
+      }
+
+      for (const [what, url, expected] of [
+        [
+          'a wrong password',
+          (port: number) => `redis://:s3cret@127.0.0.1:${port}`,
+          /WRONGPASS: the user name or the password/,
+        ],
+        [
+          'a wrong user',
+          (port: number) => `redis://s3cret:s3cret@127.0.0.1:${port}`,
+          /WRONGPASS: the user name or the password/,
+        ],
+        ['no password', (port: number) => `redis://127.0.0.1:${port}`, /NOAUTH: the Redis URL has no password/],
+        ['TLS that the server does not speak', (port: number) => `rediss://:s3cret@127.0.0.1:${port}`, /Redis: E/],
+        ['a server that is not there', () => 'redis://u:s3cret@127.0.0.1:1', /Redis: ECONNREFUSED/],
+        ['a host that is not there', () => 'redis://u:s3cret@s3cret.invalid', /Redis: E/],
+      ] as const) {
+        it(`names ${what} without giving anything of the URL away`, async () => {
+          const guarded = closing.add(await RedisServer.start(program, { password: 'right' }), (it) => it.stop());
+          await assert.rejects(create(url(guarded.port)).open(), (error: Error) => {
+            assert.match(error.message, expected);
+            assert.doesNotMatch(inspect(error, { depth: 9, showHidden: true }), /s3cret/);
+            return true;
+          });
+        });
+      }
+
+      it('gives away no text when the server refuses a commit', async () => {
+        const instance = create();
+        await instance.open();
+        const [memory = ''] = /\d+/.exec(String(await server.client.config('GET', 'maxmemory'))) ?? [];
+        closing.add(memory, () => server.client.config('SET', 'maxmemory', memory));
+        await server.client.config('SET', 'maxmemory', '1');
+        await assert.rejects(instance.keep(entry('1')), (error: Error) => {
+          assert.match(error.message, /Redis OOM: the server has no memory left/);
+          assert.doesNotMatch(inspect(error, { depth: 9, showHidden: true }), /text 1/);
+          return true;
+        });
+      });
+    });
+  });
+}
+
+describe('rediss://', () => {
+  const closing = new Closing();
+
+  afterEach(() => closing.run());
+
+  it('trusts what NODE_EXTRA_CA_CERTS names, and nothing else', async () => {
+    const plain = closing.add(await RedisServer.start(), (it) => it.stop());
+    const [certificate, privateKey] = [join(plain.folder, 'cert.pem'), join(plain.folder, 'key.pem')];
+    const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1', '-days', '2'];
+    const made = spawnSync('openssl', [
+      'req',
+      '-x509',
+      '-newkey',
+      'ec',
+      '-pkeyopt',
+      'ec_paramgen_curve:prime256v1',
+      '-nodes',
+      '-keyout',
+      privateKey,
+      '-out',
+      certificate,
+      ...subject,
+    ]);
+    assert.equal(made.status, 0, `openssl is needed: ${made.error?.message ?? made.stderr}`);
+    for (const [name, value] of [
+      ['tls-cert-file', certificate],
+      ['tls-key-file', privateKey],
+      ['tls-ca-cert-file', certificate],
+      ['tls-auth-clients', 'no'],
+      ['port', '0'],
+      ['tls-port', String(plain.port)],
+    ] as const) {
+      await plain.client.config('SET', name, value);
+    }
+    const script = `
+      const { RedisStore } = require(${JSON.stringify(join(root, 'dist', 'src', 'store', 'redis.js'))});
+      const store = new RedisStore({ url: 'rediss://localhost:${plain.port}', key: 'k', dedupeMs: 1000 });
+      store.open({ wanted: () => ({ channels: [], nodes: [], paths: [] }), onFailure() {}, onTakenOver() {} })
+        .then(() => 'opened', (error) => error.message)
+        .then((result) => { process.stdout.write(result); return store.close(); });`;
+    const run = (env: NodeJS.ProcessEnv) => {
+      const { stdout, stderr } = spawnSync(process.execPath, ['-e', script], { env, encoding: 'utf8' });
+      return stdout || stderr;
+    };
+    const { NODE_EXTRA_CA_CERTS: _, NODE_V8_COVERAGE: __, ...env } = process.env;
+    assert.equal(run({ ...env, NODE_EXTRA_CA_CERTS: certificate }), 'opened');
+    assert.equal(run(env), 'Redis: DEPTH_ZERO_SELF_SIGNED_CERT');
+  });
+});
+
+describe('the Redis client', () => {
+  it('is loaded only when an account with the store redis opens it', () => {
+    const script = `
+      const { RedisStore } = require(${JSON.stringify(join(root, 'dist', 'src'))});
+      const isLoaded = () => Object.keys(require.cache).some((file) => /[\\\\/]ioredis[\\\\/]/.test(file));
+      const before = isLoaded();
+      const events = { wanted: () => ({ channels: [], nodes: [], paths: [] }), onFailure() {}, onTakenOver() {} };
+      new RedisStore({ url: 'redis://127.0.0.1:1', key: 'k', dedupeMs: 1 }).open(events).catch(() => {}).then(() => {
+        process.stdout.write(JSON.stringify([before, isLoaded()]));
+      });`;
+    const { NODE_V8_COVERAGE: _, ...env } = process.env;
+    const { stdout, stderr } = spawnSync(process.execPath, ['-e', script], { encoding: 'utf8', env });
+    assert.equal(stdout, '[false,true]', stderr);
+  });
+});

@@ -1,0 +1,104 @@
+import { once } from 'node:events';
+import { connect, createServer, type Server, type Socket } from 'node:net';
+
+/** Stands between a client and a server on loopback, and can take the connection away. */
+export class TcpProxy {
+  readonly #server: Server;
+  readonly #clients = new Set<Client>();
+  #isCut = false;
+  #isMute = false;
+  #muteFrom: string | undefined;
+
+  private constructor(readonly targetPort: number) {
+    this.#server = createServer((socket) => this.#join(socket));
+  }
+
+  static async start(targetPort: number): Promise<TcpProxy> {
+    const proxy = new TcpProxy(targetPort);
+    proxy.#server.listen(0, '127.0.0.1');
+    await once(proxy.#server, 'listening');
+    return proxy;
+  }
+
+  get port(): number {
+    const address = this.#server.address();
+    if (address === null || typeof address === 'string') throw new Error('The proxy does not listen.');
+    return address.port;
+  }
+
+  /** Ends every connection, and every new one at once, until {@link restore}. */
+  cut(): void {
+    this.#isCut = true;
+    for (const { socket } of this.#clients) socket.destroy();
+  }
+
+  /** Nothing that the server says arrives, while it hears everything, from now on or from when a client says `from`. */
+  mute(from = ''): void {
+    this.#isMute = from === '';
+    this.#muteFrom = from;
+  }
+
+  restore(): void {
+    this.#isCut = false;
+    this.#isMute = false;
+    this.#muteFrom = undefined;
+  }
+
+  /**
+   * Keeps back what the clients of now say, also when they are gone.
+   *
+   * @returns how to let the server hear it; resolves when it has, and the clients of then are gone
+   */
+  keepBack(): { isHolding(): boolean; letGo(): Promise<void> } {
+    const clients = [...this.#clients];
+    for (const client of clients) client.keptBack = [];
+    return {
+      isHolding: () => clients.some(({ keptBack }) => keptBack && keptBack.length > 0),
+      letGo: async () => {
+        for (const { keptBack, server } of clients) {
+          server.end(Buffer.concat(keptBack ?? []));
+          await once(server, 'close');
+        }
+      },
+    };
+  }
+
+  async close(): Promise<void> {
+    this.cut();
+    this.#server.close();
+    await once(this.#server, 'close');
+  }
+
+  #join(socket: Socket): void {
+    if (this.#isCut) {
+      socket.destroy();
+      return;
+    }
+    const server = connect(this.targetPort, '127.0.0.1');
+    const client: Client = { socket, server, keptBack: undefined };
+    this.#clients.add(client);
+    socket.setNoDelay();
+    server.setNoDelay();
+    socket.on('data', (bytes) => {
+      if (this.#muteFrom !== undefined && bytes.includes(this.#muteFrom)) this.#isMute = true;
+      if (client.keptBack) client.keptBack.push(bytes);
+      else server.write(bytes);
+    });
+    server.on('data', (bytes) => {
+      if (!this.#isMute) socket.write(bytes);
+    });
+    socket.on('error', () => {});
+    server.on('error', () => {});
+    socket.on('close', () => {
+      this.#clients.delete(client);
+      if (!client.keptBack) server.destroy();
+    });
+    server.on('close', () => socket.destroy());
+  }
+}
+
+interface Client {
+  socket: Socket;
+  server: Socket;
+  keptBack: Buffer[] | undefined;
+}
