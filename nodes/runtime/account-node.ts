@@ -1,0 +1,27 @@
+import type { Node, NodeAPI } from 'node-red';
+import { type Membership, SmsError } from '../../src';
+import type { AccountCredentials } from './account-settings';
+
+/** What an `sms-account` node is to the other nodes. */
+export interface AccountNode extends Node<AccountCredentials> {
+  /** The part in the account, or why there is none. */
+  membership: Membership | SmsError;
+  /** Longest body in characters, `undefined` for no limit. */
+  maxLength: number | undefined;
+}
+
+/**
+ * Finds the account of a node.
+ *
+ * @throws SmsError `SMS_CONFIG` when none is chosen or its configuration cannot be used
+ */
+export function getAccount(
+  RED: NodeAPI,
+  id: string | undefined,
+): { membership: Membership; maxLength: number | undefined } {
+  const node = id ? (RED.nodes.getNode(id) as AccountNode | null) : null;
+  if (node?.type !== 'sms-account') throw new SmsError('noAccount');
+  const { membership, maxLength } = node;
+  if (membership instanceof SmsError) throw membership;
+  return { membership, maxLength };
+}

@@ -1,0 +1,166 @@
+import { createHash } from 'node:crypto';
+import { join } from 'node:path';
+import type { Node, NodeAPI, NodeDef } from 'node-red';
+import {
+  type AccountSettings,
+  DiskStore,
+  MemoryStore,
+  type ProxyOptions,
+  parseAuthentication,
+  parseBaseUrl,
+  RedisStore,
+  SmsError,
+  type TlsOptions,
+} from '../../src';
+import { parseChoice, parseFlag, parseNumber } from './settings';
+
+/** How to reach the service, as the form of `sms-account` has it, saved or not. */
+export interface ConnectionConfig {
+  baseUrl?: string;
+  allowHttp?: boolean | string;
+  authType?: string;
+  method?: string;
+  tls?: string;
+  proxy?: string;
+  timeout?: number | string;
+}
+
+/** The configuration of `sms-account`. */
+export interface AccountConfig extends NodeDef, ConnectionConfig {
+  concurrency?: number | string;
+  queueLimit?: number | string;
+  pause?: number | string;
+  drain?: number | string;
+  maxLength?: number | string;
+  store?: string;
+  dedupe?: boolean | string;
+  dedupeHours?: number | string;
+}
+
+/** Its credentials. */
+export interface AccountCredentials {
+  apiKey?: string;
+  userId?: string;
+  password?: string;
+  redisUrl?: string;
+}
+
+interface TlsNode extends Node {
+  addTLSOptions(options: TlsOptions): TlsOptions;
+}
+
+interface ProxyNode extends Node<{ username?: string; password?: string }> {
+  url?: string;
+  noproxy?: string[];
+}
+
+/** What a single call needs. */
+export type ConnectionSettings = Pick<
+  AccountSettings,
+  'baseUrl' | 'authentication' | 'method' | 'timeoutMs' | 'tls' | 'proxy'
+>;
+
+/**
+ * Reads how to reach the service.
+ *
+ * @throws SmsError `SMS_CONFIG`
+ */
+export function parseConnection(
+  RED: NodeAPI,
+  config: ConnectionConfig,
+  credentials: AccountCredentials,
+): ConnectionSettings {
+  const tls = config.tls ? (RED.nodes.getNode(config.tls) as TlsNode | null) : null;
+  const proxy = config.proxy ? (RED.nodes.getNode(config.proxy) as ProxyNode | null) : null;
+  return {
+    baseUrl: parseBaseUrl(config.baseUrl, parseFlag(config.allowHttp, false)),
+    authentication: parseAuthentication(config.authType, credentials),
+    method: parseChoice(config.method, ['POST', 'GET']),
+    timeoutMs: parseNumber('timeout', config.timeout, { byDefault: 30, min: 0.001, max: 86_400 }) * 1_000,
+    ...(tls ? { tls: tls.addTLSOptions({}) } : undefined),
+    ...(proxy?.url ? { proxy: createProxyOptions(proxy) } : undefined),
+  };
+}
+
+function createProxyOptions({ url = '', noproxy = [], credentials }: ProxyNode): ProxyOptions {
+  return {
+    url,
+    noProxy: noproxy,
+    ...(credentials?.username ? { username: credentials.username } : undefined),
+    ...(credentials?.password ? { password: credentials.password } : undefined),
+  };
+}
+
+/**
+ * Reads the whole configuration of an account.
+ *
+ * @param warnNoUserDir called when Node-RED has no user directory to keep the inbox in
+ * @throws SmsError `SMS_CONFIG`
+ */
+export function parseAccount(
+  RED: NodeAPI,
+  config: AccountConfig,
+  credentials: AccountCredentials,
+  warnNoUserDir: () => void,
+): AccountSettings {
+  const whole = (setting: 'concurrency' | 'queueLimit' | 'drain', byDefault: number, min: number, max?: number) =>
+    parseNumber(setting, config[setting], {
+      byDefault,
+      min,
+      whole: true,
+      ...(max === undefined ? undefined : { max }),
+    });
+  const dedupeMs = parseNumber('dedupeHours', config.dedupeHours, { byDefault: 72, min: 0, max: 8_760 }) * 3_600_000;
+  return {
+    ...parseConnection(RED, config, credentials),
+    concurrency: whole('concurrency', 8, 1),
+    queueLimit: whole('queueLimit', 10_000, 0),
+    pauseMs: parseNumber('pause', config.pause, { byDefault: 30, min: 0, max: 86_400 }) * 1_000,
+    drain: whole('drain', 1, 1, 16),
+    dedupe: parseFlag(config.dedupe, true),
+    dedupeMs,
+    ...parseStore(RED, config, credentials, dedupeMs, warnNoUserDir),
+  };
+}
+
+function parseStore(
+  RED: NodeAPI,
+  config: AccountConfig,
+  { redisUrl }: AccountCredentials,
+  dedupeMs: number,
+  warnNoUserDir: () => void,
+): Pick<AccountSettings, 'storeName' | 'createStore'> {
+  const kind = parseChoice(config.store, ['disk', 'memory', 'redis']);
+  if (kind === 'redis') {
+    const url = parseRedisUrl(redisUrl);
+    const place = createHash('sha256').update(url).digest('hex');
+    return { storeName: `redis ${place}`, createStore: (key) => new RedisStore({ url, key, dedupeMs }) };
+  }
+  const { userDir } = RED.settings;
+  if (kind === 'disk' && !userDir) warnNoUserDir();
+  if (kind === 'memory' || !userDir) return { storeName: 'memory', createStore: () => new MemoryStore() };
+  const folder = join(userDir, 'sms-inbox');
+  return { storeName: `disk ${folder}`, createStore: (key) => new DiskStore(join(folder, key)) };
+}
+
+/** @throws SmsError `SMS_CONFIG`, without the address, which may carry a password */
+function parseRedisUrl(redisUrl: string | undefined): string {
+  const url = redisUrl?.trim();
+  if (!url) throw new SmsError('redisUrlMissing');
+  if (!/^rediss?:\/\/[^\s]+$/i.test(url) || !URL.canParse(url)) {
+    throw new SmsError('redisUrlInvalid');
+  }
+  return url;
+}
+
+/**
+ * Reads the longest body that an account allows, `undefined` for no limit.
+ *
+ * @throws SmsError `SMS_CONFIG`
+ */
+export function parseMaxLength(config: AccountConfig): number | undefined {
+  // A flow written by hand may lack it, which is not the same as a field that somebody has emptied.
+  if (config.maxLength === undefined) return 480;
+  const maxLength = parseNumber('maxLength', config.maxLength, { byDefault: 0, min: 0, whole: true });
+  return maxLength === 0 ? undefined : maxLength;
+}

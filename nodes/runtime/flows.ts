@@ -1,0 +1,56 @@
+import type { Node, NodeAPI, NodeMessage } from 'node-red';
+
+/** Should Node-RED not say that the flows have started, they are taken to have after so long. */
+const startedTimeoutMs = 10_000;
+
+/**
+ * Calls back when every node of the flows is there to receive. Returns how to call it off.
+ *
+ * A message may come at once, and a node that is not there yet would not get it.
+ */
+export function whenFlowsStarted(RED: NodeAPI, callback: () => void): () => void {
+  const cancel = () => {
+    clearTimeout(timer);
+    RED.events.removeListener('flows:started', run);
+  };
+  const run = () => {
+    cancel();
+    callback();
+  };
+  const timer = setTimeout(run, startedTimeoutMs);
+  RED.events.on('flows:started', run);
+  return cancel;
+}
+
+/** Sends into the flow, and knows whether it got there. */
+export interface FlowSender {
+  /**
+   * Sends one message to each output (`null`: none). Resolves on the next turn of the event loop, when Node-RED has
+   * handed it to the next nodes: `false` when the flow was stopped in between, so that they never got it.
+   */
+  send(outputs: (NodeMessage | NodeMessage[] | null)[]): Promise<boolean>;
+  /** The node is being closed. */
+  close(): void;
+}
+
+/** Makes the sender of a node. */
+export function createFlowSender(RED: NodeAPI, node: Node & { wires?: string[][] }): FlowSender {
+  let nextNodes: (Node | null)[] | undefined;
+  const findNextNodes = () => (node.wires ?? []).flat().map((id) => RED.nodes.getNode(id) as Node | null);
+  return {
+    send(outputs) {
+      if (nextNodes) return Promise.resolve(false);
+      node.send(outputs as NodeMessage[]);
+      return new Promise((resolve) => {
+        // Node-RED delivers by `setImmediate` too, so this comes after it.
+        setImmediate(() => {
+          const atClose = nextNodes;
+          resolve(!atClose || findNextNodes().every((next, index) => next !== null && next === atClose[index]));
+        });
+      });
+    },
+    close() {
+      nextNodes = findNextNodes();
+    },
+  };
+}

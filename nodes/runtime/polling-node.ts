@@ -1,0 +1,79 @@
+import type { Node, NodeAPI, NodeDef } from 'node-red';
+import { type InboxRecord, SmsError, type Subscription } from '../../src';
+import { getAccount } from './account-node';
+import { createFlowSender, whenFlowsStarted } from './flows';
+import { raise, type SmsMessage } from './outcome';
+import { createReceivedMessage } from './received-message';
+import { parseChoice, parseNumber } from './settings';
+import { badges, showPollState, translate, translateError } from './texts';
+
+/** What the nodes that poll have in common. */
+export interface PollingConfig extends NodeDef {
+  account?: string;
+  filter?: string;
+  acknowledge?: string;
+  ackTimeout?: number | string;
+  maxAttempts?: number | string;
+}
+
+/** Makes a node deliver what its account polls, filtered by `wants`, and take acknowledgements at its input. */
+export function runPollingNode(
+  RED: NodeAPI,
+  node: Node,
+  config: PollingConfig,
+  kind: 'incoming' | 'status',
+  wants: (record: InboxRecord) => boolean,
+): void {
+  const sender = createFlowSender(RED, node);
+  let subscription: Subscription | undefined;
+
+  const subscribe = () => {
+    const { membership } = getAccount(RED, config.account);
+    subscription = membership.account.subscribe(kind, {
+      id: node.id,
+      wants,
+      acknowledge: parseChoice(config.acknowledge, ['auto', 'flow']),
+      ackTimeoutMs: parseNumber('ackTimeout', config.ackTimeout, { byDefault: 60, min: 0.001, max: 86_400 }) * 1_000,
+      maxAttempts: parseNumber('maxAttempts', config.maxAttempts, { byDefault: 5, min: 1, whole: true }),
+      send: ({ record, redelivered, ackId }) =>
+        sender.send([
+          createReceivedMessage(kind, record, {
+            ...(redelivered ? { redelivered } : undefined),
+            ...(ackId === undefined ? undefined : { ackId }),
+          }),
+        ]),
+      onUndelivered: (record, attempts) => {
+        const message = createReceivedMessage(kind, record, { redelivered: true });
+        node.error(translateError(RED, new SmsError('undelivered', { params: { attempts } })), message);
+      },
+      onState: (state) => showPollState(RED, node, state),
+      onFailing: (error) => raise(RED, node, error),
+      onRecovered: () => node.log(translate(RED, 'log.recovered')),
+    });
+  };
+
+  node.status(badges.connecting(RED));
+  const cancelStart = whenFlowsStarted(RED, () => {
+    try {
+      subscribe();
+    } catch (error) {
+      const translated = translateError(RED, error);
+      node.status(badges.error(RED, translated));
+      raise(RED, node, translated);
+    }
+  });
+
+  node.on('input', (message: SmsMessage, _send, done) => {
+    const ackId = (message.sms as { ackId?: unknown } | undefined)?.ackId;
+    if (typeof ackId === 'string') subscription?.acknowledge(ackId, message.error !== undefined);
+    done();
+  });
+
+  node.on('close', (done: () => void) => {
+    cancelStart();
+    sender.close();
+    subscription?.close();
+    // What was sent in this turn of the event loop is settled in the next.
+    setImmediate(done);
+  });
+}

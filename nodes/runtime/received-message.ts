@@ -1,0 +1,28 @@
+import type { InboxRecord, IncomingRecord, Kind, OutboxRecord, StatusRecord } from '../../src';
+import type { SmsMessage } from './outcome';
+
+/** A message as every receiving node sends it: what a person reads, who the other party is, and the whole record. */
+export function createReceivedMessage(kind: Kind, record: InboxRecord, additions: object = {}): SmsMessage {
+  // The flow may change what it gets; the inbox may have to deliver it again.
+  const sms = { ...(isFlat(record) ? record : structuredClone(record)), ...additions };
+  if (kind === 'status') {
+    const { statusCode, from } = record as StatusRecord;
+    return { payload: statusCode, topic: from, sms };
+  }
+  if (kind === 'incoming') {
+    const { body, from } = record as IncomingRecord;
+    return { payload: body, topic: from, sms };
+  }
+  const { body, recipientsList } = record as OutboxRecord;
+  const topic = recipientsList
+    .map(({ to }) => to)
+    .filter((to) => to)
+    .join(' ');
+  return { payload: body, topic, sms };
+}
+
+/** Most records hold texts alone, which cannot be changed: a copy of the record itself will do, and is far cheaper. */
+function isFlat(record: InboxRecord): boolean {
+  for (const name in record) if (typeof record[name] === 'object') return false;
+  return true;
+}

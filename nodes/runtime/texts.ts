@@ -1,0 +1,66 @@
+import type { Node, NodeAPI, NodeStatus } from 'node-red';
+import { type PollState, SmsError } from '../../src';
+
+/** All texts that the runtimes share stand in the catalog of the account node. */
+const catalog = '@messaging-service/node-red-sms/sms-account:sms-account.';
+
+type Params = Readonly<Record<string, string | number>>;
+
+/** Looks a shared text up in the language of the server. */
+export function translate(RED: NodeAPI, key: string, params: Params = {}): string {
+  return RED._(catalog + key, params);
+}
+
+/** Turns whatever was thrown into a {@link SmsError} with its text in the language of the server. */
+export function translateError(RED: NodeAPI, error: unknown): SmsError {
+  const known = error instanceof SmsError ? error : new SmsError('unexpected', { cause: error });
+  const text = translate(RED, `errors.${known.reason}`, known.params);
+  // A catalog that does not know the reason gives the key back.
+  return known.translate(text.endsWith(`errors.${known.reason}`) ? known.message : text);
+}
+
+/** The badges of all nodes. */
+export const badges = {
+  error: (RED: NodeAPI, { code }: SmsError) => badge(RED, 'red', 'ring', `short.${code}`),
+  connecting: (RED: NodeAPI) => badge(RED, 'yellow', 'ring', 'status.connecting'),
+  listening: (RED: NodeAPI) => badge(RED, 'green', 'dot', 'status.listening'),
+  waiting: (RED: NodeAPI, seconds: number) => badge(RED, 'green', 'ring', 'status.waiting', { seconds }),
+  paused: (RED: NodeAPI, n: number) => badge(RED, 'blue', 'ring', 'status.paused', { n }),
+  sending: (RED: NodeAPI, n: number) => badge(RED, 'blue', 'dot', 'status.sending', { n }),
+  sent: (RED: NodeAPI) => badge(RED, 'green', 'dot', 'status.sent'),
+  partlyFailed: (RED: NodeAPI, failed: number, total: number) =>
+    badge(RED, 'yellow', 'dot', 'status.partlyFailed', { failed, total }),
+  reading: (RED: NodeAPI) => badge(RED, 'blue', 'dot', 'status.reading'),
+  messages: (RED: NodeAPI, n: number) => badge(RED, 'green', 'dot', 'status.messages', { n }),
+} as const;
+
+/** Shows where a poll loop stands. */
+export function showPollState(RED: NodeAPI, node: Node, state: PollState): void {
+  if (state.name === 'failing') node.status(badges.error(RED, state.error));
+  else if (state.name === 'waiting') node.status(badges.waiting(RED, state.seconds));
+  else if (state.name === 'paused') node.status(badges.paused(RED, state.unacknowledged));
+  else node.status(badges[state.name](RED));
+}
+
+function badge(
+  RED: NodeAPI,
+  fill: 'red' | 'green' | 'yellow' | 'blue',
+  shape: 'ring' | 'dot',
+  key: string,
+  params: Params = {},
+): NodeStatus {
+  return { fill, shape, text: badgeText(RED, key, params) };
+}
+
+const largestBadgeTexts = 500;
+const badgeTexts = new Map<string, string>();
+
+/** Looking a text up takes longer than all else that a badge does, and each message changes a badge twice. */
+function badgeText(RED: NodeAPI, key: string, params: Params): string {
+  const name = `${key} ${Object.values(params).join(' ')}`;
+  const known = badgeTexts.get(name);
+  if (known !== undefined) return known;
+  const text = translate(RED, key, params);
+  if (badgeTexts.size < largestBadgeTexts) badgeTexts.set(name, text);
+  return text;
+}

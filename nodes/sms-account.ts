@@ -1,0 +1,86 @@
+import type { NodeAPI } from 'node-red';
+import { Client, createConnections, joinAccount, SmsError } from '../src';
+import type { AccountNode } from './runtime/account-node';
+import {
+  type AccountConfig,
+  type AccountCredentials,
+  type ConnectionConfig,
+  parseAccount,
+  parseConnection,
+  parseMaxLength,
+} from './runtime/account-settings';
+import { translate, translateError } from './runtime/texts';
+
+/** Stands in the form for a saved credential that was not touched. */
+const untouched = '__PWRD__';
+
+/** What the form sends to test the connection. */
+type ConnectionTest = ConnectionConfig & AccountCredentials & { id?: string };
+
+export = (RED: NodeAPI) => {
+  function SmsAccount(this: AccountNode, config: AccountConfig) {
+    RED.nodes.createNode(this, config);
+    try {
+      this.maxLength = parseMaxLength(config);
+      const settings = parseAccount(RED, config, this.credentials ?? {}, () => {
+        this.warn(translate(RED, 'log.noUserDir'));
+      });
+      this.membership = joinAccount(settings);
+    } catch (error) {
+      this.membership = translateError(RED, error);
+      this.error(this.membership);
+    }
+    this.on('close', (done: () => void) => {
+      if (this.membership instanceof SmsError) done();
+      else this.membership.leave().finally(done);
+    });
+  }
+
+  RED.nodes.registerType<AccountNode, AccountConfig, object, AccountCredentials>('sms-account', SmsAccount, {
+    credentials: {
+      apiKey: { type: 'password' },
+      userId: { type: 'text' },
+      password: { type: 'password' },
+      redisUrl: { type: 'password' },
+    },
+  });
+
+  RED.httpAdmin.post('/sms-account/test', RED.auth.needsPermission('sms-account.write'), async (request, response) => {
+    try {
+      response.json({ ok: true, account: await testConnection(request.body ?? {}) });
+    } catch (error) {
+      const { code, message, statusCode } = translateError(RED, error);
+      response.json({ ok: false, error: { code, message, ...(statusCode ? { statusCode } : undefined) } });
+    }
+  });
+
+  /** Reads one entry of the feed, which marks nothing as read, and returns the account details. */
+  async function testConnection(form: ConnectionTest) {
+    const saved: AccountCredentials = (form.id && RED.nodes.getCredentials(form.id)) || {};
+    const choose = (name: keyof AccountCredentials) => {
+      const given = form[name];
+      return resolve(given === undefined || given === untouched ? saved[name] : given, form.id);
+    };
+    const credentials: AccountCredentials = {};
+    for (const name of ['apiKey', 'userId', 'password'] as const) {
+      const value = choose(name);
+      if (value !== undefined) credentials[name] = value;
+    }
+    const config = Object.fromEntries(Object.entries(form).map(([name, value]) => [name, resolve(value, form.id)]));
+    const settings = parseConnection(RED, config, credentials);
+    const connections = createConnections(settings);
+    try {
+      const { account } = await new Client({ ...settings, connections }).readFeed({ size: 1 });
+      return account;
+    } finally {
+      connections.close().catch(() => {});
+    }
+  }
+
+  /** Node-RED has put `${NAME}` in place of itself only in what is deployed; the form still holds it. */
+  function resolve<T>(value: T, id: string | undefined): T | string {
+    if (typeof value !== 'string' || !/^\$\{[^}]+\}$/.test(value)) return value;
+    const node = (id && RED.nodes.getNode(id)) || ({} as never);
+    return String(RED.util.evaluateNodeProperty(value, 'env', node, {}) ?? '');
+  }
+};
