@@ -1,0 +1,108 @@
+import type { Node, NodeAPI, NodeDef } from 'node-red';
+import { createStopSignal, type Feed, isBlank, PollLoop, SmsError } from '../src';
+import { getAccount } from './runtime/account-node';
+import { whenFlowsStarted } from './runtime/flows';
+import { fail, raise, type SmsMessage } from './runtime/outcome';
+import { parseChoice, parseNumber } from './runtime/settings';
+import { badges, translateError } from './runtime/texts';
+import { evaluate } from './runtime/typed-input';
+
+const defaultSize = 8;
+
+interface FeedConfig extends NodeDef {
+  account?: string;
+  format?: string;
+  messages?: string;
+  size?: unknown;
+  sizeType?: string;
+  interval?: number | string;
+  output?: string;
+}
+
+export = (RED: NodeAPI) => {
+  function SmsFeed(this: Node, config: FeedConfig) {
+    RED.nodes.createNode(this, config);
+    const format = parseChoice(config.format, ['ATOM', 'RSS']);
+    const messages = parseChoice(config.messages, ['all', 'out', 'reply']);
+    const output = parseChoice(config.output, ['list', 'each']);
+    const stop = createStopSignal();
+    let loop: PollLoop | undefined;
+
+    const read = async (message: SmsMessage): Promise<SmsMessage[]> => {
+      const { membership } = getAccount(RED, config.account);
+      const input = { field: 'size', value: config.size, type: config.sizeType || 'num' };
+      const size = parseSize(await evaluate(RED, this, input, message));
+      this.status(badges.reading(RED));
+      const type = messages === 'all' ? undefined : { type: messages };
+      const feed = await membership.client.readFeed({ format, size, ...type }, { signal: stop.signal });
+      this.status(badges.messages(RED, feed.entries.length));
+      return createMessages(feed, message);
+    };
+
+    const createMessages = ({ entries, ...facts }: Feed, message: SmsMessage): SmsMessage[] => {
+      if (output === 'list') return [Object.assign(message, { payload: entries, sms: facts })];
+      const id = RED.util.generateId();
+      return entries.map((entry, index) =>
+        Object.assign(RED.util.cloneMessage(message), {
+          payload: entry,
+          sms: structuredClone(facts),
+          parts: { id, type: 'array', count: entries.length, index },
+        }),
+      );
+    };
+
+    this.on('input', (message: SmsMessage, send, done) => {
+      read(message).then(
+        (outputs) => {
+          send([outputs]);
+          done();
+        },
+        (error) => fail(RED, this, message, error, done),
+      );
+    });
+
+    const cancelStart = whenFlowsStarted(RED, () => {
+      try {
+        getAccount(RED, config.account);
+        const intervalMs = parseNumber('interval', config.interval, { byDefault: 0, min: 0, max: 2_000_000 }) * 1_000;
+        if (intervalMs > 0) loop = startLoop(intervalMs);
+      } catch (error) {
+        const translated = translateError(RED, error);
+        this.status(badges.error(RED, translated));
+        raise(RED, this, translated);
+      }
+    });
+
+    const startLoop = (intervalMs: number): PollLoop => {
+      const poll = async () => {
+        this.send([await read({})]);
+        return 'empty' as const;
+      };
+      const started = new PollLoop({ poll, pauseMs: () => intervalMs, drain: () => 1 }, (state, previous) => {
+        if (state.name !== 'failing') return;
+        this.status(badges.error(RED, state.error));
+        if (previous.name !== 'failing') raise(RED, this, state.error);
+      });
+      started.start();
+      return started;
+    };
+
+    this.on('close', () => {
+      cancelStart();
+      loop?.stop();
+      stop.abort();
+    });
+  }
+
+  RED.nodes.registerType('sms-feed', SmsFeed);
+};
+
+/** @throws SmsError `SMS_INPUT` when it is given and not a whole number from 1 to 300 (§8) */
+function parseSize(value: unknown): number {
+  if (isBlank(value)) return defaultSize;
+  const size = typeof value === 'string' && /^\s*\d+\s*$/.test(value) ? Number(value) : value;
+  if (typeof size !== 'number' || !Number.isInteger(size) || size < 1 || size > 300) {
+    throw new SmsError('feedSize', { field: 'size' });
+  }
+  return size;
+}
