@@ -1,0 +1,236 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+const root = join(__dirname, '..');
+const packageName = '@messaging-service/node-red-sms';
+const startLimitMs = 60_000;
+const deployLimitMs = 30_000;
+const stopLimitMs = 30_000;
+const redJs = process.env.NR_RED_JS ?? require.resolve('node-red/red.js');
+
+/** Generation of the Node-RED that {@link startNodeRed} starts unless it is told another, such as 4. */
+export const nodeRedGeneration = Number.parseInt(
+  (JSON.parse(readFileSync(join(dirname(redJs), 'package.json'), 'utf8')) as { version: string }).version,
+  10,
+);
+
+/** A node of a flow as the admin API takes it. `credentials` are given in clear and kept encrypted by Node-RED. */
+export interface FlowNode {
+  id: string;
+  type: string;
+  credentials?: Record<string, string>;
+  [property: string]: unknown;
+}
+
+/** The values of the header `Node-RED-Deployment-Type`. */
+export type DeploymentType = 'full' | 'nodes' | 'flows' | 'reload';
+
+export interface NodeRedOptions {
+  /** An existing user directory, kept afterwards. Without it, one is made that loads the built package from `dist/`. */
+  userDir?: string;
+  /** Further settings, JSON values only. */
+  settings?: Record<string, unknown>;
+  /** Deployed as soon as the admin API answers. */
+  flows?: FlowNode[];
+  env?: NodeJS.ProcessEnv;
+  /** Another generation than this run's: its Node and its `red.js`. */
+  generation?: { node: string; redJs: string };
+  /** A port to listen on, for example that of a process which was killed; otherwise a free one. */
+  port?: number;
+}
+
+/** How a process ended: with a code of its own, or by a signal. */
+export interface NodeRedExit {
+  code: number | null;
+  signal: NodeJS.Signals | null;
+}
+
+export interface NodeRedProcess {
+  /** Address below which the nodes' HTTP routes and, unless `httpAdminRoot` says otherwise, the admin API are, without a trailing slash. */
+  readonly url: string;
+  /** Address of the editor and of the admin API, without a trailing slash. */
+  readonly editorUrl: string;
+  readonly port: number;
+  readonly userDir: string;
+  readonly pid: number;
+  /** Everything written so far to stdout and stderr. */
+  readonly log: string;
+  /** Resolves when the process has ended, however it ended. */
+  readonly exited: Promise<NodeRedExit>;
+  /** Deploys and waits until the flows run. Rejects when they do not, for example because of an unknown type. */
+  deploy(flows: FlowNode[], type?: DeploymentType): Promise<void>;
+  /** The flows as the runtime holds them, without what is secret. */
+  readFlows(): Promise<FlowNode[]>;
+  /** Waits until the log matches, at once when it already does. */
+  waitForLog(pattern: RegExp, limitMs?: number): Promise<void>;
+  /** Ends the process as Ctrl-C does, and waits for its end. */
+  stop(): Promise<void>;
+  /** `kill -9`, and waits for its end. */
+  kill(): Promise<void>;
+}
+
+const running = new Set<ChildProcess>();
+const madeFolders = new Set<string>();
+process.once('exit', () => {
+  for (const child of running) child.kill('SIGKILL');
+  for (const folder of madeFolders) rmSync(folder, { recursive: true, force: true });
+});
+
+/** Makes an empty user directory. It is removed when the test process ends, so that a killed Node-RED can be started on it again. */
+export function createUserDir(): string {
+  const userDir = mkdtempSync(join(tmpdir(), 'sms-node-red-'));
+  madeFolders.add(userDir);
+  return userDir;
+}
+
+/** Makes a user directory in which the package is linked to this checkout, so that `dist/` is what Node-RED loads. */
+export function createLinkedUserDir(): string {
+  const userDir = createUserDir();
+  const packageFolder = join(userDir, 'node_modules', packageName);
+  mkdirSync(join(packageFolder, '..'), { recursive: true });
+  symlinkSync(root, packageFolder, 'junction');
+  return userDir;
+}
+
+/**
+ * Starts Node-RED as a process of its own on loopback and waits until it listens and its flows run.
+ * The generation is this Node's and the development dependency's, unless `NR_NODE` and `NR_RED_JS` name others.
+ */
+export async function startNodeRed(options: NodeRedOptions = {}): Promise<NodeRedProcess> {
+  const userDir = options.userDir ?? createLinkedUserDir();
+  const port = options.port ?? (await findFreePort());
+  const url = `http://127.0.0.1:${port}`;
+  const settingsFile = join(userDir, 'settings.js');
+  const settings = {
+    uiHost: '127.0.0.1',
+    uiPort: port,
+    flowFile: 'flows.json',
+    credentialSecret: 'a secret of the tests',
+    lang: 'en-US',
+    telemetry: { enabled: false, updateNotification: false },
+    diagnostics: { enabled: false },
+    editorTheme: { tours: false, palette: { catalogues: [] } },
+    ...options.settings,
+  };
+  const editorUrl = `${url}${adminRoot(settings)}`;
+  writeFileSync(settingsFile, `module.exports = ${JSON.stringify(settings, null, 2)};\n`);
+
+  // Coverage is taken of the test process alone; what it would write here belongs to no source.
+  const { NODE_V8_COVERAGE: _, ...inherited } = process.env;
+  const child = spawn(
+    options.generation?.node ?? process.env.NR_NODE ?? process.execPath,
+    [options.generation?.redJs ?? redJs, '-u', userDir, '-s', settingsFile],
+    { cwd: userDir, env: { ...inherited, ...options.env }, stdio: ['ignore', 'pipe', 'pipe'] },
+  );
+  running.add(child);
+  let log = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      log += text;
+    });
+  }
+  let ended = false;
+  let killed = false;
+  const exited = new Promise<NodeRedExit>((resolve) => {
+    const end = (code: number | null, signal: NodeJS.Signals | null) => {
+      ended = true;
+      running.delete(child);
+      resolve({ code, signal });
+    };
+    child.once('error', (error) => {
+      log += `${error.message}\n`;
+      end(null, null);
+    });
+    child.once('close', end);
+  });
+
+  /** Waits for `pattern` in what is logged from the position `from` on. */
+  async function logged(pattern: RegExp, from: number, limitMs: number): Promise<string> {
+    const deadline = Date.now() + limitMs;
+    for (;;) {
+      const text = pattern.exec(log.slice(from))?.[0];
+      if (text !== undefined) return text;
+      if (ended) throw new Error(`Node-RED ended before it logged ${pattern}:\n${log}`);
+      if (Date.now() > deadline) throw new Error(`Node-RED did not log ${pattern} in ${limitMs} ms:\n${log}`);
+      await sleep(20);
+    }
+  }
+
+  const nodeRed: NodeRedProcess = {
+    url,
+    editorUrl,
+    port,
+    userDir,
+    pid: child.pid ?? 0,
+    get log() {
+      return log;
+    },
+    exited,
+    async deploy(flows, type = 'full') {
+      const from = log.length;
+      const response = await fetch(`${editorUrl}/flows`, {
+        method: 'POST',
+        headers: { 'Content-Type': 'application/json', 'Node-RED-Deployment-Type': type },
+        body: JSON.stringify(flows),
+      });
+      const answer = await response.text();
+      if (!response.ok) throw new Error(`The deployment was refused with ${response.status}: ${answer}`);
+      await flowsRun(from, deployLimitMs);
+    },
+    async readFlows() {
+      const response = await fetch(`${editorUrl}/flows`);
+      return (await response.json()) as FlowNode[];
+    },
+    async waitForLog(pattern, limitMs = startLimitMs) {
+      await logged(pattern, 0, limitMs);
+    },
+    async stop() {
+      if (!ended) child.kill('SIGTERM');
+      const late = setTimeout(() => child.kill('SIGKILL'), stopLimitMs);
+      const { signal } = await exited;
+      clearTimeout(late);
+      if (signal === 'SIGKILL' && !killed) throw new Error(`Node-RED did not stop in ${stopLimitMs} ms:\n${log}`);
+    },
+    async kill() {
+      killed = true;
+      child.kill('SIGKILL');
+      await exited;
+    },
+  };
+
+  /** The admin API answers before the nodes are started, so the log says when they are. */
+  async function flowsRun(from: number, limitMs: number): Promise<void> {
+    const line = await logged(/Started (modified )?(flows|nodes)|Waiting for missing types/, from, limitMs);
+    if (line.startsWith('Waiting')) throw new Error(`The flows have a node of an unknown type:\n${log.slice(from)}`);
+  }
+
+  try {
+    await logged(/Server now running at/, 0, startLimitMs);
+    await flowsRun(0, startLimitMs);
+    if (options.flows) await nodeRed.deploy(options.flows);
+  } catch (error) {
+    await nodeRed.kill();
+    throw error;
+  }
+  return nodeRed;
+}
+
+function adminRoot(settings: Record<string, unknown>): string {
+  const path = settings.httpAdminRoot ?? settings.httpRoot ?? '';
+  return typeof path === 'string' ? path.replace(/\/+$/, '') : '';
+}
+
+async function findFreePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  await once(server, 'close');
+  if (address === null || typeof address === 'string') throw new Error('There is no free port.');
+  return address.port;
+}

@@ -1,0 +1,331 @@
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import { createRequire } from 'node:module';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Node, NodeAPI, NodeInitializer, NodeStatus } from 'node-red';
+import helper from 'node-red-node-test-helper';
+import smsAccount from '../../nodes/sms-account';
+import smsCallbackIn from '../../nodes/sms-callback-in';
+import smsFeed from '../../nodes/sms-feed';
+import smsIn from '../../nodes/sms-in';
+import smsOutbox from '../../nodes/sms-outbox';
+import smsSend from '../../nodes/sms-send';
+import smsStatus from '../../nodes/sms-status';
+import { type Simulator, type SimulatorOptions, startSimulator } from '../../simulator';
+import type { DeploymentType, FlowNode } from '../node-red-process';
+
+/** A message as a node of the flow got it. */
+export interface FlowMessage {
+  _msgid?: string;
+  payload?: unknown;
+  topic?: unknown;
+  // Tests read whatever the node under test put there.
+  sms?: Record<string, unknown> & { error?: Record<string, unknown> };
+  parts?: Record<string, unknown>;
+  error?: { message: string; code?: string; source: { id: string } };
+  [property: string]: unknown;
+}
+
+/** One call of a node's `done`. */
+interface Completion {
+  id: string;
+  error: unknown;
+}
+
+type Credentials = Record<string, Record<string, string>>;
+
+const nodeRed = process.env.NR ?? require.resolve('node-red');
+const { hooks } = createRequire(nodeRed)('@node-red/util') as { hooks: Hooks };
+const locales = join(__dirname, '..', '..', 'nodes', 'locales', 'en-US');
+/** Node-RED's level `debug`: traces and metrics are left out. */
+const lowestLevel = 50;
+const waitLimitMs = 15_000;
+const smsNodes = [smsAccount, smsSend, smsIn, smsStatus, smsOutbox, smsFeed, smsCallbackIn];
+
+const running = new Set<{ stop(): Promise<unknown> }>();
+
+/** Stops every flow and every simulator that a test has started; for `afterEach`. */
+export async function stopEverything(): Promise<void> {
+  for (const item of [...running].reverse()) {
+    running.delete(item);
+    await item.stop();
+  }
+}
+
+/** Leaves something to {@link stopEverything}. */
+export function stopLater(stop: () => Promise<unknown>): void {
+  running.add({ stop });
+}
+
+let services = 0;
+
+/**
+ * Starts a service to test against, at an address of its own: a port may come again, and what is known of an account is
+ * kept by its address. Polls wait 100 ms, statuses change only by hand.
+ */
+export async function startService(options: SimulatorOptions = {}): Promise<Simulator> {
+  services++;
+  const basePath = `/service-${services}`;
+  const sim = await startSimulator({ basePath, waitMs: 100, statusDelayMs: Number.POSITIVE_INFINITY, ...options });
+  stopLater(() => sim.close());
+  return sim;
+}
+
+/** Waits until `isTrue` holds. */
+export async function until(isTrue: () => boolean, what = String(isTrue)): Promise<void> {
+  for (const deadline = Date.now() + waitLimitMs; !isTrue(); await sleep(2)) {
+    if (Date.now() > deadline) throw new Error(`It did not come to this: ${what}`);
+  }
+}
+
+/** One of Node-RED's own nodes, such as `sequence/17-split`. */
+export function coreNode(name: string): NodeInitializer {
+  return createRequire(nodeRed)(`@node-red/nodes/core/${name}.js`) as NodeInitializer;
+}
+
+/** Looks a text up as a Node-RED in English does. */
+function translate(key: string, params: Record<string, unknown> = {}): string {
+  const [, file, path = ''] = /^@messaging-service\/node-red-sms\/([\w-]+):(.*)$/.exec(key) ?? [];
+  if (file === undefined) return key;
+  let found: unknown = JSON.parse(readFileSync(join(locales, `${file}.json`), 'utf8'));
+  for (const part of path.split('.')) found = (found as Record<string, unknown> | undefined)?.[part];
+  if (typeof found !== 'string') return path;
+  return found.replace(/__(\w+?)__/g, (_, name: string) => String(params[name]));
+}
+
+/** A flow that runs in this process, from the TypeScript sources. Only one at a time. */
+export class RunningFlow {
+  /** What each `helper` node got, by its id, oldest first. */
+  readonly #received = new Map<string, FlowMessage[]>();
+  readonly #statuses = new Map<string, NodeStatus[]>();
+  /** Every call of `done` by a node under test. */
+  readonly completions: Completion[] = [];
+  /** Every line of the log: level, id of the node, text. */
+  readonly log: { level: number; id?: string; msg: unknown }[] = [];
+  readonly #credentials: Credentials;
+  #red: NodeAPI | undefined;
+  #server: Server | undefined;
+
+  private constructor(credentials: Credentials) {
+    this.#credentials = credentials;
+  }
+
+  /**
+   * Starts `flow`; nodes that have wires are put on one tab.
+   *
+   * @param more what the flow needs besides: settings of Node-RED, its own nodes
+   */
+  static async start(
+    flow: FlowNode[],
+    more: { settings?: Record<string, unknown>; nodes?: NodeInitializer[] } = {},
+  ): Promise<RunningFlow> {
+    const { nodes, credentials } = separateCredentials(flow);
+    const started = new RunningFlow(credentials);
+    running.add(started);
+    helper.init(nodeRed, { ...more.settings } as never);
+    const observe = (RED: NodeAPI) => started.#observe(RED);
+    await helper.load(
+      [observe as NodeInitializer, ...smsNodes, ...(more.nodes ?? [])],
+      nodes as never,
+      credentials as never,
+    );
+    started.#collect(nodes);
+    return started;
+  }
+
+  get red(): NodeAPI {
+    if (!this.#red) throw new Error('The flow does not run.');
+    return this.#red;
+  }
+
+  node(id: string): Node {
+    return helper.getNode(id);
+  }
+
+  /** What a `helper` node has received. */
+  received(id: string): FlowMessage[] {
+    const list = this.#received.get(id) ?? [];
+    this.#received.set(id, list);
+    return list;
+  }
+
+  /** Waits until a `helper` node has received so many messages. */
+  async messages(id: string, count: number): Promise<FlowMessage[]> {
+    await until(() => this.received(id).length >= count, `${count} messages at ${id}`);
+    return this.received(id);
+  }
+
+  /** Every badge a node has shown. */
+  statuses(id: string): NodeStatus[] {
+    const list = this.#statuses.get(id) ?? [];
+    this.#statuses.set(id, list);
+    return list;
+  }
+
+  /** The badge a node shows now. */
+  status(id: string): NodeStatus | undefined {
+    return this.statuses(id).at(-1);
+  }
+
+  /** Waits until a node shows a badge. */
+  async badge(id: string, expected: { fill: string; shape: string; text: string }): Promise<void> {
+    const shown = () => JSON.stringify(this.status(id));
+    await until(
+      () => {
+        const { fill, shape, text } = (this.status(id) ?? {}) as Record<string, unknown>;
+        return fill === expected.fill && shape === expected.shape && text === expected.text;
+      },
+      `the badge ${JSON.stringify(expected)} at ${id}, which is not ${shown()}`,
+    );
+  }
+
+  /** Gives a message to a node, as a wire does. */
+  send(id: string, message: Record<string, unknown> = {}): void {
+    this.node(id).receive(message as never);
+  }
+
+  /** Waits until a node has called `done` so often, and gives those calls. */
+  async done(id: string, count: number): Promise<Completion[]> {
+    const calls = () => this.completions.filter((completion) => completion.id === id);
+    await until(() => calls().length >= count, `done by ${id}`);
+    return calls();
+  }
+
+  /** Deploys another flow, and resolves when it runs. */
+  async deploy(flow: FlowNode[], type: Exclude<DeploymentType, 'reload'> = 'full'): Promise<void> {
+    const { nodes, credentials } = separateCredentials(flow);
+    const started = once(this.red.events as never, 'flows:started');
+    // The helper waits only 300 ms for the start, which a node that closes slowly exceeds.
+    const deployed = helper
+      .setFlows(nodes as never, type, { ...this.#credentials, ...credentials } as never)
+      .catch((error: Error) => {
+        if (error.message !== 'timeout waiting event') throw error;
+      });
+    await Promise.all([started, deployed]);
+    this.#collect(nodes);
+  }
+
+  /** What the form of `sms-account` gets when it tests a connection. */
+  async testConnection(form: Record<string, unknown>): Promise<{ ok: boolean; account?: unknown; error?: unknown }> {
+    return (await helper.request().post('/sms-account/test').send(form).expect(200)).body;
+  }
+
+  /** Serves Node-RED's HTTP nodes on loopback, and gives the address. */
+  async serve(): Promise<string> {
+    if (!this.#server) {
+      this.#server = createServer(this.red.httpNode as never).listen(0, '127.0.0.1');
+      await once(this.#server, 'listening');
+    }
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  /** Stops everything. */
+  async stop(): Promise<void> {
+    running.delete(this);
+    const server = this.#server;
+    if (server) {
+      const closed = once(server, 'close');
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    }
+    await helper.unload();
+    const { events, log } = this.red;
+    events.removeListener('node-status', this.#onStatus);
+    hooks.remove('*.running-flow');
+    log.removeHandler(this.#logHandler as never);
+  }
+
+  readonly #onStatus = ({ id, status }: { id: string; status?: NodeStatus }) => {
+    if (status) this.statuses(id).push(structuredClone(status));
+  };
+
+  readonly #logHandler = {
+    emit: (_: string, line: { level: number; id?: string; msg: unknown }) => {
+      if (line.level <= lowestLevel) this.log.push(line);
+    },
+    on: () => {},
+  };
+
+  #observe(RED: NodeAPI): void {
+    this.#red = RED;
+    Object.assign(RED, { _: translate });
+    const { events, log } = RED;
+    events.on('node-status', this.#onStatus);
+    hooks.add('onComplete.running-flow', ({ node, error }) => {
+      if (node.node.type.startsWith('sms-')) this.completions.push({ id: node.id, error });
+    });
+    log.addHandler(this.#logHandler as never);
+  }
+
+  #collect(nodes: FlowNode[]): void {
+    for (const { id, type } of nodes) {
+      if (type !== 'helper') continue;
+      const node = helper.getNode(id) as (Node & { isCollected?: boolean }) | null;
+      if (!node || node.isCollected) continue;
+      node.isCollected = true;
+      node.on('input', (message, _send, done) => {
+        this.received(id).push(message as unknown as FlowMessage);
+        done();
+      });
+    }
+  }
+}
+
+interface Hooks {
+  add(name: string, handler: (event: { node: { id: string; node: { type: string } }; error?: unknown }) => void): void;
+  remove(name: string): void;
+}
+
+function separateCredentials(flow: FlowNode[]): { nodes: FlowNode[]; credentials: Credentials } {
+  const credentials: Credentials = {};
+  const nodes = flow.map(({ credentials: own, ...node }) => {
+    if (own) credentials[node.id] = own;
+    return 'wires' in node ? { x: 0, y: 0, z: 'tab', ...node } : node;
+  });
+  const needsTab = nodes.some(({ z }) => z === 'tab') && !nodes.some(({ id }) => id === 'tab');
+  return { nodes: needsTab ? [{ id: 'tab', type: 'tab', label: 'Test' } as FlowNode, ...nodes] : nodes, credentials };
+}
+
+/** An `sms-account` for a simulator, kept in memory, that polls again at once. */
+export function account(
+  sim: Pick<Simulator, 'baseUrl' | 'credentials'>,
+  properties: Record<string, unknown> = {},
+): FlowNode {
+  const { credentials } = sim;
+  return {
+    id: 'account',
+    type: 'sms-account',
+    name: '',
+    baseUrl: sim.baseUrl,
+    allowHttp: false,
+    authType: 'bearer',
+    method: 'POST',
+    tls: '',
+    proxy: '',
+    timeout: '30',
+    concurrency: '8',
+    queueLimit: '10000',
+    pause: '0',
+    drain: '1',
+    maxLength: '480',
+    store: 'memory',
+    dedupe: true,
+    dedupeHours: '72',
+    credentials: { ...credentials },
+    ...properties,
+  };
+}
+
+/** A node whose messages a test reads. */
+export function sink(id: string): FlowNode {
+  return { id, type: 'helper', wires: [] };
+}
+
+/** A Catch node for all other nodes of the flow, and a sink `caught`. */
+export function catcher(): FlowNode[] {
+  return [{ id: 'catch', type: 'catch', name: '', scope: null, uncaught: false, wires: [['caught']] }, sink('caught')];
+}

@@ -1,0 +1,558 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { createServer, request } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { inspect } from 'node:util';
+import type { Simulator } from '../../simulator';
+import { startNodeRed } from '../node-red-process';
+import { createSelfSigned } from '../src/raw-service';
+import {
+  account,
+  catcher,
+  coreNode,
+  RunningFlow,
+  sink,
+  startService,
+  stopEverything,
+  stopLater,
+  until,
+} from './running-flow';
+
+const handset = '64215551234';
+/** Node-RED's level of errors in its log. */
+const errorLevel = 20;
+const secret = 'never-shown-4711';
+
+/** How a property names an environment variable. */
+function variable(name: string): string {
+  return `$\{${name}}`;
+}
+
+/** An account alone, as the form of an editor sees it. */
+function form(sim: Simulator, properties: Record<string, unknown> = {}): Record<string, unknown> {
+  const { credentials: _, type: _type, name: _name, ...settings } = account(sim);
+  return { ...settings, ...properties };
+}
+
+function send(accountId = 'account'): Record<string, unknown> & { id: string; type: string } {
+  return { id: 'send', type: 'sms-send', account: accountId, wires: [['sent'], []] };
+}
+
+/** Sends one message, and gives the error it ended with, if any. */
+async function outcome(flow: RunningFlow): Promise<Record<string, unknown> | undefined> {
+  flow.send('send', { topic: handset, payload: 'hello' });
+  await until(() => flow.received('sent').length + flow.received('caught').length > 0, 'an outcome');
+  return flow.received('caught')[0]?.sms?.error;
+}
+
+describe('sms-account', () => {
+  let sim: Simulator;
+
+  beforeEach(async () => {
+    sim = await startService();
+  });
+
+  afterEach(stopEverything);
+
+  describe('contract §3, Test connection', () => {
+    it('shows the account with the saved credentials, absent or __PWRD__, by a feed of size 1 that marks nothing as read', async () => {
+      const flow = await RunningFlow.start([account(sim)]);
+      sim.receive({ from: handset, to: '642100000001', body: 'unread' });
+      for (const apiKey of [undefined, '__PWRD__']) {
+        assert.deepEqual(await flow.testConnection(form(sim, { apiKey })), {
+          ok: true,
+          account: { balance: 1_000_000, type: 'Prepaid', currency: 'EUR' },
+        });
+      }
+      assert.deepEqual(
+        sim.requests.map(({ endpoint, params }) => [endpoint, params.size]),
+        [
+          ['feed', '1'],
+          ['feed', '1'],
+        ],
+      );
+      assert.equal(sim.incoming[0]?.read, false);
+    });
+
+    it('uses the values in the form, saved or not', async () => {
+      const other = await startService({ credentials: { userId: 'new', password: 'pass', apiKey: 'new-key' } });
+      const flow = await RunningFlow.start([
+        account(sim, { credentials: { apiKey: 'old', userId: 'u', password: 'p' } }),
+      ]);
+      for (const values of [
+        { apiKey: 'new-key' },
+        { authType: 'basic', userId: 'new', password: 'pass' },
+        { authType: 'form', method: 'GET', userId: 'new', password: 'pass' },
+      ]) {
+        const answer = await flow.testConnection(form(sim, { baseUrl: other.baseUrl, ...values }));
+        assert.equal(answer.ok, true, JSON.stringify(answer));
+      }
+      assert.deepEqual(
+        other.requests.map(({ method, headers, params }) => [method, headers.authorization, params.userId]),
+        [
+          ['POST', 'Bearer new-key', undefined],
+          ['POST', `Basic ${Buffer.from('new:pass').toString('base64')}`, undefined],
+          ['GET', undefined, 'new'],
+        ],
+      );
+    });
+
+    it('tests an account that was never saved', async () => {
+      const flow = await RunningFlow.start([]);
+      const { apiKey } = sim.credentials;
+      assert.equal((await flow.testConnection(form(sim, { id: 'unknown', apiKey }))).ok, true);
+      assert.equal((await flow.testConnection(form(sim, { id: undefined, apiKey }))).ok, true);
+    });
+
+    it('takes environment variables in fields and credentials, of the form and saved', async () => {
+      process.env.SMS_TEST_URL = sim.baseUrl;
+      process.env.SMS_TEST_KEY = sim.credentials.apiKey;
+      try {
+        const flow = await RunningFlow.start([account(sim, { credentials: { apiKey: variable('SMS_TEST_KEY') } })]);
+        for (const apiKey of ['__PWRD__', variable('SMS_TEST_KEY')]) {
+          const answer = await flow.testConnection(form(sim, { baseUrl: variable('SMS_TEST_URL'), apiKey }));
+          assert.equal(answer.ok, true, JSON.stringify(answer));
+        }
+      } finally {
+        delete process.env.SMS_TEST_URL;
+        delete process.env.SMS_TEST_KEY;
+      }
+    });
+
+    it('gives the error, with its status where there is one, and never a credential', async () => {
+      const flow = await RunningFlow.start([account(sim)]);
+      const wrong = { apiKey: secret, userId: 'someone', password: secret };
+      const cases: [Record<string, unknown>, string, number | undefined][] = [
+        [wrong, 'SMS_UNAUTHORIZED', 401],
+        [{ ...wrong, authType: 'basic' }, 'SMS_UNAUTHORIZED', 401],
+        [{ ...wrong, authType: 'form', method: 'GET' }, 'SMS_UNAUTHORIZED', 401],
+        [{ ...wrong, apiKey: '' }, 'SMS_CONFIG', undefined],
+        [{ ...wrong, apiKey: `${secret}\n\u{1f511}` }, 'SMS_CONFIG', undefined],
+        [{ ...wrong, baseUrl: '' }, 'SMS_CONFIG', undefined],
+        [{ ...wrong, baseUrl: 'http://sms.example.com' }, 'SMS_CONFIG', undefined],
+        [{ ...wrong, baseUrl: `https://user:${secret}@sms.example.com` }, 'SMS_CONFIG', undefined],
+        [{ ...wrong, baseUrl: `${sim.baseUrl}/nowhere` }, 'SMS_SERVICE', 404],
+        [{ ...wrong, baseUrl: 'http://127.0.0.1:1' }, 'SMS_UNREACHABLE', undefined],
+        [{ ...wrong, timeout: 'soon' }, 'SMS_CONFIG', undefined],
+      ];
+      for (const [values, code, statusCode] of cases) {
+        const answer = await flow.testConnection(form(sim, values));
+        const { message, ...error } = answer.error as { message: string };
+        assert.deepEqual(error, { code, ...(statusCode && { statusCode }) }, JSON.stringify(values));
+        assert.notEqual(message.trim(), '');
+        assert.deepEqual(Object.keys(answer), ['ok', 'error']);
+        assert.equal(answer.ok, false);
+        assert.equal(JSON.stringify(answer).includes(secret), false);
+      }
+      assert.equal(inspect(flow.log, { depth: 9 }).includes(secret), false);
+    });
+
+    it('answers a body that is no object of a form with an error, not with a crash', async () => {
+      const flow = await RunningFlow.start([account(sim)]);
+      for (const body of [[], { baseUrl: 7, authType: {} }, { baseUrl: sim.baseUrl, apiKey: 12 }, { id: {} }]) {
+        assert.equal((await flow.testConnection(body as Record<string, unknown>)).ok, false, JSON.stringify(body));
+      }
+    });
+
+    it('needs the permission sms-account.write', async function () {
+      const dist = join(__dirname, '..', '..', 'dist', 'nodes', 'sms-account.js');
+      assert.ok(existsSync(dist), 'dist/ is missing: run `npm run build` first');
+      this.timeout(60_000);
+      const adminAuth = (permissions: string[]) => ({
+        adminAuth: { type: 'credentials', users: [], default: { permissions } },
+      });
+      for (const [permissions, status] of [
+        [['*.read', 'flows.write'], 401],
+        [['*.read', 'flows.write', 'sms-account.write'], 200],
+      ] as const) {
+        const nodeRed = await startNodeRed({ settings: adminAuth([...permissions]) });
+        stopLater(() => nodeRed.stop());
+        const response = await fetch(`${nodeRed.url}/sms-account/test`, {
+          method: 'POST',
+          headers: { 'content-type': 'application/json' },
+          body: JSON.stringify(form(sim, { ...sim.credentials })),
+        });
+        assert.equal(response.status, status);
+      }
+    });
+  });
+
+  describe('contract §3 and §9 SMS_CONFIG', () => {
+    const bad: Record<string, Record<string, unknown>> = {
+      'no base URL': { baseUrl: '' },
+      'a blank base URL': { baseUrl: '   ' },
+      'a base URL that is none': { baseUrl: 'sms.example.com' },
+      'a base URL of another protocol': { baseUrl: 'ftp://sms.example.com' },
+      'a base URL with a query': { baseUrl: 'https://sms.example.com?x=1' },
+      'plain http to a host that is not loopback': { baseUrl: 'http://sms.example.com' },
+      'no API key': { credentials: {} },
+      'no user name': { authType: 'basic', credentials: { password: secret } },
+      'no password': { authType: 'form', credentials: { userId: 'demo' } },
+      'a timeout that is no number': { timeout: 'soon' },
+      'a concurrency of 0': { concurrency: '0' },
+      'a queue limit of half a message': { queueLimit: '1.5' },
+      'a negative pause': { pause: '-1' },
+      'a drain of 17': { drain: '17' },
+      'a maxLength that is no number': { maxLength: 'long' },
+    };
+    for (const [what, properties] of Object.entries(bad)) {
+      it(`is logged once by the account, and is the outcome of every message, for ${what}`, async () => {
+        const flow = await RunningFlow.start([account(sim, properties), send(), sink('sent'), ...catcher()]);
+        flow.send('send', { topic: handset, payload: 'hello' });
+        flow.send('send', { topic: handset, payload: 'hello' });
+        await flow.done('send', 2);
+        const codes = flow.received('caught').map(({ sms }) => sms?.error?.code);
+        assert.deepEqual(codes, ['SMS_CONFIG', 'SMS_CONFIG']);
+        assert.equal(flow.log.filter(({ id, level }) => id === 'account' && level === errorLevel).length, 1);
+        assert.deepEqual(flow.status('send'), { fill: 'red', shape: 'ring', text: 'not configured' });
+        assert.equal(sim.requests.length, 0);
+        assert.equal(inspect(flow.log, { depth: 9 }).includes(secret), false);
+      });
+    }
+
+    it('is the error of every node without an account', async () => {
+      const types = ['sms-send', 'sms-in', 'sms-status', 'sms-outbox', 'sms-feed', 'sms-callback-in'];
+      const flow = await RunningFlow.start([
+        ...types.map((type) => ({ id: type, type, account: '', path: '/x', wires: [] })),
+        ...catcher(),
+      ]);
+      flow.send('sms-send', { topic: handset, payload: 'hello' });
+      const caught = await flow.messages('caught', types.length);
+      assert.deepEqual(
+        caught.map(({ error, sms }) => [error?.source.id, error?.code, sms?.error?.code]).sort(),
+        types.map((type) => [type, 'SMS_CONFIG', 'SMS_CONFIG']).sort(),
+      );
+      for (const type of types) {
+        assert.deepEqual(flow.status(type), { fill: 'red', shape: 'ring', text: 'not configured' });
+      }
+    });
+
+    it('is the error of a node whose account is another node, or is disabled', async () => {
+      const flow = await RunningFlow.start([account(sim, { d: true }), send(), sink('sent'), ...catcher()]);
+      assert.equal((await outcome(flow))?.code, 'SMS_CONFIG');
+      await flow.stop();
+      const other = await RunningFlow.start([account(sim), send('sent'), sink('sent'), ...catcher()]);
+      assert.equal((await outcome(other))?.code, 'SMS_CONFIG');
+    });
+  });
+
+  describe('contract §3 baseUrl and allowHttp', () => {
+    it('takes plain http to another host when it is allowed', async () => {
+      const properties = { baseUrl: 'http://sms.invalid', allowHttp: true };
+      const flow = await RunningFlow.start([
+        account(sim, properties),
+        { ...send(), retries: 0 },
+        sink('sent'),
+        ...catcher(),
+      ]);
+      assert.equal((await outcome(flow))?.code, 'SMS_UNREACHABLE');
+    });
+
+    it('takes a path, with and without a slash at the end', async () => {
+      for (const slash of ['', '/', '//']) {
+        const under = await startService({ basePath: '/some/where' });
+        const properties = { baseUrl: under.baseUrl + slash };
+        const flow = await RunningFlow.start([account(under, properties), send(), sink('sent'), ...catcher()]);
+        assert.equal(await outcome(flow), undefined);
+        assert.equal(under.messages.length, 1);
+        await flow.stop();
+      }
+    });
+
+    it('takes environment variables in properties and credentials, numbers among them', async () => {
+      Object.assign(process.env, {
+        SMS_TEST_URL: sim.baseUrl,
+        SMS_TEST_KEY: sim.credentials.apiKey,
+        SMS_TEST_MAX: '3',
+      });
+      try {
+        const properties = {
+          baseUrl: variable('SMS_TEST_URL'),
+          maxLength: variable('SMS_TEST_MAX'),
+          credentials: { apiKey: variable('SMS_TEST_KEY') },
+        };
+        const flow = await RunningFlow.start([account(sim, properties), send(), sink('sent'), ...catcher()]);
+        assert.equal((await outcome(flow))?.field, 'body');
+        flow.send('send', { topic: handset, payload: 'hel' });
+        await flow.messages('sent', 1);
+      } finally {
+        for (const name of ['SMS_TEST_URL', 'SMS_TEST_KEY', 'SMS_TEST_MAX']) delete process.env[name];
+      }
+    });
+  });
+
+  describe('contract §3 tls', () => {
+    it('trusts what the chosen tls-config trusts, and nothing else', async () => {
+      const { key, cert } = createSelfSigned();
+      const service = await startService({ tls: { key, cert } });
+      const tls = (properties: Record<string, unknown>) => ({
+        id: 'tls',
+        type: 'tls-config',
+        name: '',
+        cert: '',
+        key: '',
+        ca: '',
+        certname: '',
+        keyname: '',
+        caname: '',
+        servername: '',
+        verifyservercert: true,
+        ...properties,
+      });
+      const cases: [Record<string, unknown>, string | undefined][] = [
+        [{}, 'SMS_UNREACHABLE'],
+        [{ verifyservercert: false }, undefined],
+        [{ caname: 'ca.pem', servername: 'localhost', credentials: { cadata: cert } }, undefined],
+      ];
+      for (const [properties, code] of cases) {
+        const flow = await RunningFlow.start(
+          [tls(properties), account(service, { tls: 'tls' }), { ...send(), retries: 0 }, sink('sent'), ...catcher()],
+          { nodes: [coreNode('network/05-tls')] },
+        );
+        assert.equal((await outcome(flow))?.code, code, JSON.stringify(properties));
+        await flow.stop();
+      }
+      assert.equal(service.messages.length, 2);
+    });
+  });
+
+  describe('contract §3 proxy', () => {
+    /** A proxy that notes whom it was asked for and with what credentials. */
+    async function startProxy(): Promise<{ url: string; asked: (string | undefined)[][] }> {
+      const asked: (string | undefined)[][] = [];
+      const proxy = createServer((incoming, outgoing) => {
+        asked.push([incoming.url, incoming.headers['proxy-authorization']]);
+        const { method, headers } = incoming;
+        const onward = request(incoming.url ?? '', { method: method ?? 'GET', headers }, (answer) => {
+          outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
+          answer.pipe(outgoing);
+        });
+        onward.once('error', () => outgoing.destroy());
+        incoming.pipe(onward);
+      }).listen(0, '127.0.0.1');
+      await once(proxy, 'listening');
+      stopLater(async () => {
+        proxy.close();
+        proxy.closeAllConnections();
+      });
+      return { url: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`, asked };
+    }
+
+    it('sends through the chosen http proxy node, with its user and password', async () => {
+      const proxy = await startProxy();
+      const node = {
+        id: 'proxy',
+        type: 'http proxy',
+        name: '',
+        url: proxy.url,
+        noproxy: [],
+        credentials: { username: 'u', password: 'p' },
+      };
+      const flow = await RunningFlow.start(
+        [node, account(sim, { proxy: 'proxy' }), send(), sink('sent'), ...catcher()],
+        {
+          nodes: [coreNode('network/06-httpproxy')],
+        },
+      );
+      assert.equal(await outcome(flow), undefined);
+      assert.deepEqual(proxy.asked, [
+        [`${sim.baseUrl}/api/3/sms/out`, `Basic ${Buffer.from('u:p').toString('base64')}`],
+      ]);
+    });
+
+    it('leaves the proxy out for a host of its noproxy list', async () => {
+      const proxy = await startProxy();
+      const node = { id: 'proxy', type: 'http proxy', name: '', url: proxy.url, noproxy: ['127.0.0.1'] };
+      const flow = await RunningFlow.start(
+        [node, account(sim, { proxy: 'proxy' }), send(), sink('sent'), ...catcher()],
+        {
+          nodes: [coreNode('network/06-httpproxy')],
+        },
+      );
+      assert.equal(await outcome(flow), undefined);
+      assert.deepEqual(proxy.asked, []);
+    });
+
+    for (const name of ['http_proxy', 'HTTP_PROXY']) {
+      it(`follows the environment's ${name} and no_proxy when none is chosen`, async () => {
+        const proxy = await startProxy();
+        process.env[name] = proxy.url;
+        try {
+          const flow = await RunningFlow.start([account(sim), send(), sink('sent'), ...catcher()]);
+          assert.equal(await outcome(flow), undefined);
+          assert.equal(proxy.asked.length, 1);
+          await flow.stop();
+          process.env.no_proxy = '127.0.0.1';
+          const direct = await RunningFlow.start([account(sim), send(), sink('sent'), ...catcher()]);
+          assert.equal(await outcome(direct), undefined);
+          assert.equal(proxy.asked.length, 1);
+        } finally {
+          delete process.env[name];
+          delete process.env.no_proxy;
+        }
+      });
+    }
+  });
+
+  describe('contract §3, one login is one account', () => {
+    it('polls once at a time for two account nodes on one login, and both their nodes get every message', async () => {
+      let most = 0;
+      sim.on('change', () => {
+        most = Math.max(most, sim.polling('incoming'));
+      });
+      const flow = await RunningFlow.start([
+        account(sim),
+        account(sim, { id: 'copy', baseUrl: `${sim.baseUrl}/` }),
+        { id: 'in1', type: 'sms-in', account: 'account', wires: [['got1']] },
+        { id: 'in2', type: 'sms-in', account: 'copy', wires: [['got2']] },
+        sink('got1'),
+        sink('got2'),
+      ]);
+      for (const body of ['a', 'b', 'c']) sim.receive({ from: handset, to: '642100000001', body });
+      for (const id of ['got1', 'got2']) {
+        const got = await flow.messages(id, 3);
+        assert.deepEqual(
+          got.map(({ payload }) => payload),
+          ['a', 'b', 'c'],
+        );
+      }
+      assert.equal(most, 1);
+    });
+
+    it('keeps two logins at one base URL apart', async () => {
+      const flow = await RunningFlow.start([
+        account(sim),
+        account(sim, { id: 'other', credentials: { apiKey: 'wrong' } }),
+        { id: 'in1', type: 'sms-in', account: 'account', wires: [['got1']] },
+        { id: 'in2', type: 'sms-in', account: 'other', wires: [['got2']] },
+        sink('got1'),
+        sink('got2'),
+      ]);
+      sim.receive({ from: handset, to: '642100000001', body: 'a' });
+      await flow.messages('got1', 1);
+      await flow.badge('in2', { fill: 'red', shape: 'ring', text: 'unauthorized' });
+      assert.deepEqual(flow.received('got2'), []);
+    });
+
+    it('shares the concurrency of two account nodes on one login', async () => {
+      sim.fault('send', { delayMs: 30 });
+      let most = 0;
+      sim.on('change', () => {
+        most = Math.max(most, sim.polling('send'));
+      });
+      const flow = await RunningFlow.start([
+        account(sim, { concurrency: '2' }),
+        account(sim, { id: 'copy', concurrency: '2' }),
+        send(),
+        { ...send('copy'), id: 'send2' },
+        sink('sent'),
+        ...catcher(),
+      ]);
+      for (let index = 0; index < 6; index++) {
+        flow.send(index % 2 ? 'send' : 'send2', { topic: handset, payload: `${index}` });
+      }
+      await flow.messages('sent', 6);
+      assert.equal(most, 2);
+    });
+
+    it('starts no loop without a node that uses it', async () => {
+      sim.receive({ from: handset, to: '642100000001', body: 'unread' });
+      const flow = await RunningFlow.start([account(sim), send(), sink('sent'), ...catcher()]);
+      assert.equal(await outcome(flow), undefined);
+      await flow.testConnection(form(sim));
+      assert.deepEqual(
+        sim.requests.map(({ endpoint }) => endpoint),
+        ['send', 'feed'],
+      );
+      assert.equal(sim.incoming[0]?.read, false);
+    });
+
+    it('polls only the endpoint that a node uses', async () => {
+      const flow = await RunningFlow.start([
+        account(sim),
+        { id: 'in', type: 'sms-in', account: 'account', wires: [['got']] },
+        sink('got'),
+      ]);
+      sim.receive({ from: handset, to: '642100000001', body: 'a' });
+      await flow.messages('got', 1);
+      assert.deepEqual(new Set(sim.requests.map(({ endpoint }) => endpoint)), new Set(['incoming']));
+    });
+  });
+
+  describe('contract §3 drain and pause', () => {
+    for (const drain of [1, 4]) {
+      it(`has at most ${drain} polls in flight while messages keep coming with a drain of ${drain}`, async () => {
+        for (let index = 0; index < 30; index++) sim.receive({ from: handset, to: '642100000001', body: `${index}` });
+        sim.fault('incoming', { delayMs: 5 }, 31);
+        let most = 0;
+        sim.on('change', () => {
+          most = Math.max(most, sim.polling('incoming'));
+        });
+        const flow = await RunningFlow.start([
+          account(sim, { drain: String(drain) }),
+          { id: 'in', type: 'sms-in', account: 'account', wires: [['got']] },
+          sink('got'),
+        ]);
+        const bodies = (await flow.messages('got', 30)).map(({ payload }) => Number(payload));
+        assert.equal(most, drain);
+        assert.deepEqual(
+          [...bodies].sort((a, b) => a - b),
+          [...Array(30).keys()],
+        );
+        if (drain === 1) assert.deepEqual(bodies, [...Array(30).keys()]);
+      });
+    }
+
+    it('waits for the pause after a 204, and says so in the badge', async () => {
+      const flow = await RunningFlow.start([
+        account(sim, { pause: '30' }),
+        { id: 'in', type: 'sms-in', account: 'account', wires: [['got']] },
+        sink('got'),
+      ]);
+      await flow.badge('in', { fill: 'green', shape: 'ring', text: 'waiting 30 s' });
+      assert.deepEqual(
+        sim.requests.map(({ status }) => status),
+        [204],
+      );
+    });
+  });
+
+  describe('contract §3, no credential leaves by the way', () => {
+    it('keeps credentials out of logs, errors, badges, messages and URLs, whatever fails', async () => {
+      const credentials = { apiKey: secret, userId: 'demo', password: secret };
+      for (const authType of ['bearer', 'basic', 'form']) {
+        const service = await startService();
+        const flow = await RunningFlow.start([
+          account(service, { authType, credentials }),
+          { ...send(), retries: 0 },
+          { id: 'feed', type: 'sms-feed', account: 'account', wires: [['sent']] },
+          { id: 'in', type: 'sms-in', account: 'account', wires: [['sent']] },
+          sink('sent'),
+          ...catcher(),
+        ]);
+        const input = () => ({ topic: handset, payload: 'hello' });
+        flow.send('send', input());
+        flow.send('feed', input());
+        await flow.messages('caught', 3);
+        service.fault('send', { drop: 'before' });
+        flow.send('send', input());
+        await flow.messages('caught', 4);
+        await service.setOnline(false);
+        flow.send('send', input());
+        await flow.messages('caught', 5);
+        const shown = inspect([flow.log, flow.statuses('send'), flow.statuses('in'), flow.received('caught')], {
+          depth: 9,
+        });
+        assert.equal(shown.includes(secret), false);
+        assert.equal(shown.includes(Buffer.from(`demo:${secret}`).toString('base64')), false);
+        assert.deepEqual(
+          service.requests.map(({ query }) => query).filter((query) => Object.keys(query).length),
+          [],
+        );
+        await flow.stop();
+      }
+    });
+  });
+});

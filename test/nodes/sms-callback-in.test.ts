@@ -1,0 +1,828 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { Agent, request } from 'node:http';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import type { Simulator } from '../../simulator';
+import { type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
+import {
+  account,
+  catcher,
+  coreNode,
+  RunningFlow,
+  sink,
+  startService,
+  stopEverything,
+  stopLater,
+  until,
+} from './running-flow';
+
+const handset = '64215551234';
+const formType = 'application/x-www-form-urlencoded';
+const date = '2026-11-20T10:11:12.345Z';
+const maxBytes = 256 * 1024;
+
+const xmlReply = (body = 'yes <&> "ok"', receivedDate = date) =>
+  `<?xml version="1.0" encoding="UTF-8"?>\n<inbound-message messageId="order-7" receivedDate="${receivedDate}">` +
+  `<recipient displayName="Anna" msisdn="${handset}"><body><![CDATA[${body}]]></body></recipient></inbound-message>`;
+const xmlStatus = (statusId = 's1') =>
+  '<status-update><messageId>order-7</messageId><to>642100</to>' +
+  `<from>${handset}</from><statusCode>NUR</statusCode><statusDate>${date}</statusDate>` +
+  `<statusId>${statusId}</statusId><error>Unreachable</error></status-update>`;
+const form = (fields: Record<string, string>) => new URLSearchParams(fields).toString();
+const formReply = (messageId = 'in1', body = 'yes <&> "ok"') =>
+  form({ messageId, to: '642100', from: handset, inReplyToId: 'order-7', body });
+const formStatus = (messageId = 's1') =>
+  form({
+    messageId,
+    to: '642100',
+    from: handset,
+    inReplyToId: 'order-7',
+    statusCode: 'NUR',
+    error: 'Unreachable',
+  });
+
+interface Answer {
+  status: number;
+  text: string;
+  headers: Headers;
+}
+
+async function post(
+  url: string,
+  body?: string | Uint8Array | Readable,
+  headers: Record<string, string> = {},
+  method = 'POST',
+): Promise<Answer> {
+  const response = await fetch(url, {
+    method,
+    // An empty type keeps fetch from choosing one.
+    headers: { 'content-type': '', ...headers },
+    ...(body === undefined ? {} : { body: body as never, duplex: 'half' }),
+  } as RequestInit);
+  return { status: response.status, text: await response.text(), headers: response.headers };
+}
+
+function callbackNode(properties: Record<string, unknown> = {}): FlowNode {
+  return {
+    id: 'callback',
+    type: 'sms-callback-in',
+    account: 'account',
+    path: '/sms/callback',
+    publicUrl: '',
+    acknowledge: 'auto',
+    wires: [['replies'], ['statuses']],
+    ...properties,
+  };
+}
+
+/** A core `http in` at the callback's path that answers `from http in`. */
+const httpIn: FlowNode[] = [
+  { id: 'http', type: 'http in', name: '', url: '/sms/callback', method: 'post', wires: [['say']] },
+  {
+    id: 'say',
+    type: 'template',
+    field: 'payload',
+    fieldType: 'msg',
+    syntax: 'plain',
+    template: 'from http in',
+    output: 'str',
+    wires: [['answer']],
+  },
+  { id: 'answer', type: 'http response', name: '', wires: [] },
+];
+const httpInModules = ['network/21-httpin', 'function/80-template'];
+
+describe('sms-callback-in', () => {
+  let sim: Simulator;
+
+  beforeEach(async () => {
+    sim = await startService();
+  });
+
+  afterEach(stopEverything);
+
+  function nodes(properties: Record<string, unknown> = {}, of: Record<string, unknown> = {}): FlowNode[] {
+    return [account(sim, of), callbackNode(properties), sink('replies'), sink('statuses'), ...catcher()];
+  }
+
+  async function start(
+    properties: Record<string, unknown> = {},
+    more: FlowNode[] = [],
+    settings: Record<string, unknown> = {},
+    of: Record<string, unknown> = {},
+  ): Promise<{ flow: RunningFlow; url: string }> {
+    const flow = await RunningFlow.start([...nodes(properties, of), ...more], {
+      settings,
+      nodes: more === httpIn ? httpInModules.map(coreNode) : [],
+    });
+    return { flow, url: `${await flow.serve()}/sms/callback` };
+  }
+
+  describe('contract §8 a POST of a reply or a status gets 200 OK, after it was sent into the flow', () => {
+    const reply = {
+      from: handset,
+      inReplyToId: 'order-7',
+      isReply: true,
+      body: 'yes <&> "ok"',
+      via: 'callback',
+      query: {},
+    };
+    const status = {
+      messageId: 's1',
+      inReplyToId: 'order-7',
+      from: handset,
+      to: '642100',
+      statusCode: 'NUR',
+      description: 'number unreachable',
+      final: true,
+      error: 'Unreachable',
+      via: 'callback',
+      query: {},
+    };
+    const events: [string, string, 'replies' | 'statuses', Record<string, unknown>, string][] = [
+      ['an XMLv3 reply', xmlReply(), 'replies', { ...reply, messageDate: date, displayName: 'Anna' }, 'text/xml'],
+      ['a FORMv1 reply', formReply(), 'replies', { ...reply, messageId: 'in1', to: '642100' }, formType],
+      ['an XMLv3 status', xmlStatus(), 'statuses', { ...status, statusDate: date }, 'application/xml'],
+      ['a FORMv1 status', formStatus(), 'statuses', status, formType],
+    ];
+    for (const [what, body, output, sms, usualType] of events) {
+      const swapped = usualType === formType ? 'text/xml' : formType;
+      for (const type of [usualType, '', 'text/plain', swapped, 'application/json', 'nonsense']) {
+        it(`${what} (§6.4, §6.5) labelled ${type || 'not at all'}`, async () => {
+          const { flow, url } = await start();
+          const { status: code, text } = await post(url, body, { 'content-type': type });
+          assert.deepEqual([code, text], [200, 'OK']);
+          const [{ _msgid, ...message } = assert.fail()] = await flow.messages(output, 1);
+          assert.equal(typeof _msgid, 'string');
+          assert.deepEqual(message, {
+            payload: output === 'replies' ? 'yes <&> "ok"' : 'NUR',
+            topic: handset,
+            sms,
+          });
+          assert.equal(flow.received(output === 'replies' ? 'statuses' : 'replies').length, 0);
+        });
+      }
+    }
+
+    it('a message that is no reply comes with isReply false', async () => {
+      const { flow, url } = await start();
+      await post(url, form({ messageId: '1', to: '642100', from: handset, inReplyToId: ' ', body: 'hi' }));
+      await post(url, xmlReply().replace('order-7', ''));
+      for (const { sms } of await flow.messages('replies', 2)) {
+        assert.deepEqual([sms?.isReply, 'inReplyToId' in (sms ?? {})], [false, false]);
+      }
+    });
+
+    it('parameters of the future come under their own names, but none that would change the record', async () => {
+      const { flow, url } = await start();
+      await post(url, `${formReply()}&via=x&isReply=0&ackId=a&redelivered=1&query=q&__proto__=p&cost=0.1`);
+      const [message] = await flow.messages('replies', 1);
+      const { cost, via, isReply, ackId, redelivered, query } = message?.sms ?? {};
+      assert.deepEqual(
+        [cost, via, isReply, ackId, redelivered, query],
+        ['0.1', 'callback', true, undefined, undefined, {}],
+      );
+    });
+  });
+
+  describe('contract §8 the same again gets 200 OK, and nothing is sent', () => {
+    for (const [what, one, another] of [
+      ['XMLv3 reply', xmlReply(), xmlReply('another')],
+      ['FORMv1 reply', formReply(), formReply('in2')],
+      ['XMLv3 status', xmlStatus(), xmlStatus('s2')],
+      ['FORMv1 status', formStatus(), formStatus('s2')],
+    ] as const) {
+      it(`for a retried ${what}`, async () => {
+        const { flow, url } = await start();
+        for (const body of [one, one, another, one]) {
+          const { status, text } = await post(url, body);
+          assert.deepEqual([status, text], [200, 'OK']);
+        }
+        const output = what.endsWith('reply') ? 'replies' : 'statuses';
+        await flow.messages(output, 2);
+        assert.equal(flow.received(output).length, 2);
+      });
+    }
+
+    it('for two at the same moment', async () => {
+      const { flow, url } = await start();
+      const answers = await Promise.all(Array.from({ length: 20 }, () => post(url, formReply())));
+      assert.deepEqual(
+        answers.map(({ status }) => status),
+        answers.map(() => 200),
+      );
+      assert.equal((await flow.messages('replies', 1)).length, 1);
+    });
+
+    it('for the status of one XMLv3 and one FORMv1 callback', async () => {
+      const { flow, url } = await start();
+      await post(url, xmlStatus());
+      assert.equal((await post(url, formStatus())).status, 200);
+      assert.equal((await flow.messages('statuses', 1)).length, 1);
+    });
+
+    it('but two equal texts of different dates are two messages, and a date without fraction counts to the second', async () => {
+      const { flow, url } = await start();
+      await post(url, xmlReply('ok', '2026-11-20T10:11:12.345Z'));
+      await post(url, xmlReply('ok', '2026-11-20T10:11:12.999Z'));
+      await post(url, xmlReply('ok', '2026-11-20T11:11:12.345+01:00'));
+      await post(url, xmlReply('ok', '2026-11-20T10:11:13.345Z'));
+      await post(url, xmlReply('ok', '2026-11-20T10:11:13Z'));
+      await flow.messages('replies', 3);
+      assert.equal(flow.received('replies').length, 3);
+    });
+
+    for (const callbackFormat of ['XMLv3', 'FORMv1'] as const) {
+      it(`for what was polled before or is polled afterwards, with ${callbackFormat}`, async () => {
+        const { flow, url } = await start({}, [
+          { id: 'in', type: 'sms-in', account: 'account', wires: [['polled']] },
+          { id: 'status', type: 'sms-status', account: 'account', wires: [['polled']] },
+          sink('polled'),
+        ]);
+        sim.setOrganisation({ callbackUrl: url, callbackStatusUrl: url, callbackFormat });
+        for (let index = 0; index < 10; index++) {
+          sim.reply({ from: handset, body: `text ${index}` });
+          sim.status({ messageId: 'm', msisdn: handset, statusCode: `S${index}` });
+        }
+        await sim.until(() => sim.callbackLog.length >= 20);
+        await until(() => sim.incoming.every(({ read }) => read) && sim.statuses.every(({ read }) => read));
+        sim.reply({ from: handset, body: 'last' });
+        sim.status({ messageId: 'm', msisdn: handset, statusCode: 'LAST' });
+        const all = () => ['polled', 'replies', 'statuses'].flatMap((id) => flow.received(id));
+        await until(() => all().length >= 22 && sim.callbackLog.length >= 22);
+        assert.deepEqual(
+          sim.callbackLog.map(({ status }) => status),
+          sim.callbackLog.map(() => 200),
+        );
+        const payloads = all().map(({ payload }) => payload);
+        assert.equal(new Set(payloads).size, 22);
+        assert.equal(payloads.length, 22);
+      });
+    }
+  });
+
+  describe('contract §8 token', () => {
+    const token = 'a secret+/=&ä';
+    const withToken = { credentials: { token } };
+
+    it('lets in whoever has it, and nobody else: 401', async () => {
+      const { flow, url } = await start(withToken);
+      for (const query of ['', '?token=', '?token=wrong', '?Token=x', `?t=${encodeURIComponent(token)}`]) {
+        const { status, text } = await post(url + query, formReply());
+        assert.equal(status, 401, query);
+        assert.equal(text.includes(token), false);
+      }
+      assert.equal((await post(`${url}?token=${encodeURIComponent(token)}x`, formReply())).status, 401);
+      assert.equal((await post(`${url}?x=1&token=${encodeURIComponent(token)}`, formReply())).status, 200);
+      await flow.messages('replies', 1);
+      assert.equal(flow.received('replies').length, 1);
+      assert.equal(JSON.stringify(flow.log).includes(token), false);
+    });
+
+    it('is not asked for when there is none', async () => {
+      const { url } = await start();
+      assert.equal((await post(`${url}?token=any`, formReply())).status, 200);
+    });
+
+    it('is refused 10,000 times, and the right one let in after that', async function () {
+      this.timeout(60_000);
+      const { flow, url } = await start(withToken);
+      const agent = new Agent({ keepAlive: true, maxSockets: 50 });
+      stopLater(async () => agent.destroy());
+      const refused = () =>
+        new Promise<number>((resolve, reject) => {
+          const asking = request(`${url}?token=wrong`, { method: 'POST', agent }, (answer) => {
+            answer.resume().once('end', () => resolve(answer.statusCode ?? 0));
+          });
+          asking.once('error', reject).end(formReply());
+        });
+      const statuses = new Set<number>();
+      for (let round = 0; round < 200; round++) {
+        for (const status of await Promise.all(Array.from({ length: 50 }, refused))) statuses.add(status);
+      }
+      assert.deepEqual([...statuses], [401]);
+      assert.equal((await post(`${url}?token=${encodeURIComponent(token)}`, formReply())).status, 200);
+      await flow.messages('replies', 1);
+    });
+  });
+
+  describe('contract §8 msg.sms.query (§6.2)', () => {
+    it('holds the query parameters but for the token, decoded, repeated ones as a list', async () => {
+      const { flow, url } = await start({ credentials: { token: 't' } });
+      await post(`${url}?token=t&status=RCV&name=A%26B+%C3%A5&x=1&x=2&__proto__=p&constructor=c&empty=`, formReply());
+      const [message] = await flow.messages('replies', 1);
+      assert.deepEqual(message?.sms?.query, { status: 'RCV', name: 'A&B å', x: ['1', '2'], empty: '' });
+    });
+
+    it('is an own object for each retry', async () => {
+      const { flow, url } = await start();
+      await post(`${url}?n=1`, formReply('1'));
+      await post(`${url}?n=2`, formReply('2'));
+      assert.deepEqual(
+        (await flow.messages('replies', 2)).map(({ sms }) => sms?.query),
+        [{ n: '1' }, { n: '2' }],
+      );
+    });
+  });
+
+  describe('contract §8 another method gets 405 with Allow: POST', () => {
+    for (const method of ['GET', 'HEAD', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']) {
+      it(method, async () => {
+        const { flow, url } = await start();
+        const { status, headers } = await post(url, undefined, {}, method);
+        assert.deepEqual([status, headers.get('allow')], [405, 'POST']);
+        assert.equal(flow.received('replies').length, 0);
+      });
+    }
+  });
+
+  describe('contract §8 what is neither reply nor status gets 400 with one line that says why', () => {
+    const deep = `${'<a>'.repeat(100_000 / 4)}`;
+    const bad: [string, string | Uint8Array | undefined][] = [
+      ['no body', undefined],
+      ['an empty body', ''],
+      ['white space', ' \r\n\t '],
+      ['a byte order mark alone', Buffer.from([0xef, 0xbb, 0xbf])],
+      ['JSON', '{"from":"1","body":"x"}'],
+      ['broken XML', '<inbound-message><recipient></inbound-message>'],
+      ['XML that ends too early', xmlReply().slice(0, -20)],
+      ['XML with text after it', `${xmlReply()}more`],
+      ['a DTD', `<!DOCTYPE a [<!ENTITY x "y">]>${xmlReply().replace(/^<\?xml.*\n/, '')}`],
+      ['a DTD behind a comment', `<!-- x --><!DOCTYPE inbound-message>${xmlReply().replace(/^<\?xml.*\n/, '')}`],
+      ['another root', '<outbound-message/>'],
+      ['a reply without a recipient', '<inbound-message messageId="1"/>'],
+      ['a status without code and identifier', '<status-update><from>1</from></status-update>'],
+      ['a form without the fields', 'a=b'],
+      ['a form with a sender only', `from=${handset}`],
+      ['a form with a blank code', `from=${handset}&statusCode=+`],
+      ['text', 'hello'],
+      ['bytes', Buffer.from([0, 1, 2, 255, 254])],
+      ['deeply nested XML', deep],
+      ['a prototype', '__proto__=1&constructor=2'],
+    ];
+    for (const [what, body] of bad) {
+      for (const type of ['', 'text/xml', formType]) {
+        it(`${what}, labelled ${type || 'not at all'}`, async () => {
+          const { flow, url } = await start();
+          const { status, text } = await post(url, body, { 'content-type': type });
+          assert.equal(status, 400, text);
+          assert.match(text, /^[^\r\n<>]+$/);
+          assert.equal(flow.received('replies').length + flow.received('statuses').length, 0);
+          assert.equal((await post(url, formReply())).status, 200);
+        });
+      }
+    }
+  });
+
+  describe('contract §8 more than 256 KiB gets 413', () => {
+    const filled = (bytes: number) => `${formReply()}&pad=`.padEnd(bytes, 'x');
+
+    it('but not 256 KiB themselves', async () => {
+      const { url } = await start();
+      assert.equal((await post(url, filled(maxBytes))).status, 200);
+    });
+
+    it('with its length told, or not', async () => {
+      const { flow, url } = await start();
+      assert.equal((await post(url, filled(maxBytes + 1))).status, 413);
+      const chunks = Readable.from(Array.from({ length: 100 }, (_, index) => (index ? 'x'.repeat(4096) : formReply())));
+      // The rest of what is sent meets a closed connection, which some clients report instead of the answer.
+      const status = await post(url, chunks).then(
+        (answer) => answer.status,
+        () => 413,
+      );
+      assert.equal(status, 413);
+      assert.equal((await post(url, formReply('later'))).status, 200);
+      assert.equal((await flow.messages('replies', 1))[0]?.sms?.messageId, 'later');
+    });
+  });
+
+  describe('contract §8 charsets', () => {
+    const text = 'Grüße € “ok”';
+    const latin = 'Grüße ÆØ';
+    const wide = (content: string, mark: number[], swap: boolean) => {
+      const bytes = Buffer.from(content, 'utf16le');
+      return Buffer.concat([Buffer.from(mark), swap ? bytes.swap16() : bytes]);
+    };
+    const windows = (content: string) =>
+      Buffer.from(content.replace('€', '\x80').replace('“', '\x93').replace('”', '\x94'), 'latin1');
+    const xml = (body: string, encoding?: string) =>
+      xmlReply(body).replace(' encoding="UTF-8"', encoding ? ` encoding="${encoding}"` : '');
+    const cases: [string, string, Uint8Array, string][] = [
+      ['UTF-8 by default', text, Buffer.from(xml(text)), 'text/xml'],
+      ['UTF-8 with a byte order mark', text, Buffer.from(`\ufeff${xml(text)}`), 'text/xml; charset=ISO-8859-1'],
+      ['ISO-8859-1 by the header', latin, Buffer.from(xml(latin), 'latin1'), 'text/xml; charset=ISO-8859-1'],
+      ['ISO-8859-1 by the declaration', latin, Buffer.from(xml(latin, 'ISO-8859-1'), 'latin1'), 'text/xml'],
+      ['windows-1252 by the header', text, windows(xml(text)), 'text/xml; charset="windows-1252"'],
+      ['windows-1252 by the declaration', text, windows(xml(text, 'windows-1252')), ''],
+      ['UTF-16 by its byte order mark, little', text, wide(xml(text, 'UTF-16'), [0xff, 0xfe], false), 'text/xml'],
+      ['UTF-16 by its byte order mark, big', text, wide(xml(text, 'UTF-16'), [0xfe, 0xff], true), ''],
+      ['UTF-16 by the header', text, wide(xml(text), [], true), 'text/xml; charset=UTF-16BE'],
+      ['UTF-16 by its first bytes', text, wide(xml(text, 'UTF-16'), [], false), 'text/xml'],
+      ['a FORMv1 of UTF-8 escapes', text, Buffer.from(formReply('1', text)), formType],
+      [
+        'a FORMv1 of ISO-8859-1 escapes',
+        latin,
+        Buffer.from(`from=1&messageId=2&body=Gr%FC%DFe+%C6%D8`),
+        `${formType}; charset=ISO-8859-1`,
+      ],
+      [
+        'a FORMv1 of raw windows-1252',
+        text,
+        windows(`from=1&messageId=2&body=${text}`),
+        `${formType}; charset=windows-1252`,
+      ],
+    ];
+    for (const [what, expected, bytes, contentType] of cases) {
+      it(what, async () => {
+        const { flow, url } = await start();
+        assert.equal((await post(url, bytes, { 'content-type': contentType })).status, 200);
+        assert.equal((await flow.messages('replies', 1))[0]?.payload, expected);
+      });
+    }
+  });
+
+  describe('contract §8 acknowledge: flow', () => {
+    const byFlow = { acknowledge: 'flow', inputs: 1 };
+
+    it('answers 200 when the message comes back, and not before', async () => {
+      const { flow, url } = await start(byFlow);
+      let answered = false;
+      const answer = post(url, formReply()).finally(() => {
+        answered = true;
+      });
+      const [message] = await flow.messages('replies', 1);
+      assert.equal(typeof message?.sms?.ackId, 'string');
+      flow.send('callback', { sms: { ackId: 'another.1' } });
+      flow.send('callback', {});
+      await flow.done('callback', 2);
+      assert.equal(answered, false);
+      flow.send('callback', message as Record<string, unknown>);
+      assert.deepEqual([(await answer).status, (await answer).text], [200, 'OK']);
+      assert.equal((await post(url, formReply())).status, 200);
+      assert.equal(flow.received('replies').length, 1);
+    });
+
+    it('answers 503 when it comes back with an error, and takes the retry as new', async () => {
+      const { flow, url } = await start(byFlow);
+      for (let index = 0; index < 3; index++) {
+        const answer = post(url, xmlReply());
+        const message = (await flow.messages('replies', index + 1))[index];
+        flow.send('callback', { ...message, ...(index < 2 && { error: { message: 'no' } }) });
+        const { status, text } = await answer;
+        assert.equal(status, index < 2 ? 503 : 200);
+        assert.match(text, /^[^\r\n]+$/);
+      }
+      assert.equal((await post(url, xmlReply())).status, 200);
+      assert.equal(flow.received('replies').length, 3);
+      assert.deepEqual(flow.received('caught'), []);
+    });
+
+    it('answers 503 when the time is up, and takes the retry as new', async () => {
+      const { flow, url } = await start({ ...byFlow, ackTimeout: '0.05' });
+      assert.equal((await post(url, formStatus())).status, 503);
+      assert.equal((await post(url, formStatus())).status, 503);
+      assert.equal(flow.received('statuses').length, 2);
+    });
+
+    it('delivers again after a redeploy what was waiting, as redelivered, and nothing once it is acknowledged', async () => {
+      const { flow, url } = await start(byFlow);
+      const first = post(url, formReply());
+      await flow.messages('replies', 1);
+      await flow.deploy(nodes({ ...byFlow, name: 'new' }));
+      assert.equal((await first).status, 503);
+      const [, again] = await flow.messages('replies', 2);
+      assert.equal(again?.sms?.redelivered, true);
+      const retry = post(url, formReply());
+      flow.send('callback', again as Record<string, unknown>);
+      assert.equal((await retry).status, 200);
+      assert.equal(flow.received('replies').length, 2);
+    });
+
+    it('lets a polled copy through when the flow refuses the callback', async () => {
+      const { flow, url } = await start(byFlow, [
+        { id: 'in', type: 'sms-in', account: 'account', wires: [['polled']] },
+        sink('polled'),
+      ]);
+      sim.setOrganisation({ callbackUrl: url });
+      sim.reply({ from: handset, body: 'hi' });
+      const [message] = await flow.messages('replies', 1);
+      await sim.until(() => sim.incoming[0]?.read === true && sim.polling('incoming') === 1);
+      flow.send('callback', { ...message, error: { message: 'no' } });
+      assert.equal((await flow.messages('polled', 1))[0]?.payload, 'hi');
+      await sim.until(() => sim.callbackLog.some(({ status }) => status === 200));
+      assert.equal(flow.received('replies').length, 1);
+    });
+  });
+
+  describe('contract §8 what cannot be kept or delivered now gets 503', () => {
+    it('when the store fails, and goes through when the cause has gone away', async function () {
+      this.timeout(40_000);
+      const userDir = mkdtempSync(join(tmpdir(), 'sms-callback-'));
+      stopLater(async () => rmSync(userDir, { recursive: true, force: true }));
+      writeFileSync(join(userDir, 'sms-inbox'), 'in the way');
+      const { flow, url } = await start({}, [], { userDir }, { store: 'disk' });
+      const { status, text } = await post(url, formReply());
+      assert.equal(status, 503);
+      assert.match(text, /^[^\r\n]+$/);
+      assert.equal(flow.received('replies').length, 0);
+      const { fill, shape } = flow.status('callback') ?? {};
+      assert.deepEqual([fill, shape], ['red', 'ring']);
+      rmSync(join(userDir, 'sms-inbox'));
+      let again = await post(url, formReply());
+      for (const deadline = Date.now() + 30_000; again.status === 503 && Date.now() < deadline; ) {
+        await new Promise((resolve) => setTimeout(resolve, 100));
+        again = await post(url, formReply());
+      }
+      assert.equal(again.status, 200);
+      assert.equal((await flow.messages('replies', 1)).length, 1);
+      await flow.badge('callback', { fill: 'green', shape: 'dot', text: '/sms/callback' });
+    });
+
+    it('when there is no usable account', async () => {
+      const { url } = await start({}, [], {}, { baseUrl: '' });
+      assert.equal((await post(url, formReply())).status, 503);
+    });
+
+    it('keeps a callback on disk that the flow has not acknowledged, for the next start', async () => {
+      const userDir = mkdtempSync(join(tmpdir(), 'sms-callback-'));
+      stopLater(async () => rmSync(userDir, { recursive: true, force: true }));
+      const byFlow = { acknowledge: 'flow', inputs: 1 };
+      const first = await start(byFlow, [], { userDir }, { store: 'disk' });
+      const answer = post(first.url, formReply()).catch(() => undefined);
+      await first.flow.messages('replies', 1);
+      await first.flow.stop();
+      await answer;
+      const second = await start(byFlow, [], { userDir }, { store: 'disk' });
+      const [message] = await second.flow.messages('replies', 1);
+      assert.deepEqual([message?.payload, message?.sms?.redelivered], ['yes <&> "ok"', true]);
+      await second.flow.stop();
+    });
+  });
+
+  describe('contract §8 the route', () => {
+    it('shows a green dot with its path', async () => {
+      const { flow } = await start();
+      await flow.badge('callback', { fill: 'green', shape: 'dot', text: '/sms/callback' });
+    });
+
+    for (const path of ['', '   ', undefined]) {
+      it(`is SMS_CONFIG with the path ${JSON.stringify(path)}`, async () => {
+        const { flow } = await start({ path });
+        assert.equal((await flow.messages('caught', 1))[0]?.sms?.error?.code, 'SMS_CONFIG');
+      });
+    }
+
+    it('goes with the node: 404, while an http in on the same path and method still works', async () => {
+      const { flow, url } = await start({}, httpIn);
+      assert.equal((await post(url, formReply(), { 'content-type': formType })).status, 200);
+      const others = httpIn;
+      await flow.deploy([account(sim), sink('replies'), sink('statuses'), ...catcher(), ...others]);
+      assert.equal((await post(url, formReply(), { 'content-type': formType })).text, 'from http in');
+      await flow.deploy([account(sim)]);
+      assert.equal((await post(url, formReply())).status, 404);
+      await flow.deploy([...nodes(), ...others]);
+      await flow.deploy(nodes());
+      assert.equal((await post(url, formReply('new'))).text, 'OK');
+      await flow.messages('replies', 2);
+    });
+
+    it('leaves nothing behind in the router over redeploys of every type', async () => {
+      const { flow, url } = await start();
+      const app = flow.red.httpNode as unknown as { _router?: { stack: unknown[] }; router?: { stack: unknown[] } };
+      const stack = () => ('_router' in app && app._router ? app._router : app.router)?.stack.length;
+      const before = stack();
+      for (const type of ['full', 'flows', 'nodes'] as const) {
+        await flow.deploy(nodes({ name: type }), type);
+        await flow.deploy(nodes({ name: type, path: '/elsewhere' }), type);
+        assert.equal((await post(url, formReply())).status, 404);
+        await flow.deploy(nodes({ name: 'back' }), type);
+        assert.equal((await post(url, formReply(type))).status, 200);
+      }
+      assert.equal(stack(), before);
+      assert.equal(typeof before, 'number');
+    });
+
+    for (const path of ['/sms/callback', '/SMS/Callback/', 'sms/callback']) {
+      it(`stays with the first of two nodes, the other at ${path} shows an error, until the first goes`, async () => {
+        const second = callbackNode({ id: 'second', path, wires: [['late'], []] });
+        const { flow, url } = await start({}, [second, sink('late')]);
+        await until(() => flow.status('second')?.fill === 'red');
+        assert.equal(flow.status('second')?.shape, 'ring');
+        const caught = await flow.messages('caught', 1);
+        assert.deepEqual(
+          caught.map(({ error }) => [error?.source.id, error?.code]),
+          [['second', 'SMS_CONFIG']],
+        );
+        await post(url, formReply('1'));
+        await flow.messages('replies', 1);
+        assert.equal(flow.received('late').length, 0);
+        for (const type of ['nodes', 'flows'] as const) {
+          await flow.deploy([...nodes({ name: type }), second, sink('late')], type);
+          await post(url, formReply(type));
+          await until(() => flow.received('replies').some(({ sms }) => sms?.messageId === type));
+          assert.equal(flow.received('late').length, 0);
+        }
+        await flow.deploy(
+          [account(sim), sink('replies'), sink('statuses'), ...catcher(), second, sink('late')],
+          'nodes',
+        );
+        assert.equal((await post(url, formReply('3'))).status, 200);
+        assert.equal((await flow.messages('late', 1))[0]?.sms?.messageId, '3');
+        await until(() => flow.status('second')?.fill === 'green');
+      });
+    }
+
+    it('goes to the second node without an error when the first goes with a full deployment', async () => {
+      const second = callbackNode({ id: 'second', wires: [['late'], []] });
+      const others = [account(sim), second, sink('late'), ...catcher()];
+      const { flow, url } = await start({}, [second, sink('late')]);
+      await flow.messages('caught', 1);
+      await flow.deploy(others);
+      assert.equal((await post(url, formReply())).status, 200);
+      await flow.messages('late', 1);
+      await flow.badge('second', { fill: 'green', shape: 'dot', text: '/sms/callback' });
+      assert.equal(flow.received('caught').length, 1);
+      await flow.deploy([...others, callbackNode({ d: true }), sink('replies'), sink('statuses')]);
+      await flow.deploy([...others, callbackNode(), sink('replies'), sink('statuses')]);
+      await flow.messages('caught', 2);
+      assert.equal(flow.received('caught').at(-1)?.error?.source.id, 'callback');
+    });
+
+    it('lets a disabled node have no route', async () => {
+      const { url } = await start({ d: true });
+      assert.equal((await post(url, formReply())).status, 404);
+    });
+
+    it('runs the middleware of Node-RED before anything is read', async () => {
+      const seen: string[] = [];
+      const httpNodeMiddleware = [
+        (asked: { headers: Record<string, string> }, _answer: unknown, next: () => void) => {
+          seen.push('first');
+          asked.headers['x-seen'] = 'yes';
+          next();
+        },
+        (
+          asked: { headers: Record<string, string> },
+          answer: { sendStatus(status: number): void },
+          next: () => void,
+        ) => {
+          seen.push(asked.headers['x-seen'] ?? '');
+          if (asked.headers['x-block']) answer.sendStatus(418);
+          else next();
+        },
+      ];
+      const { flow, url } = await start({}, [], { httpNodeMiddleware });
+      assert.equal((await post(url, formReply(), { 'x-block': 'yes' })).status, 418);
+      assert.equal(flow.received('replies').length, 0);
+      assert.equal((await post(url, formReply())).status, 200);
+      assert.deepEqual(seen, ['first', 'yes', 'first', 'yes']);
+    });
+
+    it('answers with the CORS settings of Node-RED, a preflight among them', async () => {
+      const httpNodeCors = { origin: 'https://example.com', methods: 'POST' };
+      const { url } = await start({}, [], { httpNodeCors });
+      const { status, headers } = await post(url, formReply());
+      assert.deepEqual([status, headers.get('access-control-allow-origin')], [200, 'https://example.com']);
+      const preflight = await post(url, undefined, { 'access-control-request-method': 'POST' }, 'OPTIONS');
+      assert.deepEqual([preflight.status, preflight.headers.get('access-control-allow-methods')], [204, 'POST']);
+    });
+  });
+
+  describe('contract §8 slow and broken bodies', () => {
+    /** Opens a request by hand, and sends only so much of it. */
+    async function open(url: string, part: string, length: number) {
+      const { port, pathname } = new URL(url);
+      const socket = connect(Number(port), '127.0.0.1');
+      socket.on('error', () => {});
+      await once(socket, 'connect');
+      socket.write(`POST ${pathname} HTTP/1.1\r\nHost: x\r\nContent-Length: ${length}\r\n\r\n${part}`);
+      return socket;
+    }
+
+    it('are read however slowly they come, while others are answered', async () => {
+      const { flow, url } = await start();
+      const body = formReply('slow');
+      const sockets = await Promise.all(Array.from({ length: 50 }, () => open(url, body.slice(0, 9), body.length)));
+      assert.equal((await post(url, formReply('quick'))).status, 200);
+      const [slow] = sockets;
+      for (const character of body.slice(9)) slow?.write(character);
+      const [answer] = await once(slow ?? assert.fail(), 'data');
+      assert.match(String(answer), /^HTTP\/1\.1 200 /);
+      for (const socket of sockets) socket.destroy();
+      assert.deepEqual(
+        (await flow.messages('replies', 2)).map(({ sms }) => sms?.messageId),
+        ['quick', 'slow'],
+      );
+    });
+
+    it('deliver nothing when the connection breaks in the middle', async () => {
+      const { flow, url } = await start();
+      const body = formReply('broken');
+      const socket = await open(url, body, body.length + 1);
+      socket.destroy();
+      await once(socket, 'close');
+      assert.equal((await post(url, formReply('whole'))).status, 200);
+      assert.deepEqual(
+        (await flow.messages('replies', 1)).map(({ sms }) => sms?.messageId),
+        ['whole'],
+      );
+    });
+  });
+
+  describe('in a Node-RED of its own', () => {
+    let nodeRed: NodeRedProcess;
+
+    /** Like {@link nodes}, for a process of its own: what comes is sent on as a text. */
+    function processNodes(properties: Record<string, unknown> = {}): FlowNode[] {
+      const to = { to: handset, toType: 'str', retries: 0, wires: [[], []] };
+      const ofTab = { z: 'tab', x: 0, y: 0 };
+      return [
+        { id: 'tab', type: 'tab', label: 'Test' },
+        account(sim, { concurrency: '1' }),
+        { ...callbackNode(properties), ...ofTab, wires: [['echo'], ['echo']] },
+        { id: 'echo', type: 'sms-send', account: 'account', ...ofTab, ...to },
+      ];
+    }
+
+    async function startProcess(settings: Record<string, unknown>, flows = processNodes()): Promise<void> {
+      const dist = join(__dirname, '..', '..', 'dist', 'nodes', 'sms-callback-in.js');
+      assert.ok(existsSync(dist), 'dist/ is missing: run `npm run build` first');
+      nodeRed = await startNodeRed({ settings, flows });
+      stopLater(() => nodeRed.stop());
+    }
+
+    async function sent(count: number): Promise<string[]> {
+      await sim.until(() => sim.messages.length >= count);
+      return sim.messages.map(({ body }) => body);
+    }
+
+    it('takes FORMv1 and XML on a root shared with the editor, and answers 400 to what Node-RED has parsed', async function () {
+      this.timeout(60_000);
+      await startProcess({});
+      const url = `${nodeRed.url}/sms/callback`;
+      const answers: [string, string, number][] = [
+        [formReply('1', 'a form + ä'), formType, 200],
+        [formReply('1', 'a form + ä'), `${formType}; charset=UTF-8`, 200],
+        [xmlReply('XML + ä'), 'text/xml', 200],
+        [formStatus(), formType, 200],
+        [formReply('2', 'unlabelled'), '', 200],
+        [formReply('3', 'plain'), 'text/plain', 200],
+        [xmlReply('as a form'), formType, 400],
+        [xmlReply('as JSON'), 'application/json', 400],
+        [JSON.stringify({ from: handset, body: 'JSON' }), 'application/json', 400],
+        ['', formType, 400],
+        ['', 'text/xml', 400],
+        ['from[a]=1&body[b]=2', formType, 400],
+        [`${formReply('4')}&pad=`.padEnd(maxBytes + 1, 'x'), formType, 413],
+        [`${formReply('5')}&pad=`.padEnd(maxBytes + 1, 'x'), 'text/plain', 413],
+      ];
+      for (const [body, type, expected] of answers) {
+        const { status } = await post(url, body, { 'content-type': type });
+        assert.equal(status, expected, `${type} ${body.slice(0, 60)}`);
+      }
+      const parts = [`${formReply('6')}&pad=`, ...Array.from({ length: 300 }, () => 'x'.repeat(1024))];
+      assert.equal((await post(url, Readable.from(parts), { 'content-type': formType })).status, 413);
+      assert.equal((await post(url, undefined, {}, 'GET')).status, 405);
+      assert.deepEqual(await sent(5), ['a form + ä', 'XML + ä', 'NUR', 'unlabelled', 'plain']);
+    });
+
+    it('decides by the body alone with separate roots, under httpNodeRoot, at the URL that sms-send tells', async function () {
+      this.timeout(60_000);
+      const flows = processNodes({ publicUrl: 'http://127.0.0.1:1', credentials: { token: 't&t' } }).map((node) =>
+        node.id === 'echo' ? { ...node, callbackUrl: 'callback', callbackUrlType: 'node' } : node,
+      );
+      await startProcess({ httpAdminRoot: '/admin', httpNodeRoot: '/red' }, flows);
+      const url = `${nodeRed.url}/red/sms/callback?token=t%26t`;
+      assert.equal((await post(url, xmlReply('first'), { 'content-type': formType })).status, 200);
+      assert.equal((await post(url, formReply('2', 'second'), { 'content-type': 'application/json' })).status, 200);
+      assert.equal((await post(`${nodeRed.url}/sms/callback`, formReply('3'))).status, 404);
+      assert.deepEqual(await sent(2), ['first', 'second']);
+      const { pathname, search } = new URL(sim.messages[0]?.callbackUrl ?? '');
+      assert.equal((await post(`${nodeRed.url}${pathname}${search}`, formReply('4', 'third'))).status, 200);
+      await sent(3);
+    });
+
+    it('is 404 after a redeploy of any type without it, while an http in on its path works', async function () {
+      this.timeout(60_000);
+      const onTab = httpIn.map((node) => ({ ...node, z: 'tab', x: 0, y: 0 }));
+      await startProcess({}, [...processNodes(), ...onTab]);
+      const url = `${nodeRed.url}/sms/callback`;
+      for (const type of ['nodes', 'flows', 'full'] as const) {
+        await nodeRed.deploy([...processNodes(), ...onTab], type);
+        const without = processNodes().filter(({ id }) => id !== 'callback');
+        await nodeRed.deploy([...without, ...onTab], type);
+        assert.equal((await post(url, formReply(type), { 'content-type': formType })).text, 'from http in');
+        await nodeRed.deploy(without, type);
+        assert.equal((await post(url, formReply(type), { 'content-type': formType })).status, 404);
+      }
+      await nodeRed.deploy(processNodes(), 'nodes');
+      assert.equal((await post(url, formReply('end', 'end'))).status, 200);
+      assert.equal((await sent(1)).at(-1), 'end');
+    });
+  });
+});

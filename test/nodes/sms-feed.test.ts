@@ -1,0 +1,302 @@
+import assert from 'node:assert/strict';
+import type { Simulator } from '../../simulator';
+import type { FlowNode } from '../node-red-process';
+import { account, catcher, RunningFlow, sink, startService, stopEverything, until } from './running-flow';
+
+const handset = '64215551234';
+const accountDetails = { balance: 1_000_000, type: 'Prepaid', currency: 'EUR' };
+
+function feedNode(properties: Record<string, unknown> = {}): FlowNode {
+  return { id: 'feed', type: 'sms-feed', account: 'account', wires: [['got']], ...properties };
+}
+
+describe('sms-feed', () => {
+  let sim: Simulator;
+
+  beforeEach(async () => {
+    sim = await startService();
+  });
+
+  afterEach(stopEverything);
+
+  function start(properties: Record<string, unknown> = {}, more: FlowNode[] = []) {
+    return RunningFlow.start([account(sim), feedNode(properties), sink('got'), ...catcher(), ...more]);
+  }
+
+  async function fill(): Promise<void> {
+    const response = await fetch(`${sim.baseUrl}/api/3/sms/out`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${sim.credentials.apiKey}` },
+      body: new URLSearchParams({ to: handset, body: 'out <b> & "more"', messageId: 'm1' }),
+    });
+    assert.equal(response.status, 200);
+    sim.reply({ from: handset, body: 'in ]]> € 😀' });
+  }
+
+  function params(): Record<string, string>[] {
+    return sim.requests.filter(({ endpoint }) => endpoint === 'feed').map((request) => request.params);
+  }
+
+  /** Triggers a read, and waits until the node is done with it. */
+  async function trigger(flow: RunningFlow, message: Record<string, unknown> = {}): Promise<void> {
+    const before = flow.completions.length;
+    flow.send('feed', message);
+    await until(() => flow.completions.length > before, 'done');
+    await new Promise(setImmediate);
+    await new Promise(setImmediate);
+  }
+
+  describe('contract §7 what comes out (§2.6)', () => {
+    it('gives a list of entries with the account, by ATOM and size 8 when nothing is said', async () => {
+      await fill();
+      const flow = await start();
+      await trigger(flow, { topic: 'kept', other: 1 });
+      const [message] = await flow.messages('got', 1);
+      assert.deepEqual(params(), [{ format: 'ATOM', size: '8' }]);
+      const { updated, ...sms } = message?.sms ?? {};
+      assert.match(String(updated), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/);
+      assert.deepEqual(sms, {
+        account: { ...accountDetails, balance: sim.balance },
+        title: 'Recent messages',
+        format: 'ATOM',
+      });
+      assert.deepEqual([message?.topic, message?.other, message?.parts], ['kept', 1, undefined]);
+      const entries = message?.payload as Record<string, unknown>[];
+      assert.deepEqual(new Set(entries.map(({ body }) => body)), new Set(['out <b> & "more"', 'in ]]> € 😀']));
+      const sent = entries.find(({ id }) => id === 'urn:sms:out:m1');
+      const { messageDate } = sim.messages[0] ?? assert.fail();
+      assert.deepEqual(sent, {
+        id: 'urn:sms:out:m1',
+        title: `To ${handset}`,
+        body: 'out <b> & "more"',
+        published: messageDate,
+        updated: messageDate,
+        author: '642100000001',
+        categories: ['out'],
+        fields: { statusCode: 'PND' },
+      });
+      assert.deepEqual(flow.status('feed'), { fill: 'green', shape: 'dot', text: 'messages: 2' });
+    });
+
+    it('gives equal entries and account for ATOM and RSS, but for what RSS cannot say', async () => {
+      await fill();
+      const flow = await start({}, [feedNode({ id: 'rss', format: 'RSS', wires: [['got2']] }), sink('got2')]);
+      await trigger(flow);
+      flow.send('rss');
+      const [atom] = await flow.messages('got', 1);
+      const [rss] = await flow.messages('got2', 1);
+      const withoutFraction = (entries: unknown) =>
+        (entries as Record<string, unknown>[])
+          .map((entry) => ({
+            ...entry,
+            published: String(entry.published)
+              .replace('.000Z', 'Z')
+              .replace(/\.\d+Z$/, 'Z'),
+            updated: String(entry.updated)
+              .replace('.000Z', 'Z')
+              .replace(/\.\d+Z$/, 'Z'),
+          }))
+          .sort((a, b) => JSON.stringify(a).localeCompare(JSON.stringify(b)));
+      assert.deepEqual(withoutFraction(rss?.payload), withoutFraction(atom?.payload));
+      assert.deepEqual(rss?.sms?.account, atom?.sms?.account);
+      assert.deepEqual([rss?.sms?.format, rss?.sms?.title], ['RSS', atom?.sms?.title]);
+      assert.deepEqual(params()[1], { format: 'RSS', size: '8' });
+    });
+
+    it('gives one message for each entry, with parts, as copies of the input', async () => {
+      await fill();
+      const flow = await start({ output: 'each' });
+      await trigger(flow, { topic: 'kept', deep: { a: 1 } });
+      const got = await flow.messages('got', 2);
+      assert.deepEqual(
+        got.map(({ topic, parts, sms }) => [topic, parts?.index, parts?.count, parts?.type, sms?.account]),
+        [
+          ['kept', 0, 2, 'array', { ...accountDetails, balance: sim.balance }],
+          ['kept', 1, 2, 'array', { ...accountDetails, balance: sim.balance }],
+        ],
+      );
+      assert.equal(got[0]?.parts?.id, got[1]?.parts?.id);
+      assert.notEqual(got[0]?.deep, got[1]?.deep);
+      assert.notEqual(got[0]?.sms, got[1]?.sms);
+      assert.equal(typeof ((got[0]?.payload ?? []) as { id: string }).id, 'string');
+    });
+
+    it('gives an empty list in list, and nothing in each', async () => {
+      const flow = await start({}, [feedNode({ id: 'each', output: 'each', wires: [['got2']] }), sink('got2')]);
+      flow.send('each');
+      await flow.done('each', 1);
+      await trigger(flow);
+      assert.deepEqual((await flow.messages('got', 1))[0]?.payload, []);
+      assert.deepEqual(flow.received('got2'), []);
+    });
+
+    for (const feedAccount of ['elements', 'attributes', 'nested', 'nestedAttributes'] as const) {
+      it(`finds the account details as ${feedAccount}, in both formats`, async () => {
+        const service = await startService({ feedAccount, balance: 12.5 });
+        const flow = await RunningFlow.start([
+          account(service),
+          feedNode(),
+          feedNode({ id: 'rss', format: 'RSS' }),
+          sink('got'),
+        ]);
+        flow.send('feed');
+        flow.send('rss');
+        for (const { sms } of await flow.messages('got', 2)) {
+          assert.deepEqual(sms?.account, { ...accountDetails, balance: 12.5 });
+        }
+      });
+    }
+
+    it('leaves the account details undefined when they are absent', async () => {
+      const body = '<rss version="2.0"><channel><title>t</title></channel></rss>';
+      sim.fault('feed', { status: 200, body, contentType: 'application/rss+xml' });
+      const flow = await start();
+      await trigger(flow);
+      const [message] = await flow.messages('got', 1);
+      const { balance, type, currency } = (message?.sms?.account ?? assert.fail()) as Record<string, unknown>;
+      assert.deepEqual([balance, type, currency], [undefined, undefined, undefined]);
+    });
+  });
+
+  describe('contract §7 messages (§4.5 type)', () => {
+    for (const [messages, type, bodies] of [
+      ['all', undefined, 2],
+      ['out', 'out', 1],
+      ['reply', 'reply', 1],
+    ] as const) {
+      it(`asks for type ${type} with ${messages}`, async () => {
+        await fill();
+        const flow = await start({ messages });
+        await trigger(flow);
+        assert.deepEqual(params(), [{ format: 'ATOM', ...(type && { type }), size: '8' }]);
+        assert.equal((((await flow.messages('got', 1))[0]?.payload ?? []) as unknown[]).length, bodies);
+      });
+    }
+  });
+
+  describe('contract §7 size (§4.5, §8)', () => {
+    for (const [size, sizeType, expected] of [
+      ['1', 'num', '1'],
+      ['300', 'num', '300'],
+      ['', 'num', '8'],
+      ['wanted', 'msg', '17'],
+      ['wanted', 'flow', '18'],
+      ['SMS_TEST_SIZE', 'env', '19'],
+      ['wanted + 1', 'jsonata', '18'],
+      ['20', undefined, '20'],
+      [21, 'num', '21'],
+    ] as const) {
+      it(`asks for ${expected} with ${size || 'a blank'} of type ${sizeType}`, async () => {
+        process.env.SMS_TEST_SIZE = '19';
+        try {
+          const flow = await start({ size, ...(sizeType && { sizeType }) });
+          flow.node('feed').context().flow.set('wanted', 18);
+          await trigger(flow, { wanted: 17 });
+          assert.deepEqual(
+            params().map((one) => one.size),
+            [expected],
+          );
+        } finally {
+          delete process.env.SMS_TEST_SIZE;
+        }
+      });
+    }
+
+    for (const size of [0, 301, -1, 1.5, '0', '1e2', 'many', true, {}, [], Number.NaN]) {
+      it(`refuses ${Number.isNaN(size) ? 'NaN' : JSON.stringify(size)}, and asks for nothing`, async () => {
+        const flow = await start({ size: 'wanted', sizeType: 'msg' });
+        await trigger(flow, { wanted: size, topic: 'kept' });
+        const caught = await flow.messages('caught', 1);
+        assert.deepEqual(
+          caught.map(({ sms, topic }) => [sms?.error?.code, sms?.error?.field, topic]),
+          [['SMS_INPUT', 'size', 'kept']],
+        );
+        assert.deepEqual(params(), []);
+        assert.deepEqual(flow.status('feed'), { fill: 'red', shape: 'ring', text: 'invalid input' });
+      });
+    }
+  });
+
+  describe('contract §9 errors', () => {
+    for (const [fault, code] of [
+      [{ status: 401 }, 'SMS_UNAUTHORIZED'],
+      [{ status: 403 }, 'SMS_FORBIDDEN'],
+      [{ status: 400, reason: 'No such format' }, 'SMS_BAD_REQUEST'],
+      [{ status: 500 }, 'SMS_SERVICE'],
+      [{ status: 204 }, 'SMS_SERVICE'],
+      [{ garbage: true }, 'SMS_RESPONSE'],
+      [{ empty: true }, 'SMS_RESPONSE'],
+      [{ half: true }, 'SMS_RESPONSE'],
+      [{ drop: 'before' }, 'SMS_RESPONSE'],
+      [{ status: 200, body: '<!DOCTYPE x><feed/>' }, 'SMS_RESPONSE'],
+    ] as const) {
+      it(`is ${code} for ${JSON.stringify(fault)}, once`, async () => {
+        sim.fault('feed', fault);
+        const flow = await start();
+        await trigger(flow, { topic: 'kept', payload: 'kept' });
+        const caught = await flow.messages('caught', 1);
+        assert.deepEqual(
+          caught.map(({ sms, topic, payload, error }) => [sms?.error?.code, error?.code, topic, payload]),
+          [[code, code, 'kept', 'kept']],
+        );
+        assert.deepEqual(flow.received('got'), []);
+        assert.equal(flow.completions.length, 1);
+        const { fill, shape } = flow.status('feed') ?? {};
+        assert.deepEqual([fill, shape], ['red', 'ring']);
+      });
+    }
+
+    it('is SMS_UNREACHABLE when nothing listens', async () => {
+      const flow = await start();
+      await sim.setOnline(false);
+      await trigger(flow);
+      assert.equal(flow.received('caught')[0]?.sms?.error?.code, 'SMS_UNREACHABLE');
+    });
+
+    it('ends a read that is in flight when the flow is stopped', async () => {
+      sim.fault('feed', { hang: true });
+      const flow = await start();
+      flow.send('feed');
+      await sim.until(() => sim.polling('feed') === 1);
+      await flow.deploy([]);
+      await sim.until(() => sim.polling('feed') === 0);
+      assert.equal((await flow.done('feed', 1)).length, 1);
+    });
+  });
+
+  describe('contract §7 interval', () => {
+    it('reads only on input when it is 0 or blank', async () => {
+      for (const interval of ['0', '']) {
+        const flow = await start({ interval });
+        await flow.testConnection({ id: 'account', baseUrl: sim.baseUrl });
+        assert.deepEqual(
+          params().map(({ size }) => size),
+          ['1'],
+        );
+        await flow.stop();
+        await sim.close();
+        sim = await startService();
+      }
+    });
+
+    it('reads again and again, and on input as well', async () => {
+      await fill();
+      const flow = await start({ interval: '0.05' });
+      const got = await flow.messages('got', 3);
+      assert.equal(((got[0]?.payload ?? []) as unknown[]).length, 2);
+      flow.send('feed', { topic: 'asked' });
+      await until(() => flow.received('got').some(({ topic }) => topic === 'asked'));
+    });
+
+    it('raises one error when it begins to fail, and goes on', async () => {
+      sim.fault('feed', { status: 500 }, 2);
+      const flow = await start({ interval: '0.05' });
+      await flow.badge('feed', { fill: 'red', shape: 'ring', text: 'service error' });
+      await flow.messages('got', 1);
+      assert.deepEqual(
+        flow.received('caught').map(({ sms }) => sms?.error?.code),
+        ['SMS_SERVICE'],
+      );
+    });
+  });
+});

@@ -1,0 +1,584 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Simulator } from '../../simulator';
+import type { FlowNode } from '../node-red-process';
+import {
+  account,
+  catcher,
+  type FlowMessage,
+  RunningFlow,
+  sink,
+  startService,
+  stopEverything,
+  stopLater,
+  until,
+} from './running-flow';
+
+const handset = '64215551234';
+const number = '642100000001';
+const listening = { fill: 'green', shape: 'dot', text: 'listening' };
+const allFlowTypes = ['full', 'flows', 'nodes'] as const;
+
+function inNode(properties: Record<string, unknown> = {}): FlowNode {
+  return {
+    id: 'in',
+    type: 'sms-in',
+    account: 'account',
+    filter: 'all',
+    acknowledge: 'auto',
+    wires: [['got']],
+    ...properties,
+  };
+}
+
+function payloads(messages: FlowMessage[]): unknown[] {
+  return messages.map(({ payload }) => payload);
+}
+
+describe('sms-in', () => {
+  let sim: Simulator;
+
+  beforeEach(async () => {
+    sim = await startService();
+  });
+
+  afterEach(stopEverything);
+
+  function receive(body: string): void {
+    sim.receive({ from: handset, to: number, body });
+  }
+
+  function start(properties: Record<string, unknown> = {}, more: FlowNode[] = [], of: Record<string, unknown> = {}) {
+    return RunningFlow.start([account(sim, of), inNode(properties), sink('got'), ...catcher(), ...more]);
+  }
+
+  describe('contract §2 the incoming record (§2.3)', () => {
+    it('gives a new message with payload, topic and record', async () => {
+      const flow = await start();
+      const { messageId, messageDate } = sim.receive({ from: handset, to: number, body: 'Grüße + & =\n€' });
+      const [{ _msgid, ...message } = assert.fail()] = await flow.messages('got', 1);
+      assert.equal(typeof _msgid, 'string');
+      assert.deepEqual(message, {
+        payload: 'Grüße + & =\n€',
+        topic: handset,
+        sms: {
+          messageId,
+          from: handset,
+          to: number,
+          isReply: false,
+          body: 'Grüße + & =\n€',
+          messageDate,
+          contentType: 'text/plain',
+          via: 'poll',
+        },
+      });
+    });
+
+    it('gives a reply with what it answers, by parameters of the future under their own names', async () => {
+      const flow = await start();
+      const extra = {
+        network: 'X',
+        isReply: 'false',
+        via: 'pigeon',
+        redelivered: 'yes',
+        ackId: 'forged',
+        __proto__x: '1',
+        constructor: 'c',
+        prototype: 'p',
+      };
+      const reply = sim.reply({ from: handset, body: 'yes', inReplyTo: 'order-7', extra });
+      const [message] = await flow.messages('got', 1);
+      assert.deepEqual(message?.sms, {
+        messageId: reply.messageId,
+        from: handset,
+        inReplyToId: 'order-7',
+        isReply: true,
+        body: 'yes',
+        messageDate: reply.messageDate,
+        contentType: 'text/plain',
+        network: 'X',
+        __proto__x: '1',
+        via: 'poll',
+      });
+    });
+
+    it('never lets a parameter become an own __proto__ of the record', async () => {
+      const flow = await start();
+      const body = 'messageId=1&from=2&body=3&__proto__=x&inReplyToId=+';
+      sim.fault('incoming', { status: 200, body, contentType: 'application/x-www-form-urlencoded' }, 1);
+      const [message] = await flow.messages('got', 1);
+      assert.deepEqual(Object.keys(message?.sms ?? {}).sort(), ['body', 'from', 'isReply', 'messageId', 'via']);
+      assert.equal(message?.sms?.isReply, false);
+    });
+
+    it('gives each next node an object of its own', async () => {
+      const flow = await start({ wires: [['got', 'got2']] }, [
+        sink('got2'),
+        inNode({ id: 'in2', wires: [['got3']] }),
+        sink('got3'),
+      ]);
+      receive('one');
+      const all = [await flow.messages('got', 1), await flow.messages('got2', 1), await flow.messages('got3', 1)];
+      const records = all.map(([message]) => message?.sms);
+      Object.assign(records[0] ?? {}, { body: 'changed' });
+      assert.deepEqual(
+        records.slice(1).map((record) => record?.body),
+        ['one', 'one'],
+      );
+    });
+  });
+
+  describe('contract §5 filter', () => {
+    for (const [filter, expected] of [
+      ['all', ['new', 'reply', 'end', 'end reply']],
+      ['replies', ['reply', 'end reply']],
+      ['new', ['new', 'end']],
+    ] as const) {
+      it(`gives ${expected.join(', ')} with ${filter}`, async () => {
+        const flow = await start({ filter });
+        receive('new');
+        sim.reply({ from: handset, body: 'reply' });
+        receive('end');
+        sim.reply({ from: handset, body: 'end reply' });
+        assert.deepEqual(payloads(await flow.messages('got', expected.length)), expected);
+        await sim.until(() => sim.incoming.every(({ read }) => read));
+        assert.deepEqual(payloads(flow.received('got')), expected);
+      });
+    }
+
+    it('polls on when nothing passes, for any number of messages', async () => {
+      const flow = await start({ filter: 'replies', acknowledge: 'flow', inputs: 1 });
+      for (let index = 0; index < 150; index++) receive(`${index}`);
+      sim.reply({ from: handset, body: 'reply' });
+      assert.deepEqual(payloads(await flow.messages('got', 1)), ['reply']);
+    });
+  });
+
+  describe('contract §5 the loop (§4.2, §7.2, §8)', () => {
+    it('gives every message to every node, with one poll at a time', async () => {
+      let most = 0;
+      sim.on('change', () => {
+        most = Math.max(most, sim.polling('incoming'));
+      });
+      const flow = await start({}, [inNode({ id: 'in2', wires: [['got2']] }), sink('got2')]);
+      const expected = [...Array(50).keys()].map(String);
+      for (const body of expected) receive(body);
+      assert.deepEqual(payloads(await flow.messages('got', 50)), expected);
+      assert.deepEqual(payloads(await flow.messages('got2', 50)), expected);
+      assert.equal(most, 1);
+    });
+
+    it('delivers a message that the service brings twice once, and not at all with dedupe off', async () => {
+      for (const [dedupe, expected] of [
+        [true, ['a', 'b']],
+        [false, ['a', 'a', 'b']],
+      ] as const) {
+        const flow = await start({}, [], { dedupe });
+        receive('a');
+        await flow.messages('got', 1);
+        sim.fault('incoming', { repeat: true }, 1);
+        await sim.until(() => sim.requests.filter(({ status }) => status === 200).length > 1);
+        receive('b');
+        assert.deepEqual(payloads(await flow.messages('got', expected.length)), expected);
+        await flow.stop();
+        await sim.close();
+        sim = await startService();
+      }
+    });
+
+    it('polls with the method and the authentication of the account', async () => {
+      for (const [method, authType] of [
+        ['POST', 'form'],
+        ['GET', 'form'],
+        ['GET', 'basic'],
+        ['POST', 'bearer'],
+      ]) {
+        const service = await startService();
+        const flow = await RunningFlow.start([account(service, { method, authType }), inNode(), sink('got')]);
+        service.receive({ from: handset, to: number, body: 'a' });
+        await flow.messages('got', 1);
+        assert.equal(service.requests[0]?.method, method);
+        assert.equal(service.requests[0]?.path, '/api/1/sms/in');
+        await flow.stop();
+      }
+    });
+
+    it('shows connecting, then listening', async () => {
+      const flow = await start();
+      await flow.badge('in', listening);
+      assert.deepEqual(flow.statuses('in')[0], { fill: 'yellow', shape: 'ring', text: 'connecting' });
+    });
+
+    it('stops polling when the last node goes', async () => {
+      const flow = await start();
+      await flow.badge('in', listening);
+      await flow.deploy([account(sim)]);
+      await sim.until(() => sim.polling('incoming') === 0);
+      const { length } = sim.requests;
+      receive('unread');
+      await flow.testConnection({ id: 'account', baseUrl: sim.baseUrl });
+      assert.deepEqual(
+        sim.requests.slice(length).map(({ endpoint }) => endpoint),
+        ['feed'],
+      );
+      assert.equal(sim.incoming[0]?.read, false);
+    });
+  });
+
+  describe('contract §5 a failing loop', () => {
+    const faults: [string, Parameters<Simulator['fault']>[1], string][] = [
+      ['500s', { status: 500 }, 'service error'],
+      ['dropped connections', { drop: 'before' }, 'unreadable answer'],
+      ['garbage', { garbage: true }, 'unreadable answer'],
+      ['empty 200s', { empty: true }, 'unreadable answer'],
+      ['401s', { status: 401 }, 'unauthorized'],
+      ['403s', { status: 403 }, 'forbidden'],
+      ['the same message for ever', { repeat: true }, 'listening'],
+    ];
+
+    it('asks no more often than the back-off allows, raises one error for each node, and recovers', async function () {
+      this.timeout(30_000);
+      const services = await Promise.all(faults.map(() => startService()));
+      const flow = await RunningFlow.start([
+        ...services.map((service, index) => {
+          service.receive({ from: handset, to: number, body: 'first' });
+          service.fault('incoming', faults[index]?.[1] ?? null);
+          return account(service, { id: `account${index}` });
+        }),
+        ...faults.map((_, index) => inNode({ id: `in${index}`, account: `account${index}` })),
+        inNode({ id: 'twin', account: 'account0' }),
+        sink('got'),
+        ...catcher(),
+      ]);
+      await until(() => (services[0]?.requests.length ?? 0) >= 3, 'three tries');
+      for (const [index, [what, , text]] of faults.entries()) {
+        const times = (services[index]?.requests ?? []).map(({ at }) => at);
+        // The first message of the repeated ones is in order, and the next one at once.
+        const tries = what.startsWith('the same') ? times.slice(1) : times;
+        const delays = tries.slice(1).map((at, place) => at - (tries[place] ?? 0));
+        const isRefused = text === 'unauthorized' || text === 'forbidden';
+        for (const [place, delayMs] of delays.entries()) {
+          const leastMs = isRefused ? 30_000 : 1000 * 2 ** place;
+          assert.ok(delayMs >= leastMs - 20, `${what}: ${delays}`);
+        }
+        if (!isRefused) assert.ok(delays.length >= 1, `${what}: it tried again`);
+        const caught = flow.received('caught').filter(({ error }) => error?.source.id === `in${index}`);
+        assert.equal(caught.length, text === 'listening' ? 0 : 1, what);
+        assert.equal(flow.status(`in${index}`)?.text, text, what);
+        if (text !== 'listening') {
+          assert.deepEqual([flow.status(`in${index}`)?.fill, flow.status(`in${index}`)?.shape], ['red', 'ring']);
+          assert.equal(caught[0]?.sms?.error?.code, caught[0]?.error?.code);
+        }
+      }
+      assert.equal(flow.received('caught').filter(({ error }) => error?.source.id === 'twin').length, 1);
+
+      const errors = flow.received('caught').length;
+      services[0]?.fault('incoming', null);
+      await flow.badge('in0', listening);
+      assert.equal(flow.received('caught').length, errors);
+      for (const id of ['in0', 'twin']) {
+        assert.equal(flow.log.filter((line) => line.id === id && /works again/.test(String(line.msg))).length, 1);
+      }
+      services[0]?.fault('incoming', { status: 500 });
+      await until(() => flow.received('caught').length === errors + 2, 'one error for each new failing period');
+    });
+
+    it('tries a refused connection with the back-off, and goes on when the service is back', async function () {
+      this.timeout(30_000);
+      const flow = await start();
+      await flow.badge('in', listening);
+      const { baseUrl } = sim;
+      await sim.setOnline(false);
+      await flow.badge('in', { fill: 'red', shape: 'ring', text: 'unreachable' });
+      const connections: number[] = [];
+      const server = createServer((socket) => {
+        connections.push(Date.now());
+        socket.destroy();
+      }).listen(Number(new URL(baseUrl).port), '127.0.0.1');
+      await once(server, 'listening');
+      stopLater(async () => server.close());
+      await until(() => connections.length >= 2, 'two connections');
+      assert.ok((connections[1] ?? 0) - (connections[0] ?? 0) >= 980, String(connections));
+      const closed = once(server, 'close');
+      server.close();
+      await closed;
+      await sim.setOnline(true);
+      receive('back');
+      assert.deepEqual(payloads(await flow.messages('got', 1)), ['back']);
+    });
+
+    it('tells a node that joins a failing loop', async () => {
+      sim.fault('incoming', { status: 500 });
+      const flow = await start();
+      await flow.messages('caught', 1);
+      const second = inNode({ id: 'in2', wires: [['got']] });
+      await flow.deploy([account(sim), inNode(), sink('got'), ...catcher(), second], 'nodes');
+      await flow.badge('in2', { fill: 'red', shape: 'ring', text: 'service error' });
+      await until(() => flow.received('caught').some(({ error }) => error?.source.id === 'in2'), 'an error at in2');
+    });
+  });
+
+  describe('contract §5 a redeploy while a poll is in flight', () => {
+    for (const type of allFlowTypes) {
+      it(`of type ${type} hands the poll over: no second poll, and its message reaches the new node`, async () => {
+        const service = await startService({ waitMs: 30_000 });
+        let most = 0;
+        service.on('change', () => {
+          most = Math.max(most, service.polling('incoming'));
+        });
+        const nodes = (name: string) => [account(service), inNode({ name }), sink('got'), ...catcher()];
+        const flow = await RunningFlow.start(nodes('old'));
+        await service.until(() => service.polling('incoming') === 1);
+        for (const name of ['new', 'newer']) {
+          // Rejects when the flow does not run again in time.
+          const late = setTimeout(() => assert.fail('the redeploy waits for the poll'), 10_000);
+          await flow.deploy(nodes(name), type);
+          clearTimeout(late);
+        }
+        await flow.badge('in', listening);
+        service.receive({ from: handset, to: number, body: 'on the old poll' });
+        service.receive({ from: handset, to: number, body: 'on the next' });
+        assert.deepEqual(payloads(await flow.messages('got', 2)), ['on the old poll', 'on the next']);
+        assert.deepEqual([most, service.requests[0]?.aborted], [1, undefined]);
+        assert.deepEqual(flow.received('caught'), []);
+      });
+    }
+
+    it('with another setting of the account hands it over as well', async () => {
+      const service = await startService({ waitMs: 30_000 });
+      const flow = await RunningFlow.start([account(service), inNode(), sink('got')]);
+      await service.until(() => service.polling('incoming') === 1);
+      await flow.deploy([account(service, { pause: '5', timeout: '20' }), inNode(), sink('got')], 'nodes');
+      service.receive({ from: handset, to: number, body: 'kept' });
+      assert.deepEqual(payloads(await flow.messages('got', 1)), ['kept']);
+      assert.equal(service.requests[0]?.aborted, undefined);
+    });
+
+    it('keeps what arrives while there is no node, and gives it to the next', async () => {
+      const service = await startService({ waitMs: 30_000 });
+      const flow = await RunningFlow.start([account(service), inNode(), sink('got')]);
+      await service.until(() => service.polling('incoming') === 1);
+      await flow.deploy([]);
+      service.receive({ from: handset, to: number, body: 'meanwhile' });
+      await service.until(() => service.polling('incoming') === 0);
+      await flow.deploy([account(service), inNode({ id: 'other' }), sink('got')]);
+      assert.deepEqual(payloads(await flow.messages('got', 1)), ['meanwhile']);
+    });
+
+    it('does not drop an answer that has half arrived', async () => {
+      const flow = await start();
+      await flow.badge('in', listening);
+      sim.fault('incoming', { dripMs: 3 });
+      await sim.until(() => sim.polling('incoming') === 0);
+      await sim.until(() => sim.polling('incoming') === 1);
+      receive('slow');
+      await sim.until(() => sim.incoming[0]?.read === true);
+      await flow.deploy([account(sim), inNode(), sink('got'), ...catcher()]);
+      sim.fault('incoming', null);
+      assert.deepEqual(payloads(await flow.messages('got', 1)), ['slow']);
+    });
+
+    it('delivers once in every instance of a subflow, over redeploys', async () => {
+      const nodes = (name: string): FlowNode[] => [
+        account(sim),
+        { id: 'sub', type: 'subflow', name: 'receiver', in: [], out: [{ x: 1, y: 1, wires: [{ id: 'in', port: 0 }] }] },
+        inNode({ z: 'sub', name, wires: [[]] }),
+        { id: 'one', type: 'subflow:sub', name: '', wires: [['got']] },
+        { id: 'two', type: 'subflow:sub', name: '', wires: [['got2']] },
+        sink('got'),
+        sink('got2'),
+      ];
+      const flow = await RunningFlow.start(nodes(''));
+      const expected: string[] = [];
+      for (const type of allFlowTypes) {
+        expected.push(type);
+        receive(type);
+        for (const id of ['got', 'got2'])
+          assert.deepEqual(payloads(await flow.messages(id, expected.length)), expected);
+        await flow.deploy(nodes(type), type);
+      }
+      expected.push('last');
+      receive('last');
+      for (const id of ['got', 'got2']) assert.deepEqual(payloads(await flow.messages(id, expected.length)), expected);
+    });
+
+    it('delivers nothing twice and loses nothing over ten redeploys under load', async () => {
+      const nodes = (name: string) => [account(sim), inNode({ name }), sink('got')];
+      const flow = await RunningFlow.start(nodes('0'));
+      const expected: string[] = [];
+      for (let round = 0; round < 10; round++) {
+        for (let index = 0; index < 20; index++) {
+          expected.push(`${round}.${index}`);
+          receive(`${round}.${index}`);
+        }
+        await flow.deploy(nodes(String(round)), allFlowTypes[round % 3] ?? 'full');
+      }
+      await until(() => new Set(payloads(flow.received('got'))).size === expected.length, 'all of them');
+      const doubles = flow.received('got').filter(({ sms }) => sms?.redelivered !== true);
+      assert.deepEqual(new Set(payloads(flow.received('got'))), new Set(expected));
+      assert.equal(new Set(payloads(doubles)).size, doubles.length);
+    });
+  });
+
+  describe('contract §5 acknowledge: flow', () => {
+    const byFlow = { acknowledge: 'flow', inputs: 1 };
+
+    it('carries an ackId, and is delivered once when it comes back', async () => {
+      const flow = await start(byFlow);
+      receive('a');
+      const [message] = await flow.messages('got', 1);
+      assert.equal(typeof message?.sms?.ackId, 'string');
+      assert.equal('redelivered' in (message?.sms ?? {}), false);
+      flow.send('in', { sms: { ackId: message?.sms?.ackId } });
+      await flow.done('in', 1);
+      await flow.deploy([account(sim), inNode({ ...byFlow, name: 'new' }), sink('got'), ...catcher()]);
+      receive('b');
+      assert.deepEqual(payloads(await flow.messages('got', 2)), ['a', 'b']);
+    });
+
+    it('delivers again, as redelivered, what was out at a redeploy', async () => {
+      const flow = await start(byFlow);
+      receive('a');
+      await flow.messages('got', 1);
+      await flow.deploy([account(sim), inNode({ ...byFlow, name: 'new' }), sink('got'), ...catcher()]);
+      const [, again] = await flow.messages('got', 2);
+      assert.deepEqual([again?.payload, again?.sms?.redelivered], ['a', true]);
+    });
+
+    it('delivers again what comes back with an error, as redelivered', async () => {
+      const flow = await start(byFlow);
+      receive('a');
+      const [first] = await flow.messages('got', 1);
+      flow.send('in', { sms: first?.sms, error: { message: 'database down' } });
+      const [, second] = await flow.messages('got', 2);
+      assert.deepEqual([second?.payload, second?.topic, second?.sms?.redelivered], ['a', handset, true]);
+      flow.send('in', { sms: second?.sms });
+      await flow.done('in', 2);
+      assert.deepEqual(flow.received('caught'), []);
+    });
+
+    it('delivers again what does not come back in time, and gives it up after maxAttempts', async () => {
+      const flow = await start({ ...byFlow, ackTimeout: '0.05', maxAttempts: '3' });
+      receive('a');
+      const [caught] = await flow.messages('caught', 1);
+      const got = flow.received('got');
+      assert.deepEqual(payloads(got), ['a', 'a', 'a']);
+      assert.deepEqual(
+        got.map(({ sms }) => sms?.redelivered ?? false),
+        [false, true, true],
+      );
+      assert.equal(caught?.error?.code, 'SMS_UNDELIVERED');
+      assert.deepEqual([caught?.payload, caught?.topic, caught?.sms?.body], ['a', handset, 'a']);
+      receive('b');
+      await until(() => flow.received('got').some(({ payload }) => payload === 'b'));
+      assert.equal(payloads(flow.received('got')).filter((payload) => payload === 'a').length, 3);
+    });
+
+    it('gives up at once after errors in all attempts, and forgets', async () => {
+      const flow = await start({ ...byFlow, maxAttempts: 2 });
+      receive('a');
+      for (let index = 0; index < 2; index++) {
+        const message = (await flow.messages('got', index + 1))[index];
+        flow.send('in', { sms: message?.sms, error: true });
+      }
+      assert.equal((await flow.messages('caught', 1))[0]?.error?.code, 'SMS_UNDELIVERED');
+      await flow.deploy([account(sim), inNode({ ...byFlow, name: 'new' }), sink('got'), ...catcher()]);
+      receive('b');
+      assert.deepEqual(payloads(await flow.messages('got', 3)), ['a', 'a', 'b']);
+    });
+
+    it('takes the first attempt back though the second is out', async () => {
+      const flow = await start({ ...byFlow, ackTimeout: '0.1' });
+      receive('a');
+      const got = await flow.messages('got', 2);
+      flow.send('in', { sms: got[0]?.sms });
+      await flow.done('in', 1);
+      receive('b');
+      await until(() => flow.received('got').some(({ payload }) => payload === 'b'));
+      await flow.deploy([account(sim), inNode({ name: 'auto' }), sink('got'), ...catcher()]);
+      receive('c');
+      await until(() => flow.received('got').some(({ payload }) => payload === 'c'));
+      const afterwards = flow.received('got').slice(got.length);
+      assert.equal(
+        afterwards.some(({ payload }) => payload === 'a'),
+        false,
+      );
+    });
+
+    it('ignores what is no acknowledgement', async () => {
+      const flow = await start(byFlow);
+      receive('a');
+      await flow.messages('got', 1);
+      const strange = [{}, { sms: null }, { sms: 'x' }, { sms: {} }, { sms: { ackId: 7 } }, { sms: { ackId: 'no.1' } }];
+      for (const message of strange) flow.send('in', message);
+      assert.deepEqual(
+        (await flow.done('in', strange.length)).map(({ error }) => error),
+        strange.map(() => undefined),
+      );
+      assert.deepEqual(flow.received('caught'), []);
+      assert.equal(flow.received('got').length, 1);
+    });
+
+    it('pauses polling at 100 outstanding, with a blue ring, and goes on when one is acknowledged', async () => {
+      const flow = await start(byFlow);
+      for (let index = 0; index < 110; index++) receive(`${index}`);
+      await flow.badge('in', { fill: 'blue', shape: 'ring', text: 'paused: 100 unacknowledged' });
+      await sim.until(() => sim.polling('incoming') === 0);
+      assert.equal(flow.received('got').length, 100);
+      const read = sim.incoming.filter((message) => message.read).length;
+      assert.ok(read <= 101, String(read));
+      for (let index = 0; index < 110; index++) {
+        const message = (await flow.messages('got', index + 1))[index];
+        flow.send('in', { sms: message?.sms });
+      }
+      assert.deepEqual(payloads(await flow.messages('got', 110)), [...Array(110).keys()].map(String));
+      await flow.badge('in', listening);
+    });
+
+    it('does not keep a node without acknowledgement from its messages longer than one that has it', async () => {
+      const flow = await start(byFlow, [inNode({ id: 'auto', wires: [['got2']] }), sink('got2')]);
+      for (let index = 0; index < 5; index++) receive(`${index}`);
+      assert.deepEqual(payloads(await flow.messages('got2', 5)), ['0', '1', '2', '3', '4']);
+      assert.deepEqual(payloads(await flow.messages('got', 5)), ['0', '1', '2', '3', '4']);
+    });
+
+    for (const properties of [{ ackTimeout: 'soon' }, { maxAttempts: '0' }, { maxAttempts: '1.5' }]) {
+      it(`is SMS_CONFIG with ${JSON.stringify(properties)}`, async () => {
+        const flow = await start({ ...byFlow, ...properties });
+        assert.equal((await flow.messages('caught', 1))[0]?.sms?.error?.code, 'SMS_CONFIG');
+      });
+    }
+  });
+
+  describe('contract §5 store: disk', () => {
+    it('delivers after the start what was read and not delivered, and nothing twice', async () => {
+      const userDir = mkdtempSync(join(tmpdir(), 'sms-in-'));
+      stopLater(async () => rmSync(userDir, { recursive: true, force: true }));
+      const nodes = (properties: Record<string, unknown>) => [
+        account(sim, { store: 'disk' }),
+        inNode(properties),
+        sink('got'),
+        ...catcher(),
+      ];
+      const first = await RunningFlow.start(nodes({ acknowledge: 'flow', inputs: 1 }), { settings: { userDir } });
+      receive('kept');
+      await first.messages('got', 1);
+      receive('acknowledged');
+      const message = (await first.messages('got', 2))[1];
+      first.send('in', { sms: message?.sms });
+      await first.done('in', 1);
+      await first.stop();
+      const second = await RunningFlow.start(nodes({}), { settings: { userDir } });
+      receive('new');
+      const got = await second.messages('got', 2);
+      assert.deepEqual(payloads(got), ['kept', 'new']);
+      assert.equal(got[0]?.sms?.redelivered, true);
+      assert.equal('ackId' in (got[0]?.sms ?? {}), false);
+      await second.stop();
+    });
+  });
+});

@@ -1,0 +1,290 @@
+import assert from 'node:assert/strict';
+import type { Simulator } from '../../simulator';
+import type { FlowNode } from '../node-red-process';
+import { account, catcher, RunningFlow, sink, startService, stopEverything, until } from './running-flow';
+
+const handset = '64215551234';
+const other = '64215559999';
+
+function outboxNode(properties: Record<string, unknown> = {}): FlowNode {
+  return {
+    id: 'outbox',
+    type: 'sms-outbox',
+    account: 'account',
+    interval: '0',
+    output: 'each',
+    wires: [['got']],
+    ...properties,
+  };
+}
+
+describe('sms-outbox', () => {
+  let sim: Simulator;
+
+  beforeEach(async () => {
+    sim = await startService();
+  });
+
+  afterEach(stopEverything);
+
+  function start(properties: Record<string, unknown> = {}, more: FlowNode[] = []) {
+    return RunningFlow.start([account(sim), outboxNode(properties), sink('got'), ...catcher(), ...more]);
+  }
+
+  /** Sends through the service, as another client does. */
+  async function sendElsewhere(body: string, to = handset): Promise<void> {
+    const response = await fetch(`${sim.baseUrl}/api/3/sms/out`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${sim.credentials.apiKey}` },
+      body: new URLSearchParams({ to, body, messageId: `id-${body}` }),
+    });
+    assert.equal(response.status, 200);
+  }
+
+  /** Triggers a read and waits until the node is done with it. */
+  async function trigger(flow: RunningFlow, message: Record<string, unknown> = {}): Promise<void> {
+    const before = flow.completions.length;
+    flow.send('outbox', message);
+    await until(() => flow.completions.length > before, 'done');
+    await new Promise(setImmediate);
+    await new Promise(setImmediate);
+  }
+
+  function polls(): number {
+    return sim.requests.filter(({ endpoint }) => endpoint === 'outbox').length;
+  }
+
+  describe('contract §6 the record (§2.4)', () => {
+    it('gives each record with text, recipients and types, always by GET', async () => {
+      sim.addContact('Anna', handset);
+      await sendElsewhere('first', `Anna ${other}`);
+      await sendElsewhere('second');
+      sim.deleteMessage('id-second');
+      const flow = await start();
+      await trigger(flow, { topic: 'asked', payload: 'asked', kept: { deep: 1 } });
+      const got = await flow.messages('got', 2);
+      const [first, second] = got;
+      assert.deepEqual(first?.sms, {
+        messageId: 'id-first',
+        body: 'first',
+        recipientCount: 2,
+        recipients: `Anna, ${other}`,
+        messageDate: sim.messages[0]?.messageDate,
+        statusCode: 'PND',
+        deleted: false,
+        recipientsList: [
+          { from: '642100000001', to: handset, name: 'Anna', statusCode: 'PND', channel: 'Sms' },
+          { from: '642100000001', to: other, statusCode: 'PND', channel: 'Sms' },
+        ],
+      });
+      assert.deepEqual([first?.payload, first?.topic], ['first', `${handset} ${other}`]);
+      assert.deepEqual([second?.sms?.deleted, second?.sms?.recipientCount], [true, 1]);
+      assert.deepEqual(
+        got.map(({ kept, parts }) => [kept, parts?.index, parts?.count, parts?.type, parts?.id === first?.parts?.id]),
+        [
+          [{ deep: 1 }, 0, 2, 'array', true],
+          [{ deep: 1 }, 1, 2, 'array', true],
+        ],
+      );
+      assert.notEqual(first?.kept, second?.kept);
+      assert.equal(first?._msgid, second?._msgid);
+      assert.deepEqual([sim.requests.at(-1)?.method, sim.requests.at(-1)?.path], ['GET', '/api/3/sms/out/poll']);
+    });
+
+    it('reads numbers and flags sent as text, and keeps parameters of the future', async () => {
+      const body = JSON.stringify([
+        { messageId: 'm', body: 'b', recipientCount: '3', deleted: 'true', cost: 0.2, recipientsList: null },
+      ]);
+      sim.fault('outbox', { status: 200, body, contentType: 'application/json' });
+      const flow = await start();
+      await trigger(flow);
+      assert.deepEqual((await flow.messages('got', 1))[0]?.sms, {
+        messageId: 'm',
+        body: 'b',
+        recipientCount: 3,
+        deleted: true,
+        recipientsList: [],
+        cost: 0.2,
+      });
+    });
+  });
+
+  describe('contract §6 on input', () => {
+    it('sends nothing in each and [] in list for an empty list, topic left as it is', async () => {
+      const flow = await start({}, [outboxNode({ id: 'list', output: 'list', wires: [['got2']] }), sink('got2')]);
+      await trigger(flow);
+      flow.send('list', { topic: 'mine', payload: 'x', kept: 1 });
+      const [message] = await flow.messages('got2', 1);
+      assert.deepEqual([message?.topic, message?.payload, message?.kept], ['mine', [], 1]);
+      assert.equal(flow.received('got').length, 0);
+      assert.deepEqual(flow.status('outbox'), { fill: 'green', shape: 'dot', text: 'messages: 0' });
+    });
+
+    it('gives one message with the records in list, a copy of the input', async () => {
+      await sendElsewhere('a');
+      await sendElsewhere('b');
+      const flow = await start({ output: 'list' });
+      await trigger(flow, { topic: 'mine', kept: 1 });
+      const [message] = await flow.messages('got', 1);
+      const records = message?.payload as Record<string, unknown>[];
+      assert.deepEqual(
+        records.map(({ body, recipientCount }) => [body, recipientCount]),
+        [
+          ['a', 1],
+          ['b', 1],
+        ],
+      );
+      assert.deepEqual([message?.topic, message?.kept], ['mine', 1]);
+      assert.deepEqual(flow.status('outbox'), { fill: 'green', shape: 'dot', text: 'messages: 2' });
+      assert.equal(flow.received('got').length, 1);
+    });
+
+    it('polls not at all without an input at interval 0, and once for each input', async () => {
+      const flow = await start();
+      await trigger(flow);
+      await trigger(flow);
+      await trigger(flow);
+      assert.equal(polls(), 3);
+    });
+
+    it('delivers a record once, by its messageId, and no other node gets what one on input asked for', async () => {
+      await sendElsewhere('a');
+      const flow = await start({}, [outboxNode({ id: 'second', wires: [['got2']] }), sink('got2')]);
+      await trigger(flow);
+      await flow.messages('got', 1);
+      sim.fault('outbox', { repeat: true });
+      await trigger(flow);
+      flow.send('second');
+      await flow.done('second', 1);
+      sim.fault('outbox', null);
+      await sendElsewhere('b');
+      await trigger(flow);
+      assert.deepEqual(
+        (await flow.messages('got', 2)).map(({ payload }) => payload),
+        ['a', 'b'],
+      );
+      assert.deepEqual(flow.received('got2'), []);
+    });
+
+    it('gives inputs that come at once each its own answer, one poll after the other', async () => {
+      let most = 0;
+      sim.on('change', () => {
+        most = Math.max(most, sim.polling('outbox'));
+      });
+      await sendElsewhere('a');
+      const flow = await start({ output: 'list' });
+      for (let index = 0; index < 5; index++) flow.send('outbox', { topic: index });
+      const got = await flow.messages('got', 5);
+      assert.deepEqual(
+        got.map(({ topic, payload }) => [topic, (payload as unknown[]).length]),
+        [
+          [0, 1],
+          [1, 0],
+          [2, 0],
+          [3, 0],
+          [4, 0],
+        ],
+      );
+      assert.equal(most, 1);
+      assert.equal((await flow.done('outbox', 5)).length, 5);
+    });
+
+    it('reports an error as the outcome of the input, with badge and msg.sms.error', async () => {
+      const flow = await start({}, []);
+      for (const [fault, code, text] of [
+        [{ status: 500 }, 'SMS_SERVICE', 'service error'],
+        [{ status: 401 }, 'SMS_UNAUTHORIZED', 'unauthorized'],
+        [{ garbage: true }, 'SMS_RESPONSE', 'unreadable answer'],
+        [{ half: true }, 'SMS_RESPONSE', 'unreadable answer'],
+        [{ drop: 'before' }, 'SMS_RESPONSE', 'unreadable answer'],
+      ] as const) {
+        sim.fault('outbox', fault);
+        const before = flow.received('caught').length;
+        await trigger(flow, { topic: 'mine' });
+        const caught = flow.received('caught').slice(before);
+        assert.deepEqual(
+          caught.map(({ sms, topic, error }) => [sms?.error?.code, topic, error?.code]),
+          [[code, 'mine', code]],
+        );
+        assert.deepEqual(flow.status('outbox'), { fill: 'red', shape: 'ring', text });
+      }
+      assert.equal(flow.received('got').length, 0);
+      assert.equal(flow.completions.length, 5);
+    });
+  });
+
+  describe('contract §6 at an interval', () => {
+    it('polls for all nodes together, at the shortest interval, and gives each of them every record', async () => {
+      let most = 0;
+      sim.on('change', () => {
+        most = Math.max(most, sim.polling('outbox'));
+      });
+      const flow = await start({ interval: '0.1' }, [
+        outboxNode({ id: 'slow', interval: '1000', output: 'list', wires: [['got2']] }),
+        sink('got2'),
+      ]);
+      await sendElsewhere('a');
+      assert.equal((await flow.messages('got', 1))[0]?.payload, 'a');
+      const [list] = await flow.messages('got2', 1);
+      assert.deepEqual(
+        ((list?.payload ?? []) as { body: string }[]).map(({ body }) => body),
+        ['a'],
+      );
+      await sendElsewhere('b');
+      await flow.messages('got', 2);
+      await flow.messages('got2', 2);
+      assert.equal(most, 1);
+      assert.equal(flow.received('got2').length, 2);
+    });
+
+    it('sends nothing for an empty list, in list neither', async () => {
+      const flow = await start({ interval: '0.01', output: 'list' });
+      await until(() => polls() > 5);
+      assert.equal(flow.received('got').length, 0);
+    });
+
+    it('raises one error when it begins to fail, and goes on', async () => {
+      sim.fault('outbox', { status: 500 }, 2);
+      const flow = await start({ interval: '0.1' });
+      await flow.badge('outbox', { fill: 'red', shape: 'ring', text: 'service error' });
+      await sendElsewhere('a');
+      assert.equal((await flow.messages('got', 1))[0]?.payload, 'a');
+      assert.deepEqual(
+        flow.received('caught').map(({ sms }) => sms?.error?.code),
+        ['SMS_SERVICE'],
+      );
+      assert.deepEqual(
+        sim.requests
+          .filter(({ endpoint }) => endpoint === 'outbox')
+          .slice(0, 3)
+          .map(({ status }) => status),
+        [500, 500, 200],
+      );
+    });
+
+    it('reads at once for an input as well', async () => {
+      const flow = await start({ interval: '1000' });
+      await until(() => polls() === 1);
+      await sendElsewhere('a');
+      await trigger(flow, { kept: 1 });
+      assert.equal((await flow.messages('got', 1))[0]?.kept, 1);
+    });
+
+    it('keeps what a poll brought while its node was redeployed', async () => {
+      await sendElsewhere('a');
+      sim.fault('outbox', { delayMs: 150 });
+      const flow = await start({ interval: '1000' });
+      await sim.until(() => sim.polling('outbox') === 1);
+      await flow.deploy([account(sim), outboxNode({ interval: '1000', name: 'new' }), sink('got')]);
+      assert.deepEqual(
+        (await flow.messages('got', 1)).map(({ payload }) => payload),
+        ['a'],
+      );
+    });
+
+    it('is SMS_CONFIG when the interval is none', async () => {
+      const flow = await start({ interval: 'often' });
+      assert.equal((await flow.messages('caught', 1))[0]?.sms?.error?.code, 'SMS_CONFIG');
+    });
+  });
+});

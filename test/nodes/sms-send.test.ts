@@ -1,0 +1,783 @@
+import assert from 'node:assert/strict';
+import type { Simulator } from '../../simulator';
+import type { FlowNode } from '../node-red-process';
+import { account, catcher, coreNode, RunningFlow, sink, startService, stopEverything, until } from './running-flow';
+
+const handset = '64215551234';
+const other = '64215559999';
+const blocked = '64215550000';
+const uuid = /^[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/;
+
+function sendNode(properties: Record<string, unknown> = {}): FlowNode {
+  return { id: 'send', type: 'sms-send', account: 'account', wires: [['sent'], ['failed']], ...properties };
+}
+
+describe('sms-send', () => {
+  let sim: Simulator;
+
+  beforeEach(async () => {
+    sim = await startService();
+    sim.block(blocked);
+  });
+
+  afterEach(stopEverything);
+
+  function start(properties: Record<string, unknown> = {}, more: FlowNode[] = [], of: Record<string, unknown> = {}) {
+    return RunningFlow.start([
+      account(sim, of),
+      sendNode(properties),
+      sink('sent'),
+      sink('failed'),
+      ...catcher(),
+      ...more,
+    ]);
+  }
+
+  /** Sends a message and waits until the node is done with it. */
+  async function send(flow: RunningFlow, message: Record<string, unknown> = {}): Promise<void> {
+    const before = flow.completions.length;
+    flow.send('send', { topic: handset, payload: 'hello', ...message });
+    await until(() => flow.completions.length > before, 'done');
+    // What was sent in this turn of the event loop arrives in the next.
+    await new Promise(setImmediate);
+    await new Promise(setImmediate);
+  }
+
+  /** Checks that the input was refused with this error, that nothing else came of it, and nothing was sent. */
+  async function refuses(flow: RunningFlow, message: Record<string, unknown>, code: string, field?: string) {
+    const caughtBefore = flow.received('caught').length;
+    const doneBefore = flow.completions.length;
+    const requestsBefore = sim.requests.length;
+    await send(flow, message);
+    const caught = flow.received('caught').slice(caughtBefore);
+    assert.deepEqual(
+      caught.map(({ sms, error }) => [sms?.error?.code, sms?.error?.field, error?.code, Object.keys(sms ?? {})]),
+      [[code, field, code, ['error']]],
+      JSON.stringify(message),
+    );
+    assert.equal(caught[0]?.sms?.error?.message, caught[0]?.error?.message.replace(/^SmsError: /, ''));
+    assert.equal(flow.completions.length, doneBefore + 1);
+    assert.equal(sim.requests.length, requestsBefore);
+    assert.equal(flow.received('sent').length + flow.received('failed').length, 0);
+  }
+
+  describe('contract §4 outputs', () => {
+    it('passes the message through at output 1 with the record of the sending, once, payload and topic untouched', async () => {
+      const flow = await start();
+      await send(flow, { other: { kept: true }, sms: { earlier: 1 } });
+      const [message] = flow.received('sent');
+      const { messageId } = sim.messages[0] ?? assert.fail();
+      const { _msgid, ...rest } = message ?? assert.fail();
+      assert.deepEqual(rest, {
+        topic: handset,
+        payload: 'hello',
+        other: { kept: true },
+        sms: {
+          messageId,
+          statusCode: 200,
+          isError: false,
+          recipients: [{ msisdn: handset, isError: false }],
+          accepted: [handset],
+          failed: [],
+          encoding: 'GSM-7',
+          parts: 1,
+        },
+      });
+      assert.equal(flow.received('sent').length, 1);
+      assert.deepEqual(flow.received('failed'), []);
+      assert.deepEqual(flow.received('caught'), []);
+      assert.deepEqual(flow.completions, [{ id: 'send', error: undefined }]);
+      assert.equal(typeof _msgid, 'string');
+    });
+
+    it('gives a copy for each failed recipient at output 2, with parts, besides output 1 for the accepted', async () => {
+      const flow = await start();
+      await send(flow, { topic: `${handset} ${blocked} Nobody`, parts: { id: 'outer', index: 3 }, deep: { a: [1] } });
+      const [sent] = flow.received('sent');
+      const { messageId } = sim.messages[0] ?? assert.fail();
+      const failed = [
+        { msisdn: blocked, errorCode: 403, errorMessage: 'Number is in the blocked list' },
+        { msisdn: 'Nobody', errorCode: 403, errorMessage: 'Contact is not in the address book' },
+      ];
+      assert.deepEqual(sent?.sms, {
+        messageId,
+        statusCode: 200,
+        isError: false,
+        recipients: [{ msisdn: handset, isError: false }, ...failed.map((result) => ({ ...result, isError: true }))],
+        accepted: [handset],
+        failed,
+        encoding: 'GSM-7',
+        parts: 1,
+      });
+      assert.equal(sent?.topic, `${handset} ${blocked} Nobody`);
+      const copies = flow.received('failed');
+      assert.deepEqual(
+        copies.map(({ topic, payload, sms, deep }) => ({ topic, payload, sms, deep })),
+        failed.map((result) => ({
+          topic: result.msisdn,
+          payload: 'hello',
+          sms: { messageId, ...result },
+          deep: { a: [1] },
+        })),
+      );
+      assert.deepEqual(
+        copies.map(({ parts }) => [parts?.index, parts?.count, parts?.type]),
+        [
+          [0, 2, 'array'],
+          [1, 2, 'array'],
+        ],
+      );
+      assert.equal(copies[0]?.parts?.id, copies[1]?.parts?.id);
+      assert.notEqual(copies[0]?.deep, copies[1]?.deep);
+      assert.equal(flow.completions.length, 1);
+      assert.deepEqual(flow.received('caught'), []);
+      assert.deepEqual(flow.status('send'), { fill: 'yellow', shape: 'dot', text: '2 of 3 failed' });
+    });
+
+    it('gives nothing at output 1 when every recipient failed', async () => {
+      const flow = await start();
+      await send(flow, { topic: [blocked] });
+      assert.deepEqual(flow.received('sent'), []);
+      assert.deepEqual(
+        flow.received('failed').map(({ topic }) => topic),
+        [blocked],
+      );
+      assert.deepEqual(flow.received('caught'), []);
+      assert.deepEqual(flow.completions, [{ id: 'send', error: undefined }]);
+      assert.deepEqual(flow.status('send'), { fill: 'yellow', shape: 'dot', text: '1 of 1 failed' });
+    });
+
+    it('lets a join node gather output 2 again', async () => {
+      const flow = await RunningFlow.start(
+        [
+          account(sim),
+          sendNode({ wires: [[], ['join']] }),
+          { id: 'join', type: 'join', name: '', mode: 'auto', wires: [['joined']] },
+          sink('joined'),
+        ],
+        { nodes: [coreNode('sequence/17-split')] },
+      );
+      flow.send('send', { topic: `${handset} ${blocked} Nobody`, payload: 'hello' });
+      assert.deepEqual((await flow.messages('joined', 1))[0]?.payload, ['hello', 'hello']);
+    });
+
+    it('takes a 204 as success without recipients reported (§9)', async () => {
+      sim.fault('send', { status: 204 });
+      const flow = await start({ messageId: 'mine', messageIdType: 'str' });
+      await send(flow);
+      assert.deepEqual(flow.received('sent')[0]?.sms, {
+        messageId: 'mine',
+        statusCode: 204,
+        isError: false,
+        recipients: [],
+        accepted: [handset],
+        failed: [],
+        encoding: 'GSM-7',
+        parts: 1,
+      });
+    });
+
+    it('reads an errorCode as a number when it is whole, else as the text it is (§2.2)', async () => {
+      const body =
+        '<outbound-message-delivery messageId="m" isError="false">' +
+        '<recipient msisdn="1" isError="true" errorCode="-7"/><recipient msisdn="2" isError="true" errorCode="4.3"/>' +
+        '<recipient msisdn="3" isError="true"/></outbound-message-delivery>';
+      sim.fault('send', { status: 200, body, contentType: 'text/xml' });
+      const flow = await start();
+      await send(flow);
+      assert.deepEqual(
+        flow.received('failed').map(({ sms }) => sms),
+        [
+          { messageId: 'm', msisdn: '1', errorCode: -7 },
+          { messageId: 'm', msisdn: '2', errorCode: '4.3' },
+          { messageId: 'm', msisdn: '3' },
+        ],
+      );
+      assert.deepEqual(flow.received('sent')[0]?.sms?.accepted, [handset]);
+    });
+  });
+
+  describe('contract §4 fields and their types', () => {
+    it('takes to from msg.topic and body from msg.payload in a flow that says nothing', async () => {
+      const flow = await start();
+      await send(flow, { topic: `+${handset}`, payload: 42 });
+      assert.deepEqual([sim.messages[0]?.to, sim.messages[0]?.body], [[handset], '42']);
+    });
+
+    it('sends nothing but to and body when everything else is blank', async () => {
+      const blank = Object.fromEntries(
+        ['from', 'messageId', 'fragmentationLimit', 'contentType', 'callbackUrl', 'callbackStatusUrl'].flatMap(
+          (field) => [
+            [field, ' '],
+            [`${field}Type`, 'str'],
+          ],
+        ),
+      );
+      const flow = await start(blank);
+      await send(flow);
+      assert.deepEqual(sim.requests[0]?.params, { to: handset, body: 'hello' });
+    });
+
+    const values: [string, string, unknown][] = [
+      ['msg', 'deep.from', '642100'],
+      ['flow', 'sender', '642101'],
+      ['global', 'sender', '642102'],
+      ['str', '642103', '642103'],
+      ['num', '642104', '642104'],
+      ['env', 'SMS_TEST_SENDER', '642105'],
+      ['jsonata', '"6421" & deep.last', '642106'],
+      ['msg', 'nothing.there', undefined],
+      ['flow', 'nothing', undefined],
+      ['env', 'SMS_TEST_NOTHING', undefined],
+      ['jsonata', 'nothing', undefined],
+    ];
+    for (const [type, value, expected] of values) {
+      it(`takes ${value} of type ${type}`, async () => {
+        process.env.SMS_TEST_SENDER = '642105';
+        try {
+          const flow = await start({ from: value, fromType: type });
+          const context = flow.node('send').context();
+          context.flow.set('sender', '642101');
+          context.global.set('sender', '642102');
+          await send(flow, { deep: { from: '642100', last: '06' } });
+          assert.equal(sim.requests[0]?.params.from, expected);
+        } finally {
+          delete process.env.SMS_TEST_SENDER;
+        }
+      });
+    }
+
+    it('refuses an expression that fails, naming its field', async () => {
+      const flow = await start({ from: '$error("x")', fromType: 'jsonata' });
+      await refuses(flow, {}, 'SMS_INPUT', 'from');
+    });
+
+    it('sends every parameter of §2.1 under its name, form encoded once', async () => {
+      const flow = await start({
+        from: '6421000',
+        messageId: 'id-1',
+        messageIdType: 'str',
+        fragmentationLimit: '3',
+        fragmentationLimitType: 'num',
+        contentType: 'text/plain',
+        contentTypeType: 'str',
+        callbackUrl: 'https://example.com/r?m={!messageId}&b={!body}&x=%20+',
+        callbackUrlType: 'str',
+        callbackStatusUrl: 'https://example.com/s?m={!status}&n={!recipient.msisdn}',
+        callbackStatusUrlType: 'str',
+      });
+      await send(flow, { payload: 'a+b & c=d ÆØ €\n' });
+      assert.deepEqual(sim.requests[0]?.params, {
+        to: handset,
+        body: 'a+b & c=d ÆØ €\n',
+        from: '6421000',
+        messageId: 'id-1',
+        fragmentationLimit: '3',
+        contentType: 'text/plain',
+        callbackUrl: 'https://example.com/r?m={!messageId}&b={!body}&x=%20+',
+        callbackStatusUrl: 'https://example.com/s?m={!status}&n={!recipient.msisdn}',
+      });
+    });
+  });
+
+  describe('contract §4 to', () => {
+    it('reads text and lists, drops formatting, and sends a repeated item once', async () => {
+      const flow = await start();
+      const cases: [unknown, string][] = [
+        [`${handset}, +${other};\n Office ,`, `${handset} ${other} Office`],
+        [['+64 (21) 555-1234', 64215559999, '', null, 'Office'], `${handset} ${other} Office`],
+        [64215551234, handset],
+        [`+${handset} ${handset}`, handset],
+      ];
+      sim.addContact('Office', '64215557777');
+      for (const [topic, to] of cases) {
+        await send(flow, { topic });
+        assert.equal(sim.requests.at(-1)?.params.to, to);
+      }
+    });
+
+    const bad: unknown[] = [
+      undefined,
+      null,
+      '',
+      ' ,; ',
+      [],
+      true,
+      {},
+      [[handset]],
+      [true],
+      [{}],
+      '0215551234',
+      '123456',
+    ];
+    for (const topic of [...bad, '1234567890123456', '64+215551234', ['two words'], 'a+b']) {
+      it(`refuses ${JSON.stringify(topic)}`, async () => {
+        await refuses(await start(), { topic }, 'SMS_INPUT', 'to');
+      });
+    }
+  });
+
+  describe('contract §4 body', () => {
+    it('takes text, numbers, booleans, and a Buffer as UTF-8', async () => {
+      const flow = await start();
+      for (const payload of ['0', 0, false, true, 1.5, Buffer.from('æøå')]) await send(flow, { payload });
+      assert.deepEqual(
+        sim.messages.map(({ body }) => body),
+        ['0', '0', 'false', 'true', '1.5', 'æøå'],
+      );
+    });
+
+    for (const payload of [undefined, null, '', ' \n', {}, [], ['x'], new Date(0), Buffer.alloc(0)]) {
+      it(`refuses ${Buffer.isBuffer(payload) ? 'an empty Buffer' : JSON.stringify(payload)}`, async () => {
+        await refuses(await start(), { payload }, 'SMS_INPUT', 'body');
+      });
+    }
+
+    it('refuses more than maxLength code points, and counts a surrogate pair as one', async () => {
+      const flow = await start();
+      await refuses(flow, { payload: 'x'.repeat(481) }, 'SMS_INPUT', 'body');
+      await refuses(flow, { payload: '😀'.repeat(481) }, 'SMS_INPUT', 'body');
+      await send(flow, { payload: '😀'.repeat(480) });
+      assert.equal(sim.messages.length, 1);
+    });
+
+    it('has no limit when the account leaves it blank', async () => {
+      const flow = await start({}, [], { maxLength: '' });
+      await send(flow, { payload: 'x'.repeat(5000) });
+      assert.equal(sim.requests[0]?.params.body?.length, 5000);
+    });
+
+    it('refuses more parts than the fragmentation limit, whatever maxLength says', async () => {
+      const flow = await start({ fragmentationLimit: 'limit', fragmentationLimitType: 'msg' }, [], { maxLength: '10' });
+      await refuses(flow, { limit: 1, payload: 'x'.repeat(161) }, 'SMS_INPUT', 'body');
+      await send(flow, { limit: '2', payload: 'x'.repeat(161) });
+      assert.deepEqual([flow.received('sent')[0]?.sms?.parts, flow.received('sent')[0]?.sms?.encoding], [2, 'GSM-7']);
+    });
+
+    for (const limit of [0, -1, 1.5, 'two', true, [], {}]) {
+      it(`refuses a fragmentation limit of ${JSON.stringify(limit)}`, async () => {
+        const flow = await start({ fragmentationLimit: 'limit', fragmentationLimitType: 'msg' });
+        await refuses(flow, { limit }, 'SMS_INPUT', 'fragmentationLimit');
+      });
+    }
+  });
+
+  describe('contract §4 contentType', () => {
+    const utf16 = 'text/plain; charset=UTF-16';
+    const cases: [string, string, string | undefined, string, number][] = [
+      ['€^{}[]~|\\ Å', 'auto', undefined, 'GSM-7', 1],
+      ['Δ ł', 'auto', utf16, 'UCS-2', 1],
+      ['x'.repeat(71), utf16, utf16, 'UCS-2', 2],
+      ['ł', 'text/plain', 'text/plain', 'UCS-2', 1],
+    ];
+    for (const [payload, contentType, sent, encoding, parts] of cases) {
+      it(`sends ${sent ?? 'none'} for ${payload.slice(0, 9)} with ${contentType}`, async () => {
+        const type = contentType === 'auto' ? 'auto' : 'str';
+        const flow = await start({ contentType, contentTypeType: type });
+        await send(flow, { payload });
+        assert.equal(sim.requests[0]?.params.contentType, sent);
+        const { sms } = flow.received('sent')[0] ?? assert.fail();
+        assert.deepEqual([sms?.encoding, sms?.parts], [encoding, parts]);
+      });
+    }
+
+    it('refuses another one', async () => {
+      await refuses(await start({ contentType: 'text/html', contentTypeType: 'str' }), {}, 'SMS_INPUT', 'contentType');
+    });
+  });
+
+  describe('contract §4 messageId', () => {
+    it('leaves it to the service when there is none, and reports the one it made', async () => {
+      const flow = await start();
+      await send(flow);
+      assert.equal('messageId' in (sim.requests[0]?.params ?? {}), false);
+      assert.equal(flow.received('sent')[0]?.sms?.messageId, sim.messages[0]?.messageId);
+    });
+
+    it('makes a new UUID for each message', async () => {
+      const flow = await start({ messageId: '', messageIdType: 'uuid' });
+      await send(flow);
+      await send(flow);
+      const ids = sim.requests.map(({ params }) => params.messageId ?? '');
+      assert.match(ids[0] ?? '', uuid);
+      assert.match(ids[1] ?? '', uuid);
+      assert.notEqual(ids[0], ids[1]);
+      assert.equal(flow.received('sent')[1]?.sms?.messageId, ids[1]);
+    });
+
+    it('takes 36 characters and refuses 37', async () => {
+      const flow = await start({ messageId: 'id', messageIdType: 'msg' });
+      await refuses(flow, { id: 'x'.repeat(37) }, 'SMS_INPUT', 'messageId');
+      await refuses(flow, { id: {} }, 'SMS_INPUT', 'messageId');
+      await send(flow, { id: 'x'.repeat(36) });
+      assert.equal(sim.messages[0]?.messageId, 'x'.repeat(36));
+    });
+  });
+
+  describe('contract §4 callbackUrl and callbackStatusUrl', () => {
+    const callback: FlowNode = {
+      id: 'callback',
+      type: 'sms-callback-in',
+      account: 'account',
+      path: '/sms/callback',
+      publicUrl: 'https://flows.example.com/',
+      wires: [[], []],
+      credentials: { token: 'a token&more' },
+    };
+    const byNode = {
+      callbackUrl: 'callback',
+      callbackUrlType: 'node',
+      callbackStatusUrl: 'callback',
+      callbackStatusUrlType: 'node',
+    };
+
+    for (const [root, prefix] of [
+      [undefined, ''],
+      ['/', ''],
+      ['/red/nodes/', '/red/nodes'],
+    ] as const) {
+      it(`is the public URL of the chosen node, under httpNodeRoot ${root}`, async () => {
+        const flow = await RunningFlow.start(
+          [account(sim), callback, sendNode(byNode), sink('sent'), sink('failed'), ...catcher()],
+          { settings: root === undefined ? {} : { httpNodeRoot: root } },
+        );
+        await send(flow);
+        const url = new URL(sim.messages[0]?.callbackUrl ?? '');
+        assert.equal(url.origin + url.pathname, `https://flows.example.com${prefix}/sms/callback`);
+        assert.deepEqual(Object.fromEntries(url.searchParams), { token: 'a token&more' });
+        assert.equal(sim.messages[0]?.callbackStatusUrl, url.href);
+      });
+    }
+
+    const unusable: [string, Partial<FlowNode> | undefined][] = [
+      ['that does not exist', undefined],
+      ['that is disabled', { d: true }],
+      ['without a public URL', { publicUrl: ' ' }],
+      ['whose public URL is none', { publicUrl: 'flows.example.com' }],
+      ['without a path', { path: '' }],
+      ['that is another node', { type: 'helper' }],
+    ];
+    for (const [what, change] of unusable) {
+      it(`is SMS_CONFIG for a node ${what}`, async () => {
+        const more = change ? [{ ...callback, ...change } as FlowNode] : [];
+        const flow = await start({ callbackUrl: 'callback', callbackUrlType: 'node' }, more);
+        await send(flow);
+        const errors = flow.received('caught').filter(({ error }) => error?.source.id === 'send');
+        assert.deepEqual(
+          errors.map(({ sms }) => [sms?.error?.code, sms?.error?.field]),
+          [['SMS_CONFIG', 'callbackUrl']],
+        );
+        assert.equal(sim.requests.length, 0);
+        assert.equal(flow.completions.filter(({ id }) => id === 'send').length, 1);
+      });
+    }
+
+    it('encodes mailto as §6.3 says, from its own type, from JSON text and from an object', async () => {
+      const mail = { mailto: 'desk@example.com', subject: 'Re: A & B', body: 'From {!recipient.msisdn}\n{!body} 100%' };
+      const expected =
+        'mailto:desk@example.com?Subject=Re%3A%20A%20%26%20B&Body=From%20{!recipient.msisdn}%0A{!body}%20100%25';
+      for (const [callbackUrl, callbackUrlType] of [
+        [JSON.stringify(mail), 'mailto'],
+        [JSON.stringify(mail), 'json'],
+        ['mail', 'msg'],
+        [expected, 'str'],
+      ]) {
+        const flow = await start({ callbackUrl, callbackUrlType });
+        await send(flow, { mail });
+        assert.equal(sim.requests.at(-1)?.params.callbackUrl, expected);
+        await flow.stop();
+      }
+    });
+
+    const bad: unknown[] = ['example.com', 'ftp://example.com', 'https://', 'https://exa mple.com', 'mailto:nobody'];
+    for (const url of [...bad, true, 7, [], { mailto: 'nobody' }, { mailto: 'a@b.c', subject: {} }, {}]) {
+      it(`refuses ${JSON.stringify(url)}`, async () => {
+        await refuses(await start({ callbackUrl: 'url', callbackUrlType: 'msg' }), { url }, 'SMS_INPUT', 'callbackUrl');
+      });
+    }
+
+    for (const json of ['{', 'null', '7', '"https://example.com"', '[]', '{}']) {
+      it(`refuses ${json} of type mailto`, async () => {
+        await refuses(await start({ callbackUrl: json, callbackUrlType: 'mailto' }), {}, 'SMS_INPUT', 'callbackUrl');
+      });
+    }
+
+    it('is not sent when it is a blank mailto', async () => {
+      const flow = await start({ callbackUrl: ' ', callbackUrlType: 'mailto' });
+      await send(flow);
+      assert.deepEqual(sim.requests[0]?.params, { to: handset, body: 'hello' });
+    });
+
+    for (const url of ['mailto:desk@example.com', { mailto: 'desk@example.com' }]) {
+      it(`refuses ${JSON.stringify(url)} for the status`, async () => {
+        const flow = await start({ callbackStatusUrl: 'url', callbackStatusUrlType: 'msg' });
+        await refuses(flow, { url }, 'SMS_INPUT', 'callbackStatusUrl');
+      });
+    }
+  });
+
+  describe('contract §9 errors', () => {
+    const root = (attributes: string) => `<outbound-message-delivery messageId="" isError="true" ${attributes}/>`;
+    const xml = { contentType: 'text/xml' };
+    const cases: [string, Parameters<Simulator['fault']>[1], Record<string, unknown>, RegExp | string][] = [
+      [
+        'SMS_BAD_REQUEST with the text of the status line',
+        { status: 400, reason: 'Body too long' },
+        { code: 'SMS_BAD_REQUEST', statusCode: 400, errorMessage: 'Body too long' },
+        'Body too long',
+      ],
+      [
+        'SMS_BAD_REQUEST with the heading when the status line is bare',
+        { status: 400, body: '<html><body><h1>Bad &amp; <b>long</b></h1>more</body></html>' },
+        { code: 'SMS_BAD_REQUEST', statusCode: 400, errorMessage: 'Bad & long' },
+        'Bad & long',
+      ],
+      [
+        'SMS_BAD_REQUEST without any reason',
+        { status: 400, reason: 'Bad Request', body: 'no' },
+        { code: 'SMS_BAD_REQUEST', statusCode: 400 },
+        /reason/,
+      ],
+      ['SMS_UNAUTHORIZED by status', { status: 401 }, { code: 'SMS_UNAUTHORIZED', statusCode: 401 }, /credentials/],
+      [
+        'SMS_UNAUTHORIZED by the root',
+        { status: 200, body: root('errorCode="401" errorMessage="Wrong"'), ...xml },
+        { code: 'SMS_UNAUTHORIZED', statusCode: 200, errorCode: 401, errorMessage: 'Wrong' },
+        /credentials/,
+      ],
+      [
+        'SMS_FORBIDDEN by status, with the body of §2.2',
+        { status: 403, body: root('errorCode="403" errorMessage="Limit"'), ...xml },
+        { code: 'SMS_FORBIDDEN', statusCode: 403, errorCode: 403, errorMessage: 'Limit' },
+        /Limit/,
+      ],
+      [
+        'SMS_FORBIDDEN by the root',
+        { status: 200, body: root('errorCode="403"'), ...xml },
+        { code: 'SMS_FORBIDDEN', statusCode: 200, errorCode: 403 },
+        /403/,
+      ],
+      ['SMS_SERVICE for 500', { status: 500 }, { code: 'SMS_SERVICE', statusCode: 500 }, /500/],
+      ['SMS_SERVICE for 503', { status: 503 }, { code: 'SMS_SERVICE', statusCode: 503 }, /503/],
+      [
+        'SMS_SERVICE for a redirect',
+        { status: 302, headers: { location: 'https://example.com/' } },
+        { code: 'SMS_SERVICE', statusCode: 302 },
+        /redirect/,
+      ],
+      ['SMS_SERVICE for any other status', { status: 404 }, { code: 'SMS_SERVICE', statusCode: 404 }, /404/],
+      ['SMS_SERVICE for a 202', { status: 202, body: 'later' }, { code: 'SMS_SERVICE', statusCode: 202 }, /202/],
+      [
+        'SMS_SERVICE for a root error of another code',
+        { status: 200, body: root('errorCode="x9" errorMessage="Odd"'), ...xml },
+        { code: 'SMS_SERVICE', statusCode: 200, errorCode: 'x9', errorMessage: 'Odd' },
+        /Odd/,
+      ],
+      ['SMS_RESPONSE for what is no XML', { garbage: true }, { code: 'SMS_RESPONSE' }, /read/],
+      ['SMS_RESPONSE for an empty body', { empty: true }, { code: 'SMS_RESPONSE' }, /read/],
+      ['SMS_RESPONSE for another root', { status: 200, body: '<a/>', ...xml }, { code: 'SMS_RESPONSE' }, /root/],
+      [
+        'SMS_RESPONSE for more than 8 MiB',
+        { status: 200, body: 'x'.repeat(8 * 1024 * 1024 + 1) },
+        { code: 'SMS_RESPONSE' },
+        /8 MiB/,
+      ],
+      ['SMS_UNCERTAIN when the connection breaks', { drop: 'after' }, { code: 'SMS_UNCERTAIN' }, /may have been sent/],
+      ['SMS_UNCERTAIN when the answer is cut off', { half: true }, { code: 'SMS_UNCERTAIN' }, /may have been sent/],
+      ['SMS_UNCERTAIN when nothing comes in time', { hang: true }, { code: 'SMS_UNCERTAIN' }, /timed out/],
+    ];
+    for (const [what, fault, expected, message] of cases) {
+      it(`gives ${what}, once, and sends once`, async () => {
+        const flow = await start({}, [], { timeout: '0.3' });
+        sim.fault('send', fault);
+        await send(flow);
+        const [caught] = await flow.messages('caught', 1);
+        const { message: text, ...error } = caught?.sms?.error ?? {};
+        if (!('statusCode' in expected)) delete error.statusCode;
+        assert.deepEqual(error, expected);
+        assert.ok(typeof message === 'string' ? text === message : message.test(String(text)), String(text));
+        assert.equal(caught?.error?.code, expected.code);
+        assert.deepEqual([caught?.payload, caught?.topic], ['hello', handset]);
+        assert.equal(flow.received('caught').length, 1);
+        assert.equal(flow.received('sent').length + flow.received('failed').length, 0);
+        assert.equal(flow.completions.length, 1);
+        assert.equal(sim.requests.length, 1);
+        const { fill, shape } = flow.status('send') ?? {};
+        assert.deepEqual([fill, shape], ['red', 'ring']);
+      });
+    }
+
+    it('gives SMS_UNREACHABLE after the further tries when nothing listens', async () => {
+      const flow = await start({ retries: 1 });
+      await sim.setOnline(false);
+      await send(flow);
+      assert.equal(flow.received('caught')[0]?.sms?.error?.code, 'SMS_UNREACHABLE');
+      assert.deepEqual(flow.status('send'), { fill: 'red', shape: 'ring', text: 'unreachable' });
+      assert.equal(flow.completions.length, 1);
+    });
+
+    it('refuses a setting for the retries that is none with SMS_CONFIG', async () => {
+      await refuses(await start({ retries: 'often' }), {}, 'SMS_CONFIG');
+    });
+  });
+
+  describe('contract §4 retries and retryUncertain', () => {
+    it('tries again when the request never reached the service, and sends once', async () => {
+      const flow = await start({ retries: 3 });
+      await sim.setOnline(false);
+      flow.send('send', { topic: handset, payload: 'hello' });
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      await sim.setOnline(true);
+      await flow.messages('sent', 1);
+      assert.equal(sim.messages.length, 1);
+      assert.equal(flow.completions.length, 1);
+    });
+
+    it('tries again with an unknown outcome only when it may', async () => {
+      sim.fault('send', { drop: 'after' }, 1);
+      const flow = await start({ retries: 3, retryUncertain: true });
+      await send(flow);
+      assert.equal(flow.received('sent').length, 1);
+      assert.equal(sim.messages.length, 2);
+      assert.deepEqual(flow.received('caught'), []);
+    });
+
+    it('never tries again what the service has refused', async () => {
+      sim.fault('send', { status: 500 });
+      const flow = await start({ retries: 3, retryUncertain: true });
+      await send(flow);
+      assert.equal(sim.requests.length, 1);
+      assert.equal(flow.received('caught')[0]?.sms?.error?.code, 'SMS_SERVICE');
+    });
+
+    it('keeps the messageId of the first try for the next', async () => {
+      sim.fault('send', { drop: 'before' }, 1);
+      const flow = await start({ retries: 1, retryUncertain: 'true', messageIdType: 'uuid' });
+      await send(flow);
+      const ids = sim.requests.map(({ params }) => params.messageId);
+      assert.equal(ids.length, 2);
+      assert.equal(ids[0], ids[1]);
+    });
+  });
+
+  describe('§4.1 and §5 on the wire', () => {
+    const basic = `Basic ${Buffer.from('demo:demo-password').toString('base64')}`;
+    const form = { userId: 'demo', password: 'demo-password' };
+    for (const method of ['POST', 'GET']) {
+      for (const [authType, authorization, credentials] of [
+        ['bearer', 'Bearer demo-api-key', {}],
+        ['basic', basic, {}],
+        ['form', undefined, form],
+      ] as const) {
+        it(`sends by ${method} with ${authType}`, async () => {
+          const flow = await start({}, [], { method, authType });
+          await send(flow, { payload: 'ÆØ +&=' });
+          const [sent] = sim.requests;
+          const params = { ...credentials, to: handset, body: 'ÆØ +&=' };
+          assert.deepEqual(
+            [sent?.method, sent?.path, sent?.headers.authorization],
+            [method, '/api/3/sms/out', authorization],
+          );
+          assert.deepEqual(sent?.params, params);
+          assert.deepEqual(sent?.query, method === 'GET' ? params : {});
+          assert.equal(flow.received('sent').length, 1);
+        });
+      }
+    }
+  });
+
+  describe('contract §3 queue and §10 badges', () => {
+    it('shows how many are being sent, and then sent', async () => {
+      sim.fault('send', { delayMs: 30 });
+      const flow = await start();
+      for (let index = 0; index < 3; index++) flow.send('send', { topic: handset, payload: `${index}` });
+      await flow.badge('send', { fill: 'blue', shape: 'dot', text: 'sending 3' });
+      await flow.messages('sent', 3);
+      await flow.badge('send', { fill: 'green', shape: 'dot', text: 'sent' });
+    });
+
+    it('sends in order, and refuses at once with SMS_BUSY what exceeds the queue', async () => {
+      sim.fault('send', { delayMs: 10 });
+      const flow = await start({}, [], { concurrency: '1', queueLimit: '2' });
+      for (let index = 0; index < 5; index++) flow.send('send', { topic: handset, payload: `${index}` });
+      const calls = await flow.done('send', 5);
+      assert.equal(calls.length, 5);
+      await flow.messages('sent', 3);
+      assert.deepEqual(
+        flow.received('caught').map(({ payload, sms }) => [payload, sms?.error?.code]),
+        [
+          ['3', 'SMS_BUSY'],
+          ['4', 'SMS_BUSY'],
+        ],
+      );
+      assert.deepEqual(
+        sim.messages.map(({ body }) => body),
+        ['0', '1', '2'],
+      );
+      assert.equal(flow.received('sent').length, 3);
+    });
+
+    it('sends 500 messages with one outcome each', async () => {
+      const flow = await start();
+      for (let index = 0; index < 500; index++) flow.send('send', { topic: handset, payload: `${index}` });
+      assert.equal((await flow.done('send', 500)).length, 500);
+      await flow.messages('sent', 500);
+      assert.equal(sim.messages.length, 500);
+      assert.equal(new Set(flow.received('sent').map(({ payload }) => payload)).size, 500);
+      assert.equal(flow.completions.length, 500);
+    });
+  });
+
+  describe('contract §9 SMS_CLOSED', () => {
+    it('ends what waits with SMS_CLOSED, follows what is in flight to its end, and makes no further request', async () => {
+      const flow = await start({}, [], { concurrency: '1' });
+      sim.fault('send', { delayMs: 150 });
+      for (const payload of ['in flight', 'waiting', 'waiting too']) flow.send('send', { topic: handset, payload });
+      await sim.until(() => sim.polling('send') === 1);
+      await flow.deploy([account(sim)]);
+      const outcomes = flow.completions.map(({ error }) => (error as { code?: string } | undefined)?.code);
+      assert.deepEqual(outcomes.sort(), ['SMS_CLOSED', 'SMS_CLOSED', undefined]);
+      assert.deepEqual(
+        sim.messages.map(({ body }) => body),
+        ['in flight'],
+      );
+      assert.equal(sim.requests.length, 1);
+      assert.equal(sim.requests[0]?.aborted, undefined);
+    });
+
+    it('gives what is in flight to the next node when only this one is deployed anew', async () => {
+      const flow = await start();
+      sim.fault('send', { delayMs: 100 });
+      flow.send('send', { topic: `${handset} ${blocked}`, payload: 'hello' });
+      await sim.until(() => sim.polling('send') === 1);
+      const others = [sink('sent'), sink('failed'), ...catcher()];
+      await flow.deploy([account(sim), sendNode({ name: 'changed' }), ...others], 'nodes');
+      assert.deepEqual((await flow.messages('sent', 1))[0]?.sms?.accepted, [handset]);
+      assert.equal((await flow.messages('failed', 1))[0]?.topic, blocked);
+      assert.deepEqual(flow.completions, [{ id: 'send', error: undefined }]);
+      assert.equal(sim.messages.length, 1);
+    });
+
+    it('ends the wait for another try with SMS_CLOSED', async () => {
+      const flow = await start({ retries: 1000 });
+      await sim.setOnline(false);
+      flow.send('send', { topic: handset, payload: 'hello' });
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      await flow.deploy([]);
+      assert.deepEqual(
+        flow.completions.map(({ error }) => (error as { code?: string } | undefined)?.code),
+        ['SMS_CLOSED'],
+      );
+    });
+
+    it('sends again after a redeploy of the same flow', async () => {
+      const flow = await start();
+      for (const type of ['full', 'flows', 'nodes'] as const) {
+        await flow.deploy([account(sim), sendNode({ name: type }), sink('sent'), sink('failed'), ...catcher()], type);
+        flow.send('send', { topic: handset, payload: type });
+        await sim.until(() => sim.messages.at(-1)?.body === type);
+      }
+      assert.equal(sim.messages.length, 3);
+    });
+  });
+});

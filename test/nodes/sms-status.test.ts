@@ -1,0 +1,225 @@
+import assert from 'node:assert/strict';
+import type { Simulator } from '../../simulator';
+import type { FlowNode } from '../node-red-process';
+import { account, catcher, RunningFlow, sink, startService, stopEverything } from './running-flow';
+
+const handset = '64215551234';
+const formType = 'application/x-www-form-urlencoded';
+const listening = { fill: 'green', shape: 'dot', text: 'listening' };
+
+function statusNode(properties: Record<string, unknown> = {}): FlowNode {
+  return {
+    id: 'status',
+    type: 'sms-status',
+    account: 'account',
+    filter: 'all',
+    acknowledge: 'auto',
+    wires: [['got']],
+    ...properties,
+  };
+}
+
+describe('sms-status', () => {
+  let sim: Simulator;
+
+  beforeEach(async () => {
+    sim = await startService();
+  });
+
+  afterEach(stopEverything);
+
+  function start(properties: Record<string, unknown> = {}, more: FlowNode[] = [], service = sim) {
+    return RunningFlow.start([account(service), statusNode(properties), sink('got'), ...catcher(), ...more]);
+  }
+
+  function change(statusCode: string, error?: string) {
+    return sim.status({ messageId: 'order-7', msisdn: handset, statusCode, ...(error && { error }) });
+  }
+
+  describe('contract §2 the status record (§2.5)', () => {
+    it('gives payload, topic and record, with what is known of the code', async () => {
+      const flow = await start();
+      const { messageId, to } = change('NUR', 'Number is unreachable');
+      const [{ _msgid, ...message } = assert.fail()] = await flow.messages('got', 1);
+      assert.equal(typeof _msgid, 'string');
+      assert.deepEqual(message, {
+        payload: 'NUR',
+        topic: handset,
+        sms: {
+          messageId,
+          inReplyToId: 'order-7',
+          from: handset,
+          to,
+          statusCode: 'NUR',
+          description: 'number unreachable',
+          final: true,
+          error: 'Number is unreachable',
+          via: 'poll',
+        },
+      });
+    });
+
+    const codes: [string, string | undefined, boolean | undefined][] = [
+      ['SNT', 'passed to the network', false],
+      ['RCV', 'received by the handset', true],
+      ['NRCV', 'not received', true],
+      ['NRC', 'not received', true],
+      ['NUR', 'number unreachable', true],
+      ['EXP', 'not delivered within the allowed time', true],
+      ['INF', 'insufficient funds', true],
+      ['ERR', 'internal error', true],
+      ['XYZ', undefined, undefined],
+      ['constructor', undefined, undefined],
+      ['rcv', undefined, undefined],
+    ];
+    it('describes each known code, and passes an unknown one through without', async () => {
+      const flow = await start();
+      for (const [code] of codes) change(code);
+      const got = await flow.messages('got', codes.length);
+      assert.deepEqual(
+        got.map(({ payload, sms }) => [payload, sms?.description, sms?.final]),
+        codes,
+      );
+      for (const key of ['description', 'final']) assert.equal(key in (got[8]?.sms ?? {}), false);
+    });
+
+    it('lets a parameter of the future in, but none that would change what is known', async () => {
+      const flow = await start();
+      const body = `messageId=1&from=${handset}&statusCode=SNT&via=x&final=yes&description=d&ackId=a&redelivered=r&price=0.1&__proto__=p&error=+`;
+      sim.fault('status', { status: 200, body, contentType: formType }, 1);
+      assert.deepEqual((await flow.messages('got', 1))[0]?.sms, {
+        messageId: '1',
+        from: handset,
+        statusCode: 'SNT',
+        description: 'passed to the network',
+        final: false,
+        price: '0.1',
+        via: 'poll',
+      });
+    });
+  });
+
+  describe('contract §5 several records in one answer (§4.4)', () => {
+    it('makes the n-th record of the n-th values', async () => {
+      const service = await startService({ statusBatch: 3 });
+      for (const statusCode of ['SNT', 'RCV', 'EXP']) {
+        service.status({ messageId: 'order-7', msisdn: handset, statusCode });
+      }
+      const flow = await start({}, [], service);
+      const got = await flow.messages('got', 3);
+      assert.deepEqual(
+        got.map(({ payload, sms }) => [payload, sms?.messageId, sms?.inReplyToId, sms?.error]),
+        service.statuses.map(({ statusCode, messageId, error }) => [statusCode, messageId, 'order-7', error]),
+      );
+      assert.equal(service.requests.filter(({ status }) => status === 200).length, 1);
+    });
+
+    it('delivers of an answer only what is new', async () => {
+      const flow = await start();
+      const bodies = ['1&messageId=2', '2&messageId=3'].map(
+        (ids) => `messageId=${ids}&from=${handset}&from=${handset}&statusCode=SNT&statusCode=RCV`,
+      );
+      for (const body of bodies) {
+        sim.fault('status', { status: 200, body, contentType: formType }, 1);
+        await sim.until(() => sim.requests.some(({ status, ended }) => status === 200 && ended));
+        await flow.messages('got', bodies.indexOf(body) + 2);
+      }
+      assert.deepEqual(
+        flow.received('got').map(({ sms }) => sms?.messageId),
+        ['1', '2', '3'],
+      );
+    });
+  });
+
+  describe('contract §5 filter', () => {
+    it('gives final codes and unknown ones with final', async () => {
+      const flow = await start({ filter: 'final' });
+      for (const code of ['SNT', 'RCV', 'SNT', 'ABC', 'ERR']) change(code);
+      await flow.messages('got', 3);
+      await sim.until(() => sim.statuses.every(({ read }) => read));
+      assert.deepEqual(
+        flow.received('got').map(({ payload }) => payload),
+        ['RCV', 'ABC', 'ERR'],
+      );
+    });
+  });
+
+  describe('contract §5 the loop (§4.4, §7.2)', () => {
+    it('gives every update to every node in order, with one poll at a time, at its own endpoint', async () => {
+      let most = 0;
+      sim.on('change', () => {
+        most = Math.max(most, sim.polling('status'));
+      });
+      const flow = await start({}, [statusNode({ id: 'status2', filter: 'final', wires: [['got2']] }), sink('got2')]);
+      for (let index = 0; index < 20; index++) change(index % 2 ? 'RCV' : 'SNT');
+      const ids = sim.statuses.map(({ messageId }) => messageId);
+      assert.deepEqual(
+        (await flow.messages('got', 20)).map(({ sms }) => sms?.messageId),
+        ids,
+      );
+      assert.deepEqual(
+        (await flow.messages('got2', 10)).map(({ sms }) => sms?.messageId),
+        ids.filter((_, index) => index % 2),
+      );
+      assert.equal(most, 1);
+      assert.deepEqual(new Set(sim.requests.map(({ path }) => path)), new Set(['/api/1/sms/status']));
+    });
+
+    it('shows connecting, listening, and the error; raises one error, and recovers', async () => {
+      const flow = await start();
+      await flow.badge('status', listening);
+      assert.deepEqual(flow.statuses('status')[0], { fill: 'yellow', shape: 'ring', text: 'connecting' });
+      sim.fault('status', { status: 500 }, 1);
+      await flow.badge('status', { fill: 'red', shape: 'ring', text: 'service error' });
+      await flow.badge('status', listening);
+      assert.deepEqual(
+        flow.received('caught').map(({ sms, error }) => [sms?.error?.code, error?.source.id]),
+        [['SMS_SERVICE', 'status']],
+      );
+    });
+
+    it('hands a poll in flight over at a redeploy', async () => {
+      const service = await startService({ waitMs: 30_000 });
+      const flow = await start({}, [], service);
+      await service.until(() => service.polling('status') === 1);
+      await flow.deploy([account(service), statusNode({ name: 'new' }), sink('got')]);
+      service.status({ messageId: 'm', msisdn: handset, statusCode: 'RCV' });
+      assert.equal((await flow.messages('got', 1))[0]?.payload, 'RCV');
+      assert.equal(service.requests[0]?.aborted, undefined);
+    });
+  });
+
+  describe('contract §5 acknowledge: flow', () => {
+    const byFlow = { acknowledge: 'flow', inputs: 1 };
+
+    it('delivers again after an error and after the time is up, then gives up with SMS_UNDELIVERED', async () => {
+      const flow = await start({ ...byFlow, ackTimeout: '0.1', maxAttempts: 3 });
+      change('RCV');
+      const [first] = await flow.messages('got', 1);
+      flow.send('status', { sms: first?.sms, error: { message: 'no' } });
+      const got = await flow.messages('got', 3);
+      assert.deepEqual(
+        got.map(({ sms }) => sms?.redelivered),
+        [undefined, true, true],
+      );
+      const [caught] = await flow.messages('caught', 1);
+      assert.deepEqual([caught?.error?.code, caught?.payload, caught?.topic], ['SMS_UNDELIVERED', 'RCV', handset]);
+    });
+
+    it('delivers each once when the flow acknowledges', async () => {
+      const flow = await start(byFlow);
+      for (const code of ['SNT', 'RCV']) {
+        change(code);
+        const message = (await flow.messages('got', code === 'SNT' ? 1 : 2)).at(-1);
+        flow.send('status', { sms: message?.sms });
+      }
+      await flow.done('status', 2);
+      await flow.deploy([account(sim), statusNode(), sink('got')]);
+      change('EXP');
+      assert.deepEqual(
+        (await flow.messages('got', 3)).map(({ payload }) => payload),
+        ['SNT', 'RCV', 'EXP'],
+      );
+    });
+  });
+});

@@ -1,0 +1,225 @@
+import assert from 'node:assert/strict';
+import type { Simulator } from '../../simulator';
+import type { FlowNode } from '../node-red-process';
+import {
+  account,
+  catcher,
+  type FlowMessage,
+  RunningFlow,
+  sink,
+  startService,
+  stopEverything,
+  until,
+} from './running-flow';
+
+const handset = '64215551234';
+const path = '/sms/callback';
+
+describe('a flow with all six nodes', () => {
+  let sim: Simulator;
+
+  beforeEach(async () => {
+    sim = await startService();
+  });
+
+  afterEach(stopEverything);
+
+  function nodes(publicUrl: string): FlowNode[] {
+    return [
+      account(sim),
+      {
+        id: 'send',
+        type: 'sms-send',
+        account: 'account',
+        to: 'topic',
+        toType: 'msg',
+        body: 'payload',
+        bodyType: 'msg',
+        messageId: '',
+        messageIdType: 'uuid',
+        callbackUrl: 'callback',
+        callbackUrlType: 'node',
+        callbackStatusUrl: 'callback',
+        callbackStatusUrlType: 'node',
+        wires: [['sent'], ['failed']],
+      },
+      { id: 'in', type: 'sms-in', account: 'account', filter: 'all', acknowledge: 'auto', wires: [['replies']] },
+      {
+        id: 'status',
+        type: 'sms-status',
+        account: 'account',
+        filter: 'all',
+        acknowledge: 'auto',
+        wires: [['statuses']],
+      },
+      { id: 'outbox', type: 'sms-outbox', account: 'account', interval: '0.05', output: 'each', wires: [['records']] },
+      { id: 'feed', type: 'sms-feed', account: 'account', size: '8', sizeType: 'num', wires: [['feeds']] },
+      {
+        id: 'callback',
+        type: 'sms-callback-in',
+        account: 'account',
+        path,
+        publicUrl,
+        acknowledge: 'auto',
+        wires: [['replies'], ['statuses']],
+        credentials: { token: 'let me in' },
+      },
+      ...['sent', 'failed', 'replies', 'statuses', 'records', 'feeds'].map(sink),
+      ...catcher(),
+    ];
+  }
+
+  for (const callbackFormat of ['XMLv3', 'FORMv1'] as const) {
+    it(`sends, gets statuses and the reply by ${callbackFormat} and by polling but once, and finds it in outbox and feed`, async () => {
+      sim.setOrganisation({ callbackFormat });
+      const flow = await RunningFlow.start(nodes(''));
+      await flow.deploy(nodes(await flow.serve()));
+
+      flow.send('send', { topic: handset, payload: 'Can you come?' });
+      const [sent] = await flow.messages('sent', 1);
+      const messageId = String(sent?.sms?.messageId);
+      const [message] = sim.messages;
+      assert.equal(message?.messageId, messageId);
+      assert.equal(message?.callbackUrl, `${await flow.serve()}${path}?token=let%20me%20in`);
+      assert.equal(message?.callbackStatusUrl, message?.callbackUrl);
+
+      for (const statusCode of ['SNT', 'RCV']) sim.status({ messageId, msisdn: handset, statusCode });
+      const reply = sim.reply({ from: handset, body: 'Yes <&> I’m on my way' });
+      await sim.until(() => sim.callbackLog.length === 3);
+      await until(
+        () => sim.statuses.every(({ read }) => read) && sim.incoming.every(({ read }) => read),
+        'all is polled',
+      );
+      // What is polled next comes after all that was polled before.
+      sim.status({ messageId, msisdn: handset, statusCode: 'LAST' });
+      sim.reply({ from: handset, body: 'last' });
+      await until(() => flow.received('statuses').some(({ payload }) => payload === 'LAST'));
+      await until(() => flow.received('replies').some(({ payload }) => payload === 'last'));
+      await sim.until(() => sim.callbackLog.length === 5);
+
+      assert.deepEqual(
+        sim.callbackLog.map(({ status }) => status),
+        [200, 200, 200, 200, 200],
+      );
+      assert.deepEqual(
+        flow
+          .received('statuses')
+          .map(({ payload }) => payload)
+          .sort(),
+        ['LAST', 'RCV', 'SNT'],
+      );
+      assert.deepEqual(
+        flow
+          .received('replies')
+          .map(({ payload }) => payload)
+          .sort(),
+        ['Yes <&> I’m on my way', 'last'],
+      );
+      for (const { topic, sms } of [...flow.received('statuses'), ...flow.received('replies')]) {
+        assert.deepEqual([topic, sms?.inReplyToId], [handset, messageId]);
+      }
+      const [received] = flow.received('replies').filter(({ payload }) => payload !== 'last');
+      assert.equal(received?.sms?.messageDate, reply.messageDate);
+
+      const [record] = await flow.messages('records', 1);
+      assert.deepEqual([record?.sms?.messageId, record?.payload, record?.topic], [messageId, 'Can you come?', handset]);
+      flow.send('feed');
+      const [feed] = await flow.messages('feeds', 1);
+      assert.deepEqual(feed?.sms?.account, { balance: sim.balance, type: 'Prepaid', currency: 'EUR' });
+      const bodies = ((feed?.payload ?? []) as { body: string }[]).map(({ body }) => body);
+      assert.deepEqual(bodies.sort(), ['Can you come?', 'Yes <&> I’m on my way', 'last']);
+      assert.equal(flow.received('records').length, 1);
+      assert.deepEqual([flow.received('caught'), flow.received('failed')], [[], []]);
+    });
+  }
+
+  it('gives equal records of one reply and one status by polling, XMLv3 and FORMv1, but for via and what a form lacks', async () => {
+    /** The record of one reply and one status as they come this way. */
+    async function receive(way: 'poll' | 'XMLv3' | 'FORMv1'): Promise<{ reply: FlowMessage; status: FlowMessage }> {
+      const flow = await RunningFlow.start(
+        nodes('').filter(({ id }) => way === 'poll' || !['in', 'status'].includes(id)),
+      );
+      const url = `${await flow.serve()}${path}?token=let%20me%20in`;
+      if (way !== 'poll') sim.setOrganisation({ callbackUrl: url, callbackStatusUrl: url, callbackFormat: way });
+      sim.reply({ from: handset, body: 'Yes & <no>', inReplyTo: 'order-7' });
+      sim.status({ messageId: 'order-7', msisdn: handset, statusCode: 'EXP', error: 'Too late' });
+      const [reply = assert.fail()] = await flow.messages('replies', 1);
+      const [status = assert.fail()] = await flow.messages('statuses', 1);
+      await flow.stop();
+      // A poll that is still in flight would take the next ones.
+      await sim.until(() => sim.polling('incoming') + sim.polling('status') === 0);
+      return { reply, status };
+    }
+
+    sim.addContact('Anna', handset);
+    const polled = await receive('poll');
+    const called = [await receive('XMLv3'), await receive('FORMv1')];
+    // Every event has an identifier and a date of its own; that they are the right ones is seen from the service.
+    const ids = sim.incoming.map(({ messageId }) => messageId);
+    assert.deepEqual(
+      [polled, ...called].map(({ reply }) => reply.sms?.messageId),
+      [ids[0], undefined, ids[2]],
+    );
+    assert.deepEqual(
+      [polled, ...called].map(({ status }) => status.sms?.messageId),
+      sim.statuses.map(({ messageId }) => messageId),
+    );
+    assert.deepEqual(
+      [polled, ...called].map(({ reply }) => reply.sms?.messageDate),
+      [sim.incoming[0]?.messageDate, sim.incoming[1]?.messageDate, undefined],
+    );
+    assert.deepEqual(
+      [polled, ...called].map(({ status }) => status.sms?.statusDate),
+      [undefined, sim.statuses[1]?.statusDate, undefined],
+    );
+
+    const replies = [polled, ...called].map(({ reply: { payload, topic, sms } }) => {
+      const {
+        messageId: _id,
+        messageDate: _date,
+        to: _to,
+        contentType: _type,
+        displayName: _name,
+        ...rest
+      } = sms ?? {};
+      return { payload, topic, ...rest };
+    });
+    const statuses = [polled, ...called].map(({ status: { payload, topic, sms } }) => {
+      const { messageId: _id, statusDate: _date, ...rest } = sms ?? {};
+      return { payload, topic, ...rest };
+    });
+    const reply = {
+      payload: 'Yes & <no>',
+      topic: handset,
+      from: handset,
+      inReplyToId: 'order-7',
+      isReply: true,
+      body: 'Yes & <no>',
+    };
+    const status = {
+      payload: 'EXP',
+      topic: handset,
+      from: handset,
+      to: '642100000001',
+      inReplyToId: 'order-7',
+      statusCode: 'EXP',
+      description: 'not delivered within the allowed time',
+      final: true,
+      error: 'Too late',
+    };
+    const ways = [{ via: 'poll' }, { via: 'callback', query: {} }, { via: 'callback', query: {} }];
+    assert.deepEqual(
+      replies,
+      ways.map((way) => ({ ...reply, ...way })),
+    );
+    assert.deepEqual(
+      statuses,
+      ways.map((way) => ({ ...status, ...way })),
+    );
+    // Which fields each form has.
+    const fields = [polled, ...called].map(({ reply: { sms } }) =>
+      ['to', 'contentType', 'displayName'].filter((name) => name in (sms ?? {})),
+    );
+    assert.deepEqual(fields, [['contentType'], ['displayName'], ['to']]);
+  });
+});
