@@ -1,0 +1,177 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { installPackage, type PackedPackage, packPackage, readJson, root, runtimeDependencies } from './packed';
+
+const allowedFiles = [
+  /^(package\.json|README\.md|LICENSE|CHANGELOG\.md)$/,
+  /^dist\/(src|nodes)\/.+\.(js|d\.ts)$/,
+  /^dist\/nodes\/[^/]+\.html$/,
+  /^dist\/nodes\/icons\/[^/]+\.svg$/,
+  /^dist\/nodes\/locales\/[^/]+\/[^/]+\.(json|html)$/,
+  /^dist\/simulator\/cli\.js$/,
+  /^dist\/simulator\/page\/[^/]+\.(html|css|mjs|svg)$/,
+  /^examples\/[^/]+\.json$/,
+];
+
+const permissiveLicences = ['0BSD', 'Apache-2.0', 'BSD-2-Clause', 'BSD-3-Clause', 'BlueOak-1.0.0', 'ISC', 'MIT'];
+
+describe('the package as npm would publish it', () => {
+  let packed: PackedPackage;
+
+  before(() => {
+    packed = packPackage();
+  });
+
+  it('holds the runtime and the form of every node type, under the base name of the type', () => {
+    const nodes = Object.entries(packed.json['node-red'].nodes);
+    assert.ok(nodes.length > 0, 'package.json names no node');
+    for (const [type, runtime] of nodes) {
+      assert.equal(runtime, `dist/nodes/${type}.js`);
+      assert.ok(packed.files.includes(runtime), `${runtime} is missing`);
+      assert.ok(packed.files.includes(`dist/nodes/${type}.html`), `the form of ${type} is missing`);
+    }
+  });
+
+  it('holds every icon and every language beside the built nodes, where Node-RED looks for them', () => {
+    const icons = readdirSync(join(root, 'icons'));
+    assert.ok(icons.length > 0, 'there are no icons');
+    for (const icon of icons) assert.ok(packed.files.includes(`dist/nodes/icons/${icon}`), `${icon} is missing`);
+    const languages = readdirSync(join(root, 'nodes', 'locales'));
+    assert.ok(languages.includes('en-US'), 'there is no en-US');
+    for (const language of languages) {
+      for (const file of readdirSync(join(root, 'nodes', 'locales', language))) {
+        const path = `dist/nodes/locales/${language}/${file}`;
+        assert.ok(packed.files.includes(path), `${path} is missing`);
+      }
+    }
+  });
+
+  it('holds every example', () => {
+    const examples = readdirSync(join(root, 'examples'));
+    assert.ok(examples.length > 0, 'there are no examples');
+    for (const example of examples) assert.ok(packed.files.includes(`examples/${example}`), `${example} is missing`);
+  });
+
+  it('holds README, LICENSE and CHANGELOG', () => {
+    for (const file of ['README.md', 'LICENSE', 'CHANGELOG.md']) {
+      assert.ok(packed.files.includes(file), `${file} is missing`);
+    }
+  });
+
+  it('holds no source, no test and no other file that it does not need', () => {
+    assert.deepEqual(
+      packed.files.filter((file) => !allowedFiles.some((pattern) => pattern.test(file))),
+      [],
+    );
+  });
+
+  it('has no source map that points nowhere', () => {
+    for (const file of packed.files.filter((name) => /\.(js|ts)$/.test(name))) {
+      const map = /^\/\/[#@] sourceMappingURL=(\S+)/m.exec(readFileSync(join(packed.folder, file), 'utf8'))?.[1];
+      assert.ok(map === undefined || existsSync(join(packed.folder, dirname(file), map)), `${file} names ${map}`);
+    }
+  });
+
+  it('holds every file that package.json names', () => {
+    const { main, types, exports, bin, 'node-red': nodeRed } = packed.json;
+    const named = [
+      main,
+      types,
+      ...Object.values(exports).flatMap((target) => (typeof target === 'string' ? [target] : Object.values(target))),
+      ...Object.values(bin ?? {}),
+      ...Object.values(nodeRed.nodes),
+    ];
+    for (const file of named) assert.ok(existsSync(join(packed.folder, file)), `${file} is missing`);
+  });
+
+  it('names in `files` only what exists', () => {
+    for (const file of packed.json.files) assert.ok(existsSync(join(root, file)), `${file} is missing`);
+  });
+
+  it('passes publint without a remark', async () => {
+    const { publint } = await import('publint');
+    const { messages } = await publint({ pkgDir: packed.folder, pack: false, strict: true });
+    assert.deepEqual(messages, []);
+  });
+
+  it('runs no script when it is installed', () => {
+    for (const script of ['preinstall', 'install', 'postinstall', 'prepare']) {
+      assert.equal(packed.json.scripts[script], undefined);
+    }
+    assert.ok(!packed.files.includes('binding.gyp'));
+  });
+
+  it('has a scoped name, at most six dependencies, and engines that allow Node 20.19 and Node 22.9', () => {
+    assert.match(packed.json.name, /^@[a-z-]+\/[a-z-]+$/);
+    assert.ok(Object.keys(packed.json.dependencies).length <= 6);
+    assert.equal(packed.json.engines.node, '>=20.19.0');
+    assert.equal(packed.json['node-red'].version, '>=4.0.0');
+  });
+
+  it('depends at run time on packages with permissive licences only', () => {
+    const paths = runtimeDependencies();
+    assert.ok(paths.length >= Object.keys(packed.json.dependencies).length);
+    for (const path of paths) {
+      const { license } = readJson<{ license?: string }>(join(root, path, 'package.json'));
+      assert.ok(license !== undefined && permissiveLicences.includes(license), `${path} is under ${license}`);
+    }
+  });
+});
+
+describe('the library of the package, installed alone', () => {
+  let folder: string;
+
+  before(() => {
+    folder = mkdtempSync(join(tmpdir(), 'sms-library-'));
+    installPackage(folder);
+  });
+
+  after(() => {
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  it('loads without Node-RED and without the nodes', () => {
+    const { name } = packPackage().json;
+    const script = `
+      const library = require(${JSON.stringify(name)});
+      console.log(JSON.stringify({ exported: Object.keys(library), modules: Object.keys(require.cache) }));
+    `;
+    const output = execFileSync(process.execPath, ['-e', script], { cwd: folder, encoding: 'utf8' });
+    const { exported, modules } = JSON.parse(output) as { exported: string[]; modules: string[] };
+    assert.ok(exported.includes('SmsError'));
+    const own = modules.filter((module) => module.replaceAll('\\', '/').includes(`/${name}/`));
+    assert.ok(own.length > 0);
+    assert.deepEqual(
+      own.filter((module) => !module.replaceAll('\\', '/').includes('/dist/src/')),
+      [],
+    );
+    assert.deepEqual(
+      modules.filter((module) => module.replaceAll('\\', '/').replaceAll(name, '').includes('node-red')),
+      [],
+    );
+  });
+
+  it('is typed: a strict program compiles against it', () => {
+    const { name } = packPackage().json;
+    const tsc = join(dirname(require.resolve('typescript/package.json')), 'bin', 'tsc');
+    writeFileSync(
+      join(folder, 'program.ts'),
+      `import { SmsError, isSmsError } from '${name}';\nexport const error: SmsError = new SmsError('busy', { params: { limit: 1 } });\nexport const busy: boolean = isSmsError(error, 'SMS_BUSY');\n`,
+    );
+    const flags = [
+      '--strict',
+      '--noEmit',
+      '--module',
+      'node20',
+      '--types',
+      'node',
+      '--typeRoots',
+      join(root, 'node_modules', '@types'),
+      '--skipLibCheck',
+    ];
+    execFileSync(process.execPath, [tsc, ...flags, 'program.ts'], { cwd: folder, stdio: 'pipe' });
+  });
+});

@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Script } from 'node:vm';
+import { type PackageJson, readJson, root } from './packed';
+
+const { 'node-red': nodeRed } = readJson<PackageJson>(join(root, 'package.json'));
+
+/** The inline scripts of a form that the flow library's scanner reads: of type text/javascript and without `src`. */
+function readInlineScripts(type: string): string[] {
+  const form = readFileSync(join(root, 'nodes', `${type}.html`), 'utf8');
+  return [...form.matchAll(/<script\b([^>]*)>([\s\S]*?)<\/script>/g)]
+    .filter(([, attributes = '']) => /\btype="text\/javascript"/.test(attributes) && !/\bsrc=/.test(attributes))
+    .map(([, , script = '']) => script);
+}
+
+/** What follows `registerType('<type>',` in the one script that has it. */
+function readDefinition(type: string): string {
+  const call = new RegExp(`RED\\.nodes\\.registerType\\(\\s*'${type}',\\s*(?={)`);
+  const definitions = readInlineScripts(type).flatMap((script) => script.split(call).slice(1));
+  assert.equal(definitions.length, 1, `${type} is registered ${definitions.length} times with literal arguments`);
+  return definitions[0] ?? '';
+}
+
+/** The literal text or number of a property at the first level of the definition, which the formatting indents least. */
+function readLiteral(definition: string, property: string): string | undefined {
+  const indents = [...definition.matchAll(/^( +)\w+:/gm)].map(([, indent = '']) => indent.length);
+  const pattern = new RegExp(`^ {${Math.min(...indents)}}${property}: (?:'([^']*)'|(\\d+)),?$`, 'm');
+  const match = pattern.exec(definition);
+  return match?.[1] ?? match?.[2];
+}
+
+describe("the forms, as the flow library's scanner reads them", () => {
+  for (const type of Object.keys(nodeRed.nodes)) {
+    describe(type, () => {
+      it('registers its type once, in an inline script that is valid, with literal arguments', () => {
+        for (const script of readInlineScripts(type)) new Script(script);
+        assert.match(readDefinition(type), /^\s+defaults: {$/m);
+      });
+
+      if (type === 'sms-account') {
+        it('is a configuration node', () => {
+          assert.equal(readLiteral(readDefinition(type), 'category'), 'config');
+        });
+      } else {
+        it('is in the category sms, with literal ports, colour and an icon of the package', () => {
+          const definition = readDefinition(type);
+          assert.equal(readLiteral(definition, 'category'), 'sms');
+          assert.match(readLiteral(definition, 'inputs') ?? '', /^[01]$/);
+          assert.match(readLiteral(definition, 'outputs') ?? '', /^[12]$/);
+          assert.match(readLiteral(definition, 'color') ?? '', /^#[0-9A-Fa-f]{6}$/);
+          const icon = readLiteral(definition, 'icon') ?? '';
+          assert.match(icon, /^[a-z-]+\.svg$/);
+          assert.ok(existsSync(join(root, 'icons', icon)), `${icon} is missing`);
+        });
+      }
+
+      it('has an edit template', () => {
+        const form = readFileSync(join(root, 'nodes', `${type}.html`), 'utf8');
+        assert.match(form, new RegExp(`<script type="text/html" data-template-name="${type}">`));
+      });
+    });
+  }
+});

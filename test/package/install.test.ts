@@ -1,0 +1,129 @@
+import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { startSimulator } from '../../simulator/index';
+import { createUserDir, type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
+import { installPackage, packPackage } from './packed';
+
+type Simulator = Awaited<ReturnType<typeof startSimulator>>;
+
+const handset = '64215551234';
+
+/** A flow that sends what a person injects, and answers every text that comes in. */
+function createFlows(sim: Simulator): FlowNode[] {
+  return [
+    { id: 'tab', type: 'tab', label: 'Send and answer' },
+    {
+      id: 'account',
+      type: 'sms-account',
+      name: 'Simulator',
+      baseUrl: sim.baseUrl,
+      allowHttp: false,
+      authType: 'bearer',
+      method: 'POST',
+      tls: '',
+      proxy: '',
+      timeout: '30',
+      concurrency: '8',
+      queueLimit: '10000',
+      pause: '0',
+      drain: '1',
+      maxLength: '480',
+      store: 'disk',
+      dedupe: true,
+      dedupeHours: '72',
+      credentials: { apiKey: sim.credentials.apiKey },
+    },
+    { id: 'http', type: 'http in', z: 'tab', name: '', url: '/send', method: 'post', wires: [['send']] },
+    createSend('send', { body: 'hello', bodyType: 'str', to: handset, toType: 'str', wires: [['answer'], []] }),
+    { id: 'answer', type: 'http response', z: 'tab', name: '', wires: [] },
+    {
+      id: 'in',
+      type: 'sms-in',
+      z: 'tab',
+      account: 'account',
+      filter: 'all',
+      acknowledge: 'auto',
+      inputs: 0,
+      wires: [['echo']],
+    },
+    {
+      id: 'echo',
+      type: 'template',
+      z: 'tab',
+      field: 'payload',
+      template: 'You said: {{{payload}}}',
+      output: 'str',
+      wires: [['reply']],
+    },
+    createSend('reply', { body: 'payload', bodyType: 'msg', to: 'topic', toType: 'msg', wires: [[], []] }),
+  ];
+}
+
+function createSend(id: string, properties: Record<string, unknown>): FlowNode {
+  const blank = Object.fromEntries(
+    ['from', 'fragmentationLimit', 'callbackUrl', 'callbackStatusUrl'].flatMap((field) => [
+      [field, ''],
+      [`${field}Type`, 'str'],
+    ]),
+  );
+  return {
+    ...blank,
+    id,
+    type: 'sms-send',
+    z: 'tab',
+    account: 'account',
+    messageId: '',
+    messageIdType: 'uuid',
+    contentType: '',
+    contentTypeType: 'auto',
+    retries: 3,
+    retryUncertain: false,
+    ...properties,
+  };
+}
+
+describe('the packed package, installed into the user directory of a real Node-RED', () => {
+  let sim: Simulator;
+  let nodeRed: NodeRedProcess;
+
+  before(async function () {
+    this.timeout(90_000);
+    sim = await startSimulator();
+    const userDir = createUserDir();
+    installPackage(userDir);
+    nodeRed = await startNodeRed({ userDir, flows: createFlows(sim) });
+  });
+
+  after(async () => {
+    await nodeRed?.stop();
+    await sim?.close();
+  });
+
+  it('registers every node type without an error', async () => {
+    const { name, version, 'node-red': declared } = packPackage().json;
+    const response = await fetch(`${nodeRed.url}/nodes/${name}`, { headers: { accept: 'application/json' } });
+    const module = (await response.json()) as { version: string; nodes: { types: string[]; err?: unknown }[] };
+    assert.equal(module.version, version);
+    assert.deepEqual(module.nodes.flatMap((set) => set.types).sort(), Object.keys(declared.nodes).sort());
+    assert.deepEqual(
+      module.nodes.map((set) => set.err).filter((error) => error !== undefined),
+      [],
+    );
+  });
+
+  it('sends a text, receives the reply and answers it, as the record of the service shows', async () => {
+    const response = await fetch(`${nodeRed.url}/send`, { method: 'POST' });
+    assert.equal(response.status, 200, nodeRed.log);
+    assert.deepEqual(
+      sim.messages.map(({ body }) => body),
+      ['hello'],
+    );
+    sim.reply({ from: handset, body: 'yes please' });
+    for (const deadline = Date.now() + 15_000; sim.messages.length < 2 && Date.now() < deadline; ) await sleep(20);
+    assert.deepEqual(
+      sim.messages.map(({ body }) => body),
+      ['hello', 'You said: yes please'],
+      nodeRed.log,
+    );
+  });
+});

@@ -1,0 +1,131 @@
+import { execFileSync } from 'node:child_process';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, sep } from 'node:path';
+
+/** The root of the checkout. */
+export const root = join(__dirname, '..', '..');
+
+/** What these tests read of package.json. */
+export interface PackageJson {
+  name: string;
+  version: string;
+  license: string;
+  main: string;
+  types: string;
+  exports: Record<string, string | Record<string, string>>;
+  files: string[];
+  bin?: Record<string, string>;
+  scripts: Record<string, string>;
+  dependencies: Record<string, string>;
+  engines: { node: string };
+  'node-red': { version: string; nodes: Record<string, string> };
+}
+
+/** What these tests read of package-lock.json: installed packages by their folder. */
+export interface PackageLock {
+  packages: Record<string, LockedPackage>;
+}
+
+interface LockedPackage {
+  version?: string;
+  resolved?: string;
+  license?: string;
+  dependencies?: Record<string, string>;
+  optionalDependencies?: Record<string, string>;
+  peerDependencies?: Record<string, string>;
+}
+
+/** The package as npm would publish it. */
+export interface PackedPackage {
+  tarball: string;
+  /** Where the tarball is unpacked. */
+  folder: string;
+  /** Paths relative to `folder`, with `/`, sorted. */
+  files: string[];
+  json: PackageJson;
+}
+
+let packed: PackedPackage | undefined;
+
+/** Packs the built package, once per run of the tests. What is built in `dist/` is packed as it is. */
+export function packPackage(): PackedPackage {
+  if (packed) return packed;
+  if (!existsSync(join(root, 'dist'))) throw new Error('There is nothing to pack. Run `npm run build` first.');
+  const folder = mkdtempSync(join(tmpdir(), 'sms-packed-'));
+  process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
+  execFileSync('npm', ['pack', '--ignore-scripts', '--silent', '--pack-destination', folder], {
+    cwd: root,
+    shell: process.platform === 'win32',
+    stdio: 'pipe',
+  });
+  const [name, ...others] = readdirSync(folder);
+  if (name === undefined || others.length > 0) throw new Error('npm pack did not make exactly one file.');
+  const tarball = join(folder, name);
+  execFileSync('tar', ['-xzf', tarball, '-C', folder]);
+  const unpacked = join(folder, 'package');
+  packed = { tarball, folder: unpacked, files: listFiles(unpacked), json: readJson(join(unpacked, 'package.json')) };
+  return packed;
+}
+
+/**
+ * Installs the packed package into `folder` as npm would, with the versions that the lock names.
+ * The dependencies are copied from this checkout, so that no registry is asked.
+ *
+ * @returns the folder of the installed package
+ */
+export function installPackage(folder: string): string {
+  const { folder: unpacked, json } = packPackage();
+  const installed = join(folder, 'node_modules', json.name);
+  mkdirSync(installed, { recursive: true });
+  cpSync(unpacked, installed, { recursive: true });
+  for (const path of runtimeDependencies()) cpSync(join(root, path), join(folder, path), { recursive: true });
+  writeFileSync(
+    join(folder, 'package.json'),
+    JSON.stringify({ name: 'node-red-project', private: true, dependencies: { [json.name]: json.version } }),
+  );
+  return installed;
+}
+
+/** The folders of everything that the package depends on at run time, relative to the root, as the lock names them. */
+export function runtimeDependencies(): string[] {
+  const { packages } = readJson<PackageLock>(join(root, 'package-lock.json'));
+  const found = new Set<string>();
+  const visit = (from: string): void => {
+    const { dependencies, optionalDependencies } = packages[from] ?? {};
+    for (const name of Object.keys({ ...dependencies, ...optionalDependencies })) {
+      const path = resolveLocked(packages, from, name);
+      if (path === undefined || found.has(path) || !existsSync(join(root, path))) continue;
+      found.add(path);
+      visit(path);
+    }
+  };
+  visit('');
+  return [...found].sort();
+}
+
+/** Where the package in the folder `from` finds its dependency `name`: in its own node_modules, or in one above. */
+function resolveLocked(packages: PackageLock['packages'], from: string, name: string): string | undefined {
+  for (let base = from; ; base = base.slice(0, Math.max(0, base.lastIndexOf('node_modules/') - 1))) {
+    const path = base === '' ? `node_modules/${name}` : `${base}/node_modules/${name}`;
+    if (packages[path]) return path;
+    if (base === '') return undefined;
+  }
+}
+
+/** The files under `folder`, as sorted paths relative to it with `/`. */
+export function listFiles(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) =>
+      join(entry.parentPath, entry.name)
+        .slice(folder.length + 1)
+        .split(sep)
+        .join('/'),
+    )
+    .sort();
+}
+
+export function readJson<T>(file: string): T {
+  return JSON.parse(readFileSync(file, 'utf8')) as T;
+}

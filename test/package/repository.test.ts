@@ -1,0 +1,47 @@
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type PackageLock, readJson, root } from './packed';
+
+const ignoredFolders = [
+  '.git',
+  ...readFileSync(join(root, '.gitignore'), 'utf8')
+    .split('\n')
+    .filter((line) => line.endsWith('/'))
+    .map((line) => line.slice(0, -1)),
+];
+
+/** Every file of the project: all but the folders that .gitignore names, and git's own. */
+function listProjectFiles(folder = ''): string[] {
+  return readdirSync(join(root, folder), { withFileTypes: true }).flatMap((entry) => {
+    const path = folder === '' ? entry.name : `${folder}/${entry.name}`;
+    if (entry.isDirectory()) return ignoredFolders.includes(entry.name) ? [] : listProjectFiles(path);
+    return entry.isFile() && entry.name !== '.git' ? [path] : [];
+  });
+}
+
+function findFilesWith(pattern: RegExp): string[] {
+  return listProjectFiles().filter((file) => pattern.test(readFileSync(join(root, file), 'latin1')));
+}
+
+describe('the files of the project', () => {
+  for (const lock of ['package-lock.json', 'test/node-red-5/package-lock.json']) {
+    it(`install from whichever registry npm is configured for: ${lock} has no download address`, () => {
+      const { packages } = readJson<PackageLock>(join(root, lock));
+      assert.ok(Object.keys(packages).length > 1);
+      assert.deepEqual(
+        Object.keys(packages).filter((path) => packages[path]?.resolved !== undefined),
+        [],
+      );
+    });
+  }
+
+  it('name no registry', () => {
+    assert.deepEqual(findFilesWith(/registry\.(npmjs|yarnpkg|npmmirror)\.|npm\.pkg\.github\.|_authToken\s*=/), []);
+  });
+
+  it('name no folder of the machine that they were written on', () => {
+    assert.ok(listProjectFiles().includes('package.json'));
+    assert.deepEqual(findFilesWith(/(^|[\s"'`(=:])(\/(home|root|work|Users)\/\w|[A-Z]:\\Users\\)/m), []);
+  });
+});

@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { installPackage, packPackage } from './packed';
+
+describe('the simulator as the command of the packed package', () => {
+  let folder: string;
+  let child: ChildProcess;
+  let output = '';
+
+  before(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'sms-command-'));
+    const installed = installPackage(folder);
+    const [command] = Object.values(packPackage().json.bin ?? {});
+    assert.ok(command, 'package.json names no command');
+    const started = spawn(process.execPath, [join(installed, command), '--port', '0', '--wait-ms', '0'], {
+      cwd: folder,
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    child = started;
+    for await (const chunk of started.stdout.setEncoding('utf8')) {
+      output += chunk;
+      if (output.includes('Stop with')) break;
+    }
+  });
+
+  after(async () => {
+    if (child?.exitCode === null) {
+      const exit = once(child, 'exit');
+      child.kill('SIGKILL');
+      await exit;
+    }
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  const read = (name: string): string => new RegExp(`^${name} +(\\S+)$`, 'm').exec(output)?.[1] ?? '';
+
+  it('is the only one, so that npx runs it by the name of the package', () => {
+    assert.deepEqual(Object.keys(packPackage().json.bin ?? {}), ['sms-simulator']);
+  });
+
+  it('listens on loopback unless told otherwise', () => {
+    assert.match(read('Base URL'), /^http:\/\/127\.0\.0\.1:\d+$/);
+  });
+
+  it('serves the page with all that it loads', async () => {
+    const page = await fetch(read('Page'));
+    assert.equal(page.status, 200);
+    const text = await page.text();
+    assert.match(text, /<h1>SMS simulator<\/h1>/);
+    const loaded = [...text.matchAll(/(?:src|href)="(\/[^"]+)"/g)].map(([, path]) => path ?? '');
+    assert.ok(loaded.length > 5, loaded.join());
+    for (const path of loaded) assert.equal((await fetch(new URL(path, read('Page')))).status, 200, path);
+  });
+
+  it('answers a poll of who has the key that it prints', async () => {
+    const headers = { authorization: `Bearer ${read('API key')}` };
+    assert.equal((await fetch(`${read('Base URL')}/api/1/sms/in`, { headers })).status, 204);
+    assert.equal((await fetch(`${read('Base URL')}/api/1/sms/in`)).status, 401);
+  });
+
+  it('carries the licences of what is bundled into it', () => {
+    const bundle = readFileSync(join(packPackage().folder, 'dist', 'simulator', 'cli.js'), 'utf8');
+    const bundled = new Set(
+      [...bundle.matchAll(/^\/\/ node_modules\/((?:@[^/]+\/)?[^/]+)\//gm)].map(([, name]) => name),
+    );
+    assert.ok(bundled.has('hono'));
+    for (const name of bundled) {
+      assert.match(bundle, new RegExp(`contains parts of ${name} [\\d.]+:\\s+MIT License\\s+Copyright`));
+    }
+  });
+
+  it('is no part of what Node-RED loads', () => {
+    const { json, folder: unpacked } = packPackage();
+    const runtimes = Object.values(json['node-red'].nodes).map((file) => readFileSync(join(unpacked, file), 'utf8'));
+    assert.ok(runtimes.length > 0);
+    assert.deepEqual(
+      runtimes.filter((code) => /simulator|hono/.test(code)),
+      [],
+    );
+  });
+
+  it('stops on an interrupt', async () => {
+    const exit = once(child, 'exit');
+    child.kill('SIGINT');
+    assert.deepEqual(await exit, [0, null]);
+  });
+});
