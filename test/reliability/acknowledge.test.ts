@@ -1,0 +1,243 @@
+import assert from 'node:assert/strict';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Simulator, startSimulator } from '../../simulator';
+import { createLinkedUserDir, type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
+import { createAccount } from './flows';
+import { badgesOf, createObservers, createRecorder, errorsOf, readObservations, waitUntil } from './recorder';
+
+const exampleFile = join(__dirname, '..', '..', 'examples', 'Store every message before acknowledging it.json');
+const messages = 400;
+const kills = 3;
+
+describe('contract §5: acknowledgement by the flow', function () {
+  this.timeout(180_000);
+  let folder: string;
+  let simulator: Simulator;
+  let nodeRed: NodeRedProcess | undefined;
+
+  beforeEach(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'sms-acknowledge-'));
+    simulator = await startSimulator({ waitMs: 200 });
+  });
+
+  afterEach(async () => {
+    await nodeRed?.kill();
+    await simulator.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  it('the example that stores before it acknowledges loses nothing when it is killed in the middle', async () => {
+    const seen = join(folder, 'seen.jsonl');
+    const userDir = createLinkedUserDir();
+    const stored = join(userDir, 'sms-received');
+    nodeRed = await startNodeRed({ userDir, flows: createSlowExample(simulator, seen) });
+    const { port } = nodeRed;
+    for (let n = 0; n < messages; n++) receive(simulator, `m${n}`);
+    // Of the poll under way at a kill nobody can say whether its answer reached this machine.
+    const inTransit = new Set<string>();
+    for (let round = 1; round <= kills; round++) {
+      const enough = (messages * round) / (kills + 1);
+      await waitUntil(() => readStoredTexts(stored).size >= enough, `${enough} stored messages`);
+      await nodeRed.kill();
+      await sleep(20);
+      const last = simulator.incoming.filter(({ read }) => read).at(-1);
+      if (last) inTransit.add(last.body);
+      nodeRed = await startNodeRed({ userDir, port });
+    }
+    await waitUntil(() => {
+      const texts = readStoredTexts(stored);
+      return simulator.incoming.every(({ body }) => inTransit.has(body) || texts.has(body));
+    }, 'every message is stored');
+    const missing = messages - readStoredTexts(stored).size;
+    const sightings = groupByPayload(readObservations(seen));
+    const repeated = [...sightings.values()].flatMap((list) => list.slice(1));
+    console.log(
+      `      ${messages} sent, ${kills} kills: 0 lost, ${missing} answered to a process already dead, ` +
+        `${repeated.length} deliveries repeated`,
+    );
+    assert.ok(repeated.length > 0, 'no kill met a message that was not acknowledged');
+    assert.deepEqual(
+      repeated.filter(({ sms }) => sms?.redelivered !== true),
+      [],
+      'delivered again without the mark',
+    );
+  });
+
+  it('counts attempts over a kill, and gives up once, with the message at the Catch node', async () => {
+    const { seen, observed, start } = createTrial({ ackTimeout: 1.5, maxAttempts: 3 });
+    nodeRed = await start();
+    const message = receive(simulator, 'never');
+    await waitUntil(() => readObservations(seen).length === 1, 'the first delivery');
+    await nodeRed.kill();
+    nodeRed = await start();
+    await waitUntil(() => errorsOf(observed, 'in').length > 0, 'an error');
+    await nodeRed.stop();
+    nodeRed = await start();
+    // What is undelivered comes before what is new.
+    receive(simulator, 'next');
+    await waitUntil(() => readObservations(seen).some(({ payload }) => payload === 'next'), 'the next message');
+    assert.deepEqual(
+      readObservations(seen).map(({ payload, sms }) => [payload, sms?.redelivered]),
+      [
+        ['never', undefined],
+        ['never', true],
+        ['never', true],
+        ['next', undefined],
+      ],
+    );
+    assert.deepEqual(
+      errorsOf(observed, 'in').map(({ error, payload, topic, sms }) => [error?.code, payload, topic, sms?.messageId]),
+      [['SMS_UNDELIVERED', 'never', message.from, message.messageId]],
+    );
+  });
+
+  it('takes the ackId of a message that was sent before a redeploy', async () => {
+    const { seen, start, flows } = createTrial({ ackTimeout: 600 });
+    nodeRed = await start();
+    receive(simulator, 'kept');
+    await waitUntil(() => readObservations(seen).length === 1, 'the first delivery');
+    await nodeRed.deploy(flows);
+    await waitUntil(() => readObservations(seen).length === 2, 'the second delivery');
+    const [first, second] = readObservations(seen).map(({ sms }) => sms);
+    assert.equal(second?.redelivered, true);
+    await acknowledge(nodeRed, [first?.ackId]);
+    await nodeRed.deploy(flows);
+    receive(simulator, 'next');
+    await waitUntil(() => readObservations(seen).some(({ payload }) => payload === 'next'), 'the next message');
+    assert.deepEqual(
+      readObservations(seen).map(({ payload }) => payload),
+      ['kept', 'kept', 'next'],
+    );
+  });
+
+  it('pauses with a badge at 100 unacknowledged, also after a kill, and goes on when they are acknowledged', async () => {
+    const { seen, observed, start } = createTrial({ ackTimeout: 600 });
+    const paused = 'blue ring paused: 100 unacknowledged';
+    nodeRed = await start();
+    for (let n = 0; n < 120; n++) receive(simulator, `m${n}`);
+    await waitUntil(() => badgesOf(observed, 'in').at(-1) === paused, 'a pause');
+    assert.equal(simulator.incoming.filter(({ read }) => read).length, 100);
+    await nodeRed.kill();
+    const before = readObservations(seen).length;
+    nodeRed = await start();
+    await waitUntil(() => readObservations(seen).length === before + 100, 'the second delivery');
+    await waitUntil(() => badgesOf(observed, 'in').at(-1) === paused, 'a pause after the kill');
+    const again = readObservations(seen).slice(before);
+    assert.deepEqual(new Set(again.map(({ sms }) => sms?.redelivered)), new Set([true]));
+    // The first poll of a new process may be under way when the store has been read.
+    assert.ok(simulator.incoming.filter(({ read }) => read).length <= 101);
+    await acknowledge(
+      nodeRed,
+      again.map(({ sms }) => sms?.ackId),
+    );
+    await waitUntil(() => readObservations(seen).length === before + 120, 'the rest');
+    await waitUntil(() => /^green/.test(badgesOf(observed, 'in').at(-1) ?? ''), 'a green badge');
+    const rest = readObservations(seen).slice(before + 100);
+    assert.deepEqual(
+      rest.map(({ payload, sms }) => [payload, sms?.redelivered]),
+      simulator.incoming.slice(100).map(({ body }) => [body, undefined]),
+    );
+  });
+
+  /** A flow whose messages are acknowledged by a call from outside, on a user directory of its own. */
+  function createTrial(properties: Partial<FlowNode>) {
+    const seen = join(folder, 'seen.jsonl');
+    const observed = join(folder, 'observed.jsonl');
+    const userDir = createLinkedUserDir();
+    const place = { z: 'tab', x: 100, y: 100 };
+    const flows: FlowNode[] = [
+      createAccount(simulator),
+      { id: 'tab', type: 'tab', label: 'flow' },
+      ...createObservers(observed),
+      createRecorder('seen', seen),
+      {
+        id: 'in',
+        type: 'sms-in',
+        ...place,
+        account: 'account',
+        acknowledge: 'flow',
+        inputs: 1,
+        ...properties,
+        wires: [['seen']],
+      },
+      { id: 'call', type: 'http in', ...place, url: '/acknowledge', method: 'post', wires: [['acknowledge']] },
+      {
+        id: 'acknowledge',
+        type: 'function',
+        ...place,
+        func: 'for (const ackId of msg.payload) node.send([{ sms: { ackId } }, null]);\nreturn [null, msg];',
+        outputs: 2,
+        wires: [['in'], ['answer']],
+      },
+      { id: 'answer', type: 'http response', ...place, statusCode: '200', wires: [] },
+    ];
+    let port: number | undefined;
+    const start = async () => {
+      const started = await startNodeRed({
+        userDir,
+        ...(port === undefined ? { flows } : { port }),
+      });
+      port = started.port;
+      return started;
+    };
+    return { seen, observed, flows, start };
+  }
+});
+
+function receive(simulator: Simulator, body: string) {
+  return simulator.receive({ from: '64215550001', to: '64215559999', body });
+}
+
+async function acknowledge({ url }: NodeRedProcess, ackIds: unknown[]): Promise<void> {
+  const response = await fetch(`${url}/acknowledge`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify(ackIds),
+  });
+  await response.text();
+  assert.equal(response.status, 200);
+}
+
+/** The example as users import it, at the simulator, with slow work before anything is stored. */
+function createSlowExample(simulator: Simulator, seen: string): FlowNode[] {
+  const nodes = JSON.parse(readFileSync(exampleFile, 'utf8')) as FlowNode[];
+  const flows = nodes.map((node): FlowNode => {
+    if (node.type === 'sms-account') return { ...node, ...createAccount(simulator, { id: node.id }) };
+    if (node.type === 'sms-in') return { ...node, wires: [['seen', 'slow']] };
+    return node;
+  });
+  const receiver = nodes.find(({ type }) => type === 'sms-in');
+  const place = { z: receiver?.z, x: 100, y: 400 };
+  const slow = {
+    id: 'slow',
+    type: 'delay',
+    ...place,
+    pauseType: 'delay',
+    timeout: '100',
+    timeoutUnits: 'milliseconds',
+    wires: receiver?.wires,
+  };
+  return [...flows, slow, createRecorder('seen', seen, { z: receiver?.z })];
+}
+
+/** Texts that the example has stored, one in each file; the file that a kill has cut off is to be written again. */
+function readStoredTexts(stored: string): Set<unknown> {
+  const texts = new Set<unknown>();
+  for (const name of existsSync(stored) ? readdirSync(stored) : []) {
+    try {
+      texts.add((JSON.parse(readFileSync(join(stored, name), 'utf8')) as { text: string }).text);
+    } catch (error) {
+      assert.ok(error instanceof SyntaxError);
+    }
+  }
+  return texts;
+}
+
+function groupByPayload<T extends { payload?: unknown }>(list: readonly T[]): Map<unknown, T[]> {
+  const groups = new Map<unknown, T[]>();
+  for (const item of list) groups.set(item.payload, [...(groups.get(item.payload) ?? []), item]);
+  return groups;
+}

@@ -1,0 +1,54 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Simulator } from '../../simulator';
+import type { FlowNode } from '../node-red-process';
+
+/** An account at a simulator that keeps its inbox on disk and polls without a pause. */
+export function createAccount(simulator: Simulator, properties: Partial<FlowNode> = {}): FlowNode {
+  return {
+    id: 'account',
+    type: 'sms-account',
+    baseUrl: simulator.baseUrl,
+    authType: 'bearer',
+    pause: 0,
+    credentials: { apiKey: simulator.credentials.apiKey },
+    ...properties,
+  };
+}
+
+/** A function node that writes down the text of each message at once, so that what the flow got survives a kill. */
+export function createWriter(id: string, file: string): FlowNode {
+  return {
+    id,
+    type: 'function',
+    z: 'tab',
+    x: 300,
+    y: 100,
+    func: `fs.appendFileSync(${JSON.stringify(file)}, msg.payload + '\\n');\nreturn msg;`,
+    libs: [{ var: 'fs', module: 'fs' }],
+    outputs: 1,
+    wires: [[]],
+  };
+}
+
+/** How often each text has been written down. */
+export function readCounts(file: string): Map<string, number> {
+  const counts = new Map<string, number>();
+  if (!existsSync(file)) return counts;
+  for (const line of readFileSync(file, 'utf8').split('\n')) {
+    if (line !== '') counts.set(line, (counts.get(line) ?? 0) + 1);
+  }
+  return counts;
+}
+
+/** Waits until so many different texts are written down, or none has come for ten seconds. */
+export async function waitForCounts(file: string, expected: number): Promise<Map<string, number>> {
+  let counts = readCounts(file);
+  for (let unchanged = 0; counts.size < expected && unchanged < 100; ) {
+    await sleep(100);
+    const now = readCounts(file);
+    unchanged = now.size === counts.size ? unchanged + 1 : 0;
+    counts = now;
+  }
+  return counts;
+}

@@ -1,0 +1,404 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Pool } from 'undici';
+import { type Endpoint, type Simulator, startSimulator } from '../../simulator';
+import { type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
+import { createAccount } from './flows';
+import { crash, createObservers, createRecorder, type Observation, readObservations, waitUntil } from './recorder';
+
+const token = 'the right token';
+const place = { z: 'tab', x: 100, y: 100 };
+const wrongTokens = 10_000;
+const slowConnections = 200;
+/** Several times what Node-RED takes by itself, and much less than what was sent to it would take if it were kept. */
+const mostMemoryKiB = 600 * 1024;
+
+const megabyte = 1024 * 1024;
+const hostileAnswers: [what: string, body: string][] = [
+  ['random bytes', String.fromCharCode(...Array.from({ length: 5_000 }, (_, n) => (n * 7_919) % 256))],
+  ['nothing', ''],
+  ['a page of HTML', '<!DOCTYPE html><html><body><h1>It works!</h1></body></html>'],
+  ['more than 8 MiB', `body=${'x'.repeat(9 * megabyte)}`],
+  ['8 MiB of parameters', '&a'.repeat(4 * megabyte - 1)],
+  ['an entity bomb', createEntityBomb()],
+  ['an external entity', '<!DOCTYPE feed [<!ENTITY x SYSTEM "file:///etc/passwd">]><feed><title>&x;</title></feed>'],
+  ['JSON nested a million deep', '['.repeat(megabyte)],
+  ['XML nested 100,000 deep', '<feed>'.repeat(100_000)],
+  ['an attribute of 4 MiB', `<feed a="${'x'.repeat(4 * megabyte)}"/>`],
+  ['a million elements', `<feed>${'<a/>'.repeat(megabyte)}</feed>`],
+];
+
+const pollutingAnswers: Record<Exclude<Endpoint, 'send'>, string> = {
+  incoming: 'messageId=1&from=1&body=form&__proto__=polluted&constructor=polluted&prototype=polluted',
+  status: 'messageId=2&from=1&statusCode=RCV&__proto__=polluted&constructor=polluted&prototype=polluted',
+  outbox:
+    '[{"messageId":"3","body":"json","__proto__":{"polluted":1},"constructor":"polluted","recipientsList":[{"to":"1","__proto__":{"polluted":1},"prototype":"polluted"}]}]',
+  feed: '<feed xmlns="http://www.w3.org/2005/Atom"><title>atom</title><entry><id>4</id><__proto__>polluted</__proto__><constructor>polluted</constructor><prototype a="polluted">polluted</prototype></entry></feed>',
+};
+const pollingEndpoints = Object.keys(pollutingAnswers) as Exclude<Endpoint, 'send'>[];
+
+describe('contract §4, §5, §8: hostile input to a real Node-RED', function () {
+  this.timeout(180_000);
+  let folder: string;
+  let received: string;
+  let observed: string;
+  const simulators: Simulator[] = [];
+  let simulator: Simulator;
+  let nodeRed: NodeRedProcess;
+
+  before(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'sms-hostile-'));
+    received = join(folder, 'received.jsonl');
+    observed = join(folder, 'observed.jsonl');
+    simulator = await start();
+    nodeRed = await startNodeRed({
+      // With roots of their own for editor and nodes, Node-RED parses no body before a node sees it.
+      settings: { httpAdminRoot: '/admin', httpNodeRoot: '/' },
+      flows: createFlows(simulator, received, observed),
+    });
+  });
+
+  afterEach('nothing has crashed', () => {
+    assert.doesNotMatch(nodeRed.log, crash);
+  });
+
+  after(async () => {
+    await nodeRed?.kill();
+    for (const sim of simulators) await sim.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  async function start(): Promise<Simulator> {
+    const started = await startSimulator({ waitMs: 200 });
+    simulators.push(started);
+    return started;
+  }
+
+  const callbackPath = (given = token) => `/callback?token=${encodeURIComponent(given)}`;
+  const readCallbacks = (what: string) => readObservations(received).filter(({ payload }) => payload === what);
+
+  async function callBack(body: string, url = nodeRed.url): Promise<number> {
+    const response = await fetch(`${url}${callbackPath()}`, { method: 'POST', body });
+    await response.text();
+    return response.status;
+  }
+
+  it(`${slowConnections} callbacks that never end do not keep others waiting`, async () => {
+    const slow: Socket[] = [];
+    for (let n = 0; n < slowConnections; n++) {
+      const socket = await open(nodeRed);
+      socket.write(`POST ${callbackPath()} HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\nmessageId=${n}`);
+      slow.push(socket);
+    }
+    const drip = setInterval(() => {
+      for (const socket of slow) socket.write('x');
+    }, 50);
+    assert.equal(await callBack(createForm('quick')), 200);
+    assert.equal(slow.filter((socket) => socket.closed).length, 0, 'slow ones were cut off before');
+    clearInterval(drip);
+    for (const socket of slow) socket.destroy();
+    await waitUntil(() => readCallbacks('quick').length === 1, 'the quick callback');
+  });
+
+  it(`${wrongTokens} callbacks with wrong tokens get 401, and a right one gets through after them`, async () => {
+    const pool = new Pool(nodeRed.url, { connections: 50 });
+    const guesses = ['/callback', callbackPath(''), callbackPath('wrong'), callbackPath(token.slice(0, -1))];
+    guesses.push(callbackPath(`${token}x`), callbackPath('x'.repeat(4_000)), `/callback?token=wrong&token=${token}`);
+    const statuses = new Map<number, number>();
+    const guess = async (n: number) => {
+      const path = guesses[n % guesses.length] ?? '';
+      const { statusCode, body } = await pool.request({
+        path: path.replaceAll(' ', '%20'),
+        method: 'POST',
+        body: createForm('guessed'),
+      });
+      await body.dump();
+      statuses.set(statusCode, (statuses.get(statusCode) ?? 0) + 1);
+    };
+    await Promise.all(Array.from({ length: wrongTokens }, (_, n) => guess(n)));
+    await pool.close();
+    assert.deepEqual([...statuses], [[401, wrongTokens]]);
+    assert.equal(await callBack(createForm('known')), 200);
+    await waitUntil(() => readCallbacks('known').length === 1, 'the right callback');
+    assert.deepEqual(readCallbacks('guessed'), []);
+  });
+
+  for (const [how, request] of [
+    // The length alone tells: nothing of the body is sent.
+    ['with its length', 'Content-Length: 400000\r\n\r\n'],
+    ['in chunks', `Transfer-Encoding: chunked\r\n\r\n${`3e8\r\n${'x'.repeat(1_000)}\r\n`.repeat(263)}`],
+  ] as const) {
+    it(`a callback over 256 KiB that comes ${how} gets 413`, async () => {
+      const socket = await open(nodeRed);
+      let answer = '';
+      socket.on('data', (data) => {
+        answer += String(data);
+      });
+      socket.write(`POST ${callbackPath()} HTTP/1.1\r\nHost: x\r\n${request}`);
+      await waitUntil(() => answer.includes('\r\n\r\n'), 'an answer');
+      assert.match(answer, /^HTTP\/1\.1 413 /);
+      socket.destroy();
+      assert.equal(await callBack(createForm(`after one ${how}`)), 200);
+    });
+  }
+
+  for (const [format, body, polluted] of [
+    ['FORMv1', `${createForm('form')}&__proto__=polluted&constructor=polluted&prototype=polluted`, 'form'],
+    [
+      'XMLv3',
+      '<inbound-message messageId="" receivedDate="2026-01-01T00:00:00.000Z" __proto__="polluted"><recipient msisdn="1"><body>xml</body><__proto__>polluted</__proto__></recipient><constructor>polluted</constructor></inbound-message>',
+      'xml',
+    ],
+  ] as const) {
+    it(`__proto__ in a ${format} callback reaches no record`, async () => {
+      const status = await callBack(body);
+      assert.ok(status === 200 || status === 400, String(status));
+      if (status === 200) await waitUntil(() => readCallbacks(polluted).length === 1, 'the callback');
+      assert.equal(await callBack(createForm(`after ${format}`)), 200);
+      await waitUntil(() => readCallbacks(`after ${format}`).length === 1, 'the next callback');
+      assertUnpolluted(received);
+    });
+  }
+
+  it('__proto__ in a form that Node-RED has parsed reaches no record', async () => {
+    const file = join(folder, 'shared.jsonl');
+    const shared = await startNodeRed({ flows: createFlows(simulator, file, join(folder, 'shared-observed.jsonl')) });
+    try {
+      for (const name of ['__proto__', '__proto__[polluted]', 'a[__proto__][polluted]', 'constructor[prototype][b]']) {
+        const status = await callBackForm(shared, `${createForm('parsed')}&${name}=polluted`);
+        assert.ok(status === 200 || status === 400, String(status));
+      }
+      assert.equal(await callBackForm(shared, createForm('afterwards')), 200);
+      await waitUntil(
+        () => readObservations(file).some(({ payload }) => payload === 'afterwards'),
+        'the last callback',
+      );
+      assertUnpolluted(file);
+      assert.doesNotMatch(shared.log, crash);
+    } finally {
+      await shared.stop();
+    }
+  });
+
+  for (const method of ['POST', 'GET'] as const) {
+    it(`line breaks in the fields of a text smuggle nothing into the ${method} request`, async () => {
+      const before = simulator.requests.length;
+      const smuggled = '\r\nX-Smuggled: 1\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: x';
+      const short = '\r\nX-Smuggled: 1';
+      const base = { to: '64215550001', body: 'text' };
+      const sent: Record<string, string>[] = [
+        { ...base, body: `text${smuggled}` },
+        { ...base, from: `Acme${smuggled}` },
+        { ...base, messageId: `id${short}` },
+        { ...base, callbackUrl: 'https://a.example/%0d%0aX-Smuggled:%201' },
+        { ...base, callbackStatusUrl: 'https://a.example/?%0d%0aX-Smuggled:%201' },
+      ];
+      for (const fields of sent) assert.deepEqual(await send(method, fields), { status: 200 });
+      const refused: Record<string, string>[] = [
+        { ...base, callbackUrl: `https://a.example/${smuggled}` },
+        { ...base, callbackUrl: `mailto:a@example.com${smuggled}` },
+        { ...base, callbackStatusUrl: `https://a.example/${short}` },
+        { ...base, contentType: `text/plain${short}` },
+      ];
+      for (const fields of refused) {
+        const { status, error } = await send(method, fields);
+        assert.deepEqual([status, error?.code], [400, 'SMS_INPUT']);
+        assert.ok(Object.keys(fields).includes(error?.field ?? ''));
+      }
+      const requests = simulator.requests.slice(before).filter(({ endpoint }) => endpoint !== 'incoming');
+      assert.deepEqual(
+        requests.map(({ params }) => params),
+        sent.map(({ to, body, ...rest }) => ({ to, body, ...rest })),
+      );
+      assert.deepEqual(new Set(requests.map((request) => request.path)), new Set(['/api/3/sms/out']));
+      assert.deepEqual(new Set(requests.map((request) => request.method)), new Set([method]));
+      for (const { headers } of requests) {
+        assert.ok(!JSON.stringify(headers).toLowerCase().includes('smuggled'), JSON.stringify(headers));
+      }
+    });
+  }
+
+  it('a recipient with a line break is two recipients, and nothing else', async () => {
+    const before = simulator.messages.length;
+    assert.deepEqual(await send('POST', { to: '64215550001\r\nX-Smuggled:1', body: 'text' }), { status: 200 });
+    assert.deepEqual(simulator.messages.slice(before).at(-1)?.to, ['64215550001', 'X-Smuggled:1']);
+    assert.equal(simulator.requests.at(-1)?.headers['x-smuggled'], undefined);
+  });
+
+  it('hostile answers to polls, lists and feeds are one SMS_RESPONSE each, in bounded memory, and polling goes on', async () => {
+    const attacked: { what: string; sim: Simulator; file: string }[] = [];
+    for (const [index, [what, body]] of hostileAnswers.entries()) {
+      const sim = await start();
+      for (const endpoint of pollingEndpoints) sim.fault(endpoint, { status: 200, body, contentType: 'text/plain' }, 1);
+      attacked.push({ what, sim, file: join(folder, `attacked-${index}.jsonl`) });
+    }
+    const observations = join(folder, 'attacked.jsonl');
+    await nodeRed.deploy([
+      ...createFlows(simulator, received, observations),
+      ...attacked.flatMap(({ sim, file }, index) => createPollingFlow(sim, String(index), file)),
+    ]);
+    for (const { what, sim } of attacked) {
+      await waitUntil(() => hasBeenReadTwice(sim), `a second answer to each endpoint after ${what}`);
+    }
+    for (const { sim } of attacked) sim.receive({ from: '64215550001', to: '64215559999', body: 'afterwards' });
+    for (const { what, file } of attacked) {
+      await waitUntil(
+        () => readObservations(file).some(({ payload }) => payload === 'afterwards'),
+        `a message after ${what}`,
+      );
+    }
+    const errors = new Map<string, unknown[]>();
+    for (const { error } of readObservations(observations)) {
+      if (error) errors.set(error.source.id, [...(errors.get(error.source.id) ?? []), error.code]);
+    }
+    const unexpected = [...errors].filter(([, codes]) => codes.length > 1 || codes[0] !== 'SMS_RESPONSE');
+    assert.deepEqual(unexpected, []);
+    for (const [index, { what }] of attacked.entries()) {
+      assert.ok(errors.has(`in-${index}`), `no error at sms-in after ${what}`);
+    }
+    const peak = readPeakMemoryKiB(nodeRed.pid);
+    if (peak !== undefined) assert.ok(peak < mostMemoryKiB, `${peak} KiB`);
+  });
+
+  it('__proto__ in the answer of each endpoint reaches no record', async () => {
+    const sim = await start();
+    const file = join(folder, 'polluting.jsonl');
+    for (const endpoint of pollingEndpoints) {
+      sim.fault(endpoint, { status: 200, body: pollutingAnswers[endpoint], contentType: 'text/plain' }, 1);
+    }
+    await nodeRed.deploy([...createFlows(simulator, received, observed), ...createPollingFlow(sim, 'proto', file)]);
+    await waitUntil(() => hasBeenReadTwice(sim), 'a second answer to each endpoint');
+    const seen = readObservations(file).map(({ payload }) => payload);
+    for (const expected of ['form', 'RCV', 'json']) assert.ok(seen.includes(expected), `${expected} in ${seen}`);
+    assert.ok(
+      readObservations(file).some(({ sms }) => sms?.title === 'atom'),
+      'the feed',
+    );
+    assertUnpolluted(file);
+  });
+
+  it('is running all the same, and ends as it should', async () => {
+    await nodeRed.stop();
+    assert.deepEqual(await nodeRed.exited, { code: 0, signal: null });
+  });
+
+  async function send(
+    method: 'GET' | 'POST',
+    fields: Record<string, string>,
+  ): Promise<{ status: number; error?: { code: string; field?: string } }> {
+    const response = await fetch(`${nodeRed.url}/send-${method}`, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json' },
+      body: JSON.stringify(fields),
+    });
+    const { error } = (await response.json()) as { error?: { code: string; field?: string } };
+    return { status: response.status, ...(error ? { error } : undefined) };
+  }
+
+  async function callBackForm({ url }: NodeRedProcess, body: string): Promise<number> {
+    const headers = { 'Content-Type': 'application/x-www-form-urlencoded' };
+    const response = await fetch(`${url}${callbackPath()}`, { method: 'POST', headers, body });
+    await response.text();
+    return response.status;
+  }
+});
+
+function createForm(body: string): string {
+  const messageId = `${body} ${Math.random()}`;
+  return String(new URLSearchParams({ messageId, from: '64215550001', to: '1', inReplyToId: 'x', body }));
+}
+
+async function open({ port }: NodeRedProcess): Promise<Socket> {
+  const socket = connect(port, '127.0.0.1');
+  socket.on('error', () => {});
+  await once(socket, 'connect');
+  return socket;
+}
+
+/** A callback, and two routes that send what they are given, one by each method, and answer with the outcome. */
+function createFlows(simulator: Simulator, received: string, observed: string): FlowNode[] {
+  const typed = Object.fromEntries(
+    ['to', 'body', 'from', 'messageId', 'contentType', 'callbackUrl', 'callbackStatusUrl'].flatMap((field) => [
+      [field, `payload.${field}`],
+      [`${field}Type`, 'msg'],
+    ]),
+  );
+  return [
+    { id: 'tab', type: 'tab', label: 'flow' },
+    ...createObservers(observed),
+    createRecorder('received', received),
+    ...(['POST', 'GET'] as const).flatMap((method): FlowNode[] => [
+      createAccount(simulator, { id: `account-${method}`, method }),
+      { id: `route-${method}`, type: 'http in', ...place, url: `/send-${method}`, method: 'post', wires: [[method]] },
+      { id: method, type: 'sms-send', ...place, account: `account-${method}`, ...typed, wires: [['answer'], []] },
+      { id: `refused-${method}`, type: 'catch', ...place, scope: [method], uncaught: false, wires: [['answer']] },
+    ]),
+    {
+      id: 'answer',
+      type: 'function',
+      ...place,
+      func: 'msg.statusCode = msg.sms.error ? 400 : 200;\nmsg.payload = { error: msg.sms.error };\nreturn msg;',
+      outputs: 1,
+      wires: [['response']],
+    },
+    { id: 'response', type: 'http response', ...place, wires: [] },
+    {
+      id: 'callback',
+      type: 'sms-callback-in',
+      ...place,
+      account: 'account-POST',
+      path: '/callback',
+      credentials: { token },
+      wires: [['received'], ['received']],
+    },
+  ];
+}
+
+/** Each node that reads from the service. */
+function createPollingFlow(simulator: Simulator, key: string, file: string): FlowNode[] {
+  const account = `account-${key}`;
+  const wires = [[`record-${key}`]];
+  return [
+    createAccount(simulator, { id: account }),
+    { id: `in-${key}`, type: 'sms-in', ...place, account, wires },
+    { id: `status-${key}`, type: 'sms-status', ...place, account, wires },
+    { id: `outbox-${key}`, type: 'sms-outbox', ...place, account, interval: 1, wires },
+    { id: `feed-${key}`, type: 'sms-feed', ...place, account, interval: 1, wires },
+    createRecorder(`record-${key}`, file),
+  ];
+}
+
+/** Whether each endpoint has been read again after its first, hostile answer. */
+function hasBeenReadTwice(simulator: Simulator): boolean {
+  return pollingEndpoints.every(
+    (name) => simulator.requests.filter(({ endpoint, ended }) => endpoint === name && ended).length > 1,
+  );
+}
+
+function assertUnpolluted(file: string): void {
+  for (const observation of readObservations(file)) assertNoUnsafeKey(observation);
+}
+
+function assertNoUnsafeKey(value: unknown): void {
+  if (typeof value !== 'object' || value === null) return;
+  for (const [key, inner] of Object.entries(value as Observation)) {
+    assert.ok(!['__proto__', 'constructor', 'prototype', 'polluted'].includes(key), `${key} in a record`);
+    assertNoUnsafeKey(inner);
+  }
+}
+
+function createEntityBomb(): string {
+  const entities = Array.from({ length: 20 }, (_, n) => `<!ENTITY e${n + 1} "${`&e${n};`.repeat(20)}">`);
+  return `<!DOCTYPE feed [<!ENTITY e0 "boom">${entities.join('')}]><feed><title>&e20;</title></feed>`;
+}
+
+/** The most memory that a process has held, where the system tells. */
+function readPeakMemoryKiB(pid: number): number | undefined {
+  const file = `/proc/${pid}/status`;
+  const peak = existsSync(file) ? /VmHWM:\s+(\d+) kB/.exec(readFileSync(file, 'utf8'))?.[1] : undefined;
+  return peak === undefined ? undefined : Number(peak);
+}

@@ -1,0 +1,272 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Simulator, startSimulator } from '../../simulator';
+import type { FlowNode } from '../node-red-process';
+import { RedisServer } from '../redis-server';
+import { createAccount } from './flows';
+import {
+  createRecorder,
+  type Delivered,
+  Instance,
+  otherGeneration,
+  RoundRobin,
+  readDeliveries,
+  waitUntil,
+} from './instances';
+
+const messages = 3_000;
+const batch = 25;
+const batchPauseMs = 250;
+const kills = 8;
+/** What a dead instance held is another's after so long. */
+const claimLimitMs = 60_000;
+const recoveryLimitMs = 30_000;
+
+describe('several instances on one account and one Redis (contract §5, store redis)', function () {
+  this.timeout(200_000);
+  const folder = mkdtempSync(join(tmpdir(), 'sms-instances-'));
+  let holding: Promise<{ early: Delivered[]; late: Delivered[]; pids: number[] }>;
+
+  before(() => {
+    // Most of it is waiting, which the other tests need not wait for.
+    holding = holdAndKill(join(folder, 'held.txt'));
+    holding.catch(() => {});
+  });
+
+  after(() => rmSync(folder, { recursive: true, force: true }));
+
+  it('loses none and delivers none twice unmarked while instances are killed and Redis is cut off', async () => {
+    const file = join(folder, 'chaos.txt');
+    const simulator = await startSimulator({
+      waitMs: 300,
+      retryCallbacksMs: { firstMs: 250, maxMs: 2_000 },
+      keepRequests: 1_000,
+    });
+    const redis = await RedisServer.start();
+    const instances: Instance[] = [];
+    const balancer = await RoundRobin.start(() => instances.map(({ url }) => url));
+    try {
+      const createFlows = (redisUrl: string) => createChaosFlows(simulator, redisUrl, file);
+      for (const generation of [undefined, undefined, otherGeneration()]) {
+        instances.push(await Instance.start(redis, createFlows, generation));
+      }
+      const [first, second, third] = instances as [Instance, Instance, Instance];
+      const disturbed = new Set<number>();
+      const statusIds: string[] = [];
+      const feed = async () => {
+        for (let sent = 0; sent < messages; sent += batch) {
+          // A third is polled only, the rest is called back as well; every status is called back only.
+          const url = { callbackUrl: sent % 3 === 0 ? undefined : `${balancer.url}/replies` };
+          const callbackFormat = sent % 2 === 0 ? 'FORMv1' : 'XMLv3';
+          simulator.setOrganisation({ ...url, callbackStatusUrl: `${balancer.url}/statuses`, callbackFormat });
+          for (let index = sent; index < sent + batch; index++) {
+            simulator.receive({ from: '64215550001', to: '64215559999', body: `m${index}` });
+            if (index % 5 > 0) continue;
+            const update = { messageId: `sent-${index}`, msisdn: '64215550001', statusCode: 'RCV' };
+            statusIds.push(simulator.status(update).messageId);
+          }
+          await sleep(batchPauseMs);
+        }
+      };
+      const disturb = async () => {
+        for (let kill = 0; kill < kills; kill++) {
+          await sleep(Math.random() * 1_500);
+          const victim = kill % 2 === 0 ? second : third;
+          disturbed.add(victim.pid);
+          await victim.kill();
+          await victim.run();
+          if (kill !== 3) continue;
+          for (const { proxy } of instances) proxy.cut();
+          await sleep(3_000);
+          for (const { proxy } of [second, third]) proxy.restore();
+        }
+      };
+      const isolate = async () => {
+        await sleep(1_000);
+        disturbed.add(first.pid);
+        // Long enough for the others to take it for dead, while it lives.
+        first.proxy.cut();
+        await sleep(35_000);
+        first.proxy.restore();
+      };
+      await Promise.all([feed(), disturb(), isolate()]);
+
+      const isEmpty = async () => {
+        const [stream] = await redis.client.keys('sms:*:inbox');
+        return stream !== undefined && (await redis.client.xlen(stream)) === 0;
+      };
+      const expected = [...Array.from({ length: messages }, (_, index) => `m${index}`), ...statusIds];
+      const findMissing = () => {
+        const deliveries = readDeliveries(file);
+        return expected.filter((id) => !deliveries.has(id));
+      };
+      await waitUntil('every message is polled', claimLimitMs, () => simulator.incoming.every(({ read }) => read));
+      const findLost = () => findMissing().filter((id) => !isPolledOnly(id));
+      await waitUntil('every message that is called back is delivered', claimLimitMs, () => findLost().length === 0);
+      await waitUntil('nothing is held any more', claimLimitMs, isEmpty);
+
+      const missing = findMissing();
+      const all = [...readDeliveries(file).values()];
+      const twice = all.filter((list) => list.length > 1);
+      console.log(
+        `      ${expected.length} sent, ${kills} kills, 2 cuts: 0 lost, ${missing.length} answered to a process already ` +
+          `dead, ${twice.length} delivered twice and marked, ${all.flat().filter(({ redelivered }) => redelivered).length} marked in all, ` +
+          `${all.flat().filter(({ via }) => via === 'callback').length} by callback`,
+      );
+      // Of each poll under way at a kill nobody can say whether its answer reached this machine.
+      assert.ok(missing.length <= kills, `lost: ${missing.join(' ')}`);
+      const unmarked = twice.filter((list) => list.filter(({ redelivered }) => !redelivered).length > 1);
+      assert.deepEqual(unmarked, [], 'delivered twice without a mark');
+      const unexplained = twice.filter((list) => list.every(({ pid }) => !disturbed.has(pid)));
+      assert.deepEqual(unexplained, [], 'delivered twice by instances that nothing had happened to');
+    } finally {
+      await Promise.all(instances.map((instance) => instance.close()));
+      await balancer.close();
+      await simulator.close();
+      await redis.stop();
+    }
+  });
+
+  it('stops polling and refuses callbacks while Redis is gone, sends all the same, and goes on when it is back', async () => {
+    const file = join(folder, 'gone.txt');
+    const badges = join(folder, 'badges.txt');
+    const simulator = await startSimulator({ waitMs: 300, retryCallbacksMs: { firstMs: 250, maxMs: 1_000 } });
+    const redis = await RedisServer.start();
+    const instance = await Instance.start(redis, (redisUrl) => createOutageFlows(simulator, redisUrl, file, badges));
+    const post = (path: string, body: string) =>
+      fetch(`${instance.url}${path}`, {
+        method: 'POST',
+        body,
+        headers: { 'content-type': 'application/x-www-form-urlencoded' },
+      });
+    try {
+      simulator.receive({ from: '64215550001', to: '64215559999', body: 'before' });
+      await waitUntil('the message of before', recoveryLimitMs, () => readDeliveries(file).has('before'));
+
+      await redis.kill();
+      await waitUntil('a red badge', recoveryLimitMs, () => /"in".*"red"/.test(readFileSync(badges, 'utf8')));
+      await waitUntil('the last poll ends', recoveryLimitMs, () => simulator.polling('incoming') === 0);
+      simulator.setOrganisation({ callbackUrl: `${instance.url}/replies` });
+      simulator.receive({ from: '64215550001', to: '64215559999', body: 'during' });
+      assert.equal((await post('/replies', 'messageId=x&from=64215550001&body=posted')).status, 503);
+      assert.equal((await post('/send', 'to=64215550001&body=sent')).status, 200);
+      assert.deepEqual(
+        simulator.messages.map(({ body }) => body),
+        ['sent'],
+      );
+      assert.match(readFileSync(badges, 'utf8'), /"callback".*"red"/);
+      assert.equal(simulator.polling('incoming'), 0);
+      assert.equal(simulator.incoming.at(-1)?.read, false);
+      assert.equal(readDeliveries(file).has('posted'), false);
+
+      await redis.run();
+      await waitUntil('the message of the outage', recoveryLimitMs, () => readDeliveries(file).has('during'));
+      assert.equal((await post('/replies', 'messageId=x&from=64215550001&body=posted')).status, 200);
+      await waitUntil('the callback posted again', recoveryLimitMs, () => readDeliveries(file).has('posted'));
+      assert.deepEqual(
+        [...readDeliveries(file).values()].map((list) => list.length),
+        [1, 1, 1],
+      );
+      assert.match(instance.log, /Redis/);
+      assert.doesNotMatch(instance.log, /Unhandled|ioredis/);
+    } finally {
+      await instance.close();
+      await simulator.close();
+      await redis.stop();
+    }
+  });
+
+  it('leaves to a live instance what its flow has not acknowledged for over 60 s, and claims it when that is dead', async () => {
+    const { early, late, pids } = await holding;
+    assert.equal(early.length, 1);
+    assert.equal(early[0]?.redelivered, false);
+    assert.equal(late.length, 2);
+    assert.equal(late[1]?.redelivered, true);
+    assert.deepEqual(new Set(late.map(({ pid }) => pid)), new Set(pids));
+  });
+});
+
+/** Polled only: nobody else brings it when the process that polled it dies with the answer on its way. */
+function isPolledOnly(id: string): boolean {
+  return id.startsWith('m') && (Number(id.slice(1)) - (Number(id.slice(1)) % batch)) % 3 === 0;
+}
+
+/** One message that a flow never acknowledges: who had it after 61 s, and who has it within 60 s of the holder's end. */
+async function holdAndKill(file: string): Promise<{ early: Delivered[]; late: Delivered[]; pids: number[] }> {
+  const simulator = await startSimulator({ waitMs: 2_000 });
+  const redis = await RedisServer.start();
+  const instances: Instance[] = [];
+  try {
+    const createFlows = (redisUrl: string) => [
+      ...createBasis(simulator, redisUrl),
+      createNode('in', 'sms-in', ['record'], { acknowledge: 'flow', inputs: 1, ackTimeout: 600 }),
+      createRecorder('record', file, []),
+    ];
+    for (let index = 0; index < 2; index++) instances.push(await Instance.start(redis, createFlows));
+    const pids = instances.map(({ pid }) => pid);
+    simulator.receive({ from: '64215550001', to: '64215559999', body: 'held' });
+    const delivered = () => readDeliveries(file).get('held') ?? [];
+    await waitUntil('the message is delivered', recoveryLimitMs, () => delivered().length > 0);
+    await sleep(61_000);
+    const early = delivered();
+    await instances.find(({ pid }) => pid === early[0]?.pid)?.kill();
+    await waitUntil('the other instance claims it', claimLimitMs, () => delivered().length > 1);
+    return { early, late: delivered(), pids };
+  } finally {
+    await Promise.all(instances.map((instance) => instance.close()));
+    await simulator.close();
+    await redis.stop();
+  }
+}
+
+function createBasis(simulator: Simulator, redisUrl: string): FlowNode[] {
+  const { apiKey } = simulator.credentials;
+  return [
+    createAccount(simulator, { store: 'redis', credentials: { apiKey, redisUrl } }),
+    { id: 'tab', type: 'tab', label: 'flow' },
+  ];
+}
+
+function createNode(id: string, type: string, wires: string[], properties: Partial<FlowNode> = {}): FlowNode {
+  return { id, type, z: 'tab', x: 100, y: 100, account: 'account', wires: [wires], ...properties };
+}
+
+/** Everything is written down; replies are acknowledged by the flow, which refuses some at first. */
+function createChaosFlows(simulator: Simulator, redisUrl: string, file: string): FlowNode[] {
+  const flow = { acknowledge: 'flow', inputs: 1, ackTimeout: 5 };
+  const refuse = `if (msg.sms.redelivered !== true && Math.random() < 0.2) { msg.error = { message: 'not now' }; return msg; }`;
+  return [
+    ...createBasis(simulator, redisUrl),
+    createNode('in', 'sms-in', ['polled']),
+    createRecorder('polled', file, []),
+    createNode('replies', 'sms-callback-in', [], { path: '/replies', ...flow, wires: [['called'], []] }),
+    createRecorder('called', file, ['replies'], refuse),
+    createNode('statuses', 'sms-callback-in', [], { path: '/statuses', wires: [[], ['status']] }),
+    createRecorder('status', file, []),
+  ];
+}
+
+function createOutageFlows(simulator: Simulator, redisUrl: string, file: string, badges: string): FlowNode[] {
+  const fs = [{ var: 'fs', module: 'fs' }];
+  const write = `fs.appendFileSync(${JSON.stringify(badges)}, JSON.stringify([msg.status.source.id, msg.status]) + '\\n');`;
+  return [
+    ...createBasis(simulator, redisUrl),
+    createNode('in', 'sms-in', ['polled']),
+    createRecorder('polled', file, []),
+    createNode('callback', 'sms-callback-in', [], { path: '/replies', wires: [['polled'], []] }),
+    { id: 'status', type: 'status', z: 'tab', x: 100, y: 200, scope: ['in', 'callback'], wires: [['write']] },
+    { id: 'write', type: 'function', z: 'tab', x: 300, y: 200, func: write, libs: fs, outputs: 1, wires: [[]] },
+    { id: 'post', type: 'http in', z: 'tab', x: 100, y: 300, url: '/send', method: 'post', wires: [['send']] },
+    createNode('send', 'sms-send', [], {
+      to: 'payload.to',
+      toType: 'msg',
+      body: 'payload.body',
+      bodyType: 'msg',
+      wires: [['answer'], []],
+    }),
+    { id: 'answer', type: 'http response', z: 'tab', x: 300, y: 300, statusCode: '200', wires: [] },
+  ];
+}

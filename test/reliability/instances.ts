@@ -1,0 +1,174 @@
+import { once } from 'node:events';
+import { existsSync, readFileSync } from 'node:fs';
+import { createServer, request, type Server } from 'node:http';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createLinkedUserDir, type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
+import type { RedisServer } from '../redis-server';
+import { TcpProxy } from '../tcp-proxy';
+
+/** One delivery into a flow, as the flow wrote it down. */
+export interface Delivered {
+  id: string;
+  redelivered: boolean;
+  via: string;
+  /** Process that it was delivered in. */
+  pid: number;
+}
+
+/** One instance of Node-RED that is killed and started again, and whose connection to Redis can be cut. */
+export class Instance {
+  readonly #userDir = createLinkedUserDir();
+  readonly #generation: { node: string; redJs: string } | undefined;
+  #process: NodeRedProcess | undefined;
+  #port: number | undefined;
+
+  private constructor(
+    readonly proxy: TcpProxy,
+    generation: { node: string; redJs: string } | undefined,
+  ) {
+    this.#generation = generation;
+  }
+
+  /** @param createFlows what to deploy, given the Redis URL of this instance */
+  static async start(
+    redis: RedisServer,
+    createFlows: (redisUrl: string) => FlowNode[],
+    generation?: { node: string; redJs: string },
+  ): Promise<Instance> {
+    const proxy = await TcpProxy.start(redis.port);
+    const instance = new Instance(proxy, generation);
+    await instance.run(createFlows(`redis://127.0.0.1:${proxy.port}`));
+    return instance;
+  }
+
+  get pid(): number {
+    return this.#process?.pid ?? 0;
+  }
+
+  get url(): string {
+    return this.#process?.url ?? '';
+  }
+
+  get log(): string {
+    return this.#process?.log ?? '';
+  }
+
+  /** Starts it, again after {@link kill} with what was deployed. */
+  async run(flows?: FlowNode[]): Promise<void> {
+    this.#process = await startNodeRed({
+      userDir: this.#userDir,
+      ...(this.#port === undefined ? undefined : { port: this.#port }),
+      ...(flows ? { flows } : undefined),
+      ...(this.#generation ? { generation: this.#generation } : undefined),
+    });
+    this.#port = this.#process.port;
+  }
+
+  async kill(): Promise<void> {
+    await this.#process?.kill();
+  }
+
+  async close(): Promise<void> {
+    await this.kill();
+    await this.proxy.close();
+  }
+}
+
+/** Hands each request to the next instance, and answers 502 for one that is not there. */
+export class RoundRobin {
+  readonly #server: Server;
+  #next = 0;
+
+  private constructor(targets: () => readonly string[]) {
+    this.#server = createServer((incoming, outgoing) => {
+      const all = targets();
+      const target = all[this.#next++ % all.length] ?? '';
+      const forwarded = request(
+        `${target}${incoming.url}`,
+        { method: incoming.method, headers: incoming.headers, agent: false },
+        (answer) => {
+          outgoing.writeHead(answer.statusCode ?? 502);
+          answer.pipe(outgoing);
+          answer.on('error', () => outgoing.destroy());
+        },
+      );
+      forwarded.on('error', () => {
+        if (!outgoing.headersSent) outgoing.writeHead(502);
+        outgoing.end();
+      });
+      incoming.pipe(forwarded);
+    });
+  }
+
+  static async start(targets: () => readonly string[]): Promise<RoundRobin> {
+    const proxy = new RoundRobin(targets);
+    proxy.#server.listen(0, '127.0.0.1');
+    await once(proxy.#server, 'listening');
+    return proxy;
+  }
+
+  get url(): string {
+    const address = this.#server.address();
+    if (address === null || typeof address === 'string') throw new Error('The balancer does not listen.');
+    return `http://127.0.0.1:${address.port}`;
+  }
+
+  async close(): Promise<void> {
+    this.#server.closeAllConnections();
+    this.#server.close();
+    await once(this.#server, 'close');
+  }
+}
+
+/** A function node that writes down every delivery, and passes it on to be acknowledged; `before` may end it first. */
+export function createRecorder(id: string, file: string, wires: string[], before = ''): FlowNode {
+  return {
+    id,
+    type: 'function',
+    z: 'tab',
+    x: 300,
+    y: 100,
+    func: `${before}
+      const { redelivered = false, via, messageId } = msg.sms;
+      const id = msg.sms.statusCode ? messageId : msg.payload;
+      fs.appendFileSync(${JSON.stringify(file)}, JSON.stringify({ id, redelivered, via, pid: process.pid }) + '\\n');
+      return msg;`,
+    libs: [
+      { var: 'fs', module: 'fs' },
+      { var: 'process', module: 'process' },
+    ],
+    outputs: 1,
+    wires: [wires],
+  };
+}
+
+/** Everything that was written down, in order, by id. */
+export function readDeliveries(file: string): Map<string, Delivered[]> {
+  const byId = new Map<string, Delivered[]>();
+  if (!existsSync(file)) return byId;
+  for (const line of readFileSync(file, 'utf8').split('\n')) {
+    if (line === '') continue;
+    const delivered = JSON.parse(line) as Delivered;
+    byId.set(delivered.id, [...(byId.get(delivered.id) ?? []), delivered]);
+  }
+  return byId;
+}
+
+/** Waits until `condition` holds, or fails after `limitMs` with what it waited for. */
+export async function waitUntil(
+  what: string,
+  limitMs: number,
+  condition: () => boolean | Promise<boolean>,
+): Promise<void> {
+  for (const deadline = Date.now() + limitMs; !(await condition()); ) {
+    if (Date.now() > deadline) throw new Error(`In ${limitMs} ms it did not come to this: ${what}`);
+    await sleep(50);
+  }
+}
+
+/** Node-RED 4 beside this run's generation when that is another, since instances may differ. */
+export function otherGeneration(): { node: string; redJs: string } | undefined {
+  const redJs = join(__dirname, '..', '..', 'node_modules', 'node-red', 'red.js');
+  return process.env.NR_RED_JS && process.env.NR_RED_JS !== redJs ? { node: process.execPath, redJs } : undefined;
+}

@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Simulator, startSimulator } from '../../simulator';
+import { createLinkedUserDir, type NodeRedProcess, startNodeRed } from '../node-red-process';
+import { createAccount, createWriter, waitForCounts } from './flows';
+
+const messages = 2_000;
+const kills = 8;
+
+describe('kill -9 of Node-RED while messages flow', function () {
+  this.timeout(180_000);
+  let simulator: Simulator;
+  let nodeRed: NodeRedProcess | undefined;
+  const folder = mkdtempSync(join(tmpdir(), 'sms-kill-'));
+  const arrived = join(folder, 'arrived.txt');
+
+  beforeEach(async () => {
+    simulator = await startSimulator({ waitMs: 200, statusDelayMs: 0, balance: 1e9 });
+    rmSync(arrived, { force: true });
+  });
+
+  afterEach(async () => {
+    await nodeRed?.kill();
+    await simulator.close();
+  });
+
+  after(() => rmSync(folder, { recursive: true, force: true }));
+
+  for (const drain of [1, 8]) {
+    it(`loses nothing that reached this machine with drain ${drain}`, async () => {
+      const userDir = createLinkedUserDir();
+      const flows = [
+        createAccount(simulator, { drain }),
+        { id: 'tab', type: 'tab', label: 'flow' },
+        { id: 'in', type: 'sms-in', z: 'tab', x: 100, y: 100, account: 'account', wires: [['write']] },
+        createWriter('write', arrived),
+      ];
+      nodeRed = await startNodeRed({ userDir, flows });
+      const { port } = nodeRed;
+      let sent = 0;
+      // Of each poll under way at a kill nobody can say whether its answer reached this machine.
+      const inTransit = new Set<string>();
+      for (let round = 0; round < kills; round++) {
+        const target = Math.ceil((messages * (round + 1)) / kills);
+        for (; sent < target; sent++) simulator.receive({ from: '64215550001', to: '64215559999', body: `m${sent}` });
+        await sleep(50 + Math.random() * 400);
+        await nodeRed.kill();
+        await sleep(20);
+        const read = simulator.incoming.filter((message) => message.read).length;
+        for (let index = Math.max(0, read - drain); index < read; index++) inTransit.add(`m${index}`);
+        nodeRed = await startNodeRed({ userDir, port });
+      }
+      const counts = await waitForCounts(arrived, sent);
+      const missing = Array.from({ length: sent }, (_, index) => `m${index}`).filter((body) => !counts.has(body));
+      const lost = missing.filter((body) => !inTransit.has(body));
+      const twice = [...counts.values()].filter((count) => count > 1).length;
+      console.log(
+        `      ${sent} sent, ${kills} kills: ${lost.length} lost, ${missing.length} answered to a process already dead, ` +
+          `${twice} delivered twice`,
+      );
+      assert.deepEqual(lost, []);
+      assert.equal(counts.size + missing.length, sent);
+    });
+  }
+});

@@ -1,0 +1,90 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { FlowNode, NodeRedProcess } from '../node-red-process';
+
+/** What a flow saw: a message, an error at its Catch node, or the badge of a node. */
+export interface Observation {
+  payload?: unknown;
+  topic?: unknown;
+  sms?: Record<string, unknown> & { error?: { code: string; message: string } };
+  error?: { message: string; code?: string; source: { id: string; type: string } };
+  status?: { fill?: string; shape?: string; text?: string; source: { id: string; type: string } };
+  [property: string]: unknown;
+}
+
+const waitLimitMs = 60_000;
+
+/** A function node that writes down each message whole and at once, so that what the flow saw survives a kill. */
+export function createRecorder(id: string, file: string, properties: Partial<FlowNode> = {}): FlowNode {
+  return {
+    id,
+    type: 'function',
+    z: 'tab',
+    x: 500,
+    y: 100,
+    func: `const { req, res, ...rest } = msg;\nfs.appendFileSync(${JSON.stringify(file)}, JSON.stringify(rest) + '\\n');\nreturn msg;`,
+    libs: [{ var: 'fs', module: 'fs' }],
+    outputs: 1,
+    wires: [[]],
+    ...properties,
+  };
+}
+
+/** A Catch node and a status node for the whole tab, wired to a recorder of their own that writes to `file`. */
+export function createObservers(file: string): FlowNode[] {
+  const wires = [['observed']];
+  return [
+    { id: 'catch', type: 'catch', z: 'tab', x: 100, y: 300, scope: null, uncaught: false, wires },
+    { id: 'badges', type: 'status', z: 'tab', x: 100, y: 340, scope: null, wires },
+    createRecorder('observed', file),
+  ];
+}
+
+/** Everything that has been written down so far. */
+export function readObservations(file: string): Observation[] {
+  if (!existsSync(file)) return [];
+  const lines = readFileSync(file, 'utf8').split('\n');
+  // A kill may have cut the last line off.
+  return lines.slice(0, -1).map((line) => JSON.parse(line) as Observation);
+}
+
+/** Errors of one node, in order. */
+export function errorsOf(file: string, id: string): Observation[] {
+  return readObservations(file).filter(({ error }) => error?.source.id === id);
+}
+
+/** Badges of one node, in order, as `red ring unreachable`. */
+export function badgesOf(file: string, id: string): string[] {
+  return readObservations(file)
+    .map(({ status }) => status)
+    .filter((status) => status?.source.id === id)
+    .map((status) => [status?.fill, status?.shape, status?.text].filter((part) => part).join(' '));
+}
+
+/** Waits until `isTrue` holds; `what` says in the error what did not come. */
+export async function waitUntil(isTrue: () => boolean | Promise<boolean>, what: string): Promise<void> {
+  const deadline = Date.now() + waitLimitMs;
+  while (!(await isTrue())) {
+    if (Date.now() > deadline) throw new Error(`It did not come to this: ${what}`);
+    await sleep(25);
+  }
+}
+
+/** Presses the button of an inject node, with further properties for its message. */
+export async function inject(
+  { url }: Pick<NodeRedProcess, 'url'>,
+  id: string,
+  properties: Record<string, string> = {},
+): Promise<void> {
+  const props = Object.entries(properties).map(([p, v]) => ({ p, v, vt: 'str' }));
+  const response = await fetch(`${url}/inject/${id}`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify({ __user_inject_props__: props }),
+  });
+  await response.text();
+  if (!response.ok) throw new Error(`The inject node answered ${response.status}`);
+}
+
+/** What nothing that comes from outside may ever cause. */
+export const crash = /uncaught|unhandled|TypeError|RangeError|ReferenceError|node:internal|heap out of memory/i;

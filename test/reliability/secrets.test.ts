@@ -1,0 +1,495 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { createServer as createHttpServer } from 'node:http';
+import { type AddressInfo, createServer as createTcpServer, type Server } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { WebSocket } from 'undici';
+import { type Fault, type LoggedRequest, type Simulator, startSimulator } from '../../simulator';
+import { createLinkedUserDir, type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
+import { crash, createObservers, createRecorder, inject, readObservations, waitUntil } from './recorder';
+
+const place = { z: 'tab', x: 100, y: 100 };
+const onPress = ['send', 'outbox', 'feed'] as const;
+/** Nothing of what a person could choose as a secret may get lost on the way, or be found. */
+const oddities = ' %+&=/?"<ö>';
+const callbackToken = `callback-token${oddities}`;
+const proxyPassword = `proxy-password${oddities}`;
+const redisPassword = 'redis-password';
+const passphrase = `passphrase${oddities}`;
+const typedKey = 'typed-into-the-form-key';
+const typedPassword = `typed-into-the-form-password${oddities}`;
+
+const kinds = (['bearer', 'basic', 'form'] as const).flatMap((authType) =>
+  (['POST', 'GET'] as const).map((method) => ({ authType, method })),
+);
+
+/** A way to sign in, with what the service takes and what it does not. */
+interface Login {
+  authType: 'bearer' | 'basic' | 'form';
+  method: 'POST' | 'GET';
+  simulator: Simulator;
+  /** Ids of the nodes end so. */
+  right: string;
+  wrong: string;
+}
+
+const faults: Fault[] = [
+  { status: 400, reason: 'Something is missing' },
+  { status: 403 },
+  { status: 500 },
+  { status: 302, headers: { location: 'https://elsewhere.example/' } },
+  { garbage: true },
+  { half: true },
+  { drop: 'after' },
+  { hang: true },
+];
+
+describe('contract §3: no secret shows anywhere', function () {
+  this.timeout(180_000);
+  let folder: string;
+  let observed: string;
+  const servers: Server[] = [];
+  const logins: Login[] = [];
+  const secrets: { name: string; secret: string; userId?: string }[] = [
+    { name: 'callback token', secret: callbackToken },
+    { name: 'proxy password', secret: proxyPassword, userId: 'proxy-user' },
+    { name: 'Redis password', secret: redisPassword, userId: 'redis-user' },
+    { name: 'TLS passphrase', secret: passphrase },
+    { name: 'typed API key', secret: typedKey },
+    { name: 'typed password', secret: typedPassword, userId: 'typed-user' },
+  ];
+  /** Everything that can be looked at, by name. */
+  const places = new Map<string, string>();
+  let seenByProxy = '';
+  let seenByRedis = '';
+  let comms = '';
+  let nodeRed: NodeRedProcess;
+
+  before('everything is used, rightly and wrongly', async () => {
+    folder = mkdtempSync(join(tmpdir(), 'sms-secrets-'));
+    observed = join(folder, 'observed.jsonl');
+    for (const { authType, method } of kinds) {
+      const name = `${authType}-${method}`;
+      const userId = `user-${name}@example.com`;
+      const password = `password-${name}${oddities}`;
+      const credentials = { userId, password, apiKey: `api-key-${name}` };
+      const simulator = await startSimulator({ waitMs: 200, statusDelayMs: 0, credentials });
+      logins.push({ authType, method, simulator, right: `right-${name}`, wrong: `wrong-${name}` });
+      const isKey = authType === 'bearer';
+      for (const start of ['', 'wrong-']) {
+        const secret = start + (isKey ? credentials.apiKey : password);
+        secrets.push({ name: `${start}${name}`, secret, ...(isKey ? undefined : { userId: start + userId }) });
+      }
+    }
+    const proxyPort = await listen(
+      createHttpServer((request, response) => {
+        seenByProxy += `${request.headers['proxy-authorization']}\n`;
+        response.writeHead(407, 'Proxy Authentication Required').end();
+      }),
+    );
+    const redisPort = await listen(
+      createTcpServer((socket) => {
+        socket.on('error', () => {});
+        socket.on('data', (data) => {
+          seenByRedis += String(data);
+          socket.write('-WRONGPASS invalid username-password pair or user is disabled.\r\n');
+        });
+      }),
+    );
+    const userDir = createLinkedUserDir();
+    nodeRed = await startNodeRed({
+      userDir,
+      settings: { logging: { console: { level: 'trace', metrics: true, audit: true } } },
+      flows: createFlows({ proxyPort, redisPort }),
+    });
+    const socket = await listenToComms();
+
+    await useAll();
+    for (const fault of faults) {
+      for (const { simulator } of logins) for (const endpoint of onPress) simulator.fault(endpoint, fault);
+      const before = countErrors('right-');
+      await pressAll('right-');
+      const expected = before + logins.length * onPress.length;
+      await waitUntil(() => countErrors('right-') >= expected, `an error of each with ${JSON.stringify(fault)}`);
+    }
+    for (const [index, { simulator }] of logins.entries()) {
+      const fault = faults[index % faults.length] ?? null;
+      for (const endpoint of ['incoming', 'status'] as const) simulator.fault(endpoint, fault, 1);
+    }
+    await waitUntil(
+      () => logins.every(({ right }) => ['in', 'status'].every((type) => errorsAt(`${type}-${right}`) > 0)),
+      'a poll of each fails',
+    );
+    for (const { simulator } of logins) await simulator.setOnline(false);
+    const before = countErrors('right-');
+    await pressAll('right-');
+    await waitUntil(() => countErrors('right-') >= before + logins.length * onPress.length, 'nobody is reached');
+
+    places.set('answers of the admin API', await askAdminApi());
+    // What is in the editor's queue is there when a status of now is.
+    await waitUntil(() => comms.includes('unreachable'), 'the editor is told');
+    socket.close();
+    await nodeRed.stop();
+    places.set('the log', nodeRed.log);
+    places.set('what the editor was told', comms);
+    places.set('messages, errors and badges', readFileSync(observed, 'utf8'));
+    for (const file of listFiles(userDir)) places.set(`the file ${file}`, readFileSync(join(userDir, file), 'latin1'));
+    for (const file of listFiles(userDir)) {
+      places.set(`the file ${file}, as text`, readFileSync(join(userDir, file), 'utf8'));
+    }
+  });
+
+  after(async () => {
+    await nodeRed?.kill();
+    for (const { simulator } of logins) await simulator.close();
+    for (const server of servers) server.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  it('though each is in use, and everything fails in every way', () => {
+    for (const { authType, method, simulator } of logins) {
+      const statuses = new Set(simulator.requests.map(({ status }) => status));
+      for (const status of [200, 400, 401, 403, 500]) {
+        assert.ok(statuses.has(status), `${status} with ${authType} by ${method}`);
+      }
+    }
+    assert.ok(seenByProxy.includes(encodeBasic('proxy-user', proxyPassword)), 'the proxy');
+    assert.ok(seenByRedis.includes(redisPassword), 'the Redis server');
+    const codes = new Set(readObservations(observed).map(({ error }) => error?.code));
+    for (const code of ['BAD_REQUEST', 'CONFIG', 'FORBIDDEN', 'INPUT', 'RESPONSE', 'SERVICE', 'STORE']) {
+      assert.ok(codes.has(`SMS_${code}`), code);
+    }
+    for (const code of ['UNAUTHORIZED', 'UNCERTAIN', 'UNREACHABLE']) assert.ok(codes.has(`SMS_${code}`), code);
+    assert.match(nodeRed.log, /\[trace\]/);
+    assert.match(nodeRed.log, /\[metric\]/);
+    assert.match(nodeRed.log, /\[audit\]/);
+    assert.ok([...places.keys()].some((name) => name.endsWith('flows_cred.json')));
+    assert.ok([...places.keys()].some((name) => name.includes('sms-inbox')));
+    for (const topic of ['status/send-right-basic-GET', '"debug"']) assert.ok(comms.includes(topic), topic);
+    assert.doesNotMatch(nodeRed.log, crash);
+  });
+
+  it('in whatever form it is looked for', () => {
+    for (const { secret, userId } of secrets) {
+      for (const form of formsOf(secret, userId)) assert.ok(findSecrets(`... ${form} ...`).length > 0, form);
+    }
+  });
+
+  it('in the log at its lowest level, an answer of the admin API, the editor, a message, a badge, or a file', () => {
+    for (const [name, text] of places) assert.deepEqual(findSecrets(text), [], name);
+  });
+
+  it('in the URL of a request, but for a login of type form by GET', () => {
+    for (const { authType, method, simulator } of logins) {
+      const withSecret = simulator.requests.filter(
+        ({ path, query }) => findSecrets(describeUrl(path, query)).length > 0,
+      );
+      const mayHave = (request: LoggedRequest) =>
+        authType === 'form' && request.method === 'GET' && (method === 'GET' || request.endpoint === 'outbox');
+      assert.deepEqual(
+        withSecret.filter((request) => !mayHave(request)).map(({ path }) => path),
+        [],
+        `${authType} by ${method}`,
+      );
+      assert.equal(withSecret.length > 0, authType === 'form', 'polling the outbox is always a GET');
+    }
+  });
+
+  it('in a header other than Authorization, or a body other than that of a login of type form', () => {
+    for (const { authType, simulator } of logins) {
+      for (const { headers, body, params } of simulator.requests) {
+        const { authorization = '', ...others } = headers;
+        assert.deepEqual(findSecrets(JSON.stringify(others)), []);
+        if (authType === 'form') assert.equal(authorization, '');
+        else assert.deepEqual(findSecrets(body.replaceAll(encodeForm(params.callbackUrl ?? ''), '')), []);
+      }
+    }
+  });
+
+  function createFlows({ proxyPort, redisPort }: { proxyPort: number; redisPort: number }): FlowNode[] {
+    const [{ simulator }] = logins as [Login];
+    const accounts = logins.flatMap(({ authType, method, simulator: { baseUrl, credentials }, right, wrong }) => {
+      const { apiKey, userId, password } = credentials;
+      const wrongOnes = { apiKey: `wrong-${apiKey}`, userId: `wrong-${userId}`, password: `wrong-${password}` };
+      return [
+        createAccount(right, { baseUrl, authType, method }, { ...credentials }),
+        createAccount(wrong, { baseUrl, authType, method }, wrongOnes),
+      ];
+    });
+    const [{ right: first }] = logins as [Login];
+    const { baseUrl } = simulator;
+    const apiKey = { apiKey: simulator.credentials.apiKey };
+    accounts.push(
+      createAccount('odd-proxy', { baseUrl: 'http://sms.example', allowHttp: true, proxy: 'proxy' }, apiKey),
+      createAccount('odd-tls', { baseUrl: baseUrl.replace('http:', 'https:'), tls: 'tls' }, apiKey),
+      createAccount(
+        'odd-redis',
+        { baseUrl: `${baseUrl}/redis`, store: 'redis' },
+        {
+          ...apiKey,
+          redisUrl: `redis://redis-user:${redisPassword}@127.0.0.1:${redisPort}`,
+        },
+      ),
+      createAccount(
+        'odd-url',
+        { baseUrl: `${baseUrl}/url`, store: 'redis' },
+        {
+          ...apiKey,
+          redisUrl: `http://redis-user:${redisPassword}@127.0.0.1:${redisPort}`,
+        },
+      ),
+      createAccount('odd-key', { baseUrl }, { apiKey: `${typedKey} \n` }),
+      createAccount('odd-line', { baseUrl }, { apiKey: `${typedKey}\nsecond line` }),
+    );
+    const press = accounts.flatMap(({ id }) => onPress.map((type) => `${type}-${String(id).slice('account-'.length)}`));
+    return [
+      { id: 'tab', type: 'tab', label: 'flow' },
+      ...createObservers(observed),
+      createRecorder('seen', observed, { wires: [['debug']] }),
+      {
+        id: 'debug',
+        type: 'debug',
+        ...place,
+        active: true,
+        tosidebar: true,
+        complete: 'true',
+        targetType: 'full',
+        wires: [],
+      },
+      ...accounts,
+      ...accounts.flatMap(({ id }) => createUsers(String(id).slice('account-'.length))),
+      ...['right-', 'wrong-', 'odd-'].map(
+        (start): FlowNode => ({
+          id: `press-${start}`,
+          type: 'inject',
+          ...place,
+          props: [],
+          wires: [press.filter((id) => id.includes(`-${start}`))],
+        }),
+      ),
+      {
+        id: 'proxy',
+        type: 'http proxy',
+        url: `http://127.0.0.1:${proxyPort}`,
+        noproxy: [],
+        credentials: { username: 'proxy-user', password: proxyPassword },
+      },
+      {
+        id: 'tls',
+        type: 'tls-config',
+        verifyservercert: true,
+        cert: '',
+        key: '',
+        ca: '',
+        credentials: { keydata: 'no key', certdata: 'none', passphrase },
+      },
+      {
+        id: 'callback',
+        type: 'sms-callback-in',
+        ...place,
+        account: `account-${first}`,
+        path: '/callback',
+        publicUrl: 'https://flows.example.com',
+        credentials: { token: callbackToken },
+        wires: [['seen'], ['seen']],
+      },
+    ];
+  }
+
+  /** Every way in which the nodes are used, each with a right and a wrong outcome. */
+  async function useAll(): Promise<void> {
+    for (const start of ['right-', 'wrong-', 'odd-']) {
+      await pressAll(start);
+      await inject(nodeRed, `press-${start}`, { topic: '0 is no number', payload: 'refused', size: 'none' });
+    }
+    for (const { simulator } of logins) {
+      await simulator.until(() => simulator.messages.length > 0, 60_000);
+      simulator.reply({ from: '64215550001', body: 'a reply' });
+    }
+    for (const token of [callbackToken, 'wrong', '']) {
+      const form = {
+        messageId: 'm',
+        from: '64215550001',
+        to: '1',
+        inReplyToId: 'x',
+        body: `called with ${token.length}`,
+      };
+      const response = await fetch(`${nodeRed.url}/callback?token=${encodeURIComponent(token)}`, {
+        method: 'POST',
+        body: new URLSearchParams(form),
+      });
+      await response.text();
+      assert.equal(response.status, token === callbackToken ? 200 : 401);
+    }
+    await waitUntil(
+      () =>
+        logins.every(({ right }) =>
+          readObservations(observed).some(({ status }) => status?.source.id === `feed-${right}`),
+        ),
+      'feeds are read',
+    );
+    for (const { wrong } of logins) {
+      for (const type of ['in', 'status', ...onPress]) {
+        await waitUntil(() => errorsAt(`${type}-${wrong}`) > 0, `${type}-${wrong} fails`);
+      }
+    }
+    for (const node of ['send-odd-proxy', 'send-odd-tls', 'in-odd-redis', 'send-odd-url', 'send-odd-line']) {
+      await waitUntil(() => errorsAt(node) > 0, `${node} fails`);
+    }
+  }
+
+  async function pressAll(start: string): Promise<void> {
+    await inject(nodeRed, `press-${start}`, { topic: '64215550001', payload: 'text' });
+  }
+
+  function errorsAt(id: string): number {
+    return readObservations(observed).filter(({ error }) => error?.source.id === id).length;
+  }
+
+  function countErrors(start: string): number {
+    const isPressed = new RegExp(`^(${onPress.join('|')})-${start}`);
+    return readObservations(observed).filter(({ error }) => error && isPressed.test(error.source.id)).length;
+  }
+
+  async function askAdminApi(): Promise<string> {
+    const ids = logins.flatMap(({ right, wrong }) => [`account-${right}`, `account-${wrong}`]);
+    ids.push('account-odd-proxy', 'account-odd-tls', 'account-odd-redis', 'account-odd-url');
+    const paths = [
+      '/flows',
+      '/flow/tab',
+      '/nodes',
+      '/settings',
+      '/context/global',
+      '/context/flow/tab',
+      '/flows/state',
+    ];
+    paths.push(...ids.map((id) => `/credentials/sms-account/${id}`));
+    paths.push(
+      '/credentials/sms-callback-in/callback',
+      '/credentials/http%20proxy/proxy',
+      '/credentials/tls-config/tls',
+    );
+    let answers = '';
+    const ask = async (path: string, init?: RequestInit) => {
+      const response = await fetch(`${nodeRed.url}${path}`, {
+        ...init,
+        headers: { 'Content-Type': 'application/json' },
+      });
+      answers += `${path} ${response.status} ${JSON.stringify([...response.headers])} ${await response.text()}\n`;
+    };
+    for (const path of paths) await ask(path);
+    for (const { authType, method, simulator, right, wrong } of logins) {
+      await simulator.setOnline(true);
+      for (const endpoint of onPress) simulator.fault(endpoint, null);
+      const form = { baseUrl: simulator.baseUrl, authType, method, timeout: 5 };
+      const saved = { apiKey: '__PWRD__', password: '__PWRD__' };
+      for (const id of [right, wrong]) await test({ ...form, ...saved, id: `account-${id}` });
+      await test({ ...form, apiKey: typedKey, userId: 'typed-user', password: typedPassword });
+      await test({ ...form, apiKey: `${typedKey}\n${typedKey}`, userId: '', password: typedPassword });
+    }
+    await test({
+      id: 'account-odd-proxy',
+      baseUrl: 'http://sms.example',
+      allowHttp: true,
+      proxy: 'proxy',
+      apiKey: typedKey,
+    });
+    await test({ id: 'account-odd-tls', baseUrl: 'https://127.0.0.1:1', tls: 'tls', apiKey: typedKey });
+    await test({ baseUrl: `https://typed-user:${encodeURIComponent(typedPassword)}@sms.example`, apiKey: typedKey });
+    assert.equal(answers.split('"ok":true').length - 1, logins.length, answers);
+    return answers;
+
+    function test(form: object): Promise<void> {
+      return ask('/sms-account/test', { method: 'POST', body: JSON.stringify(form) });
+    }
+  }
+
+  /** Follows what an open editor is told. */
+  async function listenToComms(): Promise<WebSocket> {
+    const socket = new WebSocket(`${nodeRed.url.replace('http', 'ws')}/comms`);
+    await new Promise((resolve) => socket.addEventListener('open', resolve, { once: true }));
+    socket.addEventListener('message', ({ data }) => {
+      comms += `${String(data)}\n`;
+    });
+    for (const topic of ['status/#', 'debug', 'notification/#', 'event-log/#']) {
+      socket.send(JSON.stringify({ subscribe: topic }));
+    }
+    return socket;
+  }
+
+  async function listen(server: Server): Promise<number> {
+    servers.push(server);
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    return (server.address() as AddressInfo).port;
+  }
+
+  /** Names of the secrets that a text holds in any form. */
+  function findSecrets(text: string): string[] {
+    return secrets
+      .filter(({ secret, userId }) => [...formsOf(secret, userId)].some((form) => text.includes(form)))
+      .map(({ name }) => name);
+  }
+});
+
+function createAccount(name: string, properties: Partial<FlowNode>, credentials: Record<string, string>): FlowNode {
+  const account = { id: `account-${name}`, type: 'sms-account', pause: 0, timeout: 2, credentials };
+  return { ...account, ...properties };
+}
+
+/** Each node that uses an account. */
+function createUsers(name: string): FlowNode[] {
+  const account = `account-${name}`;
+  const wires = [['seen']];
+  // By GET, what is sent is part of the URL, the callback URL with its token too.
+  const callback = name.endsWith('POST') ? { callbackUrl: 'callback', callbackUrlType: 'node' } : undefined;
+  return [
+    { id: `in-${name}`, type: 'sms-in', ...place, account, wires },
+    { id: `status-${name}`, type: 'sms-status', ...place, account, wires },
+    { id: `outbox-${name}`, type: 'sms-outbox', ...place, account, interval: 0, wires },
+    { id: `feed-${name}`, type: 'sms-feed', ...place, account, interval: 0, size: 'size', sizeType: 'msg', wires },
+    { id: `send-${name}`, type: 'sms-send', ...place, account, retries: 0, ...callback, wires: [['seen'], ['seen']] },
+  ];
+}
+
+/** A secret as it would look in a log, a URL, a header, JSON or HTML. */
+function formsOf(secret: string, userId: string | undefined): Set<string> {
+  const base64 = (text: string) => Buffer.from(text).toString('base64');
+  const forms = [
+    secret,
+    encodeURIComponent(secret),
+    encodeURI(secret),
+    encodeForm(secret),
+    JSON.stringify(secret).slice(1, -1),
+    secret.replaceAll('&', '&amp;').replaceAll('<', '&lt;'),
+    Buffer.from(secret).toString('latin1'),
+    Buffer.from(secret).toString('hex'),
+    base64(secret),
+    Buffer.from(secret).toString('base64url'),
+    ...(userId === undefined ? [] : [encodeBasic(userId, secret)]),
+  ];
+  return new Set(forms.map((form) => form.replace(/=+$/, '')));
+}
+
+function encodeForm(text: string): string {
+  return new URLSearchParams({ text }).toString().slice('text='.length);
+}
+
+function encodeBasic(userId: string, password: string): string {
+  return Buffer.from(`${userId}:${password}`).toString('base64').replace(/=+$/, '');
+}
+
+function describeUrl(path: string, query: Record<string, string>): string {
+  return `${path}?${JSON.stringify(query)}`;
+}
+
+/** Files below a folder, without what is linked into it, which some versions of Node follow when they list all. */
+function listFiles(folder: string, below = ''): string[] {
+  return readdirSync(join(folder, below), { withFileTypes: true }).flatMap((entry) => {
+    const path = join(below, entry.name);
+    if (entry.isDirectory()) return listFiles(folder, path);
+    return entry.isFile() ? [path] : [];
+  });
+}

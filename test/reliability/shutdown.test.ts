@@ -1,0 +1,259 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Simulator, type SimulatorOptions, startSimulator } from '../../simulator';
+import { createLinkedUserDir, type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
+import { createAccount, createWriter, readCounts, waitForCounts } from './flows';
+import { crash, createObservers, createRecorder, errorsOf, inject, readObservations, waitUntil } from './recorder';
+
+const waiting = 5;
+
+describe('contract §5, §9: the end of the process and of a flow', function () {
+  this.timeout(180_000);
+  let folder: string;
+  let arrived: string;
+  let observed: string;
+  let simulator: Simulator | undefined;
+  let nodeRed: NodeRedProcess | undefined;
+
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'sms-shutdown-'));
+    arrived = join(folder, 'arrived.txt');
+    observed = join(folder, 'observed.jsonl');
+  });
+
+  afterEach(async () => {
+    await nodeRed?.kill();
+    await simulator?.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  async function start(options: SimulatorOptions = {}): Promise<Simulator> {
+    simulator = await startSimulator({ waitMs: 200, ...options });
+    return simulator;
+  }
+
+  it('SIGINT while messages flow: each is delivered once, before or after', async () => {
+    const sim = await start();
+    const userDir = createLinkedUserDir();
+    nodeRed = await startNodeRed({ userDir, flows: createReceivingFlow(sim, arrived) });
+    const { port } = nodeRed;
+    let sent = 0;
+    const feeding = setInterval(() => receive(sim, `m${sent++}`), 2);
+    await waitUntil(() => readCounts(arrived).size > 50, 'messages flow');
+    process.kill(nodeRed.pid, 'SIGINT');
+    const { code } = await nodeRed.exited;
+    clearInterval(feeding);
+    assert.equal(code, 0);
+    assert.doesNotMatch(nodeRed.log, crash);
+    await sleep(20);
+    // Of the poll under way at the end nobody can say whether its answer was read.
+    const inTransit = sim.incoming.filter(({ read }) => read).at(-1)?.body;
+    nodeRed = await startNodeRed({ userDir, port });
+    const counts = await waitForCounts(arrived, sent);
+    const missing = sim.incoming.map(({ body }) => body).filter((body) => !counts.has(body));
+    console.log(`      ${sent} sent: ${missing.length} answered to a process already ended`);
+    assert.deepEqual(
+      missing.filter((body) => body !== inTransit),
+      [],
+      'lost',
+    );
+    assert.deepEqual(
+      [...counts].filter(([, count]) => count > 1),
+      [],
+      'delivered twice',
+    );
+  });
+
+  it('SIGTERM while an answer has half arrived: the rest is awaited and kept for the next start', async () => {
+    const sim = await start();
+    const userDir = createLinkedUserDir();
+    nodeRed = await startNodeRed({ userDir, flows: createReceivingFlow(sim, arrived) });
+    const { port } = nodeRed;
+    sim.fault('incoming', { dripMs: 2 });
+    await waitForNextPoll(sim);
+    const message = receive(sim, 'half');
+    await waitUntil(() => message.read, 'the message is read');
+    // Time for the head of the answer to arrive; its body takes many times as long.
+    await sleep(50);
+    const poll = sim.requests.filter(({ status }) => status === 200).at(-1);
+    assert.ok(poll && !poll.ended, 'the answer had arrived whole already');
+    process.kill(nodeRed.pid, 'SIGTERM');
+    assert.equal((await nodeRed.exited).code, 0);
+    assert.deepEqual([...readCounts(arrived)], [], 'it was delivered before the process ended');
+    sim.fault('incoming', null);
+    nodeRed = await startNodeRed({ userDir, port });
+    assert.deepEqual([...(await waitForCounts(arrived, 1))], [['half', 1]]);
+  });
+
+  it('an answer that is cut off in the middle is an error, never half a message', async () => {
+    const sim = await start();
+    nodeRed = await startNodeRed({ flows: createReceivingFlow(sim, arrived, observed) });
+    sim.fault('incoming', { half: true });
+    await waitForNextPoll(sim);
+    receive(sim, 'cut off');
+    await waitUntil(() => errorsOf(observed, 'in').length > 0, 'an error');
+    sim.fault('incoming', null);
+    receive(sim, 'whole');
+    await waitUntil(() => readCounts(arrived).has('whole'), 'the next message');
+    assert.deepEqual([...readCounts(arrived).keys()], ['whole']);
+    assert.deepEqual(
+      errorsOf(observed, 'in').map(({ error }) => error?.code),
+      ['SMS_RESPONSE'],
+    );
+  });
+
+  it('the process ends while a poll still waits at the service', async () => {
+    const sim = await start({ waitMs: 600_000 });
+    nodeRed = await startNodeRed({ flows: createReceivingFlow(sim, arrived) });
+    await waitUntil(() => sim.polling('incoming') === 1, 'a poll');
+    await nodeRed.stop();
+    assert.equal((await nodeRed.exited).code, 0);
+    const [poll, ...more] = sim.requests;
+    assert.deepEqual(more, []);
+    assert.equal(poll?.status, undefined, 'the poll was answered before the process ended');
+  });
+
+  it('a redeploy ends while a poll still waits at the service, and the new node gets what that poll brings', async () => {
+    const sim = await start({ waitMs: 600_000 });
+    nodeRed = await startNodeRed({ flows: createReceivingFlow(sim, arrived) });
+    await waitUntil(() => sim.polling('incoming') === 1, 'a poll');
+    for (const type of ['full', 'flows', 'nodes', 'reload'] as const) {
+      await nodeRed.deploy(createReceivingFlow(sim, arrived, observed, `before ${type}`), type);
+    }
+    assert.equal(sim.requests.length, 1, 'more than the one poll was made');
+    assert.equal(sim.polling('incoming'), 1, 'the poll did not outlive the redeploys');
+    receive(sim, 'late');
+    assert.deepEqual([...(await waitForCounts(arrived, 1))], [['late', 1]]);
+    await waitUntil(() => sim.polling('incoming') === 1, 'the next poll');
+    assert.equal(sim.requests.length, 2);
+  });
+
+  it('SIGTERM while sends wait: the one in flight is finished, the others are SMS_CLOSED in the log', async () => {
+    const sim = await start();
+    nodeRed = await startNodeRed({ flows: createSendingFlow(sim, observed) });
+    await pressWhileOneIsInFlight(sim, nodeRed);
+    await nodeRed.stop();
+    assert.deepEqual(await nodeRed.exited, { code: 0, signal: null });
+    assert.deepEqual(
+      sim.messages.map(({ body }) => body),
+      ['text 0'],
+    );
+    const [request] = sim.requests;
+    assert.ok(request?.ended, 'the send in flight was cut off');
+    assert.match(
+      nodeRed.log,
+      new RegExp(`\\[warn\\] \\[sms-send:send\\] ${waiting} × .*stopped before the message was sent`),
+    );
+    assert.doesNotMatch(nodeRed.log, crash);
+  });
+
+  it('a redeploy of sms-send alone: each text is sent with its output, or SMS_CLOSED at the Catch node', async () => {
+    const sim = await start();
+    nodeRed = await startNodeRed({ flows: createSendingFlow(sim, observed) });
+    await pressWhileOneIsInFlight(sim, nodeRed);
+    await nodeRed.deploy(createSendingFlow(sim, observed, 'changed'), 'nodes');
+    const failed = errorsOf(observed, 'send').map(({ error, payload, sms }) => [
+      error?.code,
+      sms?.error?.code,
+      payload,
+    ]);
+    assert.deepEqual(
+      failed.sort(),
+      Array.from({ length: waiting }, (_, n) => ['SMS_CLOSED', 'SMS_CLOSED', `text ${n + 1}`]),
+    );
+    const sent = readObservations(observed).filter(({ sms }) => sms?.isError === false);
+    assert.deepEqual(
+      sent.map(({ payload }) => payload),
+      ['text 0'],
+    );
+    await sendAfterwards(sim, nodeRed);
+  });
+
+  it('a full redeploy, which takes the Catch node away too: the log tells how many were not sent', async () => {
+    const sim = await start();
+    nodeRed = await startNodeRed({ flows: createSendingFlow(sim, observed) });
+    await pressWhileOneIsInFlight(sim, nodeRed);
+    await nodeRed.deploy(createSendingFlow(sim, observed), 'full');
+    assert.match(
+      nodeRed.log,
+      new RegExp(`\\[warn\\] \\[sms-send:send\\] ${waiting} × .*stopped before the message was sent`),
+    );
+    await sendAfterwards(sim, nodeRed);
+  });
+
+  it('a send that the service never answers does not keep the process beyond the time Node-RED gives', async () => {
+    const sim = await start();
+    nodeRed = await startNodeRed({ flows: createSendingFlow(sim, observed) });
+    sim.fault('send', { hang: true });
+    await inject(nodeRed, 'press', { payload: 'hangs' });
+    await sim.until(() => sim.polling('send') === 1, 60_000);
+    await nodeRed.stop();
+    assert.equal((await nodeRed.exited).code, 0);
+    assert.match(nodeRed.log, /\[warn\] \[sms-send:send\] 1 × .*may have been sent/);
+    assert.doesNotMatch(nodeRed.log, /Close timed out|timed out after \d+ms/i);
+  });
+});
+
+function receive(simulator: Simulator, body: string) {
+  return simulator.receive({ from: '64215550001', to: '64215559999', body });
+}
+
+function createReceivingFlow(simulator: Simulator, arrived: string, observed?: string, name = ''): FlowNode[] {
+  return [
+    createAccount(simulator),
+    { id: 'tab', type: 'tab', label: 'flow' },
+    { id: 'in', type: 'sms-in', z: 'tab', x: 100, y: 100, name, account: 'account', wires: [['write']] },
+    createWriter('write', arrived),
+    ...(observed === undefined ? [] : createObservers(observed)),
+  ];
+}
+
+/** One send at a time; what was sent and what failed is observed. */
+function createSendingFlow(simulator: Simulator, observed: string, name = ''): FlowNode[] {
+  const place = { z: 'tab', x: 100, y: 100 };
+  return [
+    createAccount(simulator, { concurrency: 1 }),
+    { id: 'tab', type: 'tab', label: 'flow' },
+    ...createObservers(observed),
+    { id: 'press', type: 'inject', ...place, props: [], repeat: '', once: false, wires: [['send']] },
+    {
+      id: 'send',
+      type: 'sms-send',
+      ...place,
+      // The log names a node by its name, where it has one.
+      ...(name ? { name } : undefined),
+      account: 'account',
+      to: '64215550001',
+      toType: 'str',
+      wires: [['sent'], []],
+    },
+    createRecorder('sent', observed),
+  ];
+}
+
+/** Only what was in flight at the redeploy has been sent, and sending goes on. */
+async function sendAfterwards(simulator: Simulator, nodeRed: NodeRedProcess): Promise<void> {
+  simulator.fault('send', null);
+  await inject(nodeRed, 'press', { payload: 'afterwards' });
+  await simulator.until(() => simulator.messages.length > 1, 60_000);
+  assert.deepEqual(
+    simulator.messages.map(({ body }) => body),
+    ['text 0', 'afterwards'],
+  );
+}
+
+/** Waits for a poll that has come after this call. */
+async function waitForNextPoll(simulator: Simulator): Promise<void> {
+  const before = simulator.requests.length;
+  await simulator.until(() => simulator.requests.length > before, 60_000);
+}
+
+/** Lets one send wait for its answer while further ones wait for their turn. */
+async function pressWhileOneIsInFlight(simulator: Simulator, nodeRed: NodeRedProcess): Promise<void> {
+  simulator.fault('send', { delayMs: 1_500 });
+  for (let n = 0; n <= waiting; n++) await inject(nodeRed, 'press', { payload: `text ${n}` });
+  assert.equal(simulator.messages.length, 0, 'the first text was sent before the others waited');
+}

@@ -1,0 +1,412 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { appendFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { ClassicLevel } from 'classic-level';
+import { type Simulator, startSimulator } from '../../simulator';
+import { joinAccount, MemoryStore } from '../../src';
+import { createLinkedUserDir, type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
+import { createAccount, readCounts } from './flows';
+import { badgesOf, crash, createObservers, errorsOf, inject, waitUntil } from './recorder';
+
+/** A way to make the store unusable. */
+interface Fault {
+  name: string;
+  /** Mounting takes rights that not everybody has. */
+  mounts: boolean;
+  /** Makes it so in the folder of the store, before Node-RED starts. Returns how the cause goes away. */
+  cause(folder: string): Promise<() => void | Promise<void>> | (() => void | Promise<void>);
+}
+
+const badge = 'red ring inbox not writable';
+const filler = 'filler';
+/** Longer than the inbox waits between two tries. */
+const severalTriesMs = 6_000;
+const mounted = new Set<string>();
+process.once('exit', unmountAll);
+
+const faults: Fault[] = [
+  {
+    name: 'a file in place of the folder',
+    mounts: false,
+    cause(folder) {
+      writeFileSync(folder, 'not a folder');
+      return () => rmSync(folder);
+    },
+  },
+  {
+    name: 'a store locked by another process',
+    mounts: false,
+    async cause(folder) {
+      const other = new ClassicLevel(folder);
+      await other.open();
+      return () => other.close();
+    },
+  },
+  {
+    name: 'garbage in CURRENT',
+    mounts: false,
+    async cause(folder) {
+      await createDatabase(folder);
+      writeFileSync(join(folder, 'CURRENT'), '\u0000\u0001 garbage');
+      return () => rmSync(folder, { recursive: true });
+    },
+  },
+  {
+    name: 'garbage in MANIFEST',
+    mounts: false,
+    async cause(folder) {
+      await createDatabase(folder);
+      for (const name of readdirSync(folder).filter((file) => file.startsWith('MANIFEST'))) {
+        writeFileSync(join(folder, name), Buffer.alloc(4_096, 0xa5));
+      }
+      return () => rmSync(folder, { recursive: true });
+    },
+  },
+  {
+    name: 'a file system mounted read-only',
+    mounts: true,
+    cause(folder) {
+      mount(folder, 'ro,size=4m');
+      return () => void execFileSync('mount', ['-o', 'remount,rw', folder]);
+    },
+  },
+  {
+    name: 'a disk that is full at the start',
+    mounts: true,
+    cause(folder) {
+      mount(folder, 'size=1m');
+      fill(folder);
+      return () => rmSync(join(folder, filler));
+    },
+  },
+];
+
+const fillsUp = 'a disk that fills up while messages flow';
+const limited = 'a limit on the size of files, set while messages flow';
+const canMount = tryToMount();
+
+/** What was seen of one fault. */
+interface Story {
+  simulator: Simulator;
+  /** Ids of the nodes end so. */
+  key: string;
+  /** Polls between the moment when the failure was seen and the one when its cause went away. */
+  pollsMeanwhile: number;
+  readMeanwhile: number;
+  callbackMeanwhile: number;
+  sentMeanwhile: number;
+  callbackAfterwards: number;
+}
+
+describe('contract §5: a store that cannot be used', function () {
+  this.timeout(180_000);
+  let folder: string;
+  let observed: string;
+  const simulators = new Map<string, Simulator>();
+  const stories = new Map<string, Promise<Story>>();
+  let userDir: string;
+  let nodeRed: NodeRedProcess;
+
+  const arrivedFile = (key: string) => join(folder, `arrived-${key}.txt`);
+  const keyOf = (name: string) => [...simulators.keys()].indexOf(name).toString();
+  const simulatorOf = (name: string): Simulator => {
+    const simulator = simulators.get(name);
+    assert.ok(simulator);
+    return simulator;
+  };
+
+  before(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'sms-store-faults-'));
+    observed = join(folder, 'observed.jsonl');
+    userDir = createLinkedUserDir();
+    mkdirSync(join(userDir, 'sms-inbox'));
+    const causes = faults.filter(({ mounts }) => canMount || !mounts);
+    const names = [...causes.map(({ name }) => name), ...(canMount ? [fillsUp] : []), limited];
+    for (const name of names) simulators.set(name, await startSimulator({ waitMs: 200 }));
+    const goAway = new Map<string, () => void | Promise<void>>();
+    for (const { name, cause } of causes) goAway.set(name, await cause(await findStore(userDir, simulatorOf(name))));
+    const filling = canMount ? await findStore(userDir, simulatorOf(fillsUp)) : undefined;
+    if (filling) mount(filling, 'size=4m');
+
+    const flows: FlowNode[] = [{ id: 'tab', type: 'tab', label: 'flow' }, ...createObservers(observed)];
+    for (const name of names) flows.push(...createFlow(simulatorOf(name), keyOf(name), arrivedFile(keyOf(name))));
+    nodeRed = await startNodeRed({ userDir, flows });
+
+    for (const [name, end] of goAway) {
+      const simulator = simulatorOf(name);
+      simulator.receive({ from: '64215550001', to: '64215559999', body: 'waiting' });
+      play(name, () => Promise.resolve(end));
+    }
+    if (filling) {
+      play(fillsUp, async () => {
+        await deliverSome(fillsUp);
+        fill(filling);
+        await receiveUntilItFails(fillsUp);
+        return () => rmSync(join(filling, filler));
+      });
+    }
+  });
+
+  after(async () => {
+    await nodeRed?.kill();
+    for (const simulator of simulators.values()) await simulator.close();
+    unmountAll();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  /** Lets a fault happen, looks on, and lets its cause go away. All but the last run at the same time. */
+  function play(name: string, happen: () => Promise<() => void | Promise<void>>): void {
+    const story = tell(name, happen);
+    story.catch(() => {});
+    stories.set(name, story);
+  }
+
+  async function tell(
+    name: string,
+    happen: () => Promise<() => void | Promise<void>>,
+    lookOnMs = severalTriesMs,
+  ): Promise<Story> {
+    const simulator = simulatorOf(name);
+    const key = keyOf(name);
+    const goAway = await happen();
+    await waitUntil(() => badgesOf(observed, `in-${key}`).at(-1) === badge, `a red badge with ${name}`);
+    await waitUntil(() => simulator.polling('incoming') === 0, `the end of the last poll with ${name}`);
+    const polls = countPolls(simulator);
+    const read = countRead(simulator);
+    simulator.receive({ from: '64215550001', to: '64215559999', body: 'meanwhile' });
+    await sleep(lookOnMs);
+    const callbackMeanwhile = await callBack(key, 'refused');
+    const sends = simulator.messages.length;
+    await inject(nodeRed, `press-${key}`);
+    await waitUntil(() => simulator.messages.length > sends, `a send with ${name}`);
+    const facts = {
+      simulator,
+      key,
+      pollsMeanwhile: countPolls(simulator) - polls,
+      readMeanwhile: countRead(simulator) - read,
+      callbackMeanwhile,
+      sentMeanwhile: simulator.messages.length - sends,
+    };
+    await goAway();
+    await waitUntil(
+      () => readCounts(arrivedFile(key)).size === new Set(simulator.incoming.map(({ body }) => firstWord(body))).size,
+      `the delivery of everything after ${name}`,
+    );
+    return { ...facts, callbackAfterwards: await callBack(key, 'refused') };
+  }
+
+  async function callBack(key: string, messageId: string): Promise<number> {
+    const form = { messageId, from: '64215550001', to: '64215559999', inReplyToId: 'x', body: 'called' };
+    const response = await fetch(`${nodeRed.url}/callback-${key}`, {
+      method: 'POST',
+      body: new URLSearchParams(form),
+    });
+    await response.text();
+    return response.status;
+  }
+
+  async function deliverSome(name: string): Promise<void> {
+    const simulator = simulatorOf(name);
+    for (let n = 0; n < 20; n++) receiveLong(simulator);
+    await waitUntil(() => readCounts(arrivedFile(keyOf(name))).size === 20, `20 messages before ${name}`);
+  }
+
+  async function receiveUntilItFails(name: string): Promise<void> {
+    const simulator = simulatorOf(name);
+    const hasFailed = () => errorsOf(observed, `in-${keyOf(name)}`).length > 0;
+    await waitUntil(() => {
+      if (simulator.incoming.every(({ read }) => read)) receiveLong(simulator);
+      return hasFailed();
+    }, `a failure with ${name}`);
+    await waitUntil(
+      () =>
+        simulator.incoming.every(
+          ({ body, read }) => !read || readCounts(arrivedFile(keyOf(name))).has(firstWord(body)),
+        ),
+      `the delivery of what was in hand with ${name}`,
+    );
+  }
+
+  function check({ simulator, key, ...facts }: Story): void {
+    assert.deepEqual(
+      errorsOf(observed, `in-${key}`).map(({ error, sms }) => [error?.code, sms?.error?.code]),
+      [['SMS_STORE', 'SMS_STORE']],
+      'one error at the Catch node',
+    );
+    assert.equal(badgesOf(observed, `in-${key}`).filter((text) => text === badge).length, 1);
+    assert.match(badgesOf(observed, `in-${key}`).at(-1) ?? '', /^green/);
+    assert.deepEqual(facts, {
+      pollsMeanwhile: 0,
+      readMeanwhile: 0,
+      callbackMeanwhile: 503,
+      sentMeanwhile: 1,
+      callbackAfterwards: 200,
+    });
+    const twice = [...readCounts(arrivedFile(key))].filter(([, count]) => count > 1);
+    assert.deepEqual(twice, [], 'delivered twice');
+    const recovered = nodeRed.log.split('\n').filter((line) => line.includes(`[sms-in:in-${key}]`));
+    assert.equal(recovered.filter((line) => line.includes('works again')).length, 1, 'the log says so once');
+    assert.doesNotMatch(nodeRed.log, crash);
+  }
+
+  /** A title that says why a test is left out. */
+  const titled = (title: string, can: boolean, means: string) =>
+    can ? title : `${title} (left out: no ${means} here)`;
+
+  for (const { name, mounts } of faults) {
+    const title = `${name}: one SMS_STORE, no polls, 503, sends go on, and so does all when it is gone`;
+    it(titled(title, canMount || !mounts, 'right to mount'), async function () {
+      if (mounts && !canMount) return void this.skip();
+      const story = stories.get(name);
+      assert.ok(story);
+      check(await story);
+    });
+  }
+
+  const inHand = 'what was polled is delivered all the same, once';
+
+  it(titled(`${fillsUp}: ${inHand}`, canMount, 'right to mount'), async function () {
+    if (!canMount) return void this.skip();
+    const story = stories.get(fillsUp);
+    assert.ok(story);
+    check(await story);
+  });
+
+  it(titled(`${limited}: ${inHand}`, hasPrlimit(), 'prlimit'), async function () {
+    if (!hasPrlimit()) return void this.skip();
+    await Promise.allSettled(stories.values());
+    // It meets every store of the process, so it comes last.
+    const happen = async () => {
+      await deliverSome(limited);
+      setFileSizeLimit(nodeRed.pid, String(64 * 1024));
+      await receiveUntilItFails(limited);
+      return () => setFileSizeLimit(nodeRed.pid, 'unlimited');
+    };
+    check(await tell(limited, happen, 0));
+  });
+});
+
+function createFlow(simulator: Simulator, key: string, file: string): FlowNode[] {
+  const account = `account-${key}`;
+  const place = { z: 'tab', x: 100, y: 100 };
+  return [
+    createAccount(simulator, { id: account }),
+    { id: `in-${key}`, type: 'sms-in', ...place, account, wires: [[`write-${key}`]] },
+    {
+      id: `write-${key}`,
+      type: 'function',
+      ...place,
+      func: `fs.appendFileSync(${JSON.stringify(file)}, msg.payload.split(' ')[0] + '\\n');`,
+      libs: [{ var: 'fs', module: 'fs' }],
+      outputs: 0,
+      wires: [],
+    },
+    { id: `callback-${key}`, type: 'sms-callback-in', ...place, account, path: `/callback-${key}`, wires: [[], []] },
+    { id: `press-${key}`, type: 'inject', ...place, props: [], repeat: '', once: false, wires: [[`send-${key}`]] },
+    {
+      id: `send-${key}`,
+      type: 'sms-send',
+      ...place,
+      account,
+      to: '64215550001',
+      toType: 'str',
+      body: 'sent',
+      bodyType: 'str',
+      wires: [[], []],
+    },
+  ];
+}
+
+function countRead(simulator: Simulator): number {
+  return simulator.incoming.filter(({ read }) => read).length;
+}
+
+function countPolls(simulator: Simulator): number {
+  return simulator.requests.filter(({ endpoint }) => endpoint === 'incoming').length;
+}
+
+/** A message that takes room on the disk, and little in what the flow writes down of it. */
+function receiveLong(simulator: Simulator): void {
+  const body = `m${simulator.incoming.length} ${'x'.repeat(4_000)}`;
+  simulator.receive({ from: '64215550001', to: '64215559999', body });
+}
+
+function firstWord(body: string): string {
+  return body.split(' ')[0] ?? '';
+}
+
+/** The folder in which an account at the simulator keeps its inbox. */
+async function findStore(userDir: string, simulator: Simulator): Promise<string> {
+  let folder: string | undefined;
+  const membership = joinAccount({
+    baseUrl: simulator.baseUrl,
+    authentication: { type: 'bearer', apiKey: simulator.credentials.apiKey },
+    method: 'POST',
+    timeoutMs: 1_000,
+    concurrency: 1,
+    queueLimit: 0,
+    pauseMs: 0,
+    drain: 1,
+    dedupe: true,
+    dedupeMs: 1_000,
+    storeName: 'memory',
+    createStore(key) {
+      folder = join(userDir, 'sms-inbox', key);
+      return new MemoryStore();
+    },
+  });
+  await membership.leave();
+  return folder ?? assert.fail('no store was made');
+}
+
+async function createDatabase(folder: string): Promise<void> {
+  const database = new ClassicLevel(folder);
+  await database.put('some', 'value');
+  await database.close();
+}
+
+function mount(folder: string, options: string): void {
+  mkdirSync(folder, { recursive: true });
+  execFileSync('mount', ['-t', 'tmpfs', '-o', options, 'tmpfs', folder], { stdio: 'ignore' });
+  mounted.add(folder);
+}
+
+function unmountAll(): void {
+  for (const folder of mounted) execFileSync('umount', ['-l', folder]);
+  mounted.clear();
+}
+
+function tryToMount(): boolean {
+  const folder = mkdtempSync(join(tmpdir(), 'sms-mount-'));
+  try {
+    mount(folder, 'size=1m');
+    return true;
+  } catch {
+    return false;
+  } finally {
+    unmountAll();
+    rmSync(folder, { recursive: true });
+  }
+}
+
+/** Writes until there is no room left. */
+function fill(folder: string): void {
+  const file = join(folder, filler);
+  try {
+    for (;;) appendFileSync(file, Buffer.alloc(4_096));
+  } catch (error) {
+    assert.equal((error as NodeJS.ErrnoException).code, 'ENOSPC');
+  }
+}
+
+function hasPrlimit(): boolean {
+  return ['/usr/bin/prlimit', '/bin/prlimit'].some((path) => existsSync(path));
+}
+
+/** Bytes to which each file of a process may grow; what would go beyond fails as on a full disk. */
+function setFileSizeLimit(pid: number, limit: string): void {
+  execFileSync('prlimit', [`--pid=${pid}`, `--fsize=${limit}:`]);
+}
