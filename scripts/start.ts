@@ -1,0 +1,262 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { createServer } from 'node:net';
+import { dirname, join, relative, resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { type Simulator, startSimulator } from '../simulator';
+
+const root = dirname(__dirname);
+const packageName = '@messaging-service/node-red-sms';
+const host = '127.0.0.1';
+const startLimitMs = 60_000;
+/** Node-RED gives its nodes 15 s to close. */
+const stopLimitMs = 20_000;
+
+const help = `Usage: npm start -- [options]
+
+Runs the simulator of the SMS service and Node-RED with flows to try, both on this machine only.
+
+  --port <number>            port of Node-RED (default 1880)
+  --simulator-port <number>  port of the simulator (default 8025)
+  --user-dir <folder>        user directory of Node-RED (default .node-red)
+  --help                     shows this text
+`;
+
+/** What a person can do something about; told without a stack. */
+class StartError extends Error {}
+
+interface FlowNode {
+  id: string;
+  type: string;
+  [property: string]: unknown;
+}
+
+interface Options {
+  port: number;
+  simulatorPort: number;
+  userDir: string;
+}
+
+function readOptions(): Options | undefined {
+  const { values } = parseArgs({
+    options: {
+      port: { type: 'string', default: '1880' },
+      'simulator-port': { type: 'string', default: '8025' },
+      'user-dir': { type: 'string', default: join(root, '.node-red') },
+      help: { type: 'boolean', default: false },
+    },
+  });
+  if (values.help) return undefined;
+  return {
+    port: readPort('port', values.port),
+    simulatorPort: readPort('simulator-port', values['simulator-port']),
+    userDir: resolve(values['user-dir']),
+  };
+}
+
+function readPort(name: string, text: string): number {
+  const port = Number(text);
+  if (!/^\d+$/.test(text) || port < 1 || port > 65_535) {
+    throw new StartError(`--${name} must be a port from 1 to 65535, not "${text}".`);
+  }
+  return port;
+}
+
+async function requireFree(port: number, user: string, option: string): Promise<void> {
+  const server = createServer().listen(port, host);
+  try {
+    await once(server, 'listening');
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    const why = code === 'EADDRINUSE' ? 'is in use by another program' : `cannot be used (${code})`;
+    throw new StartError(
+      `Port ${port}, for ${user}, ${why}. Stop that program, or choose another port: npm start -- --${option} <number>`,
+    );
+  }
+  server.close();
+  await once(server, 'close');
+}
+
+/** Makes the user directory usable, and leaves alone whatever a person has changed in it. Says whether the flows were there. */
+function prepareUserDir(userDir: string, simulator: Simulator): boolean {
+  const packageFolder = join(userDir, 'node_modules', packageName);
+  mkdirSync(dirname(packageFolder), { recursive: true });
+  // Made anew each time, because the project may have been moved.
+  rmSync(packageFolder, { recursive: true, force: true });
+  symlinkSync(root, packageFolder, 'junction');
+  const settings = join(userDir, 'settings.js');
+  if (!existsSync(settings)) writeFileSync(settings, formatSettings(), { mode: 0o600 });
+  const flows = join(userDir, 'flows.json');
+  if (existsSync(flows)) return true;
+  const { accountId, nodes } = createFlows();
+  const credentials = { [accountId]: { apiKey: simulator.credentials.apiKey } };
+  // Node-RED encrypts them at the first deploy.
+  writeFileSync(join(userDir, 'flows_cred.json'), JSON.stringify(credentials), { mode: 0o600 });
+  writeFileSync(flows, JSON.stringify(nodes, null, 2));
+  return false;
+}
+
+function formatSettings(): string {
+  return `module.exports = ${JSON.stringify(
+    {
+      uiHost: host,
+      flowFile: 'flows.json',
+      credentialSecret: randomBytes(32).toString('hex'),
+      telemetry: { enabled: false, updateNotification: false },
+      diagnostics: { enabled: false },
+      editorTheme: { tours: false, palette: { catalogues: [] } },
+    },
+    null,
+    2,
+  )};\n`;
+}
+
+/** The first flow and every example, all of them on the first flow's account, which is the simulator's. */
+function createFlows(): { accountId: string; nodes: FlowNode[] } {
+  const first = readFlow(join(__dirname, 'first-flow.json'));
+  const accountId = first.find(({ type }) => type === 'sms-account')?.id;
+  if (accountId === undefined) throw new Error('The first flow has no account.');
+  const folder = join(root, 'examples');
+  const examples = readdirSync(folder)
+    .sort()
+    .map((name) => readFlow(join(folder, name)));
+  // All tabs share the simulator's one account: one that reads by itself would answer what the first flow answers too.
+  const running = examples.filter((nodes) => !readsByItself(nodes));
+  const disabled = examples.filter(readsByItself);
+  return {
+    accountId,
+    nodes: [
+      ...first,
+      ...running.flatMap((nodes) => adaptExample(nodes, accountId, false)),
+      ...disabled.flatMap((nodes) => adaptExample(nodes, accountId, true)),
+    ],
+  };
+}
+
+function readsByItself(nodes: FlowNode[]): boolean {
+  return nodes.some(({ type }) => type.startsWith('sms-') && type !== 'sms-account' && type !== 'sms-send');
+}
+
+function adaptExample(nodes: FlowNode[], accountId: string, disabled: boolean): FlowNode[] {
+  return nodes
+    .filter(({ type }) => type !== 'sms-account')
+    .map((node) => ({
+      ...node,
+      ...(node.type === 'tab' && { disabled }),
+      ...(node.account !== undefined && { account: accountId }),
+      // biome-ignore lint/suspicious/noTemplateCurlyInString: Node-RED fills it in
+      ...(node.type === 'sms-callback-in' && { publicUrl: '${SMS_NODE_RED_URL}' }),
+    }));
+}
+
+function readFlow(file: string): FlowNode[] {
+  return JSON.parse(readFileSync(file, 'utf8')) as FlowNode[];
+}
+
+function startNodeRed({ port, userDir }: Options, simulator: Simulator, url: string): ChildProcess {
+  const redJs = createRequire(__filename).resolve('node-red/red.js');
+  const settings = join(userDir, 'settings.js');
+  return spawn(process.execPath, [redJs, '--userDir', userDir, '--settings', settings, '--port', String(port)], {
+    // Files that a flow names without a folder lie there.
+    cwd: userDir,
+    env: { ...withoutProxyTo(host), SMS_SIMULATOR_URL: simulator.baseUrl, SMS_NODE_RED_URL: url },
+    stdio: ['ignore', 'inherit', 'inherit'],
+  });
+}
+
+/** The environment, with `address` reached directly even where a proxy is set. */
+function withoutProxyTo(address: string): NodeJS.ProcessEnv {
+  const { NO_PROXY, no_proxy: noProxy = NO_PROXY, ...others } = process.env;
+  const both = noProxy ? `${noProxy},${address}` : address;
+  return { ...others, NO_PROXY: both, no_proxy: both };
+}
+
+/** Resolves when the editor answers; `undefined` when `ended` comes first. */
+async function untilReady(url: string, ended: Promise<unknown>): Promise<true | undefined> {
+  let over = false;
+  void ended.then(() => {
+    over = true;
+  });
+  const deadline = Date.now() + startLimitMs;
+  while (!over) {
+    const answer = await fetch(`${url}/flows`).catch(() => undefined);
+    await answer?.body?.cancel();
+    if (answer) return true;
+    if (Date.now() > deadline) throw new StartError(`Node-RED did not answer within ${startLimitMs / 1000} s.`);
+    await sleep(100);
+  }
+  return undefined;
+}
+
+async function stopNodeRed(nodeRed: ChildProcess, ended: Promise<unknown>): Promise<void> {
+  nodeRed.kill('SIGTERM');
+  const late = setTimeout(() => nodeRed.kill('SIGKILL'), stopLimitMs);
+  await ended;
+  clearTimeout(late);
+}
+
+async function run(options: Options): Promise<void> {
+  const { port, simulatorPort, userDir } = options;
+  await requireFree(port, 'Node-RED', 'port');
+  await requireFree(simulatorPort, 'the simulator', 'simulator-port');
+  const asked = new Promise<void>((stop) => {
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => stop());
+  });
+  const simulator = await startSimulator({ port: simulatorPort });
+  const url = `http://${host}:${port}`;
+  const hadFlows = prepareUserDir(userDir, simulator);
+  const nodeRed = startNodeRed(options, simulator, url);
+  // An error that nobody catches here must not leave Node-RED behind.
+  process.once('exit', () => nodeRed.kill());
+  const ended = once(nodeRed, 'exit');
+  try {
+    const ready = await Promise.race([untilReady(url, ended), asked]);
+    if (ready) tell(options, url, simulator, hadFlows);
+    if ((await Promise.race([ended, asked])) !== undefined) {
+      throw new StartError('Node-RED has ended by itself, so the simulator was stopped as well.');
+    }
+  } finally {
+    await stopNodeRed(nodeRed, ended);
+    await simulator.close();
+  }
+}
+
+function tell({ userDir }: Options, url: string, simulator: Simulator, hadFlows: boolean): void {
+  const folder = relative(process.cwd(), userDir) || '.';
+  process.stdout.write(
+    `${[
+      '',
+      `Node-RED    ${url}`,
+      `Simulator   ${simulator.pageUrl}`,
+      '',
+      hadFlows
+        ? `The flows are those of last time. To start afresh, stop this and delete the folder ${folder}.`
+        : `The flows are new. What you change is kept in the folder ${folder}.`,
+      'Stop both with Ctrl-C.',
+      '',
+    ].join('\n')}\n`,
+  );
+}
+
+function isWrongOption(error: unknown): error is Error {
+  return error instanceof Error && String((error as NodeJS.ErrnoException).code).startsWith('ERR_PARSE_ARGS');
+}
+
+async function main(): Promise<void> {
+  const options = readOptions();
+  if (options) await run(options);
+  else process.stdout.write(help);
+}
+
+main().then(
+  () => process.exit(),
+  (error: unknown) => {
+    const isTold = error instanceof StartError || isWrongOption(error);
+    process.stderr.write(`\n${isTold ? error.message : String((error as Error).stack)}\n`);
+    process.exit(1);
+  },
+);
