@@ -1,0 +1,353 @@
+import type { Browser, Locator, Page } from 'playwright-core';
+import type { FlowNode, NodeRedProcess } from '../node-red-process';
+
+export type Theme = 'light' | 'dark';
+
+/** The parts of the editor's own interface that the tests ask. */
+interface Red {
+  _(key: string): string;
+  nodes: {
+    getType(type: string): unknown;
+    getNodeHelp(type: string): string;
+    node(id: string): EditorNode | null;
+    createCompleteNodeSet(): FlowNode[];
+    dirty(): boolean;
+  };
+  workspaces: { active(): string };
+}
+
+/** A node as the editor holds it. */
+interface EditorNode {
+  id: string;
+  valid?: boolean;
+  validationErrors?: string[];
+  inputs: number;
+}
+
+declare const RED: Red;
+
+const doubleClickLimitMs = 5000;
+
+/** What stands on screen in the place of a text that no catalog holds. */
+export const unresolvedText =
+  /sms-(account|send|in|status|outbox|feed|callback-in)\.\w|__\w+__|node-red:|\bundefined\b/;
+
+export interface EditorOptions {
+  theme?: Theme;
+  /** Language as the user settings of the editor name it, such as `zh-TW`. */
+  language?: string;
+}
+
+/** What Node-RED's editor shows in a browser, driven as a person does it. One page serves all tests of a file. */
+export class Editor {
+  /** Errors on the console and uncaught exceptions of the page. */
+  readonly #problems: string[] = [];
+  #nodeRed: NodeRedProcess | undefined;
+  #preferences: { dispose(): Promise<void> } | undefined;
+
+  private constructor(readonly page: Page) {
+    page.on('pageerror', (error) => this.#problems.push(String(error)));
+    page.on('console', (message) => {
+      // The editor itself reports what a form throws as a warning or on the log.
+      if (
+        message.type() === 'error' ||
+        /oneditprepare|oneditsave|Validation error|Definition error/.test(message.text())
+      ) {
+        this.#problems.push(`${message.text()} (${message.location().url})`);
+      }
+    });
+  }
+
+  /** A page of 1280 x 1000 pixels without anything on it. */
+  static async create(browser: Browser): Promise<Editor> {
+    const context = await browser.newContext({ viewport: { width: 1280, height: 1000 }, locale: 'en-US' });
+    context.setDefaultTimeout(30_000);
+    await context.grantPermissions(['clipboard-read', 'clipboard-write']);
+    // Nothing that a test proves moves, and drawing what moves takes most of the time.
+    await context.addInitScript(() => {
+      document.addEventListener('DOMContentLoaded', () => {
+        const style = document.createElement('style');
+        style.textContent = '*, *::before, *::after { transition: none !important; }';
+        document.head.append(style);
+        const { jQuery } = window as unknown as { jQuery?: { fx: { off: boolean } } };
+        if (jQuery) jQuery.fx.off = true;
+      });
+    });
+    return new Editor(await context.newPage());
+  }
+
+  /** Opens the editor of a Node-RED with what is deployed, and leaves behind all that a test did to the page before. */
+  async open(nodeRed: NodeRedProcess, { theme = 'light', language = '' }: EditorOptions = {}): Promise<void> {
+    this.#nodeRed = nodeRed;
+    await this.page.unrouteAll();
+    await this.page.setViewportSize({ width: 1280, height: 1000 });
+    await this.#preferences?.dispose();
+    this.#preferences = await this.page.addInitScript(
+      (chosen) => {
+        localStorage.setItem('view-dark-theme', chosen.theme);
+        localStorage.setItem('editor-language', chosen.language);
+      },
+      { theme, language },
+    );
+    await this.reload();
+  }
+
+  /** Errors on the console and uncaught exceptions since this was last called. */
+  takeProblems(): string[] {
+    return this.#problems.splice(0);
+  }
+
+  /** Loads the editor anew, with what is deployed. */
+  async reload(): Promise<void> {
+    if (!this.#nodeRed) throw new Error('The editor is not open');
+    await this.page.goto(this.#nodeRed.editorUrl);
+    await this.page.waitForFunction(
+      () => typeof RED === 'object' && !!RED.nodes?.getType('sms-send') && !!RED.workspaces?.active(),
+    );
+    await this.page.locator('#red-ui-main-container').waitFor();
+    await this.page.locator('#red-ui-loading-progress').waitFor({ state: 'hidden' });
+  }
+
+  /** Drags a node from the palette to a place of the workspace, and returns its identifier. */
+  async drag(type: string, x: number, y: number): Promise<string> {
+    const before = await this.nodeIds();
+    const target = this.page.locator('#red-ui-workspace-chart');
+    await this.page.locator(`.red-ui-palette-node[data-palette-type="${type}"]`).scrollIntoViewIfNeeded();
+    await this.page
+      .locator(`.red-ui-palette-node[data-palette-type="${type}"]`)
+      .dragTo(target, { targetPosition: { x, y } });
+    const added = (await this.nodeIds()).filter((id) => !before.includes(id));
+    if (added.length !== 1 || added[0] === undefined) throw new Error(`Dragging ${type} added ${added.length} nodes`);
+    return added[0];
+  }
+
+  /** Opens the import dialog at the examples, by the menu. */
+  async openExamples(): Promise<void> {
+    await this.page.locator('#red-ui-header-button-sidemenu').click();
+    await this.page.locator('#menu-item-import').click();
+    await this.page.locator('#red-ui-clipboard-dialog-import-tabs a', { hasText: 'Examples' }).click();
+    await this.settle();
+  }
+
+  /** The names that the open import dialog lists below a package. */
+  async exampleNames(packageName: string): Promise<string[]> {
+    const list = await this.#unfoldExamples(packageName);
+    return list.locator('ol .red-ui-treeList-label-text').allInnerTexts();
+  }
+
+  /** Imports an example from the open import dialog and shows its flow, which comes after those that were there. */
+  async importExample(packageName: string, name: string): Promise<void> {
+    const list = await this.#unfoldExamples(packageName);
+    const flows = this.page.locator('#red-ui-workspace-tabs li[flowname]');
+    const before = await flows.count();
+    await list.getByText(name, { exact: true }).click();
+    await this.page.locator('#red-ui-clipboard-dialog-ok').click();
+    await flows.nth(before).waitFor();
+    // By the keyboard, as the note of what was imported lies over the tabs.
+    await this.page.keyboard.press('Control+]');
+  }
+
+  async #unfoldExamples(packageName: string): Promise<Locator> {
+    const tree = this.page.locator('#red-ui-clipboard-dialog-import-tab-examples');
+    const entry = tree.locator('li', { has: this.page.getByText(packageName, { exact: true }) }).last();
+    await entry.getByText(packageName, { exact: true }).click();
+    await entry.locator('ol .red-ui-treeList-label-text').first().waitFor();
+    return entry;
+  }
+
+  /** Opens the form of a node by a double click, as a person does. */
+  async openForm(id: string): Promise<Locator> {
+    const tray = this.page.locator('.red-ui-tray');
+    const opens = async (): Promise<boolean> => {
+      await this.page.locator(`[id="${id}"] .red-ui-flow-node`).dblclick();
+      return tray.waitFor({ timeout: doubleClickLimitMs }).then(
+        () => true,
+        () => false,
+      );
+    };
+    // On a busy machine the two clicks can come so far apart that the editor takes each for itself.
+    if (!(await opens())) await opens();
+    return this.form();
+  }
+
+  /** The form on top. */
+  async form(): Promise<Locator> {
+    const form = this.page.locator('.red-ui-tray').last().locator('.sms-form');
+    await form.waitFor();
+    // The editor focuses a field a while after it has drawn the form, and is done with it then.
+    await this.page.waitForFunction(() =>
+      [...document.querySelectorAll('.red-ui-tray')].at(-1)?.contains(document.activeElement),
+    );
+    await this.settle();
+    return form;
+  }
+
+  /** Opens the form for a new account from the open form of a node. */
+  async addAccount(): Promise<Locator> {
+    await this.page.locator('#node-input-btn-account-add').click();
+    await this.page.locator('#node-config-input-baseUrl').waitFor();
+    return this.form();
+  }
+
+  async editAccount(): Promise<Locator> {
+    await this.page.locator('#node-input-btn-account-edit').click();
+    await this.page.locator('#node-config-input-baseUrl').waitFor();
+    return this.form();
+  }
+
+  /** Closes the form of a configuration node with its values kept. */
+  async saveAccount(): Promise<void> {
+    await this.page.locator('#node-config-dialog-ok').click();
+    await this.page.locator('#node-config-input-baseUrl').waitFor({ state: 'detached' });
+    await this.settle();
+  }
+
+  /** Closes the form of a node with its values kept. */
+  async save(): Promise<void> {
+    await this.page.locator('#node-dialog-ok').click();
+    await this.page.locator('.red-ui-tray').waitFor({ state: 'detached' });
+  }
+
+  async deploy(): Promise<void> {
+    await this.page.locator('#red-ui-header-button-deploy').click();
+    await this.page.waitForFunction(() => !RED.nodes.dirty());
+  }
+
+  /** Whether the editor finds a node in order, and how many inputs it draws. */
+  async node(id: string): Promise<{ valid: boolean; inputs: number }> {
+    return this.page.evaluate((wanted) => {
+      const node = RED.nodes.node(wanted);
+      if (!node) throw new Error(`There is no node ${wanted}`);
+      return { valid: node.valid !== false, inputs: node.inputs };
+    }, id);
+  }
+
+  /** The picture that a node shows, as the server gives it. */
+  async icon(id: string): Promise<string> {
+    const address = await this.page
+      .locator(`[id="${id}"] .red-ui-flow-node-icon`)
+      .evaluate((element) => element.getAttribute('href') ?? element.getAttribute('xlink:href') ?? '');
+    return (await this.page.request.get(new URL(address, this.page.url()).href)).text();
+  }
+
+  /** The text of the badge of a node. It is there as soon as the node shows one. */
+  badge(id: string): Locator {
+    return this.page.locator(`[id="${id}"] .red-ui-flow-node-status-label`, { hasText: /\S/ });
+  }
+
+  async label(id: string): Promise<string> {
+    return (await this.page.locator(`[id="${id}"] .red-ui-flow-node-label`).textContent()) ?? '';
+  }
+
+  /** What the ports of a node say while the pointer is on them. */
+  async portLabels(id: string): Promise<string[]> {
+    const labels: string[] = [];
+    const tooltip = this.page.locator('.red-ui-flow-port-tooltip');
+    for (const port of await this.page.locator(`[id="${id}"] .red-ui-flow-port`).all()) {
+      await port.hover();
+      await tooltip.waitFor();
+      labels.push((await tooltip.textContent()) ?? '');
+      await this.page.mouse.move(0, 0);
+      await tooltip.waitFor({ state: 'detached' });
+    }
+    return labels;
+  }
+
+  /** Every text of the page, those of the drawn flow among them. */
+  async textOnScreen(): Promise<string> {
+    const texts = await this.page.locator('#red-ui-workspace-chart svg text').allTextContents();
+    return [await this.page.locator('body').innerText(), ...texts].join('\n');
+  }
+
+  /** Brings the help to the front of the sidebar. It then follows the node that is selected or edited. */
+  async showHelp(): Promise<void> {
+    await this.page.keyboard.press('Control+g');
+    await this.page.keyboard.press('h');
+    await this.page.locator('.red-ui-sidebar-help-stack').waitFor();
+  }
+
+  /** The text of the help in the sidebar. */
+  async shownHelp(): Promise<string> {
+    const help = this.page.locator('.red-ui-sidebar-help-stack .red-ui-help .red-ui-help');
+    await help.waitFor();
+    return inOneLine(await help.textContent());
+  }
+
+  /** The text of some HTML, as {@link shownHelp} gives it. */
+  async textOf(html: string): Promise<string> {
+    const text = await this.page.evaluate((source) => {
+      const template = document.createElement('div');
+      template.innerHTML = source.replace(/<\/?script[^>]*>/g, '');
+      return template.textContent;
+    }, html);
+    return inOneLine(text);
+  }
+
+  async paletteLabel(type: string): Promise<string> {
+    const label = this.page.locator(`.red-ui-palette-node[data-palette-type="${type}"] .red-ui-palette-label`);
+    return inOneLine(await label.textContent());
+  }
+
+  /** The help of a type, as HTML. */
+  help(type: string): Promise<string> {
+    return this.page.evaluate((wanted) => RED.nodes.getNodeHelp(wanted), type);
+  }
+
+  /** Chooses the type of a TypedInput from its menu. */
+  async chooseType(property: string, type: string): Promise<void> {
+    await this.page
+      .locator(`#node-input-${property} + .red-ui-typedInput-container .red-ui-typedInput-type-select`)
+      .click();
+    const option = this.page.locator(`.red-ui-typedInput-options:visible a[value="${type}"]`);
+    await option.click();
+    await this.page
+      .locator('.red-ui-typedInput-options:visible')
+      .waitFor({ state: 'detached' })
+      .catch(() => undefined);
+    await this.settle();
+  }
+
+  /** Chooses one of the values that the type of a TypedInput offers. */
+  async chooseOption(property: string, label: string): Promise<void> {
+    await this.page
+      .locator(`#node-input-${property} + .red-ui-typedInput-container .red-ui-typedInput-option-trigger`)
+      .click();
+    await this.page.locator('.red-ui-typedInput-options:visible a', { hasText: label }).click();
+    await this.page.locator('.red-ui-typedInput-options:visible').waitFor({ state: 'detached' });
+    await this.settle();
+  }
+
+  /** The visible line of a TypedInput. */
+  typed(property: string): Locator {
+    return this.page.locator(`#node-input-${property} + .red-ui-typedInput-container .red-ui-typedInput-input`);
+  }
+
+  /** What the form says about a field that is wrong; empty when it is right. */
+  async complaint(property: string, prefix = 'node-input'): Promise<string> {
+    const line = this.page.locator(`[id="${prefix}-${property}-error"]`);
+    return (await line.isVisible()) ? line.innerText() : '';
+  }
+
+  /** Waits until trays, menus and folds have stopped moving. */
+  async settle(): Promise<void> {
+    await this.page.waitForFunction(
+      () => (window as unknown as { jQuery: { timers: unknown[] } }).jQuery.timers.length === 0,
+    );
+    await this.page.evaluate(() =>
+      Promise.all(
+        document
+          .getAnimations()
+          .filter((a) => a.effect?.getTiming().iterations !== Infinity)
+          .map((a) => a.finished.catch(() => undefined)),
+      ),
+    );
+  }
+
+  private nodeIds(): Promise<string[]> {
+    return this.page.evaluate(() => RED.nodes.createCompleteNodeSet().map((node) => node.id));
+  }
+}
+
+function inOneLine(text: string | null): string {
+  return (text ?? '').replace(/\s+/g, ' ').trim();
+}

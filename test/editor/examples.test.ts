@@ -1,0 +1,121 @@
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import type { Browser } from 'playwright-core';
+import { type Simulator, startSimulator } from '../../simulator';
+import { type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
+import { startBrowser } from './browser';
+import { Editor, unresolvedText } from './editor';
+
+const root = join(__dirname, '..', '..');
+const packageName = '@messaging-service/node-red-sms';
+const names = readdirSync(join(root, 'examples')).map((file) => basename(file, '.json'));
+
+function readExample(name: string): FlowNode[] {
+  return JSON.parse(readFileSync(join(root, 'examples', `${name}.json`), 'utf8')) as FlowNode[];
+}
+
+/** Identifiers with their types, in an order that does not depend on where they come from. */
+function identify(nodes: FlowNode[]): string[] {
+  return nodes.map(({ id, type }) => `${id} ${type}`).sort();
+}
+
+/** Types of the package whose nodes stand on a flow, and show themselves there. */
+function isOnFlow({ type }: FlowNode): boolean {
+  return type.startsWith('sms-') && type !== 'sms-account';
+}
+
+describe('The examples in the editor', function () {
+  this.timeout(90_000);
+  let simulator: Simulator;
+  let browser: Browser;
+  let nodeRed: NodeRedProcess;
+  let editor: Editor;
+  /** Types whose ports were looked at: they say the same in every example. */
+  const portsSeen = new Set<string>();
+
+  before(async () => {
+    [simulator, browser, nodeRed] = await Promise.all([
+      startSimulator({ waitMs: 100 }),
+      startBrowser(),
+      startNodeRed({ env: { no_proxy: '127.0.0.1', NO_PROXY: '127.0.0.1' } }),
+    ]);
+    editor = await Editor.create(browser);
+  });
+
+  beforeEach(async () => {
+    await nodeRed.deploy([{ id: 'start', type: 'tab', label: 'Start' }]);
+    await editor.open(nodeRed);
+    // Wide enough that no sidebar lies over an example.
+    await editor.page.setViewportSize({ width: 1920, height: 1000 });
+  });
+
+  afterEach(() => {
+    assert.deepEqual(editor.takeProblems(), []);
+  });
+
+  after(async () => {
+    await browser?.close();
+    await nodeRed?.stop();
+    await simulator?.close();
+  });
+
+  it('are all listed by the import dialog, under the name of the package', async () => {
+    await editor.openExamples();
+    assert.deepEqual((await editor.exampleNames(packageName)).sort(), [...names].sort());
+  });
+
+  for (const name of names) {
+    it(`include "${name}", which is imported, set up and deployed with nothing unknown or unresolved`, async () => {
+      const example = readExample(name);
+      const ours = example.filter(isOnFlow);
+      await editor.openExamples();
+      await editor.importExample(packageName, name);
+      for (const { id } of ours) await editor.page.locator(`[id="${id}"]`).waitFor();
+
+      const [first] = ours;
+      assert.ok(first, 'no node of the package');
+      await editor.openForm(first.id);
+      await editor.editAccount();
+      await editor.page.locator('#node-config-input-baseUrl').fill(simulator.baseUrl);
+      await editor.page.locator('#node-config-input-apiKey').fill(simulator.credentials.apiKey ?? '');
+      await editor.saveAccount();
+      await editor.save();
+      await editor.deploy();
+
+      const deployed = (await nodeRed.readFlows()).filter(({ id }) => id !== 'start');
+      assert.deepEqual(identify(deployed), identify(example));
+      for (const { id, type } of ours) {
+        assert.equal((await editor.node(id)).valid, true, `${type} is marked as wrong`);
+        const icon = await editor.icon(id);
+        assert.equal(icon, readFileSync(join(root, 'icons', `${type}.svg`), 'utf8'), `the icon of ${type}`);
+      }
+      // What polls says so in a badge as soon as it runs.
+      for (const { id } of ours.filter(({ type }) => ['sms-in', 'sms-status', 'sms-callback-in'].includes(type))) {
+        await editor.badge(id).waitFor();
+      }
+      for (const { id, type } of ours) {
+        const label = await editor.label(id);
+        assert.notEqual(label.trim(), '', `the label of ${type}`);
+        if (portsSeen.has(type)) continue;
+        portsSeen.add(type);
+        for (const portLabel of await editor.portLabels(id)) {
+          assert.match(portLabel, /^\p{L}[\p{L} -]+$/u, `a port of ${type}`);
+          assert.doesNotMatch(portLabel, unresolvedText);
+        }
+      }
+      assert.doesNotMatch(await editor.textOnScreen(), unresolvedText);
+    });
+  }
+
+  it('have shown the ports of every node of the package', () => {
+    assert.deepEqual([...portsSeen].sort(), [
+      'sms-callback-in',
+      'sms-feed',
+      'sms-in',
+      'sms-outbox',
+      'sms-send',
+      'sms-status',
+    ]);
+  });
+});

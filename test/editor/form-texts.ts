@@ -1,0 +1,83 @@
+import type { Locator } from 'playwright-core';
+
+/** Opens every section of a form that is folded away. */
+export async function unfold(form: Locator): Promise<void> {
+  for (const fold of await form.locator('details').all()) {
+    if (!(await fold.evaluate((element) => element.hasAttribute('open')))) await fold.locator('summary').click();
+  }
+}
+
+/**
+ * Every text of a form, in the order of the page: also what is hidden for now, what its fields say while they are
+ * empty, what a screen reader says, and the choices of its menus.
+ */
+export function readTexts(form: Locator): Promise<string[]> {
+  return form.evaluate((element) => {
+    const texts: (string | null)[] = [];
+    // The menus of TypedInputs stand at the end of the page.
+    for (const part of [element, ...document.querySelectorAll('.red-ui-typedInput-options')]) {
+      const walker = document.createTreeWalker(part, NodeFilter.SHOW_TEXT);
+      for (let node = walker.nextNode(); node; node = walker.nextNode()) texts.push(node.textContent);
+    }
+    for (const part of element.querySelectorAll('*')) {
+      for (const name of ['placeholder', 'title', 'aria-label']) texts.push(part.getAttribute(name));
+    }
+    return texts.map((text) => text?.replace(/\s+/g, ' ').trim() ?? '').filter((text) => text !== '');
+  });
+}
+
+/**
+ * The visible elements of a form of which a part cannot be seen, the labels that break within a word, and the menus
+ * and fields that have no room for one of their choices or for what they say while they are empty. The letters of
+ * Chinese, Japanese and Korean count as wide as they are, also on a machine that has no font for them.
+ */
+export function findCutOff(form: Locator): Promise<string[]> {
+  return form.evaluate((element) => {
+    const wideLetters = /[\u1100-\u11ff\u3000-\u9fff\uac00-\ud7af\uff00-\uffef]/g;
+    // A dash is as wide, and a line may end after it.
+    const asWide = '\u2014\u200b';
+    const unbroken = document.createElement('style');
+    unbroken.textContent = '.sms-form label { overflow-wrap: normal !important; }';
+    element.append(unbroken);
+    const originals = new Map<Text, string>();
+    const walker = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
+    for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+      const text = node as Text;
+      // A form is as wide as its menus need, so those stay as they were when it was laid out.
+      if (text.parentElement?.closest('option')) continue;
+      originals.set(text, text.data);
+      text.data = text.data.replace(wideLetters, asWide);
+    }
+    const pen = document.createElement('canvas').getContext('2d');
+    if (!pen) throw new Error('The page cannot measure texts');
+
+    const right = element.getBoundingClientRect().right;
+    const cutOff: string[] = [];
+    for (const part of element.querySelectorAll<HTMLElement>('*')) {
+      if (!part.checkVisibility({ visibilityProperty: true })) continue;
+      const style = getComputedStyle(part);
+      const isField = part instanceof HTMLInputElement || part instanceof HTMLTextAreaElement;
+      const clips = style.overflowX !== 'visible' || part.matches('label, label *, button, summary, .sms-hint');
+      const overflows = !isField && clips && part.clientWidth > 0 && part.scrollWidth > part.clientWidth + 1;
+      const leavesForm = part.getBoundingClientRect().right > right + 1;
+      if (overflows || leavesForm) cutOff.push(part.outerHTML);
+      if (part instanceof HTMLInputElement) {
+        pen.font = style.font;
+        const room = part.clientWidth - Number.parseFloat(style.paddingLeft) - Number.parseFloat(style.paddingRight);
+        const { width } = pen.measureText(part.placeholder.replace(wideLetters, asWide));
+        if (width > room + 1) cutOff.push(part.outerHTML);
+      }
+      if (part instanceof HTMLSelectElement) {
+        const whole = part.cloneNode(true) as HTMLSelectElement;
+        whole.removeAttribute('id');
+        whole.style.cssText = 'position: absolute; visibility: hidden; width: auto; flex: none; max-width: none';
+        part.after(whole);
+        if (whole.offsetWidth > part.offsetWidth + 1) cutOff.push(part.outerHTML);
+        whole.remove();
+      }
+    }
+    for (const [text, original] of originals) text.data = original;
+    unbroken.remove();
+    return cutOff;
+  });
+}

@@ -1,0 +1,707 @@
+import assert from 'node:assert/strict';
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Browser, Locator } from 'playwright-core';
+import { type Simulator, startSimulator } from '../../simulator';
+import { type FlowNode, type NodeRedProcess, nodeRedGeneration, startNodeRed } from '../node-red-process';
+import { startBrowser } from './browser';
+import { Editor, unresolvedText } from './editor';
+import { findCutOff, unfold } from './form-texts';
+
+const root = join(__dirname, '..', '..');
+const paletteTypes = ['sms-send', 'sms-in', 'sms-status', 'sms-outbox', 'sms-feed', 'sms-callback-in'];
+const allTypes = ['sms-account', ...paletteTypes];
+
+/** One field of a form and what a person enters there. `type` is that of a TypedInput. */
+interface Entry {
+  property: string;
+  type?: string;
+  value?: string | boolean;
+}
+
+/** What is entered into each form, with no field left as it was. */
+const entries: Record<string, Entry[]> = {
+  'sms-account': [
+    { property: 'name', value: 'Main account' },
+    { property: 'baseUrl', value: 'http://sms.example.com/base' },
+    { property: 'allowHttp', value: true },
+    { property: 'authType', value: 'basic' },
+    { property: 'userId', value: 'demo' },
+    { property: 'password', value: 'demo-password' },
+    { property: 'method', value: 'GET' },
+    { property: 'timeout', value: '12.5' },
+    { property: 'concurrency', value: '3' },
+    { property: 'queueLimit', value: '500' },
+    { property: 'maxLength', value: '' },
+    { property: 'pause', value: '0' },
+    { property: 'drain', value: '4' },
+    { property: 'store', value: 'memory' },
+    { property: 'dedupeHours', value: '96' },
+    { property: 'dedupe', value: false },
+  ],
+  'sms-send': [
+    { property: 'name', value: 'Alarm' },
+    { property: 'to', type: 'str', value: '6421555123 oncall' },
+    { property: 'from', type: 'env', value: 'SENDER' },
+    { property: 'messageId', type: 'uuid' },
+    { property: 'fragmentationLimit', type: 'msg', value: 'limit' },
+    { property: 'callbackUrl', type: 'str', value: 'https://flows.example.com/reply?id={!messageId}' },
+    { property: 'callbackStatusUrl', type: 'jsonata', value: '"https://" & host' },
+    { property: 'retries', value: '7' },
+    { property: 'retryUncertain', value: true },
+  ],
+  'sms-in': [
+    { property: 'name', value: 'Replies' },
+    { property: 'filter', value: 'replies' },
+    { property: 'acknowledge', value: 'flow' },
+    { property: 'ackTimeout', value: '90' },
+    { property: 'maxAttempts', value: '9' },
+  ],
+  'sms-status': [
+    { property: 'name', value: 'Outcome' },
+    { property: 'filter', value: 'final' },
+    { property: 'acknowledge', value: 'flow' },
+    { property: 'ackTimeout', value: '45' },
+    { property: 'maxAttempts', value: '2' },
+  ],
+  'sms-outbox': [
+    { property: 'name', value: 'Sent' },
+    { property: 'interval', value: '120' },
+    { property: 'output', value: 'list' },
+  ],
+  'sms-feed': [
+    { property: 'name', value: 'Balance' },
+    { property: 'messages', value: 'reply' },
+    { property: 'size', type: 'msg', value: 'size' },
+    { property: 'output', value: 'each' },
+    { property: 'format', value: 'RSS' },
+  ],
+  'sms-callback-in': [
+    { property: 'name', value: 'Callback' },
+    { property: 'publicUrl', value: 'https://flows.example.com' },
+    { property: 'path', value: '/sms/callback' },
+    { property: 'acknowledge', value: 'flow' },
+    { property: 'ackTimeout', value: '10' },
+  ],
+};
+
+function prefixOf(type: string): string {
+  return type === 'sms-account' ? 'node-config-input' : 'node-input';
+}
+
+async function enter(editor: Editor, form: Locator, type: string, { property, ...entry }: Entry): Promise<void> {
+  if (entry.type !== undefined) {
+    await editor.chooseType(property, entry.type);
+    if (entry.value !== undefined) {
+      await editor.typed(property).fill(String(entry.value));
+      await editor.typed(property).blur();
+    }
+    return;
+  }
+  const field = form.locator(`#${prefixOf(type)}-${property}`);
+  if (typeof entry.value === 'boolean') await field.setChecked(entry.value);
+  else if ((await field.evaluate((element) => element.tagName)) === 'SELECT')
+    await field.selectOption(entry.value ?? '');
+  else await field.fill(entry.value ?? '');
+}
+
+async function assertHolds(form: Locator, type: string, { property, ...entry }: Entry): Promise<void> {
+  const field = form.locator(`#${prefixOf(type)}-${property}`);
+  if (typeof entry.value === 'boolean') assert.equal(await field.isChecked(), entry.value, property);
+  else if (entry.value !== undefined) assert.equal(await field.inputValue(), entry.value, property);
+  if (entry.type !== undefined)
+    assert.equal(await form.locator(`#node-input-${property}Type`).inputValue(), entry.type);
+}
+
+describe('The forms in the editor', function () {
+  this.timeout(90_000);
+  let simulator: Simulator;
+  let browser: Browser;
+  let nodeRed: NodeRedProcess;
+  let editor: Editor;
+
+  const tab: FlowNode = { id: 'tab', type: 'tab', label: 'Flow' };
+
+  function account(changes: Record<string, unknown> = {}): FlowNode {
+    return {
+      id: 'account',
+      type: 'sms-account',
+      name: 'Demo',
+      baseUrl: simulator.baseUrl,
+      authType: 'bearer',
+      method: 'POST',
+      timeout: 30,
+      concurrency: 8,
+      queueLimit: 10000,
+      pause: 30,
+      drain: 1,
+      maxLength: 480,
+      store: 'memory',
+      dedupe: true,
+      dedupeHours: 72,
+      credentials: { apiKey: simulator.credentials.apiKey },
+      ...changes,
+    };
+  }
+
+  /** A node on the flow. It has no more than its identity: the form has to do with a flow written by hand. */
+  function node(type: string, changes: Record<string, unknown> = {}): FlowNode {
+    return { id: type, type, z: 'tab', x: 200, y: 100, wires: [[], []], ...changes };
+  }
+
+  async function openEditor(...flows: FlowNode[]): Promise<void> {
+    await nodeRed.deploy([tab, ...flows]);
+    await editor.open(nodeRed);
+  }
+
+  before(async () => {
+    [simulator, browser, nodeRed] = await Promise.all([
+      startSimulator({ waitMs: 100 }),
+      startBrowser(),
+      startNodeRed({ env: { SMS_TEST_KEY: 'demo-api-key' } }),
+    ]);
+    editor = await Editor.create(browser);
+  });
+
+  afterEach(async () => {
+    assert.deepEqual(editor.takeProblems(), []);
+  });
+
+  after(async () => {
+    await browser?.close();
+    await nodeRed?.stop();
+    await simulator?.close();
+  });
+
+  it('stand behind six nodes of the palette, with labels, help and no unresolved text', async () => {
+    await openEditor();
+    const shown = await editor.page
+      .locator('.red-ui-palette-node[data-palette-type^="sms-"]')
+      .evaluateAll((elements) => elements.map((element) => element.getAttribute('data-palette-type')));
+    assert.deepEqual(shown.sort(), [...paletteTypes].sort());
+    const labels = await editor.page.locator('.red-ui-palette-node[data-palette-type^="sms-"]').allInnerTexts();
+    for (const label of labels) assert.match(label.replace(/\s+/g, ' '), /^sms \w+$/);
+    for (const type of allTypes) assert.match(await editor.help(type), /<p>/, type);
+  });
+
+  for (const type of paletteTypes) {
+    it(`of ${type} keeps every value through a deploy and a reload`, async () => {
+      await openEditor(account());
+      const id = await editor.drag(type, 300, 100);
+      assert.equal((await editor.node(id)).valid, false);
+      let form = await editor.openForm(id);
+      await unfold(form);
+      await form.locator('#node-input-account').selectOption('account');
+      for (const entry of entries[type] ?? []) await enter(editor, form, type, entry);
+      await editor.save();
+      assert.equal((await editor.node(id)).valid, true);
+      await editor.deploy();
+
+      await editor.reload();
+      form = await editor.openForm(id);
+      assert.equal(await form.locator('#node-input-account').inputValue(), 'account');
+      for (const entry of entries[type] ?? []) await assertHolds(form, type, entry);
+      await editor.save();
+      const saved = (await nodeRed.readFlows()).find((candidate) => candidate.id === id);
+      for (const { property, ...entry } of entries[type] ?? []) {
+        if (entry.value !== undefined) assert.equal(String(saved?.[property]), String(entry.value), property);
+        if (entry.type !== undefined) assert.equal(saved?.[`${property}Type`], entry.type, property);
+      }
+    });
+  }
+
+  it('of sms-account keeps every value through a deploy and a reload', async () => {
+    await openEditor(node('sms-feed'));
+    await editor.openForm('sms-feed');
+    let form = await editor.addAccount();
+    await unfold(form);
+    for (const entry of entries['sms-account'] ?? []) await enter(editor, form, 'sms-account', entry);
+    await editor.saveAccount();
+    await editor.save();
+    assert.equal((await editor.node('sms-feed')).valid, true);
+    await editor.deploy();
+
+    await editor.reload();
+    await editor.openForm('sms-feed');
+    form = await editor.editAccount();
+    for (const entry of entries['sms-account'] ?? []) {
+      await assertHolds(form, 'sms-account', entry.property === 'password' ? { ...entry, value: '__PWRD__' } : entry);
+    }
+    assert.doesNotMatch(JSON.stringify(await nodeRed.readFlows()), /demo-password/);
+  });
+
+  it('of sms-account shows the fields of the chosen way to sign in, of the store and of plain http', async () => {
+    await openEditor(account(), node('sms-feed', { account: 'account' }));
+    await editor.openForm('sms-feed');
+    const form = await editor.editAccount();
+    const visible = (property: string): Promise<boolean> => form.locator(`#node-config-input-${property}`).isVisible();
+    assert.deepEqual(
+      [await visible('apiKey'), await visible('userId'), await visible('password')],
+      [true, false, false],
+    );
+    await form.locator('#node-config-input-authType').selectOption('form');
+    assert.deepEqual(
+      [await visible('apiKey'), await visible('userId'), await visible('password')],
+      [false, true, true],
+    );
+
+    await unfold(form);
+    assert.equal(await visible('redisUrl'), false);
+    await form.locator('#node-config-input-store').selectOption('redis');
+    assert.equal(await visible('redisUrl'), true);
+    assert.equal(await form.locator('#sms-account-get-warning').isVisible(), false);
+    await form.locator('#node-config-input-method').selectOption('GET');
+    assert.equal(await form.locator('#sms-account-get-warning').isVisible(), true);
+
+    await form.locator('#node-config-input-baseUrl').fill('https://sms.example.com');
+    assert.equal(await form.locator('#sms-account-http-warning').isVisible(), false);
+    assert.equal(await visible('allowHttp'), false);
+    await form.locator('#node-config-input-baseUrl').fill('http://sms.example.com');
+    assert.equal(await form.locator('#sms-account-http-warning').isVisible(), true);
+    assert.match(await editor.complaint('baseUrl', 'node-config-input'), /https/);
+    await form.locator('#node-config-input-allowHttp').check();
+    assert.equal(await editor.complaint('baseUrl', 'node-config-input'), '');
+  });
+
+  it('of sms-account explains every wrong value and takes an environment variable for each', async () => {
+    await openEditor(node('sms-feed'));
+    await editor.openForm('sms-feed');
+    const form = await editor.addAccount();
+    await unfold(form);
+    const field = (property: string): Locator => form.locator(`#node-config-input-${property}`);
+    await field('store').selectOption('redis');
+    const wrong: Record<string, [string, RegExp]> = {
+      apiKey: ['', /API key/],
+      timeout: ['soon', /number/],
+      concurrency: ['0', /whole number of 1 or more/],
+      queueLimit: ['1.5', /whole number/],
+      pause: ['-1', /number from 0/],
+      drain: ['17', /1 to 16/],
+      maxLength: ['none', /whole number/],
+      dedupeHours: ['', /number/],
+      redisUrl: ['https://redis.example.com', /redis: rediss:/],
+      baseUrl: ['sms.example.com', /https:\/\/sms\.example\.com/],
+    };
+    for (const [property, [value, reason]] of Object.entries(wrong)) {
+      await field(property).fill(value);
+      assert.match(await editor.complaint(property, 'node-config-input'), reason);
+      await field(property).blur();
+      assert.equal(await field(property).getAttribute('aria-invalid'), 'true', property);
+      assert.match((await field(property).getAttribute('class')) ?? '', /input-error/, property);
+      const described = await field(property).getAttribute('aria-describedby');
+      assert.match(await form.locator(`[id="${described}"]`).innerText(), reason);
+    }
+    for (const property of Object.keys(wrong)) {
+      await field(property).fill(`\${SMS_${property.toUpperCase()}}`);
+      assert.equal(await editor.complaint(property, 'node-config-input'), '', property);
+    }
+  });
+
+  it('of sms-account tests the connection with a right, a wrong, a saved and an environment key', async () => {
+    await openEditor(account(), node('sms-feed', { account: 'account' }));
+    await editor.openForm('sms-feed');
+    const form = await editor.editAccount();
+    const result = form.locator('#sms-account-test-result');
+    const test = async (key: string | undefined): Promise<string> => {
+      if (key !== undefined) await form.locator('#node-config-input-apiKey').fill(key);
+      await form.locator('#sms-account-test').click();
+      await form.locator('#sms-account-test[aria-busy="false"]').waitFor();
+      return result.innerText();
+    };
+    assert.match(await test(undefined), /Connected\. Balance: \d+ EUR \(Prepaid\)/);
+    assert.match(await test('wrong'), /did not accept the credentials/);
+    assert.match((await result.getAttribute('class')) ?? '', /sms-error/);
+    assert.match(await test(simulator.credentials.apiKey ?? ''), /Connected/);
+    assert.match((await result.getAttribute('class')) ?? '', /sms-success/);
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: Node-RED replaces it
+    assert.match(await test('${SMS_TEST_KEY}'), /Connected/);
+
+    await form.locator('#node-config-input-baseUrl').fill('http://127.0.0.1:1');
+    assert.equal(await result.innerText(), '');
+    assert.match(await test(undefined), /could not be reached/);
+    await editor.page.route('**/sms-account/test', (route) => route.fulfill({ status: 204 }));
+    assert.match(await test(undefined), /could not be run/);
+  });
+
+  it('of sms-account says in words why a test was not permitted or not available', async () => {
+    await openEditor(account(), node('sms-feed', { account: 'account' }));
+    await editor.openForm('sms-feed');
+    const form = await editor.editAccount();
+    for (const [status, words] of [
+      [403, /not permitted/],
+      [404, /not available/],
+      [500, /could not be run/],
+    ] as const) {
+      await editor.page.route('**/sms-account/test', (route) => route.fulfill({ status }));
+      await form.locator('#sms-account-test').click();
+      await form.locator('#sms-account-test-result', { hasText: words }).waitFor();
+    }
+    // The browser itself reports the three answers, and there is nothing else.
+    assert.equal(editor.takeProblems().filter((problem) => problem.includes('sms-account/test')).length, 3);
+  });
+
+  it('of sms-send explains every wrong value', async () => {
+    await openEditor(
+      account(),
+      node('sms-send', { account: 'account' }),
+      node('sms-callback-in', { y: 200, path: '/sms' }),
+    );
+    const form = await editor.openForm('sms-send');
+    await unfold(form);
+    const wrong: [string, string, string, RegExp][] = [
+      ['to', 'str', ' ', /at least one/],
+      ['to', 'msg', '', /name/],
+      ['from', 'jsonata', '$x(', /xpression/],
+      ['messageId', 'str', 'x'.repeat(37), /at most 36 characters; these are 37/],
+      ['messageId', 'str', '', /identifier/],
+      ['fragmentationLimit', 'num', '0', /whole number of 1 or more/],
+      ['callbackUrl', 'str', 'flows.example.com', /complete address/],
+      ['callbackStatusUrl', 'str', 'mailto:a@example.com', /http: https:/],
+    ];
+    for (const [property, type, value, reason] of wrong) {
+      if ((await form.locator(`#node-input-${property}Type`).inputValue()) !== type)
+        await editor.chooseType(property, type);
+      await editor.typed(property).fill(value);
+      await editor.typed(property).blur();
+      assert.match(await editor.complaint(property), reason);
+      assert.equal(await editor.typed(property).getAttribute('aria-invalid'), 'true', property);
+    }
+    await form.locator('#node-input-retries').fill('-1');
+    assert.match(await editor.complaint('retries'), /whole number of 0 or more/);
+    await editor.chooseType('body', 'str');
+    assert.match(await editor.complaint('body'), /text to send/);
+    await editor.chooseType('callbackUrl', 'node');
+    assert.match(await editor.complaint('callbackUrl'), /no public URL/);
+    await editor.save();
+    assert.equal((await editor.node('sms-send')).valid, false);
+  });
+
+  it('of sms-send counts characters and parts while the text is written, and names what forces UTF-16', async () => {
+    await openEditor(account(), node('sms-send', { account: 'account' }));
+    const form = await editor.openForm('sms-send');
+    await editor.chooseType('body', 'str');
+    const text = form.locator('#sms-send-body-text');
+    const line = form.locator('#sms-send-measure');
+    const says = (expected: RegExp): Promise<void> => line.filter({ hasText: expected }).waitFor();
+    await text.fill('Hello');
+    await says(/^Characters: 5 · Alphabet: GSM · Parts: 1$/);
+    await text.fill('x'.repeat(161));
+    await says(/^Characters: 161 · Alphabet: GSM · Parts: 2$/);
+    await text.fill('Price: 5 €, ça va ✓');
+    await says(/^Characters: 19 · Alphabet: UTF-16 · Parts: 1 · UTF-16 because of “ç” \(U\+00E7\)$/);
+    await unfold(form);
+    await text.fill('Hello');
+    await editor.chooseType('contentType', 'str');
+    await editor.chooseOption('contentType', 'UTF-16');
+    await says(/Alphabet: UTF-16 · Parts: 1$/);
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: Node-RED replaces it
+    await text.fill('${GREETING}');
+    await says(/environment variable/);
+    await editor.page.route('**/sms-send/measure', (route) => route.fulfill({ status: 204 }));
+    await text.fill('');
+    assert.equal(await line.innerText(), '');
+  });
+
+  it('of sms-send keeps a text of several lines', async () => {
+    await openEditor(account(), node('sms-send', { account: 'account' }));
+    const text = 'First line\nsecond line\n\nlast';
+    let form = await editor.openForm('sms-send');
+    await editor.chooseType('body', 'str');
+    await form.locator('#sms-send-body-text').fill(text);
+    await editor.save();
+    await editor.deploy();
+    await editor.reload();
+    form = await editor.openForm('sms-send');
+    assert.equal(await form.locator('#sms-send-body-text').inputValue(), text);
+    await editor.save();
+    const saved = (await nodeRed.readFlows()).find(({ id }) => id === 'sms-send');
+    assert.deepEqual([saved?.body, saved?.bodyType], [text, 'str']);
+  });
+
+  it('of sms-send offers the callback nodes of the workspace by name, and an e-mail', async () => {
+    const hook = {
+      id: 'hook',
+      y: 200,
+      account: 'account',
+      name: 'Front desk',
+      path: '/sms',
+      publicUrl: 'https://a.example',
+    };
+    await openEditor(account(), node('sms-send', { account: 'account' }), node('sms-callback-in', hook));
+    let form = await editor.openForm('sms-send');
+    await unfold(form);
+    await editor.chooseType('callbackStatusUrl', 'node');
+    await editor.chooseOption('callbackStatusUrl', 'Front desk');
+    assert.equal(await editor.complaint('callbackStatusUrl'), '');
+    await editor.chooseType('callbackUrl', 'mailto');
+    assert.match(await editor.complaint('callbackUrl'), /e-mail address/);
+    await form.locator('#sms-send-mail-address').fill('not an address');
+    assert.match(await editor.complaint('callbackUrl'), /office@example\.com/);
+    await form.locator('#sms-send-mail-address').fill('desk@example.com');
+    await form.locator('#sms-send-mail-subject').fill('Reply from {!recipient.msisdn}');
+    await form.locator('#sms-send-mail-body').fill('It says:\n{!body}');
+    assert.equal(await editor.complaint('callbackUrl'), '');
+    await editor.save();
+    assert.equal((await editor.node('sms-send')).valid, true);
+    await editor.deploy();
+
+    await editor.reload();
+    form = await editor.openForm('sms-send');
+    assert.equal(await form.locator('#sms-send-mail-body').inputValue(), 'It says:\n{!body}');
+    await editor.save();
+    const saved = (await nodeRed.readFlows()).find(({ id }) => id === 'sms-send');
+    assert.deepEqual([saved?.callbackStatusUrl, saved?.callbackStatusUrlType], ['hook', 'node']);
+    assert.equal(saved?.callbackUrlType, 'mailto');
+    assert.deepEqual(JSON.parse(String(saved?.callbackUrl)), {
+      mailto: 'desk@example.com',
+      subject: 'Reply from {!recipient.msisdn}',
+      body: 'It says:\n{!body}',
+    });
+  });
+
+  it('of sms-send keeps the choice of a callback node that is gone, and says so', async () => {
+    const chosen = { account: 'account', callbackUrl: 'gone', callbackUrlType: 'node' };
+    await openEditor(account(), node('sms-send', chosen));
+    assert.equal((await editor.node('sms-send')).valid, false);
+    const form = await editor.openForm('sms-send');
+    assert.match(await editor.complaint('callbackUrl'), /Choose an sms callback node/);
+    assert.match(await form.innerText(), /a node that no longer exists/);
+    assert.equal(await form.locator('#node-input-callbackUrl').inputValue(), 'gone');
+  });
+
+  for (const type of ['sms-in', 'sms-status', 'sms-callback-in']) {
+    it(`of ${type} gives the node its input with the acknowledgement by the flow, and takes it away again`, async () => {
+      await openEditor(account(), node(type, { account: 'account', path: '/ack', publicUrl: 'https://a.example' }));
+      const port = editor.page.locator(`[id="${type}"] .red-ui-flow-port-input`);
+      assert.equal(await port.count(), 0);
+      let form = await editor.openForm(type);
+      assert.equal(await form.locator('#node-input-ackTimeout').isVisible(), false);
+      await form.locator('#node-input-acknowledge').selectOption('flow');
+      assert.equal(await form.locator('#node-input-ackTimeout').isVisible(), true);
+      await form.locator('#node-input-ackTimeout').fill('never');
+      assert.match(await editor.complaint('ackTimeout'), /number/);
+      await form.locator('#node-input-ackTimeout').fill('30');
+      await editor.save();
+      await port.waitFor();
+      await editor.deploy();
+      await editor.reload();
+      await port.waitFor();
+      assert.equal((await nodeRed.readFlows()).find(({ id }) => id === type)?.inputs, 1);
+
+      form = await editor.openForm(type);
+      await form.locator('#node-input-acknowledge').selectOption('auto');
+      await editor.save();
+      await port.waitFor({ state: 'detached' });
+      assert.equal((await editor.node(type)).inputs, 0);
+    });
+  }
+
+  for (const type of ['sms-outbox', 'sms-feed']) {
+    it(`of ${type} turns the choice of when to read into an interval`, async () => {
+      await openEditor(account(), node(type, { account: 'account', interval: 60 }));
+      const form = await editor.openForm(type);
+      const interval = form.locator('#node-input-interval');
+      assert.equal(await form.locator(`#${type}-trigger`).inputValue(), 'interval');
+      await interval.fill('often');
+      assert.match(await editor.complaint('interval'), /number/);
+      await form.locator(`#${type}-trigger`).selectOption('input');
+      assert.equal(await interval.isVisible(), false);
+      assert.equal(await interval.inputValue(), '0');
+      await form.locator(`#${type}-trigger`).selectOption('interval');
+      assert.match(await interval.inputValue(), /^[1-9]\d*$/);
+    });
+  }
+
+  it('of sms-feed explains a size out of range', async () => {
+    await openEditor(account(), node('sms-feed', { account: 'account' }));
+    await editor.openForm('sms-feed');
+    await editor.typed('size').fill('301');
+    assert.match(await editor.complaint('size'), /1 to 300/);
+    await editor.typed('size').fill('300');
+    assert.equal(await editor.complaint('size'), '');
+  });
+
+  it('of sms-callback-in shows the callback URL live, makes a token and copies the whole address', async () => {
+    await openEditor(account(), node('sms-callback-in', { account: 'account' }));
+    let form = await editor.openForm('sms-callback-in');
+    const address = form.locator('#sms-callback-in-address');
+    const copy = form.locator('#sms-callback-in-copy');
+    assert.equal(await form.locator('#sms-callback-in-token-warning').isVisible(), true);
+    assert.equal(await form.locator('#sms-callback-in-url-warning').isVisible(), true);
+    assert.equal(await copy.isDisabled(), true);
+    await form.locator('#node-input-publicUrl').fill('https://flows.example.com/');
+    await form.locator('#node-input-path').fill('/sms/callback');
+    assert.equal(await address.innerText(), 'https://flows.example.com/sms/callback');
+    assert.equal(await form.locator('#sms-callback-in-url-warning').isVisible(), false);
+    await form.locator('#node-input-token').fill('a&b');
+    assert.equal(await address.innerText(), 'https://flows.example.com/sms/callback?token=a%26b');
+    await form.locator('#sms-callback-in-generate').click();
+    const token = await form.locator('#node-input-token').inputValue();
+    assert.match(token, /^[\w-]{43}$/);
+    assert.equal(await form.locator('#sms-callback-in-token-warning').isVisible(), false);
+    await copy.click();
+    const copied = await editor.page.evaluate(() => navigator.clipboard.readText());
+    assert.equal(copied, `https://flows.example.com/sms/callback?token=${token}`);
+    await editor.save();
+    await editor.deploy();
+
+    await editor.reload();
+    form = await editor.openForm('sms-callback-in');
+    assert.equal(await address.innerText(), 'https://flows.example.com/sms/callback?token=…');
+    assert.equal(await form.locator('#sms-callback-in-hidden-hint').isVisible(), true);
+    assert.equal(await copy.isDisabled(), true);
+    assert.equal(JSON.stringify(await nodeRed.readFlows()).includes(token), false);
+  });
+
+  it('of sms-callback-in explains a wrong path and a wrong public URL', async () => {
+    const other = node('sms-callback-in', { id: 'other', account: 'account', path: '/taken', y: 200 });
+    await openEditor(account(), node('sms-callback-in', { account: 'account' }), other);
+    const form = await editor.openForm('sms-callback-in');
+    const path = form.locator('#node-input-path');
+    for (const [value, reason] of [
+      ['', /such as/],
+      ['sms', /Begin the path/],
+      ['/sms?x=1', /Begin the path/],
+      ['/taken', /already uses/],
+    ] as const) {
+      await path.fill(value);
+      assert.match(await editor.complaint('path'), reason);
+    }
+    await path.fill('/free');
+    assert.equal(await editor.complaint('path'), '');
+    await form.locator('#node-input-publicUrl').fill('flows.example.com');
+    assert.match(await editor.complaint('publicUrl'), /http: https:/);
+    await form.locator('#node-input-publicUrl').fill('https://flows.example.com/?a=b');
+    assert.match(await editor.complaint('publicUrl'), /Leave out/);
+  });
+
+  it('work where the editor and the flows have roots of their own', async () => {
+    const shared = nodeRed;
+    nodeRed = await startNodeRed({ settings: { httpAdminRoot: '/admin', httpNodeRoot: '/flows/' } });
+    try {
+      const hook = node('sms-callback-in', {
+        account: 'account',
+        path: '/sms',
+        publicUrl: 'https://a.example',
+        y: 200,
+      });
+      await openEditor(account(), node('sms-send', { account: 'account', body: 'Hello', bodyType: 'str' }), hook);
+      let form = await editor.openForm('sms-send');
+      await form.locator('#sms-send-measure', { hasText: 'Characters: 5' }).waitFor();
+      await editor.save();
+      form = await editor.openForm('sms-callback-in');
+      assert.equal(await form.locator('#sms-callback-in-address').innerText(), 'https://a.example/flows/sms');
+      form = await editor.editAccount();
+      await form.locator('#sms-account-test').click();
+      await form.locator('#sms-account-test-result', { hasText: 'Connected' }).waitFor();
+    } finally {
+      await nodeRed.stop();
+      nodeRed = shared;
+    }
+  });
+
+  it('name every field and button for a screen reader, and leave no key of a catalog on screen', async () => {
+    await openEditor(
+      account(),
+      ...paletteTypes.map((type, index) => node(type, { y: 60 + 60 * index, account: 'account' })),
+    );
+    for (const type of allTypes) {
+      const form = await openForm(editor, type);
+      await unfold(form);
+      const nameless = await form
+        .locator('input:visible, select:visible, textarea:visible, button:visible')
+        .evaluateAll((elements) =>
+          elements
+            .filter((element) => {
+              const labels = (element as HTMLInputElement).labels ?? [];
+              const other = document.getElementById(element.getAttribute('aria-labelledby') ?? '');
+              const spoken = [...labels, other].map((label) => label?.textContent ?? '').join('');
+              const own = element.tagName === 'BUTTON' ? element.textContent : '';
+              return !`${spoken}${own}${element.getAttribute('aria-label') ?? ''}${element.getAttribute('title') ?? ''}`.trim();
+            })
+            .map((element) => element.outerHTML),
+        );
+      assert.deepEqual(nameless, [], type);
+      assert.doesNotMatch(await editor.textOnScreen(), unresolvedText, type);
+      await closeForm(editor, type);
+    }
+  });
+
+  it('are reached and changed with the keyboard alone', async () => {
+    await openEditor(account(), node('sms-send', { account: 'account' }));
+    const form = await editor.openForm('sms-send');
+    await form.locator('#node-input-name').focus();
+    const reached: string[] = [];
+    for (let step = 0; step < 14; step++) {
+      await editor.page.keyboard.press('Tab');
+      reached.push(
+        await editor.page.evaluate(() => {
+          const element = document.activeElement;
+          const label = document.getElementById(element?.getAttribute('aria-labelledby') ?? '');
+          return (label?.textContent ?? element?.id ?? '').trim();
+        }),
+      );
+      if (await form.locator('#sms-send-callbacks > summary').evaluate((element) => element === document.activeElement))
+        break;
+    }
+    assert.ok(reached.includes('To') && reached.includes('Text') && reached.includes('From'), reached.join(', '));
+    await editor.page.keyboard.press('Enter');
+    assert.equal(await form.locator('#node-input-messageId + .red-ui-typedInput-container').isVisible(), true);
+  });
+
+  // Node-RED 4 has no dark theme of its own.
+  for (const theme of nodeRedGeneration < 5 ? (['light'] as const) : (['light', 'dark'] as const)) {
+    it(`fit into the editor in ${theme} colours, for screenshots`, async () => {
+      await nodeRed.deploy([tab, account({ name: 'Main account', store: 'disk' }), ...paletteTypes.map(exemplary)]);
+      await editor.open(nodeRed, { theme });
+      const dark = await editor.page.evaluate(() => document.documentElement.classList.contains('nr-theme-dark'));
+      assert.equal(dark, theme === 'dark');
+      const folder =
+        process.env.UPDATE_IMAGES === '1' ? join(root, 'docs', 'images') : join(root, '.cache', 'screenshots');
+      mkdirSync(folder, { recursive: true });
+      await editor.page.screenshot({ path: join(folder, `flow-${theme}.png`) });
+      for (const type of allTypes) {
+        const form = await openForm(editor, type);
+        await unfold(form);
+        if (type === 'sms-account') await form.locator('#node-config-input-baseUrl').fill('https://sms.example.com');
+        if (type === 'sms-callback-in') await form.locator('#node-input-token').fill('a-long-and-random-token');
+        await editor.page.setViewportSize({ width: 1280, height: 1000 });
+        const height = await form.evaluate((element) => element.scrollHeight);
+        await editor.page.setViewportSize({ width: 1280, height: Math.max(700, height + 260) });
+        await editor.settle();
+        assert.deepEqual(await findCutOff(form), [], type);
+        await editor.page.screenshot({ path: join(folder, `${type}-${theme}.png`) });
+        await closeForm(editor, type);
+      }
+    });
+  }
+
+  /** A node as a person would set it up, for a picture of its form. */
+  function exemplary(type: string, index: number): FlowNode {
+    const changes: Record<string, Record<string, unknown>> = {
+      'sms-send': {
+        body: 'Pump 2 stopped at 21:40.\nReply OK to take the call.',
+        bodyType: 'str',
+        messageIdType: 'uuid',
+        callbackUrl: 'sms-callback-in',
+        callbackUrlType: 'node',
+      },
+      'sms-in': { acknowledge: 'flow', inputs: 1 },
+      'sms-callback-in': { path: '/sms/callback', publicUrl: 'https://flows.example.com' },
+      'sms-outbox': { interval: 60 },
+    };
+    return node(type, { x: 200, y: 60 + 60 * index, account: 'account', ...changes[type] });
+  }
+});
+
+/** The form of a type on the flow; that of the account is reached through the feed's. */
+async function openForm(editor: Editor, type: string): Promise<Locator> {
+  if (type !== 'sms-account') return editor.openForm(type);
+  await editor.openForm('sms-feed');
+  return editor.editAccount();
+}
+
+async function closeForm(editor: Editor, type: string): Promise<void> {
+  if (type === 'sms-account') await editor.saveAccount();
+  await editor.save();
+}

@@ -1,0 +1,176 @@
+import assert from 'node:assert/strict';
+import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Browser } from 'playwright-core';
+import { type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
+import { startBrowser } from './browser';
+import { Editor, unresolvedText } from './editor';
+import { findCutOff, readTexts, unfold } from './form-texts';
+
+const root = join(__dirname, '..', '..');
+const locales = join(root, 'nodes', 'locales');
+const screenshots = join(root, '.cache', 'screenshots');
+const languages = readdirSync(locales).sort();
+const paletteTypes = ['sms-send', 'sms-in', 'sms-status', 'sms-outbox', 'sms-feed', 'sms-callback-in'];
+const allTypes = ['sms-account', ...paletteTypes];
+
+type Catalog = { [key: string]: string | Catalog };
+
+function* textsOf(catalog: Catalog, prefix = ''): Generator<[key: string, text: string]> {
+  for (const [key, value] of Object.entries(catalog)) {
+    if (typeof value === 'string') yield [`${prefix}${key}`, value];
+    else yield* textsOf(value, `${prefix}${key}.`);
+  }
+}
+
+/** The texts of a language by their full keys, such as `sms-send.label.to`. */
+function readCatalogs(language: string): Map<string, string> {
+  return new Map(
+    allTypes.flatMap((type) => [
+      ...textsOf(JSON.parse(readFileSync(join(locales, language, `${type}.json`), 'utf8')) as Catalog),
+    ]),
+  );
+}
+
+/** The keys of each English text. */
+const keysOf = new Map<string, string[]>();
+for (const [key, text] of readCatalogs('en-US')) keysOf.set(text, [...(keysOf.get(text) ?? []), key]);
+
+/** The flow is disabled: what it would connect to does not exist, and its forms are all that is looked at. */
+const flows: FlowNode[] = [
+  { id: 'tab', type: 'tab', label: 'Flow', disabled: true },
+  {
+    id: 'account',
+    type: 'sms-account',
+    name: 'Demo',
+    baseUrl: 'http://sms.example.com',
+    authType: 'form',
+  },
+  ...paletteTypes.map((type, index) => ({
+    id: type,
+    type,
+    z: 'tab',
+    x: 200,
+    y: 60 + 60 * index,
+    wires: [[], []],
+    account: 'account',
+    acknowledge: 'flow',
+    inputs: 1,
+    // The sms-send node shows the fields of an e-mail, and what it warns about.
+    callbackUrl: '',
+    callbackUrlType: 'mailto',
+    retryUncertain: true,
+  })),
+];
+
+/** What a form shows. */
+interface Look {
+  texts: string[];
+  /** Elements of which a part cannot be seen. */
+  cutOff: string[];
+  /** The text of the help beside it. */
+  help: string;
+}
+
+describe('The editor in each language', function () {
+  this.timeout(120_000);
+  let browser: Browser;
+  let nodeRed: NodeRedProcess;
+  let editor: Editor;
+  /** The English texts that the form of each type shows. */
+  const shown = new Map<string, string[]>();
+
+  /** Opens the editor, and every form in it. */
+  async function lookAtForms(language: string): Promise<Map<string, Look>> {
+    await editor.open(nodeRed, { language });
+    // High enough for the longest form.
+    await editor.page.setViewportSize({ width: 1280, height: 1900 });
+    await editor.showHelp();
+    const looks = new Map<string, Look>();
+    for (const type of paletteTypes) {
+      await editor.openForm(type);
+      looks.set(type, await lookAtForm(language, type));
+      if (type === 'sms-feed') {
+        await editor.editAccount();
+        looks.set('sms-account', await lookAtForm(language, 'sms-account'));
+        await editor.saveAccount();
+      }
+      await editor.save();
+    }
+    return looks;
+  }
+
+  async function lookAtForm(language: string, type: string): Promise<Look> {
+    const form = await editor.form();
+    await unfold(form);
+    if (type === 'sms-account') {
+      await form.locator('#node-config-input-method').selectOption('GET');
+      await form.locator('#node-config-input-store').selectOption('redis');
+    }
+    if (type === 'sms-send' || type === 'sms-account') {
+      await editor.page.screenshot({ path: join(screenshots, `${type}-${language}.png`) });
+    }
+    return {
+      texts: await readTexts(form),
+      cutOff: await findCutOff(form),
+      help: await editor.shownHelp(),
+    };
+  }
+
+  before(async () => {
+    mkdirSync(screenshots, { recursive: true });
+    [browser, nodeRed] = await Promise.all([startBrowser(), startNodeRed()]);
+    editor = await Editor.create(browser);
+    await nodeRed.deploy(flows);
+    for (const [type, { texts }] of await lookAtForms('en-US')) {
+      shown.set(
+        type,
+        texts.filter((text) => keysOf.has(text)),
+      );
+    }
+  });
+
+  afterEach(() => {
+    assert.deepEqual(editor.takeProblems(), []);
+  });
+
+  after(async () => {
+    await browser?.close();
+    await nodeRed?.stop();
+  });
+
+  it("speaks the ten languages of Node-RED's own nodes", () => {
+    assert.deepEqual(languages, ['de', 'en-US', 'es-ES', 'fr', 'ja', 'ko', 'pt-BR', 'ru', 'zh-CN', 'zh-TW']);
+  });
+
+  for (const language of languages) {
+    it(`shows whole forms, helps and palette labels in ${language}, and leaves no English`, async () => {
+      const catalogs = readCatalogs(language);
+      const translations = new Set(catalogs.values());
+      const looks = await lookAtForms(language);
+      for (const [type, { texts, cutOff, help }] of looks) {
+        for (const text of texts) {
+          assert.doesNotMatch(text, unresolvedText, type);
+          assert.ok(!keysOf.has(text) || translations.has(text), `${type} says in English: ${text}`);
+        }
+        for (const english of shown.get(type) ?? []) {
+          const expected = (keysOf.get(english) ?? []).map((key) => catalogs.get(key) ?? key);
+          assert.ok(
+            expected.some((text) => texts.includes(text)),
+            `${type} does not say: ${expected.join(' | ')}`,
+          );
+        }
+        assert.deepEqual(cutOff, [], type);
+        const source = readFileSync(join(locales, language, `${type}.html`), 'utf8');
+        assert.equal(help, await editor.textOf(source), `the help of ${type}`);
+      }
+      for (const type of paletteTypes) {
+        assert.equal(await editor.paletteLabel(type), catalogs.get(`${type}.label.palette`));
+      }
+    });
+  }
+
+  it('shows labels of every form that the catalogs translate', () => {
+    for (const type of allTypes) assert.ok((shown.get(type) ?? []).length >= 5, type);
+  });
+});
