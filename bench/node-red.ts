@@ -1,0 +1,68 @@
+import { cpSync, mkdirSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { createUserDir, type FlowNode, type NodeRedProcess, startNodeRed } from '../test/node-red-process';
+
+const root = join(__dirname, '..');
+
+/** What a number of messages have cost the process of Node-RED. */
+export interface Cost {
+  count: number;
+  /** CPU time of the whole process: every thread, user and system. */
+  cpuMs: number;
+  wallMs: number;
+  /** From the service's answer to the message in the flow, where that was asked for. */
+  delaysMs: number[];
+  /** Memory after a garbage collection, where that was asked for. */
+  samples: (Memory & { count: number })[];
+}
+
+/** Memory after a garbage collection, in bytes. */
+export interface Memory {
+  rss: number;
+  heapUsed: number;
+  external: number;
+  arrayBuffers: number;
+}
+
+/** A Node-RED with the built package and the probe. */
+export interface BenchNodeRed {
+  readonly process: NodeRedProcess;
+  deploy(flows: FlowNode[]): Promise<void>;
+  /** Gives the probe an order; see `probe/bench-probe.js`. */
+  order<Result = object>(order: string, parameters?: object): Promise<Result>;
+  stop(): Promise<void>;
+}
+
+/**
+ * Starts Node-RED on a copy of the built package, which a build meanwhile does not disturb. The editor has a root of
+ * its own, so that every HTTP node gets its requests unparsed.
+ */
+export async function startBenchNodeRed(): Promise<BenchNodeRed> {
+  const userDir = createUserDir();
+  const modules = join(userDir, 'node_modules');
+  const packageFolder = join(modules, '@messaging-service', 'node-red-sms');
+  mkdirSync(packageFolder, { recursive: true });
+  for (const part of ['package.json', 'dist']) cpSync(join(root, part), join(packageFolder, part), { recursive: true });
+  symlinkSync(join(root, 'node_modules'), join(packageFolder, 'node_modules'), 'junction');
+  symlinkSync(join(root, 'bench', 'probe'), join(modules, 'bench-probe'), 'junction');
+  const nodeRed = await startNodeRed({
+    userDir,
+    settings: { httpAdminRoot: '/admin', logging: { console: { level: 'info' } } },
+  });
+  return {
+    process: nodeRed,
+    deploy: (flows) => nodeRed.deploy(flows),
+    async order<Result>(order: string, parameters: object = {}) {
+      const response = await fetch(`${nodeRed.url}/admin/bench`, {
+        method: 'POST',
+        headers: { 'Content-Type': 'application/json' },
+        body: JSON.stringify({ order, ...parameters }),
+        signal: AbortSignal.timeout(900_000),
+      });
+      const result = (await response.json()) as Result & { error?: string };
+      if (!response.ok) throw new Error(`The probe could not do ${order}: ${result.error}\n${nodeRed.log}`);
+      return result;
+    },
+    stop: () => nodeRed.stop(),
+  };
+}

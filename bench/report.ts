@@ -1,0 +1,113 @@
+import { arch, cpus, loadavg, release, totalmem, type } from 'node:os';
+import { formatNumber, type Line } from './row';
+
+const headings = ['work', 'measure', 'to the rival', 'to the limit', 'aim', 'behind it, on this machine'];
+
+/** The table, in Markdown. */
+export function formatTable(lines: readonly Line[]): string {
+  const cells = lines.map(({ work, measure, toRival, toLimit, aim, figures }) => [
+    work,
+    measure,
+    formatRatio(toRival),
+    formatRatio(toLimit),
+    aim ?? '',
+    figures,
+  ]);
+  const widths = headings.map((heading, column) =>
+    Math.max(heading.length, ...cells.map((row) => row[column]?.length ?? 0)),
+  );
+  const format = (row: readonly string[]) =>
+    `| ${row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join(' | ')} |`;
+  return [format(headings), format(widths.map((width) => '-'.repeat(width))), ...cells.map(format)].join('\n');
+}
+
+function formatRatio(ratio: number | undefined): string {
+  return ratio === undefined ? '' : `${formatNumber(ratio)}×`;
+}
+
+/** The page `docs/performance.md`: the machine, the table, and what its rows mean. */
+export function formatPage(lines: readonly Line[], minutes: number): string {
+  return `# Performance
+
+Written by \`npm run bench\`, which measures all of it in one run of about ${minutes} minutes. \`npm run bench -- send\` measures one row
+and \`npm run bench -- --quick\` measures coarsely; neither writes this page. \`--cpu-prof\` writes a CPU profile of each contestant's
+second round to the current folder.
+
+What counts is the ratio between two figures of the same run. The figures behind it hold for the machine and the hour
+they were taken on:
+
+${formatMachine()}
+
+${formatTable(lines)}
+
+A ratio *to the rival* or *to the limit* is this package's figure divided by the other's: of CPU time and delay less is better, of a
+rate more.
+
+## How it is measured
+
+- The service is a process of its own that speaks the protocol over loopback with ready-made answers (\`bench/service.ts\`). The
+  simulator, which checks what it is sent and keeps it, would be what is measured.
+- This package, the rival and the limit run in one process of Node-RED, in turns, after a round each that does not count. A figure
+  is the median of the rounds.
+- CPU time is that of the whole process, user and system, its threads that write to disk included. It is the steadier figure: a rate
+  also depends on what else the machine does.
+- The package is the built one, with the defaults of its form, but without the pause after an empty poll.
+
+## What the rows mean
+
+**send.** Eight messages in flight through \`sms-send\`. The rival is what a user would wire by hand: a function node that makes the same
+checks (recipients, length, alphabet, parts) and the form, \`http request\` with kept connections, \`xml\`, and a function node that reads
+the outcome into the same \`msg.sms\`. The limit is a loop around undici in the same process that posts the same forms and reads the
+answers as text. It neither checks nor parses nor passes a message through Node-RED's nodes; the last line of the row adds to it what
+a message takes through one node that does nothing. What is left beyond that is the checks, reading the XML strictly, and
+the badges.
+
+**receive.** A backlog of 20,000 messages, polled one by one as the service has it (§4.2), at a service that answers at once or after
+20 ms; of the backlog with 20 ms each round drains a part, since the rate is the same throughout. The inbox is on disk: each
+message is written and flushed before the flow gets it, and looked up among those seen. The rival is a loop of \`http request\` and a
+function node, the limit one loop around undici; both neither keep nor recognise anything, and poll one at a time. With \`drain\` 1
+and no latency each message waits for its own flush to disk, which is what a message then costs. With \`drain\` 8
+several are flushed at once.
+
+**callbacks.** Replies in XMLv3 over 64 connections. This package stores each before it answers 200. The rival is \`http in\`, \`xml\`, a
+function node and \`http response\`, and the limit a handler of Node-RED's own express that reads the body and answers; both store
+nothing. What was called back together is flushed together.
+
+**delay.** From just before the service writes its answer to the message at the next node, one message at a time. In it, this
+package flushes the message to disk; the rival does not.
+
+**nodes.** Every \`sms-in\` of an account gets every message, from one poll and one entry in the inbox.
+
+**idle.** The waits of the specification: 30 s at the service, 30 s until the next poll. Memory is measured after a garbage
+collection, as the difference between 50 accounts and one.
+
+**soak.** Half of the messages in, half out, at the same time. Memory is measured after a garbage collection at each tenth. What is left
+is what the process holds after the flow is removed beyond what it held before.
+
+**start.** The time to load the files of the node types, in a process of its own and without Node-RED, and what
+\`npm install\` puts on disk, beside the packages for Twilio, Telegram and e-mail. The ratio is to the smallest of the
+three. undici and the store are loaded when the first account is deployed. Most of the size is the embedded store, which carries its
+binaries for every platform.
+
+## How cost grows
+
+- **With messages:** in proportion. A message costs the same however many came before. An identifier is remembered for \`dedupeHours\`
+  on disk, not in memory, and swept after that; what is delivered leaves the inbox at once.
+- **With accounts:** in proportion. An account has its connections, an inbox, and one poll in flight per endpoint and \`drain\`.
+- **With nodes:** one more node on an account costs no request and no write, only its copy of each message and Node-RED's passing it on.
+- **With recipients and length:** one request per message, however many recipients.
+`;
+}
+
+function formatMachine(): string {
+  const [cpu] = cpus();
+  const nodeRed = (require('node-red/package.json') as { version: string }).version;
+  return [
+    `- ${cpus().length} × ${cpu?.model.trim() ?? 'unknown processor'}, ${Math.round(totalmem() / 2 ** 30)} GiB of memory`,
+    `- ${type()} ${release()}, ${arch()}`,
+    `- Node.js ${process.versions.node}, Node-RED ${nodeRed}`,
+    `- ${new Date().toISOString().slice(0, 10)}, load average ${loadavg()
+      .map((load) => load.toFixed(1))
+      .join(', ')} at the end (1, 5, 15 minutes; the benchmark itself keeps two processors busy)`,
+  ].join('\n');
+}

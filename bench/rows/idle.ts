@@ -1,0 +1,40 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createIdleFlows } from '../flows';
+import type { Memory } from '../node-red';
+import { formatNumber, type Row } from '../row';
+import { withSurroundings } from '../surroundings';
+
+const accounts = 50;
+
+/** Accounts that poll messages and statuses while nothing happens, with the waits of the specification (§8). */
+export const idle: Row = {
+  name: 'idle',
+  run: (options) =>
+    withSurroundings(options, async ({ service, nodeRed }) => {
+      await nodeRed.deploy(createIdleFlows(service.baseUrl, 1, 30));
+      await sleep(5_000);
+      const one = await nodeRed.order<Memory>('memory');
+      await nodeRed.deploy(createIdleFlows(service.baseUrl, accounts, 30));
+      await sleep(5_000);
+      // A poll waits 30 s at the service, and the next comes 30 s later.
+      const seconds = options.quick ? 15 : 60;
+      const before = await nodeRed.order<{ cpuMs: number }>('usage');
+      await sleep(seconds * 1_000);
+      const after = await nodeRed.order<{ cpuMs: number }>('usage');
+      const all = await nodeRed.order<Memory>('memory');
+      const cpuSecondsPerHour = ((after.cpuMs - before.cpuMs) / 1_000) * (3_600 / seconds);
+      const perAccount = (name: keyof Memory) => (all[name] - one[name]) / (accounts - 1) / 1_024;
+      return [
+        {
+          work: `idle, ${accounts} accounts`,
+          measure: 'CPU time',
+          figures: `${formatNumber(cpuSecondsPerHour)} s per hour, Node-RED's own included; from ${seconds} s`,
+        },
+        {
+          work: `idle, ${accounts} accounts`,
+          measure: 'memory per account',
+          figures: `${formatNumber(perAccount('heapUsed'))} KiB of heap, ${formatNumber(perAccount('external'))} KiB beside it`,
+        },
+      ];
+    }),
+};

@@ -1,0 +1,45 @@
+import { type BenchNodeRed, type Cost, startBenchNodeRed } from './node-red';
+import type { BenchOptions, Contestant } from './row';
+import { type ServiceProcess, startService } from './service-process';
+
+/** What a row needs. */
+export interface Surroundings {
+  options: BenchOptions;
+  service: ServiceProcess;
+  nodeRed: BenchNodeRed;
+  /** Makes a contestant; when asked for, its second round is profiled. */
+  contestant(name: string, round: () => Promise<Cost>): Contestant;
+}
+
+let lastProfile = 0;
+
+/** Runs `work` with a service and a Node-RED that have seen nothing else. */
+export async function withSurroundings<T>(
+  options: BenchOptions,
+  work: (surroundings: Surroundings) => Promise<T>,
+): Promise<T> {
+  const service = await startService();
+  try {
+    const nodeRed = await startBenchNodeRed();
+    try {
+      await nodeRed.order('connect', { baseUrl: service.baseUrl });
+      const contestant = (name: string, round: () => Promise<Cost>): Contestant => {
+        let rounds = 0;
+        const profiled = async () => {
+          if (!options.profile || ++rounds !== 2) return round();
+          await nodeRed.order('profileStart');
+          const cost = await round();
+          const file = `${process.cwd()}/${String(++lastProfile).padStart(2, '0')}-${name}.cpuprofile`;
+          await nodeRed.order('profileStop', { file });
+          return cost;
+        };
+        return { name, round: profiled };
+      };
+      return await work({ options, service, nodeRed, contestant });
+    } finally {
+      await nodeRed.stop();
+    }
+  } finally {
+    service.stop();
+  }
+}
