@@ -1,4 +1,4 @@
-import { XMLParser, XMLValidator } from 'fast-xml-parser';
+import { XMLParser } from 'fast-xml-parser';
 import { SmsError } from '../errors';
 import { decodeXmlEntities } from './entities';
 import { isBlank } from './fields';
@@ -27,10 +27,16 @@ const maxNesting = 100;
 /** More than any answer of 8 MiB has that means something; without a limit, that much of empty elements takes 700 MB. */
 const maxTags = 500_000;
 
+const space = '[ \\t\\r\\n]';
+const name = '[A-Za-z_:\\u00c0-\\uffff][\\w:.\\-\\u00b7-\\uffff]*';
+const tagStart = new RegExp(`<(/?)(${name})`, 'y');
+const attribute = new RegExp(`${space}+(${name})${space}*=${space}*(?:"[^"]*"|'[^']*')`, 'y');
+const tagEnd = new RegExp(`${space}*(/?)>`, 'y');
+const bareAmpersand = /&(?!#\d+;|#x[\da-f]+;|[a-z][\w]*;)/i;
+
 /**
  * Every name gets a colon in front, and attributes an at sign, because the parser refuses or renames some names (`__proto__`,
- * `constructor`, `toString`). The colon goes away with the prefix. References are decoded here, since the parser's
- * decoder limits the length of the text.
+ * `constructor`, `toString`). The colon goes away with the prefix. The parser's own decoder limits the length of the text.
  */
 const parser = new XMLParser({
   preserveOrder: true,
@@ -41,7 +47,13 @@ const parser = new XMLParser({
   parseTagValue: false,
   parseAttributeValue: false,
   trimValues: false,
-  processEntities: false,
+  entityDecoder: {
+    decode: decodeXmlEntities,
+    reset: () => {},
+    setXmlVersion: () => {},
+    setExternalEntities: () => {},
+    addInputEntities: () => {},
+  },
   maxNestedTags: maxNesting,
   transformTagName: (name) => `:${name}`,
 });
@@ -56,68 +68,91 @@ type ParsedNode = Record<string, unknown>;
  * @throws SmsError `SMS_RESPONSE` (reason `responseUnreadable`) whose `detail` says why
  */
 export function parseXml(text: string): XmlElement {
-  const document = withoutRemarks(text);
-  let nodes: unknown;
+  const document = checkMarkup(text);
+  let nodes: ParsedNode[];
   try {
-    if (XMLValidator.validate(document) !== true) throw unreadable('broken XML');
-    nodes = parser.parse(document);
-  } catch (error) {
-    if (error instanceof SmsError) throw error;
+    nodes = parser.parse(document) as ParsedNode[];
+  } catch {
     throw unreadable('broken XML');
   }
-  const roots: XmlElement[] = [];
-  for (const node of nodes as ParsedNode[]) {
-    const element = createElement(node);
-    if (element === undefined) throw unreadable('broken XML');
-    roots.push(element);
-  }
-  const [root] = roots;
-  if (root === undefined || roots.length > 1) throw unreadable('broken XML');
+  const [root] = nodes.map(createElement);
+  if (root === undefined) throw unreadable('broken XML');
   return root;
 }
 
 /**
- * Removes the XML declaration, comments and processing instructions, none of which carries data, and checks on the way that
- * every piece of markup is closed and none is a DTD: neither the validator nor the parser does.
+ * Checks that the text is one well-formed element, since the parser reads anything, and gives it without what carries no
+ * data: the XML declaration, comments and processing instructions.
  */
-function withoutRemarks(text: string): string {
+function checkMarkup(text: string): string {
   let kept = '';
   let from = 0;
-  let depth = 0;
+  const open: string[] = [];
   let tags = 0;
   let end = 0;
-  for (let start = text.indexOf('<'); start !== -1; ) {
-    if (depth === 0 && !isBlank(text.slice(end, start))) throw unreadable('broken XML');
+  for (let start = text.indexOf('<'); start !== -1; start = text.indexOf('<', end)) {
+    checkText(text.slice(end, start), open.length);
     let isRemark = false;
     if (text.startsWith('<!--', start)) {
       end = endOf(text, '-->', start + 4);
       isRemark = true;
-    } else if (text.startsWith('<![CDATA[', start)) {
-      if (depth === 0) throw unreadable('broken XML');
-      end = endOf(text, ']]>', start + 9);
     } else if (text.charCodeAt(start + 1) === 0x3f) {
       end = endOf(text, '?>', start + 2);
       isRemark = true;
+    } else if (text.startsWith('<![CDATA[', start)) {
+      if (open.length === 0) throw unreadable('broken XML');
+      end = endOf(text, ']]>', start + 9);
     } else if (text.charCodeAt(start + 1) === 0x21) {
       throw unreadable(
         /^<!doctype/i.test(text.slice(start, start + 9)) ? 'a DTD, which is not accepted' : 'broken XML',
       );
     } else {
-      end = endOfTag(text, start + 1);
-      if (text.charCodeAt(start + 1) === 0x2f) depth--;
-      else if (text.charCodeAt(end - 2) !== 0x2f) depth++;
+      if (tags > 0 && open.length === 0) throw unreadable('broken XML');
       if (++tags > maxTags) throw unreadable('XML with too many elements');
-      if (depth > maxNesting) throw unreadable('XML that is nested too deeply');
+      end = checkTag(text, start, open);
+      if (open.length > maxNesting) throw unreadable('XML that is nested too deeply');
     }
     if (isRemark) {
       kept += text.slice(from, start);
       from = end;
     }
-    start = text.indexOf('<', end);
   }
-  if (depth > 0) throw unreadable('XML that is cut off');
-  if (!isBlank(text.slice(end))) throw unreadable('broken XML');
+  if (open.length > 0) throw unreadable('XML that is cut off');
+  checkText(text.slice(end), 0);
   return (kept + text.slice(from)).trim();
+}
+
+function checkText(text: string, depth: number): void {
+  if (depth === 0 ? !isBlank(text) : text.includes('&') && bareAmpersand.test(text)) throw unreadable('broken XML');
+}
+
+/** Checks a tag, opens or closes its element in `open`, and gives the position after it. */
+function checkTag(text: string, start: number, open: string[]): number {
+  tagStart.lastIndex = start;
+  const [, slash, element] = tagStart.exec(text) ?? [];
+  if (element === undefined) throw brokenTag(text, start);
+  let end = tagStart.lastIndex;
+  if (slash === '') {
+    const attributes = new Set<string>();
+    for (let count = 1; ; count++) {
+      attribute.lastIndex = end;
+      const [, attributeName] = attribute.exec(text) ?? [];
+      if (attributeName === undefined) break;
+      if (attributes.add(attributeName).size < count) throw unreadable('broken XML');
+      end = attribute.lastIndex;
+    }
+  }
+  tagEnd.lastIndex = end;
+  const [match, endSlash] = tagEnd.exec(text) ?? [];
+  if (match === undefined || (slash === '/' && endSlash === '/')) throw brokenTag(text, start);
+  if (slash === '/' && open.pop() !== element) throw unreadable('broken XML');
+  if (slash === '' && endSlash === '') open.push(element);
+  return tagEnd.lastIndex;
+}
+
+function brokenTag(text: string, start: number): SmsError {
+  endOfTag(text, start + 1);
+  return unreadable('broken XML');
 }
 
 function endOf(text: string, mark: string, from: number): number {
@@ -168,7 +203,7 @@ class ParsedElement implements XmlElement {
     for (const node of content) {
       let piece: string;
       if (typeof node[textName] === 'string') {
-        piece = decodeXmlEntities(node[textName]);
+        piece = node[textName];
         if (piece.trim() !== '') isCdataAlone = false;
       } else if (node[cdataName] !== undefined) {
         piece = (node[cdataName] as [{ [textName]: string }])[0][textName];
@@ -201,7 +236,7 @@ function readAttributes(parsed: unknown): Readonly<Record<string, string>> {
   for (const [key, value] of Object.entries(parsed as Record<string, string>)) {
     if (key === '@xmlns' || key.startsWith('@xmlns:')) continue;
     const name = key.slice(Math.max(key.lastIndexOf(':'), 0) + 1);
-    attributes[name] = decodeXmlEntities(value);
+    attributes[name] = value;
   }
   return attributes;
 }
