@@ -17,7 +17,6 @@ import {
   type Channel,
   createChanges,
   type Entry,
-  type HeldRecords,
   type InboxRecord,
   isNoChange,
   type Store,
@@ -105,6 +104,8 @@ interface Undelivered {
 interface AcceptTask {
   type: 'accept';
   arrival: Arrival;
+  /** Its records, in their order. */
+  items: readonly { record: InboxRecord; identity: Identity }[];
   /** An earlier process had it in hand, and may have committed it. */
   isLeftover: boolean;
   /** Called when it is committed. */
@@ -233,9 +234,7 @@ export class Inbox {
     if (via === 'callback' && this.#isClosing) return Promise.reject(this.#unavailable());
     // The service has forgotten what it was polled for, but not what it called back.
     const letGo = via === 'poll' ? this.#options.store.hold({ kind, records }) : () => {};
-    return new Promise((resolve, reject) =>
-      this.#do({ type: 'accept', arrival, isLeftover: false, letGo, resolve, reject }),
-    );
+    return new Promise((resolve, reject) => this.#do({ ...createAcceptTask(arrival, letGo), resolve, reject }));
   }
 
   /** A node has taken an entry, or given it up. It is forgotten when no other is owed it. */
@@ -378,7 +377,9 @@ export class Inbox {
         onFailure: (error) => this.#fail(error),
       });
       this.#isOpen = true;
-      const leftovers = held.map(({ held, letGo }) => createLeftoverTask(held, letGo));
+      const leftovers = held.map(({ held: { kind, records }, letGo }) =>
+        createAcceptTask({ kind, via: 'poll', records }, letGo, true),
+      );
       this.#tasks.unshift(...leftovers, ...this.#postponed.splice(0));
       if (this.#options.store.shared) this.#reconcile(entries, isReset === true);
       this.#addLeftovers(entries);
@@ -475,7 +476,7 @@ export class Inbox {
   async #recall(tasks: readonly Task[]): Promise<Map<string, string | undefined>> {
     const keys = new Set<string>();
     for (const task of tasks) {
-      for (const identity of identitiesOf(task)) {
+      for (const { identity } of task.type === 'accept' ? task.items : [task.undelivered]) {
         for (const key of keysOf(identity)) keys.add(key);
         if (task.type === 'accept') for (const key of this.#holdKeysOf(task.arrival, identity)) keys.add(key);
       }
@@ -502,13 +503,13 @@ export class Inbox {
     return task.type === 'accept' ? this.#applyAccept(task, look, changes) : this.#applyRelease(task, look, changes);
   }
 
-  #applyAccept({ arrival, isLeftover, resolve }: AcceptTask, look: Recall, changes: Changes): () => void {
-    const { kind, via, records } = arrival;
+  #applyAccept(task: AcceptTask, look: Recall, changes: Changes): () => void {
+    const { arrival, items, isLeftover, resolve } = task;
+    const { kind, via } = arrival;
     const audience = this.#audience(arrival);
     const fresh: Undelivered[] = [];
     const orphans: Undelivered[] = [];
-    const acceptances = records.map((record): Acceptance => {
-      const identity = identify(kind, record);
+    const acceptances = items.map(({ record, identity }): Acceptance => {
       let orphan: Undelivered | undefined;
       const { outcome, remember } = judge(identity, via, look, Date.now(), this.#oldest());
       for (const [key, value] of remember) changes.remember.set(key, value);
@@ -773,14 +774,9 @@ function channelOf({ kind, address }: Pick<Arrival, 'kind' | 'address'>): Channe
   return address ? 'callback' : kind;
 }
 
-function identitiesOf(task: Task): Identity[] {
-  if (task.type === 'release') return [task.undelivered.identity];
-  return task.arrival.records.map((record) => identify(task.arrival.kind, record));
-}
-
-function createLeftoverTask({ kind, records }: HeldRecords, letGo: () => void): AcceptTask {
-  const arrival: Arrival = { kind, via: 'poll', records };
-  return { type: 'accept', arrival, isLeftover: true, letGo, resolve: () => {}, reject: () => {} };
+function createAcceptTask(arrival: Arrival, letGo: () => void, isLeftover = false): AcceptTask {
+  const items = arrival.records.map((record) => ({ record, identity: identify(arrival.kind, record) }));
+  return { type: 'accept', arrival, items, isLeftover, letGo, resolve: () => {}, reject: () => {} };
 }
 
 function createUndelivered(entry: Entry, identity: Identity): Undelivered {
