@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
-import { delimiter, dirname, join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -74,22 +74,13 @@ function runSuite({ node, env, coverage }) {
   return { ...(counts ?? { passed: 0, failed: 0, skipped: 0 }), succeeded: succeeded && counts?.passed > 0 };
 }
 
-/** The inbox that several instances share is tested on a real server. */
-function provideRedisServer() {
-  const { status, stdout } = spawnSync('bash', [join(root, 'scripts', 'redis-server.sh')], {
-    encoding: 'utf8',
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  if (status !== 0) fail('There is no redis-server to test with; see above.');
-  process.env.PATH = `${stdout.trim()}${delimiter}${process.env.PATH}`;
-}
-
 heading('Build');
 if (!npm(['run', 'build', '--silent'])) fail('The build failed; no test was run.');
 heading('Lint and types');
 if (!npm(['run', 'lint', '--silent'])) fail('The lint failed; no test was run.');
 
-provideRedisServer();
+heading('Redis server');
+if (!run('bash', [join(root, 'scripts', 'redis-server.sh')])) fail('There is no redis-server to test with; see above.');
 
 const redJs = require.resolve('node-red/red.js');
 const results = [

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { Redis } from 'ioredis';
 
 const startLimitMs = 20_000;
@@ -20,7 +20,13 @@ process.once('exit', () => {
 
 /** Says whether a program is on this machine. */
 export function hasProgram(program: RedisProgram): boolean {
-  return spawnSync(program, ['--version']).status === 0;
+  return findProgram(program) !== undefined;
+}
+
+/** The program that is installed, or the one that `scripts/redis-server.sh` has unpacked. */
+function findProgram(program: RedisProgram): string | undefined {
+  const unpacked = join(dirname(__dirname), '.cache', 'debian', 'bin', program);
+  return [program, unpacked].find((path) => spawnSync(path, ['--version']).status === 0);
 }
 
 /** A server of its own on loopback, with its own folder, and a client of the test to look at it. */
@@ -30,7 +36,7 @@ export class RedisServer {
   #child: ChildProcess | undefined;
 
   private constructor(
-    readonly program: RedisProgram,
+    readonly path: string,
     readonly port: number,
     readonly folder: string,
     readonly config: readonly string[],
@@ -46,13 +52,16 @@ export class RedisServer {
     program: RedisProgram = 'redis-server',
     { config = [], password = '' }: { config?: readonly string[]; password?: string } = {},
   ): Promise<RedisServer> {
-    if (!hasProgram(program)) {
-      throw new Error(`${program} is missing: install the Debian package ${program} (apt-get install ${program}).`);
+    const path = findProgram(program);
+    if (path === undefined) {
+      throw new Error(
+        `${program} is missing: install it, or run \`bash scripts/redis-server.sh\` for Debian's redis-server.`,
+      );
     }
     const folder = mkdtempSync(join(tmpdir(), 'sms-redis-'));
     folders.add(folder);
     const further = password ? [...config, '--requirepass', password] : config;
-    const server = new RedisServer(program, await findFreePort(), folder, further, password);
+    const server = new RedisServer(path, await findFreePort(), folder, further, password);
     await server.run();
     await server.client.connect();
     return server;
@@ -61,13 +70,13 @@ export class RedisServer {
   /** Starts the process, again after {@link kill}; it finds nothing of what it had. */
   async run(): Promise<void> {
     const args = ['--port', String(this.port), '--bind', '127.0.0.1', '--dir', this.folder, '--save', ''];
-    const child = spawn(this.program, [...args, ...this.config], { stdio: ['ignore', 'pipe', 'pipe'] });
+    const child = spawn(this.path, [...args, ...this.config], { stdio: ['ignore', 'pipe', 'pipe'] });
     this.#child = child;
     running.add(child);
     child.once('exit', () => running.delete(child));
     let log = '';
     await new Promise<void>((resolve, reject) => {
-      const fail = (why: string) => reject(new Error(`${this.program} ${why}:\n${log}`));
+      const fail = (why: string) => reject(new Error(`${this.path} ${why}:\n${log}`));
       const late = setTimeout(() => fail('did not start in time'), startLimitMs);
       child.once('error', (error) => fail(error.message));
       child.once('exit', () => fail('ended'));
