@@ -1,10 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { findFreePort } from './free-port';
 
 const root = join(__dirname, '..');
 const packageName = '@messaging-service/node-red-sms';
@@ -223,14 +222,4 @@ export async function startNodeRed(options: NodeRedOptions = {}): Promise<NodeRe
 function adminRoot(settings: Record<string, unknown>): string {
   const path = settings.httpAdminRoot ?? settings.httpRoot ?? '';
   return typeof path === 'string' ? path.replace(/\/+$/, '') : '';
-}
-
-async function findFreePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  if (address === null || typeof address === 'string') throw new Error('There is no free port.');
-  return address.port;
 }

@@ -1,10 +1,10 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { Redis } from 'ioredis';
+import { findFreePort } from './free-port';
 
 const startLimitMs = 20_000;
 
@@ -105,15 +105,4 @@ export class RedisServer {
     rmSync(this.folder, { recursive: true, force: true });
     folders.delete(this.folder);
   }
-}
-
-/** A port of loopback that nobody listens on. */
-async function findFreePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  if (address === null || typeof address === 'string') throw new Error('There is no free port.');
-  return address.port;
 }

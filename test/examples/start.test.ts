@@ -2,11 +2,12 @@ import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { createServer, type Server } from 'node:net';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { OutboundMessage } from '../../simulator';
+import { findFreePort } from '../free-port';
 
 const root = join(__dirname, '..', '..');
 const startLimitMs = 60_000;
@@ -63,21 +64,6 @@ async function waitUntil(isTrue: () => boolean | Promise<boolean>): Promise<void
     assert.ok(Date.now() < deadline, 'waited too long');
     await sleep(50);
   }
-}
-
-async function listen(): Promise<{ server: Server; port: number }> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  assert.ok(typeof address === 'object' && address !== null);
-  return { server, port: address.port };
-}
-
-async function findFreePort(): Promise<number> {
-  const { server, port } = await listen();
-  server.close();
-  await once(server, 'close');
-  return port;
 }
 
 async function isListening(port: number): Promise<boolean> {
@@ -232,23 +218,22 @@ describe('npm start', function () {
   });
 
   it('says which port is taken and how to choose another, and starts nothing', async () => {
-    const taken = await listen();
+    const taken = await findFreePort();
+    const server = createServer().listen(taken, '127.0.0.1');
+    await once(server, 'listening');
     try {
-      const onNodeRed = start({ port: taken.port });
+      const onNodeRed = start({ port: taken });
       assert.equal(await onNodeRed.ended, 1);
       assert.match(
         onNodeRed.output,
-        new RegExp(`Port ${taken.port}, for Node-RED, is in use by another program\\. .*-- --port <number>`),
+        new RegExp(`Port ${taken}, for Node-RED, is in use by another program\\. .*-- --port <number>`),
       );
-      const onSimulator = start({ simulatorPort: taken.port });
+      const onSimulator = start({ simulatorPort: taken });
       assert.equal(await onSimulator.ended, 1);
-      assert.match(
-        onSimulator.output,
-        new RegExp(`Port ${taken.port}, for the simulator, .*--simulator-port <number>`),
-      );
+      assert.match(onSimulator.output, new RegExp(`Port ${taken}, for the simulator, .*--simulator-port <number>`));
       assert.doesNotMatch(onNodeRed.output + onSimulator.output, /Welcome to Node-RED/);
     } finally {
-      taken.server.close();
+      server.close();
     }
   });
 
