@@ -31,6 +31,9 @@ type Outputs = [accepted: SmsMessage | null, failed: SmsMessage[]];
 /** Requests that have left are followed for so long when the flow is stopped; Node-RED waits for 15 s. */
 const closeGraceMs = 10_000;
 
+/** While messages are in flight, the badge changes no more often: every open editor is told of each change. */
+const badgeIntervalMs = 20;
+
 /** The form asks for a measure of at most so many characters. */
 const longestMeasured = 100_000;
 
@@ -43,6 +46,7 @@ export = (RED: NodeAPI) => {
     const running = new Set<Promise<void>>();
     /** How often each error has come since the flow is being stopped. */
     const lateErrors = new Map<string, number>();
+    let badgeTimer: NodeJS.Timeout | undefined;
 
     const send = async (message: SmsMessage): Promise<Outputs> => {
       const { membership, maxLength } = getAccount(RED, config.account);
@@ -62,15 +66,23 @@ export = (RED: NodeAPI) => {
     };
 
     const showSending = () => {
-      if (running.size > 0) this.status(badges.sending(RED, running.size));
+      this.status(badges.sending(RED, running.size));
+    };
+
+    const showSendingSoon = () => {
+      badgeTimer ??= setTimeout(() => {
+        badgeTimer = undefined;
+        if (running.size > 0) showSending();
+      }, badgeIntervalMs);
     };
 
     this.on('input', (message: SmsMessage, toFlow, done) => {
       const handled = send(message).then(
         (outputs) => {
           running.delete(handled);
-          this.status(outcomeBadge(outputs));
-          showSending();
+          const [, failed] = outputs;
+          if (running.size === 0 || failed.length > 0) this.status(outcomeBadge(outputs));
+          showSendingSoon();
           toFlow(outputs);
           done();
         },
@@ -80,11 +92,12 @@ export = (RED: NodeAPI) => {
           const { message: text } = translated;
           if (stop.signal.aborted) lateErrors.set(text, (lateErrors.get(text) ?? 0) + 1);
           fail(RED, this, message, translated, done);
-          showSending();
+          showSendingSoon();
         },
       );
       running.add(handled);
-      showSending();
+      if (running.size === 1) showSending();
+      else showSendingSoon();
     });
 
     this.on('close', (done: () => void) => {
@@ -92,6 +105,7 @@ export = (RED: NodeAPI) => {
       const timer = setTimeout(() => giveUp.abort(), closeGraceMs);
       void Promise.allSettled(running).then(() => {
         clearTimeout(timer);
+        clearTimeout(badgeTimer);
         // The Catch node may have been stopped before this one, and then nobody would hear of it.
         for (const [text, count] of lateErrors) this.warn(`${count} × ${text}`);
         done();

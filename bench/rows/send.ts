@@ -10,15 +10,15 @@ export const send: Row = {
   run: (options) =>
     withSurroundings(options, async ({ service, nodeRed, contestant }) => {
       await nodeRed.deploy(createSendFlows(service.baseUrl));
-      const count = options.quick ? 2_000 : 6_000;
+      const count = options.quick ? 2_000 : 30_000;
       const results = await compare(
         [
           contestant('sms', () => nodeRed.order('drive', { probe: 'sms-probe', count, concurrency })),
-          contestant('rival', () => nodeRed.order('drive', { probe: 'rival-probe', count, concurrency })),
+          contestant('rival', () => nodeRed.order('drive', { probe: "rival-probe", count: count / 5, concurrency })),
           contestant('passage', () => nodeRed.order('drive', { probe: 'passage-probe', count, concurrency })),
           contestant('limit', () => nodeRed.order('limitSend', { count, concurrency, apiKey: 'limit' })),
         ],
-        options.quick ? 3 : 7,
+        options.quick ? 3 : 5,
       );
       const [own = 0, limit = 0, passage = 0] = ['sms', 'limit', 'passage'].map(
         (name) => results.get(name)?.cpuMicrosPerMessage,

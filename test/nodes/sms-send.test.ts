@@ -696,6 +696,19 @@ describe('sms-send', () => {
       await flow.badge('send', { fill: 'green', shape: 'dot', text: 'sent' });
     });
 
+    it('changes its badge no more often than eyes can follow, and shows what failed meanwhile', async () => {
+      const flow = await start();
+      for (let index = 0; index < 300; index++) {
+        flow.send('send', { topic: index === 150 ? '' : handset, payload: `${index}` });
+      }
+      await flow.done('send', 300);
+      await flow.badge('send', { fill: 'green', shape: 'dot', text: 'sent' });
+      const shown = flow.statuses('send').map(({ text }) => text);
+      assert.equal(shown[0], 'sending 1');
+      assert.equal(shown.filter((text) => text === 'invalid input').length, 1);
+      assert.ok(shown.length < 200, `${shown.length} changes`);
+    });
+
     it('sends in order, and refuses at once with SMS_BUSY what exceeds the queue', async () => {
       sim.fault('send', { delayMs: 10 });
       const flow = await start({}, [], { concurrency: '1', queueLimit: '2' });
