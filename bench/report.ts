@@ -47,8 +47,9 @@ rate more.
 
 - The service is a process of its own that speaks the protocol over loopback with ready-made answers (\`bench/service.ts\`). The
   simulator, which checks what it is sent and keeps it, would be what is measured.
-- This package, the rival and the limit run in one process of Node-RED, in turns, after a round each that does not count. A figure
-  is the median of the rounds.
+- This package, the rival and the limit run in one process of Node-RED, in turns, after rounds that warm up and do not count. A figure
+  is the median of the rounds, and a ratio the median of the ratios within each round, since the speed of a machine changes from
+  minute to minute. Before each round garbage is collected, so that none pays for another's.
 - CPU time is that of the whole process, user and system, its threads that write to disk included. It is the steadier figure: a rate
   also depends on what else the machine does.
 - The package is the built one, with the defaults of its form, but without the pause after an empty poll.

@@ -1,5 +1,5 @@
 import type { Cost } from './node-red';
-import { median } from './statistics';
+import { median, percentile } from './statistics';
 
 /** How to measure. */
 export interface BenchOptions {
@@ -35,20 +35,19 @@ export interface Contestant {
   round(): Promise<Cost>;
 }
 
-/** What a contestant's rounds come to. */
-export interface Result {
-  perSecond: number;
-  cpuMicrosPerMessage: number;
-  delaysMs: number[];
-}
+/** What the rounds of each contestant have cost, by its name. The n-th rounds of all came one after the other. */
+export type Results = ReadonlyMap<string, readonly Cost[]>;
 
 /**
  * Lets contestants do their work in turns, so that whatever else the machine does meets them all; each round
- * begins with another. The first round of each warms up and does not count.
+ * begins with another. The first rounds warm up and do not count.
  */
-export async function compare(contestants: readonly Contestant[], rounds: number): Promise<Map<string, Result>> {
+export async function compare(
+  contestants: readonly Contestant[],
+  { rounds, warmUps = 1 }: { rounds: number; warmUps?: number },
+): Promise<Results> {
   const costs = new Map<string, Cost[]>(contestants.map(({ name }) => [name, []]));
-  for (let round = -1; round < rounds; round++) {
+  for (let round = -warmUps; round < rounds; round++) {
     for (let index = 0; index < contestants.length; index++) {
       const contestant = contestants[(index + Math.max(round, 0)) % contestants.length];
       if (!contestant) continue;
@@ -56,40 +55,62 @@ export async function compare(contestants: readonly Contestant[], rounds: number
       if (round >= 0) costs.get(contestant.name)?.push(cost);
     }
   }
-  const results = [...costs].map(([name, list]): [string, Result] => [name, summarise(list)]);
-  return new Map(results);
+  return costs;
 }
 
-function summarise(costs: readonly Cost[]): Result {
+/** Reads a figure of one round. */
+export type Reader = (cost: Cost) => number;
+
+export const perSecond: Reader = ({ count, wallMs }) => (count / wallMs) * 1_000;
+export const cpuMicrosPerMessage: Reader = ({ count, cpuMs }) => (cpuMs / count) * 1_000;
+export const delayOf =
+  (share: number): Reader =>
+  ({ delaysMs }) =>
+    percentile(delaysMs, share);
+
+/** The median of a figure over the rounds. */
+export function figureOf(results: Results, name: string, read: Reader): number | undefined {
+  const costs = results.get(name);
+  return costs && median(costs.map(read));
+}
+
+/**
+ * The median, over the rounds, of a contestant's figure as a multiple of what the others named come to together in the
+ * same round: the machine may be twice as fast a minute later.
+ */
+export function ratioOf(results: Results, name: string, others: readonly string[], read: Reader): number | undefined {
+  const own = results.get(name);
+  const rounds = others.map((other) => results.get(other));
+  if (!own || rounds.includes(undefined)) return undefined;
+  const sums = own.map((_, index) =>
+    rounds.reduce((sum, costs) => sum + (costs?.[index] ? read(costs[index]) : Number.NaN), 0),
+  );
+  return median(own.map((cost, index) => read(cost) / (sums[index] ?? Number.NaN)));
+}
+
+/** One line of the table: this package beside the rival and the limit, as far as they are among the results. */
+export function createLine(
+  results: Results,
+  read: Reader,
+  unit: string,
+  line: Pick<Line, 'work' | 'measure' | 'aim'>,
+): Line {
   return {
-    perSecond: median(costs.map(({ count, wallMs }) => (count / wallMs) * 1_000)),
-    cpuMicrosPerMessage: median(costs.map(({ count, cpuMs }) => (cpuMs / count) * 1_000)),
-    delaysMs: costs.flatMap(({ delaysMs }) => delaysMs),
+    ...line,
+    toRival: ratioOf(results, 'sms', ['rival'], read),
+    toLimit: ratioOf(results, 'sms', ['limit'], read),
+    figures: formatFigures(
+      ['sms', 'rival', 'limit'].map((name) => figureOf(results, name, read)),
+      unit,
+    ),
   };
 }
 
 /** The two lines that most rows have: CPU time per message, and rate. */
-export function createCostLines(
-  work: string,
-  results: ReadonlyMap<string, Result>,
-  aims: { cpu?: string; rate?: string } = {},
-): Line[] {
-  const [own, rival, limit] = ['sms', 'rival', 'limit'].map((name) => results.get(name));
-  if (!own) throw new Error('nothing was measured');
-  const line = (measure: string, aim: string | undefined, read: (result: Result) => number, unit: string): Line => ({
-    work,
-    measure,
-    toRival: rival && read(own) / read(rival),
-    toLimit: limit && read(own) / read(limit),
-    aim,
-    figures: formatFigures(
-      [own, rival, limit].map((result) => result && read(result)),
-      unit,
-    ),
-  });
+export function createCostLines(work: string, results: Results, aims: { cpu?: string; rate?: string } = {}): Line[] {
   return [
-    line('CPU time per message', aims.cpu, ({ cpuMicrosPerMessage }) => cpuMicrosPerMessage, 'µs'),
-    line('rate', aims.rate, ({ perSecond }) => perSecond, '/s'),
+    createLine(results, cpuMicrosPerMessage, 'µs', { work, measure: 'CPU time per message', aim: aims.cpu }),
+    createLine(results, perSecond, '/s', { work, measure: 'rate', aim: aims.rate }),
   ];
 }
 

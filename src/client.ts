@@ -117,9 +117,10 @@ function createDelivery(message: OutboundMessage, statusCode: number, response: 
   const failedItems = new Set(failed.map(({ msisdn }) => normaliseItem(msisdn)));
   const accepted =
     failed.length === 0 ? [...message.to] : message.to.filter((item) => !failedItems.has(normaliseItem(item)));
+  const delivery: Delivery = { statusCode, recipients, accepted, failed };
   const messageId = response.messageId || message.messageId;
-  const delivery = { statusCode, recipients, accepted, failed };
-  return messageId ? { messageId, ...delivery } : delivery;
+  if (messageId) delivery.messageId = messageId;
+  return delivery;
 }
 
 /** The service reports the item as submitted (§2.2); a `+` more or a space around it is still the same item. */

@@ -45,6 +45,7 @@ module.exports = (RED) => {
       let left = count;
       const delaysMs = [];
       const samples = [];
+      collectGarbage();
       const cpu = process.cpuUsage();
       const startedAt = process.hrtime.bigint();
       const tick = (delayMs) => {

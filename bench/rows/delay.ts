@@ -1,6 +1,5 @@
 import { createReceiveFlows } from '../flows';
-import { compare, formatFigures, type Line, type Row } from '../row';
-import { percentile } from '../statistics';
+import { compare, createLine, delayOf, type Row } from '../row';
 import { withSurroundings } from '../surroundings';
 
 /** From the service's answer to the message in the flow, one message at a time. */
@@ -9,7 +8,7 @@ export const delay: Row = {
   run: (options) =>
     withSurroundings(options, async ({ service, nodeRed, contestant }) => {
       await nodeRed.deploy(createReceiveFlows(service.baseUrl, 1));
-      const count = options.quick ? 200 : 400;
+      const count = options.quick ? 200 : 300;
       const mailbox = { latencyMs: 5, stamped: true, unread: count };
       const results = await compare(
         [
@@ -24,18 +23,11 @@ export const delay: Row = {
             return nodeRed.order('collect', { probe: 'rival-probe' });
           }),
         ],
-        options.quick ? 2 : 5,
+        { rounds: options.quick ? 2 : 9 },
       );
-      return [0.5, 0.99].map((share): Line => {
-        const [own = 0, rival = 0] = ['sms', 'rival'].map((name) =>
-          percentile(results.get(name)?.delaysMs ?? [], share),
-        );
-        return {
-          work: "delay from the service's answer to the flow",
-          measure: `p${share * 100}`,
-          toRival: own / rival,
-          figures: formatFigures([own, rival], 'ms'),
-        };
-      });
+      const work = "delay from the service's answer to the flow";
+      return [0.5, 0.99].map((share) =>
+        createLine(results, delayOf(share), 'ms', { work, measure: `p${share * 100}` }),
+      );
     }),
 };

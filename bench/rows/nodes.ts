@@ -1,6 +1,6 @@
 import { createManyReceivers } from '../flows';
 import type { Cost } from '../node-red';
-import { compare, formatFigures, type Row } from '../row';
+import { compare, cpuMicrosPerMessage, figureOf, formatFigures, type Row, ratioOf } from '../row';
 import { withSurroundings } from '../surroundings';
 
 const many = 10;
@@ -17,17 +17,16 @@ export const nodes: Row = {
         await service.fill('sms', { unread: count, latencyMs: 0, waits: true });
         return nodeRed.order<Cost>('collect', { probe: 'sms-probe' });
       };
-      const results = await compare(
-        [contestant('one', receive(1)), contestant('many', receive(many))],
-        options.quick ? 2 : 5,
-      );
-      const one = results.get('one')?.cpuMicrosPerMessage ?? 0;
-      const all = results.get('many')?.cpuMicrosPerMessage ?? 0;
+      const results = await compare([contestant('one', receive(1)), contestant('many', receive(many))], {
+        rounds: options.quick ? 2 : 5,
+      });
+      const ratio = ratioOf(results, 'many', ['one'], cpuMicrosPerMessage);
+      const [one, all] = ['one', 'many'].map((name) => figureOf(results, name, cpuMicrosPerMessage));
       return [
         {
           work: `receive with ${many} nodes on one account, drain 8`,
           measure: 'CPU time per message, as a multiple of one node',
-          figures: `${formatFigures([all / one], '×')}: ${formatFigures([all], 'µs')} for ${many} nodes, ${formatFigures([one], 'µs')} for one`,
+          figures: `${formatFigures([ratio], '×')}: ${formatFigures([all], 'µs')} for ${many} nodes, ${formatFigures([one], 'µs')} for one`,
         },
       ];
     }),

@@ -26,7 +26,7 @@ async function drainBacklog(
   drain: number,
   latencyMs: number,
 ): Promise<Line[]> {
-  const rounds = options.quick ? 2 : 3;
+  const rounds = options.quick ? 2 : 5;
   // The rounds share the backlog. With latency the rate is known long before the backlog is drained.
   const slowly = latencyMs === 0 ? backlog / rounds : 120;
   const count = Math.round(slowly / (options.quick ? 3 : 1));
@@ -49,7 +49,7 @@ async function drainBacklog(
         return nodeRed.order('limitReceive', { loops: 1, apiKey: 'limit', count });
       }),
     ],
-    rounds,
+    { rounds },
   );
   const aim = latencyMs === 0 ? undefined : drain === 1 ? 'limit ≥ 1/1.2 = 0.83' : 'limit ≥ 7';
   return createCostLines(`receive, ${latencyMs} ms at the service, drain ${drain}`, results, aim ? { rate: aim } : {});

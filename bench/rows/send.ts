@@ -1,5 +1,6 @@
 import { createSendFlows } from '../flows';
-import { compare, createCostLines, formatNumber, type Row } from '../row';
+import type { Cost } from '../node-red';
+import { compare, cpuMicrosPerMessage, createCostLines, figureOf, formatNumber, type Row, ratioOf } from '../row';
 import { withSurroundings } from '../surroundings';
 
 const concurrency = 8;
@@ -10,26 +11,26 @@ export const send: Row = {
   run: (options) =>
     withSurroundings(options, async ({ service, nodeRed, contestant }) => {
       await nodeRed.deploy(createSendFlows(service.baseUrl));
-      const count = options.quick ? 2_000 : 30_000;
+      const count = options.quick ? 2_000 : 40_000;
+      const drive = (probe: string, messages: number) => () =>
+        nodeRed.order<Cost>('drive', { probe, count: messages, concurrency });
       const results = await compare(
         [
-          contestant('sms', () => nodeRed.order('drive', { probe: 'sms-probe', count, concurrency })),
-          contestant('rival', () => nodeRed.order('drive', { probe: "rival-probe", count: count / 5, concurrency })),
-          contestant('passage', () => nodeRed.order('drive', { probe: 'passage-probe', count, concurrency })),
+          contestant('sms', drive('sms-probe', count)),
+          contestant('rival', drive('rival-probe', count / 4)),
+          contestant('passage', drive('passage-probe', count)),
           contestant('limit', () => nodeRed.order('limitSend', { count, concurrency, apiKey: 'limit' })),
         ],
-        options.quick ? 3 : 5,
+        options.quick ? { rounds: 3 } : { rounds: 7 },
       );
-      const [own = 0, limit = 0, passage = 0] = ['sms', 'limit', 'passage'].map(
-        (name) => results.get(name)?.cpuMicrosPerMessage,
-      );
+      const figure = (name: string) => formatNumber(figureOf(results, name, cpuMicrosPerMessage) ?? Number.NaN);
       return [
         ...createCostLines('send', results, { cpu: 'rival ≤ 0.5, limit ≤ 1.5' }),
         {
           work: 'send',
           measure: "CPU time per message, the limit with Node-RED's passage through one node",
-          toLimit: own / (limit + passage),
-          figures: `${formatNumber(own)} µs, limit ${formatNumber(limit)} µs and passage ${formatNumber(passage)} µs`,
+          toLimit: ratioOf(results, 'sms', ['limit', 'passage'], cpuMicrosPerMessage),
+          figures: `${figure('sms')} µs, limit ${figure('limit')} µs and passage ${figure('passage')} µs`,
         },
       ];
     }),

@@ -44,25 +44,27 @@ export function parseSendResponse(bytes: Uint8Array, contentType?: string): Send
     });
   }
   const { messageId } = root.attributes;
-  return {
-    ...(messageId === undefined || isBlank(messageId) ? {} : { messageId }),
-    ...readOutcome(root),
-    recipients: root.children.filter(({ name }) => name === 'recipient').map(createRecipientResult),
-  };
+  const recipients = root.children.filter(({ name }) => name === 'recipient').map(createRecipientResult);
+  const response: SendResponse = { isError: isError(root), recipients };
+  if (messageId !== undefined && !isBlank(messageId)) response.messageId = messageId;
+  readError(root, response);
+  return response;
 }
 
 function createRecipientResult(element: XmlElement): RecipientResult {
-  return { msisdn: element.attributes.msisdn ?? '', ...readOutcome(element) };
+  const result: RecipientResult = { msisdn: element.attributes.msisdn ?? '', isError: isError(element) };
+  readError(element, result);
+  return result;
 }
 
-function readOutcome({ attributes }: XmlElement): Pick<RecipientResult, 'isError' | 'errorCode' | 'errorMessage'> {
-  const { isError, errorCode, errorMessage } = attributes;
-  const outcome: Pick<RecipientResult, 'isError' | 'errorCode' | 'errorMessage'> = {
-    isError: isError?.trim().toLowerCase() === 'true',
-  };
-  if (errorCode !== undefined && !isBlank(errorCode)) outcome.errorCode = readErrorCode(errorCode);
-  if (errorMessage !== undefined && !isBlank(errorMessage)) outcome.errorMessage = errorMessage;
-  return outcome;
+function isError({ attributes }: XmlElement): boolean {
+  return attributes.isError?.trim().toLowerCase() === 'true';
+}
+
+function readError({ attributes }: XmlElement, result: SendResponse | RecipientResult): void {
+  const { errorCode, errorMessage } = attributes;
+  if (errorCode !== undefined && !isBlank(errorCode)) result.errorCode = readErrorCode(errorCode);
+  if (errorMessage !== undefined && !isBlank(errorMessage)) result.errorMessage = errorMessage;
 }
 
 function readErrorCode(text: string): number | string {
