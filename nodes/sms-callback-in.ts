@@ -4,8 +4,8 @@ import { getAccount } from './runtime/account-node';
 import type { CallbackNode } from './runtime/callback-node';
 import { createCallbackPlaces } from './runtime/callback-places';
 import { type CallbackAnswer, type CallbackBody, mountCallbackRoute, normalisePath } from './runtime/callback-route';
-import { createFlowSender, whenFlowsStarted } from './runtime/flows';
-import { raise, type SmsMessage } from './runtime/outcome';
+import { createFlowSender, startWithFlows } from './runtime/flows';
+import { report, type SmsMessage } from './runtime/outcome';
 import { createReceivedMessage } from './runtime/received-message';
 import { parseChoice, parseNumber } from './runtime/settings';
 import { badges, translateError } from './runtime/texts';
@@ -143,22 +143,11 @@ export = (RED: NodeAPI) => {
       return undefined;
     };
 
-    const report = (error: unknown) => {
-      const translated = translateError(RED, error);
-      this.status(badges.error(RED, translated));
-      raise(RED, this, translated);
-    };
-
     problem = findProblem();
     if (problem) this.status(badges.error(RED, problem));
-    const cancelStart = whenFlowsStarted(RED, () => {
-      // Not before: no Catch node is there while the flows are being built.
-      if (problem) report(problem);
-      try {
-        start();
-      } catch (error) {
-        report(error);
-      }
+    const cancelStart = startWithFlows(RED, this, () => {
+      if (problem) report(RED, this, problem);
+      start();
     });
 
     this.on('input', (message: SmsMessage, _send, done) => {

@@ -1,10 +1,10 @@
 import type { Node, NodeAPI, NodeDef } from 'node-red';
 import { createStopSignal, type Feed, isBlank, PollLoop, SmsError } from '../src';
 import { getAccount } from './runtime/account-node';
-import { whenFlowsStarted } from './runtime/flows';
+import { startWithFlows } from './runtime/flows';
 import { fail, raise, type SmsMessage } from './runtime/outcome';
 import { parseChoice, parseNumber } from './runtime/settings';
-import { badges, translateError } from './runtime/texts';
+import { badges } from './runtime/texts';
 import { evaluate } from './runtime/typed-input';
 
 const defaultSize = 8;
@@ -61,16 +61,10 @@ export = (RED: NodeAPI) => {
       );
     });
 
-    const cancelStart = whenFlowsStarted(RED, () => {
-      try {
-        getAccount(RED, config.account);
-        const intervalMs = parseNumber('interval', config.interval, { byDefault: 0, min: 0, max: 2_000_000 }) * 1_000;
-        if (intervalMs > 0) loop = startLoop(intervalMs);
-      } catch (error) {
-        const translated = translateError(RED, error);
-        this.status(badges.error(RED, translated));
-        raise(RED, this, translated);
-      }
+    const cancelStart = startWithFlows(RED, this, () => {
+      getAccount(RED, config.account);
+      const intervalMs = parseNumber('interval', config.interval, { byDefault: 0, min: 0, max: 2_000_000 }) * 1_000;
+      if (intervalMs > 0) loop = startLoop(intervalMs);
     });
 
     const startLoop = (intervalMs: number): PollLoop => {

@@ -1,11 +1,11 @@
 import type { Node, NodeAPI, NodeDef } from 'node-red';
 import type { Entry, Membership, OutboxRecord, Taker } from '../src';
 import { getAccount } from './runtime/account-node';
-import { createFlowSender, whenFlowsStarted } from './runtime/flows';
+import { createFlowSender, startWithFlows } from './runtime/flows';
 import { fail, raise, type SmsMessage } from './runtime/outcome';
 import { createReceivedMessage } from './runtime/received-message';
 import { parseChoice, parseNumber } from './runtime/settings';
-import { badges, translateError } from './runtime/texts';
+import { badges } from './runtime/texts';
 
 interface OutboxConfig extends NodeDef {
   account?: string;
@@ -82,15 +82,7 @@ export = (RED: NodeAPI) => {
       };
     };
 
-    const cancelStart = whenFlowsStarted(RED, () => {
-      try {
-        start();
-      } catch (error) {
-        const translated = translateError(RED, error);
-        this.status(badges.error(RED, translated));
-        raise(RED, this, translated);
-      }
-    });
+    const cancelStart = startWithFlows(RED, this, start);
 
     this.on('input', (message: SmsMessage, _send, done) => {
       const poll = async () => {

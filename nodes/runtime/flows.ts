@@ -1,21 +1,27 @@
 import type { Node, NodeAPI, NodeMessage } from 'node-red';
+import { report } from './outcome';
 
 /** Should Node-RED not say that the flows have started, they are taken to have after so long. */
 const startedTimeoutMs = 10_000;
 
 /**
- * Calls back when every node of the flows is there to receive. Returns how to call it off.
+ * Starts a node when every node of the flows is there to receive, and reports what that throws. Returns how to call it
+ * off.
  *
- * A message may come at once, and a node that is not there yet would not get it.
+ * A message may come at once, and a node that is not there yet would not get it. Nor is there a Catch node before.
  */
-export function whenFlowsStarted(RED: NodeAPI, callback: () => void): () => void {
+export function startWithFlows(RED: NodeAPI, node: Node, start: () => void): () => void {
   const cancel = () => {
     clearTimeout(timer);
     RED.events.removeListener('flows:started', run);
   };
   const run = () => {
     cancel();
-    callback();
+    try {
+      start();
+    } catch (error) {
+      report(RED, node, error);
+    }
   };
   const timer = setTimeout(run, startedTimeoutMs);
   RED.events.on('flows:started', run);

@@ -29,3 +29,10 @@ export function raise(RED: NodeAPI, node: Node, error: SmsError): void {
   const message: SmsMessage = { sms: { error: translated.toJSON() } };
   node.error(translated, message);
 }
+
+/** Reports why a node cannot do its work: badge and Catch node. */
+export function report(RED: NodeAPI, node: Node, error: unknown): void {
+  const translated = translateError(RED, error);
+  node.status(badges.error(RED, translated));
+  raise(RED, node, translated);
+}

@@ -1,7 +1,7 @@
 import type { Node, NodeAPI, NodeDef } from 'node-red';
 import { type InboxRecord, SmsError, type Subscription } from '../../src';
 import { getAccount } from './account-node';
-import { createFlowSender, whenFlowsStarted } from './flows';
+import { createFlowSender, startWithFlows } from './flows';
 import { raise, type SmsMessage } from './outcome';
 import { createReceivedMessage } from './received-message';
 import { parseChoice, parseNumber } from './settings';
@@ -53,15 +53,7 @@ export function runPollingNode(
   };
 
   node.status(badges.connecting(RED));
-  const cancelStart = whenFlowsStarted(RED, () => {
-    try {
-      subscribe();
-    } catch (error) {
-      const translated = translateError(RED, error);
-      node.status(badges.error(RED, translated));
-      raise(RED, node, translated);
-    }
-  });
+  const cancelStart = startWithFlows(RED, node, subscribe);
 
   node.on('input', (message: SmsMessage, _send, done) => {
     const ackId = (message.sms as { ackId?: unknown } | undefined)?.ackId;
