@@ -75,6 +75,6 @@ function encode(text: string): string {
 }
 
 function notUsable(field: 'callbackUrl' | 'callbackStatusUrl'): SmsError {
-  const schemes = field === 'callbackUrl' ? 'http, https or mailto' : 'http or https';
+  const schemes = field === 'callbackUrl' ? 'http/https/mailto' : 'http/https';
   return new SmsError('callbackUrl', { field, params: { field, schemes } });
 }

@@ -120,7 +120,7 @@ describe('callback URLs (§6)', () => {
         code: 'SMS_INPUT',
         reason: 'callbackUrl',
         field: 'callbackUrl',
-        params: { field: 'callbackUrl', schemes: 'http, https or mailto' },
+        params: { field: 'callbackUrl', schemes: 'http/https/mailto' },
       });
     });
   }
