@@ -64,14 +64,14 @@ export = (RED: NodeAPI) => {
       });
       if (byFlow) outstanding.set(entry.id, { entry, timer: setTimeout(() => giveBack(entry), ackTimeoutMs) });
       void sender.send(entry.kind === 'status' ? [null, message] : [message, null]).then((sent) => {
-        if (sent && !byFlow) membership?.account.inbox.done(entry, taker);
+        if (sent && !byFlow) membership?.inbox.done(entry, taker);
       });
     };
 
     const giveBack = (entry: Entry) => {
       clearTimeout(outstanding.get(entry.id)?.timer);
       outstanding.delete(entry.id);
-      void membership?.account.inbox.release(entry);
+      void membership?.inbox.release(entry);
     };
 
     const handle = async (body: CallbackBody, query: Record<string, unknown>): Promise<CallbackAnswer> => {
@@ -92,7 +92,7 @@ export = (RED: NodeAPI) => {
 
     /** Keeps what came, and tells whether all of it has got into the flow, now or earlier. */
     const accept = async ({ kind, records }: CallbackEvent, query: Record<string, unknown>): Promise<boolean> => {
-      const { inbox } = (membership ?? getAccount(RED, config.account).membership).account;
+      const { inbox } = membership ?? getAccount(RED, config.account).membership;
       if (!membership || closing.signal.aborted || outstanding.size >= maxOutstanding) return false;
       const acceptances = await inbox.accept({
         kind,
@@ -121,7 +121,7 @@ export = (RED: NodeAPI) => {
     const start = () => {
       ackTimeoutMs = parseNumber('ackTimeout', config.ackTimeout, { byDefault: 20, min: 0.001, max: 86_400 }) * 1_000;
       membership = getAccount(RED, config.account).membership;
-      membership.account.inbox.attach('callback', taker);
+      membership.inbox.attach('callback', taker);
     };
 
     const mount = () => {
@@ -158,7 +158,7 @@ export = (RED: NodeAPI) => {
       } else if (found) {
         clearTimeout(found.timer);
         outstanding.delete(found.entry.id);
-        membership?.account.inbox.done(found.entry, taker);
+        membership?.inbox.done(found.entry, taker);
       }
       done();
     });
@@ -167,7 +167,7 @@ export = (RED: NodeAPI) => {
       cancelStart();
       sender.close();
       unmount();
-      membership?.account.inbox.detach('callback', taker);
+      membership?.inbox.detach('callback', taker);
       for (const { timer } of outstanding.values()) clearTimeout(timer);
       closing.abort();
       if (path !== undefined) places.leave(normalisePath(path), this.id);

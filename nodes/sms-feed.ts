@@ -4,7 +4,7 @@ import { getAccount } from './runtime/account-node';
 import { startWithFlows } from './runtime/flows';
 import { fail, raise, type SmsMessage } from './runtime/outcome';
 import { parseChoice, parseNumber } from './runtime/settings';
-import { badges } from './runtime/texts';
+import { badges, translate } from './runtime/texts';
 import { evaluate } from './runtime/typed-input';
 
 const defaultSize = 8;
@@ -73,6 +73,7 @@ export = (RED: NodeAPI) => {
         return 'empty' as const;
       };
       const started = new PollLoop({ poll, pauseMs: () => intervalMs, drain: () => 1 }, (state, previous) => {
+        if (previous.name === 'failing' && state.name !== 'failing') this.log(translate(RED, 'log.recovered'));
         if (state.name !== 'failing') return;
         this.status(badges.error(RED, state.error));
         if (previous.name !== 'failing') raise(RED, this, state.error);

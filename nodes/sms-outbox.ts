@@ -5,7 +5,7 @@ import { createFlowSender, startWithFlows } from './runtime/flows';
 import { fail, raise, type SmsMessage } from './runtime/outcome';
 import { createReceivedMessage } from './runtime/received-message';
 import { parseChoice, parseNumber } from './runtime/settings';
-import { badges } from './runtime/texts';
+import { badges, translate } from './runtime/texts';
 
 interface OutboxConfig extends NodeDef {
   account?: string;
@@ -50,7 +50,7 @@ export = (RED: NodeAPI) => {
       take: (entries: readonly Entry[], context) => {
         const records = entries.map(({ record }) => record as OutboxRecord);
         void send(records, context as SmsMessage | undefined).then((sent) => {
-          if (sent) for (const entry of entries) membership?.account.inbox.done(entry, taker);
+          if (sent) for (const entry of entries) membership?.inbox.done(entry, taker);
         });
       },
     };
@@ -58,12 +58,12 @@ export = (RED: NodeAPI) => {
     const start = () => {
       const intervalMs = parseNumber('interval', config.interval, { byDefault: 30, min: 0, max: 2_000_000 }) * 1_000;
       onDemand = intervalMs === 0;
-      membership = getAccount(RED, config.account).membership;
-      const { account } = membership;
-      account.inbox.attach('outbox', taker);
+      const joined = getAccount(RED, config.account).membership;
+      membership = joined;
+      joined.inbox.attach('outbox', taker);
       const unwatch = onDemand
         ? () => {}
-        : account.watch('outbox', {
+        : joined.watch('outbox', {
             intervalMs,
             onState: (state) => {
               if (state.name === 'failing') this.status(badges.error(RED, state.error));
@@ -74,10 +74,10 @@ export = (RED: NodeAPI) => {
               }
             },
             onFailing: (error) => raise(RED, this, error),
-            onRecovered: () => {},
+            onRecovered: () => this.log(translate(RED, 'log.recovered')),
           });
       stop = () => {
-        account.inbox.detach('outbox', taker);
+        joined.inbox.detach('outbox', taker);
         unwatch();
       };
     };
@@ -86,9 +86,9 @@ export = (RED: NodeAPI) => {
 
     this.on('input', (message: SmsMessage, _send, done) => {
       const poll = async () => {
-        const { account } = membership ?? getAccount(RED, config.account).membership;
+        const joined = membership ?? getAccount(RED, config.account).membership;
         this.status(badges.reading(RED));
-        const given = await account.pollOutboxFor(taker, message);
+        const given = await joined.pollOutboxFor(taker, message);
         if (given > 0) return;
         if (output === 'list') await send([], message);
         else this.status(badges.messages(RED, 0));

@@ -71,7 +71,8 @@ const accounts = new Map<string, Account>();
 
 /**
  * Joins the account of a login: everybody who names the same base URL and login shares its connections, its queue, its
- * inbox and one poll loop per endpoint. The settings of the one that joined first hold.
+ * inbox and one poll loop per endpoint. The settings of the member who started a loop, or used the inbox first, hold for
+ * it, and for connections and queue those of the one that joined first.
  *
  * @throws SmsError `SMS_CONFIG` for settings that cannot be used
  */
@@ -90,7 +91,6 @@ export function joinAccount(settings: AccountSettings): Membership {
 
 /** One's part in an account. */
 export interface Membership {
-  readonly account: Account;
   /** Sends with the credentials of this member. See {@link send} in `send.ts`. */
   send(
     message: OutboundMessage,
@@ -99,6 +99,19 @@ export interface Membership {
   ): Promise<Delivery>;
   /** Makes a call that is neither queued nor looped, with the credentials of this member. */
   readonly client: Client;
+  /** What all members share. */
+  readonly inbox: Inbox;
+  /** Subscribes a node to incoming messages or status updates. */
+  subscribe(kind: 'incoming' | 'status', subscriber: Subscriber): Subscription;
+  /** Polls an endpoint for as long as somebody watches it. Returns how to stop watching. */
+  watch(kind: Kind, watcher: Watcher): () => void;
+  /**
+   * Polls the outbox now (§4.3) for a node that asked, after any poll of it that runs. Besides that node, those that
+   * watch it get what came.
+   *
+   * @returns how many records the node was given
+   */
+  pollOutboxFor(taker: Taker, context: unknown): Promise<number>;
   /** Ends it. Resolves when what has arrived is kept; a poll in flight goes on and is handed over to whoever joins. */
   leave(): Promise<void>;
 }
@@ -110,12 +123,13 @@ interface Member {
 
 interface Loop {
   loop: PollLoop;
-  watchers: Set<Watcher>;
+  /** In the order in which they came, each with the member it belongs to. */
+  watchers: Map<Watcher, Member>;
   receivers: Set<Receiver>;
 }
 
 /** What all nodes on one login share. */
-export class Account {
+class Account {
   readonly #key: string;
   readonly #members = new Set<Member>();
   readonly #loops = new Map<Kind, Loop>();
@@ -123,6 +137,8 @@ export class Account {
   #queue = new SendQueue(1, 0);
   #inbox: Inbox | undefined;
   #storeName = '';
+  /** Whether a member has used the inbox since the first of them joined. */
+  #isInboxChosen = false;
   /** What the last member to leave wanted; a poll still in flight is handed over by these. */
   #settings: AccountSettings | undefined;
   /** Polls that are not handed over yet; they outlive those who wanted them. */
@@ -136,22 +152,28 @@ export class Account {
     this.#key = key;
   }
 
-  get inbox(): Inbox {
-    if (!this.#inbox) throw new Error('nobody has joined');
-    return this.#inbox;
-  }
-
   join(settings: AccountSettings): Membership {
     clearTimeout(this.#forgetting);
-    if (this.#members.size === 0) this.#adopt(settings);
+    if (this.#members.size === 0) {
+      this.#connections = createConnections(settings);
+      this.#queue = new SendQueue(settings.concurrency, settings.queueLimit);
+      this.#settings = settings;
+      this.#isInboxChosen = false;
+    }
     const connections = this.#connections;
     if (!connections) throw new Error('no connections');
     const member: Member = { settings, client: new Client({ ...settings, connections }) };
     this.#members.add(member);
     let left: Promise<void> | undefined;
+    const inboxOf = () => this.#inboxOf(member);
     return {
-      account: this,
       client: member.client,
+      get inbox() {
+        return inboxOf();
+      },
+      subscribe: (kind, subscriber) => this.#subscribe(member, kind, subscriber),
+      watch: (kind, watcher) => this.#watch(member, kind, watcher),
+      pollOutboxFor: (taker, context) => this.#pollOutboxFor(member, taker, context),
       send: (message, policy, signals) =>
         this.#queue.run(() => send(member.client, message, policy, signals), signals.signal),
       leave: () => {
@@ -161,9 +183,8 @@ export class Account {
     };
   }
 
-  /** Subscribes a node to incoming messages or status updates. */
-  subscribe(kind: 'incoming' | 'status', subscriber: Subscriber): Subscription {
-    const receiver = new Receiver(this.inbox, {
+  #subscribe(member: Member, kind: 'incoming' | 'status', subscriber: Subscriber): Subscription {
+    const receiver = new Receiver(this.#inboxOf(member), {
       ...subscriber,
       channel: kind,
       wants: (record) => subscriber.wants(record),
@@ -173,7 +194,7 @@ export class Account {
     });
     receiver.attach();
     this.#loop(kind).receivers.add(receiver);
-    const unwatch = this.watch(kind, subscriber);
+    const unwatch = this.#watch(member, kind, subscriber);
     return {
       acknowledge: (ackId, failed) => receiver.acknowledge(ackId, failed),
       close: () => {
@@ -185,11 +206,11 @@ export class Account {
     };
   }
 
-  /** Polls an endpoint for as long as somebody watches it. Returns how to stop watching. */
-  watch(kind: Kind, watcher: Watcher): () => void {
+  #watch(member: Member, kind: Kind, watcher: Watcher): () => void {
     const { loop, watchers } = this.#loop(kind);
+    this.#inboxOf(member);
     const isFirst = watchers.size === 0;
-    watchers.add(watcher);
+    watchers.set(watcher, member);
     this.#holdOrResume(kind);
     if (isFirst) {
       loop.start();
@@ -204,42 +225,39 @@ export class Account {
     };
   }
 
-  /**
-   * Polls the outbox now (§4.3) for a node that asked, after any poll of it that runs. Besides that node, those that
-   * watch it get what came.
-   *
-   * @returns how many records the node was given
-   */
-  pollOutboxFor(taker: Taker, context: unknown): Promise<number> {
+  #pollOutboxFor(member: Member, taker: Taker, context: unknown): Promise<number> {
     return this.#track(async (onAnswer) => {
-      await this.inbox.ready();
-      const left = taker.onDemand ? this.inbox.claim('outbox', taker, context) : 0;
-      const records = await this.#client().pollOutbox({ onAnswer });
+      await this.#inboxOf(member).ready();
+      const { client } = this.#present(member);
+      const records = await client.pollOutbox({ onAnswer });
       const arrival: Arrival = { kind: 'outbox', via: 'poll', records, asker: taker.id, context };
-      const acceptances = records.length > 0 ? await this.inbox.accept(arrival) : [];
-      return left + acceptances.filter(({ outcome }) => outcome === 'new').length;
+      const acceptances = records.length > 0 ? await this.#inboxOf(member).accept(arrival) : [];
+      return acceptances.filter(({ outcome }) => outcome === 'new').length;
     }, 'outbox');
   }
 
-  #adopt(settings: AccountSettings): void {
-    this.#connections = createConnections(settings);
-    this.#queue = new SendQueue(settings.concurrency, settings.queueLimit);
-    this.#settings = settings;
-    if (this.#inbox && this.#storeName === settings.storeName) return;
+  /** The inbox. Of those who are here, the first member that asks for it says where it is kept. */
+  #inboxOf(member: Member): Inbox {
+    if (this.#inbox && (this.#isInboxChosen || !this.#members.has(member))) return this.#inbox;
+    this.#isInboxChosen = true;
+    const { settings } = member;
+    if (this.#inbox && this.#storeName === settings.storeName) return this.#inbox;
     const earlier = this.#inbox;
     this.#storeName = settings.storeName;
-    this.#inbox = new Inbox({
+    const inbox = new Inbox({
       store: settings.createStore(this.#key),
-      dedupe: () => this.#settings?.dedupe ?? true,
-      dedupeMs: () => this.#settings?.dedupeMs ?? 0,
+      dedupe: () => this.#loopSettings('incoming')?.dedupe ?? true,
+      dedupeMs: () => this.#loopSettings('incoming')?.dedupeMs ?? 0,
       onStore: () => {
         for (const kind of this.#loops.keys()) this.#holdOrResume(kind);
       },
     });
+    this.#inbox = inbox;
     if (earlier) {
-      this.#inbox.adopt(earlier.surrender());
+      inbox.adopt(earlier.surrender());
       void earlier.close();
     }
+    return inbox;
   }
 
   async #leave(member: Member): Promise<void> {
@@ -268,34 +286,48 @@ export class Account {
     if (this.#members.size > 0) return;
     await this.#inbox?.close();
     if (this.#members.size > 0) return;
-    if (this.#inbox?.isDisposable) this.#forget();
-    else if (this.#inbox?.isSettled) this.#forgetting = setTimeout(() => this.#forget(), forgetAfterMs).unref();
+    if (!this.#inbox || this.#inbox.isDisposable) this.#forget();
+    else if (this.#inbox.isSettled) this.#forgetting = setTimeout(() => this.#forget(), forgetAfterMs).unref();
   }
 
   #forget(): void {
-    if (this.#members.size === 0 && this.#inbox?.isSettled && accounts.get(this.#key) === this) {
+    if (this.#members.size === 0 && this.#inbox?.isSettled !== false && accounts.get(this.#key) === this) {
       accounts.delete(this.#key);
     }
   }
 
-  #client(): Client {
+  /** A member, or another while it is here no more. */
+  #present(member: Member | undefined): Member {
     const [first] = this.#members;
-    if (!first) throw new SmsError('closed');
-    return first.client;
+    const present = member && this.#members.has(member) ? member : first;
+    if (!present) throw new SmsError('closed');
+    return present;
+  }
+
+  /** The settings of the member who started a loop; while none runs, of the one that joined first. */
+  #loopSettings(kind: Kind): AccountSettings | undefined {
+    return this.#starterOf(kind)?.settings ?? this.#settings;
+  }
+
+  /** The member who started a loop, or whose node has watched it the longest since that one has gone. */
+  #starterOf(kind: Kind): Member | undefined {
+    const [member] = this.#loops.get(kind)?.watchers.values() ?? [];
+    return member;
   }
 
   #loop(kind: Kind): Loop {
     const existing = this.#loops.get(kind);
     if (existing) return existing;
-    const watchers = new Set<Watcher>();
+    const watchers = new Map<Watcher, Member>();
     const loop = new PollLoop(
       {
         poll: () => this.#poll(kind),
-        pauseMs: () => (kind === 'outbox' ? shortestInterval(watchers) : (this.#settings?.pauseMs ?? 0)),
-        drain: () => (kind === 'outbox' ? 1 : (this.#settings?.drain ?? 1)),
+        pauseMs: () =>
+          kind === 'outbox' ? shortestInterval(watchers.keys()) : (this.#loopSettings(kind)?.pauseMs ?? 0),
+        drain: () => (kind === 'outbox' ? 1 : (this.#loopSettings(kind)?.drain ?? 1)),
       },
       (state, previous) => {
-        for (const watcher of watchers) {
+        for (const watcher of watchers.keys()) {
           watcher.onState(state);
           if (state.name === 'failing' && previous.name !== 'failing') watcher.onFailing(state.error);
           if (previous.name === 'failing' && state.name !== 'failing') watcher.onRecovered();
@@ -309,11 +341,12 @@ export class Account {
 
   /** One poll, from the request until what it brought is kept. */
   #poll(kind: Kind): Promise<PollOutcome> {
+    const starter = this.#present(this.#starterOf(kind));
     return this.#track(async (onAnswer) => {
-      await this.inbox.ready();
-      const records = await this.#fetch(kind, onAnswer);
+      await this.#inboxOf(starter).ready();
+      const records = await fetchRecords(this.#present(starter).client, kind, onAnswer);
       if (records.length === 0) return 'empty';
-      const acceptances = await this.inbox.accept({ kind, via: 'poll', records });
+      const acceptances = await this.#inboxOf(starter).accept({ kind, via: 'poll', records });
       // The outbox is polled at intervals, whatever it brings.
       if (kind === 'outbox') return 'empty';
       return acceptances.every(({ outcome }) => outcome === 'repeated') ? 'repeated' : 'new';
@@ -336,13 +369,6 @@ export class Account {
     return polling;
   }
 
-  #fetch(kind: Kind, onAnswer: () => void): Promise<InboxRecord[]> {
-    const client = this.#client();
-    if (kind === 'incoming') return client.pollIncoming({ onAnswer });
-    if (kind === 'status') return client.pollStatuses({ onAnswer });
-    return client.pollOutbox({ onAnswer });
-  }
-
   /** Polls only while what comes can be kept and taken. */
   #holdOrResume(kind: Kind): void {
     const existing = this.#loops.get(kind);
@@ -354,6 +380,12 @@ export class Account {
     else if (outstanding >= maxOutstanding) loop.hold({ name: 'paused', unacknowledged: outstanding });
     else loop.resume();
   }
+}
+
+function fetchRecords(client: Client, kind: Kind, onAnswer: () => void): Promise<InboxRecord[]> {
+  if (kind === 'incoming') return client.pollIncoming({ onAnswer });
+  if (kind === 'status') return client.pollStatuses({ onAnswer });
+  return client.pollOutbox({ onAnswer });
 }
 
 function shortestInterval(watchers: Iterable<Watcher>): number {

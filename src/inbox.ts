@@ -30,7 +30,7 @@ export interface Taker {
   readonly id: string;
   /** On channel `callback`: the path it answers. */
   readonly path?: string;
-  /** Gets only what it asked for itself, and by {@link Inbox.claim} what nobody else takes. */
+  /** Gets only what it asked for itself, and what is left that nobody else takes. */
   readonly onDemand?: boolean;
   /** Says by {@link Inbox.countAttempt} when it sends an entry that is not new; otherwise taking one counts. */
   readonly countsAttempts?: boolean;
@@ -263,18 +263,6 @@ export class Inbox {
   /** Resolves when an entry has been delivered (`true`), or released or left in a store that was closed (`false`). */
   ended(entry: Entry): Promise<boolean> {
     return this.#endings.get(entry) ?? Promise.resolve(true);
-  }
-
-  /** Gives a node on demand what waits on a channel and nobody else takes. Returns how much that was. */
-  claim(channel: Channel, taker: Taker, context?: unknown): number {
-    const attached = this.#attached(channel);
-    const waiting = [...this.#undelivered.values()].filter(
-      ({ entry, owed, taken }) =>
-        entry.channel === channel && taken === 0 && ![...owed.keys()].some((id) => attached.has(id)),
-    );
-    for (const { entry } of waiting) this.countAttempt(entry);
-    this.#give(waiting, [taker], { asker: taker.id, context });
-    return waiting.length;
   }
 
   /** Lets go of what is undelivered, for another inbox to {@link adopt}. A shared store keeps its own for whoever opens it. */
@@ -717,9 +705,11 @@ export class Inbox {
       return [];
     }
     const { address } = entry;
-    return [...attached.values()].filter(({ id, path, onDemand }) =>
-      address ? id === address.node || path === address.path : !onDemand,
-    );
+    const takers = [...attached.values()];
+    if (address) return takers.filter(({ id, path }) => id === address.node || path === address.path);
+    const watchers = takers.filter(({ onDemand }) => !onDemand);
+    // What was asked for before a restart is not asked for again: the service has moved on.
+    return watchers.length > 0 || owed.size > 0 ? watchers : takers.slice(0, 1);
   }
 
   #settle(undelivered: Undelivered): void {

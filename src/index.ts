@@ -3,7 +3,6 @@
  * {@link SmsError} only.
  */
 export {
-  type Account,
   type AccountSettings,
   createStopSignal,
   joinAccount,

@@ -29,7 +29,7 @@ export function runPollingNode(
 
   const subscribe = () => {
     const { membership } = getAccount(RED, config.account);
-    subscription = membership.account.subscribe(kind, {
+    subscription = membership.subscribe(kind, {
       id: node.id,
       wants,
       acknowledge: parseChoice(config.acknowledge, ['auto', 'flow']),

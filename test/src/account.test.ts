@@ -114,7 +114,7 @@ describe('Account', () => {
     listener: Listener,
     kind: 'incoming' | 'status' = 'incoming',
   ): Subscription {
-    return closing.add(membership.account.subscribe(kind, listener), (it) => it.close());
+    return closing.add(membership.subscribe(kind, listener), (it) => it.close());
   }
 
   const receive = (body: string) => simulator.receive({ from: '6421555001', to: '642100000001', body });
@@ -124,7 +124,7 @@ describe('Account', () => {
   describe('members (contract §3: one poll loop per endpoint, shared connections and queue)', () => {
     it('two members of one login share one loop, and both get every message', async () => {
       const [one, two] = [enter(), enter({ pauseMs: 60_000, concurrency: 1 })];
-      assert.equal(one.account, two.account);
+      assert.equal(one.inbox, two.inbox);
       const [a, b] = [new Listener('a'), new Listener('b')];
       subscribe(one, a);
       subscribe(two, b);
@@ -144,20 +144,39 @@ describe('Account', () => {
       const other = enter({ authentication: { type: 'form', userId: 'other', password } });
       const bearer = enter({ authentication: { type: 'bearer', apiKey: userId } });
       const elsewhere = enter({ baseUrl: 'http://127.0.0.1:1', authentication: { type: 'bearer', apiKey } });
-      assert.equal(basic.account, form.account);
-      assert.equal(new Set([basic, other, bearer, elsewhere].map(({ account }) => account)).size, 4);
+      assert.equal(basic.inbox, form.inbox);
+      assert.equal(new Set([basic, other, bearer, elsewhere].map(({ inbox }) => inbox)).size, 4);
     });
 
-    it('the settings of the one that came first hold, and of the next when it has left', async () => {
-      const [one, two] = [enter({ pauseMs: 0 }), enter({ pauseMs: 600_000 })];
+    it('the settings of the one that started the loop hold, and of the next when it has left (contract §3)', async () => {
+      const [one, two] = [enter({ pauseMs: 600_000, method: 'GET' }), enter({ pauseMs: 0 })];
       simulator.fault('incoming', { status: 204 });
-      const a = new Listener('a');
-      subscribe(two, a);
+      const [a, b] = [new Listener('a'), new Listener('b')];
+      const first = subscribe(two, a);
+      subscribe(one, b);
       await until(() => polls() > 3);
       assert.ok(!a.stateNames.includes('waiting'));
-      await one.leave();
-      await until(() => a.stateNames.includes('waiting'));
-      assert.deepEqual(a.states.at(-1), { name: 'waiting', seconds: 600 });
+      assert.deepEqual(new Set(simulator.requests.map(({ method }) => method)), new Set(['POST']));
+      first.close();
+      await two.leave();
+      await until(() => b.stateNames.includes('waiting'));
+      assert.deepEqual(b.states.at(-1), { name: 'waiting', seconds: 600 });
+      assert.equal(simulator.requests.at(-1)?.method, 'GET');
+    });
+
+    it('the inbox is kept where the one who used it first wants it', async () => {
+      const stores: string[] = [];
+      const name = (storeName: string): Partial<AccountSettings> => ({
+        storeName,
+        createStore: () => {
+          stores.push(storeName);
+          return new MemoryStore();
+        },
+      });
+      const [one, two] = [enter(name('one')), enter(name('two'))];
+      subscribe(two, new Listener('a'));
+      subscribe(one, new Listener('b'));
+      assert.deepEqual(stores, ['two']);
     });
 
     it('a loop runs only while somebody watches', async () => {
@@ -250,7 +269,7 @@ describe('Account', () => {
       subscription.close();
       await one.leave();
       const two = enter();
-      assert.equal(two.account, one.account);
+      assert.equal(two.inbox, one.inbox);
       const b = new Listener('a');
       subscribe(two, b);
       receive('1');
@@ -283,7 +302,7 @@ describe('Account', () => {
         const member = joinAccount(settings());
         const listener = new Listener('a');
         listeners.push(listener);
-        const subscription = member.account.subscribe('incoming', listener);
+        const subscription = member.subscribe('incoming', listener);
         if (index % 2) await until(isPolling);
         receive(String(index));
         if (index % 3) await new Promise(setImmediate);
@@ -389,6 +408,8 @@ describe('Account', () => {
       const platter = new Platter();
       const { stores, changes } = failing(platter);
       const one = enter(changes);
+      // The first who asks for the inbox makes the store.
+      assert.equal(one.inbox.failure, undefined);
       stores[0]?.failing.add('open');
       const a = new Listener('a');
       subscribe(one, a);
@@ -441,7 +462,7 @@ describe('Account', () => {
       await one.leave();
       receive('2');
       let two = joinAccount(settings(changes));
-      while (two.account === one.account) {
+      while (two.inbox === one.inbox) {
         await two.leave();
         two = joinAccount(settings(changes));
       }
@@ -465,8 +486,8 @@ describe('Account', () => {
       const seen = new Set<unknown>();
       for (let index = 0; index < 3; index++) {
         const member = joinAccount(settings(changes));
-        seen.add(member.account);
-        await member.account.inbox.ready();
+        seen.add(member.inbox);
+        await member.inbox.ready();
         await member.leave();
       }
       assert.equal(seen.size, 3);
@@ -487,7 +508,7 @@ describe('Account', () => {
       await one.leave();
       stores[0]?.failing.clear();
       const two = enter(changes);
-      assert.equal(two.account, one.account);
+      assert.equal(two.inbox, one.inbox);
       const b = new Listener('a');
       subscribe(two, b);
       await until(() => b.deliveries.length === 1);
@@ -547,7 +568,7 @@ describe('Account', () => {
         for (const entry of entries) {
           this.ids.push(entry.record.messageId);
           this.contexts.push(context);
-          this.membership.account.inbox.done(entry, this);
+          this.membership.inbox.done(entry, this);
         }
       }
     }
@@ -555,13 +576,10 @@ describe('Account', () => {
     it('a poll on demand gives the asker what came, once, and takes its turn', async () => {
       const one = enter();
       const taker = new Taken('asker', true, one);
-      one.account.inbox.attach('outbox', taker);
+      one.inbox.attach('outbox', taker);
       await one.client.send({ ...message, messageId: '1' });
       await one.client.send({ ...message, messageId: '2' });
-      const found = await Promise.all([
-        one.account.pollOutboxFor(taker, 'first'),
-        one.account.pollOutboxFor(taker, 'second'),
-      ]);
+      const found = await Promise.all([one.pollOutboxFor(taker, 'first'), one.pollOutboxFor(taker, 'second')]);
       assert.deepEqual(found, [2, 0]);
       assert.deepEqual(taker.ids, ['1', '2']);
       assert.deepEqual(taker.contexts, ['first', 'first']);
@@ -570,12 +588,12 @@ describe('Account', () => {
     it('watchers share one poll at the shortest interval', async () => {
       const one = enter();
       const [a, b] = [new Taken('a', false, one), new Taken('b', false, one)];
-      for (const taker of [a, b]) one.account.inbox.attach('outbox', taker);
+      for (const taker of [a, b]) one.inbox.attach('outbox', taker);
       const slow = Object.assign(new Listener('a'), { intervalMs: 600_000 });
       const quick = Object.assign(new Listener('b'), { intervalMs: 10 });
-      closing.add(one.account.watch('outbox', slow), (stop) => stop());
+      closing.add(one.watch('outbox', slow), (stop) => stop());
       await until(() => slow.stateNames.includes('waiting'));
-      const stopQuick = one.account.watch('outbox', quick);
+      const stopQuick = one.watch('outbox', quick);
       await one.client.send({ ...message, messageId: '1' });
       await until(() => a.ids.length === 1);
       assert.deepEqual(b.ids, ['1']);
@@ -585,10 +603,10 @@ describe('Account', () => {
     it('a failed poll on demand rejects and gives nothing', async () => {
       const one = enter();
       const taker = new Taken('asker', true, one);
-      one.account.inbox.attach('outbox', taker);
+      one.inbox.attach('outbox', taker);
       simulator.fault('outbox', { status: 500 }, 1);
-      await assert.rejects(one.account.pollOutboxFor(taker, undefined), { code: 'SMS_SERVICE' });
-      assert.equal(await one.account.pollOutboxFor(taker, undefined), 0);
+      await assert.rejects(one.pollOutboxFor(taker, undefined), { code: 'SMS_SERVICE' });
+      assert.equal(await one.pollOutboxFor(taker, undefined), 0);
     });
   });
 });
