@@ -180,8 +180,8 @@ function readField(config: SendConfig, field: Field): TypedInput {
   const [type, value] = defaults[field];
   const given = config[field];
   const givenType = config[`${field}Type`];
-  // A flow written by hand may give a value and leave its type to be guessed.
-  const typeOfGiven = given === undefined || given === '' ? type : 'str';
+  // A flow written by hand may give a value and leave its type to be guessed: of the default, or else a text.
+  const typeOfGiven = given === undefined || given === '' || given === value ? type : 'str';
   return {
     field,
     value: given ?? value,

@@ -1,4 +1,4 @@
-import { SmsError, type SmsErrorReason } from './errors';
+import { isSmsError, SmsError, type SmsErrorReason } from './errors';
 import { type Answer, type Call, exchange, type Target } from './http';
 import type {
   Delivery,
@@ -56,7 +56,7 @@ export class Client {
     const { statusCode } = answer;
     if (statusCode === 204) return createDelivery(message, statusCode, { isError: false, recipients: [] });
     if (statusCode !== 200) throw createStatusError(answer, readSendResponse(answer));
-    const response = parseSendResponse(answer.bytes, answer.contentType);
+    const response = read(answer, parseSendResponse);
     if (response.isError) throw createRootError(statusCode, response);
     return createDelivery(message, statusCode, response);
   }
@@ -64,13 +64,13 @@ export class Client {
   /** Polls one incoming message (§4.2). The service marks it read as it answers. */
   async pollIncoming(options: CallOptions = {}): Promise<IncomingRecord[]> {
     const answer = await this.#poll('/api/1/sms/in', options);
-    return answer ? [parseIncoming(answer.bytes, answer.contentType)] : [];
+    return answer ? [read(answer, parseIncoming)] : [];
   }
 
   /** Polls status updates (§4.4). The service marks them read as it answers. */
   async pollStatuses(options: CallOptions = {}): Promise<StatusRecord[]> {
     const answer = await this.#poll('/api/1/sms/status', options);
-    return answer ? parseStatuses(answer.bytes, answer.contentType) : [];
+    return answer ? read(answer, parseStatuses) : [];
   }
 
   /** Polls the messages sent since the last poll date, and moves that date on (§4.3). Always GET, never waits. */
@@ -78,7 +78,7 @@ export class Client {
     const answer = await this.#call('/api/3/sms/out/poll', [], 'read', options, 'GET');
     if (answer.statusCode === 204) return [];
     if (answer.statusCode !== 200) throw createStatusError(answer);
-    return parseOutbox(answer.bytes, answer.contentType);
+    return read(answer, parseOutbox);
   }
 
   /** Reads the feed of recent messages (§4.5). Marks nothing as read. */
@@ -89,7 +89,7 @@ export class Client {
     if (query.size !== undefined) parameters.push(['size', String(query.size)]);
     const answer = await this.#call('/api/2/sms/list', parameters, 'read', options);
     if (answer.statusCode !== 200) throw createStatusError(answer);
-    return parseFeed(answer.bytes, answer.contentType);
+    return read(answer, parseFeed);
   }
 
   async #poll(path: string, options: CallOptions): Promise<Answer | undefined> {
@@ -108,6 +108,16 @@ export class Client {
     timeoutMs = this.#options.timeoutMs,
   ): Promise<Answer> {
     return exchange(this.#options, { method, path, parameters, effect, timeoutMs, ...options });
+  }
+}
+
+/** Reads the body of an answer. What cannot be read is told with the answer's status. */
+function read<Result>(answer: Answer, parse: (bytes: Uint8Array, contentType?: string) => Result): Result {
+  const { bytes, contentType, statusCode } = answer;
+  try {
+    return parse(bytes, contentType);
+  } catch (error) {
+    throw isSmsError(error) ? new SmsError(error.reason, { params: error.params, statusCode }) : error;
   }
 }
 

@@ -30,15 +30,14 @@ const connectTimeoutMs = 10_000;
  *
  * @throws SmsError `SMS_CONFIG` for a proxy address that is not usable
  */
-export function createConnections(options: { tls?: TlsOptions; proxy?: ProxyOptions } = {}): Dispatcher {
+export function createConnections(options: { baseUrl: string; tls?: TlsOptions; proxy?: ProxyOptions }): Dispatcher {
   const tls = { timeout: connectTimeoutMs, ...options.tls };
   const pool = { connect: tls, requestTls: tls, headersTimeout: 0, bodyTimeout: 0, proxyTunnel: false };
-  const { proxy } = options;
+  const proxy = options.proxy ?? findProxyInEnvironment(options.baseUrl);
   // Takes longer to load than all the rest together, and is not needed before somebody has an account.
   const { Agent, EnvHttpProxyAgent } = require('undici') as typeof import('undici');
   try {
-    // The agent that knows of proxies looks at each request anew.
-    if (!proxy) return isProxyInEnvironment() ? new EnvHttpProxyAgent(pool) : new Agent(pool);
+    if (!proxy) return new Agent(pool);
     const url = new URL(proxy.url);
     if (url.protocol !== 'http:' && url.protocol !== 'https:') throw new TypeError('not http');
     const username = proxy.username || decodeURIComponent(url.username);
@@ -60,6 +59,13 @@ export function createConnections(options: { tls?: TlsOptions; proxy?: ProxyOpti
   }
 }
 
-function isProxyInEnvironment(): boolean {
-  return ['http_proxy', 'HTTP_PROXY', 'https_proxy', 'HTTPS_PROXY'].some((name) => process.env[name]);
+/** The proxy for the scheme of an address; one without a scheme of its own speaks http. */
+function findProxyInEnvironment(baseUrl: string): ProxyOptions | undefined {
+  const read = (name: string) => process.env[name] || process.env[name.toUpperCase()];
+  const address = read(baseUrl.startsWith('https:') ? 'https_proxy' : 'http_proxy');
+  if (!address) return undefined;
+  return {
+    url: address.includes('://') ? address : `http://${address}`,
+    noProxy: [read('no_proxy') ?? ''],
+  };
 }

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import type { IncomingRecord, OutboxRecord, StatusRecord, Via } from './model';
+import { parseDate } from './wire/date';
 
 /** What a record is, and with that what identifies it. */
 export type Kind = 'incoming' | 'status' | 'outbox';
@@ -136,7 +137,7 @@ function read<T extends { at: number }>(value: string | undefined, oldest: numbe
 
 function parseInstant(date: unknown): Instant | undefined {
   if (typeof date !== 'string' || !date.trim()) return undefined;
-  const ms = Date.parse(date.trim());
+  const ms = Date.parse(parseDate(date));
   if (!Number.isNaN(ms)) return { ms, exact: /:\d\d[.,]\d/.test(date) };
   // A date that cannot be read still tells two messages apart.
   return { ms: hash('sha256', date.trim(), 'buffer').readUIntBE(0, 6), exact: true };

@@ -238,7 +238,7 @@ function findAccount(frames: readonly XmlElement[], feedLevel: readonly XmlEleme
 
 /** The element and, when it is about the account, all elements in it. */
 function accountElements(element: XmlElement, isInAccount: boolean): { element: XmlElement; isAccount: boolean }[] {
-  const isAccount = isInAccount || accountDetails.has(element.name.toLowerCase()) || /^account/i.test(element.name);
+  const isAccount = isInAccount || accountDetails.has(element.name.toLowerCase()) || /account/i.test(element.name);
   const inner = isAccount ? element.children.flatMap((child) => accountElements(child, true)) : [];
   return [{ element, isAccount }, ...inner];
 }

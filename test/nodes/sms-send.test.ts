@@ -90,6 +90,13 @@ describe('sms-send', () => {
       assert.equal(typeof _msgid, 'string');
     });
 
+    it('takes a field without its type for the default where it names that, and else for a text', async () => {
+      const flow = await start({ to: 'topic', body: 'payload', from: '642100000009' });
+      await send(flow, { topic: handset, payload: 'hello' });
+      const { to, body, from } = sim.messages[0] ?? assert.fail();
+      assert.deepEqual([to, body, from], [[handset], 'hello', '642100000009']);
+    });
+
     it('gives a copy for each failed recipient at output 2, with parts, besides output 1 for the accepted', async () => {
       const flow = await start();
       await send(flow, { topic: `${handset} ${blocked} Nobody`, parts: { id: 'outer', index: 3 }, deep: { a: [1] } });

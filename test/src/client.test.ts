@@ -18,7 +18,7 @@ describe('Client', () => {
     return new Client({
       baseUrl,
       authentication: { type: 'bearer', apiKey: 'demo-api-key' },
-      connections: closing.add(createConnections(), (it) => it.destroy()),
+      connections: closing.add(createConnections({ baseUrl: 'http://127.0.0.1' }), (it) => it.destroy()),
       method: 'POST',
       timeoutMs: 5_000,
       ...options,
@@ -304,7 +304,7 @@ describe('Client', () => {
           simulator.fault(endpoint, fault);
         for (const name of names) {
           const error = await failure(calls[name](createClient(simulator.baseUrl)));
-          assert.equal(error.code, 'SMS_RESPONSE', name);
+          assert.deepEqual([error.code, error.statusCode], ['SMS_RESPONSE', 200], name);
         }
       }
     });

@@ -25,8 +25,8 @@ describe('http', () => {
   const closing = new Closing();
   afterEach(() => closing.run());
 
-  function open(options: { tls?: TlsOptions; proxy?: ProxyOptions } = {}) {
-    return closing.add(createConnections(options), (connections) => connections.destroy());
+  function open(baseUrl: string, options: { tls?: TlsOptions; proxy?: ProxyOptions } = {}) {
+    return closing.add(createConnections({ baseUrl, ...options }), (connections) => connections.destroy());
   }
 
   interface Options extends Partial<Call> {
@@ -38,7 +38,7 @@ describe('http', () => {
 
   function call(baseUrl: string, options: Options = {}): Promise<Answer> {
     const { authentication = bearer, tls, proxy, connections, ...rest } = options;
-    const pool = connections ?? open({ ...(tls && { tls }), ...(proxy && { proxy }) });
+    const pool = connections ?? open(baseUrl, { ...(tls && { tls }), ...(proxy && { proxy }) });
     return exchange(
       { baseUrl, authentication, connections: pool },
       { method: 'POST', path: '/x', parameters: [['a', '1']], timeoutMs: 10_000, effect: 'read', ...rest },
@@ -204,7 +204,7 @@ describe('http', () => {
 
     it('keeps connections alive and uses them again', async () => {
       const { baseUrl, connections } = await startEcho();
-      const pool = open();
+      const pool = open('http://127.0.0.1');
       for (let index = 0; index < 20; index++) await call(baseUrl, { connections: pool });
       // One may still be on its way back into the pool as the next request asks for it.
       assert.ok(connections.length <= 2, `${connections.length} connections`);
@@ -216,7 +216,7 @@ describe('http', () => {
         if (incoming.url === '/slow') release = () => outgoing.end('slow');
         else outgoing.end('quick');
       });
-      const pool = open();
+      const pool = open('http://127.0.0.1');
       const slow = call(baseUrl, { connections: pool, path: '/slow' });
       assert.equal((await call(baseUrl, { connections: pool })).bytes.toString(), 'quick');
       release();
@@ -348,7 +348,7 @@ describe('http', () => {
         held.push(() => socket.resume());
         socket.on('data', (data) => requests.push(data.toString('latin1')));
       });
-      const connections = open();
+      const connections = open('http://127.0.0.1');
       await failure(call(`https://127.0.0.1:${port}`, { connections, timeoutMs: 40, effect: 'send' }));
       for (const release of held) release();
       assert.ok(requests.every((data) => !data.includes('POST')));
@@ -417,7 +417,7 @@ describe('http', () => {
         requests++;
         outgoing.end();
       });
-      const connections = open();
+      const connections = open('http://127.0.0.1');
       const signal = AbortSignal.abort();
       assert.equal((await failure(call(baseUrl, { connections, signal, effect: 'send' }))).code, 'SMS_CLOSED');
       const controller = new AbortController();
@@ -567,7 +567,9 @@ describe('http', () => {
 
     it('whose address is no address is refused without repeating it', async () => {
       for (const url of ['proxy-secret', 'socks5://pat:proxy-secret@127.0.0.1', 'http://pat:proxy-secret@', '']) {
-        const error = await failure(Promise.resolve().then(() => createConnections({ proxy: { url } })));
+        const error = await failure(
+          Promise.resolve().then(() => createConnections({ baseUrl: 'https://sms.example.com', proxy: { url } })),
+        );
         assert.equal(error.reason, 'proxyInvalid', url);
       }
     });
@@ -615,9 +617,28 @@ describe('http', () => {
         assert.deepEqual([chosen.forwarded.length, other.forwarded.length], [1, 0]);
       });
 
+      it('applies to its own scheme alone, may lack a scheme, and may be blank in one case', async () => {
+        const proxy = await startProxy();
+        const pair = createSelfSigned();
+        const [plain, secure] = await Promise.all([startEcho(), startEcho(pair)]);
+        process.env.http_proxy = '';
+        process.env.HTTP_PROXY = proxy.baseUrl.replace('http://', '');
+        await call(secure.baseUrl, { tls: { ca: pair.cert } });
+        assert.deepEqual(proxy.tunnels, []);
+        await call(plain.baseUrl);
+        assert.deepEqual(proxy.forwarded, [`${plain.baseUrl}/x`]);
+        process.env.https_proxy = 'not a url';
+        await call(plain.baseUrl);
+        assert.equal(proxy.forwarded.length, 2);
+      });
+
       it('that is unusable is refused without repeating it', async () => {
         process.env.https_proxy = 'not a url proxy-secret';
-        assert.equal((await failure(Promise.resolve().then(() => createConnections()))).reason, 'proxyInvalid');
+        assert.equal(
+          (await failure(Promise.resolve().then(() => createConnections({ baseUrl: 'https://sms.example.com' }))))
+            .reason,
+          'proxyInvalid',
+        );
       });
     });
   });

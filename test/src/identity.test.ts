@@ -93,6 +93,7 @@ describe('identity (contract §3 dedupe, §8)', () => {
       ['a date in another zone', { messageDate: '2026-03-01T23:00:00.123+13:00' }],
       ['a date in another zone without fraction', { messageDate: '2026-03-01T05:30:00-04:30' }],
       ['a date with more digits', { messageDate: '2026-03-01T10:00:00.123000Z' }],
+      ['a date with a comma', { messageDate: '2026-03-01T10:00:00,123Z' }],
       ['white space around the date', { messageDate: ' 2026-03-01T10:00:00.123Z ' }],
       ['white space around the text', { body: ' hello\n' }],
     ] as const) {
@@ -105,6 +106,18 @@ describe('identity (contract §3 dedupe, §8)', () => {
         assert.deepEqual([memory.call(fields), memory.poll('1'), memory.poll('1')], ['new', 'duplicate', 'repeated']);
       });
     }
+
+    it('is recognised with a date without zone, which is UTC (§2.3) wherever this machine is', () => {
+      const before = process.env.TZ;
+      process.env.TZ = 'Pacific/Auckland';
+      try {
+        assert.notEqual(new Date(0).getTimezoneOffset(), 0);
+        assert.deepEqual([memory.poll('1'), memory.call({ messageDate: '2026-03-01T10:00:00' })], ['new', 'duplicate']);
+      } finally {
+        if (before === undefined) delete process.env.TZ;
+        else process.env.TZ = before;
+      }
+    });
 
     it('is recognised whatever its line ends are', () => {
       for (const body of ['a\r\nb\r\nc', 'a\rb\rc', 'a\nb\nc']) {

@@ -27,7 +27,7 @@ class ScriptedClient extends Client {
     super({
       baseUrl: 'http://127.0.0.1',
       authentication: { type: 'bearer', apiKey: 'x' },
-      connections: createConnections(),
+      connections: createConnections({ baseUrl: 'http://127.0.0.1' }),
       method: 'POST',
       timeoutMs: 1,
     });
@@ -176,7 +176,7 @@ describe('send (contract §4 retries, retryUncertain)', () => {
     it('gets through as soon as the service is there again', async () => {
       const simulator = closing.add(await startSimulator(), (it) => it.close());
       await simulator.setOnline(false);
-      const connections = closing.add(createConnections(), (it) => it.destroy());
+      const connections = closing.add(createConnections({ baseUrl: 'http://127.0.0.1' }), (it) => it.destroy());
       const client = new Client({
         baseUrl: simulator.baseUrl,
         authentication: { type: 'bearer', apiKey: simulator.credentials.apiKey },
@@ -198,7 +198,7 @@ describe('send (contract §4 retries, retryUncertain)', () => {
     it('a stop does not abort what has left', async () => {
       const simulator = closing.add(await startSimulator(), (it) => it.close());
       simulator.fault('send', { delayMs: 100 });
-      const connections = closing.add(createConnections(), (it) => it.destroy());
+      const connections = closing.add(createConnections({ baseUrl: 'http://127.0.0.1' }), (it) => it.destroy());
       const client = new Client({
         baseUrl: simulator.baseUrl,
         authentication: { type: 'bearer', apiKey: simulator.credentials.apiKey },
@@ -215,7 +215,7 @@ describe('send (contract §4 retries, retryUncertain)', () => {
     });
 
     it('is SMS_UNREACHABLE when nobody is there', async () => {
-      const connections = closing.add(createConnections(), (it) => it.destroy());
+      const connections = closing.add(createConnections({ baseUrl: 'http://127.0.0.1' }), (it) => it.destroy());
       const client = new Client({
         baseUrl: `http://127.0.0.1:${await findClosedPort()}`,
         authentication: { type: 'bearer', apiKey: 'key' },

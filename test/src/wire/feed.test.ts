@@ -174,6 +174,10 @@ describe('the account details of a feed (§2.6, contract §7)', () => {
       'an element account',
       '<feed><account><balance>12.50</balance><type>prepaid</type><currency>NZD</currency></account></feed>',
     ],
+    [
+      'an element userAccount',
+      '<feed><userAccount><balance>12.50</balance><type>prepaid</type><currency>NZD</currency></userAccount></feed>',
+    ],
     ['attributes of an element account', '<feed><account type="prepaid" balance="12.50" currency="NZD"/></feed>'],
     [
       'an element accountDetails, deeper',
