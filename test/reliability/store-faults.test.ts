@@ -358,6 +358,7 @@ async function findStore(userDir: string, simulator: Simulator): Promise<string>
       return new MemoryStore();
     },
   });
+  await membership.inbox.ready();
   await membership.leave();
   return folder ?? assert.fail('no store was made');
 }
