@@ -246,6 +246,7 @@ class Account {
     this.#storeName = settings.storeName;
     const inbox = new Inbox({
       store: settings.createStore(this.#key),
+      // There is one memory of what was seen for all loops; that of the messages decides.
       dedupe: () => this.#loopSettings('incoming')?.dedupe ?? true,
       dedupeMs: () => this.#loopSettings('incoming')?.dedupeMs ?? 0,
       onStore: () => {

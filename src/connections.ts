@@ -28,6 +28,7 @@ const connectTimeoutMs = 10_000;
  * Opens a pool of kept-alive connections. Redirects are not followed and answers are not timed here: {@link exchange}
  * does that for each request as a whole. Close it with `close()`, which lets running requests finish.
  *
+ * @param options.baseUrl what will be asked: its scheme says which proxy of the environment applies
  * @throws SmsError `SMS_CONFIG` for a proxy address that is not usable
  */
 export function createConnections(options: { baseUrl: string; tls?: TlsOptions; proxy?: ProxyOptions }): Dispatcher {

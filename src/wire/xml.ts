@@ -151,26 +151,25 @@ function checkTag(text: string, start: number, open: string[]): number {
 }
 
 function brokenTag(text: string, start: number): SmsError {
-  endOfTag(text, start + 1);
-  return unreadable('broken XML');
+  return unreadable(hasTagEnd(text, start + 1) ? 'broken XML' : 'XML that is cut off');
+}
+
+function hasTagEnd(text: string, from: number): boolean {
+  for (let index = from; index < text.length; index++) {
+    const code = text.charCodeAt(index);
+    if (code === 0x3e) return true;
+    if (code === 0x22 || code === 0x27) {
+      index = text.indexOf(code === 0x22 ? '"' : "'", index + 1);
+      if (index === -1) return false;
+    }
+  }
+  return false;
 }
 
 function endOf(text: string, mark: string, from: number): number {
   const start = text.indexOf(mark, from);
   if (start === -1) throw unreadable('XML that is cut off');
   return start + mark.length;
-}
-
-function endOfTag(text: string, from: number): number {
-  for (let index = from; index < text.length; index++) {
-    const code = text.charCodeAt(index);
-    if (code === 0x3e) return index + 1;
-    if (code === 0x22 || code === 0x27) {
-      index = text.indexOf(code === 0x22 ? '"' : "'", index + 1);
-      if (index === -1) break;
-    }
-  }
-  throw unreadable('XML that is cut off');
 }
 
 function createElement(node: ParsedNode): XmlElement | undefined {
