@@ -57,21 +57,31 @@ function installNodeRed5() {
 
 /** Runs the suite with one Node and one Node-RED. Coverage is taken where `coverage` is set, and printed by c8 after the suite. */
 function runSuite({ node, env, coverage }) {
-  const folder = mkdtempSync(join(tmpdir(), 'sms-test-counts-'));
-  const countsFile = join(folder, 'counts.json');
+  const folder = mkdtempSync(join(tmpdir(), 'sms-test-result-'));
+  const resultFile = join(folder, 'result.json');
   const version = spawnSync(node, ['--version'], { encoding: 'utf8' }).stdout.trim();
   const nodeRed = JSON.parse(readFileSync(join(dirname(env.NR_RED_JS), 'package.json'), 'utf8')).version;
-  heading(`Node-RED ${nodeRed} on Node ${version}`);
+  const name = `Node-RED ${nodeRed} on Node ${version}`;
+  heading(name);
   // Real processes and browsers on a busy machine: what fails once is tried once more, what fails twice has failed.
   const succeeded = run(node, [...(coverage ? [c8, node] : []), mocha, '--retries', '1'], {
-    env: { ...process.env, ...env, NR_NODE: node, TEST_COUNTS: countsFile },
+    env: { ...process.env, ...env, NR_NODE: node, TEST_RESULT: resultFile },
     timeout: generationLimitMs,
   });
-  const counts = existsSync(countsFile) ? JSON.parse(readFileSync(countsFile, 'utf8')) : undefined;
+  const result = existsSync(resultFile) ? JSON.parse(readFileSync(resultFile, 'utf8')) : undefined;
   rmSync(folder, { recursive: true });
-  if (!counts) console.error('The suite did not run to its end.');
-  else if (counts.passed === 0) console.error('No test passed.');
-  return { ...(counts ?? { passed: 0, failed: 0, skipped: 0 }), succeeded: succeeded && counts?.passed > 0 };
+  if (!result) console.error('The suite did not run to its end.');
+  else if (result.passed === 0) console.error('No test passed.');
+  const nothing = { passed: 0, failed: 0, skipped: 0, failures: [], retried: [] };
+  return { ...(result ?? nothing), name, succeeded: succeeded && result?.passed > 0 };
+}
+
+/** Repeats at the end, where they are found, the failures that are far up in the output. */
+function recapitulate(title, results, failuresOf) {
+  const failures = results.flatMap((result) => failuresOf(result).map((text) => `${result.name}: ${text}`));
+  if (failures.length === 0) return;
+  heading(title);
+  for (const text of failures) console.log(`${text}\n`);
 }
 
 heading('Build');
@@ -98,6 +108,8 @@ if (process.platform === 'linux' && process.arch === 'x64') {
   );
 }
 
+recapitulate('Tests that passed only when tried again', results, ({ retried }) => retried);
+recapitulate('Tests that failed', results, ({ failures }) => failures);
 const sum = (name) => results.reduce((total, result) => total + result[name], 0);
 const skipped = sum('skipped');
 console.log(`\n${sum('passed')} passed, ${sum('failed')} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`);
