@@ -97,6 +97,8 @@ interface Undelivered {
   /** Nodes that have. */
   taken: number;
   isStored: boolean;
+  /** The service is to bring it again: nobody here gets it any more. */
+  isReleased: boolean;
   readonly ended: Promise<boolean>;
   end(delivered: boolean): void;
 }
@@ -249,6 +251,7 @@ export class Inbox {
   release(entry: Entry): Promise<void> {
     const undelivered = this.#undelivered.get(entry.id);
     if (!undelivered) return Promise.resolve();
+    undelivered.isReleased = true;
     return new Promise((resolve) => this.#do({ type: 'release', undelivered, resolve }));
   }
 
@@ -395,7 +398,6 @@ export class Inbox {
         this.#unsaved.keep.set(entry.id, entry);
       } else {
         this.#remove(entry.id);
-        this.#unsaved.keep.delete(entry.id);
         end(false);
       }
     }
@@ -502,7 +504,7 @@ export class Inbox {
       const { outcome, remember } = judge(identity, via, look, Date.now(), this.#oldest());
       for (const [key, value] of remember) changes.remember.set(key, value);
       if (outcome !== 'new' && (isLeftover || this.#options.dedupe() || kind === 'outbox')) {
-        const pending = this.#findCalledBack(identity);
+        const pending = this.#findCalledBack(identity, changes);
         if (pending) {
           if (via === 'poll') {
             pending.entry.twin = record;
@@ -602,6 +604,8 @@ export class Inbox {
     const undelivered = this.#undelivered.get(id);
     if (!undelivered) return;
     this.#undelivered.delete(id);
+    // An attempt that was counted while a commit dropped it would bring it back.
+    this.#unsaved.keep.delete(id);
     for (const key of keysOf(undelivered.identity)) {
       const others = this.#calledBack.get(key)?.filter((other) => other !== undelivered) ?? [];
       if (others.length > 0) this.#calledBack.set(key, others);
@@ -609,9 +613,10 @@ export class Inbox {
     }
   }
 
-  #findCalledBack(identity: Identity): Undelivered | undefined {
+  /** The called-back entry of a message, unless it is dropped by the `changes` under way. */
+  #findCalledBack(identity: Identity, { drop }: Changes): Undelivered | undefined {
     return [...keysOf(identity).flatMap((key) => this.#calledBack.get(key) ?? []), ...this.#justCalledBack].find(
-      (undelivered) => isSameMessage(undelivered.identity, identity),
+      (undelivered) => !drop.has(undelivered.entry.id) && isSameMessage(undelivered.identity, identity),
     );
   }
 
@@ -677,6 +682,7 @@ export class Inbox {
     }
     const gifts = new Map<Taker, Undelivered[]>();
     for (const undelivered of [...this.#undelivered.values()]) {
+      if (undelivered.isReleased) continue;
       const heirs = this.#heirs(undelivered);
       if (heirs.some(({ countsAttempts }) => !countsAttempts)) this.countAttempt(undelivered.entry);
       for (const taker of heirs) gifts.set(taker, [...(gifts.get(taker) ?? []), undelivered]);
@@ -774,7 +780,7 @@ function createUndelivered(entry: Entry, identity: Identity): Undelivered {
   const ended = new Promise<boolean>((resolve) => {
     end = resolve;
   });
-  return { entry, identity, owed: new Map(), taken: 0, isStored: false, ended, end };
+  return { entry, identity, owed: new Map(), taken: 0, isStored: false, isReleased: false, ended, end };
 }
 
 /** What the operating system or the database calls the failure: `ENOSPC`, `LEVEL_LOCKED`. */

@@ -745,6 +745,41 @@ describe('Inbox', () => {
       assert.equal(await inbox.ended(node.last), false);
     });
 
+    it('of what a redeployed node is about to be given again leaves nothing for it, here or in the store', async () => {
+      for (const turnsBefore of [0, 1, 3, 6]) {
+        const store = new FailingStore();
+        const inbox = createInbox(store);
+        const node = attach(inbox, new Node('callback'), 'callback');
+        await inbox.accept(called());
+        store.turns = 3;
+        const released = inbox.release(node.last);
+        for (let turn = 0; turn < turnsBefore; turn++) await new Promise(setImmediate);
+        inbox.detach('callback', node);
+        const successor = attach(inbox, new Node('callback'), 'callback');
+        await released;
+        store.turns = 0;
+        await settle();
+        assert.deepEqual([successor.texts, [...store.platter.entries]], [[], []]);
+        await inbox.accept(called());
+        assert.deepEqual(successor.attempts, [1]);
+      }
+    });
+
+    it('when it is polled again in the same step, the stand-in alone is left', async () => {
+      const store = new FailingStore();
+      const inbox = createInbox(store);
+      const node = attach(inbox, new Node('callback'), 'callback');
+      await inbox.accept(called());
+      await inbox.accept(polled(incoming('1', { body: 'hello' })));
+      await Promise.all([inbox.release(node.last), inbox.accept(polled(incoming('1', { body: 'hello' })))]);
+      const a = attach(inbox, new Node('a'));
+      await settle();
+      assert.deepEqual(a.texts, ['hello']);
+      inbox.done(a.last, a);
+      await settle();
+      assert.deepEqual([...store.platter.entries], []);
+    });
+
     it('twice, or after it was delivered, does nothing', async () => {
       const store = new FailingStore();
       const inbox = createInbox(store);
