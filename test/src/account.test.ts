@@ -157,11 +157,18 @@ describe('Account', () => {
       await until(() => polls() > 3);
       assert.ok(!a.stateNames.includes('waiting'));
       assert.deepEqual(new Set(simulator.requests.map(({ method }) => method)), new Set(['POST']));
+      simulator.fault('incoming', null);
+      await until(isPolling);
       first.close();
       await two.leave();
+      // What is in flight goes on as it began; the next poll is the other's.
+      receive('1');
+      await until(() => b.bodies.length === 1 && isPolling());
+      assert.equal(simulator.requests.at(-1)?.method, 'GET');
+      simulator.fault('incoming', { status: 204 });
+      receive('2');
       await until(() => b.stateNames.includes('waiting'));
       assert.deepEqual(b.states.at(-1), { name: 'waiting', seconds: 600 });
-      assert.equal(simulator.requests.at(-1)?.method, 'GET');
     });
 
     it('the inbox is kept where the one who used it first wants it', async () => {
