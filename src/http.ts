@@ -97,6 +97,8 @@ export function parseAuthentication(
 /**
  * Makes one request and reads its answer, whatever the status. Redirects are not followed.
  *
+ * Of a refusal (a status from 300 on) as much is read as comes of it.
+ *
  * @throws SmsError `SMS_UNREACHABLE` when the request never left; `SMS_UNCERTAIN` (send) or `SMS_RESPONSE` (read) when
  *   the connection broke, was cut off or timed out after it had left; `SMS_RESPONSE` for an answer over 8 MiB;
  *   `SMS_CLOSED` when `signal` aborted before the request left
@@ -189,11 +191,7 @@ class AnswerReader implements Dispatcher.DispatchHandler {
   }
 
   onResponseEnd(): void {
-    if (this.#settled || !this.#answer) return;
-    this.#settle();
-    const [first = this.#answer.bytes] = this.#chunks;
-    this.#answer.bytes = this.#chunks.length < 2 ? first : Buffer.concat(this.#chunks);
-    this.#resolve(this.#answer);
+    if (!this.#settled && this.#answer) this.#succeed(this.#answer);
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | undefined, error: Error): void {
@@ -212,7 +210,7 @@ class AnswerReader implements Dispatcher.DispatchHandler {
 
   #failure(detail: string, cause?: Error): SmsError {
     const details = { params: { detail }, cause, ...this.#status() };
-    if (!this.#controller) return new SmsError('unreachable', details);
+    if (!this.#controller || isProxyRefusal(cause)) return new SmsError('unreachable', details);
     return new SmsError(this.#call.effect === 'send' ? 'uncertain' : 'responseCutOff', details);
   }
 
@@ -220,12 +218,24 @@ class AnswerReader implements Dispatcher.DispatchHandler {
     return this.#answer ? { statusCode: this.#answer.statusCode } : {};
   }
 
+  #succeed(answer: Answer): void {
+    this.#settle();
+    const [first = answer.bytes] = this.#chunks;
+    answer.bytes = this.#chunks.length < 2 ? first : Buffer.concat(this.#chunks);
+    this.#resolve(answer);
+  }
+
   #fail(error: SmsError): void {
     if (this.#settled) return;
-    this.#settle();
-    this.#chunks = [];
+    if (this.#answer && this.#answer.statusCode >= 300) {
+      // That the service refused is known, whatever becomes of the page that says so.
+      this.#succeed(this.#answer);
+    } else {
+      this.#settle();
+      this.#chunks = [];
+      this.#reject(error);
+    }
     this.#controller?.abort(error);
-    this.#reject(error);
   }
 
   #settle(): void {
@@ -237,9 +247,15 @@ class AnswerReader implements Dispatcher.DispatchHandler {
 
 /** Names a failure by its code alone: messages of lower layers may quote what must not be shown. */
 function describeFailure(error: unknown): string {
+  if (isProxyRefusal(error)) return 'HTTP 407 of the proxy';
   for (let current = error, depth = 0; current instanceof Error && depth < 5; current = current.cause, depth++) {
     const { code } = current as { code?: unknown };
     if (typeof code === 'string') return code;
   }
   return 'connection failed';
+}
+
+/** undici's words for a proxy that forwards nothing before it knows who asks. */
+function isProxyRefusal(error: unknown): boolean {
+  return error instanceof Error && error.message === 'Proxy Authentication Required (407)';
 }

@@ -550,6 +550,16 @@ describe('http', () => {
       await failsOnBoth(secure.baseUrl, 'SMS_UNREACHABLE', 'SMS_UNREACHABLE', options);
     });
 
+    it('that refuses plain http, nothing was sent, and the error names its 407', async () => {
+      const proxy = await startRawService(closing, (incoming, outgoing) => {
+        incoming.resume();
+        outgoing.writeHead(407, { 'proxy-authenticate': 'Basic realm="the proxy"' }).end('Who are you?');
+      });
+      const { baseUrl } = await startEcho();
+      await failsOnBoth(baseUrl, 'SMS_UNREACHABLE', 'SMS_UNREACHABLE', { proxy: { url: proxy.baseUrl } });
+      assert.match((await failure(call(baseUrl, { proxy: { url: proxy.baseUrl } }))).message, /proxy.*407|407.*proxy/i);
+    });
+
     it('that is not there, nothing was sent', async () => {
       const proxy = { url: `http://127.0.0.1:${await findClosedPort()}` };
       const { baseUrl } = await startEcho();
