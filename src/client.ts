@@ -10,6 +10,7 @@ import type {
   SendResponse,
   StatusRecord,
 } from './model';
+import { createRedactor } from './redact';
 import { parseFeed } from './wire/feed';
 import { parseIncoming } from './wire/incoming';
 import { parseOutbox } from './wire/outbox';
@@ -41,9 +42,12 @@ export interface CallOptions {
  */
 export class Client {
   readonly #options: ClientOptions;
+  /** Takes the credentials out of what the service says. */
+  readonly #redact: (text: string) => string;
 
   constructor(options: ClientOptions) {
     this.#options = options;
+    this.#redact = createRedactor(options.authentication);
   }
 
   /**
@@ -55,10 +59,11 @@ export class Client {
     const answer = await this.#call('/api/3/sms/out', formatOutboundMessage(message), 'send', options);
     const { statusCode } = answer;
     if (statusCode === 204) return createDelivery(message, statusCode, { isError: false, recipients: [] });
-    if (statusCode !== 200) throw createStatusError(answer, readSendResponse(answer));
+    if (statusCode !== 200) throw this.#statusError(answer, readSendResponse(answer));
     const response = read(answer, parseSendResponse);
-    if (response.isError) throw createRootError(statusCode, response);
-    return createDelivery(message, statusCode, response);
+    if (response.isError) throw createRootError(statusCode, this.#redactError(response));
+    const recipients = response.recipients.map((recipient) => this.#redactError(recipient));
+    return createDelivery(message, statusCode, { ...response, recipients });
   }
 
   /** Polls one incoming message (§4.2). The service marks it read as it answers. */
@@ -77,7 +82,7 @@ export class Client {
   async pollOutbox(options: CallOptions = {}): Promise<OutboxRecord[]> {
     const answer = await this.#call('/api/3/sms/out/poll', [], 'read', options, 'GET');
     if (answer.statusCode === 204) return [];
-    if (answer.statusCode !== 200) throw createStatusError(answer);
+    if (answer.statusCode !== 200) throw this.#statusError(answer);
     return read(answer, parseOutbox);
   }
 
@@ -88,15 +93,31 @@ export class Client {
     if (query.type) parameters.push(['type', query.type]);
     if (query.size !== undefined) parameters.push(['size', String(query.size)]);
     const answer = await this.#call('/api/2/sms/list', parameters, 'read', options);
-    if (answer.statusCode !== 200) throw createStatusError(answer);
+    if (answer.statusCode !== 200) throw this.#statusError(answer);
     return read(answer, parseFeed);
   }
 
   async #poll(path: string, options: CallOptions): Promise<Answer | undefined> {
     const answer = await this.#call(path, [], 'read', options, undefined, pollWaitMs + pollGraceMs);
     if (answer.statusCode === 204) return undefined;
-    if (answer.statusCode !== 200) throw createStatusError(answer);
+    if (answer.statusCode !== 200) throw this.#statusError(answer);
     return answer;
+  }
+
+  #statusError(answer: Answer, service: ServiceError = {}): SmsError {
+    const { statusCode } = answer;
+    const reason = statusCode === 400 ? findBadRequestReason(answer) : undefined;
+    return createStatusError(statusCode, this.#redactError(service), reason && this.#redact(reason));
+  }
+
+  #redactError<Result extends ServiceError>(result: Result): Result {
+    const { errorCode, errorMessage } = result;
+    if (errorCode === undefined && errorMessage === undefined) return result;
+    return {
+      ...result,
+      ...(typeof errorCode === 'string' ? { errorCode: this.#redact(errorCode) } : undefined),
+      ...(errorMessage === undefined ? undefined : { errorMessage: this.#redact(errorMessage) }),
+    };
   }
 
   #call(
@@ -150,11 +171,10 @@ function readSendResponse(answer: Answer): SendResponse | undefined {
 type ServiceError = Pick<SendResponse, 'errorCode' | 'errorMessage'>;
 
 /** Turns a status that is no success into its error (§7). */
-function createStatusError(answer: Answer, service: ServiceError = {}): SmsError {
-  const { statusCode } = answer;
+function createStatusError(statusCode: number, service: ServiceError, reason: string | undefined): SmsError {
   const facts = { ...service, statusCode };
   if (statusCode === 400) {
-    const detail = findBadRequestReason(answer) ?? service.errorMessage;
+    const detail = reason ?? service.errorMessage;
     if (!detail) return createServiceError('badRequestBare', facts);
     return createServiceError('badRequest', { errorMessage: detail, ...facts }, { detail });
   }

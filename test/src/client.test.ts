@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { inspect } from 'node:util';
 import { startSimulator } from '../../simulator';
+import { escapeAttribute } from '../../simulator/wire/xml';
 import { Client, type ClientOptions } from '../../src/client';
 import { createConnections } from '../../src/connections';
 import { SmsError, type SmsErrorCode } from '../../src/errors';
@@ -259,6 +260,27 @@ describe('Client', () => {
       });
     }
 
+    for (const status of [302, 400, 401, 403, 404, 500, 503]) {
+      it(`${status} says so though its body never ends, breaks off or has no end of size`, async () => {
+        let ending = 0;
+        const { baseUrl } = await startRawService(closing, (incoming, outgoing) => {
+          incoming.resume();
+          outgoing.writeHead(status, 'A reason of its own', { 'content-length': 9 * 1024 * 1024 });
+          const kind = ending++ % 3;
+          if (kind === 0) outgoing.write('x');
+          else if (kind === 1) outgoing.write('x', () => incoming.socket.end());
+          else outgoing.write(Buffer.alloc(9 * 1024 * 1024 - 1));
+        });
+        const codes = { 400: 'SMS_BAD_REQUEST', 401: 'SMS_UNAUTHORIZED', 403: 'SMS_FORBIDDEN' } as const;
+        const code = codes[status as keyof typeof codes] ?? 'SMS_SERVICE';
+        for (let round = 0; round < 3; round++) {
+          const error = await failure(createClient(baseUrl, { timeoutMs: 300 }).send(message));
+          assert.deepEqual([error.code, error.statusCode], [code, status]);
+          if (status === 400) assert.equal(error.errorMessage, 'A reason of its own');
+        }
+      });
+    }
+
     it('wrong credentials are SMS_UNAUTHORIZED on every endpoint', async () => {
       const { baseUrl } = await start();
       const authentication = { type: 'bearer', apiKey: 'wrong' } as const;
@@ -266,6 +288,72 @@ describe('Client', () => {
         const error = await failure(calls[name](createClient(baseUrl, { authentication })));
         assert.equal(error.code, 'SMS_UNAUTHORIZED', name);
       }
+    });
+  });
+
+  describe('a service that repeats what it was sent (contract §3: no credential ever appears)', () => {
+    const secret = 's3cret %+&=/?"<ö>';
+    const answers: Record<string, (request: string) => [status: number, reason: string, body: string]> = {
+      'in the status line': (request) => [400, `Bad ${request}`, ''],
+      'in a heading': (request) => [400, '', `<h1>Bad ${escapeAttribute(request)}</h1>`],
+      'in a root error': (request) => [
+        200,
+        'OK',
+        `<outbound-message-delivery isError="true" errorCode="${escapeAttribute(request)}" errorMessage="Bad ${escapeAttribute(request)}"/>`,
+      ],
+      'in a root error of a failed send': (request) => [
+        401,
+        'Unauthorized',
+        `<outbound-message-delivery isError="true" errorCode="401" errorMessage="Bad ${escapeAttribute(request)}"/>`,
+      ],
+      'of a recipient': (request) => [
+        200,
+        'OK',
+        `<outbound-message-delivery messageId="1" isError="false"><recipient msisdn="6421555123" isError="true" errorCode="x" errorMessage="Bad ${escapeAttribute(request)}"/></outbound-message-delivery>`,
+      ],
+    };
+
+    for (const type of ['bearer', 'basic', 'form'] as const) {
+      for (const method of ['GET', 'POST'] as const) {
+        for (const [where, answer] of Object.entries(answers)) {
+          it(`${type}, ${method}, ${where}`, async () => {
+            const { baseUrl } = await startRawService(closing, async (incoming, outgoing) => {
+              let body = '';
+              for await (const chunk of incoming) body += chunk;
+              const { url, headers } = incoming;
+              const request = `${url} ${headers.authorization} ${body} ${decodeURIComponent(body)} password=${secret}!`;
+              const [status, reason, text] = answer(request.replace(/[^\x20-\x7e]/g, ''));
+              outgoing.writeHead(status, reason, { 'content-type': 'text/xml' }).end(text);
+            });
+            const apiKey = 'demo-api-key';
+            const password = secret.replace(/[^\x20-\x7e]/g, '');
+            const authentication = type === 'bearer' ? { type, apiKey } : { type, userId: 'ann', password };
+            const sent = createClient(baseUrl, { authentication, method }).send({ ...message, body: 'x' });
+            const told = inspect(
+              await sent.catch((error: unknown) => [error, (error as SmsError).message, JSON.stringify(error)]),
+              { depth: 9 },
+            );
+            const basic = Buffer.from(`ann:${password}`).toString('base64');
+            const written = new URLSearchParams({ '': password }).toString().slice(1);
+            for (const part of type === 'bearer'
+              ? [apiKey]
+              : [password, basic, encodeURIComponent(password), written]) {
+              assert.ok(!told.includes(part), told);
+            }
+            assert.match(told, where === 'in the status line' || where === 'in a heading' ? /Bad .*•••/ : /•••/);
+          });
+        }
+      }
+    }
+
+    it('keeps every other word, also of one who chose a short password', async () => {
+      const { baseUrl } = await startAnswering(400, 'The pass has passed the passwords');
+      const authentication = { type: 'form', userId: 'user', password: 'pass' } as const;
+      const error = await failure(createClient(baseUrl, { authentication }).send(message));
+      assert.equal(error.errorMessage, 'The pass has passed the passwords');
+      const other = { type: 'form', userId: 'user', password: 'password' } as const;
+      const again = await failure(createClient(baseUrl, { authentication: other }).send(message));
+      assert.equal(again.errorMessage, 'The pass has passed the passwords');
     });
   });
 
