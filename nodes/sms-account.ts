@@ -9,6 +9,7 @@ import {
   parseConnection,
   parseMaxLength,
 } from './runtime/account-settings';
+import { inheritFromFormerLogins, Logins } from './runtime/logins';
 import { translate, translateError } from './runtime/texts';
 
 /** Stands in the form for a saved credential that was not touched. */
@@ -18,19 +19,24 @@ const untouched = '__PWRD__';
 type ConnectionTest = ConnectionConfig & AccountCredentials & { id?: string };
 
 export = (RED: NodeAPI) => {
+  const logins = new Logins();
+
   function SmsAccount(this: AccountNode, config: AccountConfig) {
     RED.nodes.createNode(this, config);
+    let stopInheriting = () => {};
     try {
       this.maxLength = parseMaxLength(config);
       const settings = parseAccount(RED, config, this.credentials ?? {}, () => {
         this.warn(translate(RED, 'log.noUserDir'));
       });
       this.membership = joinAccount(settings);
+      stopInheriting = inheritFromFormerLogins(RED, this, this.membership, logins.of(this.id, settings.loginsFile));
     } catch (error) {
       this.membership = translateError(RED, error);
       this.error(this.membership);
     }
     this.on('close', (done: () => void) => {
+      stopInheriting();
       if (this.membership instanceof SmsError) done();
       else this.membership.leave().finally(done);
     });

@@ -77,20 +77,31 @@ const accounts = new Map<string, Account>();
  * @throws SmsError `SMS_CONFIG` for settings that cannot be used
  */
 export function joinAccount(settings: AccountSettings): Membership {
-  const { authentication } = settings;
-  const login = authentication.type === 'bearer' ? authentication.apiKey : authentication.userId;
-  const key = createHash('sha256')
-    .update(JSON.stringify([settings.baseUrl, authentication.type === 'bearer', login]))
-    .digest('hex')
-    .slice(0, 32);
+  const key = keyOfLogin(settings);
   const account = accounts.get(key) ?? new Account(key);
   const membership = account.join(settings);
   accounts.set(key, account);
   return membership;
 }
 
+/** Tells logins at services apart, and gives nothing away: 32 hexadecimal digits. */
+function keyOfLogin({ baseUrl, authentication }: AccountSettings): string {
+  const login = authentication.type === 'bearer' ? authentication.apiKey : authentication.userId;
+  return createHash('sha256')
+    .update(JSON.stringify([baseUrl, authentication.type === 'bearer', login]))
+    .digest('hex')
+    .slice(0, 32);
+}
+
 /** One's part in an account. */
 export interface Membership {
+  /** Names the login, for {@link inherit}: 32 hexadecimal digits that give nothing away. */
+  readonly key: string;
+  /**
+   * Takes over what is undelivered of a login that this one replaces, and what polls in flight still bring it, unless
+   * others are on that login. Resolves with whether nothing is left to take over.
+   */
+  inherit(formerKey: string): Promise<boolean>;
   /** Sends with the credentials of this member. See {@link send} in `send.ts`. */
   send(
     message: OutboundMessage,
@@ -146,6 +157,8 @@ class Account {
   /** Those of them whose answer has begun to arrive. */
   readonly #arriving = new Set<Promise<unknown>>();
   #outboxTurn: Promise<unknown> = Promise.resolve();
+  /** How many take over what is here. */
+  #heirs = 0;
   #forgetting: NodeJS.Timeout | undefined;
 
   constructor(key: string) {
@@ -167,6 +180,8 @@ class Account {
     let left: Promise<void> | undefined;
     const inboxOf = () => this.#inboxOf(member);
     return {
+      key: this.#key,
+      inherit: (formerKey) => this.#inherit(member, formerKey),
       client: member.client,
       get inbox() {
         return inboxOf();
@@ -243,22 +258,51 @@ class Account {
     const { settings } = member;
     if (this.#inbox && this.#storeName === settings.storeName) return this.#inbox;
     const earlier = this.#inbox;
+    const inbox = this.#createInbox(settings);
+    if (earlier) void earlier.handOver(inbox).then(() => earlier.close());
+    return inbox;
+  }
+
+  #createInbox(settings: AccountSettings): Inbox {
     this.#storeName = settings.storeName;
-    const inbox = new Inbox({
+    this.#inbox = new Inbox({
       store: settings.createStore(this.#key),
       // There is one memory of what was seen for all loops; that of the messages decides.
-      dedupe: () => this.#loopSettings('incoming')?.dedupe ?? true,
-      dedupeMs: () => this.#loopSettings('incoming')?.dedupeMs ?? 0,
+      dedupe: () => this.#loopSettings('incoming')?.dedupe ?? settings.dedupe,
+      dedupeMs: () => this.#loopSettings('incoming')?.dedupeMs ?? settings.dedupeMs,
       onStore: () => {
         for (const kind of this.#loops.keys()) this.#holdOrResume(kind);
       },
     });
-    this.#inbox = inbox;
-    if (earlier) {
-      inbox.adopt(earlier.surrender());
-      void earlier.close();
+    return this.#inbox;
+  }
+
+  async #inherit(member: Member, formerKey: string): Promise<boolean> {
+    const former = accounts.get(formerKey) ?? new Account(formerKey);
+    if (former === this) return true;
+    accounts.set(formerKey, former);
+    clearTimeout(former.#forgetting);
+    former.#heirs++;
+    try {
+      for (;;) {
+        // Whoever is on it gets what it holds.
+        if (former.#members.size > 0) return true;
+        if (!this.#members.has(member)) return false;
+        const inbox = former.#inbox ?? former.#createInbox(member.settings);
+        await inbox.ready();
+        const polls = [...former.#polls];
+        await inbox.handOver(this.#inboxOf(member), { isLast: true });
+        if (this.#inbox?.failure || inbox.failure) return false;
+        if (polls.length === 0) return true;
+        await Promise.allSettled(polls);
+      }
+    } catch {
+      // Its store cannot be used; what is in it is safe, and may be asked for again.
+      return false;
+    } finally {
+      former.#heirs--;
+      if (!former.#isNeeded) await former.#closeWhenIdle();
     }
-    return inbox;
   }
 
   async #leave(member: Member): Promise<void> {
@@ -282,17 +326,21 @@ class Account {
     if (isIdle) await closed;
   }
 
+  get #isNeeded(): boolean {
+    return this.#members.size > 0 || this.#heirs > 0;
+  }
+
   async #closeWhenIdle(): Promise<void> {
     await Promise.allSettled(this.#polls);
-    if (this.#members.size > 0) return;
+    if (this.#isNeeded) return;
     await this.#inbox?.close();
-    if (this.#members.size > 0) return;
+    if (this.#isNeeded) return;
     if (!this.#inbox || this.#inbox.isDisposable) this.#forget();
     else if (this.#inbox.isSettled) this.#forgetting = setTimeout(() => this.#forget(), forgetAfterMs).unref();
   }
 
   #forget(): void {
-    if (this.#members.size === 0 && this.#inbox?.isSettled !== false && accounts.get(this.#key) === this) {
+    if (!this.#isNeeded && this.#inbox?.isSettled !== false && accounts.get(this.#key) === this) {
       accounts.delete(this.#key);
     }
   }

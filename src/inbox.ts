@@ -122,7 +122,13 @@ interface ReleaseTask {
   resolve(): void;
 }
 
-type Task = AcceptTask | ReleaseTask;
+interface AdoptTask {
+  type: 'adopt';
+  items: readonly { entry: Entry; identity: Identity }[];
+  resolve(): void;
+}
+
+type Task = AcceptTask | ReleaseTask | AdoptTask;
 
 /**
  * Takes charge of what the service gave away (§3): keeps each record until every node that it is for has taken it, and
@@ -268,21 +274,29 @@ export class Inbox {
     return this.#endings.get(entry) ?? Promise.resolve(true);
   }
 
-  /** Lets go of what is undelivered, for another inbox to {@link adopt}. A shared store keeps its own for whoever opens it. */
-  surrender(): Entry[] {
-    const { shared } = this.#options.store;
-    const all = [...this.#undelivered.values()];
-    for (const { entry } of all) this.#remove(entry.id);
-    return all.filter(({ isStored }) => !(shared && isStored)).map(({ entry }) => entry);
+  /**
+   * Gives what is undelivered, here or in the store, to another inbox, and forgets it once that one has it in its store.
+   * A shared store keeps what is in it for whoever opens it, unless nobody is to any more (`isLast`).
+   */
+  async handOver(heir: Inbox, { isLast = false } = {}): Promise<void> {
+    await this.ready().catch(() => {});
+    await this.flush();
+    const keepsOwn = this.#options.store.shared && !isLast;
+    const handed = [...this.#undelivered.values()].filter(({ isStored }) => !(keepsOwn && isStored));
+    for (const { entry } of this.#undelivered.values()) this.#remove(entry.id);
+    if (handed.length === 0) return;
+    await heir.#adopt(handed.map(({ entry }) => entry));
+    // Otherwise it stays where it is safe, and may be delivered once more.
+    if (heir.#failure) return;
+    for (const { entry, identity } of handed) this.#drop(entry, identity, this.#unsaved);
+    this.#work();
+    await this.flush();
   }
 
-  /** Takes charge of entries that another inbox has surrendered. */
-  adopt(entries: readonly Entry[]): void {
-    for (const entry of entries) {
-      this.#add(createUndelivered(entry, identify(entry.kind, entry.record)));
-      this.#unsaved.keep.set(entry.id, entry);
-    }
-    this.#handOutSoon();
+  /** Takes charge of entries of another inbox. Resolves when they are in the store, or cannot be. */
+  #adopt(entries: readonly Entry[]): Promise<void> {
+    const items = entries.map((entry) => ({ entry, identity: identify(entry.kind, entry.record) }));
+    return new Promise((resolve) => this.#do({ type: 'adopt', items, resolve }));
   }
 
   /** Resolves when nothing is being written any more. */
@@ -466,7 +480,7 @@ export class Inbox {
   async #recall(tasks: readonly Task[]): Promise<Map<string, string | undefined>> {
     const keys = new Set<string>();
     for (const task of tasks) {
-      for (const { identity } of task.type === 'accept' ? task.items : [task.undelivered]) {
+      for (const { identity } of task.type === 'release' ? [task.undelivered] : task.items) {
         for (const key of keysOf(identity)) keys.add(key);
         if (task.type === 'accept') for (const key of this.#holdKeysOf(task.arrival, identity)) keys.add(key);
       }
@@ -490,7 +504,9 @@ export class Inbox {
       for (const { remember } of [changes, this.#unsaved]) if (remember.has(key)) return remember.get(key);
       return recall(key);
     };
-    return task.type === 'accept' ? this.#applyAccept(task, look, changes) : this.#applyRelease(task, look, changes);
+    if (task.type === 'accept') return this.#applyAccept(task, look, changes);
+    if (task.type === 'release') return this.#applyRelease(task, look, changes);
+    return this.#applyAdopt(task, look, changes);
   }
 
   #applyAccept(task: AcceptTask, look: Recall, changes: Changes): () => void {
@@ -554,6 +570,23 @@ export class Inbox {
       this.#remove(entry.id);
       if (standIn) this.#giveNew([standIn], audience);
       undelivered.end(false);
+      resolve();
+    };
+  }
+
+  #applyAdopt({ items, resolve }: AdoptTask, look: Recall, changes: Changes): () => void {
+    const adopted = items.filter(({ entry }) => !this.#undelivered.has(entry.id));
+    for (const { entry, identity } of adopted) {
+      // Whether it was seen here does not matter: it is undelivered.
+      const via = entry.channel === 'callback' ? 'callback' : 'poll';
+      const { remember } = judge(identity, via, look, Date.now(), this.#oldest());
+      for (const [key, value] of remember) changes.remember.set(key, value);
+      for (const key of this.#holdKeysOf(entry, identity)) changes.remember.set(key, entry.id);
+      changes.keep.set(entry.id, entry);
+    }
+    return () => {
+      for (const { entry, identity } of adopted) this.#add(createUndelivered(entry, identity));
+      this.#handOutSoon();
       resolve();
     };
   }

@@ -37,6 +37,12 @@ export interface AccountConfig extends NodeDef, ConnectionConfig {
   dedupeHours?: number | string;
 }
 
+/** An account as Node-RED keeps it. */
+export interface NodeAccountSettings extends AccountSettings {
+  /** Where the logins of account nodes are kept beside the inbox, if it outlives the process. */
+  loginsFile?: string;
+}
+
 /** Its credentials. */
 export interface AccountCredentials {
   apiKey?: string;
@@ -102,7 +108,7 @@ export function parseAccount(
   config: AccountConfig,
   credentials: AccountCredentials,
   warnNoUserDir: () => void,
-): AccountSettings {
+): NodeAccountSettings {
   const whole = (setting: 'concurrency' | 'queueLimit' | 'drain', byDefault: number, min: number, max?: number) =>
     parseNumber(setting, config[setting], {
       byDefault,
@@ -129,18 +135,19 @@ function parseStore(
   { redisUrl }: AccountCredentials,
   dedupeMs: number,
   warnNoUserDir: () => void,
-): Pick<AccountSettings, 'storeName' | 'createStore'> {
+): Pick<NodeAccountSettings, 'storeName' | 'createStore' | 'loginsFile'> {
   const kind = parseChoice(config.store, ['disk', 'memory', 'redis']);
+  const { userDir } = RED.settings;
+  const folder = userDir ? join(userDir, 'sms-inbox') : undefined;
+  const logins = folder === undefined ? undefined : { loginsFile: join(folder, 'logins.json') };
   if (kind === 'redis') {
     const url = parseRedisUrl(redisUrl);
     const place = createHash('sha256').update(url).digest('hex');
-    return { storeName: `redis ${place}`, createStore: (key) => new RedisStore({ url, key, dedupeMs }) };
+    return { storeName: `redis ${place}`, createStore: (key) => new RedisStore({ url, key, dedupeMs }), ...logins };
   }
-  const { userDir } = RED.settings;
-  if (kind === 'disk' && !userDir) warnNoUserDir();
-  if (kind === 'memory' || !userDir) return { storeName: 'memory', createStore: () => new MemoryStore() };
-  const folder = join(userDir, 'sms-inbox');
-  return { storeName: `disk ${folder}`, createStore: (key) => new DiskStore(join(folder, key)) };
+  if (kind === 'disk' && folder === undefined) warnNoUserDir();
+  if (kind === 'memory' || folder === undefined) return { storeName: 'memory', createStore: () => new MemoryStore() };
+  return { storeName: `disk ${folder}`, createStore: (key) => new DiskStore(join(folder, key)), ...logins };
 }
 
 /** @throws SmsError `SMS_CONFIG`, without the address, which may carry a password */

@@ -31,29 +31,78 @@ describe('redeploys while messages flow', function () {
   /** What the deploy changes: everything, the receiving node alone, its flow, or nothing but a restart. */
   for (const type of ['full', 'nodes', 'flows', 'reload'] satisfies DeploymentType[]) {
     for (const store of ['disk', 'memory']) {
-      it(`loses none and delivers none twice when the deploy is "${type}" and the store is ${store}`, async () => {
-        nodeRed = await startNodeRed({ flows: createFlows(simulator, arrived, store, 0) });
-        let sent = 0;
-        const feeding = setInterval(() => {
-          simulator.receive({ from: '64215550001', to: '64215559999', body: `m${sent++}` });
-        }, 3);
-        for (let round = 1; round <= redeploys; round++) {
-          await sleep(Math.random() * 200);
-          await nodeRed.deploy(createFlows(simulator, arrived, store, round), type);
-        }
-        clearInterval(feeding);
-        const counts = await waitForCounts(arrived, sent);
-        const twice = [...counts].filter(([, count]) => count > 1).map(([body]) => body);
-        assert.equal(sent - counts.size, 0, `lost of ${sent}`);
-        assert.deepEqual(twice, []);
-      });
+      it(`loses none and delivers none twice when the deploy is "${type}" and the store is ${store}`, () =>
+        redeployUnderLoad(type, (round) => createFlows(simulator, arrived, round, { store })));
     }
+  }
+
+  for (const store of ['disk', 'memory']) {
+    it(`loses none and delivers none twice when each changes the login and the store is ${store}`, () =>
+      redeployUnderLoad('nodes', (round) =>
+        createFlows(simulator, arrived, round, { store, ...(round % 2 ? createBasicLogin(simulator) : undefined) }),
+      ));
+  }
+
+  it('delivers after a crash what came under a login that has been replaced meanwhile, once', async () => {
+    const { baseUrl } = simulator;
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: Node-RED replaces it
+    const account = { baseUrl: '${SMS_BASE_URL}' };
+    const flows = createFlows(simulator, arrived, 0, account, { acknowledge: 'flow', inputs: 1 });
+    nodeRed = await startNodeRed({ flows, env: { SMS_BASE_URL: baseUrl } });
+    simulator.receive({ from: '64215550001', to: '64215559999', body: 'not acknowledged' });
+    await waitForCounts(arrived, 1);
+    const { userDir } = nodeRed;
+    await nodeRed.kill();
+    rmSync(arrived);
+    const env = { SMS_BASE_URL: baseUrl.replace('127.0.0.1', 'localhost') };
+    nodeRed = await startNodeRed({ userDir, env });
+    assert.deepEqual([...(await waitForCounts(arrived, 1))], [['not acknowledged', 1]]);
+    await nodeRed.deploy(createFlows(simulator, arrived, 1, account));
+    await waitForCounts(arrived, 1);
+    await nodeRed.stop();
+    rmSync(arrived);
+    for (const other of [env, { SMS_BASE_URL: baseUrl }]) {
+      nodeRed = await startNodeRed({ userDir, env: other });
+      simulator.receive({ from: '64215550001', to: '64215559999', body: other.SMS_BASE_URL });
+      await waitForCounts(arrived, 1);
+      await nodeRed.stop();
+      assert.deepEqual([...(await waitForCounts(arrived, 1))], [[other.SMS_BASE_URL, 1]]);
+      rmSync(arrived);
+    }
+  });
+
+  async function redeployUnderLoad(type: DeploymentType, flowsOf: (round: number) => FlowNode[]): Promise<void> {
+    nodeRed = await startNodeRed({ flows: flowsOf(0) });
+    let sent = 0;
+    const feeding = setInterval(() => {
+      simulator.receive({ from: '64215550001', to: '64215559999', body: `m${sent++}` });
+    }, 3);
+    for (let round = 1; round <= redeploys; round++) {
+      await sleep(Math.random() * 200);
+      await nodeRed.deploy(flowsOf(round), type);
+    }
+    clearInterval(feeding);
+    const counts = await waitForCounts(arrived, sent);
+    const twice = [...counts].filter(([, count]) => count > 1).map(([body]) => body);
+    assert.equal(sent - counts.size, 0, `lost of ${sent}`);
+    assert.deepEqual(twice, []);
   }
 });
 
-function createFlows(simulator: Simulator, file: string, store: string, round: number): FlowNode[] {
+function createBasicLogin(simulator: Simulator): Partial<FlowNode> {
+  const { userId, password } = simulator.credentials;
+  return { authType: 'basic', credentials: { userId, password } };
+}
+
+function createFlows(
+  simulator: Simulator,
+  file: string,
+  round: number,
+  account: Partial<FlowNode>,
+  node: Partial<FlowNode> = {},
+): FlowNode[] {
   return [
-    createAccount(simulator, { store }),
+    createAccount(simulator, account),
     { id: 'tab', type: 'tab', label: 'flow' },
     {
       id: 'in',
@@ -64,6 +113,7 @@ function createFlows(simulator: Simulator, file: string, store: string, round: n
       name: `round ${round}`,
       account: 'account',
       wires: [['write']],
+      ...node,
     },
     createWriter('write', file),
   ];

@@ -12,7 +12,7 @@ import {
   type Subscription,
 } from '../../src/account';
 import type { SmsError } from '../../src/errors';
-import type { Taker } from '../../src/inbox';
+import { Inbox, type Taker } from '../../src/inbox';
 import type { PollState } from '../../src/poll';
 import type { FlowDelivery } from '../../src/receiver';
 import { DiskStore } from '../../src/store/disk';
@@ -373,6 +373,109 @@ describe('Account', () => {
       receive('1');
       await until(() => a.deliveries.length === 1);
     });
+  });
+
+  describe('a login that replaces another (contract §5: delivered whatever happens next)', () => {
+    const basic = () => {
+      const { userId, password } = simulator.credentials;
+      return { authentication: { type: 'basic', userId, password } } as const;
+    };
+
+    it('gets what the other had not delivered, marked as what it is, once', async () => {
+      const one = enter();
+      const a = new Listener('a');
+      a.acknowledge = 'flow';
+      const subscription = subscribe(one, a);
+      receive('1');
+      await until(() => a.deliveries.length === 1);
+      subscription.close();
+      await one.leave();
+      const two = enter(basic());
+      const b = new Listener('a');
+      subscribe(two, b);
+      const inherited = two.inherit(one.key);
+      await until(() => b.deliveries.length === 1);
+      assert.deepEqual([b.bodies, b.deliveries[0]?.redelivered], [['1'], true]);
+      for (const body of ['2', '3']) receive(body);
+      await until(() => b.deliveries.length === 3);
+      assert.equal(await inherited, true);
+      assert.equal(await two.inherit(one.key), true);
+      assert.equal(await two.inherit(two.key), true);
+      assert.deepEqual(b.bodies.sort(), ['1', '2', '3']);
+    });
+
+    it('gets what a poll in flight brings to the other', async () => {
+      const one = enter();
+      const subscription = subscribe(one, new Listener('a'));
+      await until(isPolling);
+      subscription.close();
+      await one.leave();
+      const two = enter(basic());
+      const b = new Listener('a');
+      subscribe(two, b);
+      const inherited = two.inherit(one.key);
+      await until(() => simulator.polling('incoming') === 2);
+      receive('1');
+      receive('2');
+      await until(() => b.deliveries.length === 2);
+      assert.deepEqual(b.bodies.sort(), ['1', '2']);
+      assert.equal(await inherited, true);
+      assert.equal(simulator.requests.filter(({ aborted }) => aborted).length, 0);
+    });
+
+    it('gets what is in the store of the other after a restart, and leaves nothing there', async () => {
+      const platters = new Map<string, Platter>();
+      const place = (key: string) => {
+        const platter = platters.get(key) ?? new Platter();
+        platters.set(key, platter);
+        return platter;
+      };
+      const formerKey = 'f'.repeat(32);
+      const store = new FailingStore(place(formerKey));
+      const left = new Inbox({ store, dedupe: () => true, dedupeMs: () => 1_000_000, onStore: () => {} });
+      const record = { messageId: '1', from: '6421555001', body: 'left', isReply: false, via: 'poll' } as const;
+      await left.accept({ kind: 'incoming', via: 'poll', records: [record] });
+      await left.close();
+      const two = enter({ ...basic(), storeName: 'failing', createStore: (key) => new FailingStore(place(key)) });
+      const b = new Listener('b');
+      subscribe(two, b);
+      assert.equal(await two.inherit(formerKey), true);
+      await until(() => b.deliveries.length === 1);
+      assert.deepEqual(b.bodies, ['left']);
+      assert.equal(place(formerKey).entries.size, 0);
+    });
+
+    it('leaves to others what is theirs, and comes back for what cannot be read now', async () => {
+      const [one, two] = [enter(), enter(basic())];
+      const [a, b] = [new Listener('a'), new Listener('b')];
+      a.acknowledge = 'flow';
+      subscribe(one, a);
+      subscribe(two, b);
+      await until(() => simulator.polling('incoming') === 2);
+      assert.equal(await two.inherit(one.key), true);
+      assert.deepEqual(b.bodies, []);
+      const store = new FailingStore();
+      store.failing.add('open');
+      const three = enter({ ...basic(), baseUrl: `${simulator.baseUrl}/x`, storeName: 'x', createStore: () => store });
+      assert.equal(await three.inherit('e'.repeat(32)), false);
+    });
+  });
+
+  it('takes what is undelivered along to another store', async () => {
+    const platter = new Platter();
+    const one = enter({ storeName: 'failing', createStore: () => new FailingStore(platter) });
+    const a = new Listener('a');
+    a.acknowledge = 'flow';
+    const subscription = subscribe(one, a);
+    receive('1');
+    await until(() => a.deliveries.length === 1);
+    subscription.close();
+    await one.leave();
+    assert.equal(platter.entries.size, 1);
+    const b = new Listener('a');
+    subscribe(enter(), b);
+    await until(() => b.deliveries.length === 1 && platter.entries.size === 0);
+    assert.deepEqual([b.bodies, b.deliveries[0]?.redelivered], [['1'], true]);
   });
 
   describe('the store', () => {

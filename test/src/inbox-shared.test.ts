@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Inbox, type Taker } from '../../src/inbox';
 import type { IncomingRecord } from '../../src/model';
+import { MemoryStore } from '../../src/store/memory';
 import { RedisStore, type RedisTiming } from '../../src/store/redis';
 import type { Channel, Entry } from '../../src/store/store';
 import { RedisServer } from '../redis-server';
@@ -310,18 +311,41 @@ describe('Inboxes of several processes on one Redis', () => {
     assert.ok(await isEmpty());
   });
 
-  it('surrenders to another inbox only what the server does not have', async () => {
+  /** An inbox that is not shared, with a node that takes everything. */
+  function createOther(): { other: Inbox; texts: unknown[] } {
+    const texts: unknown[] = [];
+    const options = { store: new MemoryStore(), dedupe: () => true, dedupeMs: () => 60_000, onStore: () => {} };
+    const other = closing.add(new Inbox(options), (it) => it.close());
+    other.attach('incoming', {
+      id: 'node',
+      take: (entries) => texts.push(...entries.map(({ record }) => record.body)),
+    });
+    return { other, texts };
+  }
+
+  it('hands over to another inbox only what the server does not have', async () => {
     const { holder, proxy } = await createHolder();
     await holder.poll(incoming('stored'));
     proxy.cut();
     await holder.untilFailing(true);
     await holder.poll(incoming('unstored'));
     proxy.restore();
-    const surrendered = holder.inbox.surrender();
-    assert.deepEqual(
-      surrendered.map(({ record }) => record.body),
-      ['unstored'],
-    );
+    const { other, texts } = createOther();
+    await holder.inbox.handOver(other);
+    await other.flush();
+    while (texts.length === 0) await sleep(1);
+    assert.deepEqual(texts, ['unstored']);
+    assert.equal(await redis.client.xlen(stream), 1);
+  });
+
+  it('hands over everything when nobody else is to have it, and leaves nothing on the server', async () => {
+    const { holder } = await createHolder();
+    await holder.poll(incoming('m'));
+    const { other, texts } = createOther();
+    await holder.inbox.handOver(other, { isLast: true });
+    while (texts.length === 0) await sleep(1);
+    assert.deepEqual(texts, ['m']);
+    assert.ok(await isEmpty());
   });
 
   it('leaves what it has not delivered to another process when it is closed', async () => {

@@ -596,11 +596,40 @@ describe('Inbox', () => {
       const a = attach(earlier, new Node('a'));
       await earlier.accept(polled(incoming('1'), incoming('2')));
       earlier.done(a.last, a);
-      later.adopt(earlier.surrender());
+      await earlier.handOver(later);
       const b = attach(later, new Node('a'));
       await settle();
       assert.deepEqual([b.texts, b.attempts], [['1'], [2]]);
-      assert.deepEqual(earlier.surrender(), []);
+      assert.ok(earlier.isSettled);
+      assert.deepEqual(outcomes(await later.accept(polled(incoming('1')))), ['repeated']);
+    });
+
+    it('hands over what only the store has too, and keeps it until the other has stored it', async () => {
+      const [from, to] = [new FailingStore(), new FailingStore()];
+      const earlier = createInbox(from);
+      await earlier.accept(polled(incoming('1')));
+      await earlier.accept(called({ body: '2' }));
+      await earlier.close();
+      const later = createInbox(to);
+      const node = attach(later, new Node('node'));
+      await settle();
+      to.failing.add('commit');
+      await earlier.handOver(later);
+      await settle();
+      assert.deepEqual(node.texts, ['1']);
+      assert.equal(from.platter.entries.size, 2);
+      to.failing.delete('commit');
+      mock.timers.tick(5_000);
+      await settle();
+      assert.equal(to.platter.entries.size, 2);
+
+      const next = createInbox(from);
+      const last = createInbox();
+      await next.handOver(last);
+      assert.equal(from.platter.entries.size, 0);
+      const callback = attach(last, new Node('callback'), 'callback');
+      await settle();
+      assert.deepEqual(callback.texts, ['2']);
     });
 
     it('new entries stay behind older ones even when the clock was set back', async () => {
