@@ -152,13 +152,16 @@ export = (RED: NodeAPI) => {
 
     this.on('input', (message: SmsMessage, _send, done) => {
       const ackId = (message.sms as { ackId?: unknown } | undefined)?.ackId;
-      const found = typeof ackId === 'string' ? outstanding.get(ackId.split('.')[0] ?? '') : undefined;
+      const [id = ''] = typeof ackId === 'string' ? ackId.split('.') : [];
+      const found = outstanding.get(id);
       if (found && message.error !== undefined) {
         giveBack(found.entry);
       } else if (found) {
         clearTimeout(found.timer);
         outstanding.delete(found.entry.id);
         membership?.inbox.done(found.entry, taker);
+      } else if (message.error === undefined) {
+        membership?.inbox.doneLate(id);
       }
       done();
     });

@@ -84,6 +84,7 @@ const largestStep = 256;
 const absenceMs = 20_000;
 /** A sweep looks at twice as many as were remembered since the last, so that it keeps up. */
 const rememberedPerSweep = 500;
+const maxReleased = 1_000;
 
 /** Digits of an entry's id that ascend with time. */
 const idTimeLength = 11;
@@ -128,7 +129,13 @@ interface AdoptTask {
   resolve(): void;
 }
 
-type Task = AcceptTask | ReleaseTask | AdoptTask;
+/** Somebody has taken after all what had been released. */
+interface LateTask {
+  type: 'late';
+  items: readonly [{ identity: Identity }];
+}
+
+type Task = AcceptTask | ReleaseTask | AdoptTask | LateTask;
 
 /**
  * Takes charge of what the service gave away (§3): keeps each record until every node that it is for has taken it, and
@@ -145,6 +152,8 @@ export class Inbox {
   readonly #calledBack = new Map<string, Undelivered[]>();
   /** Those of the step that is being taken. */
   #justCalledBack: Undelivered[] = [];
+  /** Entries that were released, by id: they may be taken late, and come again. The oldest are forgotten. */
+  readonly #released = new Map<string, Undelivered>();
   /** See {@link ended}; it may be asked when the end has come already. */
   readonly #endings = new WeakMap<Entry, Promise<boolean>>();
   #tasks: Task[] = [];
@@ -253,7 +262,20 @@ export class Inbox {
     if (undelivered.owed.size === 0) this.#settle(undelivered);
   }
 
-  /** Lets go of a called-back entry that the service shall bring again: it will be new then. */
+  /** A node has taken after all what was released: it is known when the service brings it again, or has already. */
+  doneLate(id: string): void {
+    const released = this.#released.get(id);
+    if (!released) return;
+    this.#released.delete(id);
+    const { identity } = released;
+    const successor = this.#findCalledBack(identity);
+    if (successor) this.#settle(successor);
+    else this.#do({ type: 'late', items: [{ identity }] });
+  }
+
+  /**
+   * Lets go of a called-back entry that the service shall bring again. It counts as new then, but for its attempts.
+   */
   release(entry: Entry): Promise<void> {
     const undelivered = this.#undelivered.get(entry.id);
     if (!undelivered) return Promise.resolve();
@@ -506,7 +528,11 @@ export class Inbox {
     };
     if (task.type === 'accept') return this.#applyAccept(task, look, changes);
     if (task.type === 'release') return this.#applyRelease(task, look, changes);
-    return this.#applyAdopt(task, look, changes);
+    if (task.type === 'adopt') return this.#applyAdopt(task, look, changes);
+    const [{ identity }] = task.items;
+    const { remember } = judge(identity, 'callback', look, Date.now(), this.#oldest());
+    for (const [key, value] of remember) changes.remember.set(key, value);
+    return () => {};
   }
 
   #applyAccept(task: AcceptTask, look: Recall, changes: Changes): () => void {
@@ -569,6 +595,7 @@ export class Inbox {
     return () => {
       this.#remove(entry.id);
       if (standIn) this.#giveNew([standIn], audience);
+      else this.#keepReleased(undelivered);
       undelivered.end(false);
       resolve();
     };
@@ -589,6 +616,20 @@ export class Inbox {
       this.#handOutSoon();
       resolve();
     };
+  }
+
+  #keepReleased(undelivered: Undelivered): void {
+    this.#released.set(undelivered.entry.id, undelivered);
+    for (const oldest of this.#released.keys()) {
+      if (this.#released.size <= maxReleased) break;
+      this.#released.delete(oldest);
+    }
+  }
+
+  /** How often a message that comes as new was sent into a flow before it was released. */
+  #attemptsBefore(identity: Identity): number {
+    const earlier = [...this.#released.values()].filter((released) => isSameMessage(released.identity, identity));
+    return Math.max(0, ...earlier.map(({ entry }) => entry.attempts));
   }
 
   #drop(entry: Entry, identity: Identity, changes: Changes): void {
@@ -614,7 +655,7 @@ export class Inbox {
       kind,
       record,
       ...(address ? { address } : undefined),
-      attempts: audience > 0 ? 1 : 0,
+      attempts: (address ? this.#attemptsBefore(identity) : 0) + (audience > 0 ? 1 : 0),
       // Nobody can say whether another process has delivered it already.
       ...(this.#options.store.shared && !this.#isOpen ? { unsure: true as const } : undefined),
     };
@@ -647,9 +688,9 @@ export class Inbox {
   }
 
   /** The called-back entry of a message, unless it is dropped by the `changes` under way. */
-  #findCalledBack(identity: Identity, { drop }: Changes): Undelivered | undefined {
+  #findCalledBack(identity: Identity, changes?: Changes): Undelivered | undefined {
     return [...keysOf(identity).flatMap((key) => this.#calledBack.get(key) ?? []), ...this.#justCalledBack].find(
-      (undelivered) => !drop.has(undelivered.entry.id) && isSameMessage(undelivered.identity, identity),
+      (undelivered) => !changes?.drop.has(undelivered.entry.id) && isSameMessage(undelivered.identity, identity),
     );
   }
 
@@ -672,7 +713,7 @@ export class Inbox {
   #giveNew(fresh: readonly Undelivered[], audience: readonly Taker[], arrival?: Arrival): void {
     for (const undelivered of fresh) this.#add(undelivered);
     const present = audience.filter((taker) => this.#isAttached(fresh, taker));
-    if (present.length === 0) for (const { entry } of fresh) entry.attempts = 0;
+    if (present.length === 0 && audience.length > 0) for (const { entry } of fresh) entry.attempts--;
     if (present.length === 0 || present.length < audience.length) this.#handOutSoon();
     this.#give(fresh, audience, arrival, true);
     if (arrival?.address) return;

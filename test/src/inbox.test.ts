@@ -661,8 +661,41 @@ describe('Inbox', () => {
         assert.equal(store.platter.entries.size, 0);
         assert.equal(store.platter.remembered.size, 0);
         assert.deepEqual(outcomes(await inbox.accept(called(fields))), ['new']);
-        assert.deepEqual(node.attempts, [1, 1]);
+        assert.deepEqual(node.attempts, [1, 2]);
       }
+    });
+
+    it('what the flow takes after all is known when the service brings it again', async () => {
+      const platter = new Platter();
+      const inbox = createInbox(new FailingStore(platter));
+      const node = attach(inbox, new Node('callback'), 'callback');
+      await inbox.accept(called());
+      await inbox.release(node.last);
+      inbox.doneLate(node.last.id);
+      inbox.doneLate(node.last.id);
+      inbox.doneLate('another');
+      assert.deepEqual(outcomes(await inbox.accept(called())), ['duplicate']);
+      assert.equal(node.given.length, 1);
+      await inbox.close();
+      const after = createInbox(new FailingStore(platter));
+      assert.deepEqual(outcomes(await after.accept(called())), ['duplicate']);
+    });
+
+    it('what the flow takes after all has arrived, although the service has brought it again already', async () => {
+      const store = new FailingStore();
+      const inbox = createInbox(store);
+      const node = attach(inbox, new Node('callback'), 'callback');
+      await inbox.accept(called());
+      const first = node.last;
+      await inbox.release(first);
+      await inbox.accept(called());
+      const ended = inbox.ended(node.last);
+      inbox.doneLate(first.id);
+      assert.equal(await ended, true);
+      await settle();
+      assert.deepEqual([...store.platter.entries], []);
+      await inbox.release(node.last);
+      assert.deepEqual(outcomes(await inbox.accept(called())), ['duplicate']);
     });
 
     it('a retry that comes while the flow has it waits for the same end', async () => {
@@ -790,7 +823,7 @@ describe('Inbox', () => {
         await settle();
         assert.deepEqual([successor.texts, [...store.platter.entries]], [[], []]);
         await inbox.accept(called());
-        assert.deepEqual(successor.attempts, [1]);
+        assert.deepEqual(successor.attempts, [2]);
       }
     });
 
