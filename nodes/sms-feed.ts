@@ -4,7 +4,7 @@ import { getAccount } from './runtime/account-node';
 import { startWithFlows } from './runtime/flows';
 import { fail, raise, type SmsMessage } from './runtime/outcome';
 import { parseChoice, parseNumber } from './runtime/settings';
-import { badges, translate } from './runtime/texts';
+import { badges, translate, translateError } from './runtime/texts';
 import { evaluate } from './runtime/typed-input';
 
 const defaultSize = 8;
@@ -69,14 +69,18 @@ export = (RED: NodeAPI) => {
 
     const startLoop = (intervalMs: number): PollLoop => {
       const poll = async () => {
-        this.send([await read({})]);
-        return 'empty' as const;
+        try {
+          this.send([await read({})]);
+          return 'empty' as const;
+        } catch (error) {
+          // Each try shows that it reads, so each that fails has to show that it did.
+          if (!stop.signal.aborted) this.status(badges.error(RED, translateError(RED, error)));
+          throw error;
+        }
       };
       const started = new PollLoop({ poll, pauseMs: () => intervalMs, drain: () => 1 }, (state, previous) => {
         if (previous.name === 'failing' && state.name !== 'failing') this.log(translate(RED, 'log.recovered'));
-        if (state.name !== 'failing') return;
-        this.status(badges.error(RED, state.error));
-        if (previous.name !== 'failing') raise(RED, this, state.error);
+        if (state.name === 'failing' && previous.name !== 'failing') raise(RED, this, state.error);
       });
       started.start();
       return started;

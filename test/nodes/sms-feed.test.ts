@@ -288,6 +288,23 @@ describe('sms-feed', () => {
       await until(() => flow.received('got').some(({ topic }) => topic === 'asked'));
     });
 
+    it('shows the error after every read that fails', async () => {
+      sim.fault('feed', { status: 500 });
+      const flow = await start({ interval: '0.05' });
+      await until(() => params().length === 2);
+      await flow.badge('feed', { fill: 'red', shape: 'ring', text: 'service error' });
+      assert.equal(params().length, 2);
+    });
+
+    it('shows nothing of a read that ends with its node', async () => {
+      sim.fault('feed', { hang: true });
+      const flow = await start({ interval: '0.05' });
+      await sim.until(() => sim.polling('feed') === 1);
+      await flow.deploy([]);
+      await sim.until(() => sim.polling('feed') === 0);
+      assert.ok(flow.statuses('feed').every(({ fill }) => fill !== 'red'));
+    });
+
     it('raises one error when it begins to fail, and goes on', async () => {
       sim.fault('feed', { status: 500 }, 2);
       const flow = await start({ interval: '0.05' });
