@@ -59,7 +59,8 @@ export interface OutboxRecipient extends Parameters {
 
 /** One outbound message as the outgoing poll reports it (§2.4). */
 export interface OutboxRecord extends Parameters {
-  messageId: string;
+  /** Absent when the service gave none. */
+  messageId?: string;
   body: string;
   recipientCount?: number;
   recipients?: string;

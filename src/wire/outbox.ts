@@ -9,8 +9,8 @@ const maxNesting = 100;
 const truths: ReadonlySet<unknown> = new Set([true, 1, 'true', '1', 'yes', 'y']);
 
 /**
- * Reads the answer to a poll for outgoing messages (§2.4): a JSON list, or an object around one. Entries without a
- * messageId are passed over. Blank text fields are left out; what the service added since stays as received.
+ * Reads the answer to a poll for outgoing messages (§2.4): a JSON list, or an object around one. Entries with nothing that
+ * a message has are passed over. Blank text fields are left out; what the service added since stays as received.
  *
  * @throws SmsError `SMS_RESPONSE` when it is not JSON, holds no list, or a list of something else
  */
@@ -66,30 +66,36 @@ function isNumberPart(code: number): boolean {
 function listIn(value: unknown): readonly unknown[] {
   if (Array.isArray(value)) return value;
   if (isObject(value)) {
-    if (value.messageId !== undefined) return [value];
+    // The list that every message has is none of messages.
+    if (value.messageId !== undefined || Array.isArray(value.recipientsList)) return [value];
     const [list, ...others] = Object.values(value).filter((property) => Array.isArray(property));
     if (list !== undefined && others.length === 0) return list;
+    if (list === undefined && typeof value.body === 'string') return [value];
   }
   throw unreadable('JSON without a list of messages');
 }
 
+/** A message without a messageId is one all the same: the service has moved its date on and will not give it again. */
 function createRecord(entry: JsonObject): OutboxRecord | undefined {
   const { messageId, body, recipientCount, recipients, messageDate, statusCode, deleted, recipientsList, ...others } =
     entry;
-  const id = textOf(messageId);
-  if (id === undefined) return undefined;
   const count = numberOf(recipientCount);
-  return {
-    messageId: id,
-    body: typeof body === 'string' ? body : (textOf(body) ?? ''),
+  const known = {
+    ...presentTexts({ messageId, body }),
     ...(count === undefined ? {} : { recipientCount: count }),
     ...presentTexts({ recipients, messageDate, statusCode }),
     ...(isAbsent(deleted)
       ? {}
       : { deleted: truths.has(typeof deleted === 'string' ? deleted.trim().toLowerCase() : deleted) }),
-    recipientsList: (Array.isArray(recipientsList) ? recipientsList : [recipientsList])
-      .filter(isObject)
-      .map(createRecipient),
+  };
+  const list = (Array.isArray(recipientsList) ? recipientsList : [recipientsList])
+    .filter(isObject)
+    .map(createRecipient);
+  if (Object.keys(known).length === 0 && list.length === 0) return undefined;
+  return {
+    ...known,
+    body: typeof body === 'string' ? body : (known.body ?? ''),
+    recipientsList: list,
     ...(withoutUnsafeKeys(others, 0) as JsonObject),
   };
 }

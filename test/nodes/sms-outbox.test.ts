@@ -166,6 +166,19 @@ describe('sms-outbox', () => {
       assert.deepEqual(flow.received('got2'), []);
     });
 
+    it('delivers what has no messageId, which cannot be told from another', async () => {
+      const body = JSON.stringify([{ body: 'same' }, { messageId: null, body: 'same' }, { messageId: 'm', body: 'm' }]);
+      sim.fault('outbox', { status: 200, body, contentType: 'application/json' });
+      const flow = await start();
+      await trigger(flow);
+      await trigger(flow);
+      assert.deepEqual(
+        (await flow.messages('got', 5)).map(({ payload }) => payload),
+        ['same', 'same', 'm', 'same', 'same'],
+      );
+      assert.deepEqual(flow.received('got')[0]?.sms, { body: 'same', recipientsList: [] });
+    });
+
     it('gives inputs that come at once each its own answer, one poll after the other', async () => {
       let most = 0;
       sim.on('change', () => {

@@ -83,9 +83,42 @@ describe('outgoing messages, polled (§2.4)', () => {
     assert.deepEqual(list({ to: 64215551234 }), [{ to: '64215551234' }]);
   });
 
-  it('passes over entries without a messageId, unless there are no others', () => {
-    assert.deepEqual(parse([{ body: 'x' }, null, record, { messageId: ' ' }]), [record]);
-    assert.throws(() => parse([{ body: 'x' }]), { code: 'SMS_RESPONSE', reason: 'responseUnreadable' });
+  it('contract §6 keeps a message without a messageId: the service will not give it again', () => {
+    for (const messageId of [undefined, null, '', ' ', {}]) {
+      const { messageId: _, ...others } = record;
+      assert.deepEqual(parse([{ ...record, messageId }]), [others]);
+    }
+    assert.deepEqual(parse({ count: 1, messages: [{ body: 'x' }] }), [{ body: 'x', recipientsList: [] }]);
+  });
+
+  it('reads one message alone that has no messageId', () => {
+    const { messageId: _, ...others } = record;
+    assert.deepEqual(parse(others), [others]);
+    assert.deepEqual(parse({ body: 'x' }), [{ body: 'x', recipientsList: [] }]);
+    assert.deepEqual(parse({ statusCode: 'OK', body: 'two', messages: [record, others] }), [record, others]);
+  });
+
+  for (const [name, value] of [
+    ['messageId', '1'],
+    ['body', 'x'],
+    ['recipientCount', 0],
+    ['recipients', 'Anna'],
+    ['messageDate', 'soon'],
+    ['statusCode', 'RCV'],
+    ['deleted', false],
+    ['recipientsList', [{ to: '1' }]],
+  ] as const) {
+    it(`takes an entry with nothing but ${name} for a message`, () => {
+      assert.deepEqual(parse([{ [name]: value }]), [{ body: '', recipientsList: [], [name]: value }]);
+    });
+  }
+
+  it('passes over entries with nothing that a message has, unless there are no others', () => {
+    const others = [null, 1, {}, { messageId: ' ' }, { body: '', recipientsList: [], added: 'x' }];
+    assert.deepEqual(parse([...others, record]), [record]);
+    for (const other of others) {
+      assert.throws(() => parse([other]), { code: 'SMS_RESPONSE', reason: 'responseUnreadable' });
+    }
   });
 
   it('contract §2 has no own __proto__, constructor or prototype, however deep', () => {
