@@ -5,7 +5,7 @@ import type { CallbackNode } from './runtime/callback-node';
 import { createCallbackPlaces } from './runtime/callback-places';
 import { type CallbackAnswer, type CallbackBody, mountCallbackRoute, normalisePath } from './runtime/callback-route';
 import { createFlowSender, startWithFlows } from './runtime/flows';
-import { report, type SmsMessage } from './runtime/outcome';
+import { hasError, report, type SmsMessage } from './runtime/outcome';
 import { createReceivedMessage } from './runtime/received-message';
 import { parseChoice, parseNumber } from './runtime/settings';
 import { badges, translateError } from './runtime/texts';
@@ -154,13 +154,13 @@ export = (RED: NodeAPI) => {
       const ackId = (message.sms as { ackId?: unknown } | undefined)?.ackId;
       const [id = ''] = typeof ackId === 'string' ? ackId.split('.') : [];
       const found = outstanding.get(id);
-      if (found && message.error !== undefined) {
+      if (found && hasError(message)) {
         giveBack(found.entry);
       } else if (found) {
         clearTimeout(found.timer);
         outstanding.delete(found.entry.id);
         membership?.inbox.done(found.entry, taker);
-      } else if (message.error === undefined) {
+      } else if (!hasError(message)) {
         membership?.inbox.doneLate(id);
       }
       done();

@@ -1,5 +1,5 @@
 import type { Node, NodeAPI, NodeMessage } from 'node-red';
-import type { PlainSmsError, SmsError } from '../../src';
+import { isBlank, type PlainSmsError, type SmsError } from '../../src';
 import { badges, translateError } from './texts';
 
 /** A message that passes through, with whatever `msg.sms` it has. */
@@ -35,4 +35,9 @@ export function report(RED: NodeAPI, node: Node, error: unknown): void {
   const translated = translateError(RED, error);
   node.status(badges.error(RED, translated));
   raise(RED, node, translated);
+}
+
+/** Says whether a message that comes back tells of a failure of its flow. One whose error was cleared does not. */
+export function hasError({ error }: SmsMessage): boolean {
+  return !isBlank(error);
 }

@@ -482,6 +482,16 @@ describe('sms-callback-in', () => {
       assert.deepEqual(flow.received('caught'), []);
     });
 
+    it('answers 200 when it comes back with a blank error', async () => {
+      const { flow, url } = await start(byFlow);
+      for (const [index, error] of [null, '', ' ', undefined].entries()) {
+        const answer = post(url, formReply(String(index)));
+        const message = (await flow.messages('replies', index + 1))[index];
+        flow.send('callback', { ...message, error });
+        assert.equal((await answer).status, 200);
+      }
+    });
+
     it('answers 503 when the time is up, and takes the retry as new', async () => {
       const { flow, url } = await start({ ...byFlow, ackTimeout: '0.05' });
       assert.equal((await post(url, formStatus())).status, 503);

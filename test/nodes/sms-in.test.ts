@@ -461,6 +461,21 @@ describe('sms-in', () => {
       assert.deepEqual(flow.received('caught'), []);
     });
 
+    it('takes what comes back with a blank error for delivered', async () => {
+      const flow = await start(byFlow);
+      const blanks = [null, '', ' ', undefined];
+      const texts = blanks.map((_, index) => String(index));
+      for (const [index, error] of blanks.entries()) {
+        receive(String(index));
+        const message = (await flow.messages('got', index + 1))[index];
+        flow.send('in', { sms: message?.sms, error });
+      }
+      await flow.done('in', blanks.length);
+      await flow.deploy([account(sim), inNode({ ...byFlow, name: 'new' }), sink('got'), ...catcher()]);
+      receive('last');
+      assert.deepEqual(payloads(await flow.messages('got', blanks.length + 1)), [...texts, 'last']);
+    });
+
     it('delivers again what does not come back in time, and gives it up after maxAttempts', async () => {
       const flow = await start({ ...byFlow, ackTimeout: '0.05', maxAttempts: '3' });
       receive('a');
