@@ -45,7 +45,7 @@ export interface Watcher {
   onState(state: PollState): void;
   /** The loop has begun to fail. Called once for each time. */
   onFailing(error: SmsError): void;
-  /** The loop works again. */
+  /** The loop works again. Called once for the loop: only the watcher that has been there the longest is told. */
   onRecovered(): void;
   /** How often to poll; the shortest interval of all watchers holds. Only for the outbox. */
   intervalMs?: number;
@@ -379,8 +379,9 @@ class Account {
         for (const watcher of watchers.keys()) {
           watcher.onState(state);
           if (state.name === 'failing' && previous.name !== 'failing') watcher.onFailing(state.error);
-          if (previous.name === 'failing' && state.name !== 'failing') watcher.onRecovered();
         }
+        const [first] = watchers.keys();
+        if (previous.name === 'failing' && state.name !== 'failing') first?.onRecovered();
       },
     );
     const created = { loop, watchers, receivers: new Set<Receiver>() };

@@ -275,6 +275,18 @@ describe('sms-outbox', () => {
       );
     });
 
+    it('writes one line when it recovers, however many nodes share the poll', async () => {
+      sim.fault('outbox', { status: 500 }, 1);
+      const second = outboxNode({ id: 'second', interval: '1000' });
+      const flow = await start({ interval: '0.1' }, [second]);
+      await until(() => flow.received('caught').length === 2);
+      await flow.badge('second', { fill: 'blue', shape: 'dot', text: 'reading' });
+      assert.deepEqual(
+        flow.log.filter(({ msg }) => /works again/.test(String(msg))).map(({ id }) => id),
+        ['outbox'],
+      );
+    });
+
     it('reads at once for an input as well', async () => {
       const flow = await start({ interval: '1000' });
       await until(() => polls() === 1);

@@ -238,7 +238,7 @@ describe('Account', () => {
   });
 
   describe('failures (contract §5: once to each node when it starts, one line when it recovers)', () => {
-    it('each watcher is told once, and once of the end', async () => {
+    it('each watcher is told once, and the first of them of the end', async () => {
       simulator.fault('incoming', { status: 500 }, 2);
       const one = enter();
       const [a, b] = [new Listener('a'), new Listener('b')];
@@ -250,8 +250,23 @@ describe('Account', () => {
       assert.equal(late.failures.length, 1);
       receive('1');
       await until(() => a.deliveries.length === 1);
-      for (const { failures, recoveries } of [a, b, late]) assert.deepEqual([failures.length, recoveries], [1, 1]);
+      for (const { failures } of [a, b, late]) assert.equal(failures.length, 1);
+      assert.deepEqual([a.recoveries, b.recoveries, late.recoveries], [1, 0, 0]);
       assert.deepEqual([a.bodies, b.bodies, late.bodies], [['1'], ['1'], ['1']]);
+    });
+
+    it('when the first watcher has left, the next is told of the end', async () => {
+      simulator.fault('incoming', { status: 500 }, 2);
+      const one = enter();
+      const [a, b, c] = [new Listener('a'), new Listener('b'), new Listener('c')];
+      const subscription = subscribe(one, a);
+      subscribe(one, b);
+      subscribe(one, c);
+      await until(() => a.failures.length === 1);
+      subscription.close();
+      receive('1');
+      await until(() => b.deliveries.length === 1);
+      assert.deepEqual([a.recoveries, b.recoveries, c.recoveries], [0, 1, 0]);
     });
 
     it('after a redeploy during a failure, the new nodes are told of it, and of no recovery', async () => {
