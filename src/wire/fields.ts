@@ -1,6 +1,7 @@
 /** A parameter as received, by its name. */
 export type Field = readonly [name: string, value: string];
 
+const wholeNumber = /^-?\d+$/;
 const unsafeKeys: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype']);
 
 /** Says whether a value is absent, empty or only white space. */
@@ -35,14 +36,22 @@ export function presentFields<Name extends string>(
   return present;
 }
 
-/** The fields that the service may have added since (§1), as received: all but those in `known`. */
+/** An `errorCode` as records have it: a number when it reads as a whole number, else the text as received. */
+export function readErrorCode(text: string): number | string {
+  const trimmed = text.trim();
+  const code = Number(trimmed);
+  return wholeNumber.test(trimmed) && Number.isSafeInteger(code) ? code : text;
+}
+
+/** The fields that the service may have added since (§1), as received but for an `errorCode`: all but those in `known`. */
 export function additionalFields(
   fields: ReadonlyMap<string, string>,
   known: ReadonlySet<string>,
-): Record<string, string> {
-  const additional: Record<string, string> = {};
+): Record<string, string | number> {
+  const additional: Record<string, string | number> = {};
   for (const [name, value] of fields) {
-    if (name !== '' && !known.has(name) && !isUnsafeKey(name)) additional[name] = value;
+    if (name === '' || known.has(name) || isUnsafeKey(name)) continue;
+    additional[name] = name === 'errorCode' ? readErrorCode(value) : value;
   }
   return additional;
 }

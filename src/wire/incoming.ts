@@ -30,7 +30,8 @@ export function parseIncoming(bytes: Uint8Array, contentType?: string): Incoming
 
 /**
  * Makes the record of an incoming message from its fields under the names of §2.3. Blank optional fields are left out,
- * `from` and `body` are empty when missing, additional parameters stay as received. Of a repeated name the first value holds.
+ * `from` and `body` are empty when missing, additional parameters are those of {@link additionalFields}. Of a repeated name
+ * the first value holds.
  */
 export function createIncoming(fields: Iterable<Field>, via: Via): IncomingRecord {
   const byName = readFields(fields);

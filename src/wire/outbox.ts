@@ -1,6 +1,6 @@
 import { SmsError } from '../errors';
 import type { OutboxRecipient, OutboxRecord } from '../model';
-import { isBlank, isUnsafeKey } from './fields';
+import { isBlank, isUnsafeKey, readErrorCode } from './fields';
 import { decodeText } from './text';
 
 type JsonObject = Record<string, unknown>;
@@ -10,7 +10,8 @@ const truths: ReadonlySet<unknown> = new Set([true, 1, 'true', '1', 'yes', 'y'])
 
 /**
  * Reads the answer to a poll for outgoing messages (§2.4): a JSON list, or an object around one. Entries with nothing that
- * a message has are passed over. Blank text fields are left out; what the service added since stays as received.
+ * a message has are passed over. Blank text fields are left out; what the service added since stays as received, but for
+ * an `errorCode`, which is a number when it reads as one.
  *
  * @throws SmsError `SMS_RESPONSE` when it is not JSON, holds no list, or a list of something else
  */
@@ -96,7 +97,7 @@ function createRecord(entry: JsonObject): OutboxRecord | undefined {
     ...known,
     body: typeof body === 'string' ? body : (known.body ?? ''),
     recipientsList: list,
-    ...(withoutUnsafeKeys(others, 0) as JsonObject),
+    ...additionalProperties(others),
   };
 }
 
@@ -104,8 +105,15 @@ function createRecipient(entry: JsonObject): OutboxRecipient {
   const { from, to, name, statusCode, channel, ...others } = entry;
   return {
     ...presentTexts({ from, to, name, statusCode, channel }),
-    ...(withoutUnsafeKeys(others, 0) as JsonObject),
+    ...additionalProperties(others),
   };
+}
+
+/** What the service may have added since (§1), as received but for an `errorCode`. */
+function additionalProperties(others: JsonObject): JsonObject {
+  const additional = withoutUnsafeKeys(others, 0) as JsonObject;
+  if (typeof additional.errorCode === 'string') additional.errorCode = readErrorCode(additional.errorCode);
+  return additional;
 }
 
 function presentTexts<Name extends string>(values: Record<Name, unknown>): { [Key in Name]?: string } {

@@ -1,11 +1,10 @@
 import { SmsError } from '../errors';
 import type { OutboundMessage, RecipientResult, SendResponse } from '../model';
 import { decodeHtmlEntities } from './entities';
-import { isBlank } from './fields';
+import { isBlank, readErrorCode } from './fields';
 import { decodeText } from './text';
 import { parseXml, type XmlElement } from './xml';
 
-const wholeNumber = /^-?\d+$/;
 const headingLength = 500;
 /** An error page with its heading further down is not one that is worth the search. */
 const headingSearchLength = 65_536;
@@ -65,12 +64,6 @@ function readError({ attributes }: XmlElement, result: SendResponse | RecipientR
   const { errorCode, errorMessage } = attributes;
   if (errorCode !== undefined && !isBlank(errorCode)) result.errorCode = readErrorCode(errorCode);
   if (errorMessage !== undefined && !isBlank(errorMessage)) result.errorMessage = errorMessage;
-}
-
-function readErrorCode(text: string): number | string {
-  const trimmed = text.trim();
-  const code = Number(trimmed);
-  return wholeNumber.test(trimmed) && Number.isSafeInteger(code) ? code : text;
 }
 
 /**

@@ -65,8 +65,8 @@ export function parseStatuses(bytes: Uint8Array, contentType?: string): StatusRe
 
 /**
  * Makes the record of a status update from its fields under the names of §2.5. Blank optional fields are left out,
- * `messageId`, `from` and `statusCode` are empty when missing, additional parameters stay as received. Of a repeated name the
- * first value holds.
+ * `messageId`, `from` and `statusCode` are empty when missing, additional parameters are those of {@link additionalFields}.
+ * Of a repeated name the first value holds.
  */
 export function createStatus(fields: Iterable<Field>, via: Via): StatusRecord {
   const byName = readFields(fields);

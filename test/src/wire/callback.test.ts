@@ -206,6 +206,32 @@ describe('the same event, whichever way it comes (contract §2)', () => {
 });
 
 describe('what a callback is (contract §8)', () => {
+  it('contract §2 errorCode is the same number, or the same text, whichever way it came', () => {
+    for (const [text, errorCode] of [
+      ['403', 403],
+      [' -7 ', -7],
+      ['E403', 'E403'],
+      ['99999999999999999999', '99999999999999999999'],
+    ] as const) {
+      const form = `from=1&body=b&statusCode=ERR&errorCode=${encodeURIComponent(text)}`;
+      const calls = [
+        `<inbound-message><recipient msisdn="1" errorCode="${text}"><body>b</body></recipient></inbound-message>`,
+        `<status-update><statusCode>ERR</statusCode><errorCode>${text}</errorCode></status-update>`,
+      ];
+      const records = [
+        ...calls.map((xml) => parse(xml).records[0]),
+        parse(form, formType).records[0],
+        parse(form.replace('statusCode', 'x'), formType).records[0],
+        parseStatuses(Buffer.from(form))[0],
+        parseIncoming(Buffer.from(form)),
+      ];
+      assert.deepEqual(
+        records.map((one) => one?.errorCode),
+        Array(6).fill(errorCode),
+      );
+    }
+  });
+
   it('is told by the body, not by the headers', () => {
     for (const contentType of [undefined, '', 'text/plain', 'application/json', formType, 'application/xml']) {
       const kindOf = (body: string) =>

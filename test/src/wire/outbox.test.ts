@@ -77,6 +77,21 @@ describe('outgoing messages, polled (§2.4)', () => {
     );
   });
 
+  it('contract §2 errorCode is a number when it reads as a whole number, else as received', () => {
+    const codes = (errorCode: unknown) => {
+      const [one] = parse([{ messageId: '1', errorCode, recipientsList: [{ to: '1', errorCode }] }]);
+      return [one?.errorCode, one?.recipientsList[0]?.errorCode];
+    };
+    assert.deepEqual([403, '403', ' -7 ', 'E403', '', null].map(codes), [
+      [403, 403],
+      [403, 403],
+      [-7, -7],
+      ['E403', 'E403'],
+      ['', ''],
+      [null, null],
+    ]);
+  });
+
   it('always gives a list of recipients', () => {
     const list = (recipientsList: unknown) => parse([{ messageId: '1', recipientsList }])[0]?.recipientsList;
     assert.deepEqual([undefined, null, 'x', [], [null, 1, 'x', []]].map(list), [[], [], [], [], []]);
