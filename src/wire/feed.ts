@@ -71,7 +71,7 @@ function createRssEntry(item: XmlElement): FeedEntry {
       title: parts.text('title'),
       body: textOf(parts.take('encoded') ?? parts.takeOwn('description')),
       ...bothDates(parts.date(['pubDate', 'published']), parts.date(['updated', 'modified', 'date', 'lastBuildDate'])),
-      author: authorOf([...parts.takeAll('author'), ...parts.takeAll('creator')]),
+      author: nameIn(authorOf([...parts.takeAll('author'), ...parts.takeAll('creator')])),
       link: linkOf(parts.takeAll('link')),
     }),
     categories: categoriesOf(parts.takeAll('category')),
@@ -188,6 +188,11 @@ function authorOf(elements: readonly XmlElement[]): string | undefined {
     if (author !== undefined) return author;
   }
   return undefined;
+}
+
+/** RSS 2.0 has authors as `bob@example.com (Bob)`. */
+function nameIn(author: string | undefined): string | undefined {
+  return trimmed(/^[^\s()@]+@[^\s()@]+\s*\((.+)\)$/.exec(author ?? '')?.[1]) ?? author;
 }
 
 function linkOf(elements: readonly XmlElement[]): string | undefined {

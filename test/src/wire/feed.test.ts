@@ -278,6 +278,16 @@ describe('feeds as others publish them', () => {
     assert.deepEqual(rssDates(''), [undefined, undefined]);
   });
 
+  it('RSS: the name of an author, which RSS 2.0 puts after the address', () => {
+    const author = (text: string) => parseItem(`<author>${text}</author>`)?.author;
+    assert.equal(author('bob@example.com (Bob)'), 'Bob');
+    assert.equal(author(' bob.b+sms@mail.example.com( Bob (junior) ) '), 'Bob (junior)');
+    for (const text of ['bob@example.com', 'Bob', 'Bob (office)', 'bob@example.com ( )', 'x bob@example.com (Bob)']) {
+      assert.equal(author(text), text);
+    }
+    assert.equal(parseAtomEntry('<author><name>a@b (c)</name></author>')?.author, 'a@b (c)');
+  });
+
   it('RSS 2.0 with namespaces: content:encoded, dc:creator, atom:link', () => {
     const [item] = parse(`<rss version="2.0" xmlns:content="c" xmlns:dc="d" xmlns:atom="a" xmlns:media="m">
       <channel><atom:link href="https://x.example/feed" rel="self" type="application/rss+xml"/><title><![CDATA[ Blog ]]></title>
