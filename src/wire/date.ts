@@ -25,14 +25,19 @@ const zoneOffsets: ReadonlyMap<string, number> = new Map([
   ['AEDT', 660],
 ]);
 
+/** As {@link readDate}, but what cannot be read comes back as it is, without the white space around it. */
+export function parseDate(text: string): string {
+  return readDate(text) ?? text.trim();
+}
+
 /**
  * Reads a date of RFC 3339 or RFC 822 (two-digit years, named zones) and gives it as ISO 8601 in UTC with milliseconds. Without
- * a zone it counts as UTC. What cannot be read comes back as it is, without the white space around it.
+ * a zone it counts as UTC. `undefined` when it cannot be read.
  */
-export function parseDate(text: string): string {
+export function readDate(text: string): string | undefined {
   const trimmed = text.trim();
-  if (trimmed.length > 64) return trimmed;
-  return readIsoDate(trimmed) ?? readMailDate(trimmed) ?? trimmed;
+  if (trimmed.length > 64) return undefined;
+  return readIsoDate(trimmed) ?? readMailDate(trimmed);
 }
 
 function readIsoDate(text: string): string | undefined {

@@ -1,6 +1,6 @@
 import { SmsError } from '../errors';
 import type { Feed, FeedAccount, FeedEntry, FeedFormat } from '../model';
-import { parseDate } from './date';
+import { readDate } from './date';
 import { isBlank, isUnsafeKey } from './fields';
 import { decodeText } from './text';
 import { parseXml, type XmlElement } from './xml';
@@ -8,8 +8,8 @@ import { parseXml, type XmlElement } from './xml';
 /**
  * Reads a feed of recent messages (§2.6) in ATOM 1.0 or RSS (2.0, and 1.0 in RDF); the same data give the same entries.
  *
- * - Dates are ISO 8601 UTC; one that cannot be read stays as received. When only one of `published` and `updated` is told,
- *   it stands for both.
+ * - Dates are ISO 8601 UTC; one that cannot be read is none, and stays among the `fields`. When only one of `published` and
+ *   `updated` is told, it stands for both.
  * - `body` is the content, else the summary or description. HTML stays HTML, unescaped once; XHTML is the markup inside
  *   its `div`.
  * - `fields` holds the other elements of an entry by local name. One that has only text is that text, trimmed; any
@@ -99,14 +99,14 @@ class Parts {
 
   /** The first element of this name, rather the format's own than an extension's. */
   take(name: string): XmlElement | undefined {
-    const element = this.takeOwn(name) ?? this.#byName.get(name)?.[0];
+    const element = this.#find(name);
     if (element !== undefined) this.#taken.add(element);
     return element;
   }
 
   /** The first element of this name that is the format's own. */
   takeOwn(name: string): XmlElement | undefined {
-    const element = this.#byName.get(name)?.find(({ prefix }) => prefix === this.#prefix);
+    const element = this.#findOwn(name);
     if (element !== undefined) this.#taken.add(element);
     return element;
   }
@@ -124,11 +124,13 @@ class Parts {
     return trimmed(textOf(this.take(name)));
   }
 
-  /** The first of these names that has a date; the others stay for {@link rest}. */
+  /** The first of these names that has a date that can be read; the others stay for {@link rest}. */
   date(names: readonly string[]): string | undefined {
     for (const name of names) {
-      const text = this.#byName.has(name) ? this.text(name) : undefined;
-      if (text !== undefined) return parseDate(text);
+      const text = trimmed(textOf(this.#find(name)));
+      const date = text === undefined ? undefined : readDate(text);
+      if (text === undefined || date !== undefined) this.take(name);
+      if (date !== undefined) return date;
     }
     return undefined;
   }
@@ -140,6 +142,14 @@ class Parts {
       if (!this.#taken.has(element)) addField(fields, element.name, fieldOf(element));
     }
     return fields;
+  }
+
+  #find(name: string): XmlElement | undefined {
+    return this.#findOwn(name) ?? this.#byName.get(name)?.[0];
+  }
+
+  #findOwn(name: string): XmlElement | undefined {
+    return this.#byName.get(name)?.find(({ prefix }) => prefix === this.#prefix);
   }
 }
 

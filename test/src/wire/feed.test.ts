@@ -262,13 +262,12 @@ describe('feeds as others publish them', () => {
     assert.equal(link('<link/>'), undefined);
   });
 
-  it('one date stands for both, and a date that cannot be read stays text', () => {
+  it('one date stands for both', () => {
     const date = '2026-11-01T10:00:00Z';
     const iso = '2026-11-01T10:00:00.000Z';
     const atomDates = (xml: string) => [parseAtomEntry(xml)?.published, parseAtomEntry(xml)?.updated];
     const rssDates = (xml: string) => [parseItem(xml)?.published, parseItem(xml)?.updated];
     assert.deepEqual(atomDates(`<updated>${date}</updated>`), [iso, iso]);
-    assert.deepEqual(atomDates(`<published>${date}</published><updated>soon</updated>`), [iso, 'soon']);
     assert.deepEqual(rssDates('<pubDate>Sun, 01 Nov 2026 05:00:00 EST</pubDate>'), [iso, iso]);
     assert.deepEqual(
       rssDates(`<pubDate>Sun, 01 Nov 26 09:00 GMT</pubDate><a:updated xmlns:a="u">${date}</a:updated>`),
@@ -276,6 +275,32 @@ describe('feeds as others publish them', () => {
     );
     assert.deepEqual(rssDates(`<dc:date xmlns:dc="u">${date}</dc:date>`), [iso, iso]);
     assert.deepEqual(rssDates(''), [undefined, undefined]);
+  });
+
+  it('a date that cannot be read is no date, and stays among the fields', () => {
+    const date = '2026-11-01T10:00:00Z';
+    const iso = '2026-11-01T10:00:00.000Z';
+    assert.deepEqual(parseAtomEntry('<published>today</published><updated>soon</updated>'), {
+      categories: [],
+      fields: { published: 'today', updated: 'soon' },
+    });
+    assert.deepEqual(parseAtomEntry(`<published>${date}</published><updated>soon</updated>`), {
+      published: iso,
+      updated: iso,
+      categories: [],
+      fields: { updated: 'soon' },
+    });
+    assert.deepEqual(parseItem(`<pubDate>yesterday</pubDate><dc:date xmlns:dc="u">${date}</dc:date><updated/>`), {
+      published: iso,
+      updated: iso,
+      categories: [],
+      fields: { pubDate: 'yesterday' },
+    });
+    assert.deepEqual(parse('<feed><updated>soon</updated></feed>'), {
+      format: 'ATOM',
+      account: {},
+      entries: [],
+    });
   });
 
   it('RSS: the name of an author, which RSS 2.0 puts after the address', () => {
