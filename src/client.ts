@@ -59,7 +59,7 @@ export class Client {
     const answer = await this.#call('/api/3/sms/out', formatOutboundMessage(message), 'send', options);
     const { statusCode } = answer;
     if (statusCode === 204) return createDelivery(message, statusCode, { isError: false, recipients: [] });
-    if (statusCode !== 200) throw this.#statusError(answer, readSendResponse(answer));
+    if (statusCode !== 200) throw this.#statusError(answer, 'send', readSendResponse(answer));
     const response = read(answer, parseSendResponse);
     if (response.isError) throw createRootError(statusCode, this.#redactError(response));
     const recipients = response.recipients.map((recipient) => this.#redactError(recipient));
@@ -82,7 +82,7 @@ export class Client {
   async pollOutbox(options: CallOptions = {}): Promise<OutboxRecord[]> {
     const answer = await this.#call('/api/3/sms/out/poll', [], 'read', options, 'GET');
     if (answer.statusCode === 204) return [];
-    if (answer.statusCode !== 200) throw this.#statusError(answer);
+    if (answer.statusCode !== 200) throw this.#statusError(answer, 'read');
     return read(answer, parseOutbox);
   }
 
@@ -93,19 +93,21 @@ export class Client {
     if (query.type) parameters.push(['type', query.type]);
     if (query.size !== undefined) parameters.push(['size', String(query.size)]);
     const answer = await this.#call('/api/2/sms/list', parameters, 'read', options);
-    if (answer.statusCode !== 200) throw this.#statusError(answer);
+    if (answer.statusCode !== 200) throw this.#statusError(answer, 'read');
     return read(answer, parseFeed);
   }
 
   async #poll(path: string, options: CallOptions): Promise<Answer | undefined> {
     const answer = await this.#call(path, [], 'read', options, undefined, pollWaitMs + pollGraceMs);
     if (answer.statusCode === 204) return undefined;
-    if (answer.statusCode !== 200) throw this.#statusError(answer);
+    if (answer.statusCode !== 200) throw this.#statusError(answer, 'read');
     return answer;
   }
 
-  #statusError(answer: Answer, service: ServiceError = {}): SmsError {
+  #statusError(answer: Answer, effect: Call['effect'], service: ServiceError = {}): SmsError {
     const { statusCode } = answer;
+    // Of a send it speaks of recipients and limits, which would mislead whoever reads.
+    if (statusCode === 403 && effect === 'read') return new SmsError('forbiddenRead', { statusCode });
     const reason = statusCode === 400 ? findBadRequestReason(answer) : undefined;
     return createStatusError(statusCode, this.#redactError(service), reason && this.#redact(reason));
   }

@@ -116,6 +116,10 @@ export const reasons = {
     'SMS_FORBIDDEN',
     'The service forbids this request{{detail}}. Check the recipients, the address book and the daily limit of the company.',
   ],
+  forbiddenRead: [
+    'SMS_FORBIDDEN',
+    'The service does not permit reading with these credentials. Check the rights of the account.',
+  ],
   serverError: ['SMS_SERVICE', 'The service failed with status {{status}}. Try again later.'],
   redirect: [
     'SMS_SERVICE',

@@ -260,6 +260,18 @@ describe('Client', () => {
       });
     }
 
+    it('403 speaks of recipients and limits for a send alone, and of the rights of the account for what reads', async () => {
+      const { baseUrl } = await startRawService(closing, (incoming, outgoing) => {
+        incoming.resume();
+        outgoing.writeHead(403).end();
+      });
+      for (const name of names) {
+        const error = await failure(calls[name](createClient(baseUrl)));
+        assert.equal(error.reason, name === 'send' ? 'forbidden' : 'forbiddenRead', name);
+        assert.match(error.message, name === 'send' ? /recipients/ : /rights of the account/, name);
+      }
+    });
+
     for (const status of [302, 400, 401, 403, 404, 500, 503]) {
       it(`${status} says so though its body never ends, breaks off or has no end of size`, async () => {
         let ending = 0;

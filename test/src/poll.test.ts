@@ -165,7 +165,7 @@ describe('PollLoop', () => {
       assert.ok(delays.size > 1, 'always the same delay');
     });
 
-    for (const reason of ['unauthorized', 'forbidden'] as const) {
+    for (const reason of ['unauthorized', 'forbidden', 'forbiddenRead'] as const) {
       it(`backs off after ${reason} from 30 s to at most 5 min`, async () => {
         bench.loop.start();
         for (const [least, most] of [
