@@ -15,8 +15,12 @@ import { translate, translateError } from './runtime/texts';
 /** Stands in the form for a saved credential that was not touched. */
 const untouched = '__PWRD__';
 
-/** What the form sends to test the connection. */
-type ConnectionTest = ConnectionConfig & AccountCredentials & { id?: string };
+const connectionFields = ['baseUrl', 'allowHttp', 'authType', 'method', 'tls', 'proxy', 'timeout'] as const;
+const credentialFields = ['apiKey', 'userId', 'password'] as const;
+const formFields = ['id', ...connectionFields, ...credentialFields] as const;
+
+/** What the form sends to test the connection, as text. */
+type ConnectionTest = { [Field in (typeof formFields)[number]]?: string };
 
 export = (RED: NodeAPI) => {
   const logins = new Logins();
@@ -53,7 +57,7 @@ export = (RED: NodeAPI) => {
 
   RED.httpAdmin.post('/sms-account/test', RED.auth.needsPermission('sms-account.write'), async (request, response) => {
     try {
-      response.json({ ok: true, account: await testConnection(request.body ?? {}) });
+      response.json({ ok: true, account: await testConnection(parseForm(request.body)) });
     } catch (error) {
       const { code, message, statusCode } = translateError(RED, error);
       response.json({ ok: false, error: { code, message, ...(statusCode ? { statusCode } : undefined) } });
@@ -63,16 +67,20 @@ export = (RED: NodeAPI) => {
   /** Reads one entry of the feed, which marks nothing as read, and returns the account details. */
   async function testConnection(form: ConnectionTest) {
     const saved: AccountCredentials = (form.id && RED.nodes.getCredentials(form.id)) || {};
-    const choose = (name: keyof AccountCredentials) => {
+    const choose = (name: (typeof credentialFields)[number]) => {
       const given = form[name];
       return resolve(given === undefined || given === untouched ? saved[name] : given, form.id);
     };
     const credentials: AccountCredentials = {};
-    for (const name of ['apiKey', 'userId', 'password'] as const) {
+    for (const name of credentialFields) {
       const value = choose(name);
       if (value !== undefined) credentials[name] = value;
     }
-    const config = Object.fromEntries(Object.entries(form).map(([name, value]) => [name, resolve(value, form.id)]));
+    const config: ConnectionConfig = {};
+    for (const name of connectionFields) {
+      const value = form[name];
+      if (value !== undefined) config[name] = resolve(value, form.id);
+    }
     const settings = parseConnection(RED, config, credentials);
     const connections = createConnections(settings);
     try {
@@ -90,3 +98,14 @@ export = (RED: NodeAPI) => {
     return String(RED.util.evaluateNodeProperty(value, 'env', node, {}) ?? '');
   }
 };
+
+/** Reads the body of a test. A value that no field of a form has counts as a field left blank. */
+function parseForm(body: unknown): ConnectionTest {
+  const form: ConnectionTest = {};
+  const given = Object(body) as Record<string, unknown>;
+  for (const name of formFields) {
+    const value = given[name];
+    if (value !== undefined) form[name] = ['string', 'number', 'boolean'].includes(typeof value) ? String(value) : '';
+  }
+  return form;
+}

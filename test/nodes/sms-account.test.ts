@@ -156,6 +156,40 @@ describe('sms-account', () => {
       }
     });
 
+    it('is SMS_CONFIG for values that no form has, and asks for nothing', async () => {
+      const flow = await RunningFlow.start([account(sim)]);
+      const strange = { id: { a: 1 }, baseUrl: {}, authType: [], timeout: {}, apiKey: { x: 1 }, tls: [1], proxy: {} };
+      const { baseUrl } = sim;
+      const bodies: unknown[] = [
+        strange,
+        undefined,
+        [strange],
+        [],
+        {},
+        { baseUrl: 7 },
+        { baseUrl, apiKey: { x: 1 } },
+        { id: 'account', baseUrl, apiKey: { x: 1 } },
+        { id: 'account', baseUrl, apiKey: null },
+        { id: 'account', baseUrl, authType: 'basic', userId: ['x'], password: {} },
+        { id: { toString: 1 }, baseUrl },
+      ];
+      for (const body of bodies) {
+        const answer = await flow.testConnection(body as Record<string, unknown>);
+        assert.equal((answer.error as { code: string }).code, 'SMS_CONFIG', JSON.stringify(body));
+      }
+      assert.deepEqual(sim.requests, []);
+    });
+
+    it('reads numbers and flags, whether they come as such or as text', async () => {
+      const flow = await RunningFlow.start([account(sim)]);
+      for (const values of [
+        { timeout: 5, allowHttp: true },
+        { timeout: '5', allowHttp: 'true' },
+      ]) {
+        assert.equal((await flow.testConnection(form(sim, values))).ok, true);
+      }
+    });
+
     it('needs the permission sms-account.write', async function () {
       const dist = join(__dirname, '..', '..', 'dist', 'nodes', 'sms-account.js');
       assert.ok(existsSync(dist), 'dist/ is missing: run `npm run build` first');
