@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Client } from './client';
+import { type CallOptions, Client } from './client';
 import { createConnections, type ProxyOptions, type TlsOptions } from './connections';
 import { SmsError } from './errors';
 import type { Authentication } from './http';
@@ -370,7 +370,7 @@ class Account {
     const watchers = new Map<Watcher, Member>();
     const loop = new PollLoop(
       {
-        poll: () => this.#poll(kind),
+        poll: (onSent) => this.#poll(kind, onSent),
         pauseMs: () =>
           kind === 'outbox' ? shortestInterval(watchers.keys()) : (this.#loopSettings(kind)?.pauseMs ?? 0),
         drain: () => (kind === 'outbox' ? 1 : (this.#loopSettings(kind)?.drain ?? 1)),
@@ -390,11 +390,11 @@ class Account {
   }
 
   /** One poll, from the request until what it brought is kept. */
-  #poll(kind: Kind): Promise<PollOutcome> {
+  #poll(kind: Kind, onSent: () => void): Promise<PollOutcome> {
     const starter = this.#present(this.#starterOf(kind));
     return this.#track(async (onAnswer) => {
       await this.#inboxOf(starter).ready();
-      const records = await fetchRecords(this.#present(starter).client, kind, onAnswer);
+      const records = await fetchRecords(this.#present(starter).client, kind, { onSent, onAnswer });
       if (records.length === 0) return 'empty';
       const acceptances = await this.#inboxOf(starter).accept({ kind, via: 'poll', records });
       // The outbox is polled at intervals, whatever it brings.
@@ -432,10 +432,10 @@ class Account {
   }
 }
 
-function fetchRecords(client: Client, kind: Kind, onAnswer: () => void): Promise<InboxRecord[]> {
-  if (kind === 'incoming') return client.pollIncoming({ onAnswer });
-  if (kind === 'status') return client.pollStatuses({ onAnswer });
-  return client.pollOutbox({ onAnswer });
+function fetchRecords(client: Client, kind: Kind, options: CallOptions): Promise<InboxRecord[]> {
+  if (kind === 'incoming') return client.pollIncoming(options);
+  if (kind === 'status') return client.pollStatuses(options);
+  return client.pollOutbox(options);
 }
 
 function shortestInterval(watchers: Iterable<Watcher>): number {

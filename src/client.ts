@@ -32,6 +32,8 @@ export interface ClientOptions extends Target {
 /** What a caller may say of a single call. */
 export interface CallOptions {
   signal?: AbortSignal | undefined;
+  /** Called when the request leaves on an open connection. */
+  onSent?: (() => void) | undefined;
   /** Called when the head of the answer is here. */
   onAnswer?: (() => void) | undefined;
 }

@@ -27,6 +27,8 @@ export interface Call {
   /** What a failure after the request has left means: a send may have been accepted, a read was merely cut off. */
   effect: 'send' | 'read';
   signal?: AbortSignal | undefined;
+  /** Called when the request leaves on an open connection. */
+  onSent?: (() => void) | undefined;
   /** Called when the head of the answer is here: from now on the answer is worth waiting for. */
   onAnswer?: (() => void) | undefined;
 }
@@ -169,6 +171,7 @@ class AnswerReader implements Dispatcher.DispatchHandler {
     this.#controller = controller;
     // Given up while it waited for a connection: it must not leave any more.
     if (this.#settled) controller.abort(new Error('given up'));
+    else this.#call.onSent?.();
   }
 
   onResponseStart(

@@ -17,9 +17,10 @@ export interface PollSource {
    * Makes one poll and hands over what it brought. It is never aborted: the service marks a message read as it
    * answers (§3), so an answer that nobody awaits is a message lost.
    *
+   * @param onSent to be called when the request has left on an open connection
    * @throws SmsError when it failed
    */
-  poll(): Promise<PollOutcome>;
+  poll(onSent: () => void): Promise<PollOutcome>;
   /** How long to wait after an empty answer (§8). */
   pauseMs(): number;
   /** Polls in flight at once while messages keep coming; 1 keeps their order. */
@@ -142,9 +143,11 @@ export class PollLoop {
   async #poll(): Promise<PollOutcome | SmsError> {
     const startedAt = performance.now();
     this.#inFlight++;
-    if (this.#failures === 0) this.#setState({ name: 'listening' });
+    const onSent = () => {
+      if (this.#failures === 0 && this.#wanted && !this.#held) this.#setState({ name: 'listening' });
+    };
     try {
-      const outcome = await this.#source.poll();
+      const outcome = await this.#source.poll(onSent);
       const hasty = outcome === 'empty' && performance.now() - startedAt < hastyAnswerMs;
       this.#hastyAnswers = hasty ? this.#hastyAnswers + 1 : 0;
       this.#repeats = outcome === 'repeated' ? this.#repeats + 1 : 0;

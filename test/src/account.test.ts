@@ -269,6 +269,14 @@ describe('Account', () => {
       assert.deepEqual([a.recoveries, b.recoveries, c.recoveries], [0, 1, 0]);
     });
 
+    it('nobody is told of listening to a service that is not there', async () => {
+      await simulator.setOnline(false);
+      const a = new Listener('a');
+      subscribe(enter(), a);
+      await until(() => a.failures.length === 1);
+      assert.deepEqual(a.stateNames, ['failing']);
+    });
+
     it('after a redeploy during a failure, the new nodes are told of it, and of no recovery', async () => {
       simulator.fault('incoming', { status: 500 });
       const one = enter();

@@ -8,14 +8,19 @@ class Bench {
   readonly states: PollState[] = [];
   /** Polls in flight, oldest first. */
   readonly pending: { resolve(outcome: PollOutcome): void; reject(error: SmsError): void }[] = [];
+  /** Tell of each poll that it has left; kept while there is no connection. */
+  readonly unsent: (() => void)[] = [];
+  isConnected = true;
   polls = 0;
   mostAtOnce = 0;
   pauseMs = 30_000;
   drain = 1;
   readonly loop = new PollLoop(
     {
-      poll: () => {
+      poll: (onSent) => {
         this.polls++;
+        if (this.isConnected) onSent();
+        else this.unsent.push(onSent);
         return new Promise((resolve, reject) => {
           this.pending.push({ resolve, reject });
           this.mostAtOnce = Math.max(this.mostAtOnce, this.pending.length);
@@ -231,6 +236,21 @@ describe('PollLoop', () => {
       await bench.answer('empty');
       assert.deepEqual(bench.names, ['listening', 'waiting', 'listening', 'failing', 'listening', 'waiting']);
       assert.deepEqual(bench.states[1], { name: 'waiting', seconds: 30 });
+    });
+
+    it('say that it listens when the request has left, not before, and not once it has failed', async () => {
+      bench.isConnected = false;
+      bench.loop.start();
+      assert.deepEqual([bench.names, bench.loop.state.name], [[], 'connecting']);
+      bench.unsent[0]?.();
+      assert.deepEqual(bench.names, ['listening']);
+      await bench.fail();
+      mock.timers.tick(2_000);
+      await settle();
+      bench.unsent[1]?.();
+      assert.deepEqual(bench.names, ['listening', 'failing']);
+      await bench.answer('new');
+      assert.deepEqual(bench.names, ['listening', 'failing', 'listening']);
     });
 
     it('say so when the error becomes another', async () => {
