@@ -1,7 +1,7 @@
 import type { HttpBindings } from '@hono/node-server';
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import { Hono, type MiddlewareHandler } from 'hono';
-import { bodyLimit } from 'hono/body-limit';
+import { readBody } from './body';
 import { ControlError, ControlInput } from './control-input';
 import { sendEvents } from './events';
 import { parseFault } from './fault-input';
@@ -10,6 +10,7 @@ import type { Simulator } from './simulator';
 
 const defaultStateSize = 100;
 const maxStateSize = 10_000;
+const maxInputBytes = 16 * 1_048_576;
 const endpoints: readonly Endpoint[] = ['send', 'incoming', 'status', 'outbox', 'feed'];
 
 interface Action {
@@ -125,12 +126,6 @@ export function createControl(
 ): Hono<{ Bindings: HttpBindings }> {
   const control = new Hono<{ Bindings: HttpBindings }>();
   control.use(guard);
-  control.use(
-    bodyLimit({
-      maxSize: 16 * 1_048_576,
-      onError: (context) => context.json({ error: 'The input is too large' }, 413),
-    }),
-  );
   control.get('/state', (context) => {
     const limit = Number(context.req.query('limit') ?? defaultStateSize);
     if (!Number.isInteger(limit) || limit < 1 || limit > maxStateSize) {
@@ -143,9 +138,13 @@ export function createControl(
     return RESPONSE_ALREADY_SENT;
   });
   for (const [name, { fields, run }] of Object.entries(actions)) {
-    control.post(`/${name}`, async (context) =>
-      context.json(run(simulator, ControlInput.parse(await context.req.text(), fields)) ?? {}),
-    );
+    control.post(`/${name}`, async (context) => {
+      // Hono's own limit makes a new Request of a body in chunks, which fails on the one that its Node server hands out.
+      const body = await readBody(context.env.incoming, maxInputBytes);
+      if (body === undefined) return RESPONSE_ALREADY_SENT;
+      if (body.length > maxInputBytes) return context.json({ error: 'The input is too large' }, 413);
+      return context.json(run(simulator, ControlInput.parse(new TextDecoder().decode(body), fields)) ?? {});
+    });
   }
   control.onError((error, context) => {
     const isInput = error instanceof ControlError || error instanceof RangeError;

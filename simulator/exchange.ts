@@ -3,6 +3,7 @@ import type { HttpBindings } from '@hono/node-server';
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import type { Context } from 'hono';
 import { type Answer, createErrorAnswer, writeAnswer } from './answer';
+import { readBody } from './body';
 import type { Faults } from './faults';
 import type { Endpoint, Fault, LoggedRequest } from './model';
 import type { RequestLog } from './request-log';
@@ -57,7 +58,7 @@ export class Exchange {
     outgoing: ServerResponse,
     { endpoint, apiVersion, work }: { endpoint: Endpoint | undefined; apiVersion: number; work: Work },
   ): Promise<void> {
-    const body = await readBody(incoming);
+    const body = await readBody(incoming, maxBodyBytes);
     if (body === undefined) return;
     const entry = this.#createEntry(incoming, endpoint, body.toString('utf8'));
     let isOurs = false;
@@ -162,20 +163,5 @@ function readParams(encoded: string): Record<string, string> {
 function pause(delayMs: number): Promise<void> {
   return new Promise((resolve) => {
     setTimeout(resolve, delayMs).unref();
-  });
-}
-
-/** The whole body; undefined when the client went away before it was complete. What exceeds the limit is counted, not kept. */
-function readBody(incoming: IncomingMessage): Promise<Buffer | undefined> {
-  return new Promise((resolve) => {
-    const chunks: Buffer[] = [];
-    let length = 0;
-    incoming.on('data', (chunk: Buffer) => {
-      length += chunk.length;
-      if (length <= maxBodyBytes + chunk.length) chunks.push(chunk);
-    });
-    incoming.once('end', () => resolve(Buffer.concat(chunks)));
-    incoming.once('error', () => resolve(undefined));
-    incoming.once('close', () => resolve(undefined));
   });
 }

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { Readable } from 'node:stream';
 import { request } from 'undici';
 import { createManualClock, type Simulator, startSimulator } from '../../simulator';
 import { ServiceCalls } from './service-calls';
@@ -158,6 +159,22 @@ describe('simulator: control API', () => {
       assert.equal(simulator.incoming.length + simulator.statuses.length, 0);
     });
   }
+
+  it('takes input that comes in chunks, its length not told', async () => {
+    const answer = await calls.control('balance', Readable.from(['{"bal', 'ance":', '5}']));
+    assert.deepEqual([answer.status, answer.text], [200, '{}']);
+    assert.equal(((await state()).account as Record<string, unknown>).balance, 5);
+  });
+
+  it('answers 413 to more than 16 MiB, with the length told or not', async () => {
+    const input = (bytes: number) => '{"balance":5}'.padEnd(bytes, ' ');
+    const limit = 16 * 1_048_576;
+    for (const wrap of [(text: string) => text, (text: string) => Readable.from([text])]) {
+      assert.equal((await calls.control('balance', wrap(input(limit)))).status, 200);
+      const answer = await calls.control('balance', wrap(input(limit + 1)));
+      assert.deepEqual([answer.status, JSON.parse(answer.text)], [413, { error: 'The input is too large' }]);
+    }
+  });
 
   it('answers 404 to a power that it does not have', async () => {
     assert.equal((await calls.control('explode', {})).status, 404);

@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream';
 import { Agent, request } from 'undici';
 import type { Simulator } from '../../simulator';
 
@@ -61,7 +62,7 @@ export class ServiceCalls {
   async control(name: string, input: unknown, headers: Record<string, string> = {}): Promise<ReadAnswer> {
     const answer = await request(`${this.simulator.controlUrl}/${name}`, {
       method: 'POST',
-      body: typeof input === 'string' ? input : JSON.stringify(input),
+      body: typeof input === 'string' || input instanceof Readable ? input : JSON.stringify(input),
       headers: { 'content-type': 'application/json', ...headers },
       dispatcher: this.#agent,
     });
