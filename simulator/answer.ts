@@ -1,5 +1,6 @@
 import { type ServerResponse, STATUS_CODES } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { formatRefusal, xmlType } from './wire/send';
 
 /** What the service answers. */
 export interface Answer {
@@ -26,6 +27,11 @@ export function createErrorAnswer(status: number, text?: string, headers: Record
     contentType: 'text/html; charset=UTF-8',
     body: `<!DOCTYPE html><html><head><title>${status} ${escaped}</title></head><body><h1>${escaped}</h1></body></html>`,
   };
+}
+
+/** The answer to a send that is not allowed: the XML root says so too (§5). */
+export function createRefusal(status: number, message: string, messageId: string | undefined): Answer {
+  return { status, contentType: xmlType, body: formatRefusal(status, message, messageId) };
 }
 
 /** Writes an answer; resolves when everything was handed to the socket or the client has gone. */

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { HttpBindings } from '@hono/node-server';
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import type { Context } from 'hono';
-import { type Answer, createErrorAnswer, writeAnswer } from './answer';
+import { type Answer, createErrorAnswer, createRefusal, writeAnswer } from './answer';
 import { readBody } from './body';
 import type { Faults } from './faults';
 import type { Endpoint, Fault, LoggedRequest } from './model';
@@ -91,7 +91,7 @@ export class Exchange {
     const answer =
       body.length > maxBodyBytes
         ? createErrorAnswer(413)
-        : (ready(fault) ?? (await this.#work(endpoint, work, call, fault)));
+        : (ready(fault, entry) ?? (await this.#work(endpoint, work, call, fault)));
     if (answer === undefined) return;
     entry.status = answer.status;
     if (answer.body) entry.answer = answer.body.slice(0, maxLoggedAnswer);
@@ -145,14 +145,16 @@ export class Exchange {
 }
 
 /** The answer of a fault that asks for no work. */
-function ready(fault: Fault | undefined): Answer | undefined {
+function ready(fault: Fault | undefined, { endpoint, params }: LoggedRequest): Answer | undefined {
   if (fault === undefined) return undefined;
   if ('garbage' in fault)
     return { status: 200, contentType: 'text/plain; charset=UTF-8', body: '\u0001{<%%& 0x7f not a protocol >;]=' };
   if ('empty' in fault) return { status: 200, contentType: 'text/plain; charset=UTF-8', body: '' };
   if (!('status' in fault)) return undefined;
   if (fault.body !== undefined) return { contentType: 'text/html; charset=UTF-8', ...fault };
-  return { ...createErrorAnswer(fault.status, fault.reason, fault.headers) };
+  const answer = createErrorAnswer(fault.status, fault.reason, fault.headers);
+  if (endpoint !== 'send' || (fault.status !== 401 && fault.status !== 403)) return answer;
+  return { ...answer, ...createRefusal(fault.status, answer.reason ?? '', params.messageId) };
 }
 
 /** Parameters by name; of a repeated one the last. Own properties only, whatever their names. */

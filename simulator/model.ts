@@ -218,7 +218,7 @@ export interface Mail {
 
 /** What goes wrong with an endpoint on demand. "Work" is sending, marking as read, moving the poll date. */
 export type Fault =
-  /** Answers so, without any work. */
+  /** Answers so, without any work. Without a body: a page, and to a 401 or 403 of a send the XML of §2.2. */
   | { status: number; reason?: string; body?: string; contentType?: string; headers?: Record<string, string> }
   /** Waits, then works and answers. A send is carried out even when the client has gone meanwhile. */
   | { delayMs: number }

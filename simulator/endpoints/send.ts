@@ -1,16 +1,15 @@
 import type { Account } from '../account';
-import { type Answer, createErrorAnswer } from '../answer';
+import { createErrorAnswer, createRefusal } from '../answer';
 import { isAuthenticated } from '../authentication';
 import type { Call, Work } from '../exchange';
 import { type Messaging, RefusedError, type Submission } from '../messaging';
 import { countParts } from '../parts';
 import { isCallbackUrl } from '../wire/callback-url';
-import { formatDelivery, formatRefusal } from '../wire/send';
+import { formatDelivery, xmlType } from '../wire/send';
 
 const maxBodyCharacters = 480;
 const maxMessageIdCharacters = 36;
 const contentTypes = ['text/plain', 'text/plain; charset=UTF-16'];
-const xmlType = 'text/xml; charset=UTF-8';
 
 class BadRequest extends Error {}
 
@@ -18,7 +17,7 @@ class BadRequest extends Error {}
 export function createSendWork(account: Account, messaging: Messaging): Work {
   return (call) => {
     if (!isAuthenticated(account.credentials, call.authorization, call.params)) {
-      return refuse(401, 'Wrong user name, password or API key', call.params.messageId);
+      return createRefusal(401, 'Wrong user name, password or API key', call.params.messageId);
     }
     try {
       const message = messaging.send(readSubmission(call));
@@ -26,14 +25,10 @@ export function createSendWork(account: Account, messaging: Messaging): Work {
       return { status: 204 };
     } catch (error) {
       if (error instanceof BadRequest) return createErrorAnswer(400, error.message);
-      if (error instanceof RefusedError) return refuse(403, error.message, call.params.messageId);
+      if (error instanceof RefusedError) return createRefusal(403, error.message, call.params.messageId);
       throw error;
     }
   };
-}
-
-function refuse(status: number, message: string, messageId: string | undefined): Answer {
-  return { status, contentType: xmlType, body: formatRefusal(status, message, messageId) };
 }
 
 function readSubmission({ params, apiVersion }: Call): Submission {

@@ -1,6 +1,9 @@
 import type { OutboundMessage, OutboundRecipient } from '../model';
 import { formatAttributes, xmlDeclaration } from './xml';
 
+/** Media type of a send answer. */
+export const xmlType = 'text/xml; charset=UTF-8';
+
 /** The send answer of an accepted request (§2.2): one element per item as submitted. */
 export function formatDelivery(message: OutboundMessage): string {
   const recipients = firstPerItem(message.recipients).map(

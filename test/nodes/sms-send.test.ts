@@ -545,7 +545,18 @@ describe('sms-send', () => {
         { code: 'SMS_BAD_REQUEST', statusCode: 400 },
         /reason/,
       ],
-      ['SMS_UNAUTHORIZED by status', { status: 401 }, { code: 'SMS_UNAUTHORIZED', statusCode: 401 }, /credentials/],
+      [
+        'SMS_UNAUTHORIZED by status',
+        { status: 401, body: '' },
+        { code: 'SMS_UNAUTHORIZED', statusCode: 401 },
+        /credentials/,
+      ],
+      [
+        'SMS_UNAUTHORIZED by status, with the body of §2.2',
+        { status: 401 },
+        { code: 'SMS_UNAUTHORIZED', statusCode: 401, errorCode: 401, errorMessage: 'Unauthorized' },
+        /credentials/,
+      ],
       [
         'SMS_UNAUTHORIZED by the root',
         { status: 200, body: root('errorCode="401" errorMessage="Wrong"'), ...xml },

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import { type Simulator, startSimulator } from '../../simulator';
 import { readForm, ServiceCalls } from './service-calls';
+import { readXml } from './xml-element';
 
 const handset = '6421555123';
 const number = '642100000001';
@@ -35,6 +36,27 @@ describe('simulator: faults', () => {
     assert.equal(answer.headers['content-type'], 'text/x-test');
     assert.equal(answer.headers.location, 'https://elsewhere.example/');
   });
+
+  for (const status of [401, 403]) {
+    it(`§5 reports a ${status} of the send endpoint in the XML root, as the service does, unless it is given a body`, async () => {
+      simulator.fault('send', { status }, 1);
+      const { name, attributes } = readXml((await calls.send({ to: handset, body: 'x', messageId: 'mine' })).text);
+      const { messageId, isError, errorCode } = attributes;
+      assert.deepEqual(
+        [name, messageId, isError, errorCode],
+        ['outbound-message-delivery', 'mine', 'true', String(status)],
+      );
+      simulator.fault('send', { status, reason: 'Not today', headers: { 'x-test': 'yes' } }, 1);
+      const answer = await send();
+      assert.deepEqual([answer.status, answer.reason, answer.headers['x-test']], [status, 'Not today', 'yes']);
+      assert.equal(readXml(answer.text).attributes.errorMessage, 'Not today');
+      simulator.fault('send', { status, body: 'own' }, 1);
+      assert.equal((await send()).text, 'own');
+      simulator.fault('incoming', { status }, 1);
+      assert.match((await calls.pollIncoming()).text, /<h1>/);
+      assert.equal(simulator.messages.length, 0);
+    });
+  }
 
   it('lasts as many requests as it is told, and until it is switched off', async () => {
     simulator.fault('send', { status: 503 }, 2);
