@@ -23,7 +23,7 @@ export type CallbackEvent =
 
 /**
  * Reads a callback in XMLv3 or FORMv1 (§6.4, §6.5). The body alone says which it is; the content type gives the charset only.
- * Each recipient of an XMLv3 reply gives a record.
+ * Each recipient of an XMLv3 reply gives a record. A reply has a sender and a status a status code, neither of them blank.
  *
  * @throws SmsError `SMS_RESPONSE` (reason `callbackUnreadable`), whose message is one line that says why
  */
@@ -54,7 +54,7 @@ function fieldsOf(form: unknown): Field[] {
 function readForm(fields: readonly Field[]): CallbackEvent {
   const byName = readFields(fields);
   if (!isBlank(byName.get('statusCode'))) return { kind: 'status', records: [createStatus(byName, 'callback')] };
-  if (byName.has('body') && byName.has('from'))
+  if (byName.has('body') && !isBlank(byName.get('from')))
     return { kind: 'incoming', records: [createIncoming(byName, 'callback')] };
   throw unreadable('the form is neither a reply (from, body) nor a status (statusCode)');
 }
@@ -83,24 +83,23 @@ function readReplies(root: XmlElement): IncomingRecord[] {
   ];
   const records: IncomingRecord[] = [];
   for (const recipient of recipients) {
-    const { msisdn } = recipient.attributes;
     const body = recipient.children.find(({ name }) => name === 'body');
-    if (isBlank(msisdn) && body === undefined) continue;
     const own = [...attributesOf(recipient, { msisdn: 'from' }), ...childrenOf(recipient)];
     // An identifier that every reply to one message shares must not pass for the reply's own.
     const fields = [...own, ...shared].filter(([name]) => name !== 'messageId' && name !== 'body');
-    records.push(createIncoming([['body', body?.cdata ?? body?.text ?? ''], ...fields], 'callback'));
+    const record = createIncoming([['body', body?.cdata ?? body?.text ?? ''], ...fields], 'callback');
+    if (!isBlank(record.from)) records.push(record);
+    // A 400 makes the service keep the text, which would be lost if the others were accepted without it.
+    else if (!isBlank(record.body)) throw unreadable('a recipient of the inbound-message has a text but no msisdn');
   }
-  if (records.length === 0) throw unreadable('the inbound-message has no recipient with msisdn and body');
+  if (records.length === 0) throw unreadable('the inbound-message has no recipient with msisdn');
   return records;
 }
 
 function readStatus(root: XmlElement): StatusRecord {
   const names = { statusId: 'messageId', messageId: 'inReplyToId' };
   const byName = readFields([...childrenOf(root, names), ...attributesOf(root, names)]);
-  if (isBlank(byName.get('messageId')) && isBlank(byName.get('statusCode'))) {
-    throw unreadable('the status-update has neither statusId nor statusCode');
-  }
+  if (isBlank(byName.get('statusCode'))) throw unreadable('the status-update has no statusCode');
   return createStatus(byName, 'callback');
 }
 

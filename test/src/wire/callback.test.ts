@@ -75,6 +75,23 @@ describe('a reply, called back (§6.4)', () => {
     });
   });
 
+  it('§6.4 XMLv3: a body may be empty, or missing beside a sender', () => {
+    for (const recipient of ['<recipient msisdn="1"><body/></recipient>', '<recipient msisdn="1"/>']) {
+      assert.deepEqual(parse(`<inbound-message>${recipient}</inbound-message>`).records, [
+        { from: '1', body: '', isReply: false, via: 'callback' },
+      ]);
+    }
+  });
+
+  it('leaves a recipient without msisdn out beside others, when it has no text to lose', () => {
+    const blank =
+      '<recipient/><recipient msisdn=" "/><recipient><body/></recipient><recipient><body> </body></recipient>';
+    const { records } = parse(
+      `<inbound-message>${blank}<recipient msisdn="1"><body>x</body></recipient>${blank}</inbound-message>`,
+    );
+    assert.deepEqual(records, [{ from: '1', body: 'x', isReply: false, via: 'callback' }]);
+  });
+
   it('§6.4 FORMv1: a body may be empty', () => {
     assert.deepEqual(parse('from=1&body=', formType).records, [
       { from: '1', body: '', isReply: false, via: 'callback' },
@@ -291,6 +308,35 @@ describe('what a callback is (contract §8)', () => {
     ['a form that is neither', { bytes: Buffer.from('secret=x') }, /neither a reply .* nor a status/],
     ['a reply without a sender', { bytes: Buffer.from('body=secret') }, /neither/],
     ['a reply without a body', { bytes: Buffer.from('from=secret') }, /neither/],
+    ['a reply with a blank sender', { bytes: Buffer.from('from=+&body=secret&messageId=1') }, /neither/],
+    ['a form read elsewhere with a blank sender', { form: { from: '', body: 'secret' } }, /neither/],
+    [
+      'an XMLv3 reply without msisdn',
+      {
+        bytes: Buffer.from(
+          '<inbound-message><recipient><body>secret</body></recipient><recipient msisdn=" "/></inbound-message>',
+        ),
+      },
+      /msisdn/,
+    ],
+    [
+      'an XMLv3 reply that has a text without msisdn beside a good one',
+      {
+        bytes: Buffer.from(
+          '<inbound-message><recipient msisdn="1"><body>x</body></recipient><recipient msisdn=""><body>secret</body></recipient></inbound-message>',
+        ),
+      },
+      /msisdn/,
+    ],
+    [
+      'an XMLv3 status without statusCode',
+      {
+        bytes: Buffer.from(
+          '<status-update><statusId>secret</statusId><messageId>m</messageId><from>1</from><statusCode> </statusCode></status-update>',
+        ),
+      },
+      /the status-update has no statusCode/,
+    ],
     ['another root', { bytes: Buffer.from('<secret/>') }, /root/],
     ['broken XML', { bytes: Buffer.from('<inbound-message><secret></inbound-message>') }, /XML/],
     ['XML that is cut off', { bytes: Buffer.from(xmlReply.slice(0, 150)) }, /cut off/],
@@ -322,7 +368,7 @@ describe('what a callback is (contract §8)', () => {
     const form = names.map((name) => `${name}=x`).join('&');
     for (const body of [
       `<inbound-message ${attributes}>${children}<recipient ${attributes} msisdn="1">${children}<body>x</body></recipient></inbound-message>`,
-      `<status-update ${attributes}>${children}<statusId>1</statusId></status-update>`,
+      `<status-update ${attributes}>${children}<statusId>1</statusId><statusCode>RCV</statusCode></status-update>`,
       `from=1&body=x&${form}`,
       `statusCode=RCV&${form}`,
     ]) {
