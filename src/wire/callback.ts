@@ -87,13 +87,19 @@ function readReplies(root: XmlElement): IncomingRecord[] {
     const own = [...attributesOf(recipient, { msisdn: 'from' }), ...childrenOf(recipient)];
     // An identifier that every reply to one message shares must not pass for the reply's own.
     const fields = [...own, ...shared].filter(([name]) => name !== 'messageId' && name !== 'body');
-    const record = createIncoming([['body', body?.cdata ?? body?.text ?? ''], ...fields], 'callback');
+    const record = createIncoming([['body', textOf(body)], ...fields], 'callback');
     if (!isBlank(record.from)) records.push(record);
     // A 400 makes the service keep the text, which would be lost if the others were accepted without it.
     else if (!isBlank(record.body)) throw unreadable('a recipient of the inbound-message has a text but no msisdn');
   }
   if (records.length === 0) throw unreadable('the inbound-message has no recipient with msisdn');
   return records;
+}
+
+/** The text of a message, never trimmed: verbatim, or the markup when it holds elements. */
+function textOf(body: XmlElement | undefined): string {
+  if (body === undefined) return '';
+  return body.children.length > 0 ? body.inner() : (body.cdata ?? body.text);
 }
 
 function readStatus(root: XmlElement): StatusRecord {

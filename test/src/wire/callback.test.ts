@@ -118,6 +118,17 @@ describe('a reply, called back (§6.4)', () => {
     assert.equal(body('a <![CDATA[<b>]]>'), 'a <b>');
     assert.equal(body('&lt;b&gt; &#x1F600;'), '<b> 😀');
     assert.equal(body('<![CDATA[]]>'), '');
+    assert.equal(body('<![CDATA[<b>&amp;</b>]]>'), '<b>&amp;</b>');
+  });
+
+  it('loses no text of a body that holds elements: it is the markup', () => {
+    const body = (xml: string) =>
+      parse(`<n:inbound-message xmlns:n="u"><recipient msisdn="1"><body>${xml}</body></recipient></n:inbound-message>`)
+        .records[0]?.body;
+    assert.equal(body('a<b>c</b>d'), 'a<b>c</b>d');
+    assert.equal(body(' <b>c</b>\n'), ' <b>c</b>\n');
+    assert.equal(body('1 &lt; 2<br/><n:i x="1">&amp;</n:i>'), '1 &lt; 2<br><i x="1">&amp;</i>');
+    assert.equal(body('<![CDATA[a]]><b>c</b>'), 'a<b>c</b>');
   });
 
   it('contract §2 keeps what was added to root and recipient since, by local name', () => {
