@@ -31,3 +31,4 @@ export type { Entry, InboxRecord, Store } from './store/store';
 export { type CallbackEvent, parseCallback } from './wire/callback';
 export { formatCallbackUrl } from './wire/callback-url';
 export { isBlank, isUnsafeKey } from './wire/fields';
+export { formatForm } from './wire/form';

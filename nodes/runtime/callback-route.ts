@@ -2,7 +2,7 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import cors, { type CorsOptions } from 'cors';
 import type { NextFunction, Request, RequestHandler, Response } from 'express';
 import type { NodeAPI } from 'node-red';
-import { isUnsafeKey } from '../../src';
+import { formatForm, isUnsafeKey } from '../../src';
 
 /** A callback as it came in, before anything is known of its content. */
 export interface CallbackBody {
@@ -128,7 +128,7 @@ async function readBody(request: Request): Promise<CallbackBody | CallbackAnswer
     if (!/^application\/x-www-form-urlencoded\b/i.test(contentType ?? '')) {
       return { status: 400, text: 'JSON is not accepted: send XMLv3 or FORMv1.' };
     }
-    if (sizeOfForm(body) > maxBodyBytes) return tooLarge;
+    if (!isLengthTold(request) && sizeOfForm(body) > maxBodyBytes) return tooLarge;
     return { ...type, form: body as Record<string, unknown> };
   }
   return new Promise((resolve) => {
@@ -154,8 +154,23 @@ async function readBody(request: Request): Promise<CallbackBody | CallbackAnswer
   });
 }
 
-/** The bytes of a form that was parsed already, escapes not counted. */
+/** A compressed body has the length of something else. */
+function isLengthTold({ headers }: Request): boolean {
+  return headers['content-length'] !== undefined && headers['content-encoding'] === undefined;
+}
+
+/** The bytes of a form that was parsed already, as they are when it is written again. */
 function sizeOfForm(form: object): number {
-  const sizeOf = (value: unknown) => Buffer.byteLength(typeof value === 'string' ? value : JSON.stringify(value));
-  return Object.entries(form).reduce((size, [name, value]) => size + sizeOf(name) + sizeOf(value), 0);
+  return formatForm(pairsOf(form)).length;
+}
+
+/** Names and values of a form in which repeated names have become lists, and `a[b]` objects. */
+function* pairsOf(value: unknown, name = ''): Generator<[name: string, value: string]> {
+  if (Array.isArray(value)) {
+    for (const item of value) yield* pairsOf(item, name);
+  } else if (typeof value === 'object' && value !== null) {
+    for (const [key, item] of Object.entries(value)) yield* pairsOf(item, name === '' ? key : `${name}[${key}]`);
+  } else {
+    yield [name, String(value)];
+  }
 }
