@@ -131,6 +131,8 @@ async function readBody(request: Request): Promise<CallbackBody | CallbackAnswer
     if (!isLengthTold(request) && sizeOfForm(body) > maxBodyBytes) return tooLarge;
     return { ...type, form: body as Record<string, unknown> };
   }
+  const compression = compressionOf(request);
+  if (compression) return { status: 400, text: `The body is compressed (${compression}). Send it uncompressed.` };
   return new Promise((resolve) => {
     const chunks: Buffer[] = [];
     let length = 0;
@@ -152,6 +154,12 @@ async function readBody(request: Request): Promise<CallbackBody | CallbackAnswer
     request.once('error', cutOff);
     request.once('close', cutOff);
   });
+}
+
+/** What the Content-Encoding header says beyond `identity`, short and without what does not belong in a name. */
+function compressionOf({ headers }: Request): string | undefined {
+  const names = headers['content-encoding']?.toLowerCase().match(/[\w-]+/g);
+  return names?.find((name) => name !== 'identity')?.slice(0, 20);
 }
 
 /** A compressed body has the length of something else. */

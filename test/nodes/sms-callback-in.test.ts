@@ -6,6 +6,7 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import type { Simulator } from '../../simulator';
 import { type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
 import {
@@ -378,6 +379,41 @@ describe('sms-callback-in', () => {
           assert.equal((await post(url, formReply())).status, 200);
         });
       }
+    }
+  });
+
+  describe('contract §8 a compressed body gets 400 with one line that names the compression', () => {
+    const compressions: [string, (bytes: string) => Uint8Array, string][] = [
+      ['gzip', gzipSync, 'gzip'],
+      ['deflate', deflateSync, 'deflate'],
+      ['br', brotliCompressSync, 'br'],
+      ['Identity, GZip', gzipSync, 'gzip'],
+      ['x'.repeat(10_000), Buffer.from, 'x'.repeat(20)],
+      ['<b>', Buffer.from, 'b'],
+    ];
+    for (const [encoding, compress, named] of compressions) {
+      it(encoding.slice(0, 20), async () => {
+        const { flow, url } = await start();
+        for (const [body, type] of [
+          [formReply(), formType],
+          [xmlReply(), 'text/xml'],
+        ] as const) {
+          const { status, text } = await post(url, compress(body), {
+            'content-type': type,
+            'content-encoding': encoding,
+          });
+          assert.deepEqual([status, text], [400, `The body is compressed (${named}). Send it uncompressed.`]);
+        }
+        assert.equal(flow.received('replies').length, 0);
+      });
+    }
+
+    for (const encoding of ['identity', 'Identity', '']) {
+      it(`but not one labelled ${encoding || 'with nothing'}`, async () => {
+        const { flow, url } = await start();
+        assert.equal((await post(url, xmlReply(), { 'content-encoding': encoding })).status, 200);
+        await flow.messages('replies', 1);
+      });
     }
   });
 
