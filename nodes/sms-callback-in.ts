@@ -133,9 +133,8 @@ export = (RED: NodeAPI) => {
 
     /** Takes the path, unless there is something against it. */
     const findProblem = (): SmsError | undefined => {
-      if (path === undefined || (RED.settings.httpNodeRoot as string | false | undefined) === false) {
-        return new SmsError('callbackPathMissing');
-      }
+      if (!servesHttp(RED)) return new SmsError('callbackHttpOff');
+      if (path === undefined) return new SmsError('callbackPathMissing');
       if (!places.take(normalisePath(path), this.id, mount)) {
         return new SmsError('callbackPathTaken', { params: { path } });
       }
@@ -187,6 +186,11 @@ function notNow(text: string): CallbackAnswer {
   return { status: 503, text };
 }
 
+/** Says whether Node-RED has a server for the nodes; without one, whatever is mounted is never reached. */
+function servesHttp(RED: NodeAPI): boolean {
+  return (RED.settings.httpNodeRoot as string | false | undefined) !== false;
+}
+
 /** Public address, root of Node-RED's HTTP nodes, path and token in one. */
 function formatOwnUrl(
   RED: NodeAPI,
@@ -195,7 +199,7 @@ function formatOwnUrl(
   token: string | undefined,
 ): string | undefined {
   const base = publicUrl?.trim().replace(/\/+$/, '') ?? '';
-  if (!/^https?:\/\/[^\s/?#]/i.test(base)) return undefined;
+  if (!servesHttp(RED) || !/^https?:\/\/[^\s/?#]/i.test(base)) return undefined;
   const root = String(RED.settings.httpNodeRoot || '/').replace(/^\/*|\/*$/g, '');
   return `${base}${root && `/${root}`}${path}${token === undefined ? '' : `?token=${encodeURIComponent(token)}`}`;
 }

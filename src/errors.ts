@@ -56,6 +56,10 @@ export const reasons = {
     'The sms-callback-in node chosen for {{field}} has no usable public URL. Enter its public URL and its path.',
   ],
   callbackPathMissing: ['SMS_CONFIG', 'The callback has no path. Enter a path such as /sms/callback.'],
+  callbackHttpOff: [
+    'SMS_CONFIG',
+    'Node-RED serves no HTTP nodes (httpNodeRoot is false), so that no callback can come in. Set httpNodeRoot in the settings of Node-RED.',
+  ],
   callbackPathTaken: [
     'SMS_CONFIG',
     'Another sms-callback-in node already answers at {{path}}. Give this node another path.',

@@ -2,7 +2,7 @@ import type { Node } from 'node-red';
 
 /** What an `sms-callback-in` node is to the other nodes. */
 export interface CallbackNode extends Node<{ token?: string }> {
-  /** The full address that the service is to call, with the token; `undefined` without a usable public URL. */
+  /** The full address that the service is to call, with the token; `undefined` when there is none that reaches it. */
   callbackUrl(): string | undefined;
 }
 

@@ -645,6 +645,13 @@ describe('sms-callback-in', () => {
       });
     }
 
+    it('is SMS_CONFIG where Node-RED serves no HTTP nodes, and says so', async () => {
+      const { flow, url } = await start({}, [], { httpNodeRoot: false });
+      const { code, message } = (await flow.messages('caught', 1))[0]?.sms?.error ?? {};
+      assert.deepEqual([code, /no HTTP nodes \(httpNodeRoot is false\)/.test(String(message))], ['SMS_CONFIG', true]);
+      assert.equal((await post(url, formReply())).status, 404);
+    });
+
     it('goes with the node: 404, while an http in on the same path and method still works', async () => {
       const { flow, url } = await start({}, httpIn);
       assert.equal((await post(url, formReply(), { 'content-type': formType })).status, 200);

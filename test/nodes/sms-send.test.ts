@@ -479,6 +479,20 @@ describe('sms-send', () => {
       });
     }
 
+    it('is SMS_CONFIG where Node-RED serves no HTTP nodes', async () => {
+      const flow = await RunningFlow.start(
+        [account(sim), callback, sendNode(byNode), sink('sent'), sink('failed'), ...catcher()],
+        { settings: { httpNodeRoot: false } },
+      );
+      await send(flow);
+      const errors = flow.received('caught').filter(({ error }) => error?.source.id === 'send');
+      assert.deepEqual(
+        errors.map(({ sms }) => sms?.error?.code),
+        ['SMS_CONFIG'],
+      );
+      assert.equal(sim.requests.length, 0);
+    });
+
     it('encodes mailto as §6.3 says, from its own type, from JSON text and from an object', async () => {
       const mail = { mailto: 'desk@example.com', subject: 'Re: A & B', body: 'From {!recipient.msisdn}\n{!body} 100%' };
       const expected =
