@@ -3,7 +3,14 @@ import { type CallbackEvent, type Entry, type Membership, parseCallback, SmsErro
 import { getAccount } from './runtime/account-node';
 import type { CallbackNode } from './runtime/callback-node';
 import { createCallbackPlaces } from './runtime/callback-places';
-import { type CallbackAnswer, type CallbackBody, mountCallbackRoute, normalisePath } from './runtime/callback-route';
+import {
+  type CallbackAnswer,
+  type CallbackBody,
+  encodePath,
+  isPath,
+  mountCallbackRoute,
+  normalisePath,
+} from './runtime/callback-route';
 import { createFlowSender, startWithFlows } from './runtime/flows';
 import { hasError, report, type SmsMessage } from './runtime/outcome';
 import { createReceivedMessage } from './runtime/received-message';
@@ -135,6 +142,7 @@ export = (RED: NodeAPI) => {
     const findProblem = (): SmsError | undefined => {
       if (!servesHttp(RED)) return new SmsError('callbackHttpOff');
       if (path === undefined) return new SmsError('callbackPathMissing');
+      if (!isPath(path)) return new SmsError('callbackPathInvalid');
       if (!places.take(normalisePath(path), this.id, mount)) {
         return new SmsError('callbackPathTaken', { params: { path } });
       }
@@ -191,7 +199,7 @@ function servesHttp(RED: NodeAPI): boolean {
   return (RED.settings.httpNodeRoot as string | false | undefined) !== false;
 }
 
-/** Public address, root of Node-RED's HTTP nodes, path and token in one. */
+/** Public address, root of Node-RED's HTTP nodes, path and token in one; `undefined` when that reaches nothing. */
 function formatOwnUrl(
   RED: NodeAPI,
   publicUrl: string | undefined,
@@ -199,7 +207,7 @@ function formatOwnUrl(
   token: string | undefined,
 ): string | undefined {
   const base = publicUrl?.trim().replace(/\/+$/, '') ?? '';
-  if (!servesHttp(RED) || !/^https?:\/\/[^\s/?#]/i.test(base)) return undefined;
+  if (!servesHttp(RED) || !isPath(path) || !/^https?:\/\/[^\s/?#]/i.test(base)) return undefined;
   const root = String(RED.settings.httpNodeRoot || '/').replace(/^\/*|\/*$/g, '');
-  return `${base}${root && `/${root}`}${path}${token === undefined ? '' : `?token=${encodeURIComponent(token)}`}`;
+  return `${base}${root && `/${root}`}${encodePath(path)}${token === undefined ? '' : `?token=${encodeURIComponent(token)}`}`;
 }

@@ -60,6 +60,10 @@ export const reasons = {
     'SMS_CONFIG',
     'Node-RED serves no HTTP nodes (httpNodeRoot is false), so that no callback can come in. Set httpNodeRoot in the settings of Node-RED.',
   ],
+  callbackPathInvalid: [
+    'SMS_CONFIG',
+    'The path of the callback contains ? or #. Enter a path such as /sms/callback, and the token in its own field.',
+  ],
   callbackPathTaken: [
     'SMS_CONFIG',
     'Another sms-callback-in node already answers at {{path}}. Give this node another path.',

@@ -58,9 +58,30 @@ export function mountCallbackRoute(RED: NodeAPI, options: CallbackRouteOptions):
   };
 }
 
-/** Express tells paths apart neither by case nor by a slash at the end; nor does this. */
+/** Says whether a path can be mounted: what follows a `?` or `#` is no part of a path. */
+export function isPath(path: string): boolean {
+  return !/[?#]/.test(path);
+}
+
+/** Express tells paths apart neither by case nor by a slash at the end; nor does this, nor by how they are escaped. */
 export function normalisePath(path: string): string {
-  return path.replace(/\/+$/, '').toLowerCase() || '/';
+  return encodePath(path).replace(/\/+$/, '').toLowerCase() || '/';
+}
+
+/** A path as a URL has it, whether it is given so or with characters that a URL has only as escapes. */
+export function encodePath(path: string): string {
+  const encode = (segment: string) =>
+    encodeURI(decodeSegment(segment).replace(/\p{Cs}/gu, '\ufffd')).replace(/[/?#]/g, encodeURIComponent);
+  return path.split('/').map(encode).join('/');
+}
+
+function decodeSegment(segment: string): string {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    // What looks like an escape and is none stands for itself.
+    return segment;
+  }
 }
 
 function runInTurn(handlers: RequestHandler[], request: Request, response: Response, next: NextFunction): void {

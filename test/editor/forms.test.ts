@@ -533,6 +533,19 @@ describe('The forms in the editor', function () {
     await form.locator('#node-input-path').fill('/sms/callback');
     assert.equal(await address.innerText(), 'https://flows.example.com/sms/callback');
     assert.equal(await form.locator('#sms-callback-in-url-warning').isVisible(), false);
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: Node-RED replaces it
+    const withVariable = '/${SITE}/a b';
+    for (const [path, shown] of [
+      ['/sms cb/', '/sms%20cb/'],
+      ['/é/a%20b%2fc', '/%C3%A9/a%20b%2Fc'],
+      ['/100%', '/100%25'],
+      ['/a:b@c,d&e', '/a:b@c,d&e'],
+      [withVariable, withVariable],
+      ['/sms/callback', '/sms/callback'],
+    ] as const) {
+      await form.locator('#node-input-path').fill(path);
+      assert.equal(await address.innerText(), `https://flows.example.com${shown}`);
+    }
     await form.locator('#node-input-token').fill('a&b');
     assert.equal(await address.innerText(), 'https://flows.example.com/sms/callback?token=a%26b');
     await form.locator('#sms-callback-in-generate').click();
@@ -554,7 +567,7 @@ describe('The forms in the editor', function () {
   });
 
   it('of sms-callback-in explains a wrong path and a wrong public URL', async () => {
-    const other = node('sms-callback-in', { id: 'other', account: 'account', path: '/taken', y: 200 });
+    const other = node('sms-callback-in', { id: 'other', account: 'account', path: '/taken/é', y: 200 });
     await openEditor(account(), node('sms-callback-in', { account: 'account' }), other);
     const form = await editor.openForm('sms-callback-in');
     const path = form.locator('#node-input-path');
@@ -562,13 +575,17 @@ describe('The forms in the editor', function () {
       ['', /such as/],
       ['sms', /Begin the path/],
       ['/sms?x=1', /Begin the path/],
-      ['/taken', /already uses/],
+      ['/sms#x', /Begin the path/],
+      ['/taken/é', /already uses/],
+      ['/TAKEN/%c3%a9/', /already uses/],
     ] as const) {
       await path.fill(value);
       assert.match(await editor.complaint('path'), reason);
     }
-    await path.fill('/free');
-    assert.equal(await editor.complaint('path'), '');
+    for (const free of ['/free', '/free of charge', '/taken']) {
+      await path.fill(free);
+      assert.equal(await editor.complaint('path'), '');
+    }
     await form.locator('#node-input-publicUrl').fill('flows.example.com');
     assert.match(await editor.complaint('publicUrl'), /http: https:/);
     await form.locator('#node-input-publicUrl').fill('https://flows.example.com/?a=b');

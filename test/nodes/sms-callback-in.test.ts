@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { Agent, request } from 'node:http';
+import { Agent, type IncomingMessage, request } from 'node:http';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
+import type { CallbackNode } from '../../nodes/runtime/callback-node';
 import type { Simulator } from '../../simulator';
 import { type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
 import {
@@ -642,6 +643,70 @@ describe('sms-callback-in', () => {
       it(`is SMS_CONFIG with the path ${JSON.stringify(path)}`, async () => {
         const { flow } = await start({ path });
         assert.equal((await flow.messages('caught', 1))[0]?.sms?.error?.code, 'SMS_CONFIG');
+      });
+    }
+
+    for (const path of ['/sms?token=secret', '/sms#secret', '/?']) {
+      it(`is SMS_CONFIG with the path ${path}, without showing what may be a token`, async () => {
+        const { flow, url } = await start({ path });
+        const { code, message } = (await flow.messages('caught', 1))[0]?.sms?.error ?? {};
+        assert.equal(code, 'SMS_CONFIG');
+        assert.match(String(message), /contains \? or #/);
+        assert.equal(String(message).includes('secret'), false);
+        assert.equal(flow.status('callback')?.fill, 'red');
+        assert.equal((await post(new URL('/sms', url).href, formReply())).status, 404);
+      });
+    }
+
+    const encodedPaths: [path: string, encoded: string, spellings: string[]][] = [
+      ['/sms cb', '/sms%20cb', ['/SMS%20CB/']],
+      ['/é', '/%C3%A9', ['/%c3%a9']],
+      ['/a%20b', '/a%20b', ['/A%20B', '/%61%20b']],
+      ['/a%2fb', '/a%2Fb', ['/a%2fb']],
+      ['/100%', '/100%25', ['/100%']],
+      ['/%E9', '/%25E9', ['/%E9', '/%e9']],
+      ['/短信/ответ', '/%E7%9F%AD%E4%BF%A1/%D0%BE%D1%82%D0%B2%D0%B5%D1%82', []],
+      ["/a:b@c,d;e=f&g+h!i'j(k)*~", "/a:b@c,d;e=f&g+h!i'j(k)*~", ['/a%3Ab@c%2Cd;e=f&g+h!i%27j(k)*~']],
+      ['/a"<b>\\^`{|}[]', '/a%22%3Cb%3E%5C%5E%60%7B%7C%7D%5B%5D', []],
+      ['/\ud800', '/%EF%BF%BD', []],
+    ];
+    for (const [path, encoded, spellings] of encodedPaths) {
+      it(`is reached with the path ${JSON.stringify(path)} at ${encoded}, which is what sms-send tells`, async () => {
+        const { flow, url } = await start({ path, publicUrl: 'https://flows.example.com/' });
+        const told = (flow.node('callback') as CallbackNode).callbackUrl();
+        assert.equal(told, `https://flows.example.com${encoded}`);
+        for (const [index, spelling] of [encoded, new URL(told).pathname, ...spellings].entries()) {
+          const { port } = new URL(url);
+          const asking = request({ port, host: '127.0.0.1', path: `${spelling}?n=1`, method: 'POST' });
+          asking.end(formReply(`${index}`));
+          const [answer] = (await once(asking, 'response')) as [IncomingMessage];
+          answer.resume();
+          assert.equal(answer.statusCode, 200, spelling);
+        }
+        assert.equal((await flow.messages('replies', 2 + spellings.length))[0]?.sms?.messageId, '0');
+        await flow.badge('callback', { fill: 'green', shape: 'dot', text: path });
+      });
+    }
+
+    it('tells paths apart that only look alike', async () => {
+      const paths = ['/a/b', '/a%2Fb', '/a%252Fb', '/a+b', '/a b', '/a%2520b'];
+      const more = paths.map((path, index) => callbackNode({ id: `other${index}`, path, wires: [[], []] }));
+      const { flow } = await start({}, more);
+      for (const [index, text] of paths.entries()) {
+        await flow.badge(`other${index}`, { fill: 'green', shape: 'dot', text });
+      }
+      assert.deepEqual(flow.received('caught'), []);
+    });
+
+    for (const [one, another] of [
+      ['/sms cb', '/sms%20cb'],
+      ['/é', '/%c3%A9/'],
+      ['/100%', '/100%25'],
+    ] as const) {
+      it(`is one and the same with the paths ${one} and ${another}: the second shows an error`, async () => {
+        const { flow } = await start({ path: one }, [callbackNode({ id: 'second', path: another, wires: [[], []] })]);
+        const [caught] = await flow.messages('caught', 1);
+        assert.deepEqual([caught?.error?.source.id, caught?.error?.code], ['second', 'SMS_CONFIG']);
       });
     }
 

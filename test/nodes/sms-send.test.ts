@@ -462,6 +462,7 @@ describe('sms-send', () => {
       ['without a public URL', { publicUrl: ' ' }],
       ['whose public URL is none', { publicUrl: 'flows.example.com' }],
       ['without a path', { path: '' }],
+      ['whose path is none', { path: '/sms?a=b' }],
       ['that is another node', { type: 'helper' }],
     ];
     for (const [what, change] of unusable) {
