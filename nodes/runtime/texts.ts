@@ -21,7 +21,9 @@ export function translateError(RED: NodeAPI, error: unknown): SmsError {
 
 /** The badges of all nodes. */
 export const badges = {
-  error: (RED: NodeAPI, { code }: SmsError) => badge(RED, 'red', 'ring', `short.${code}`),
+  // A node beside another on its path is configured: who looks for what is missing finds nothing.
+  error: (RED: NodeAPI, { code, reason }: SmsError) =>
+    badge(RED, 'red', 'ring', reason === 'callbackPathTaken' ? 'status.pathTaken' : `short.${code}`),
   connecting: (RED: NodeAPI) => badge(RED, 'yellow', 'ring', 'status.connecting'),
   listening: (RED: NodeAPI) => badge(RED, 'green', 'dot', 'status.listening'),
   waiting: (RED: NodeAPI, seconds: number) => badge(RED, 'green', 'ring', 'status.waiting', { seconds }),

@@ -751,13 +751,13 @@ describe('sms-callback-in', () => {
       it(`stays with the first of two nodes, the other at ${path} shows an error, until the first goes`, async () => {
         const second = callbackNode({ id: 'second', path, wires: [['late'], []] });
         const { flow, url } = await start({}, [second, sink('late')]);
-        await until(() => flow.status('second')?.fill === 'red');
-        assert.equal(flow.status('second')?.shape, 'ring');
+        await flow.badge('second', { fill: 'red', shape: 'ring', text: 'path in use' });
         const caught = await flow.messages('caught', 1);
         assert.deepEqual(
           caught.map(({ error }) => [error?.source.id, error?.code]),
           [['second', 'SMS_CONFIG']],
         );
+        await flow.badge('second', { fill: 'red', shape: 'ring', text: 'path in use' });
         await post(url, formReply('1'));
         await flow.messages('replies', 1);
         assert.equal(flow.received('late').length, 0);

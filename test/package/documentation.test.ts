@@ -93,7 +93,7 @@ describe('the documentation', () => {
     const { status } = readJson<Record<'sms-account', { status: Record<string, string> }>>(
       join(root, 'nodes', 'locales', 'en-US', 'sms-account.json'),
     )['sms-account'];
-    const badges = [...readme.matchAll(/^\| (?:green|yellow|blue) (?:dot|ring), \*([^*]+)\*/gm)].map(
+    const badges = [...readme.matchAll(/^\| (?:green|yellow|blue|red) (?:dot|ring), \*([^*]+)\*/gm)].map(
       ([, text = '']) => text,
     );
     for (const text of Object.values(status)) {
