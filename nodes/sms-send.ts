@@ -132,7 +132,7 @@ export = (RED: NodeAPI) => {
     if (type === 'none') return undefined;
     if (type === 'uuid') return randomUUID();
     if (type === 'auto') return 'auto';
-    if (type === 'node') return getCallbackUrl(field, String(value ?? ''));
+    if (type === 'node') return isBlank(value) ? undefined : getCallbackUrl(field, String(value));
     if (type === 'mailto') return parseMailto(field, value);
     return evaluate(RED, node, input, message);
   }

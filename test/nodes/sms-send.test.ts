@@ -456,6 +456,16 @@ describe('sms-send', () => {
       });
     }
 
+    for (const blank of ['', ' ', undefined]) {
+      it(`is not sent where the chosen node is ${JSON.stringify(blank)}`, async () => {
+        const type = { callbackUrlType: 'node', callbackStatusUrlType: 'node' };
+        await send(await start({ ...type, callbackUrl: blank, callbackStatusUrl: blank }));
+        const [request] = sim.requests;
+        assert.deepEqual([request?.params.callbackUrl, request?.params.callbackStatusUrl], [undefined, undefined]);
+        assert.equal(sim.messages.length, 1);
+      });
+    }
+
     const unusable: [string, Partial<FlowNode> | undefined][] = [
       ['that does not exist', undefined],
       ['that is disabled', { d: true }],
