@@ -283,22 +283,22 @@ class Account {
     accounts.set(formerKey, former);
     clearTimeout(former.#forgetting);
     former.#heirs++;
+    let hasWaited = false;
     try {
       for (;;) {
         // Whoever is on it gets what it holds.
         if (former.#members.size > 0) return true;
         if (!this.#members.has(member)) return false;
         const inbox = former.#inbox ?? former.#createInbox(member.settings);
-        await inbox.ready();
         const polls = [...former.#polls];
         await inbox.handOver(this.#inboxOf(member), { isLast: true });
+        // What is in a store that cannot be used is safe there, and may be asked for again.
         if (this.#inbox?.failure || inbox.failure) return false;
-        if (polls.length === 0) return true;
+        if (polls.length === 0 && hasWaited) return true;
         await Promise.allSettled(polls);
+        if (!hasWaited && inbox.takeOverMs > 0) await sleep(inbox.takeOverMs, undefined, { ref: false });
+        hasWaited = true;
       }
-    } catch {
-      // Its store cannot be used; what is in it is safe, and may be asked for again.
-      return false;
     } finally {
       former.#heirs--;
       if (!former.#isNeeded) await former.#closeWhenIdle();

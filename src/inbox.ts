@@ -165,6 +165,8 @@ export class Inbox {
   /** It may be open, or half so, after a failure too. */
   #isToBeClosed = false;
   #isClosing = false;
+  /** For whom it takes over what other processes leave. */
+  #heir: Inbox | undefined;
   #working: Promise<void> | undefined;
   #failure: SmsError | undefined;
   #retry: NodeJS.Timeout | undefined;
@@ -199,6 +201,11 @@ export class Inbox {
     return this.#options.store.durable && this.isSettled;
   }
 
+  /** How long after its opening a store has taken over everything that dead processes held. */
+  get takeOverMs(): number {
+    return this.#options.store.takeOverMs ?? 0;
+  }
+
   /** Opens the store if it is closed, and finds what an earlier process left. Failures go to `onStore`. */
   open(): void {
     this.#isClosing = false;
@@ -220,6 +227,7 @@ export class Inbox {
 
   /** Adds a node to those that get what comes on a channel. What waits for it is given to it soon. */
   attach(channel: Channel, taker: Taker): void {
+    this.#heir = undefined;
     this.#takers.set(channel, this.#attached(channel).set(taker.id, taker));
     this.open();
     this.#isRollCall = true;
@@ -298,9 +306,11 @@ export class Inbox {
 
   /**
    * Gives what is undelivered, here or in the store, to another inbox, and forgets it once that one has it in its store.
-   * A shared store keeps what is in it for whoever opens it, unless nobody is to any more (`isLast`).
+   * A shared store keeps what is in it for whoever opens it, unless nobody is to any more (`isLast`): then it goes on to
+   * take over what other processes leave, for {@link takeOverMs}.
    */
   async handOver(heir: Inbox, { isLast = false } = {}): Promise<void> {
+    if (isLast) this.#heir = heir;
     await this.ready().catch(() => {});
     await this.flush();
     const keepsOwn = this.#options.store.shared && !isLast;
@@ -417,6 +427,7 @@ export class Inbox {
   }
 
   #wanted(): Wanted {
+    if (this.#heir) return this.#heir.#wanted();
     const callbacks = [...this.#attached('callback').values()];
     return {
       channels: [...this.#takers].filter(([, takers]) => takers.size > 0).map(([channel]) => channel),

@@ -142,6 +142,7 @@ type ListedItem = [streamId: string, attempts: number, entry: string];
 export class RedisStore implements Store {
   readonly durable = true;
   readonly shared = true as const;
+  readonly takeOverMs: number;
   readonly #options: RedisStoreOptions;
   readonly #timing: RedisTiming;
   readonly #consumer = randomUUID();
@@ -153,6 +154,8 @@ export class RedisStore implements Store {
   constructor(options: RedisStoreOptions) {
     this.#options = options;
     this.#timing = { ...redisTiming, ...options.timing };
+    const { aliveMs, heartbeatMs, graceMs } = this.#timing;
+    this.takeOverMs = aliveMs + graceMs + 2 * heartbeatMs;
   }
 
   async open(events: StoreEvents): Promise<Leftovers> {

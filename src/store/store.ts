@@ -86,6 +86,8 @@ export interface Store {
    * all that this process has in it: what is missing is another's.
    */
   readonly shared?: true;
+  /** How long after the opening of a shared store everything is taken over that dead processes held. */
+  readonly takeOverMs?: number;
   /** Opens or reopens, and returns what was left. */
   open(events: StoreEvents): Promise<Leftovers>;
   /**

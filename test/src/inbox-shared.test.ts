@@ -348,6 +348,29 @@ describe('Inboxes of several processes on one Redis', () => {
     assert.ok(await isEmpty());
   });
 
+  it('hands over what other processes leave, when they have ended and when they are dead', async () => {
+    const proxy = closing.add(await TcpProxy.start(redis.port), (it) => it.close());
+    // Neither takes over what the other leaves.
+    const channels: Channel[] = ['callback'];
+    const dead = await create({ url: `redis://127.0.0.1:${proxy.port}`, channels });
+    const ended = await create({ channels });
+    await dead.poll(incoming('dead'));
+    await ended.poll(incoming('left'));
+    await ended.inbox.close();
+    proxy.cut();
+    await forgetSigns();
+    const last = closing.add(new Instance(redis.url, false, []), ({ inbox }) => inbox.close());
+    const { other, texts } = createOther();
+    await last.inbox.handOver(other, { isLast: true });
+    while (texts.length < 1) await sleep(1);
+    assert.deepEqual(texts, ['left']);
+    await sleep(timing.graceMs + 2 * timing.heartbeatMs);
+    await last.inbox.handOver(other, { isLast: true });
+    while (texts.length < 2) await sleep(1);
+    assert.deepEqual(texts, ['left', 'dead']);
+    assert.ok(await isEmpty());
+  });
+
   it('leaves what it has not delivered to another process when it is closed', async () => {
     const { holder } = await createHolder();
     await holder.poll(incoming('m'));
