@@ -1,16 +1,7 @@
 import { randomBytes } from 'node:crypto';
+import { type Destination, Distribution, type Taker } from './distribution';
 import { isSmsError, SmsError } from './errors';
-import {
-  forget,
-  type Identity,
-  identify,
-  isSameMessage,
-  judge,
-  type Kind,
-  keysOf,
-  type Recall,
-  type Verdict,
-} from './identity';
+import { forget, type Identity, identify, judge, type Kind, keysOf, type Recall, type Verdict } from './identity';
 import type { Via } from './model';
 import {
   type Changes,
@@ -23,37 +14,13 @@ import {
   StoreConflict,
   type Wanted,
 } from './store/store';
-
-/** One node, as the inbox sees it. */
-export interface Taker {
-  /** The node's id: a node that comes back under it after a redeploy gets what it was owed. */
-  readonly id: string;
-  /** On channel `callback`: the path it answers. */
-  readonly path?: string;
-  /** Gets only what it asked for itself, and what is left that nobody else takes. */
-  readonly onDemand?: boolean;
-  /** Says by {@link Inbox.countAttempt} when it sends an entry that is not new; otherwise taking one counts. */
-  readonly countsAttempts?: boolean;
-  /**
-   * Gets entries that came together, in order. Each has to be answered by {@link Inbox.done}, or, where the service
-   * shall bring it again, by {@link Inbox.release}.
-   *
-   * @param context what {@link Arrival.context} said
-   * @param isNew they have not been given to anybody before
-   */
-  take(entries: readonly Entry[], context?: unknown, isNew?: boolean): void;
-}
+import { createUndelivered, type Undelivered, UndeliveredEntries } from './undelivered';
 
 /** Records that came in one answer or one callback. */
-export interface Arrival {
+export interface Arrival extends Destination {
   kind: Kind;
   via: Via;
   records: readonly InboxRecord[];
-  /** Via callback: who was called. Only that node gets them. */
-  address?: { node: string; path: string };
-  /** A node on demand that asked for them, and what it wants to be told with them. */
-  asker?: string;
-  context?: unknown;
 }
 
 /** What became of one record of an {@link Arrival}. */
@@ -80,29 +47,11 @@ export interface InboxOptions {
 
 const reopenDelayMs = 5_000;
 const largestStep = 256;
-/** Longer than Node-RED takes to redeploy: it waits for 15 s for nodes that close. */
-const absenceMs = 20_000;
 /** A sweep looks at twice as many as were remembered since the last, so that it keeps up. */
 const rememberedPerSweep = 500;
-const maxReleased = 1_000;
 
 /** Digits of an entry's id that ascend with time. */
 const idTimeLength = 11;
-
-/** An entry that is not delivered yet. */
-interface Undelivered {
-  readonly entry: Entry;
-  readonly identity: Identity;
-  /** Nodes that have not answered, and who has it in hand for them: nobody, when its node was taken away. */
-  readonly owed: Map<string, Taker | undefined>;
-  /** Nodes that have. */
-  taken: number;
-  isStored: boolean;
-  /** The service is to bring it again: nobody here gets it any more. */
-  isReleased: boolean;
-  readonly ended: Promise<boolean>;
-  end(delivered: boolean): void;
-}
 
 interface AcceptTask {
   type: 'accept';
@@ -146,16 +95,11 @@ type Task = AcceptTask | ReleaseTask | AdoptTask | LateTask;
  */
 export class Inbox {
   readonly #options: InboxOptions;
-  readonly #takers = new Map<Channel, Map<string, Taker>>();
-  readonly #undelivered = new Map<string, Undelivered>();
-  /** Called-back entries by the keys that identify them. */
-  readonly #calledBack = new Map<string, Undelivered[]>();
-  /** Those of the step that is being taken. */
-  #justCalledBack: Undelivered[] = [];
-  /** Entries that were released, by id: they may be taken late, and come again. The oldest are forgotten. */
-  readonly #released = new Map<string, Undelivered>();
-  /** See {@link ended}; it may be asked when the end has come already. */
-  readonly #endings = new WeakMap<Entry, Promise<boolean>>();
+  readonly #undelivered = new UndeliveredEntries();
+  readonly #distribution = new Distribution(this.#undelivered, {
+    onAttempt: (entry) => this.countAttempt(entry),
+    onTaken: (undelivered) => this.#settle(undelivered),
+  });
   #tasks: Task[] = [];
   /** Releases that wait until a shared store says whether the entries are still this process's. */
   #postponed: ReleaseTask[] = [];
@@ -171,12 +115,6 @@ export class Inbox {
   #failure: SmsError | undefined;
   #retry: NodeJS.Timeout | undefined;
   #isRetryDue = false;
-  #handingOut: NodeJS.Immediate | undefined;
-  /** Nodes that were taken away and may come back: a redeploy of one must not make it miss what the others get. */
-  readonly #absent = new Map<Channel, Set<string>>();
-  #absence: NodeJS.Timeout | undefined;
-  /** Nodes have come since: whoever is not here now is not part of the flows any more. */
-  #isRollCall = false;
   #rememberedSinceSweep = rememberedPerSweep;
   #lastId = 0;
   /** Tells the entries of inboxes apart that share a store. */
@@ -228,25 +166,13 @@ export class Inbox {
   /** Adds a node to those that get what comes on a channel. What waits for it is given to it soon. */
   attach(channel: Channel, taker: Taker): void {
     this.#heir = undefined;
-    this.#takers.set(channel, this.#attached(channel).set(taker.id, taker));
+    this.#distribution.attach(channel, taker);
     this.open();
-    this.#isRollCall = true;
-    this.#handOutSoon();
   }
 
   /** Takes a node away. What it has not answered waits for it, or for others. */
   detach(channel: Channel, taker: Taker): void {
-    const takers = this.#attached(channel);
-    if (takers.get(taker.id) !== taker) return;
-    takers.delete(taker.id);
-    if (taker.onDemand || channel === 'callback') return;
-    this.#absent.set(channel, (this.#absent.get(channel) ?? new Set()).add(taker.id));
-    clearTimeout(this.#absence);
-    this.#absence = setTimeout(() => {
-      this.#isRollCall = true;
-      this.#handOutSoon();
-    }, absenceMs);
-    this.#absence.unref();
+    this.#distribution.detach(channel, taker);
   }
 
   /**
@@ -272,11 +198,10 @@ export class Inbox {
 
   /** A node has taken after all what was released: it is known when the service brings it again, or has already. */
   doneLate(id: string): void {
-    const released = this.#released.get(id);
+    const released = this.#undelivered.takeReleased(id);
     if (!released) return;
-    this.#released.delete(id);
     const { identity } = released;
-    const successor = this.#findCalledBack(identity);
+    const successor = this.#undelivered.findCalledBack(identity);
     if (successor) this.#settle(successor);
     else this.#do({ type: 'late', items: [{ identity }] });
   }
@@ -301,7 +226,7 @@ export class Inbox {
 
   /** Resolves when an entry has been delivered (`true`), or released or left in a store that was closed (`false`). */
   ended(entry: Entry): Promise<boolean> {
-    return this.#endings.get(entry) ?? Promise.resolve(true);
+    return this.#undelivered.ended(entry);
   }
 
   /**
@@ -314,7 +239,7 @@ export class Inbox {
     await this.ready().catch(() => {});
     await this.flush();
     const keepsOwn = this.#options.store.shared && !isLast;
-    const handed = [...this.#undelivered.values()].filter(({ isStored }) => !(keepsOwn && isStored));
+    const handed = this.#undelivered.values().filter(({ isStored }) => !(keepsOwn && isStored));
     for (const { entry } of this.#undelivered.values()) this.#remove(entry.id);
     if (handed.length === 0) return;
     await heir.#adopt(handed.map(({ entry }) => entry));
@@ -366,10 +291,6 @@ export class Inbox {
     if (!this.#isToBeClosed) return;
     this.#isToBeClosed = false;
     await this.#options.store.close().catch(() => {});
-  }
-
-  #attached(channel: Channel): Map<string, Taker> {
-    return this.#takers.get(channel) ?? new Map();
   }
 
   #do(task: Task): void {
@@ -428,18 +349,13 @@ export class Inbox {
 
   #wanted(): Wanted {
     if (this.#heir) return this.#heir.#wanted();
-    const callbacks = [...this.#attached('callback').values()];
-    return {
-      channels: [...this.#takers].filter(([, takers]) => takers.size > 0).map(([channel]) => channel),
-      nodes: callbacks.map(({ id }) => id),
-      paths: callbacks.map(({ path }) => path).filter((path) => path !== undefined),
-    };
+    return this.#distribution.wanted;
   }
 
   /** What was stored and is not among the `found` has been taken over by another process, or, after a reset, is lost. */
   #reconcile(found: readonly Entry[], isReset: boolean): void {
     const ids = new Set(found.map(({ id }) => id));
-    for (const { entry, isStored, end } of [...this.#undelivered.values()]) {
+    for (const { entry, isStored, end } of this.#undelivered.values()) {
       if (!isStored || ids.has(entry.id)) continue;
       if (isReset) {
         this.#unsaved.keep.set(entry.id, entry);
@@ -463,10 +379,10 @@ export class Inbox {
       } else {
         const undelivered = createUndelivered(entry, identity);
         undelivered.isStored = true;
-        this.#add(undelivered);
+        this.#undelivered.add(undelivered);
       }
     }
-    this.#handOutSoon();
+    this.#distribution.handOutSoon();
   }
 
   /** Applies tasks and saves what they change, together with what is unsaved, in one commit. */
@@ -478,7 +394,7 @@ export class Inbox {
       this.#unsaved = createChanges();
       const changes = createChanges(earlier);
       const finish = tasks.map((task) => this.#apply(task, recall, changes));
-      this.#justCalledBack = [];
+      this.#undelivered.forgetExpected();
       try {
         if (!isNoChange(changes)) await this.#options.store.commit(changes, recalled);
         this.#rememberedSinceSweep += changes.remember.size;
@@ -549,7 +465,7 @@ export class Inbox {
   #applyAccept(task: AcceptTask, look: Recall, changes: Changes): () => void {
     const { arrival, items, isLeftover, resolve } = task;
     const { kind, via } = arrival;
-    const audience = this.#audience(arrival);
+    const audience = this.#distribution.audience(channelOf(arrival), arrival);
     const fresh: Undelivered[] = [];
     const orphans: Undelivered[] = [];
     const acceptances = items.map(({ record, identity }): Acceptance => {
@@ -557,7 +473,7 @@ export class Inbox {
       const { outcome, remember } = judge(identity, via, look, Date.now(), this.#oldest());
       for (const [key, value] of remember) changes.remember.set(key, value);
       if (outcome !== 'new' && (isLeftover || this.#options.dedupe() || kind === 'outbox')) {
-        const pending = this.#findCalledBack(identity, changes);
+        const pending = this.#undelivered.findCalledBack(identity, changes.drop);
         if (pending) {
           if (via === 'poll') {
             pending.entry.twin = record;
@@ -600,13 +516,13 @@ export class Inbox {
       for (const key of memory.forget) changes.remember.set(key, undefined);
     }
     const arrival: Arrival = { kind: entry.kind, via: 'poll', records: [] };
-    const audience = this.#audience(arrival);
+    const audience = this.#distribution.audience(channelOf(arrival), arrival);
     const standIn = twin && this.#create(arrival, twin, identity, audience.length);
     if (standIn) changes.keep.set(standIn.entry.id, standIn.entry);
     return () => {
       this.#remove(entry.id);
       if (standIn) this.#giveNew([standIn], audience);
-      else this.#keepReleased(undelivered);
+      else this.#undelivered.keepReleased(undelivered);
       undelivered.end(false);
       resolve();
     };
@@ -623,24 +539,10 @@ export class Inbox {
       changes.keep.set(entry.id, entry);
     }
     return () => {
-      for (const { entry, identity } of adopted) this.#add(createUndelivered(entry, identity));
-      this.#handOutSoon();
+      for (const { entry, identity } of adopted) this.#undelivered.add(createUndelivered(entry, identity));
+      this.#distribution.handOutSoon();
       resolve();
     };
-  }
-
-  #keepReleased(undelivered: Undelivered): void {
-    this.#released.set(undelivered.entry.id, undelivered);
-    for (const oldest of this.#released.keys()) {
-      if (this.#released.size <= maxReleased) break;
-      this.#released.delete(oldest);
-    }
-  }
-
-  /** How often a message that comes as new was sent into a flow before it was released. */
-  #attemptsBefore(identity: Identity): number {
-    const earlier = [...this.#released.values()].filter((released) => isSameMessage(released.identity, identity));
-    return Math.max(0, ...earlier.map(({ entry }) => entry.attempts));
   }
 
   #drop(entry: Entry, identity: Identity, changes: Changes): void {
@@ -666,141 +568,28 @@ export class Inbox {
       kind,
       record,
       ...(address ? { address } : undefined),
-      attempts: (address ? this.#attemptsBefore(identity) : 0) + (audience > 0 ? 1 : 0),
+      attempts: (address ? this.#undelivered.attemptsBefore(identity) : 0) + (audience > 0 ? 1 : 0),
       // Nobody can say whether another process has delivered it already.
       ...(this.#options.store.shared && !this.#isOpen ? { unsure: true as const } : undefined),
     };
     const undelivered = createUndelivered(entry, identity);
-    if (entry.channel === 'callback') this.#justCalledBack.push(undelivered);
+    if (entry.channel === 'callback') this.#undelivered.expect(undelivered);
     return undelivered;
   }
 
-  #add(undelivered: Undelivered): void {
-    const { entry, identity } = undelivered;
-    this.#undelivered.set(entry.id, undelivered);
-    this.#endings.set(entry, undelivered.ended);
-    if (entry.channel === 'callback') {
-      for (const key of keysOf(identity))
-        this.#calledBack.set(key, [...(this.#calledBack.get(key) ?? []), undelivered]);
-    }
-  }
-
   #remove(id: string): void {
-    const undelivered = this.#undelivered.get(id);
-    if (!undelivered) return;
-    this.#undelivered.delete(id);
     // An attempt that was counted while a commit dropped it would bring it back.
-    this.#unsaved.keep.delete(id);
-    for (const key of keysOf(undelivered.identity)) {
-      const others = this.#calledBack.get(key)?.filter((other) => other !== undelivered) ?? [];
-      if (others.length > 0) this.#calledBack.set(key, others);
-      else this.#calledBack.delete(key);
-    }
-  }
-
-  /** The called-back entry of a message, unless it is dropped by the `changes` under way. */
-  #findCalledBack(identity: Identity, changes?: Changes): Undelivered | undefined {
-    return [...keysOf(identity).flatMap((key) => this.#calledBack.get(key) ?? []), ...this.#justCalledBack].find(
-      (undelivered) => !changes?.drop.has(undelivered.entry.id) && isSameMessage(undelivered.identity, identity),
-    );
+    if (this.#undelivered.remove(id)) this.#unsaved.keep.delete(id);
   }
 
   /** What was polled for nodes that are gone: a node that is called back with the same can have it. */
   #findOrphan(kind: Kind, identity: Identity): Undelivered | undefined {
-    if (this.#attached(kind).size > 0) return undefined;
-    return [...this.#undelivered.values()].find(
-      (undelivered) => undelivered.entry.channel === kind && isSameMessage(undelivered.identity, identity),
-    );
+    return this.#distribution.hasTakers(kind) ? undefined : this.#undelivered.findOn(kind, identity);
   }
 
-  #audience(arrival: Arrival): Taker[] {
-    const takers = [...this.#attached(channelOf(arrival)).values()];
-    const { address, asker } = arrival;
-    if (address) return takers.filter(({ id }) => id === address.node);
-    return takers.filter(({ id, onDemand }) => !onDemand || id === asker);
-  }
-
-  /** Gives what has just been saved to those it was saved for; who was redeployed meanwhile gets it when back. */
   #giveNew(fresh: readonly Undelivered[], audience: readonly Taker[], arrival?: Arrival): void {
-    for (const undelivered of fresh) this.#add(undelivered);
-    const present = audience.filter((taker) => this.#isAttached(fresh, taker));
-    if (present.length === 0 && audience.length > 0) for (const { entry } of fresh) entry.attempts--;
-    if (present.length === 0 || present.length < audience.length) this.#handOutSoon();
-    this.#give(fresh, audience, arrival, true);
-    if (arrival?.address) return;
-    for (const id of this.#absent.get(fresh[0]?.entry.channel ?? 'incoming') ?? []) {
-      for (const { owed } of fresh) owed.set(id, undefined);
-    }
-  }
-
-  #isAttached([first]: readonly Undelivered[], taker: Taker): boolean {
-    return first !== undefined && this.#attached(first.entry.channel).get(taker.id) === taker;
-  }
-
-  #give(
-    list: readonly Undelivered[],
-    takers: readonly Taker[],
-    { asker, context }: Pick<Arrival, 'asker' | 'context'> = {},
-    isNew = false,
-  ): void {
-    if (list.length === 0) return;
-    const entries = list.map(({ entry }) => entry);
-    for (const taker of takers) for (const { owed } of list) owed.set(taker.id, taker);
-    for (const taker of takers) {
-      if (this.#isAttached(list, taker)) taker.take(entries, taker.id === asker ? context : undefined, isNew);
-    }
-  }
-
-  /** Nodes of a flow attach in one turn of the event loop, so when it ends all are here. */
-  #handOutSoon(): void {
-    this.#handingOut ??= setImmediate(() => {
-      this.#handingOut = undefined;
-      this.#handOut();
-    });
-  }
-
-  /** Gives what nobody has in hand to the nodes that are here. */
-  #handOut(): void {
-    if (this.#isRollCall) {
-      this.#absent.clear();
-      clearTimeout(this.#absence);
-    }
-    const gifts = new Map<Taker, Undelivered[]>();
-    for (const undelivered of [...this.#undelivered.values()]) {
-      if (undelivered.isReleased) continue;
-      const heirs = this.#heirs(undelivered);
-      if (heirs.some(({ countsAttempts }) => !countsAttempts)) this.countAttempt(undelivered.entry);
-      for (const taker of heirs) gifts.set(taker, [...(gifts.get(taker) ?? []), undelivered]);
-    }
-    this.#isRollCall = false;
-    for (const [taker, list] of gifts) this.#give(list, [taker]);
-  }
-
-  /** Who is to get an entry now: nodes that were owed it and came back, else everybody it is for. */
-  #heirs(undelivered: Undelivered): Taker[] {
-    const { entry, owed, taken } = undelivered;
-    const attached = this.#attached(entry.channel);
-    const returned: Taker[] = [];
-    let isInHand = false;
-    const mayBeGone = this.#isRollCall && attached.size > 0;
-    for (const [id, holder] of [...owed]) {
-      const taker = attached.get(id);
-      if (!taker && mayBeGone) owed.delete(id);
-      else if (taker && taker === holder) isInHand = true;
-      else if (taker) returned.push(taker);
-    }
-    if (returned.length > 0 || isInHand) return returned;
-    if (taken > 0 && mayBeGone) {
-      // Whoever else was owed it is not part of the flows any more.
-      this.#settle(undelivered);
-      return [];
-    }
-    const { address } = entry;
-    const takers = [...attached.values()];
-    if (address) return takers.filter(({ id, path }) => id === address.node || path === address.path);
-    const watchers = takers.filter(({ onDemand }) => !onDemand);
-    // What was asked for before a restart is not asked for again: the service has moved on.
-    return watchers.length > 0 || owed.size > 0 ? watchers : takers.slice(0, 1);
+    for (const undelivered of fresh) this.#undelivered.add(undelivered);
+    this.#distribution.giveNew(fresh, audience, arrival);
   }
 
   #settle(undelivered: Undelivered): void {
@@ -858,14 +647,6 @@ function channelOf({ kind, address }: Pick<Arrival, 'kind' | 'address'>): Channe
 function createAcceptTask(arrival: Arrival, letGo: () => void, isLeftover = false): AcceptTask {
   const items = arrival.records.map((record) => ({ record, identity: identify(arrival.kind, record) }));
   return { type: 'accept', arrival, items, isLeftover, letGo, resolve: () => {}, reject: () => {} };
-}
-
-function createUndelivered(entry: Entry, identity: Identity): Undelivered {
-  let end: (delivered: boolean) => void = () => {};
-  const ended = new Promise<boolean>((resolve) => {
-    end = resolve;
-  });
-  return { entry, identity, owed: new Map(), taken: 0, isStored: false, isReleased: false, ended, end };
 }
 
 /** What the operating system or the database calls the failure: `ENOSPC`, `LEVEL_LOCKED`. */

@@ -13,12 +13,13 @@ export {
 } from './account';
 export { type CallOptions, Client, type ClientOptions } from './client';
 export { createConnections, type ProxyOptions, type TlsOptions } from './connections';
+export type { Taker } from './distribution';
 export { type CheckedDraft, checkDraft, type Draft } from './draft';
 export { isSmsError, type PlainSmsError, reasons, SmsError, type SmsErrorCode, type SmsErrorReason } from './errors';
 export { type Encoding, measureText, type TextMeasure } from './gsm';
 export { type Authentication, parseAuthentication, parseBaseUrl } from './http';
 export type { Kind } from './identity';
-export type { Inbox, Taker } from './inbox';
+export type { Inbox } from './inbox';
 export type * from './model';
 export { PollLoop, type PollState } from './poll';
 export type { FlowDelivery } from './receiver';

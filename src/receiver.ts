@@ -1,4 +1,5 @@
-import type { Inbox, Taker } from './inbox';
+import type { Taker } from './distribution';
+import type { Inbox } from './inbox';
 import type { Channel, Entry, InboxRecord } from './store/store';
 
 /** One delivery of a record into the flow. */

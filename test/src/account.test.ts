@@ -11,8 +11,9 @@ import {
   type Subscriber,
   type Subscription,
 } from '../../src/account';
+import type { Taker } from '../../src/distribution';
 import type { SmsError } from '../../src/errors';
-import { Inbox, type Taker } from '../../src/inbox';
+import { Inbox } from '../../src/inbox';
 import type { PollState } from '../../src/poll';
 import type { FlowDelivery } from '../../src/receiver';
 import { DiskStore } from '../../src/store/disk';

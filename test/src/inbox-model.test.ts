@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { mock } from 'node:test';
 import fc from 'fast-check';
-import { type Acceptance, Inbox, type Taker } from '../../src/inbox';
+import type { Taker } from '../../src/distribution';
+import { type Acceptance, Inbox } from '../../src/inbox';
 import type { IncomingRecord } from '../../src/model';
 import type { Entry, HeldRecords } from '../../src/store/store';
 import { FailingStore, Platter } from './store/failing-store';

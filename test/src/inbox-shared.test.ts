@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Inbox, type Taker } from '../../src/inbox';
+import type { Taker } from '../../src/distribution';
+import { Inbox } from '../../src/inbox';
 import type { IncomingRecord } from '../../src/model';
 import { MemoryStore } from '../../src/store/memory';
 import { RedisStore, type RedisTiming } from '../../src/store/redis';

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { mock } from 'node:test';
+import type { Taker } from '../../src/distribution';
 import type { SmsError } from '../../src/errors';
-import { type Acceptance, type Arrival, Inbox, type Taker } from '../../src/inbox';
+import { type Acceptance, type Arrival, Inbox } from '../../src/inbox';
 import type { IncomingRecord, OutboxRecord, StatusRecord, Via } from '../../src/model';
 import { MemoryStore } from '../../src/store/memory';
 import type { Entry, Store } from '../../src/store/store';
