@@ -43,6 +43,14 @@ export const reasons = {
     'SMS_CONFIG',
     'The address of the proxy is not usable. Enter an address such as http://proxy.example.com:8080.',
   ],
+  tlsMissing: [
+    'SMS_CONFIG',
+    'The TLS configuration of the account does not exist, is disabled or is not deployed yet. Choose another one, or deploy it.',
+  ],
+  proxyMissing: [
+    'SMS_CONFIG',
+    'The proxy of the account does not exist, is disabled or is not deployed yet. Choose another one, or deploy it.',
+  ],
   redisUrlInvalid: [
     'SMS_CONFIG',
     'The Redis URL of the account is not usable. Enter an address that begins with redis:// or rediss://.',

@@ -76,8 +76,10 @@ export function parseConnection(
   config: ConnectionConfig,
   credentials: AccountCredentials,
 ): ConnectionSettings {
-  const tls = config.tls ? (RED.nodes.getNode(config.tls) as TlsNode | null) : null;
-  const proxy = config.proxy ? (RED.nodes.getNode(config.proxy) as ProxyNode | null) : null;
+  const tls = config.tls ? (RED.nodes.getNode(config.tls) as TlsNode | null) : undefined;
+  if (tls !== undefined && typeof tls?.addTLSOptions !== 'function') throw new SmsError('tlsMissing');
+  const proxy = config.proxy ? (RED.nodes.getNode(config.proxy) as ProxyNode | null) : undefined;
+  if (proxy === null) throw new SmsError('proxyMissing');
   return {
     baseUrl: parseBaseUrl(config.baseUrl, parseFlag(config.allowHttp, false)),
     authentication: parseAuthentication(config.authType, credentials),

@@ -131,6 +131,9 @@ describe('sms-account', () => {
         [{ ...wrong, apiKey: '' }, 'SMS_CONFIG', undefined],
         [{ ...wrong, apiKey: `${secret}\n\u{1f511}` }, 'SMS_CONFIG', undefined],
         [{ ...wrong, baseUrl: '' }, 'SMS_CONFIG', undefined],
+        [{ ...wrong, tls: 'missing' }, 'SMS_CONFIG', undefined],
+        [{ ...wrong, tls: 'account' }, 'SMS_CONFIG', undefined],
+        [{ ...wrong, proxy: 'missing' }, 'SMS_CONFIG', undefined],
         [{ ...wrong, baseUrl: 'http://sms.example.com' }, 'SMS_CONFIG', undefined],
         [{ ...wrong, baseUrl: `https://user:${secret}@sms.example.com` }, 'SMS_CONFIG', undefined],
         [{ ...wrong, baseUrl: `${sim.baseUrl}/nowhere` }, 'SMS_SERVICE', 404],
@@ -316,6 +319,16 @@ describe('sms-account', () => {
       }
     });
   });
+
+  for (const property of ['tls', 'proxy']) {
+    it(`is SMS_CONFIG where the chosen ${property} is none, and goes no other way`, async () => {
+      const flow = await RunningFlow.start([account(sim, { [property]: 'gone' }), send(), sink('sent'), ...catcher()]);
+      const error = await outcome(flow);
+      assert.equal(error?.code, 'SMS_CONFIG');
+      assert.match(String(error?.message), property === 'tls' ? /TLS/ : /proxy/);
+      assert.equal(sim.requests.length, 0);
+    });
+  }
 
   describe('contract §3 tls', () => {
     it('trusts what the chosen tls-config trusts, and nothing else', async () => {
