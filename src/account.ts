@@ -158,8 +158,8 @@ class Account {
   /** Those of them whose answer has begun to arrive. */
   readonly #arriving = new Set<Promise<unknown>>();
   #outboxTurn: Promise<unknown> = Promise.resolve();
-  /** How many take over what is here. */
-  #heirs = 0;
+  /** See {@link #keepOpen}. */
+  #works = 0;
   #forgetting: NodeJS.Timeout | undefined;
 
   constructor(key: string) {
@@ -260,7 +260,7 @@ class Account {
     if (this.#inbox && this.#storeName === settings.storeName) return this.#inbox;
     const earlier = this.#inbox;
     const inbox = this.#createInbox(settings);
-    if (earlier) void earlier.handOver(inbox).then(() => earlier.close());
+    if (earlier) void this.#keepOpen(() => earlier.handOver(inbox)).then(() => earlier.close());
     return inbox;
   }
 
@@ -282,27 +282,35 @@ class Account {
     const former = accounts.get(formerKey) ?? new Account(formerKey);
     if (former === this) return true;
     accounts.set(formerKey, former);
-    clearTimeout(former.#forgetting);
-    former.#heirs++;
-    let hasWaited = false;
+    return former.#keepOpen(() => this.#takeOverFrom(former, member));
+  }
+
+  async #takeOverFrom(former: Account, member: Member): Promise<boolean> {
+    for (let hasWaited = false; ; hasWaited = true) {
+      // Whoever is on it gets what it holds.
+      if (former.#members.size > 0) return true;
+      if (!this.#members.has(member)) return false;
+      const from = former.#inbox ?? former.#createInbox(member.settings);
+      const to = this.#inboxOf(member);
+      const polls = [...former.#polls];
+      await this.#keepOpen(() => from.handOver(to, { isLast: true }));
+      // What is in a store that cannot be used is safe there, and may be asked for again.
+      if (from.failure || to.failure) return false;
+      if (polls.length === 0 && hasWaited) return true;
+      await Promise.allSettled(polls);
+      if (!hasWaited && from.takeOverMs > 0) await sleep(from.takeOverMs, undefined, { ref: false });
+    }
+  }
+
+  /** Keeps the account as it is, with its store open, while something is done to it that is no member's. */
+  async #keepOpen<T>(work: () => Promise<T>): Promise<T> {
+    clearTimeout(this.#forgetting);
+    this.#works++;
     try {
-      for (;;) {
-        // Whoever is on it gets what it holds.
-        if (former.#members.size > 0) return true;
-        if (!this.#members.has(member)) return false;
-        const inbox = former.#inbox ?? former.#createInbox(member.settings);
-        const polls = [...former.#polls];
-        await inbox.handOver(this.#inboxOf(member), { isLast: true });
-        // What is in a store that cannot be used is safe there, and may be asked for again.
-        if (this.#inbox?.failure || inbox.failure) return false;
-        if (polls.length === 0 && hasWaited) return true;
-        await Promise.allSettled(polls);
-        if (!hasWaited && inbox.takeOverMs > 0) await sleep(inbox.takeOverMs, undefined, { ref: false });
-        hasWaited = true;
-      }
+      return await work();
     } finally {
-      former.#heirs--;
-      if (!former.#isNeeded) await former.#closeWhenIdle();
+      this.#works--;
+      if (!this.#isNeeded) void this.#closeWhenIdle();
     }
   }
 
@@ -328,7 +336,7 @@ class Account {
   }
 
   get #isNeeded(): boolean {
-    return this.#members.size > 0 || this.#heirs > 0;
+    return this.#members.size > 0 || this.#works > 0;
   }
 
   async #closeWhenIdle(): Promise<void> {

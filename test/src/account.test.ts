@@ -469,6 +469,41 @@ describe('Account', () => {
       assert.equal(place(formerKey).entries.size, 0);
     });
 
+    it('keeps no store open for nodes that have left meanwhile', async () => {
+      const [one, two] = [new Platter(), new Platter()];
+      const slow = (platter: Platter) => {
+        const store = new FailingStore(platter);
+        store.turns = 2;
+        return store;
+      };
+      const formerKey = 'd'.repeat(32);
+      const changes = {
+        ...basic(),
+        storeName: 'slow',
+        createStore: (key: string) => slow(key === formerKey ? one : two),
+      };
+      for (let turns = 0; turns < 25; turns++) {
+        const store = slow(one);
+        const left = new Inbox({ store, dedupe: () => false, dedupeMs: () => 1_000_000, onStore: () => {} });
+        const record = { messageId: `${turns}`, from: '6421555001', body: `${turns}`, isReply: false } as const;
+        await left.accept({ kind: 'incoming', via: 'poll', records: [{ ...record, via: 'poll' }] });
+        await left.close();
+        const member = enter(changes);
+        const inherited = member.inherit(formerKey);
+        for (let turn = 0; turn < turns; turn++) await new Promise(setImmediate);
+        await member.leave();
+        await inherited;
+        await until(() => one.owner === undefined && two.owner === undefined);
+      }
+      const last = enter(changes);
+      const b = new Listener('b');
+      subscribe(last, b);
+      await last.inherit(formerKey);
+      await until(() => b.deliveries.length === 25);
+      assert.equal(last.inbox.failure, undefined);
+      assert.deepEqual(new Set(b.bodies), new Set(Array.from({ length: 25 }, (_, index) => `${index}`)));
+    });
+
     it('leaves to others what is theirs, and comes back for what cannot be read now', async () => {
       const [one, two] = [enter(), enter(basic())];
       const [a, b] = [new Listener('a'), new Listener('b')];
