@@ -81,7 +81,7 @@ interface AdoptTask {
 /** Somebody has taken after all what had been released. */
 interface LateTask {
   type: 'late';
-  items: readonly [{ identity: Identity }];
+  items: readonly { identity: Identity }[];
 }
 
 type Task = AcceptTask | ReleaseTask | AdoptTask | LateTask;
@@ -456,10 +456,15 @@ export class Inbox {
     if (task.type === 'accept') return this.#applyAccept(task, look, changes);
     if (task.type === 'release') return this.#applyRelease(task, look, changes);
     if (task.type === 'adopt') return this.#applyAdopt(task, look, changes);
-    const [{ identity }] = task.items;
-    const { remember } = judge(identity, 'callback', look, Date.now(), this.#oldest());
-    for (const [key, value] of remember) changes.remember.set(key, value);
+    for (const { identity } of task.items) this.#judge(identity, 'callback', look, changes);
     return () => {};
+  }
+
+  /** Says whether a record was seen before, and remembers it. */
+  #judge(identity: Identity, via: Via, look: Recall, changes: Changes): Verdict['outcome'] {
+    const { outcome, remember } = judge(identity, via, look, Date.now(), this.#oldest());
+    for (const [key, value] of remember) changes.remember.set(key, value);
+    return outcome;
   }
 
   #applyAccept(task: AcceptTask, look: Recall, changes: Changes): () => void {
@@ -470,8 +475,7 @@ export class Inbox {
     const orphans: Undelivered[] = [];
     const acceptances = items.map(({ record, identity }): Acceptance => {
       let orphan: Undelivered | undefined;
-      const { outcome, remember } = judge(identity, via, look, Date.now(), this.#oldest());
-      for (const [key, value] of remember) changes.remember.set(key, value);
+      const outcome = this.#judge(identity, via, look, changes);
       if (outcome !== 'new' && (isLeftover || this.#options.dedupe() || kind === 'outbox')) {
         const pending = this.#undelivered.findCalledBack(identity, changes.drop);
         if (pending) {
@@ -532,9 +536,7 @@ export class Inbox {
     const adopted = items.filter(({ entry }) => !this.#undelivered.has(entry.id));
     for (const { entry, identity } of adopted) {
       // Whether it was seen here does not matter: it is undelivered.
-      const via = entry.channel === 'callback' ? 'callback' : 'poll';
-      const { remember } = judge(identity, via, look, Date.now(), this.#oldest());
-      for (const [key, value] of remember) changes.remember.set(key, value);
+      this.#judge(identity, entry.channel === 'callback' ? 'callback' : 'poll', look, changes);
       for (const key of this.#holdKeysOf(entry, identity)) changes.remember.set(key, entry.id);
       changes.keep.set(entry.id, entry);
     }
