@@ -12,7 +12,7 @@ import {
   normalisePath,
 } from './runtime/callback-route';
 import { createFlowSender, startWithFlows } from './runtime/flows';
-import { hasError, report, type SmsMessage } from './runtime/outcome';
+import { type Acknowledgement, readAcknowledgement, report, type SmsMessage } from './runtime/outcome';
 import { createReceivedMessage } from './runtime/received-message';
 import { parseChoice, parseNumber } from './runtime/settings';
 import { badges, translateError } from './runtime/texts';
@@ -79,6 +79,20 @@ export = (RED: NodeAPI) => {
       clearTimeout(outstanding.get(entry.id)?.timer);
       outstanding.delete(entry.id);
       void membership?.inbox.release(entry);
+    };
+
+    const acknowledge = ({ ackId, failed }: Acknowledgement) => {
+      const [id = ''] = ackId.split('.');
+      const found = outstanding.get(id);
+      if (found && failed) {
+        giveBack(found.entry);
+      } else if (found) {
+        clearTimeout(found.timer);
+        outstanding.delete(id);
+        membership?.inbox.done(found.entry, taker);
+      } else if (!failed) {
+        membership?.inbox.doneLate(id);
+      }
     };
 
     const handle = async (body: CallbackBody, query: Record<string, unknown>): Promise<CallbackAnswer> => {
@@ -158,18 +172,8 @@ export = (RED: NodeAPI) => {
     });
 
     this.on('input', (message: SmsMessage, _send, done) => {
-      const ackId = (message.sms as { ackId?: unknown } | undefined)?.ackId;
-      const [id = ''] = typeof ackId === 'string' ? ackId.split('.') : [];
-      const found = outstanding.get(id);
-      if (found && hasError(message)) {
-        giveBack(found.entry);
-      } else if (found) {
-        clearTimeout(found.timer);
-        outstanding.delete(found.entry.id);
-        membership?.inbox.done(found.entry, taker);
-      } else if (!hasError(message)) {
-        membership?.inbox.doneLate(id);
-      }
+      const acknowledgement = readAcknowledgement(message);
+      if (acknowledgement) acknowledge(acknowledgement);
       done();
     });
 

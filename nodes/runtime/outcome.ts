@@ -37,7 +37,15 @@ export function report(RED: NodeAPI, node: Node, error: unknown): void {
   raise(RED, node, translated);
 }
 
-/** Says whether a message that comes back tells of a failure of its flow. One whose error was cleared does not. */
-export function hasError({ error }: SmsMessage): boolean {
-  return !isBlank(error);
+/** What a message that comes back to the input of a node acknowledges. */
+export interface Acknowledgement {
+  ackId: string;
+  /** Its flow has failed. One whose error was cleared has not. */
+  failed: boolean;
+}
+
+/** Reads the acknowledgement in a message, if it is one. */
+export function readAcknowledgement({ sms, error }: SmsMessage): Acknowledgement | undefined {
+  const ackId = (sms as { ackId?: unknown } | undefined)?.ackId;
+  return typeof ackId === 'string' ? { ackId, failed: !isBlank(error) } : undefined;
 }

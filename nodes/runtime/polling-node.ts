@@ -2,7 +2,7 @@ import type { Node, NodeAPI, NodeDef } from 'node-red';
 import { type InboxRecord, SmsError, type Subscription } from '../../src';
 import { getAccount } from './account-node';
 import { createFlowSender, startWithFlows } from './flows';
-import { hasError, raise, type SmsMessage } from './outcome';
+import { raise, readAcknowledgement, type SmsMessage } from './outcome';
 import { createReceivedMessage } from './received-message';
 import { parseChoice, parseNumber } from './settings';
 import { badges, showPollState, translate, translateError } from './texts';
@@ -56,8 +56,8 @@ export function runPollingNode(
   const cancelStart = startWithFlows(RED, node, subscribe);
 
   node.on('input', (message: SmsMessage, _send, done) => {
-    const ackId = (message.sms as { ackId?: unknown } | undefined)?.ackId;
-    if (typeof ackId === 'string') subscription?.acknowledge(ackId, hasError(message));
+    const acknowledgement = readAcknowledgement(message);
+    if (acknowledgement) subscription?.acknowledge(acknowledgement.ackId, acknowledgement.failed);
     done();
   });
 
