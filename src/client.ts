@@ -61,11 +61,10 @@ export class Client {
     const answer = await this.#call('/api/3/sms/out', formatOutboundMessage(message), 'send', options);
     const { statusCode } = answer;
     if (statusCode === 204) return createDelivery(message, statusCode, { isError: false, recipients: [] });
-    if (statusCode !== 200) throw this.#statusError(answer, 'send', readSendResponse(answer));
-    const response = read(answer, parseSendResponse);
-    if (response.isError) throw createRootError(statusCode, this.#redactError(response));
-    const recipients = response.recipients.map((recipient) => this.#redactError(recipient));
-    return createDelivery(message, statusCode, { ...response, recipients });
+    if (statusCode !== 200) throw this.#statusError(answer, 'send', this.#tryResponse(answer));
+    const response = read(answer, this.#parseResponse);
+    if (response.isError) throw createRootError(statusCode, response);
+    return createDelivery(message, statusCode, response);
   }
 
   /** Polls one incoming message (§4.2). The service marks it read as it answers. */
@@ -106,22 +105,29 @@ export class Client {
     return answer;
   }
 
-  #statusError(answer: Answer, effect: Call['effect'], service: ServiceError = {}): SmsError {
-    const { statusCode } = answer;
-    // Of a send it speaks of recipients and limits, which would mislead whoever reads.
-    if (statusCode === 403 && effect === 'read') return new SmsError('forbiddenRead', { statusCode });
-    const reason = statusCode === 400 ? findBadRequestReason(answer) : undefined;
-    return createStatusError(statusCode, this.#redactError(service), reason && this.#redact(reason));
+  /** Reads the XML of §2.2 without the credentials that its texts may repeat. */
+  readonly #parseResponse = (bytes: Uint8Array, contentType?: string): SendResponse => {
+    const response = parseSendResponse(bytes, contentType);
+    for (const told of [response, ...response.recipients]) {
+      if (typeof told.errorCode === 'string') told.errorCode = this.#redact(told.errorCode);
+      if (told.errorMessage !== undefined) told.errorMessage = this.#redact(told.errorMessage);
+    }
+    return response;
+  };
+
+  /** The body of a failed send often is the XML of §2.2 all the same. */
+  #tryResponse({ bytes, contentType }: Answer): SendResponse | undefined {
+    try {
+      return this.#parseResponse(bytes, contentType);
+    } catch {
+      return undefined;
+    }
   }
 
-  #redactError<Result extends ServiceError>(result: Result): Result {
-    const { errorCode, errorMessage } = result;
-    if (errorCode === undefined && errorMessage === undefined) return result;
-    return {
-      ...result,
-      ...(typeof errorCode === 'string' ? { errorCode: this.#redact(errorCode) } : undefined),
-      ...(errorMessage === undefined ? undefined : { errorMessage: this.#redact(errorMessage) }),
-    };
+  #statusError(answer: Answer, effect: Call['effect'], service: ServiceError = {}): SmsError {
+    const { statusCode } = answer;
+    const reason = statusCode === 400 ? findBadRequestReason(answer) : undefined;
+    return createStatusError(statusCode, effect, service, reason && this.#redact(reason));
   }
 
   #call(
@@ -163,19 +169,15 @@ function normaliseItem(item: string): string {
   return item.trim().replace(/^\+/, '');
 }
 
-/** The body of a failed send often is the XML of §2.2 all the same. */
-function readSendResponse(answer: Answer): SendResponse | undefined {
-  try {
-    return parseSendResponse(answer.bytes, answer.contentType);
-  } catch {
-    return undefined;
-  }
-}
-
 type ServiceError = Pick<SendResponse, 'errorCode' | 'errorMessage'>;
 
 /** Turns a status that is no success into its error (§7). */
-function createStatusError(statusCode: number, service: ServiceError, reason: string | undefined): SmsError {
+function createStatusError(
+  statusCode: number,
+  effect: Call['effect'],
+  service: ServiceError,
+  reason: string | undefined,
+): SmsError {
   const facts = { ...service, statusCode };
   if (statusCode === 400) {
     const detail = reason ?? service.errorMessage;
@@ -183,6 +185,8 @@ function createStatusError(statusCode: number, service: ServiceError, reason: st
     return createServiceError('badRequest', { errorMessage: detail, ...facts }, { detail });
   }
   if (statusCode === 401) return createServiceError('unauthorized', facts);
+  // Of a send it speaks of recipients and limits, which would mislead whoever reads.
+  if (statusCode === 403 && effect === 'read') return createServiceError('forbiddenRead', facts);
   if (statusCode === 403) return createServiceError('forbidden', facts, { detail: formatDetail(service) });
   if (statusCode >= 500) return createServiceError('serverError', facts, { status: statusCode });
   if (statusCode >= 300 && statusCode < 400) return createServiceError('redirect', facts, { status: statusCode });
