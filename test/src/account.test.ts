@@ -122,6 +122,24 @@ describe('Account', () => {
   const polls = () => simulator.requests.filter(({ endpoint }) => endpoint === 'incoming').length;
   const isPolling = () => simulator.polling('incoming') === 1;
 
+  async function leaveWhilePolling(member: Membership): Promise<void> {
+    const subscription = subscribe(member, new Listener('a'));
+    await until(isPolling);
+    subscription.close();
+    await member.leave();
+  }
+
+  /** Leaves `1` to whoever comes. */
+  async function leaveUnacknowledged(member: Membership): Promise<void> {
+    const a = new Listener('a');
+    a.acknowledge = 'flow';
+    const subscription = subscribe(member, a);
+    receive('1');
+    await until(() => a.deliveries.length === 1);
+    subscription.close();
+    await member.leave();
+  }
+
   describe('members (contract §3: one poll loop per endpoint, shared connections and queue)', () => {
     it('two members of one login share one loop, and both get every message', async () => {
       const [one, two] = [enter(), enter({ pauseMs: 60_000, concurrency: 1 })];
@@ -295,10 +313,7 @@ describe('Account', () => {
   describe('redeploy (contract §5: a poll in flight is not aborted, nor is its half-received answer dropped)', () => {
     it('a poll in flight as the last member leaves is handed over to the next of the same login', async () => {
       const one = enter();
-      const subscription = subscribe(one, new Listener('a'));
-      await until(isPolling);
-      subscription.close();
-      await one.leave();
+      await leaveWhilePolling(one);
       const two = enter();
       assert.equal(two.inbox, one.inbox);
       const b = new Listener('a');
@@ -311,10 +326,7 @@ describe('Account', () => {
 
     it('what comes after everybody has left waits for the next', async () => {
       const one = enter();
-      const subscription = subscribe(one, new Listener('a'));
-      await until(isPolling);
-      subscription.close();
-      await one.leave();
+      await leaveWhilePolling(one);
       receive('1');
       await until(() => simulator.requests.some(({ ended }) => ended));
       const b = new Listener('b');
@@ -407,13 +419,7 @@ describe('Account', () => {
 
     it('gets what the other had not delivered, marked as what it is, once', async () => {
       const one = enter();
-      const a = new Listener('a');
-      a.acknowledge = 'flow';
-      const subscription = subscribe(one, a);
-      receive('1');
-      await until(() => a.deliveries.length === 1);
-      subscription.close();
-      await one.leave();
+      await leaveUnacknowledged(one);
       const two = enter(basic());
       const b = new Listener('a');
       subscribe(two, b);
@@ -430,10 +436,7 @@ describe('Account', () => {
 
     it('gets what a poll in flight brings to the other', async () => {
       const one = enter();
-      const subscription = subscribe(one, new Listener('a'));
-      await until(isPolling);
-      subscription.close();
-      await one.leave();
+      await leaveWhilePolling(one);
       const two = enter(basic());
       const b = new Listener('a');
       subscribe(two, b);
@@ -523,13 +526,7 @@ describe('Account', () => {
   it('takes what is undelivered along to another store', async () => {
     const platter = new Platter();
     const one = enter({ storeName: 'failing', createStore: () => new FailingStore(platter) });
-    const a = new Listener('a');
-    a.acknowledge = 'flow';
-    const subscription = subscribe(one, a);
-    receive('1');
-    await until(() => a.deliveries.length === 1);
-    subscription.close();
-    await one.leave();
+    await leaveUnacknowledged(one);
     assert.equal(platter.entries.size, 1);
     const b = new Listener('a');
     subscribe(enter(), b);
