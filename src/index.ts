@@ -10,21 +10,21 @@ export {
   type Subscriber,
   type Subscription,
   type Watcher,
-} from './account';
-export { type CallOptions, Client, type ClientOptions } from './client';
-export { createConnections, type ProxyOptions, type TlsOptions } from './connections';
-export type { Taker } from './distribution';
-export { type CheckedDraft, checkDraft, type Draft } from './draft';
+} from './account/account';
 export { isSmsError, type PlainSmsError, reasons, SmsError, type SmsErrorCode, type SmsErrorReason } from './errors';
-export { type Encoding, measureText, type TextMeasure } from './gsm';
-export { type Authentication, parseAuthentication, parseBaseUrl } from './http';
-export type { Kind } from './identity';
-export type { Inbox } from './inbox';
+export { type CallOptions, Client, type ClientOptions } from './http/client';
+export { createConnections, type ProxyOptions, type TlsOptions } from './http/connections';
+export { type Authentication, parseAuthentication, parseBaseUrl } from './login';
 export type * from './model';
-export { PollLoop, type PollState } from './poll';
-export type { FlowDelivery } from './receiver';
-export { parseRecipients } from './recipients';
-export type { RetryPolicy } from './send';
+export type { Taker } from './receiving/distribution';
+export type { Kind } from './receiving/identity';
+export type { Inbox } from './receiving/inbox';
+export { PollLoop, type PollState } from './receiving/poll';
+export type { FlowDelivery } from './receiving/receiver';
+export { type CheckedDraft, checkDraft, type Draft } from './sending/draft';
+export { type Encoding, measureText, type TextMeasure } from './sending/gsm';
+export { parseRecipients } from './sending/recipients';
+export type { RetryPolicy } from './sending/send';
 export { DiskStore } from './store/disk';
 export { MemoryStore } from './store/memory';
 export { RedisStore } from './store/redis';

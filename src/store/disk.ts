@@ -3,7 +3,7 @@ import { closeSync, ftruncateSync, openSync, readdirSync, readFileSync, rmSync, 
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ClassicLevel } from 'classic-level';
-import { rememberedAt } from '../identity';
+import { rememberedAt } from '../receiving/identity';
 import type { Changes, Entry, HeldRecords, Leftovers, Store } from './store';
 
 const entryPrefix = 'entry:';

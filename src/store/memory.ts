@@ -1,4 +1,4 @@
-import { rememberedAt } from '../identity';
+import { rememberedAt } from '../receiving/identity';
 import type { Changes, Leftovers, Store } from './store';
 
 /** Keeps everything in this process. */

@@ -1,5 +1,5 @@
-import type { Kind } from '../identity';
 import type { IncomingRecord, OutboxRecord, StatusRecord } from '../model';
+import type { Kind } from '../receiving/identity';
 
 /** Any record that the inbox keeps. */
 export type InboxRecord = IncomingRecord | StatusRecord | OutboxRecord;

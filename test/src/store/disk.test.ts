@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { mock } from 'node:test';
-import type { Taker } from '../../../src/distribution';
-import { Inbox } from '../../../src/inbox';
 import type { IncomingRecord } from '../../../src/model';
+import type { Taker } from '../../../src/receiving/distribution';
+import { Inbox } from '../../../src/receiving/inbox';
 import { DiskStore } from '../../../src/store/disk';
 import { createChanges, type Entry } from '../../../src/store/store';
 import { Closing } from '../closing';
@@ -340,7 +340,7 @@ describe('DiskStore', () => {
 function startAccepting(location: string, round: number): ChildProcess {
   const script = `
     const { writeSync } = require('node:fs');
-    const { Inbox } = require(${JSON.stringify(resolve(__dirname, '../../../src/inbox.ts'))});
+    const { Inbox } = require(${JSON.stringify(resolve(__dirname, '../../../src/receiving/inbox.ts'))});
     const { DiskStore } = require(${JSON.stringify(resolve(__dirname, '../../../src/store/disk.ts'))});
     const store = new DiskStore(${JSON.stringify(location)});
     const inbox = new Inbox({ store, dedupe: () => true, dedupeMs: () => 1e9, onStore: (error) => { if (error) throw error; } });

@@ -1,0 +1,227 @@
+import { isSmsError, SmsError, type SmsErrorReason } from '../errors';
+import type {
+  Delivery,
+  Feed,
+  FeedQuery,
+  IncomingRecord,
+  OutboundMessage,
+  OutboxRecord,
+  SendResponse,
+  StatusRecord,
+} from '../model';
+import { parseFeed } from '../wire/feed';
+import { parseIncoming } from '../wire/incoming';
+import { parseOutbox } from '../wire/outbox';
+import { formatOutboundMessage, parseErrorHeading, parseSendResponse } from '../wire/send';
+import { parseStatuses } from '../wire/status';
+import { type Answer, type Call, exchange, type Target } from './exchange';
+import { createRedactor } from './redact';
+
+/** How long the service waits when a polled endpoint has nothing unread (§8). */
+export const pollWaitMs = 30_000;
+const pollGraceMs = 15_000;
+
+/** A service, as one login sees it. */
+export interface ClientOptions extends Target {
+  /** `POST`, or `GET` where §4 allows it. */
+  method: 'GET' | 'POST';
+  /** For a call that does not wait; a long poll gets {@link pollWaitMs} and 15 s more. */
+  timeoutMs: number;
+}
+
+/** What a caller may say of a single call. */
+export interface CallOptions {
+  signal?: AbortSignal | undefined;
+  /** Called when the request leaves on an open connection. */
+  onSent?: (() => void) | undefined;
+  /** Called when the head of the answer is here. */
+  onAnswer?: (() => void) | undefined;
+}
+
+/**
+ * The service's endpoints, one method each (§4). Every method rejects with a {@link SmsError} only; polls resolve with
+ * an empty list when nothing is unread (204).
+ */
+export class Client {
+  readonly #options: ClientOptions;
+  /** Takes the credentials out of what the service says. */
+  readonly #redact: (text: string) => string;
+
+  constructor(options: ClientOptions) {
+    this.#options = options;
+    this.#redact = createRedactor(options.authentication);
+  }
+
+  /**
+   * Sends one message (§4.1). Recipients may fail one by one: see {@link Delivery.failed}. Never tries twice.
+   *
+   * @throws SmsError when the request as a whole failed, `SMS_UNCERTAIN` when it may have been accepted all the same
+   */
+  async send(message: OutboundMessage, options: CallOptions = {}): Promise<Delivery> {
+    const answer = await this.#call('/api/3/sms/out', formatOutboundMessage(message), 'send', options);
+    const { statusCode } = answer;
+    if (statusCode === 204) return createDelivery(message, statusCode, { isError: false, recipients: [] });
+    if (statusCode !== 200) throw this.#statusError(answer, 'send', this.#tryResponse(answer));
+    const response = read(answer, this.#parseResponse);
+    if (response.isError) throw createRootError(statusCode, response);
+    return createDelivery(message, statusCode, response);
+  }
+
+  /** Polls one incoming message (§4.2). The service marks it read as it answers. */
+  async pollIncoming(options: CallOptions = {}): Promise<IncomingRecord[]> {
+    const answer = await this.#poll('/api/1/sms/in', options);
+    return answer ? [read(answer, parseIncoming)] : [];
+  }
+
+  /** Polls status updates (§4.4). The service marks them read as it answers. */
+  async pollStatuses(options: CallOptions = {}): Promise<StatusRecord[]> {
+    const answer = await this.#poll('/api/1/sms/status', options);
+    return answer ? read(answer, parseStatuses) : [];
+  }
+
+  /** Polls the messages sent since the last poll date, and moves that date on (§4.3). Always GET, never waits. */
+  async pollOutbox(options: CallOptions = {}): Promise<OutboxRecord[]> {
+    const answer = await this.#call('/api/3/sms/out/poll', [], 'read', options, 'GET');
+    if (answer.statusCode === 204) return [];
+    if (answer.statusCode !== 200) throw this.#statusError(answer, 'read');
+    return read(answer, parseOutbox);
+  }
+
+  /** Reads the feed of recent messages (§4.5). Marks nothing as read. */
+  async readFeed(query: FeedQuery = {}, options: CallOptions = {}): Promise<Feed> {
+    const parameters: [string, string][] = [];
+    if (query.format) parameters.push(['format', query.format]);
+    if (query.type) parameters.push(['type', query.type]);
+    if (query.size !== undefined) parameters.push(['size', String(query.size)]);
+    const answer = await this.#call('/api/2/sms/list', parameters, 'read', options);
+    if (answer.statusCode !== 200) throw this.#statusError(answer, 'read');
+    return read(answer, parseFeed);
+  }
+
+  async #poll(path: string, options: CallOptions): Promise<Answer | undefined> {
+    const answer = await this.#call(path, [], 'read', options, undefined, pollWaitMs + pollGraceMs);
+    if (answer.statusCode === 204) return undefined;
+    if (answer.statusCode !== 200) throw this.#statusError(answer, 'read');
+    return answer;
+  }
+
+  /** Reads the XML of §2.2 without the credentials that its texts may repeat. */
+  readonly #parseResponse = (bytes: Uint8Array, contentType?: string): SendResponse => {
+    const response = parseSendResponse(bytes, contentType);
+    for (const told of [response, ...response.recipients]) {
+      if (typeof told.errorCode === 'string') told.errorCode = this.#redact(told.errorCode);
+      if (told.errorMessage !== undefined) told.errorMessage = this.#redact(told.errorMessage);
+    }
+    return response;
+  };
+
+  /** The body of a failed send often is the XML of §2.2 all the same. */
+  #tryResponse({ bytes, contentType }: Answer): SendResponse | undefined {
+    try {
+      return this.#parseResponse(bytes, contentType);
+    } catch {
+      return undefined;
+    }
+  }
+
+  #statusError(answer: Answer, effect: Call['effect'], service: ServiceError = {}): SmsError {
+    const { statusCode } = answer;
+    const reason = statusCode === 400 ? findBadRequestReason(answer) : undefined;
+    return createStatusError(statusCode, effect, service, reason && this.#redact(reason));
+  }
+
+  #call(
+    path: string,
+    parameters: [string, string][],
+    effect: Call['effect'],
+    options: CallOptions,
+    method = this.#options.method,
+    timeoutMs = this.#options.timeoutMs,
+  ): Promise<Answer> {
+    return exchange(this.#options, { method, path, parameters, effect, timeoutMs, ...options });
+  }
+}
+
+/** Reads the body of an answer. What cannot be read is told with the answer's status. */
+function read<Result>(answer: Answer, parse: (bytes: Uint8Array, contentType?: string) => Result): Result {
+  const { bytes, contentType, statusCode } = answer;
+  try {
+    return parse(bytes, contentType);
+  } catch (error) {
+    throw isSmsError(error) ? new SmsError(error.reason, { params: error.params, statusCode }) : error;
+  }
+}
+
+function createDelivery(message: OutboundMessage, statusCode: number, response: SendResponse): Delivery {
+  const { recipients } = response;
+  const failed = recipients.filter(({ isError }) => isError).map(({ isError: _, ...result }) => result);
+  const failedItems = new Set(failed.map(({ msisdn }) => normaliseItem(msisdn)));
+  const accepted =
+    failed.length === 0 ? [...message.to] : message.to.filter((item) => !failedItems.has(normaliseItem(item)));
+  const delivery: Delivery = { statusCode, recipients, accepted, failed };
+  const messageId = response.messageId || message.messageId;
+  if (messageId) delivery.messageId = messageId;
+  return delivery;
+}
+
+/** The service reports the item as submitted (§2.2); a `+` more or a space around it is still the same item. */
+function normaliseItem(item: string): string {
+  return item.trim().replace(/^\+/, '');
+}
+
+type ServiceError = Pick<SendResponse, 'errorCode' | 'errorMessage'>;
+
+/** Turns a status that is no success into its error (§7). */
+function createStatusError(
+  statusCode: number,
+  effect: Call['effect'],
+  service: ServiceError,
+  reason: string | undefined,
+): SmsError {
+  const facts = { ...service, statusCode };
+  if (statusCode === 400) {
+    const detail = reason ?? service.errorMessage;
+    if (!detail) return createServiceError('badRequestBare', facts);
+    return createServiceError('badRequest', { errorMessage: detail, ...facts }, { detail });
+  }
+  if (statusCode === 401) return createServiceError('unauthorized', facts);
+  // Of a send it speaks of recipients and limits, which would mislead whoever reads.
+  if (statusCode === 403 && effect === 'read') return createServiceError('forbiddenRead', facts);
+  if (statusCode === 403) return createServiceError('forbidden', facts, { detail: formatDetail(service) });
+  if (statusCode >= 500) return createServiceError('serverError', facts, { status: statusCode });
+  if (statusCode >= 300 && statusCode < 400) return createServiceError('redirect', facts, { status: statusCode });
+  return createServiceError('statusUnexpected', facts, { status: statusCode });
+}
+
+/** The status line carries the reason of a 400 (§7.1); a server that drops it leaves it in the page's heading. */
+function findBadRequestReason(answer: Answer): string | undefined {
+  const reason = answer.statusText.trim();
+  if (reason && reason.toLowerCase() !== 'bad request') return reason;
+  return parseErrorHeading(answer.bytes, answer.contentType);
+}
+
+/** `isError="true"` at the root means that no message was sent (§2.2). */
+function createRootError(statusCode: number, response: SendResponse): SmsError {
+  const facts = { ...response, statusCode };
+  if (response.errorCode === 401) return createServiceError('unauthorized', facts);
+  const detail = formatDetail(response);
+  return createServiceError(response.errorCode === 403 ? 'forbidden' : 'serviceError', facts, { detail });
+}
+
+function formatDetail({ errorCode, errorMessage }: ServiceError): string {
+  const detail = [errorCode, errorMessage].filter((part) => part !== undefined && part !== '').join(' ');
+  return detail && `: ${detail}`;
+}
+
+function createServiceError(
+  reason: SmsErrorReason,
+  { statusCode, errorCode, errorMessage }: ServiceError & { statusCode: number },
+  params: Record<string, string | number> = {},
+): SmsError {
+  return new SmsError(reason, {
+    params,
+    statusCode,
+    ...(errorCode === undefined ? undefined : { errorCode }),
+    ...(errorMessage === undefined ? undefined : { errorMessage }),
+  });
+}

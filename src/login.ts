@@ -1,0 +1,68 @@
+import { createHash } from 'node:crypto';
+import { SmsError } from './errors';
+
+/** One of the three ways to authenticate (§5). */
+export type Authentication =
+  | { type: 'bearer'; apiKey: string }
+  | { type: 'basic'; userId: string; password: string }
+  | { type: 'form'; userId: string; password: string };
+
+/**
+ * Checks a base address (§1) and brings it into one form: no trailing slash, host in lower case.
+ *
+ * @throws SmsError `SMS_CONFIG` when it is missing, not http(s), carries user name, query or fragment, or is plain http
+ *   to a host that is not loopback and `allowHttp` is not set
+ */
+export function parseBaseUrl(baseUrl: string | undefined, allowHttp = false): string {
+  const text = baseUrl?.trim();
+  if (!text) throw new SmsError('baseUrlMissing');
+  let url: URL;
+  try {
+    url = new URL(text);
+  } catch {
+    throw new SmsError('baseUrlInvalid');
+  }
+  const web = url.protocol === 'https:' || url.protocol === 'http:';
+  if (!web || url.username || url.password || url.search || url.hash) throw new SmsError('baseUrlInvalid');
+  if (url.protocol === 'http:' && !allowHttp && !isLoopback(url.hostname)) throw new SmsError('baseUrlHttp');
+  return url.origin + url.pathname.replace(/\/+$/, '');
+}
+
+function isLoopback(hostname: string): boolean {
+  return (
+    hostname === 'localhost' ||
+    hostname.endsWith('.localhost') ||
+    hostname === '[::1]' ||
+    /^127\.\d+\.\d+\.\d+$/.test(hostname)
+  );
+}
+
+/**
+ * Checks that credentials are there and can travel in a header; white space around an API key is dropped.
+ *
+ * @throws SmsError `SMS_CONFIG`
+ */
+export function parseAuthentication(
+  type: string | undefined,
+  credentials: { apiKey?: string | undefined; userId?: string | undefined; password?: string | undefined },
+): Authentication {
+  if (type === 'basic' || type === 'form') {
+    const { userId, password } = credentials;
+    if (!userId) throw new SmsError('userIdMissing');
+    if (!password) throw new SmsError('passwordMissing');
+    return { type, userId, password };
+  }
+  const apiKey = credentials.apiKey?.trim();
+  if (!apiKey) throw new SmsError('apiKeyMissing');
+  if (!/^[\x21-\x7e]+$/.test(apiKey)) throw new SmsError('apiKeyInvalid');
+  return { type: 'bearer', apiKey };
+}
+
+/** Tells logins at services apart, and gives nothing away: 32 hexadecimal digits. */
+export function keyOfLogin({ baseUrl, authentication }: { baseUrl: string; authentication: Authentication }): string {
+  const login = authentication.type === 'bearer' ? authentication.apiKey : authentication.userId;
+  return createHash('sha256')
+    .update(JSON.stringify([baseUrl, authentication.type === 'bearer', login]))
+    .digest('hex')
+    .slice(0, 32);
+}

@@ -1,0 +1,214 @@
+import { isSmsError, type SmsError } from '../errors';
+
+/** What one poll brought: something new; only what had been polled before; or nothing (204). */
+export type PollOutcome = 'new' | 'repeated' | 'empty';
+
+/** Where a loop stands. */
+export type PollState =
+  | { name: 'connecting' }
+  | { name: 'listening' }
+  | { name: 'waiting'; seconds: number }
+  | { name: 'paused'; unacknowledged: number }
+  | { name: 'failing'; error: SmsError };
+
+/** What a loop polls, and how. Read anew before each poll, so that they may change under a running loop. */
+export interface PollSource {
+  /**
+   * Makes one poll and hands over what it brought. It is never aborted: the service marks a message read as it
+   * answers (§3), so an answer that nobody awaits is a message lost.
+   *
+   * @param onSent to be called when the request has left on an open connection
+   * @throws SmsError when it failed
+   */
+  poll(onSent: () => void): Promise<PollOutcome>;
+  /** How long to wait after an empty answer (§8). */
+  pauseMs(): number;
+  /** Polls in flight at once while messages keep coming; 1 keeps their order. */
+  drain(): number;
+}
+
+const firstDelayMs = 1_000;
+const longestDelayMs = 60_000;
+const firstRefusedDelayMs = 30_000;
+const longestRefusedDelayMs = 300_000;
+
+/** An empty answer that came sooner than this did not wait at the service as §8 says it would. */
+const hastyAnswerMs = 250;
+const firstHastyDelayMs = 10;
+
+/**
+ * Polls a source for as long as it is wanted: again at once after something new, after a pause when there was nothing,
+ * and after a growing delay when it failed or brought nothing new. It never ends by itself and never spins.
+ */
+export class PollLoop {
+  readonly #source: PollSource;
+  readonly #onState: (state: PollState, previous: PollState) => void;
+  #state: PollState = { name: 'connecting' };
+  #wanted = false;
+  #held: PollState | undefined;
+  #workers = 0;
+  #inFlight = 0;
+  /** In a row; both reset by any answer that is in order. */
+  #failures = 0;
+  #repeats = 0;
+  #hastyAnswers = 0;
+  #wake = new Set<() => void>();
+
+  constructor(source: PollSource, onState: (state: PollState, previous: PollState) => void) {
+    this.#source = source;
+    this.#onState = onState;
+  }
+
+  get state(): PollState {
+    return this.#state;
+  }
+
+  /** Begins to poll. A poll still in flight from before is taken over instead of making another. */
+  start(): void {
+    if (this.#wanted) return;
+    this.#wanted = true;
+    this.#failures = 0;
+    this.#repeats = 0;
+    this.#setState({ name: 'connecting' });
+    if (this.#held) this.#setState(this.#held);
+    else if (this.#inFlight > 0) this.#setState({ name: 'listening' });
+    if (this.#workers === 0) this.#work();
+  }
+
+  /** Makes no further poll. One in flight is left to finish and hand over its answer. */
+  stop(): void {
+    this.#wanted = false;
+    // Whoever starts it again is not told of the end of what those before have seen begin.
+    this.#state = { name: 'connecting' };
+    this.#wakeUp();
+  }
+
+  /** Makes no further poll until {@link resume}; `state` says why. */
+  hold(state: PollState): void {
+    this.#held = state;
+    if (this.#wanted) this.#setState(state);
+  }
+
+  /** Goes on after {@link hold}. */
+  resume(): void {
+    if (!this.#held) return;
+    this.#held = undefined;
+    if (this.#wanted) this.#setState(this.#inFlight > 0 ? { name: 'listening' } : { name: 'connecting' });
+    this.#wakeUp();
+  }
+
+  /** Cuts a wait short, because the pause has become shorter or something is known to be there. */
+  nudge(): void {
+    if (this.#failures === 0 && this.#repeats === 0) this.#wakeUp();
+  }
+
+  #work(): void {
+    this.#workers++;
+    void this.#run();
+  }
+
+  async #run(): Promise<void> {
+    try {
+      while (this.#wanted) {
+        if (this.#held) {
+          await this.#sleep(undefined);
+          continue;
+        }
+        const outcome = await this.#poll();
+        if (outcome === 'new') {
+          if (this.#wanted && !this.#held && this.#workers < this.#source.drain()) this.#work();
+          continue;
+        }
+        // A helper ends with its first answer that brings nothing, and leaves it to the last one, which stays, to find
+        // out whether the service fails.
+        if (this.#workers > 1 || !this.#wanted) return;
+        if (typeof outcome !== 'string') {
+          this.#failures++;
+          if (!this.#held) this.#setState({ name: 'failing', error: outcome });
+        }
+        const delayMs = this.#delayAfter(outcome);
+        if (delayMs > 0) {
+          if (outcome === 'empty' && delayMs >= 1_000 && !this.#held) {
+            this.#setState({ name: 'waiting', seconds: Math.round(delayMs / 1_000) });
+          }
+          await this.#sleep(delayMs);
+        }
+      }
+    } finally {
+      // In the turn in which it ends, so that of several that end together the last one knows that it is the last.
+      this.#workers--;
+    }
+  }
+
+  async #poll(): Promise<PollOutcome | SmsError> {
+    const startedAt = performance.now();
+    this.#inFlight++;
+    const onSent = () => {
+      if (this.#failures === 0 && this.#wanted && !this.#held) this.#setState({ name: 'listening' });
+    };
+    try {
+      const outcome = await this.#source.poll(onSent);
+      const hasty = outcome === 'empty' && performance.now() - startedAt < hastyAnswerMs;
+      this.#hastyAnswers = hasty ? this.#hastyAnswers + 1 : 0;
+      this.#repeats = outcome === 'repeated' ? this.#repeats + 1 : 0;
+      this.#failures = 0;
+      if (this.#wanted && !this.#held) this.#setState({ name: 'listening' });
+      return outcome;
+    } catch (error) {
+      return error as SmsError;
+    } finally {
+      this.#inFlight--;
+    }
+  }
+
+  #delayAfter(outcome: PollOutcome | SmsError): number {
+    if (outcome === 'empty') {
+      const hastyMs = Math.min(hastyAnswerMs, firstHastyDelayMs * 2 ** Math.min(this.#hastyAnswers, 10));
+      return this.#hastyAnswers > 0 ? Math.max(this.#source.pauseMs(), hastyMs) : this.#source.pauseMs();
+    }
+    if (outcome === 'repeated') return backOff(this.#repeats, firstDelayMs, longestDelayMs);
+    if (isSmsError(outcome, 'SMS_UNAUTHORIZED', 'SMS_FORBIDDEN')) {
+      return backOff(this.#failures, firstRefusedDelayMs, longestRefusedDelayMs);
+    }
+    return backOff(this.#failures, firstDelayMs, longestDelayMs);
+  }
+
+  #setState(state: PollState): void {
+    const previous = this.#state;
+    if (isSameState(state, previous)) return;
+    this.#state = state;
+    this.#onState(state, previous);
+  }
+
+  /** Waits, for ever when `delayMs` is undefined, or until woken. */
+  #sleep(delayMs: number | undefined): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = delayMs === undefined ? undefined : setTimeout(() => wake(), delayMs);
+      const wake = () => {
+        clearTimeout(timer);
+        this.#wake.delete(wake);
+        resolve();
+      };
+      this.#wake.add(wake);
+    });
+  }
+
+  #wakeUp(): void {
+    for (const wake of [...this.#wake]) wake();
+  }
+}
+
+/** Doubles from `firstMs` to at most `longestMs`, with up to a quarter of jitter. */
+function backOff(attempt: number, firstMs: number, longestMs: number): number {
+  const delayMs = Math.min(longestMs * 0.8, firstMs * 2 ** Math.min(attempt - 1, 30));
+  return delayMs * (1 + Math.random() / 4);
+}
+
+function isSameState(a: PollState, b: PollState): boolean {
+  return (
+    a.name === b.name &&
+    (a.name !== 'waiting' || a.seconds === (b as typeof a).seconds) &&
+    (a.name !== 'paused' || a.unacknowledged === (b as typeof a).unacknowledged) &&
+    (a.name !== 'failing' || a.error.code === (b as typeof a).error.code)
+  );
+}

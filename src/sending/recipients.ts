@@ -1,0 +1,61 @@
+import { SmsError, type SmsErrorReason } from '../errors';
+
+const separators = /[\s,;]+/;
+const whiteSpace = /\s/;
+/** Digits, with formatting characters around and between them. White space gets this far in list items only. */
+const numberLike = /^\+?[\d()./\s-]*$/;
+const formatting = /[()./\s+-]/g;
+const msisdn = /^[1-9]\d{6,14}$/;
+
+/**
+ * Reads the recipients of a message (§2.1 `to`): text, whose items are separated by white space, commas or semicolons,
+ * or a number, or a list of texts and numbers, one item each.
+ *
+ * An item of digits is an MSISDN: a leading `+` and formatting characters are dropped, and 7 to 15 digits without
+ * a leading zero must remain. Any other item names a contact or a group and stays as it is. Repeated items
+ * are given once, in the order of their first appearance.
+ *
+ * @throws SmsError `SMS_INPUT` with the field `to`
+ */
+export function parseRecipients(to: unknown): string[] {
+  const recipients = new Set<string>();
+  for (const item of itemsOf(to)) {
+    const text = textOf(item);
+    if (text !== '') recipients.add(parseItem(text));
+  }
+  if (recipients.size === 0) throw refusal('recipientsEmpty');
+  return [...recipients];
+}
+
+function itemsOf(to: unknown): readonly unknown[] {
+  if (typeof to === 'string') return to.split(separators);
+  return Array.isArray(to) ? to : [to];
+}
+
+function textOf(item: unknown): string {
+  if (typeof item === 'string') return item.trim();
+  if (typeof item === 'number') {
+    // The sign and the point of a number would pass for formatting.
+    if (!Number.isSafeInteger(item) || item < 0) throw refusal('recipientNumber', String(item));
+    return String(item);
+  }
+  if (item === undefined || item === null) return '';
+  throw refusal('recipientsType');
+}
+
+function parseItem(item: string): string {
+  if (item.lastIndexOf('+') > 0) throw refusal('recipientPlus', item);
+  if (numberLike.test(item) && /\d/.test(item)) {
+    const digits = item.replace(formatting, '');
+    if (!msisdn.test(digits)) throw refusal('recipientNumber', item);
+    return digits;
+  }
+  if (whiteSpace.test(item)) throw refusal('recipientSpace', item);
+  return item;
+}
+
+function refusal(reason: SmsErrorReason, item?: string): SmsError {
+  if (item === undefined) return new SmsError(reason, { field: 'to' });
+  const quoted = JSON.stringify(item.length > 40 ? `${item.slice(0, 39)}…` : item);
+  return new SmsError(reason, { field: 'to', params: { item: quoted } });
+}

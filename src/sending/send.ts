@@ -1,0 +1,50 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { isSmsError, SmsError } from '../errors';
+import type { Client } from '../http/client';
+import type { Delivery, OutboundMessage } from '../model';
+
+/** When a send is tried again. */
+export interface RetryPolicy {
+  /** Further tries when the request never reached the service. */
+  retries: number;
+  /** Also when the outcome is unknown, which may send twice. */
+  retryUncertain: boolean;
+}
+
+const firstDelayMs = 200;
+const longestDelayMs = 30_000;
+
+/**
+ * Sends one message, again when it never reached the service: after 0.2 s, doubling to at most 30 s.
+ *
+ * @param signal ends the waiting between tries, never a request that has left: that one is followed to its end unless
+ *   `giveUp` aborts it
+ * @throws SmsError of the last try, or `SMS_UNCERTAIN` when an earlier one may have been accepted and none after it
+ *   arrived; `SMS_CLOSED` when `signal` aborted between tries
+ */
+export async function send(
+  client: Client,
+  message: OutboundMessage,
+  policy: RetryPolicy,
+  { signal, giveUp }: { signal: AbortSignal; giveUp: AbortSignal },
+): Promise<Delivery> {
+  let uncertain: SmsError | undefined;
+  for (let attempt = 0; ; attempt++) {
+    try {
+      return await client.send(message, { signal: giveUp });
+    } catch (error) {
+      if (isSmsError(error, 'SMS_UNCERTAIN')) uncertain = error;
+      // An unknown outcome stays unknown; only what never left may be called unsent.
+      const failure = isSmsError(error, 'SMS_UNREACHABLE', 'SMS_CLOSED') ? (uncertain ?? error) : error;
+      const again =
+        isSmsError(error, 'SMS_UNREACHABLE') || (policy.retryUncertain && isSmsError(error, 'SMS_UNCERTAIN'));
+      if (!again || attempt >= policy.retries) throw failure;
+      try {
+        if (signal.aborted) throw signal.reason;
+        await sleep(Math.min(longestDelayMs, firstDelayMs * 2 ** attempt), undefined, { signal });
+      } catch {
+        throw uncertain ?? new SmsError('closed', { cause: error });
+      }
+    }
+  }
+}

@@ -1,0 +1,778 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type Simulator, startSimulator } from '../../../simulator';
+import {
+  type AccountSettings,
+  createStopSignal,
+  joinAccount,
+  type Membership,
+  type Subscriber,
+  type Subscription,
+} from '../../../src/account/account';
+import type { SmsError } from '../../../src/errors';
+import type { Taker } from '../../../src/receiving/distribution';
+import { Inbox } from '../../../src/receiving/inbox';
+import type { PollState } from '../../../src/receiving/poll';
+import type { FlowDelivery } from '../../../src/receiving/receiver';
+import { DiskStore } from '../../../src/store/disk';
+import { MemoryStore } from '../../../src/store/memory';
+import type { Entry } from '../../../src/store/store';
+import { Closing } from '../closing';
+import { startRawService } from '../raw-service';
+import { FailingStore, Platter } from '../store/failing-store';
+
+/** A node that listens, and what it saw. */
+class Listener implements Subscriber {
+  readonly deliveries: FlowDelivery[] = [];
+  readonly states: PollState[] = [];
+  readonly failures: SmsError[] = [];
+  recoveries = 0;
+  undelivered = 0;
+  acknowledge: 'auto' | 'flow' = 'auto';
+  ackTimeoutMs = 60_000;
+  maxAttempts = 5;
+
+  constructor(readonly id: string) {}
+
+  get bodies(): unknown[] {
+    return this.deliveries.map(({ record }) => record.body);
+  }
+
+  get stateNames(): string[] {
+    return this.states.map(({ name }) => name);
+  }
+
+  wants(): boolean {
+    return true;
+  }
+
+  send(delivery: FlowDelivery): Promise<boolean> {
+    this.deliveries.push(delivery);
+    return Promise.resolve(true);
+  }
+
+  onUndelivered(): void {
+    this.undelivered++;
+  }
+
+  onState(state: PollState): void {
+    this.states.push(state);
+  }
+
+  onFailing(error: SmsError): void {
+    this.failures.push(error);
+  }
+
+  onRecovered(): void {
+    this.recoveries++;
+  }
+}
+
+/** Waits until something holds, however long that takes within the limit of the test. */
+async function until(isTrue: () => boolean): Promise<void> {
+  while (!isTrue()) await new Promise((resolve) => setTimeout(resolve, 2));
+}
+
+describe('Account', () => {
+  const closing = new Closing();
+  let simulator: Simulator;
+  beforeEach(async () => {
+    simulator = closing.add(await startSimulator({ waitMs: 15_000, statusDelayMs: Number.POSITIVE_INFINITY }), (it) =>
+      it.close(),
+    );
+  });
+  afterEach(() => closing.run());
+
+  function settings(changes: Partial<AccountSettings> = {}): AccountSettings {
+    return {
+      baseUrl: simulator.baseUrl,
+      authentication: { type: 'bearer', apiKey: simulator.credentials.apiKey },
+      method: 'POST',
+      timeoutMs: 5_000,
+      concurrency: 8,
+      queueLimit: 100,
+      pauseMs: 0,
+      drain: 1,
+      dedupe: true,
+      dedupeMs: 1_000_000,
+      storeName: 'memory',
+      createStore: () => new MemoryStore(),
+      ...changes,
+    };
+  }
+
+  /** Leaving waits for nobody: the service is still there then, and ends the poll. */
+  function enter(changes: Partial<AccountSettings> = {}): Membership {
+    return closing.add(joinAccount(settings(changes)), async (membership) => {
+      await membership.leave();
+    });
+  }
+
+  function subscribe(
+    membership: Membership,
+    listener: Listener,
+    kind: 'incoming' | 'status' = 'incoming',
+  ): Subscription {
+    return closing.add(membership.subscribe(kind, listener), (it) => it.close());
+  }
+
+  const receive = (body: string) => simulator.receive({ from: '6421555001', to: '642100000001', body });
+  const polls = () => simulator.requests.filter(({ endpoint }) => endpoint === 'incoming').length;
+  const isPolling = () => simulator.polling('incoming') === 1;
+
+  async function leaveWhilePolling(member: Membership): Promise<void> {
+    const subscription = subscribe(member, new Listener('a'));
+    await until(isPolling);
+    subscription.close();
+    await member.leave();
+  }
+
+  /** Leaves `1` to whoever comes. */
+  async function leaveUnacknowledged(member: Membership): Promise<void> {
+    const a = new Listener('a');
+    a.acknowledge = 'flow';
+    const subscription = subscribe(member, a);
+    receive('1');
+    await until(() => a.deliveries.length === 1);
+    subscription.close();
+    await member.leave();
+  }
+
+  describe('members (contract §3: one poll loop per endpoint, shared connections and queue)', () => {
+    it('two members of one login share one loop, and both get every message', async () => {
+      const [one, two] = [enter(), enter({ pauseMs: 60_000, concurrency: 1 })];
+      assert.equal(one.inbox, two.inbox);
+      const [a, b] = [new Listener('a'), new Listener('b')];
+      subscribe(one, a);
+      subscribe(two, b);
+      await until(isPolling);
+      for (const body of ['1', '2', '3']) receive(body);
+      await until(() => b.deliveries.length === 3);
+      assert.deepEqual(a.bodies, ['1', '2', '3']);
+      assert.deepEqual(b.bodies, ['1', '2', '3']);
+      await until(isPolling);
+      assert.equal(polls(), 4);
+    });
+
+    it('basic and form with one user name are one login, another user or a key is another', () => {
+      const { userId, password, apiKey } = simulator.credentials;
+      const basic = enter({ authentication: { type: 'basic', userId, password } });
+      const form = enter({ authentication: { type: 'form', userId, password } });
+      const other = enter({ authentication: { type: 'form', userId: 'other', password } });
+      const bearer = enter({ authentication: { type: 'bearer', apiKey: userId } });
+      const elsewhere = enter({ baseUrl: 'http://127.0.0.1:1', authentication: { type: 'bearer', apiKey } });
+      assert.equal(basic.inbox, form.inbox);
+      assert.equal(new Set([basic, other, bearer, elsewhere].map(({ inbox }) => inbox)).size, 4);
+    });
+
+    it('the settings of the one that started the loop hold, and of the next when it has left (contract §3)', async () => {
+      const [one, two] = [enter({ pauseMs: 600_000, method: 'GET' }), enter({ pauseMs: 0 })];
+      simulator.fault('incoming', { status: 204 });
+      const [a, b] = [new Listener('a'), new Listener('b')];
+      const first = subscribe(two, a);
+      subscribe(one, b);
+      await until(() => polls() > 3);
+      assert.ok(!a.stateNames.includes('waiting'));
+      assert.deepEqual(new Set(simulator.requests.map(({ method }) => method)), new Set(['POST']));
+      simulator.fault('incoming', null);
+      await until(isPolling);
+      first.close();
+      await two.leave();
+      // What is in flight goes on as it began; the next poll is the other's.
+      receive('1');
+      await until(() => b.bodies.length === 1 && isPolling());
+      assert.equal(simulator.requests.at(-1)?.method, 'GET');
+      simulator.fault('incoming', { status: 204 });
+      receive('2');
+      await until(() => b.stateNames.includes('waiting'));
+      assert.deepEqual(b.states.at(-1), { name: 'waiting', seconds: 600 });
+    });
+
+    it('the inbox is kept where the one who used it first wants it', async () => {
+      const stores: string[] = [];
+      const name = (storeName: string): Partial<AccountSettings> => ({
+        storeName,
+        createStore: () => {
+          stores.push(storeName);
+          return new MemoryStore();
+        },
+      });
+      const [one, two] = [enter(name('one')), enter(name('two'))];
+      subscribe(two, new Listener('a'));
+      subscribe(one, new Listener('b'));
+      assert.deepEqual(stores, ['two']);
+    });
+
+    it('a loop runs only while somebody watches', async () => {
+      const one = enter();
+      assert.equal(polls(), 0);
+      const subscription = subscribe(one, new Listener('a'));
+      await until(isPolling);
+      subscription.close();
+      receive('1');
+      await until(() => simulator.polling('incoming') === 0);
+      const b = new Listener('b');
+      subscribe(one, b);
+      await until(() => b.deliveries.length === 1);
+      assert.deepEqual(b.bodies, ['1']);
+    });
+
+    it('whoever joins a loop that runs is told its state', async () => {
+      const one = enter();
+      subscribe(one, new Listener('a'));
+      await until(isPolling);
+      const b = new Listener('b');
+      subscribe(one, b);
+      assert.deepEqual(b.stateNames, ['listening']);
+    });
+
+    it('sends share the queue of the account', async () => {
+      const [one, two] = [enter({ concurrency: 1, queueLimit: 1 }), enter({ concurrency: 8, queueLimit: 8 })];
+      simulator.fault('send', { delayMs: 50 });
+      const { signal } = createStopSignal();
+      const policy = { retries: 0, retryUncertain: false };
+      const send = (membership: Membership, messageId: string) =>
+        membership.send({ to: ['6421555123'], body: 'x', messageId }, policy, { signal, giveUp: signal });
+      const [first, second] = [send(one, '1'), send(two, '2')];
+      await assert.rejects(send(two, '3'), { code: 'SMS_BUSY' });
+      await Promise.all([first, second]);
+      assert.deepEqual(
+        simulator.messages.map(({ messageId }) => messageId),
+        ['1', '2'],
+      );
+    });
+
+    it('statuses and incoming messages have a loop each', async () => {
+      const one = enter();
+      const [a, b] = [new Listener('a'), new Listener('a')];
+      subscribe(one, a);
+      subscribe(one, b, 'status');
+      simulator.status({ messageId: 'm', msisdn: '6421555001', statusCode: 'RCV' });
+      receive('1');
+      await until(() => a.deliveries.length + b.deliveries.length === 2);
+      assert.equal(b.deliveries[0]?.record.statusCode, 'RCV');
+    });
+  });
+
+  describe('failures (contract §5: once to each node when it starts, one line when it recovers)', () => {
+    it('each watcher is told once, and the first of them of the end', async () => {
+      simulator.fault('incoming', { status: 500 }, 2);
+      const one = enter();
+      const [a, b] = [new Listener('a'), new Listener('b')];
+      subscribe(one, a);
+      subscribe(one, b);
+      await until(() => a.failures.length === 1);
+      const late = new Listener('late');
+      subscribe(one, late);
+      assert.equal(late.failures.length, 1);
+      receive('1');
+      await until(() => a.deliveries.length === 1);
+      for (const { failures } of [a, b, late]) assert.equal(failures.length, 1);
+      assert.deepEqual([a.recoveries, b.recoveries, late.recoveries], [1, 0, 0]);
+      assert.deepEqual([a.bodies, b.bodies, late.bodies], [['1'], ['1'], ['1']]);
+    });
+
+    it('when the first watcher has left, the next is told of the end', async () => {
+      simulator.fault('incoming', { status: 500 }, 2);
+      const one = enter();
+      const [a, b, c] = [new Listener('a'), new Listener('b'), new Listener('c')];
+      const subscription = subscribe(one, a);
+      subscribe(one, b);
+      subscribe(one, c);
+      await until(() => a.failures.length === 1);
+      subscription.close();
+      receive('1');
+      await until(() => b.deliveries.length === 1);
+      assert.deepEqual([a.recoveries, b.recoveries, c.recoveries], [0, 1, 0]);
+    });
+
+    it('nobody is told of listening to a service that is not there', async () => {
+      await simulator.setOnline(false);
+      const a = new Listener('a');
+      subscribe(enter(), a);
+      await until(() => a.failures.length === 1);
+      assert.deepEqual(a.stateNames, ['failing']);
+    });
+
+    it('after a redeploy during a failure, the new nodes are told of it, and of no recovery', async () => {
+      simulator.fault('incoming', { status: 500 });
+      const one = enter();
+      const before = new Listener('a');
+      const subscription = subscribe(one, before);
+      await until(() => before.failures.length === 1);
+      subscription.close();
+      const after = new Listener('a');
+      subscribe(one, after);
+      await until(() => after.failures.length === 1);
+      assert.equal(after.recoveries, 0);
+    });
+  });
+
+  describe('redeploy (contract §5: a poll in flight is not aborted, nor is its half-received answer dropped)', () => {
+    it('a poll in flight as the last member leaves is handed over to the next of the same login', async () => {
+      const one = enter();
+      await leaveWhilePolling(one);
+      const two = enter();
+      assert.equal(two.inbox, one.inbox);
+      const b = new Listener('a');
+      subscribe(two, b);
+      receive('1');
+      await until(() => b.deliveries.length === 1);
+      assert.deepEqual(b.bodies, ['1']);
+      assert.equal(simulator.requests.filter(({ aborted }) => aborted).length, 0);
+    });
+
+    it('what comes after everybody has left waits for the next', async () => {
+      const one = enter();
+      await leaveWhilePolling(one);
+      receive('1');
+      await until(() => simulator.requests.some(({ ended }) => ended));
+      const b = new Listener('b');
+      subscribe(enter(), b);
+      await until(() => b.deliveries.length === 1);
+      assert.deepEqual(b.bodies, ['1']);
+    });
+
+    it('never polls twice at a time, however often it is redeployed', async () => {
+      let most = 0;
+      simulator.on('change', () => {
+        most = Math.max(most, simulator.polling('incoming'));
+      });
+      const listeners: Listener[] = [];
+      for (let index = 0; index < 10; index++) {
+        const member = joinAccount(settings());
+        const listener = new Listener('a');
+        listeners.push(listener);
+        const subscription = member.subscribe('incoming', listener);
+        if (index % 2) await until(isPolling);
+        receive(String(index));
+        if (index % 3) await new Promise(setImmediate);
+        subscription.close();
+        await member.leave();
+      }
+      const last = new Listener('a');
+      listeners.push(last);
+      subscribe(enter(), last);
+      await until(() => new Set(listeners.flatMap(({ bodies }) => bodies)).size === 10);
+      assert.equal(most, 1);
+      for (const { deliveries } of listeners) assert.ok(deliveries.length <= 10);
+    });
+
+    it('leaving waits for the rest of an answer that has begun to arrive, and keeps it', async () => {
+      let finish = () => {};
+      const { baseUrl } = await startRawService(closing, (incoming, outgoing) => {
+        incoming.resume();
+        outgoing.writeHead(200, { 'content-type': 'application/x-www-form-urlencoded' });
+        outgoing.write('messageId=1&from=6421555001&');
+        finish = () => outgoing.end('body=whole');
+      });
+      const platter = new Platter();
+      const changes = { baseUrl, storeName: 'failing', createStore: () => new FailingStore(platter) };
+      const one = enter(changes);
+      let isArriving = false;
+      const poll = one.client.pollIncoming.bind(one.client);
+      one.client.pollIncoming = (options) =>
+        poll({
+          ...options,
+          onAnswer: () => {
+            isArriving = true;
+            options?.onAnswer?.();
+          },
+        });
+      const subscription = subscribe(one, new Listener('a'));
+      await until(() => isArriving);
+      subscription.close();
+      let hasLeft = false;
+      const leaving = one.leave().then(() => {
+        hasLeft = true;
+      });
+      for (let turn = 0; turn < 10; turn++) await new Promise(setImmediate);
+      assert.equal(hasLeft, false);
+      finish();
+      await leaving;
+      assert.deepEqual(
+        [...platter.entries.values()].map((text) => (JSON.parse(text) as Entry).record.body),
+        ['whole'],
+      );
+      const b = new Listener('b');
+      subscribe(enter(changes), b);
+      await until(() => b.deliveries.length === 1);
+    });
+
+    it('leaving twice is leaving once', async () => {
+      const [one, two] = [enter(), enter()];
+      await Promise.all([one.leave(), one.leave()]);
+      const a = new Listener('a');
+      subscribe(two, a);
+      receive('1');
+      await until(() => a.deliveries.length === 1);
+    });
+  });
+
+  describe('a login that replaces another (contract §5: delivered whatever happens next)', () => {
+    const basic = () => {
+      const { userId, password } = simulator.credentials;
+      return { authentication: { type: 'basic', userId, password } } as const;
+    };
+
+    it('gets what the other had not delivered, marked as what it is, once', async () => {
+      const one = enter();
+      await leaveUnacknowledged(one);
+      const two = enter(basic());
+      const b = new Listener('a');
+      subscribe(two, b);
+      const inherited = two.inherit(one.key);
+      await until(() => b.deliveries.length === 1);
+      assert.deepEqual([b.bodies, b.deliveries[0]?.redelivered], [['1'], true]);
+      for (const body of ['2', '3']) receive(body);
+      await until(() => b.deliveries.length === 3);
+      assert.equal(await inherited, true);
+      assert.equal(await two.inherit(one.key), true);
+      assert.equal(await two.inherit(two.key), true);
+      assert.deepEqual(b.bodies.sort(), ['1', '2', '3']);
+    });
+
+    it('gets what a poll in flight brings to the other', async () => {
+      const one = enter();
+      await leaveWhilePolling(one);
+      const two = enter(basic());
+      const b = new Listener('a');
+      subscribe(two, b);
+      const inherited = two.inherit(one.key);
+      await until(() => simulator.polling('incoming') === 2);
+      receive('1');
+      receive('2');
+      await until(() => b.deliveries.length === 2);
+      assert.deepEqual(b.bodies.sort(), ['1', '2']);
+      assert.equal(await inherited, true);
+      assert.equal(simulator.requests.filter(({ aborted }) => aborted).length, 0);
+    });
+
+    it('gets what is in the store of the other after a restart, and leaves nothing there', async () => {
+      const platters = new Map<string, Platter>();
+      const place = (key: string) => {
+        const platter = platters.get(key) ?? new Platter();
+        platters.set(key, platter);
+        return platter;
+      };
+      const formerKey = 'f'.repeat(32);
+      const store = new FailingStore(place(formerKey));
+      const left = new Inbox({ store, dedupe: () => true, dedupeMs: () => 1_000_000, onStore: () => {} });
+      const record = { messageId: '1', from: '6421555001', body: 'left', isReply: false, via: 'poll' } as const;
+      await left.accept({ kind: 'incoming', via: 'poll', records: [record] });
+      await left.close();
+      const two = enter({ ...basic(), storeName: 'failing', createStore: (key) => new FailingStore(place(key)) });
+      const b = new Listener('b');
+      subscribe(two, b);
+      assert.equal(await two.inherit(formerKey), true);
+      await until(() => b.deliveries.length === 1);
+      assert.deepEqual(b.bodies, ['left']);
+      assert.equal(place(formerKey).entries.size, 0);
+    });
+
+    it('keeps no store open for nodes that have left meanwhile', async () => {
+      const [one, two] = [new Platter(), new Platter()];
+      const slow = (platter: Platter) => {
+        const store = new FailingStore(platter);
+        store.turns = 2;
+        return store;
+      };
+      const formerKey = 'd'.repeat(32);
+      const changes = {
+        ...basic(),
+        storeName: 'slow',
+        createStore: (key: string) => slow(key === formerKey ? one : two),
+      };
+      for (let turns = 0; turns < 25; turns++) {
+        const store = slow(one);
+        const left = new Inbox({ store, dedupe: () => false, dedupeMs: () => 1_000_000, onStore: () => {} });
+        const record = { messageId: `${turns}`, from: '6421555001', body: `${turns}`, isReply: false } as const;
+        await left.accept({ kind: 'incoming', via: 'poll', records: [{ ...record, via: 'poll' }] });
+        await left.close();
+        const member = enter(changes);
+        const inherited = member.inherit(formerKey);
+        for (let turn = 0; turn < turns; turn++) await new Promise(setImmediate);
+        await member.leave();
+        await inherited;
+        await until(() => one.owner === undefined && two.owner === undefined);
+      }
+      const last = enter(changes);
+      const b = new Listener('b');
+      subscribe(last, b);
+      await last.inherit(formerKey);
+      await until(() => b.deliveries.length === 25);
+      assert.equal(last.inbox.failure, undefined);
+      assert.deepEqual(new Set(b.bodies), new Set(Array.from({ length: 25 }, (_, index) => `${index}`)));
+    });
+
+    it('leaves to others what is theirs, and comes back for what cannot be read now', async () => {
+      const [one, two] = [enter(), enter(basic())];
+      const [a, b] = [new Listener('a'), new Listener('b')];
+      a.acknowledge = 'flow';
+      subscribe(one, a);
+      subscribe(two, b);
+      await until(() => simulator.polling('incoming') === 2);
+      assert.equal(await two.inherit(one.key), true);
+      assert.deepEqual(b.bodies, []);
+      const store = new FailingStore();
+      store.failing.add('open');
+      const three = enter({ ...basic(), baseUrl: `${simulator.baseUrl}/x`, storeName: 'x', createStore: () => store });
+      assert.equal(await three.inherit('e'.repeat(32)), false);
+    });
+  });
+
+  it('takes what is undelivered along to another store', async () => {
+    const platter = new Platter();
+    const one = enter({ storeName: 'failing', createStore: () => new FailingStore(platter) });
+    await leaveUnacknowledged(one);
+    assert.equal(platter.entries.size, 1);
+    const b = new Listener('a');
+    subscribe(enter(), b);
+    await until(() => b.deliveries.length === 1 && platter.entries.size === 0);
+    assert.deepEqual([b.bodies, b.deliveries[0]?.redelivered], [['1'], true]);
+  });
+
+  describe('the store', () => {
+    const failing = (platter: Platter) => {
+      const stores: FailingStore[] = [];
+      const createStore = () => {
+        const store = new FailingStore(platter);
+        stores.push(store);
+        return store;
+      };
+      return { stores, changes: { storeName: 'failing', createStore } };
+    };
+
+    it('while it fails nothing is polled and nothing lost, and it goes on by itself (contract §5)', async function () {
+      this.timeout(30_000);
+      const { stores, changes } = failing(new Platter());
+      const one = enter(changes);
+      const a = new Listener('a');
+      subscribe(one, a);
+      await until(isPolling);
+      stores[0]?.failing.add('commit');
+      receive('1');
+      await until(() => a.failures.length === 1);
+      receive('2');
+      assert.deepEqual(a.bodies, ['1']);
+      assert.equal(a.failures[0]?.code, 'SMS_STORE');
+      assert.equal(a.stateNames.at(-1), 'failing');
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      assert.equal(simulator.polling('incoming'), 0);
+      const late = new Listener('late');
+      subscribe(one, late);
+      assert.equal(late.failures.length, 1);
+      stores[0]?.failing.clear();
+      await until(() => a.deliveries.length === 2);
+      assert.deepEqual(a.bodies, ['1', '2']);
+      assert.deepEqual([a.failures.length, a.recoveries], [1, 1]);
+    });
+
+    it('that cannot be opened keeps the first poll from being made', async () => {
+      const platter = new Platter();
+      const { stores, changes } = failing(platter);
+      const one = enter(changes);
+      // The first who asks for the inbox makes the store.
+      assert.equal(one.inbox.failure, undefined);
+      stores[0]?.failing.add('open');
+      const a = new Listener('a');
+      subscribe(one, a);
+      await until(() => a.failures.length === 1);
+      assert.equal(polls(), 0);
+      assert.equal(a.failures[0]?.code, 'SMS_STORE');
+    });
+
+    it('changes with the settings, and what is undelivered moves over', async () => {
+      const one = enter();
+      const a = new Listener('a');
+      a.acknowledge = 'flow';
+      const subscription = subscribe(one, a);
+      receive('1');
+      await until(() => a.deliveries.length === 1 && isPolling());
+      subscription.close();
+      await one.leave();
+      const platter = new Platter();
+      const two = enter(failing(platter).changes);
+      const b = new Listener('a');
+      b.acknowledge = 'flow';
+      subscribe(two, b);
+      await until(() => b.deliveries.length === 1);
+      assert.deepEqual(
+        b.deliveries.map(({ record, redelivered }) => [record.body, redelivered]),
+        [['1', true]],
+      );
+      await until(() => platter.entries.size === 1);
+    });
+
+    it('on disk: another account of the same login begins where the earlier ended, and the earlier is not kept', async () => {
+      const folder = closing.add(await mkdtemp(join(tmpdir(), 'account-')), (path) =>
+        rm(path, { recursive: true, force: true }),
+      );
+      const keys = new Set<string>();
+      const changes = {
+        storeName: 'disk',
+        createStore: (key: string) => {
+          keys.add(key);
+          return new DiskStore(join(folder, key));
+        },
+      };
+      const one = enter(changes);
+      const a = new Listener('a');
+      a.acknowledge = 'flow';
+      const subscription = subscribe(one, a);
+      receive('1');
+      await until(() => a.deliveries.length === 1 && isPolling());
+      subscription.close();
+      await one.leave();
+      receive('2');
+      let two = joinAccount(settings(changes));
+      while (two.inbox === one.inbox) {
+        await two.leave();
+        two = joinAccount(settings(changes));
+      }
+      closing.add(two, (it) => it.leave());
+      const b = new Listener('a');
+      subscribe(two, b);
+      await until(() => b.deliveries.length === 2);
+      assert.deepEqual(
+        b.deliveries.map(({ record, redelivered }) => [record.body, redelivered]),
+        [
+          ['1', true],
+          ['2', false],
+        ],
+      );
+      assert.equal(keys.size, 1);
+      assert.match([...keys].join(), /^[0-9a-f]{32}$/);
+    });
+
+    it('an account of a store that outlives the process is not kept when everybody has left', async () => {
+      const { changes } = failing(new Platter());
+      const seen = new Set<unknown>();
+      for (let index = 0; index < 3; index++) {
+        const member = joinAccount(settings(changes));
+        seen.add(member.inbox);
+        await member.inbox.ready();
+        await member.leave();
+      }
+      assert.equal(seen.size, 3);
+    });
+
+    it('an account whose store cannot write is kept with what it could not write', async () => {
+      const platter = new Platter();
+      const { stores, changes } = failing(platter);
+      const one = enter(changes);
+      const a = new Listener('a');
+      a.acknowledge = 'flow';
+      const subscription = subscribe(one, a);
+      await until(isPolling);
+      stores[0]?.failing.add('commit');
+      receive('1');
+      await until(() => a.deliveries.length === 1);
+      subscription.close();
+      await one.leave();
+      stores[0]?.failing.clear();
+      const two = enter(changes);
+      assert.equal(two.inbox, one.inbox);
+      const b = new Listener('a');
+      subscribe(two, b);
+      await until(() => b.deliveries.length === 1);
+      assert.deepEqual([b.bodies, b.deliveries[0]?.redelivered], [['1'], true]);
+    });
+  });
+
+  describe('acknowledge flow (contract §5: at most 100 are out unacknowledged, then polling pauses)', () => {
+    it('pauses at 100 and goes on when one is acknowledged', async () => {
+      const one = enter();
+      const a = new Listener('a');
+      a.acknowledge = 'flow';
+      const subscription = subscribe(one, a);
+      for (let index = 0; index < 105; index++) receive(String(index));
+      await until(() => a.states.at(-1)?.name === 'paused');
+      assert.deepEqual(a.states.at(-1), { name: 'paused', unacknowledged: 100 });
+      assert.equal(a.deliveries.length, 100);
+      assert.equal(simulator.polling('incoming'), 0);
+      assert.equal(subscription.acknowledge(a.deliveries[0]?.ackId ?? '', false), true);
+      await until(() => a.deliveries.length === 101);
+      await until(() => a.states.at(-1)?.name === 'paused');
+      for (const { ackId } of a.deliveries) subscription.acknowledge(ackId ?? '', false);
+      await until(() => a.deliveries.length === 105);
+      assert.deepEqual(
+        a.bodies,
+        Array.from({ length: 105 }, (_, index) => String(index)),
+      );
+    });
+
+    it('goes on when the node that holds them is taken away', async () => {
+      const one = enter();
+      const [a, b] = [new Listener('a'), new Listener('b')];
+      a.acknowledge = 'flow';
+      const subscription = subscribe(one, a);
+      subscribe(one, b);
+      for (let index = 0; index < 102; index++) receive(String(index));
+      await until(() => a.states.at(-1)?.name === 'paused');
+      subscription.close();
+      await until(() => b.deliveries.length === 102);
+    });
+  });
+
+  describe('the outbox (contract §6)', () => {
+    const message = { to: ['6421555123'], body: 'x' };
+
+    class Taken implements Taker {
+      readonly ids: unknown[] = [];
+      readonly contexts: unknown[] = [];
+
+      constructor(
+        readonly id: string,
+        readonly onDemand: boolean,
+        readonly membership: Membership,
+      ) {}
+
+      take(entries: readonly Entry[], context: unknown): void {
+        for (const entry of entries) {
+          this.ids.push(entry.record.messageId);
+          this.contexts.push(context);
+          this.membership.inbox.done(entry, this);
+        }
+      }
+    }
+
+    it('a poll on demand gives the asker what came, once, and takes its turn', async () => {
+      const one = enter();
+      const taker = new Taken('asker', true, one);
+      one.inbox.attach('outbox', taker);
+      await one.client.send({ ...message, messageId: '1' });
+      await one.client.send({ ...message, messageId: '2' });
+      const found = await Promise.all([one.pollOutboxFor(taker, 'first'), one.pollOutboxFor(taker, 'second')]);
+      assert.deepEqual(found, [2, 0]);
+      assert.deepEqual(taker.ids, ['1', '2']);
+      assert.deepEqual(taker.contexts, ['first', 'first']);
+    });
+
+    it('watchers share one poll at the shortest interval', async () => {
+      const one = enter();
+      const [a, b] = [new Taken('a', false, one), new Taken('b', false, one)];
+      for (const taker of [a, b]) one.inbox.attach('outbox', taker);
+      const slow = Object.assign(new Listener('a'), { intervalMs: 600_000 });
+      const quick = Object.assign(new Listener('b'), { intervalMs: 10 });
+      closing.add(one.watch('outbox', slow), (stop) => stop());
+      await until(() => slow.stateNames.includes('waiting'));
+      const stopQuick = one.watch('outbox', quick);
+      await one.client.send({ ...message, messageId: '1' });
+      await until(() => a.ids.length === 1);
+      assert.deepEqual(b.ids, ['1']);
+      stopQuick();
+    });
+
+    it('a failed poll on demand rejects and gives nothing', async () => {
+      const one = enter();
+      const taker = new Taken('asker', true, one);
+      one.inbox.attach('outbox', taker);
+      simulator.fault('outbox', { status: 500 }, 1);
+      await assert.rejects(one.pollOutboxFor(taker, undefined), { code: 'SMS_SERVICE' });
+      assert.equal(await one.pollOutboxFor(taker, undefined), 0);
+    });
+  });
+});

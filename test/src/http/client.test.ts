@@ -1,0 +1,426 @@
+import assert from 'node:assert/strict';
+import { inspect } from 'node:util';
+import { startSimulator } from '../../../simulator';
+import { escapeAttribute } from '../../../simulator/wire/xml';
+import { SmsError, type SmsErrorCode } from '../../../src/errors';
+import { Client, type ClientOptions } from '../../../src/http/client';
+import { createConnections } from '../../../src/http/connections';
+import type { OutboundMessage } from '../../../src/model';
+import { Closing } from '../closing';
+import { type RawService, startRawService } from '../raw-service';
+
+const message: OutboundMessage = { to: ['6421555123'], body: 'a text that nobody may see' };
+
+describe('Client', () => {
+  const closing = new Closing();
+  afterEach(() => closing.run());
+
+  function createClient(baseUrl: string, options: Partial<ClientOptions> = {}): Client {
+    return new Client({
+      baseUrl,
+      authentication: { type: 'bearer', apiKey: 'demo-api-key' },
+      connections: closing.add(createConnections({ baseUrl: 'http://127.0.0.1' }), (it) => it.destroy()),
+      method: 'POST',
+      timeoutMs: 5_000,
+      ...options,
+    });
+  }
+
+  const start = async (options: Parameters<typeof startSimulator>[0] = {}) =>
+    closing.add(await startSimulator({ waitMs: 20, statusDelayMs: Number.POSITIVE_INFINITY, ...options }), (it) =>
+      it.close(),
+    );
+
+  /** Answers everything with one thing. */
+  function startAnswering(status: number, reason: string, body = '', contentType = 'text/xml'): Promise<RawService> {
+    return startRawService(closing, (incoming, outgoing) => {
+      incoming.resume();
+      outgoing.writeHead(status, reason, { 'content-type': contentType }).end(body);
+    });
+  }
+
+  async function failure(promise: Promise<unknown>): Promise<SmsError> {
+    const error = await promise.then(
+      () => assert.fail('resolved'),
+      (reason: unknown) => reason,
+    );
+    assert.ok(error instanceof SmsError, inspect(error));
+    const told = inspect(error, { depth: 9 }) + JSON.stringify(error);
+    assert.ok(!told.includes('demo-api-key') && !told.includes('nobody may see'), told);
+    return error;
+  }
+
+  const calls = {
+    send: (client: Client) => client.send(message),
+    'poll incoming': (client: Client) => client.pollIncoming(),
+    'poll status': (client: Client) => client.pollStatuses(),
+    'poll outbox': (client: Client) => client.pollOutbox(),
+    feed: (client: Client) => client.readFeed(),
+  };
+  const names = Object.keys(calls) as (keyof typeof calls)[];
+
+  describe('every endpoint (§4) with every authentication (§5) and method', () => {
+    for (const type of ['bearer', 'basic', 'form'] as const) {
+      for (const method of ['POST', 'GET'] as const) {
+        it(`${type}, ${method}`, async () => {
+          const simulator = await start({ basePath: '/some/path' });
+          const { userId, password, apiKey } = simulator.credentials;
+          const authentication = type === 'bearer' ? { type, apiKey } : { type, userId, password };
+          const client = createClient(simulator.baseUrl, { authentication, method });
+          const delivery = await client.send({ ...message, messageId: 'my-id' });
+          simulator.reply({ from: '6421555123', body: 'yes & no' });
+          simulator.status({ messageId: 'my-id', msisdn: '6421555123', statusCode: 'RCV' });
+          const [incoming] = await client.pollIncoming();
+          const [status] = await client.pollStatuses();
+          const [sent] = await client.pollOutbox();
+          const feed = await client.readFeed({ size: 5 });
+          assert.deepEqual(delivery.accepted, ['6421555123']);
+          assert.deepEqual([incoming?.body, incoming?.inReplyToId, incoming?.via], ['yes & no', 'my-id', 'poll']);
+          assert.deepEqual([status?.statusCode, status?.final, status?.inReplyToId], ['RCV', true, 'my-id']);
+          assert.deepEqual([sent?.messageId, sent?.recipientCount], ['my-id', 1]);
+          assert.equal(feed.account.currency, 'EUR');
+          const secret = type === 'bearer' ? apiKey : password;
+          for (const { endpoint, method: used, query, params } of simulator.requests) {
+            assert.equal(used, endpoint === 'outbox' ? 'GET' : method);
+            assert.equal('password' in query, type === 'form' && used === 'GET', endpoint);
+            assert.equal('password' in params, type === 'form', endpoint);
+            if (type !== 'form') assert.ok(!JSON.stringify(query).includes(secret));
+          }
+        });
+      }
+    }
+
+    it('polls resolve with nothing on 204', async () => {
+      const client = createClient((await start()).baseUrl);
+      assert.deepEqual(await client.pollIncoming(), []);
+      assert.deepEqual(await client.pollStatuses(), []);
+      assert.deepEqual(await client.pollOutbox(), []);
+    });
+
+    it('the feed is asked for what is wanted (§4.5)', async () => {
+      const simulator = await start();
+      const client = createClient(simulator.baseUrl);
+      assert.equal((await client.readFeed({ format: 'RSS', type: 'reply', size: 300 })).format, 'RSS');
+      await client.readFeed();
+      const [asked, plain] = simulator.requests.map(({ params }) => params);
+      assert.deepEqual(asked, { format: 'RSS', type: 'reply', size: '300' });
+      assert.deepEqual(plain, {});
+    });
+
+    it('a poll outlasts the timeout of calls that do not wait (§8)', async () => {
+      const simulator = await start({ waitMs: 120 });
+      const client = createClient(simulator.baseUrl, { timeoutMs: 30 });
+      assert.deepEqual(await client.pollIncoming(), []);
+      assert.deepEqual(await client.pollStatuses(), []);
+    });
+  });
+
+  describe('send (§2.2, contract §4)', () => {
+    it('sends every parameter as it is, the callback URL encoded as a whole (§6.3)', async () => {
+      const simulator = await start();
+      const full: OutboundMessage = {
+        to: ['6421555123', '6421555124'],
+        body: 'ünï ✓ & = +',
+        from: 'Shop',
+        messageId: 'my id',
+        fragmentationLimit: 3,
+        contentType: 'text/plain; charset=UTF-16',
+        callbackUrl: 'mailto:a@example.com?Subject=a%20b&Body={!body}',
+        callbackStatusUrl: 'https://example.com/?to={!recipient.msisdn}&a=b',
+      };
+      await createClient(simulator.baseUrl).send(full);
+      assert.deepEqual(simulator.requests[0]?.params, {
+        ...full,
+        to: '6421555123 6421555124',
+        fragmentationLimit: '3',
+      });
+    });
+
+    it('accepts what was submitted less what the service reports as failed', async () => {
+      const simulator = await start();
+      simulator.block('6421555124');
+      const delivery = await createClient(simulator.baseUrl).send({
+        ...message,
+        to: ['6421555123', '6421555124', 'Nobody'],
+      });
+      assert.equal(delivery.statusCode, 200);
+      assert.deepEqual(delivery.accepted, ['6421555123']);
+      assert.deepEqual(
+        delivery.failed.map(({ msisdn, errorCode }) => [msisdn, errorCode]),
+        [
+          ['6421555124', 403],
+          ['Nobody', 403],
+        ],
+      );
+      assert.ok(delivery.failed.every((failed) => !('isError' in failed)));
+      assert.equal(delivery.recipients.length, 3);
+    });
+
+    it('takes a 204 for success with no recipients reported (§9)', async () => {
+      const { baseUrl } = await startAnswering(204, 'No Content');
+      assert.deepEqual(await createClient(baseUrl).send({ ...message, messageId: 'mine' }), {
+        messageId: 'mine',
+        statusCode: 204,
+        recipients: [],
+        accepted: ['6421555123'],
+        failed: [],
+      });
+    });
+
+    for (const [errorCode, code] of [
+      ['401', 'SMS_UNAUTHORIZED'],
+      ['403', 'SMS_FORBIDDEN'],
+      ['500', 'SMS_SERVICE'],
+      ['17', 'SMS_SERVICE'],
+      ['E17', 'SMS_SERVICE'],
+      ['', 'SMS_SERVICE'],
+    ] as const) {
+      it(`a root error ${errorCode || 'without code'} is ${code} (§2.2)`, async () => {
+        const xml = `<outbound-message-delivery isError="true" errorCode="${errorCode}" errorMessage="No"/>`;
+        const { baseUrl } = await startAnswering(200, 'OK', xml);
+        const error = await failure(createClient(baseUrl).send(message));
+        assert.deepEqual([error.code, error.statusCode, error.errorMessage], [code, 200, 'No']);
+        const asNumber = /^\d+$/.test(errorCode) ? Number(errorCode) : errorCode || undefined;
+        assert.equal(error.errorCode, asNumber);
+      });
+    }
+
+    it('a failed status keeps what its XML says of the reason', async () => {
+      const xml = '<outbound-message-delivery isError="true" errorCode="403" errorMessage="Limit reached"/>';
+      const { baseUrl } = await startAnswering(403, 'Forbidden', xml);
+      const error = await failure(createClient(baseUrl).send(message));
+      assert.deepEqual([error.code, error.statusCode, error.errorCode], ['SMS_FORBIDDEN', 403, 403]);
+      assert.match(error.message, /Limit reached/);
+    });
+
+    for (const [title, body] of [
+      ['empty', ''],
+      ['no XML', 'hello'],
+      ['another root', '<html/>'],
+      ['cut off', '<outbound-message-delivery isError="false"><recipient'],
+      ['with a DTD', '<!DOCTYPE x [<!ENTITY y "z">]><outbound-message-delivery isError="false"/>'],
+    ] as const) {
+      it(`an answer that is ${title} is SMS_RESPONSE (contract §9)`, async () => {
+        const { baseUrl } = await startAnswering(200, 'OK', body);
+        const error = await failure(createClient(baseUrl).send(message));
+        assert.equal(error.code, 'SMS_RESPONSE');
+      });
+    }
+  });
+
+  describe('400 (§7.1, contract §9 SMS_BAD_REQUEST)', () => {
+    for (const [title, reason, body, expected] of [
+      ['the reason phrase', 'Parameter to is missing', '<h1>other</h1>', /^Parameter to is missing$/],
+      [
+        'the heading when the phrase is bare',
+        'Bad Request',
+        '<html><h1>From the &amp; page</h1></html>',
+        /^From the & page$/,
+      ],
+      ['the heading when the phrase is bare in another case', 'BAD REQUEST', '<H1 class="x">Page</H1>', /^Page$/],
+      ['the heading when there is no phrase', '', '<h1>Page</h1>', /^Page$/],
+      ['a text of its own when there is neither', 'Bad Request', 'nothing here', /gave no reason/],
+    ] as const) {
+      it(`tells ${title}`, async () => {
+        const { baseUrl } = await startAnswering(400, reason, body, 'text/html');
+        for (const name of names) {
+          const error = await failure(calls[name](createClient(baseUrl)));
+          assert.deepEqual([error.code, error.statusCode], ['SMS_BAD_REQUEST', 400], name);
+          assert.match(error.message, expected, name);
+        }
+      });
+    }
+  });
+
+  describe('other statuses (§7, contract §9)', () => {
+    for (const [status, code] of [
+      [401, 'SMS_UNAUTHORIZED'],
+      [403, 'SMS_FORBIDDEN'],
+      [500, 'SMS_SERVICE'],
+      [503, 'SMS_SERVICE'],
+      [599, 'SMS_SERVICE'],
+      [301, 'SMS_SERVICE'],
+      [302, 'SMS_SERVICE'],
+      [304, 'SMS_SERVICE'],
+      [404, 'SMS_SERVICE'],
+      [407, 'SMS_SERVICE'],
+      [429, 'SMS_SERVICE'],
+      [201, 'SMS_SERVICE'],
+      [202, 'SMS_SERVICE'],
+    ] as [number, SmsErrorCode][]) {
+      it(`${status} is ${code} on every endpoint`, async () => {
+        const { baseUrl } = await startRawService(closing, (incoming, outgoing) => {
+          incoming.resume();
+          outgoing.writeHead(status, { location: 'http://127.0.0.1:1/' }).end(status === 304 ? undefined : 'x');
+        });
+        for (const name of names) {
+          const error = await failure(calls[name](createClient(baseUrl)));
+          assert.deepEqual([error.code, error.statusCode], [code, status], name);
+        }
+      });
+    }
+
+    it('403 speaks of recipients and limits for a send alone, and of the rights of the account for what reads', async () => {
+      const { baseUrl } = await startRawService(closing, (incoming, outgoing) => {
+        incoming.resume();
+        outgoing.writeHead(403).end();
+      });
+      for (const name of names) {
+        const error = await failure(calls[name](createClient(baseUrl)));
+        assert.equal(error.reason, name === 'send' ? 'forbidden' : 'forbiddenRead', name);
+        assert.match(error.message, name === 'send' ? /recipients/ : /rights of the account/, name);
+      }
+    });
+
+    for (const status of [302, 400, 401, 403, 404, 500, 503]) {
+      it(`${status} says so though its body never ends, breaks off or has no end of size`, async () => {
+        let ending = 0;
+        const { baseUrl } = await startRawService(closing, (incoming, outgoing) => {
+          incoming.resume();
+          outgoing.writeHead(status, 'A reason of its own', { 'content-length': 9 * 1024 * 1024 });
+          const kind = ending++ % 3;
+          if (kind === 0) outgoing.write('x');
+          else if (kind === 1) outgoing.write('x', () => incoming.socket.end());
+          else outgoing.write(Buffer.alloc(9 * 1024 * 1024 - 1));
+        });
+        const codes = { 400: 'SMS_BAD_REQUEST', 401: 'SMS_UNAUTHORIZED', 403: 'SMS_FORBIDDEN' } as const;
+        const code = codes[status as keyof typeof codes] ?? 'SMS_SERVICE';
+        for (let round = 0; round < 3; round++) {
+          const error = await failure(createClient(baseUrl, { timeoutMs: 300 }).send(message));
+          assert.deepEqual([error.code, error.statusCode], [code, status]);
+          if (status === 400) assert.equal(error.errorMessage, 'A reason of its own');
+        }
+      });
+    }
+
+    it('wrong credentials are SMS_UNAUTHORIZED on every endpoint', async () => {
+      const { baseUrl } = await start();
+      const authentication = { type: 'bearer', apiKey: 'wrong' } as const;
+      for (const name of names) {
+        const error = await failure(calls[name](createClient(baseUrl, { authentication })));
+        assert.equal(error.code, 'SMS_UNAUTHORIZED', name);
+      }
+    });
+  });
+
+  describe('a service that repeats what it was sent (contract §3: no credential ever appears)', () => {
+    const secret = 's3cret %+&=/?"<ö>';
+    const answers: Record<string, (request: string) => [status: number, reason: string, body: string]> = {
+      'in the status line': (request) => [400, `Bad ${request}`, ''],
+      'in a heading': (request) => [400, '', `<h1>Bad ${escapeAttribute(request)}</h1>`],
+      'in a root error': (request) => [
+        200,
+        'OK',
+        `<outbound-message-delivery isError="true" errorCode="${escapeAttribute(request)}" errorMessage="Bad ${escapeAttribute(request)}"/>`,
+      ],
+      'in a root error of a failed send': (request) => [
+        401,
+        'Unauthorized',
+        `<outbound-message-delivery isError="true" errorCode="401" errorMessage="Bad ${escapeAttribute(request)}"/>`,
+      ],
+      'of a recipient': (request) => [
+        200,
+        'OK',
+        `<outbound-message-delivery messageId="1" isError="false"><recipient msisdn="6421555123" isError="true" errorCode="x" errorMessage="Bad ${escapeAttribute(request)}"/></outbound-message-delivery>`,
+      ],
+    };
+
+    for (const type of ['bearer', 'basic', 'form'] as const) {
+      for (const method of ['GET', 'POST'] as const) {
+        for (const [where, answer] of Object.entries(answers)) {
+          it(`${type}, ${method}, ${where}`, async () => {
+            const { baseUrl } = await startRawService(closing, async (incoming, outgoing) => {
+              let body = '';
+              for await (const chunk of incoming) body += chunk;
+              const { url, headers } = incoming;
+              const request = `${url} ${headers.authorization} ${body} ${decodeURIComponent(body)} password=${secret}!`;
+              const [status, reason, text] = answer(request.replace(/[^\x20-\x7e]/g, ''));
+              outgoing.writeHead(status, reason, { 'content-type': 'text/xml' }).end(text);
+            });
+            const apiKey = 'demo-api-key';
+            const password = secret.replace(/[^\x20-\x7e]/g, '');
+            const authentication = type === 'bearer' ? { type, apiKey } : { type, userId: 'ann', password };
+            const sent = createClient(baseUrl, { authentication, method }).send({ ...message, body: 'x' });
+            const told = inspect(
+              await sent.catch((error: unknown) => [error, (error as SmsError).message, JSON.stringify(error)]),
+              { depth: 9 },
+            );
+            const basic = Buffer.from(`ann:${password}`).toString('base64');
+            const written = new URLSearchParams({ '': password }).toString().slice(1);
+            for (const part of type === 'bearer'
+              ? [apiKey]
+              : [password, basic, encodeURIComponent(password), written]) {
+              assert.ok(!told.includes(part), told);
+            }
+            assert.match(told, where === 'in the status line' || where === 'in a heading' ? /Bad .*•••/ : /•••/);
+          });
+        }
+      }
+    }
+
+    it('keeps every other word, also of one who chose a short password', async () => {
+      const { baseUrl } = await startAnswering(400, 'The pass has passed the passwords');
+      const authentication = { type: 'form', userId: 'user', password: 'pass' } as const;
+      const error = await failure(createClient(baseUrl, { authentication }).send(message));
+      assert.equal(error.errorMessage, 'The pass has passed the passwords');
+      const other = { type: 'form', userId: 'user', password: 'password' } as const;
+      const again = await failure(createClient(baseUrl, { authentication: other }).send(message));
+      assert.equal(again.errorMessage, 'The pass has passed the passwords');
+    });
+  });
+
+  describe('faults of the connection (contract §9)', () => {
+    for (const [title, fault] of [
+      ['dropped before the work', { drop: 'before' }],
+      ['dropped after the work', { drop: 'after' }],
+      ['half of the answer', { half: true }],
+    ] as const) {
+      it(`${title}: a send is SMS_UNCERTAIN, the others SMS_RESPONSE`, async () => {
+        const simulator = await start();
+        for (const endpoint of ['send', 'incoming', 'status', 'outbox', 'feed'] as const)
+          simulator.fault(endpoint, fault);
+        simulator.receive({ from: '6421555123', to: '642100000001', body: 'x' });
+        simulator.status({ messageId: 'm', msisdn: '6421555123', statusCode: 'RCV' });
+        for (const name of names) {
+          const error = await failure(calls[name](createClient(simulator.baseUrl)));
+          assert.equal(error.code, name === 'send' ? 'SMS_UNCERTAIN' : 'SMS_RESPONSE', name);
+        }
+      });
+    }
+
+    it('never answered: likewise, after the timeout', async () => {
+      const simulator = await start();
+      for (const endpoint of ['send', 'outbox', 'feed'] as const) simulator.fault(endpoint, { hang: true });
+      for (const name of ['send', 'poll outbox', 'feed'] as const) {
+        const error = await failure(calls[name](createClient(simulator.baseUrl, { timeoutMs: 40 })));
+        assert.equal(error.code, name === 'send' ? 'SMS_UNCERTAIN' : 'SMS_RESPONSE', name);
+      }
+    });
+
+    it('garbage or nothing in a 200 is SMS_RESPONSE on every endpoint', async () => {
+      const simulator = await start();
+      for (const fault of [{ garbage: true }, { empty: true }] as const) {
+        for (const endpoint of ['send', 'incoming', 'status', 'outbox', 'feed'] as const)
+          simulator.fault(endpoint, fault);
+        for (const name of names) {
+          const error = await failure(calls[name](createClient(simulator.baseUrl)));
+          assert.deepEqual([error.code, error.statusCode], ['SMS_RESPONSE', 200], name);
+        }
+      }
+    });
+
+    it('a slow drip is read to its end', async () => {
+      const simulator = await start();
+      simulator.fault('send', { dripMs: 1 });
+      assert.equal((await createClient(simulator.baseUrl).send(message)).statusCode, 200);
+    });
+
+    it('offline is SMS_UNREACHABLE on every endpoint', async () => {
+      const simulator = await start();
+      await simulator.setOnline(false);
+      for (const name of names) {
+        assert.equal((await failure(calls[name](createClient(simulator.baseUrl)))).code, 'SMS_UNREACHABLE', name);
+      }
+    });
+  });
+});

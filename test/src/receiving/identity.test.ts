@@ -1,0 +1,243 @@
+import assert from 'node:assert/strict';
+import type { IncomingRecord, StatusRecord, Via } from '../../../src/model';
+import {
+  forget,
+  type Identity,
+  identify,
+  isSameMessage,
+  judge,
+  keysOf,
+  rememberedAt,
+} from '../../../src/receiving/identity';
+
+function incoming(fields: Partial<IncomingRecord> = {}): IncomingRecord {
+  return {
+    from: '6421555001',
+    body: 'hello',
+    messageDate: '2026-03-01T10:00:00.123Z',
+    isReply: false,
+    via: 'poll',
+    ...fields,
+  };
+}
+
+function status(fields: Partial<StatusRecord> = {}): StatusRecord {
+  return { messageId: 's1', from: '6421555001', statusCode: 'RCV', via: 'poll', ...fields };
+}
+
+/** What is remembered, and how the next record is judged by it. */
+class Memory {
+  readonly seen = new Map<string, string>();
+  now = 1_000_000;
+  dedupeMs = 1_000;
+
+  readonly recall = (key: string) => this.seen.get(key);
+
+  judge(record: IncomingRecord, via: Via = 'poll'): string {
+    const { outcome, remember } = judge(
+      identify('incoming', record),
+      via,
+      this.recall,
+      this.now,
+      this.now - this.dedupeMs,
+    );
+    for (const [key, value] of remember) this.seen.set(key, value);
+    return outcome;
+  }
+
+  poll(messageId: string, fields: Partial<IncomingRecord> = {}): string {
+    return this.judge(incoming({ messageId, ...fields }), 'poll');
+  }
+
+  /** As XMLv3 brings it (§6.4). */
+  call(fields: Partial<IncomingRecord> = {}): string {
+    return this.judge(incoming(fields), 'callback');
+  }
+
+  forget(identity: Identity): void {
+    const changes = forget(identity, this.recall);
+    for (const [key, value] of changes.remember) this.seen.set(key, value);
+    for (const key of changes.forget) this.seen.delete(key);
+  }
+}
+
+describe('identity (contract §3 dedupe, §8)', () => {
+  let memory: Memory;
+  beforeEach(() => {
+    memory = new Memory();
+  });
+
+  describe('by messageId (§2.3)', () => {
+    it('is new once, then repeated when polled and a duplicate when called back', () => {
+      assert.equal(memory.poll('1'), 'new');
+      assert.equal(memory.poll('1', { body: 'other', messageDate: '2027-01-01T00:00:00Z' }), 'repeated');
+      assert.equal(memory.call({ messageId: '1' }), 'duplicate');
+      assert.equal(memory.call({ messageId: '2', body: 'two' }), 'new');
+      assert.equal(memory.poll('2', { body: 'two' }), 'duplicate');
+      assert.equal(memory.poll('2', { body: 'two' }), 'repeated');
+    });
+
+    it('two polled with different ids and the same text and date are two', () => {
+      assert.equal(memory.poll('1'), 'new');
+      assert.equal(memory.poll('2'), 'new');
+      assert.equal(memory.call(), 'duplicate');
+    });
+
+    it('kinds do not share identifiers', () => {
+      const keys = (['incoming', 'status', 'outbox'] as const).map((kind) => identify(kind, status()).id);
+      assert.equal(new Set(keys).size, 3);
+    });
+
+    it('a blank one is none', () => {
+      for (const messageId of ['', '  ']) assert.equal(identify('incoming', incoming({ messageId })).id, undefined);
+    });
+  });
+
+  describe('an XMLv3 reply, which has no identifier (contract §8: by sender, date and text)', () => {
+    for (const [title, fields] of [
+      ['the same', {}],
+      ['a sender with +', { from: '+6421555001' }],
+      ['a date without fraction', { messageDate: '2026-03-01T10:00:00Z' }],
+      ['a date in another zone', { messageDate: '2026-03-01T23:00:00.123+13:00' }],
+      ['a date in another zone without fraction', { messageDate: '2026-03-01T05:30:00-04:30' }],
+      ['a date with more digits', { messageDate: '2026-03-01T10:00:00.123000Z' }],
+      ['a date with a comma', { messageDate: '2026-03-01T10:00:00,123Z' }],
+      ['white space around the date', { messageDate: ' 2026-03-01T10:00:00.123Z ' }],
+      ['white space around the text', { body: ' hello\n' }],
+    ] as const) {
+      it(`is recognised with ${title}, in both orders`, () => {
+        assert.deepEqual(
+          [memory.poll('1'), memory.call(fields), memory.call(fields)],
+          ['new', 'duplicate', 'duplicate'],
+        );
+        memory = new Memory();
+        assert.deepEqual([memory.call(fields), memory.poll('1'), memory.poll('1')], ['new', 'duplicate', 'repeated']);
+      });
+    }
+
+    it('is recognised with a date without zone, which is UTC (§2.3) wherever this machine is', () => {
+      const before = process.env.TZ;
+      process.env.TZ = 'Pacific/Auckland';
+      try {
+        assert.notEqual(new Date(0).getTimezoneOffset(), 0);
+        assert.deepEqual([memory.poll('1'), memory.call({ messageDate: '2026-03-01T10:00:00' })], ['new', 'duplicate']);
+      } finally {
+        if (before === undefined) delete process.env.TZ;
+        else process.env.TZ = before;
+      }
+    });
+
+    it('is recognised whatever its line ends are', () => {
+      for (const body of ['a\r\nb\r\nc', 'a\rb\rc', 'a\nb\nc']) {
+        memory = new Memory();
+        assert.deepEqual([memory.poll('1', { body: 'a\r\nb\nc' }), memory.call({ body })], ['new', 'duplicate']);
+      }
+    });
+
+    for (const [title, fields] of [
+      ['another text', { body: 'Hello' }],
+      ['another sender', { from: '6421555002' }],
+      ['a date a millisecond later', { messageDate: '2026-03-01T10:00:00.124Z' }],
+      ['a date a second later without fraction', { messageDate: '2026-03-01T10:00:01Z' }],
+      ['a text that looks like sender and text of the other', { from: '', body: '6421555001hello' }],
+    ] as const) {
+      it(`is another with ${title}, in both orders`, () => {
+        assert.deepEqual([memory.poll('1'), memory.call(fields)], ['new', 'new']);
+        memory = new Memory();
+        assert.deepEqual([memory.call(fields), memory.poll('1')], ['new', 'new']);
+      });
+    }
+
+    it('two equal texts with different dates are two, and the retries of both are known', () => {
+      const later = { messageDate: '2026-03-01T10:00:00.900Z' };
+      assert.deepEqual([memory.call(), memory.call(later)], ['new', 'new']);
+      assert.deepEqual([memory.call(), memory.call(later)], ['duplicate', 'duplicate']);
+      assert.deepEqual([memory.poll('2', later), memory.poll('1')], ['duplicate', 'duplicate']);
+      assert.equal(memory.poll('3'), 'new');
+    });
+
+    it('stands for one polled message only: a second with the same text and date is another', () => {
+      assert.deepEqual([memory.call(), memory.poll('1'), memory.poll('2')], ['new', 'duplicate', 'new']);
+    });
+
+    it('a date that cannot be read still tells two apart', () => {
+      const [one, two] = [{ messageDate: 'yesterday' }, { messageDate: 'today' }];
+      assert.deepEqual([memory.call(one), memory.call(two), memory.call(one)], ['new', 'new', 'duplicate']);
+      assert.equal(memory.poll('1', one), 'duplicate');
+    });
+
+    it('without a date it is always new', () => {
+      for (const messageDate of [undefined, '', '  ']) {
+        const { messageDate: _, ...record } = incoming();
+        const undated = messageDate === undefined ? record : { ...record, messageDate };
+        assert.deepEqual([memory.judge(undated, 'callback'), memory.judge(undated, 'callback')], ['new', 'new']);
+      }
+      assert.equal(memory.seen.size, 0);
+    });
+  });
+
+  describe('time', () => {
+    it('is forgotten when it was seen longer ago than is remembered', () => {
+      memory.poll('1');
+      memory.call({ body: 'called' });
+      memory.now += 1_000;
+      assert.equal(memory.poll('1'), 'repeated');
+      assert.equal(memory.call({ body: 'called' }), 'duplicate');
+      memory.now += 1;
+      assert.equal(memory.poll('1'), 'new');
+      assert.equal(memory.call({ body: 'called' }), 'new');
+    });
+
+    it('what is remembered says since when', () => {
+      memory.poll('1');
+      for (const value of memory.seen.values()) assert.equal(rememberedAt(value), memory.now);
+    });
+  });
+
+  describe('statuses (§2.5, §6.5)', () => {
+    it('one without identifier is known by what it says', () => {
+      const blank = { messageId: '', inReplyToId: 'm' };
+      const { id } = identify('status', status(blank));
+      assert.equal(identify('status', status(blank)).id, id);
+      for (const other of [{ statusCode: 'SNT' }, { from: '6421555002' }, { inReplyToId: 'n' }]) {
+        assert.notEqual(identify('status', status({ ...blank, ...other })).id, id);
+      }
+    });
+  });
+
+  describe('forget', () => {
+    it('makes a called-back message new again and leaves its neighbours', () => {
+      const later = { messageDate: '2026-03-01T10:00:00.900Z' };
+      memory.call();
+      memory.call(later);
+      memory.forget(identify('incoming', incoming()));
+      assert.deepEqual([memory.call(later), memory.call(), memory.call()], ['duplicate', 'new', 'duplicate']);
+    });
+
+    it('leaves nothing when there was nothing else', () => {
+      for (const fields of [{}, { messageId: '1' }]) {
+        memory.call(fields);
+        memory.forget(identify('incoming', incoming(fields)));
+        assert.equal(memory.seen.size, 0);
+      }
+    });
+  });
+
+  it('isSameMessage tells what judge takes for one', () => {
+    const of = (fields: Partial<IncomingRecord>) => identify('incoming', incoming(fields));
+    assert.equal(isSameMessage(of({}), of({ messageId: '1' })), true);
+    assert.equal(isSameMessage(of({ messageId: '1' }), of({ messageId: '1', body: 'x' })), true);
+    assert.equal(isSameMessage(of({ messageId: '1' }), of({ messageId: '2' })), false);
+    assert.equal(isSameMessage(of({}), of({ messageDate: '2026-03-01T10:00:00.900Z' })), false);
+    assert.equal(isSameMessage(of({}), of({ messageDate: '2026-03-01T10:00:00Z' })), true);
+    assert.equal(isSameMessage({}, {}), false);
+  });
+
+  it('keys give away neither text nor number', () => {
+    const identity = identify('incoming', incoming({ messageId: 'id-4711' }));
+    memory.judge(incoming({ messageId: 'id-4711' }));
+    const kept = JSON.stringify([keysOf(identity), [...memory.seen]]);
+    for (const secret of ['hello', '6421555001', 'id-4711']) assert.ok(!kept.includes(secret));
+    assert.equal(keysOf(identity).length, 2);
+  });
+});

@@ -1,0 +1,1064 @@
+import assert from 'node:assert/strict';
+import { mock } from 'node:test';
+import type { SmsError } from '../../../src/errors';
+import type { IncomingRecord, OutboxRecord, StatusRecord, Via } from '../../../src/model';
+import type { Taker } from '../../../src/receiving/distribution';
+import { type Acceptance, type Arrival, Inbox } from '../../../src/receiving/inbox';
+import { MemoryStore } from '../../../src/store/memory';
+import type { Entry, Store } from '../../../src/store/store';
+import { FailingStore, Platter } from '../store/failing-store';
+
+/** A node that notes what it gets. */
+class Node implements Taker {
+  readonly given: { entry: Entry; attempts: number; context: unknown }[] = [];
+
+  constructor(
+    readonly id: string,
+    readonly options: { path?: string; onDemand?: boolean; onTake?: (entries: readonly Entry[]) => void } = {},
+  ) {}
+
+  get path(): string {
+    return this.options.path ?? '';
+  }
+
+  get onDemand(): boolean {
+    return this.options.onDemand ?? false;
+  }
+
+  take(entries: readonly Entry[], context?: unknown): void {
+    for (const entry of entries) this.given.push({ entry, attempts: entry.attempts, context });
+    this.options.onTake?.(entries);
+  }
+
+  get texts(): unknown[] {
+    return this.given.map(({ entry }) => entry.record.body);
+  }
+
+  get attempts(): number[] {
+    return this.given.map(({ attempts }) => attempts);
+  }
+
+  /** What it was given last. */
+  get last(): Entry {
+    const gift = this.given.at(-1);
+    assert.ok(gift, `${this.id} was given nothing`);
+    return gift.entry;
+  }
+}
+
+const date = '2026-03-01T10:00:00.123Z';
+
+function incoming(messageId: string | undefined, fields: Partial<IncomingRecord> = {}): IncomingRecord {
+  return {
+    ...(messageId === undefined ? undefined : { messageId }),
+    from: '6421555001',
+    body: messageId ?? 'hello',
+    messageDate: date,
+    isReply: false,
+    via: 'poll',
+    ...fields,
+  };
+}
+
+function polled(...records: IncomingRecord[]): Arrival {
+  return { kind: 'incoming', via: 'poll', records };
+}
+
+/** As XMLv3 brings it: without an identifier (§6.4). */
+function called(fields: Partial<IncomingRecord> = {}, node = 'callback', path = '/sms'): Arrival {
+  const record = incoming(undefined, { via: 'callback', ...fields });
+  return { kind: 'incoming', via: 'callback', records: [record], address: { node, path } };
+}
+
+function outcomes(acceptances: readonly Acceptance[]): string[] {
+  return acceptances.map(({ outcome }) => outcome);
+}
+
+/** Lets everything happen that needs no timer. */
+async function settle(): Promise<void> {
+  for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
+}
+
+describe('Inbox', () => {
+  let dedupe: boolean;
+  let dedupeMs: number;
+  let storeStates: (string | undefined)[];
+  let inboxes: Inbox[];
+
+  beforeEach(() => {
+    mock.timers.enable({ apis: ['setTimeout', 'Date'], now: Date.UTC(2026, 2, 1, 10, 0, 5) });
+    dedupe = true;
+    dedupeMs = 72 * 3_600_000;
+    storeStates = [];
+    inboxes = [];
+  });
+  afterEach(async () => {
+    for (const inbox of inboxes) await inbox.close();
+    mock.timers.reset();
+  });
+
+  function createInbox(store: Store = new FailingStore()): Inbox {
+    const inbox = new Inbox({
+      store,
+      dedupe: () => dedupe,
+      dedupeMs: () => dedupeMs,
+      onStore: (error: SmsError | undefined) => storeStates.push(error?.code),
+    });
+    inboxes.push(inbox);
+    return inbox;
+  }
+
+  function attach(inbox: Inbox, node: Node, channel: Entry['channel'] = 'incoming'): Node {
+    inbox.attach(channel, node);
+    return node;
+  }
+
+  it('gives a node that was away for a redeploy what came meanwhile, though another took it', async () => {
+    const inbox = createInbox();
+    const stays = attach(inbox, new Node('stays'));
+    const leaves = attach(inbox, new Node('leaves'));
+    await settle();
+    inbox.detach('incoming', leaves);
+    await inbox.accept(polled(incoming('m1')));
+    inbox.done(stays.last, stays);
+    await settle();
+    const returned = attach(inbox, new Node('leaves'));
+    await settle();
+    assert.deepEqual(returned.texts, ['m1']);
+    assert.deepEqual(stays.texts, ['m1']);
+  });
+
+  it('does not wait for a node that stays away', async () => {
+    const inbox = createInbox();
+    const stays = attach(inbox, new Node('stays'));
+    const leaves = attach(inbox, new Node('leaves'));
+    await settle();
+    inbox.detach('incoming', leaves);
+    const [acceptance] = await inbox.accept(polled(incoming('m1')));
+    inbox.done(stays.last, stays);
+    mock.timers.tick(20_000);
+    await settle();
+    assert.ok(acceptance?.entry);
+    assert.equal(await inbox.ended(acceptance.entry), true);
+    const late = attach(inbox, new Node('leaves'));
+    await settle();
+    assert.deepEqual(late.texts, []);
+  });
+
+  it('gives the called node what was polled for a node that is gone', async () => {
+    const inbox = createInbox();
+    await inbox.accept(polled(incoming('m1')));
+    await settle();
+    const node = attach(inbox, new Node('callback', { path: '/sms' }), 'callback');
+    const [acceptance] = await inbox.accept(called({ body: 'm1' }));
+    assert.deepEqual(node.texts, ['m1']);
+    assert.equal(acceptance?.entry, node.last);
+    inbox.done(node.last, node);
+    const late = attach(inbox, new Node('late'));
+    await settle();
+    assert.deepEqual(late.texts, []);
+  });
+
+  it('keeps the polled copy when the called node refuses what was polled for a node that is gone', async () => {
+    const inbox = createInbox();
+    await inbox.accept(polled(incoming('m1')));
+    const node = attach(inbox, new Node('callback', { path: '/sms' }), 'callback');
+    await inbox.accept(called({ body: 'm1' }));
+    await inbox.release(node.last);
+    const back = attach(inbox, new Node('back'));
+    await settle();
+    assert.deepEqual(back.texts, ['m1']);
+  });
+
+  describe('delivery (contract §3: two nodes on one account both get every message)', () => {
+    it('gives each record to every node, in order, after it is in the store', async () => {
+      const store = new FailingStore();
+      store.turns = 1;
+      const inbox = createInbox(store);
+      const kept: boolean[] = [];
+      const onTake = ([entry]: readonly Entry[]) => kept.push(store.platter.entries.has(entry?.id ?? ''));
+      const [a, b] = [attach(inbox, new Node('a', { onTake })), attach(inbox, new Node('b', { onTake }))];
+      const all = ['1', '2', '3', '4'].map((id) => inbox.accept(polled(incoming(id))));
+      await Promise.all(all);
+      assert.deepEqual(a.texts, ['1', '2', '3', '4']);
+      assert.deepEqual(b.texts, ['1', '2', '3', '4']);
+      assert.ok(kept.every(Boolean));
+      assert.deepEqual(a.attempts, [1, 1, 1, 1]);
+    });
+
+    it('forgets a record when the last node has taken it, not earlier', async () => {
+      const store = new FailingStore();
+      const inbox = createInbox(store);
+      const [a, b] = [attach(inbox, new Node('a')), attach(inbox, new Node('b'))];
+      await inbox.accept(polled(incoming('1')));
+      inbox.done(a.last, a);
+      inbox.done(a.last, a);
+      await inbox.flush();
+      assert.equal(store.platter.entries.size, 1);
+      const ended = inbox.ended(b.last);
+      inbox.done(b.last, b);
+      await inbox.flush();
+      assert.equal(store.platter.entries.size, 0);
+      assert.equal(await ended, true);
+    });
+
+    it('keeps channels apart', async () => {
+      const inbox = createInbox();
+      const [one, other] = [attach(inbox, new Node('a')), attach(inbox, new Node('a'), 'status')];
+      await inbox.accept(polled(incoming('1')));
+      const status: StatusRecord = { messageId: '1', from: '6421555001', statusCode: 'RCV', via: 'poll' };
+      await inbox.accept({ kind: 'status', via: 'poll', records: [status] });
+      assert.equal(one.given.length, 1);
+      assert.equal(other.given.length, 1);
+      assert.equal(other.last.kind, 'status');
+    });
+
+    it('keeps what nobody is there for until somebody comes', async () => {
+      const inbox = createInbox();
+      await inbox.accept(polled(incoming('1'), incoming('2')));
+      const a = attach(inbox, new Node('a'));
+      await settle();
+      assert.deepEqual(a.texts, ['1', '2']);
+      assert.deepEqual(a.attempts, [1, 1]);
+    });
+
+    it('saves what comes together in one step', async () => {
+      const store = new FailingStore();
+      const inbox = createInbox(store);
+      attach(inbox, new Node('a'));
+      await inbox.ready();
+      store.commits = 0;
+      await Promise.all(Array.from({ length: 200 }, (_, index) => inbox.accept(polled(incoming(String(index))))));
+      assert.equal(store.commits, 1);
+    });
+
+    it('gives records of one answer together', async () => {
+      const inbox = createInbox();
+      const takes: number[] = [];
+      attach(inbox, new Node('a', { onTake: (entries) => takes.push(entries.length) }));
+      await inbox.accept(polled(incoming('1'), incoming('2'), incoming('3')));
+      assert.deepEqual(takes, [3]);
+    });
+  });
+
+  describe('dedupe (contract §3: once across polling and callbacks and their retries)', () => {
+    it('a polled record that comes again is repeated, whatever its text', async () => {
+      const inbox = createInbox();
+      const a = attach(inbox, new Node('a'));
+      const first = await inbox.accept(polled(incoming('1')));
+      const again = await inbox.accept(polled(incoming('1', { body: 'other', messageDate: '2026-03-02T00:00:00Z' })));
+      assert.deepEqual([...outcomes(first), ...outcomes(again)], ['new', 'repeated']);
+      assert.equal(a.given.length, 1);
+    });
+
+    it('within one answer too', async () => {
+      const inbox = createInbox();
+      const a = attach(inbox, new Node('a'));
+      assert.deepEqual(outcomes(await inbox.accept(polled(incoming('1'), incoming('1')))), ['new', 'repeated']);
+      assert.equal(a.given.length, 1);
+    });
+
+    it('within one step too, in the order of arrival', async () => {
+      const inbox = createInbox();
+      const [node, a] = [attach(inbox, new Node('callback'), 'callback'), attach(inbox, new Node('a'))];
+      const [first, second] = await Promise.all([
+        inbox.accept(called({ body: '1' })),
+        inbox.accept(polled(incoming('1'))),
+      ]);
+      assert.deepEqual([...outcomes(first), ...outcomes(second)], ['new', 'duplicate']);
+      assert.deepEqual([node.given.length, a.given.length], [1, 0]);
+    });
+
+    for (const order of [
+      ['callback', 'poll'],
+      ['poll', 'callback'],
+    ] as Via[][]) {
+      for (const [format, messageId] of [
+        ['XMLv3', undefined],
+        ['FORMv1', '1'],
+      ] as const) {
+        it(`${order.join(' then ')} of one ${format} message is delivered once, with retries of both`, async () => {
+          const inbox = createInbox();
+          const [node, a] = [attach(inbox, new Node('callback'), 'callback'), attach(inbox, new Node('a'))];
+          const found: string[] = [];
+          for (const via of [...order, ...order]) {
+            const arrival =
+              via === 'poll'
+                ? polled(incoming('1'))
+                : called({
+                    body: '1',
+                    ...(messageId === undefined ? { messageDate: '2026-03-01T10:00:00Z' } : { messageId }),
+                  });
+            found.push(...outcomes(await inbox.accept(arrival)));
+          }
+          assert.equal(found[0], 'new');
+          assert.ok(!found.slice(1).includes('new'), found.join());
+          assert.equal(node.given.length + a.given.length, 1);
+        });
+      }
+    }
+
+    it('off, everything is delivered, but a poll that repeats is still known to (contract §5)', async () => {
+      dedupe = false;
+      const inbox = createInbox();
+      const a = attach(inbox, new Node('a'));
+      await inbox.accept(polled(incoming('1')));
+      assert.deepEqual(outcomes(await inbox.accept(polled(incoming('1')))), ['repeated']);
+      assert.equal(a.given.length, 2);
+    });
+
+    it('off, the outbox still delivers once by messageId (contract §6)', async () => {
+      dedupe = false;
+      const inbox = createInbox();
+      const a = attach(inbox, new Node('a'), 'outbox');
+      const record: OutboxRecord = { messageId: '1', body: 'x', recipientsList: [] };
+      for (let index = 0; index < 3; index++) {
+        await inbox.accept({ kind: 'outbox', via: 'poll', records: [record] });
+      }
+      assert.equal(a.given.length, 1);
+    });
+
+    it('remembers no longer than dedupeHours', async () => {
+      const inbox = createInbox();
+      const a = attach(inbox, new Node('a'));
+      await inbox.accept(polled(incoming('1')));
+      mock.timers.tick(dedupeMs);
+      assert.deepEqual(outcomes(await inbox.accept(polled(incoming('1')))), ['repeated']);
+      mock.timers.tick(1);
+      assert.deepEqual(outcomes(await inbox.accept(polled(incoming('1')))), ['new']);
+      assert.equal(a.given.length, 2);
+    });
+
+    it('lasts over a restart', async () => {
+      const platter = new Platter();
+      const before = createInbox(new FailingStore(platter));
+      const a = attach(before, new Node('a'));
+      await before.accept(polled(incoming('1')));
+      before.done(a.last, a);
+      await before.close();
+      const after = createInbox(new FailingStore(platter));
+      const b = attach(after, new Node('a'));
+      await settle();
+      assert.deepEqual(outcomes(await after.accept(polled(incoming('1')))), ['repeated']);
+      assert.equal(b.given.length, 0);
+    });
+  });
+
+  describe('on demand (contract §6)', () => {
+    const list: Arrival = {
+      kind: 'outbox',
+      via: 'poll',
+      records: [{ messageId: '1', body: 'x', recipientsList: [] }],
+    };
+
+    it('a node gets only what it asked for, with what it said, and watchers get it too', async () => {
+      const inbox = createInbox();
+      const asker = attach(inbox, new Node('asker', { onDemand: true }), 'outbox');
+      const idle = attach(inbox, new Node('idle', { onDemand: true }), 'outbox');
+      const watcher = attach(inbox, new Node('watcher'), 'outbox');
+      await inbox.accept({ ...list, asker: 'asker', context: 'trigger' });
+      await settle();
+      assert.deepEqual(
+        asker.given.map(({ context }) => context),
+        ['trigger'],
+      );
+      assert.deepEqual(
+        watcher.given.map(({ context }) => context),
+        [undefined],
+      );
+      assert.equal(idle.given.length, 0);
+    });
+
+    it('one node gets what is left and nobody else takes, once', async () => {
+      const inbox = createInbox();
+      await inbox.accept(list);
+      const [asker, other] = ['asker', 'other'].map((id) => attach(inbox, new Node(id, { onDemand: true }), 'outbox'));
+      await settle();
+      assert.deepEqual(asker?.attempts, [1]);
+      assert.equal(other?.given.length, 0);
+      inbox.done(asker.last, asker);
+      attach(inbox, new Node('later', { onDemand: true }), 'outbox');
+      await settle();
+      assert.equal(inbox.isSettled, true);
+    });
+
+    it('what a node asked for and did not get before a restart is delivered after it (contract §5)', async () => {
+      const platter = new Platter();
+      const before = createInbox(new FailingStore(platter));
+      attach(before, new Node('asker', { onDemand: true }), 'outbox');
+      await before.accept({ ...list, asker: 'asker' });
+      await before.close();
+      const after = createInbox(new FailingStore(platter));
+      const again = attach(after, new Node('asker', { onDemand: true }), 'outbox');
+      await after.ready();
+      await settle();
+      assert.deepEqual(again.attempts, [2]);
+    });
+
+    it('leaves what another node has in hand', async () => {
+      const inbox = createInbox();
+      const watcher = attach(inbox, new Node('watcher'), 'outbox');
+      await inbox.accept(list);
+      const asker = attach(inbox, new Node('asker', { onDemand: true }), 'outbox');
+      await settle();
+      assert.deepEqual([watcher.given.length, asker.given.length], [1, 0]);
+    });
+  });
+
+  describe('redeploy (contract §5: what was read but not delivered is delivered at the next start)', () => {
+    it('a node that comes back under its id gets what it was owed, marked by its attempts', async () => {
+      const inbox = createInbox();
+      const [a, b] = [attach(inbox, new Node('a')), attach(inbox, new Node('b'))];
+      await inbox.accept(polled(incoming('1'), incoming('2')));
+      inbox.done(a.last, a);
+      inbox.detach('incoming', a);
+      const again = attach(inbox, new Node('a'));
+      await settle();
+      assert.deepEqual(again.texts, ['1']);
+      assert.deepEqual(again.attempts, [2]);
+      assert.equal(b.given.length, 2);
+    });
+
+    it('what a node that is gone was owed goes with it when the others have it', async () => {
+      const store = new FailingStore();
+      const inbox = createInbox(store);
+      const [a, b] = [attach(inbox, new Node('a')), attach(inbox, new Node('b'))];
+      await inbox.accept(polled(incoming('1')));
+      inbox.detach('incoming', a);
+      const c = attach(inbox, new Node('c'));
+      await settle();
+      assert.equal(store.platter.entries.size, 1);
+      inbox.done(b.last, b);
+      await inbox.flush();
+      assert.equal(store.platter.entries.size, 0);
+      assert.equal(c.given.length, 0);
+    });
+
+    it('what only a node that is gone was owed goes to whoever is there', async () => {
+      const inbox = createInbox();
+      const a = attach(inbox, new Node('a'));
+      await inbox.accept(polled(incoming('1')));
+      inbox.detach('incoming', a);
+      await settle();
+      const b = attach(inbox, new Node('b'));
+      await settle();
+      assert.deepEqual([b.texts, b.attempts], [['1'], [2]]);
+    });
+
+    it('a node that is detached gets nothing any more', async () => {
+      const store = new FailingStore();
+      store.turns = 1;
+      const inbox = createInbox(store);
+      const a = attach(inbox, new Node('a'));
+      const accepted = inbox.accept(polled(incoming('1')));
+      await new Promise(setImmediate);
+      await new Promise(setImmediate);
+      inbox.detach('incoming', a);
+      await accepted;
+      await settle();
+      assert.equal(a.given.length, 0);
+      const again = attach(inbox, new Node('a'));
+      await settle();
+      assert.deepEqual([again.texts, again.attempts], [['1'], [1]]);
+    });
+
+    it('a node that is redeployed while a record is being saved gets it, as its neighbours do', async () => {
+      const store = new FailingStore();
+      const inbox = createInbox(store);
+      const [a, b] = [attach(inbox, new Node('a')), attach(inbox, new Node('b'))];
+      await inbox.ready();
+      store.turns = 5;
+      const accepted = inbox.accept(polled(incoming('1')));
+      while (store.commits === 0) await new Promise(setImmediate);
+      inbox.detach('incoming', a);
+      const again = attach(inbox, new Node('a'));
+      await accepted;
+      await settle();
+      assert.deepEqual([a.texts, again.texts, b.texts], [[], ['1'], ['1']]);
+    });
+
+    it('done by a node that is gone does not count for its successor under another id', async () => {
+      const store = new FailingStore();
+      const inbox = createInbox(store);
+      const a = attach(inbox, new Node('a'));
+      await inbox.accept(polled(incoming('1')));
+      inbox.detach('incoming', a);
+      const b = attach(inbox, new Node('b'));
+      await settle();
+      inbox.done(a.last, a);
+      await inbox.flush();
+      assert.equal(store.platter.entries.size, 1);
+      inbox.done(b.last, b);
+      await inbox.flush();
+      assert.equal(store.platter.entries.size, 0);
+    });
+
+    it('a called-back record goes to the node at its path when its own is gone', async () => {
+      const inbox = createInbox();
+      const node = attach(inbox, new Node('callback', { path: '/sms' }), 'callback');
+      await inbox.accept(called());
+      inbox.detach('callback', node);
+      const elsewhere = attach(inbox, new Node('elsewhere', { path: '/other' }), 'callback');
+      await settle();
+      assert.equal(elsewhere.given.length, 0);
+      const heir = attach(inbox, new Node('heir', { path: '/sms' }), 'callback');
+      await settle();
+      assert.equal(heir.given.length, 1);
+    });
+
+    it('close and open find what was undelivered, with its attempts counted', async () => {
+      const platter = new Platter();
+      for (const attempts of [1, 2, 3, 4]) {
+        const inbox = createInbox(new FailingStore(platter));
+        const a = attach(inbox, new Node('a'));
+        if (attempts === 1) await inbox.accept(polled(incoming('1'), incoming('2')));
+        await settle();
+        assert.deepEqual(a.attempts, [attempts, attempts]);
+        assert.deepEqual(a.texts, ['1', '2']);
+        await inbox.close();
+      }
+    });
+
+    it('attempts in between are counted', async () => {
+      const platter = new Platter();
+      const before = createInbox(new FailingStore(platter));
+      const a = attach(before, new Node('a'));
+      await before.accept(polled(incoming('1')));
+      before.countAttempt(a.last);
+      before.countAttempt(a.last);
+      await before.close();
+      const b = attach(createInbox(new FailingStore(platter)), new Node('a'));
+      await settle();
+      assert.deepEqual(b.attempts, [4]);
+    });
+
+    it('can close and open in any order, and what is asked for meanwhile is done', async () => {
+      const store = new FailingStore();
+      store.turns = 1;
+      const inbox = createInbox(store);
+      const a = attach(inbox, new Node('a'));
+      for (let index = 0; index < 10; index++) {
+        const closed = inbox.close();
+        if (index % 2) await new Promise(setImmediate);
+        const accepted = inbox.accept(polled(incoming(String(index))));
+        if (index % 3 === 0) inbox.open();
+        await closed;
+        await accepted;
+        inbox.open();
+        await settle();
+      }
+      assert.deepEqual(new Set(a.texts), new Set(['0', '1', '2', '3', '4', '5', '6', '7', '8', '9']));
+    });
+
+    it('closed for good is closed whatever comes late', async () => {
+      const store = new FailingStore();
+      store.turns = 2;
+      const inbox = createInbox(store);
+      attach(inbox, new Node('callback'), 'callback');
+      await inbox.ready();
+      const closing = inbox.close();
+      await new Promise(setImmediate);
+      const late = inbox.accept(called());
+      await assert.rejects(late, { code: 'SMS_STORE' });
+      await closing;
+      await assert.rejects(inbox.accept(called()), { code: 'SMS_STORE' });
+      await settle();
+      assert.equal(store.isOpen, false);
+    });
+
+    it('a polled answer that comes as the inbox closes is kept', async () => {
+      const store = new FailingStore();
+      store.turns = 2;
+      const inbox = createInbox(store);
+      await inbox.ready();
+      const closing = inbox.close();
+      await new Promise(setImmediate);
+      await inbox.accept(polled(incoming('1')));
+      await closing;
+      await inbox.close();
+      assert.equal(store.platter.entries.size, 1);
+      assert.equal(store.isOpen, false);
+    });
+
+    it('what waits in memory is still there after close and open', async () => {
+      const inbox = createInbox(new MemoryStore());
+      const a = attach(inbox, new Node('a'));
+      await inbox.accept(polled(incoming('1')));
+      inbox.detach('incoming', a);
+      await inbox.close();
+      const b = attach(inbox, new Node('a'));
+      await settle();
+      assert.deepEqual([b.texts, b.attempts], [['1'], [2]]);
+      assert.deepEqual(outcomes(await inbox.accept(polled(incoming('1')))), ['repeated']);
+    });
+
+    it('hands over to another inbox what is undelivered', async () => {
+      const [earlier, later] = [createInbox(new MemoryStore()), createInbox()];
+      const a = attach(earlier, new Node('a'));
+      await earlier.accept(polled(incoming('1'), incoming('2')));
+      earlier.done(a.last, a);
+      await earlier.handOver(later);
+      const b = attach(later, new Node('a'));
+      await settle();
+      assert.deepEqual([b.texts, b.attempts], [['1'], [2]]);
+      assert.ok(earlier.isSettled);
+      assert.deepEqual(outcomes(await later.accept(polled(incoming('1')))), ['repeated']);
+    });
+
+    it('hands over what only the store has too, and keeps it until the other has stored it', async () => {
+      const [from, to] = [new FailingStore(), new FailingStore()];
+      const earlier = createInbox(from);
+      await earlier.accept(polled(incoming('1')));
+      await earlier.accept(called({ body: '2' }));
+      await earlier.close();
+      const later = createInbox(to);
+      const node = attach(later, new Node('node'));
+      await settle();
+      to.failing.add('commit');
+      await earlier.handOver(later);
+      await settle();
+      assert.deepEqual(node.texts, ['1']);
+      assert.equal(from.platter.entries.size, 2);
+      to.failing.delete('commit');
+      mock.timers.tick(5_000);
+      await settle();
+      assert.equal(to.platter.entries.size, 2);
+
+      const next = createInbox(from);
+      const last = createInbox();
+      await next.handOver(last);
+      assert.equal(from.platter.entries.size, 0);
+      const callback = attach(last, new Node('callback'), 'callback');
+      await settle();
+      assert.deepEqual(callback.texts, ['2']);
+    });
+
+    it('new entries stay behind older ones even when the clock was set back', async () => {
+      const platter = new Platter();
+      const before = createInbox(new FailingStore(platter));
+      await before.accept(polled(incoming('1'), incoming('2')));
+      await before.close();
+      mock.timers.reset();
+      mock.timers.enable({ apis: ['setTimeout', 'Date'], now: Date.UTC(2026, 2, 1, 9) });
+      const between = createInbox(new FailingStore(platter));
+      await between.accept(polled(incoming('3')));
+      await between.close();
+      const a = attach(createInbox(new FailingStore(platter)), new Node('a'));
+      await settle();
+      assert.deepEqual(a.texts, ['1', '2', '3']);
+    });
+  });
+
+  describe('release (contract §8: the service keeps it and retries)', () => {
+    it('makes a called-back record new again', async () => {
+      for (const fields of [{}, { messageId: '1' }]) {
+        const store = new FailingStore();
+        const inbox = createInbox(store);
+        const node = attach(inbox, new Node('callback'), 'callback');
+        await inbox.accept(called(fields));
+        const ended = inbox.ended(node.last);
+        await inbox.release(node.last);
+        assert.equal(await ended, false);
+        assert.equal(store.platter.entries.size, 0);
+        assert.equal(store.platter.remembered.size, 0);
+        assert.deepEqual(outcomes(await inbox.accept(called(fields))), ['new']);
+        assert.deepEqual(node.attempts, [1, 2]);
+      }
+    });
+
+    it('what the flow takes after all is known when the service brings it again', async () => {
+      const platter = new Platter();
+      const inbox = createInbox(new FailingStore(platter));
+      const node = attach(inbox, new Node('callback'), 'callback');
+      await inbox.accept(called());
+      await inbox.release(node.last);
+      inbox.doneLate(node.last.id);
+      inbox.doneLate(node.last.id);
+      inbox.doneLate('another');
+      assert.deepEqual(outcomes(await inbox.accept(called())), ['duplicate']);
+      assert.equal(node.given.length, 1);
+      await inbox.close();
+      const after = createInbox(new FailingStore(platter));
+      assert.deepEqual(outcomes(await after.accept(called())), ['duplicate']);
+    });
+
+    it('what the flow takes after all has arrived, although the service has brought it again already', async () => {
+      const store = new FailingStore();
+      const inbox = createInbox(store);
+      const node = attach(inbox, new Node('callback'), 'callback');
+      await inbox.accept(called());
+      const first = node.last;
+      await inbox.release(first);
+      await inbox.accept(called());
+      const ended = inbox.ended(node.last);
+      inbox.doneLate(first.id);
+      assert.equal(await ended, true);
+      await settle();
+      assert.deepEqual([...store.platter.entries], []);
+      await inbox.release(node.last);
+      assert.deepEqual(outcomes(await inbox.accept(called())), ['duplicate']);
+    });
+
+    it('a retry that comes while the flow has it waits for the same end', async () => {
+      const inbox = createInbox();
+      const node = attach(inbox, new Node('callback'), 'callback');
+      await inbox.accept(called());
+      const [retry] = await inbox.accept(called());
+      assert.equal(retry?.outcome, 'duplicate');
+      assert.equal(retry.entry, node.last);
+      const ended = inbox.ended(node.last);
+      inbox.done(node.last, node);
+      assert.equal(await ended, true);
+      const [later] = await inbox.accept(called());
+      assert.deepEqual(later, { outcome: 'duplicate' });
+    });
+
+    it('when its polled copy has come meanwhile, that stands in, once', async () => {
+      const store = new FailingStore();
+      const inbox = createInbox(store);
+      const [node, a] = [attach(inbox, new Node('callback'), 'callback'), attach(inbox, new Node('a'))];
+      await inbox.accept(called({ body: '1' }));
+      await inbox.accept(polled(incoming('1')));
+      assert.equal(a.given.length, 0);
+      await inbox.release(node.last);
+      assert.deepEqual(a.texts, ['1']);
+      assert.equal(a.last.record.messageId, '1');
+      assert.equal(a.last.channel, 'incoming');
+      assert.deepEqual(outcomes(await inbox.accept(called({ body: '1' }))), ['duplicate']);
+      assert.deepEqual(outcomes(await inbox.accept(polled(incoming('1')))), ['repeated']);
+      inbox.done(a.last, a);
+      await inbox.flush();
+      assert.equal(store.platter.entries.size, 0);
+      assert.equal(node.given.length, 1);
+    });
+
+    it('the stand-in is not given to a node that was taken away meanwhile', async () => {
+      const store = new FailingStore();
+      const inbox = createInbox(store);
+      const [node, a] = [attach(inbox, new Node('callback'), 'callback'), attach(inbox, new Node('a'))];
+      await inbox.accept(called({ body: '1' }));
+      await inbox.accept(polled(incoming('1')));
+      store.turns = 5;
+      const { commits } = store;
+      const released = inbox.release(node.last);
+      while (store.commits === commits) await new Promise(setImmediate);
+      inbox.detach('incoming', a);
+      const again = attach(inbox, new Node('a'));
+      await released;
+      await settle();
+      assert.deepEqual([a.texts, again.texts], [[], ['1']]);
+    });
+
+    it('each of two equal texts of one second is known by its own instant', async () => {
+      const inbox = createInbox();
+      const [node, a] = [attach(inbox, new Node('callback'), 'callback'), attach(inbox, new Node('a'))];
+      const early = { body: 'yes', messageDate: '2026-03-01T10:00:00.100Z' };
+      const late = { body: 'yes', messageDate: '2026-03-01T10:00:00.900Z' };
+      const [first] = await inbox.accept(called(early));
+      const [second] = await inbox.accept(called(late));
+      assert.deepEqual([first?.outcome, second?.outcome], ['new', 'new']);
+      const [copy] = await inbox.accept(polled(incoming('early', early)));
+      assert.equal(copy?.entry, first?.entry);
+      const [retry] = await inbox.accept(called(early));
+      assert.equal(retry?.entry, first?.entry);
+      assert.ok(first?.entry && second?.entry);
+      await inbox.release(second.entry);
+      assert.equal(a.given.length, 0);
+      await inbox.release(first.entry);
+      assert.equal(a.last.record.messageId, 'early');
+      assert.deepEqual(outcomes(await inbox.accept(called(late))), ['new']);
+      assert.equal(node.given.length, 3);
+    });
+
+    it('the polled copy stands in also when it came in the same step, or before a restart', async () => {
+      for (const isRestarted of [false, true]) {
+        const platter = new Platter();
+        let inbox = createInbox(new FailingStore(platter));
+        let node = attach(inbox, new Node('callback'), 'callback');
+        await Promise.all([inbox.accept(called({ body: '1' })), inbox.accept(polled(incoming('1')))]);
+        if (isRestarted) {
+          await inbox.close();
+          inbox = createInbox(new FailingStore(platter));
+          node = attach(inbox, new Node('callback'), 'callback');
+          await settle();
+        }
+        const a = attach(inbox, new Node('a'));
+        await inbox.release(node.last);
+        await settle();
+        assert.deepEqual(a.texts, ['1']);
+      }
+    });
+
+    it('a retry in the step of the release is told that the flow did not take it', async () => {
+      const inbox = createInbox();
+      const node = attach(inbox, new Node('callback'), 'callback');
+      await inbox.accept(called());
+      const [[retry]] = await Promise.all([inbox.accept(called()), inbox.release(node.last)]);
+      assert.ok(retry?.entry);
+      assert.equal(await inbox.ended(retry.entry), false);
+    });
+
+    it('a callback whose inbox is closed meanwhile is not told that it was delivered', async () => {
+      const inbox = createInbox();
+      const node = attach(inbox, new Node('callback'), 'callback');
+      await inbox.accept(called());
+      const ended = inbox.ended(node.last);
+      await inbox.close();
+      assert.equal(await ended, false);
+      assert.equal(await inbox.ended(node.last), false);
+    });
+
+    it('of what a redeployed node is about to be given again leaves nothing for it, here or in the store', async () => {
+      for (const turnsBefore of [0, 1, 3, 6]) {
+        const store = new FailingStore();
+        const inbox = createInbox(store);
+        const node = attach(inbox, new Node('callback'), 'callback');
+        await inbox.accept(called());
+        store.turns = 3;
+        const released = inbox.release(node.last);
+        for (let turn = 0; turn < turnsBefore; turn++) await new Promise(setImmediate);
+        inbox.detach('callback', node);
+        const successor = attach(inbox, new Node('callback'), 'callback');
+        await released;
+        store.turns = 0;
+        await settle();
+        assert.deepEqual([successor.texts, [...store.platter.entries]], [[], []]);
+        await inbox.accept(called());
+        assert.deepEqual(successor.attempts, [2]);
+      }
+    });
+
+    it('when it is polled again in the same step, the stand-in alone is left', async () => {
+      const store = new FailingStore();
+      const inbox = createInbox(store);
+      const node = attach(inbox, new Node('callback'), 'callback');
+      await inbox.accept(called());
+      await inbox.accept(polled(incoming('1', { body: 'hello' })));
+      await Promise.all([inbox.release(node.last), inbox.accept(polled(incoming('1', { body: 'hello' })))]);
+      const a = attach(inbox, new Node('a'));
+      await settle();
+      assert.deepEqual(a.texts, ['hello']);
+      inbox.done(a.last, a);
+      await settle();
+      assert.deepEqual([...store.platter.entries], []);
+    });
+
+    it('twice, or after it was delivered, does nothing', async () => {
+      const store = new FailingStore();
+      const inbox = createInbox(store);
+      const node = attach(inbox, new Node('callback'), 'callback');
+      await inbox.accept(called());
+      const { last } = node;
+      await Promise.all([inbox.release(last), inbox.release(last)]);
+      await inbox.accept(called());
+      inbox.done(node.last, node);
+      await inbox.release(node.last);
+      assert.deepEqual(outcomes(await inbox.accept(called())), ['duplicate']);
+    });
+  });
+
+  describe('when the store fails (contract §5: polling pauses, tries again by itself)', () => {
+    for (const step of ['open', 'recall', 'commit'] as const) {
+      it(`at ${step}: what was polled is delivered, what was called back is refused, and it recovers by itself`, async () => {
+        const store = new FailingStore();
+        const inbox = createInbox(store);
+        const [a, node] = [attach(inbox, new Node('a')), attach(inbox, new Node('callback'), 'callback')];
+        if (step !== 'open') await inbox.ready();
+        store.failing.add(step);
+        await inbox.accept(polled(incoming('1')));
+        assert.deepEqual(a.texts, ['1']);
+        await assert.rejects(inbox.accept(called()), { code: 'SMS_STORE' });
+        await assert.rejects(inbox.ready(), { code: 'SMS_STORE' });
+        assert.equal(inbox.failure?.code, 'SMS_STORE');
+        assert.match(inbox.failure?.message ?? '', /ENOSPC/);
+        for (let index = 0; index < 4; index++) {
+          mock.timers.tick(5_000);
+          await settle();
+        }
+        await inbox.accept(polled(incoming('2'), incoming('2')));
+        assert.deepEqual(storeStates, ['SMS_STORE']);
+        assert.equal(node.given.length, 0);
+        store.failing.clear();
+        mock.timers.tick(5_000);
+        await settle();
+        assert.deepEqual(storeStates, ['SMS_STORE', undefined]);
+        assert.equal(inbox.failure, undefined);
+        assert.deepEqual(a.texts, ['1', '2']);
+        assert.deepEqual(a.attempts, [1, 1]);
+        assert.deepEqual(
+          [...store.platter.entries.values()].map((text) => JSON.parse(text).record.body),
+          ['1', '2'],
+        );
+        assert.deepEqual(outcomes(await inbox.accept(polled(incoming('1')))), ['repeated']);
+        assert.deepEqual(outcomes(await inbox.accept(called())), ['new']);
+      });
+    }
+
+    it('at sweep: it is reported, and it recovers', async () => {
+      const store = new FailingStore();
+      store.failing.add('sweep');
+      const inbox = createInbox(store);
+      attach(inbox, new Node('a'));
+      await settle();
+      assert.deepEqual(storeStates, ['SMS_STORE']);
+      store.failing.clear();
+      mock.timers.tick(5_000);
+      await settle();
+      assert.deepEqual(storeStates, ['SMS_STORE', undefined]);
+    });
+
+    it('a commit that failed but was written after all delivers at most once more, marked', async () => {
+      const store = new FailingStore();
+      const inbox = createInbox(store);
+      const a = attach(inbox, new Node('a'));
+      await inbox.ready();
+      store.failsAfterwards = true;
+      store.failing.add('commit');
+      await inbox.accept(polled(incoming('1')));
+      inbox.done(a.last, a);
+      store.failing.clear();
+      mock.timers.tick(5_000);
+      await settle();
+      assert.ok(a.given.length <= 2);
+      assert.ok(
+        a.attempts.slice(1).every((attempts) => attempts > 1),
+        a.attempts.join(),
+      );
+      inbox.done(a.last, a);
+      await inbox.flush();
+      assert.equal(store.platter.entries.size, 0);
+    });
+
+    it('what was delivered meanwhile is not delivered again', async () => {
+      const store = new FailingStore();
+      const inbox = createInbox(store);
+      const a = attach(inbox, new Node('a'));
+      await inbox.accept(polled(incoming('1')));
+      const first = a.last;
+      store.failing.add('commit');
+      await inbox.accept(polled(incoming('2')));
+      inbox.done(first, a);
+      inbox.done(a.last, a);
+      store.failing.clear();
+      mock.timers.tick(5_000);
+      await settle();
+      assert.deepEqual(a.texts, ['1', '2']);
+      assert.equal(store.platter.entries.size, 0);
+    });
+
+    it('a release is done all the same, and the service brings it again', async () => {
+      const store = new FailingStore();
+      const inbox = createInbox(store);
+      const node = attach(inbox, new Node('callback'), 'callback');
+      await inbox.accept(called());
+      store.failing.add('commit');
+      const ended = inbox.ended(node.last);
+      await inbox.release(node.last);
+      assert.equal(await ended, false);
+      store.failing.clear();
+      mock.timers.tick(5_000);
+      await settle();
+      assert.deepEqual(outcomes(await inbox.accept(called())), ['new']);
+      assert.equal(store.platter.entries.size, 1);
+    });
+
+    it('closed meanwhile, it gives the store free and keeps what it could not write', async () => {
+      const store = new FailingStore();
+      const inbox = createInbox(store);
+      const a = attach(inbox, new Node('a'));
+      await inbox.ready();
+      store.failing.add('commit');
+      await inbox.accept(polled(incoming('1')));
+      inbox.detach('incoming', a);
+      await inbox.close();
+      assert.equal(store.isOpen, false);
+      assert.equal(inbox.isDisposable, false);
+      store.failing.clear();
+      const b = attach(inbox, new Node('a'));
+      await settle();
+      assert.deepEqual([b.texts, b.attempts], [['1'], [2]]);
+      assert.equal(store.platter.entries.size, 1);
+    });
+
+    it('closed after a failure that left nothing unwritten, it gives the store free too', async () => {
+      const store = new FailingStore();
+      const inbox = createInbox(store);
+      await inbox.ready();
+      store.failing.add('recall');
+      await assert.rejects(inbox.accept(called()), { code: 'SMS_STORE' });
+      await inbox.close();
+      assert.equal(store.isOpen, false);
+      assert.equal(inbox.isDisposable, true);
+    });
+
+    it('does not keep the process from ending once it is closed', async () => {
+      const store = new FailingStore();
+      store.failing.add('open');
+      const inbox = createInbox(store);
+      inbox.open();
+      await settle();
+      await inbox.close();
+      store.failing.clear();
+      mock.timers.tick(60_000);
+      await settle();
+      assert.equal(store.isOpen, false);
+    });
+
+    it('never tells more than the code of the failure', async () => {
+      const store = new FailingStore();
+      const inbox = createInbox(store);
+      await inbox.ready();
+      store.recall = () => Promise.reject(new SyntaxError('Unexpected token in "a secret text"'));
+      await inbox.accept(polled(incoming('1')));
+      assert.ok(inbox.failure);
+      assert.ok(!inbox.failure.message.includes('secret'));
+    });
+  });
+
+  describe('crash (contract §5: kill -9)', () => {
+    it('finds what was polled even though it was not committed yet', async () => {
+      const platter = new Platter();
+      const store = new FailingStore(platter);
+      const inbox = createInbox(store);
+      await inbox.ready();
+      store.turns = 1_000_000;
+      void inbox.accept(polled(incoming('1')));
+      inboxes.pop();
+      store.kill();
+      const after = createInbox(new FailingStore(platter));
+      const a = attach(after, new Node('a'));
+      await settle();
+      assert.deepEqual([a.texts, a.attempts], [['1'], [1]]);
+      assert.equal(platter.held.size, 0);
+      assert.deepEqual(outcomes(await after.accept(polled(incoming('1')))), ['repeated']);
+    });
+
+    it('does not deliver again what was committed and delivered, though it is still held', async () => {
+      const platter = new Platter();
+      const before = createInbox(new FailingStore(platter));
+      const a = attach(before, new Node('a'));
+      await before.accept(polled(incoming('1')));
+      before.done(a.last, a);
+      await before.close();
+      platter.hold({ kind: 'incoming', records: [incoming('1')] });
+      const b = attach(createInbox(new FailingStore(platter)), new Node('a'));
+      await settle();
+      assert.equal(b.given.length, 0);
+      assert.equal(platter.held.size, 0);
+    });
+  });
+
+  describe('sweep', () => {
+    it('is done again and again while identifiers come, with the age of dedupeHours', async () => {
+      const store = new FailingStore();
+      const inbox = createInbox(store);
+      attach(inbox, new Node('a'));
+      for (let index = 0; index < 20; index++) {
+        await inbox.accept(polled(...Array.from({ length: 100 }, (_, n) => incoming(`${index}-${n}`))));
+      }
+      await settle();
+      assert.ok(store.sweeps.length >= 4);
+      assert.ok(store.sweeps.every((oldest) => oldest === Date.now() - dedupeMs));
+    });
+  });
+});

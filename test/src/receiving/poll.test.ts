@@ -1,0 +1,520 @@
+import assert from 'node:assert/strict';
+import { mock } from 'node:test';
+import { SmsError, type SmsErrorReason } from '../../../src/errors';
+import { PollLoop, type PollOutcome, type PollState } from '../../../src/receiving/poll';
+
+/** A loop whose polls are answered by hand. */
+class Bench {
+  readonly states: PollState[] = [];
+  /** Polls in flight, oldest first. */
+  readonly pending: { resolve(outcome: PollOutcome): void; reject(error: SmsError): void }[] = [];
+  /** Tell of each poll that it has left; kept while there is no connection. */
+  readonly unsent: (() => void)[] = [];
+  isConnected = true;
+  polls = 0;
+  mostAtOnce = 0;
+  pauseMs = 30_000;
+  drain = 1;
+  readonly loop = new PollLoop(
+    {
+      poll: (onSent) => {
+        this.polls++;
+        if (this.isConnected) onSent();
+        else this.unsent.push(onSent);
+        return new Promise((resolve, reject) => {
+          this.pending.push({ resolve, reject });
+          this.mostAtOnce = Math.max(this.mostAtOnce, this.pending.length);
+        });
+      },
+      pauseMs: () => this.pauseMs,
+      drain: () => this.drain,
+    },
+    (state) => this.states.push(state),
+  );
+
+  get names(): string[] {
+    return this.states.map(({ name }) => name);
+  }
+
+  async answer(...outcomes: PollOutcome[]): Promise<void> {
+    for (const outcome of outcomes) {
+      const poll = this.pending.shift();
+      assert.ok(poll, 'no poll is in flight');
+      poll.resolve(outcome);
+      await settle();
+    }
+  }
+
+  async fail(reason: SmsErrorReason = 'serverError'): Promise<void> {
+    const poll = this.pending.shift();
+    assert.ok(poll, 'no poll is in flight');
+    poll.reject(new SmsError(reason));
+    await settle();
+  }
+
+  /** How long it takes until the next poll, in steps of a millisecond around what is expected. */
+  async waitsBetween(leastMs: number, mostMs: number): Promise<void> {
+    const { polls } = this;
+    mock.timers.tick(leastMs - 1);
+    await settle();
+    assert.equal(this.polls, polls, `polled again within ${leastMs} ms`);
+    mock.timers.tick(mostMs - leastMs + 1);
+    await settle();
+    assert.equal(this.polls, polls + 1, `did not poll again within ${mostMs} ms`);
+  }
+}
+
+/** Lets everything happen that needs no timer. */
+async function settle(): Promise<void> {
+  for (let turn = 0; turn < 20; turn++) await Promise.resolve();
+}
+
+describe('PollLoop', () => {
+  let bench: Bench;
+  beforeEach(() => {
+    mock.timers.enable({ apis: ['setTimeout'] });
+    bench = new Bench();
+  });
+  afterEach(async () => {
+    bench.loop.stop();
+    for (const poll of bench.pending.splice(0)) poll.resolve('empty');
+    await settle();
+    mock.timers.reset();
+  });
+
+  describe('contract §5 the loop', () => {
+    it('polls again at once after something new', async () => {
+      bench.loop.start();
+      await bench.answer('new', 'new', 'new');
+      assert.equal(bench.polls, 4);
+      assert.equal(bench.mostAtOnce, 1);
+    });
+
+    it('waits the pause after a 204 (§8)', async () => {
+      bench.loop.start();
+      await bench.answer('empty');
+      await bench.waitsBetween(30_000, 30_000);
+      await bench.answer('empty');
+      await bench.waitsBetween(30_000, 30_000);
+    });
+
+    it('reads the pause anew each time', async () => {
+      bench.loop.start();
+      bench.pauseMs = 5_000;
+      await bench.answer('empty');
+      await bench.waitsBetween(5_000, 5_000);
+    });
+
+    it('with a pause of 0 polls again at once but does not spin when the 204s come at once', async () => {
+      bench.pauseMs = 0;
+      bench.loop.start();
+      await bench.answer('empty');
+      assert.equal(bench.polls, 1);
+      await bench.waitsBetween(1, 250);
+      for (let index = 0; index < 10; index++) {
+        await bench.answer('empty');
+        mock.timers.tick(250);
+        await settle();
+      }
+      assert.equal(bench.polls, 12);
+      await bench.answer('empty');
+      await bench.waitsBetween(250, 250);
+    });
+
+    it('with a pause of 0 polls at once after a 204 that had waited at the service', async () => {
+      const clock = mock.method(performance, 'now', () => elapsedMs);
+      let elapsedMs = 0;
+      try {
+        bench.pauseMs = 0;
+        bench.loop.start();
+        elapsedMs = 30_000;
+        await bench.answer('empty');
+        assert.equal(bench.polls, 2);
+      } finally {
+        clock.mock.restore();
+      }
+    });
+
+    it('backs off after errors from 1 s, doubling to at most 60 s, with jitter', async () => {
+      bench.loop.start();
+      for (const [least, most] of [
+        [1_000, 1_250],
+        [2_000, 2_500],
+        [4_000, 5_000],
+        [8_000, 10_000],
+        [16_000, 20_000],
+        [32_000, 40_000],
+        [48_000, 60_000],
+        [48_000, 60_000],
+      ] as const) {
+        await bench.fail();
+        await bench.waitsBetween(least, most);
+      }
+    });
+
+    it('waits differently long after the same error', async () => {
+      const delays = new Set<number>();
+      for (let index = 0; index < 20; index++) {
+        const one = new Bench();
+        one.loop.start();
+        await one.fail();
+        let delay = 0;
+        for (; one.polls === 1; delay++) {
+          mock.timers.tick(1);
+          await settle();
+        }
+        delays.add(delay);
+        one.loop.stop();
+        await one.answer('empty');
+      }
+      assert.ok(delays.size > 1, 'always the same delay');
+    });
+
+    for (const reason of ['unauthorized', 'forbidden', 'forbiddenRead'] as const) {
+      it(`backs off after ${reason} from 30 s to at most 5 min`, async () => {
+        bench.loop.start();
+        for (const [least, most] of [
+          [30_000, 37_500],
+          [60_000, 75_000],
+          [120_000, 150_000],
+          [240_000, 300_000],
+          [240_000, 300_000],
+        ] as const) {
+          await bench.fail(reason);
+          await bench.waitsBetween(least, most);
+        }
+      });
+    }
+
+    it('begins anew after any answer that is in order', async () => {
+      bench.loop.start();
+      for (let index = 0; index < 5; index++) {
+        await bench.fail();
+        mock.timers.tick(60_000);
+        await settle();
+      }
+      await bench.answer('new');
+      await bench.fail();
+      await bench.waitsBetween(1_000, 1_250);
+    });
+
+    it('backs off from duplicates over and over, until something new comes', async () => {
+      bench.loop.start();
+      await bench.answer('repeated');
+      await bench.waitsBetween(1_000, 1_250);
+      await bench.answer('repeated');
+      await bench.waitsBetween(2_000, 2_500);
+      await bench.answer('new');
+      assert.equal(bench.polls, 4);
+      await bench.answer('repeated');
+      await bench.waitsBetween(1_000, 1_250);
+    });
+
+    it('never ends by itself', async () => {
+      bench.loop.start();
+      for (let index = 0; index < 500; index++) {
+        await bench.fail(index % 3 === 0 ? 'unauthorized' : 'responseUnreadable');
+        mock.timers.tick(300_000);
+        await settle();
+      }
+      assert.equal(bench.polls, 501);
+    });
+  });
+
+  describe('states (contract §10)', () => {
+    it('come in order, each once', async () => {
+      bench.loop.start();
+      await bench.answer('new', 'new', 'empty');
+      mock.timers.tick(30_000);
+      await settle();
+      await bench.fail();
+      mock.timers.tick(2_000);
+      await settle();
+      await bench.fail();
+      mock.timers.tick(3_000);
+      await settle();
+      await bench.answer('empty');
+      assert.deepEqual(bench.names, ['listening', 'waiting', 'listening', 'failing', 'listening', 'waiting']);
+      assert.deepEqual(bench.states[1], { name: 'waiting', seconds: 30 });
+    });
+
+    it('say that it listens when the request has left, not before, and not once it has failed', async () => {
+      bench.isConnected = false;
+      bench.loop.start();
+      assert.deepEqual([bench.names, bench.loop.state.name], [[], 'connecting']);
+      bench.unsent[0]?.();
+      assert.deepEqual(bench.names, ['listening']);
+      await bench.fail();
+      mock.timers.tick(2_000);
+      await settle();
+      bench.unsent[1]?.();
+      assert.deepEqual(bench.names, ['listening', 'failing']);
+      await bench.answer('new');
+      assert.deepEqual(bench.names, ['listening', 'failing', 'listening']);
+    });
+
+    it('say so when the error becomes another', async () => {
+      bench.loop.start();
+      await bench.fail();
+      mock.timers.tick(2_000);
+      await settle();
+      await bench.fail('unreachable');
+      assert.deepEqual(
+        bench.states.map((state) => (state.name === 'failing' ? state.error.code : state.name)),
+        ['listening', 'SMS_SERVICE', 'SMS_UNREACHABLE'],
+      );
+    });
+
+    it('begin with connecting, whatever they were when the loop was stopped', async () => {
+      bench.loop.start();
+      await bench.fail();
+      bench.loop.stop();
+      await settle();
+      assert.equal(bench.loop.state.name, 'connecting');
+      bench.loop.start();
+      assert.deepEqual(bench.names, ['listening', 'failing', 'listening']);
+    });
+
+    it('of a stopped loop do not change when its last poll ends', async () => {
+      bench.loop.start();
+      bench.loop.stop();
+      await bench.fail();
+      assert.deepEqual(bench.names, ['listening']);
+    });
+  });
+
+  describe('hold and resume', () => {
+    it('makes no poll while held and goes on at once', async () => {
+      bench.loop.start();
+      bench.loop.hold({ name: 'paused', unacknowledged: 100 });
+      await bench.answer('new');
+      mock.timers.tick(600_000);
+      await settle();
+      assert.equal(bench.polls, 1);
+      assert.deepEqual(bench.loop.state, { name: 'paused', unacknowledged: 100 });
+      bench.loop.resume();
+      await settle();
+      assert.equal(bench.polls, 2);
+      assert.equal(bench.loop.state.name, 'listening');
+    });
+
+    it('keeps saying why while a poll in flight ends with nothing', async () => {
+      for (const end of [() => bench.answer('empty'), () => bench.fail()]) {
+        bench.loop.start();
+        bench.loop.hold({ name: 'paused', unacknowledged: 100 });
+        await end();
+        assert.deepEqual(bench.loop.state, { name: 'paused', unacknowledged: 100 });
+        bench.loop.resume();
+        await settle();
+        assert.equal(bench.pending.length, 1);
+      }
+    });
+
+    it('counts on while it is held', async () => {
+      bench.loop.start();
+      bench.loop.hold({ name: 'paused', unacknowledged: 100 });
+      bench.loop.hold({ name: 'paused', unacknowledged: 101 });
+      assert.deepEqual(bench.states.slice(-1), [{ name: 'paused', unacknowledged: 101 }]);
+      await bench.answer('empty');
+    });
+
+    it('starts held when it was held before', async () => {
+      const error = new SmsError('storeUnavailable');
+      bench.loop.hold({ name: 'failing', error });
+      bench.loop.start();
+      await settle();
+      assert.equal(bench.polls, 0);
+      assert.deepEqual(bench.states, [{ name: 'failing', error }]);
+      bench.loop.resume();
+      await settle();
+      assert.equal(bench.polls, 1);
+    });
+
+    it('never has two polls in flight, however often it is held and resumed', async () => {
+      bench.loop.start();
+      for (let index = 0; index < 50; index++) {
+        bench.loop.hold({ name: 'paused', unacknowledged: 100 });
+        if (index % 3 === 0) await settle();
+        bench.loop.resume();
+        if (index % 2 === 0) await settle();
+        if (index % 5 === 0) await bench.answer('new');
+      }
+      assert.equal(bench.mostAtOnce, 1);
+    });
+
+    it('does not shorten a back-off when it was not held', async () => {
+      bench.loop.start();
+      await bench.fail();
+      bench.loop.resume();
+      await settle();
+      assert.equal(bench.polls, 1);
+    });
+  });
+
+  describe('stop and start (contract §5: a poll in flight is not aborted by a redeploy)', () => {
+    it('makes no further poll after a stop', async () => {
+      bench.loop.start();
+      bench.loop.stop();
+      await bench.answer('new');
+      mock.timers.tick(600_000);
+      await settle();
+      assert.equal(bench.polls, 1);
+    });
+
+    it('ends a wait at once and begins anew', async () => {
+      bench.loop.start();
+      await bench.answer('empty');
+      bench.loop.stop();
+      await settle();
+      bench.loop.start();
+      await settle();
+      assert.equal(bench.polls, 2);
+      assert.equal(bench.pending.length, 1);
+    });
+
+    it('takes a poll in flight over instead of making another', async () => {
+      bench.loop.start();
+      for (let index = 0; index < 5; index++) {
+        bench.loop.stop();
+        if (index % 2) await settle();
+        bench.loop.start();
+        await settle();
+      }
+      assert.equal(bench.polls, 1);
+      assert.equal(bench.loop.state.name, 'listening');
+      await bench.answer('new');
+      assert.equal(bench.polls, 2);
+      assert.equal(bench.mostAtOnce, 1);
+    });
+
+    it('goes on when it is started as the last poll ends', async () => {
+      bench.loop.start();
+      bench.loop.stop();
+      bench.pending.shift()?.resolve('empty');
+      for (let turn = 0; turn < 10; turn++) {
+        bench.loop.start();
+        await Promise.resolve();
+        bench.loop.stop();
+        await Promise.resolve();
+      }
+      bench.loop.start();
+      await settle();
+      assert.equal(bench.pending.length, 1);
+      assert.equal(bench.mostAtOnce, 1);
+    });
+
+    it('forgets earlier failures', async () => {
+      bench.loop.start();
+      for (let index = 0; index < 5; index++) {
+        await bench.fail();
+        mock.timers.tick(60_000);
+        await settle();
+      }
+      await bench.fail();
+      bench.loop.stop();
+      bench.loop.start();
+      await settle();
+      await bench.fail();
+      await bench.waitsBetween(1_000, 1_250);
+    });
+
+    it('started twice is one loop', async () => {
+      bench.loop.start();
+      bench.loop.start();
+      await settle();
+      assert.equal(bench.polls, 1);
+    });
+  });
+
+  describe('nudge', () => {
+    it('cuts a pause short, but no back-off', async () => {
+      bench.loop.start();
+      await bench.answer('empty');
+      bench.loop.nudge();
+      await settle();
+      assert.equal(bench.polls, 2);
+      await bench.fail();
+      bench.loop.nudge();
+      await settle();
+      assert.equal(bench.polls, 2);
+    });
+  });
+
+  describe('contract §3 drain', () => {
+    it('keeps one poll at a time with 1', async () => {
+      bench.loop.start();
+      for (let index = 0; index < 10; index++) await bench.answer('new');
+      assert.equal(bench.mostAtOnce, 1);
+    });
+
+    it('starts one further poll with each 200, up to the number', async () => {
+      bench.drain = 4;
+      bench.loop.start();
+      await bench.answer('new');
+      assert.equal(bench.pending.length, 2);
+      await bench.answer('new');
+      assert.equal(bench.pending.length, 3);
+      for (let index = 0; index < 10; index++) await bench.answer('new');
+      assert.equal(bench.pending.length, 4);
+      assert.equal(bench.mostAtOnce, 4);
+    });
+
+    it('ends each helper at its first 204, and the last one pauses', async () => {
+      bench.drain = 3;
+      bench.loop.start();
+      await bench.answer('new', 'new', 'new');
+      assert.equal(bench.pending.length, 3);
+      await bench.answer('empty');
+      assert.equal(bench.pending.length, 2);
+      await bench.answer('empty');
+      assert.equal(bench.pending.length, 1);
+      await bench.answer('empty');
+      assert.equal(bench.pending.length, 0);
+      await bench.waitsBetween(30_000, 30_000);
+    });
+
+    it('pauses all the same when the last ones end in one turn', async () => {
+      bench.drain = 3;
+      bench.loop.start();
+      await bench.answer('new', 'new', 'new');
+      const { polls } = bench;
+      for (const poll of bench.pending.splice(0)) poll.resolve('empty');
+      await settle();
+      assert.equal(bench.polls, polls);
+      await bench.waitsBetween(30_000, 30_000);
+    });
+
+    it('backs off when the last ones fail in one turn', async () => {
+      bench.drain = 3;
+      bench.loop.start();
+      await bench.answer('new', 'new', 'new');
+      const { polls } = bench;
+      for (const poll of bench.pending.splice(0)) poll.reject(new SmsError('serverError'));
+      await settle();
+      assert.equal(bench.polls, polls);
+      assert.equal(bench.loop.state.name, 'failing');
+    });
+
+    it('shrinks as soon as the number does', async () => {
+      bench.drain = 3;
+      bench.loop.start();
+      await bench.answer('new', 'new', 'new');
+      bench.drain = 1;
+      await bench.answer('empty', 'empty');
+      await bench.answer('new', 'new', 'new');
+      assert.equal(bench.pending.length, 1);
+    });
+
+    it('stops them all', async () => {
+      bench.drain = 3;
+      bench.loop.start();
+      await bench.answer('new', 'new', 'new');
+      bench.loop.stop();
+      const { polls } = bench;
+      await bench.answer('new', 'empty', 'new');
+      mock.timers.tick(600_000);
+      await settle();
+      assert.equal(bench.polls, polls);
+    });
+  });
+});

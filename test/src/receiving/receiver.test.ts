@@ -1,0 +1,371 @@
+import assert from 'node:assert/strict';
+import { mock } from 'node:test';
+import type { IncomingRecord } from '../../../src/model';
+import { Inbox } from '../../../src/receiving/inbox';
+import { type FlowDelivery, maxOutstanding, Receiver, type ReceiverOptions } from '../../../src/receiving/receiver';
+import { FailingStore, Platter } from '../store/failing-store';
+
+/** Lets everything happen that needs no timer. */
+async function settle(): Promise<void> {
+  for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
+}
+
+function incoming(messageId: string): IncomingRecord {
+  return { messageId, from: '6421555001', body: messageId, isReply: false, via: 'poll' };
+}
+
+/** One node with its flow. */
+class Bench {
+  readonly sent: (FlowDelivery & { body: unknown })[] = [];
+  readonly undelivered: { body: unknown; attempts: number }[] = [];
+  outstandingChanges = 0;
+  gotThere = true;
+  readonly receiver: Receiver;
+
+  constructor(
+    readonly inbox: Inbox,
+    options: Partial<ReceiverOptions> = {},
+  ) {
+    this.receiver = new Receiver(inbox, {
+      id: 'node',
+      channel: 'incoming',
+      wants: () => true,
+      acknowledge: 'flow',
+      ackTimeoutMs: 60_000,
+      maxAttempts: 5,
+      send: (delivery) => {
+        this.sent.push({ ...delivery, body: delivery.record.body });
+        return Promise.resolve(this.gotThere);
+      },
+      onUndelivered: ({ body }, attempts) => this.undelivered.push({ body, attempts }),
+      onOutstanding: () => this.outstandingChanges++,
+      ...options,
+    });
+    this.receiver.attach();
+  }
+
+  get bodies(): unknown[] {
+    return this.sent.map(({ body }) => body);
+  }
+
+  /** The acknowledgement that the last delivery asks for. */
+  get lastAckId(): string {
+    const ackId = this.sent.at(-1)?.ackId;
+    assert.ok(ackId !== undefined);
+    return ackId;
+  }
+
+  async receive(...ids: string[]): Promise<void> {
+    await this.inbox.accept({ kind: 'incoming', via: 'poll', records: ids.map(incoming) });
+    await settle();
+  }
+}
+
+describe('Receiver', () => {
+  let platter: Platter;
+  let inboxes: Inbox[];
+  beforeEach(() => {
+    mock.timers.enable({ apis: ['setTimeout'] });
+    platter = new Platter();
+    inboxes = [];
+  });
+  afterEach(async () => {
+    for (const inbox of inboxes) await inbox.close();
+    mock.timers.reset();
+  });
+
+  function createInbox(): Inbox {
+    const inbox = new Inbox({
+      store: new FailingStore(platter),
+      dedupe: () => true,
+      dedupeMs: () => 1_000_000_000,
+      onStore: () => {},
+    });
+    inboxes.push(inbox);
+    return inbox;
+  }
+
+  function createBench(options: Partial<ReceiverOptions> = {}, inbox = createInbox()): Bench {
+    return new Bench(inbox, options);
+  }
+
+  async function tick(ms: number): Promise<void> {
+    mock.timers.tick(ms);
+    await settle();
+  }
+
+  describe('acknowledge auto (contract §5)', () => {
+    it('counts a message as delivered when it was sent', async () => {
+      const bench = createBench({ acknowledge: 'auto' });
+      await bench.receive('1', '2', '3');
+      assert.deepEqual(bench.bodies, ['1', '2', '3']);
+      assert.ok(bench.sent.every(({ ackId, redelivered }) => ackId === undefined && !redelivered));
+      assert.equal(platter.entries.size, 0);
+      assert.equal(bench.receiver.outstanding, 0);
+    });
+
+    it('keeps what did not get there because the flow was stopped, and marks it when it comes again', async () => {
+      const bench = createBench({ acknowledge: 'auto' });
+      bench.gotThere = false;
+      await bench.receive('1');
+      assert.equal(platter.entries.size, 1);
+      bench.receiver.detach();
+      const next = createBench({ acknowledge: 'auto' }, bench.inbox);
+      await settle();
+      assert.deepEqual(
+        next.sent.map(({ body, redelivered }) => [body, redelivered]),
+        [['1', true]],
+      );
+      assert.equal(platter.entries.size, 0);
+    });
+
+    it('what the node does not want counts as delivered without being sent (contract §5 filter)', async () => {
+      for (const acknowledge of ['auto', 'flow'] as const) {
+        const bench = createBench({ acknowledge, wants: ({ body }) => body === 'wanted' });
+        await bench.receive(`unwanted ${acknowledge}`);
+        assert.deepEqual(bench.bodies, []);
+        assert.equal(platter.entries.size, 0);
+        bench.receiver.detach();
+        await bench.inbox.close();
+      }
+    });
+  });
+
+  describe('acknowledge flow (contract §5)', () => {
+    it('keeps a message until it is acknowledged', async () => {
+      const bench = createBench();
+      await bench.receive('1');
+      assert.equal(platter.entries.size, 1);
+      assert.equal(bench.receiver.outstanding, 1);
+      assert.equal(bench.receiver.acknowledge(bench.lastAckId, false), true);
+      await settle();
+      assert.equal(platter.entries.size, 0);
+      assert.equal(bench.receiver.outstanding, 0);
+      await tick(600_000);
+      assert.equal(bench.sent.length, 1);
+    });
+
+    it('delivers again after ackTimeout, marked, under another ackId', async () => {
+      const bench = createBench();
+      await bench.receive('1');
+      await tick(59_999);
+      assert.equal(bench.sent.length, 1);
+      await tick(1);
+      assert.equal(bench.sent.length, 2);
+      assert.deepEqual(
+        bench.sent.map(({ redelivered }) => redelivered),
+        [false, true],
+      );
+      assert.notEqual(bench.sent[0]?.ackId, bench.sent[1]?.ackId);
+    });
+
+    it('delivers again when the flow failed, a moment later, and longer each time', async () => {
+      const bench = createBench();
+      await bench.receive('1');
+      for (const [tries, delayMs] of [
+        [1, 250],
+        [2, 500],
+        [3, 1_000],
+        [4, 2_000],
+      ] as const) {
+        assert.equal(bench.receiver.acknowledge(bench.lastAckId, true), true);
+        await tick(delayMs - 1);
+        assert.equal(bench.sent.length, tries);
+        await tick(1);
+        assert.equal(bench.sent.length, tries + 1);
+      }
+    });
+
+    it('waits no longer after a failure than for an acknowledgement', async () => {
+      const bench = createBench({ ackTimeoutMs: 100 });
+      await bench.receive('1');
+      bench.receiver.acknowledge(bench.lastAckId, true);
+      await tick(100);
+      assert.equal(bench.sent.length, 2);
+    });
+
+    it('the same failure told twice counts once', async () => {
+      const bench = createBench();
+      await bench.receive('1');
+      const ackId = bench.lastAckId;
+      bench.receiver.acknowledge(ackId, true);
+      bench.receiver.acknowledge(ackId, true);
+      await tick(250);
+      bench.receiver.acknowledge(ackId, true);
+      await tick(10_000);
+      assert.equal(bench.sent.length, 2);
+    });
+
+    it('gives up after maxAttempts, whether by time or by failure, and forgets', async () => {
+      const bench = createBench({ maxAttempts: 3 });
+      await bench.receive('by time');
+      await tick(60_000);
+      await tick(60_000);
+      assert.deepEqual(bench.undelivered, []);
+      await tick(60_000);
+      assert.deepEqual(bench.undelivered, [{ body: 'by time', attempts: 3 }]);
+      assert.equal(bench.sent.length, 3);
+      await bench.receive('by failure');
+      for (let round = 0; round < 3; round++) {
+        bench.receiver.acknowledge(bench.lastAckId, true);
+        await tick(1_000);
+      }
+      assert.deepEqual(bench.undelivered.slice(1), [{ body: 'by failure', attempts: 3 }]);
+      assert.equal(bench.sent.length, 6);
+      assert.equal(platter.entries.size, 0);
+      assert.equal(bench.receiver.outstanding, 0);
+    });
+
+    it('maxAttempts 1 delivers once', async () => {
+      const bench = createBench({ maxAttempts: 1 });
+      await bench.receive('1');
+      bench.receiver.acknowledge(bench.lastAckId, true);
+      await settle();
+      assert.equal(bench.sent.length, 1);
+      assert.equal(bench.undelivered.length, 1);
+    });
+
+    it('a late acknowledgement of an earlier delivery counts, a late failure does not', async () => {
+      const bench = createBench();
+      await bench.receive('1');
+      const early = bench.lastAckId;
+      await tick(60_000);
+      assert.equal(bench.receiver.acknowledge(early, true), true);
+      await tick(10_000);
+      assert.equal(bench.sent.length, 2);
+      assert.equal(bench.receiver.acknowledge(early, false), true);
+      await settle();
+      assert.equal(platter.entries.size, 0);
+      await tick(600_000);
+      assert.equal(bench.sent.length, 2);
+    });
+
+    it('an acknowledgement while it waits to be sent again counts', async () => {
+      const bench = createBench();
+      await bench.receive('1');
+      const ackId = bench.lastAckId;
+      bench.receiver.acknowledge(ackId, true);
+      bench.receiver.acknowledge(ackId, false);
+      await tick(600_000);
+      assert.equal(bench.sent.length, 1);
+      assert.equal(platter.entries.size, 0);
+    });
+
+    it('an acknowledgement that belongs to nothing, or comes again, is not known', async () => {
+      const bench = createBench();
+      await bench.receive('1');
+      const ackId = bench.lastAckId;
+      for (const unknown of ['', '.', 'x.1', ackId.slice(1), '__proto__', `${ackId.split('.')[0]}x`]) {
+        assert.equal(bench.receiver.acknowledge(unknown, false), false, unknown);
+      }
+      assert.equal(bench.receiver.acknowledge(ackId, false), true);
+      assert.equal(bench.receiver.acknowledge(ackId, false), false);
+    });
+
+    it('has at most 100 out, and sends the others in order as acknowledgements come', async () => {
+      const bench = createBench();
+      const ids = Array.from({ length: 250 }, (_, index) => String(index));
+      await bench.receive(...ids);
+      assert.equal(bench.sent.length, maxOutstanding);
+      assert.equal(bench.receiver.outstanding, 100);
+      for (let index = 0; index < 250; index++) {
+        const ackId = bench.sent[index]?.ackId ?? '';
+        assert.equal(bench.receiver.acknowledge(ackId, false), true);
+      }
+      await settle();
+      assert.deepEqual(bench.bodies, ids);
+      assert.equal(platter.entries.size, 0);
+      assert.ok(bench.outstandingChanges >= 500);
+    });
+
+    it('gives thousands up that were tried too often, one by one', async () => {
+      const before = createInbox();
+      const ids = Array.from({ length: 5_000 }, (_, index) => String(index));
+      await before.accept({ kind: 'incoming', via: 'poll', records: ids.map(incoming) });
+      await before.close();
+      for (const [key, text] of platter.entries) {
+        platter.entries.set(key, JSON.stringify({ ...JSON.parse(text), attempts: 5 }));
+      }
+      const bench = createBench();
+      await settle();
+      await bench.inbox.flush();
+      assert.deepEqual(
+        bench.undelivered.map(({ body }) => body),
+        ids,
+      );
+      assert.equal(bench.sent.length, 0);
+      assert.equal(platter.entries.size, 0);
+    });
+  });
+
+  describe('redeploy with messages out (contract §5 What is promised)', () => {
+    it('they stay in the inbox, and come again with their attempts counted', async () => {
+      const bench = createBench();
+      await bench.receive('1', '2');
+      bench.receiver.acknowledge(bench.lastAckId, true);
+      await tick(250);
+      const late = bench.lastAckId;
+      bench.receiver.detach();
+      assert.equal(bench.receiver.acknowledge(late, false), false);
+      assert.equal(bench.receiver.outstanding, 0);
+      await tick(600_000);
+      assert.equal(bench.sent.length, 3);
+      await bench.inbox.close();
+      const next = createBench();
+      await settle();
+      assert.deepEqual(
+        next.sent.map(({ body, redelivered, ackId }) => [body, redelivered, ackId?.split('.')[1]]),
+        [
+          ['1', true, '2'],
+          ['2', true, '3'],
+        ],
+      );
+    });
+
+    it('one that only waited behind others is not attempted by that', async () => {
+      let bench = createBench({ maxAttempts: 2 });
+      const bodies = Array.from({ length: maxOutstanding + 1 }, (_, index) => `m${index}`);
+      await bench.receive(...bodies);
+      const last = bodies.at(-1);
+      for (let restart = 0; restart < 4; restart++) {
+        bench.receiver.detach();
+        await bench.inbox.close();
+        bench = createBench({ maxAttempts: 100 });
+        await settle();
+        assert.ok(!bench.bodies.includes(last));
+      }
+      for (const { ackId = '' } of [...bench.sent]) bench.receiver.acknowledge(ackId, false);
+      await settle();
+      assert.equal(bench.sent.at(-1)?.body, last);
+      assert.equal(bench.lastAckId.split('.')[1], '2');
+    });
+
+    it('a message is given up after maxAttempts over all restarts', async () => {
+      const undelivered: unknown[] = [];
+      let sent = 0;
+      for (let restart = 0; restart < 7; restart++) {
+        const bench = createBench();
+        if (restart === 0) await bench.receive('1');
+        await settle();
+        sent += bench.sent.length;
+        undelivered.push(...bench.undelivered);
+        bench.receiver.detach();
+        await bench.inbox.close();
+      }
+      assert.equal(sent, 5);
+      assert.deepEqual(undelivered, [{ body: '1', attempts: 5 }]);
+    });
+
+    it('an acknowledgement from before the redeploy is taken by the node that came back', async () => {
+      const bench = createBench();
+      await bench.receive('1');
+      const before = bench.lastAckId;
+      bench.receiver.detach();
+      const next = createBench({}, bench.inbox);
+      await settle();
+      assert.equal(next.receiver.acknowledge(before, false), true);
+      await settle();
+      assert.equal(platter.entries.size, 0);
+    });
+  });
+});

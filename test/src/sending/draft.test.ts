@@ -1,0 +1,254 @@
+import assert from 'node:assert/strict';
+import { inspect } from 'node:util';
+import { isSmsError } from '../../../src/errors';
+import { checkDraft, type Draft } from '../../../src/sending/draft';
+
+const utf16 = 'text/plain; charset=UTF-16';
+
+function check(draft: Partial<Draft>, maxLength: number | undefined = 480) {
+  return checkDraft({ to: '6421555123', body: 'hello', contentType: 'auto', ...draft }, maxLength);
+}
+
+function refuses(draft: Partial<Draft>, field: string, maxLength?: number): void {
+  assert.throws(
+    () => check(draft, maxLength),
+    (error: unknown) => {
+      assert.ok(isSmsError(error, 'SMS_INPUT'), String(error));
+      assert.equal(error.field, field);
+      assert.ok(!error.message.includes('a text nobody may see'));
+      return true;
+    },
+    `${field}: ${inspect(draft)}`,
+  );
+}
+
+const blanks: unknown[] = [undefined, null, '', ' ', ' \t\r\n ', '\u00a0'];
+
+describe('checkDraft (contract §4, §2.1)', () => {
+  it('contract §4: nothing but recipients and text is sent when the rest is blank', () => {
+    for (const blank of blanks) {
+      const { message } = check({
+        from: blank,
+        messageId: blank,
+        fragmentationLimit: blank,
+        contentType: blank,
+        callbackUrl: blank,
+        callbackStatusUrl: blank,
+      });
+      assert.deepEqual(message, { to: ['6421555123'], body: 'hello' });
+    }
+  });
+
+  it('contract §4: every field is sent when it is given', () => {
+    const { message } = check({
+      to: ['+64 21 555 123', 6421555124],
+      from: ' Shop ',
+      messageId: 4711,
+      fragmentationLimit: 2,
+      contentType: 'text/plain',
+      callbackUrl: 'https://example.com/{!body}',
+      callbackStatusUrl: 'http://example.com/',
+    });
+    assert.deepEqual(message, {
+      to: ['6421555123', '6421555124'],
+      body: 'hello',
+      from: 'Shop',
+      messageId: '4711',
+      fragmentationLimit: 2,
+      contentType: 'text/plain',
+      callbackUrl: 'https://example.com/{!body}',
+      callbackStatusUrl: 'http://example.com/',
+    });
+  });
+
+  describe('contract §4 to', () => {
+    it('is refused when it is none', () => {
+      for (const to of [...blanks, [], [''], {}, true, '+64+21', '0215551234', ['a b'], [['6421555123']]]) {
+        refuses({ to }, 'to');
+      }
+    });
+  });
+
+  describe('contract §4 body', () => {
+    it('number and boolean become text, a Buffer is UTF-8', () => {
+      for (const [body, text] of [
+        [42, '42'],
+        [0, '0'],
+        [-1.5, '-1.5'],
+        [true, 'true'],
+        [false, 'false'],
+        [Buffer.from('grüße ✓'), 'grüße ✓'],
+        [' spaces stay ', ' spaces stay '],
+      ] as const) {
+        assert.equal(check({ body }).message.body, text);
+      }
+    });
+
+    it('anything else, or empty, is refused', () => {
+      for (const body of [
+        ...blanks,
+        Buffer.alloc(0),
+        Buffer.from('  '),
+        {},
+        [],
+        ['hello'],
+        () => 'hello',
+        Symbol('hello'),
+        10n,
+        new Date(),
+        new Uint8Array([65]),
+        { toString: () => 'hello' },
+      ]) {
+        refuses({ body }, 'body');
+      }
+    });
+  });
+
+  describe('contract §3 maxLength: characters are Unicode code points', () => {
+    it('as many as allowed pass, one more is refused', () => {
+      for (const character of ['a', '€', 'ü', '✓', '𝄞', '👍']) {
+        assert.equal(check({ body: character.repeat(480) }).message.body.length, character.length * 480);
+        refuses({ body: character.repeat(481) }, 'body', 480);
+      }
+    });
+
+    it('blank is no limit', () => {
+      assert.equal(checkDraft({ to: '6421555123', body: 'a'.repeat(100_000) }, undefined).parts, 654);
+    });
+
+    it('does not count when a fragmentation limit is given', () => {
+      assert.equal(check({ body: 'a'.repeat(1_000), fragmentationLimit: 7 }).parts, 7);
+      refuses({ body: 'a'.repeat(1_000), fragmentationLimit: 6 }, 'body');
+    });
+  });
+
+  describe('contract §4 fragmentationLimit', () => {
+    it('is a whole number of 1 or more, also as text', () => {
+      for (const limit of [1, 9, '1', ' 12 ']) {
+        assert.equal(check({ fragmentationLimit: limit }).message.fragmentationLimit, Number(limit));
+      }
+      for (const limit of [
+        0,
+        -1,
+        1.5,
+        Number.NaN,
+        Number.POSITIVE_INFINITY,
+        '0',
+        '-1',
+        '1.5',
+        '1e3',
+        '0x1',
+        'two',
+        true,
+        [1],
+        {},
+        2 ** 60,
+      ]) {
+        refuses({ fragmentationLimit: limit }, 'fragmentationLimit');
+      }
+    });
+
+    for (const [title, body, parts] of [
+      ['160 septets', 'a'.repeat(160), 1],
+      ['161 septets', 'a'.repeat(161), 2],
+      ['306 septets', 'a'.repeat(306), 2],
+      ['307 septets', 'a'.repeat(307), 3],
+      ['80 extension characters', '€'.repeat(80), 1],
+      ['81 extension characters', '€'.repeat(81), 2],
+      ['an escape sequence at the seam', `${'a'.repeat(152)}€${'a'.repeat(152)}`, 3],
+      ['70 units', '✓'.repeat(70), 1],
+      ['71 units', '✓'.repeat(71), 2],
+      ['35 surrogate pairs', '👍'.repeat(35), 1],
+      ['36 surrogate pairs', '👍'.repeat(36), 2],
+      ['a surrogate pair at the seam', `${'✓'.repeat(66)}👍${'✓'.repeat(66)}`, 3],
+    ] as const) {
+      it(`${title} are ${parts} parts: that many pass, one less does not`, () => {
+        const checked = check({ body, fragmentationLimit: parts });
+        assert.equal(checked.parts, parts);
+        if (parts > 1) refuses({ body, fragmentationLimit: parts - 1 }, 'body');
+      });
+    }
+  });
+
+  describe('contract §4 contentType', () => {
+    it('auto: UTF-16 when a character is outside GSM 03.38, else not sent', () => {
+      assert.equal(check({ body: 'Grüße @£€[]{}~^|\\ ΔΦ\n' }).message.contentType, undefined);
+      for (const body of ['ç', '✓', '👍', '“quoted”', 'naïve', '`', '\t']) {
+        const checked = check({ body: `x${body}` });
+        assert.equal(checked.message.contentType, utf16, body);
+        assert.equal(checked.encoding, 'UCS-2');
+      }
+    });
+
+    it('typed, it is one of the two values, in their own spelling', () => {
+      for (const given of [utf16, 'text/plain;charset=utf-16', ' TEXT/PLAIN; Charset=UTF-16 ']) {
+        assert.equal(check({ contentType: given }).message.contentType, utf16);
+      }
+      assert.equal(check({ contentType: 'text/plain', body: '✓' }).message.contentType, 'text/plain');
+      for (const contentType of ['text/html', 'UTF-16', 'text/plain; charset=UTF-8', 'automatic', 1, {}, true]) {
+        refuses({ contentType }, 'contentType');
+      }
+    });
+
+    it("encoding and parts are UCS-2's when the UTF-16 content type is sent, else the text's own", () => {
+      const body = 'a'.repeat(71);
+      assert.deepEqual([check({ body }).encoding, check({ body }).parts], ['GSM-7', 1]);
+      const wide = check({ body, contentType: utf16 });
+      assert.deepEqual([wide.encoding, wide.parts], ['UCS-2', 2]);
+      const typed = check({ body: '✓', contentType: 'text/plain' });
+      assert.deepEqual([typed.encoding, typed.parts], ['UCS-2', 1]);
+      refuses({ body, contentType: utf16, fragmentationLimit: 1 }, 'body');
+    });
+  });
+
+  describe('contract §4 messageId, from', () => {
+    it('a messageId has at most 36 characters', () => {
+      assert.equal(check({ messageId: 'x'.repeat(36) }).message.messageId, 'x'.repeat(36));
+      assert.equal(check({ messageId: ` ${'x'.repeat(36)} ` }).message.messageId, 'x'.repeat(36));
+      assert.equal(check({ messageId: '👍'.repeat(36) }).message.messageId, '👍'.repeat(36));
+      refuses({ messageId: 'x'.repeat(37) }, 'messageId');
+    });
+
+    it('they are text or a number', () => {
+      for (const value of [true, {}, [], ['x'], Buffer.from('x')]) {
+        refuses({ messageId: value }, 'messageId');
+        refuses({ from: value }, 'from');
+      }
+      assert.equal(check({ from: 642100000001 }).message.from, '642100000001');
+    });
+  });
+
+  describe('contract §4 callbackUrl, callbackStatusUrl', () => {
+    it('mailto objects are encoded once here (§6.3), and only callbackUrl takes them', () => {
+      const mailto = { mailto: 'a@example.com', subject: 'Re: a & b', body: 'line\n{!body}' };
+      assert.equal(
+        check({ callbackUrl: mailto }).message.callbackUrl,
+        'mailto:a@example.com?Subject=Re%3A%20a%20%26%20b&Body=line%0A{!body}',
+      );
+      refuses({ callbackStatusUrl: mailto }, 'callbackStatusUrl');
+      refuses({ callbackStatusUrl: 'mailto:a@example.com' }, 'callbackStatusUrl');
+      refuses({ callbackUrl: { mailto: 'nobody' } }, 'callbackUrl');
+    });
+
+    it('anything that is no URL is refused', () => {
+      for (const url of [
+        'example.com',
+        'ftp://example.com',
+        'javascript:alert(1)',
+        'http://',
+        5,
+        true,
+        [],
+        'http://a b',
+      ]) {
+        refuses({ callbackUrl: url }, 'callbackUrl');
+        refuses({ callbackStatusUrl: url }, 'callbackStatusUrl');
+      }
+    });
+  });
+
+  it('never repeats the text in an error', () => {
+    refuses({ body: `a text nobody may see${'x'.repeat(500)}` }, 'body');
+    refuses({ body: 'a text nobody may see', messageId: 'x'.repeat(37) }, 'messageId');
+  });
+});

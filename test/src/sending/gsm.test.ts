@@ -1,0 +1,161 @@
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import { SegmentedMessage } from 'sms-segments-calculator';
+import { type Encoding, isGsmText, measureText } from '../../../src/sending/gsm';
+
+/** GSM 03.38 as 3GPP TS 23.038 prints it: rows of the basic set by code, then the extension table. */
+const basicCodePoints = [
+  [0x40, 0xa3, 0x24, 0xa5, 0xe8, 0xe9, 0xf9, 0xec, 0xf2, 0xc7, 0x0a, 0xd8, 0xf8, 0x0d, 0xc5, 0xe5],
+  [0x394, 0x5f, 0x3a6, 0x393, 0x39b, 0x3a9, 0x3a0, 0x3a8, 0x3a3, 0x398, 0x39e, 0xc6, 0xe6, 0xdf, 0xc9],
+  [0x20, 0x21, 0x22, 0x23, 0xa4, ...span(0x25, 0x3f)],
+  [0xa1, ...span(0x41, 0x5a), 0xc4, 0xd6, 0xd1, 0xdc, 0xa7],
+  [0xbf, ...span(0x61, 0x7a), 0xe4, 0xf6, 0xf1, 0xfc, 0xe0],
+].flat();
+const extensionCodePoints = [0x0c, 0x5e, 0x7b, 0x7d, 0x5c, 0x5b, 0x7e, 0x5d, 0x7c, 0x20ac];
+const basic = basicCodePoints.map((code) => String.fromCodePoint(code));
+const extension = extensionCodePoints.map((code) => String.fromCodePoint(code));
+
+function span(from: number, to: number): number[] {
+  return Array.from({ length: to - from + 1 }, (_, index) => from + index);
+}
+
+/** Counts as one would by hand: lay characters into parts, one at a time. */
+function measureByHand(text: string, forced?: Encoding) {
+  const characters = [...text];
+  const isGsm = characters.every((character) => basic.includes(character) || extension.includes(character));
+  const encoding = forced ?? (isGsm ? 'GSM-7' : 'UCS-2');
+  const sizes = characters.map((character) =>
+    encoding === 'GSM-7' ? (extension.includes(character) ? 2 : character.length) : character.length,
+  );
+  const units = sizes.reduce((sum, size) => sum + size, 0);
+  const room = encoding === 'GSM-7' ? { single: 160, part: 153 } : { single: 70, part: 67 };
+  const parts: number[] = [];
+  for (const size of sizes) {
+    const last = parts.at(-1);
+    if (last === undefined || last + size > room.part) parts.push(size);
+    else parts[parts.length - 1] = last + size;
+  }
+  return {
+    characters: characters.length,
+    encoding,
+    units,
+    parts: units <= room.single ? Math.min(units, 1) : parts.length,
+  };
+}
+
+const gsmText = fc.array(fc.oneof({ weight: 3, arbitrary: fc.constantFrom(...basic) }, fc.constantFrom(...extension)), {
+  maxLength: 500,
+});
+const anyText = fc.array(
+  fc.oneof(fc.constantFrom(...basic, ...extension), fc.constantFrom('й', '😀', '漢', '\ud800', '\udc00', '`', 'ç')),
+  { maxLength: 500 },
+);
+
+describe('the GSM 03.38 alphabet (§2.1 body)', () => {
+  it('holds the 127 characters of the basic set and the 10 of the extension table, and no other', () => {
+    assert.equal(basic.length, 127);
+    const alphabet = new Set([...basic, ...extension]);
+    for (let code = 0; code <= 0xffff; code++) {
+      const character = String.fromCharCode(code);
+      assert.equal(isGsmText(character), alphabet.has(character), `U+${code.toString(16)}`);
+    }
+    assert.equal(isGsmText('😀'), false);
+  });
+
+  it('counts one septet for a character of the basic set and two for one of the extension table', () => {
+    for (const character of basic) assert.equal(measureText(character).units, 1, character);
+    for (const character of extension) assert.equal(measureText(character).units, 2, character);
+  });
+
+  it('names the first character outside, whole', () => {
+    assert.equal(measureText('naïve Й').firstOutside, 'ï');
+    assert.equal(measureText('ok 😀 й').firstOutside, '😀');
+    assert.equal(measureText('lone \ud83d').firstOutside, '\ud83d');
+    assert.equal('firstOutside' in measureText('plain €'), false);
+    assert.equal(measureText('й', 'UCS-2').firstOutside, 'й');
+  });
+});
+
+describe('the parts of a text (contract §4 length)', () => {
+  const vectors: [title: string, text: string, encoding: Encoding, units: number, parts: number][] = [
+    ['an empty text', '', 'GSM-7', 0, 0],
+    ['160 septets', 'a'.repeat(160), 'GSM-7', 160, 1],
+    ['161 septets', 'a'.repeat(161), 'GSM-7', 161, 2],
+    ['306 septets', 'a'.repeat(306), 'GSM-7', 306, 2],
+    ['307 septets', 'a'.repeat(307), 'GSM-7', 307, 3],
+    ['459 septets', 'a'.repeat(459), 'GSM-7', 459, 3],
+    ['460 septets', 'a'.repeat(460), 'GSM-7', 460, 4],
+    ['80 extension characters', '€'.repeat(80), 'GSM-7', 160, 1],
+    ['81 extension characters', '€'.repeat(81), 'GSM-7', 162, 2],
+    ['an escape sequence that would be split at 153', `${'a'.repeat(152)}€${'a'.repeat(152)}`, 'GSM-7', 306, 3],
+    ['an escape sequence that ends at 153', `${'a'.repeat(151)}€${'a'.repeat(153)}`, 'GSM-7', 306, 2],
+    ['70 UTF-16 units', 'й'.repeat(70), 'UCS-2', 70, 1],
+    ['71 UTF-16 units', 'й'.repeat(71), 'UCS-2', 71, 2],
+    ['134 UTF-16 units', 'й'.repeat(134), 'UCS-2', 134, 2],
+    ['135 UTF-16 units', 'й'.repeat(135), 'UCS-2', 135, 3],
+    ['35 surrogate pairs', '😀'.repeat(35), 'UCS-2', 70, 1],
+    ['36 surrogate pairs', '😀'.repeat(36), 'UCS-2', 72, 2],
+    ['a surrogate pair that would be split at 67', `${'й'.repeat(66)}😀${'й'.repeat(66)}`, 'UCS-2', 134, 3],
+    ['a combining mark at 67, which may be split', `${'й'.repeat(66)}e\u0301${'й'.repeat(66)}`, 'UCS-2', 134, 2],
+    ['one character outside among septets', `${'a'.repeat(70)}й`, 'UCS-2', 71, 2],
+    ['lone surrogates', '\ud800'.repeat(71), 'UCS-2', 71, 2],
+    ['surrogates in the wrong order', '\udc00\ud800'.repeat(35), 'UCS-2', 70, 1],
+  ];
+  for (const [title, text, encoding, units, parts] of vectors) {
+    it(`counts ${units} units and ${parts} parts for ${title}`, () => {
+      const measure = measureText(text);
+      assert.deepEqual([measure.encoding, measure.units, measure.parts], [encoding, units, parts]);
+      assert.equal(measure.characters, [...text].length);
+    });
+  }
+
+  it('counts as UCS-2 when the UTF-16 content type is sent, whatever the text', () => {
+    assert.deepEqual(measureText('a'.repeat(71), 'UCS-2'), { characters: 71, encoding: 'UCS-2', units: 71, parts: 2 });
+    assert.equal(measureText('€'.repeat(70), 'UCS-2').parts, 1);
+  });
+
+  it('agrees with laying the characters into parts by hand', () => {
+    fc.assert(
+      fc.property(fc.oneof(gsmText, anyText), fc.constantFrom(undefined, 'UCS-2' as const), (characters, forced) => {
+        const text = characters.join('');
+        const { firstOutside: _, ...measure } = measureText(text, forced);
+        assert.deepEqual(measure, measureByHand(text, forced));
+      }),
+    );
+  });
+
+  it('agrees with sms-segments-calculator where there are no grapheme clusters', () => {
+    const text = fc.array(
+      fc.oneof(
+        fc.constantFrom(...basic.filter((character) => character !== '\r'), ...extension),
+        fc.constantFrom('й', '漢', '😀'),
+      ),
+      { minLength: 1, maxLength: 400 },
+    );
+    fc.assert(
+      fc.property(
+        fc.oneof(
+          gsmText.filter(({ length }) => length > 0),
+          text,
+        ),
+        (characters) => {
+          const written = characters.join('').replaceAll('\r', '\n');
+          const oracle = new SegmentedMessage(written, 'auto');
+          const { encoding, parts } = measureText(written);
+          assert.deepEqual([encoding, parts], [oracle.encodingName, oracle.segmentsCount]);
+        },
+      ),
+      { numRuns: 50 },
+    );
+  });
+
+  it('measures any text whatever', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary', maxLength: 300 }), (text) => {
+        const { characters, units, parts } = measureText(text);
+        assert.equal(characters, [...text].length);
+        assert.ok(units >= characters && parts <= units);
+      }),
+    );
+  });
+});

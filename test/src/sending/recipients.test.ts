@@ -1,0 +1,110 @@
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import { isSmsError } from '../../../src/errors';
+import { parseRecipients } from '../../../src/sending/recipients';
+
+describe('recipients (contract §4 to, §2.1 to)', () => {
+  const accepted: [title: string, to: unknown, recipients: string[]][] = [
+    ['one MSISDN', '64215551234', ['64215551234']],
+    ['a leading + that is dropped', '+64215551234', ['64215551234']],
+    ['items separated by spaces', '64215551234 64215551235', ['64215551234', '64215551235']],
+    ['items separated by commas, semicolons, tabs and newlines', 'a,b;c\td\r\ne , ;f', ['a', 'b', 'c', 'd', 'e', 'f']],
+    ['separators around the list', '  ,64215551234; ', ['64215551234']],
+    ['a list of text and numbers', ['64215551234', 64215551235], ['64215551234', '64215551235']],
+    ['a bare number', 64215551234, ['64215551234']],
+    ['formatting characters among digits', '+64(21)555-12.3/4', ['64215551234']],
+    [
+      'white space within an item of a list',
+      ['+64 (21) 555-1234', '64\u00a021\t5551235'],
+      ['64215551234', '64215551235'],
+    ],
+    ['7 digits', '1234567', ['1234567']],
+    ['15 digits', '123456789012345', ['123456789012345']],
+    [
+      'contacts and groups as they are',
+      'Anna on-call_team Zoë 24/7-team',
+      ['Anna', 'on-call_team', 'Zoë', '24/7-team'],
+    ],
+    ['blank items of a list', ['', '  ', null, undefined, 'Anna'], ['Anna']],
+    ['a comma within an item of a list', ['Anna,Bob'], ['Anna,Bob']],
+    ['repeated items once', '+64215551234 Anna 64-215551234 Anna', ['64215551234', 'Anna']],
+    ['a name that says what a number is not', 'x64215551234', ['x64215551234']],
+    ['a name that could reach a prototype', '__proto__ constructor', ['__proto__', 'constructor']],
+  ];
+  for (const [title, to, recipients] of accepted) {
+    it(`takes ${title}`, () => assert.deepEqual(parseRecipients(to), recipients));
+  }
+
+  const refused: [title: string, to: unknown, reason: string][] = [
+    ['a missing list', undefined, 'recipientsEmpty'],
+    ['null', null, 'recipientsEmpty'],
+    ['an empty text', '', 'recipientsEmpty'],
+    ['separators alone', ' ,;\n', 'recipientsEmpty'],
+    ['an empty list', [], 'recipientsEmpty'],
+    ['a list of blank items', ['', null], 'recipientsEmpty'],
+    ['6 digits', '123456', 'recipientNumber'],
+    ['16 digits', '1234567890123456', 'recipientNumber'],
+    ['a leading zero', '0215551234', 'recipientNumber'],
+    ['a leading zero after the +', '+0215551234', 'recipientNumber'],
+    ['a short number in the middle of a list', '64215551234 021 Anna', 'recipientNumber'],
+    ['a negative number', -64215551234, 'recipientNumber'],
+    ['a fraction', 6421555.1234, 'recipientNumber'],
+    ['a number with an exponent', [6.4e21], 'recipientNumber'],
+    ['NaN', Number.NaN, 'recipientNumber'],
+    ['a + in the middle', '64+215551234', 'recipientPlus'],
+    ['a + after a bracket', '(+64)215551234', 'recipientPlus'],
+    ['two + in front', '++64215551234', 'recipientPlus'],
+    ['a + within a name', 'Anna+Bob', 'recipientPlus'],
+    ['white space within a name of a list', ['Anna Smith'], 'recipientSpace'],
+    ['a number and a name in one item of a list', ['64215551234 Anna'], 'recipientSpace'],
+    ['a boolean', true, 'recipientsType'],
+    ['an object', { to: '64215551234' }, 'recipientsType'],
+    ['a boolean in a list', ['64215551234', false], 'recipientsType'],
+    ['a list in a list', [['64215551234']], 'recipientsType'],
+    ['a buffer', Buffer.from('64215551234'), 'recipientsType'],
+    ['a function', () => '64215551234', 'recipientsType'],
+  ];
+  for (const [title, to, reason] of refused) {
+    it(`refuses ${title}`, () => {
+      assert.throws(() => parseRecipients(to), { name: 'SmsError', code: 'SMS_INPUT', reason, field: 'to' });
+    });
+  }
+
+  it('quotes the item at fault, cut to 40 characters', () => {
+    assert.throws(() => parseRecipients('021 "x"'), { params: { item: '"021"' } });
+    assert.throws(
+      () => parseRecipients(['0'.repeat(1000)]),
+      (error) => isSmsError(error) && JSON.parse(String(error.params.item)).length === 40,
+    );
+  });
+
+  it('gives recipients or an SmsError for any value whatever, and what it gives it takes again', () => {
+    const item = fc.oneof(
+      fc.string({ unit: 'binary' }),
+      fc.string({ unit: fc.constantFrom(...'0123456789+-()./ ,;\na') }),
+      fc.double(),
+      fc.integer(),
+      fc.anything(),
+    );
+    fc.assert(
+      fc.property(fc.oneof(item, fc.array(item)), (to) => {
+        let recipients: string[];
+        try {
+          recipients = parseRecipients(to);
+        } catch (error) {
+          assert.ok(isSmsError(error, 'SMS_INPUT') && error.field === 'to', String(error));
+          return;
+        }
+        assert.ok(recipients.length > 0);
+        assert.equal(new Set(recipients).size, recipients.length);
+        for (const recipient of recipients) assert.doesNotMatch(recipient, /\s|^$|.\+/);
+        assert.deepEqual(parseRecipients(recipients), recipients);
+      }),
+    );
+  });
+
+  it('reads a hundred thousand recipients', () => {
+    const numbers = Array.from({ length: 100_000 }, (_, index) => String(64_210_000_000 + index));
+    assert.equal(parseRecipients(numbers.join(' ')).length, 100_000);
+  });
+});
