@@ -1,0 +1,61 @@
+/** A delay under way. */
+export interface Timer {
+  /** The delay ends without its callback. May be called at any time, and again. */
+  cancel(): void;
+}
+
+/** Time and chance, so that a test can own both. The library reads neither in any other way. */
+export interface Clock {
+  /** Milliseconds since 1970, as the machine's clock says: it may be set back or forward. */
+  now(): number;
+  /** Milliseconds since some moment: never goes back, and passes evenly. */
+  elapsed(): number;
+  /** Calls back after `delayMs`. An idle delay does not keep the process alive. */
+  after(delayMs: number, callback: () => void, isIdle?: boolean): Timer;
+  /** Calls back on the next turn of the event loop. */
+  nextTurn(callback: () => void): Timer;
+  /** At least 0, less than 1. */
+  random(): number;
+}
+
+/** A delay longer than this is no delay to Node's timers. */
+const longestTimerMs = 2 ** 31 - 1;
+
+/** The machine's own. */
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  elapsed: () => performance.now(),
+  after(delayMs, callback, isIdle = false) {
+    const timer = setTimeout(callback, Math.min(delayMs, longestTimerMs));
+    if (isIdle) timer.unref();
+    return { cancel: () => clearTimeout(timer) };
+  },
+  nextTurn(callback) {
+    const immediate = setImmediate(callback);
+    return { cancel: () => clearImmediate(immediate) };
+  },
+  random: () => Math.random(),
+};
+
+/**
+ * Resolves after `delayMs`.
+ *
+ * @throws the reason of `signal` when it aborts before
+ */
+export function wait(clock: Clock, delayMs: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted) {
+      reject(signal.reason);
+      return;
+    }
+    const onAbort = () => {
+      timer.cancel();
+      reject(signal?.reason);
+    };
+    const timer = clock.after(delayMs, () => {
+      signal?.removeEventListener('abort', onAbort);
+      resolve();
+    });
+    signal?.addEventListener('abort', onAbort, { once: true });
+  });
+}
