@@ -1,5 +1,6 @@
 import type { NodeAPI, NodeDef } from 'node-red';
 import { type CallbackEvent, type Entry, type Membership, parseCallback, SmsError, type Taker } from '../src';
+import { limits } from './limits';
 import { getAccount } from './runtime/account-node';
 import type { CallbackNode } from './runtime/callback-node';
 import { createCallbackPlaces } from './runtime/callback-places';
@@ -140,7 +141,7 @@ export = (RED: NodeAPI) => {
       });
 
     const start = () => {
-      ackTimeoutMs = parseNumber('ackTimeout', config.ackTimeout, { byDefault: 20, min: 0.001, max: 86_400 }) * 1_000;
+      ackTimeoutMs = parseNumber('ackTimeout', config.ackTimeout, limits['sms-callback-in'].ackTimeout) * 1_000;
       membership = getAccount(RED, config.account).membership;
       membership.inbox.attach('callback', taker);
     };

@@ -1,13 +1,12 @@
 import type { Node, NodeAPI, NodeDef } from 'node-red';
 import { createStopSignal, type Feed, isBlank, PollLoop, SmsError } from '../src';
+import { isInRange, limits } from './limits';
 import { getAccount } from './runtime/account-node';
 import { startWithFlows } from './runtime/flows';
 import { fail, raise, type SmsMessage } from './runtime/outcome';
 import { parseChoice, parseNumber } from './runtime/settings';
 import { badges, translate, translateError } from './runtime/texts';
 import { evaluate } from './runtime/typed-input';
-
-const defaultSize = 8;
 
 interface FeedConfig extends NodeDef {
   account?: string;
@@ -63,7 +62,7 @@ export = (RED: NodeAPI) => {
 
     const cancelStart = startWithFlows(RED, this, () => {
       getAccount(RED, config.account);
-      const intervalMs = parseNumber('interval', config.interval, { byDefault: 0, min: 0, max: 2_000_000 }) * 1_000;
+      const intervalMs = parseNumber('interval', config.interval, limits['sms-feed'].interval) * 1_000;
       if (intervalMs > 0) loop = startLoop(intervalMs);
     });
 
@@ -98,10 +97,8 @@ export = (RED: NodeAPI) => {
 
 /** @throws SmsError `SMS_INPUT` when it is given and not a whole number from 1 to 300 (§8) */
 function parseSize(value: unknown): number {
-  if (isBlank(value)) return defaultSize;
-  const size = typeof value === 'string' && /^\s*\d+\s*$/.test(value) ? Number(value) : value;
-  if (typeof size !== 'number' || !Number.isInteger(size) || size < 1 || size > 300) {
-    throw new SmsError('feedSize', { field: 'size' });
-  }
-  return size;
+  const { size } = limits['sms-feed'];
+  if (isBlank(value)) return size.byDefault;
+  if (!isInRange(value, size)) throw new SmsError('feedSize', { field: 'size' });
+  return Number(value);
 }

@@ -1,5 +1,6 @@
 import type { Node, NodeAPI, NodeDef } from 'node-red';
 import type { Entry, Membership, OutboxRecord, Taker } from '../src';
+import { limits } from './limits';
 import { getAccount } from './runtime/account-node';
 import { createFlowSender, startWithFlows } from './runtime/flows';
 import { fail, raise, type SmsMessage } from './runtime/outcome';
@@ -56,7 +57,7 @@ export = (RED: NodeAPI) => {
     };
 
     const start = () => {
-      const intervalMs = parseNumber('interval', config.interval, { byDefault: 30, min: 0, max: 2_000_000 }) * 1_000;
+      const intervalMs = parseNumber('interval', config.interval, limits['sms-outbox'].interval) * 1_000;
       onDemand = intervalMs === 0;
       const joined = getAccount(RED, config.account).membership;
       membership = joined;

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Node, NodeAPI, NodeDef, NodeStatus } from 'node-red';
 import { type CheckedDraft, checkDraft, createStopSignal, type Delivery, isBlank, measureText, SmsError } from '../src';
+import { limits } from './limits';
 import { getAccount } from './runtime/account-node';
 import { type CallbackNode, isCallbackNode } from './runtime/callback-node';
 import { fail, type SmsMessage } from './runtime/outcome';
@@ -51,7 +52,7 @@ export = (RED: NodeAPI) => {
     const send = async (message: SmsMessage): Promise<Outputs> => {
       const { membership, maxLength } = getAccount(RED, config.account);
       const policy = {
-        retries: parseNumber('retries', config.retries, { byDefault: 3, min: 0, whole: true }),
+        retries: parseNumber('retries', config.retries, limits['sms-send'].retries),
         retryUncertain: parseFlag(config.retryUncertain, false),
       };
       const values: Partial<Record<Field, unknown>> = {};

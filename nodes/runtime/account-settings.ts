@@ -12,7 +12,8 @@ import {
   SmsError,
   type TlsOptions,
 } from '../../src';
-import { parseChoice, parseFlag, parseNumber } from './settings';
+import { limits } from '../limits';
+import { parseChoice, parseFlag, parseLimit, parseNumber } from './settings';
 
 /** How to reach the service, as the form of `sms-account` has it, saved or not. */
 export interface ConnectionConfig {
@@ -84,7 +85,7 @@ export function parseConnection(
     baseUrl: parseBaseUrl(config.baseUrl, parseFlag(config.allowHttp, false)),
     authentication: parseAuthentication(config.authType, credentials),
     method: parseChoice(config.method, ['POST', 'GET']),
-    timeoutMs: parseNumber('timeout', config.timeout, { byDefault: 30, min: 0.001, max: 86_400 }) * 1_000,
+    timeoutMs: parseNumber('timeout', config.timeout, limits['sms-account'].timeout) * 1_000,
     ...(tls ? { tls: tls.addTLSOptions({}) } : undefined),
     ...(proxy?.url ? { proxy: createProxyOptions(proxy) } : undefined),
   };
@@ -111,20 +112,15 @@ export function parseAccount(
   credentials: AccountCredentials,
   warnNoUserDir: () => void,
 ): NodeAccountSettings {
-  const whole = (setting: 'concurrency' | 'queueLimit' | 'drain', byDefault: number, min: number, max?: number) =>
-    parseNumber(setting, config[setting], {
-      byDefault,
-      min,
-      whole: true,
-      ...(max === undefined ? undefined : { max }),
-    });
-  const dedupeMs = parseNumber('dedupeHours', config.dedupeHours, { byDefault: 72, min: 0, max: 8_760 }) * 3_600_000;
+  const numberOf = (setting: 'concurrency' | 'queueLimit' | 'pause' | 'drain' | 'dedupeHours') =>
+    parseNumber(setting, config[setting], limits['sms-account'][setting]);
+  const dedupeMs = numberOf('dedupeHours') * 3_600_000;
   return {
     ...parseConnection(RED, config, credentials),
-    concurrency: whole('concurrency', 8, 1),
-    queueLimit: whole('queueLimit', 10_000, 0),
-    pauseMs: parseNumber('pause', config.pause, { byDefault: 30, min: 0, max: 86_400 }) * 1_000,
-    drain: whole('drain', 1, 1, 16),
+    concurrency: numberOf('concurrency'),
+    queueLimit: numberOf('queueLimit'),
+    pauseMs: numberOf('pause') * 1_000,
+    drain: numberOf('drain'),
     dedupe: parseFlag(config.dedupe, true),
     dedupeMs,
     ...parseStore(RED, config, credentials, dedupeMs, warnNoUserDir),
@@ -168,8 +164,5 @@ function parseRedisUrl(redisUrl: string | undefined): string {
  * @throws SmsError `SMS_CONFIG`
  */
 export function parseMaxLength(config: AccountConfig): number | undefined {
-  // A flow written by hand may lack it, which is not the same as a field that somebody has emptied.
-  if (config.maxLength === undefined) return 480;
-  const maxLength = parseNumber('maxLength', config.maxLength, { byDefault: 0, min: 0, whole: true });
-  return maxLength === 0 ? undefined : maxLength;
+  return parseLimit('maxLength', config.maxLength, limits['sms-account'].maxLength);
 }

@@ -1,5 +1,6 @@
 import type { Node, NodeAPI, NodeDef } from 'node-red';
 import { type InboxRecord, SmsError, type Subscription } from '../../src';
+import { limits } from '../limits';
 import { getAccount } from './account-node';
 import { createFlowSender, startWithFlows } from './flows';
 import { raise, readAcknowledgement, type SmsMessage } from './outcome';
@@ -29,12 +30,13 @@ export function runPollingNode(
 
   const subscribe = () => {
     const { membership } = getAccount(RED, config.account);
+    const range = limits[kind === 'incoming' ? 'sms-in' : 'sms-status'];
     subscription = membership.subscribe(kind, {
       id: node.id,
       wants,
       acknowledge: parseChoice(config.acknowledge, ['auto', 'flow']),
-      ackTimeoutMs: parseNumber('ackTimeout', config.ackTimeout, { byDefault: 60, min: 0.001, max: 86_400 }) * 1_000,
-      maxAttempts: parseNumber('maxAttempts', config.maxAttempts, { byDefault: 5, min: 1, whole: true }),
+      ackTimeoutMs: parseNumber('ackTimeout', config.ackTimeout, range.ackTimeout) * 1_000,
+      maxAttempts: parseNumber('maxAttempts', config.maxAttempts, range.maxAttempts),
       send: ({ record, redelivered, ackId }) =>
         sender.send([
           createReceivedMessage(kind, record, {

@@ -1,25 +1,30 @@
 import { isBlank, SmsError } from '../../src';
-
-/** More than anybody means. */
-const largest = 1_000_000_000;
+import { isInRange, type Limit, type Range, type Setting } from '../limits';
 
 /**
  * Reads a number from a node's configuration: blank means the default; text is read, since `${NAME}` gives text.
  *
- * @throws SmsError `SMS_CONFIG` when it is not a number within the bounds
+ * @throws SmsError `SMS_CONFIG` when it is not a number within the range
  */
-export function parseNumber(
-  setting: string,
-  value: unknown,
-  { byDefault, min, max = largest, whole }: { byDefault: number; min: number; max?: number; whole?: boolean },
-): number {
-  if (isBlank(value)) return byDefault;
-  const number = Number(value);
-  const isInBounds = number >= min && number <= max;
-  if (!isInBounds || (whole && !Number.isInteger(number))) {
-    throw new SmsError(whole ? 'settingWhole' : 'settingNumber', { params: { setting, min, max } });
-  }
-  return number;
+export function parseNumber(setting: string, value: unknown, range: Setting): number {
+  return isBlank(value) ? range.byDefault : parseInRange(setting, value, range);
+}
+
+/**
+ * Reads a limit from a node's configuration, as {@link parseNumber} does: blank means no limit, `undefined`. A flow
+ * written by hand may lack it, which is not the same as a field that somebody has emptied: it gets the default.
+ *
+ * @throws SmsError `SMS_CONFIG` when it is not a number within the range
+ */
+export function parseLimit(setting: string, value: unknown, range: Limit): number | undefined {
+  if (value === undefined) return range.byDefault;
+  return isBlank(value) ? undefined : parseInRange(setting, value, range);
+}
+
+function parseInRange(setting: string, value: unknown, range: Range): number {
+  if (isInRange(value, range)) return Number(value);
+  const { min, max, whole } = range;
+  throw new SmsError(whole ? 'settingWhole' : 'settingNumber', { params: { setting, min, max } });
 }
 
 /** Reads a choice; anything unknown or blank means the first. */

@@ -233,6 +233,7 @@ describe('sms-account', () => {
       'a negative pause': { pause: '-1' },
       'a drain of 17': { drain: '17' },
       'a maxLength that is no number': { maxLength: 'long' },
+      'a maxLength of 0': { maxLength: '0' },
     };
     for (const [what, properties] of Object.entries(bad)) {
       it(`is logged once by the account, and is the outcome of every message, for ${what}`, async () => {

@@ -1,0 +1,79 @@
+/** Which numbers a property takes. */
+export interface Range {
+  min: number;
+  max: number;
+  whole?: true;
+}
+
+/** A property whose default holds where it is blank. */
+export interface Setting extends Range {
+  byDefault: number;
+}
+
+/** A property that sets a limit: blank is no limit, and so is its absence where there is no default. */
+export interface Limit extends Range {
+  byDefault?: number;
+}
+
+/** More than anybody means. */
+const largest = 1_000_000_000;
+
+/** A setting of 0 has a meaning of its own, or none: this is the shortest time that is one. */
+const shortest = 0.001;
+
+const daySeconds = 86_400;
+const yearHours = 8_760;
+const yearMinutes = 525_600;
+
+/** Node's timers take no longer time: 24.8 days. */
+const timerSeconds = 2_000_000;
+
+const acknowledgement = {
+  ackTimeout: { byDefault: 60, min: shortest, max: daySeconds },
+  maxAttempts: { byDefault: 5, min: 1, max: largest, whole: true },
+} as const;
+
+/** Every number among the nodes' properties, by type and name: the ranges and defaults of runtime and form alike. */
+export const limits = {
+  'sms-account': {
+    timeout: { byDefault: 30, min: shortest, max: daySeconds },
+    concurrency: { byDefault: 8, min: 1, max: largest, whole: true },
+    queueLimit: { byDefault: 10_000, min: 0, max: largest, whole: true },
+    pause: { byDefault: 30, min: 0, max: daySeconds },
+    drain: { byDefault: 1, min: 1, max: 16, whole: true },
+    maxLength: { byDefault: 480, min: 1, max: largest, whole: true },
+    dedupeHours: { byDefault: 72, min: 0, max: yearHours },
+    sentHours: { byDefault: 168, min: 0, max: yearHours },
+    perSecond: { min: shortest, max: largest },
+    perHandset: { min: 1, max: largest, whole: true },
+    perHandsetMinutes: { byDefault: 60, min: shortest, max: yearMinutes },
+    perDay: { min: 1, max: largest, whole: true },
+  },
+  'sms-send': {
+    fragmentationLimit: { min: 1, max: largest, whole: true },
+    retries: { byDefault: 3, min: 0, max: largest, whole: true },
+    resolve: { byDefault: 0, min: 0, max: daySeconds },
+    expire: { byDefault: 60, min: 0, max: yearMinutes },
+    wait: { min: shortest, max: yearMinutes },
+    priority: { byDefault: 0, min: -10, max: 10, whole: true },
+  },
+  'sms-in': acknowledgement,
+  'sms-status': acknowledgement,
+  'sms-outbox': { interval: { byDefault: 30, min: 0, max: timerSeconds } },
+  'sms-feed': {
+    size: { byDefault: 8, min: 1, max: 300, whole: true },
+    interval: { byDefault: 0, min: 0, max: timerSeconds },
+  },
+  'sms-callback-in': { ackTimeout: { byDefault: 20, min: shortest, max: daySeconds } },
+} as const satisfies Record<string, Record<string, Setting | Limit>>;
+
+/** Says whether a value is a number of a range. Text in decimal digits counts, since `${NAME}` gives text; blank is none. */
+export function isInRange(value: unknown, { min, max, whole }: Range): boolean {
+  if (typeof value !== 'number' && (typeof value !== 'string' || !isDecimal(value.trim()))) return false;
+  const number = Number(value);
+  return number >= min && number <= max && (!whole || Number.isInteger(number));
+}
+
+function isDecimal(text: string): boolean {
+  return /^-?(?:\d+(?:\.\d*)?|\.\d+)$/.test(text);
+}
