@@ -2,16 +2,11 @@ import type { NodeAPI, NodeDef } from 'node-red';
 import { type CallbackEvent, type Entry, type Membership, parseCallback, SmsError, type Taker } from '../src';
 import { limits } from './limits';
 import { getAccount } from './runtime/account-node';
+import type { CallbackAnswer, CallbackBody } from './runtime/callback-body';
 import type { CallbackNode } from './runtime/callback-node';
+import { isPath, isPublicUrl, joinCallbackUrl, normalisePath, parsePath } from './runtime/callback-path';
 import { createCallbackPlaces } from './runtime/callback-places';
-import {
-  type CallbackAnswer,
-  type CallbackBody,
-  encodePath,
-  isPath,
-  mountCallbackRoute,
-  normalisePath,
-} from './runtime/callback-route';
+import { mountCallbackRoute } from './runtime/callback-route';
 import { createFlowSender, startWithFlows } from './runtime/flows';
 import { type Acknowledgement, readAcknowledgement, report, type SmsMessage } from './runtime/outcome';
 import { createReceivedMessage } from './runtime/received-message';
@@ -42,7 +37,7 @@ export = (RED: NodeAPI) => {
 
   function SmsCallbackIn(this: CallbackNode, config: CallbackConfig) {
     RED.nodes.createNode(this, config);
-    const path = config.path?.trim() ? `/${config.path.trim().replace(/^\/+/, '')}` : undefined;
+    const path = parsePath(config.path);
     const token = this.credentials?.token?.trim() || undefined;
     const byFlow = parseChoice(config.acknowledge, ['auto', 'flow']) === 'flow';
     const sender = createFlowSender(RED, this);
@@ -211,8 +206,7 @@ function formatOwnUrl(
   path: string,
   token: string | undefined,
 ): string | undefined {
-  const base = publicUrl?.trim().replace(/\/+$/, '') ?? '';
-  if (!servesHttp(RED) || !isPath(path) || !/^https?:\/\/[^\s/?#]/i.test(base)) return undefined;
-  const root = String(RED.settings.httpNodeRoot || '/').replace(/^\/*|\/*$/g, '');
-  return `${base}${root && `/${root}`}${encodePath(path)}${token === undefined ? '' : `?token=${encodeURIComponent(token)}`}`;
+  if (!servesHttp(RED) || !isPath(path) || !isPublicUrl(publicUrl ?? '')) return undefined;
+  const url = joinCallbackUrl(publicUrl ?? '', String(RED.settings.httpNodeRoot || '/'), path);
+  return token === undefined ? url : `${url}?token=${encodeURIComponent(token)}`;
 }

@@ -471,6 +471,8 @@ describe('sms-send', () => {
       ['that is disabled', { d: true }],
       ['without a public URL', { publicUrl: ' ' }],
       ['whose public URL is none', { publicUrl: 'flows.example.com' }],
+      ['whose public URL has a query', { publicUrl: 'https://flows.example.com?a=b' }],
+      ['whose public URL has a fragment', { publicUrl: 'https://flows.example.com#a' }],
       ['without a path', { path: '' }],
       ['whose path is none', { path: '/sms?a=b' }],
       ['that is another node', { type: 'helper' }],

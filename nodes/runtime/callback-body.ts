@@ -1,0 +1,90 @@
+import type { Request } from 'express';
+import { formatForm } from '../../src';
+
+/** A callback as it came in, before anything is known of its content. */
+export interface CallbackBody {
+  contentType?: string;
+  bytes?: Uint8Array;
+  /** What Node-RED's own body parsers made of a form, when they ran first. */
+  form?: Readonly<Record<string, unknown>>;
+}
+
+/** What a route answers. */
+export interface CallbackAnswer {
+  status: number;
+  text: string;
+}
+
+/** Largest body that is read, in bytes. */
+const maxBodyBytes = 256 * 1024;
+const bodyTimeoutMs = 30_000;
+
+/** Reads the body of a callback, or says what to answer instead. */
+export async function readBody(request: Request): Promise<CallbackBody | CallbackAnswer> {
+  const contentType = request.headers['content-type'];
+  const type = contentType === undefined ? {} : { contentType };
+  const tooLarge = { status: 413, text: 'The body is larger than 256 KiB.' };
+  if (Number(request.headers['content-length'] ?? 0) > maxBodyBytes) return tooLarge;
+  // Where editor and nodes share one root, Node-RED has parsed forms and JSON by now.
+  if ((request as { _body?: boolean })._body || request.readableEnded) {
+    const body: unknown = request.body;
+    if (Buffer.isBuffer(body)) return { ...type, bytes: body };
+    if (typeof body === 'string') return { ...type, bytes: Buffer.from(body) };
+    if (typeof body !== 'object' || body === null) return { ...type, bytes: Buffer.alloc(0) };
+    if (!/^application\/x-www-form-urlencoded\b/i.test(contentType ?? '')) {
+      return { status: 400, text: 'JSON is not accepted: send XMLv3 or FORMv1.' };
+    }
+    if (!declaresLength(request) && sizeOfForm(body) > maxBodyBytes) return tooLarge;
+    return { ...type, form: body as Record<string, unknown> };
+  }
+  const compression = compressionOf(request);
+  if (compression) return { status: 400, text: `The body is compressed (${compression}). Send it uncompressed.` };
+  return new Promise((resolve) => {
+    const chunks: Buffer[] = [];
+    let length = 0;
+    const end = (result: CallbackBody | CallbackAnswer) => {
+      clearTimeout(timer);
+      request.removeListener('data', onData);
+      request.pause();
+      resolve(result);
+    };
+    const onData = (chunk: Buffer) => {
+      length += chunk.length;
+      if (length > maxBodyBytes) end(tooLarge);
+      else chunks.push(chunk);
+    };
+    const cutOff = () => end({ status: 400, text: 'The body did not arrive whole.' });
+    const timer = setTimeout(cutOff, bodyTimeoutMs);
+    request.on('data', onData);
+    request.once('end', () => end({ ...type, bytes: Buffer.concat(chunks) }));
+    request.once('error', cutOff);
+    request.once('close', cutOff);
+  });
+}
+
+/** What the Content-Encoding header says beyond `identity`, short and without what does not belong in a name. */
+function compressionOf({ headers }: Request): string | undefined {
+  const names = headers['content-encoding']?.toLowerCase().match(/[\w-]+/g);
+  return names?.find((name) => name !== 'identity')?.slice(0, 20);
+}
+
+/** A compressed body has the length of something else. */
+function declaresLength({ headers }: Request): boolean {
+  return headers['content-length'] !== undefined && headers['content-encoding'] === undefined;
+}
+
+/** The bytes of a form that was parsed already, as they are when it is written again. */
+function sizeOfForm(form: object): number {
+  return formatForm(pairsOf(form)).length;
+}
+
+/** Names and values of a form in which repeated names have become lists, and `a[b]` objects. */
+function* pairsOf(value: unknown, name = ''): Generator<[name: string, value: string]> {
+  if (Array.isArray(value)) {
+    for (const item of value) yield* pairsOf(item, name);
+  } else if (typeof value === 'object' && value !== null) {
+    for (const [key, item] of Object.entries(value)) yield* pairsOf(item, name === '' ? key : `${name}[${key}]`);
+  } else {
+    yield [name, String(value)];
+  }
+}
