@@ -1,202 +1,40 @@
-/** What can go wrong, as a Catch node or a caller switches on it. */
-export type SmsErrorCode =
-  | 'SMS_CONFIG'
-  | 'SMS_INPUT'
-  | 'SMS_BAD_REQUEST'
-  | 'SMS_UNAUTHORIZED'
-  | 'SMS_FORBIDDEN'
-  | 'SMS_SERVICE'
-  | 'SMS_RESPONSE'
-  | 'SMS_UNREACHABLE'
-  | 'SMS_UNCERTAIN'
-  | 'SMS_BUSY'
-  | 'SMS_CLOSED'
-  | 'SMS_UNDELIVERED'
-  | 'SMS_STORE';
-
-/**
- * Every error by its reason: the code it carries and its English text. The text says what happened and what to do.
- * `{{name}}` stands for a parameter. Translations live in the nodes' catalogs under the same reasons.
- */
-export const reasons = {
-  noAccount: ['SMS_CONFIG', 'No account is chosen. Open the node and choose an SMS account.'],
-  baseUrlMissing: ['SMS_CONFIG', 'The account has no base URL. Enter the address of the service in the account.'],
-  baseUrlInvalid: [
-    'SMS_CONFIG',
-    'The base URL of the account is not usable. Enter an address such as https://sms.example.com, without user name, query or fragment.',
-  ],
-  baseUrlHttp: [
-    'SMS_CONFIG',
-    'The base URL of the account is plain http, which would send the credentials unprotected. Use https, or allow http in the account.',
-  ],
-  settingNumber: ['SMS_CONFIG', 'The setting {{setting}} is not usable. Give a number from {{min}} to {{max}}.'],
-  settingWhole: ['SMS_CONFIG', 'The setting {{setting}} is not usable. Give a whole number from {{min}} to {{max}}.'],
-  apiKeyMissing: ['SMS_CONFIG', 'The account has no API key. Enter it in the account.'],
-  userIdMissing: ['SMS_CONFIG', 'The account has no user name. Enter it in the account.'],
-  passwordMissing: ['SMS_CONFIG', 'The account has no password. Enter it in the account.'],
-  redisUrlMissing: ['SMS_CONFIG', 'The account has no Redis URL. Enter it in the account.'],
-  apiKeyInvalid: [
-    'SMS_CONFIG',
-    'The API key of the account contains characters that no key has. Copy the key into the account again.',
-  ],
-  proxyInvalid: [
-    'SMS_CONFIG',
-    'The address of the proxy is not usable. Enter an address such as http://proxy.example.com:8080.',
-  ],
-  tlsMissing: [
-    'SMS_CONFIG',
-    'The TLS configuration of the account does not exist, is disabled or is not deployed yet. Choose another one, or deploy it.',
-  ],
-  proxyMissing: [
-    'SMS_CONFIG',
-    'The proxy of the account does not exist, is disabled or is not deployed yet. Choose another one, or deploy it.',
-  ],
-  redisUrlInvalid: [
-    'SMS_CONFIG',
-    'The Redis URL of the account is not usable. Enter an address that begins with redis:// or rediss://.',
-  ],
-  callbackNodeMissing: [
-    'SMS_CONFIG',
-    'The sms-callback-in node chosen for {{field}} does not exist or is disabled. Choose another one.',
-  ],
-  callbackNodeUrlMissing: [
-    'SMS_CONFIG',
-    'The sms-callback-in node chosen for {{field}} has no usable public URL. Enter its public URL and its path.',
-  ],
-  callbackPathMissing: ['SMS_CONFIG', 'The callback has no path. Enter a path such as /sms/callback.'],
-  callbackHttpOff: [
-    'SMS_CONFIG',
-    'Node-RED serves no HTTP nodes (httpNodeRoot is false), so that no callback can come in. Set httpNodeRoot in the settings of Node-RED.',
-  ],
-  callbackPathInvalid: [
-    'SMS_CONFIG',
-    'The path of the callback contains ? or #. Enter a path such as /sms/callback, and the token in its own field.',
-  ],
-  callbackPathTaken: [
-    'SMS_CONFIG',
-    'Another sms-callback-in node already answers at {{path}}. Give this node another path.',
-  ],
-
-  recipientsType: [
-    'SMS_INPUT',
-    'The recipients are neither text nor a list of text and numbers. Give for example "6421555123" or ["6421555123"].',
-  ],
-  recipientsEmpty: ['SMS_INPUT', 'There is no recipient. Give at least one number, contact or group.'],
-  recipientNumber: [
-    'SMS_INPUT',
-    'The recipient {{item}} is not a number in international format. Give the country code and 7 to 15 digits in all, with no leading zero.',
-  ],
-  recipientPlus: [
-    'SMS_INPUT',
-    'The recipient {{item}} has a + that is not in front. Write one + in front of the number, or none.',
-  ],
-  recipientSpace: [
-    'SMS_INPUT',
-    'The recipient {{item}} contains a space, which separates recipients. Use a name without spaces.',
-  ],
-  bodyType: ['SMS_INPUT', 'The text is neither text, a number, a boolean nor a buffer. Convert it to text first.'],
-  bodyEmpty: ['SMS_INPUT', 'There is no text to send. Give the message a text.'],
-  bodyTooLong: [
-    'SMS_INPUT',
-    'The text has {{length}} characters, more than the {{limit}} that the account allows. Shorten it, or give a fragmentation limit.',
-  ],
-  bodyTooManyParts: [
-    'SMS_INPUT',
-    'The text needs {{parts}} parts, more than the fragmentation limit of {{limit}}. Shorten it or raise the limit.',
-  ],
-  textType: ['SMS_INPUT', 'The field {{field}} is not text. Give text, or leave it blank.'],
-  messageIdTooLong: ['SMS_INPUT', 'The messageId has {{length}} characters. Use at most 36.'],
-  fragmentationLimit: [
-    'SMS_INPUT',
-    'The fragmentation limit is not a whole number of 1 or more. Correct it or leave it blank.',
-  ],
-  contentType: ['SMS_INPUT', 'The content type is not known. Use "text/plain" or "text/plain; charset=UTF-16".'],
-  callbackUrl: ['SMS_INPUT', 'The field {{field}} is not a usable {{schemes}} URL. Correct it or leave it blank.'],
-  mailto: [
-    'SMS_INPUT',
-    'The field {{field}} is not a usable e-mail callback. Give { mailto, subject, body } with an e-mail address in mailto.',
-  ],
-  feedSize: ['SMS_INPUT', 'The size of the feed is not a whole number from 1 to 300. Correct it.'],
-  expression: ['SMS_INPUT', 'The field {{field}} could not be evaluated: {{detail}}. Correct its expression.'],
-
-  badRequest: ['SMS_BAD_REQUEST', '{{detail}}'],
-  badRequestBare: [
-    'SMS_BAD_REQUEST',
-    'The service refused the request and gave no reason. Check the fields of the message.',
-  ],
-  unauthorized: [
-    'SMS_UNAUTHORIZED',
-    'The service did not accept the credentials. Check the base URL and the credentials of the account.',
-  ],
-  forbidden: [
-    'SMS_FORBIDDEN',
-    'The service forbids this request{{detail}}. Check the recipients, the address book and the daily limit of the company.',
-  ],
-  forbiddenRead: [
-    'SMS_FORBIDDEN',
-    'The service does not permit reading with these credentials. Check the rights of the account.',
-  ],
-  serverError: ['SMS_SERVICE', 'The service failed with status {{status}}. Try again later.'],
-  redirect: [
-    'SMS_SERVICE',
-    'The service answered with a redirect (status {{status}}), which is not followed. Check the base URL of the account.',
-  ],
-  statusUnexpected: [
-    'SMS_SERVICE',
-    'The service answered with the unexpected status {{status}}. Check the base URL of the account.',
-  ],
-  serviceError: ['SMS_SERVICE', 'The service reported an error{{detail}}. No message was sent.'],
-  responseUnreadable: [
-    'SMS_RESPONSE',
-    'The answer of the service could not be read: {{detail}}. Check the base URL of the account.',
-  ],
-  responseTooLarge: [
-    'SMS_RESPONSE',
-    'The answer of the service is larger than 8 MiB and was not read. Check the base URL of the account.',
-  ],
-  responseCutOff: [
-    'SMS_RESPONSE',
-    'The answer of the service did not arrive whole ({{detail}}). Check the connection to the service.',
-  ],
-  callbackUnreadable: ['SMS_RESPONSE', '{{detail}}'],
-  unreachable: [
-    'SMS_UNREACHABLE',
-    'The service could not be reached ({{detail}}); nothing was sent. Check the base URL, the network and the proxy.',
-  ],
-  uncertain: [
-    'SMS_UNCERTAIN',
-    'The connection failed after the request had left ({{detail}}); the message may have been sent. Check with the service before sending it again.',
-  ],
-  busy: [
-    'SMS_BUSY',
-    'More than {{limit}} messages already wait to be sent. Send more slowly, or raise "Waiting at most" in the account.',
-  ],
-  closed: ['SMS_CLOSED', 'The flow was stopped before the message was sent. Send it again.'],
-  undelivered: [
-    'SMS_UNDELIVERED',
-    'The flow did not acknowledge the message in {{attempts}} attempts; it is given up.',
-  ],
-  unexpected: ['SMS_SERVICE', 'Something unexpected went wrong. Please report it with the log of Node-RED.'],
-  storeUnavailable: ['SMS_STORE', 'The inbox cannot be written ({{detail}}); polling is paused until it can.'],
-} as const satisfies Record<string, readonly [SmsErrorCode, string]>;
+import { reasons } from './reasons';
 
 /** Names one row of {@link reasons}. */
 export type SmsErrorReason = keyof typeof reasons;
 
+/** What can go wrong, as a Catch node or a caller switches on it. */
+export type SmsErrorCode = (typeof reasons)[SmsErrorReason][0];
+
+type PlaceIn<Text extends string> = Text extends `${string}{{${infer Name}}}${infer Rest}`
+  ? Name | PlaceIn<Rest>
+  : never;
+
+/** The names of the `{{name}}` places in the text of a reason; of several reasons, those of all. */
+type Place<Reason extends SmsErrorReason> = PlaceIn<(typeof reasons)[Reason][1]>;
+
 /** What an error knows beyond its reason. Never a credential, never the text of a message. */
-export interface SmsErrorDetails {
-  /** Fills the `{{name}}` places of the text. */
-  params?: Readonly<Record<string, string | number>>;
+export interface SmsErrorFacts {
   /** HTTP status of the answer. */
-  statusCode?: number;
+  statusCode?: number | undefined;
   /** `errorCode` of the service (§2.2): a number when it reads as a whole number. */
-  errorCode?: number | string;
+  errorCode?: number | string | undefined;
   /** `errorMessage` of the service (§2.2), or the status line's text of a 400 (§7.1). */
-  errorMessage?: string;
+  errorMessage?: string | undefined;
   /** The input at fault. */
-  field?: string;
+  field?: string | undefined;
+  /** The messageId that the request had, so that a status that comes later can be matched. */
+  messageId?: string | undefined;
+  /** How many kept texts wait: the error is of an outage, and no outcome. */
+  waiting?: number | undefined;
+  /** Where evidence of an unknown outcome was looked for, and none was found. */
+  looked?: readonly string[] | undefined;
   cause?: unknown;
 }
+
+/** The details of an error. `params` fill the `{{name}}` places of its text: exactly those that it has. */
+export type SmsErrorDetails<Reason extends SmsErrorReason> = SmsErrorFacts &
+  ([Place<Reason>] extends [never] ? { params?: never } : { params: Readonly<Record<Place<Reason>, string | number>> });
 
 /** An error in the form that can travel in a message: enumerable properties only. */
 export interface PlainSmsError {
@@ -206,10 +44,27 @@ export interface PlainSmsError {
   errorCode?: number | string;
   errorMessage?: string;
   field?: string;
+  messageId?: string;
+  waiting?: number;
+  looked?: string[];
 }
 
-/** The only error that this library throws on purpose. `code` is an own property, so that Node-RED hands it to Catch nodes. */
-export class SmsError extends Error {
+const plainFacts = [
+  'statusCode',
+  'errorCode',
+  'errorMessage',
+  'field',
+  'messageId',
+  'waiting',
+  'looked',
+] as const satisfies readonly (keyof SmsErrorFacts & keyof PlainSmsError)[];
+
+/**
+ * The only error that this library throws on purpose. `code` is an own property, so that Node-RED hands it to Catch nodes.
+ *
+ * `Reason` ties the details to the text of the reason as the error is made; afterwards an error is of any reason.
+ */
+export class SmsError<Reason extends SmsErrorReason = SmsErrorReason> extends Error {
   override readonly name = 'SmsError';
   readonly code: SmsErrorCode;
   readonly reason: SmsErrorReason;
@@ -218,37 +73,57 @@ export class SmsError extends Error {
   declare readonly errorCode?: number | string;
   declare readonly errorMessage?: string;
   declare readonly field?: string;
+  declare readonly messageId?: string;
+  declare readonly waiting?: number;
+  declare readonly looked?: readonly string[];
 
-  /** @param translated a text in another language, used instead of the English one */
-  constructor(reason: SmsErrorReason, details: SmsErrorDetails = {}, translated?: string) {
+  /** @param written the message, when it is not the English text */
+  constructor(
+    reason: Reason,
+    ...[details, written]: [Place<Reason>] extends [never]
+      ? [details?: SmsErrorDetails<Reason>, written?: string]
+      : [details: SmsErrorDetails<Reason>, written?: string]
+  ) {
     const [code, text] = reasons[reason];
-    const params = details.params ?? {};
-    super(translated ?? fill(text, params), details.cause === undefined ? undefined : { cause: details.cause });
+    const facts: SmsErrorFacts = details ?? {};
+    const params: Readonly<Record<string, string | number>> = details?.params ?? {};
+    super(written ?? fill(text, params), facts.cause === undefined ? undefined : { cause: facts.cause });
     this.code = code;
     this.reason = reason;
     this.params = params;
-    for (const key of ['statusCode', 'errorCode', 'errorMessage', 'field'] as const) {
-      if (details[key] !== undefined) Object.assign(this, { [key]: details[key] });
+    for (const key of plainFacts) {
+      if (facts[key] !== undefined) Object.assign(this, { [key]: facts[key] });
     }
   }
 
   /** The same error with its text in another language. */
   translate(text: string): SmsError {
-    return new SmsError(this.reason, this, text);
+    return this.#copy({}, text);
+  }
+
+  /** The same error, with more that is known. */
+  with(facts: SmsErrorFacts): SmsError {
+    return this.#copy(facts, this.message);
   }
 
   /** The error as a plain object, for `msg.sms.error` and JSON answers. */
   toJSON(): PlainSmsError {
     const plain: PlainSmsError = { code: this.code, message: this.message };
-    for (const key of ['statusCode', 'errorCode', 'errorMessage', 'field'] as const) {
+    for (const key of plainFacts) {
       if (this[key] !== undefined) Object.assign(plain, { [key]: this[key] });
     }
     return plain;
   }
+
+  #copy(facts: SmsErrorFacts, message: string): SmsError {
+    const details = { ...this, cause: this.cause, ...facts };
+    // The parameters are those of the reason, since they have come with it.
+    return new SmsError(this.reason, details as SmsErrorDetails<SmsErrorReason>, message);
+  }
 }
 
 /** Puts parameters into the `{{name}}` places of a text. */
-export function fill(text: string, params: Readonly<Record<string, string | number>>): string {
+function fill(text: string, params: Readonly<Record<string, string | number>>): string {
   return text.replace(/\{\{(\w+)\}\}/g, (place, name: string) => String(params[name] ?? place));
 }
 

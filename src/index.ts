@@ -11,11 +11,20 @@ export {
   type Subscription,
   type Watcher,
 } from './account/account';
-export { isSmsError, type PlainSmsError, reasons, SmsError, type SmsErrorCode, type SmsErrorReason } from './errors';
+export {
+  isSmsError,
+  type PlainSmsError,
+  SmsError,
+  type SmsErrorCode,
+  type SmsErrorDetails,
+  type SmsErrorFacts,
+  type SmsErrorReason,
+} from './errors';
 export { type CallOptions, Client, type ClientOptions } from './http/client';
 export { createConnections, type ProxyOptions, type TlsOptions } from './http/connections';
 export { type Authentication, parseAuthentication, parseBaseUrl } from './login';
 export type * from './model';
+export { reasons } from './reasons';
 export type { Taker } from './receiving/distribution';
 export type { Kind } from './receiving/identity';
 export type { Inbox } from './receiving/inbox';

@@ -1,4 +1,4 @@
-import { isSmsError, SmsError, type SmsErrorReason } from '../errors';
+import { isSmsError, SmsError } from '../errors';
 import type {
   Delivery,
   Feed,
@@ -148,7 +148,7 @@ function read<Result>(answer: Answer, parse: (bytes: Uint8Array, contentType?: s
   try {
     return parse(bytes, contentType);
   } catch (error) {
-    throw isSmsError(error) ? new SmsError(error.reason, { params: error.params, statusCode }) : error;
+    throw isSmsError(error) ? error.with({ statusCode }) : error;
   }
 }
 
@@ -178,19 +178,20 @@ function createStatusError(
   service: ServiceError,
   reason: string | undefined,
 ): SmsError {
-  const facts = { ...service, statusCode };
+  const { errorCode, errorMessage } = service;
+  const facts = { statusCode, errorCode, errorMessage };
   if (statusCode === 400) {
-    const detail = reason ?? service.errorMessage;
-    if (!detail) return createServiceError('badRequestBare', facts);
-    return createServiceError('badRequest', { errorMessage: detail, ...facts }, { detail });
+    const detail = reason ?? errorMessage;
+    if (!detail) return new SmsError('badRequestBare', facts);
+    return new SmsError('badRequest', { ...facts, errorMessage: errorMessage ?? detail, params: { detail } });
   }
-  if (statusCode === 401) return createServiceError('unauthorized', facts);
+  if (statusCode === 401) return new SmsError('unauthorized', facts);
   // Of a send it speaks of recipients and limits, which would mislead whoever reads.
-  if (statusCode === 403 && effect === 'read') return createServiceError('forbiddenRead', facts);
-  if (statusCode === 403) return createServiceError('forbidden', facts, { detail: formatDetail(service) });
-  if (statusCode >= 500) return createServiceError('serverError', facts, { status: statusCode });
-  if (statusCode >= 300 && statusCode < 400) return createServiceError('redirect', facts, { status: statusCode });
-  return createServiceError('statusUnexpected', facts, { status: statusCode });
+  if (statusCode === 403 && effect === 'read') return new SmsError('forbiddenRead', facts);
+  if (statusCode === 403) return new SmsError('forbidden', { ...facts, params: { detail: formatDetail(service) } });
+  const params = { status: statusCode };
+  if (statusCode >= 500) return new SmsError('serverError', { ...facts, params });
+  return new SmsError(statusCode >= 300 && statusCode < 400 ? 'redirect' : 'statusUnexpected', { ...facts, params });
 }
 
 /** The status line carries the reason of a 400 (§7.1); a server that drops it leaves it in the page's heading. */
@@ -201,27 +202,15 @@ function findBadRequestReason(answer: Answer): string | undefined {
 }
 
 /** `isError="true"` at the root means that no message was sent (§2.2). */
-function createRootError(statusCode: number, response: SendResponse): SmsError {
-  const facts = { ...response, statusCode };
-  if (response.errorCode === 401) return createServiceError('unauthorized', facts);
-  const detail = formatDetail(response);
-  return createServiceError(response.errorCode === 403 ? 'forbidden' : 'serviceError', facts, { detail });
+function createRootError(statusCode: number, service: ServiceError): SmsError {
+  const { errorCode, errorMessage } = service;
+  const facts = { statusCode, errorCode, errorMessage };
+  if (errorCode === 401) return new SmsError('unauthorized', facts);
+  const reason = errorCode === 403 ? 'forbidden' : 'serviceError';
+  return new SmsError(reason, { ...facts, params: { detail: formatDetail(service) } });
 }
 
 function formatDetail({ errorCode, errorMessage }: ServiceError): string {
   const detail = [errorCode, errorMessage].filter((part) => part !== undefined && part !== '').join(' ');
   return detail && `: ${detail}`;
-}
-
-function createServiceError(
-  reason: SmsErrorReason,
-  { statusCode, errorCode, errorMessage }: ServiceError & { statusCode: number },
-  params: Record<string, string | number> = {},
-): SmsError {
-  return new SmsError(reason, {
-    params,
-    statusCode,
-    ...(errorCode === undefined ? undefined : { errorCode }),
-    ...(errorMessage === undefined ? undefined : { errorMessage }),
-  });
 }

@@ -1,4 +1,4 @@
-import { SmsError, type SmsErrorReason } from '../errors';
+import { SmsError } from '../errors';
 import type { ContentType, OutboundMessage } from '../model';
 import { formatCallbackUrl } from '../wire/callback-url';
 import { isBlank } from '../wire/fields';
@@ -41,7 +41,7 @@ export function checkDraft(draft: Draft, maxLength: number | undefined): Checked
   const from = parseText(draft.from, 'from');
   const messageId = parseText(draft.messageId, 'messageId');
   if (messageId !== undefined && countCharacters(messageId) > longestMessageId) {
-    throw refuse('messageIdTooLong', 'messageId', { length: countCharacters(messageId) });
+    throw new SmsError('messageIdTooLong', { field: 'messageId', params: { length: countCharacters(messageId) } });
   }
   const fragmentationLimit = parseFragmentationLimit(draft.fragmentationLimit);
   const text = measureText(body);
@@ -49,9 +49,10 @@ export function checkDraft(draft: Draft, maxLength: number | undefined): Checked
     draft.contentType === 'auto' ? autoContentType(text.encoding) : parseContentType(draft.contentType);
   const { encoding, parts, characters } = contentType === utf16 ? measureText(body, 'UCS-2') : text;
   if (fragmentationLimit !== undefined) {
-    if (parts > fragmentationLimit) throw refuse('bodyTooManyParts', 'body', { parts, limit: fragmentationLimit });
+    if (parts > fragmentationLimit)
+      throw new SmsError('bodyTooManyParts', { field: 'body', params: { parts, limit: fragmentationLimit } });
   } else if (maxLength !== undefined && characters > maxLength) {
-    throw refuse('bodyTooLong', 'body', { length: characters, limit: maxLength });
+    throw new SmsError('bodyTooLong', { field: 'body', params: { length: characters, limit: maxLength } });
   }
   const callbackUrl = formatCallbackUrl(draft.callbackUrl, 'callbackUrl');
   const callbackStatusUrl = formatCallbackUrl(draft.callbackStatusUrl, 'callbackStatusUrl');
@@ -71,14 +72,15 @@ function parseBody(value: unknown): string {
   else if (typeof value === 'number' || typeof value === 'boolean') body = String(value);
   else if (Buffer.isBuffer(value)) body = value.toString('utf8');
   else if (isBlank(value)) body = '';
-  else throw refuse('bodyType', 'body');
-  if (isBlank(body)) throw refuse('bodyEmpty', 'body');
+  else throw new SmsError('bodyType', { field: 'body' });
+  if (isBlank(body)) throw new SmsError('bodyEmpty', { field: 'body' });
   return body;
 }
 
 function parseText(value: unknown, field: 'from' | 'messageId'): string | undefined {
   if (isBlank(value)) return undefined;
-  if (typeof value !== 'string' && typeof value !== 'number') throw refuse('textType', field, { field });
+  if (typeof value !== 'string' && typeof value !== 'number')
+    throw new SmsError('textType', { field, params: { field } });
   return String(value).trim();
 }
 
@@ -86,7 +88,7 @@ function parseFragmentationLimit(value: unknown): number | undefined {
   if (isBlank(value)) return undefined;
   const limit = typeof value === 'string' && /^\s*\d+\s*$/.test(value) ? Number(value) : value;
   if (typeof limit !== 'number' || !Number.isSafeInteger(limit) || limit < 1) {
-    throw refuse('fragmentationLimit', 'fragmentationLimit');
+    throw new SmsError('fragmentationLimit', { field: 'fragmentationLimit' });
   }
   return limit;
 }
@@ -95,7 +97,7 @@ function parseContentType(value: unknown): ContentType | undefined {
   if (isBlank(value)) return undefined;
   const given = String(value).replace(/\s+/g, '').toLowerCase();
   const known = contentTypes.find((contentType) => contentType.replace(' ', '').toLowerCase() === given);
-  if (!known) throw refuse('contentType', 'contentType');
+  if (!known) throw new SmsError('contentType', { field: 'contentType' });
   return known;
 }
 
@@ -105,8 +107,4 @@ function autoContentType(encoding: Encoding): ContentType | undefined {
 
 function countCharacters(text: string): number {
   return [...text].length;
-}
-
-function refuse(reason: SmsErrorReason, field: string, params: Record<string, string | number> = {}): SmsError {
-  return new SmsError(reason, { field, params });
 }

@@ -1,4 +1,4 @@
-import { SmsError, type SmsErrorReason } from '../errors';
+import { SmsError } from '../errors';
 
 const separators = /[\s,;]+/;
 const whiteSpace = /\s/;
@@ -23,7 +23,7 @@ export function parseRecipients(to: unknown): string[] {
     const text = textOf(item);
     if (text !== '') recipients.add(parseItem(text));
   }
-  if (recipients.size === 0) throw refusal('recipientsEmpty');
+  if (recipients.size === 0) throw new SmsError('recipientsEmpty', { field: 'to' });
   return [...recipients];
 }
 
@@ -40,7 +40,7 @@ function textOf(item: unknown): string {
     return String(item);
   }
   if (item === undefined || item === null) return '';
-  throw refusal('recipientsType');
+  throw new SmsError('recipientsType', { field: 'to' });
 }
 
 function parseItem(item: string): string {
@@ -54,8 +54,7 @@ function parseItem(item: string): string {
   return item;
 }
 
-function refusal(reason: SmsErrorReason, item?: string): SmsError {
-  if (item === undefined) return new SmsError(reason, { field: 'to' });
+function refusal(reason: 'recipientNumber' | 'recipientPlus' | 'recipientSpace', item: string): SmsError {
   const quoted = JSON.stringify(item.length > 40 ? `${item.slice(0, 39)}…` : item);
   return new SmsError(reason, { field: 'to', params: { item: quoted } });
 }

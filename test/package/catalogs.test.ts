@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { reasons } from '../../src/errors';
+import { reasons } from '../../src/reasons';
 
 const root = join(__dirname, '..', '..');
 const locales = join(root, 'nodes', 'locales');

@@ -20,7 +20,7 @@ interface Fault {
   cause(folder: string): Promise<() => void | Promise<void>> | (() => void | Promise<void>);
 }
 
-const badge = 'red ring inbox not writable';
+const badge = 'red ring store not writable';
 const filler = 'filler';
 /** Longer than the inbox waits between two tries. */
 const severalTriesMs = 6_000;

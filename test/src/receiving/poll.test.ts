@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { mock } from 'node:test';
-import { SmsError, type SmsErrorReason } from '../../../src/errors';
+import type { SmsError, SmsErrorReason } from '../../../src/errors';
 import { PollLoop, type PollOutcome, type PollState } from '../../../src/receiving/poll';
+import { createError } from '../some-error';
 
 /** A loop whose polls are answered by hand. */
 class Bench {
@@ -48,7 +49,7 @@ class Bench {
   async fail(reason: SmsErrorReason = 'serverError'): Promise<void> {
     const poll = this.pending.shift();
     assert.ok(poll, 'no poll is in flight');
-    poll.reject(new SmsError(reason));
+    poll.reject(createError(reason));
     await settle();
   }
 
@@ -319,7 +320,7 @@ describe('PollLoop', () => {
     });
 
     it('starts held when it was held before', async () => {
-      const error = new SmsError('storeUnavailable');
+      const error = createError('storeUnavailable');
       bench.loop.hold({ name: 'failing', error });
       bench.loop.start();
       await settle();
@@ -489,7 +490,7 @@ describe('PollLoop', () => {
       bench.loop.start();
       await bench.answer('new', 'new', 'new');
       const { polls } = bench;
-      for (const poll of bench.pending.splice(0)) poll.reject(new SmsError('serverError'));
+      for (const poll of bench.pending.splice(0)) poll.reject(createError('serverError'));
       await settle();
       assert.equal(bench.polls, polls);
       assert.equal(bench.loop.state.name, 'failing');

@@ -9,6 +9,7 @@ import type { Delivery, OutboundMessage } from '../../../src/model';
 import { type RetryPolicy, send } from '../../../src/sending/send';
 import { Closing } from '../closing';
 import { findClosedPort } from '../raw-service';
+import { createError } from '../some-error';
 
 const message: OutboundMessage = { to: ['6421555123'], body: 'hello', messageId: 'fixed-id' };
 const delivery: Delivery = { statusCode: 200, recipients: [], accepted: ['6421555123'], failed: [] };
@@ -38,7 +39,7 @@ class ScriptedClient extends Client {
     if (signal?.aborted) return Promise.reject(new SmsError('closed'));
     this.sent.push(sent);
     const reason = this.#script.shift();
-    return reason ? Promise.reject(new SmsError(reason)) : Promise.resolve(delivery);
+    return reason ? Promise.reject(createError(reason)) : Promise.resolve(delivery);
   }
 }
 
@@ -123,7 +124,7 @@ describe('send (contract §4 retries, retryUncertain)', () => {
   for (const reason of ['badRequestBare', 'unauthorized', 'forbidden', 'serverError', 'responseTooLarge'] as const) {
     it(`never tries again after ${reason}`, async () => {
       const client = new ScriptedClient(reason);
-      assert.equal(await run(client, { retryUncertain: true }), new SmsError(reason).code);
+      assert.equal(await run(client, { retryUncertain: true }), createError(reason).code);
       assert.equal(client.sent.length, 1);
     });
   }

@@ -1,0 +1,197 @@
+/**
+ * Every error by its reason: the code it carries and its English text. The text says what happened and what to do.
+ * `{{name}}` stands for a parameter. Translations live in the nodes' catalogs under the same reasons.
+ */
+export const reasons = {
+  noAccount: ['SMS_CONFIG', 'No account is chosen. Open the node and choose an SMS account.'],
+  baseUrlMissing: ['SMS_CONFIG', 'The account has no base URL. Enter the address of the service in the account.'],
+  baseUrlInvalid: [
+    'SMS_CONFIG',
+    'The base URL of the account is not usable. Enter an address such as https://sms.example.com, without user name, query or fragment.',
+  ],
+  baseUrlHttp: [
+    'SMS_CONFIG',
+    'The base URL of the account is plain http, which would send the credentials unprotected. Use https, or allow http in the account.',
+  ],
+  settingNumber: ['SMS_CONFIG', 'The setting {{setting}} is not usable. Give a number from {{min}} to {{max}}.'],
+  settingWhole: ['SMS_CONFIG', 'The setting {{setting}} is not usable. Give a whole number from {{min}} to {{max}}.'],
+  apiKeyMissing: ['SMS_CONFIG', 'The account has no API key. Enter it in the account.'],
+  userIdMissing: ['SMS_CONFIG', 'The account has no user name. Enter it in the account.'],
+  passwordMissing: ['SMS_CONFIG', 'The account has no password. Enter it in the account.'],
+  redisUrlMissing: ['SMS_CONFIG', 'The account has no Redis URL. Enter it in the account.'],
+  apiKeyInvalid: [
+    'SMS_CONFIG',
+    'The API key of the account contains characters that no key has. Copy the key into the account again.',
+  ],
+  proxyInvalid: [
+    'SMS_CONFIG',
+    'The address of the proxy is not usable. Enter an address such as http://proxy.example.com:8080.',
+  ],
+  tlsMissing: [
+    'SMS_CONFIG',
+    'The TLS configuration of the account does not exist, is disabled or is not deployed yet. Choose another one, or deploy it.',
+  ],
+  proxyMissing: [
+    'SMS_CONFIG',
+    'The proxy of the account does not exist, is disabled or is not deployed yet. Choose another one, or deploy it.',
+  ],
+  redisUrlInvalid: [
+    'SMS_CONFIG',
+    'The Redis URL of the account is not usable. Enter an address that begins with redis:// or rediss://.',
+  ],
+  callbackNodeMissing: [
+    'SMS_CONFIG',
+    'The sms-callback-in node chosen for {{field}} does not exist or is disabled. Choose another one.',
+  ],
+  callbackNodeUrlMissing: [
+    'SMS_CONFIG',
+    'The sms-callback-in node chosen for {{field}} has no usable public URL. Enter its public URL and its path.',
+  ],
+  callbackPathMissing: ['SMS_CONFIG', 'The callback has no path. Enter a path such as /sms/callback.'],
+  callbackHttpOff: [
+    'SMS_CONFIG',
+    'Node-RED serves no HTTP nodes (httpNodeRoot is false), so that no callback can come in. Set httpNodeRoot in the settings of Node-RED.',
+  ],
+  callbackPathInvalid: [
+    'SMS_CONFIG',
+    'The path of the callback contains ? or #. Enter a path such as /sms/callback, and the token in its own field.',
+  ],
+  callbackPathTaken: [
+    'SMS_CONFIG',
+    'Another sms-callback-in node already answers at {{path}}. Give this node another path.',
+  ],
+
+  recipientsType: [
+    'SMS_INPUT',
+    'The recipients are neither text nor a list of text and numbers. Give for example "6421555123" or ["6421555123"].',
+  ],
+  recipientsEmpty: ['SMS_INPUT', 'There is no recipient. Give at least one number, contact or group.'],
+  recipientNumber: [
+    'SMS_INPUT',
+    'The recipient {{item}} is not a number in international format. Give the country code and 7 to 15 digits in all, with no leading zero.',
+  ],
+  recipientPlus: [
+    'SMS_INPUT',
+    'The recipient {{item}} has a + that is not in front. Write one + in front of the number, or none.',
+  ],
+  recipientSpace: [
+    'SMS_INPUT',
+    'The recipient {{item}} contains a space, which separates recipients. Use a name without spaces.',
+  ],
+  bodyType: ['SMS_INPUT', 'The text is neither text, a number, a boolean nor a buffer. Convert it to text first.'],
+  bodyEmpty: ['SMS_INPUT', 'There is no text to send. Give the message a text.'],
+  bodyTooLong: [
+    'SMS_INPUT',
+    'The text has {{length}} characters, more than the {{limit}} that the account allows. Shorten it, or give a fragmentation limit.',
+  ],
+  bodyTooManyParts: [
+    'SMS_INPUT',
+    'The text needs {{parts}} parts, more than the fragmentation limit of {{limit}}. Shorten it or raise the limit.',
+  ],
+  textType: ['SMS_INPUT', 'The field {{field}} is not text. Give text, or leave it blank.'],
+  messageIdTooLong: ['SMS_INPUT', 'The messageId has {{length}} characters. Use at most 36.'],
+  fragmentationLimit: [
+    'SMS_INPUT',
+    'The fragmentation limit is not a whole number of 1 or more. Correct it or leave it blank.',
+  ],
+  contentType: ['SMS_INPUT', 'The content type is not known. Use "text/plain" or "text/plain; charset=UTF-16".'],
+  callbackUrl: ['SMS_INPUT', 'The field {{field}} is not a usable {{schemes}} URL. Correct it or leave it blank.'],
+  mailto: [
+    'SMS_INPUT',
+    'The field {{field}} is not a usable e-mail callback. Give { mailto, subject, body } with an e-mail address in mailto.',
+  ],
+  feedSize: ['SMS_INPUT', 'The size of the feed is not a whole number from 1 to 300. Correct it.'],
+  expression: ['SMS_INPUT', 'The field {{field}} could not be evaluated: {{detail}}. Correct its expression.'],
+  onceBlank: ['SMS_INPUT', 'The key for sending once is blank. Give 1 to 256 characters, or choose no key.'],
+  onceLength: ['SMS_INPUT', 'The key for sending once has {{length}} characters. Use at most 256.'],
+  onceTaken: [
+    'SMS_INPUT',
+    'The key for sending once already belongs to another text or other recipients; nothing was sent. Give each text a key of its own.',
+  ],
+  rememberType: [
+    'SMS_INPUT',
+    'The value to remember cannot be kept as JSON. Give text, numbers, lists or plain objects.',
+  ],
+  rememberTooLarge: ['SMS_INPUT', 'The value to remember is larger than 64 KiB. Remember less, such as an identifier.'],
+  waitRange: [
+    'SMS_INPUT',
+    'The time to wait for a reply is not a number of minutes from {{min}} to {{max}}. Correct it or choose none.',
+  ],
+  minutesRange: ['SMS_INPUT', 'The field {{field}} is not a number of minutes from {{min}} to {{max}}. Correct it.'],
+
+  badRequest: ['SMS_BAD_REQUEST', '{{detail}}'],
+  badRequestBare: [
+    'SMS_BAD_REQUEST',
+    'The service refused the request and gave no reason. Check the fields of the message.',
+  ],
+  unauthorized: [
+    'SMS_UNAUTHORIZED',
+    'The service did not accept the credentials. Check the base URL and the credentials of the account.',
+  ],
+  forbidden: [
+    'SMS_FORBIDDEN',
+    'The service forbids this request{{detail}}. Check the recipients, the address book and the daily limit of the company.',
+  ],
+  forbiddenRead: [
+    'SMS_FORBIDDEN',
+    'The service does not permit reading with these credentials. Check the rights of the account.',
+  ],
+  serverError: ['SMS_SERVICE', 'The service failed with status {{status}}. Try again later.'],
+  redirect: [
+    'SMS_SERVICE',
+    'The service answered with a redirect (status {{status}}), which is not followed. Check the base URL of the account.',
+  ],
+  statusUnexpected: [
+    'SMS_SERVICE',
+    'The service answered with the unexpected status {{status}}. Check the base URL of the account.',
+  ],
+  serviceError: ['SMS_SERVICE', 'The service reported an error{{detail}}. No message was sent.'],
+  responseUnreadable: [
+    'SMS_RESPONSE',
+    'The answer of the service could not be read: {{detail}}. Check the base URL of the account.',
+  ],
+  responseTooLarge: [
+    'SMS_RESPONSE',
+    'The answer of the service is larger than 8 MiB and was not read. Check the base URL of the account.',
+  ],
+  responseCutOff: [
+    'SMS_RESPONSE',
+    'The answer of the service did not arrive whole ({{detail}}). Check the connection to the service.',
+  ],
+  callbackUnreadable: ['SMS_RESPONSE', '{{detail}}'],
+  unreachable: [
+    'SMS_UNREACHABLE',
+    'The service could not be reached ({{detail}}); nothing was sent. Check the base URL, the network and the proxy.',
+  ],
+  uncertain: [
+    'SMS_UNCERTAIN',
+    'The connection failed after the request had left ({{detail}}); the message may have been sent. Check with the service before sending it again.',
+  ],
+  busy: [
+    'SMS_BUSY',
+    'More than {{limit}} messages already wait to be sent. Send more slowly, or raise "Waiting at most" in the account.',
+  ],
+  closed: ['SMS_CLOSED', 'The flow was stopped before the message was sent. Send it again.'],
+  undelivered: [
+    'SMS_UNDELIVERED',
+    'The flow did not acknowledge the message in {{attempts}} attempts; it is given up.',
+  ],
+  unexpected: ['SMS_SERVICE', 'Something unexpected went wrong. Please report it with the log of Node-RED.'],
+  storeUnavailable: ['SMS_STORE', 'The inbox cannot be written ({{detail}}); polling is paused until it can.'],
+  keepRefused: [
+    'SMS_STORE',
+    'The text could not be kept ({{detail}}); nothing was sent. Free disk space or correct permissions, then send it again.',
+  ],
+  expired: [
+    'SMS_EXPIRED',
+    'The text could not leave within {{minutes}} minutes and was given up; nothing was sent. Check the connection to the service, or send it again.',
+  ],
+  limitHandset: [
+    'SMS_LIMIT',
+    'At most {{limit}} texts go to one number in {{minutes}} minutes; nothing was sent. The limit of the account ends at {{until}}.',
+  ],
+  limitDay: [
+    'SMS_LIMIT',
+    'At most {{limit}} texts go out in 24 hours; nothing was sent. The limit of the account ends at {{until}}.',
+  ],
+} as const satisfies Record<string, readonly [`SMS_${string}`, string]>;

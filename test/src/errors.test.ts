@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict';
+import { isSmsError, SmsError } from '../../src/errors';
+
+describe('SmsError', () => {
+  const cause = new Error('cause');
+  const error = new SmsError('unreachable', { params: { detail: 'ECONNREFUSED' }, statusCode: 502, cause });
+
+  it('has the code of its reason and the text with its places filled in', () => {
+    assert.equal(error.code, 'SMS_UNREACHABLE');
+    assert.match(error.message, /\(ECONNREFUSED\)/);
+    assert.ok(isSmsError(error, 'SMS_BUSY', 'SMS_UNREACHABLE'));
+    assert.ok(!isSmsError(error, 'SMS_BUSY'));
+  });
+
+  it('has what is known as own properties, and nothing of what is not', () => {
+    const full = new SmsError('serverError', {
+      params: { status: 503 },
+      statusCode: 503,
+      errorCode: undefined,
+      messageId: 'm1',
+      waiting: 0,
+      looked: ['feed', 'status'],
+    });
+    const { code, statusCode, messageId, waiting, looked } = full;
+    assert.deepEqual(
+      { code, statusCode, messageId, waiting, looked },
+      {
+        code: 'SMS_SERVICE',
+        statusCode: 503,
+        messageId: 'm1',
+        waiting: 0,
+        looked: ['feed', 'status'],
+      },
+    );
+    assert.ok(!Object.hasOwn(full, 'errorCode') && !Object.hasOwn(full, 'field'));
+  });
+
+  it('travels as a plain object with what is known, and without its cause', () => {
+    const plain = new SmsError('onceTaken', { field: 'once', messageId: 'm1', looked: ['feed'], waiting: 3, cause });
+    assert.deepEqual(JSON.parse(JSON.stringify(plain)), {
+      code: 'SMS_INPUT',
+      message: plain.message,
+      field: 'once',
+      messageId: 'm1',
+      waiting: 3,
+      looked: ['feed'],
+    });
+  });
+
+  it('stays the same error when more becomes known of it, and in another language', () => {
+    const more = error.translate('Der Dienst war nicht erreichbar.').with({ messageId: 'm1', waiting: 3 });
+    assert.deepEqual(more.toJSON(), {
+      code: 'SMS_UNREACHABLE',
+      message: 'Der Dienst war nicht erreichbar.',
+      statusCode: 502,
+      messageId: 'm1',
+      waiting: 3,
+    });
+    assert.equal(more.reason, 'unreachable');
+    assert.deepEqual(more.params, { detail: 'ECONNREFUSED' });
+    assert.equal(more.cause, cause);
+    assert.ok(!Object.hasOwn(error, 'messageId'));
+  });
+
+  it('is made by the compiler with exactly the parameters that its text has places for', () => {
+    // @ts-expect-error a place is left open
+    assert.ok(new SmsError('busy').message.includes('{{limit}}'));
+    // @ts-expect-error the name of the place is another
+    new SmsError('busy', { params: { limits: 1 } });
+    // @ts-expect-error the text has no place
+    new SmsError('closed', { params: { detail: 'x' } });
+    // @ts-expect-error only one of the two has no place
+    new SmsError(Math.random() < 0.5 ? 'closed' : 'busy', {});
+    const busy: SmsError = new SmsError('busy', { params: { limit: 1 } });
+    assert.ok(busy.message.includes('1'));
+  });
+});
