@@ -36,6 +36,8 @@ export interface CallOptions {
   onSent?: (() => void) | undefined;
   /** Called when the head of the answer is here. */
   onAnswer?: (() => void) | undefined;
+  /** Awaited when the connection stands, before the first byte; when it rejects, nothing is sent. */
+  beforeLeaving?: (() => Promise<void>) | undefined;
 }
 
 /**

@@ -1,5 +1,6 @@
+import type { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
-import { SmsError } from '../errors';
+import { isSmsError, SmsError } from '../errors';
 import type { Authentication } from '../login';
 import { formatForm } from '../wire/form';
 
@@ -26,6 +27,8 @@ export interface Call {
   onSent?: (() => void) | undefined;
   /** Called when the head of the answer is here: from now on the answer is worth waiting for. */
   onAnswer?: (() => void) | undefined;
+  /** Awaited when the connection stands and before the first byte goes out. What it rejects with becomes the failure of a call that never left. */
+  beforeLeaving?: (() => Promise<void>) | undefined;
 }
 
 /** An answer of any status, read whole. */
@@ -34,6 +37,8 @@ export interface Answer {
   /** The reason phrase of the status line. */
   statusText: string;
   contentType?: string;
+  /** The header `Retry-After` as it came. */
+  retryAfter?: string;
   bytes: Buffer;
 }
 
@@ -71,9 +76,14 @@ export function exchange(target: Target, call: Call): Promise<Answer> {
   }
   return new Promise((resolve, reject) => {
     const reader = new AnswerReader(call, resolve, reject);
+    if (call.beforeLeaving && body !== undefined) headers['content-length'] = String(Buffer.byteLength(body));
+    // undici documents async iterables as bodies; its types leave them out.
+    const outgoing = call.beforeLeaving
+      ? (reader.holdBack(body, call.beforeLeaving) as AsyncIterable<Buffer> as unknown as Readable)
+      : body;
     try {
       target.connections.dispatch(
-        { origin, path, method: call.method, headers, ...(body === undefined ? undefined : { body }) },
+        { origin, path, method: call.method, headers, ...(outgoing === undefined ? undefined : { body: outgoing }) },
         reader,
       );
     } catch (error) {
@@ -98,6 +108,8 @@ class AnswerReader implements Dispatcher.DispatchHandler {
   readonly #timer: NodeJS.Timeout;
   #controller: Dispatcher.DispatchController | undefined;
   #settled = false;
+  /** From the first byte on nobody can say any more that nothing was sent. */
+  #hasLeft = false;
   #answer: Answer | undefined;
   #chunks: Buffer[] = [];
   #length = 0;
@@ -114,8 +126,24 @@ class AnswerReader implements Dispatcher.DispatchHandler {
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller;
     // Given up while it waited for a connection: it must not leave any more.
-    if (this.#settled) controller.abort(new Error('given up'));
-    else this.#call.onSent?.();
+    if (this.#settled) {
+      controller.abort(new Error('given up'));
+      return;
+    }
+    this.#hasLeft = !this.#call.beforeLeaving;
+    this.#call.onSent?.();
+  }
+
+  /** A body that undici asks for when the connection stands: it writes the head together with the first of it, or at its end. */
+  async *holdBack(body: string | undefined, beforeLeaving: () => Promise<void>): AsyncGenerator<Buffer> {
+    try {
+      await beforeLeaving();
+    } catch (error) {
+      this.#fail(isSmsError(error) ? error : new SmsError('unexpected', { cause: error }));
+    }
+    if (this.#settled) throw new Error('given up');
+    this.#hasLeft = true;
+    if (body !== undefined) yield Buffer.from(body);
   }
 
   onResponseStart(
@@ -128,6 +156,8 @@ class AnswerReader implements Dispatcher.DispatchHandler {
     this.#answer = { statusCode, statusText, bytes: noBytes };
     const contentType = headers['content-type'];
     if (contentType !== undefined) this.#answer.contentType = String(contentType);
+    const retryAfter = headers['retry-after'];
+    if (retryAfter !== undefined) this.#answer.retryAfter = String(retryAfter);
     this.#call.onAnswer?.();
   }
 
@@ -152,12 +182,12 @@ class AnswerReader implements Dispatcher.DispatchHandler {
   };
 
   readonly #onAbort = () => {
-    this.#fail(this.#controller ? this.#failure('stopped') : new SmsError('closed'));
+    this.#fail(this.#hasLeft ? this.#failure('stopped') : new SmsError('closed'));
   };
 
   #failure(detail: string, cause?: Error): SmsError {
     const details = { params: { detail }, cause, ...this.#status() };
-    if (!this.#controller || isProxyRefusal(cause)) return new SmsError('unreachable', details);
+    if (!this.#hasLeft || isProxyRefusal(cause)) return new SmsError('unreachable', details);
     return new SmsError(this.#call.effect === 'send' ? 'uncertain' : 'responseCutOff', details);
   }
 

@@ -404,6 +404,79 @@ describe('http', () => {
     });
   });
 
+  describe('held back until something is written down', () => {
+    for (const method of ['POST', 'GET'] as const) {
+      it(`a ${method} lets no byte out before, on a new connection and on a kept one`, async () => {
+        const seen: string[] = [];
+        let heads = 0;
+        const { baseUrl } = await startRawService(closing, (incoming, outgoing) => {
+          heads++;
+          const chunks: string[] = [];
+          incoming.on('data', (chunk) => chunks.push(String(chunk)));
+          incoming.on('end', () => {
+            seen.push(`${incoming.method} ${incoming.url} ${chunks.join('')}`);
+            outgoing.end('<ok/>');
+          });
+        });
+        const connections = open(baseUrl);
+        for (let time = 0; time < 2; time++) {
+          let headsBefore: number | undefined;
+          const beforeLeaving = async () => {
+            await new Promise((resolve) => setTimeout(resolve, 30));
+            headsBefore = heads;
+          };
+          const answer = await call(baseUrl, { connections, method, effect: 'send', beforeLeaving });
+          assert.equal(answer.statusCode, 200);
+          assert.equal(headsBefore, time);
+          assert.equal(seen.length, time + 1);
+          assert.match(seen[time] ?? '', /a=1/);
+        }
+      });
+    }
+
+    it('asks only when the connection stands', async () => {
+      let asked = false;
+      const beforeLeaving = () => {
+        asked = true;
+        return Promise.resolve();
+      };
+      const port = await findClosedPort();
+      const error = await failure(call(`http://127.0.0.1:${port}`, { effect: 'send', beforeLeaving }));
+      assert.equal(error.code, 'SMS_UNREACHABLE');
+      assert.equal(asked, false);
+    });
+
+    it('sends nothing when it could not be written down, and says why', async () => {
+      let bytes = 0;
+      const { baseUrl } = await startSocketService(closing, (socket) => {
+        socket.on('data', (chunk) => {
+          bytes += chunk.length;
+        });
+      });
+      const beforeLeaving = () => Promise.reject(new SmsError('storeUnavailable', { params: { detail: 'ENOSPC' } }));
+      assert.equal((await failure(call(baseUrl, { effect: 'send', beforeLeaving }))).code, 'SMS_STORE');
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      assert.equal(bytes, 0);
+    });
+
+    it('a connection that breaks, a time-out and a stop before the first byte are no unknown outcomes', async () => {
+      const { baseUrl, connections: sockets } = await startSocketService(closing, () => {});
+      const breaking = async () => {
+        await new Promise((resolve) => setTimeout(resolve, 10));
+        for (const socket of sockets) socket.destroy();
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      };
+      assert.equal((await failure(call(baseUrl, { effect: 'send', beforeLeaving: breaking }))).code, 'SMS_UNREACHABLE');
+      const never = () => new Promise<void>(() => {});
+      const late = await failure(call(baseUrl, { effect: 'send', timeoutMs: 40, beforeLeaving: never }));
+      assert.equal(late.code, 'SMS_UNREACHABLE');
+      const stop = new AbortController();
+      setTimeout(() => stop.abort(), 20);
+      const stopped = await failure(call(baseUrl, { effect: 'send', signal: stop.signal, beforeLeaving: never }));
+      assert.equal(stopped.code, 'SMS_CLOSED');
+    });
+  });
+
   describe('aborted', () => {
     it('before it left, it is closed and never leaves (contract §9 SMS_CLOSED)', async () => {
       let requests = 0;
