@@ -29,6 +29,11 @@ export function createErrorAnswer(status: number, text?: string, headers: Record
   };
 }
 
+/** The answer to a wrong login, and to a wrong path (§7.1). */
+export function createUnauthorized(): Answer {
+  return createErrorAnswer(401, undefined, { 'www-authenticate': 'Basic realm="SMS"' });
+}
+
 /** The answer to a send that is not allowed: the XML root says so too (§5). */
 export function createRefusal(status: number, message: string, messageId: string | undefined): Answer {
   return { status, contentType: xmlType, body: formatRefusal(status, message, messageId) };

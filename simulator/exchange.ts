@@ -6,6 +6,7 @@ import { type Answer, createErrorAnswer, createRefusal, writeAnswer } from './an
 import { readBody } from './body';
 import type { Faults } from './faults';
 import type { Endpoint, Fault, LoggedRequest } from './model';
+import { type ReadBody, readBodyParams, readQuery, UnreadableBodyError } from './params';
 import type { RequestLog } from './request-log';
 import type { Poller } from './unread';
 
@@ -60,7 +61,8 @@ export class Exchange {
   ): Promise<void> {
     const body = await readBody(incoming, maxBodyBytes);
     if (body === undefined) return;
-    const entry = this.#createEntry(incoming, endpoint, body.toString('utf8'));
+    const { read, problem } = await this.#read(incoming, body);
+    const entry = this.#createEntry(incoming, endpoint, read);
     let isOurs = false;
     this.#surroundings.log.begin(entry);
     outgoing.once('close', () => {
@@ -79,19 +81,17 @@ export class Exchange {
         return () => outgoing.off('close', callback);
       },
     };
+    const respond = problem === undefined ? work : () => problem;
     const fault = endpoint === undefined ? undefined : this.#surroundings.faults.take(endpoint);
     if (fault !== undefined && 'hang' in fault) return;
     if (fault !== undefined && 'drop' in fault) {
-      if (fault.drop === 'after') await work(call);
+      if (fault.drop === 'after') await respond(call);
       isOurs = true;
       outgoing.destroy();
       return;
     }
     if (fault !== undefined && 'delayMs' in fault) await pause(fault.delayMs);
-    const answer =
-      body.length > maxBodyBytes
-        ? createErrorAnswer(413)
-        : (ready(fault, entry) ?? (await this.#work(endpoint, work, call, fault)));
+    const answer = ready(fault, entry) ?? (await this.#work(endpoint, respond, call, fault));
     if (answer === undefined) return;
     entry.status = answer.status;
     if (answer.body) entry.answer = answer.body.slice(0, maxLoggedAnswer);
@@ -119,13 +119,24 @@ export class Exchange {
     return answer;
   }
 
-  #createEntry(incoming: IncomingMessage, endpoint: Endpoint | undefined, body: string): LoggedRequest {
+  /** The body with its parameters, or the answer to one that cannot be read. */
+  async #read(incoming: IncomingMessage, body: Buffer): Promise<{ read: ReadBody; problem?: Answer }> {
+    if (body.length > maxBodyBytes)
+      return { read: { params: {}, text: String(body) }, problem: createErrorAnswer(413) };
+    try {
+      return { read: await readBodyParams(body, incoming.headers['content-type']) };
+    } catch (error) {
+      if (!(error instanceof UnreadableBodyError)) throw error;
+      return { read: { params: {}, text: String(body) }, problem: createErrorAnswer(400, error.message) };
+    }
+  }
+
+  #createEntry(incoming: IncomingMessage, endpoint: Endpoint | undefined, { params, text }: ReadBody): LoggedRequest {
     const { basePath } = this.#surroundings;
     const url = incoming.url ?? '/';
     const mark = url.indexOf('?');
     const path = mark < 0 ? url : url.slice(0, mark);
-    const query = mark < 0 ? {} : readParams(url.slice(mark + 1));
-    const isForm = incoming.headers['content-type']?.toLowerCase().startsWith('application/x-www-form-urlencoded');
+    const query = mark < 0 ? {} : readQuery(url.slice(mark + 1));
     return {
       at: Date.now(),
       ...(endpoint !== undefined && { endpoint }),
@@ -138,8 +149,8 @@ export class Exchange {
           Array.isArray(value) ? value.join(', ') : (value ?? ''),
         ]),
       ),
-      body,
-      params: isForm ? { ...query, ...readParams(body) } : query,
+      body: text,
+      params: { ...query, ...params },
     };
   }
 }
@@ -155,11 +166,6 @@ function ready(fault: Fault | undefined, { endpoint, params }: LoggedRequest): A
   const answer = createErrorAnswer(fault.status, fault.reason, fault.headers);
   if (endpoint !== 'send' || (fault.status !== 401 && fault.status !== 403)) return answer;
   return { ...answer, ...createRefusal(fault.status, answer.reason ?? '', params.messageId) };
-}
-
-/** Parameters by name; of a repeated one the last. Own properties only, whatever their names. */
-function readParams(encoded: string): Record<string, string> {
-  return Object.fromEntries(new URLSearchParams(encoded));
 }
 
 function pause(delayMs: number): Promise<void> {

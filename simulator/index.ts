@@ -3,7 +3,7 @@ import { createServer as createTlsServer } from 'node:https';
 import { getRequestListener, type HttpBindings } from '@hono/node-server';
 import { Hono } from 'hono';
 import { Account } from './account';
-import { createErrorAnswer } from './answer';
+import { createUnauthorized } from './answer';
 import { Callbacks } from './callbacks';
 import { Changes } from './changes';
 import { createRealClock } from './clock';
@@ -45,7 +45,8 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
   const exchange = new Exchange({ basePath, log, faults });
 
   const app = new Hono<{ Bindings: HttpBindings }>();
-  const serve = getRequestListener(app.fetch, { overrideGlobalObjects: false });
+  // The name is for requests of HTTP/1.0, which may have none; who is let in is judged by what they do name.
+  const serve = getRequestListener(app.fetch, { overrideGlobalObjects: false, hostname: 'localhost' });
   const server = options.tls === undefined ? createServer(serve) : createTlsServer(options.tls, serve);
   const listener = new Listener(server, host, options.port ?? 0);
   const baseUrl = (): string => `${listener.origin}${basePath}`;
@@ -78,7 +79,7 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
       ),
     }),
   );
-  app.notFound(exchange.handler(undefined, () => createErrorAnswer(404)));
+  app.notFound(exchange.handler(undefined, createUnauthorized));
   await listener.open();
   return simulator;
 }

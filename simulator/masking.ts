@@ -1,4 +1,5 @@
 import type { CallbackAttempt, LoggedRequest, OutboundMessage } from './model';
+import { isForm, multipartBoundary } from './params';
 
 const mask = '••••••';
 const secretHeaders = new Set(['authorization', 'proxy-authorization', 'cookie']);
@@ -7,7 +8,6 @@ const callbackName = /^callback(Status)?Url$/i;
 
 /** A logged request without what gives access: credentials of §5, and tokens in callback URLs. */
 export function maskRequest(request: LoggedRequest): LoggedRequest {
-  const isForm = request.headers['content-type']?.toLowerCase().startsWith('application/x-www-form-urlencoded');
   return {
     ...request,
     query: maskFields(request.query),
@@ -15,8 +15,15 @@ export function maskRequest(request: LoggedRequest): LoggedRequest {
     headers: Object.fromEntries(
       Object.entries(request.headers).map(([name, value]) => [name, maskHeader(name, value)]),
     ),
-    body: isForm ? maskForm(request.body) : request.body,
+    body: maskBody(request),
   };
+}
+
+function maskBody({ body, headers }: LoggedRequest): string {
+  const contentType = headers['content-type'];
+  if (isForm(contentType)) return maskForm(body);
+  const boundary = multipartBoundary(contentType);
+  return boundary === undefined ? body : maskMultipart(body, `--${boundary}`);
 }
 
 /** A callback without the token in its URL. */
@@ -62,6 +69,19 @@ function maskForm(form: string): string {
       return `${rawName}=${masked === mask ? mask : encodeURIComponent(masked).replaceAll(encodeURIComponent(mask), mask)}`;
     })
     .join('&');
+}
+
+function maskMultipart(body: string, delimiter: string): string {
+  return body
+    .split(delimiter)
+    .map((part) => {
+      const start = part.indexOf('\r\n\r\n') + 4;
+      const name = /\bname="([^"]*)"/.exec(part.slice(0, start))?.[1];
+      if (name === undefined || start < 4) return part;
+      const end = part.endsWith('\r\n') ? part.length - 2 : part.length;
+      return `${part.slice(0, start)}${maskField(name, part.slice(start, end))}${part.slice(end)}`;
+    })
+    .join(delimiter);
 }
 
 function maskUrl(url: string): string {

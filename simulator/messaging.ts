@@ -4,7 +4,7 @@ import type { Callbacks } from './callbacks';
 import type { Changes } from './changes';
 import type { Clock } from './clock';
 import type { IncomingMessage, OutboundMessage, OutboundRecipient, StatusUpdate } from './model';
-import { countParts, isGsm } from './parts';
+import { countParts, isGsm, toGsm } from './parts';
 import type { UnreadQueue } from './unread';
 
 /** A message as submitted and found valid (§2.1). */
@@ -75,8 +75,11 @@ export class Messaging {
    */
   send(submission: Submission): OutboundMessage {
     const { account, clock, changes } = this.#surroundings;
-    const parts = countParts(submission.body, submission.contentType === 'text/plain; charset=UTF-16');
-    const recipients = submission.to.flatMap((item) => this.#recipientsOf(item));
+    const isUtf16 = submission.contentType === 'text/plain; charset=UTF-16';
+    const parts = countParts(submission.body, isUtf16);
+    const deliveredBody = isUtf16 ? submission.body : toGsm(submission.body);
+    const to = [...new Set(submission.to)];
+    const recipients = onePerHandset(to.flatMap((item) => this.#recipientsOf(item)));
     const handsets = recipients.filter((recipient) => !recipient.isError);
     if (recipients.every(({ errorMessage }) => errorMessage === unknownContact.errorMessage)) {
       throw new RefusedError(`${unknownContact.errorMessage}: ${submission.to.join(' ')}`);
@@ -95,6 +98,8 @@ export class Messaging {
     account.countSent(sent.length, clock.now());
     const message: OutboundMessage = {
       ...submission,
+      to,
+      ...(deliveredBody !== submission.body && { deliveredBody }),
       messageId: submission.messageId ?? randomUUID(),
       messageIdGiven: submission.messageId !== undefined,
       parts,
@@ -235,4 +240,15 @@ export class Messaging {
     changes.emit('incoming', message);
     return message;
   }
+}
+
+/** A handset that several items stand for is one recipient: it gets the text, and is paid for, once. */
+function onePerHandset(recipients: readonly OutboundRecipient[]): OutboundRecipient[] {
+  const byHandset = new Map<string, OutboundRecipient>();
+  for (const recipient of recipients) {
+    const seen = byHandset.get(recipient.msisdn);
+    if (seen === undefined) byHandset.set(recipient.msisdn, recipient);
+    else if (seen.item !== recipient.item) seen.otherItems = [...(seen.otherItems ?? []), recipient.item];
+  }
+  return [...byHandset.values()];
 }

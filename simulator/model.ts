@@ -104,6 +104,8 @@ export interface RecipientStatus {
 export interface OutboundRecipient {
   /** As submitted: a number, a contact or a group. */
   item: string;
+  /** Further items that stand for the same handset, which gets the text once. */
+  otherItems?: string[];
   /** The handset; the item itself when it could not be resolved. */
   msisdn: string;
   name?: string;
@@ -122,9 +124,11 @@ export interface OutboundMessage {
   messageIdGiven: boolean;
   /** 1, 2 or 3, by the path (§9). */
   apiVersion: number;
-  /** Items as submitted. */
+  /** Items as submitted, each once. */
   to: string[];
   body: string;
+  /** What reaches the handsets when it is not `body`: without the UTF-16 content type they get `?` for what GSM 03.38 lacks. */
+  deliveredBody?: string;
   from?: string;
   contentType?: string;
   fragmentationLimit?: number;

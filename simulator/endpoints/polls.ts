@@ -1,5 +1,5 @@
 import type { Account } from '../account';
-import { createErrorAnswer } from '../answer';
+import { createUnauthorized } from '../answer';
 import { isAuthenticated } from '../authentication';
 import type { Work } from '../exchange';
 import type { Messaging } from '../messaging';
@@ -13,7 +13,7 @@ const formType = 'application/x-www-form-urlencoded';
 export function withAuthentication(account: Account, work: Work): Work {
   return (call) => {
     if (isAuthenticated(account.credentials, call.authorization, call.params)) return work(call);
-    return createErrorAnswer(401, undefined, { 'www-authenticate': 'Basic realm="SMS"' });
+    return createUnauthorized();
   };
 }
 

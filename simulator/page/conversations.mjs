@@ -81,7 +81,7 @@ function describeSent(key, message, recipient, defaultSender) {
     key: `out-${key}-${recipient.msisdn}`,
     at: Date.parse(message.messageDate),
     isFromHandset: false,
-    body: message.body,
+    body: message.deliveredBody ?? message.body,
     statusCode: recipient.statusCode,
     ...(sender !== undefined && { sender }),
     ...(remark !== undefined && { remark }),

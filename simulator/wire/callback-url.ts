@@ -5,11 +5,12 @@ export type UrlVariables = Readonly<
   Record<'messageId' | 'body' | 'recipient.msisdn' | 'recipient.displayname' | 'status', string>
 >;
 
-/** Puts the variables, URL-encoded, into the places of a callback URL (§6.2). Unknown places stay. */
+/** Puts the variables, URL-encoded, into the places of a callback URL (§6.2), named in any case. Unknown places stay. */
 export function fillUrl(url: string, variables: UrlVariables): string {
+  const byName = new Map(Object.entries(variables).map(([name, value]) => [name.toLowerCase(), value]));
   return url.replace(/\{!([\w.]+)\}/g, (place, name: string) => {
-    if (!Object.hasOwn(variables, name)) return place;
-    return encodeURIComponent(variables[name as keyof UrlVariables].replace(/\p{Cs}/gu, '\ufffd'));
+    const value = byName.get(name.toLowerCase());
+    return value === undefined ? place : encodeURIComponent(value.replace(/\p{Cs}/gu, '\ufffd'));
   });
 }
 

@@ -105,6 +105,7 @@ export function formatRss({ account, items, link, updated }: FeedContent): strin
       `<guid isPermaLink="false">${escapeText(item.id)}</guid>`,
       formatElement('title', item.title),
       formatElement('pubDate', new Date(item.published).toUTCString()),
+      formatElement('atom:updated', item.updated),
       formatElement('dc:creator', item.author),
       formatElement('category', item.type),
       formatElement('description', item.body),
@@ -114,7 +115,7 @@ export function formatRss({ account, items, link, updated }: FeedContent): strin
   );
   return [
     xmlDeclaration,
-    `<rss version="2.0" xmlns:dc="http://purl.org/dc/elements/1.1/"${namespace}>`,
+    `<rss version="2.0" xmlns:atom="http://www.w3.org/2005/Atom" xmlns:dc="http://purl.org/dc/elements/1.1/"${namespace}>`,
     `<channel${attributes}>`,
     formatElement('title', feedTitle),
     formatElement('link', link),

@@ -51,7 +51,7 @@ export function formatOutbox(messages: readonly OutboundMessage[], defaultSender
         from: message.from ?? defaultSender,
         to: recipient.msisdn,
         name: recipient.name ?? '',
-        statusCode: recipient.statusCode,
+        statusCode: documented(recipient.statusCode),
         channel: 'Sms',
       })),
     })),
@@ -68,5 +68,10 @@ export function summariseRecipients({ recipients }: OutboundMessage): string {
 
 /** One code for the whole message (§2.4): that of the first recipient who has not received it, else RCV. */
 export function summariseStatus({ recipients }: OutboundMessage): string {
-  return recipients.find((recipient) => recipient.statusCode !== 'RCV')?.statusCode ?? 'RCV';
+  return documented(recipients.find((recipient) => recipient.statusCode !== 'RCV')?.statusCode ?? 'RCV');
+}
+
+/** What has no status yet is told as the first of those that the service has: it has passed the text on. */
+function documented(statusCode: string): string {
+  return statusCode === 'PND' ? 'SNT' : statusCode;
 }

@@ -6,7 +6,7 @@ export const xmlType = 'text/xml; charset=UTF-8';
 
 /** The send answer of an accepted request (§2.2): one element per item as submitted. */
 export function formatDelivery(message: OutboundMessage): string {
-  const recipients = firstPerItem(message.recipients).map(
+  const recipients = firstPerItem(message).map(
     ({ item, isError, errorCode, errorMessage }) =>
       `<recipient${formatAttributes({ msisdn: item, isError, errorCode, errorMessage })}/>`,
   );
@@ -21,11 +21,13 @@ export function formatRefusal(errorCode: number, errorMessage: string, messageId
 }
 
 /** A group stands for its members: it failed only when all of them did. */
-function firstPerItem(recipients: readonly OutboundRecipient[]): OutboundRecipient[] {
+function firstPerItem({ to: items, recipients }: OutboundMessage): OutboundRecipient[] {
   const byItem = new Map<string, OutboundRecipient>();
   for (const recipient of recipients) {
-    const seen = byItem.get(recipient.item);
-    if (seen === undefined || (seen.isError && !recipient.isError)) byItem.set(recipient.item, recipient);
+    for (const item of [recipient.item, ...(recipient.otherItems ?? [])]) {
+      const seen = byItem.get(item);
+      if (seen === undefined || (seen.isError && !recipient.isError)) byItem.set(item, { ...recipient, item });
+    }
   }
-  return [...byItem.values()];
+  return items.flatMap((item) => byItem.get(item) ?? []);
 }

@@ -550,9 +550,9 @@ describe('the examples, deployed against the simulator', function () {
       assert.equal(
         readFileSync(join(nodeRed.userDir, 'sms-sent.csv'), 'utf8'),
         [
-          `${dates[0]},${number} 6421555124,PND,plain\n`,
-          `${dates[1]},${number},PND,"with, comma and ""quotes"""\n`,
-          `${dates[2]},${number},PND,last\n`,
+          `${dates[0]},${number} 6421555124,SNT,plain\n`,
+          `${dates[1]},${number},SNT,"with, comma and ""quotes"""\n`,
+          `${dates[2]},${number},SNT,last\n`,
         ].join(''),
       );
     });

@@ -136,7 +136,7 @@ describe('sms-account', () => {
         [{ ...wrong, proxy: 'missing' }, 'SMS_CONFIG', undefined],
         [{ ...wrong, baseUrl: 'http://sms.example.com' }, 'SMS_CONFIG', undefined],
         [{ ...wrong, baseUrl: `https://user:${secret}@sms.example.com` }, 'SMS_CONFIG', undefined],
-        [{ ...wrong, baseUrl: `${sim.baseUrl}/nowhere` }, 'SMS_SERVICE', 404],
+        [{ ...wrong, baseUrl: `${sim.baseUrl}/nowhere` }, 'SMS_UNAUTHORIZED', 401],
         [{ ...wrong, baseUrl: 'http://127.0.0.1:1' }, 'SMS_UNREACHABLE', undefined],
         [{ ...wrong, timeout: 'soon' }, 'SMS_CONFIG', undefined],
       ];

@@ -73,7 +73,7 @@ describe('sms-feed', () => {
         updated: messageDate,
         author: '642100000001',
         categories: ['out'],
-        fields: { statusCode: 'PND' },
+        fields: { statusCode: 'SNT' },
       });
       assert.deepEqual(flow.status('feed'), { fill: 'green', shape: 'dot', text: 'messages: 2' });
     });

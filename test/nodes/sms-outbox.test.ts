@@ -70,11 +70,11 @@ describe('sms-outbox', () => {
         recipientCount: 2,
         recipients: `Anna, ${other}`,
         messageDate: sim.messages[0]?.messageDate,
-        statusCode: 'PND',
+        statusCode: 'SNT',
         deleted: false,
         recipientsList: [
-          { from: '642100000001', to: handset, name: 'Anna', statusCode: 'PND', channel: 'Sms' },
-          { from: '642100000001', to: other, statusCode: 'PND', channel: 'Sms' },
+          { from: '642100000001', to: handset, name: 'Anna', statusCode: 'SNT', channel: 'Sms' },
+          { from: '642100000001', to: other, statusCode: 'SNT', channel: 'Sms' },
         ],
       });
       assert.deepEqual([first?.payload, first?.topic], ['first', `${handset} ${other}`]);

@@ -72,9 +72,9 @@ describe('simulator: §4, §9 paths and methods', () => {
     await simulator.close();
   });
 
-  it('answers 404 to a path that is not of the service', async () => {
+  it('answers 401 to a path that is not of the service (§7.1)', async () => {
     for (const path of ['/', '/api/4/sms/out', '/api/3/sms/in', '/api/3/sms/out/', '/api/1/sms/list']) {
-      assert.equal((await calls.call(path)).status, 404, path);
+      assert.equal((await calls.call(path)).status, 401, path);
     }
   });
 

@@ -168,6 +168,13 @@ describe('simulator: §6 callbacks', () => {
     });
   });
 
+  it('§6.2 fills in the variables whatever their case, since the vendor documents {!messageid} too', async () => {
+    await send({ callbackUrl: client.url('/in?m={!messageid}&r={!Recipient.MSISDN}&b={!BODY}') });
+    simulator.reply({ from: handset, body: 'yes' });
+    await simulator.whenIdle();
+    assert.deepEqual(client.received[0]?.query, { m: 'mine', r: handset, b: 'yes' });
+  });
+
   describe('§6.3 mailto', () => {
     it('writes an e-mail with the subject and the body that the URL asks for', async () => {
       await send({ callbackUrl: 'mailto:ops%2Bsms@client.example?Subject=Von%20{!recipient.msisdn}&Body=1%0A{!body}' });

@@ -72,6 +72,8 @@ describe('simulator: §2.6, §4.5 feed', () => {
     assert.equal(reply?.child('pubDate').text, 'Sun, 01 Mar 2026 00:01:00 GMT');
     assert.equal(sent?.child('category').text, 'out');
     assert.equal(sent?.child('guid').attributes.isPermaLink, 'false');
+    assert.equal(sent?.child('pubDate').text, 'Sun, 01 Mar 2026 00:00:00 GMT');
+    assert.equal(sent?.child('atom:updated').text, simulator.messages[0]?.recipients[0]?.history.at(-1)?.date);
   });
 
   it('escapes what messages contain', async () => {

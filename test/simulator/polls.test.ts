@@ -186,7 +186,7 @@ describe('simulator: polls', () => {
         recipientCount: 4,
         recipients: `Anna, ${handset} and 2 others`,
         messageDate: '2026-03-01T00:00:00.000Z',
-        statusCode: 'PND',
+        statusCode: 'SNT',
         deleted: false,
       });
       assert.deepEqual((recipientsList as unknown[])[0], {
@@ -196,6 +196,11 @@ describe('simulator: polls', () => {
         statusCode: 'RCV',
         channel: 'Sms',
       });
+      assert.deepEqual(
+        (recipientsList as { statusCode: string }[]).map(({ statusCode }) => statusCode),
+        ['RCV', 'SNT', 'SNT', 'SNT'],
+        'only codes that are documented',
+      );
       assert.deepEqual(await calls.pollOutbox(), []);
       await calls.send({ to: handset, body: 'y', messageId: 'two' });
       simulator.deleteMessage('two');

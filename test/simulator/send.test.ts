@@ -108,11 +108,31 @@ describe('simulator: send', () => {
         [
           [handset, handset, undefined],
           ['Anna', '6421555001', 'Anna'],
-          ['Team', '6421555001', 'Anna'],
           ['Team', '6421555002', 'Ben'],
           ['Team', '6421555003', undefined],
         ],
       );
+    });
+
+    it('takes the same recipient twice for one: in the answer, the price, the outbox and the day', async () => {
+      simulator.setDailyLimit(2);
+      const answer = await calls.send({ to: `${handset} Anna ${handset} 6421555001 Nobody Nobody`, body: 'x' });
+      assert.deepEqual(
+        recipientsOf(answer).map(({ msisdn, isError }) => [msisdn, isError]),
+        [
+          [handset, 'false'],
+          ['Anna', 'false'],
+          ['6421555001', 'false'],
+          ['Nobody', 'true'],
+        ],
+      );
+      assert.equal(simulator.balance, 100 - 2);
+      const [record] = await calls.pollOutbox();
+      const { recipientCount, recipientsList } = record ?? {};
+      assert.deepEqual([recipientCount, (recipientsList as unknown[]).length], [3, 3]);
+      assert.deepEqual(simulator.messages[0]?.to, [handset, 'Anna', '6421555001', 'Nobody'], 'the items, each once');
+      await clock.advance(2000);
+      assert.equal(simulator.statuses.length, 4, 'each handset goes to SNT and RCV once');
     });
 
     it('reports 403 with a text for a blocked number and for an unknown contact, and sends the rest', async () => {
@@ -184,6 +204,24 @@ describe('simulator: send', () => {
     it('refuses a messageId of more than 36 characters', async () => {
       await assertBadRequest({ to: handset, body: 'x', messageId: 'm'.repeat(37) }, /36/);
       assert.equal((await calls.send({ to: handset, body: 'x', messageId: 'm'.repeat(36) })).status, 200);
+    });
+  });
+
+  describe('GSM 03.38', () => {
+    const arrived = () => simulator.messages.map(({ body, deliveredBody }) => deliveredBody ?? body);
+
+    it('arrives with ? for what it lacks, when the UTF-16 content type was not sent', async () => {
+      await calls.send({ to: handset, body: 'Žluťoučký 🚀 Größe [€]' });
+      await calls.send({ to: handset, body: '🚀', contentType: 'text/plain' });
+      await calls.send({ to: handset, body: '🚀', contentType: 'text/plain; charset=UTF-16' });
+      await calls.send({ to: handset, body: 'Größe [€]' });
+      assert.deepEqual(arrived(), ['?lu?ou?k? ? Größe [€]', '?', '🚀', 'Größe [€]']);
+      assert.equal(simulator.messages[3]?.deliveredBody, undefined);
+    });
+
+    it('leaves what was submitted as it is in the outbox', async () => {
+      await calls.send({ to: handset, body: 'Žlutý' });
+      assert.equal((await calls.pollOutbox())[0]?.body, 'Žlutý');
     });
   });
 

@@ -1,0 +1,87 @@
+/** A body that is no form although its content type says so; the message is for the client. */
+export class UnreadableBodyError extends Error {}
+
+/** Parameters by name, and the body as text, for the log. */
+export interface ReadBody {
+  params: Record<string, string>;
+  text: string;
+}
+
+/** Parameters of a query string; of a repeated one the last. Own properties only, whatever their names. */
+export function readQuery(query: string): Record<string, string> {
+  return Object.fromEntries(new URLSearchParams(query));
+}
+
+/** Whether a content type says that the body is a form in the manner of a query string. */
+export function isForm(contentType: string | undefined): boolean {
+  return contentType?.toLowerCase().startsWith('application/x-www-form-urlencoded') ?? false;
+}
+
+/** The boundary of a multipart form; undefined when the content type names none, or is another. */
+export function multipartBoundary(contentType: string | undefined): string | undefined {
+  return isMultipart(contentType) ? parameterOf(contentType, 'boundary') : undefined;
+}
+
+/**
+ * Reads the parameters of a body: a form in its character set, UTF-8 by default, or a multipart form, which public
+ * clients of the service send. Any other body has none.
+ * @throws UnreadableBodyError when the character set is not known, or the parts cannot be told apart
+ */
+export async function readBodyParams(body: Buffer, contentType: string | undefined): Promise<ReadBody> {
+  if (isMultipart(contentType)) return { params: await readMultipart(body, contentType ?? ''), text: String(body) };
+  if (!isForm(contentType)) return { params: {}, text: String(body) };
+  const decoder = createDecoder(parameterOf(contentType, 'charset') ?? 'utf-8');
+  const decode = (encoded: string): string =>
+    decoder.decode(
+      Buffer.from(
+        encoded
+          .replaceAll('+', ' ')
+          .replace(/%([\da-f]{2})/gi, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 16))),
+        'latin1',
+      ),
+    );
+  const pairs = body
+    .toString('latin1')
+    .split('&')
+    .filter((pair) => pair !== '')
+    .map((pair) => {
+      const equals = pair.indexOf('=');
+      return equals < 0 ? [decode(pair), ''] : [decode(pair.slice(0, equals)), decode(pair.slice(equals + 1))];
+    });
+  return { params: Object.fromEntries(pairs), text: decoder.decode(body) };
+}
+
+function isMultipart(contentType: string | undefined): boolean {
+  return contentType?.toLowerCase().startsWith('multipart/form-data') ?? false;
+}
+
+async function readMultipart(body: Buffer, contentType: string): Promise<Record<string, string>> {
+  try {
+    const form = await new Response(new Uint8Array(body), { headers: { 'content-type': contentType } }).formData();
+    const fields = [...form].map(async ([name, value]) => [
+      name,
+      typeof value === 'string' ? value : await value.text(),
+    ]);
+    return Object.fromEntries(await Promise.all(fields));
+  } catch {
+    throw new UnreadableBodyError('The body is no multipart form');
+  }
+}
+
+function createDecoder(charset: string): TextDecoder {
+  try {
+    return new TextDecoder(charset, { ignoreBOM: true });
+  } catch {
+    throw new UnreadableBodyError(`The character set ${charset} is not known`);
+  }
+}
+
+function parameterOf(contentType: string | undefined, name: string): string | undefined {
+  for (const parameter of (contentType ?? '').split(';').slice(1)) {
+    const equals = parameter.indexOf('=');
+    if (parameter.slice(0, equals).trim().toLowerCase() !== name) continue;
+    const value = parameter.slice(equals + 1).trim();
+    return value.startsWith('"') && value.endsWith('"') ? value.slice(1, -1) : value;
+  }
+  return undefined;
+}

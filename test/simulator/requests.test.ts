@@ -1,0 +1,128 @@
+import assert from 'node:assert/strict';
+import { connect } from 'node:net';
+import { request } from 'undici';
+import { createManualClock, type Simulator, startSimulator } from '../../simulator';
+import { EventReader } from './event-reader';
+import { ServiceCalls } from './service-calls';
+
+const handset = '6421555123';
+
+describe('simulator: how requests come', () => {
+  let simulator: Simulator;
+  let calls: ServiceCalls;
+  beforeEach(async () => {
+    simulator = await startSimulator({ waitMs: 0, clock: createManualClock() });
+    calls = new ServiceCalls(simulator);
+  });
+  afterEach(async () => {
+    await calls.close();
+    await simulator.close();
+  });
+
+  /** Sends a body as it is. */
+  const post = async (body: string | Buffer, contentType: string): Promise<{ status: number; text: string }> => {
+    const answer = await request(`${simulator.baseUrl}/api/3/sms/out`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${simulator.credentials.apiKey}`, 'content-type': contentType },
+      body,
+    });
+    return { status: answer.statusCode, text: await answer.body.text() };
+  };
+  const exchange = (text: string): Promise<string> =>
+    new Promise((resolve, reject) => {
+      const socket = connect(Number(new URL(simulator.baseUrl).port), '127.0.0.1');
+      let received = '';
+      socket.setEncoding('latin1');
+      socket.on('data', (chunk) => {
+        received += chunk;
+      });
+      socket.on('error', reject);
+      socket.on('close', () => resolve(received));
+      socket.write(text);
+    });
+  const multipart = (fields: Record<string, string>, boundary = '----boundary'): string =>
+    `${Object.entries(fields)
+      .map(([name, value]) => `--${boundary}\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`)
+      .join('')}--${boundary}--\r\n`;
+
+  it('§7.1 answers 401 to a wrong path, as the service does', async () => {
+    for (const path of ['/api/3/sms/outt', '/api/4/sms/out', '/api/3/sms/in', '/sms', '/nowhere/api/1/sms/in']) {
+      const answer = await calls.call(path);
+      assert.equal(answer.status, 401, path);
+      assert.equal(answer.headers['www-authenticate'], 'Basic realm="SMS"');
+    }
+    assert.equal(simulator.requests.length, 5, 'they are in the log');
+  });
+
+  it('answers a request of HTTP/1.0 that names no host', async () => {
+    const login = 'userId=demo&password=demo-password';
+    const answer = await exchange(`GET /api/3/sms/out?${login}&to=${handset}&body=old HTTP/1.0\r\n\r\n`);
+    assert.match(answer, /^HTTP\/1\.1 200 OK/);
+    assert.equal(simulator.messages[0]?.body, 'old');
+    assert.match(await exchange('GET / HTTP/1.0\r\n\r\n'), /^HTTP\/1\.1 403/, 'the page is for those who name it');
+  });
+
+  describe('the character set of a form', () => {
+    it('is what the content type says', async () => {
+      const type = 'application/x-www-form-urlencoded';
+      const cases: [string, Buffer | string][] = [
+        [`${type}; charset=ISO-8859-1`, `to=${handset}&body=Gr%FC%DFe+%26+Co`],
+        [`${type};charset="windows-1252"`, Buffer.from(`to=${handset}&body=Gr\u00fc\u00dfe+%26+Co`, 'latin1')],
+        [type, `to=${handset}&body=Gr%C3%BC%C3%9Fe+%26+Co`],
+        [`${type}; charset=utf-8`, `to=${handset}&body=Gr%C3%BC%C3%9Fe+%26+Co`],
+      ];
+      for (const [contentType, body] of cases) assert.equal((await post(body, contentType)).status, 200, contentType);
+      assert.deepEqual(
+        simulator.messages.map(({ body }) => body),
+        cases.map(() => 'Grüße & Co'),
+      );
+    });
+
+    it('is refused when it is not known', async () => {
+      const { status, text } = await post(`to=${handset}&body=x`, 'application/x-www-form-urlencoded; charset=klingon');
+      assert.equal(status, 400);
+      assert.match(text, /klingon/);
+      assert.equal(simulator.messages.length, 0);
+    });
+
+    it('leaves a stray percent sign as it stands', async () => {
+      await post(`to=${handset}&body=100%25+is+100%+%zz+%4`, 'application/x-www-form-urlencoded');
+      assert.equal(simulator.messages[0]?.body, '100% is 100% %zz %4');
+    });
+  });
+
+  describe('a multipart body', () => {
+    it('is read like a form', async () => {
+      const body = multipart({ to: handset, body: 'Grüße\r\n& Küsse', messageId: 'mine' });
+      const { status } = await post(body, 'multipart/form-data; boundary=----boundary');
+      assert.equal(status, 200);
+      const [message] = simulator.messages;
+      assert.deepEqual([message?.messageId, message?.body], ['mine', 'Grüße\r\n& Küsse']);
+    });
+
+    it('is refused when it is broken', async () => {
+      for (const [body, type] of [
+        ['no parts at all', 'multipart/form-data; boundary=x'],
+        [multipart({ to: handset, body: 'x' }), 'multipart/form-data'],
+        [multipart({ to: handset, body: 'x' }).slice(0, -30), 'multipart/form-data; boundary=----boundary'],
+      ] as const) {
+        const { status, text } = await post(body, type);
+        assert.equal(status, 400, body);
+        assert.match(text, /multipart/);
+      }
+      assert.equal(simulator.messages.length, 0);
+    });
+
+    it('shows neither the password nor a token on the page', async () => {
+      const secret = 'do-not-show';
+      const fields = { to: handset, body: 'seen', password: secret, callbackUrl: `http://c.example/?token=${secret}` };
+      await post(multipart(fields), 'multipart/form-data; boundary=----boundary');
+      const reader = await EventReader.open(`${simulator.controlUrl}/events`);
+      const [, state] = await reader.next();
+      reader.close();
+      const text = JSON.stringify(state);
+      assert.match(text, /seen/);
+      assert.equal(text.includes(secret), false, text);
+    });
+  });
+});
