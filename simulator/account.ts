@@ -1,4 +1,4 @@
-import type { Credentials, Handset, Organisation, SimulatorOptions } from './model';
+import type { Credentials, Handset, Organisation, RecordIds, SimulatorOptions } from './model';
 
 const msisdnPattern = /^[1-9]\d{6,14}$/;
 const dayMs = 86_400_000;
@@ -15,6 +15,7 @@ export class Account {
   readonly currency: string;
   readonly defaultSender: string;
   readonly organisation: Organisation = { callbackFormat: 'XMLv3' };
+  recordIds: RecordIds;
   balance: number;
   /** Recipients per UTC day. */
   dailyLimit: number;
@@ -32,6 +33,7 @@ export class Account {
     this.type = options.accountType ?? 'Prepaid';
     this.currency = options.currency ?? 'EUR';
     this.defaultSender = options.defaultSender ?? '642100000001';
+    this.recordIds = options.recordIds ?? 'messageId';
     this.balance = options.balance ?? 1_000_000;
     this.dailyLimit = options.dailyLimit ?? Number.POSITIVE_INFINITY;
   }

@@ -69,6 +69,14 @@ export async function writeAnswer(outgoing: ServerResponse, answer: Answer, mish
   }
 }
 
+/** Writes the beginning of a status line, past Node's own writer, which knows whole heads only. */
+export function writeFirstBytes({ socket }: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    if (socket?.writable) socket.write('HTTP/1.1 2', () => resolve());
+    else resolve();
+  });
+}
+
 function writeBytes(outgoing: ServerResponse, bytes: Buffer): Promise<void> {
   return new Promise((resolve) => {
     outgoing.write(bytes, () => resolve());

@@ -13,6 +13,8 @@ Open the page that it names in a browser to write as a handset and to see what a
   --wait-ms <number>   how long a poll waits when nothing is unread (default 30000)
   --status-ms <number> time from submission to SNT, and again to RCV (default 1000)
   --balance <number>   credit at the start (default 1000000)
+  --record-ids <kind>  what outbox and feed call a text: messageId (the default), or an id of the service's own, and the
+                       messageId then in the feed's link, in a field, or in none
   --base-path <path>   path in front of /api (default none)
   --help               shows this text
 `;
@@ -25,6 +27,7 @@ async function run(): Promise<void> {
       'wait-ms': { type: 'string', default: '30000' },
       'status-ms': { type: 'string', default: '1000' },
       balance: { type: 'string', default: '1000000' },
+      'record-ids': { type: 'string', default: 'messageId' },
       'base-path': { type: 'string', default: '' },
       help: { type: 'boolean', default: false },
     },
@@ -39,6 +42,7 @@ async function run(): Promise<void> {
     waitMs: readNumber('wait-ms', values['wait-ms']),
     statusDelayMs: readNumber('status-ms', values['status-ms']),
     balance: readNumber('balance', values.balance),
+    recordIds: readChoice('record-ids', values['record-ids'], ['messageId', 'link', 'field', 'none']),
     basePath: values['base-path'],
   });
   const { userId, password, apiKey } = simulator.credentials;
@@ -62,6 +66,12 @@ async function run(): Promise<void> {
 function readNumber(name: string, text: string): number {
   if (!/^\d+$/.test(text)) throw new Error(`--${name} must be a whole number, not "${text}".`);
   return Number(text);
+}
+
+function readChoice<T extends string>(name: string, text: string, choices: readonly T[]): T {
+  const choice = choices.find((value) => value === text);
+  if (choice === undefined) throw new Error(`--${name} must be one of: ${choices.join(', ')}; not "${text}".`);
+  return choice;
 }
 
 function fail(error: unknown): void {

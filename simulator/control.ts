@@ -5,12 +5,13 @@ import { readBody } from './body';
 import { ControlError, ControlInput } from './control-input';
 import { sendEvents } from './events';
 import { parseFault } from './fault-input';
-import type { Endpoint } from './model';
+import type { Endpoint, RecordIds } from './model';
 import type { Simulator } from './simulator';
 
 const defaultStateSize = 100;
 const maxStateSize = 10_000;
 const maxInputBytes = 16 * 1_048_576;
+const recordIds: readonly RecordIds[] = ['messageId', 'link', 'field', 'none'];
 const endpoints: readonly Endpoint[] = ['send', 'incoming', 'status', 'outbox', 'feed'];
 
 interface Action {
@@ -87,6 +88,12 @@ const actions: Readonly<Record<string, Action>> = {
         ...input.givenOrNull('callbackUrl', 'callbackStatusUrl'),
         ...(input.has('callbackFormat') && { callbackFormat: input.choice('callbackFormat', ['XMLv3', 'FORMv1']) }),
       });
+    },
+  },
+  'record-ids': {
+    fields: ['recordIds'],
+    run: (simulator, input) => {
+      simulator.setRecordIds(input.choice('recordIds', recordIds));
     },
   },
   contacts: {

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { HttpBindings } from '@hono/node-server';
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import type { Context } from 'hono';
-import { type Answer, createErrorAnswer, createRefusal, writeAnswer } from './answer';
+import { type Answer, createErrorAnswer, createRefusal, writeAnswer, writeFirstBytes } from './answer';
 import { readBody } from './body';
 import type { Faults } from './faults';
 import type { Endpoint, Fault, LoggedRequest } from './model';
@@ -85,8 +85,9 @@ export class Exchange {
     const fault = endpoint === undefined ? undefined : this.#surroundings.faults.take(endpoint);
     if (fault !== undefined && 'hang' in fault) return;
     if (fault !== undefined && 'drop' in fault) {
-      if (fault.drop === 'after') await respond(call);
+      if (fault.drop !== 'before') await respond(call);
       isOurs = true;
+      if (fault.drop === 'during') await writeFirstBytes(outgoing);
       outgoing.destroy();
       return;
     }

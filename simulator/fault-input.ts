@@ -35,7 +35,7 @@ export function parseFault(object: object): Fault {
     if (!input.flag(flag)) throw new ControlError(`fault.${flag} must be true; switch a fault off with "fault": null`);
     return { [flag]: true } as Fault;
   }
-  if (kind === 'drop') return { drop: input.choice('drop', ['before', 'after']) };
+  if (kind === 'drop') return { drop: input.choice('drop', ['before', 'after', 'during']) };
   if (kind === 'delayMs') return { delayMs: input.number('delayMs') };
   if (kind === 'dripMs') return { dripMs: input.number('dripMs') };
   const status = input.number('status');

@@ -101,6 +101,7 @@ export class Messaging {
       to,
       ...(deliveredBody !== submission.body && { deliveredBody }),
       messageId: submission.messageId ?? randomUUID(),
+      recordId: randomUUID(),
       messageIdGiven: submission.messageId !== undefined,
       parts,
       messageDate: this.#now(),

@@ -13,6 +13,12 @@ export type CallbackFormat = 'XMLv3' | 'FORMv1';
  */
 export type FeedAccountPlace = 'elements' | 'attributes' | 'nested' | 'nestedAttributes';
 
+/**
+ * What outbox and feed call a text (§2.4 and §2.6 leave it open): the messageId of the client, or an id of the service's
+ * own; then the feed has the messageId in the entry's link, in a field of its own, or not at all.
+ */
+export type RecordIds = 'messageId' | 'link' | 'field' | 'none';
+
 /** One login of the service, good for all three authentications (§5). */
 export interface Credentials {
   userId: string;
@@ -62,6 +68,8 @@ export interface SimulatorOptions {
   statusBatch?: number;
   /** Default `elements`. */
   feedAccount?: FeedAccountPlace;
+  /** Default `messageId`. */
+  recordIds?: RecordIds;
   retryCallbacksMs?: Partial<CallbackRetries>;
   /** Bound of `requests` and of `callbackLog`; the oldest go first. Default 10000. */
   keepRequests?: number;
@@ -120,6 +128,8 @@ export interface OutboundRecipient {
 /** One accepted outbound message (§2.1). */
 export interface OutboundMessage {
   messageId: string;
+  /** What the service calls it in outbox and feed, where `RecordIds` says so. */
+  recordId: string;
   /** Whether the client gave the messageId (else replies carry `default`, §2.3). */
   messageIdGiven: boolean;
   /** 1, 2 or 3, by the path (§9). */
@@ -226,8 +236,8 @@ export type Fault =
   | { status: number; reason?: string; body?: string; contentType?: string; headers?: Record<string, string> }
   /** Waits, then works and answers. A send is carried out even when the client has gone meanwhile. */
   | { delayMs: number }
-  /** Destroys the socket without an answer, before or after the work. */
-  | { drop: 'before' | 'after' }
+  /** Destroys the socket: before the work, after it without an answer, or after it within the first line of the answer. */
+  | { drop: 'before' | 'after' | 'during' }
   /** Works, then sends the headers and half of the body, then destroys the socket. */
   | { half: true }
   /** 200 with a text that belongs to no protocol, without any work. */

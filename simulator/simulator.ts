@@ -16,6 +16,7 @@ import type {
   LoggedRequest,
   Mail,
   OutboundMessage,
+  RecordIds,
   StatusUpdate,
   UndeliveredCallback,
 } from './model';
@@ -71,6 +72,11 @@ export class Simulator {
 
   get balance(): number {
     return this.#parts.account.balance;
+  }
+
+  /** What outbox and feed call a text. */
+  get recordIds(): RecordIds {
+    return this.#parts.account.recordIds;
   }
 
   /** Every request to the service, in the order they were complete; bounded by `keepRequests`. */
@@ -143,6 +149,11 @@ export class Simulator {
     this.#parts.changes.emit('settings');
   }
 
+  setRecordIds(recordIds: RecordIds): void {
+    this.#parts.account.recordIds = recordIds;
+    this.#parts.changes.emit('settings');
+  }
+
   /** Changes the settings that are named; a URL that is undefined, null or empty switches its callback off. */
   setOrganisation(settings: {
     callbackUrl?: string | null | undefined;
@@ -171,6 +182,11 @@ export class Simulator {
   setOutcome(msisdn: string, statusCode: string | undefined): void {
     this.#parts.account.setOutcome(msisdn, statusCode);
     this.#parts.changes.emit('settings');
+  }
+
+  /** The accepted message with that messageId; of several the last. */
+  find(messageId: string): OutboundMessage | undefined {
+    return this.#parts.messaging.find(messageId);
   }
 
   /** Marks an outbound message as deleted (§2.4); false when there is none. */
@@ -230,6 +246,7 @@ export class Simulator {
     return {
       baseUrl: this.baseUrl,
       online: listener.isOpen,
+      recordIds: this.recordIds,
       now: new Date(this.clock.now()).toISOString(),
       account: account.describe(),
       faults: faults.describe(),

@@ -34,7 +34,9 @@ export function createFeedWork({ account, clock, messaging, incoming, place, lin
     const sent = type === 'reply' ? [] : messaging.messages.slice(-count);
     const received = type === 'out' ? [] : incoming.records.slice(-count);
     const items: FeedItem[] = [
-      ...sent.map((message) => toFeedItem(message, account.defaultSender)),
+      ...sent.map((message) =>
+        toFeedItem(message, account.defaultSender, { recordIds: account.recordIds, feed: link() }),
+      ),
       ...received.map(toReplyFeedItem),
     ];
     items.sort((a, b) => (a.published < b.published ? 1 : a.published > b.published ? -1 : 0));

@@ -44,6 +44,6 @@ export function createOutboxWork(account: Account, messaging: Messaging): Work {
   return () => ({
     status: 200,
     contentType: 'application/json; charset=UTF-8',
-    body: formatOutbox(messaging.takeSinceLastPoll(), account.defaultSender),
+    body: formatOutbox(messaging.takeSinceLastPoll(), account.defaultSender, account.recordIds),
   });
 }

@@ -1,5 +1,5 @@
-import type { FeedAccountPlace, IncomingMessage, OutboundMessage } from '../model';
-import { summariseRecipients, summariseStatus } from './records';
+import type { FeedAccountPlace, IncomingMessage, OutboundMessage, RecordIds } from '../model';
+import { recordIdOf, summariseRecipients, summariseStatus } from './records';
 import { escapeText, formatAttributes, formatElement, xmlDeclaration } from './xml';
 
 /** The account details that the feed carries (§2.6). */
@@ -21,6 +21,10 @@ export interface FeedItem {
   published: string;
   updated: string;
   statusCode?: string;
+  /** Address of the message, where the messageId stands in it. */
+  link?: string;
+  /** Where it stands in a field of its own. */
+  messageId?: string;
 }
 
 /** What a feed says, before its format is chosen. */
@@ -37,11 +41,21 @@ export interface FeedContent {
 const feedTitle = 'Recent messages';
 const namespace = ' xmlns:sms="urn:messaging-service:feed"';
 
-/** An outbound message as a feed item. */
-export function toFeedItem(message: OutboundMessage, sender: string): FeedItem {
+/**
+ * An outbound message as a feed item.
+ * @param where what it is called, and the address of the feed, which its link begins with
+ */
+export function toFeedItem(
+  message: OutboundMessage,
+  sender: string,
+  where: { recordIds: RecordIds; feed: string },
+): FeedItem {
+  const messageId = encodeURIComponent(message.messageId);
   const changes = message.recipients.flatMap(({ history }) => history.at(-1)?.date ?? []);
   return {
-    id: `urn:sms:out:${encodeURIComponent(message.messageId)}`,
+    id: `urn:sms:out:${encodeURIComponent(recordIdOf(message, where.recordIds))}`,
+    ...(where.recordIds === 'link' && { link: `${where.feed}?messageId=${messageId}` }),
+    ...(where.recordIds === 'field' && { messageId: message.messageId }),
     type: 'out',
     title: `To ${summariseRecipients(message)}`,
     body: message.body,
@@ -78,6 +92,8 @@ export function formatAtom({ account, items, link, updated }: FeedContent): stri
       `<author>${formatElement('name', item.author)}</author>`,
       `<category${formatAttributes({ term: item.type })}/>`,
       `<content type="text">${escapeText(item.body)}</content>`,
+      item.link === undefined ? '' : `<link${formatAttributes({ href: item.link })}/>`,
+      formatElement('sms:messageId', item.messageId),
       formatElement('sms:statusCode', item.statusCode),
       '</entry>',
     ].join(''),
@@ -104,11 +120,13 @@ export function formatRss({ account, items, link, updated }: FeedContent): strin
       '<item>',
       `<guid isPermaLink="false">${escapeText(item.id)}</guid>`,
       formatElement('title', item.title),
+      formatElement('link', item.link),
       formatElement('pubDate', new Date(item.published).toUTCString()),
       formatElement('atom:updated', item.updated),
       formatElement('dc:creator', item.author),
       formatElement('category', item.type),
       formatElement('description', item.body),
+      formatElement('sms:messageId', item.messageId),
       formatElement('sms:statusCode', item.statusCode),
       '</item>',
     ].join(''),

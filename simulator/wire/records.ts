@@ -1,4 +1,4 @@
-import type { IncomingMessage, OutboundMessage, StatusUpdate } from '../model';
+import type { IncomingMessage, OutboundMessage, RecordIds, StatusUpdate } from '../model';
 
 /** The form of one incoming message (§2.3). */
 export function formatIncoming(message: IncomingMessage): string {
@@ -37,10 +37,14 @@ export function formatForm(fields: readonly (readonly [string, string | undefine
 }
 
 /** The JSON list of outbound messages (§2.4). */
-export function formatOutbox(messages: readonly OutboundMessage[], defaultSender: string): string {
+export function formatOutbox(
+  messages: readonly OutboundMessage[],
+  defaultSender: string,
+  recordIds: RecordIds,
+): string {
   return JSON.stringify(
     messages.map((message) => ({
-      messageId: message.messageId,
+      messageId: recordIdOf(message, recordIds),
       body: message.body,
       recipientCount: message.recipients.length,
       recipients: summariseRecipients(message),
@@ -56,6 +60,11 @@ export function formatOutbox(messages: readonly OutboundMessage[], defaultSender
       })),
     })),
   );
+}
+
+/** What outbox and feed call a text. */
+export function recordIdOf({ messageId, recordId }: OutboundMessage, recordIds: RecordIds): string {
+  return recordIds === 'messageId' ? messageId : recordId;
 }
 
 /** Names followed by a count of others (§2.4), e.g. `Anna, 642155512 and 3 others`. */

@@ -94,6 +94,7 @@ describe('simulator: control API', () => {
     for (const fault of [
       { delayMs: 1 },
       { drop: 'before' },
+      { drop: 'during' },
       { half: true },
       { garbage: true },
       { empty: true },
@@ -104,6 +105,12 @@ describe('simulator: control API', () => {
       await control('fault', { endpoint: 'feed', fault });
       assert.deepEqual((await state()).faults, { feed: { fault, left: null } });
     }
+  });
+
+  it('chooses whose ids outbox and feed have, and says so', async () => {
+    assert.equal((await state()).recordIds, 'messageId');
+    await control('record-ids', { recordIds: 'link' });
+    assert.deepEqual([(await state()).recordIds, simulator.recordIds], ['link', 'link']);
   });
 
   it('marks a message as deleted', async () => {
@@ -144,9 +151,10 @@ describe('simulator: control API', () => {
     ['fault', { endpoint: 'send', fault: {} }, /^fault must have one of/],
     ['fault', { endpoint: 'send', fault: { half: true, hang: true } }, /^fault must have one of/],
     ['fault', { endpoint: 'send', fault: { half: false } }, /^fault.half must be true/],
-    ['fault', { endpoint: 'send', fault: { drop: 'later' } }, /^fault.drop must be one of: before, after/],
+    ['fault', { endpoint: 'send', fault: { drop: 'later' } }, /^fault.drop must be one of: before, after, during/],
     ['fault', { endpoint: 'send', fault: { status: 99 } }, /^fault.status must be a whole number/],
     ['fault', { endpoint: 'send', fault: { hang: true, reason: 'x' } }, /go with fault.status only/],
+    ['record-ids', { recordIds: 'mine' }, /^recordIds must be one of: messageId, link, field, none/],
     ['delete', { messageId: 'unknown' }, /^messageId is not that of a message/],
   ];
   for (const [name, input, expected] of wrong) {

@@ -87,12 +87,10 @@ describe('simulator: faults', () => {
     assert.equal(simulator.requests.at(-1)?.aborted, undefined, 'the client did not go away');
   });
 
-  it('sends the headers and half of the body, after the work', async () => {
-    const message = simulator.receive({ from: handset, to: number, body: 'half of this' });
-    simulator.fault('incoming', { half: true }, 1);
-    const { port } = new URL(simulator.baseUrl);
-    const raw = await new Promise<string>((resolve, reject) => {
-      const socket = connect(Number(port), '127.0.0.1');
+  /** Every byte of the answer to a GET, until the connection ends. */
+  const readRaw = (path: string): Promise<string> =>
+    new Promise((resolve, reject) => {
+      const socket = connect(Number(new URL(simulator.baseUrl).port), '127.0.0.1');
       let received = '';
       socket.setEncoding('latin1');
       socket.on('data', (chunk) => {
@@ -100,8 +98,33 @@ describe('simulator: faults', () => {
       });
       socket.on('error', reject);
       socket.on('close', () => resolve(received));
-      socket.write('GET /api/1/sms/in?userId=demo&password=demo-password HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n');
+      const login = 'userId=demo&password=demo-password';
+      socket.write(`GET ${path}${path.includes('?') ? '&' : '?'}${login} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n`);
     });
+
+  it('accepts a text and breaks the connection within the first line of the answer', async () => {
+    simulator.fault('send', { drop: 'during' }, 1);
+    assert.equal(await readRaw(`/api/3/sms/out?to=${handset}&body=x&messageId=m`), 'HTTP/1.1 2');
+    assert.equal(simulator.find('m')?.body, 'x');
+    await simulator.until(() => simulator.requests[0]?.brokenOff === true);
+    assert.equal((await send()).status, 200);
+  });
+
+  for (const status of [429, 503]) {
+    for (const wait of ['7', 'Sun, 01 Mar 2026 00:00:00 GMT']) {
+      it(`answers ${status} with Retry-After: ${wait}`, async () => {
+        simulator.fault('send', { status, headers: { 'retry-after': wait } }, 1);
+        const answer = await send();
+        assert.deepEqual([answer.status, answer.headers['retry-after']], [status, wait]);
+        assert.equal(simulator.messages.length, 0);
+      });
+    }
+  }
+
+  it('sends the headers and half of the body, after the work', async () => {
+    const message = simulator.receive({ from: handset, to: number, body: 'half of this' });
+    simulator.fault('incoming', { half: true }, 1);
+    const raw = await readRaw('/api/1/sms/in');
     const [head = '', body = ''] = raw.split('\r\n\r\n');
     const length = Number(/content-length: (\d+)/i.exec(head)?.[1]);
     assert.match(head, /^HTTP\/1\.1 200 OK/);
