@@ -1,4 +1,5 @@
 import type { NodeAPI } from 'node-red';
+import { onceFlowsStarted } from './flows';
 
 /** A node in line for a path; without `mount` while it is closed. */
 interface Place {
@@ -42,7 +43,7 @@ export function createCallbackPlaces(RED: NodeAPI): CallbackPlaces {
       if (own) own.mount = undefined;
       if (isAwaitingStart) return;
       isAwaitingStart = true;
-      RED.events.once('flows:started', moveUp);
+      onceFlowsStarted(RED, moveUp);
     },
   };
 }

@@ -4,6 +4,32 @@ import { report } from './outcome';
 /** Should Node-RED not say that the flows have started, they are taken to have after so long. */
 const startedTimeoutMs = 10_000;
 
+/** What waits for the next start of the flows, by Node-RED's emitter of events. */
+const turnsByEvents = new WeakMap<NodeAPI['events'], Set<() => void>>();
+
+/**
+ * Calls back once when the flows have started. Returns how to call it off.
+ *
+ * However many wait, Node-RED's emitter has one listener: one for each node would be taken for a leak.
+ */
+export function onceFlowsStarted({ events }: NodeAPI, callback: () => void): () => void {
+  const turns = turnsByEvents.get(events) ?? listen(events);
+  // Of two that give the same function, each has its own turn.
+  const turn = () => callback();
+  turns.add(turn);
+  return () => turns.delete(turn);
+}
+
+function listen(events: NodeAPI['events']): Set<() => void> {
+  const turns = new Set<() => void>();
+  events.on('flows:started', () => {
+    // Who is called off meanwhile has no turn; who comes meanwhile has it at the next start.
+    for (const turn of [...turns]) if (turns.delete(turn)) turn();
+  });
+  turnsByEvents.set(events, turns);
+  return turns;
+}
+
 /**
  * Starts a node when every node of the flows is there to receive, and reports what that throws. Returns how to call it
  * off.
@@ -11,10 +37,6 @@ const startedTimeoutMs = 10_000;
  * A message may come at once, and a node that is not there yet would not get it. Nor is there a Catch node before.
  */
 export function startWithFlows(RED: NodeAPI, node: Node, start: () => void): () => void {
-  const cancel = () => {
-    clearTimeout(timer);
-    RED.events.removeListener('flows:started', run);
-  };
   const run = () => {
     cancel();
     try {
@@ -23,8 +45,12 @@ export function startWithFlows(RED: NodeAPI, node: Node, start: () => void): () 
       report(RED, node, error);
     }
   };
+  const cancelStart = onceFlowsStarted(RED, run);
   const timer = setTimeout(run, startedTimeoutMs);
-  RED.events.on('flows:started', run);
+  const cancel = () => {
+    clearTimeout(timer);
+    cancelStart();
+  };
   return cancel;
 }
 

@@ -1,0 +1,51 @@
+import assert from 'node:assert/strict';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { onceFlowsStarted } from '../../nodes/runtime/flows';
+import { account, RunningFlow, sink, startService, stopEverything } from './running-flow';
+
+const types = ['sms-in', 'sms-status', 'sms-outbox', 'sms-feed', 'sms-callback-in'];
+
+describe('the start of the flows', () => {
+  afterEach(stopEverything);
+
+  it('is awaited by 30 nodes of every kind without a process warning, deploy after deploy', async () => {
+    const warnings: Error[] = [];
+    const onWarning = (warning: Error) => warnings.push(warning);
+    process.on('warning', onWarning);
+    const sim = await startService();
+    const nodes = types.flatMap((type) =>
+      Array.from({ length: 30 }, (_, index) => ({
+        id: `${type}-${index}`,
+        type,
+        account: 'account',
+        path: `/${index}`,
+        wires: [['sink']],
+      })),
+    );
+    const flow = await RunningFlow.start([account(sim), ...nodes, sink('sink')]);
+    await flow.deploy([account(sim), ...nodes, sink('sink')]);
+    await nextTurn();
+    process.removeListener('warning', onWarning);
+    assert.deepEqual(warnings, []);
+  });
+
+  it('gives each that waits one turn, in order, and none to who was called off, even by another', async () => {
+    const flow = await RunningFlow.start([]);
+    const calls: string[] = [];
+    const wait = (name: string, then = () => {}) =>
+      onceFlowsStarted(flow.red, () => {
+        calls.push(name);
+        then();
+      });
+    const cancelled = wait('cancelled');
+    wait('first', () => cancelledByFirst());
+    const cancelledByFirst = wait('cancelled by the first');
+    wait('second', () => wait('at the next start'));
+    cancelled();
+    await flow.deploy([]);
+    assert.deepEqual(calls, ['first', 'second']);
+    await flow.deploy([]);
+    await flow.deploy([]);
+    assert.deepEqual(calls, ['first', 'second', 'at the next start']);
+  });
+});
