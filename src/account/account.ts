@@ -1,5 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { systemClock } from '../clock';
 import { SmsError } from '../errors';
 import { type CallOptions, Client } from '../http/client';
 import { createConnections, type ProxyOptions, type TlsOptions } from '../http/connections';
@@ -27,6 +28,8 @@ export interface AccountSettings {
   concurrency: number;
   /** Sends that may wait. */
   queueLimit: number;
+  /** Sends per second at most, evenly spaced; absent: no limit. */
+  perSecond?: number;
   /** How long to wait after an empty poll (§8). */
   pauseMs: number;
   /** Polls in flight at once while messages keep coming. */
@@ -136,7 +139,7 @@ class Account {
   readonly #members = new Set<Member>();
   readonly #loops = new Map<Kind, Loop>();
   #connections: ReturnType<typeof createConnections> | undefined;
-  #queue = new SendQueue(1, 0);
+  #queue: SendQueue | undefined;
   #inbox: Inbox | undefined;
   #storeName = '';
   /** Whether a member has used the inbox since the first of them joined. */
@@ -160,12 +163,15 @@ class Account {
     clearTimeout(this.#forgetting);
     if (this.#members.size === 0) {
       this.#connections = createConnections(settings);
-      this.#queue = new SendQueue(settings.concurrency, settings.queueLimit);
       this.#settings = settings;
+      // It stays, so that a redeploy does not hasten the pace.
+      this.#queue ??= new SendQueue({ clock: systemClock, settings: () => this.#settings ?? settings });
+      this.#queue.nudge();
       this.#isInboxChosen = false;
     }
+    const queue = this.#queue;
     const connections = this.#connections;
-    if (!connections) throw new Error('no connections');
+    if (!queue || !connections) throw new Error('not connected');
     const member: Member = { settings, client: new Client({ ...settings, connections }) };
     this.#members.add(member);
     let left: Promise<void> | undefined;
@@ -181,7 +187,7 @@ class Account {
       watch: (kind, watcher) => this.#watch(member, kind, watcher),
       pollOutboxFor: (taker, context) => this.#pollOutboxFor(member, taker, context),
       send: (message, policy, signals) =>
-        this.#queue.run(() => send(member.client, message, policy, signals), signals.signal),
+        queue.run(() => send(member.client, message, policy, signals), { signal: signals.signal }),
       leave: () => {
         left ??= this.#leave(member);
         return left;
@@ -308,6 +314,7 @@ class Account {
     this.#members.delete(member);
     if (this.#members.size > 0) {
       this.#settings = [...this.#members][0]?.settings;
+      this.#queue?.nudge();
       return;
     }
     void this.#connections?.close().catch(() => {});

@@ -1,21 +1,88 @@
+import type { Clock, Timer } from '../clock';
 import { SmsError } from '../errors';
+import { PriorityQueue } from './priority-queue';
+
+/** How fast and how far a queue goes. */
+export interface QueueSettings {
+  /** Tasks at once. */
+  concurrency: number;
+  /** Tasks that may wait. */
+  queueLimit: number;
+  /** Tasks that begin per second at most, evenly spaced; absent: no limit. */
+  perSecond?: number;
+}
+
+/** What a queue stands on. */
+export interface SendQueueOptions {
+  clock: Clock;
+  /** Looked at each time, since other settings may hold at any moment. See {@link SendQueue.nudge}. */
+  settings(): QueueSettings;
+  /** How many texts wait that are kept: they count for the limit wherever they wait. Absent: none. */
+  kept?(): number;
+}
+
+/** When a task's turn comes. */
+export interface TaskOptions {
+  /** Ends its waiting; a task that runs is not stopped. */
+  signal: AbortSignal;
+  /** The highest goes first, equals in the order in which they came. 0 when absent. */
+  priority?: number;
+  /** It is one of those that {@link SendQueueOptions.kept} counts, and is not refused. */
+  isKept?: boolean;
+}
+
+/** A task's turn. */
+export interface Turn {
+  /** Nothing is sent after all: the pace need not count it. */
+  giveBack(): void;
+}
 
 interface Waiting {
+  readonly priority: number;
+  readonly order: number;
+  readonly isKept: boolean;
   start(): void;
   abandon(): void;
 }
 
-/** Runs so many tasks at once; more wait in order, up to a limit. */
-export class SendQueue {
-  readonly #concurrency: number;
-  readonly #limit: number;
-  readonly #waiting = new Set<Waiting>();
-  #running = 0;
+interface Listened {
+  waiting: Set<Waiting>;
+  onAbort: () => void;
+}
 
-  /** @param limit tasks that may wait */
-  constructor(concurrency: number, limit: number) {
-    this.#concurrency = concurrency;
-    this.#limit = limit;
+/** Timers come late by about so much. It is made up for, lest the pace fall behind by it each time. */
+const latenessMs = 2;
+
+/** Finer than any clock: less than this is no delay. */
+const finestMs = 0.001;
+
+/** Runs so many tasks at once, at a pace; more wait by priority and arrival, up to a limit. */
+export class SendQueue {
+  readonly #options: SendQueueOptions;
+  readonly #waiting = new PriorityQueue<Waiting>(
+    (a, b) => a.priority > b.priority || (a.priority === b.priority && a.order < b.order),
+  );
+  /** One listener for all that wait on a signal: a signal looks through its listeners for each that comes or goes. */
+  readonly #listened = new Map<AbortSignal, Listened>();
+  #keptHere = 0;
+  #arrivals = 0;
+  #inFlight = 0;
+  /** The last start that counts, and when it was due, which is what the next one keeps its distance from. */
+  #last: { dueAt: number } | undefined;
+  #timer: Timer | undefined;
+
+  constructor(options: SendQueueOptions) {
+    this.#options = options;
+  }
+
+  /** Tasks that run. */
+  get inFlight(): number {
+    return this.#inFlight;
+  }
+
+  /** Tasks that wait, and kept texts wherever they wait. */
+  get waiting(): number {
+    return this.#waiting.size - this.#keptHere + (this.#options.kept?.() ?? 0);
   }
 
   /**
@@ -23,41 +90,117 @@ export class SendQueue {
    *
    * @throws SmsError `SMS_BUSY` at once when too many wait already; `SMS_CLOSED` when `signal` aborts before its turn
    */
-  async run<T>(task: () => Promise<T>, signal: AbortSignal): Promise<T> {
+  async run<T>(task: (turn: Turn) => Promise<T>, { signal, priority = 0, isKept = false }: TaskOptions): Promise<T> {
     if (signal.aborted) throw new SmsError('closed');
-    if (this.#running < this.#concurrency) this.#running++;
-    else await this.#wait(signal);
-    try {
-      return await task();
-    } finally {
-      // The place is handed on without being given free in between, so that none can overtake.
-      const [next] = this.#waiting;
-      if (next) next.start();
-      else this.#running--;
-    }
-  }
-
-  #wait(signal: AbortSignal): Promise<void> {
-    if (this.#waiting.size >= this.#limit) {
-      return Promise.reject(new SmsError('busy', { params: { limit: this.#limit } }));
-    }
+    this.nudge();
+    if (!isKept && !this.#isFree()) this.assertRoom();
     return new Promise((resolve, reject) => {
       const waiting: Waiting = {
+        priority,
+        order: this.#arrivals++,
+        isKept,
         start: () => {
-          leave();
-          resolve();
+          this.#leave(waiting, signal);
+          resolve(this.#start(task));
         },
         abandon: () => {
-          leave();
+          this.#leave(waiting, signal);
           reject(new SmsError('closed'));
         },
       };
-      const leave = () => {
-        this.#waiting.delete(waiting);
-        signal.removeEventListener('abort', waiting.abandon);
-      };
-      this.#waiting.add(waiting);
-      signal.addEventListener('abort', waiting.abandon, { once: true });
+      this.#enter(waiting, signal);
+      this.nudge();
     });
+  }
+
+  /** @throws SmsError `SMS_BUSY` when one more may not wait, for a text that is about to be kept */
+  assertRoom(): void {
+    const { queueLimit } = this.#options.settings();
+    if (this.waiting >= queueLimit) throw new SmsError('busy', { params: { limit: queueLimit } });
+  }
+
+  /** Starts what may start. To be called when the settings have changed. */
+  nudge(): void {
+    this.#timer?.cancel();
+    this.#timer = undefined;
+    const { concurrency } = this.#options.settings();
+    while (this.#waiting.size > 0 && this.#inFlight < concurrency) {
+      const delayMs = this.#delayMs();
+      if (delayMs > 0) {
+        this.#timer = this.#options.clock.after(delayMs, () => this.nudge());
+        return;
+      }
+      this.#waiting.take()?.start();
+    }
+  }
+
+  #isFree(): boolean {
+    return this.#inFlight < this.#options.settings().concurrency && this.#delayMs() === 0;
+  }
+
+  /** How long the pace has the next one wait. */
+  #delayMs(): number {
+    const dueAt = this.#nextDueAt();
+    const delayMs = dueAt === undefined ? 0 : dueAt - this.#options.clock.elapsed();
+    return delayMs < finestMs ? 0 : delayMs;
+  }
+
+  #nextDueAt(): number | undefined {
+    const { perSecond } = this.#options.settings();
+    return perSecond === undefined || !this.#last ? undefined : this.#last.dueAt + 1_000 / perSecond;
+  }
+
+  async #start<T>(task: (turn: Turn) => Promise<T>): Promise<T> {
+    const giveBack = this.#countStart();
+    this.#inFlight++;
+    try {
+      // What it throws at once comes later too, so that ten thousand in a row do not nest.
+      return await new Promise<T>((resolve) => resolve(task({ giveBack })));
+    } finally {
+      this.#inFlight--;
+      this.nudge();
+    }
+  }
+
+  /** Returns how to take it back, as long as it is the last. */
+  #countStart(): () => void {
+    const before = this.#last;
+    const dueAt = this.#nextDueAt();
+    const now = this.#options.clock.elapsed();
+    const start = { dueAt: dueAt !== undefined && now - dueAt <= latenessMs ? dueAt : now };
+    this.#last = start;
+    return () => {
+      if (this.#last !== start) return;
+      this.#last = before;
+      this.nudge();
+    };
+  }
+
+  #enter(waiting: Waiting, signal: AbortSignal): void {
+    this.#waiting.add(waiting);
+    if (waiting.isKept) this.#keptHere++;
+    const listened = this.#listened.get(signal);
+    if (listened) {
+      listened.waiting.add(waiting);
+      return;
+    }
+    const all = new Set([waiting]);
+    const onAbort = () => {
+      for (const one of all) one.abandon();
+      this.nudge();
+    };
+    this.#listened.set(signal, { waiting: all, onAbort });
+    signal.addEventListener('abort', onAbort, { once: true });
+  }
+
+  #leave(waiting: Waiting, signal: AbortSignal): void {
+    this.#waiting.delete(waiting);
+    if (waiting.isKept) this.#keptHere--;
+    const listened = this.#listened.get(signal);
+    if (!listened) return;
+    listened.waiting.delete(waiting);
+    if (listened.waiting.size > 0) return;
+    signal.removeEventListener('abort', listened.onAbort);
+    this.#listened.delete(signal);
   }
 }

@@ -1,6 +1,12 @@
 import assert from 'node:assert/strict';
+import fc from 'fast-check';
 import { createStopSignal } from '../../../src/account/account';
-import { SendQueue } from '../../../src/sending/queue';
+import { type QueueSettings, SendQueue } from '../../../src/sending/queue';
+import { settle, VirtualClock } from '../../virtual-clock';
+
+function createQueue(concurrency: number, queueLimit: number): SendQueue {
+  return new SendQueue({ clock: new VirtualClock(), settings: () => ({ concurrency, queueLimit }) });
+}
 
 /** A task that ends by hand. */
 function createTask() {
@@ -17,21 +23,22 @@ function createTask() {
   return { run, resolve, reject, isStarted: () => started };
 }
 
-const settle = () => new Promise(setImmediate);
-
 describe('SendQueue (contract §3 concurrency, queueLimit)', () => {
   const { signal } = createStopSignal();
 
   it('runs so many at once and the others in order, whichever way the first ones end', async () => {
-    const queue = new SendQueue(2, 10);
+    const queue = createQueue(2, 10);
     const order: number[] = [];
     const tasks = Array.from({ length: 6 }, createTask);
     const runs = tasks.map(({ run }, index) =>
       queue
-        .run(() => {
-          order.push(index);
-          return run();
-        }, signal)
+        .run(
+          () => {
+            order.push(index);
+            return run();
+          },
+          { signal },
+        )
         .catch((error: Error) => error.message),
     );
     await settle();
@@ -49,26 +56,32 @@ describe('SendQueue (contract §3 concurrency, queueLimit)', () => {
   });
 
   it('hands a place on after a task that throws at once', async () => {
-    const queue = new SendQueue(1, 10);
-    const failing = queue.run(() => {
-      throw new Error('at once');
-    }, signal);
-    const next = queue.run(() => Promise.resolve('next'), signal);
+    const queue = createQueue(1, 10);
+    const failing = queue.run(
+      () => {
+        throw new Error('at once');
+      },
+      { signal },
+    );
+    const next = queue.run(() => Promise.resolve('next'), { signal });
     await assert.rejects(failing, /at once/);
     assert.equal(await next, 'next');
-    assert.equal(await queue.run(() => Promise.resolve('later'), signal), 'later');
+    assert.equal(await queue.run(() => Promise.resolve('later'), { signal }), 'later');
   });
 
   it('lets none overtake, even one that comes as a place is handed on', async () => {
-    const queue = new SendQueue(1, 10);
+    const queue = createQueue(1, 10);
     const order: string[] = [];
     const first = createTask();
     const run = (name: string) =>
-      queue.run(() => {
-        order.push(name);
-        return Promise.resolve(name);
-      }, signal);
-    const runs = [queue.run(first.run, signal), run('second')];
+      queue.run(
+        () => {
+          order.push(name);
+          return Promise.resolve(name);
+        },
+        { signal },
+      );
+    const runs = [queue.run(first.run, { signal }), run('second')];
     first.resolve('first');
     for (let turn = 0; turn < 6; turn++) {
       runs.push(run(`late ${turn}`));
@@ -79,24 +92,24 @@ describe('SendQueue (contract §3 concurrency, queueLimit)', () => {
   });
 
   it('refuses one more than may wait, at once, with SMS_BUSY', async () => {
-    const queue = new SendQueue(1, 2);
+    const queue = createQueue(1, 2);
     const tasks = Array.from({ length: 3 }, createTask);
-    const runs = tasks.map(({ run }) => queue.run(run, signal));
+    const runs = tasks.map(({ run }) => queue.run(run, { signal }));
     await assert.rejects(
-      queue.run(() => assert.fail('ran'), signal),
+      queue.run(() => assert.fail('ran'), { signal }),
       { code: 'SMS_BUSY' },
     );
     for (const { resolve } of tasks) resolve('x');
     await Promise.all(runs);
-    assert.equal(await queue.run(() => Promise.resolve('again'), signal), 'again');
+    assert.equal(await queue.run(() => Promise.resolve('again'), { signal }), 'again');
   });
 
   it('with a limit of 0 lets none wait', async () => {
-    const queue = new SendQueue(1, 0);
+    const queue = createQueue(1, 0);
     const task = createTask();
-    const run = queue.run(task.run, signal);
+    const run = queue.run(task.run, { signal });
     await assert.rejects(
-      queue.run(() => assert.fail('ran'), signal),
+      queue.run(() => assert.fail('ran'), { signal }),
       { code: 'SMS_BUSY' },
     );
     task.resolve('x');
@@ -104,33 +117,33 @@ describe('SendQueue (contract §3 concurrency, queueLimit)', () => {
   });
 
   it('lets go of those whose flow is stopped while they wait, with SMS_CLOSED', async () => {
-    const queue = new SendQueue(1, 2);
+    const queue = createQueue(1, 2);
     const task = createTask();
-    const running = queue.run(task.run, signal);
+    const running = queue.run(task.run, { signal });
     const stop = createStopSignal();
-    const stopped = queue.run(() => assert.fail('ran'), stop.signal);
-    const stays = queue.run(() => Promise.resolve('stays'), signal);
+    const stopped = queue.run(() => assert.fail('ran'), { signal: stop.signal });
+    const stays = queue.run(() => Promise.resolve('stays'), { signal });
     stop.abort();
     await assert.rejects(stopped, { code: 'SMS_CLOSED' });
-    const takesItsPlace = queue.run(() => Promise.resolve('takes its place'), signal);
+    const takesItsPlace = queue.run(() => Promise.resolve('takes its place'), { signal });
     task.resolve('x');
     assert.deepEqual(await Promise.all([running, stays, takesItsPlace]), ['x', 'stays', 'takes its place']);
   });
 
   it('does not begin for a flow that is stopped already', async () => {
-    const queue = new SendQueue(1, 2);
+    const queue = createQueue(1, 2);
     await assert.rejects(
-      queue.run(() => assert.fail('ran'), AbortSignal.abort()),
+      queue.run(() => assert.fail('ran'), { signal: AbortSignal.abort() }),
       { code: 'SMS_CLOSED' },
     );
-    assert.equal(await queue.run(() => Promise.resolve('x'), signal), 'x');
+    assert.equal(await queue.run(() => Promise.resolve('x'), { signal }), 'x');
   });
 
   it('keeps a task that runs from being stopped by the queue', async () => {
-    const queue = new SendQueue(1, 2);
+    const queue = createQueue(1, 2);
     const stop = createStopSignal();
     const task = createTask();
-    const run = queue.run(task.run, stop.signal);
+    const run = queue.run(task.run, { signal: stop.signal });
     await settle();
     stop.abort();
     task.resolve('x');
@@ -142,13 +155,13 @@ describe('SendQueue (contract §3 concurrency, queueLimit)', () => {
     const listen = (warning: Error) => warnings.push(warning);
     process.on('warning', listen);
     try {
-      const queue = new SendQueue(1, 10_000);
+      const queue = createQueue(1, 10_000);
       const stop = createStopSignal();
       const task = createTask();
-      const running = queue.run(task.run, signal);
+      const running = queue.run(task.run, { signal });
       const runs = Array.from({ length: 10_000 }, () =>
         queue
-          .run(() => Promise.resolve(), stop.signal)
+          .run(() => Promise.resolve(), { signal: stop.signal })
           .then(
             () => 'ran',
             (error: { code?: string }) => error.code,
@@ -170,14 +183,17 @@ describe('SendQueue (contract §3 concurrency, queueLimit)', () => {
   });
 
   it('works 10,000 off in order', async () => {
-    const queue = new SendQueue(3, 10_000);
+    const queue = createQueue(3, 10_000);
     const order: number[] = [];
     await Promise.all(
       Array.from({ length: 10_000 }, (_, index) =>
-        queue.run(async () => {
-          order.push(index);
-          await Promise.resolve();
-        }, signal),
+        queue.run(
+          async () => {
+            order.push(index);
+            await Promise.resolve();
+          },
+          { signal },
+        ),
       ),
     );
     assert.deepEqual(
@@ -187,3 +203,347 @@ describe('SendQueue (contract §3 concurrency, queueLimit)', () => {
     assert.equal(order.length, 10_000);
   });
 });
+
+describe('SendQueue (contract §3 perSecond, §4 priority)', () => {
+  const { signal } = createStopSignal();
+
+  /** A queue that notes when each task began; tasks end at once. */
+  function createPacedQueue(settings: Partial<QueueSettings>) {
+    const clock = new VirtualClock();
+    const current: QueueSettings = { concurrency: 8, queueLimit: 10_000, ...settings };
+    const queue = new SendQueue({ clock, settings: () => current });
+    const starts: [name: string, at: number][] = [];
+    const add = (name: string, priority = 0, stop: AbortSignal = signal) =>
+      queue.run(
+        () => {
+          starts.push([name, clock.elapsed()]);
+          return Promise.resolve();
+        },
+        { signal: stop, priority },
+      );
+    return { clock, current, queue, starts, add, times: () => starts.map(([, at]) => at) };
+  }
+
+  it('spaces evenly from the first text on', async () => {
+    const { clock, add, times } = createPacedQueue({ perSecond: 20 });
+    const runs = Array.from({ length: 101 }, (_, index) => add(`${index}`));
+    await clock.advance(5_000);
+    await Promise.all(runs);
+    assert.deepEqual(
+      times(),
+      Array.from({ length: 101 }, (_, index) => index * 50),
+    );
+    assert.equal(clock.timers, 0);
+  });
+
+  it('spaces what comes by itself, and does not make up for a pause', async () => {
+    const { clock, add, times } = createPacedQueue({ perSecond: 2 });
+    void add('first');
+    await clock.advance(60_000);
+    const runs = [add('second'), add('third'), add('fourth')];
+    await clock.advance(100);
+    runs.push(add('fifth'));
+    await clock.advance(5_000);
+    await Promise.all(runs);
+    assert.deepEqual(times(), [0, 60_000, 60_500, 61_000, 61_500]);
+  });
+
+  it('lets an alarm behind 5,000 reminders at 20 a second leave next', async () => {
+    const { clock, starts, add } = createPacedQueue({ perSecond: 20 });
+    const reminders = Array.from({ length: 5_000 }, (_, index) => add(`reminder ${index}`));
+    await clock.advance(1_010);
+    const alarm = add('alarm', 10);
+    await clock.advance(100);
+    await alarm;
+    assert.deepEqual(starts.slice(20, 24), [
+      ['reminder 20', 1_000],
+      ['alarm', 1_050],
+      ['reminder 21', 1_100],
+    ]);
+    await clock.advance(250_000);
+    await Promise.all(reminders);
+    assert.equal(starts.length, 5_001);
+    assert.equal(starts.at(-1)?.[1], 250_000);
+  });
+
+  it('takes the highest priority first, equals in the order in which they came', async () => {
+    const { clock, starts, add } = createPacedQueue({ perSecond: 1 });
+    for (const [index, priority] of [0, 0, -10, 10, 0, 10, -10].entries()) void add(`${index}: ${priority}`, priority);
+    await clock.advance(10_000);
+    assert.deepEqual(
+      starts.map(([name]) => name),
+      ['0: 0', '3: 10', '5: 10', '1: 0', '4: 0', '2: -10', '6: -10'],
+    );
+  });
+
+  it('keeps its pace when the clock is set forward or back by a day', async () => {
+    const { clock, add, times } = createPacedQueue({ perSecond: 10 });
+    for (let index = 0; index < 40; index++) void add(`${index}`);
+    await clock.advance(1_000);
+    clock.set(86_400_000);
+    await clock.advance(1_000);
+    clock.set(-2 * 86_400_000);
+    await clock.advance(2_000);
+    assert.deepEqual(
+      times(),
+      Array.from({ length: 40 }, (_, index) => index * 100),
+    );
+  });
+
+  it('makes up for timers that come late by a little, and for no more than that', async () => {
+    const { clock, add, times } = createPacedQueue({ perSecond: 20 });
+    for (let index = 0; index < 7; index++) void add(`${index}`);
+    await clock.advance(49);
+    clock.stall(2);
+    await clock.advance(0);
+    await clock.advance(49);
+    clock.stall(400);
+    await clock.advance(0);
+    await clock.advance(150);
+    assert.deepEqual(times(), [0, 51, 100, 500, 550, 600, 650]);
+  });
+
+  it('reaches a pace that is finer than timers are', async () => {
+    const { clock, add, times } = createPacedQueue({ perSecond: 3_000 });
+    for (let index = 0; index < 3_000; index++) void add(`${index}`);
+    for (let ms = 0; ms < 1_000; ms++) {
+      clock.stall(1);
+      await clock.advance(0);
+    }
+    assert.equal(times().length, 3_000);
+    const most = Math.max(...times().map((at) => times().filter((other) => other === at).length));
+    assert.ok(most <= 6, `${most} at once`);
+  }).timeout(60_000);
+
+  it('keeps to a pace below one a second, after any time', async () => {
+    const { clock, add, times } = createPacedQueue({ perSecond: 0.3 });
+    for (let index = 0; index < 4; index++) void add(`${index}`);
+    clock.stall(1e9);
+    await clock.advance(10_001);
+    assert.deepEqual(
+      times().map((at) => Math.round(at)),
+      [0, 1e9, 1e9 + 3_333, 1e9 + 6_667],
+    );
+  });
+
+  it('does not count a turn that is given back', async () => {
+    const { clock, queue, starts, add } = createPacedQueue({ perSecond: 1 });
+    void add('first');
+    const nothing = Array.from({ length: 100 }, () =>
+      queue.run(
+        async (turn) => {
+          await Promise.resolve();
+          turn.giveBack();
+          turn.giveBack();
+        },
+        { signal },
+      ),
+    );
+    void add('second');
+    void add('third');
+    await clock.advance(2_000);
+    await Promise.all(nothing);
+    assert.deepEqual(starts, [
+      ['first', 0],
+      ['second', 1_000],
+      ['third', 2_000],
+    ]);
+  });
+
+  it('counts a turn that is given back too late, when another has begun', async () => {
+    const { clock, queue, add, times } = createPacedQueue({ perSecond: 1 });
+    const task = createTask();
+    let giveBack = () => {};
+    void queue.run(
+      (turn) => {
+        ({ giveBack } = turn);
+        return task.run();
+      },
+      { signal },
+    );
+    for (let index = 0; index < 3; index++) void add(`${index}`);
+    await clock.advance(1_500);
+    giveBack();
+    await clock.advance(1_500);
+    assert.deepEqual(times(), [1_000, 2_000, 3_000]);
+    task.resolve('x');
+  });
+
+  it('goes by other settings as soon as it is told', async () => {
+    const { clock, current, queue, add, times } = createPacedQueue({ perSecond: 0.001 });
+    for (let index = 0; index < 4; index++) void add(`${index}`);
+    await clock.advance(10_000);
+    current.perSecond = 1;
+    queue.nudge();
+    await clock.advance(1_000);
+    assert.deepEqual(times(), [0, 10_000, 11_000]);
+    delete current.perSecond;
+    queue.nudge();
+    await settle();
+    assert.deepEqual(times(), [0, 10_000, 11_000, 11_000]);
+    assert.equal(clock.timers, 0);
+  });
+
+  it('leaves no timer when the last that waits is let go of', async () => {
+    const { clock, add } = createPacedQueue({ perSecond: 0.01 });
+    const stop = createStopSignal();
+    const runs = ['first', 'second', 'third'].map((name) => add(name, 0, stop.signal).catch((error) => error.code));
+    await settle();
+    assert.equal(clock.timers, 1);
+    stop.abort();
+    assert.deepEqual(await Promise.all(runs), [undefined, 'SMS_CLOSED', 'SMS_CLOSED']);
+    assert.equal(clock.timers, 0);
+  });
+
+  it('listens to a signal once, however many wait on it, and no longer than they do', async () => {
+    const { clock, add } = createPacedQueue({ perSecond: 1_000 });
+    const { signal: counted, listeners } = createCountedSignal();
+    const runs = Array.from({ length: 100 }, (_, index) => add(`${index}`, index % 3, counted));
+    await settle();
+    assert.equal(listeners(), 1);
+    await clock.advance(1_000);
+    await Promise.all(runs);
+    assert.equal(listeners(), 0);
+  });
+
+  it('counts kept texts for the limit wherever they wait, and refuses none that is kept already', async () => {
+    const clock = new VirtualClock();
+    let kept = 3;
+    const queue = new SendQueue({ clock, settings: () => ({ concurrency: 1, queueLimit: 5 }), kept: () => kept });
+    const task = createTask();
+    const running = queue.run(task.run, { signal });
+    const others = [
+      queue.run(() => Promise.resolve('x'), { signal }),
+      queue.run(() => Promise.resolve('x'), { signal }),
+    ];
+    const keptHere = [1, 2, 3].map(() =>
+      queue.run(
+        () => {
+          kept--;
+          return Promise.resolve('kept');
+        },
+        { signal, isKept: true },
+      ),
+    );
+    assert.deepEqual({ waiting: queue.waiting, inFlight: queue.inFlight }, { waiting: 5, inFlight: 1 });
+    await assert.rejects(
+      queue.run(() => assert.fail('ran'), { signal }),
+      { code: 'SMS_BUSY' },
+    );
+    assert.throws(() => queue.assertRoom(), { code: 'SMS_BUSY' });
+    task.resolve('x');
+    await Promise.all([running, ...others, ...keptHere]);
+    assert.deepEqual({ waiting: queue.waiting, inFlight: queue.inFlight }, { waiting: 0, inFlight: 0 });
+    queue.assertRoom();
+  });
+
+  it('agrees with a plain list, whatever comes, ends and is let go of', async () => {
+    const action = fc.oneof(
+      fc.record({ do: fc.constant('add' as const), priority: fc.integer({ min: -2, max: 2 }), flow: fc.nat(2) }),
+      fc.record({ do: fc.constant('end' as const), which: fc.nat(), fails: fc.boolean() }),
+      fc.record({ do: fc.constant('stop' as const), flow: fc.nat(2) }),
+      fc.record({ do: fc.constant('wait' as const), ms: fc.integer({ min: 1, max: 250 }) }),
+    );
+    const pace = fc.option(fc.constantFrom(3, 10, 100), { nil: undefined });
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(action, { maxLength: 60 }),
+        fc.record({ concurrency: fc.integer({ min: 1, max: 4 }), queueLimit: fc.nat(6) }),
+        pace,
+        (actions, settings, perSecond) =>
+          compareWithList(actions, { ...settings, ...(perSecond === undefined ? undefined : { perSecond }) }),
+      ),
+      { numRuns: 300 },
+    );
+  });
+});
+
+type Action =
+  | { do: 'add'; priority: number; flow: number }
+  | { do: 'end'; which: number; fails: boolean }
+  | { do: 'stop'; flow: number }
+  | { do: 'wait'; ms: number };
+
+/** Runs a queue beside a list of those that wait, which is looked through for whoever should be next. */
+async function compareWithList(actions: readonly Action[], settings: QueueSettings): Promise<void> {
+  const clock = new VirtualClock();
+  const queue = new SendQueue({ clock, settings: () => settings });
+  const stops = [0, 1, 2].map(createStopSignal);
+  const list: { name: number; priority: number; flow: number }[] = [];
+  const running = new Map<number, ReturnType<typeof createTask>>();
+  const runs: Promise<unknown>[] = [];
+  const starts: number[] = [];
+  const intervalMs = settings.perSecond === undefined ? 0 : 1_000 / settings.perSecond;
+  const isDue = () => clock.elapsed() - (starts.at(-1) ?? Number.NEGATIVE_INFINITY) >= intervalMs - 0.01;
+  const begin = (name: number) => {
+    const best = list.reduce((first, one) => (one.priority > first.priority ? one : first));
+    assert.equal(name, best.name, 'another was first');
+    assert.ok(isDue(), 'too early');
+    list.splice(list.indexOf(best), 1);
+    starts.push(clock.elapsed());
+    const task = createTask();
+    running.set(name, task);
+    assert.ok(running.size <= settings.concurrency, 'too many at once');
+    return task.run();
+  };
+  for (const [name, action] of actions.entries()) {
+    if (action.do === 'add') {
+      const { flow, priority } = action;
+      const stop = stops[flow] as AbortController;
+      const isFree = running.size < settings.concurrency && isDue();
+      const expected = stop.signal.aborted
+        ? 'SMS_CLOSED'
+        : !isFree && list.length >= settings.queueLimit
+          ? 'SMS_BUSY'
+          : undefined;
+      if (!expected) list.push({ name, priority, flow });
+      const run = queue.run(() => begin(name), { signal: stop.signal, priority });
+      runs.push(
+        expected ? assert.rejects(run, { code: expected }) : run.catch((error) => assert.ok(isExpected(error), error)),
+      );
+    } else if (action.do === 'end') {
+      const name = [...running.keys()][action.which % Math.max(1, running.size)];
+      const task = running.get(name ?? -1);
+      running.delete(name ?? -1);
+      if (action.fails) task?.reject(new Error('failed'));
+      else task?.resolve('x');
+    } else if (action.do === 'stop') {
+      stops[action.flow]?.abort();
+      for (const one of [...list]) if (one.flow === action.flow) list.splice(list.indexOf(one), 1);
+    } else {
+      await clock.advance(action.ms);
+    }
+    await settle();
+    assert.equal(queue.waiting, list.length);
+    assert.equal(queue.inFlight, running.size);
+    if (list.length > 0) assert.ok(running.size === settings.concurrency || !isDue(), 'nobody was let go');
+  }
+  for (let turn = 0; list.length + running.size > 0; turn++) {
+    assert.ok(turn < 200, 'somebody waits for ever');
+    for (const task of running.values()) task.resolve('x');
+    running.clear();
+    await clock.advance(400);
+  }
+  await Promise.all(runs);
+  assert.equal(clock.timers, 0);
+}
+
+function isExpected(error: { code?: string; message?: string }): boolean {
+  return error.code === 'SMS_CLOSED' || error.message === 'failed';
+}
+
+/** A stop signal that knows how many listen to it. */
+function createCountedSignal() {
+  const { signal } = createStopSignal();
+  let listeners = 0;
+  const { addEventListener, removeEventListener } = signal;
+  signal.addEventListener = (...args: Parameters<typeof addEventListener>) => {
+    listeners++;
+    addEventListener.apply(signal, args);
+  };
+  signal.removeEventListener = (...args: Parameters<typeof removeEventListener>) => {
+    listeners--;
+    removeEventListener.apply(signal, args);
+  };
+  return { signal, listeners: () => listeners };
+}

@@ -1,0 +1,64 @@
+/** Items in the order of a comparison: adding one, taking the first and leaving from anywhere cost O(log n). */
+export class PriorityQueue<Item> {
+  readonly #isBefore: (a: Item, b: Item) => boolean;
+  /** Each item is before the two at twice its place and one or two more. */
+  readonly #heap: Item[] = [];
+  readonly #places = new Map<Item, number>();
+
+  /** @param isBefore a strict order that does not change while its items are here */
+  constructor(isBefore: (a: Item, b: Item) => boolean) {
+    this.#isBefore = isBefore;
+  }
+
+  get size(): number {
+    return this.#heap.length;
+  }
+
+  /** An item may be here once. */
+  add(item: Item): void {
+    this.#settle(item, this.#heap.length);
+  }
+
+  /** Takes the first. */
+  take(): Item | undefined {
+    const [first] = this.#heap;
+    if (first !== undefined) this.delete(first);
+    return first;
+  }
+
+  /** Says whether it was here. */
+  delete(item: Item): boolean {
+    const place = this.#places.get(item);
+    if (place === undefined) return false;
+    this.#places.delete(item);
+    const last = this.#heap.pop();
+    if (last !== undefined && last !== item) this.#settle(last, place);
+    return true;
+  }
+
+  /** Puts an item where it belongs, up or down from a place that is free. */
+  #settle(item: Item, free: number): void {
+    let place = free;
+    while (place > 0) {
+      const above = (place - 1) >> 1;
+      const parent = this.#heap[above] as Item;
+      if (!this.#isBefore(item, parent)) break;
+      this.#put(parent, place);
+      place = above;
+    }
+    for (let below = 2 * place + 1; below < this.#heap.length; below = 2 * place + 1) {
+      const right = below + 1 < this.#heap.length ? below + 1 : below;
+      if (this.#isBefore(this.#heap[right] as Item, this.#heap[below] as Item)) below = right;
+      const child = this.#heap[below] as Item;
+      if (!this.#isBefore(child, item)) break;
+      this.#put(child, place);
+      place = below;
+    }
+    this.#put(item, place);
+  }
+
+  #put(item: Item, place: number): void {
+    this.#heap[place] = item;
+    this.#places.set(item, place);
+  }
+}

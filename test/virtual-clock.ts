@@ -1,0 +1,78 @@
+import type { Clock, Timer } from '../src/clock';
+
+interface Due {
+  at: number;
+  callback: () => void;
+}
+
+/** Time that passes when a test says so, at once. */
+export class VirtualClock implements Clock {
+  #elapsed = 0;
+  #ahead: number;
+  readonly #timers = new Set<Due>();
+
+  constructor(startsAt = Date.UTC(2026, 0, 1)) {
+    this.#ahead = startsAt;
+  }
+
+  now(): number {
+    return Math.floor(this.#elapsed + this.#ahead);
+  }
+
+  elapsed(): number {
+    return this.#elapsed;
+  }
+
+  after(delayMs: number, callback: () => void): Timer {
+    const due = { at: this.#elapsed + delayMs, callback };
+    this.#timers.add(due);
+    return { cancel: () => this.#timers.delete(due) };
+  }
+
+  nextTurn(callback: () => void): Timer {
+    return this.after(0, callback);
+  }
+
+  random(): number {
+    return 0.5;
+  }
+
+  /** Timers that run. */
+  get timers(): number {
+    return this.#timers.size;
+  }
+
+  /** Somebody sets the clock, forward or back. */
+  set(byMs: number): void {
+    this.#ahead += byMs;
+  }
+
+  /** Lets time pass; what becomes due happens in order, each with all that follows from it. */
+  async advance(byMs: number): Promise<void> {
+    const until = this.#elapsed + byMs;
+    await settle();
+    for (let due = this.#next(until); due; due = this.#next(until)) {
+      this.#timers.delete(due);
+      this.#elapsed = Math.max(this.#elapsed, due.at);
+      due.callback();
+      await settle();
+    }
+    this.#elapsed = until;
+  }
+
+  /** Time passes, but timers come late by so much. */
+  stall(byMs: number): void {
+    this.#elapsed += byMs;
+  }
+
+  #next(until: number): Due | undefined {
+    let next: Due | undefined;
+    for (const due of this.#timers) if (due.at <= until && (!next || due.at < next.at)) next = due;
+    return next;
+  }
+}
+
+/** Everything that needs no time has happened. */
+export function settle(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
