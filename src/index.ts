@@ -4,6 +4,9 @@
  */
 export {
   type AccountSettings,
+  type Accounts,
+  type ConnectionSettings,
+  createAccounts,
   createStopSignal,
   joinAccount,
   type Membership,
@@ -11,6 +14,7 @@ export {
   type Subscription,
   type Watcher,
 } from './account/account';
+export { type Clock, systemClock, type Timer, wait } from './clock';
 export {
   isSmsError,
   type PlainSmsError,

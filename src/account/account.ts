@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { systemClock } from '../clock';
+import type { Dispatcher } from 'undici';
+import { type Clock, systemClock, type Timer, wait } from '../clock';
 import { SmsError } from '../errors';
 import { type CallOptions, Client } from '../http/client';
 import { createConnections, type ProxyOptions, type TlsOptions } from '../http/connections';
@@ -40,7 +40,14 @@ export interface AccountSettings {
   storeName: string;
   /** Makes the store. `key` tells logins apart and gives nothing away. */
   createStore(key: string): Store;
+  /** Opens the connections that all members share, and that close with the last of them; {@link createConnections} when absent. */
+  createConnections?(settings: ConnectionSettings): Dispatcher;
+  /** Time and chance; the machine's own when absent. */
+  clock?: Clock;
 }
+
+/** What connections are opened by. */
+export type ConnectionSettings = Parameters<typeof createConnections>[0];
 
 /** Who wants an endpoint polled. */
 export interface Watcher {
@@ -70,7 +77,27 @@ const halfReceivedGraceMs = 2_500;
 /** What is remembered in memory alone outlives the last member for so long: any redeploy is shorter. */
 const forgetAfterMs = 60_000;
 
-const accounts = new Map<string, Account>();
+/** The accounts of a process, each found by its login. */
+export interface Accounts {
+  /** See {@link joinAccount}. */
+  join(settings: AccountSettings): Membership;
+}
+
+/** Begins with no account. Two of them share nothing, as two processes do. */
+export function createAccounts(): Accounts {
+  const accounts = new Map<string, Account>();
+  return {
+    join(settings) {
+      const key = keyOfLogin(settings);
+      const account = accounts.get(key) ?? new Account(key, accounts);
+      const membership = account.join(settings);
+      accounts.set(key, account);
+      return membership;
+    },
+  };
+}
+
+const accountsOfProcess = createAccounts();
 
 /**
  * Joins the account of a login: everybody who names the same base URL and login shares its connections, its queue, its
@@ -80,11 +107,7 @@ const accounts = new Map<string, Account>();
  * @throws SmsError `SMS_CONFIG` for settings that cannot be used
  */
 export function joinAccount(settings: AccountSettings): Membership {
-  const key = keyOfLogin(settings);
-  const account = accounts.get(key) ?? new Account(key);
-  const membership = account.join(settings);
-  accounts.set(key, account);
-  return membership;
+  return accountsOfProcess.join(settings);
 }
 
 /** One's part in an account. */
@@ -136,9 +159,11 @@ interface Loop {
 /** What all nodes on one login share. */
 class Account {
   readonly #key: string;
+  readonly #accounts: Map<string, Account>;
   readonly #members = new Set<Member>();
   readonly #loops = new Map<Kind, Loop>();
-  #connections: ReturnType<typeof createConnections> | undefined;
+  #clock: Clock = systemClock;
+  #connections: Dispatcher | undefined;
   #queue: SendQueue | undefined;
   #inbox: Inbox | undefined;
   #storeName = '';
@@ -153,26 +178,28 @@ class Account {
   #outboxTurn: Promise<unknown> = Promise.resolve();
   /** See {@link #keepOpen}. */
   #works = 0;
-  #forgetting: NodeJS.Timeout | undefined;
+  #forgetting: Timer | undefined;
 
-  constructor(key: string) {
+  constructor(key: string, accounts: Map<string, Account>) {
     this.#key = key;
+    this.#accounts = accounts;
   }
 
   join(settings: AccountSettings): Membership {
-    clearTimeout(this.#forgetting);
+    this.#forgetting?.cancel();
     if (this.#members.size === 0) {
-      this.#connections = createConnections(settings);
+      this.#connections = (settings.createConnections ?? createConnections)(settings);
+      this.#clock = settings.clock ?? systemClock;
       this.#settings = settings;
       // It stays, so that a redeploy does not hasten the pace.
-      this.#queue ??= new SendQueue({ clock: systemClock, settings: () => this.#settings ?? settings });
+      this.#queue ??= new SendQueue({ clock: this.#clock, settings: () => this.#settings ?? settings });
       this.#queue.nudge();
       this.#isInboxChosen = false;
     }
     const queue = this.#queue;
     const connections = this.#connections;
     if (!queue || !connections) throw new Error('not connected');
-    const member: Member = { settings, client: new Client({ ...settings, connections }) };
+    const member: Member = { settings, client: new Client({ ...settings, connections, clock: this.#clock }) };
     this.#members.add(member);
     let left: Promise<void> | undefined;
     const inboxOf = () => this.#inboxOf(member);
@@ -187,7 +214,9 @@ class Account {
       watch: (kind, watcher) => this.#watch(member, kind, watcher),
       pollOutboxFor: (taker, context) => this.#pollOutboxFor(member, taker, context),
       send: (message, policy, signals) =>
-        queue.run(() => send(member.client, message, policy, signals), { signal: signals.signal }),
+        queue.run(() => send(member.client, message, policy, { ...signals, clock: this.#clock }), {
+          signal: signals.signal,
+        }),
       leave: () => {
         left ??= this.#leave(member);
         return left;
@@ -196,14 +225,18 @@ class Account {
   }
 
   #subscribe(member: Member, kind: 'incoming' | 'status', subscriber: Subscriber): Subscription {
-    const receiver = new Receiver(this.#inboxOf(member), {
-      ...subscriber,
-      channel: kind,
-      wants: (record) => subscriber.wants(record),
-      send: (delivery) => subscriber.send(delivery),
-      onUndelivered: (record, attempts) => subscriber.onUndelivered(record, attempts),
-      onOutstanding: () => this.#holdOrResume(kind),
-    });
+    const receiver = new Receiver(
+      this.#inboxOf(member),
+      {
+        ...subscriber,
+        channel: kind,
+        wants: (record) => subscriber.wants(record),
+        send: (delivery) => subscriber.send(delivery),
+        onUndelivered: (record, attempts) => subscriber.onUndelivered(record, attempts),
+        onOutstanding: () => this.#holdOrResume(kind),
+      },
+      this.#clock,
+    );
     receiver.attach();
     this.#loop(kind).receivers.add(receiver);
     const unwatch = this.#watch(member, kind, subscriber);
@@ -275,9 +308,9 @@ class Account {
   }
 
   async #inherit(member: Member, formerKey: string): Promise<boolean> {
-    const former = accounts.get(formerKey) ?? new Account(formerKey);
+    const former = this.#accounts.get(formerKey) ?? new Account(formerKey, this.#accounts);
     if (former === this) return true;
-    accounts.set(formerKey, former);
+    this.#accounts.set(formerKey, former);
     return former.#keepOpen(() => this.#takeOverFrom(former, member));
   }
 
@@ -294,13 +327,18 @@ class Account {
       if (from.failure || to.failure) return false;
       if (polls.length === 0 && hasWaited) return true;
       await Promise.allSettled(polls);
-      if (!hasWaited && from.takeOverMs > 0) await sleep(from.takeOverMs, undefined, { ref: false });
+      if (!hasWaited && from.takeOverMs > 0) await this.#idle(from.takeOverMs);
     }
+  }
+
+  /** Waits, but keeps no process alive that has nothing else to do. */
+  #idle(delayMs: number): Promise<void> {
+    return new Promise((resolve) => this.#clock.after(delayMs, resolve, true));
   }
 
   /** Keeps the account as it is, with its store open, while something is done to it that is no member's. */
   async #keepOpen<T>(work: () => Promise<T>): Promise<T> {
-    clearTimeout(this.#forgetting);
+    this.#forgetting?.cancel();
     this.#works++;
     try {
       return await work();
@@ -320,12 +358,12 @@ class Account {
     void this.#connections?.close().catch(() => {});
     if (this.#arriving.size > 0) {
       const grace = new AbortController();
-      const timeout = sleep(halfReceivedGraceMs, undefined, { signal: grace.signal }).catch(() => {});
+      const timeout = wait(this.#clock, halfReceivedGraceMs, grace.signal).catch(() => {});
       await Promise.race([Promise.allSettled(this.#arriving), timeout]);
       grace.abort();
     }
     // A record sent in this turn of the event loop counts as delivered in the next.
-    await sleep(0);
+    await wait(this.#clock, 0);
     await this.#inbox?.flush();
     const isIdle = this.#polls.size === 0;
     const closed = this.#closeWhenIdle();
@@ -342,12 +380,12 @@ class Account {
     await this.#inbox?.close();
     if (this.#isNeeded) return;
     if (!this.#inbox || this.#inbox.isDisposable) this.#forget();
-    else if (this.#inbox.isSettled) this.#forgetting = setTimeout(() => this.#forget(), forgetAfterMs).unref();
+    else if (this.#inbox.isSettled) this.#forgetting = this.#clock.after(forgetAfterMs, () => this.#forget(), true);
   }
 
   #forget(): void {
-    if (!this.#isNeeded && this.#inbox?.isSettled !== false && accounts.get(this.#key) === this) {
-      accounts.delete(this.#key);
+    if (!this.#isNeeded && this.#inbox?.isSettled !== false && this.#accounts.get(this.#key) === this) {
+      this.#accounts.delete(this.#key);
     }
   }
 
@@ -389,6 +427,7 @@ class Account {
         const [first] = watchers.keys();
         if (previous.name === 'failing' && state.name !== 'failing') first?.onRecovered();
       },
+      this.#clock,
     );
     const created = { loop, watchers, receivers: new Set<Receiver>() };
     this.#loops.set(kind, created);

@@ -1,5 +1,6 @@
 import type { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
+import { type Clock, systemClock, type Timer } from '../clock';
 import { isSmsError, SmsError } from '../errors';
 import type { Authentication } from '../login';
 import { formatForm } from '../wire/form';
@@ -10,6 +11,8 @@ export interface Target {
   baseUrl: string;
   authentication: Authentication;
   connections: Dispatcher;
+  /** Measures timeouts; the machine's own when absent. */
+  clock?: Clock;
 }
 
 /** One request. */
@@ -75,7 +78,7 @@ export function exchange(target: Target, call: Call): Promise<Answer> {
     path += `?${form}`;
   }
   return new Promise((resolve, reject) => {
-    const reader = new AnswerReader(call, resolve, reject);
+    const reader = new AnswerReader({ call, clock: target.clock ?? systemClock }, resolve, reject);
     if (call.beforeLeaving && body !== undefined) headers['content-length'] = String(Buffer.byteLength(body));
     // undici documents async iterables as bodies; its types leave them out.
     const outgoing = call.beforeLeaving
@@ -105,7 +108,7 @@ class AnswerReader implements Dispatcher.DispatchHandler {
   readonly #call: Call;
   readonly #resolve: (answer: Answer) => void;
   readonly #reject: (error: SmsError) => void;
-  readonly #timer: NodeJS.Timeout;
+  readonly #timer: Timer;
   #controller: Dispatcher.DispatchController | undefined;
   #settled = false;
   /** From the first byte on nobody can say any more that nothing was sent. */
@@ -114,11 +117,15 @@ class AnswerReader implements Dispatcher.DispatchHandler {
   #chunks: Buffer[] = [];
   #length = 0;
 
-  constructor(call: Call, resolve: (answer: Answer) => void, reject: (error: SmsError) => void) {
+  constructor(
+    { call, clock }: { call: Call; clock: Clock },
+    resolve: (answer: Answer) => void,
+    reject: (error: SmsError) => void,
+  ) {
     this.#call = call;
     this.#resolve = resolve;
     this.#reject = reject;
-    this.#timer = setTimeout(this.#onTimeout, call.timeoutMs);
+    this.#timer = clock.after(call.timeoutMs, this.#onTimeout);
     if (call.signal?.aborted) this.#onAbort();
     else call.signal?.addEventListener('abort', this.#onAbort, { once: true });
   }
@@ -217,7 +224,7 @@ class AnswerReader implements Dispatcher.DispatchHandler {
 
   #settle(): void {
     this.#settled = true;
-    clearTimeout(this.#timer);
+    this.#timer.cancel();
     this.#call.signal?.removeEventListener('abort', this.#onAbort);
   }
 }

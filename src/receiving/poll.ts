@@ -1,3 +1,4 @@
+import { type Clock, systemClock } from '../clock';
 import { isSmsError, type SmsError } from '../errors';
 
 /** What one poll brought: something new; only what had been polled before; or nothing (204). */
@@ -7,7 +8,8 @@ export type PollOutcome = 'new' | 'repeated' | 'empty';
 export type PollState =
   | { name: 'connecting' }
   | { name: 'listening' }
-  | { name: 'waiting'; seconds: number }
+  /** `until`: when the next poll is due, in ms since 1970. */
+  | { name: 'waiting'; seconds: number; until: number }
   | { name: 'paused'; unacknowledged: number }
   | { name: 'failing'; error: SmsError };
 
@@ -43,6 +45,7 @@ const firstHastyDelayMs = 10;
 export class PollLoop {
   readonly #source: PollSource;
   readonly #onState: (state: PollState, previous: PollState) => void;
+  readonly #clock: Clock;
   #state: PollState = { name: 'connecting' };
   #wanted = false;
   #held: PollState | undefined;
@@ -54,9 +57,14 @@ export class PollLoop {
   #hastyAnswers = 0;
   #wake = new Set<() => void>();
 
-  constructor(source: PollSource, onState: (state: PollState, previous: PollState) => void) {
+  constructor(
+    source: PollSource,
+    onState: (state: PollState, previous: PollState) => void,
+    clock: Clock = systemClock,
+  ) {
     this.#source = source;
     this.#onState = onState;
+    this.#clock = clock;
   }
 
   get state(): PollState {
@@ -129,7 +137,8 @@ export class PollLoop {
         const delayMs = this.#delayAfter(outcome);
         if (delayMs > 0) {
           if (outcome === 'empty' && delayMs >= 1_000 && !this.#held) {
-            this.#setState({ name: 'waiting', seconds: Math.round(delayMs / 1_000) });
+            const seconds = Math.round(delayMs / 1_000);
+            this.#setState({ name: 'waiting', seconds, until: this.#clock.now() + delayMs });
           }
           await this.#sleep(delayMs);
         }
@@ -141,14 +150,14 @@ export class PollLoop {
   }
 
   async #poll(): Promise<PollOutcome | SmsError> {
-    const startedAt = performance.now();
+    const startedAt = this.#clock.elapsed();
     this.#inFlight++;
     const onSent = () => {
       if (this.#failures === 0 && this.#wanted && !this.#held) this.#setState({ name: 'listening' });
     };
     try {
       const outcome = await this.#source.poll(onSent);
-      const hasty = outcome === 'empty' && performance.now() - startedAt < hastyAnswerMs;
+      const hasty = outcome === 'empty' && this.#clock.elapsed() - startedAt < hastyAnswerMs;
       this.#hastyAnswers = hasty ? this.#hastyAnswers + 1 : 0;
       this.#repeats = outcome === 'repeated' ? this.#repeats + 1 : 0;
       this.#failures = 0;
@@ -166,11 +175,17 @@ export class PollLoop {
       const hastyMs = Math.min(hastyAnswerMs, firstHastyDelayMs * 2 ** Math.min(this.#hastyAnswers, 10));
       return this.#hastyAnswers > 0 ? Math.max(this.#source.pauseMs(), hastyMs) : this.#source.pauseMs();
     }
-    if (outcome === 'repeated') return backOff(this.#repeats, firstDelayMs, longestDelayMs);
+    if (outcome === 'repeated') return this.#backOff(this.#repeats, firstDelayMs, longestDelayMs);
     if (isSmsError(outcome, 'SMS_UNAUTHORIZED', 'SMS_FORBIDDEN')) {
-      return backOff(this.#failures, firstRefusedDelayMs, longestRefusedDelayMs);
+      return this.#backOff(this.#failures, firstRefusedDelayMs, longestRefusedDelayMs);
     }
-    return backOff(this.#failures, firstDelayMs, longestDelayMs);
+    return this.#backOff(this.#failures, firstDelayMs, longestDelayMs);
+  }
+
+  /** Doubles from `firstMs` to at most `longestMs`, with up to a quarter of jitter. */
+  #backOff(attempt: number, firstMs: number, longestMs: number): number {
+    const delayMs = Math.min(longestMs * 0.8, firstMs * 2 ** Math.min(attempt - 1, 30));
+    return delayMs * (1 + this.#clock.random() / 4);
   }
 
   #setState(state: PollState): void {
@@ -183,9 +198,9 @@ export class PollLoop {
   /** Waits, for ever when `delayMs` is undefined, or until woken. */
   #sleep(delayMs: number | undefined): Promise<void> {
     return new Promise((resolve) => {
-      const timer = delayMs === undefined ? undefined : setTimeout(() => wake(), delayMs);
+      const timer = delayMs === undefined ? undefined : this.#clock.after(delayMs, () => wake());
       const wake = () => {
-        clearTimeout(timer);
+        timer?.cancel();
         this.#wake.delete(wake);
         resolve();
       };
@@ -198,16 +213,10 @@ export class PollLoop {
   }
 }
 
-/** Doubles from `firstMs` to at most `longestMs`, with up to a quarter of jitter. */
-function backOff(attempt: number, firstMs: number, longestMs: number): number {
-  const delayMs = Math.min(longestMs * 0.8, firstMs * 2 ** Math.min(attempt - 1, 30));
-  return delayMs * (1 + Math.random() / 4);
-}
-
 function isSameState(a: PollState, b: PollState): boolean {
   return (
     a.name === b.name &&
-    (a.name !== 'waiting' || a.seconds === (b as typeof a).seconds) &&
+    (a.name !== 'waiting' || a.until === (b as typeof a).until) &&
     (a.name !== 'paused' || a.unacknowledged === (b as typeof a).unacknowledged) &&
     (a.name !== 'failing' || a.error.code === (b as typeof a).error.code)
   );

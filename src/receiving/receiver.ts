@@ -1,3 +1,4 @@
+import { type Clock, systemClock, type Timer } from '../clock';
 import type { Channel, Entry, InboxRecord } from '../store/store';
 import type { Taker } from './distribution';
 import type { Inbox } from './inbox';
@@ -41,7 +42,7 @@ const firstRetryDelayMs = 250;
 interface Outstanding {
   entry: Entry;
   attempt: number;
-  timer: NodeJS.Timeout | undefined;
+  timer: Timer | undefined;
 }
 
 /**
@@ -52,16 +53,18 @@ export class Receiver implements Taker {
   readonly id: string;
   readonly #inbox: Inbox;
   readonly #options: ReceiverOptions;
+  readonly #clock: Clock;
   readonly #outstanding = new Map<string, Outstanding>();
   /** Taken, but not sent yet because too many are out. */
   readonly #waiting: { entry: Entry; isNew: boolean }[] = [];
   #isSending = false;
   #detached = false;
 
-  constructor(inbox: Inbox, options: ReceiverOptions) {
+  constructor(inbox: Inbox, options: ReceiverOptions, clock: Clock = systemClock) {
     this.id = options.id;
     this.#inbox = inbox;
     this.#options = options;
+    this.#clock = clock;
   }
 
   /** A record may wait for long behind others, and is not attempted until it is sent. */
@@ -83,7 +86,7 @@ export class Receiver implements Taker {
   detach(): void {
     this.#detached = true;
     this.#inbox.detach(this.#options.channel, this);
-    for (const { timer } of this.#outstanding.values()) clearTimeout(timer);
+    for (const { timer } of this.#outstanding.values()) timer?.cancel();
     this.#outstanding.clear();
     this.#waiting.length = 0;
   }
@@ -145,23 +148,23 @@ export class Receiver implements Taker {
       this.#giveUp(outstanding);
       return;
     }
-    outstanding.timer = setTimeout(() => this.#sendAgain(outstanding), this.#options.ackTimeoutMs);
+    outstanding.timer = this.#clock.after(this.#options.ackTimeoutMs, () => this.#sendAgain(outstanding));
     const redelivered = attempt > 1 || entry.unsure === true;
     void this.#options.send({ record: entry.record, redelivered, ackId: `${entry.id}.${attempt}` });
   }
 
   /** Leaves the flow a moment to recover, a longer one each time. */
   #sendLater(outstanding: Outstanding): void {
-    clearTimeout(outstanding.timer);
+    outstanding.timer?.cancel();
     outstanding.timer = undefined;
     if (outstanding.attempt >= this.#options.maxAttempts) {
       this.#giveUp(outstanding);
       return;
     }
     const delayMs = Math.min(this.#options.ackTimeoutMs, firstRetryDelayMs * 2 ** (outstanding.attempt - 1));
-    setTimeout(() => {
+    this.#clock.after(delayMs, () => {
       if (this.#outstanding.get(outstanding.entry.id) === outstanding) this.#sendAgain(outstanding);
-    }, delayMs);
+    });
   }
 
   #sendAgain(outstanding: Outstanding): void {
@@ -177,7 +180,7 @@ export class Receiver implements Taker {
   }
 
   #finish(outstanding: Outstanding): void {
-    clearTimeout(outstanding.timer);
+    outstanding.timer?.cancel();
     if (this.#detached) return;
     this.#outstanding.delete(outstanding.entry.id);
     this.#inbox.done(outstanding.entry, this);

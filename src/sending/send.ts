@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { type Clock, systemClock, wait } from '../clock';
 import { isSmsError, SmsError } from '../errors';
 import type { Client } from '../http/client';
 import type { Delivery, OutboundMessage } from '../model';
@@ -9,6 +9,13 @@ export interface RetryPolicy {
   retries: number;
   /** Also when the outcome is unknown, which may send twice. */
   retryUncertain: boolean;
+}
+
+/** What ends a send from outside, and what it measures time by. */
+export interface SendSurroundings {
+  signal: AbortSignal;
+  giveUp: AbortSignal;
+  clock?: Clock;
 }
 
 const firstDelayMs = 200;
@@ -26,7 +33,7 @@ export async function send(
   client: Client,
   message: OutboundMessage,
   policy: RetryPolicy,
-  { signal, giveUp }: { signal: AbortSignal; giveUp: AbortSignal },
+  { signal, giveUp, clock = systemClock }: SendSurroundings,
 ): Promise<Delivery> {
   let uncertain: SmsError | undefined;
   for (let attempt = 0; ; attempt++) {
@@ -40,8 +47,7 @@ export async function send(
         isSmsError(error, 'SMS_UNREACHABLE') || (policy.retryUncertain && isSmsError(error, 'SMS_UNCERTAIN'));
       if (!again || attempt >= policy.retries) throw failure;
       try {
-        if (signal.aborted) throw signal.reason;
-        await sleep(Math.min(longestDelayMs, firstDelayMs * 2 ** attempt), undefined, { signal });
+        await wait(clock, Math.min(longestDelayMs, firstDelayMs * 2 ** attempt), signal);
       } catch {
         throw uncertain ?? new SmsError('closed', { cause: error });
       }

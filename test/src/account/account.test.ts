@@ -2,15 +2,18 @@ import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Dispatcher } from 'undici';
 import { type Simulator, startSimulator } from '../../../simulator';
 import {
   type AccountSettings,
+  createAccounts,
   createStopSignal,
   joinAccount,
   type Membership,
   type Subscriber,
   type Subscription,
 } from '../../../src/account/account';
+import { type Clock, systemClock, type Timer } from '../../../src/clock';
 import type { SmsError } from '../../../src/errors';
 import type { Taker } from '../../../src/receiving/distribution';
 import { Inbox } from '../../../src/receiving/inbox';
@@ -187,7 +190,9 @@ describe('Account', () => {
       simulator.fault('incoming', { status: 204 });
       receive('2');
       await until(() => b.stateNames.includes('waiting'));
-      assert.deepEqual(b.states.at(-1), { name: 'waiting', seconds: 600 });
+      const { until: due, ...state } = b.states.at(-1) as PollState & { name: 'waiting' };
+      assert.deepEqual(state, { name: 'waiting', seconds: 600 });
+      assert.ok(due > Date.now() + 590_000 && due <= Date.now() + 600_000);
     });
 
     it('the inbox is kept where the one who used it first wants it', async () => {
@@ -714,6 +719,78 @@ describe('Account', () => {
       await until(() => a.states.at(-1)?.name === 'paused');
       subscription.close();
       await until(() => b.deliveries.length === 102);
+    });
+  });
+
+  describe('time and connections of its own', () => {
+    /** Time that passes when it is told to. */
+    class HandClock implements Clock {
+      readonly due: { atMs: number; callback: () => void }[] = [];
+      ms = 1_000;
+      now = () => this.ms;
+      elapsed = () => this.ms;
+      random = () => 0;
+      nextTurn = (callback: () => void) => systemClock.nextTurn(callback);
+
+      after(delayMs: number, callback: () => void): Timer {
+        const entry = { atMs: this.ms + delayMs, callback };
+        this.due.push(entry);
+        return { cancel: () => this.due.splice(0, this.due.length, ...this.due.filter((other) => other !== entry)) };
+      }
+
+      /** Lets the next delay end; says how long it was. */
+      pass(): number {
+        const [next] = this.due.sort((a, b) => a.atMs - b.atMs);
+        assert.ok(next, 'nothing is due');
+        const passedMs = next.atMs - this.ms;
+        this.ms = next.atMs;
+        this.due.shift();
+        next.callback();
+        return passedMs;
+      }
+    }
+
+    /** Refuses every connection. */
+    class NoConnections extends Dispatcher {
+      asked = 0;
+      isClosed = false;
+
+      override dispatch(_options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
+        this.asked++;
+        handler.onResponseError?.(undefined as never, Object.assign(new Error('none'), { code: 'ECONNREFUSED' }));
+        return true;
+      }
+
+      override close(): Promise<void> {
+        this.isClosed = true;
+        return Promise.resolve();
+      }
+    }
+
+    it('are the ones it is given', async () => {
+      const [clock, connections] = [new HandClock(), new NoConnections()];
+      const one = enter({ baseUrl: 'http://sms.test', clock, createConnections: () => connections, pauseMs: 600_000 });
+      const a = new Listener('a');
+      const subscription = subscribe(one, a);
+      const delays: number[] = [];
+      for (const polls of [1, 2, 3]) {
+        await until(() => connections.asked === polls && clock.due.length === 1);
+        delays.push(clock.pass());
+      }
+      assert.deepEqual(delays, [1_000, 2_000, 4_000]);
+      assert.deepEqual(a.stateNames, ['failing']);
+      subscription.close();
+      const leaving = one.leave();
+      await until(() => clock.due.length > 0);
+      while (clock.due.length > 0) clock.pass();
+      await leaving;
+      assert.ok(connections.isClosed);
+    });
+
+    it('accounts of two processes in one share nothing', () => {
+      const members = [createAccounts(), createAccounts()].map((accounts) => accounts.join(settings()));
+      for (const member of members) closing.add(member, (it) => it.leave());
+      assert.notEqual(members[0]?.inbox, members[1]?.inbox);
     });
   });
 

@@ -73,7 +73,7 @@ async function settle(): Promise<void> {
 describe('PollLoop', () => {
   let bench: Bench;
   beforeEach(() => {
-    mock.timers.enable({ apis: ['setTimeout'] });
+    mock.timers.enable({ apis: ['setTimeout', 'Date'], now: 1_000 });
     bench = new Bench();
   });
   afterEach(async () => {
@@ -236,7 +236,7 @@ describe('PollLoop', () => {
       await settle();
       await bench.answer('empty');
       assert.deepEqual(bench.names, ['listening', 'waiting', 'listening', 'failing', 'listening', 'waiting']);
-      assert.deepEqual(bench.states[1], { name: 'waiting', seconds: 30 });
+      assert.deepEqual(bench.states[1], { name: 'waiting', seconds: 30, until: 1_000 + 30_000 });
     });
 
     it('say that it listens when the request has left, not before, and not once it has failed', async () => {
