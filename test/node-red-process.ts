@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { findFreePort } from './free-port';
+import { failForWarningsIn } from './process-warnings';
 
 const root = join(__dirname, '..');
 const packageName = '@messaging-service/node-red-sms';
@@ -139,6 +140,7 @@ export async function startNodeRed(options: NodeRedOptions = {}): Promise<NodeRe
     const end = (code: number | null, signal: NodeJS.Signals | null) => {
       ended = true;
       running.delete(child);
+      failForWarningsIn(log);
       resolve({ code, signal });
     };
     child.once('error', (error) => {

@@ -1,0 +1,32 @@
+import type { Context } from 'mocha';
+
+/** What this run was warned of so far, each with the test that ran. */
+const found: string[] = [];
+let running = 'before the first test';
+
+/**
+ * Finds in what a Node.js process has written its warnings (`(node:1) SomeWarning: …`) and what nobody caught.
+ */
+export function findProcessWarnings(output: string): string[] {
+  return output.match(/^\(node:\d+\) .*Warning: .*|^.*(?:Uncaught Exception|UnhandledPromiseRejection).*/gm) ?? [];
+}
+
+/** Lets the run fail for what a process that a test has started was warned of. */
+export function failForWarningsIn(output: string): void {
+  for (const line of findProcessWarnings(output)) found.push(`${running}: in a process of its own: ${line}`);
+}
+
+/** A process warning or a rejection that nobody handles, in whatever test, fails the run at its end. */
+export const mochaHooks = {
+  beforeAll() {
+    process.on('warning', (warning) => found.push(`${running}: ${warning.stack}`));
+    process.on('unhandledRejection', (reason) => found.push(`${running}: rejected and not handled: ${String(reason)}`));
+  },
+  beforeEach(this: Context) {
+    running = this.currentTest?.fullTitle() ?? running;
+  },
+  afterAll() {
+    if (found.length > 0)
+      throw new Error(`There were process warnings or unhandled rejections.\n\n${found.join('\n\n')}`);
+  },
+};
