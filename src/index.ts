@@ -30,6 +30,7 @@ export { type Authentication, parseAuthentication, parseBaseUrl } from './login'
 export type * from './model';
 export { reasons } from './reasons';
 export type { Taker } from './receiving/distribution';
+export type { Entry, InboxRecord } from './receiving/entry';
 export type { Kind } from './receiving/identity';
 export type { Inbox } from './receiving/inbox';
 export { PollLoop, type PollState } from './receiving/poll';
@@ -41,7 +42,7 @@ export type { RetryPolicy } from './sending/send';
 export { DiskStore } from './store/disk';
 export { MemoryStore } from './store/memory';
 export { RedisStore } from './store/redis';
-export type { Entry, InboxRecord, Store } from './store/store';
+export type { Store } from './store/store';
 export { type CallbackEvent, parseCallback } from './wire/callback';
 export { formatCallbackUrl } from './wire/callback-url';
 export { isBlank, isUnsafeKey } from './wire/fields';

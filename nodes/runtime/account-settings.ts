@@ -123,7 +123,7 @@ export function parseAccount(
     drain: numberOf('drain'),
     dedupe: parseFlag(config.dedupe, true),
     dedupeMs,
-    ...parseStore(RED, config, credentials, dedupeMs, warnNoUserDir),
+    ...parseStore(RED, config, credentials, warnNoUserDir),
   };
 }
 
@@ -131,7 +131,6 @@ function parseStore(
   RED: NodeAPI,
   config: AccountConfig,
   { redisUrl }: AccountCredentials,
-  dedupeMs: number,
   warnNoUserDir: () => void,
 ): Pick<NodeAccountSettings, 'storeName' | 'createStore' | 'loginsFile'> {
   const kind = parseChoice(config.store, ['disk', 'memory', 'redis']);
@@ -141,7 +140,7 @@ function parseStore(
   if (kind === 'redis') {
     const url = parseRedisUrl(redisUrl);
     const place = createHash('sha256').update(url).digest('hex');
-    return { storeName: `redis ${place}`, createStore: (key) => new RedisStore({ url, key, dedupeMs }), ...logins };
+    return { storeName: `redis ${place}`, createStore: (key) => new RedisStore({ url, key }), ...logins };
   }
   if (kind === 'disk' && folder === undefined) warnNoUserDir();
   if (kind === 'memory' || folder === undefined) return { storeName: 'memory', createStore: () => new MemoryStore() };

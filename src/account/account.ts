@@ -7,13 +7,14 @@ import { createConnections, type ProxyOptions, type TlsOptions } from '../http/c
 import { type Authentication, keyOfLogin } from '../login';
 import type { Delivery, OutboundMessage } from '../model';
 import type { Taker } from '../receiving/distribution';
+import type { InboxRecord } from '../receiving/entry';
 import type { Kind } from '../receiving/identity';
 import { type Arrival, Inbox } from '../receiving/inbox';
 import { PollLoop, type PollOutcome, type PollState } from '../receiving/poll';
 import { maxOutstanding, Receiver, type ReceiverOptions } from '../receiving/receiver';
 import { SendQueue } from '../sending/queue';
 import { type RetryPolicy, send } from '../sending/send';
-import type { InboxRecord, Store } from '../store/store';
+import type { Store } from '../store/store';
 
 /** A login at a service, and how to use it. */
 export interface AccountSettings {

@@ -1,4 +1,4 @@
-import type { Channel, Entry, Wanted } from '../store/store';
+import { type Channel, type Entry, nameTakers } from './entry';
 import type { Undelivered, UndeliveredEntries } from './undelivered';
 
 /** One node, as the inbox sees it. */
@@ -85,14 +85,15 @@ export class Distribution {
     return this.#attached(channel).size > 0;
   }
 
-  /** What the nodes that are here can take. */
-  get wanted(): Wanted {
+  /** Names of those that are here, as in `Item.takers`. */
+  get wanted(): string[] {
     const callbacks = [...this.#attached('callback').values()];
-    return {
-      channels: [...this.#takers].filter(([, takers]) => takers.size > 0).map(([channel]) => channel),
-      nodes: callbacks.map(({ id }) => id),
-      paths: callbacks.map(({ path }) => path).filter((path) => path !== undefined),
-    };
+    return [
+      ...[...this.#takers]
+        .filter(([channel, { size }]) => channel !== 'callback' && size > 0)
+        .map(([channel]) => channel),
+      ...callbacks.flatMap(({ id, path }) => nameTakers({ node: id, path })),
+    ];
   }
 
   /** The nodes that what comes now is for. */

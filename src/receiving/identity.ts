@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import type { IncomingRecord, OutboxRecord, StatusRecord, Via } from '../model';
+import type { Changes, Look } from '../store/store';
 import { parseDate } from '../wire/date';
 
 /** What a record is, and with that what identifies it. */
@@ -18,13 +19,11 @@ type Instant = { ms: number; exact: boolean };
 
 /** What is remembered of an identifier. */
 interface SeenId {
-  at: number;
   polled: boolean;
 }
 
 /** What is remembered of one second of one sender's text. */
 interface SeenText {
-  at: number;
   /** `id` is the key of the identifier; absent while the message is known without one. */
   messages: { instant: Instant; id?: string }[];
 }
@@ -34,11 +33,19 @@ export interface Verdict {
   /** `repeated`: had been polled before, which the service would not do if it had marked it read. */
   outcome: 'new' | 'duplicate' | 'repeated';
   /** What to remember from now on. */
-  remember: [key: string, value: string][];
+  remember: Changes['remember'];
 }
 
-/** Looks up what is remembered under a key. */
-export type Recall = (key: string) => string | undefined;
+/** By what a record is judged. */
+export interface Memory {
+  look: Look;
+  /** In ms. */
+  now: number;
+  /** How long a record counts as seen. */
+  forMs: number;
+  /** Whether whoever keeps the memory forgets in time by itself, whatever the clock of this machine says. */
+  forgets: boolean;
+}
 
 /**
  * Derives what identifies a record (§2.3, §2.5, §6.4, §6.5). A record without identifier and date has no identity and
@@ -70,33 +77,33 @@ export function keysOf(identity: Identity): string[] {
 /**
  * Judges whether a record was seen before. Identifiers decide where both have one; a message without identifier
  * (XMLv3, §6.4) is recognised by sender, text and date.
- *
- * @param oldest time in ms before which nothing counts as seen
  */
-export function judge(identity: Identity, via: Via, recall: Recall, now: number, oldest: number): Verdict {
-  const remember: [string, string][] = [];
+export function judge(identity: Identity, via: Via, memory: Memory): Verdict {
+  const remember: Verdict['remember'] = new Map();
+  const { now, forMs } = memory;
   const { id, text } = identity;
   const polled = via === 'poll';
-  const seenId = id === undefined ? undefined : read<SeenId>(recall(id), oldest);
+  const seenId = id === undefined ? undefined : recall<SeenId>(id, memory, isSeenId);
   if (id !== undefined && seenId) {
-    if (polled && !seenId.polled) remember.push([id, JSON.stringify({ ...seenId, polled })]);
-    return { outcome: polled && seenId.polled ? 'repeated' : 'duplicate', remember };
+    if (polled && !seenId.seen.polled) remember.set(id, { at: seenId.at, forMs, value: formatSeen({ polled }) });
+    return { outcome: polled && seenId.seen.polled ? 'repeated' : 'duplicate', remember };
   }
-  if (id !== undefined) remember.push([id, JSON.stringify({ at: now, polled } satisfies SeenId)]);
+  if (id !== undefined) remember.set(id, { at: now, forMs, value: formatSeen({ polled }) });
   if (!text) return { outcome: 'new', remember };
 
-  const seenText = read<SeenText>(recall(text.key), oldest) ?? { at: now, messages: [] };
-  const twin = seenText.messages.find(
+  const { at, seen } = recall<SeenText>(text.key, memory, isSeenText) ?? { at: now, seen: { messages: [] } };
+  const messages = seen.messages.map((message) => ({ ...message }));
+  const twin = messages.find(
     (message) => isSameInstant(message.instant, text.instant) && (id === undefined || message.id === undefined),
   );
   if (!twin) {
-    seenText.messages.push({ instant: text.instant, ...(id === undefined ? undefined : { id }) });
+    messages.push({ instant: text.instant, ...(id === undefined ? undefined : { id }) });
   } else if (id !== undefined) {
     twin.id = id;
   } else {
     return { outcome: 'duplicate', remember };
   }
-  remember.push([text.key, JSON.stringify(seenText)]);
+  remember.set(text.key, { at, forMs, value: formatSeen({ messages }) });
   return { outcome: twin ? 'duplicate' : 'new', remember };
 }
 
@@ -107,32 +114,55 @@ export function isSameMessage(a: Identity, b: Identity): boolean {
 }
 
 /** Undoes what {@link judge} remembered of a new record, so that it will be new again. */
-export function forget(identity: Identity, recall: Recall): { remember: [string, string][]; forget: string[] } {
-  const gone: string[] = [];
-  const remember: [string, string][] = [];
+export function forget(identity: Identity, look: Look): Changes['remember'] {
+  const remember: Changes['remember'] = new Map();
   const { id, text } = identity;
-  if (id !== undefined) gone.push(id);
+  if (id !== undefined) remember.set(id, undefined);
   if (text) {
-    const seen = read<SeenText>(recall(text.key), 0);
+    const remembered = look(text.key);
+    const seen = remembered && parseSeen(remembered.value, isSeenText);
     // One without identifier is also forgotten under the identifier that a polled copy has given it meanwhile.
     const messages = seen?.messages.filter(
       (message) => !isSameInstant(message.instant, text.instant) || (id !== undefined && message.id !== id),
     );
-    if (seen && messages?.length) remember.push([text.key, JSON.stringify({ ...seen, messages })]);
-    else gone.push(text.key);
+    const isRest = remembered && messages && messages.length > 0;
+    remember.set(text.key, isRest ? { ...remembered, value: formatSeen({ messages }) } : undefined);
   }
-  return { remember, forget: gone };
+  return remember;
 }
 
-/** Says when something was remembered, in ms. */
-export function rememberedAt(value: string): number {
-  return read<SeenId>(value, 0)?.at ?? 0;
+function recall<T>(
+  key: string,
+  { look, now, forMs, forgets }: Memory,
+  isSeen: (value: unknown) => value is T,
+): { at: number; seen: T } | undefined {
+  const remembered = look(key);
+  if (!remembered || (!forgets && remembered.at < now - forMs)) return undefined;
+  const seen = parseSeen(remembered.value, isSeen);
+  return seen && { at: remembered.at, seen };
 }
 
-function read<T extends { at: number }>(value: string | undefined, oldest: number): T | undefined {
-  if (value === undefined) return undefined;
-  const seen = JSON.parse(value) as T;
-  return seen.at >= oldest ? seen : undefined;
+/** What cannot be read was never seen. */
+function parseSeen<T>(value: string, isSeen: (value: unknown) => value is T): T | undefined {
+  try {
+    const seen: unknown = JSON.parse(value);
+    return isSeen(seen) ? seen : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function formatSeen(seen: SeenId | SeenText): string {
+  return JSON.stringify(seen);
+}
+
+function isSeenId(value: unknown): value is SeenId {
+  return typeof (value as SeenId | null)?.polled === 'boolean';
+}
+
+function isSeenText(value: unknown): value is SeenText {
+  const messages = (value as SeenText | null)?.messages;
+  return Array.isArray(messages) && messages.every((message) => typeof message?.instant?.ms === 'number');
 }
 
 function parseInstant(date: unknown): Instant | undefined {

@@ -3,17 +3,16 @@ import { isSmsError, SmsError } from '../errors';
 import type { Via } from '../model';
 import {
   type Changes,
-  type Channel,
   createChanges,
-  type Entry,
-  type InboxRecord,
   isNoChange,
+  type Look,
+  type Remembered,
   type Store,
   StoreConflict,
-  type Wanted,
 } from '../store/store';
 import { type Destination, Distribution, type Taker } from './distribution';
-import { forget, type Identity, identify, judge, type Kind, keysOf, type Recall, type Verdict } from './identity';
+import { type Channel, type Entry, type HeldRecords, type InboxRecord, nameTakers } from './entry';
+import { forget, type Identity, identify, judge, type Kind, keysOf, type Verdict } from './identity';
 import { createUndelivered, type Undelivered, UndeliveredEntries } from './undelivered';
 
 /** Records that came in one answer or one callback. */
@@ -184,7 +183,8 @@ export class Inbox {
     const { kind, via, records } = arrival;
     if (via === 'callback' && this.#isClosing) return Promise.reject(this.#unavailable());
     // The service has forgotten what it was polled for, but not what it called back.
-    const letGo = via === 'poll' ? this.#options.store.hold({ kind, records }) : () => {};
+    const letGo =
+      via === 'poll' ? this.#options.store.hold(JSON.stringify({ kind, records } satisfies HeldRecords)) : () => {};
     return new Promise((resolve, reject) => this.#do({ ...createAcceptTask(arrival, letGo), resolve, reject }));
   }
 
@@ -323,21 +323,30 @@ export class Inbox {
   async #sweepWhenDue(): Promise<void> {
     if (!this.#isOpen || this.#rememberedSinceSweep < rememberedPerSweep) return;
     this.#rememberedSinceSweep = 0;
-    await this.#options.store.sweep(this.#oldest()).catch((error) => this.#fail(error));
+    await this.#options.store.sweep(Date.now()).catch((error) => this.#fail(error));
   }
 
   async #openStore(): Promise<void> {
     this.#isToBeClosed = true;
     try {
-      const { entries, held, isReset } = await this.#options.store.open({
-        onTakenOver: (taken) => this.#addLeftovers(taken),
+      const { items, held, isReset } = await this.#options.store.open({
+        onTakenOver: (taken) => this.#addLeftovers(taken as Entry[]),
         wanted: () => this.#wanted(),
         onFailure: (error) => this.#fail(error),
+        isReadable: () => true,
+        onUnreadable: () => {},
       });
       this.#isOpen = true;
-      const leftovers = held.map(({ held: { kind, records }, letGo }) =>
-        createAcceptTask({ kind, via: 'poll', records }, letGo, true),
-      );
+      const entries = items as Entry[];
+      const leftovers = held.flatMap(({ text, letGo, setAside }) => {
+        try {
+          const { kind, records } = JSON.parse(text) as HeldRecords;
+          return [createAcceptTask({ kind, via: 'poll', records }, letGo, true)];
+        } catch {
+          setAside();
+          return [];
+        }
+      });
       this.#tasks.unshift(...leftovers, ...this.#postponed.splice(0));
       if (this.#options.store.shared) this.#reconcile(entries, isReset === true);
       this.#addLeftovers(entries);
@@ -347,7 +356,7 @@ export class Inbox {
     }
   }
 
-  #wanted(): Wanted {
+  #wanted(): string[] {
     if (this.#heir) return this.#heir.#wanted();
     return this.#distribution.wanted;
   }
@@ -388,7 +397,7 @@ export class Inbox {
   /** Applies tasks and saves what they change, together with what is unsaved, in one commit. */
   async #step(tasks: Task[]): Promise<void> {
     const recalled = await this.#recall(tasks);
-    const recall: Recall = (key) => recalled.get(key);
+    const recall: Look = (key) => recalled.get(key);
     if (this.#isOpen) {
       const earlier = this.#unsaved;
       this.#unsaved = createChanges();
@@ -426,7 +435,7 @@ export class Inbox {
     task.resolve();
   }
 
-  async #recall(tasks: readonly Task[]): Promise<Map<string, string | undefined>> {
+  async #recall(tasks: readonly Task[]): Promise<Map<string, Remembered | undefined>> {
     const keys = new Set<string>();
     for (const task of tasks) {
       for (const { identity } of task.type === 'release' ? [task.undelivered] : task.items) {
@@ -434,7 +443,7 @@ export class Inbox {
         if (task.type === 'accept') for (const key of this.#holdKeysOf(task.arrival, identity)) keys.add(key);
       }
     }
-    const found = new Map<string, string | undefined>();
+    const found = new Map<string, Remembered | undefined>();
     if (keys.size > 0 && this.#isOpen) {
       try {
         const list = [...keys];
@@ -448,8 +457,8 @@ export class Inbox {
   }
 
   /** Works a task into `changes`. What it returns is to be called when they are saved, or cannot be. */
-  #apply(task: Task, recall: Recall, changes: Changes): () => void {
-    const look: Recall = (key) => {
+  #apply(task: Task, recall: Look, changes: Changes): () => void {
+    const look: Look = (key) => {
       for (const { remember } of [changes, this.#unsaved]) if (remember.has(key)) return remember.get(key);
       return recall(key);
     };
@@ -461,13 +470,19 @@ export class Inbox {
   }
 
   /** Says whether a record was seen before, and remembers it. */
-  #judge(identity: Identity, via: Via, look: Recall, changes: Changes): Verdict['outcome'] {
-    const { outcome, remember } = judge(identity, via, look, Date.now(), this.#oldest());
+  #judge(identity: Identity, via: Via, look: Look, changes: Changes): Verdict['outcome'] {
+    const memory = {
+      look,
+      now: Date.now(),
+      forMs: this.#options.dedupeMs(),
+      forgets: this.#options.store.shared === true,
+    };
+    const { outcome, remember } = judge(identity, via, memory);
     for (const [key, value] of remember) changes.remember.set(key, value);
     return outcome;
   }
 
-  #applyAccept(task: AcceptTask, look: Recall, changes: Changes): () => void {
+  #applyAccept(task: AcceptTask, look: Look, changes: Changes): () => void {
     const { arrival, items, isLeftover, resolve } = task;
     const { kind, via } = arrival;
     const audience = this.#distribution.audience(channelOf(arrival), arrival);
@@ -481,6 +496,7 @@ export class Inbox {
         if (pending) {
           if (via === 'poll') {
             pending.entry.twin = record;
+            pending.entry.revision = 1;
             changes.keep.set(pending.entry.id, pending.entry);
           }
           return { outcome, entry: pending.entry };
@@ -498,7 +514,8 @@ export class Inbox {
         undelivered.entry.twin = orphan.entry.record;
       }
       changes.keep.set(undelivered.entry.id, undelivered.entry);
-      for (const key of this.#holdKeysOf(arrival, identity)) changes.remember.set(key, undelivered.entry.id);
+      for (const key of this.#holdKeysOf(arrival, identity))
+        changes.remember.set(key, this.#holding(undelivered.entry));
       fresh.push(undelivered);
       return { outcome, entry: undelivered.entry };
     });
@@ -509,15 +526,13 @@ export class Inbox {
     };
   }
 
-  #applyRelease({ undelivered, resolve }: ReleaseTask, look: Recall, changes: Changes): () => void {
+  #applyRelease({ undelivered, resolve }: ReleaseTask, look: Look, changes: Changes): () => void {
     const { entry, identity } = undelivered;
     const { twin } = entry;
     if (this.#undelivered.get(entry.id) !== undelivered) return resolve;
     this.#drop(entry, identity, changes);
     if (!twin) {
-      const memory = forget(identity, look);
-      for (const [key, value] of memory.remember) changes.remember.set(key, value);
-      for (const key of memory.forget) changes.remember.set(key, undefined);
+      for (const [key, value] of forget(identity, look)) changes.remember.set(key, value);
     }
     const arrival: Arrival = { kind: entry.kind, via: 'poll', records: [] };
     const audience = this.#distribution.audience(channelOf(arrival), arrival);
@@ -532,12 +547,12 @@ export class Inbox {
     };
   }
 
-  #applyAdopt({ items, resolve }: AdoptTask, look: Recall, changes: Changes): () => void {
+  #applyAdopt({ items, resolve }: AdoptTask, look: Look, changes: Changes): () => void {
     const adopted = items.filter(({ entry }) => !this.#undelivered.has(entry.id));
     for (const { entry, identity } of adopted) {
       // Whether it was seen here does not matter: it is undelivered.
       this.#judge(identity, entry.channel === 'callback' ? 'callback' : 'poll', look, changes);
-      for (const key of this.#holdKeysOf(entry, identity)) changes.remember.set(key, entry.id);
+      for (const key of this.#holdKeysOf(entry, identity)) changes.remember.set(key, this.#holding(entry));
       changes.keep.set(entry.id, entry);
     }
     return () => {
@@ -549,7 +564,7 @@ export class Inbox {
 
   #drop(entry: Entry, identity: Identity, changes: Changes): void {
     changes.keep.delete(entry.id);
-    changes.drop.add(entry.id);
+    changes.drop.set(entry.id, 'inbox');
     for (const key of this.#holdKeysOf(entry, identity)) changes.remember.set(key, undefined);
   }
 
@@ -562,10 +577,16 @@ export class Inbox {
     return keysOf(identity).map((key) => `held:${key}`);
   }
 
+  #holding({ id }: Entry): Remembered {
+    return { at: Date.now(), forMs: this.#options.dedupeMs(), value: id };
+  }
+
   #create(arrival: Arrival, record: InboxRecord, identity: Identity, audience: number): Undelivered {
     const { kind, address } = arrival;
     const entry: Entry = {
       id: this.#nextId(),
+      part: 'inbox',
+      takers: address ? nameTakers(address) : [kind],
       channel: channelOf(arrival),
       kind,
       record,
@@ -628,12 +649,6 @@ export class Inbox {
 
   #unavailable(): SmsError {
     return this.#failure ?? new SmsError('storeUnavailable', { params: { detail: 'closed' } });
-  }
-
-  #oldest(): number {
-    // A shared store forgets in time by itself, whatever the clock of this machine says.
-    if (this.#options.store.shared) return 0;
-    return Date.now() - this.#options.dedupeMs();
   }
 
   #nextId(): string {

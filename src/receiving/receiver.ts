@@ -1,6 +1,6 @@
 import { type Clock, systemClock, type Timer } from '../clock';
-import type { Channel, Entry, InboxRecord } from '../store/store';
 import type { Taker } from './distribution';
+import type { Channel, Entry, InboxRecord } from './entry';
 import type { Inbox } from './inbox';
 
 /** One delivery of a record into the flow. */

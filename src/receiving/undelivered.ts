@@ -1,5 +1,5 @@
-import type { Channel, Entry } from '../store/store';
 import type { Taker } from './distribution';
+import type { Channel, Entry } from './entry';
 import { type Identity, isSameMessage, keysOf } from './identity';
 
 /** An entry that is not delivered yet. */
@@ -88,7 +88,7 @@ export class UndeliveredEntries {
   }
 
   /** The called-back entry of a message, unless it is among those `dropped`. */
-  findCalledBack(identity: Identity, dropped?: ReadonlySet<string>): Undelivered | undefined {
+  findCalledBack(identity: Identity, dropped?: ReadonlyMap<string, unknown>): Undelivered | undefined {
     return [...keysOf(identity).flatMap((key) => this.#calledBack.get(key) ?? []), ...this.#expected].find(
       (undelivered) => !dropped?.has(undelivered.entry.id) && isSameMessage(undelivered.identity, identity),
     );

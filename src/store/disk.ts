@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { closeSync, ftruncateSync, openSync, readdirSync, readFileSync, rmSync, writeSync } from 'node:fs';
+import { closeSync, ftruncateSync, openSync, readdirSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ClassicLevel } from 'classic-level';
-import { rememberedAt } from '../receiving/identity';
-import type { Changes, Entry, HeldRecords, Leftovers, Store } from './store';
+import { formatRemembered, parseItem, parseRemembered } from './format';
+import type { Changes, Held, Item, Leftovers, Remembered, Store, StoreEvents } from './store';
 
 const entryPrefix = 'entry:';
 const seenPrefix = 'seen:';
@@ -13,6 +13,7 @@ const rangeEnd = ';';
 const sweepSize = 1_000;
 /** Files that hold what is not committed yet, one for each commit under way; LevelDB leaves other names alone. */
 const heldPrefix = 'held-';
+const unreadablePrefix = 'unreadable-';
 const fewKeys = 64;
 const probeKey = 'probe';
 const probeLength = 256 * 1024;
@@ -31,15 +32,15 @@ export class DiskStore implements Store {
   readonly #free: HoldingFile[] = [];
   /** Where the next sweep goes on. */
   #sweptTo = seenPrefix;
-  /** When the oldest was remembered that the round of sweeps under way, or the last one, has found and left. */
-  #oldestSeen = Number.NEGATIVE_INFINITY;
+  /** When the first will be outdated of what the round of sweeps under way, or the last one, has left, and of what came since. */
+  #nextOutdated = Number.NEGATIVE_INFINITY;
 
   /** @param location folder of its own; created when it is missing */
   constructor(location: string) {
     this.#location = location;
   }
 
-  async open(): Promise<Leftovers> {
+  async open({ isReadable, onUnreadable }: StoreEvents): Promise<Leftovers> {
     await this.close();
     await mkdir(this.#location, { recursive: true, mode: 0o700 });
     const { ClassicLevel } = await import('classic-level');
@@ -49,15 +50,21 @@ export class DiskStore implements Store {
     if (this.#hasFailed) await this.#probe(database);
     this.#hasFailed = false;
     const values = await database.values({ gt: entryPrefix, lt: entryPrefix.replace(':', rangeEnd) }).all();
-    return { entries: values.map((value) => JSON.parse(value) as Entry), held: this.#readHeld() };
+    const items: Item[] = [];
+    for (const value of values) {
+      const item = parseItem(value, isReadable);
+      if (item) items.push(item);
+      else onUnreadable(`an entry of ${this.#location}`);
+    }
+    return { items, held: this.#readHeld() };
   }
 
-  hold(records: HeldRecords): () => void {
+  hold(text: string): () => void {
     if (!this.#database) return () => {};
     try {
       const file = this.#free.pop() ?? createHoldingFile(this.#location);
       this.#holding.add(file);
-      writeSync(file.descriptor, JSON.stringify(records), 0);
+      writeSync(file.descriptor, text, 0);
       return () => this.#letGo(file);
     } catch {
       // The commit that follows meets the same disk, and reports it.
@@ -65,20 +72,26 @@ export class DiskStore implements Store {
     }
   }
 
-  async recall(keys: readonly string[]): Promise<(string | undefined)[]> {
+  async recall(keys: readonly string[]): Promise<(Remembered | undefined)[]> {
     const database = this.#opened();
+    const prefixed = keys.map((key) => seenPrefix + key);
     // So few are found before another thread would have begun to look.
-    if (keys.length <= fewKeys) return keys.map((key) => database.getSync(seenPrefix + key));
-    return database.getMany(keys.map((key) => seenPrefix + key));
+    const texts =
+      keys.length <= fewKeys ? prefixed.map((key) => database.getSync(key)) : await database.getMany(prefixed);
+    return texts.map((text) => (text === undefined ? undefined : parseRemembered(text)));
   }
 
   async commit({ keep, drop, remember }: Changes): Promise<void> {
     const batch = this.#opened().batch();
-    for (const entry of keep.values()) batch.put(entryPrefix + entry.id, JSON.stringify(entry));
-    for (const id of drop) batch.del(entryPrefix + id);
+    for (const item of keep.values()) batch.put(entryPrefix + item.id, JSON.stringify(item));
+    for (const id of drop.keys()) batch.del(entryPrefix + id);
     for (const [key, value] of remember) {
-      if (value === undefined) batch.del(seenPrefix + key);
-      else batch.put(seenPrefix + key, value);
+      if (value === undefined) {
+        batch.del(seenPrefix + key);
+      } else {
+        batch.put(seenPrefix + key, formatRemembered(value));
+        this.#nextOutdated = Math.min(this.#nextOutdated, value.at + value.forMs);
+      }
     }
     try {
       await batch.write({ sync: keep.size > 0 });
@@ -88,21 +101,20 @@ export class DiskStore implements Store {
     }
   }
 
-  async sweep(oldest: number): Promise<void> {
+  async sweep(now: number): Promise<void> {
     if (this.#sweptTo === seenPrefix) {
-      // Nothing has become outdated since the last round, and what came meanwhile is younger than what it saw.
-      if (this.#oldestSeen >= oldest) return;
-      this.#oldestSeen = Date.now();
+      if (this.#nextOutdated >= now) return;
+      this.#nextOutdated = Number.POSITIVE_INFINITY;
     }
     const database = this.#opened();
     const iterator = database.iterator({ gt: this.#sweptTo, lt: seenPrefix.replace(':', rangeEnd), limit: sweepSize });
     const seen = await iterator.all();
     this.#sweptTo = seen.length < sweepSize ? seenPrefix : (seen.at(-1)?.[0] ?? seenPrefix);
     const outdated: string[] = [];
-    for (const [key, value] of seen) {
-      const at = rememberedAt(value);
-      if (at < oldest) outdated.push(key);
-      else this.#oldestSeen = Math.min(this.#oldestSeen, at);
+    for (const [key, text] of seen) {
+      const { at, forMs } = parseRemembered(text);
+      if (at + forMs < now) outdated.push(key);
+      else this.#nextOutdated = Math.min(this.#nextOutdated, at + forMs);
     }
     if (outdated.length > 0) await database.batch(outdated.map((key) => ({ type: 'del', key })));
   }
@@ -130,19 +142,22 @@ export class DiskStore implements Store {
     }
   }
 
-  #readHeld(): Leftovers['held'] {
+  #readHeld(): Held[] {
     const names = readdirSync(this.#location).filter((name) => name.startsWith(heldPrefix));
     return names.flatMap((name) => {
       const path = join(this.#location, name);
+      const text = readFileSync(path, 'utf8');
       const letGo = () => rmSync(path, { force: true });
-      try {
-        return [{ held: JSON.parse(readFileSync(path, 'utf8')) as HeldRecords, letGo }];
-      } catch {
-        // Empty, or cut off in the middle of being written.
-        letGo();
-        return [];
-      }
+      if (text !== '') return [{ text, letGo, setAside: () => this.#setAside(name) }];
+      letGo();
+      return [];
     });
+  }
+
+  #setAside(name: string): string {
+    const aside = join(this.#location, unreadablePrefix + name);
+    renameSync(join(this.#location, name), aside);
+    return aside;
   }
 
   /** Makes sure that there is room for more than a few messages, so that a full disk is not tried at every step. */

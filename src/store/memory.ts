@@ -1,38 +1,44 @@
-import { rememberedAt } from '../receiving/identity';
-import type { Changes, Leftovers, Store } from './store';
+import type { Changes, Leftovers, Remembered, Store } from './store';
+
+const sweepSize = 1_000;
 
 /** Keeps everything in this process. */
 export class MemoryStore implements Store {
   readonly durable = false;
-  readonly #remembered = new Map<string, string>();
+  readonly #remembered = new Map<string, Remembered>();
+  /** Goes round, a part at each sweep. */
+  #sweeping = this.#remembered.entries();
 
-  /** The inbox itself holds what is undelivered; there is nothing else to find. */
+  /** Whoever keeps has what is undone; there is nothing else to find. */
   open(): Promise<Leftovers> {
-    return Promise.resolve({ entries: [], held: [] });
+    return Promise.resolve({ items: [], held: [] });
   }
 
   hold(): () => void {
     return () => {};
   }
 
-  recall(keys: readonly string[]): Promise<(string | undefined)[]> {
+  recall(keys: readonly string[]): Promise<(Remembered | undefined)[]> {
     return Promise.resolve(keys.map((key) => this.#remembered.get(key)));
   }
 
   commit({ remember }: Changes): Promise<void> {
     for (const [key, value] of remember) {
-      // What is remembered anew goes to the end, or the sweep would stop at it.
-      this.#remembered.delete(key);
-      if (value !== undefined) this.#remembered.set(key, value);
+      if (value === undefined) this.#remembered.delete(key);
+      else this.#remembered.set(key, value);
     }
     return Promise.resolve();
   }
 
-  /** A map keeps the order in which keys came, which is the order of their age. */
-  sweep(oldest: number): Promise<void> {
-    for (const [key, value] of this.#remembered) {
-      if (rememberedAt(value) >= oldest) break;
-      this.#remembered.delete(key);
+  sweep(now: number): Promise<void> {
+    for (let count = 0; count < sweepSize; count++) {
+      const next = this.#sweeping.next();
+      if (next.done) {
+        this.#sweeping = this.#remembered.entries();
+        break;
+      }
+      const [key, { at, forMs }] = next.value;
+      if (at + forMs < now) this.#remembered.delete(key);
     }
     return Promise.resolve();
   }

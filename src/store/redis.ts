@@ -1,6 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import type { Redis } from 'ioredis';
-import { type Changes, type Entry, type Leftovers, type Store, StoreConflict, type StoreEvents } from './store';
+import { formatRemembered, parseItem, parseRemembered } from './format';
+import {
+  type Changes,
+  type Item,
+  type Leftovers,
+  type Remembered,
+  type Store,
+  StoreConflict,
+  type StoreEvents,
+} from './store';
 
 /** How fast a {@link RedisStore} notices that another instance is gone. Milliseconds. */
 export interface RedisTiming {
@@ -20,8 +29,6 @@ export interface RedisStoreOptions {
   url: string;
   /** Tells logins apart and gives nothing away; part of every key. */
   key: string;
-  /** How long an identifier is remembered. */
-  dedupeMs: number;
   /** Differs from {@link redisTiming} only in tests. Has to be the same for all instances. */
   timing?: Partial<RedisTiming>;
 }
@@ -50,19 +57,19 @@ if redis.call('GET', KEYS[2]) ~= step.sign then return -1 end
 for index, expected in ipairs(step.expected) do
   if expected.check and redis.call('GET', KEYS[index + 2]) ~= expected.value then return 0 end
 end
-for index, value in ipairs(step.remember) do
-  if value then redis.call('SET', KEYS[index + 2], value, 'PX', step.ttl)
+for index, remembered in ipairs(step.remember) do
+  if remembered then redis.call('SET', KEYS[index + 2], remembered.text, 'PX', remembered.forMs)
   else redis.call('DEL', KEYS[index + 2]) end
 end
 local ids = {}
 local function hold(id, attempts, ...)
   redis.call('XCLAIM', KEYS[1], step.group, step.consumer, 0, id, 'RETRYCOUNT', attempts, 'JUSTID', ...)
 end
-for index, entry in ipairs(step.add) do
-  ids[index] = redis.call('XADD', KEYS[1], '*', 'entry', entry.text)
-  hold(ids[index], entry.attempts, 'FORCE', 'LASTID', ids[index])
+for index, item in ipairs(step.add) do
+  ids[index] = redis.call('XADD', KEYS[1], '*', 'entry', item.text)
+  hold(ids[index], item.attempts, 'FORCE', 'LASTID', ids[index])
 end
-for _, entry in ipairs(step.count) do hold(entry.id, entry.attempts) end
+for _, item in ipairs(step.count) do hold(item.id, item.attempts) end
 for _, id in ipairs(step.drop) do
   redis.call('XACK', KEYS[1], step.group, id)
   redis.call('XDEL', KEYS[1], id)
@@ -70,7 +77,7 @@ end
 return ids
 `;
 
-/** Lists a page of what a consumer holds: stream id, attempts and entry of each, and the last stream id looked at. */
+/** Lists a page of what a consumer holds: stream id, attempts and text of each, and the last stream id looked at. */
 const listScript = `
 local listed = {}
 local pending = redis.call('XPENDING', KEYS[1], ARGV[1], ARGV[3], '+', ${pageSize}, ARGV[2])
@@ -83,17 +90,24 @@ return { listed, pending[${pageSize}] and pending[${pageSize}][1] or '' }
 
 /**
  * Takes over what other consumers hold who have left, or who have no sign of life, as far as it is wanted here. Keys:
- * stream, then the sign of life of each consumer of \`others\`. Returns stream id, attempts and entry of each.
+ * stream, then the sign of life of each consumer of \`others\`. Returns stream id, attempts and text of each.
  */
 const takeOverScript = `
 local step = cjson.decode(ARGV[1])
 local wanted = {}
 for _, name in ipairs(step.wanted) do wanted[name] = true end
 local function isWanted(text)
-  local entry = cjson.decode(text)
-  local address = entry.address
-  if not address then return wanted[entry.channel] end
-  return wanted['node ' .. address.node] or wanted['path ' .. address.path]
+  local read, item = pcall(cjson.decode, text)
+  -- What nobody can read is whoever's finds it, to be set aside.
+  if not read or type(item) ~= 'table' then return true end
+  if type(item.takers) == 'table' then
+    for _, taker in ipairs(item.takers) do if wanted[taker] then return true end end
+    return false
+  end
+  -- Version 0.1.0 named nobody.
+  local address = item.address
+  if type(address) ~= 'table' then return item.channel == nil or wanted[item.channel] end
+  return wanted['node ' .. tostring(address.node)] or wanted['path ' .. tostring(address.path)]
 end
 local taken = {}
 for index, name in ipairs(step.others) do
@@ -125,18 +139,17 @@ interface Session {
 
 interface Place {
   streamId: string;
-  /** Whether what is in the stream has the twin too, which comes later than the rest. */
-  hasTwin: boolean;
+  revision: number;
 }
 
-type ListedItem = [streamId: string, attempts: number, entry: string];
+type ListedItem = [streamId: string, attempts: number, text: string];
 
 /**
  * Keeps everything on a Redis or Valkey server, for all instances of Node-RED that use one login.
  *
- * Entries are in a stream with a consumer group; each instance is a consumer and holds what it has read from the
- * service until it is delivered. Keys, all with the prefix `sms:{KEY}:` so that a cluster keeps them together:
- * `inbox` (stream), `epoch` (tells when the server has lost everything), `seen:…` (what is remembered, expiring) and
+ * Items are in a stream with a consumer group; each instance is a consumer and holds what it has kept until it is done
+ * with. Keys, all with the prefix `sms:{KEY}:` so that a cluster keeps them together:
+ * `inbox` (stream), `unreadable` (stream of what was set aside), `epoch` (tells when the server has lost everything), `seen:…` (what is remembered, expiring) and
  * `alive:…` (signs of life, expiring). Time is the server's alone: the clocks of the machines may differ.
  */
 export class RedisStore implements Store {
@@ -146,8 +159,10 @@ export class RedisStore implements Store {
   readonly #options: RedisStoreOptions;
   readonly #timing: RedisTiming;
   readonly #consumer = randomUUID();
-  /** Where the entries that this instance holds are in the stream, by entry id. */
+  /** Where the items that this instance holds are in the stream, by id. */
   readonly #places = new Map<string, Place>();
+  /** What was recalled and is not written as this version would. */
+  readonly #foreignTexts = new WeakMap<Remembered, string>();
   #session: Session | undefined;
   #epoch: string | undefined;
 
@@ -163,9 +178,9 @@ export class RedisStore implements Store {
     try {
       const session = await this.#connect(events);
       const isReset = await this.#settleIn(session.redis, session.sign);
-      const entries = [...(await this.#listOwn(session)), ...(await this.#takeOver(session, events.wanted()))];
+      const items = [...(await this.#listOwn(session, events)), ...(await this.#takeOver(session, events))];
       session.nextBeat = setTimeout(() => void this.#beat(session, events), this.#timing.heartbeatMs);
-      return { entries, held: [], isReset };
+      return { items, held: [], isReset };
     } catch (error) {
       this.#abandon();
       throw describeFailure(error);
@@ -177,17 +192,22 @@ export class RedisStore implements Store {
     return () => {};
   }
 
-  async recall(keys: readonly string[]): Promise<(string | undefined)[]> {
+  async recall(keys: readonly string[]): Promise<(Remembered | undefined)[]> {
     const { redis } = this.#opened();
-    const values = await attempt(redis.mget(keys.map((key) => this.#key(`seen:${key}`))));
-    return values.map((value) => value ?? undefined);
+    const texts = await attempt(redis.mget(keys.map((key) => this.#key(`seen:${key}`))));
+    return texts.map((text) => {
+      if (text === null) return undefined;
+      const remembered = parseRemembered(text);
+      if (formatRemembered(remembered) !== text) this.#foreignTexts.set(remembered, text);
+      return remembered;
+    });
   }
 
-  async commit(changes: Changes, recalled: ReadonlyMap<string, string | undefined>): Promise<void> {
+  async commit(changes: Changes, recalled: ReadonlyMap<string, Remembered | undefined>): Promise<void> {
     const { redis, sign } = this.#opened();
     const kept = [...changes.keep.values()];
-    const isUpToDate = ({ id, twin }: Entry) => this.#places.get(id)?.hasTwin === (twin !== undefined);
-    const added = kept.filter((entry) => !isUpToDate(entry));
+    const isUpToDate = (item: Item) => this.#places.get(item.id)?.revision === revisionOf(item);
+    const added = kept.filter((item) => !isUpToDate(item));
     const counted = kept.filter(isUpToDate);
     const streamIds = (ids: Iterable<string>) =>
       [...ids].map((id) => this.#places.get(id)?.streamId).filter((id) => id !== undefined);
@@ -196,13 +216,15 @@ export class RedisStore implements Store {
       group,
       consumer: this.#consumer,
       sign,
-      ttl: Math.max(1, Math.ceil(this.#options.dedupeMs)),
-      expected: remembered.map(([key]) => ({ check: recalled.has(key), value: recalled.get(key) ?? false })),
-      remember: remembered.map(([, value]) => value ?? false),
-      add: added.map((entry) => ({ text: JSON.stringify(entry), attempts: entry.attempts })),
+      expected: remembered.map(([key]) => ({ check: recalled.has(key), value: this.#formerText(recalled.get(key)) })),
+      remember: remembered.map(
+        ([, value]) =>
+          value !== undefined && { text: formatRemembered(value), forMs: Math.max(1, Math.ceil(value.forMs)) },
+      ),
+      add: added.map((item) => ({ text: JSON.stringify(item), attempts: item.attempts })),
       count: counted.map(({ id, attempts }) => ({ id: this.#places.get(id)?.streamId, attempts })),
       // What is in a stream cannot be changed, only replaced.
-      drop: [...streamIds(changes.drop), ...streamIds(added.map(({ id }) => id))],
+      drop: [...streamIds(changes.drop.keys()), ...streamIds(added.map(({ id }) => id))],
     };
     const keys = [
       this.#key('inbox'),
@@ -213,10 +235,16 @@ export class RedisStore implements Store {
     if (result === 0) throw new StoreConflict('changed by another instance');
     if (result === -1) throw signExpired();
     for (const [index, streamId] of (result as string[]).entries()) {
-      const entry = added[index];
-      if (entry) this.#places.set(entry.id, { streamId, hasTwin: entry.twin !== undefined });
+      const item = added[index];
+      if (item) this.#places.set(item.id, { streamId, revision: revisionOf(item) });
     }
-    for (const id of changes.drop) this.#places.delete(id);
+    for (const id of changes.drop.keys()) this.#places.delete(id);
+  }
+
+  /** As it stands at the server; `false` for nothing, as there. */
+  #formerText(remembered: Remembered | undefined): string | false {
+    if (remembered === undefined) return false;
+    return this.#foreignTexts.get(remembered) ?? formatRemembered(remembered);
   }
 
   /** Redis forgets by itself. */
@@ -300,9 +328,9 @@ export class RedisStore implements Store {
       // Only prolonged: once it has expired, others may have taken over what this instance holds.
       const isAlive = await redis.set(this.#aliveKey(this.#consumer), sign, 'PX', this.#timing.aliveMs, 'XX');
       if (!isAlive) throw signExpired();
-      const entries = await this.#takeOver(session, events.wanted());
+      const items = await this.#takeOver(session, events);
       if (this.#session !== session) return;
-      if (entries.length > 0) events.onTakenOver(entries);
+      if (items.length > 0) events.onTakenOver(items);
       session.nextBeat = setTimeout(() => void this.#beat(session, events), this.#timing.heartbeatMs);
     } catch (error) {
       if (this.#session === session) events.onFailure(describeFailure(error));
@@ -310,18 +338,18 @@ export class RedisStore implements Store {
   }
 
   /** What this instance held before the connection was lost, and nobody has taken over. */
-  async #listOwn({ redis }: Session): Promise<Entry[]> {
-    const entries: Entry[] = [];
+  async #listOwn({ redis }: Session, events: StoreEvents): Promise<Item[]> {
+    const items: Item[] = [];
     for (let from = '-'; from !== ''; ) {
       const answer = await redis.eval(listScript, 1, this.#key('inbox'), group, this.#consumer, from);
-      const [items, last] = answer as [ListedItem[], string];
-      entries.push(...items.map((item) => this.#parseItem(item)));
+      const [listed, last] = answer as [ListedItem[], string];
+      items.push(...(await this.#read(redis, listed, events)));
       from = last && nextStreamId(last);
     }
-    return entries;
+    return items;
   }
 
-  async #takeOver(session: Session, wanted: ReturnType<StoreEvents['wanted']>): Promise<Entry[]> {
+  async #takeOver(session: Session, events: StoreEvents): Promise<Item[]> {
     const { redis, openedAt } = session;
     const stream = this.#key('inbox');
     const consumers = (await redis.xinfo('CONSUMERS', stream, group)) as string[][];
@@ -335,22 +363,31 @@ export class RedisStore implements Store {
       consumer: this.#consumer,
       others,
       all: performance.now() - openedAt >= this.#timing.graceMs,
-      wanted: [
-        ...wanted.channels,
-        ...wanted.nodes.map((node) => `node ${node}`),
-        ...wanted.paths.map((path) => `path ${path}`),
-      ],
+      wanted: events.wanted(),
     };
-    const items = (await redis.eval(takeOverScript, keys.length, ...keys, JSON.stringify(step))) as ListedItem[];
+    const listed = (await redis.eval(takeOverScript, keys.length, ...keys, JSON.stringify(step))) as ListedItem[];
     // Of a session that has ended meanwhile, the next one lists them as its own.
-    return this.#session === session ? items.map((item) => this.#parseItem(item)) : [];
+    return this.#session === session ? this.#read(redis, listed, events) : [];
   }
 
-  #parseItem([streamId, attempts, text]: ListedItem): Entry {
-    const entry = JSON.parse(text) as Entry;
-    this.#places.set(entry.id, { streamId, hasTwin: entry.twin !== undefined });
-    // The group counts the attempts; what the entry says is how it began.
-    return { ...entry, attempts };
+  /** Reads what the server has listed, and sets aside what cannot be read. */
+  async #read(redis: Redis, listed: readonly ListedItem[], events: StoreEvents): Promise<Item[]> {
+    const items: Item[] = [];
+    for (const [streamId, attempts, text] of listed) {
+      const item = parseItem(text, events.isReadable);
+      if (item) {
+        this.#places.set(item.id, { streamId, revision: revisionOf(item) });
+        // The group counts the attempts; what the item says is how it began.
+        items.push({ ...item, attempts });
+      } else {
+        const aside = this.#key('unreadable');
+        await redis.xadd(aside, '*', 'entry', text);
+        await redis.xack(this.#key('inbox'), group, streamId);
+        await redis.xdel(this.#key('inbox'), streamId);
+        events.onUnreadable(`an entry, which is in ${aside} now`);
+      }
+    }
+    return items;
   }
 
   #opened(): Session {
@@ -365,6 +402,10 @@ export class RedisStore implements Store {
   #key(name: string): string {
     return `sms:{${this.#options.key}}:${name}`;
   }
+}
+
+function revisionOf({ revision = 0 }: Item): number {
+  return revision;
 }
 
 function nextStreamId(streamId: string): string {

@@ -1,85 +1,88 @@
-import type { IncomingRecord, OutboxRecord, StatusRecord } from '../model';
-import type { Kind } from '../receiving/identity';
+/** Which room of the library keeps an item. */
+export type Part = 'inbox' | 'ledger';
 
-/** Any record that the inbox keeps. */
-export type InboxRecord = IncomingRecord | StatusRecord | OutboxRecord;
-
-/** Where an entry is delivered: to the nodes that poll its kind, or to the node that was called back. */
-export type Channel = Kind | 'callback';
-
-/** A record that has been read from the service and not been delivered yet. Plain data. */
-export interface Entry {
-  /** Ascending in the order of arrival. */
+/** Something kept until it is done with. Plain data; the parts add properties of their own. */
+export interface Item {
+  /** Ascending in the order of arrival within the store. */
   id: string;
-  channel: Channel;
-  kind: Kind;
-  record: InboxRecord;
-  /** On channel `callback`: the node and the path that were called. */
-  address?: { node: string; path: string };
-  /** On channel `callback`: its polled copy, which stands in should the called node refuse. */
-  twin?: InboxRecord;
-  /** How often it may have been sent into a flow. */
+  part: Part;
+  /**
+   * Names of those who can take it over from a process that died, one of which suffices: `incoming`, `status`, `outbox`,
+   * `node ID`, `path PATH`.
+   */
+  takers: readonly string[];
+  /** How often it may have been handed on; may change without anything else changing. */
   attempts: number;
-  /** It came while what was seen could not be looked up: it may have been delivered before, under another id. */
-  unsure?: true;
+  /** Changes whenever anything but `attempts` does: what is in a Redis stream cannot be changed, only replaced. Absent: 0. */
+  revision?: number;
 }
 
-/** Polled records on their way into the store. Plain data. */
-export interface HeldRecords {
-  kind: Kind;
-  records: readonly InboxRecord[];
+/** What is remembered under a key. */
+export interface Remembered {
+  /** When, in ms. */
+  at: number;
+  /** How long, in ms from then. It is swept some time after. */
+  forMs: number;
+  /** Any text; no store reads it. */
+  value: string;
+}
+
+/** Looks up what is remembered under a key. */
+export type Look = (key: string) => Remembered | undefined;
+
+/** Something on its way into the store that an earlier process left. */
+export interface Held {
+  text: string;
+  /** To be called when what it holds is committed. */
+  letGo(): void;
+  /** Keeps it where nobody looks for it again, since it cannot be read. Returns the place. */
+  setAside(): string;
 }
 
 /** What an earlier process left behind. */
 export interface Leftovers {
-  /** Undelivered, in order. */
-  entries: Entry[];
-  /** Held; they may be among the entries or delivered already. To be let go of when they are committed. */
-  held: { held: HeldRecords; letGo(): void }[];
+  /** In order. */
+  items: Item[];
+  /** It may be among the items or done with already. */
+  held: Held[];
   /** The store has lost everything since it was last open: what is in hand has to be kept anew. */
   isReset?: boolean;
 }
 
-/** What the nodes of this process can take. */
-export interface Wanted {
-  /** Kinds that are polled. */
-  channels: Channel[];
-  /** Ids and paths of the nodes that are called back. */
-  nodes: string[];
-  paths: string[];
-}
-
-/** What a store that several processes share tells the inbox by itself. */
+/** What a store asks and tells. */
 export interface StoreEvents {
-  /** Another process is gone, and what it had in hand is this one's to deliver. */
-  onTakenOver(entries: readonly Entry[]): void;
-  /** What may be taken over: the rest is left to processes that can deliver it. */
-  wanted(): Wanted;
+  /** Another process is gone, and what it had in hand is this one's. Only of a store that is shared. */
+  onTakenOver(items: readonly Item[]): void;
+  /** Names as in {@link Item.takers} that may be taken over now: the rest is left to processes that can deliver it. */
+  wanted(): readonly string[];
   /** The store cannot be used any more, as the next call would find out. */
   onFailure(error: unknown): void;
+  /** Whether those who keep such items can make something of it; if not, it is set aside. */
+  isReadable(item: Item): boolean;
+  /** Something could not be read and is set aside; `detail` says what and where, and nothing of its content. */
+  onUnreadable(detail: string): void;
 }
 
 /** Another process has changed what a step was based on. Nothing was committed; the step is to be taken anew. */
 export class StoreConflict extends Error {}
 
-/** One atomic step. */
+/** One atomic step. An id is in one of `keep` and `drop` at most. */
 export interface Changes {
-  /** Entries to keep, new or changed, by id. */
-  keep: Map<string, Entry>;
-  /** Ids of entries that were delivered. */
-  drop: Set<string>;
-  /** What to remember of the seen; `undefined` forgets. */
-  remember: Map<string, string | undefined>;
+  /** Items to keep, new or changed, by id. */
+  keep: Map<string, Item>;
+  /** Ids of items that are done with. */
+  drop: Map<string, Part>;
+  /** `undefined` forgets. */
+  remember: Map<string, Remembered | undefined>;
 }
 
 /**
- * Keeps entries until they are delivered, and remembers what was seen.
+ * Keeps items until they are done with, and remembers.
  *
- * Calls never overlap: the inbox makes one at a time. Each may reject with any error; the inbox then closes the store,
- * and opens it again later.
+ * Calls never overlap, but for `hold`. Each may reject with any error; the store is then closed, and opened again later.
  */
 export interface Store {
-  /** Whether what is kept outlives the process, so that the inbox may let go of it on close. */
+  /** Whether what is kept outlives the process, so that it may be let go of on close. */
   readonly durable: boolean;
   /**
    * Whether several processes use it at once. It then drops what was remembered by itself, in time, and `open` returns
@@ -91,36 +94,42 @@ export interface Store {
   /** Opens or reopens, and returns what was left. */
   open(events: StoreEvents): Promise<Leftovers>;
   /**
-   * Puts records where a crash does not reach them, before it returns: a commit takes its time, and the service has
-   * forgotten them already. Never throws. Returns how to let go of them when they are committed.
+   * Puts a text where a crash does not reach it, before it returns: a commit takes its time, and whoever sent it has
+   * forgotten it already. Never throws. Returns how to let go of it when it is committed.
    */
-  hold(records: HeldRecords): () => void;
+  hold(text: string): () => void;
   /** What is remembered under each key, `undefined` where nothing is. */
-  recall(keys: readonly string[]): Promise<(string | undefined)[]>;
+  recall(keys: readonly string[]): Promise<(Remembered | undefined)[]>;
   /**
    * Makes one atomic step. When it resolves, what it keeps and remembers outlives the process if the store does.
    *
-   * @param recalled what the step is based on
+   * @param recalled what the step is based on, as `recall` returned it
    * @throws StoreConflict when that does not hold any more
    */
-  commit(changes: Changes, recalled: ReadonlyMap<string, string | undefined>): Promise<void>;
-  /** Drops what was remembered before `oldest` (ms). May do a part and continue at the next call. */
-  sweep(oldest: number): Promise<void>;
+  commit(changes: Changes, recalled: ReadonlyMap<string, Remembered | undefined>): Promise<void>;
+  /** Drops what was remembered for a time that ended before `now` (ms). May do a part and continue at the next call. */
+  sweep(now: number): Promise<void>;
   close(): Promise<void>;
 }
 
 /** Starts from nothing, or from earlier changes, the later ones prevailing. */
 export function createChanges(...earlier: readonly Changes[]): Changes {
-  const changes: Changes = { keep: new Map(), drop: new Set(), remember: new Map() };
-  for (const { keep, drop, remember } of earlier) {
-    for (const [id, entry] of keep) changes.keep.set(id, entry);
-    for (const id of drop) {
-      changes.keep.delete(id);
-      changes.drop.add(id);
-    }
-    for (const [key, value] of remember) changes.remember.set(key, value);
-  }
+  const changes: Changes = { keep: new Map(), drop: new Map(), remember: new Map() };
+  for (const later of earlier) addChanges(changes, later);
   return changes;
+}
+
+/** Adds later changes, which prevail. */
+export function addChanges(changes: Changes, { keep, drop, remember }: Changes): void {
+  for (const [id, item] of keep) {
+    changes.drop.delete(id);
+    changes.keep.set(id, item);
+  }
+  for (const [id, part] of drop) {
+    changes.keep.delete(id);
+    changes.drop.set(id, part);
+  }
+  for (const [key, value] of remember) changes.remember.set(key, value);
 }
 
 /** Says whether there is nothing to commit. */

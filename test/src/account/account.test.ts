@@ -16,12 +16,12 @@ import {
 import { type Clock, systemClock, type Timer } from '../../../src/clock';
 import type { SmsError } from '../../../src/errors';
 import type { Taker } from '../../../src/receiving/distribution';
+import type { Entry } from '../../../src/receiving/entry';
 import { Inbox } from '../../../src/receiving/inbox';
 import type { PollState } from '../../../src/receiving/poll';
 import type { FlowDelivery } from '../../../src/receiving/receiver';
 import { DiskStore } from '../../../src/store/disk';
 import { MemoryStore } from '../../../src/store/memory';
-import type { Entry } from '../../../src/store/store';
 import { Closing } from '../closing';
 import { startRawService } from '../raw-service';
 import { FailingStore, Platter } from '../store/failing-store';

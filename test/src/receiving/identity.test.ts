@@ -1,14 +1,7 @@
 import assert from 'node:assert/strict';
 import type { IncomingRecord, StatusRecord, Via } from '../../../src/model';
-import {
-  forget,
-  type Identity,
-  identify,
-  isSameMessage,
-  judge,
-  keysOf,
-  rememberedAt,
-} from '../../../src/receiving/identity';
+import { forget, type Identity, identify, isSameMessage, judge, keysOf } from '../../../src/receiving/identity';
+import type { Changes, Remembered } from '../../../src/store/store';
 
 function incoming(fields: Partial<IncomingRecord> = {}): IncomingRecord {
   return {
@@ -27,21 +20,17 @@ function status(fields: Partial<StatusRecord> = {}): StatusRecord {
 
 /** What is remembered, and how the next record is judged by it. */
 class Memory {
-  readonly seen = new Map<string, string>();
+  readonly seen = new Map<string, Remembered>();
   now = 1_000_000;
   dedupeMs = 1_000;
+  forgets = false;
 
-  readonly recall = (key: string) => this.seen.get(key);
+  readonly look = (key: string) => this.seen.get(key);
 
   judge(record: IncomingRecord, via: Via = 'poll'): string {
-    const { outcome, remember } = judge(
-      identify('incoming', record),
-      via,
-      this.recall,
-      this.now,
-      this.now - this.dedupeMs,
-    );
-    for (const [key, value] of remember) this.seen.set(key, value);
+    const { look, now, dedupeMs: forMs, forgets } = this;
+    const { outcome, remember } = judge(identify('incoming', record), via, { look, now, forMs, forgets });
+    this.#change(remember);
     return outcome;
   }
 
@@ -55,9 +44,14 @@ class Memory {
   }
 
   forget(identity: Identity): void {
-    const changes = forget(identity, this.recall);
-    for (const [key, value] of changes.remember) this.seen.set(key, value);
-    for (const key of changes.forget) this.seen.delete(key);
+    this.#change(forget(identity, this.look));
+  }
+
+  #change(remember: Changes['remember']): void {
+    for (const [key, value] of remember) {
+      if (value === undefined) this.seen.delete(key);
+      else this.seen.set(key, value);
+    }
   }
 }
 
@@ -188,10 +182,28 @@ describe('identity (contract §3 dedupe, §8)', () => {
       assert.equal(memory.call({ body: 'called' }), 'new');
     });
 
-    it('what is remembered says since when', () => {
+    it('what is remembered says since when and for how long', () => {
       memory.poll('1');
-      for (const value of memory.seen.values()) assert.equal(rememberedAt(value), memory.now);
+      for (const { at, forMs } of memory.seen.values()) assert.deepEqual([at, forMs], [memory.now, 1_000]);
     });
+
+    it('is not asked for where the memory forgets by itself', () => {
+      memory.forgets = true;
+      memory.poll('1');
+      memory.now += 1_000_000;
+      assert.equal(memory.poll('1'), 'repeated');
+    });
+  });
+
+  describe('what is remembered and cannot be read', () => {
+    for (const value of ['', 'null', '7', '{', '{}', '[]', '{"polled":1}', '{"messages":{}}', '{"messages":[null]}']) {
+      it(`counts as not remembered: ${value || 'nothing'}`, () => {
+        memory.poll('1');
+        for (const remembered of memory.seen.values()) remembered.value = value;
+        memory.forget(identify('incoming', incoming()));
+        assert.deepEqual([memory.poll('1'), memory.poll('1')], ['new', 'repeated']);
+      });
+    }
   });
 
   describe('statuses (§2.5, §6.5)', () => {

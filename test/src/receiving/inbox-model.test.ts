@@ -3,8 +3,8 @@ import { mock } from 'node:test';
 import fc from 'fast-check';
 import type { IncomingRecord } from '../../../src/model';
 import type { Taker } from '../../../src/receiving/distribution';
+import type { Entry, HeldRecords } from '../../../src/receiving/entry';
 import { type Acceptance, Inbox } from '../../../src/receiving/inbox';
-import type { Entry, HeldRecords } from '../../../src/store/store';
 import { FailingStore, Platter } from '../store/failing-store';
 
 /** What the world knows of one message. */

@@ -2,10 +2,11 @@ import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { IncomingRecord } from '../../../src/model';
 import type { Taker } from '../../../src/receiving/distribution';
+import type { Channel, Entry } from '../../../src/receiving/entry';
 import { Inbox } from '../../../src/receiving/inbox';
+import { formatRemembered, parseRemembered } from '../../../src/store/format';
 import { MemoryStore } from '../../../src/store/memory';
 import { RedisStore, type RedisTiming } from '../../../src/store/redis';
-import type { Channel, Entry } from '../../../src/store/store';
 import { RedisServer } from '../../redis-server';
 import { TcpProxy } from '../../tcp-proxy';
 import { Closing } from '../closing';
@@ -33,7 +34,7 @@ class Instance {
     channels: Channel[] = ['incoming', 'callback'],
   ) {
     this.inbox = new Inbox({
-      store: new RedisStore({ url, key, dedupeMs: 60_000, timing }),
+      store: new RedisStore({ url, key, timing }),
       dedupe: () => true,
       dedupeMs: () => 60_000,
       reopenDelayMs: 100,
@@ -166,8 +167,8 @@ describe('Inboxes of several processes on one Redis', () => {
       const [one, other] = [await create(), await create()];
       await one.poll(incoming('m'));
       const name = (await redis.client.keys('sms:*:seen:incoming:*'))[0] ?? '';
-      const seen = JSON.parse((await redis.client.get(name)) ?? '') as object;
-      await redis.client.set(name, JSON.stringify({ ...seen, at: 0 }));
+      const seen = parseRemembered((await redis.client.get(name)) ?? '');
+      await redis.client.set(name, formatRemembered({ ...seen, at: 0 }));
       const [acceptance] = await other.callBack(incoming('m'));
       assert.equal(acceptance?.outcome, 'duplicate');
     });

@@ -3,9 +3,11 @@ import { mock } from 'node:test';
 import type { SmsError } from '../../../src/errors';
 import type { IncomingRecord, OutboxRecord, StatusRecord, Via } from '../../../src/model';
 import type { Taker } from '../../../src/receiving/distribution';
+import type { Entry } from '../../../src/receiving/entry';
 import { type Acceptance, type Arrival, Inbox } from '../../../src/receiving/inbox';
+import { parseRemembered } from '../../../src/store/format';
 import { MemoryStore } from '../../../src/store/memory';
-import type { Entry, Store } from '../../../src/store/store';
+import type { Store } from '../../../src/store/store';
 import { FailingStore, Platter } from '../store/failing-store';
 
 /** A node that notes what it gets. */
@@ -1040,7 +1042,7 @@ describe('Inbox', () => {
       await before.accept(polled(incoming('1')));
       before.done(a.last, a);
       await before.close();
-      platter.hold({ kind: 'incoming', records: [incoming('1')] });
+      platter.hold(JSON.stringify({ kind: 'incoming', records: [incoming('1')] }));
       const b = attach(createInbox(new FailingStore(platter)), new Node('a'));
       await settle();
       assert.equal(b.given.length, 0);
@@ -1058,7 +1060,8 @@ describe('Inbox', () => {
       }
       await settle();
       assert.ok(store.sweeps.length >= 4);
-      assert.ok(store.sweeps.every((oldest) => oldest === Date.now() - dedupeMs));
+      assert.ok(store.sweeps.every((now) => now === Date.now()));
+      for (const text of store.platter.remembered.values()) assert.equal(parseRemembered(text).forMs, dedupeMs);
     });
   });
 });

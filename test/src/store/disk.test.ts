@@ -1,25 +1,38 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { mkdir, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { mock } from 'node:test';
 import type { IncomingRecord } from '../../../src/model';
 import type { Taker } from '../../../src/receiving/distribution';
+import type { Entry } from '../../../src/receiving/entry';
 import { Inbox } from '../../../src/receiving/inbox';
 import { DiskStore } from '../../../src/store/disk';
-import { createChanges, type Entry } from '../../../src/store/store';
+import { createChanges, type Remembered, type StoreEvents } from '../../../src/store/store';
 import { Closing } from '../closing';
 
 function createEntry(id: string): Entry {
   const record = { messageId: id, from: '6421555001', body: `text of ${id}`, isReply: false, via: 'poll' as const };
-  return { id, channel: 'incoming', kind: 'incoming', record, attempts: 1 };
+  return { id, part: 'inbox', takers: ['incoming'], channel: 'incoming', kind: 'incoming', record, attempts: 1 };
 }
 
 function incoming(messageId: string, body = messageId): IncomingRecord {
   return { messageId, from: '6421555001', body, isReply: false, via: 'poll' };
 }
+
+function seen(at: number): Remembered {
+  return { at, forMs: 1_000, value: JSON.stringify({ polled: true }) };
+}
+
+const events: StoreEvents = {
+  onTakenOver: () => {},
+  wanted: () => [],
+  onFailure: () => {},
+  isReadable: () => true,
+  onUnreadable: () => {},
+};
 
 class Node implements Taker {
   readonly id = 'node';
@@ -59,21 +72,21 @@ describe('DiskStore', () => {
 
   it('finds again, in order, what it keeps, and nothing that was dropped', async () => {
     const store = createStore();
-    await store.open();
+    await store.open(events);
     for (const id of ['3', '1', '2']) {
       const changes = createChanges();
       changes.keep.set(id, createEntry(id));
-      changes.remember.set(`id:${id}`, JSON.stringify({ at: 5, polled: true }));
+      changes.remember.set(`id:${id}`, seen(5));
       await store.commit(changes);
     }
     const changes = createChanges();
-    changes.drop.add('2');
+    changes.drop.set('2', 'inbox');
     changes.remember.set('id:1', undefined);
     await store.commit(changes);
     await store.close();
     const again = createStore();
-    const { entries, held } = await again.open();
-    assert.deepEqual(entries, [createEntry('1'), createEntry('3')]);
+    const { items, held } = await again.open(events);
+    assert.deepEqual(items, [createEntry('1'), createEntry('3')]);
     assert.deepEqual(held, []);
     assert.deepEqual(
       (await again.recall(['id:1', 'id:2', 'id:3', 'id:4'])).map((value) => value !== undefined),
@@ -84,15 +97,15 @@ describe('DiskStore', () => {
   });
 
   it('makes its folder for its owner alone', async () => {
-    await createStore(join(folder, 'a', 'b')).open();
+    await createStore(join(folder, 'a', 'b')).open(events);
     assert.equal((await stat(join(folder, 'a', 'b'))).mode & 0o077, 0);
   });
 
   it('can be opened and closed again and again', async () => {
     const store = createStore();
     for (let index = 0; index < 3; index++) {
-      await store.open();
-      await store.open();
+      await store.open(events);
+      await store.open(events);
       await store.close();
       await store.close();
     }
@@ -102,62 +115,66 @@ describe('DiskStore', () => {
 
   it('keeps texts of any length and character', async () => {
     const store = createStore();
-    await store.open();
+    await store.open(events);
     const entry = createEntry('1');
     entry.record.body = `${'€𝄞\u0000\n"\\\ud800'.repeat(20_000)}`;
     const changes = createChanges();
     changes.keep.set('1', entry);
     await store.commit(changes);
     await store.close();
-    assert.deepEqual((await store.open()).entries, [entry]);
+    assert.deepEqual((await store.open(events)).items, [entry]);
   });
 
   describe('what is held', () => {
     it('is found after a crash, until it is let go of', async () => {
       const store = createStore();
-      await store.open();
-      const held = { kind: 'incoming' as const, records: [incoming('1')] };
-      const letGo = store.hold(held);
-      store.hold({ ...held, records: [incoming('2')] });
+      await store.open(events);
+      const letGo = store.hold('one');
+      store.hold('two');
       letGo();
       letGo();
       await store.close();
-      const { held: found } = await store.open();
+      const { held: found } = await store.open(events);
       assert.deepEqual(
-        found.map(({ held: { records } }) => records),
-        [[incoming('2')]],
+        found.map(({ text }) => text),
+        ['two'],
       );
       for (const { letGo: finish } of found) finish();
       await store.close();
-      assert.deepEqual((await store.open()).held, []);
+      assert.deepEqual((await store.open(events)).held, []);
     });
 
     it('does not mix up a short one with a longer one before it', async () => {
       const store = createStore();
-      await store.open();
-      store.hold({ kind: 'incoming', records: [incoming('1', 'long '.repeat(1_000))] })();
-      store.hold({ kind: 'incoming', records: [incoming('2', 'short')] });
+      await store.open(events);
+      store.hold('long '.repeat(1_000))();
+      store.hold('short');
       await store.close();
-      const { held } = await store.open();
+      const { held } = await store.open(events);
       assert.deepEqual(
-        held.map(({ held: { records } }) => records),
-        [[incoming('2', 'short')]],
+        held.map(({ text }) => text),
+        ['short'],
       );
     });
 
-    it('cut off in the middle is left out', async () => {
+    it('is not found again once it was set aside, and stays where the place says', async () => {
       const store = createStore();
-      await store.open();
+      await store.open(events);
       await store.close();
       await writeFile(join(folder, 'store', 'held-broken'), '{"kind":"incoming","records":[{"mess');
-      assert.deepEqual((await store.open()).held, []);
+      const [broken] = (await store.open(events)).held;
+      const place = broken?.setAside() ?? '';
+      assert.equal(await readFile(place, 'utf8'), '{"kind":"incoming","records":[{"mess');
+      await store.close();
+      assert.deepEqual((await store.open(events)).held, []);
+      assert.ok((await stat(place)).isFile());
     });
 
     it('does not pile up files', async () => {
       const store = createStore();
-      await store.open();
+      await store.open(events);
       for (let round = 0; round < 50; round++) {
-        const held = [1, 2, 3].map((n) => store.hold({ kind: 'incoming', records: [incoming(String(n))] }));
+        const held = [1, 2, 3].map((n) => store.hold(String(n)));
         for (const letGo of held) letGo();
       }
       const names = await readdir(join(folder, 'store'));
@@ -173,14 +190,14 @@ describe('DiskStore', () => {
   describe('sweep (contract §3 dedupeHours)', () => {
     it('drops what is older, part by part, and keeps the rest and the entries', async () => {
       const store = createStore();
-      await store.open();
+      await store.open(events);
       const changes = createChanges();
       changes.keep.set('1', createEntry('1'));
       for (let index = 0; index < 3_500; index++) {
-        changes.remember.set(`id:${index}`, JSON.stringify({ at: index % 2 ? 100 : 200, polled: true }));
+        changes.remember.set(`id:${index}`, seen(index % 2 ? 100 : 200));
       }
       await store.commit(changes);
-      for (let round = 0; round < 5; round++) await store.sweep(150);
+      for (let round = 0; round < 5; round++) await store.sweep(1_150);
       const keys = Array.from({ length: 3_500 }, (_, index) => `id:${index}`);
       const left = await store.recall(keys);
       assert.deepEqual(
@@ -188,26 +205,26 @@ describe('DiskStore', () => {
         keys.map((_, index) => index % 2 === 0),
       );
       await store.close();
-      assert.equal((await store.open()).entries.length, 1);
+      assert.equal((await store.open(events)).items.length, 1);
     });
 
     it('drops in a later round what was too young in an earlier one, and what came since, each in its time', async () => {
       const store = createStore();
-      await store.open();
+      await store.open(events);
       const remember = async (key: string, at: number) => {
         const changes = createChanges();
-        changes.remember.set(key, JSON.stringify({ at, polled: true }));
+        changes.remember.set(key, seen(at));
         await store.commit(changes);
       };
       const isLeft = async () => (await store.recall(['a', 'b'])).map((value) => value !== undefined);
       await remember('a', 100);
-      for (const oldest of [50, 100]) await store.sweep(oldest);
+      for (const now of [1_050, 1_100]) await store.sweep(now);
       const later = Date.now() + 1;
       await remember('b', later);
       assert.deepEqual(await isLeft(), [true, true]);
-      await store.sweep(101);
+      await store.sweep(1_101);
       assert.deepEqual(await isLeft(), [false, true]);
-      await store.sweep(later + 1);
+      await store.sweep(later + 1_001);
       assert.deepEqual(await isLeft(), [false, false]);
     });
   });
@@ -230,7 +247,7 @@ describe('DiskStore', () => {
         await until(() => states.length === 2);
         assert.equal(states[1], undefined);
         await inbox.close();
-        assert.equal((await createStore(location).open()).entries.length, 1);
+        assert.equal((await createStore(location).open(events)).items.length, 1);
       } finally {
         mock.timers.reset();
       }
@@ -239,7 +256,7 @@ describe('DiskStore', () => {
     it('waits for another that has it locked', async () => {
       const location = join(folder, 'store');
       const other = createStore(location);
-      await other.open();
+      await other.open(events);
       const states: (string | undefined)[] = [];
       mock.timers.enable({ apis: ['setTimeout'] });
       try {
@@ -286,9 +303,9 @@ describe('DiskStore', () => {
         inbox.attach('incoming', node);
         await until(() => node.taken.length === ids.length);
         await inbox.close();
-        const { entries } = await createStore(join(location, 'store')).open();
+        const { items } = await createStore(join(location, 'store')).open(events);
         assert.deepEqual(
-          entries.map(({ record }) => record.messageId),
+          (items as Entry[]).map(({ record }) => record.messageId),
           ids,
         );
         await createStore(join(location, 'store')).close();

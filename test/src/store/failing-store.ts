@@ -1,4 +1,5 @@
-import type { Changes, HeldRecords, Leftovers, Store } from '../../../src/store/store';
+import { formatRemembered, parseRemembered } from '../../../src/store/format';
+import type { Changes, Leftovers, Remembered, Store } from '../../../src/store/store';
 
 type Step = 'open' | 'recall' | 'commit' | 'sweep' | 'close';
 
@@ -7,12 +8,13 @@ export class Platter {
   readonly entries = new Map<string, string>();
   readonly remembered = new Map<string, string>();
   readonly held = new Map<number, string>();
+  readonly aside: string[] = [];
   /** Only the process that opened it last may use it. */
   owner: object | undefined;
   #lastHeld = 0;
 
-  hold(records: HeldRecords): number {
-    this.held.set(++this.#lastHeld, JSON.stringify(records));
+  hold(text: string): number {
+    this.held.set(++this.#lastHeld, text);
     return this.#lastHeld;
   }
 }
@@ -40,28 +42,41 @@ export class FailingStore implements Store {
       this.isOpen = true;
       const { entries, held } = this.platter;
       return {
-        entries: [...entries].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, text]) => JSON.parse(text)),
-        held: [...held].map(([key, text]) => ({ held: JSON.parse(text), letGo: () => held.delete(key) })),
+        items: [...entries].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, text]) => JSON.parse(text)),
+        held: [...held].map(([key, text]) => {
+          const letGo = () => void held.delete(key);
+          const setAside = () => {
+            letGo();
+            this.platter.aside.push(text);
+            return 'a place';
+          };
+          return { text, letGo, setAside };
+        }),
       };
     });
   }
 
-  hold(records: HeldRecords): () => void {
+  hold(text: string): () => void {
     if (!this.isOpen || this.failing.has('commit')) return () => {};
-    const key = this.platter.hold(records);
+    const key = this.platter.hold(text);
     return () => this.platter.held.delete(key);
   }
 
-  recall(keys: readonly string[]): Promise<(string | undefined)[]> {
-    return this.#call('recall', () => keys.map((key) => this.#opened().remembered.get(key)));
+  recall(keys: readonly string[]): Promise<(Remembered | undefined)[]> {
+    return this.#call('recall', () =>
+      keys.map((key) => {
+        const text = this.#opened().remembered.get(key);
+        return text === undefined ? undefined : parseRemembered(text);
+      }),
+    );
   }
 
   commit(changes: Changes): Promise<void> {
     this.commits++;
     // What is to be written is what was there when the call was made.
     const keep = [...changes.keep].map(([id, entry]) => [id, JSON.stringify(entry)] as const);
-    const drop = [...changes.drop];
-    const remember = [...changes.remember];
+    const drop = [...changes.drop.keys()];
+    const remember = [...changes.remember].map(([key, value]) => [key, value && formatRemembered(value)] as const);
     const write = () => {
       const { entries, remembered } = this.#opened();
       for (const [id, text] of keep) entries.set(id, text);
@@ -75,8 +90,8 @@ export class FailingStore implements Store {
     return this.#call('commit', write);
   }
 
-  sweep(oldest: number): Promise<void> {
-    this.sweeps.push(oldest);
+  sweep(now: number): Promise<void> {
+    this.sweeps.push(now);
     return this.#call('sweep', () => {});
   }
 

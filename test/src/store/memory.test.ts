@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { MemoryStore } from '../../../src/store/memory';
-import { createChanges } from '../../../src/store/store';
+import { createChanges, type Remembered } from '../../../src/store/store';
 
-const seen = (at: number) => JSON.stringify({ at, polled: true });
+const seen = (at: number): Remembered => ({ at, forMs: 10, value: 'value' });
 
-function remembering(...pairs: [string, string | undefined][]) {
+function remembering(...pairs: [string, Remembered | undefined][]) {
   const changes = createChanges();
   for (const [key, value] of pairs) changes.remember.set(key, value);
   return changes;
@@ -17,7 +17,7 @@ async function isRemembered(store: MemoryStore, ...keys: string[]): Promise<bool
 describe('MemoryStore', () => {
   it('remembers and forgets', async () => {
     const store = new MemoryStore();
-    assert.deepEqual(await store.open(), { entries: [], held: [] });
+    assert.deepEqual(await store.open(), { items: [], held: [] });
     await store.commit(remembering(['a', seen(1)], ['b', seen(2)]));
     await store.commit(remembering(['a', undefined]));
     assert.deepEqual(await isRemembered(store, 'a', 'b', 'c'), [false, true, false]);
@@ -31,10 +31,10 @@ describe('MemoryStore', () => {
     assert.deepEqual(await isRemembered(store, 'a'), [true]);
   });
 
-  it('sweeps what is older and keeps the rest (contract §3 dedupeHours)', async () => {
+  it('sweeps what is outdated and keeps the rest (contract §3 dedupeHours)', async () => {
     const store = new MemoryStore();
     await store.commit(remembering(['a', seen(1)], ['b', seen(2)], ['c', seen(3)]));
-    await store.sweep(3);
+    await store.sweep(13);
     assert.deepEqual(await isRemembered(store, 'a', 'b', 'c'), [false, false, true]);
   });
 
@@ -42,7 +42,16 @@ describe('MemoryStore', () => {
     const store = new MemoryStore();
     await store.commit(remembering(['again', seen(1)], ['old', seen(2)]));
     await store.commit(remembering(['again', seen(10)]));
-    await store.sweep(5);
+    await store.sweep(15);
     assert.deepEqual(await isRemembered(store, 'again', 'old'), [true, false]);
+  });
+
+  it('sweeps by the end of each, whatever came first, and however many there are', async () => {
+    const store = new MemoryStore();
+    const names = Array.from({ length: 2_500 }, (_, index) => String(index));
+    await store.commit(remembering(...names.map((name): [string, Remembered] => [name, { ...seen(1), forMs: 1_000 }])));
+    await store.commit(remembering(['short', seen(2)]));
+    for (let round = 0; round < 3; round++) await store.sweep(100);
+    assert.deepEqual(await isRemembered(store, 'short', '0', '2499'), [false, true, true]);
   });
 });

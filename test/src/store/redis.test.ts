@@ -4,8 +4,9 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { inspect } from 'node:util';
+import type { Entry } from '../../../src/receiving/entry';
 import { RedisStore, type RedisStoreOptions, type RedisTiming } from '../../../src/store/redis';
-import { createChanges, type Entry, StoreConflict, type StoreEvents, type Wanted } from '../../../src/store/store';
+import { createChanges, type Item, type Remembered, StoreConflict, type StoreEvents } from '../../../src/store/store';
 import { hasProgram, type RedisProgram, RedisServer } from '../../redis-server';
 import { TcpProxy } from '../../tcp-proxy';
 import { Closing } from '../closing';
@@ -15,30 +16,38 @@ const key = '0123456789abcdef';
 const prefix = `sms:{${key}}:`;
 const stream = `${prefix}inbox`;
 const timing: RedisTiming = { aliveMs: 2_000, heartbeatMs: 100, graceMs: 300, commandTimeoutMs: 2_000 };
-const everything: Wanted = { channels: ['incoming', 'status', 'outbox'], nodes: ['node'], paths: ['/path'] };
+const everything = ['incoming', 'status', 'outbox', 'node node', 'path /path'];
 
 /** Valkey is tested where it is installed. */
 const programs: RedisProgram[] = hasProgram('valkey-server') ? ['redis-server', 'valkey-server'] : ['redis-server'];
 
 function entry(id: string, fields: Partial<Entry> = {}): Entry {
   const record = { messageId: id, from: '6421555001', body: `text ${id}`, isReply: false, via: 'poll' as const };
-  return { id, channel: 'incoming', kind: 'incoming', record, attempts: 1, ...fields };
+  const [part, takers] = ['inbox' as const, ['incoming']];
+  return { id, part, takers, channel: 'incoming', kind: 'incoming', record, attempts: 1, ...fields };
+}
+
+function remembered(value: string, forMs?: number): Remembered;
+function remembered(value: string | undefined, forMs?: number): Remembered | undefined;
+function remembered(value: string | undefined, forMs = 60_000): Remembered | undefined {
+  return value === undefined ? undefined : { at: 1, forMs, value };
 }
 
 /** A store, and what it tells by itself. */
 class Instance implements StoreEvents {
   readonly store: RedisStore;
-  readonly takenOver: Entry[] = [];
+  readonly takenOver: Item[] = [];
+  readonly unreadable: string[] = [];
   readonly failures: Error[] = [];
   wants = everything;
   #changed = () => {};
 
   constructor(url: string, options: Partial<RedisStoreOptions> = {}) {
-    this.store = new RedisStore({ url, key, dedupeMs: 60_000, timing, ...options });
+    this.store = new RedisStore({ url, key, timing, ...options });
   }
 
-  onTakenOver(entries: readonly Entry[]): void {
-    this.takenOver.push(...entries);
+  onTakenOver(items: readonly Item[]): void {
+    this.takenOver.push(...items);
     this.#changed();
   }
 
@@ -47,12 +56,20 @@ class Instance implements StoreEvents {
     this.#changed();
   }
 
-  wanted(): Wanted {
+  isReadable(item: Item): boolean {
+    return item.attempts < 100;
+  }
+
+  onUnreadable(detail: string): void {
+    this.unreadable.push(detail);
+  }
+
+  wanted(): string[] {
     return this.wants;
   }
 
-  async open(): Promise<Entry[]> {
-    return (await this.store.open(this)).entries;
+  async open(): Promise<Item[]> {
+    return (await this.store.open(this)).items;
   }
 
   /** Resolves when `condition` holds, which it may come to with whatever the store tells. */
@@ -72,15 +89,15 @@ class Instance implements StoreEvents {
 
   async drop(...ids: string[]): Promise<void> {
     const changes = createChanges();
-    for (const id of ids) changes.drop.add(id);
+    for (const id of ids) changes.drop.set(id, 'inbox');
     await this.store.commit(changes, new Map());
   }
 
   /** Remembers under a key that was recalled as `expected`. */
   async remember(name: string, value: string | undefined, expected: string | undefined): Promise<void> {
     const changes = createChanges();
-    changes.remember.set(name, value);
-    await this.store.commit(changes, new Map([[name, expected]]));
+    changes.remember.set(name, remembered(value));
+    await this.store.commit(changes, new Map([[name, remembered(expected)]]));
   }
 }
 
@@ -166,11 +183,11 @@ for (const program of programs) {
         const { record } = entry('2');
         await instance.open();
         await instance.keep(entry('1'));
-        await instance.keep(entry('1', { twin: record }));
-        await instance.keep(entry('1', { twin: record, attempts: 2 }));
+        await instance.keep(entry('1', { twin: record, revision: 1 }));
+        await instance.keep(entry('1', { twin: record, revision: 1, attempts: 2 }));
         assert.equal(await server.client.xlen(stream), 1);
         assert.equal(await countHeld(), 1);
-        assert.deepEqual(await instance.open(), [entry('1', { twin: record, attempts: 2 })]);
+        assert.deepEqual(await instance.open(), [entry('1', { twin: record, revision: 1, attempts: 2 })]);
       });
 
       it('leaves nothing in the stream and nothing pending of what was dropped', async () => {
@@ -188,7 +205,7 @@ for (const program of programs) {
         await instance.keep(entry('1'));
         assert.equal((await instance.store.open(instance)).isReset, false);
         await server.client.flushall();
-        assert.deepEqual(await instance.store.open(instance), { entries: [], held: [], isReset: true });
+        assert.deepEqual(await instance.store.open(instance), { items: [], held: [], isReset: true });
       });
     });
 
@@ -199,9 +216,9 @@ for (const program of programs) {
         await other.open();
         await one.remember('a', 'A', undefined);
         await one.remember('b', 'B', undefined);
-        assert.deepEqual(await other.store.recall(['a', 'x', 'b']), ['A', undefined, 'B']);
+        assert.deepEqual(await other.store.recall(['a', 'x', 'b']), [remembered('A'), undefined, remembered('B')]);
         await other.remember('a', undefined, 'A');
-        assert.deepEqual(await one.store.recall(['a', 'b']), [undefined, 'B']);
+        assert.deepEqual(await one.store.recall(['a', 'b']), [undefined, remembered('B')]);
       });
 
       it('lets one of two instances have what both found new at the same moment', async () => {
@@ -223,30 +240,30 @@ for (const program of programs) {
         await other.remember('a', 'A', undefined);
         const changes = createChanges();
         changes.keep.set('1', entry('1'));
-        changes.drop.add('0');
-        changes.remember.set('b', 'B').set('a', 'mine');
+        changes.drop.set('0', 'inbox');
+        changes.remember.set('b', remembered('B')).set('a', remembered('mine'));
         const recalled = new Map([
           ['a', undefined],
           ['b', undefined],
         ]);
         await assert.rejects(one.store.commit(changes, recalled), StoreConflict);
-        assert.deepEqual(await one.store.recall(['a', 'b']), ['A', undefined]);
+        assert.deepEqual(await one.store.recall(['a', 'b']), [remembered('A'), undefined]);
         assert.equal(await server.client.xlen(stream), 1);
-        await one.store.commit(changes, new Map([['a', 'A']]));
-        assert.deepEqual(await other.store.recall(['a', 'b']), ['mine', 'B']);
+        await one.store.commit(changes, new Map([['a', remembered('A')]]));
+        assert.deepEqual(await other.store.recall(['a', 'b']), [remembered('mine'), remembered('B')]);
       });
 
-      it('has the server forget after dedupeMs', async () => {
+      it('has the server forget each in its time', async () => {
         const hours = create();
         await hours.open();
         await hours.remember('a', 'A', undefined);
         const left = await server.client.pttl(`${prefix}seen:a`);
         assert.ok(left > 50_000 && left <= 60_000, `${left} ms`);
-        const moments = create(server.url, { dedupeMs: 20 });
-        await moments.open();
-        await moments.remember('b', 'B', undefined);
+        const changes = createChanges();
+        changes.remember.set('b', remembered('B', 20));
+        await hours.store.commit(changes, new Map());
         while (await server.client.exists(`${prefix}seen:b`)) await sleep(5);
-        assert.deepEqual(await moments.store.recall(['b']), [undefined]);
+        assert.deepEqual(await hours.store.recall(['a', 'b']), [remembered('A'), undefined]);
       });
     });
 
@@ -310,16 +327,20 @@ for (const program of programs) {
       });
 
       it('takes over only what its own nodes can take', async () => {
-        const called = { channel: 'callback' as const };
+        const called = (node: string, path: string): Partial<Entry> => ({
+          channel: 'callback',
+          address: { node, path },
+          takers: [`node ${node}`, `path ${path}`],
+        });
         await createDead(
           entry('1'),
-          entry('2', { channel: 'status', kind: 'status' }),
-          entry('3', { ...called, address: { node: 'node', path: '/elsewhere' } }),
-          entry('4', { ...called, address: { node: 'another', path: '/path' } }),
-          entry('5', { ...called, address: { node: 'another', path: '/elsewhere' } }),
+          entry('2', { channel: 'status', kind: 'status', takers: ['status'] }),
+          entry('3', called('node', '/elsewhere')),
+          entry('4', called('another', '/path')),
+          entry('5', called('another', '/elsewhere')),
         );
         const polling = create();
-        polling.wants = { channels: ['incoming', 'callback'], nodes: [], paths: [] };
+        polling.wants = ['incoming'];
         await polling.open();
         await polling.until(() => polling.takenOver.length > 0);
         assert.deepEqual(
@@ -327,7 +348,7 @@ for (const program of programs) {
           ['1'],
         );
         const calledBack = create();
-        calledBack.wants = { channels: ['status', 'callback'], nodes: ['node'], paths: ['/path'] };
+        calledBack.wants = ['status', 'node node', 'path /path'];
         await calledBack.open();
         await calledBack.until(() => calledBack.takenOver.length > 0);
         assert.deepEqual(
@@ -394,6 +415,84 @@ for (const program of programs) {
         await late;
         proxy.restore();
         assert.deepEqual(await instance.open(), [entry('1')]);
+      });
+    });
+
+    describe('what it cannot read', () => {
+      it('is set aside, said once without its content, and holds up nothing else', async () => {
+        await createDead(entry('1'), entry('2', { attempts: 100 }));
+        for (const text of ['{"secret', 'null', '[]', '{"id":"3","part":"inbox","takers":"all","attempts":1}']) {
+          const id = await server.client.xadd(stream, '*', 'entry', text);
+          await server.client.xgroup('CREATECONSUMER', stream, 'node-red', 'gone');
+          await server.client.call('XCLAIM', stream, 'node-red', 'gone', 0, id ?? '', 'FORCE', 'JUSTID');
+        }
+        const instance = create();
+        await instance.open();
+        await instance.until(() => instance.takenOver.length > 0 && instance.unreadable.length === 5);
+        assert.deepEqual(instance.takenOver, [entry('1')]);
+        assert.equal(await server.client.xlen(`${prefix}unreadable`), 5);
+        assert.equal(await server.client.xlen(stream), 1);
+        assert.equal(await countHeld(), 1);
+        for (const detail of instance.unreadable) assert.doesNotMatch(detail, /secret|text/);
+      });
+    });
+
+    describe('what version 0.1.0 left', () => {
+      const record = { messageId: 'm', from: '6421555001', body: 'text', isReply: false, via: 'poll' as const };
+      const polled = { id: '0a', channel: 'incoming', kind: 'incoming', record, attempts: 0 };
+      const address = { node: 'node', path: '/path' };
+      const calledBack = {
+        id: '0b',
+        channel: 'callback',
+        kind: 'incoming',
+        record,
+        address,
+        twin: record,
+        attempts: 0,
+      };
+      const foreign = { ...calledBack, id: '0c', address: { node: 'other', path: '/other' } };
+
+      it('is taken over by those who can deliver it, and can be changed and dropped', async () => {
+        const instance = create();
+        await instance.open();
+        for (const [index, old] of [polled, calledBack, foreign].entries()) {
+          const id = (await server.client.xadd(stream, '*', 'entry', JSON.stringify(old))) ?? '';
+          await server.client.call('XCLAIM', stream, 'node-red', 'gone', 0, id, 'RETRYCOUNT', index, 'FORCE', 'JUSTID');
+        }
+        await instance.until(() => instance.takenOver.length > 0);
+        const takenOver = [
+          { ...polled, part: 'inbox', takers: ['incoming'], attempts: 0 },
+          { ...calledBack, part: 'inbox', takers: ['node node', 'path /path'], attempts: 1 },
+        ];
+        assert.deepEqual(instance.takenOver, takenOver);
+        await instance.keep(...(takenOver as Entry[]));
+        assert.equal(await server.client.xlen(stream), 3);
+        await instance.drop('0a', '0b');
+        assert.equal(await server.client.xlen(stream), 1);
+      });
+
+      it('is remembered, and can be remembered anew', async () => {
+        const instance = create();
+        await instance.open();
+        await server.client.set(`${prefix}seen:id`, '{"at":5,"polled":false}', 'PX', 60_000);
+        await server.client.set(`${prefix}seen:held:id`, '0b', 'PX', 60_000);
+        const keys = ['id', 'held:id'];
+        const values = await instance.store.recall(keys);
+        assert.deepEqual(
+          values.map((remembered) => [remembered?.at, remembered?.value]),
+          [
+            [5, '{"at":5,"polled":false}'],
+            [0, '0b'],
+          ],
+        );
+        const changes = createChanges();
+        changes.remember.set('id', remembered('new')).set('held:id', undefined);
+        await instance.store.commit(changes, new Map(keys.map((name, index) => [name, values[index]])));
+        assert.deepEqual(await instance.store.recall(keys), [remembered('new'), undefined]);
+        await assert.rejects(
+          instance.store.commit(changes, new Map(keys.map((name, index) => [name, values[index]]))),
+          StoreConflict,
+        );
       });
     });
 
@@ -584,8 +683,8 @@ describe('rediss://', () => {
     }
     const script = `
       const { RedisStore } = require(${JSON.stringify(join(root, 'dist', 'src', 'store', 'redis.js'))});
-      const store = new RedisStore({ url: 'rediss://localhost:${plain.port}', key: 'k', dedupeMs: 1000 });
-      store.open({ wanted: () => ({ channels: [], nodes: [], paths: [] }), onFailure() {}, onTakenOver() {} })
+      const store = new RedisStore({ url: 'rediss://localhost:${plain.port}', key: 'k' });
+      store.open({ wanted: () => [], onFailure() {}, onTakenOver() {} })
         .then(() => 'opened', (error) => error.message)
         .then((result) => { process.stdout.write(result); return store.close(); });`;
     const run = (env: NodeJS.ProcessEnv) => {
@@ -604,8 +703,8 @@ describe('the Redis client', () => {
       const { RedisStore } = require(${JSON.stringify(join(root, 'dist', 'src'))});
       const isLoaded = () => Object.keys(require.cache).some((file) => /[\\\\/]ioredis[\\\\/]/.test(file));
       const before = isLoaded();
-      const events = { wanted: () => ({ channels: [], nodes: [], paths: [] }), onFailure() {}, onTakenOver() {} };
-      new RedisStore({ url: 'redis://127.0.0.1:1', key: 'k', dedupeMs: 1 }).open(events).catch(() => {}).then(() => {
+      const events = { wanted: () => [], onFailure() {}, onTakenOver() {} };
+      new RedisStore({ url: 'redis://127.0.0.1:1', key: 'k' }).open(events).catch(() => {}).then(() => {
         process.stdout.write(JSON.stringify([before, isLoaded()]));
       });`;
     const { NODE_V8_COVERAGE: _, ...env } = process.env;
