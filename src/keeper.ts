@@ -1,0 +1,81 @@
+import type { Held, Item, Look, Part } from './store/store';
+
+/** How items were found. */
+export interface Circumstances {
+  /** The store has lost everything since it was last open: what is in hand has to be kept anew. */
+  isReset: boolean;
+  /** They are all that this process has in the store: what is missing of a shared store is another's. Otherwise a dead process left them. */
+  isOpening: boolean;
+  /** What is not in the store yet of what is remembered. */
+  unwritten: Look;
+}
+
+/** A room of the library that keeps items in a journal. */
+export interface Keeper {
+  /**
+   * Takes charge of items of its part. No step is taken until it has returned, or what it returns has resolved. Some of
+   * them it may have found before.
+   */
+  found(items: readonly Item[], circumstances: Circumstances): void | Promise<void>;
+  /** Names as in `Item.takers` that this process can take over now. */
+  wanted(): readonly string[];
+  /** Whether it can make something of an item; if not, the store sets it aside. Absent: it can. */
+  isReadable?(item: Item): boolean;
+  /**
+   * Takes steps for what an earlier process held on its way into the store. `letGo` is to be called when that is
+   * committed. What makes it throw is set aside. Absent: its part holds nothing.
+   */
+  recover?(text: string, letGo: () => void): void;
+  /** These are in the store now, as they were when they were kept. */
+  saved?(ids: Iterable<string>): void;
+  /**
+   * The store is about to be closed, and keeps what it has until it is opened again, when it is found: whoever wants can
+   * forget it, but for what is unsaved.
+   */
+  letGo?(isUnsaved: (id: string) => boolean): void;
+}
+
+/** All rooms that keep in one journal. */
+export class Keepers {
+  readonly #byPart = new Map<Part, Keeper>();
+
+  join(part: Part, keeper: Keeper): void {
+    this.#byPart.set(part, keeper);
+  }
+
+  async found(items: readonly Item[], circumstances: Circumstances): Promise<void> {
+    for (const [part, keeper] of this.#byPart) {
+      await keeper.found(
+        items.filter((item) => item.part === part),
+        circumstances,
+      );
+    }
+  }
+
+  wanted(): string[] {
+    return [...this.#byPart.values()].flatMap((keeper) => [...keeper.wanted()]);
+  }
+
+  /** What nobody here keeps is left alone: another version may have put it there. */
+  isReadable(item: Item): boolean {
+    return this.#byPart.get(item.part)?.isReadable?.(item) ?? true;
+  }
+
+  /** @returns where it is now, if it could not be read */
+  recover({ text, letGo, setAside }: Held): string | undefined {
+    try {
+      for (const keeper of this.#byPart.values()) keeper.recover?.(text, letGo);
+      return undefined;
+    } catch {
+      return setAside();
+    }
+  }
+
+  saved(ids: Iterable<string>): void {
+    for (const keeper of this.#byPart.values()) keeper.saved?.(ids);
+  }
+
+  letGo(isUnsaved: (id: string) => boolean): void {
+    for (const keeper of this.#byPart.values()) keeper.letGo?.(isUnsaved);
+  }
+}

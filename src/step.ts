@@ -1,0 +1,190 @@
+import type { Clock } from './clock';
+import type { Keepers } from './keeper';
+import type { StoreLifecycle } from './store/lifecycle';
+import {
+  addChanges,
+  type Changes,
+  createChanges,
+  isNoChange,
+  type Look,
+  type Remembered,
+  type Store,
+  StoreConflict,
+} from './store/store';
+
+/**
+ * What becomes of a step while the store fails: `refuse` rejects it with `SMS_STORE`, `postpone` takes it when the store
+ * is back, `apply` takes it now and writes it then.
+ */
+export type WhileFailing = 'refuse' | 'postpone' | 'apply';
+
+/** Something that changes what is kept. */
+export interface Step<Result> {
+  /** What `decide` may look at. */
+  readonly keys: readonly string[];
+  /**
+   * Says what changes, and changes nothing else: it is repeated when another process got in between. `changes` may
+   * have those of steps before it that share its commit; `look` sees them too. Returns the effects, which run once, after the commit: what
+   * they throw is the fault of the step, which rejects with it, and not of the store.
+   */
+  decide(look: Look, changes: Changes): (isWritten: boolean) => Result;
+  readonly whileFailing: WhileFailing;
+  /** It need not be written by itself, but with the next that is, or 25 ms later. */
+  readonly lazy?: true;
+  /** Called when it is postponed. */
+  postponed?(): void;
+}
+
+/** A step that somebody waits for. */
+export interface Task {
+  readonly step: Pick<Step<unknown>, 'keys' | 'whileFailing' | 'postponed'>;
+  /** Returns how to run the effects and settle the step with what comes of them. */
+  decide(look: Look, changes: Changes): (isWritten: boolean) => void;
+  reject(error: unknown): void;
+}
+
+/** Makes a task of a step, and the promise of its result. */
+export function createTask<Result>(step: Step<Result>): Task & { result: Promise<Result> } {
+  let resolve: (result: Result) => void = () => {};
+  let reject: (error: unknown) => void = () => {};
+  const result = new Promise<Result>((onResult, onError) => {
+    resolve = onResult;
+    reject = onError;
+  });
+  const decide = (look: Look, changes: Changes) => {
+    const effects = step.decide(look, changes);
+    return (isWritten: boolean) => {
+      try {
+        resolve(effects(isWritten));
+      } catch (error) {
+        reject(error);
+      }
+    };
+  };
+  return { step, decide, reject, result };
+}
+
+/** A sweep looks at twice as many as were remembered since the last, so that it keeps up. */
+const rememberedPerSweep = 500;
+
+/** Takes steps, a group of them in one commit, and without the store while that fails. */
+export class StepWriter {
+  readonly #store: Store;
+  readonly #lifecycle: StoreLifecycle;
+  readonly #keepers: Keepers;
+  /** Changes of steps that were taken without the store. */
+  #unsaved = createChanges();
+  #postponed: Task[] = [];
+  #rememberedSinceSweep = rememberedPerSweep;
+
+  constructor(store: Store, lifecycle: StoreLifecycle, keepers: Keepers) {
+    this.#store = store;
+    this.#lifecycle = lifecycle;
+    this.#keepers = keepers;
+  }
+
+  get hasUnsaved(): boolean {
+    return !isNoChange(this.#unsaved);
+  }
+
+  isUnsaved(id: string): boolean {
+    return this.#unsaved.keep.has(id);
+  }
+
+  /** Whether it will not be in the store any more when that is back. */
+  isDropped(id: string): boolean {
+    return this.#unsaved.drop.has(id);
+  }
+
+  /** What is remembered and not in the store. */
+  readonly unwritten: Look = (key) => this.#unsaved.remember.get(key);
+
+  takePostponed(): Task[] {
+    return this.#postponed.splice(0);
+  }
+
+  /** Takes a group of steps, in their order, and saves what is unsaved along with them. Never rejects. */
+  async write(tasks: readonly Task[]): Promise<void> {
+    for (;;) {
+      const recalled = await this.#recall(tasks);
+      if (this.#lifecycle.mode !== 'open') return this.#writeLater(tasks, recalled);
+      const { changes, effects } = this.#decide(tasks, recalled);
+      const all = createChanges(this.#unsaved, changes);
+      try {
+        if (!isNoChange(all)) await this.#store.commit(all, recalled);
+      } catch (error) {
+        if (error instanceof StoreConflict) continue;
+        this.#lifecycle.fail(error);
+        return this.#writeLater(tasks, recalled);
+      }
+      this.#unsaved = createChanges();
+      this.#rememberedSinceSweep += all.remember.size;
+      this.#lifecycle.recovered();
+      for (const run of effects) run(true);
+      this.#keepers.saved(all.keep.keys());
+      return;
+    }
+  }
+
+  /** Has the store forget what is outdated, in step with what comes. */
+  async sweepWhenDue(clock: Clock): Promise<void> {
+    if (this.#lifecycle.mode !== 'open' || this.#rememberedSinceSweep < rememberedPerSweep) return;
+    this.#rememberedSinceSweep = 0;
+    await this.#store.sweep(clock.now()).catch((error: unknown) => this.#lifecycle.fail(error));
+  }
+
+  async #recall(tasks: readonly Task[]): Promise<Map<string, Remembered | undefined>> {
+    const keys = [...new Set(tasks.flatMap(({ step }) => step.keys))];
+    if (keys.length === 0 || this.#lifecycle.mode !== 'open') return new Map();
+    try {
+      const values = await this.#store.recall(keys);
+      return new Map(keys.map((key, index) => [key, values[index]]));
+    } catch (error) {
+      this.#lifecycle.fail(error);
+      return new Map();
+    }
+  }
+
+  /** One that throws is left out, with all that it has changed: the others are decided anew without it. */
+  #decide(tasks: readonly Task[], recalled: ReadonlyMap<string, Remembered | undefined>) {
+    const left = new Set(tasks);
+    for (;;) {
+      const changes = createChanges();
+      const look = this.#look(changes, recalled);
+      const effects: ((isWritten: boolean) => void)[] = [];
+      const faulty = [...left].find((task) => {
+        try {
+          effects.push(task.decide(look, changes));
+          return false;
+        } catch (error) {
+          task.reject(error);
+          return true;
+        }
+      });
+      if (!faulty) return { changes, effects };
+      left.delete(faulty);
+    }
+  }
+
+  /** Takes each as it may be taken without the store. */
+  #writeLater(tasks: readonly Task[], recalled: ReadonlyMap<string, Remembered | undefined>): void {
+    for (const task of tasks) {
+      const { whileFailing } = task.step;
+      if (whileFailing === 'refuse') {
+        task.reject(this.#lifecycle.unavailable());
+      } else if (whileFailing === 'postpone') {
+        this.#postponed.push(task);
+        task.step.postponed?.();
+      } else {
+        const { changes, effects } = this.#decide([task], recalled);
+        addChanges(this.#unsaved, changes);
+        for (const run of effects) run(false);
+      }
+    }
+  }
+
+  #look({ remember }: Changes, recalled: ReadonlyMap<string, Remembered | undefined>): Look {
+    const layers = [remember, this.#unsaved.remember, recalled];
+    return (key) => layers.find((layer) => layer.has(key))?.get(key);
+  }
+}
