@@ -1,0 +1,153 @@
+import { createHash } from 'node:crypto';
+import type { Changes, Look } from '../store/store';
+import { type Moment, SlidingWindow } from './sliding-window';
+
+/** An account's own limits; an absent one is none. */
+export interface LimitSettings {
+  /** Texts to one number in {@link perHandsetMs}. */
+  perHandset?: number;
+  perHandsetMs: number;
+  /** Texts, one for each recipient, in 24 hours. */
+  perDay?: number;
+}
+
+/** A recipient that a text does not go to, by which limit, and when it ends in ms since 1970. */
+export interface Limited {
+  msisdn: string;
+  limit: 'handset' | 'day';
+  until: number;
+}
+
+/** Whom a text is for, and when it goes out. */
+export interface Leaving {
+  /** In the order in which they are served while the limit of the day lasts. An address-book item is one number. */
+  recipients: readonly string[];
+  settings: LimitSettings;
+  moment: Moment;
+}
+
+const dayMs = 24 * 3_600_000;
+const dayKey = 'limit:day';
+
+/** What is remembered outlasts its window by so long, lest it be swept when the clock is set forward. */
+const spareMs = 24 * 3_600_000;
+
+/** The keys that {@link takeWithinLimits} and {@link giveBack} look at. None without limits. */
+export function keysOfLimits(recipients: readonly string[], settings: LimitSettings): string[] {
+  const keys = settings.perDay === undefined ? [] : [dayKey];
+  if (settings.perHandset !== undefined) keys.push(...recipients.map(handsetKey));
+  return keys;
+}
+
+/**
+ * Counts a text that goes out, for each recipient that is within the limits. One that is over both is named with the one
+ * that ends last.
+ *
+ * To be decided in the step that notes that the text goes out: whoever is counted here but not sent to is given back with
+ * {@link giveBack}.
+ *
+ * @param isUnlimited allows all, and counts them
+ */
+export function takeWithinLimits(
+  { recipients, settings, moment }: Leaving,
+  isUnlimited: boolean,
+  look: Look,
+  changes: Changes,
+): { allowed: string[]; limited: Limited[] } {
+  const windows = new Windows(settings, moment, look);
+  const allowed: string[] = [];
+  const limited: Limited[] = [];
+  for (const msisdn of recipients) {
+    const counters = windows.of(msisdn);
+    const over = isUnlimited ? undefined : latest(counters.filter(({ window, most }) => window.count >= most));
+    if (over) {
+      limited.push({ msisdn, limit: over.limit, until: over.window.freeAt(over.most) });
+      continue;
+    }
+    allowed.push(msisdn);
+    for (const { window } of counters) window.add();
+  }
+  windows.write(changes);
+  return { allowed, limited };
+}
+
+/**
+ * Takes back what {@link takeWithinLimits} counted for recipients that were not sent to after all. Those that were accepted
+ * or are unknown stay counted.
+ *
+ * @param takenAt the moment of that step
+ */
+export function giveBack(
+  { recipients, settings, moment }: Leaving,
+  takenAt: Moment,
+  look: Look,
+  changes: Changes,
+): void {
+  const windows = new Windows(settings, moment, look);
+  for (const msisdn of recipients) {
+    for (const { window } of windows.of(msisdn)) window.remove(takenAt);
+  }
+  windows.write(changes);
+}
+
+/** A limit as it concerns one recipient. */
+interface Counter {
+  limit: Limited['limit'];
+  most: number;
+  window: SlidingWindow;
+}
+
+/** The windows that a step looks at, each read once and written once. */
+class Windows {
+  readonly #settings: LimitSettings;
+  readonly #moment: Moment;
+  readonly #look: Look;
+  readonly #windows = new Map<string, SlidingWindow>();
+
+  constructor(settings: LimitSettings, moment: Moment, look: Look) {
+    this.#settings = settings;
+    this.#moment = moment;
+    this.#look = look;
+  }
+
+  of(msisdn: string): Counter[] {
+    const { perHandset, perHandsetMs, perDay } = this.#settings;
+    const counters: Counter[] = [];
+    if (perHandset !== undefined) {
+      const window = this.#window(handsetKey(msisdn), perHandsetMs);
+      counters.push({ limit: 'handset', most: perHandset, window });
+    }
+    if (perDay !== undefined) counters.push({ limit: 'day', most: perDay, window: this.#window(dayKey, dayMs) });
+    return counters;
+  }
+
+  write(changes: Changes): void {
+    for (const [key, window] of this.#windows) {
+      if (!window.isChanged) continue;
+      const value = window.format();
+      const remembered = { at: this.#moment.now, forMs: Math.ceil(window.lengthMs) + spareMs };
+      changes.remember.set(key, value === undefined ? undefined : { ...remembered, value });
+    }
+  }
+
+  #window(key: string, lengthMs: number): SlidingWindow {
+    const existing = this.#windows.get(key);
+    if (existing) return existing;
+    const window = new SlidingWindow(this.#look(key)?.value, lengthMs, this.#moment);
+    this.#windows.set(key, window);
+    return window;
+  }
+}
+
+function latest(counters: readonly Counter[]): Counter | undefined {
+  const [first, ...others] = counters;
+  return others.reduce(
+    (last, one) => (last && last.window.freeAt(last.most) >= one.window.freeAt(one.most) ? last : one),
+    first,
+  );
+}
+
+/** Numbers stand in keys only as digests. */
+function handsetKey(msisdn: string): string {
+  return `limit:handset:${createHash('sha256').update(msisdn).digest('base64url')}`;
+}

@@ -1,0 +1,427 @@
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import { systemClock } from '../../../src/clock';
+import { Journal } from '../../../src/journal';
+import {
+  giveBack,
+  keysOfLimits,
+  type Limited,
+  type LimitSettings,
+  takeWithinLimits,
+} from '../../../src/sending/limits';
+import { createMoments, type Moment } from '../../../src/sending/sliding-window';
+import { RedisStore } from '../../../src/store/redis';
+import { createChanges, type Remembered } from '../../../src/store/store';
+import { RedisServer } from '../../redis-server';
+import { VirtualClock } from '../../virtual-clock';
+import { Closing } from '../closing';
+
+const minuteMs = 60_000;
+const hourMs = 60 * minuteMs;
+const dayMs = 24 * hourMs;
+
+/** A process of its own that counts in a store, which it may share. */
+function createProcess(
+  limits: Partial<LimitSettings>,
+  { clock = new VirtualClock(), store = new Map<string, Remembered>() } = {},
+) {
+  const settings: LimitSettings = { perHandsetMs: hourMs, ...limits };
+  let origin = 0;
+  const createMoment = createMoments({
+    now: () => clock.now(),
+    elapsed: () => clock.elapsed(),
+    after: (delayMs, callback) => clock.after(delayMs, callback),
+    nextTurn: (callback) => clock.nextTurn(callback),
+    random: () => Math.random() + origin++,
+  });
+  const commit = <Result>(keys: readonly string[], decide: (look: (key: string) => Remembered | undefined) => Result) =>
+    decide((key) => {
+      assert.ok(keys.includes(key), `looked at ${key}`);
+      return store.get(key);
+    });
+  const write = (remember: Map<string, Remembered | undefined>) => {
+    for (const [key, value] of remember) {
+      if (value) store.set(key, value);
+      else store.delete(key);
+    }
+  };
+  return {
+    clock,
+    store,
+    settings,
+    take(recipients: readonly string[], isUnlimited = false) {
+      const moment = createMoment();
+      const changes = createChanges();
+      const keys = keysOfLimits(recipients, settings);
+      const taken = commit(keys, (look) =>
+        takeWithinLimits({ recipients, settings, moment }, isUnlimited, look, changes),
+      );
+      write(changes.remember);
+      return { ...taken, moment };
+    },
+    giveBack(recipients: readonly string[], takenAt: Moment) {
+      const moment = createMoment();
+      const changes = createChanges();
+      commit(keysOfLimits(recipients, settings), (look) =>
+        giveBack({ recipients, settings, moment }, takenAt, look, changes),
+      );
+      write(changes.remember);
+    },
+  };
+}
+
+/** How many of so many texts to one number may go out now. */
+function countAllowed(process: ReturnType<typeof createProcess>, texts: number, number = '6421555001'): number {
+  let allowed = 0;
+  for (let text = 0; text < texts; text++) allowed += process.take([number]).allowed.length;
+  return allowed;
+}
+
+describe('limits of one’s own (contract §3 perHandset, perDay)', () => {
+  it('looks at nothing and counts nothing where there is no limit', () => {
+    const { take, store } = createProcess({});
+    assert.deepEqual(keysOfLimits(['6421555001'], { perHandsetMs: hourMs }), []);
+    assert.deepEqual(take(['6421555001', '6421555002']).allowed, ['6421555001', '6421555002']);
+    assert.equal(store.size, 0);
+  });
+
+  it('has no number in its keys and values', () => {
+    const { take, store } = createProcess({ perHandset: 5, perDay: 100 });
+    take(['6421555001', 'office']);
+    assert.equal(store.size, 3);
+    assert.doesNotMatch(JSON.stringify([...store]), /6421555001|office/);
+  });
+
+  it('lets so many go to one number, and one more as soon as the first is out of the window', () => {
+    const process = createProcess({ perHandset: 3 });
+    const { clock, take } = process;
+    const startedAt = clock.now();
+    for (let text = 0; text < 3; text++) {
+      assert.deepEqual(take(['6421555001']).allowed, ['6421555001']);
+      clock.stall(minuteMs);
+    }
+    const limited: Limited[] = [{ msisdn: '6421555001', limit: 'handset', until: startedAt + hourMs }];
+    assert.deepEqual(take(['6421555001']).limited, limited);
+    assert.deepEqual(take(['6421555002']).allowed, ['6421555002']);
+    clock.stall(57 * minuteMs - 1);
+    assert.deepEqual(take(['6421555001']).limited, limited);
+    clock.stall(1);
+    assert.equal(countAllowed(process, 3), 1);
+    clock.stall(minuteMs);
+    assert.equal(countAllowed(process, 3), 1);
+  });
+
+  it('serves the recipients of a text in their order until the day is full', () => {
+    const { clock, take } = createProcess({ perDay: 3 });
+    const startedAt = clock.now();
+    take(['6421555001']);
+    clock.stall(hourMs);
+    const { allowed, limited } = take(['a', 'b', 'c', 'd']);
+    assert.deepEqual(allowed, ['a', 'b']);
+    assert.deepEqual(limited, [
+      { msisdn: 'c', limit: 'day', until: startedAt + dayMs },
+      { msisdn: 'd', limit: 'day', until: startedAt + dayMs },
+    ]);
+    clock.stall(23 * hourMs);
+    assert.deepEqual(take(['c', 'd']).allowed, ['c']);
+  });
+
+  it('does not count for the day whom the limit of the number keeps back', () => {
+    const { take } = createProcess({ perHandset: 1, perDay: 3 });
+    take(['a']);
+    assert.deepEqual(take(['a', 'b', 'a', 'c', 'd']).allowed, ['b', 'c']);
+  });
+
+  it('names the limit that ends last', () => {
+    const { clock, take, settings } = createProcess({ perHandset: 1, perDay: 1 });
+    const startedAt = clock.now();
+    take(['a']);
+    assert.deepEqual(take(['a']).limited, [{ msisdn: 'a', limit: 'day', until: startedAt + dayMs }]);
+    settings.perHandsetMs = 2 * dayMs;
+    assert.deepEqual(take(['a']).limited, [{ msisdn: 'a', limit: 'handset', until: startedAt + 2 * dayMs }]);
+  });
+
+  it('lets all go that are unlimited, and counts them', () => {
+    const { clock, take } = createProcess({ perHandset: 2 });
+    const startedAt = clock.now();
+    for (let text = 0; text < 4; text++) {
+      assert.deepEqual(take(['a'], true).allowed, ['a']);
+      clock.stall(1_000);
+    }
+    assert.deepEqual(take(['a']).limited, [{ msisdn: 'a', limit: 'handset', until: startedAt + 2_000 + hourMs }]);
+  });
+
+  it('holds a limit that was lowered at once', () => {
+    const { clock, take, settings } = createProcess({ perHandset: 5 });
+    const startedAt = clock.now();
+    for (let text = 0; text < 4; text++) {
+      take(['a']);
+      clock.stall(1_000);
+    }
+    settings.perHandset = 1;
+    assert.deepEqual(take(['a']).limited, [{ msisdn: 'a', limit: 'handset', until: startedAt + 3_000 + hourMs }]);
+  });
+
+  it('takes back what was not sent, and forgets a number of which nothing counts', () => {
+    const { clock, take, giveBack, store } = createProcess({ perHandset: 2, perDay: 3 });
+    const first = take(['a', 'b']);
+    clock.stall(1_000);
+    take(['a']);
+    assert.deepEqual(take(['a', 'b', 'c']).allowed, []);
+    giveBack(['a', 'b'], first.moment);
+    assert.equal(store.size, 2);
+    assert.deepEqual(take(['a', 'a', 'b', 'c']).allowed, ['a', 'b']);
+  });
+
+  it('takes nothing back that is out of the window', () => {
+    const process = createProcess({ perHandset: 2 });
+    const first = process.take(['6421555001']);
+    process.clock.stall(1_000);
+    process.take(['6421555001']);
+    process.clock.stall(hourMs - 1_000);
+    process.giveBack(['6421555001'], first.moment);
+    assert.equal(countAllowed(process, 3), 1);
+  });
+
+  it('decides the same when it has to decide again', () => {
+    const { take, store, settings, clock } = createProcess({ perHandset: 3, perDay: 4 });
+    take(['a', 'b']);
+    clock.stall(1_000);
+    const before = JSON.stringify([...store]);
+    const moment = createMoments(clock)();
+    const decide = () => {
+      const changes = createChanges();
+      const leaving = { recipients: ['a', 'b', 'c'], settings, moment };
+      return { ...takeWithinLimits(leaving, false, (key) => store.get(key), changes), changes };
+    };
+    assert.deepEqual(decide(), decide());
+    assert.equal(JSON.stringify([...store]), before);
+  });
+
+  for (const value of ['', '{', 'null', '7', '{"lead":1,"texts":[[1]]}', '{"lead":0,"texts":[["x",1]],"origin":"y"}']) {
+    it(`counts anew where it cannot read ${value || 'nothing'}`, () => {
+      const process = createProcess({ perHandset: 2 });
+      process.take(['6421555001']);
+      for (const remembered of process.store.values()) remembered.value = value;
+      assert.equal(countAllowed(process, 5), 2);
+    });
+  }
+
+  describe('when the clock is set', () => {
+    for (const hours of [-30, -5, -1, 1, 5, 23]) {
+      it(`by ${hours} h, goes by the time that has passed`, () => {
+        const process = createProcess({ perHandset: 2, perDay: 3 });
+        const { clock, take } = process;
+        assert.equal(countAllowed(process, 3), 2);
+        const { moment } = take(['b']);
+        clock.stall(10 * minuteMs);
+        clock.set(hours * hourMs);
+        const [limited] = take(['6421555001']).limited;
+        assert.deepEqual(limited, { msisdn: '6421555001', limit: 'day', until: clock.now() + dayMs - 10 * minuteMs });
+        process.giveBack(['b'], moment);
+        assert.equal(process.take(['6421555001']).limited[0]?.limit, 'handset');
+        clock.stall(50 * minuteMs - 1);
+        assert.equal(countAllowed(process, 3), 0);
+        clock.set(-hours * hourMs);
+        assert.equal(countAllowed(process, 3), 0);
+        clock.stall(1);
+        assert.equal(countAllowed(process, 3), 1);
+        clock.stall(dayMs);
+        assert.equal(countAllowed(process, 3), 2);
+      });
+    }
+
+    it('back by years between two processes, blocks for one window and no longer', () => {
+      const first = createProcess({ perHandset: 2, perDay: 2 });
+      assert.equal(countAllowed(first, 3), 2);
+      first.clock.set(-10 * 365 * dayMs);
+      const second = createProcess({ perHandset: 2, perDay: 2 }, first);
+      const firstSeenAt = second.clock.now();
+      assert.deepEqual(second.take(['6421555001']).limited, [
+        { msisdn: '6421555001', limit: 'day', until: firstSeenAt + dayMs },
+      ]);
+      const third = createProcess({ perHandset: 2, perDay: 2 }, first);
+      third.clock.stall(dayMs - 1);
+      assert.equal(countAllowed(third, 3), 0);
+      third.clock.stall(1);
+      assert.equal(countAllowed(third, 3), 2);
+    });
+
+    it('differently on two machines, counts for all that both send', () => {
+      const first = createProcess({ perHandset: 4 });
+      const clock = new VirtualClock(first.clock.now() - 3_000);
+      const second = createProcess({ perHandset: 4 }, { clock, store: first.store });
+      const pass = (ms: number) => {
+        first.clock.stall(ms);
+        clock.stall(ms);
+      };
+      assert.equal(countAllowed(first, 2) + countAllowed(second, 3), 4);
+      pass(hourMs - 1);
+      assert.equal(countAllowed(first, 1) + countAllowed(second, 1), 0);
+      pass(3_001);
+      assert.equal(countAllowed(second, 9), 4);
+    });
+
+    it('forward, is not swept before its time', () => {
+      const { store, take } = createProcess({ perHandset: 2, perDay: 2 });
+      take(['a']);
+      for (const { at, forMs, value } of store.values()) {
+        const { texts } = JSON.parse(value);
+        assert.ok(at + forMs >= texts.at(-1)[0] + hourMs + dayMs);
+      }
+    });
+  });
+
+  it('agrees with a list of all texts, whatever goes out, is taken back and when', () => {
+    const recipients = fc.uniqueArray(fc.constantFrom('a', 'b', 'c', 'd'), { minLength: 1 });
+    const action = fc.oneof(
+      { weight: 4, arbitrary: fc.record({ do: fc.constant('take' as const), recipients, isUnlimited: fc.boolean() }) },
+      { weight: 4, arbitrary: fc.record({ do: fc.constant('wait' as const), ms: fc.nat(40 * minuteMs) }) },
+      { weight: 1, arbitrary: fc.record({ do: fc.constant('wait' as const), ms: fc.nat(dayMs) }) },
+      { weight: 2, arbitrary: fc.record({ do: fc.constant('giveBack' as const), which: fc.nat() }) },
+      {
+        weight: 1,
+        arbitrary: fc.record({ do: fc.constant('set' as const), ms: fc.integer({ min: -dayMs, max: dayMs }) }),
+      },
+    );
+    const settings = fc.record(
+      { perHandset: fc.integer({ min: 1, max: 4 }), perDay: fc.integer({ min: 1, max: 12 }) },
+      { requiredKeys: [] },
+    );
+    fc.assert(fc.property(fc.array(action, { maxLength: 80 }), settings, compareWithList), { numRuns: 500 });
+  });
+
+  describe('on three instances that share a Redis', () => {
+    const closing = new Closing();
+
+    afterEach(() => closing.run());
+
+    async function createInstances() {
+      const server = closing.add(await RedisServer.start(), (server) => server.stop());
+      return [1, 2, 3].map(() => {
+        const store = new RedisStore({ url: server.url, key: '0123456789abcdef' });
+        const journal = new Journal({ store, clock: systemClock, onStore: (error) => assert.ifError(error) });
+        closing.add(journal, () => journal.close());
+        journal.open();
+        return { journal, createMoment: createMoments(systemClock) };
+      });
+    }
+
+    it('lets 5 of 100 go that come at once, and 2 more when 2 are taken back', async () => {
+      const instances = await createInstances();
+      const settings: LimitSettings = { perHandset: 5, perHandsetMs: hourMs, perDay: 1_000 };
+      const recipients = ['6421555001'];
+      const keys = keysOfLimits(recipients, settings);
+      const sendAll = () =>
+        Promise.all(
+          Array.from({ length: 100 }, async (_, index) => {
+            const { journal, createMoment } = instances[index % 3] as (typeof instances)[number];
+            const moment = createMoment();
+            const taken = await journal.run({
+              keys,
+              whileFailing: 'refuse',
+              decide(look, changes) {
+                const taken = takeWithinLimits({ recipients, settings, moment }, false, look, changes);
+                return () => taken;
+              },
+            });
+            return { ...taken, moment };
+          }),
+        );
+      const sent = (await sendAll()).filter(({ allowed }) => allowed.length > 0);
+      assert.equal(sent.length, 5);
+      await Promise.all(
+        sent.slice(0, 2).map(({ moment }, index) => {
+          const { journal, createMoment } = instances[index] as (typeof instances)[number];
+          return journal.run({
+            keys,
+            whileFailing: 'refuse',
+            decide(look, changes) {
+              giveBack({ recipients, settings, moment: createMoment() }, moment, look, changes);
+              return () => {};
+            },
+          });
+        }),
+      );
+      assert.equal((await sendAll()).filter(({ allowed }) => allowed.length > 0).length, 2);
+    });
+  });
+
+  it('keeps a value small, never lets too many go, and keeps none back for long', () => {
+    const perDay = 2_000;
+    const { clock, take, store } = createProcess({ perDay });
+    const sentAt: number[] = [];
+    let largest = 0;
+    // Four days of bursts and quiet hours.
+    for (let second = 0; second < 4 * 24 * 3_600; second += 17) {
+      clock.stall(17_000);
+      if (Math.floor(second / 4_000) % 3 === 0) continue;
+      const sinceMs = clock.now() - (sentAt[sentAt.length - perDay] ?? Number.NEGATIVE_INFINITY);
+      if (take(['a']).allowed.length > 0) {
+        assert.ok(sinceMs >= dayMs, 'too many in a day');
+        sentAt.push(clock.now());
+      } else {
+        assert.ok(sinceMs < dayMs + dayMs / 360, 'kept back for too long');
+      }
+      largest = Math.max(largest, store.get('limit:day')?.value.length ?? 0);
+    }
+    assert.ok(sentAt.length > 3 * perDay, `${sentAt.length} texts`);
+    assert.ok(largest < 20_480, `${largest} characters`);
+  });
+});
+
+type Action =
+  | { do: 'take'; recipients: string[]; isUnlimited: boolean }
+  | { do: 'wait'; ms: number }
+  | { do: 'giveBack'; which: number }
+  | { do: 'set'; ms: number };
+
+/** Counts beside a list of every text with the time that had passed when it went out. */
+function compareWithList(actions: readonly Action[], limits: Partial<LimitSettings>): void {
+  const { clock, take, giveBack } = createProcess(limits);
+  const texts: { number: string; at: number }[] = [];
+  const taken: { allowed: string[]; moment: Moment; at: number }[] = [];
+  const untilOf = (list: { at: number }[], most: number | undefined, lengthMs: number) => {
+    const inWindow = list.filter(({ at }) => clock.elapsed() - at < lengthMs);
+    if (most === undefined || inWindow.length < most) return undefined;
+    return (inWindow[inWindow.length - most]?.at ?? 0) + lengthMs - clock.elapsed() + clock.now();
+  };
+  for (const action of actions) {
+    if (action.do === 'wait') {
+      clock.stall(action.ms);
+    } else if (action.do === 'set') {
+      clock.set(action.ms);
+    } else if (action.do === 'giveBack') {
+      const [one] = taken.splice(action.which % Math.max(1, taken.length), 1);
+      if (!one) continue;
+      giveBack(one.allowed, one.moment);
+      for (const number of one.allowed) {
+        texts.splice(
+          texts.findIndex((text) => text.number === number && text.at === one.at),
+          1,
+        );
+      }
+    } else {
+      const { recipients, isUnlimited } = action;
+      const expected = { allowed: [] as string[], limited: [] as Limited[] };
+      for (const number of recipients) {
+        const handset = untilOf(
+          texts.filter((text) => text.number === number),
+          limits.perHandset,
+          hourMs,
+        );
+        const day = untilOf(texts, limits.perDay, dayMs);
+        const until = Math.max(handset ?? 0, day ?? 0);
+        if (isUnlimited || until === 0) {
+          expected.allowed.push(number);
+          texts.push({ number, at: clock.elapsed() });
+        } else {
+          expected.limited.push({ msisdn: number, limit: handset === until ? 'handset' : 'day', until });
+        }
+      }
+      const { allowed, limited, moment } = take(recipients, isUnlimited);
+      assert.deepEqual({ allowed, limited }, expected);
+      if (allowed.length > 0) taken.push({ allowed, moment, at: clock.elapsed() });
+    }
+  }
+}
