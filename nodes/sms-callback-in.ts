@@ -8,7 +8,7 @@ import { isPath, isPublicUrl, joinCallbackUrl, normalisePath, parsePath } from '
 import { createCallbackPlaces } from './runtime/callback-places';
 import { mountCallbackRoute } from './runtime/callback-route';
 import { createFlowSender, startWithFlows } from './runtime/flows';
-import { type Acknowledgement, readAcknowledgement, report, type SmsMessage } from './runtime/outcome';
+import { type Acknowledgement, readAcknowledgement, type SmsMessage, showAndRaise } from './runtime/outcome';
 import { createReceivedMessage } from './runtime/received-message';
 import { parseChoice, parseNumber } from './runtime/settings';
 import { badges, translateError } from './runtime/texts';
@@ -163,7 +163,7 @@ export = (RED: NodeAPI) => {
     problem = findProblem();
     if (problem) this.status(badges.error(RED, problem));
     const cancelStart = startWithFlows(RED, this, () => {
-      if (problem) report(RED, this, problem);
+      if (problem) showAndRaise(RED, this, problem);
       start();
     });
 

@@ -3,7 +3,7 @@ import { createStopSignal, type Feed, isBlank, PollLoop, SmsError } from '../src
 import { isInRange, limits } from './limits';
 import { getAccount } from './runtime/account-node';
 import { startWithFlows } from './runtime/flows';
-import { fail, raise, type SmsMessage } from './runtime/outcome';
+import { failMessage, raiseToCatch, type SmsMessage } from './runtime/outcome';
 import { parseChoice, parseNumber } from './runtime/settings';
 import { badges, translate, translateError } from './runtime/texts';
 import { evaluate } from './runtime/typed-input';
@@ -56,7 +56,7 @@ export = (RED: NodeAPI) => {
           send([outputs]);
           done();
         },
-        (error) => fail(RED, this, message, error, done),
+        (error) => failMessage(RED, this, message, error, done),
       );
     });
 
@@ -79,7 +79,7 @@ export = (RED: NodeAPI) => {
       };
       const started = new PollLoop({ poll, pauseMs: () => intervalMs, drain: () => 1 }, (state, previous) => {
         if (previous.name === 'failing' && state.name !== 'failing') this.log(translate(RED, 'log.recovered'));
-        if (state.name === 'failing' && previous.name !== 'failing') raise(RED, this, state.error);
+        if (state.name === 'failing' && previous.name !== 'failing') raiseToCatch(RED, this, state.error);
       });
       started.start();
       return started;

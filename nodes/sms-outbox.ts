@@ -3,7 +3,7 @@ import type { Entry, Membership, OutboxRecord, Taker } from '../src';
 import { limits } from './limits';
 import { getAccount } from './runtime/account-node';
 import { createFlowSender, startWithFlows } from './runtime/flows';
-import { fail, raise, type SmsMessage } from './runtime/outcome';
+import { failMessage, raiseToCatch, type SmsMessage } from './runtime/outcome';
 import { createReceivedMessage } from './runtime/received-message';
 import { parseChoice, parseNumber } from './runtime/settings';
 import { badges, translate } from './runtime/texts';
@@ -74,7 +74,7 @@ export = (RED: NodeAPI) => {
                 this.status(badges.reading(RED));
               }
             },
-            onFailing: (error) => raise(RED, this, error),
+            onFailing: (error) => raiseToCatch(RED, this, error),
             onRecovered: () => this.log(translate(RED, 'log.recovered')),
           });
       stop = () => {
@@ -96,7 +96,7 @@ export = (RED: NodeAPI) => {
       };
       poll().then(
         () => done(),
-        (error) => fail(RED, this, message, error, done),
+        (error) => failMessage(RED, this, message, error, done),
       );
     });
 

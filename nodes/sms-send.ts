@@ -4,7 +4,7 @@ import { type CheckedDraft, checkDraft, createStopSignal, type Delivery, isBlank
 import { limits } from './limits';
 import { getAccount } from './runtime/account-node';
 import { type CallbackNode, isCallbackNode } from './runtime/callback-node';
-import { fail, type SmsMessage } from './runtime/outcome';
+import { failMessage, type SmsMessage } from './runtime/outcome';
 import { parseFlag, parseNumber } from './runtime/settings';
 import { badges, translateError } from './runtime/texts';
 import { evaluate, type TypedInput } from './runtime/typed-input';
@@ -92,7 +92,7 @@ export = (RED: NodeAPI) => {
           const translated = translateError(RED, error);
           const { message: text } = translated;
           if (stop.signal.aborted) lateErrors.set(text, (lateErrors.get(text) ?? 0) + 1);
-          fail(RED, this, message, translated, done);
+          failMessage(RED, this, message, translated, done);
           showSendingSoon();
         },
       );

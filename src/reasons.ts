@@ -70,6 +70,10 @@ export const reasons = {
     'SMS_INPUT',
     'The recipient {{item}} is not a number in international format. Give the country code and 7 to 15 digits in all, with no leading zero.',
   ],
+  recipientInParts: [
+    'SMS_INPUT',
+    'The recipient {{item}} is not a whole number: a space separates recipients. Write the number without spaces, such as +6421555123, or give a list with one number in each item.',
+  ],
   recipientPlus: [
     'SMS_INPUT',
     'The recipient {{item}} has a + that is not in front. Write one + in front of the number, or none.',
@@ -169,7 +173,7 @@ export const reasons = {
   ],
   busy: [
     'SMS_BUSY',
-    'More than {{limit}} messages already wait to be sent. Send more slowly, or raise "Waiting at most" in the account.',
+    'The queue of texts to be sent is full (waiting: {{limit}}). Send more slowly, or raise "Waiting at most" in the account.',
   ],
   closed: ['SMS_CLOSED', 'The flow was stopped before the message was sent. Send it again.'],
   undelivered: [

@@ -1,5 +1,5 @@
 import type { Node, NodeAPI, NodeMessage } from 'node-red';
-import { report } from './outcome';
+import { showAndRaise } from './outcome';
 
 /** Should Node-RED not say that the flows have started, they are taken to have after so long. */
 const startedTimeoutMs = 10_000;
@@ -42,7 +42,7 @@ export function startWithFlows(RED: NodeAPI, node: Node, start: () => void): () 
     try {
       start();
     } catch (error) {
-      report(RED, node, error);
+      showAndRaise(RED, node, error);
     }
   };
   const cancelStart = onceFlowsStarted(RED, run);

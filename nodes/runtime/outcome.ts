@@ -1,6 +1,6 @@
 import type { Node, NodeAPI, NodeMessage } from 'node-red';
 import { isBlank, type PlainSmsError, type SmsError } from '../../src';
-import { badges, translateError } from './texts';
+import { badges, translate, translateError } from './texts';
 
 /** A message that passes through, with whatever `msg.sms` it has. */
 export interface SmsMessage extends NodeMessage {
@@ -10,7 +10,7 @@ export interface SmsMessage extends NodeMessage {
 }
 
 /** Reports that an input message failed as a whole: badge, `msg.sms.error`, Catch node. */
-export function fail(
+export function failMessage(
   RED: NodeAPI,
   node: Node,
   message: SmsMessage,
@@ -18,23 +18,38 @@ export function fail(
   done: (error: Error) => void,
 ): void {
   const translated = translateError(RED, error);
+  logCause(RED, node, translated);
   node.status(badges.error(RED, translated));
   message.sms = { error: translated.toJSON() satisfies PlainSmsError };
   done(translated);
 }
 
 /** Reports a failure that no input message caused, such as that of a poll; a Catch node sees it. */
-export function raise(RED: NodeAPI, node: Node, error: SmsError): void {
+export function raiseToCatch(RED: NodeAPI, node: Node, error: unknown): void {
   const translated = translateError(RED, error);
+  logCause(RED, node, translated);
   const message: SmsMessage = { sms: { error: translated.toJSON() } };
   node.error(translated, message);
 }
 
 /** Reports why a node cannot do its work: badge and Catch node. */
-export function report(RED: NodeAPI, node: Node, error: unknown): void {
+export function showAndRaise(RED: NodeAPI, node: Node, error: unknown): void {
   const translated = translateError(RED, error);
   node.status(badges.error(RED, translated));
-  raise(RED, node, translated);
+  raiseToCatch(RED, node, translated);
+}
+
+/** An error that nobody has foreseen says that the log is to be sent along: then its cause stands there. */
+function logCause(RED: NodeAPI, node: Node, { reason, cause }: SmsError): void {
+  if (reason === 'unexpected') node.warn(translate(RED, 'log.cause', { cause: describeCause(cause) }));
+}
+
+/** Name and place of what was thrown. Its message stays out: a credential or a text may stand in it. */
+function describeCause(cause: unknown): string {
+  if (!(cause instanceof Error)) return typeof cause;
+  const { name, message, stack = '' } = cause;
+  const frames = stack.replace(message, '').match(/^ +at .+:\d+:\d+\)?$/gm) ?? [];
+  return [name, ...frames.slice(0, 3).map((frame) => frame.trim())].join(' ');
 }
 
 /** What a message that comes back to the input of a node acknowledges. */

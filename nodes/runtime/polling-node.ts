@@ -3,7 +3,7 @@ import { type InboxRecord, SmsError, type Subscription } from '../../src';
 import { limits } from '../limits';
 import { getAccount } from './account-node';
 import { createFlowSender, startWithFlows } from './flows';
-import { raise, readAcknowledgement, type SmsMessage } from './outcome';
+import { raiseToCatch, readAcknowledgement, type SmsMessage } from './outcome';
 import { createReceivedMessage } from './received-message';
 import { parseChoice, parseNumber } from './settings';
 import { badges, showPollState, translate, translateError } from './texts';
@@ -49,7 +49,7 @@ export function runPollingNode(
         node.error(translateError(RED, new SmsError('undelivered', { params: { attempts } })), message);
       },
       onState: (state) => showPollState(RED, node, state),
-      onFailing: (error) => raise(RED, node, error),
+      onFailing: (error) => raiseToCatch(RED, node, error),
       onRecovered: () => node.log(translate(RED, 'log.recovered')),
     });
   };

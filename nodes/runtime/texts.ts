@@ -13,20 +13,32 @@ export function translate(RED: NodeAPI, key: string, params: Params = {}): strin
 
 /** Turns whatever was thrown into a {@link SmsError} with its text in the language of the server. */
 export function translateError(RED: NodeAPI, error: unknown): SmsError {
-  const known = error instanceof SmsError ? error : new SmsError('unexpected', { cause: error });
+  const known = asSmsError(error);
   const text = translate(RED, `errors.${known.reason}`, known.params);
   // A catalog that does not know the reason gives the key back.
   return known.translate(text.endsWith(`errors.${known.reason}`) ? known.message : text);
 }
 
+function asSmsError(error: unknown): SmsError {
+  return error instanceof SmsError ? error : new SmsError('unexpected', { cause: error });
+}
+
 /** The badges of all nodes. */
 export const badges = {
   // A node beside another on its path is configured: who looks for what is missing finds nothing.
-  error: (RED: NodeAPI, { code, reason }: SmsError) =>
-    badge(RED, 'red', 'ring', reason === 'callbackPathTaken' ? 'status.pathTaken' : `short.${code}`),
+  error: (RED: NodeAPI, error: unknown) => {
+    const { code, reason } = asSmsError(error);
+    return badge(RED, 'red', 'ring', reason === 'callbackPathTaken' ? 'status.pathTaken' : `short.${code}`);
+  },
   connecting: (RED: NodeAPI) => badge(RED, 'yellow', 'ring', 'status.connecting'),
   listening: (RED: NodeAPI) => badge(RED, 'green', 'dot', 'status.listening'),
-  waiting: (RED: NodeAPI, seconds: number) => badge(RED, 'green', 'ring', 'status.waiting', { seconds }),
+  /** @param until when the wait ends, in ms since 1970; shown by the clock of the server */
+  waiting: (RED: NodeAPI, until: number): NodeStatus => ({
+    fill: 'green',
+    shape: 'ring',
+    // Each is a text of its own, which would drive out those that come again.
+    text: translate(RED, 'status.waiting', { time: new Date(until).toTimeString().slice(0, 8) }),
+  }),
   paused: (RED: NodeAPI, n: number) => badge(RED, 'blue', 'ring', 'status.paused', { n }),
   sending: (RED: NodeAPI, n: number) => badge(RED, 'blue', 'dot', 'status.sending', { n }),
   sent: (RED: NodeAPI) => badge(RED, 'green', 'dot', 'status.sent'),
@@ -39,7 +51,7 @@ export const badges = {
 /** Shows where a poll loop stands. */
 export function showPollState(RED: NodeAPI, node: Node, state: PollState): void {
   if (state.name === 'failing') node.status(badges.error(RED, state.error));
-  else if (state.name === 'waiting') node.status(badges.waiting(RED, state.seconds));
+  else if (state.name === 'waiting') node.status(badges.waiting(RED, state.until));
   else if (state.name === 'paused') node.status(badges.paused(RED, state.unacknowledged));
   else node.status(badges[state.name](RED));
 }

@@ -1,11 +1,15 @@
 import { SmsError } from '../errors';
 
-const separators = /[\s,;]+/;
-const whiteSpace = /\s/;
+const separators = /[,;\n]/;
+const whiteSpace = /\s+/;
 /** Digits, with formatting characters around and between them. White space gets this far in list items only. */
 const numberLike = /^\+?[\d()./\s-]*$/;
 const formatting = /[()./\s+-]/g;
 const msisdn = /^[1-9]\d{6,14}$/;
+const shortestMsisdn = 7;
+
+/** An item, and whether it is likely to be part of a number that was written with spaces. */
+type Item = { item: unknown; isPart: boolean };
 
 /**
  * Reads the recipients of a message (§2.1 `to`): text, whose items are separated by white space, commas or semicolons,
@@ -19,17 +23,29 @@ const msisdn = /^[1-9]\d{6,14}$/;
  */
 export function parseRecipients(to: unknown): string[] {
   const recipients = new Set<string>();
-  for (const item of itemsOf(to)) {
+  for (const { item, isPart } of itemsOf(to)) {
     const text = textOf(item);
-    if (text !== '') recipients.add(parseItem(text));
+    if (text !== '') recipients.add(parseItem(text, isPart));
   }
   if (recipients.size === 0) throw new SmsError('recipientsEmpty', { field: 'to' });
   return [...recipients];
 }
 
-function itemsOf(to: unknown): readonly unknown[] {
-  if (typeof to === 'string') return to.split(separators);
-  return Array.isArray(to) ? to : [to];
+function itemsOf(to: unknown): Item[] {
+  if (typeof to !== 'string') return (Array.isArray(to) ? to : [to]).map((item) => ({ item, isPart: false }));
+  return to.split(separators).flatMap((group) => {
+    const parts = group.trim().split(whiteSpace);
+    return parts.map((item, index) => ({
+      item,
+      isPart:
+        isShort(item) &&
+        [parts[index - 1], parts[index + 1]].some((next) => next && (isShort(next) || item[0] === '+')),
+    }));
+  });
+}
+
+function isShort(item: string): boolean {
+  return numberLike.test(item) && item.replace(formatting, '').length < shortestMsisdn;
 }
 
 function textOf(item: unknown): string {
@@ -43,18 +59,21 @@ function textOf(item: unknown): string {
   throw new SmsError('recipientsType', { field: 'to' });
 }
 
-function parseItem(item: string): string {
+function parseItem(item: string, isPart: boolean): string {
   if (item.lastIndexOf('+') > 0) throw refusal('recipientPlus', item);
   if (numberLike.test(item) && /\d/.test(item)) {
     const digits = item.replace(formatting, '');
-    if (!msisdn.test(digits)) throw refusal('recipientNumber', item);
+    if (!msisdn.test(digits)) throw refusal(isPart ? 'recipientInParts' : 'recipientNumber', item);
     return digits;
   }
   if (whiteSpace.test(item)) throw refusal('recipientSpace', item);
   return item;
 }
 
-function refusal(reason: 'recipientNumber' | 'recipientPlus' | 'recipientSpace', item: string): SmsError {
+function refusal(
+  reason: 'recipientNumber' | 'recipientInParts' | 'recipientPlus' | 'recipientSpace',
+  item: string,
+): SmsError {
   const quoted = JSON.stringify(item.length > 40 ? `${item.slice(0, 39)}…` : item);
   return new SmsError(reason, { field: 'to', params: { item: quoted } });
 }

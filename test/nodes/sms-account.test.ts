@@ -5,6 +5,7 @@ import { createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
+import type { NodeStatus } from 'node-red';
 import type { Simulator } from '../../simulator';
 import { startNodeRed } from '../node-red-process';
 import { createSelfSigned } from '../src/raw-service';
@@ -559,7 +560,14 @@ describe('sms-account', () => {
         { id: 'in', type: 'sms-in', account: 'account', wires: [['got']] },
         sink('got'),
       ]);
-      await flow.badge('in', { fill: 'green', shape: 'ring', text: 'waiting 30 s' });
+      const isWaiting = ({ text }: NodeStatus = {}) => /^next poll \d\d:\d\d:\d\d$/.test(String(text));
+      await until(() => isWaiting(flow.status('in')), 'the badge that says until when it waits');
+      const { fill, shape, text } = flow.status('in') ?? {};
+      assert.deepEqual([fill, shape], ['green', 'ring']);
+      const dueAt = new Date(Date.now() + 30_000);
+      const [hours = 0, minutes = 0, seconds = 0] = String(text).slice(-8).split(':').map(Number);
+      const wrongBySeconds = (new Date(dueAt).setHours(hours, minutes, seconds) - dueAt.getTime()) / 1_000;
+      assert.ok(Math.abs(wrongBySeconds) < 15 || Math.abs(wrongBySeconds) > 86_300, `${text}, not ${dueAt}`);
       assert.deepEqual(
         sim.requests.map(({ status }) => status),
         [204],
