@@ -172,9 +172,10 @@ export class Journal {
       if (errand) {
         await errand();
       } else {
-        await this.#writer.write(this.#queue.splice(0, largestGroup));
+        const group = this.#queue.splice(0, largestGroup);
+        await this.#writer.write(group);
         await this.#writer.sweepWhenDue(this.#clock);
-        if (this.#queue.length > 0) await new Promise<void>((resolve) => void this.#clock.nextTurn(resolve));
+        if (group.length === largestGroup) await new Promise<void>((resolve) => void this.#clock.nextTurn(resolve));
       }
     }
     await this.#writer.sweepWhenDue(this.#clock);

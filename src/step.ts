@@ -31,7 +31,7 @@ export interface Step<Result> {
   readonly whileFailing: WhileFailing;
   /** It need not be written by itself, but with the next that is, or 25 ms later. */
   readonly lazy?: true;
-  /** Called when it is postponed. */
+  /** Called whenever it is postponed: once more for each time that the store fails again before it is taken. */
   postponed?(): void;
 }
 

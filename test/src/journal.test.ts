@@ -1,0 +1,513 @@
+import assert from 'node:assert/strict';
+import type { SmsError } from '../../src/errors';
+import { Journal, type Keeper, type Step } from '../../src/journal';
+import { MemoryStore } from '../../src/store/memory';
+import {
+  type Changes,
+  type Item,
+  type Look,
+  type Part,
+  type Store,
+  StoreConflict,
+  type StoreEvents,
+} from '../../src/store/store';
+import { settle, VirtualClock } from '../virtual-clock';
+import { FailingStore, Platter } from './store/failing-store';
+
+function item(id: string, part: Part = 'ledger'): Item {
+  return { id, part, takers: [`node ${id}`], attempts: 0 };
+}
+
+/** A step that only changes. */
+function step(change: (changes: Changes, look: Look) => void, more: Partial<Step<void>> = {}): Step<void> {
+  return {
+    keys: [],
+    whileFailing: 'apply',
+    decide: (look, changes) => {
+      change(changes, look);
+      return () => {};
+    },
+    ...more,
+  };
+}
+
+const keep = (id: string, more: Partial<Step<void>> = {}) =>
+  step((changes) => void changes.keep.set(id, item(id)), more);
+
+/** Keeps what it is told. */
+class Notes implements Keeper {
+  readonly items: string[][] = [];
+  readonly circumstances: { isReset: boolean; isOpening: boolean }[] = [];
+  readonly saves: string[] = [];
+
+  found(items: readonly Item[], { isReset, isOpening }: { isReset: boolean; isOpening: boolean }): void {
+    this.items.push(items.map(({ id }) => id));
+    this.circumstances.push({ isReset, isOpening });
+  }
+
+  wanted(): string[] {
+    return ['node 1'];
+  }
+
+  saved(ids: Iterable<string>): void {
+    this.saves.push(...ids);
+  }
+}
+
+describe('Journal', () => {
+  let clock: VirtualClock;
+  let store: FailingStore;
+  let states: (string | undefined)[];
+  let unreadable: string[];
+  let journals: Journal[];
+
+  beforeEach(() => {
+    clock = new VirtualClock();
+    store = new FailingStore();
+    states = [];
+    unreadable = [];
+    journals = [];
+  });
+  afterEach(async () => {
+    for (const journal of journals) await journal.close();
+  });
+
+  function create(keptIn: Store = store, keepers: Partial<Record<Part, Keeper>> = {}): Journal {
+    const journal = new Journal({
+      store: keptIn,
+      clock,
+      onStore: (error: SmsError | undefined) => states.push(error?.code),
+      onUnreadable: (detail) => unreadable.push(detail),
+    });
+    for (const [part, keeper] of Object.entries(keepers)) journal.join(part as Part, keeper);
+    journals.push(journal);
+    return journal;
+  }
+
+  const kept = () => [...store.platter.entries.keys()].sort();
+
+  describe('a step', () => {
+    it('runs its effects once it is written, and resolves with what they return', async () => {
+      const journal = create();
+      const result = await journal.run({
+        ...keep('1'),
+        decide: (_look, changes) => {
+          changes.keep.set('1', item('1'));
+          return (isWritten) => ({ isWritten, kept: kept() });
+        },
+      });
+      assert.deepEqual(result, { isWritten: true, kept: ['1'] });
+    });
+
+    it('shares a commit with those of the same turn, and sees in order what they remember', async () => {
+      const journal = create();
+      await journal.ready();
+      const seen: (string | undefined)[] = [];
+      const count = step(
+        (changes, look) => {
+          const value = look('key')?.value;
+          seen.push(value);
+          changes.remember.set('key', { at: 1, forMs: 1, value: `${value ?? ''}x` });
+        },
+        { keys: ['key'] },
+      );
+      await Promise.all([journal.run(count), journal.run(count), journal.run(count)]);
+      await journal.run(count);
+      assert.deepEqual(seen, [undefined, 'x', 'xx', 'xxx']);
+      assert.equal(store.commits, 2);
+    });
+
+    it('is decided anew when another process got in between, and its effects run once', async () => {
+      const journal = create();
+      await journal.ready();
+      const commit = store.commit.bind(store);
+      let conflicts = 3;
+      store.commit = async (...call) => {
+        if (conflicts-- > 0) throw new StoreConflict('another was faster');
+        return commit(...call);
+      };
+      let [decisions, effects] = [0, 0];
+      await journal.run({
+        keys: ['key'],
+        whileFailing: 'refuse',
+        decide: (_look, changes) => {
+          decisions++;
+          changes.keep.set('1', item('1'));
+          return () => effects++;
+        },
+      });
+      assert.deepEqual([decisions, effects, kept(), states], [4, 1, ['1'], []]);
+    });
+
+    it('whose effects throw rejects with what they threw, and troubles neither the store nor its neighbours', async () => {
+      const journal = create();
+      const fault = new TypeError('a fault');
+      const results = await Promise.allSettled([
+        journal.run(keep('1')),
+        journal.run({
+          ...keep('2'),
+          decide: (_look, changes) => {
+            changes.keep.set('2', item('2'));
+            return () => {
+              throw fault;
+            };
+          },
+        }),
+        journal.run(keep('3')),
+      ]);
+      assert.deepEqual(
+        results.map((result) => (result.status === 'rejected' ? result.reason : result.status)),
+        ['fulfilled', fault, 'fulfilled'],
+      );
+      assert.deepEqual([kept(), states, journal.mode, store.commits], [['1', '2', '3'], [], 'open', 1]);
+    });
+
+    it('that cannot decide rejects with the cause, and leaves nothing behind', async () => {
+      for (const failing of [false, true]) {
+        const journal = create();
+        await journal.ready();
+        if (failing) store.failing.add('commit');
+        const fault = new RangeError('a fault');
+        const results = await Promise.allSettled([
+          journal.run(keep('1')),
+          journal.run(
+            step((changes) => {
+              changes.keep.set('never', item('never'));
+              throw fault;
+            }),
+          ),
+          journal.run(keep('2')),
+        ]);
+        assert.deepEqual(
+          results.map((result) => (result.status === 'rejected' ? result.reason : result.status)),
+          ['fulfilled', fault, 'fulfilled'],
+        );
+        store.failing.clear();
+        await clock.advance(5_000);
+        assert.deepEqual(kept(), ['1', '2']);
+        await journal.close();
+      }
+    });
+
+    it('that is lazy is written with the next that is not, or after 25 ms', async () => {
+      const journal = create();
+      await journal.ready();
+      const written: string[] = [];
+      const lazily = (id: string) => journal.run(keep(id, { lazy: true })).then(() => written.push(id));
+      void lazily('1');
+      await clock.advance(24);
+      assert.deepEqual([written, journal.isWritten], [[], false]);
+      void lazily('2');
+      await clock.advance(1);
+      assert.deepEqual([written, store.commits, journal.isWritten], [['1', '2'], 1, true]);
+      void lazily('3');
+      await journal.run(keep('4'));
+      assert.deepEqual([kept(), store.commits, clock.timers], [['1', '2', '3', '4'], 2, 0]);
+      void lazily('5');
+      await journal.flush();
+      assert.deepEqual(written, ['1', '2', '3', '5']);
+    });
+
+    it('of a thousand at once leaves the event loop a turn after each commit', async () => {
+      const journal = create();
+      await journal.ready();
+      const all = Promise.all(Array.from({ length: 1_000 }, (_, index) => journal.run(keep(String(index)))));
+      let turns = 0;
+      for (let isDone = false; !isDone; turns++) {
+        await settle();
+        assert.ok(store.platter.entries.size <= (turns + 1) * 256);
+        await clock.advance(0);
+        isDone = store.platter.entries.size === 1_000;
+      }
+      await all;
+      assert.equal(store.commits, 4);
+    });
+
+    it('needs no store that outlives the process', async () => {
+      const journal = create(new MemoryStore());
+      const forMs = clock.now();
+      await journal.run(step(({ remember }) => void remember.set('key', { at: 1, forMs, value: 'x' })));
+      const look = await journal.run<string | undefined>({
+        keys: ['key', 'other'],
+        whileFailing: 'refuse',
+        decide: (recall) => () => `${recall('key')?.value} ${recall('other')?.value}`,
+      });
+      assert.equal(look, 'x undefined');
+      assert.deepEqual([journal.isDurable, journal.isShared], [false, false]);
+    });
+  });
+
+  for (const failing of ['open', 'recall', 'commit'] as const) {
+    describe(`while the store fails to ${failing}`, () => {
+      it('refuses, postpones or applies, says so once, and writes all when it is back', async () => {
+        const journal = create();
+        if (failing !== 'open') await journal.ready();
+        store.failing.add(failing);
+        const did = new Set<string>();
+        const run = (id: string, whileFailing: Step<void>['whileFailing']) =>
+          journal
+            .run({
+              keys: ['key'],
+              whileFailing,
+              postponed: () => did.add(`${id} postponed`),
+              decide: (_look, changes) => {
+                changes.keep.set(id, item(id));
+                return (isWritten) => void did.add(`${id} ${isWritten ? 'written' : 'applied'}`);
+              },
+            })
+            .catch((error: SmsError) => void did.add(`${id} ${error.code}`));
+        const all = [run('1', 'refuse'), run('2', 'postpone'), run('3', 'apply')];
+        await settle();
+        assert.deepEqual([...did].sort(), ['1 SMS_STORE', '2 postponed', '3 applied']);
+        assert.deepEqual([journal.mode, journal.failure?.code, states], ['failed', 'SMS_STORE', ['SMS_STORE']]);
+        assert.equal(journal.isWritten, false);
+        await assert.rejects(journal.ready(), { code: 'SMS_STORE' });
+        await clock.advance(20_000);
+        assert.deepEqual([kept(), states], [[], ['SMS_STORE']]);
+        store.failing.clear();
+        await clock.advance(5_000);
+        await Promise.all(all);
+        assert.deepEqual(
+          [kept(), states],
+          [
+            ['2', '3'],
+            ['SMS_STORE', undefined],
+          ],
+        );
+        assert.deepEqual([...did].sort(), ['1 SMS_STORE', '2 postponed', '2 written', '3 applied']);
+        assert.deepEqual([journal.mode, journal.failure, journal.isWritten], ['open', undefined, true]);
+      });
+    });
+  }
+
+  it('sees what is unwritten, and does not find again what was dropped, when the store is back', async () => {
+    const notes = new Notes();
+    const journal = create(store, { ledger: notes });
+    await journal.run(keep('1'));
+    await journal.run(keep('2'));
+    store.failing.add('commit');
+    await journal.run(step(({ drop }) => void drop.set('1', 'ledger')));
+    await journal.run(step(({ remember }) => void remember.set('key', { at: 1, forMs: 1, value: 'x' })));
+    const seen = await journal.run<string | undefined>({
+      keys: ['key'],
+      whileFailing: 'apply',
+      decide: (look) => () => look('key')?.value,
+    });
+    assert.equal(seen, 'x');
+    store.failing.clear();
+    await clock.advance(5_000);
+    assert.deepEqual(notes.items, [[], ['2']]);
+    assert.deepEqual([kept(), store.platter.remembered.size], [['2'], 1]);
+  });
+
+  it('keeps again what was dropped while the store failed', async () => {
+    const journal = create();
+    await journal.run(keep('1'));
+    store.failing.add('commit');
+    await journal.run(step(({ drop }) => void drop.set('1', 'ledger')));
+    await journal.run(keep('1'));
+    store.failing.clear();
+    await clock.advance(5_000);
+    assert.deepEqual(kept(), ['1']);
+  });
+
+  it('sweeps when it opens and in step with what is remembered, and goes on when that fails', async () => {
+    const journal = create();
+    await journal.ready();
+    assert.deepEqual(store.sweeps, [clock.now()]);
+    store.failing.add('sweep');
+    const remember = step(({ remember: seen }) => {
+      for (let index = 0; index < 500; index++) seen.set(String(index), { at: 1, forMs: 1, value: '' });
+    });
+    await journal.run(remember);
+    await journal.flush();
+    assert.deepEqual([store.sweeps.length, states], [2, ['SMS_STORE']]);
+    store.failing.clear();
+    await clock.advance(5_000);
+    assert.deepEqual(states, ['SMS_STORE', undefined]);
+  });
+
+  describe('what is found', () => {
+    it('goes to the part that keeps it, and what nobody keeps is left alone', async () => {
+      const before = create();
+      await before.run(
+        step(({ keep: items }) => {
+          items.set('1', item('1', 'ledger')).set('2', item('2', 'inbox')).set('3', item('3', 'ledger'));
+        }),
+      );
+      await before.close();
+      const notes = new Notes();
+      const journal = create(store, { ledger: notes });
+      await journal.ready();
+      assert.deepEqual(notes.items, [['1', '3']]);
+      assert.deepEqual(notes.circumstances, [{ isReset: false, isOpening: true }]);
+      await journal.close();
+      assert.deepEqual(kept(), ['1', '2', '3']);
+    });
+
+    it('is taken charge of before any step is taken, however long that takes', async () => {
+      let finish = () => {};
+      const order: string[] = [];
+      const found = async () => {
+        await new Promise<void>((resolve) => {
+          finish = resolve;
+        });
+        order.push('found');
+      };
+      const journal = create(store, { ledger: { found, wanted: () => [] } });
+      const step1 = journal.run(keep('1')).then(() => order.push('step'));
+      await settle();
+      assert.deepEqual(order, []);
+      finish();
+      await step1;
+      assert.deepEqual(order, ['found', 'step']);
+    });
+
+    it('held comes before what waits, and when it cannot be read it is set aside and said', async () => {
+      const platter = new Platter();
+      for (const text of ['one', 'bad', 'two']) platter.hold(text);
+      store = new FailingStore(platter);
+      const notes = new Notes();
+      const keeper: Keeper = {
+        found: () => {},
+        wanted: () => [],
+        recover: (text, letGo) => {
+          if (text === 'bad') throw new SyntaxError('bad is not good');
+          void journal.run(keep(text)).then(letGo);
+        },
+      };
+      const journal = create(store, { inbox: keeper, ledger: notes });
+      await journal.run(keep('waited'));
+      assert.deepEqual(notes.saves, ['one', 'two', 'waited']);
+      assert.deepEqual([unreadable, platter.aside, states], [['a place'], ['bad'], []]);
+      await settle();
+      assert.equal(platter.held.size, 0);
+    });
+
+    it('is told which of it is readable, by whom it is for', async () => {
+      let events: StoreEvents | undefined;
+      store.open = async (given?: StoreEvents) => {
+        events = given;
+        return { items: [], held: [] };
+      };
+      const keeper: Keeper = { found: () => {}, wanted: () => ['incoming'], isReadable: ({ id }) => id !== 'bad' };
+      const journal = create(store, { inbox: keeper, ledger: new Notes() });
+      await journal.ready();
+      const readable = [item('1', 'inbox'), item('bad', 'inbox'), item('bad', 'ledger')].map((one) =>
+        events?.isReadable(one),
+      );
+      assert.deepEqual(readable, [true, false, true]);
+      assert.deepEqual(events?.wanted(), ['incoming', 'node 1']);
+      events?.onUnreadable('an entry');
+      assert.deepEqual(unreadable, ['an entry']);
+    });
+
+    it('of a dead process comes whenever it is found; but not when the store has failed since, which finds it again', async () => {
+      const left: Item[][] = [[], [item('2')]];
+      let events: StoreEvents | undefined;
+      store.open = async (given?: StoreEvents) => {
+        events = given;
+        store.isOpen = true;
+        store.platter.owner = store;
+        return { items: left.shift() ?? [], held: [], isReset: left.length === 0 };
+      };
+      const notes = new Notes();
+      const journal = create(store, { ledger: notes });
+      await journal.ready();
+      events?.onTakenOver([item('1')]);
+      await journal.flush();
+      store.turns = 3;
+      const slow = journal.run(keep('slow'));
+      await settle();
+      events?.onFailure(new Error('gone'));
+      await slow;
+      await clock.advance(5_000);
+      assert.deepEqual(notes.items, [[], ['1'], ['2']]);
+      assert.deepEqual(notes.circumstances, [
+        { isReset: false, isOpening: true },
+        { isReset: false, isOpening: false },
+        { isReset: true, isOpening: true },
+      ]);
+    });
+  });
+
+  describe('close', () => {
+    it('writes what waits, lets go of what is written, and keeps the rest', async () => {
+      const let_go: boolean[] = [];
+      const keeper: Keeper = {
+        found: () => {},
+        wanted: () => [],
+        letGo: (isUnsaved) => void let_go.push(isUnsaved('1')),
+      };
+      const journal = create(store, { ledger: keeper });
+      await journal.ready();
+      void journal.run(keep('1', { lazy: true }));
+      await journal.close();
+      assert.deepEqual([kept(), let_go, journal.mode, store.isOpen], [['1'], [false], 'closed', false]);
+    });
+
+    it('refuses what can be refused, takes what cannot, and ends all the same', async () => {
+      const journal = create();
+      await journal.ready();
+      store.turns = 2;
+      const closed = journal.close();
+      await assert.rejects(journal.run(keep('1', { whileFailing: 'refuse' })), { code: 'SMS_STORE' });
+      await settle();
+      await journal.run(keep('2'));
+      await closed;
+      assert.deepEqual([kept(), journal.mode, journal.isWritten], [['2'], 'closed', true]);
+    });
+
+    it('ends without closing when it is opened again meanwhile', async () => {
+      const journal = create();
+      await journal.ready();
+      const closed = journal.close();
+      journal.open();
+      await closed;
+      assert.equal(journal.mode, 'open');
+      await journal.run(keep('1', { whileFailing: 'refuse' }));
+    });
+
+    it('of one that fails ends its tries, and what is unwritten is written when it is opened again', async () => {
+      const journal = create();
+      store.failing.add('open');
+      await journal.run(keep('1'));
+      await journal.close();
+      assert.deepEqual([journal.mode, states, clock.timers], ['closed', ['SMS_STORE', undefined], 0]);
+      store.failing.clear();
+      journal.open();
+      await journal.flush();
+      assert.deepEqual([kept(), journal.isWritten], [['1'], true]);
+    });
+
+    it('is not undone by a failure that is told late', async () => {
+      let events: StoreEvents | undefined;
+      const open = store.open.bind(store);
+      store.open = (given?: StoreEvents) => {
+        events = given;
+        return open();
+      };
+      const journal = create();
+      await journal.ready();
+      await journal.close();
+      events?.onFailure(new Error('late'));
+      assert.deepEqual([journal.mode, states, clock.timers], ['closed', [], 0]);
+    });
+  });
+
+  describe('ids', () => {
+    it('ascend, whatever the clock does, and after what is found', async () => {
+      const journal = create();
+      const ids = [journal.nextId(), journal.nextId()];
+      clock.set(-1_000_000);
+      ids.push(journal.nextId());
+      const last = ids.at(-1) ?? '';
+      await journal.run(keep(last));
+      await journal.close();
+      const later = create();
+      await later.ready();
+      ids.push(later.nextId(), later.nextId());
+      assert.deepEqual(ids, [...new Set(ids)].sort());
+    });
+  });
+});
