@@ -36,6 +36,10 @@ export interface AccountConfig extends NodeDef, ConnectionConfig {
   store?: string;
   dedupe?: boolean | string;
   dedupeHours?: number | string;
+  perSecond?: number | string;
+  perHandset?: number | string;
+  perHandsetMinutes?: number | string;
+  perDay?: number | string;
 }
 
 /** An account as Node-RED keeps it. */
@@ -112,13 +116,21 @@ export function parseAccount(
   credentials: AccountCredentials,
   warnNoUserDir: () => void,
 ): NodeAccountSettings {
-  const numberOf = (setting: 'concurrency' | 'queueLimit' | 'pause' | 'drain' | 'dedupeHours') =>
+  const numberOf = (setting: 'concurrency' | 'queueLimit' | 'pause' | 'drain' | 'dedupeHours' | 'perHandsetMinutes') =>
     parseNumber(setting, config[setting], limits['sms-account'][setting]);
+  const limitOf = (setting: 'perSecond' | 'perHandset' | 'perDay') =>
+    parseLimit(setting, config[setting], limits['sms-account'][setting]);
   const dedupeMs = numberOf('dedupeHours') * 3_600_000;
   return {
     ...parseConnection(RED, config, credentials),
     concurrency: numberOf('concurrency'),
     queueLimit: numberOf('queueLimit'),
+    perSecond: limitOf('perSecond'),
+    limits: {
+      perHandset: limitOf('perHandset'),
+      perHandsetMs: Math.round(numberOf('perHandsetMinutes') * 60_000),
+      perDay: limitOf('perDay'),
+    },
     pauseMs: numberOf('pause') * 1_000,
     drain: numberOf('drain'),
     dedupe: parseFlag(config.dedupe, true),

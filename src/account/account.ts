@@ -12,6 +12,7 @@ import type { Kind } from '../receiving/identity';
 import { type Arrival, Inbox } from '../receiving/inbox';
 import { PollLoop, type PollOutcome, type PollState } from '../receiving/poll';
 import { maxOutstanding, Receiver, type ReceiverOptions } from '../receiving/receiver';
+import type { LimitSettings } from '../sending/limits';
 import { SendQueue } from '../sending/queue';
 import { type RetryPolicy, send } from '../sending/send';
 import type { Store } from '../store/store';
@@ -30,7 +31,9 @@ export interface AccountSettings {
   /** Sends that may wait. */
   queueLimit: number;
   /** Sends per second at most, evenly spaced; absent: no limit. */
-  perSecond?: number;
+  perSecond?: number | undefined;
+  /** The account's own limits; absent: none. */
+  limits?: LimitSettings;
   /** How long to wait after an empty poll (§8). */
   pauseMs: number;
   /** Polls in flight at once while messages keep coming. */
@@ -192,7 +195,6 @@ class Account {
       this.#connections = (settings.createConnections ?? createConnections)(settings);
       this.#clock = settings.clock ?? systemClock;
       this.#settings = settings;
-      // It stays, so that a redeploy does not hasten the pace.
       this.#queue ??= new SendQueue({ clock: this.#clock, settings: () => this.#settings ?? settings });
       this.#queue.nudge();
       this.#isInboxChosen = false;

@@ -5,10 +5,10 @@ import { type Moment, SlidingWindow } from './sliding-window';
 /** An account's own limits; an absent one is none. */
 export interface LimitSettings {
   /** Texts to one number in {@link perHandsetMs}. */
-  perHandset?: number;
+  perHandset?: number | undefined;
   perHandsetMs: number;
   /** Texts, one for each recipient, in 24 hours. */
-  perDay?: number;
+  perDay?: number | undefined;
 }
 
 /** A recipient that a text does not go to, by which limit, and when it ends in ms since 1970. */

@@ -9,7 +9,7 @@ export interface QueueSettings {
   /** Tasks that may wait. */
   queueLimit: number;
   /** Tasks that begin per second at most, evenly spaced; absent: no limit. */
-  perSecond?: number;
+  perSecond?: number | undefined;
 }
 
 /** What a queue stands on. */

@@ -235,6 +235,10 @@ describe('sms-account', () => {
       'a drain of 17': { drain: '17' },
       'a maxLength that is no number': { maxLength: 'long' },
       'a maxLength of 0': { maxLength: '0' },
+      'a pace of 0': { perSecond: '0' },
+      'half a text per number': { perHandset: '0.5' },
+      'no time to count texts in': { perHandsetMinutes: '0' },
+      'a limit of a day that is no number': { perDay: 'few' },
     };
     for (const [what, properties] of Object.entries(bad)) {
       it(`is logged once by the account, and is the outcome of every message, for ${what}`, async () => {
@@ -504,6 +508,27 @@ describe('sms-account', () => {
       }
       await flow.messages('sent', 6);
       assert.equal(most, 2);
+    });
+
+    it('shares the pace of two account nodes on one login', async () => {
+      const flow = await RunningFlow.start([
+        account(sim, { perSecond: '10' }),
+        account(sim, { id: 'copy', perSecond: '10' }),
+        send(),
+        { ...send('copy'), id: 'send2' },
+        sink('sent'),
+        ...catcher(),
+      ]);
+      const startedAt = Date.now();
+      for (let index = 0; index < 4; index++) {
+        flow.send(index % 2 ? 'send' : 'send2', { topic: handset, payload: `${index}` });
+      }
+      await flow.messages('sent', 4);
+      assert.equal(sim.requests.length, 4);
+      for (const [index, { at }] of sim.requests.entries()) {
+        const earliest = startedAt + index * 100 - 5;
+        assert.ok(at >= earliest, `text ${index} left ${earliest - at} ms too early`);
+      }
     });
 
     it('starts no loop without a node that uses it', async () => {
