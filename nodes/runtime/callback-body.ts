@@ -19,6 +19,14 @@ export interface CallbackAnswer {
 const maxBodyBytes = 256 * 1024;
 const bodyTimeoutMs = 30_000;
 
+/** Requests whose body Node-RED's own parsers came upon first, and could not read. */
+const unparsed = new WeakSet<Request>();
+
+/** Notes that Node-RED's own parsers came upon a body first, and could not read it. */
+export function markUnparsed(request: Request): void {
+  unparsed.add(request);
+}
+
 /** Reads the body of a callback, or says what to answer instead. */
 export async function readBody(request: Request): Promise<CallbackBody | CallbackAnswer> {
   const contentType = request.headers['content-type'];
@@ -39,6 +47,9 @@ export async function readBody(request: Request): Promise<CallbackBody | Callbac
   }
   const compression = compressionOf(request);
   if (compression) return { status: 400, text: `The body is compressed (${compression}). Send it uncompressed.` };
+  if (unparsed.has(request)) {
+    return { status: 400, text: 'Node-RED cannot read a form in this character set. Send it in UTF-8.' };
+  }
   return new Promise((resolve) => {
     const chunks: Buffer[] = [];
     let length = 0;

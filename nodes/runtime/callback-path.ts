@@ -36,8 +36,13 @@ export function isPublicUrl(publicUrl: string): boolean {
  * @param path with a leading slash
  */
 export function joinCallbackUrl(publicUrl: string, root: string, path: string): string {
-  const below = trimEnd(root).replace(/^\/+/, '');
+  const below = trimSlashes(root);
   return `${trimEnd(publicUrl.trim())}${below && `/${below}`}${encodePath(path)}`;
+}
+
+/** Without slashes around it. */
+export function trimSlashes(text: string): string {
+  return trimEnd(text).replace(/^\/+/, '');
 }
 
 function decodeSegment(segment: string): string {

@@ -1,10 +1,10 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import cors, { type CorsOptions } from 'cors';
-import type { NextFunction, Request, RequestHandler, Response } from 'express';
+import type { Application, ErrorRequestHandler, NextFunction, Request, RequestHandler, Response } from 'express';
 import type { NodeAPI } from 'node-red';
 import { isUnsafeKey } from '../../src';
-import { type CallbackAnswer, type CallbackBody, readBody } from './callback-body';
-import { encodePath, normalisePath } from './callback-path';
+import { type CallbackAnswer, type CallbackBody, markUnparsed, readBody } from './callback-body';
+import { encodePath, normalisePath, trimSlashes } from './callback-path';
 
 /** How a route behaves. */
 export interface CallbackRouteOptions {
@@ -29,16 +29,48 @@ export function mountCallbackRoute(RED: NodeAPI, options: CallbackRouteOptions):
   if (httpNodeCors) before.push(cors(httpNodeCors));
   const path = normalisePath(options.path);
   const advertisedPath = encodePath(options.path);
+  // As sms-send gives it to the service, which spares most callbacks the longer comparison.
+  const isOwn = (requested: string) => requested === advertisedPath || normalisePath(requested) === path;
   const layer: RequestHandler = (request, response, next) => {
-    // As sms-send gives it to the service, which spares most callbacks the longer comparison.
-    if (request.path !== advertisedPath && normalisePath(request.path) !== path) next();
+    if (!isOwn(request.path)) next();
     else runInTurn([...before, (req, res) => void answer(options, req, res)], request, response, next);
   };
-  RED.httpNode.use(layer);
+  const unparsedLayer: ErrorRequestHandler = (error, request, _response, next) => {
+    const requested = pathBelowRoot(RED, request);
+    if (error?.status !== 415 || requested === undefined || !isOwn(requested)) {
+      next(error);
+      return;
+    }
+    markUnparsed(request);
+    next();
+  };
+  const removals = [addLayer(RED.httpNode, layer), addLayer(findParsingApp(RED), unparsedLayer)];
+  return () => {
+    for (const remove of removals) remove();
+  };
+}
+
+/**
+ * The server of the editor. Where it shares its root with the nodes, its parsers see every callback first, and answer
+ * some with a 415 of their own.
+ */
+function findParsingApp(RED: NodeAPI): Application | undefined {
+  return (RED.httpAdmin as unknown as { parent?: Application }).parent;
+}
+
+function pathBelowRoot({ settings }: NodeAPI, { originalUrl }: Request): string | undefined {
+  const root = trimSlashes(String(settings.httpNodeRoot || ''));
+  const [requested = ''] = originalUrl.split('?');
+  if (root === '') return requested;
+  return requested.startsWith(`/${root}/`) ? requested.slice(root.length + 1) : undefined;
+}
+
+function addLayer(app: Application | undefined, layer: RequestHandler | ErrorRequestHandler): () => void {
+  app?.use(layer);
   return () => {
     // Express 5 calls its router `router`; in Express 4 that name throws.
-    const app = RED.httpNode as unknown as Record<'_router' | 'router', { stack: { handle: unknown }[] } | undefined>;
-    const stack = (app._router ?? app.router)?.stack;
+    const routers = app as unknown as Record<'_router' | 'router', { stack: { handle: unknown }[] } | undefined>;
+    const stack = (routers?._router ?? routers?.router)?.stack;
     const index = stack?.findIndex(({ handle }) => handle === layer) ?? -1;
     if (index >= 0) stack?.splice(index, 1);
   };

@@ -916,6 +916,7 @@ describe('sms-callback-in', () => {
         [xmlReply('as a form'), formType, 400],
         [xmlReply('as JSON'), 'application/json', 400],
         [JSON.stringify({ from: handset, body: 'JSON' }), 'application/json', 400],
+        ['from=64215551234&body=gr%FCn', `${formType}; charset=ISO-8859-1`, 400],
         ['', formType, 400],
         ['', 'text/xml', 400],
         ['from[a]=1&body[b]=2', formType, 400],
