@@ -68,6 +68,11 @@ export class Journal {
     return this.#lifecycle.failure;
   }
 
+  /** How long after its opening a store has taken over everything that dead processes held. */
+  get takeOverMs(): number {
+    return this.#store.takeOverMs ?? 0;
+  }
+
   /** Whether nothing waits to be written. */
   get isWritten(): boolean {
     return this.#queue.length === 0 && !this.#writer.hasUnsaved;
@@ -134,9 +139,9 @@ export class Journal {
     return result;
   }
 
-  /** See {@link Store.hold}. */
-  hold(text: string): () => void {
-    return this.#store.hold(text);
+  /** Puts what `format` returns where a crash does not reach it, as far as the store can. See {@link Store.hold}. */
+  hold(format: () => string): () => void {
+    return this.#store.hold?.(format()) ?? (() => {});
   }
 
   /** An id for a new item: ascending with time, unique among processes. */
@@ -205,7 +210,8 @@ export class Journal {
 
   async #find(items: readonly Item[], circumstances: Omit<Circumstances, 'unwritten'>): Promise<void> {
     this.#ids.follow(items);
-    const kept = items.filter(({ id }) => !this.#writer.isDropped(id));
+    const dropped = new Set(this.#queue.flatMap(({ step: { drops = [] } }) => drops));
+    const kept = items.filter(({ id }) => !dropped.has(id) && !this.#writer.isDropped(id));
     await this.#keepers.found(kept, { ...circumstances, unwritten: this.#writer.unwritten });
   }
 

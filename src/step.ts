@@ -29,6 +29,8 @@ export interface Step<Result> {
    */
   decide(look: Look, changes: Changes): (isWritten: boolean) => Result;
   readonly whileFailing: WhileFailing;
+  /** Ids of items that it drops and that their keeper has forgotten already: it does not find them again when the store opens. */
+  readonly drops?: readonly string[];
   /** It need not be written by itself, but with the next that is, or 25 ms later. */
   readonly lazy?: true;
   /** Called whenever it is postponed: once more for each time that the store fails again before it is taken. */
@@ -37,7 +39,7 @@ export interface Step<Result> {
 
 /** A step that somebody waits for. */
 export interface Task {
-  readonly step: Pick<Step<unknown>, 'keys' | 'whileFailing' | 'postponed'>;
+  readonly step: Omit<Step<unknown>, 'decide'>;
   /** Returns how to run the effects and settle the step with what comes of them. */
   decide(look: Look, changes: Changes): (isWritten: boolean) => void;
   reject(error: unknown): void;

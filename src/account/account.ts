@@ -4,6 +4,7 @@ import { type Clock, systemClock, type Timer, wait } from '../clock';
 import { SmsError } from '../errors';
 import { type CallOptions, Client } from '../http/client';
 import { createConnections, type ProxyOptions, type TlsOptions } from '../http/connections';
+import { Journal } from '../journal';
 import { type Authentication, keyOfLogin } from '../login';
 import type { Delivery, OutboundMessage } from '../model';
 import type { Taker } from '../receiving/distribution';
@@ -298,14 +299,15 @@ class Account {
 
   #createInbox(settings: AccountSettings): Inbox {
     this.#storeName = settings.storeName;
+    const onStore = () => {
+      for (const kind of this.#loops.keys()) this.#holdOrResume(kind);
+    };
     this.#inbox = new Inbox({
-      store: settings.createStore(this.#key),
+      journal: new Journal({ store: settings.createStore(this.#key), clock: this.#clock, onStore }),
+      clock: this.#clock,
       // There is one memory of what was seen for all loops; that of the messages decides.
       dedupe: () => this.#loopSettings('incoming')?.dedupe ?? settings.dedupe,
       dedupeMs: () => this.#loopSettings('incoming')?.dedupeMs ?? settings.dedupeMs,
-      onStore: () => {
-        for (const kind of this.#loops.keys()) this.#holdOrResume(kind);
-      },
     });
     return this.#inbox;
   }

@@ -1,3 +1,4 @@
+import type { Clock, Timer } from '../clock';
 import { type Channel, type Entry, nameTakers } from './entry';
 import type { Undelivered, UndeliveredEntries } from './undelivered';
 
@@ -36,10 +37,25 @@ export interface DistributionEvents {
   onAttempt(entry: Entry): void;
   /** All who are still part of the flows have taken an entry. */
   onTaken(undelivered: Undelivered): void;
+  /** A node threw as it was given what it had not asked for. */
+  onFault(error: unknown): void;
 }
 
 /** Longer than Node-RED takes to redeploy: it waits for 15 s for nodes that close. */
 const absenceMs = 20_000;
+
+/** Entries handed out in one turn of the event loop. */
+const sliceSize = 250;
+
+/** One going through of all that is undelivered, a slice at a turn. */
+interface Round {
+  list: readonly Undelivered[];
+  next: number;
+  /** Nodes had come since the last: whoever is neither here nor away for a redeploy is not part of the flows any more. */
+  isRollCall: boolean;
+  /** What came meanwhile, which goes after what was there before. */
+  waiting: (() => void)[];
+}
 
 /**
  * Knows the nodes of each channel and gives them undelivered entries: what has just come at once, and what nobody has in
@@ -48,17 +64,20 @@ const absenceMs = 20_000;
 export class Distribution {
   readonly #undelivered: UndeliveredEntries;
   readonly #events: DistributionEvents;
+  readonly #clock: Clock;
   readonly #takers = new Map<Channel, Map<string, Taker>>();
-  #handingOut: NodeJS.Immediate | undefined;
+  #handingOut: Timer | undefined;
+  #round: Round | undefined;
   /** Nodes that were taken away and may come back: a redeploy of one must not make it miss what the others get. */
   readonly #absent = new Map<Channel, Set<string>>();
-  #absence: NodeJS.Timeout | undefined;
-  /** Nodes have come since: whoever is not here now is not part of the flows any more. */
+  #absence: Timer | undefined;
   #isRollCall = false;
+  #isRoundWanted = false;
 
-  constructor(undelivered: UndeliveredEntries, events: DistributionEvents) {
+  constructor(undelivered: UndeliveredEntries, events: DistributionEvents, clock: Clock) {
     this.#undelivered = undelivered;
     this.#events = events;
+    this.#clock = clock;
   }
 
   attach(channel: Channel, taker: Taker): void {
@@ -73,12 +92,12 @@ export class Distribution {
     takers.delete(taker.id);
     if (taker.onDemand || channel === 'callback') return;
     this.#absent.set(channel, (this.#absent.get(channel) ?? new Set()).add(taker.id));
-    clearTimeout(this.#absence);
-    this.#absence = setTimeout(() => {
+    this.#absence?.cancel();
+    const isOver = () => {
       this.#isRollCall = true;
       this.handOutSoon();
-    }, absenceMs);
-    this.#absence.unref();
+    };
+    this.#absence = this.#clock.after(absenceMs, isOver, true);
   }
 
   hasTakers(channel: Channel): boolean {
@@ -88,10 +107,9 @@ export class Distribution {
   /** Names of those that are here, as in `Item.takers`. */
   get wanted(): string[] {
     const callbacks = [...this.#attached('callback').values()];
+    const polled = [...this.#takers].filter(([channel, { size }]) => channel !== 'callback' && size > 0);
     return [
-      ...[...this.#takers]
-        .filter(([channel, { size }]) => channel !== 'callback' && size > 0)
-        .map(([channel]) => channel),
+      ...polled.map(([channel]) => channel),
       ...callbacks.flatMap(({ id, path }) => nameTakers({ node: id, path })),
     ];
   }
@@ -103,24 +121,22 @@ export class Distribution {
     return takers.filter(({ id, onDemand }) => !onDemand || id === asker);
   }
 
-  /** Gives what has just been saved to those it was saved for; who was redeployed meanwhile gets it when back. */
+  /**
+   * Gives what has just been saved to those it was saved for; who was redeployed meanwhile gets it when back. While older
+   * entries are being handed out, it waits behind them.
+   *
+   * @throws what the first node threw, when all have been given it
+   */
   giveNew(fresh: readonly Undelivered[], audience: readonly Taker[], destination: Destination = {}): void {
-    const present = audience.filter((taker) => this.#isAttached(fresh, taker));
-    if (present.length === 0 && audience.length > 0) for (const { entry } of fresh) entry.attempts--;
-    if (present.length === 0 || present.length < audience.length) this.handOutSoon();
-    this.#give(fresh, audience, destination, true);
-    if (destination.address) return;
-    for (const id of this.#absent.get(fresh[0]?.entry.channel ?? 'incoming') ?? []) {
-      for (const { owed } of fresh) owed.set(id, undefined);
-    }
+    if (fresh.length === 0) return;
+    if (this.#round) this.#round.waiting.push(() => this.#giveNew(fresh, audience, destination));
+    else this.#giveNew(fresh, audience, destination);
   }
 
   /** Nodes of a flow attach in one turn of the event loop, so when it ends all are here. */
   handOutSoon(): void {
-    this.#handingOut ??= setImmediate(() => {
-      this.#handingOut = undefined;
-      this.#handOut();
-    });
+    this.#isRoundWanted = true;
+    this.#goOnNextTurn();
   }
 
   #attached(channel: Channel): Map<string, Taker> {
@@ -131,6 +147,16 @@ export class Distribution {
     return first !== undefined && this.#attached(first.entry.channel).get(taker.id) === taker;
   }
 
+  #giveNew(fresh: readonly Undelivered[], audience: readonly Taker[], destination: Destination): void {
+    const present = audience.filter((taker) => this.#isAttached(fresh, taker));
+    if (present.length === 0 && audience.length > 0) for (const { entry } of fresh) entry.attempts--;
+    const isForOthers = present.length === 0 || present.length < audience.length;
+    if (isForOthers && fresh[0] && this.hasTakers(fresh[0].entry.channel)) this.handOutSoon();
+    if (!destination.address) for (const undelivered of fresh) this.#oweToAbsent(undelivered);
+    this.#give(fresh, audience, destination, true);
+  }
+
+  /** @throws what the first node threw, when all have been given it */
   #give(
     list: readonly Undelivered[],
     takers: readonly Taker[],
@@ -140,45 +166,97 @@ export class Distribution {
     if (list.length === 0) return;
     const entries = list.map(({ entry }) => entry);
     for (const taker of takers) for (const { owed } of list) owed.set(taker.id, taker);
+    const faults: unknown[] = [];
     for (const taker of takers) {
-      if (this.#isAttached(list, taker)) taker.take(entries, taker.id === asker ? context : undefined, isNew);
+      if (!this.#isAttached(list, taker)) continue;
+      try {
+        taker.take(entries, taker.id === asker ? context : undefined, isNew);
+      } catch (error) {
+        faults.push(error);
+      }
     }
+    if (faults.length > 0) throw faults[0];
   }
 
-  /** Gives what nobody has in hand to the nodes that are here. */
+  #oweToAbsent({ entry, owed }: Undelivered): void {
+    for (const id of this.#absent.get(entry.channel) ?? []) owed.set(id, undefined);
+  }
+
+  /** Gives a slice of what nobody has in hand to the nodes that are here, and the rest in the turns that follow. */
   #handOut(): void {
-    if (this.#isRollCall) {
-      this.#absent.clear();
-      clearTimeout(this.#absence);
+    const round = this.#round ?? this.#beginRound();
+    this.#round = round;
+    if (round.next < round.list.length) {
+      this.#handOutSlice(round);
+    } else {
+      this.#attempt(() => round.waiting.shift()?.());
     }
-    const gifts = new Map<Taker, Undelivered[]>();
-    for (const undelivered of this.#undelivered.values()) {
-      if (undelivered.isReleased) continue;
-      const heirs = this.#heirs(undelivered);
-      if (heirs.some(({ countsAttempts }) => !countsAttempts)) this.#events.onAttempt(undelivered.entry);
-      for (const taker of heirs) gifts.set(taker, [...(gifts.get(taker) ?? []), undelivered]);
+    const isOver = round.next >= round.list.length && round.waiting.length === 0;
+    if (isOver) this.#round = undefined;
+    if (!isOver || this.#isRoundWanted) this.#goOnNextTurn();
+  }
+
+  #goOnNextTurn(): void {
+    this.#handingOut ??= this.#clock.nextTurn(() => {
+      this.#handingOut = undefined;
+      this.#handOut();
+    });
+  }
+
+  #beginRound(): Round {
+    const isRollCall = this.#isRollCall;
+    if (isRollCall) {
+      this.#absent.clear();
+      this.#absence?.cancel();
     }
     this.#isRollCall = false;
-    for (const [taker, list] of gifts) this.#give(list, [taker]);
+    this.#isRoundWanted = false;
+    return { list: this.#undelivered.values(), next: 0, isRollCall, waiting: [] };
+  }
+
+  #handOutSlice(round: Round): void {
+    const slice = round.list.slice(round.next, round.next + sliceSize);
+    round.next += sliceSize;
+    const gifts = new Map<Taker, Undelivered[]>();
+    for (const undelivered of slice) {
+      if (undelivered.isReleased || this.#undelivered.get(undelivered.entry.id) !== undelivered) continue;
+      const heirs = this.#heirs(undelivered, round.isRollCall);
+      if (heirs.some(({ countsAttempts }) => !countsAttempts)) this.#events.onAttempt(undelivered.entry);
+      for (const taker of heirs) {
+        const gift = gifts.get(taker);
+        if (gift) gift.push(undelivered);
+        else gifts.set(taker, [undelivered]);
+      }
+    }
+    for (const [taker, list] of gifts) this.#attempt(() => this.#give(list, [taker]));
+  }
+
+  #attempt(give: () => void): void {
+    try {
+      give();
+    } catch (error) {
+      this.#events.onFault(error);
+    }
   }
 
   /** Who is to get an entry now: nodes that were owed it and came back, else everybody it is for. */
-  #heirs(undelivered: Undelivered): Taker[] {
+  #heirs(undelivered: Undelivered, isRollCall: boolean): Taker[] {
     const { entry, owed, taken } = undelivered;
     const attached = this.#attached(entry.channel);
+    const absent = this.#absent.get(entry.channel);
     const returned: Taker[] = [];
     let isInHand = false;
-    const mayBeGone = this.#isRollCall && attached.size > 0;
+    const mayBeGone = isRollCall && attached.size > 0;
     for (const [id, holder] of [...owed]) {
       const taker = attached.get(id);
-      if (!taker && mayBeGone) owed.delete(id);
+      if (!taker && mayBeGone && !absent?.has(id)) owed.delete(id);
       else if (taker && taker === holder) isInHand = true;
       else if (taker) returned.push(taker);
     }
     if (returned.length > 0 || isInHand) return returned;
-    if (taken > 0 && mayBeGone) {
-      // Whoever else was owed it is not part of the flows any more.
-      this.#events.onTaken(undelivered);
+    if (taken > 0) {
+      // Whoever else was owed it is not part of the flows any more, or may come back.
+      if (owed.size === 0) this.#events.onTaken(undelivered);
       return [];
     }
     const { address } = entry;
@@ -186,6 +264,8 @@ export class Distribution {
     if (address) return takers.filter(({ id, path }) => id === address.node || path === address.path);
     const watchers = takers.filter(({ onDemand }) => !onDemand);
     // What was asked for before a restart is not asked for again: the service has moved on.
-    return watchers.length > 0 || owed.size > 0 ? watchers : takers.slice(0, 1);
+    if (watchers.length === 0 && owed.size === 0) return takers.slice(0, 1);
+    if (watchers.length > 0) this.#oweToAbsent(undelivered);
+    return watchers;
   }
 }

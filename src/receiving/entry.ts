@@ -28,6 +28,32 @@ export interface HeldRecords {
   records: readonly InboxRecord[];
 }
 
+const kinds: ReadonlySet<unknown> = new Set<Kind>(['incoming', 'status', 'outbox']);
+
+/** Whether an item is an entry that can be delivered. */
+export function isEntry(item: Item): item is Entry {
+  const { part, kind, channel, record, address } = item as Partial<Record<keyof Entry, unknown>>;
+  if (part !== 'inbox' || !kinds.has(kind) || !isRecord(record)) return false;
+  if (channel !== 'callback') return channel === kind;
+  const { node, path } = (address ?? {}) as Partial<Record<'node' | 'path', unknown>>;
+  return typeof node === 'string' && typeof path === 'string';
+}
+
+/**
+ * Reads what was on its way into the store when a process died.
+ *
+ * @throws any error when it cannot be read
+ */
+export function parseHeld(text: string): HeldRecords {
+  const { kind, records } = JSON.parse(text) as Partial<Record<keyof HeldRecords, unknown>>;
+  if (!kinds.has(kind) || !Array.isArray(records) || !records.every(isRecord)) throw new TypeError('not held records');
+  return { kind: kind as Kind, records };
+}
+
+function isRecord(value: unknown): value is InboxRecord {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
 /** Names those who can take over what a node was called back with, as in {@link Item.takers}. */
 export function nameTakers({ node, path }: { node: string; path?: string | undefined }): string[] {
   return path === undefined ? [`node ${node}`] : [`node ${node}`, `path ${path}`];

@@ -1,6 +1,8 @@
+import type { Changes } from '../store/store';
 import type { Taker } from './distribution';
 import type { Channel, Entry } from './entry';
-import { type Identity, isSameMessage, keysOf } from './identity';
+import type { Identity } from './identity';
+import { MessageIndex } from './message-index';
 
 /** An entry that is not delivered yet. */
 export interface Undelivered {
@@ -32,11 +34,12 @@ const maxReleased = 1_000;
 /** The undelivered entries of an inbox, found by id and by the message that they are. */
 export class UndeliveredEntries {
   readonly #byId = new Map<string, Undelivered>();
-  /** Called-back entries by the keys that identify them. */
-  readonly #calledBack = new Map<string, Undelivered[]>();
-  #expected: Undelivered[] = [];
+  readonly #byMessage = new Map<Channel, MessageIndex<Undelivered>>();
+  /** Called-back entries that a step under way will add. */
+  readonly #expected = new WeakMap<Changes, MessageIndex<Undelivered>>();
   /** By id. The oldest are forgotten. */
   readonly #released = new Map<string, Undelivered>();
+  readonly #releasedByMessage = new MessageIndex<Undelivered>();
   /** It may be asked for when the end has come already. */
   readonly #endings = new WeakMap<Entry, Promise<boolean>>();
 
@@ -58,47 +61,42 @@ export class UndeliveredEntries {
   }
 
   add(undelivered: Undelivered): void {
-    const { entry, identity } = undelivered;
+    const { entry } = undelivered;
     this.#byId.set(entry.id, undelivered);
     this.#endings.set(entry, undelivered.ended);
-    if (entry.channel !== 'callback') return;
-    for (const key of keysOf(identity)) this.#calledBack.set(key, [...(this.#calledBack.get(key) ?? []), undelivered]);
+    this.#on(entry.channel).add(undelivered);
   }
 
-  /** Says whether it was there. */
-  remove(id: string): boolean {
+  remove(id: string): void {
     const undelivered = this.#byId.get(id);
-    if (!undelivered) return false;
+    if (!undelivered) return;
     this.#byId.delete(id);
-    for (const key of keysOf(undelivered.identity)) {
-      const others = this.#calledBack.get(key)?.filter((other) => other !== undelivered) ?? [];
-      if (others.length > 0) this.#calledBack.set(key, others);
-      else this.#calledBack.delete(key);
+    this.#on(undelivered.entry.channel).delete(undelivered);
+  }
+
+  /** Lets {@link findCalledBack} find one that will be added when these changes are saved. */
+  expect(undelivered: Undelivered, changes: Changes): void {
+    const expected = this.#expected.get(changes) ?? new MessageIndex();
+    this.#expected.set(changes, expected);
+    expected.add(undelivered);
+  }
+
+  /** The called-back entry of a message, as it will be with these changes. */
+  findCalledBack(identity: Identity, changes?: Changes): Undelivered | undefined {
+    const found = this.findOn('callback', identity, changes);
+    if (found || !changes) return found;
+    for (const expected of this.#expected.get(changes)?.find(identity) ?? []) {
+      if (!changes.drop.has(expected.entry.id)) return expected;
     }
-    return true;
+    return undefined;
   }
 
-  /** Lets {@link findCalledBack} find one that will be added when its step is saved. */
-  expect(undelivered: Undelivered): void {
-    this.#expected.push(undelivered);
-  }
-
-  forgetExpected(): void {
-    this.#expected = [];
-  }
-
-  /** The called-back entry of a message, unless it is among those `dropped`. */
-  findCalledBack(identity: Identity, dropped?: ReadonlyMap<string, unknown>): Undelivered | undefined {
-    return [...keysOf(identity).flatMap((key) => this.#calledBack.get(key) ?? []), ...this.#expected].find(
-      (undelivered) => !dropped?.has(undelivered.entry.id) && isSameMessage(undelivered.identity, identity),
-    );
-  }
-
-  /** The entry of a message on a channel. */
-  findOn(channel: Channel, identity: Identity): Undelivered | undefined {
-    return this.values().find(
-      (undelivered) => undelivered.entry.channel === channel && isSameMessage(undelivered.identity, identity),
-    );
+  /** The entry of a message on a channel, unless these changes drop it. */
+  findOn(channel: Channel, identity: Identity, changes?: Changes): Undelivered | undefined {
+    for (const undelivered of this.#on(channel).find(identity)) {
+      if (!changes?.drop.has(undelivered.entry.id)) return undelivered;
+    }
+    return undefined;
   }
 
   /** Resolves when an entry has been delivered (`true`), or released or left in a store that was closed (`false`). */
@@ -109,22 +107,32 @@ export class UndeliveredEntries {
   /** Remembers one that was released: it may be taken late, and comes again. */
   keepReleased(undelivered: Undelivered): void {
     this.#released.set(undelivered.entry.id, undelivered);
+    this.#releasedByMessage.add(undelivered);
     for (const oldest of this.#released.keys()) {
       if (this.#released.size <= maxReleased) break;
-      this.#released.delete(oldest);
+      this.takeReleased(oldest);
     }
   }
 
   /** Finds one that was released, and forgets it. */
   takeReleased(id: string): Undelivered | undefined {
     const released = this.#released.get(id);
+    if (!released) return undefined;
     this.#released.delete(id);
+    this.#releasedByMessage.delete(released);
     return released;
   }
 
   /** How often a message that comes as new was sent into a flow before it was released. */
   attemptsBefore(identity: Identity): number {
-    const earlier = [...this.#released.values()].filter((released) => isSameMessage(released.identity, identity));
-    return Math.max(0, ...earlier.map(({ entry }) => entry.attempts));
+    let attempts = 0;
+    for (const { entry } of this.#releasedByMessage.find(identity)) attempts = Math.max(attempts, entry.attempts);
+    return attempts;
+  }
+
+  #on(channel: Channel): MessageIndex<Undelivered> {
+    const index = this.#byMessage.get(channel) ?? new MessageIndex();
+    this.#byMessage.set(channel, index);
+    return index;
   }
 }

@@ -14,10 +14,6 @@ export class MemoryStore implements Store {
     return Promise.resolve({ items: [], held: [] });
   }
 
-  hold(): () => void {
-    return () => {};
-  }
-
   recall(keys: readonly string[]): Promise<(Remembered | undefined)[]> {
     return Promise.resolve(keys.map((key) => this.#remembered.get(key)));
   }

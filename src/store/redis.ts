@@ -187,11 +187,6 @@ export class RedisStore implements Store {
     }
   }
 
-  /** Nothing is nearer than the server itself: what is lost with this process was one round trip from being kept. */
-  hold(): () => void {
-    return () => {};
-  }
-
   async recall(keys: readonly string[]): Promise<(Remembered | undefined)[]> {
     const { redis } = this.#opened();
     const texts = await attempt(redis.mget(keys.map((key) => this.#key(`seen:${key}`))));

@@ -1,8 +1,8 @@
+import { SmsError } from '../errors';
 import type { OutboundMessage, RecipientResult, SendResponse } from '../model';
 import { decodeHtmlEntities } from './entities';
 import { isBlank, readErrorCode } from './fields';
 import { decodeText } from './text';
-import { unreadable } from './unreadable';
 import { parseXml, type XmlElement } from './xml';
 
 const headingLength = 500;
@@ -38,7 +38,9 @@ export function formatOutboundMessage(message: OutboundMessage): [string, string
 export function parseSendResponse(bytes: Uint8Array, contentType?: string): SendResponse {
   const root = parseXml(decodeText(bytes, contentType));
   if (root.name !== 'outbound-message-delivery') {
-    throw unreadable('answer', 'XML with another root than outbound-message-delivery');
+    throw new SmsError('responseUnreadable', {
+      params: { detail: 'XML with another root than outbound-message-delivery' },
+    });
   }
   const { messageId } = root.attributes;
   const recipients = root.children.filter(({ name }) => name === 'recipient').map(createRecipientResult);
@@ -67,14 +69,8 @@ function readError({ attributes }: XmlElement, result: SendResponse | RecipientR
 /**
  * Finds the text of the first `<h1>` of an HTML error page (§7.1): without tags, entities decoded, white space collapsed,
  * at most 500 characters. `undefined` when there is none, or it has no text. Never throws.
- *
- * @param clean takes out of the text what must not be in it, before it is cut
  */
-export function parseErrorHeading(
-  bytes: Uint8Array,
-  contentType?: string,
-  clean = (text: string) => text,
-): string | undefined {
+export function parseErrorHeading(bytes: Uint8Array, contentType?: string): string | undefined {
   const html = decodeText(bytes, contentType).slice(0, headingSearchLength);
   let heading: string | undefined;
   for (let position = 0; position < html.length; ) {
@@ -98,11 +94,9 @@ export function parseErrorHeading(
     position = endOfTag(html, start);
     if (tag === 'script' || tag === 'style') position = positionOf(html, `</${tag}`, position);
   }
-  const text = clean(
-    decodeHtmlEntities(heading ?? '')
-      .replace(/\s+/g, ' ')
-      .trim(),
-  );
+  const text = decodeHtmlEntities(heading ?? '')
+    .replace(/\s+/g, ' ')
+    .trim();
   return text === '' ? undefined : [...text].slice(0, headingLength).join('');
 }
 

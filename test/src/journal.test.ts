@@ -300,6 +300,22 @@ describe('Journal', () => {
     assert.deepEqual([kept(), store.platter.remembered.size], [['2'], 1]);
   });
 
+  it('does not find again what a step is about to drop that its keeper has forgotten', async () => {
+    const notes = new Notes();
+    const journal = create(store, { ledger: notes });
+    await journal.run(keep('1'));
+    store.failing.add('commit');
+    await journal.run(keep('2'));
+    store.failing.clear();
+    store.turns = 3;
+    const reopened = clock.advance(5_000);
+    await settle();
+    await journal.run(step(({ drop }) => void drop.set('1', 'ledger'), { drops: ['1'] }));
+    await reopened;
+    await journal.flush();
+    assert.deepEqual([notes.items, kept()], [[[], []], ['2']]);
+  });
+
   it('keeps again what was dropped while the store failed', async () => {
     const journal = create();
     await journal.run(keep('1'));

@@ -17,13 +17,13 @@ import { type Clock, systemClock, type Timer } from '../../../src/clock';
 import type { SmsError } from '../../../src/errors';
 import type { Taker } from '../../../src/receiving/distribution';
 import type { Entry } from '../../../src/receiving/entry';
-import { Inbox } from '../../../src/receiving/inbox';
 import type { PollState } from '../../../src/receiving/poll';
 import type { FlowDelivery } from '../../../src/receiving/receiver';
 import { DiskStore } from '../../../src/store/disk';
 import { MemoryStore } from '../../../src/store/memory';
 import { Closing } from '../closing';
 import { startRawService } from '../raw-service';
+import { createInboxOn } from '../receiving/inbox-on';
 import { FailingStore, Platter } from '../store/failing-store';
 
 /** A node that listens, and what it saw. */
@@ -464,7 +464,7 @@ describe('Account', () => {
       };
       const formerKey = 'f'.repeat(32);
       const store = new FailingStore(place(formerKey));
-      const left = new Inbox({ store, dedupe: () => true, dedupeMs: () => 1_000_000, onStore: () => {} });
+      const left = createInboxOn({ store, dedupe: () => true, dedupeMs: () => 1_000_000, onStore: () => {} });
       const record = { messageId: '1', from: '6421555001', body: 'left', isReply: false, via: 'poll' } as const;
       await left.accept({ kind: 'incoming', via: 'poll', records: [record] });
       await left.close();
@@ -492,7 +492,7 @@ describe('Account', () => {
       };
       for (let turns = 0; turns < 25; turns++) {
         const store = slow(one);
-        const left = new Inbox({ store, dedupe: () => false, dedupeMs: () => 1_000_000, onStore: () => {} });
+        const left = createInboxOn({ store, dedupe: () => false, dedupeMs: () => 1_000_000, onStore: () => {} });
         const record = { messageId: `${turns}`, from: '6421555001', body: `${turns}`, isReply: false } as const;
         await left.accept({ kind: 'incoming', via: 'poll', records: [{ ...record, via: 'poll' }] });
         await left.close();

@@ -4,8 +4,9 @@ import fc from 'fast-check';
 import type { IncomingRecord } from '../../../src/model';
 import type { Taker } from '../../../src/receiving/distribution';
 import type { Entry, HeldRecords } from '../../../src/receiving/entry';
-import { type Acceptance, Inbox } from '../../../src/receiving/inbox';
+import type { Acceptance, Inbox } from '../../../src/receiving/inbox';
 import { FailingStore, Platter } from '../store/failing-store';
+import { createInboxOn } from './inbox-on';
 
 /** What the world knows of one message. */
 interface Message {
@@ -45,7 +46,7 @@ class World {
   #generation = 0;
 
   createInbox(): Inbox {
-    return new Inbox({
+    return createInboxOn({
       store: this.store,
       dedupe: () => true,
       dedupeMs: () => 72 * 3_600_000,

@@ -3,13 +3,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { IncomingRecord } from '../../../src/model';
 import type { Taker } from '../../../src/receiving/distribution';
 import type { Channel, Entry } from '../../../src/receiving/entry';
-import { Inbox } from '../../../src/receiving/inbox';
+import type { Inbox } from '../../../src/receiving/inbox';
 import { formatRemembered, parseRemembered } from '../../../src/store/format';
 import { MemoryStore } from '../../../src/store/memory';
 import { RedisStore, type RedisTiming } from '../../../src/store/redis';
 import { RedisServer } from '../../redis-server';
 import { TcpProxy } from '../../tcp-proxy';
 import { Closing } from '../closing';
+import { createInboxOn } from './inbox-on';
 
 const key = '0123456789abcdef';
 const stream = `sms:{${key}}:inbox`;
@@ -33,7 +34,7 @@ class Instance {
     private readonly isAcknowledgedAtOnce: boolean,
     channels: Channel[] = ['incoming', 'callback'],
   ) {
-    this.inbox = new Inbox({
+    this.inbox = createInboxOn({
       store: new RedisStore({ url, key, timing }),
       dedupe: () => true,
       dedupeMs: () => 60_000,
@@ -317,7 +318,7 @@ describe('Inboxes of several processes on one Redis', () => {
   function createOther(): { other: Inbox; texts: unknown[] } {
     const texts: unknown[] = [];
     const options = { store: new MemoryStore(), dedupe: () => true, dedupeMs: () => 60_000, onStore: () => {} };
-    const other = closing.add(new Inbox(options), (it) => it.close());
+    const other = closing.add(createInboxOn(options), (it) => it.close());
     other.attach('incoming', {
       id: 'node',
       take: (entries) => texts.push(...entries.map(({ record }) => record.body)),

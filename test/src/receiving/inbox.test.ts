@@ -4,11 +4,12 @@ import type { SmsError } from '../../../src/errors';
 import type { IncomingRecord, OutboxRecord, StatusRecord, Via } from '../../../src/model';
 import type { Taker } from '../../../src/receiving/distribution';
 import type { Entry } from '../../../src/receiving/entry';
-import { type Acceptance, type Arrival, Inbox } from '../../../src/receiving/inbox';
+import type { Acceptance, Arrival, Inbox } from '../../../src/receiving/inbox';
 import { parseRemembered } from '../../../src/store/format';
 import { MemoryStore } from '../../../src/store/memory';
 import type { Store } from '../../../src/store/store';
 import { FailingStore, Platter } from '../store/failing-store';
+import { createInboxOn } from './inbox-on';
 
 /** A node that notes what it gets. */
 class Node implements Taker {
@@ -100,7 +101,7 @@ describe('Inbox', () => {
   });
 
   function createInbox(store: Store = new FailingStore()): Inbox {
-    const inbox = new Inbox({
+    const inbox = createInboxOn({
       store,
       dedupe: () => dedupe,
       dedupeMs: () => dedupeMs,

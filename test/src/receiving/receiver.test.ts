@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { mock } from 'node:test';
 import type { IncomingRecord } from '../../../src/model';
-import { Inbox } from '../../../src/receiving/inbox';
+import type { Inbox } from '../../../src/receiving/inbox';
 import { type FlowDelivery, maxOutstanding, Receiver, type ReceiverOptions } from '../../../src/receiving/receiver';
 import { FailingStore, Platter } from '../store/failing-store';
+import { createInboxOn } from './inbox-on';
 
 /** Lets everything happen that needs no timer. */
 async function settle(): Promise<void> {
@@ -75,7 +76,7 @@ describe('Receiver', () => {
   });
 
   function createInbox(): Inbox {
-    const inbox = new Inbox({
+    const inbox = createInboxOn({
       store: new FailingStore(platter),
       dedupe: () => true,
       dedupeMs: () => 1_000_000_000,

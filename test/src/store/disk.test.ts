@@ -8,10 +8,11 @@ import { mock } from 'node:test';
 import type { IncomingRecord } from '../../../src/model';
 import type { Taker } from '../../../src/receiving/distribution';
 import type { Entry } from '../../../src/receiving/entry';
-import { Inbox } from '../../../src/receiving/inbox';
+import type { Inbox } from '../../../src/receiving/inbox';
 import { DiskStore } from '../../../src/store/disk';
 import { createChanges, type Remembered, type StoreEvents } from '../../../src/store/store';
 import { Closing } from '../closing';
+import { createInboxOn } from '../receiving/inbox-on';
 
 function createEntry(id: string): Entry {
   const record = { messageId: id, from: '6421555001', body: `text of ${id}`, isReply: false, via: 'poll' as const };
@@ -60,7 +61,7 @@ describe('DiskStore', () => {
 
   function createInbox(store: DiskStore, states: (string | undefined)[] = []): Inbox {
     return closing.add(
-      new Inbox({
+      createInboxOn({
         store,
         dedupe: () => true,
         dedupeMs: () => 1_000_000_000,
@@ -357,10 +358,10 @@ describe('DiskStore', () => {
 function startAccepting(location: string, round: number): ChildProcess {
   const script = `
     const { writeSync } = require('node:fs');
-    const { Inbox } = require(${JSON.stringify(resolve(__dirname, '../../../src/receiving/inbox.ts'))});
+    const { createInboxOn } = require(${JSON.stringify(resolve(__dirname, '../receiving/inbox-on.ts'))});
     const { DiskStore } = require(${JSON.stringify(resolve(__dirname, '../../../src/store/disk.ts'))});
     const store = new DiskStore(${JSON.stringify(location)});
-    const inbox = new Inbox({ store, dedupe: () => true, dedupeMs: () => 1e9, onStore: (error) => { if (error) throw error; } });
+    const inbox = createInboxOn({ store, dedupe: () => true, dedupeMs: () => 1e9, onStore: (error) => { if (error) throw error; } });
     const run = async (lane) => {
       for (let index = 0; ; index++) {
         const messageId = ['${round}', lane, index].join('-');

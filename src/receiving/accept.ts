@@ -1,0 +1,146 @@
+import type { Step } from '../journal';
+import type { Via } from '../model';
+import type { Changes, Look } from '../store/store';
+import {
+  channelOf,
+  currentEntry,
+  dropEntry,
+  holdKeysOf,
+  type InboxContext,
+  judgeAndRemember,
+  keepEntry,
+} from './context';
+import type { Destination } from './distribution';
+import { type Entry, type InboxRecord, nameTakers } from './entry';
+import { type Identity, identify, type Kind, keysOf, type Verdict } from './identity';
+import { createUndelivered, type Undelivered } from './undelivered';
+
+/** Records that came in one answer or one callback. */
+export interface Arrival extends Destination {
+  kind: Kind;
+  via: Via;
+  records: readonly InboxRecord[];
+}
+
+/** What became of one record of an {@link Arrival}. */
+export interface Acceptance {
+  outcome: Verdict['outcome'];
+  /** The entry, when it is new or not delivered yet. */
+  entry?: Entry;
+  /** It was called back before, and another process has not delivered it yet: it may still be refused there. */
+  heldElsewhere?: boolean;
+}
+
+/** How an arrival reached the inbox. */
+export interface Handling {
+  /** An earlier process had it in hand, and may have committed it. */
+  isLeftover: boolean;
+  /** Called when it is committed. */
+  letGo(): void;
+}
+
+/** What accepting a record adds and takes away. */
+interface Outcome {
+  acceptance: Acceptance;
+  fresh?: Undelivered;
+  /** What was polled for nodes that are gone, and goes to the node that was called with the same. */
+  orphan?: Undelivered;
+  /** A called-back entry, and its polled copy. */
+  twinned?: { entry: Entry; twin: InboxRecord };
+}
+
+/** Keeps what came, and gives the new to the nodes it is for. */
+export function createAccept(context: InboxContext, arrival: Arrival, handling: Handling): Step<Acceptance[]> {
+  const { distribution, undelivered } = context;
+  const items = arrival.records.map((record) => ({ record, identity: identify(arrival.kind, record) }));
+  return {
+    keys: items.flatMap(({ identity }) => [...keysOf(identity), ...holdKeysOf(context, arrival, identity)]),
+    // The service has forgotten what it was polled for, but not what it called back.
+    whileFailing: arrival.via === 'callback' ? 'refuse' : 'apply',
+    decide(look, changes) {
+      const audience = distribution.audience(channelOf(arrival), arrival);
+      const attempts = audience.length > 0 ? 1 : 0;
+      const outcomes = items.map((item) =>
+        acceptRecord(context, { ...item, arrival, attempts, isLeftover: handling.isLeftover }, look, changes),
+      );
+      return (isWritten) => {
+        if (isWritten) handling.letGo();
+        const fresh: Undelivered[] = [];
+        for (const outcome of outcomes) {
+          if (outcome.orphan) undelivered.remove(outcome.orphan.entry.id);
+          if (outcome.twinned) addTwin(outcome.twinned.entry, outcome.twinned.twin);
+          if (outcome.fresh) fresh.push(outcome.fresh);
+        }
+        for (const one of fresh) undelivered.add(one);
+        distribution.giveNew(fresh, audience, arrival);
+        return outcomes.map(({ acceptance }) => acceptance);
+      };
+    },
+  };
+}
+
+/** One record on its way in. */
+interface Candidate {
+  record: InboxRecord;
+  identity: Identity;
+  arrival: Arrival;
+  /** How often it will have been sent into a flow. */
+  attempts: number;
+  isLeftover: boolean;
+}
+
+function acceptRecord(context: InboxContext, candidate: Candidate, look: Look, changes: Changes): Outcome {
+  const { undelivered, distribution } = context;
+  const { record, identity, arrival, isLeftover } = candidate;
+  const { kind, via } = arrival;
+  const outcome = judgeAndRemember(context, { identity, via }, look, changes);
+  let orphan: Undelivered | undefined;
+  if (outcome !== 'new' && (isLeftover || context.dedupe() || kind === 'outbox')) {
+    const pending = undelivered.findCalledBack(identity, changes);
+    if (pending) {
+      const acceptance = { outcome, entry: pending.entry };
+      if (via !== 'poll') return { acceptance };
+      const twinned = { ...currentEntry(pending.entry, changes) };
+      addTwin(twinned, record);
+      changes.keep.set(twinned.id, twinned);
+      return { acceptance, twinned: { entry: pending.entry, twin: record } };
+    }
+    if (via === 'callback' && !distribution.hasTakers(kind)) orphan = undelivered.findOn(kind, identity, changes);
+    if (!orphan) {
+      const heldElsewhere = holdKeysOf(context, arrival, identity).some((key) => look(key) !== undefined);
+      return { acceptance: heldElsewhere ? { outcome, heldElsewhere } : { outcome } };
+    }
+  }
+  const fresh = createFresh(context, candidate, orphan?.entry.record);
+  if (orphan) dropEntry(context, orphan.entry, orphan.identity, changes);
+  keepEntry(context, fresh.entry, identity, changes);
+  if (fresh.entry.channel === 'callback') undelivered.expect(fresh, changes);
+  return { acceptance: { outcome, entry: fresh.entry }, fresh, ...(orphan ? { orphan } : undefined) };
+}
+
+/** Makes an entry of a record, to be kept. */
+export function createFresh(
+  { journal, undelivered }: InboxContext,
+  { record, identity, arrival: { kind, address }, attempts }: Omit<Candidate, 'isLeftover'>,
+  twin?: InboxRecord,
+): Undelivered {
+  const entry: Entry = {
+    id: journal.nextId(),
+    part: 'inbox',
+    takers: address ? nameTakers(address) : [kind],
+    channel: channelOf({ kind, address }),
+    kind,
+    record,
+    ...(address ? { address } : undefined),
+    ...(twin ? { twin } : undefined),
+    attempts: attempts + (address ? undelivered.attemptsBefore(identity) : 0),
+    // Nobody can say whether another process has delivered it already.
+    ...(journal.isShared && journal.mode !== 'open' ? { unsure: true as const } : undefined),
+  };
+  return createUndelivered(entry, identity);
+}
+
+function addTwin(entry: Entry, twin: InboxRecord): void {
+  entry.twin = twin;
+  entry.revision = (entry.revision ?? 0) + 1;
+}

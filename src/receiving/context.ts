@@ -1,0 +1,72 @@
+import type { Clock } from '../clock';
+import type { Journal, Step } from '../journal';
+import type { Via } from '../model';
+import type { Changes, Look } from '../store/store';
+import type { Distribution } from './distribution';
+import { type Channel, type Entry, isEntry } from './entry';
+import { type Identity, judge, type Kind, keysOf, type Verdict } from './identity';
+import type { UndeliveredEntries } from './undelivered';
+
+/** What the steps of an inbox work with. Deciding, they only look at it. */
+export interface InboxContext {
+  readonly journal: Journal;
+  readonly clock: Clock;
+  readonly undelivered: UndeliveredEntries;
+  readonly distribution: Distribution;
+  /** Whether duplicates are left out. The outbox always leaves them out. */
+  dedupe(): boolean;
+  /** How long an identifier is remembered. */
+  dedupeMs(): number;
+  /** Takes a step that nobody waits for. */
+  run(step: Step<unknown>): void;
+}
+
+/** An entry, or who was called with what is to be one. */
+type Origin = Pick<Entry, 'kind' | 'address'>;
+
+/** Where a record that came so is delivered. */
+export function channelOf({ kind, address }: { kind: Kind; address?: object | undefined }): Channel {
+  return address ? 'callback' : kind;
+}
+
+/** Says whether a record was seen before, and remembers it. */
+export function judgeAndRemember(
+  { clock, dedupeMs, journal }: InboxContext,
+  { identity, via }: { identity: Identity; via: Via },
+  look: Look,
+  changes: Changes,
+): Verdict['outcome'] {
+  const memory = { look, now: clock.now(), forMs: dedupeMs(), forgets: journal.isShared };
+  const { outcome, remember } = judge(identity, via, memory);
+  for (const [key, value] of remember) changes.remember.set(key, value);
+  return outcome;
+}
+
+/**
+ * Keys that stand in a shared store as long as a called-back entry is undelivered, so that no other process tells the
+ * service that it has arrived: its holder may still refuse it, and the service is to bring it again then.
+ */
+export function holdKeysOf({ journal }: InboxContext, origin: Origin, identity: Identity): string[] {
+  if (!journal.isShared || channelOf(origin) !== 'callback') return [];
+  return keysOf(identity).map((key) => `held:${key}`);
+}
+
+/** Keeps an entry that is new in this store. */
+export function keepEntry(context: InboxContext, entry: Entry, identity: Identity, changes: Changes): void {
+  changes.keep.set(entry.id, entry);
+  const held = { at: context.clock.now(), forMs: context.dedupeMs(), value: entry.id };
+  for (const key of holdKeysOf(context, entry, identity)) changes.remember.set(key, held);
+}
+
+/** Drops an entry that is done with. */
+export function dropEntry(context: InboxContext, entry: Entry, identity: Identity, changes: Changes): void {
+  changes.keep.delete(entry.id);
+  changes.drop.set(entry.id, 'inbox');
+  for (const key of holdKeysOf(context, entry, identity)) changes.remember.set(key, undefined);
+}
+
+/** An entry as steps before this one, that share its commit, have changed it. */
+export function currentEntry(entry: Entry, changes: Changes): Entry {
+  const changed = changes.keep.get(entry.id);
+  return changed && isEntry(changed) ? changed : entry;
+}

@@ -1,0 +1,80 @@
+import type { Circumstances, Keeper } from '../keeper';
+import { createAccept } from './accept';
+import type { InboxContext } from './context';
+import { type Entry, isEntry, parseHeld } from './entry';
+import { identify, keysOf } from './identity';
+import { createDrop, createKeep } from './settle';
+import { createUndelivered } from './undelivered';
+
+/** Entries taken charge of in one turn of the event loop. */
+const sliceSize = 500;
+
+/**
+ * Takes charge of what an earlier process left, of what a dead one held, and lets go of what the store keeps.
+ *
+ * @param wanted see {@link Keeper.wanted}
+ */
+export function createInboxKeeper(context: InboxContext, wanted: () => string[]): Keeper {
+  const { undelivered } = context;
+  return {
+    wanted,
+    isReadable: isEntry,
+    found: (items, circumstances) => findEntries(context, items.filter(isEntry), circumstances),
+    recover(text, letGo) {
+      const { kind, records } = parseHeld(text);
+      context.run(createAccept(context, { kind, via: 'poll', records }, { isLeftover: true, letGo }));
+    },
+    saved(ids) {
+      for (const id of ids) {
+        const saved = undelivered.get(id);
+        if (saved) saved.isStored = true;
+      }
+    },
+    letGo(isUnsaved) {
+      for (const { entry, end } of undelivered.values()) {
+        if (isUnsaved(entry.id)) continue;
+        undelivered.remove(entry.id);
+        end(false);
+      }
+    },
+  };
+}
+
+async function findEntries(
+  context: InboxContext,
+  entries: readonly Entry[],
+  { isReset, isOpening, unwritten }: Circumstances,
+): Promise<void> {
+  const { undelivered, distribution, clock, journal } = context;
+  if (isOpening && journal.isShared) reconcile(context, entries, isReset);
+  for (const [index, entry] of entries.entries()) {
+    if (index > 0 && index % sliceSize === 0) await new Promise<void>((resolve) => void clock.nextTurn(resolve));
+    if (undelivered.has(entry.id)) continue;
+    const left = createUndelivered(entry, identify(entry.kind, entry.record));
+    const [key] = keysOf(left.identity);
+    if (key !== undefined && unwritten(key)) {
+      // Its commit seemed to fail and had not: it has been given out again under another id.
+      context.run(createDrop(context, [left]));
+    } else {
+      left.isStored = true;
+      undelivered.add(left);
+    }
+  }
+  distribution.handOutSoon();
+}
+
+/** What was stored and is not among the `found` has been taken over by another process, or, after a reset, is lost. */
+function reconcile(context: InboxContext, found: readonly Entry[], isReset: boolean): void {
+  const { undelivered } = context;
+  const ids = new Set(found.map(({ id }) => id));
+  const missing = undelivered.values().filter(({ entry, isStored }) => isStored && !ids.has(entry.id));
+  if (isReset) {
+    const entries = missing.map(({ entry }) => entry);
+    if (entries.length > 0) context.run(createKeep(context, entries));
+    return;
+  }
+  for (const { entry, end } of missing) {
+    undelivered.remove(entry.id);
+    end(false);
+  }
+}

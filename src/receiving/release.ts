@@ -1,0 +1,49 @@
+import type { Step } from '../journal';
+import { createFresh } from './accept';
+import { currentEntry, dropEntry, type InboxContext, keepEntry } from './context';
+import { forget, keysOf } from './identity';
+import type { Undelivered } from './undelivered';
+
+/**
+ * Lets go of a called-back entry that the service shall bring again: it counts as new then, but for its attempts. Its
+ * polled copy, which the service will not bring again, takes its place.
+ *
+ * @param onSettled the service can be told; called at once when a shared store fails: whose the entry is by then is seen when it is back
+ */
+export function createRelease(context: InboxContext, released: Undelivered, onSettled: () => void): Step<void> {
+  const { undelivered, distribution, journal } = context;
+  const { identity } = released;
+  const { id } = released.entry;
+  const settle = () => {
+    released.end(false);
+    onSettled();
+  };
+  return {
+    keys: keysOf(identity),
+    whileFailing: journal.isShared ? 'postpone' : 'apply',
+    postponed: settle,
+    decide(look, changes) {
+      if (undelivered.get(id) !== released || changes.drop.has(id)) return onSettled;
+      const { kind, twin } = currentEntry(released.entry, changes);
+      dropEntry(context, released.entry, identity, changes);
+      if (!twin) {
+        for (const [key, value] of forget(identity, look)) changes.remember.set(key, value);
+        return () => {
+          undelivered.remove(id);
+          undelivered.keepReleased(released);
+          settle();
+        };
+      }
+      const arrival = { kind, via: 'poll' as const, records: [twin] };
+      const audience = distribution.audience(kind, {});
+      const standIn = createFresh(context, { record: twin, identity, arrival, attempts: audience.length > 0 ? 1 : 0 });
+      keepEntry(context, standIn.entry, identity, changes);
+      return () => {
+        undelivered.remove(id);
+        undelivered.add(standIn);
+        settle();
+        distribution.giveNew([standIn], audience);
+      };
+    },
+  };
+}

@@ -1,0 +1,12 @@
+import { systemClock } from '../../../src/clock';
+import { Journal, type JournalOptions } from '../../../src/journal';
+import { Inbox, type InboxOptions } from '../../../src/receiving/inbox';
+
+type Options = Omit<InboxOptions, 'journal'> &
+  Omit<JournalOptions, 'clock' | 'onStore'> &
+  Partial<Pick<JournalOptions, 'onStore'>>;
+
+/** An inbox that has a store for itself. */
+export function createInboxOn({ clock = systemClock, onStore = () => {}, ...options }: Options): Inbox {
+  return new Inbox({ ...options, clock, journal: new Journal({ ...options, clock, onStore }) });
+}
