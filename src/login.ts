@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { SmsError } from './errors';
 
 /** One of the three ways to authenticate (§5). */
@@ -28,7 +27,8 @@ export function parseBaseUrl(baseUrl: string | undefined, allowHttp = false): st
   return url.origin + url.pathname.replace(/\/+$/, '');
 }
 
-function isLoopback(hostname: string): boolean {
+/** Says whether a host, as a `URL` has it, is this machine. */
+export function isLoopback(hostname: string): boolean {
   return (
     hostname === 'localhost' ||
     hostname.endsWith('.localhost') ||
@@ -56,13 +56,4 @@ export function parseAuthentication(
   if (!apiKey) throw new SmsError('apiKeyMissing');
   if (!/^[\x21-\x7e]+$/.test(apiKey)) throw new SmsError('apiKeyInvalid');
   return { type: 'bearer', apiKey };
-}
-
-/** Tells logins at services apart, and gives nothing away: 32 hexadecimal digits. */
-export function keyOfLogin({ baseUrl, authentication }: { baseUrl: string; authentication: Authentication }): string {
-  const login = authentication.type === 'bearer' ? authentication.apiKey : authentication.userId;
-  return createHash('sha256')
-    .update(JSON.stringify([baseUrl, authentication.type === 'bearer', login]))
-    .digest('hex')
-    .slice(0, 32);
 }

@@ -5,7 +5,7 @@ import { SmsError } from '../errors';
 import { type CallOptions, Client } from '../http/client';
 import { createConnections, type ProxyOptions, type TlsOptions } from '../http/connections';
 import { Journal } from '../journal';
-import { type Authentication, keyOfLogin } from '../login';
+import type { Authentication } from '../login';
 import type { Delivery, OutboundMessage } from '../model';
 import type { Taker } from '../receiving/distribution';
 import type { InboxRecord } from '../receiving/entry';
@@ -17,6 +17,7 @@ import type { LimitSettings } from '../sending/limits';
 import { SendQueue } from '../sending/queue';
 import { type RetryPolicy, send } from '../sending/send';
 import type { Store } from '../store/store';
+import { keyOfLogin } from './login-key';
 
 /** A login at a service, and how to use it. */
 export interface AccountSettings {

@@ -10,8 +10,8 @@ export interface TextMeasure {
   parts: number;
   /** Septets, escapes included, or UTF-16 units. */
   units: number;
-  /** The first character outside GSM 03.38, absent when there is none. */
-  firstOutside?: string;
+  /** Septets or UTF-16 units that the last part has room for. */
+  left: number;
 }
 
 const basicSet =
@@ -26,14 +26,6 @@ for (const character of basicSet) septets[character.charCodeAt(0)] = 1;
 for (const character of extensionTable) septets[character.charCodeAt(0)] = 2;
 
 /**
- * Says whether every character of `text` is in GSM 03.38 (basic set or extension table), which is what a message
- * without `contentType` may contain (§2.1).
- */
-export function isGsmText(text: string): boolean {
-  return indexOutside(text) === text.length;
-}
-
-/**
  * Counts the characters, units and parts of a text: 160 septets or 70 UTF-16 units in one part, 153 or 67 in each of
  * several. An escape sequence or a surrogate pair is never split over two parts, so a part may stay one unit short.
  *
@@ -41,8 +33,7 @@ export function isGsmText(text: string): boolean {
  *   alphabet as one septet. When absent, the text's own: GSM-7 if every character is in it.
  */
 export function measureText(text: string, encoding?: Encoding): TextMeasure {
-  const outside = indexOutside(text);
-  const used = encoding ?? (outside === text.length ? 'GSM-7' : 'UCS-2');
+  const used = encoding ?? (indexOutside(text, 0) === text.length ? 'GSM-7' : 'UCS-2');
   const { single, part } = limits[used];
   const inSeptets = used === 'GSM-7';
   const { length } = text;
@@ -67,20 +58,26 @@ export function measureText(text: string, encoding?: Encoding): TextMeasure {
       inPart = size;
     }
   }
-  const measure: TextMeasure = {
-    characters,
-    encoding: used,
-    parts: units === 0 ? 0 : units <= single ? 1 : fullParts + 1,
-    units,
-  };
-  if (outside < length) measure.firstOutside = String.fromCodePoint(text.codePointAt(outside) ?? 0);
-  return measure;
+  const parts = units === 0 ? 0 : units <= single ? 1 : fullParts + 1;
+  return { characters, encoding: used, parts, units, left: parts > 1 ? part - inPart : single - units };
 }
 
-/** Where the first unit outside GSM 03.38 stands; the length of the text when there is none. */
-function indexOutside(text: string): number {
+/** The first characters of a text that are outside GSM 03.38 (basic set and extension table), each once, at most `most`. */
+export function charactersOutside(text: string, most: number): string[] {
+  const found = new Set<string>();
+  let index = indexOutside(text, 0);
+  while (index < text.length && found.size < most) {
+    const character = String.fromCodePoint(text.codePointAt(index) ?? 0);
+    found.add(character);
+    index = indexOutside(text, index + character.length);
+  }
+  return [...found];
+}
+
+/** Where the first unit outside GSM 03.38 stands from `start` on; the length of the text when there is none. */
+function indexOutside(text: string, start: number): number {
   const { length } = text;
-  for (let index = 0; index < length; index++) {
+  for (let index = start; index < length; index++) {
     if (!septets[text.charCodeAt(index)]) return index;
   }
   return length;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { SegmentedMessage } from 'sms-segments-calculator';
-import { type Encoding, isGsmText, measureText } from '../../../src/sending/gsm';
+import { charactersOutside, type Encoding, measureText } from '../../../src/sending/gsm';
 
 /** GSM 03.38 as 3GPP TS 23.038 prints it: rows of the basic set by code, then the extension table. */
 const basicCodePoints = [
@@ -40,6 +40,7 @@ function measureByHand(text: string, forced?: Encoding) {
     encoding,
     units,
     parts: units <= room.single ? Math.min(units, 1) : parts.length,
+    left: units <= room.single ? room.single - units : room.part - (parts.at(-1) ?? 0),
   };
 }
 
@@ -57,9 +58,12 @@ describe('the GSM 03.38 alphabet (§2.1 body)', () => {
     const alphabet = new Set([...basic, ...extension]);
     for (let code = 0; code <= 0xffff; code++) {
       const character = String.fromCharCode(code);
-      assert.equal(isGsmText(character), alphabet.has(character), `U+${code.toString(16)}`);
+      assert.deepEqual(
+        charactersOutside(character, 1),
+        alphabet.has(character) ? [] : [character],
+        `U+${code.toString(16)}`,
+      );
     }
-    assert.equal(isGsmText('😀'), false);
   });
 
   it('counts one septet for a character of the basic set and two for one of the extension table', () => {
@@ -67,12 +71,11 @@ describe('the GSM 03.38 alphabet (§2.1 body)', () => {
     for (const character of extension) assert.equal(measureText(character).units, 2, character);
   });
 
-  it('names the first character outside, whole', () => {
-    assert.equal(measureText('naïve Й').firstOutside, 'ï');
-    assert.equal(measureText('ok 😀 й').firstOutside, '😀');
-    assert.equal(measureText('lone \ud83d').firstOutside, '\ud83d');
-    assert.equal('firstOutside' in measureText('plain €'), false);
-    assert.equal(measureText('й', 'UCS-2').firstOutside, 'й');
+  it('names the characters outside whole, each once, in the order of the text, and no more than are wanted', () => {
+    assert.deepEqual(charactersOutside('naïve Й, naïve €', 9), ['ï', 'Й']);
+    assert.deepEqual(charactersOutside('ok 😀 й', 1), ['😀']);
+    assert.deepEqual(charactersOutside('lone \ud83d and 😀', 9), ['\ud83d', '😀']);
+    assert.deepEqual(charactersOutside('plain €', 9), []);
   });
 });
 
@@ -110,7 +113,8 @@ describe('the parts of a text (contract §4 length)', () => {
   }
 
   it('counts as UCS-2 when the UTF-16 content type is sent, whatever the text', () => {
-    assert.deepEqual(measureText('a'.repeat(71), 'UCS-2'), { characters: 71, encoding: 'UCS-2', units: 71, parts: 2 });
+    const counted = { characters: 71, encoding: 'UCS-2', units: 71, parts: 2, left: 63 };
+    assert.deepEqual(measureText('a'.repeat(71), 'UCS-2'), counted);
     assert.equal(measureText('€'.repeat(70), 'UCS-2').parts, 1);
   });
 
@@ -118,8 +122,7 @@ describe('the parts of a text (contract §4 length)', () => {
     fc.assert(
       fc.property(fc.oneof(gsmText, anyText), fc.constantFrom(undefined, 'UCS-2' as const), (characters, forced) => {
         const text = characters.join('');
-        const { firstOutside: _, ...measure } = measureText(text, forced);
-        assert.deepEqual(measure, measureByHand(text, forced));
+        assert.deepEqual(measureText(text, forced), measureByHand(text, forced));
       }),
     );
   });
