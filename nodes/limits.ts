@@ -74,6 +74,11 @@ export function isInRange(value: unknown, { min, max, whole }: Range): boolean {
   return number >= min && number <= max && (!whole || Number.isInteger(number));
 }
 
+/** Says whether a range has no upper end that a person would want to know. */
+export function isOpenEnded({ max }: Range): boolean {
+  return max === largest;
+}
+
 function isDecimal(text: string): boolean {
   return /^-?(?:\d+(?:\.\d*)?|\.\d+)$/.test(text);
 }

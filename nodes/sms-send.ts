@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Node, NodeAPI, NodeDef, NodeStatus } from 'node-red';
-import { type CheckedDraft, checkDraft, createStopSignal, type Delivery, isBlank, measureText, SmsError } from '../src';
+import { type CheckedDraft, checkDraft, createStopSignal, type Delivery, isBlank, SmsError } from '../src';
 import { limits } from './limits';
 import { getAccount } from './runtime/account-node';
 import { type CallbackNode, isCallbackNode } from './runtime/callback-node';
@@ -34,9 +34,6 @@ const closeGraceMs = 10_000;
 
 /** While messages are in flight, the badge changes no more often: every open editor is told of each change. */
 const badgeIntervalMs = 20;
-
-/** The form asks for a measure of at most so many characters. */
-const longestMeasured = 100_000;
 
 export = (RED: NodeAPI) => {
   function SmsSend(this: Node, config: SendConfig) {
@@ -117,16 +114,6 @@ export = (RED: NodeAPI) => {
   }
 
   RED.nodes.registerType('sms-send', SmsSend);
-
-  /** Counts for the form as the runtime counts. */
-  RED.httpAdmin.post('/sms-send/measure', RED.auth.needsPermission('sms-send.read'), (request, response) => {
-    const { body, contentType } = request.body ?? {};
-    if (typeof body !== 'string' || body.length > longestMeasured) {
-      response.status(400).json({ error: translateError(RED, new SmsError('bodyType')).message });
-      return;
-    }
-    response.json(measureText(body, /utf-16/i.test(String(contentType)) ? 'UCS-2' : undefined));
-  });
 
   function evaluateField(node: Node, input: TypedInput, message: SmsMessage): unknown {
     const { field, type, value } = input;

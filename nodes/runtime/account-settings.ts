@@ -13,6 +13,7 @@ import {
   type TlsOptions,
 } from '../../src';
 import { limits } from '../limits';
+import { parseRedisUrl } from './redis-url';
 import { parseChoice, parseFlag, parseLimit, parseNumber } from './settings';
 
 /** How to reach the service, as the form of `sms-account` has it, saved or not. */
@@ -157,16 +158,6 @@ function parseStore(
   if (kind === 'disk' && folder === undefined) warnNoUserDir();
   if (kind === 'memory' || folder === undefined) return { storeName: 'memory', createStore: () => new MemoryStore() };
   return { storeName: `disk ${folder}`, createStore: (key) => new DiskStore(join(folder, key)), ...logins };
-}
-
-/** @throws SmsError `SMS_CONFIG`, without the address, which may carry a password */
-function parseRedisUrl(redisUrl: string | undefined): string {
-  const url = redisUrl?.trim();
-  if (!url) throw new SmsError('redisUrlMissing');
-  if (!/^rediss?:\/\/[^\s]+$/i.test(url) || !URL.canParse(url)) {
-    throw new SmsError('redisUrlInvalid');
-  }
-  return url;
 }
 
 /**

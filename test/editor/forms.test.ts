@@ -188,10 +188,9 @@ describe('The forms in the editor', function () {
     it(`of ${type} keeps every value through a deploy and a reload`, async () => {
       await openEditor(account());
       const id = await editor.drag(type, 300, 100);
-      assert.equal((await editor.node(id)).valid, false);
       let form = await editor.openForm(id);
       await unfold(form);
-      await form.locator('#node-input-account').selectOption('account');
+      assert.equal(await form.locator('#node-input-account').inputValue(), 'account');
       for (const entry of entries[type] ?? []) await enter(editor, form, type, entry);
       await editor.save();
       assert.equal((await editor.node(id)).valid, true);
@@ -209,6 +208,14 @@ describe('The forms in the editor', function () {
       }
     });
   }
+
+  it('of a new node choose no account while there are two, and none of another flow', async () => {
+    await openEditor(account(), account({ id: 'second', name: 'Second' }));
+    const id = await editor.drag('sms-in', 300, 100);
+    assert.equal((await editor.node(id)).valid, false);
+    await openEditor({ id: 'other', type: 'tab', label: 'Other' }, account({ z: 'other' }));
+    assert.equal((await editor.node(await editor.drag('sms-in', 300, 100))).valid, false);
+  });
 
   it('of sms-account keeps every value through a deploy and a reload', async () => {
     await openEditor(node('sms-feed'));
@@ -256,6 +263,10 @@ describe('The forms in the editor', function () {
     await form.locator('#node-config-input-baseUrl').fill('https://sms.example.com');
     assert.equal(await form.locator('#sms-account-http-warning').isVisible(), false);
     assert.equal(await visible('allowHttp'), false);
+    for (const local of ['http://localhost:8080', 'http://127.0.0.1', 'http://[::1]:80']) {
+      await form.locator('#node-config-input-baseUrl').fill(local);
+      assert.equal(await form.locator('#sms-account-http-warning').isVisible(), false, local);
+    }
     await form.locator('#node-config-input-baseUrl').fill('http://sms.example.com');
     assert.equal(await form.locator('#sms-account-http-warning').isVisible(), true);
     assert.match(await editor.complaint('baseUrl', 'node-config-input'), /https/);
@@ -278,8 +289,8 @@ describe('The forms in the editor', function () {
       pause: ['-1', /number from 0/],
       drain: ['17', /1 to 16/],
       maxLength: ['none', /whole number/],
-      dedupeHours: ['', /number/],
-      redisUrl: ['https://redis.example.com', /redis: rediss:/],
+      dedupeHours: ['-1', /number/],
+      redisUrl: ['https://redis.example.com', /redis:\/\/ or rediss:\/\//],
       baseUrl: ['sms.example.com', /https:\/\/sms\.example\.com/],
     };
     for (const [property, [value, reason]] of Object.entries(wrong)) {
@@ -288,7 +299,7 @@ describe('The forms in the editor', function () {
       await field(property).blur();
       assert.equal(await field(property).getAttribute('aria-invalid'), 'true', property);
       assert.match((await field(property).getAttribute('class')) ?? '', /input-error/, property);
-      const described = await field(property).getAttribute('aria-describedby');
+      const [described] = ((await field(property).getAttribute('aria-describedby')) ?? '').split(' ');
       assert.match(await form.locator(`[id="${described}"]`).innerText(), reason);
     }
     for (const property of Object.keys(wrong)) {
@@ -349,14 +360,16 @@ describe('The forms in the editor', function () {
     const form = await editor.openForm('sms-send');
     await unfold(form);
     const wrong: [string, string, string, RegExp][] = [
-      ['to', 'str', ' ', /at least one/],
+      ['to', 'str', ' ', /no recipient/],
       ['to', 'msg', '', /name/],
       ['from', 'jsonata', '$x(', /xpression/],
-      ['messageId', 'str', 'x'.repeat(37), /at most 36 characters; these are 37/],
-      ['messageId', 'str', '', /identifier/],
+      ['to', 'str', '021 555 123', /"021" is not a whole number/],
+      ['to', 'str', '++64215551234', /has a \+ that is not in front/],
+      ['to', 'str', '6421555123,12345', /"12345" is not a number/],
+      ['messageId', 'str', 'x'.repeat(37), /37 characters. Use at most 36/],
       ['fragmentationLimit', 'num', '0', /whole number of 1 or more/],
-      ['callbackUrl', 'str', 'flows.example.com', /complete address/],
-      ['callbackStatusUrl', 'str', 'mailto:a@example.com', /http: https:/],
+      ['callbackUrl', 'str', 'flows.example.com', /http\/https\/mailto URL/],
+      ['callbackStatusUrl', 'str', 'mailto:a@example.com', /http\/https URL/],
     ];
     for (const [property, type, value, reason] of wrong) {
       if ((await form.locator(`#node-input-${property}Type`).inputValue()) !== type)
@@ -369,7 +382,7 @@ describe('The forms in the editor', function () {
     await form.locator('#node-input-retries').fill('-1');
     assert.match(await editor.complaint('retries'), /whole number of 0 or more/);
     await editor.chooseType('body', 'str');
-    assert.match(await editor.complaint('body'), /text to send/);
+    assert.match(await editor.complaint('body'), /no text to send/);
     await editor.chooseType('callbackUrl', 'node');
     assert.match(await editor.complaint('callbackUrl'), /no public URL/);
     await editor.save();
@@ -382,24 +395,57 @@ describe('The forms in the editor', function () {
     await editor.chooseType('body', 'str');
     const text = form.locator('#sms-send-body-text');
     const line = form.locator('#sms-send-measure');
-    const says = (expected: RegExp): Promise<void> => line.filter({ hasText: expected }).waitFor();
-    await text.fill('Hello');
-    await says(/^Characters: 5 · Alphabet: GSM · Parts: 1$/);
-    await text.fill('x'.repeat(161));
-    await says(/^Characters: 161 · Alphabet: GSM · Parts: 2$/);
-    await text.fill('Price: 5 €, ça va ✓');
-    await says(/^Characters: 19 · Alphabet: UTF-16 · Parts: 1 · UTF-16 because of “ç” \(U\+00E7\)$/);
+    const says = async (text_: string, expected: string): Promise<void> => {
+      await text.fill(text_);
+      assert.equal(await line.innerText(), expected);
+    };
+    await says('Hello', '5 / 160 · GSM · 1 part');
+    await says('x'.repeat(161), '161 / 306 · GSM · 2 parts');
+    await says('€'.repeat(77), '154 / 160 · GSM · 1 part');
+    await says('Price: 5 €, ça va ✓ ✓', '21 / 70 · UTF-16 · 1 part · UTF-16 because of “ç” (U+00E7), “✓” (U+2713)');
+    await says(
+      'Привет, мир',
+      '11 / 70 · UTF-16 · 1 part · UTF-16 because of “П” (U+041F), “р” (U+0440), “и” (U+0438), “в” (U+0432), “е” (U+0435), “т” (U+0442), …',
+    );
     await unfold(form);
     await text.fill('Hello');
     await editor.chooseType('contentType', 'str');
     await editor.chooseOption('contentType', 'UTF-16');
-    await says(/Alphabet: UTF-16 · Parts: 1$/);
+    assert.equal(await line.innerText(), '5 / 70 · UTF-16 · 1 part');
     // biome-ignore lint/suspicious/noTemplateCurlyInString: Node-RED replaces it
-    await text.fill('${GREETING}');
-    await says(/environment variable/);
-    await editor.page.route('**/sms-send/measure', (route) => route.fulfill({ status: 204 }));
-    await text.fill('');
-    assert.equal(await line.innerText(), '');
+    await says('${GREETING}', 'The length is known when the environment variable is filled in.');
+    await says('', '');
+  });
+
+  it('of sms-send refuses a fixed text that is longer than the account or the parts allow', async () => {
+    await openEditor(account({ maxLength: 10 }), node('sms-send', { account: 'account' }));
+    const form = await editor.openForm('sms-send');
+    await editor.chooseType('body', 'str');
+    await form.locator('#sms-send-body-text').fill('Hello world');
+    assert.match(await editor.complaint('body'), /has 11 characters, more than the 10/);
+    await unfold(form);
+    await editor.typed('fragmentationLimit').fill('1');
+    assert.equal(await editor.complaint('body'), '');
+    await form.locator('#sms-send-body-text').fill('x'.repeat(161));
+    assert.match(await editor.complaint('body'), /needs 2 parts/);
+    await editor.chooseType('fragmentationLimit', 'msg');
+    assert.equal(await editor.complaint('body'), '');
+  });
+
+  it('of sms-send keeps what is written apart from names of properties, and is ready to be written in', async () => {
+    await openEditor(account(), node('sms-send', { account: 'account' }));
+    const form = await editor.openForm('sms-send');
+    const to = editor.typed('to');
+    await editor.chooseType('to', 'str');
+    assert.equal(await to.inputValue(), '');
+    await to.fill('6421555123');
+    await editor.chooseType('to', 'flow');
+    assert.equal(await to.inputValue(), 'topic');
+    await editor.chooseType('to', 'str');
+    assert.equal(await to.inputValue(), '6421555123');
+    await editor.chooseType('body', 'str');
+    await editor.page.keyboard.type('Hello');
+    assert.equal(await form.locator('#sms-send-body-text').inputValue(), 'Hello');
   });
 
   it('of sms-send keeps a text of several lines', async () => {
@@ -501,14 +547,70 @@ describe('The forms in the editor', function () {
       await openEditor(account(), node(type, { account: 'account', interval: 60 }));
       const form = await editor.openForm(type);
       const interval = form.locator('#node-input-interval');
-      assert.equal(await form.locator(`#${type}-trigger`).inputValue(), 'interval');
+      assert.equal(await form.locator('#sms-trigger').inputValue(), 'interval');
       await interval.fill('often');
       assert.match(await editor.complaint('interval'), /number/);
-      await form.locator(`#${type}-trigger`).selectOption('input');
+      await form.locator('#sms-trigger').selectOption('input');
       assert.equal(await interval.isVisible(), false);
       assert.equal(await interval.inputValue(), '0');
-      await form.locator(`#${type}-trigger`).selectOption('interval');
+      await form.locator('#sms-trigger').selectOption('interval');
       assert.match(await interval.inputValue(), /^[1-9]\d*$/);
+    });
+  }
+
+  it('say the unit of a number as it agrees with it, and leave a blank number to its default', async () => {
+    await openEditor(account(), node('sms-feed', { account: 'account' }));
+    await editor.openForm('sms-feed');
+    const form = await editor.editAccount();
+    await unfold(form);
+    const drain = form.locator('#node-config-input-drain');
+    const unit = form.locator('#node-config-input-drain + .sms-unit');
+    for (const [value, words] of [
+      ['1', 'poll'],
+      ['4', 'polls'],
+      ['', 'poll'],
+      // biome-ignore lint/suspicious/noTemplateCurlyInString: Node-RED replaces it
+      ['${POLLS}', 'polls'],
+    ] as const) {
+      await drain.fill(value);
+      assert.equal(await unit.innerText(), words);
+      assert.equal(await editor.complaint('drain', 'node-config-input'), '');
+    }
+    assert.equal(await drain.getAttribute('placeholder'), '1');
+    assert.equal(await form.locator('#node-config-input-maxLength').getAttribute('placeholder'), 'no limit');
+  });
+
+  for (const width of [500, 760, 1400]) {
+    it(`stay within a tray of a window of ${width} pixels, with the buttons of the account in reach`, async () => {
+      const label = 'An account with a name that is a good deal longer than any tray is wide, and then some more of it';
+      await openEditor(
+        account({ name: label }),
+        ...paletteTypes.map((type, index) =>
+          node(type, { y: 60 + 60 * index, account: 'account', acknowledge: 'flow' }),
+        ),
+      );
+      // With the sidebar beside it, a window so narrow has no room for any form.
+      if (width < 760) await editor.page.keyboard.press('Control+Space');
+      for (const type of allTypes) {
+        const form = await openForm(editor, type);
+        await unfold(form);
+        await editor.page.setViewportSize({ width, height: 1000 });
+        await editor.settle();
+        const outside = await form.evaluate((element) => {
+          const tray = element.closest('.red-ui-tray')?.getBoundingClientRect();
+          if (!tray) return ['no tray'];
+          const parts = [...element.querySelectorAll('*')].filter((part) => part.checkVisibility());
+          const buttons = element.querySelectorAll('#node-input-btn-account-edit, #node-input-btn-account-add');
+          if (![...buttons].every((button) => button.checkVisibility())) return ['a button is hidden'];
+          return parts
+            .filter((part) => part.getBoundingClientRect().right > tray.right + 1)
+            .map((part) => part.outerHTML);
+        });
+        assert.deepEqual(outside, [], type);
+        await editor.page.setViewportSize({ width: 1280, height: 1000 });
+        await editor.settle();
+        await closeForm(editor, type);
+      }
     });
   }
 
@@ -573,23 +675,22 @@ describe('The forms in the editor', function () {
     const path = form.locator('#node-input-path');
     for (const [value, reason] of [
       ['', /such as/],
-      ['sms', /Begin the path/],
-      ['/sms?x=1', /Begin the path/],
-      ['/sms#x', /Begin the path/],
-      ['/taken/é', /already uses/],
-      ['/TAKEN/%c3%a9/', /already uses/],
+      ['/sms?x=1', /contains \? or #/],
+      ['/sms#x', /contains \? or #/],
+      ['/taken/é', /already answers/],
+      ['/TAKEN/%c3%a9/', /already answers/],
     ] as const) {
       await path.fill(value);
       assert.match(await editor.complaint('path'), reason);
     }
-    for (const free of ['/free', '/free of charge', '/taken']) {
+    for (const free of ['/free', '/free of charge', '/taken', 'sms']) {
       await path.fill(free);
       assert.equal(await editor.complaint('path'), '');
     }
-    await form.locator('#node-input-publicUrl').fill('flows.example.com');
-    assert.match(await editor.complaint('publicUrl'), /http: https:/);
-    await form.locator('#node-input-publicUrl').fill('https://flows.example.com/?a=b');
-    assert.match(await editor.complaint('publicUrl'), /Leave out/);
+    for (const wrong of ['flows.example.com', 'https://flows.example.com/?a=b', 'https://flows.example.com/#a']) {
+      await form.locator('#node-input-publicUrl').fill(wrong);
+      assert.match(await editor.complaint('publicUrl'), /without \? and #/);
+    }
   });
 
   it('work where the editor and the flows have roots of their own', async () => {
@@ -604,7 +705,7 @@ describe('The forms in the editor', function () {
       });
       await openEditor(account(), node('sms-send', { account: 'account', body: 'Hello', bodyType: 'str' }), hook);
       let form = await editor.openForm('sms-send');
-      await form.locator('#sms-send-measure', { hasText: 'Characters: 5' }).waitFor();
+      await form.locator('#sms-send-measure', { hasText: '5 / 160' }).waitFor();
       await editor.save();
       form = await editor.openForm('sms-callback-in');
       assert.equal(await form.locator('#sms-callback-in-address').innerText(), 'https://a.example/flows/sms');

@@ -28,20 +28,29 @@ function readTexts(language: string): Map<string, string> {
   return new Map(types.flatMap((type) => [...flatten(readCatalog(language, type))]));
 }
 
+/** What i18next adds to a key for the numbers that a text agrees with. */
+const pluralSuffix = /_(zero|one|two|few|many|other)$/;
+
+/** The keys as forms and runtimes name them, each once. */
+function namesOf(keys: Iterable<string>): Set<string> {
+  return new Set([...keys].map((key) => key.replace(pluralSuffix, '')));
+}
+
 /** The places of a text that Node-RED fills in, which it writes as `__name__`. */
 function placesOf(text: string): string[] {
   return [...text.matchAll(/__(\w+?)__/g)].map(([, name]) => String(name)).sort();
 }
 
 /** Every key that a form or a runtime names, and every beginning of keys that it completes itself. */
-function readUses(): { keys: Set<string>; beginnings: Set<string> } {
+function readUses(fillTemplate: (template: string) => string): { keys: Set<string>; beginnings: Set<string> } {
   const keys = new Set<string>();
   const beginnings = new Set<string>();
   const files = readdirSync(join(root, 'nodes'), { encoding: 'utf8', recursive: true }).filter((file) =>
     /^[^/]+\.html$|\.ts$/.test(file),
   );
   for (const file of files) {
-    const source = readFileSync(join(root, 'nodes', file), 'utf8').replaceAll(/needsPermission\([^)]*\)/g, '');
+    const written = readFileSync(join(root, 'nodes', file), 'utf8').replaceAll(/needsPermission\([^)]*\)/g, '');
+    const source = file.endsWith('.html') ? fillTemplate(written) : written;
     for (const [, key, dot] of source.matchAll(
       /(?<![\w-])(sms-(?:account|send|in|status|outbox|feed|callback-in)(?:\.\w+)+)(\.?)/g,
     )) {
@@ -61,7 +70,13 @@ function readUses(): { keys: Set<string>; beginnings: Set<string> } {
 
 describe('English catalog', () => {
   const texts = readTexts('en-US');
-  const uses = readUses();
+  const names = namesOf(texts.keys());
+  let uses: ReturnType<typeof readUses>;
+
+  before(async () => {
+    const { fillTemplate } = await import('../../scripts/build-forms.mjs');
+    uses = readUses(fillTemplate);
+  });
 
   for (const [reason, [, text]] of Object.entries(reasons)) {
     it(`holds the text of the error ${reason} as the library has it`, () => {
@@ -84,7 +99,7 @@ describe('English catalog', () => {
   });
 
   it('holds every key that a form or a runtime uses', () => {
-    const missing = [...uses.keys].filter((key) => !texts.has(key));
+    const missing = [...uses.keys].filter((key) => !names.has(key));
     assert.deepEqual(missing, []);
     const empty = [...uses.beginnings].filter(
       (beginning) => ![...texts.keys()].some((key) => key.startsWith(beginning)),
@@ -93,7 +108,7 @@ describe('English catalog', () => {
   });
 
   it('holds no key that nothing uses', () => {
-    const unused = [...texts.keys()].filter(
+    const unused = [...names].filter(
       (key) => !uses.keys.has(key) && ![...uses.beginnings].some((beginning) => key.startsWith(beginning)),
     );
     assert.deepEqual(unused, []);
@@ -106,14 +121,38 @@ for (const language of languages) {
     const texts = readTexts(language);
 
     it('have exactly the keys of the English ones', () => {
-      assert.deepEqual([...texts.keys()].sort(), [...english.keys()].sort());
+      assert.deepEqual([...namesOf(texts.keys())].sort(), [...namesOf(english.keys())].sort());
+    });
+
+    it('have a text for every number, where it agrees with one', () => {
+      const { pluralCategories } = new Intl.PluralRules(language).resolvedOptions();
+      const plurals = [...texts.keys()].filter((key) => pluralSuffix.test(key));
+      const expected = [...namesOf(plurals)].flatMap((name) =>
+        pluralCategories.map((category) => `${name}_${category}`),
+      );
+      assert.ok(expected.length > 0);
+      assert.deepEqual(plurals.sort(), expected.sort());
     });
 
     it('have the places of the English texts, and no empty text', () => {
       for (const [key, text] of texts) {
         assert.notEqual(text.trim(), '', key);
-        assert.deepEqual(placesOf(text), placesOf(english.get(key) ?? ''), key);
+        const original = english.get(key) ?? english.get(key.replace(pluralSuffix, '_other')) ?? '';
+        assert.deepEqual(placesOf(text), placesOf(original), key);
       }
+    });
+
+    it('have badges of fewer than 20 characters', () => {
+      // The English one is the name under which the badge is known.
+      const known = language === 'en-US' ? ['sms-account.status.paused'] : [];
+      const tooLong = [...texts]
+        .filter(([key]) => /^sms-account\.(short|status)\./.test(key) && !known.includes(key))
+        .map(([key, text]) => [
+          key,
+          text.replace(/__(\w+)__/g, (_place, name) => (name === 'time' ? '14:05:30' : '100')),
+        ])
+        .filter(([, text = '']) => text.length >= 20);
+      assert.deepEqual(tooLong, []);
     });
 
     for (const type of types) {

@@ -6,17 +6,21 @@ import { type PackageJson, readJson, root } from './packed';
 
 const { 'node-red': nodeRed } = readJson<PackageJson>(join(root, 'package.json'));
 
+/** What the editor gets of a node: template and script as the build has joined them. */
+function readForm(type: string): string {
+  return readFileSync(join(root, 'dist', 'nodes', `${type}.html`), 'utf8');
+}
+
 /** The inline scripts of a form that the flow library's scanner reads: of type text/javascript and without `src`. */
 function readInlineScripts(type: string): string[] {
-  const form = readFileSync(join(root, 'nodes', `${type}.html`), 'utf8');
-  return [...form.matchAll(/<script\b([^>]*)>([\s\S]*?)<\/script>/g)]
+  return [...readForm(type).matchAll(/<script\b([^>]*)>([\s\S]*?)<\/script>/g)]
     .filter(([, attributes = '']) => /\btype="text\/javascript"/.test(attributes) && !/\bsrc=/.test(attributes))
     .map(([, , script = '']) => script);
 }
 
 /** What follows `registerType('<type>',` in the one script that has it. */
 function readDefinition(type: string): string {
-  const call = new RegExp(`RED\\.nodes\\.registerType\\(\\s*'${type}',\\s*(?={)`);
+  const call = new RegExp(`RED\\.nodes\\.registerType\\(\\s*"${type}",\\s*(?={)`);
   const definitions = readInlineScripts(type).flatMap((script) => script.split(call).slice(1));
   assert.equal(definitions.length, 1, `${type} is registered ${definitions.length} times with literal arguments`);
   return definitions[0] ?? '';
@@ -25,7 +29,7 @@ function readDefinition(type: string): string {
 /** The literal text or number of a property at the first level of the definition, which the formatting indents least. */
 function readLiteral(definition: string, property: string): string | undefined {
   const indents = [...definition.matchAll(/^( +)\w+:/gm)].map(([, indent = '']) => indent.length);
-  const pattern = new RegExp(`^ {${Math.min(...indents)}}${property}: (?:'([^']*)'|(\\d+)),?$`, 'm');
+  const pattern = new RegExp(`^ {${Math.min(...indents)}}${property}: (?:"([^"]*)"|(\\d+)),?$`, 'm');
   const match = pattern.exec(definition);
   return match?.[1] ?? match?.[2];
 }
@@ -55,9 +59,16 @@ describe("the forms, as the flow library's scanner reads them", () => {
         });
       }
 
-      it('has an edit template', () => {
-        const form = readFileSync(join(root, 'nodes', `${type}.html`), 'utf8');
-        assert.match(form, new RegExp(`<script type="text/html" data-template-name="${type}">`));
+      it('works whichever form is loaded first: it reaches into no other and imports nothing', () => {
+        for (const script of readInlineScripts(type)) {
+          assert.doesNotMatch(script, /getType\(|\brequire\(|\bimport\(|\bprocess\.|\bBuffer\b/);
+        }
+      });
+
+      it('has an edit template in which no row is left to be put in', () => {
+        const template = readForm(type).split('<script type="text/javascript">')[0] ?? '';
+        assert.doesNotMatch(template, /<!--|\{\{|undefined/);
+        assert.match(readForm(type), new RegExp(`<script type="text/html" data-template-name="${type}">`));
       });
     });
   }

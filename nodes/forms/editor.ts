@@ -1,0 +1,104 @@
+/** A property of a form, as `registerType` declares it. */
+export interface PropertyDefinition {
+  value?: string | number | boolean;
+  /** Type of the configuration node that the property names. */
+  type?: string;
+  required?: boolean;
+  /** What Node-RED calls the property when it is missing. */
+  label?: string;
+  /** Node-RED takes a text for the reason only from a function of two parameters. */
+  validate?(this: EditorNode, value: unknown, options: object): true | string;
+}
+
+/** A credential of a form: `type` says whether Node-RED gives it back to the editor. */
+export interface CredentialDefinition extends Omit<PropertyDefinition, 'value' | 'type'> {
+  type: 'text' | 'password';
+}
+
+/** What `registerType` takes, as far as the forms use it. */
+export interface NodeDefinition {
+  category: string;
+  color: string;
+  icon: string;
+  defaults: Record<string, PropertyDefinition>;
+  credentials?: Record<string, CredentialDefinition>;
+  inputs?: number;
+  outputs?: number;
+  paletteLabel?(this: EditorNode): string;
+  label(this: EditorNode): string;
+  labelStyle?(this: EditorNode): string;
+  inputLabels?(this: EditorNode): string;
+  outputLabels?(this: EditorNode, index: number): string;
+  /** Called for a node that comes from the palette or is pasted. */
+  onadd?(this: EditorNode): void;
+  oneditprepare?(this: EditorNode): void;
+}
+
+/** A node as the editor holds it, with its properties as they are saved. */
+export interface EditorNode {
+  readonly id: string;
+  readonly type: string;
+  /** Where it stands: a flow or a subflow. */
+  readonly z?: string;
+  /** Set while it is disabled. */
+  readonly d?: boolean;
+  readonly valid?: boolean;
+  readonly _def: NodeDefinition;
+  /** The text of a key, which needs no catalog when it is in that of the node's own type. */
+  _(key: string, params?: TextParams): string;
+  [property: string]: unknown;
+}
+
+/** What fills the places of a text. */
+export type TextParams = Readonly<Record<string, string | number>>;
+
+/** One type of a TypedInput. */
+export interface TypedInputType {
+  value: string;
+  label: string;
+  icon?: string;
+  hasValue?: boolean;
+  options?: { value: string; label: string }[];
+}
+
+interface TypedInputOptions {
+  default: string;
+  typeField: string;
+  types: readonly (string | TypedInputType)[];
+}
+
+interface Flow {
+  label?: string;
+  name?: string;
+}
+
+/** Node-RED's editor, as far as the forms use it. */
+interface Editor {
+  _(key: string, params?: TextParams): string;
+  nodes: {
+    registerType(type: string, definition: NodeDefinition): void;
+    node(id: string): EditorNode | null | undefined;
+    filterNodes(filter: { type: string }): EditorNode[];
+    eachConfig(visit: (node: EditorNode) => void): void;
+    workspace(id: string | undefined): Flow | undefined;
+    subflow(id: string | undefined): Flow | undefined;
+  };
+  settings: { httpNodeRoot?: string | false };
+  i18n: { lang(): string };
+  utils: {
+    getNodeLabel(node: EditorNode, fallback: string): string;
+    validateTypedProperty(value: unknown, type: string, options: object): true | string;
+  };
+  clipboard: { copyText(text: string, near: JQuery, key: string): void };
+}
+
+declare global {
+  const RED: Editor;
+
+  interface JQuery {
+    typedInput(options: TypedInputOptions): this;
+    typedInput(method: 'value'): string;
+    typedInput(method: 'value', value: string): this;
+    typedInput(method: 'focus'): this;
+  }
+}

@@ -1,0 +1,119 @@
+import { isSmsError, type SmsErrorReason } from '../../src/errors';
+import { parseBaseUrl } from '../../src/login';
+import { parseRecipients } from '../../src/sending/recipients';
+import { parseFragmentationLimit, parseMessageId, planTravel } from '../../src/sending/text';
+import { formatCallbackUrl } from '../../src/wire/callback-url';
+import { isBlank } from '../../src/wire/fields';
+import { isInRange, isOpenEnded, limits, type Range } from '../limits';
+import { isPath, isPublicUrl, parsePath } from '../runtime/callback-path';
+import { parseRedisUrl } from '../runtime/redis-url';
+
+const lengths = limits['sms-account'].maxLength;
+
+/** Why a form refuses a value: the key of a text, and what fills its places. */
+export interface Refusal {
+  key: string;
+  params?: Readonly<Record<string, string | number>>;
+}
+
+/** What a form says of a value; `undefined` when it is in order. */
+export type Verdict = Refusal | undefined;
+
+/** Where the words of the runtime, which speak of a node from afar, are not those for the field that one is looking at. */
+const wordsOfForms: { readonly [Reason in SmsErrorReason]?: string } = {
+  baseUrlMissing: 'sms-account.form.baseUrlMissing',
+  baseUrlInvalid: 'sms-account.form.baseUrlInvalid',
+  baseUrlHttp: 'sms-account.form.baseUrlHttp',
+  redisUrlMissing: 'sms-account.form.redisUrlMissing',
+  redisUrlInvalid: 'sms-account.form.redisUrlInvalid',
+  mailto: 'sms-send.errors.mail',
+};
+
+/** Whether Node-RED puts an environment variable into a value, which is then known only at run time. */
+export function hasEnv(value: unknown): boolean {
+  return /\$\{[^}]+\}/.test(String(value));
+}
+
+/** What blank stands for (a default, or no limit) is never wrong. */
+export function checkNumber(value: unknown, range: Range): Verdict {
+  if (isBlank(value) || hasEnv(value) || isInRange(value, range)) return undefined;
+  const kind = range.whole ? 'whole' : 'number';
+  const { min, max } = range;
+  return { key: `sms-account.form.${kind}${isOpenEnded(range) ? 'From' : 'Between'}`, params: { min, max } };
+}
+
+export function checkBaseUrl(value: unknown, allowHttp: boolean): Verdict {
+  return judge(value, (text) => parseBaseUrl(text, allowHttp));
+}
+
+export function checkRedisUrl(value: unknown): Verdict {
+  return judge(value, parseRedisUrl);
+}
+
+export function checkRecipients(value: unknown): Verdict {
+  return judge(value, parseRecipients);
+}
+
+export function checkMessageId(value: unknown): Verdict {
+  return judge(value, parseMessageId);
+}
+
+export function checkFragmentationLimit(value: unknown): Verdict {
+  return judge(value, parseFragmentationLimit);
+}
+
+/** Whether a fixed text can be sent. What is wrong about the limits themselves is said beside them. */
+export function checkText(
+  body: string,
+  contentType: unknown,
+  limits: { fragmentationLimit: unknown; maxLength: unknown },
+): Verdict {
+  if (isBlank(body)) return { key: 'sms-account.errors.bodyEmpty' };
+  const { fragmentationLimit, maxLength } = limits;
+  if (hasEnv(fragmentationLimit) || checkFragmentationLimit(fragmentationLimit)) return undefined;
+  return judge(body, () =>
+    planTravel(body, contentType, {
+      fragmentationLimit: parseFragmentationLimit(fragmentationLimit),
+      maxLength: isInRange(maxLength, lengths) ? Number(maxLength) : undefined,
+    }),
+  );
+}
+
+export function checkCallbackUrl(value: unknown, field: 'callbackUrl' | 'callbackStatusUrl'): Verdict {
+  return judge(value, (text) => formatCallbackUrl(text, field));
+}
+
+/** What the fields of an e-mail callback hold. */
+export interface Mail {
+  mailto?: unknown;
+  subject?: unknown;
+  body?: unknown;
+}
+
+export function checkMail(mail: Mail): Verdict {
+  if (isBlank(mail.mailto)) return { key: 'sms-send.errors.mailMissing' };
+  return judge(Object.values(mail).join(' '), () => formatCallbackUrl(mail, 'callbackUrl'));
+}
+
+export function checkPath(value: string): Verdict {
+  const path = parsePath(value);
+  if (path === undefined) return { key: 'sms-account.errors.callbackPathMissing' };
+  return hasEnv(path) || isPath(path) ? undefined : { key: 'sms-account.errors.callbackPathInvalid' };
+}
+
+export function checkPublicUrl(value: string): Verdict {
+  if (isBlank(value) || hasEnv(value) || isPublicUrl(value)) return undefined;
+  return { key: 'sms-callback-in.errors.publicUrl' };
+}
+
+/** Has the runtime judge a value, unless it is not known yet. */
+function judge(value: unknown, parse: (value: string) => unknown): Verdict {
+  if (hasEnv(value)) return undefined;
+  try {
+    parse(value as string);
+    return undefined;
+  } catch (error) {
+    if (!isSmsError(error)) throw error;
+    return { key: wordsOfForms[error.reason] ?? `sms-account.errors.${error.reason}`, params: error.params };
+  }
+}

@@ -1,0 +1,247 @@
+import { isBlank } from '../../src/wire/fields';
+import type { Range } from '../limits';
+import type { CredentialDefinition, EditorNode, PropertyDefinition, TextParams } from './editor';
+import { checkNumber, hasEnv, type Verdict } from './rules';
+
+const catalogs = '@messaging-service/node-red-sms/';
+
+/** What Node-RED shows for a saved password in its stead. */
+export const savedPassword = '__PWRD__';
+
+/** What `RED.nodes` gives for a configuration node that is yet to be made. */
+const toBeAdded = '_ADD_';
+
+/** The text of a catalog key such as `sms-send.label.to`, whose first part names the catalog. */
+export function text(key: string, params?: TextParams): string {
+  return RED._(`${catalogs}${key.split('.')[0]}:${key}`, params);
+}
+
+/** A verdict as Node-RED takes it from a `validate`. */
+export function tell(verdict: Verdict): true | string {
+  if (verdict === undefined) return true;
+  const { key, params = {} } = verdict;
+  // The errors name a field as the flow file does; a person reads what the form calls it.
+  return text(
+    key,
+    typeof params.field === 'string' ? { ...params, field: text(`sms-send.label.${params.field}`) } : params,
+  );
+}
+
+/** A `validate` for a number. */
+export function numberIn(range: Range): (value: unknown, options: object) => true | string {
+  return (value, _options) => tell(checkNumber(value, range));
+}
+
+/** true, or why a TypedInput's value of a type cannot be evaluated. Literal text is never at fault here. */
+export function checkTyped(value: unknown, type: string): true | string {
+  if (value === undefined || !['msg', 'flow', 'global', 'env', 'jsonata'].includes(type)) return true;
+  if (isBlank(value)) {
+    return text(type === 'jsonata' ? 'sms-account.form.expressionMissing' : 'sms-account.form.nameMissing');
+  }
+  return type === 'env' ? true : RED.utils.validateTypedProperty(value, type, {});
+}
+
+/** A `validate` for a property of which no fixed value is wrong. */
+export function typed(property: string): (this: EditorNode, value: unknown, options: object) => true | string {
+  return function (value, _options) {
+    return checkTyped(value, typeIn(this, property));
+  };
+}
+
+/** The type of a TypedInput property: as chosen in the open form, else as saved, else the default. */
+export function typeIn(node: EditorNode, property: string): string {
+  const type = valueIn(node, `${property}Type`);
+  return String(type === undefined ? node._def.defaults[`${property}Type`]?.value : type);
+}
+
+/** The value of a property: as it stands in the open form, else as saved. */
+export function valueIn(node: EditorNode, property: string): unknown {
+  const field = openField(node, property);
+  if (!field) return node[property];
+  return field.attr('type') === 'checkbox' ? field.prop('checked') : field.val();
+}
+
+function openField(node: EditorNode, property: string): JQuery | undefined {
+  const form = $(`.sms-form[data-sms-node="${node.id}"]`);
+  if (form.length === 0) return undefined;
+  const field = form.find(`#${form.attr('data-sms-prefix')}-${property}`);
+  return field.length === 0 ? undefined : field;
+}
+
+/** Chooses the account of a new node where there is only one to choose. Call it in `onadd`. */
+export function chooseOnlyAccount(node: EditorNode): void {
+  const accounts: EditorNode[] = [];
+  RED.nodes.eachConfig((candidate) => {
+    if (candidate.type === 'sms-account' && (!candidate.z || candidate.z === node.z)) accounts.push(candidate);
+  });
+  const [only] = accounts;
+  if (only && accounts.length === 1 && isBlank(node.account)) node.account = only.id;
+}
+
+/** Puts the defaults into the open form where a flow written by hand, or by an older version, lacks a property. Call it first in `oneditprepare`. */
+export function fillDefaults(node: EditorNode): void {
+  for (const [property, { value, type }] of Object.entries(node._def.defaults)) {
+    if (node[property] !== undefined || value === undefined) continue;
+    const input = $(`#${prefixOf(node)}-${property}`);
+    if (input.attr('type') === 'checkbox') input.prop('checked', value);
+    else if (!type) input.val(String(value));
+  }
+}
+
+/**
+ * Makes an open form complete: names its fields for a screen reader, explains each wrong value below its field, says
+ * which unit a number has, and unfolds what holds a wrong or changed value. Call it last in `oneditprepare`.
+ */
+export function prepare(node: EditorNode): void {
+  const prefix = prefixOf(node);
+  const form = $(`#${prefix}-name`).closest('.sms-form');
+  form.attr({ 'data-sms-node': node.id, 'data-sms-prefix': prefix });
+  const { defaults, credentials = {} } = node._def;
+  const checks = [...Object.entries(defaults), ...Object.entries(credentials)].flatMap(([property, definition]) => {
+    const input = form.find(`#${prefix}-${property}`);
+    return input.length === 0 ? [] : prepareField(node, form, property, definition);
+  });
+  const explain = () => {
+    for (const check of checks) check();
+  };
+  form.on('change keyup paste input', explain);
+  prepareUnits(form);
+  prepareAccountButtons(form);
+  explain();
+  for (const element of form.find('details')) {
+    const fold = $(element);
+    const changed = Object.entries(defaults).some(([property, { value }]) => {
+      const given = node[property];
+      return given !== undefined && fold.find(`#${prefix}-${property}`).length > 0 && String(given) !== String(value);
+    });
+    const wrong = fold.find('.sms-error').filter((_index, line) => $(line).text() !== '').length > 0;
+    fold.prop('open', changed || wrong);
+  }
+}
+
+/** Names a field and ties to it what is said about it. Returns what brings its complaint up to date. */
+function prepareField(
+  node: EditorNode,
+  form: JQuery,
+  property: string,
+  definition: PropertyDefinition | CredentialDefinition,
+): () => void {
+  const id = `${prefixOf(node)}-${property}`;
+  const input = form.find(`#${id}`);
+  const visible = focusTarget(input);
+  const label = form.find(`label[for="${id}"]`).first();
+  if (visible[0] !== input[0]) {
+    label.attr('id', `${id}-label`).on('click', () => input.typedInput('focus'));
+    visible.attr('aria-labelledby', `${id}-label`);
+    // The TypedInput itself follows only the keys.
+    visible.on('input', () => input.val(input.typedInput('value')));
+  }
+  const field = input.closest('.sms-field');
+  const line = $('<div class="sms-error" role="status"></div>').attr('id', `${id}-error`).hide();
+  const next = field.children('.sms-hint, .sms-warning, .sms-check').first();
+  if (next.length > 0) line.insertBefore(next);
+  else line.appendTo(field);
+  const isNumber = input.hasClass('sms-number') && visible.attr('placeholder') === undefined;
+  if (isNumber && 'value' in definition) visible.attr('placeholder', String(definition.value));
+  for (const [index, element] of [...field.children('.sms-unit, .sms-hint')].entries()) {
+    if (element.id === '') element.id = `${id}-about-${index}`;
+  }
+  return () => {
+    const reason = explain(node, definition, valueIn(node, property));
+    const wrong = reason !== '';
+    if (line.text() !== reason) line.text(reason);
+    line.toggle(wrong);
+    // What belongs to another choice stays in sight while it is wrong, since the node refuses it all the same.
+    input.closest('.form-row').toggleClass('sms-wrong', wrong);
+    const about = [...(wrong ? line : []), ...field.children('.sms-unit, .sms-hint').filter(isShown)].map(
+      ({ id }) => id,
+    );
+    visible.attr({ 'aria-invalid': String(wrong), 'aria-describedby': about.length === 0 ? null : about.join(' ') });
+  };
+}
+
+function isShown(this: HTMLElement): boolean {
+  return this.style.display !== 'none';
+}
+
+function explain(node: EditorNode, definition: PropertyDefinition | CredentialDefinition, value: unknown): string {
+  const { required, type, validate } = definition;
+  if (required && type) {
+    if (isBlank(value) || value === toBeAdded) return text('sms-account.form.accountMissing');
+    const config = RED.nodes.node(String(value));
+    if (!config) return hasEnv(value) ? '' : text('sms-account.form.accountMissing');
+    return config.valid === false ? text('sms-account.form.accountInvalid') : '';
+  }
+  const result = validate ? validate.call(node, value, {}) : true;
+  return typeof result === 'string' ? result : '';
+}
+
+/** Says the unit of a number in the form that agrees with it. */
+function prepareUnits(form: JQuery): void {
+  const update = () => {
+    for (const element of form.find('.sms-unit')) {
+      const number = $(element).prev('input');
+      const given = String(number.val() || number.attr('placeholder'));
+      // Of what is not known yet there are several.
+      const count = given.trim() === '' || Number.isNaN(Number(given)) ? 5 : Number(given);
+      $(element).text(text(`sms-account.unit.${element.dataset.smsUnit}`, { count }));
+    }
+  };
+  form.on('change input', update);
+  update();
+}
+
+/** The buttons beside an account are links without an address, which no key reaches. */
+function prepareAccountButtons(form: JQuery): void {
+  const buttons = { edit: 'sms-account.label.edit', add: 'sms-account.label.add' };
+  for (const [name, key] of Object.entries(buttons)) {
+    form
+      .find(`#node-input-btn-account-${name}`)
+      .attr({ role: 'button', tabindex: 0, 'aria-label': text(key) })
+      .on('keydown', (event) => {
+        if (event.key !== 'Enter' && event.key !== ' ') return;
+        event.preventDefault();
+        event.currentTarget.click();
+      });
+  }
+}
+
+/** Shows what belongs to the acknowledgement by the flow, and gives the node its input then. */
+export function prepareAcknowledge(): void {
+  $('#node-input-acknowledge')
+    .on('change', (event) => {
+      const byFlow = $(event.currentTarget).val() === 'flow';
+      $('#node-input-inputs').val(byFlow ? 1 : 0);
+      $('.sms-form .sms-by-flow').toggle(byFlow);
+    })
+    .trigger('change');
+}
+
+/** The choice between an interval and the input, which the flow file holds as an interval of 0. */
+export function prepareTrigger(fallbackSeconds: number): void {
+  const interval = $('#node-input-interval');
+  const trigger = $('#sms-trigger');
+  const isNever = () => !isBlank(interval.val()) && Number(interval.val()) === 0;
+  const update = () => $('#sms-interval').toggle(trigger.val() === 'interval');
+  interval.attr('aria-label', text('sms-account.trigger.interval'));
+  trigger.val(isNever() ? 'input' : 'interval').on('change', () => {
+    if (trigger.val() === 'input') interval.val(0);
+    else if (isNever()) interval.val(fallbackSeconds);
+    interval.trigger('change');
+  });
+  interval.on('change', () => {
+    if (isNever()) trigger.val('input');
+    update();
+  });
+  update();
+}
+
+/** The element that takes the keyboard focus for a field, which for a TypedInput is not the field itself. */
+function focusTarget(input: JQuery): JQuery {
+  const typedInput = input.next('.red-ui-typedInput-container').find('.red-ui-typedInput-input');
+  return typedInput.length > 0 ? typedInput : input;
+}
+
+function prefixOf(node: EditorNode): string {
+  return node._def.category === 'config' ? 'node-config-input' : 'node-input';
+}

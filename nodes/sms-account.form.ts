@@ -1,0 +1,166 @@
+import { isLoopback } from '../src/login';
+import { isBlank } from '../src/wire/fields';
+import type { EditorNode } from './forms/editor';
+import { checkBaseUrl, checkRedisUrl } from './forms/rules';
+import { fillDefaults, numberIn, prepare, savedPassword, tell, text, valueIn } from './forms/shared';
+import { limits } from './limits';
+
+const { timeout, concurrency, queueLimit, pause, drain, maxLength, dedupeHours } = limits['sms-account'];
+
+RED.nodes.registerType('sms-account', {
+  category: 'config',
+  color: '#69b3a2',
+  icon: 'sms-account.svg',
+  defaults: {
+    name: { value: '' },
+    baseUrl: {
+      value: '',
+      validate(value, _options) {
+        const allowHttp = valueIn(this, 'allowHttp');
+        return tell(checkBaseUrl(value, allowHttp === true || allowHttp === 'true'));
+      },
+    },
+    allowHttp: { value: false },
+    authType: { value: 'bearer' },
+    method: { value: 'POST' },
+    tls: { value: '', type: 'tls-config', required: false },
+    proxy: { value: '', type: 'http proxy', required: false },
+    timeout: { value: timeout.byDefault, validate: numberIn(timeout) },
+    concurrency: { value: concurrency.byDefault, validate: numberIn(concurrency) },
+    queueLimit: { value: queueLimit.byDefault, validate: numberIn(queueLimit) },
+    pause: { value: pause.byDefault, validate: numberIn(pause) },
+    drain: { value: drain.byDefault, validate: numberIn(drain) },
+    maxLength: { value: maxLength.byDefault, validate: numberIn(maxLength) },
+    store: { value: 'disk' },
+    dedupe: { value: true },
+    dedupeHours: { value: dedupeHours.byDefault, validate: numberIn(dedupeHours) },
+  },
+  credentials: {
+    apiKey: { type: 'password', validate: neededFor(['bearer'], 'sms-account.form.apiKeyMissing') },
+    userId: { type: 'text', validate: neededFor(['basic', 'form'], 'sms-account.form.userIdMissing') },
+    password: { type: 'password', validate: neededFor(['basic', 'form'], 'sms-account.form.passwordMissing') },
+    redisUrl: {
+      type: 'password',
+      validate(value, _options) {
+        const unknown = valueIn(this, 'store') !== 'redis' || value === savedPassword;
+        return unknown ? true : tell(checkRedisUrl(value));
+      },
+    },
+  },
+  label() {
+    return String(this.name || parseUrl(this.baseUrl)?.host || this.baseUrl || this._('sms-account.label.account'));
+  },
+  labelStyle() {
+    return this.name ? 'node_label_italic' : '';
+  },
+  oneditprepare() {
+    fillDefaults(this);
+    prepareChoices();
+    prepareTest(this);
+    prepare(this);
+  },
+});
+
+function field(property: string): JQuery {
+  return $(`#node-config-input-${property}`);
+}
+
+/** A `validate` for a credential that only some ways to authenticate need. */
+function neededFor(authTypes: string[], key: string) {
+  return function (this: EditorNode, value: unknown, _options: object): true | string {
+    return !authTypes.includes(String(valueIn(this, 'authType'))) || !isBlank(value) ? true : text(key);
+  };
+}
+
+function parseUrl(value: unknown): URL | undefined {
+  const address = String(value ?? '').trim();
+  return URL.canParse(address) ? new URL(address) : undefined;
+}
+
+/** Shows what belongs to what is chosen, and warns of what it costs. */
+function prepareChoices(): void {
+  const form = field('baseUrl').closest('.sms-form');
+  const update = () => {
+    const authType = field('authType').val();
+    form.find('.sms-account-bearer').toggle(authType === 'bearer');
+    form.find('.sms-account-login').toggle(authType !== 'bearer');
+    $('#sms-account-get-warning').toggle(authType === 'form' && field('method').val() === 'GET');
+    const url = parseUrl(field('baseUrl').val());
+    const isExposed = url?.protocol === 'http:' && !isLoopback(url.hostname);
+    $('#sms-account-http-warning').toggle(isExposed);
+    $('#sms-account-http-row').toggle(isExposed || field('allowHttp').prop('checked'));
+    const store = field('store').val();
+    form.find('.sms-account-redis').toggle(store === 'redis');
+    $('#sms-account-memory-warning').toggle(store === 'memory');
+    form.find('.sms-account-dedupe').toggle(field('dedupe').prop('checked'));
+  };
+  form.on('change keyup input', update);
+  update();
+}
+
+/** What the runtime answers to the test of a connection. */
+interface TestAnswer {
+  ok?: boolean;
+  account?: { balance?: number | string; type?: string; currency?: string };
+  error?: { message?: string };
+}
+
+function prepareTest(node: EditorNode): void {
+  const button = $('#sms-account-test');
+  const result = $('#sms-account-test-result');
+  let lastTest = 0;
+
+  const show = (kind: 'busy' | 'success' | 'error', words: string) => {
+    const icons = { busy: 'fa fa-spinner fa-spin', success: 'fa fa-check', error: 'fa fa-times' };
+    const icon = $('<i aria-hidden="true"></i>').addClass(icons[kind]);
+    result
+      .attr('class', `sms-result sms-${kind}`)
+      .empty()
+      .append(icon, document.createTextNode(` ${words}`));
+    button.prop('disabled', kind === 'busy').attr('aria-busy', String(kind === 'busy'));
+  };
+
+  button.on('click', () => {
+    const test = ++lastTest;
+    show('busy', node._('sms-account.test.busy'));
+    $.ajax({
+      url: 'sms-account/test',
+      type: 'POST',
+      contentType: 'application/json; charset=utf-8',
+      data: JSON.stringify(readConnection(node)),
+    })
+      .done((answer: TestAnswer | undefined) => {
+        if (test !== lastTest) return;
+        if (answer?.ok) show('success', describeAccount(node, answer.account ?? {}));
+        else show('error', answer?.error?.message || node._('sms-account.test.failed'));
+      })
+      .fail(({ status }) => {
+        if (test !== lastTest) return;
+        const denied = status === 401 || status === 403;
+        if (denied) show('error', node._('sms-account.test.denied'));
+        else show('error', node._(status === 404 ? 'sms-account.test.missing' : 'sms-account.test.failed'));
+      });
+  });
+  // A result stands for the values that were tested: it goes when one of them changes.
+  result.closest('.sms-form').on('change input', 'input, select', (event) => {
+    if (event.originalEvent && !button.prop('disabled')) result.empty();
+  });
+}
+
+/** How to reach the service, as it stands in the form. */
+function readConnection(node: EditorNode): Record<string, unknown> {
+  const texts = ['baseUrl', 'authType', 'method', 'tls', 'proxy', 'timeout', 'apiKey', 'userId', 'password'];
+  const values = texts.map((property) => {
+    const value = field(property).val();
+    return [property, value === '_ADD_' ? '' : value];
+  });
+  return { id: node.id, allowHttp: field('allowHttp').prop('checked'), ...Object.fromEntries(values) };
+}
+
+function describeAccount(node: EditorNode, { balance, type, currency }: NonNullable<TestAnswer['account']>): string {
+  if (balance === undefined || balance === null) return node._('sms-account.test.okWithoutBalance');
+  const shown = { balance: [balance, currency].filter((part) => !isBlank(part)).join(' ') };
+  return isBlank(type)
+    ? node._('sms-account.test.ok', shown)
+    : node._('sms-account.test.okWithType', { ...shown, type });
+}

@@ -1,0 +1,133 @@
+import { isBlank } from '../src/wire/fields';
+import type { EditorNode } from './forms/editor';
+import { checkPath, checkPublicUrl, hasEnv } from './forms/rules';
+import {
+  chooseOnlyAccount,
+  fillDefaults,
+  numberIn,
+  prepare,
+  prepareAcknowledge,
+  savedPassword,
+  tell,
+  text,
+} from './forms/shared';
+import { limits } from './limits';
+import { joinCallbackUrl, normalisePath, parsePath } from './runtime/callback-path';
+
+const { ackTimeout } = limits['sms-callback-in'];
+
+RED.nodes.registerType('sms-callback-in', {
+  category: 'sms',
+  color: '#69b3a2',
+  defaults: {
+    name: { value: '' },
+    account: { value: '', type: 'sms-account', required: true, label: text('sms-account.label.account') },
+    path: {
+      value: '',
+      validate(value, _options) {
+        const path = String(value ?? '');
+        return tell(checkPath(path) ?? (isTaken(this, path) ? { key: pathTaken, params: { path } } : undefined));
+      },
+    },
+    publicUrl: { value: '', validate: (value, _options) => tell(checkPublicUrl(String(value ?? ''))) },
+    acknowledge: { value: 'auto' },
+    inputs: { value: 0 },
+    ackTimeout: { value: ackTimeout.byDefault, validate: numberIn(ackTimeout) },
+  },
+  credentials: {
+    token: { type: 'password' },
+  },
+  inputs: 0,
+  outputs: 2,
+  icon: 'sms-callback-in.svg',
+  paletteLabel() {
+    return this._('sms-callback-in.label.palette');
+  },
+  label() {
+    return String(this.name || this.path || this._('sms-callback-in.label.palette'));
+  },
+  labelStyle() {
+    return this.name ? 'node_label_italic' : '';
+  },
+  inputLabels() {
+    return text('sms-account.label.acknowledgement');
+  },
+  outputLabels(index) {
+    return this._(index === 0 ? 'sms-callback-in.label.replies' : 'sms-callback-in.label.statuses');
+  },
+  onadd() {
+    chooseOnlyAccount(this);
+  },
+  oneditprepare() {
+    fillDefaults(this);
+    prepareAddress();
+    prepareAcknowledge();
+    prepare(this);
+  },
+});
+
+const pathTaken = 'sms-account.errors.callbackPathTaken';
+
+/** Whether another node of the workspace answers at a path. */
+function isTaken(node: EditorNode, value: string): boolean {
+  const path = parsePath(value);
+  if (path === undefined || hasEnv(path)) return false;
+  return RED.nodes.filterNodes({ type: 'sms-callback-in' }).some((other) => {
+    const taken = parsePath(String(other.path ?? ''));
+    return other.id !== node.id && !other.d && taken !== undefined && normalisePath(taken) === normalisePath(path);
+  });
+}
+
+/** Shows the address as the service needs it, while it is written. */
+function prepareAddress(): void {
+  const publicUrl = $('#node-input-publicUrl');
+  const path = $('#node-input-path');
+  const token = $('#node-input-token');
+  const address = $('#sms-callback-in-address');
+  const copy = $('#sms-callback-in-copy');
+  const update = () => {
+    const isSaved = token.val() === savedPassword;
+    const hasUrl = !isBlank(publicUrl.val());
+    const isComplete = hasUrl && !isBlank(path.val());
+    address.text(
+      formatAddress(
+        hasUrl ? String(publicUrl.val()) : '…',
+        parsePath(String(path.val())) ?? '',
+        isSaved ? '…' : String(token.val()),
+      ),
+    );
+    copy.prop('disabled', !isComplete || isSaved);
+    $('#sms-callback-in-token-warning').toggle(token.val() === '');
+    $('#sms-callback-in-url-warning').toggle(!hasUrl);
+    $('#sms-callback-in-hidden-hint').toggle(isSaved);
+    $('#sms-callback-in-address-hint').toggle(isComplete && !isSaved);
+  };
+  address.closest('.sms-form').on('change keyup paste input', update);
+  $('#sms-callback-in-generate').on('click', () => {
+    token.val(createToken()).trigger('change');
+  });
+  copy.on('click', () => {
+    RED.clipboard.copyText(
+      address.text(),
+      copy,
+      '@messaging-service/node-red-sms/sms-callback-in:sms-callback-in.label.copied',
+    );
+  });
+  update();
+}
+
+/** The full callback URL as the runtime makes it. A path whose variables are not known yet stays as it is written. */
+function formatAddress(publicUrl: string, path: string, token: string): string {
+  const root = String(RED.settings.httpNodeRoot || '');
+  const url = hasEnv(path) ? joinCallbackUrl(publicUrl, root, '') + path : joinCallbackUrl(publicUrl, root, path);
+  if (token === '') return url;
+  return `${url}?token=${hasEnv(token) || token === '…' ? token : encodeURIComponent(token)}`;
+}
+
+function createToken(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(32));
+  return btoa(String.fromCharCode(...bytes))
+    .replaceAll('+', '-')
+    .replaceAll('/', '_')
+    .replaceAll('=', '');
+}

@@ -1,0 +1,45 @@
+import { chooseOnlyAccount, fillDefaults, numberIn, prepare, prepareAcknowledge, text } from './forms/shared';
+import { limits } from './limits';
+
+const { ackTimeout, maxAttempts } = limits['sms-in'];
+
+RED.nodes.registerType('sms-in', {
+  category: 'sms',
+  color: '#69b3a2',
+  defaults: {
+    name: { value: '' },
+    account: { value: '', type: 'sms-account', required: true, label: text('sms-account.label.account') },
+    filter: { value: 'all' },
+    acknowledge: { value: 'auto' },
+    inputs: { value: 0 },
+    ackTimeout: { value: ackTimeout.byDefault, validate: numberIn(ackTimeout) },
+    maxAttempts: { value: maxAttempts.byDefault, validate: numberIn(maxAttempts) },
+  },
+  inputs: 0,
+  outputs: 1,
+  icon: 'sms-in.svg',
+  paletteLabel() {
+    return this._('sms-in.label.palette');
+  },
+  label() {
+    const labels: Record<string, string> = { replies: 'sms-in.label.replies', new: 'sms-in.label.new' };
+    return String(this.name || this._(labels[String(this.filter)] ?? 'sms-in.label.palette'));
+  },
+  labelStyle() {
+    return this.name ? 'node_label_italic' : '';
+  },
+  inputLabels() {
+    return text('sms-account.label.acknowledgement');
+  },
+  outputLabels() {
+    return this._('sms-in.label.output');
+  },
+  onadd() {
+    chooseOnlyAccount(this);
+  },
+  oneditprepare() {
+    fillDefaults(this);
+    prepareAcknowledge();
+    prepare(this);
+  },
+});
