@@ -128,8 +128,8 @@ export class Client {
 
   #statusError(answer: Answer, effect: Call['effect'], service: ServiceError = {}): SmsError {
     const { statusCode } = answer;
-    const reason = statusCode === 400 ? findBadRequestReason(answer) : undefined;
-    return createStatusError(statusCode, effect, service, reason && this.#redact(reason));
+    const reason = statusCode === 400 ? findBadRequestReason(answer, this.#redact) : undefined;
+    return createStatusError(statusCode, effect, service, reason);
   }
 
   #call(
@@ -197,10 +197,10 @@ function createStatusError(
 }
 
 /** The status line carries the reason of a 400 (§7.1); a server that drops it leaves it in the page's heading. */
-function findBadRequestReason(answer: Answer): string | undefined {
+function findBadRequestReason(answer: Answer, redact: (text: string) => string): string | undefined {
   const reason = answer.statusText.trim();
-  if (reason && reason.toLowerCase() !== 'bad request') return reason;
-  return parseErrorHeading(answer.bytes, answer.contentType);
+  if (reason && reason.toLowerCase() !== 'bad request') return redact(reason);
+  return parseErrorHeading(answer.bytes, answer.contentType, redact);
 }
 
 /** `isError="true"` at the root means that no message was sent (§2.2). */

@@ -1,37 +1,78 @@
 import type { Authentication } from '../login';
-import { formatForm } from '../wire/form';
+import { htmlEntities } from '../wire/entities';
 
 const mark = '•••';
 /** Shorter ones are found in ordinary words, which an error needs. */
 const shortestSecret = 6;
 /** Up to here a secret of letters alone may be a word, and is looked for as one. */
 const longestWord = 11;
+const spaces = [' ', '\t', '\n', '\r', '\u00a0'];
 
 /**
  * Makes a function that takes the password or key of a login out of a text: what the service writes into an error may
- * quote the request, as it is or in one of the ways to write it in a URL, a form, a header or a page (contract §3).
+ * quote the request. Each character is found in whatever way it is written: as it is, in either case, as an escape of
+ * a URL (of UTF-8 or Latin-1) or a form, as an entity of HTML or XML, or as an escape of JSON or JavaScript, each of them
+ * up to twice over; white space as white space of any length. What Basic authentication makes of the login is found likewise.
  */
 export function createRedactor(authentication: Authentication): (text: string) => string {
   const secret = authentication.type === 'bearer' ? authentication.apiKey : authentication.password;
   if (secret.length < shortestSecret) return (text) => text;
-  const writings = [
-    secret,
-    encodeURIComponent(Buffer.from(secret).toString()),
-    formatForm([['', secret]]).slice(1),
-    escapeHtml(secret),
-  ];
+  const patterns = [patternOf(secret)];
   if (authentication.type === 'basic') {
-    writings.push(Buffer.from(`${authentication.userId}:${secret}`).toString('base64'));
+    const token = Buffer.from(`${authentication.userId}:${secret}`).toString('base64');
+    patterns.push(patternOf(token.replace(/=+$/, ''), { '+': '-', '/': '_' }));
   }
   const isWord = secret.length <= longestWord && /^\p{L}+$/u.test(secret);
-  const patterns = [...new Set(writings)].sort((a, b) => b.length - a.length).map(escapePattern);
   const anywhere = `(?:${patterns.join('|')})`;
   const pattern = new RegExp(isWord ? `(?<![\\p{L}\\p{N}])${anywhere}(?![\\p{L}\\p{N}])` : anywhere, 'giu');
   return (text) => text.replace(pattern, mark);
 }
 
-function escapeHtml(text: string): string {
-  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
+/** @param others a character that may stand for another */
+function patternOf(secret: string, others: Readonly<Record<string, string>> = {}): string {
+  // A lone surrogate leaves as U+FFFD, and comes back as that.
+  const sent = Buffer.from(secret).toString();
+  let pattern = '';
+  for (const [piece] of sent.matchAll(/\s+|\\+|[^\s\\]/gu)) {
+    const [character = ''] = piece;
+    // The longest first: what follows `&` in `&amp;` is a part of it.
+    const writings = [...escapesOf(character), escapePattern(character)];
+    if (character.trim() === '') {
+      pattern += `(?:${[...spaces.flatMap(escapesOf), '\\s', '\\+', '\\\\{1,2}[nrt]'].join('|')})+`;
+    } else if (character === '\\') {
+      // Escapes double it. As one run it matches in one way; one by one there would be exponentially many.
+      pattern += `(?:${writings.join('|')}){${piece.length},${4 * piece.length}}`;
+    } else {
+      const other = others[character];
+      if (other !== undefined) writings.push(escapePattern(other));
+      pattern += `(?:${writings.join('|')})`;
+    }
+  }
+  return pattern;
+}
+
+/** The ways to escape a character, each of which starts unlike the others. */
+function escapesOf(character: string): string[] {
+  const codePoint = character.codePointAt(0) ?? 0;
+  const slash = character === '\\' ? '\\\\' : '\\\\{1,2}';
+  const units = character.split('').map((unit) => `${slash}u${hex(unit.charCodeAt(0), 4)}`);
+  const references = [`#0{0,6}${codePoint}`, `#x0{0,6}${codePoint.toString(16)}`];
+  for (const [name, named] of htmlEntities) if (named === character) references.push(name);
+  const escapes = [percentEncode(Buffer.from(character)), `&(?:amp;)?(?:${references.join('|')});`, units.join('')];
+  if (codePoint <= 0xff) {
+    if (codePoint > 0x7f) escapes.push(percentEncode(Buffer.from(character, 'latin1')));
+    escapes.push(`${slash}x${hex(codePoint, 2)}`);
+  }
+  if ('"\'/`'.includes(character)) escapes.push(`\\\\{1,3}${character === '/' ? '\\/' : character}`);
+  return escapes;
+}
+
+function percentEncode(bytes: Buffer): string {
+  return [...bytes].map((byte) => `%(?:25)?${hex(byte, 2)}`).join('');
+}
+
+function hex(code: number, digits: number): string {
+  return code.toString(16).padStart(digits, '0');
 }
 
 function escapePattern(text: string): string {

@@ -69,8 +69,14 @@ function readError({ attributes }: XmlElement, result: SendResponse | RecipientR
 /**
  * Finds the text of the first `<h1>` of an HTML error page (§7.1): without tags, entities decoded, white space collapsed,
  * at most 500 characters. `undefined` when there is none, or it has no text. Never throws.
+ *
+ * @param clean takes out of the text what must not be in it, before it is cut
  */
-export function parseErrorHeading(bytes: Uint8Array, contentType?: string): string | undefined {
+export function parseErrorHeading(
+  bytes: Uint8Array,
+  contentType?: string,
+  clean = (text: string) => text,
+): string | undefined {
   const html = decodeText(bytes, contentType).slice(0, headingSearchLength);
   let heading: string | undefined;
   for (let position = 0; position < html.length; ) {
@@ -94,9 +100,11 @@ export function parseErrorHeading(bytes: Uint8Array, contentType?: string): stri
     position = endOfTag(html, start);
     if (tag === 'script' || tag === 'style') position = positionOf(html, `</${tag}`, position);
   }
-  const text = decodeHtmlEntities(heading ?? '')
-    .replace(/\s+/g, ' ')
-    .trim();
+  const text = clean(
+    decodeHtmlEntities(heading ?? '')
+      .replace(/\s+/g, ' ')
+      .trim(),
+  );
   return text === '' ? undefined : [...text].slice(0, headingLength).join('');
 }
 

@@ -358,6 +358,21 @@ describe('Client', () => {
       }
     }
 
+    it('as JSON: quotation marks and backslashes of a password are escaped', async () => {
+      const password = 'a"b\\c/d"e';
+      const { baseUrl } = await startAnswering(400, `{"password":${JSON.stringify(password)}}`);
+      const authentication = { type: 'form', userId: 'user', password } as const;
+      const error = await failure(createClient(baseUrl, { authentication }).send(message));
+      assert.equal(error.errorMessage, '{"password":"•••"}');
+    });
+
+    it('at the end of a heading that is cut', async () => {
+      const start = 'x'.repeat(490);
+      const { baseUrl } = await startAnswering(400, '', `<h1>${start} demo-api-key</h1>`, 'text/html');
+      const error = await failure(createClient(baseUrl).send(message));
+      assert.equal(error.errorMessage, `${start} •••`);
+    });
+
     it('keeps every other word, also of one who chose a short password', async () => {
       const { baseUrl } = await startAnswering(400, 'The pass has passed the passwords');
       const authentication = { type: 'form', userId: 'user', password: 'pass' } as const;

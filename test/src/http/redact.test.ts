@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import { createRedactor } from '../../../src/http/redact';
+
+const mark = '•••';
+
+function redact(password: string, text: string): string {
+  return createRedactor({ type: 'form', userId: 'user', password })(text);
+}
+
+/** Ways to write a character, as those who echo a text have them. */
+const writings: Readonly<Record<string, (character: string) => string>> = {
+  'as it is': (character) => character,
+  'percent-encoded': (character) => percent(Buffer.from(character)),
+  'percent-encoded in lower case': (character) => percent(Buffer.from(character)).toLowerCase(),
+  'percent-encoded twice': (character) => percent(Buffer.from(character)).replaceAll('%', '%25'),
+  'as a decimal reference': (character) => `&#${character.codePointAt(0)};`,
+  'as a decimal reference with zeros': (character) => `&#000${character.codePointAt(0)};`,
+  'as a hexadecimal reference': (character) => `&#x${character.codePointAt(0)?.toString(16)};`,
+  'as a hexadecimal reference in upper case': (character) =>
+    `&#X${character.codePointAt(0)?.toString(16).toUpperCase()};`,
+  'as an escape of JSON': (character) => JSON.stringify(character).slice(1, -1).replace('/', '\\/'),
+  'as a numeric escape of JSON': (character) =>
+    character
+      .split('')
+      .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+      .join(''),
+  'as XML in JSON': (character) => JSON.stringify(escapeXml(character)).slice(1, -1),
+  'as JSON in JSON': (character) => JSON.stringify(JSON.stringify(character).slice(1, -1)).slice(1, -1),
+  'as XML': escapeXml,
+  'as XML twice': (character) => escapeXml(escapeXml(character)),
+  'as a field of a form': (character) => new URLSearchParams([['', character]]).toString().slice(1),
+};
+
+function percent(bytes: Buffer): string {
+  return [...bytes].map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`).join('');
+}
+
+function escapeXml(text: string): string {
+  const entities: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&apos;' };
+  return text.replace(/[&<>"']/g, (character) => entities[character] ?? '');
+}
+
+describe('createRedactor', () => {
+  const password = 'p"w\\ /%41&+=<ö>\'😀';
+
+  for (const [title, write] of Object.entries(writings)) {
+    it(`masks a password that is echoed ${title}`, () => {
+      assert.equal(redact(password, `Bad ${[...password].map(write).join('')}!`), `Bad ${mark}!`);
+    });
+  }
+
+  it('masks any password whose characters are written each in a way of its own', () => {
+    const kinds = Object.values(writings);
+    const character = fc.oneof(
+      fc.constantFrom(...'\\"/%&+ ;#u0025<>'),
+      fc.string({ unit: 'grapheme-composite', minLength: 1, maxLength: 1 }),
+    );
+    fc.assert(
+      fc.property(
+        fc.array(fc.tuple(character, fc.constantFrom(...kinds)), { minLength: 6, maxLength: 30 }),
+        (pieces) => {
+          const secret = pieces.map(([text]) => text).join('');
+          fc.pre(secret.trim() === secret && !/^\p{L}+$/u.test(secret));
+          const echo = pieces.map(([text, write]) => [...text].map(write).join('')).join('');
+          assert.equal(redact(secret, `1,${echo},2`), `1,${mark},2`);
+        },
+      ),
+    );
+  });
+
+  it('masks white space as it is collapsed, and characters as Latin-1 and HTML write them', () => {
+    assert.equal(redact('my  secret\tword', 'Bad my secret word'), `Bad ${mark}`);
+    assert.equal(redact('geheimnis-öß', 'Bad geheimnis-%F6%DF and geheimnis-&ouml;&szlig;'), `Bad ${mark} and ${mark}`);
+  });
+
+  it('masks what Basic authentication makes of a login, in both alphabets and escaped', () => {
+    const login = { type: 'basic', userId: 'üser?>', password: 'pässwörd?>~' } as const;
+    const token = Buffer.from(`${login.userId}:${login.password}`).toString('base64');
+    assert.match(token, /[+/]/);
+    const mask = createRedactor(login);
+    for (const echo of [
+      token,
+      Buffer.from(token, 'base64').toString('base64url'),
+      encodeURIComponent(token),
+      token.replaceAll('/', '\\/'),
+    ]) {
+      assert.doesNotMatch(mask(`Basic ${echo} is wrong`), /[\w+/-]{12}/, echo);
+    }
+  });
+
+  it('leaves a text that only resembles the password as it is', () => {
+    for (const text of ['p"w\\ /%41&+=<ö>', 'Passwords', '']) {
+      assert.equal(redact(password, text), text);
+      assert.equal(redact('password', text), text);
+    }
+    assert.equal(redact('password', 'password, passwords'), `${mark}, passwords`);
+  });
+
+  for (const [title, secret, echo] of [
+    ['backslashes', '\\'.repeat(40), '\\'.repeat(39).concat('x')],
+    ['white space', `a${' \t'.repeat(20)}b`, ` +%20&#32;`.repeat(100)],
+    ['escaped percent signs', '%25'.repeat(20), '%25'.repeat(19)],
+    ['escaped backslashes', '\\'.repeat(40).concat('x'), '\\\\u005c'.repeat(100)],
+  ] as const) {
+    it(`looks through a megabyte that never quite are a password of ${title}`, () => {
+      const text = echo.repeat(Math.floor((1024 * 1024) / echo.length));
+      assert.ok(redact(secret, text).length > 0);
+    });
+  }
+});
