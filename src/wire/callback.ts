@@ -1,10 +1,11 @@
-import { isSmsError, SmsError } from '../errors';
+import { isSmsError } from '../errors';
 import type { IncomingRecord, StatusRecord } from '../model';
 import { type Field, isBlank, readFields } from './fields';
 import { parseForm } from './form';
 import { createIncoming } from './incoming';
 import { createStatus } from './status';
 import { decodeText } from './text';
+import { unreadable } from './unreadable';
 import { parseXml, type XmlElement } from './xml';
 
 /** What a callback endpoint has received. */
@@ -30,13 +31,14 @@ export type CallbackEvent =
 export function parseCallback({ contentType, bytes, form }: CallbackRequest): CallbackEvent {
   if (bytes !== undefined && bytes.length > 0) {
     const text = decodeText(bytes, contentType).trimStart();
-    if (text === '') throw unreadable('no body');
+    if (text === '') throw unreadable('callback', 'no body');
     if (text.startsWith('<')) return readXml(text);
-    if (text.startsWith('{') || text.startsWith('[')) throw unreadable('JSON is not accepted; send XMLv3 or FORMv1');
+    if (text.startsWith('{') || text.startsWith('['))
+      throw unreadable('callback', 'JSON is not accepted; send XMLv3 or FORMv1');
     return readForm(parseForm(bytes, contentType));
   }
   const fields = fieldsOf(form);
-  if (fields.length === 0) throw unreadable('no body');
+  if (fields.length === 0) throw unreadable('callback', 'no body');
   return readForm(fields);
 }
 
@@ -56,14 +58,14 @@ function readForm(fields: readonly Field[]): CallbackEvent {
   if (!isBlank(byName.get('statusCode'))) return { kind: 'status', records: [createStatus(byName, 'callback')] };
   if (byName.has('body') && !isBlank(byName.get('from')))
     return { kind: 'incoming', records: [createIncoming(byName, 'callback')] };
-  throw unreadable('the form is neither a reply (from, body) nor a status (statusCode)');
+  throw unreadable('callback', 'the form is neither a reply (from, body) nor a status (statusCode)');
 }
 
 function readXml(text: string): CallbackEvent {
   const root = parseCallbackXml(text);
   if (root.name === 'inbound-message') return { kind: 'incoming', records: readReplies(root) };
   if (root.name === 'status-update') return { kind: 'status', records: [readStatus(root)] };
-  throw unreadable('the root element is neither inbound-message nor status-update');
+  throw unreadable('callback', 'the root element is neither inbound-message nor status-update');
 }
 
 function parseCallbackXml(text: string): XmlElement {
@@ -71,7 +73,7 @@ function parseCallbackXml(text: string): XmlElement {
     return parseXml(text);
   } catch (error) {
     if (!isSmsError(error)) throw error;
-    throw unreadable(String(error.params.detail));
+    throw unreadable('callback', String(error.params.detail));
   }
 }
 
@@ -90,9 +92,10 @@ function readReplies(root: XmlElement): IncomingRecord[] {
     const record = createIncoming([['body', textOf(body)], ...fields], 'callback');
     if (!isBlank(record.from)) records.push(record);
     // A 400 makes the service keep the text, which would be lost if the others were accepted without it.
-    else if (!isBlank(record.body)) throw unreadable('a recipient of the inbound-message has a text but no msisdn');
+    else if (!isBlank(record.body))
+      throw unreadable('callback', 'a recipient of the inbound-message has a text but no msisdn');
   }
-  if (records.length === 0) throw unreadable('the inbound-message has no recipient with msisdn');
+  if (records.length === 0) throw unreadable('callback', 'the inbound-message has no recipient with msisdn');
   return records;
 }
 
@@ -105,7 +108,7 @@ function textOf(body: XmlElement | undefined): string {
 function readStatus(root: XmlElement): StatusRecord {
   const names = { statusId: 'messageId', messageId: 'inReplyToId' };
   const byName = readFields([...childrenOf(root, names), ...attributesOf(root, names)]);
-  if (isBlank(byName.get('statusCode'))) throw unreadable('the status-update has no statusCode');
+  if (isBlank(byName.get('statusCode'))) throw unreadable('callback', 'the status-update has no statusCode');
   return createStatus(byName, 'callback');
 }
 
@@ -126,8 +129,4 @@ function contentOf(element: XmlElement): string {
 
 function renamed(name: string, value: string, renames: Renames): Field {
   return [Object.hasOwn(renames, name) ? (renames[name] ?? name) : name, value];
-}
-
-function unreadable(detail: string): SmsError {
-  return new SmsError('callbackUnreadable', { params: { detail } });
 }

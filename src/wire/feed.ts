@@ -1,8 +1,8 @@
-import { SmsError } from '../errors';
 import type { Feed, FeedAccount, FeedEntry, FeedFormat } from '../model';
 import { readDate } from './date';
 import { isBlank, isUnsafeKey } from './fields';
 import { decodeText } from './text';
+import { unreadable } from './unreadable';
 import { parseXml, type XmlElement } from './xml';
 
 /**
@@ -25,7 +25,7 @@ export function parseFeed(bytes: Uint8Array, contentType?: string): Feed {
   if (root.name === 'feed') return createFeed('ATOM', [root]);
   const channel = root.children.find(({ name }) => name === 'channel');
   if ((root.name === 'rss' || root.name === 'RDF') && channel !== undefined) return createFeed('RSS', [channel, root]);
-  throw new SmsError('responseUnreadable', { params: { detail: 'neither an ATOM nor an RSS feed' } });
+  throw unreadable('answer', 'neither an ATOM nor an RSS feed');
 }
 
 /** @param frames the elements that hold what is at feed level: in RSS the channel and the root around it */

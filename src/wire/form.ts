@@ -1,5 +1,5 @@
-import { SmsError } from '../errors';
 import { charsetOf, decodeBytes } from './text';
+import { unreadable } from './unreadable';
 
 /** More than 8 MiB of status updates have; without a limit, that much of empty parameters takes 760 MB. */
 const maxParameters = 500_000;
@@ -26,7 +26,7 @@ export function parseForm(bytes: Uint8Array, contentType?: string): [name: strin
     if (end === -1 || end > length) end = length;
     if (end > start) {
       if (pairs.length === maxParameters) {
-        throw new SmsError('responseUnreadable', { params: { detail: 'a form with too many parameters' } });
+        throw unreadable('answer', 'a form with too many parameters');
       }
       const pair = text.slice(start, end);
       const equals = pair.indexOf('=');

@@ -1,7 +1,7 @@
-import { SmsError } from '../errors';
 import type { IncomingRecord, Via } from '../model';
 import { additionalFields, type Field, presentFields, readFields } from './fields';
 import { parseForm } from './form';
+import { unreadable } from './unreadable';
 
 const optionalFields = ['messageId', 'to', 'inReplyToId', 'messageDate', 'contentType', 'displayName'] as const;
 /** Names that this library gives values to, whatever the service sends under them. */
@@ -23,7 +23,7 @@ const knownFields: ReadonlySet<string> = new Set([
 export function parseIncoming(bytes: Uint8Array, contentType?: string): IncomingRecord {
   const fields = parseForm(bytes, contentType);
   if (!fields.some(([name]) => name === 'messageId' || name === 'from' || name === 'body')) {
-    throw new SmsError('responseUnreadable', { params: { detail: 'no incoming message in it' } });
+    throw unreadable('answer', 'no incoming message in it');
   }
   return createIncoming(fields, 'poll');
 }

@@ -1,7 +1,7 @@
-import { SmsError } from '../errors';
 import type { OutboxRecipient, OutboxRecord } from '../model';
 import { isBlank, isUnsafeKey, readErrorCode } from './fields';
 import { decodeText } from './text';
+import { unreadable } from './unreadable';
 
 type JsonObject = Record<string, unknown>;
 
@@ -22,7 +22,7 @@ export function parseOutbox(bytes: Uint8Array, contentType?: string): OutboxReco
     const record = isObject(entry) ? createRecord(entry) : undefined;
     if (record !== undefined) records.push(record);
   }
-  if (records.length === 0 && list.length > 0) throw unreadable('a list without messages');
+  if (records.length === 0 && list.length > 0) throw unreadable('answer', 'a list without messages');
   return records;
 }
 
@@ -32,7 +32,7 @@ function parseJson(text: string): unknown {
     // Identifiers of more digits than a number holds would otherwise fall together.
     return /\d{16}/.test(text) ? JSON.parse(quoteLongIntegers(text)) : value;
   } catch {
-    throw unreadable('not JSON');
+    throw unreadable('answer', 'not JSON');
   }
 }
 
@@ -73,7 +73,7 @@ function listIn(value: unknown): readonly unknown[] {
     if (list !== undefined && others.length === 0) return list;
     if (list === undefined && typeof value.body === 'string') return [value];
   }
-  throw unreadable('JSON without a list of messages');
+  throw unreadable('answer', 'JSON without a list of messages');
 }
 
 /** A message without a messageId is one all the same: the service has moved its date on and will not give it again. */
@@ -147,15 +147,11 @@ function isObject(value: unknown): value is JsonObject {
 /** A copy of a JSON value in which no object, however deep, has an own key that could reach its prototype. */
 function withoutUnsafeKeys(value: unknown, depth: number): unknown {
   if (typeof value !== 'object' || value === null) return value;
-  if (depth > maxNesting) throw unreadable('JSON that is nested too deeply');
+  if (depth > maxNesting) throw unreadable('answer', 'JSON that is nested too deeply');
   if (Array.isArray(value)) return value.map((item) => withoutUnsafeKeys(item, depth + 1));
   const copy: JsonObject = {};
   for (const [key, property] of Object.entries(value)) {
     if (!isUnsafeKey(key)) copy[key] = withoutUnsafeKeys(property, depth + 1);
   }
   return copy;
-}
-
-function unreadable(detail: string): SmsError {
-  return new SmsError('responseUnreadable', { params: { detail } });
 }

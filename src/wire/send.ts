@@ -1,8 +1,8 @@
-import { SmsError } from '../errors';
 import type { OutboundMessage, RecipientResult, SendResponse } from '../model';
 import { decodeHtmlEntities } from './entities';
 import { isBlank, readErrorCode } from './fields';
 import { decodeText } from './text';
+import { unreadable } from './unreadable';
 import { parseXml, type XmlElement } from './xml';
 
 const headingLength = 500;
@@ -38,9 +38,7 @@ export function formatOutboundMessage(message: OutboundMessage): [string, string
 export function parseSendResponse(bytes: Uint8Array, contentType?: string): SendResponse {
   const root = parseXml(decodeText(bytes, contentType));
   if (root.name !== 'outbound-message-delivery') {
-    throw new SmsError('responseUnreadable', {
-      params: { detail: 'XML with another root than outbound-message-delivery' },
-    });
+    throw unreadable('answer', 'XML with another root than outbound-message-delivery');
   }
   const { messageId } = root.attributes;
   const recipients = root.children.filter(({ name }) => name === 'recipient').map(createRecipientResult);

@@ -1,7 +1,7 @@
-import { SmsError } from '../errors';
 import type { StatusRecord, Via } from '../model';
 import { additionalFields, type Field, isBlank, presentFields, readFields } from './fields';
 import { parseForm } from './form';
+import { unreadable } from './unreadable';
 
 /** What is known of a status code. */
 export interface StatusCode {
@@ -58,7 +58,7 @@ export function parseStatuses(bytes: Uint8Array, contentType?: string): StatusRe
     fields.some(([name, value]) => (name === 'messageId' || name === 'statusCode') && !isBlank(value)),
   );
   if (readable.length === 0) {
-    throw new SmsError('responseUnreadable', { params: { detail: 'no status update in it' } });
+    throw unreadable('answer', 'no status update in it');
   }
   return readable.map((fields) => createStatus(fields, 'poll'));
 }

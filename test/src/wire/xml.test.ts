@@ -146,7 +146,18 @@ describe('XML, refused', () => {
     ['HTML', '<html><body><br></body></html>'],
     ['JSON', '{"a":1}'],
     ['101 levels', `${'<a>'.repeat(101)}${'</a>'.repeat(101)}`, /deep/],
-    ['more elements than memory should hold', `<a>${'<b/>'.repeat(500_000)}</a>`, /too many/],
+    ['more elements than any answer has', `<a>${'<b/>'.repeat(400_000)}</a>`, /too many elements/],
+    [
+      'more elements and attributes than any answer has',
+      `<a>${'<b c="" d=""/>'.repeat(135_000)}</a>`,
+      /too many elements/,
+    ],
+    ['more sections of CDATA than any answer has', `<a>${'<![CDATA[]]>'.repeat(400_000)}</a>`, /too many elements/],
+    [
+      'a tag with more attributes than any has',
+      `<a ${Array.from({ length: 500_000 }, (_, index) => `a${index}=""`).join(' ')}/>`,
+      /too many attributes/,
+    ],
     ['a million levels', '<a>'.repeat(1_000_000), /deep/],
     ['a million unclosed quotes', `<a b="${"'".repeat(1_000_000)}`, /cut off/],
     ['a million beginnings of comments', `<a>${'<!--'.repeat(250_000)}</a>`, /cut off/],
@@ -159,6 +170,12 @@ describe('XML, refused', () => {
       );
     });
   }
+
+  it('takes a tag with 10,000 attributes, and 400,000 elements, attributes and sections of CDATA', () => {
+    const attributes = Array.from({ length: 10_000 }, (_, index) => ` a${index}=""`).join('');
+    const root = parseXml(`<a${attributes}>${'<b c=""><![CDATA[]]></b>'.repeat(129_999)}</a>`);
+    assert.deepEqual([Object.keys(root.attributes).length, root.children.length], [10_000, 129_999]);
+  });
 
   it('takes 100 levels', () => {
     assert.equal(parseXml(`${'<a>'.repeat(100)}${'</a>'.repeat(100)}`).name, 'a');
