@@ -1,0 +1,107 @@
+import type { Format } from './plan';
+import type { Random } from './random';
+import type { Owner } from './timeline';
+import type { Network } from './transport';
+import type { Message, World } from './world';
+
+/** A process that can be called back. */
+export interface Callee extends Owner {
+  /** Takes one callback. Resolves with the status of its answer. */
+  callBack(bytes: Buffer, contentType: string): Promise<number>;
+}
+
+const retriesForMs = 48 * 3_600_000;
+
+/** The service's callbacks (§6): repeated for 48 hours until somebody answers with a status below 400. */
+export class Callbacks {
+  readonly #world: World;
+  readonly #network: Network;
+  readonly #random: Random;
+  readonly #callees: () => readonly (Callee | undefined)[];
+
+  constructor(world: World, network: Network, callees: () => readonly (Callee | undefined)[]) {
+    this.#world = world;
+    this.#network = network;
+    this.#random = world.random('callbacks');
+    this.#callees = callees;
+  }
+
+  begin(message: Message, format: Format): void {
+    const untilMs = this.#world.timeline.nowMs + retriesForMs;
+    this.#world.timeline.outside(this.#random.pick([0, 1, 5, 300]), () => this.#call(message, format, untilMs));
+  }
+
+  #call(message: Message, format: Format, untilMs: number): void {
+    const { timeline } = this.#world;
+    if (timeline.nowMs > untilMs) return;
+    let isOver = false;
+    const again = (why: string) => {
+      if (isOver) return;
+      isOver = true;
+      this.#world.say(() => `the callback with ${message.name} comes to nothing: ${why}`);
+      const delayMs = this.#random.pick(this.#world.isCalm ? [500, 3_000] : [500, 3_000, 20_000]);
+      timeline.outside(delayMs, () => this.#call(message, format, untilMs));
+    };
+    const callee = this.#random.pick(this.#callees());
+    const trouble = this.#network.draw()?.trouble;
+    if (!callee?.isAlive) {
+      again('no process');
+      return;
+    }
+    if (trouble === 'refused' || trouble === 'request lost') {
+      again(trouble);
+      return;
+    }
+    const life = callee;
+    const latencyMs = trouble === 'slow' ? this.#random.below(20_000) : this.#random.pick([0, 1, 3, 20]);
+    timeline.outside(latencyMs, () => {
+      if (!life.isAlive) {
+        again('its process has died');
+        return;
+      }
+      this.#world.say(() => `${callee.name} is called back with ${message.name} (${format})`);
+      const { body, contentType } = formatCallback(message, format);
+      timeline.outside(60_000, () => again('no answer'));
+      void callee.callBack(Buffer.from(body), contentType).then((status) => {
+        if (isOver || !life.isAlive) return;
+        this.#world.say(() => `${callee.name} answers the callback with ${message.name}: ${status}`);
+        if (trouble === 'answer cut off' || trouble === 'no answer') {
+          again('its answer was lost');
+          return;
+        }
+        if (status >= 400) {
+          again(`status ${status}`);
+          return;
+        }
+        isOver = true;
+        message.callback = 'accepted';
+        const isDelivered = [...message.shares.values()].some(({ isDone }) => isDone);
+        if (!isDelivered && message.reachedAs === undefined && message.excuse === undefined) {
+          this.#world.violate('accepted though nobody got it', message.name);
+        }
+      });
+      // Its connection ends with its process.
+      const watch = () => {
+        if (isOver) return;
+        if (life.isAlive) timeline.outside(1_000, watch);
+        else again('its process has died');
+      };
+      watch();
+    });
+  }
+}
+
+/** What the service posts (§6.4, §6.5). */
+function formatCallback({ kind, fields }: Message, format: Format): { body: string; contentType: string } {
+  const { messageId = '', from = '', body = '', inReplyToId = '', messageDate = '', statusCode = '' } = fields;
+  if (format === 'form') {
+    const form =
+      kind === 'incoming' ? { messageId, from, inReplyToId, body } : { messageId, inReplyToId, from, statusCode };
+    return { body: new URLSearchParams(form).toString(), contentType: 'application/x-www-form-urlencoded' };
+  }
+  const xml =
+    kind === 'incoming'
+      ? `<inbound-message messageId="${inReplyToId}" receivedDate="${messageDate}"><recipient msisdn="${from}"><body><![CDATA[${body}]]></body></recipient></inbound-message>`
+      : `<status-update><messageId>${inReplyToId}</messageId><from>${from}</from><statusCode>${statusCode}</statusCode><statusId>${messageId}</statusId></status-update>`;
+  return { body: `<?xml version="1.0"?>${xml}`, contentType: 'text/xml' };
+}

@@ -1,0 +1,49 @@
+import type { Library } from './library';
+import { createPlan, type PlanLimits } from './plan';
+import { type Result, simulate } from './simulation';
+
+/** What many runs came to. */
+export interface Campaign {
+  runs: number;
+  events: number;
+  /** Of virtual time. */
+  hours: number;
+  failed: Result[];
+}
+
+/** Which runs to make. */
+export interface CampaignOptions {
+  /** The seeds, in order; infinite where `untilMs` ends it. */
+  seeds: Iterable<number>;
+  limits?: PlanLimits;
+  /** When to stop, on the machine's clock (`performance.now()`). */
+  untilMs?: number;
+  /** So many failures are enough. */
+  mostFailures?: number;
+}
+
+/** Runs one plan after the other. */
+export async function runCampaign(library: Library, options: CampaignOptions): Promise<Campaign> {
+  const { seeds, limits, untilMs = Number.POSITIVE_INFINITY, mostFailures = 1 } = options;
+  const campaign: Campaign = { runs: 0, events: 0, hours: 0, failed: [] };
+  for (const seed of seeds) {
+    if (performance.now() >= untilMs || campaign.failed.length >= mostFailures) break;
+    const result = await simulate(library, createPlan(seed, limits));
+    campaign.runs++;
+    campaign.events += result.events;
+    campaign.hours += result.seconds / 3_600;
+    if (result.violations.length > 0) campaign.failed.push(result);
+  }
+  return campaign;
+}
+
+/** Counts up, for ever when `count` is left out. */
+export function* seedsFrom(first: number, count = Number.POSITIVE_INFINITY): Generator<number> {
+  for (let seed = first; seed < first + count; seed++) yield seed;
+}
+
+/** Says it in one line. */
+export function describeCampaign({ runs, events, hours, failed }: Campaign): string {
+  const counted = `${runs} schedules with ${events} events in ${hours.toFixed(1)} hours of virtual time`;
+  return failed.length === 0 ? counted : `${counted}, ${failed.length} failed`;
+}

@@ -1,0 +1,245 @@
+import type { Changes, Held, Item, Leftovers, Remembered, Store } from '../../src/store/store';
+import { Copies, failure, type Place, type PlaceStore } from './place';
+import type { StoreTrouble } from './plan';
+import type { Random } from './random';
+import type { Owner } from './timeline';
+import type { Message, World } from './world';
+
+type Call = 'open' | 'recall' | 'commit' | 'sweep' | 'close';
+
+/** A disk: what is on it outlives processes, and what was flushed outlives a power failure. Everything is text. */
+export class Disk implements Place {
+  readonly entries = new Map<string, string>();
+  readonly remembered = new Map<string, string>();
+  readonly held = new Map<number, string>();
+  readonly troubles = new Set<StoreTrouble>();
+  /** How to take back what was not flushed, the latest last. */
+  readonly unflushed: (() => void)[] = [];
+  /** Only the process that opened it may use it. */
+  owner: object | undefined;
+  #held = 0;
+  readonly #copies: Copies;
+
+  constructor(readonly world: World) {
+    this.#copies = new Copies(world);
+  }
+
+  has(message: Message): boolean {
+    return this.#copies.has(message);
+  }
+
+  isCommitted(message: Message): boolean {
+    return [...this.entries.values()].some((text) => this.#copies.in(text).includes(message));
+  }
+
+  get remains(): string | undefined {
+    if (this.entries.size > 0) return `${this.entries.size} entries stay on a disk`;
+    return this.held.size > 0 ? `${this.held.size} held answers stay on a disk` : undefined;
+  }
+
+  createStore(process: Owner, random: Random, onFailure: () => void): DiskModel {
+    return new DiskModel(this, process, random, onFailure);
+  }
+
+  hold(text: string): () => void {
+    const key = ++this.#held;
+    this.held.set(key, text);
+    this.#copies.count(text, 1);
+    return () => this.letGo(key);
+  }
+
+  letGo(key: number): void {
+    const text = this.held.get(key);
+    if (text !== undefined && this.held.delete(key)) this.#copies.count(text, -1);
+  }
+
+  write({ keep, drop, remember }: Changes): void {
+    for (const [id, entry] of keep) this.#set(id, JSON.stringify(entry));
+    for (const id of drop.keys()) this.#set(id, undefined);
+    for (const [key, value] of remember) this.#remember(key, value === undefined ? undefined : JSON.stringify(value));
+    if (keep.size > 0) this.unflushed.length = 0;
+  }
+
+  forget(keys: Iterable<string>): void {
+    for (const key of keys) this.#remember(key, undefined);
+  }
+
+  /** The power fails: what was not flushed is there up to some point only, and each file that was not may be gone. */
+  loseUnflushed(random: Random): void {
+    for (let count = random.between(0, this.unflushed.length); count > 0; count--) this.unflushed.pop()?.();
+    this.unflushed.length = 0;
+    for (const key of [...this.held.keys()]) {
+      if (random.chance(0.5)) this.letGo(key);
+    }
+  }
+
+  #set(id: string, text: string | undefined): void {
+    const before = this.entries.get(id);
+    if (before === text) return;
+    this.unflushed.push(() => this.#put(id, before));
+    this.#put(id, text);
+  }
+
+  #put(id: string, text: string | undefined): void {
+    const before = this.entries.get(id);
+    if (before !== undefined) this.#copies.count(before, -1);
+    if (text === undefined) this.entries.delete(id);
+    else this.entries.set(id, text);
+    if (text !== undefined) this.#copies.count(text, 1);
+  }
+
+  #remember(key: string, text: string | undefined): void {
+    const before = this.remembered.get(key);
+    this.unflushed.push(() => {
+      if (before === undefined) this.remembered.delete(key);
+      else this.remembered.set(key, before);
+    });
+    if (text === undefined) this.remembered.delete(key);
+    else this.remembered.set(key, text);
+  }
+}
+
+/** A process's store on a disk, as slow and as broken as the disk is. Its calls must not overlap. */
+class DiskModel implements Store, PlaceStore {
+  readonly durable = true;
+  readonly #disk: Disk;
+  readonly #process: Owner;
+  readonly #random: Random;
+  readonly #onFailure: () => void;
+  /** A call has failed, and none has succeeded since that would have written what it did not. */
+  hasFailed = false;
+  #isOpen = false;
+  #underWay: Call | undefined;
+  #committing: Changes | undefined;
+
+  /** @param onFailure a call has failed */
+  constructor(disk: Disk, process: Owner, random: Random, onFailure: () => void) {
+    this.#disk = disk;
+    this.#process = process;
+    this.#random = random;
+    this.#onFailure = onFailure;
+  }
+
+  get #isUsable(): boolean {
+    return this.#isOpen && this.#disk.owner === this;
+  }
+
+  open(): Promise<Leftovers> {
+    return this.#call('open', () => {
+      const { owner, entries, held } = this.#disk;
+      if (owner && owner !== this) throw failure('LEVEL_LOCKED');
+      this.#disk.owner = this;
+      this.#isOpen = true;
+      return {
+        items: [...entries].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, text]) => JSON.parse(text) as Item),
+        held: [...held].map(
+          ([key, text]): Held => ({
+            text,
+            letGo: () => {
+              if (this.#process.isAlive) this.#disk.letGo(key);
+            },
+            setAside: () => {
+              this.#disk.world.violate('set aside what is in order', text);
+              return 'aside';
+            },
+          }),
+        ),
+      };
+    });
+  }
+
+  hold(text: string): () => void {
+    if (!this.#isUsable || this.#fails('commit')) {
+      this.hasFailed = true;
+      return () => {};
+    }
+    const letGo = this.#disk.hold(text);
+    return () => {
+      if (this.#process.isAlive && this.#isUsable) letGo();
+    };
+  }
+
+  recall(keys: readonly string[]): Promise<(Remembered | undefined)[]> {
+    return this.#call('recall', () => {
+      const { remembered } = this.#opened();
+      return keys.map((key) => {
+        const text = remembered.get(key);
+        return text === undefined ? undefined : (JSON.parse(text) as Remembered);
+      });
+    });
+  }
+
+  commit(changes: Changes): Promise<void> {
+    // What is to be written is what was there when the call was made.
+    const step: Changes = {
+      keep: new Map([...changes.keep].map(([id, entry]) => [id, structuredClone(entry)])),
+      drop: new Map(changes.drop),
+      remember: new Map(changes.remember),
+    };
+    this.#committing = step;
+    return this.#call('commit', () => this.#opened().write(step));
+  }
+
+  sweep(): Promise<void> {
+    return this.#call('sweep', () => {});
+  }
+
+  close(): Promise<void> {
+    return this.#call('close', () => this.release());
+  }
+
+  /** The process has died: what it was writing is on the disk, or not. */
+  die(): void {
+    if (this.#underWay === 'commit' && this.#committing && this.#isUsable && this.#random.chance(0.5)) {
+      this.#disk.write(this.#committing);
+    }
+    this.release();
+  }
+
+  /** Others may open the disk. */
+  release(): void {
+    this.#isOpen = false;
+    if (this.#disk.owner === this) this.#disk.owner = undefined;
+  }
+
+  #opened(): Disk {
+    if (!this.#isUsable) throw failure('LEVEL_DATABASE_NOT_OPEN');
+    return this.#disk;
+  }
+
+  #fails(call: Call): boolean {
+    const { troubles } = this.#disk;
+    if (call === 'close') return false;
+    if (troubles.has('fails') || troubles.has('fails afterwards')) return true;
+    if (troubles.has('is full') && (call === 'commit' || call === 'open')) return true;
+    return troubles.has('fails now and then') && this.#random.chance(0.3);
+  }
+
+  #call<Result>(call: Call, work: () => Result): Promise<Result> {
+    const { world, troubles } = this.#disk;
+    if (this.#underWay) world.violate('calls of the store overlap', `${call} during ${this.#underWay}`);
+    this.#underWay = call;
+    return new Promise((resolve, reject) => {
+      const isQuick = call === 'recall' && !troubles.has('is slow');
+      const delayMs = troubles.has('is slow') ? this.#random.below(3_000) : this.#random.pick([0, 0, 1, 3, 12]);
+      const finish = () => {
+        this.#underWay = undefined;
+        try {
+          if (this.#fails(call)) {
+            if (call === 'commit' && troubles.has('fails afterwards') && this.#isUsable) work();
+            throw failure('ENOSPC');
+          }
+          resolve(work());
+          if (call === 'open' || call === 'commit') this.hasFailed = false;
+        } catch (error) {
+          world.say(() => `${this.#process.name}: ${call} of its store fails`);
+          this.hasFailed = true;
+          this.#onFailure();
+          reject(error);
+        }
+      };
+      if (isQuick) queueMicrotask(finish);
+      else world.timeline.outside(delayMs, finish, this.#process);
+    });
+  }
+}

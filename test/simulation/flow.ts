@@ -1,0 +1,154 @@
+import type { Clock } from '../../src/clock';
+import type { FlowTrouble, NodePlan } from './plan';
+import type { Random } from './random';
+import type { Message, Share, World } from './world';
+
+/** What a node of the flows knows of the process that it runs in. */
+export interface Surrounding {
+  readonly name: string;
+  /** Tells this life of the process from its others. */
+  readonly life: string;
+  /** Tells the deployments of all lives apart. */
+  readonly era: string;
+  readonly world: World;
+  readonly clock: Clock;
+  readonly flow: Flow;
+}
+
+/** A node as its flow sees it: messages come back to whichever is deployed under its id. */
+export interface DeployedNode {
+  acknowledge(message: Message, ackId: string, failed: boolean): void;
+}
+
+/** How a message comes out of a node. */
+export interface Delivery {
+  redelivered: boolean;
+  /** What brings it back; absent when sending is delivering. */
+  ackId?: string | undefined;
+}
+
+/** The flows behind the nodes of a process. They say what is wrong with what they get, and treat it as they like. */
+export class Flow {
+  readonly #process: Surrounding;
+  readonly #random: Random;
+  readonly #troubles: ReadonlySet<FlowTrouble>;
+  readonly #findNode: (id: string) => DeployedNode | undefined;
+
+  constructor(
+    process: Surrounding,
+    random: Random,
+    troubles: ReadonlySet<FlowTrouble>,
+    findNode: (id: string) => DeployedNode | undefined,
+  ) {
+    this.#process = process;
+    this.#random = random;
+    this.#troubles = troubles;
+    this.#findNode = findNode;
+  }
+
+  /** A node is about to send a message into its flow. */
+  examineSend(message: Message, { id, kind }: NodePlan): void {
+    const { world, life } = this.#process;
+    if (message.mayRepeat) return;
+    for (const [other, { isDone, doneIn }] of message.shares) {
+      if (!isDone || doneIn !== life) continue;
+      const isSameWay = (kind === 'callback') === (world.kindOf(other) === 'callback');
+      if (other === id) world.violate('given again after it was acknowledged', `${message.name} at ${id}`);
+      else if (!isSameWay) world.violate('delivered both ways', `${message.name} at ${id} and ${other}`);
+    }
+  }
+
+  /** A message has got into the flow. */
+  receive(message: Message, plan: NodePlan, { redelivered, ackId }: Delivery): void {
+    const { world, name, life } = this.#process;
+    const share = world.shareOf(message, plan.id);
+    world.say(() => `${name}: ${plan.id} gets ${message.name}${redelivered ? ', marked' : ''}`);
+    this.#examine(message, share, plan, redelivered);
+    share.deliveries++;
+    share.isOut = true;
+    if (plan.acknowledge === 'auto') {
+      world.settle(message, plan.id, life);
+    } else if (ackId === undefined) {
+      world.violate('no ackId', `${plan.id} got ${message.name} without one`);
+    } else {
+      this.#work(message, plan, ackId);
+    }
+  }
+
+  /** The library has taken an acknowledgement. */
+  acknowledged(message: Message, { id }: NodePlan): void {
+    const { world, name, life } = this.#process;
+    world.say(() => `${name}: ${id} has acknowledged ${message.name}`);
+    world.settle(message, id, life);
+  }
+
+  /** The service is to bring a message again that a flow has seen. */
+  released(message: Message, { id }: NodePlan): void {
+    const { world, name, era } = this.#process;
+    world.say(() => `${name}: ${id} lets ${message.name} go`);
+    message.mayBeMarked = true;
+    message.isOutOfOrder = true;
+    const share = world.shareOf(message, id);
+    share.isOut = false;
+    share.releasedIn = era;
+  }
+
+  /** The library says that the last attempt has failed. */
+  gaveUp(message: Message, { id, maxAttempts }: NodePlan): void {
+    const { world, name, life } = this.#process;
+    const share = world.shareOf(message, id);
+    const which = `${message.name} at ${id}`;
+    world.say(() => `${name}: ${id} gives ${message.name} up`);
+    if (!message.mayRepeat) {
+      if (share.isDone && share.doneIn === life) world.violate('given up though acknowledged', which);
+      if (share.deliveries > maxAttempts) world.violate('more attempts than allowed', which);
+    }
+    if (share.deliveries < maxAttempts && !message.mayBeMarked) {
+      world.violate('given up before the last attempt', which);
+    }
+    world.settle(message, id, life);
+  }
+
+  #examine(message: Message, share: Share, { id, kind }: NodePlan, redelivered: boolean): void {
+    const { world, era } = this.#process;
+    const which = `${message.name} at ${id}`;
+    const isRepeated = share.deliveries > 0;
+    // Who let it go in an earlier deployment does not know it any more.
+    const isForgotten = share.releasedIn !== undefined && share.releasedIn !== era;
+    if (kind === 'outbox') return;
+    if (isRepeated && !redelivered && !message.mayRepeat && !isForgotten)
+      world.violate('repeated without a mark', which);
+    if (!isRepeated && redelivered && !message.mayBeMarked) world.violate('marked for no reason', which);
+    if (
+      isRepeated ||
+      redelivered ||
+      world.plan.drain > 1 ||
+      world.plan.instances > 1 ||
+      message.isOutOfOrder ||
+      kind === 'callback'
+    )
+      return;
+    const last = world.lastAt(id);
+    if (last && (message.reachedAs ?? 0) < (last.reachedAs ?? 0))
+      world.violate('out of order', `${which} after ${last.name}`);
+    world.noteLastAt(id, message);
+  }
+
+  /** The flow does with a message what it is in the mood for. */
+  #work(message: Message, plan: NodePlan, ackId: string): void {
+    const random = this.#random;
+    const [trouble] = [...this.#troubles].filter(() => random.chance(0.7));
+    const moods = ['fails', 'is silent', 'is late', 'answers twice', 'fine'] as const;
+    const mood = trouble === 'anything' ? random.pick(moods) : trouble;
+    const soonMs = random.pick([0, 1, 5, 60, 300]);
+    const bringBack = (delayMs: number, failed: boolean) =>
+      this.#process.world.timeline.outside(delayMs, () => {
+        this.#findNode(plan.id)?.acknowledge(message, ackId, failed);
+      });
+    if (mood === 'is silent') return;
+    if (mood === 'fails') bringBack(soonMs, true);
+    else if (mood === 'is late') bringBack(plan.ackTimeoutMs + random.below(2 * plan.ackTimeoutMs), false);
+    else bringBack(soonMs, false);
+    if (mood === 'answers twice') bringBack(random.pick([0, soonMs, 400]), random.chance(0.3));
+  }
+}

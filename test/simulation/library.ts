@@ -1,0 +1,152 @@
+import nodeCrypto from 'node:crypto';
+import { existsSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join, relative } from 'node:path';
+import { compileFunction } from 'node:vm';
+import { transformSync } from 'esbuild';
+import type { Clock } from '../../src/clock';
+import type { Random } from './random';
+
+/** One line of `src/` changed for the worse. */
+export interface Mutant {
+  name: string;
+  /** Below `src/`. */
+  file: string;
+  /** Is there exactly once. */
+  search: string;
+  replace: string;
+}
+
+/** What a simulation gives the modules of `src/` instead of the machine's own. */
+export interface Surroundings {
+  clock: Clock | undefined;
+  random: Random | undefined;
+}
+
+/** The modules of `src/`, loaded anew: what they keep at the top level is theirs alone. */
+export interface Library {
+  surroundings: Surroundings;
+  index: typeof import('../../src');
+  account: typeof import('../../src/account/account');
+  store: typeof import('../../src/store/store');
+}
+
+type ModuleFunction = (...shadows: unknown[]) => void;
+
+const source = join(dirname(dirname(__dirname)), 'src');
+const requireFromSource = createRequire(join(source, 'index.ts'));
+const compiled = new Map<string, ModuleFunction>();
+const shadowed = [
+  'setTimeout',
+  'clearTimeout',
+  'setInterval',
+  'clearInterval',
+  'setImmediate',
+  'clearImmediate',
+  'Date',
+  'Math',
+  'performance',
+] as const;
+
+/** Loads `src/` as it is, or with one line changed. Time and chance that it reads past its clock are refused. */
+export function loadLibrary(mutant?: Mutant): Library {
+  const surroundings: Surroundings = { clock: undefined, random: undefined };
+  const shadows = createShadows(surroundings);
+  const modules = new Map<string, { exports: unknown }>();
+  const load = (path: string): unknown => {
+    const existing = modules.get(path);
+    if (existing) return existing.exports;
+    const module = { exports: {} };
+    modules.set(path, module);
+    const localRequire = (name: string): unknown => {
+      if (name.startsWith('.')) return load(findSource(join(dirname(path), name)));
+      if (name === 'node:crypto') return createCrypto(surroundings);
+      return requireFromSource(name);
+    };
+    const values = [module.exports, localRequire, module, path, dirname(path)];
+    compile(path, mutant)(...values, ...shadowed.map((name) => shadows[name]));
+    return module.exports;
+  };
+  const open = (name: string) => load(findSource(join(source, name)));
+  return {
+    surroundings,
+    index: open('index') as Library['index'],
+    account: open('account/account') as Library['account'],
+    store: open('store/store') as Library['store'],
+  };
+}
+
+/**
+ * The text of a file of `src/` with the mutant's line changed.
+ *
+ * @throws Error when what is to be changed is not there exactly once
+ */
+export function applyMutant({ file, search, replace, name }: Mutant): string {
+  const text = readFileSync(join(source, file), 'utf8');
+  const parts = text.split(search);
+  if (parts.length !== 2) throw new Error(`mutant "${name}": its line is ${parts.length - 1} times in ${file}`);
+  return parts.join(replace);
+}
+
+function findSource(path: string): string {
+  for (const candidate of [`${path}.ts`, join(path, 'index.ts')]) if (existsSync(candidate)) return candidate;
+  throw new Error(`no source ${path}`);
+}
+
+function compile(path: string, mutant: Mutant | undefined): ModuleFunction {
+  const name = relative(source, path).replaceAll('\\', '/');
+  const isMutated = mutant?.file === name;
+  const known = isMutated ? undefined : compiled.get(path);
+  if (known) return known;
+  const text = isMutated ? applyMutant(mutant) : readFileSync(path, 'utf8');
+  const { code } = transformSync(text, {
+    loader: 'ts',
+    format: 'cjs',
+    target: 'es2022',
+    tsconfigRaw: { compilerOptions: { useDefineForClassFields: true } },
+  });
+  const made = compileFunction(code, ['exports', 'require', 'module', '__filename', '__dirname', ...shadowed], {
+    filename: `simulated/${name}`,
+  }) as ModuleFunction;
+  if (!isMutated) compiled.set(path, made);
+  return made;
+}
+
+/** TRANSITIONAL */
+function createShadows(surroundings: Surroundings): Record<(typeof shadowed)[number], unknown> {
+  const refuse = (name: string) => () => {
+    throw new Error(`src/ uses ${name} past its clock`);
+  };
+  const after = (run: () => void, ms: number) => {
+    const t = surroundings.clock?.after(ms, run);
+    return Object.assign(t ?? {}, { unref: () => t });
+  };
+  return {
+    setTimeout: after,
+    clearTimeout: (t: { cancel(): void } | undefined) => t?.cancel(),
+    setInterval: refuse('setInterval'),
+    clearInterval: refuse('clearInterval'),
+    setImmediate: (run: () => void) => surroundings.clock?.nextTurn(run),
+    clearImmediate: (t: { cancel(): void } | undefined) => t?.cancel(),
+    Date: new Proxy(Date, {
+      get: (target, name, receiver) =>
+        name === 'now' ? () => surroundings.clock?.now() : Reflect.get(target, name, receiver),
+      construct(target, values, newTarget) {
+        if (values.length === 0) refuse('new Date()')();
+        return Reflect.construct(target, values, newTarget);
+      },
+    }),
+    Math: Object.defineProperties(Object.create(Math), { random: { value: refuse('Math.random') } }),
+    performance: { now: refuse('performance.now') },
+  };
+}
+
+/** Identifiers that the library makes come from the seed, too. */
+function createCrypto(surroundings: Surroundings): typeof nodeCrypto {
+  const hex = (length: number) => {
+    if (!surroundings.random) throw new Error('src/ asks for random bytes before a simulation has begun');
+    return surroundings.random.hex(length);
+  };
+  const randomUUID = () => `${hex(8)}-${hex(4)}-4${hex(3)}-a${hex(3)}-${hex(12)}` as const;
+  return { ...nodeCrypto, randomBytes: (size: number) => Buffer.from(hex(size * 2), 'hex'), randomUUID } as never;
+}

@@ -1,0 +1,65 @@
+import type { Store } from '../../src/store/store';
+import type { StoreTrouble } from './plan';
+import type { Random } from './random';
+import type { Owner } from './timeline';
+import type { Kind, Message, World } from './world';
+
+/** Where things are kept: it outlives processes. */
+export interface Place {
+  /** What is wrong with it, for the process at hand. */
+  readonly troubles: Set<StoreTrouble>;
+  /** What should not be here in the end, if anything. */
+  readonly remains: string | undefined;
+  /** Whether a message is here in any form. */
+  has(message: Message): boolean;
+  /** Whether a message has been committed here, and so flushed. */
+  isCommitted(message: Message): boolean;
+  /** The power of the machine fails. */
+  loseUnflushed(random: Random): void;
+  /** @param onFailure a call of it has failed */
+  createStore(process: Owner, random: Random, onFailure: () => void): Store & PlaceStore;
+}
+
+/** What a run asks of a process's store besides what the library does. */
+export interface PlaceStore {
+  /** A call has failed, and none has succeeded since that would have written what it did not. */
+  readonly hasFailed: boolean;
+  /** The process has died: what it was writing is written, or not. */
+  die(): void;
+}
+
+/** Counts in how many texts each message is. */
+export class Copies {
+  readonly #world: World;
+  readonly #counts = new Map<Message, number>();
+
+  constructor(world: World) {
+    this.#world = world;
+  }
+
+  has(message: Message): boolean {
+    return (this.#counts.get(message) ?? 0) > 0;
+  }
+
+  count(text: string, by: number): void {
+    for (const message of this.in(text)) this.#counts.set(message, (this.#counts.get(message) ?? 0) + by);
+  }
+
+  /** The messages in something that is kept or held. */
+  in(text: string): Message[] {
+    const { kind, record, records, twin } = JSON.parse(text) as {
+      kind: Kind;
+      record?: Record<string, unknown>;
+      records?: Record<string, unknown>[];
+      twin?: Record<string, unknown>;
+    };
+    const all = [...(records ?? []), record, twin].filter((found) => found !== undefined);
+    const messages = all.map((found) => this.#world.find(kind, found)).filter((message) => message !== undefined);
+    return [...new Set(messages)];
+  }
+}
+
+/** What goes wrong with a store. */
+export function failure(code: string): Error {
+  return Object.assign(new Error(`made to fail with ${code}`), { code });
+}

@@ -1,0 +1,211 @@
+import { Random } from './random';
+
+/** How requests fail while a network or the service is in trouble. */
+export const networkTroubles = [
+  'refused',
+  'connection hangs',
+  'broken before it left',
+  'request lost',
+  'no answer',
+  'answer cut off',
+  'slow',
+  'status',
+  'status after the work',
+  'garbage',
+] as const;
+export type NetworkTrouble = (typeof networkTroubles)[number];
+
+/** What a store does while it is in trouble. */
+export const storeTroubles = ['fails', 'fails afterwards', 'is full', 'is slow', 'fails now and then'] as const;
+export type StoreTrouble = (typeof storeTroubles)[number];
+
+/** What a flow does with a message while it is in trouble. */
+export const flowTroubles = ['fails', 'is silent', 'is late', 'answers twice', 'throws', 'anything'] as const;
+export type FlowTrouble = (typeof flowTroubles)[number];
+
+export type Format = 'form' | 'xml';
+
+/** One thing that happens to the world, at a time that the plan says. */
+export type Happening = { atMs: number } & (
+  | { what: 'message'; count: number; isReply: boolean; callback?: Format; polled: boolean }
+  | { what: 'status'; count: number; callback?: Format; polled: boolean }
+  | { what: 'outgoing'; count: number }
+  | { what: 'send'; process: number; count: number; recipients: number; retries: number; retryUncertain: boolean }
+  | Fault
+);
+
+export type Fault =
+  | { what: 'network'; forMs: number; trouble: NetworkTrouble; share: number; status: number }
+  | { what: 'forgetful service'; forMs: number }
+  | { what: 'store'; process: number; forMs: number; trouble: StoreTrouble }
+  | { what: 'flow'; process: number; forMs: number; trouble: FlowTrouble }
+  | { what: 'kill' | 'power failure' | 'stop'; process: number; forMs: number }
+  | { what: 'redeploy'; process: number; forMs: number; node?: number }
+  | { what: 'stall'; forMs: number }
+  | { what: 'clock'; process: number; byMs: number };
+
+/** A node of the flows. All instances of a plan have the same. */
+export interface NodePlan {
+  id: string;
+  kind: 'incoming' | 'status' | 'outbox' | 'callback';
+  acknowledge: 'auto' | 'flow';
+  ackTimeoutMs: number;
+  maxAttempts: number;
+}
+
+/** Everything about a run but the order of what is due at the same moment. Plain data, made from a seed. */
+export interface Plan {
+  seed: number;
+  store: 'memory' | 'disk' | 'shared';
+  instances: number;
+  method: 'GET' | 'POST';
+  timeoutMs: number;
+  concurrency: number;
+  queueLimit: number;
+  pauseMs: number;
+  drain: number;
+  nodes: NodePlan[];
+  happenings: Happening[];
+}
+
+/** What a plan may hold: a simulation can be told to leave something out. */
+export interface PlanLimits {
+  stores: readonly Plan['store'][];
+}
+
+const faultWeights: readonly (readonly [Fault['what'], number])[] = [
+  ['network', 6],
+  ['forgetful service', 1],
+  ['store', 4],
+  ['flow', 4],
+  ['kill', 4],
+  ['power failure', 1],
+  ['stop', 1],
+  ['redeploy', 5],
+  ['stall', 2],
+  ['clock', 1],
+];
+
+/** Makes the plan of a seed. */
+export function createPlan(seed: number, { stores }: PlanLimits = { stores: ['memory', 'disk', 'shared'] }): Plan {
+  const random = new Random(seed, 'plan');
+  const store = random.weigh(
+    (
+      [
+        ['disk', 6],
+        ['memory', 1],
+        ['shared', 3],
+      ] as const
+    ).filter(([name]) => stores.includes(name)),
+  );
+  const instances = store === 'shared' ? random.between(1, 2) : 1;
+  const lengthMs = random.pick([2_000, 10_000, 40_000, 90_000]);
+  const nodes = createNodes(random);
+  const happenings: Happening[] = [];
+  const load = random.between(2, 10);
+  for (let index = 0; index < load; index++) happenings.push(createLoad(random, lengthMs, instances));
+  const faults = random.pick([0, 1, 1, 2, 2, 3, 4, 6]);
+  for (let index = 0; index < faults; index++) {
+    happenings.push({ atMs: random.below(lengthMs), ...createFault(random, instances, nodes.length) });
+  }
+  // What is wrong tends to show when a fault meets another, or the load.
+  if (happenings.length > 1 && random.chance(0.5)) {
+    const times = happenings.map(({ atMs }) => atMs);
+    for (const happening of happenings) {
+      if (random.chance(0.5)) happening.atMs = random.pick(times) + random.pick([0, 0, 1, 2, 5, 20, 100, 1_000]);
+    }
+  }
+  happenings.sort((a, b) => a.atMs - b.atMs);
+  return {
+    seed,
+    store,
+    instances,
+    method: random.pick(['GET', 'POST']),
+    timeoutMs: random.pick([1_000, 5_000, 30_000]),
+    concurrency: random.pick([1, 2, 8]),
+    queueLimit: random.pick([1, 100, 10_000]),
+    pauseMs: random.pick([0, 1_000, 30_000]),
+    drain: random.pick([1, 1, 1, 3, 16]),
+    nodes,
+    happenings,
+  };
+}
+
+function createNodes(random: Random): NodePlan[] {
+  const nodes: NodePlan[] = [];
+  const add = (kind: NodePlan['kind'], id: string) => {
+    nodes.push({
+      id,
+      kind,
+      acknowledge: random.pick(['auto', 'flow']),
+      ackTimeoutMs: random.pick([500, 3_000, 10_000]),
+      maxAttempts: random.pick([1, 2, 5, 5]),
+    });
+  };
+  add('incoming', 'in a');
+  if (random.chance(0.4)) add('incoming', 'in b');
+  if (random.chance(0.5)) add('status', 'status a');
+  if (random.chance(0.5)) add('callback', 'callback');
+  if (random.chance(0.3)) add('outbox', 'outbox');
+  return nodes;
+}
+
+function createLoad(random: Random, lengthMs: number, instances: number): Happening {
+  const atMs = random.below(lengthMs);
+  const count = random.pick([1, 1, 2, 3, 8]);
+  const format = random.pick(['form', 'xml'] as const);
+  const way = random.weigh([
+    ['polled', 4],
+    ['both', 3],
+    ['called back', 1],
+  ] as const);
+  const ways = { polled: way !== 'called back', ...(way === 'polled' ? undefined : { callback: format }) };
+  const what = random.weigh([
+    ['message', 6],
+    ['status', 2],
+    ['outgoing', 1],
+    ['send', 3],
+  ] as const);
+  if (what === 'message') return { atMs, what, count, isReply: random.chance(0.5), ...ways };
+  if (what === 'status') return { atMs, what, count, ...ways };
+  if (what === 'outgoing') return { atMs, what, count };
+  return {
+    atMs,
+    what,
+    process: random.below(instances),
+    count,
+    recipients: random.between(1, 3),
+    retries: random.pick([0, 1, 3]),
+    retryUncertain: random.chance(0.2),
+  };
+}
+
+function createFault(random: Random, instances: number, nodes: number): Fault {
+  const what = random.weigh(faultWeights);
+  const process = random.below(instances);
+  const forMs = random.pick([1, 50, 1_000, 8_000, 40_000]);
+  if (what === 'network') {
+    const share = random.pick([0.3, 0.7, 1]);
+    const status = random.pick([500, 500, 503, 429, 401, 403, 400, 302]);
+    return { what, forMs, trouble: random.pick(networkTroubles), share, status };
+  }
+  if (what === 'store') return { what, process, forMs, trouble: random.pick(storeTroubles) };
+  if (what === 'flow') return { what, process, forMs, trouble: random.pick(flowTroubles) };
+  if (what === 'kill' || what === 'power failure' || what === 'stop') {
+    return { what, process, forMs: random.pick([100, 2_000, 50_000]) };
+  }
+  if (what === 'redeploy') {
+    const down = { what, process, forMs: random.pick([0, 5, 300, 5_000]) };
+    return random.chance(0.4) ? { ...down, node: random.below(nodes) } : down;
+  }
+  if (what === 'clock') return { what, process, byMs: random.pick([-3_600_000, -1_000, 1_000, 3_600_000]) };
+  if (what === 'stall') return { what, forMs: random.pick([20, 300, 5_000]) };
+  return { what: 'forgetful service', forMs };
+}
+
+/** Says a happening in words. */
+export function describeHappening({ atMs, ...happening }: Happening): string {
+  const { what, ...details } = happening;
+  const rest = Object.entries(details).map(([name, value]) => `${name} ${value}`);
+  return `at ${(atMs / 1_000).toFixed(3)} s: ${what}${rest.length > 0 ? ` (${rest.join(', ')})` : ''}`;
+}

@@ -1,0 +1,313 @@
+import { getEventListeners } from 'node:events';
+import type { AccountSettings, Membership } from '../../src';
+import type { Accounts } from '../../src/account/account';
+import type { Store } from '../../src/store/store';
+import { CallbackNode } from './callback-node';
+import type { Callee } from './callbacks';
+import { type DeployedNode, Flow, type Surrounding } from './flow';
+import type { Library } from './library';
+import { OutboxNode } from './outbox-node';
+import type { Place, PlaceStore } from './place';
+import type { FlowTrouble, NodePlan } from './plan';
+import { PollingNode } from './polling-node';
+import type { Random } from './random';
+import { SendingNode } from './sender';
+import type { Timeline } from './timeline';
+import type { ModelDispatcher, Network } from './transport';
+import type { Message, Text, World } from './world';
+
+const epochMs = Date.UTC(2026, 0, 2);
+/** Node-RED waits for so long for nodes that close. */
+const closeTimeoutMs = 15_000;
+/** What has left is followed for so long when a sending node is closed. */
+const giveUpMs = 10_000;
+const dedupeMs = 72 * 3_600_000;
+
+/** A node of the flows, in whichever way it gets its messages. */
+type RunningNode = DeployedNode & { open(membership: Membership): void; close(isFlowGone: boolean): void };
+
+type MachineClock = ReturnType<Timeline['createClock']>;
+
+/** What outlives the processes that run on a machine one after the other. */
+export interface Machine {
+  name: string;
+  world: World;
+  library: Library;
+  network: Network;
+  /** Where it keeps; of no use with the store `memory`. */
+  place: Place;
+  flowTroubles: Set<FlowTrouble>;
+  /** How far its clock has been set. */
+  clockMs: number;
+  lives: number;
+}
+
+/** A process with flows in it, from its start to its end. */
+export class Process implements Callee, Surrounding {
+  isAlive = true;
+  readonly name: string;
+  readonly life: string;
+  readonly world: World;
+  readonly clock: MachineClock;
+  readonly random: Random;
+  readonly machine: Machine;
+  readonly flow: Flow;
+  readonly #accounts: Accounts;
+  readonly #dispatchers: ModelDispatcher[] = [];
+  readonly #nodes = new Map<string, RunningNode>();
+  /** Messages that have reached this process and are not delivered for all that is known. */
+  readonly #open = new Set<Message>();
+  readonly #senders: SendingNode[] = [];
+  #store: PlaceStore | undefined;
+  #membership: Membership | undefined;
+  /** Flows are being stopped or started. */
+  #isDeploying = false;
+  #isDeployingNode = false;
+  #isStopped = false;
+  #deployments = 0;
+
+  constructor(machine: Machine) {
+    this.machine = machine;
+    this.name = machine.name;
+    this.world = machine.world;
+    this.life = `${machine.name}, life ${++machine.lives}`;
+    this.random = this.world.random(this.life);
+    this.clock = this.world.timeline.createClock(this, epochMs + machine.clockMs, this.random.fork('clock'));
+    machine.library.surroundings.clock = this.clock;
+    this.#accounts = machine.library.account.createAccounts();
+    for (const message of this.world.messages) if (machine.place.has(message)) this.#open.add(message);
+    this.flow = new Flow(this, this.random.fork('flow'), machine.flowTroubles, (id) =>
+      this.isAlive ? this.#nodes.get(id) : undefined,
+    );
+    this.#startFlows();
+  }
+
+  get era(): string {
+    return `${this.life} ${this.#deployments}`;
+  }
+
+  get isStopped(): boolean {
+    return this.#isStopped;
+  }
+
+  async callBack(bytes: Buffer, contentType: string): Promise<number> {
+    for (const node of this.#nodes.values()) {
+      if (node instanceof CallbackNode) return node.callBack(bytes, contentType);
+    }
+    return 404;
+  }
+
+  /** Somebody wants a text sent. Without flows nobody does. */
+  send(text: Text): void {
+    const sender = this.#senders.at(-1);
+    if (!this.isAlive || !this.#membership || this.#isDeploying || !sender) return;
+    this.world.addText(text);
+    sender.send(this.#membership, text);
+  }
+
+  /** An answer with these has arrived here. */
+  reach(messages: readonly Message[]): void {
+    for (const message of messages) {
+      this.#open.add(message);
+      if (this.#store?.hasFailed) this.#notKept(message);
+    }
+  }
+
+  /** Takes the flows away and puts them there again, as a full deployment does. */
+  async redeploy(forMs: number): Promise<void> {
+    if (this.#isDeploying || this.#isDeployingNode || this.#isStopped) return;
+    this.world.say(() => `${this.name}: all flows are redeployed`);
+    await this.#stopFlows();
+    this.world.timeline.outside(forMs, () => this.#startFlows(), this);
+  }
+
+  /** Takes one node away and puts it there again; the others stay. */
+  redeployNode(index: number, forMs: number): void {
+    const plan = this.world.plan.nodes[index];
+    const node = plan && this.#nodes.get(plan.id);
+    if (!node || this.#isDeploying || this.#isDeployingNode) return;
+    this.#isDeployingNode = true;
+    this.world.say(() => `${this.name}: ${plan.id} is redeployed`);
+    this.#disturb();
+    this.#nodes.delete(plan.id);
+    node.close(false);
+    this.world.timeline.outside(
+      forMs,
+      () => {
+        this.#isDeployingNode = false;
+        this.#addNode(plan.id);
+      },
+      this,
+    );
+  }
+
+  /** Stops the flows, and then the process ends. */
+  async stop(): Promise<void> {
+    if (this.#isStopped) return;
+    this.#isStopped = true;
+    this.world.say(() => `${this.name} is stopped`);
+    await this.#stopFlows();
+  }
+
+  /** The process is gone from one moment to the next. */
+  die(isPowerFailure = false): void {
+    if (!this.isAlive) return;
+    const { world, machine } = this;
+    this.isAlive = false;
+    this.#store?.die();
+    const kept = new Set([...this.#open].filter((message) => machine.place.isCommitted(message)));
+    if (isPowerFailure) machine.place.loseUnflushed(this.random);
+    for (const dispatcher of this.#dispatchers) dispatcher.break();
+    for (const sender of this.#senders) sender.die();
+    this.#disturb();
+    if (world.plan.store === 'memory') for (const message of world.messages) world.blind(message);
+    for (const message of this.#open) {
+      if (world.plan.store === 'memory') this.#excuse(message, 'it was in the memory of a process that ended');
+      else if (this.#store?.hasFailed) world.blind(message);
+      if (world.plan.store === 'memory' || machine.place.has(message)) continue;
+      if (message.isUnkept) this.#excuse(message, 'the store failed, and its process ended');
+      else if (isPowerFailure && !kept.has(message)) this.#excuse(message, 'the power failed before the flush');
+      else if (world.plan.store === 'shared' && !message.isKept)
+        this.#excuse(message, 'it was on its way to the server');
+    }
+    for (const message of this.#open) for (const share of message.shares.values()) share.isOut = false;
+    this.#open.clear();
+  }
+
+  /** Says what is wrong with what is kept now. Looked at after every event. */
+  examineCustody(): void {
+    const { world, machine } = this;
+    const hasFailed = this.#store?.hasFailed === true;
+    for (const message of this.#open) {
+      if (hasFailed) this.#notKept(message);
+      if (world.plan.store !== 'memory' && machine.place.has(message)) {
+        message.isKept = true;
+        continue;
+      }
+      const shares = [...message.shares.values()];
+      const isDone = shares.some((share) => share.isDone) && !shares.some((share) => share.isOut);
+      if (world.plan.store === 'memory') {
+        if (isDone && world.isDoneByAll(message)) this.#open.delete(message);
+      } else if (isDone) {
+        this.#open.delete(message);
+      } else if (!message.isUnkept && (message.isKept || world.plan.store === 'disk')) {
+        world.violate('not kept', `${message.name} is neither delivered nor in the store of ${this.name}`);
+      }
+    }
+  }
+
+  /** Says what is left of a process whose flows have been stopped for long. */
+  examineRemains(): void {
+    const { world, name } = this;
+    if (this.clock.timers() > 0) world.violate('a timer is left', `${this.clock.timers()} in ${name}`);
+    const requests = this.#dispatchers.reduce((sum, { underWay }) => sum + underWay, 0);
+    if (requests > 0) world.violate('a request is left', `${requests} of ${name}`);
+    for (const signal of this.#senders.flatMap(({ signals }) => signals)) {
+      const listeners = getEventListeners(signal, 'abort').length;
+      if (listeners > 0) world.violate('a listener is left', `${listeners} in ${name}`);
+    }
+  }
+
+  /** Says what is wrong with what is under way now. */
+  examineRequests(): void {
+    for (const { sending } of this.#dispatchers) {
+      if (sending > this.world.plan.concurrency) this.world.violate('more sends at once than allowed', String(sending));
+    }
+    for (const signal of this.#senders.flatMap(({ signals }) => signals)) {
+      const listeners = getEventListeners(signal, 'abort').length;
+      const running = this.#senders.reduce((sum, sender) => sum + sender.running, 0);
+      if (listeners > 2 * running) this.world.violate('a listener is left', `${listeners} for ${running} texts`);
+    }
+  }
+
+  #startFlows(): void {
+    this.#isDeploying = false;
+    this.#deployments++;
+    if (this.#isStopped) return;
+    const membership = this.#accounts.join(this.#settings());
+    this.#membership = membership;
+    this.#senders.push(new SendingNode(this.world, this.name, this.machine.library.index.createStopSignal));
+    for (const { id } of this.world.plan.nodes) this.#addNode(id);
+  }
+
+  #addNode(id: string): void {
+    const plan = this.world.plan.nodes.find((node) => node.id === id);
+    if (!plan || !this.#membership || this.#isStopped) return;
+    const node = this.#createNode(plan);
+    this.#nodes.set(id, node);
+    node.open(this.#membership);
+  }
+
+  #createNode(plan: NodePlan): RunningNode {
+    if (plan.kind === 'callback') return new CallbackNode(plan, this, this.machine.library);
+    if (plan.kind === 'outbox') return new OutboxNode(plan, this);
+    return new PollingNode(plan, plan.kind, this);
+  }
+
+  async #stopFlows(): Promise<void> {
+    this.#isDeploying = true;
+    this.#disturb();
+    const membership = this.#membership;
+    const closing = [...this.#nodes.values()];
+    this.#nodes.clear();
+    for (const node of closing) node.close(true);
+    const { timeline } = this.world;
+    const sender = this.#senders.at(-1);
+    const sent = sender?.close((giveUp) => timeline.outside(giveUpMs, giveUp, this));
+    const left = membership?.leave();
+    const timeout = new Promise<void>((resolve) => timeline.outside(closeTimeoutMs, resolve, this));
+    await Promise.race([Promise.all([sent, left]), timeout]);
+    this.#membership = undefined;
+  }
+
+  #settings(): AccountSettings {
+    const { plan } = this.world;
+    const { method, timeoutMs, concurrency, queueLimit, pauseMs, drain } = plan;
+    return {
+      baseUrl: 'http://service.test',
+      authentication: { type: 'bearer', apiKey: 'key' },
+      method,
+      timeoutMs,
+      concurrency,
+      queueLimit,
+      pauseMs,
+      drain,
+      dedupe: true,
+      dedupeMs,
+      storeName: plan.store,
+      createStore: () => this.#createStore(),
+      createConnections: () => {
+        const dispatcher = this.machine.network.createConnections(this);
+        this.#dispatchers.push(dispatcher);
+        return dispatcher as never;
+      },
+      clock: this.clock,
+    };
+  }
+
+  #createStore(): Store {
+    const { plan } = this.world;
+    if (plan.store === 'memory') return new this.machine.library.index.MemoryStore();
+    const store = this.machine.place.createStore(this, this.random.fork('store'), () => this.examineCustody());
+    this.#store = store;
+    return store;
+  }
+
+  /** What is on its way when something ends may come again, marked, and after what was read later. */
+  #disturb(): void {
+    for (const message of this.#open) {
+      message.mayBeMarked = true;
+      message.isOutOfOrder = true;
+    }
+  }
+
+  #notKept(message: Message): void {
+    message.isUnkept = true;
+    this.world.blind(message);
+  }
+
+  #excuse(message: Message, why: string): void {
+    message.excuse = why;
+    this.world.blind(message);
+  }
+}

@@ -1,0 +1,308 @@
+import type { Changes, Item, Leftovers, Remembered, Store, StoreEvents } from '../../src/store/store';
+import { Copies, failure, type Place, type PlaceStore } from './place';
+import type { StoreTrouble } from './plan';
+import type { Random } from './random';
+import type { Owner } from './timeline';
+import type { Message, World } from './world';
+
+const aliveMs = 30_000;
+const heartbeatMs = 10_000;
+const graceMs = 15_000;
+
+interface Kept {
+  text: string;
+  revision: number;
+  attempts: number;
+  /** The consumer that is to deliver it. */
+  holder: string;
+}
+
+/** A server that several processes keep on, as `RedisStore` uses it: who holds what, and who gives a sign of life. */
+export class Server {
+  readonly items = new Map<string, Kept>();
+  readonly remembered = new Map<string, { text: string; untilMs: number }>();
+  /** Signs of life by consumer. */
+  readonly alive = new Map<string, { sign: string; untilMs: number }>();
+  readonly world: World;
+  readonly copies: Copies;
+  /** Made by the library: a commit that another process got in the way of is told by it. */
+  readonly createConflict: () => Error;
+
+  constructor(world: World, createConflict: () => Error) {
+    this.world = world;
+    this.copies = new Copies(world);
+    this.createConflict = createConflict;
+  }
+
+  signOf(consumer: string): string | undefined {
+    const found = this.alive.get(consumer);
+    return found && found.untilMs > this.world.timeline.nowMs ? found.sign : undefined;
+  }
+
+  lookUp(key: string): string | undefined {
+    const found = this.remembered.get(key);
+    return found && found.untilMs > this.world.timeline.nowMs ? found.text : undefined;
+  }
+
+  set(id: string, kept: Kept | undefined): void {
+    const before = this.items.get(id);
+    if (before) this.copies.count(before.text, -1);
+    if (kept) {
+      this.items.set(id, kept);
+      this.copies.count(kept.text, 1);
+    } else {
+      this.items.delete(id);
+    }
+  }
+}
+
+/** How one machine reaches the server. */
+export class ServerConnection implements Place {
+  readonly troubles = new Set<StoreTrouble>();
+  readonly #server: Server;
+
+  constructor(server: Server) {
+    this.#server = server;
+  }
+
+  get remains(): string | undefined {
+    const { size } = this.#server.items;
+    return size > 0 ? `${size} items stay on the server` : undefined;
+  }
+
+  has(message: Message): boolean {
+    return this.#server.copies.has(message);
+  }
+
+  isCommitted(message: Message): boolean {
+    return this.has(message);
+  }
+
+  /** The server has a power supply of its own. */
+  loseUnflushed(): void {}
+
+  createStore(process: Owner, random: Random, onFailure: () => void): ServerModel {
+    return new ServerModel(this.#server, this.troubles, { process, random, onFailure });
+  }
+}
+
+interface Session {
+  sign: string;
+  openedAtMs: number;
+  events: StoreEvents;
+}
+
+interface Circumstances {
+  process: Owner;
+  random: Random;
+  onFailure: () => void;
+}
+
+class ServerModel implements Store, PlaceStore {
+  readonly durable = true;
+  readonly shared = true as const;
+  readonly takeOverMs = aliveMs + graceMs + 2 * heartbeatMs;
+  hasFailed = false;
+  readonly #server: Server;
+  readonly #troubles: ReadonlySet<StoreTrouble>;
+  readonly #process: Owner;
+  readonly #random: Random;
+  readonly #onFailure: () => void;
+  readonly #consumer: string;
+  #session: Session | undefined;
+  #sessions = 0;
+  #writing: (() => void) | undefined;
+
+  constructor(server: Server, troubles: ReadonlySet<StoreTrouble>, { process, random, onFailure }: Circumstances) {
+    this.#server = server;
+    this.#troubles = troubles;
+    this.#process = process;
+    this.#random = random;
+    this.#onFailure = onFailure;
+    this.#consumer = random.hex(8);
+  }
+
+  open(events: StoreEvents): Promise<Leftovers> {
+    this.#session = undefined;
+    return this.#call('open', () => {
+      const { timeline } = this.#server.world;
+      const session: Session = { sign: `${this.#consumer} ${++this.#sessions}`, openedAtMs: timeline.nowMs, events };
+      this.#session = session;
+      this.#server.alive.set(this.#consumer, { sign: session.sign, untilMs: timeline.nowMs + aliveMs });
+      const own = [...this.#server.items].filter(([, { holder }]) => holder === this.#consumer);
+      const items = [...own.map(([, kept]) => readItem(kept)), ...this.#takeOver(session)];
+      this.#beatLater(session);
+      return { items, held: [], isReset: false };
+    });
+  }
+
+  hold(): () => void {
+    return () => {};
+  }
+
+  recall(keys: readonly string[]): Promise<(Remembered | undefined)[]> {
+    return this.#call('recall', () => {
+      this.#opened();
+      return keys.map((key) => {
+        const text = this.#server.lookUp(key);
+        return text === undefined ? undefined : (JSON.parse(text) as Remembered);
+      });
+    });
+  }
+
+  commit(changes: Changes, recalled: ReadonlyMap<string, Remembered | undefined>): Promise<void> {
+    const keep = [...changes.keep].map(([id, item]) => ({
+      id,
+      text: JSON.stringify(item),
+      revision: item.revision ?? 0,
+      attempts: item.attempts,
+    }));
+    const drop = [...changes.drop.keys()];
+    const remember = [...changes.remember].map(([key, value]) => ({
+      key,
+      forMs: value?.forMs ?? 0,
+      text: value === undefined ? undefined : JSON.stringify(value),
+      isChecked: recalled.has(key),
+      expected: recalled.get(key) === undefined ? undefined : JSON.stringify(recalled.get(key)),
+    }));
+    const session = this.#session;
+    const write = () => {
+      const { world } = this.#server;
+      if (!session || this.#server.signOf(this.#consumer) !== session.sign)
+        throw failure('no sign of life for too long');
+      for (const { key, isChecked, expected } of remember) {
+        if (isChecked && this.#server.lookUp(key) !== expected) throw this.#server.createConflict();
+      }
+      for (const { key, text, forMs } of remember) {
+        if (text === undefined) this.#server.remembered.delete(key);
+        else this.#server.remembered.set(key, { text, untilMs: world.timeline.nowMs + forMs });
+      }
+      for (const { id, text, revision, attempts } of keep) {
+        const before = this.#server.items.get(id);
+        // What is in a stream cannot be changed but for the count beside it, only replaced.
+        const isUpToDate = before !== undefined && before.holder === this.#consumer && before.revision === revision;
+        this.#server.set(id, { text: isUpToDate ? before.text : text, revision, attempts, holder: this.#consumer });
+      }
+      for (const id of drop) if (this.#server.items.get(id)?.holder === this.#consumer) this.#server.set(id, undefined);
+    };
+    this.#writing = write;
+    return this.#call('commit', write);
+  }
+
+  sweep(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  close(): Promise<void> {
+    const session = this.#session;
+    return this.#call('close', () => {
+      this.#session = undefined;
+      if (session && this.#server.signOf(this.#consumer) === session.sign && !this.#isCutOff) {
+        const untilMs = this.#server.world.timeline.nowMs + aliveMs;
+        this.#server.alive.set(this.#consumer, { sign: 'left', untilMs });
+      }
+    });
+  }
+
+  die(): void {
+    try {
+      if (this.#random.chance(0.5)) this.#writing?.();
+    } catch {
+      // The others were faster.
+    }
+    this.#session = undefined;
+  }
+
+  get #isCutOff(): boolean {
+    return this.#troubles.has('fails') || this.#troubles.has('fails afterwards');
+  }
+
+  #opened(): Session {
+    if (!this.#session) throw failure('not open');
+    return this.#session;
+  }
+
+  #beatLater(session: Session): void {
+    const { timeline } = this.#server.world;
+    timeline.outside(
+      heartbeatMs,
+      () => {
+        if (this.#session !== session) return;
+        if (this.#isCutOff || this.#server.signOf(this.#consumer) !== session.sign) {
+          this.#session = undefined;
+          this.hasFailed = true;
+          this.#onFailure();
+          session.events.onFailure(failure('connection closed'));
+          return;
+        }
+        this.#server.alive.set(this.#consumer, { sign: session.sign, untilMs: timeline.nowMs + aliveMs });
+        const taken = this.#takeOver(session);
+        if (taken.length > 0) session.events.onTakenOver(taken);
+        this.#beatLater(session);
+      },
+      this.#process,
+    );
+  }
+
+  /** What others hold who have left, or, when all have had time to come back, who give no sign of life. */
+  #takeOver({ events, openedAtMs }: Session): Item[] {
+    const { world, items } = this.#server;
+    const isPatient = world.timeline.nowMs - openedAtMs >= graceMs;
+    const wanted = new Set(events.wanted());
+    const taken: Item[] = [];
+    for (const [id, kept] of items) {
+      if (kept.holder === this.#consumer) continue;
+      const sign = this.#server.signOf(kept.holder);
+      if (sign !== 'left' && !(isPatient && sign === undefined)) continue;
+      const item = readItem(kept);
+      if (!item.takers.some((taker) => wanted.has(taker))) continue;
+      this.#server.set(id, { ...kept, holder: this.#consumer });
+      world.say(() => `${this.#process.name} takes over ${this.#server.copies.in(kept.text).map(({ name }) => name)}`);
+      taken.push(item);
+    }
+    return taken;
+  }
+
+  #call<Result>(call: 'open' | 'recall' | 'commit' | 'close', work: () => Result): Promise<Result> {
+    const { world } = this.#server;
+    return new Promise((resolve, reject) => {
+      const isSlow = this.#troubles.has('is slow');
+      const finish = () => {
+        const writing = this.#writing;
+        this.#writing = undefined;
+        try {
+          if (call !== 'close' && this.#fails(call)) {
+            if (this.#troubles.has('fails afterwards')) writing?.();
+            throw failure('connection closed');
+          }
+          resolve(work());
+          if (call === 'open' || call === 'commit') this.hasFailed = false;
+        } catch (error) {
+          const isConflict = (error as Error).constructor === this.#server.createConflict().constructor;
+          world.say(() => `${this.#process.name}: ${call} of its store ${isConflict ? 'meets another' : 'fails'}`);
+          if (!isConflict) {
+            this.hasFailed = true;
+            this.#onFailure();
+          }
+          reject(error);
+        }
+      };
+      world.timeline.outside(
+        isSlow ? this.#random.below(3_000) : this.#random.pick([0, 1, 2, 8]),
+        finish,
+        this.#process,
+      );
+    });
+  }
+
+  #fails(call: string): boolean {
+    if (this.#isCutOff) return true;
+    if (this.#troubles.has('is full') && call === 'commit') return true;
+    return this.#troubles.has('fails now and then') && this.#random.chance(0.3);
+  }
+}
+
+/** The server counts the attempts; what the item says is how it began. */
+function readItem({ text, attempts }: Kept): Item {
+  return { ...(JSON.parse(text) as Item), attempts };
+}

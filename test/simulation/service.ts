@@ -1,0 +1,205 @@
+import type { Random } from './random';
+import type { Kind, Message, Text, World } from './world';
+
+/** What the service answers. `brings` are the messages in it, which it takes for read. */
+export interface ServiceAnswer {
+  status: number;
+  statusText?: string;
+  contentType?: string;
+  body?: string;
+  brings?: readonly Message[];
+}
+
+/** A request as it reaches the service. */
+export interface ServiceRequest {
+  path: string;
+  parameters: URLSearchParams;
+  answer(answer: ServiceAnswer): void;
+  /** The service has noticed that nobody waits for the answer any more. */
+  isGone: boolean;
+}
+
+const pollWaitMs = 30_000;
+const epoch = Date.UTC(2026, 0, 1);
+const kinds: Readonly<Record<string, Kind>> = {
+  '/api/1/sms/in': 'incoming',
+  '/api/1/sms/status': 'status',
+  '/api/3/sms/out/poll': 'outbox',
+};
+
+/** The service (§3, §4): read states, polls that wait, and texts that it accepts recipient by recipient. */
+export class Service {
+  readonly #world: World;
+  readonly #random: Random;
+  readonly #unread: Record<Kind, Message[]> = { incoming: [], status: [], outbox: [] };
+  readonly #waiting: Record<Kind, ServiceRequest[]> = { incoming: [], status: [], outbox: [] };
+  /** What comes of texts has come by then. */
+  lastArrivalMs = 0;
+  /** It forgets to mark as read what it answers with. */
+  isForgetful = false;
+  /** Calls back about what arrives. Set by whoever plays the network between. */
+  onCallback: (message: Message, format: 'form' | 'xml') => void = () => {};
+
+  constructor(world: World) {
+    this.#world = world;
+    this.#random = world.random('service');
+  }
+
+  /** Messages that wait to be polled. */
+  get unread(): readonly Message[] {
+    return [...this.#unread.incoming, ...this.#unread.status, ...this.#unread.outbox];
+  }
+
+  /** A handset sends something, or a reply. */
+  addIncoming(options: { inReplyToId?: string; isPolled: boolean; callback?: 'form' | 'xml' }): void {
+    const message = this.#world.addMessage(
+      'incoming',
+      (_name, number) => ({
+        messageId: `in-${number}`,
+        // Few senders, texts and seconds, so that messages resemble each other; the instant tells them apart.
+        from: `6421555000${number % 2}`,
+        body: `text ${number % 3}`,
+        messageDate: new Date(epoch + number).toISOString(),
+        ...(options.inReplyToId === undefined ? undefined : { inReplyToId: options.inReplyToId }),
+      }),
+      options.isPolled,
+    );
+    this.#arrive(message, options.callback);
+  }
+
+  addStatus(options: {
+    inReplyToId: string;
+    from: string;
+    code: string;
+    isPolled: boolean;
+    callback?: 'form' | 'xml';
+  }) {
+    const { inReplyToId, from, code, isPolled, callback } = options;
+    const create = (_name: string, number: number) => ({
+      messageId: `status-${number}`,
+      from,
+      statusCode: code,
+      inReplyToId,
+    });
+    this.#arrive(this.#world.addMessage('status', create, isPolled), callback);
+  }
+
+  addOutgoing(): void {
+    const create = (_name: string, number: number) => ({
+      messageId: `out-${number}`,
+      body: `text ${number}`,
+      messageDate: new Date(epoch + number).toISOString(),
+    });
+    this.#arrive(this.#world.addMessage('outbox', create, true), undefined);
+  }
+
+  handle(request: ServiceRequest): void {
+    const kind = kinds[request.path];
+    if (kind === undefined) {
+      this.#accept(request);
+      return;
+    }
+    if (kind === 'outbox' || this.#unread[kind].length > 0) {
+      this.#give(kind, request);
+      return;
+    }
+    this.#waiting[kind].push(request);
+    this.#world.timeline.outside(pollWaitMs, () => {
+      const index = this.#waiting[kind].indexOf(request);
+      if (index === -1) return;
+      this.#waiting[kind].splice(index, 1);
+      request.answer({ status: 204 });
+    });
+  }
+
+  /** Forgets a request that waits: its connection has gone. */
+  abandon(request: ServiceRequest): void {
+    request.isGone = true;
+    for (const waiting of Object.values(this.#waiting)) {
+      const index = waiting.indexOf(request);
+      if (index !== -1) waiting.splice(index, 1);
+    }
+  }
+
+  #arrive(message: Message, format: 'form' | 'xml' | undefined): void {
+    this.#world.say(() => `the service has ${message.name}${format ? `, and calls back (${format})` : ''}`);
+    if (message.isPolled) {
+      this.#unread[message.kind].push(message);
+      const waiting = message.kind === 'outbox' ? undefined : this.#waiting[message.kind].shift();
+      if (waiting) this.#give(message.kind, waiting);
+    }
+    if (format) {
+      message.callback = 'due';
+      this.onCallback(message, format);
+    }
+  }
+
+  /** Answers with one incoming message, some statuses or all outgoing messages, and takes them for read. */
+  #give(kind: Kind, request: ServiceRequest): void {
+    const unread = this.#unread[kind];
+    const count = kind === 'incoming' ? 1 : kind === 'status' ? this.#random.between(1, 3) : unread.length;
+    const brings = unread.splice(0, count);
+    if (this.isForgetful && this.#random.chance(0.5)) unread.unshift(...brings);
+    else for (const message of brings) message.isRead = true;
+    if (kind === 'outbox') {
+      const body = JSON.stringify(brings.map(({ fields }) => ({ ...fields, recipientsList: [{ to: '6421555009' }] })));
+      request.answer({ status: 200, contentType: 'application/json', body, brings });
+      return;
+    }
+    if (brings.length === 0) {
+      request.answer({ status: 204 });
+      return;
+    }
+    const body = brings.map(({ fields }) => new URLSearchParams(fields).toString()).join('&');
+    request.answer({ status: 200, contentType: 'application/x-www-form-urlencoded', body, brings });
+  }
+
+  #accept(request: ServiceRequest): void {
+    const { parameters } = request;
+    const text = this.#world.findText(parameters.get('body') ?? '');
+    const to = (parameters.get('to') ?? '').split(' ').filter((item) => item !== '');
+    if (!text) {
+      this.#world.violate('a text that nobody wrote', parameters.get('body') ?? '');
+      request.answer({ status: 400 });
+      return;
+    }
+    const accepted = to.filter((item) => !isBlocked(item));
+    text.arrivals++;
+    if (accepted.length > 0) text.acceptances++;
+    for (const item of accepted) text.accepted.add(item);
+    this.#world.say(() => `the service accepts ${text.name} for ${accepted.length} of ${to.length}`);
+    const recipients = to.map((item) =>
+      isBlocked(item)
+        ? `<recipient msisdn="${item}" isError="true" errorCode="403" errorMessage="blocked"/>`
+        : `<recipient msisdn="${item}" isError="false"/>`,
+    );
+    const body = `<outbound-message-delivery messageId="${text.messageId}" isError="false">${recipients.join('')}</outbound-message-delivery>`;
+    request.answer({ status: 200, contentType: 'text/xml', body });
+    this.#follow(text, accepted);
+  }
+
+  /** What comes of a text: a status of each handset, and now and then a reply. */
+  #follow(text: Text, accepted: readonly string[]): void {
+    for (const from of accepted) {
+      this.#later(3_000, () => {
+        this.addStatus({ inReplyToId: text.messageId, from, code: 'RCV', isPolled: true });
+      });
+      if (this.#random.chance(0.3)) {
+        this.#later(5_000, () => {
+          this.addIncoming({ inReplyToId: text.messageId, isPolled: true });
+        });
+      }
+    }
+  }
+
+  #later(mostMs: number, run: () => void): void {
+    const delayMs = this.#random.between(0, mostMs);
+    this.lastArrivalMs = Math.max(this.lastArrivalMs, this.#world.timeline.nowMs + delayMs);
+    this.#world.timeline.outside(delayMs, run);
+  }
+}
+
+/** The service refuses some numbers, one by one. */
+export function isBlocked(item: string): boolean {
+  return item.endsWith('9');
+}

@@ -1,0 +1,311 @@
+import { Callbacks } from './callbacks';
+import { Disk } from './disk';
+import type { Library } from './library';
+import { describeHappening, type FlowTrouble, type Happening, type Plan } from './plan';
+import type { Machine } from './process';
+import { Process } from './process';
+import { examineArrivals } from './sender';
+import { Server, ServerConnection } from './server';
+import { Service } from './service';
+import { Network, type Trouble } from './transport';
+import { type Violation, World } from './world';
+
+/** What a run came to. */
+export interface Result {
+  plan: Plan;
+  events: number;
+  /** Of the virtual clock. */
+  seconds: number;
+  violations: readonly Violation[];
+}
+
+/** Rules are looked at so often when nothing else says so. */
+const settledEvery = 16;
+/** More events than this at one moment is a loop that spins. */
+const mostAtOnce = 20_000;
+const mostEvents = 400_000;
+/** The longest poll, its grace, and the longest back-off. */
+const settleMs = 45_000 + 100_000 + 60_000;
+/** After 401 and 403. */
+const refusedSettleMs = settleMs + 300_000;
+/** Polls that wait end by themselves, and what is remembered in memory alone is forgotten. */
+const remainsMs = 150_000;
+
+/** Runs a plan on the library. `lines` takes the story of the run. */
+export async function simulate(library: Library, plan: Plan, lines?: string[]): Promise<Result> {
+  const run = new Run(library, plan, lines);
+  const onRejection = (error: unknown) => run.world.violate('a promise was rejected and nobody heard', describe(error));
+  process.prependListener('unhandledRejection', onRejection);
+  process.prependListener('warning', run.onWarning);
+  try {
+    await run.play();
+  } finally {
+    process.removeListener('unhandledRejection', onRejection);
+    process.removeListener('warning', run.onWarning);
+  }
+  const { world } = run;
+  return { plan, events: world.timeline.count, seconds: world.timeline.nowMs / 1_000, violations: world.violations };
+}
+
+class Run {
+  readonly world: World;
+  readonly #plan: Plan;
+  readonly #service: Service;
+  readonly #network: Network;
+  readonly #machines: Machine[] = [];
+  readonly #processes: (Process | undefined)[] = [];
+  #texts = 0;
+  #faults = 0;
+  readonly onWarning = (warning: Error) => this.world.violate('the platform warns', warning.message);
+
+  constructor(library: Library, plan: Plan, lines: string[] | undefined) {
+    this.#plan = plan;
+    this.world = new World(plan, lines);
+    this.#service = new Service(this.world);
+    this.#network = new Network(this.world, this.#service);
+    this.#network.onReached = (owner, messages) => (owner as Process).reach(messages);
+    const callbacks = new Callbacks(this.world, this.#network, () => this.#processes);
+    this.#service.onCallback = (message, format) => callbacks.begin(message, format);
+    library.surroundings.random = this.world.random('library');
+    const server =
+      plan.store === 'shared'
+        ? new Server(this.world, () => new library.store.StoreConflict('changed by another instance'))
+        : undefined;
+    for (let index = 0; index < plan.instances; index++) {
+      this.#machines.push({
+        name: `process ${index + 1}`,
+        world: this.world,
+        library,
+        network: this.#network,
+        place: server ? new ServerConnection(server) : new Disk(this.world),
+        flowTroubles: new Set(),
+        clockMs: 0,
+        lives: 0,
+      });
+    }
+  }
+
+  async play(): Promise<void> {
+    const { timeline } = this.world;
+    for (const happening of this.#plan.happenings) {
+      timeline.outside(happening.atMs, () => {
+        this.world.say(() => `> ${describeHappening(happening)}`);
+        this.#happen(happening);
+      });
+    }
+    for (const index of this.#machines.keys()) timeline.outside(0, () => this.#start(index));
+    const lastMs = this.#plan.happenings.at(-1)?.atMs ?? 0;
+    await this.#until(() => timeline.nowMs >= lastMs && this.#faults === 0, lastMs + 600_000);
+    this.world.isCalm = true;
+    this.world.say(() => 'no fault is left');
+    const refused = this.#plan.happenings.some(({ what, ...rest }) => what === 'network' && isRefusal(rest));
+    await this.#until(() => this.#unsettled() === undefined, timeline.nowMs + (refused ? refusedSettleMs : settleMs));
+    const unsettled = this.#unsettled();
+    if (unsettled !== undefined) this.world.violate('does not settle', unsettled);
+    if (this.world.violations.length > 0) return;
+    for (const process of this.#processes) void process?.stop();
+    await this.#until(() => false, timeline.nowMs + remainsMs);
+    for (const process of this.#processes) process?.examineRemains();
+  }
+
+  #start(index: number): void {
+    const machine = this.#machines[index];
+    if (!machine || this.#processes[index]?.isAlive) return;
+    this.world.say(() => `${machine.name} starts`);
+    this.#processes[index] = new Process(machine);
+  }
+
+  /** Lets events happen, each followed by all that promises make of it. */
+  #until(isReached: () => boolean, untilMs: number): Promise<void> {
+    const { timeline, violations } = this.world;
+    return new Promise((resolve) => {
+      let momentMs = -1;
+      let atOnce = 0;
+      const tick = () => {
+        if (violations.length > 0) return resolve();
+        this.#examine();
+        if (violations.length > 0 || (timeline.count % settledEvery === 0 && isReached())) return resolve();
+        try {
+          if (!timeline.step(untilMs)) return resolve();
+        } catch (error) {
+          this.world.violate('thrown', describe(error));
+        }
+        atOnce = timeline.nowMs === momentMs ? atOnce + 1 : 0;
+        momentMs = timeline.nowMs;
+        if (atOnce > mostAtOnce || timeline.count > mostEvents) this.world.violate('spins', `at ${momentMs} ms`);
+        // A tick asked for by a microtask comes when no microtask is left; now and then the platform gets its turn.
+        if (timeline.count % 500 === 0) setImmediate(tick);
+        else queueMicrotask(() => process.nextTick(tick));
+      };
+      setImmediate(tick);
+    });
+  }
+
+  #examine(): void {
+    for (const process of this.#processes) {
+      if (!process?.isAlive) continue;
+      process.examineCustody();
+      process.examineRequests();
+    }
+    for (const text of this.world.texts) examineArrivals(this.world, text);
+  }
+
+  /** What is not as it has to be in the end, if anything. */
+  #unsettled(): string | undefined {
+    const { messages, texts, timeline, plan } = this.world;
+    const { lastArrivalMs } = this.#service;
+    if (this.#processes.some((process) => !process?.isAlive)) return 'a process is down';
+    for (const message of messages) {
+      const nodes = plan.nodes.filter(({ kind }) => kind === message.kind);
+      if (message.callback === 'due') return `${message.name} is called back for ever`;
+      if (nodes.length === 0) continue;
+      if (!message.isRead) return `${message.name} is not read`;
+      if (message.excuse !== undefined) continue;
+      const isDone = (id: string) => message.shares.get(id)?.isDone === true;
+      if (message.callback === 'accepted') {
+        if (![...message.shares.values()].some((share) => share.isDone)) return `${message.name} is lost`;
+      } else if (message.reachedAs !== undefined) {
+        const lacking = nodes.find(({ id }) => !isDone(id));
+        if (lacking) return `${message.name} has not got to ${lacking.id}`;
+      }
+    }
+    for (const text of texts) {
+      if (!text.isAbandoned && text.outcomes.length === 0) return `${text.name} has no outcome`;
+    }
+    const remains = this.#machines.map(({ place }) => place.remains).find((found) => found !== undefined);
+    if (remains !== undefined) return remains;
+    return timeline.nowMs < lastArrivalMs ? 'more is to come' : undefined;
+  }
+
+  #happen(happening: Happening): void {
+    const { timeline } = this.world;
+    switch (happening.what) {
+      case 'message': {
+        const { count, isReply, polled, callback } = happening;
+        for (let index = 0; index < count; index++) {
+          this.#service.addIncoming({
+            isPolled: polled || !this.#callsBack,
+            ...(isReply ? { inReplyToId: 'text-0' } : undefined),
+            ...(callback && this.#callsBack ? { callback } : undefined),
+          });
+        }
+        break;
+      }
+      case 'status': {
+        const { count, polled, callback } = happening;
+        for (let index = 0; index < count; index++) {
+          this.#service.addStatus({
+            inReplyToId: 'text-0',
+            from: '6421555001',
+            code: 'SNT',
+            isPolled: polled || !this.#callsBack,
+            ...(callback && this.#callsBack ? { callback } : undefined),
+          });
+        }
+        break;
+      }
+      case 'outgoing':
+        for (let index = 0; index < happening.count; index++) this.#service.addOutgoing();
+        break;
+      case 'send':
+        for (let index = 0; index < happening.count; index++) this.#send(happening);
+        break;
+      case 'network': {
+        const { trouble, share, status, forMs } = happening;
+        const active: Trouble = { trouble, share, status };
+        this.#network.troubles.add(active);
+        this.#fault(forMs, () => this.#network.troubles.delete(active));
+        break;
+      }
+      case 'forgetful service':
+        this.#service.isForgetful = true;
+        this.#fault(happening.forMs, () => {
+          this.#service.isForgetful = false;
+        });
+        break;
+      case 'store': {
+        const troubles = this.#machines[happening.process]?.place.troubles;
+        troubles?.add(happening.trouble);
+        this.#fault(happening.forMs, () => troubles?.delete(happening.trouble));
+        break;
+      }
+      case 'flow':
+        this.#troubleFlow(happening.process, happening.trouble, happening.forMs);
+        break;
+      case 'kill':
+      case 'power failure':
+      case 'stop':
+        this.#end(happening.process, happening.what, happening.forMs);
+        break;
+      case 'redeploy':
+        if (happening.node === undefined) void this.#processes[happening.process]?.redeploy(happening.forMs);
+        else this.#processes[happening.process]?.redeployNode(happening.node, happening.forMs);
+        this.#fault(happening.forMs + 20_000, () => {});
+        break;
+      case 'stall':
+        timeline.stall(happening.forMs);
+        break;
+      case 'clock': {
+        const machine = this.#machines[happening.process];
+        if (machine) machine.clockMs += happening.byMs;
+        this.#processes[happening.process]?.clock.set(happening.byMs);
+      }
+    }
+  }
+
+  get #callsBack(): boolean {
+    return this.#plan.nodes.some(({ kind }) => kind === 'callback');
+  }
+
+  #fault(forMs: number, end: () => void): void {
+    this.#faults++;
+    this.world.timeline.outside(forMs, () => {
+      this.#faults--;
+      this.world.say(() => 'a fault ends');
+      end();
+    });
+  }
+
+  #troubleFlow(index: number, trouble: FlowTrouble, forMs: number): void {
+    const machine = this.#machines[index];
+    machine?.flowTroubles.add(trouble);
+    this.#fault(forMs, () => machine?.flowTroubles.delete(trouble));
+  }
+
+  #end(index: number, how: 'kill' | 'power failure' | 'stop', forMs: number): void {
+    const process = this.#processes[index];
+    if (!process?.isAlive || process.isStopped) return;
+    const die = () => {
+      this.world.say(() => `${process.name} is gone (${how})`);
+      process.die(how === 'power failure');
+    };
+    if (how === 'stop') void process.stop().then(die);
+    else die();
+    this.#fault(forMs + (how === 'stop' ? 16_000 : 0), () => this.#start(index));
+  }
+
+  #send(happening: Happening & { what: 'send' }): void {
+    const number = this.#texts++;
+    const { recipients, retries, retryUncertain } = happening;
+    this.#processes[happening.process]?.send({
+      name: `Text ${number}.`,
+      to: Array.from({ length: recipients }, (_, index) => `642155${String(number).padStart(4, '0')}${index + 7}`),
+      messageId: `text-${number}`,
+      retries,
+      retryUncertain,
+      arrivals: 0,
+      acceptances: 0,
+      accepted: new Set(),
+      outcomes: [],
+      isAbandoned: false,
+    });
+  }
+}
+
+function isRefusal(rest: object): boolean {
+  return 'status' in rest && (rest.status === 401 || rest.status === 403);
+}
+
+function describe(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message).split('\n').slice(0, 4).join(' ') : String(error);
+}

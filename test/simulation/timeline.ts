@@ -1,0 +1,177 @@
+import type { Clock, Timer } from '../../src/clock';
+import type { Random } from './random';
+
+/** Whose events they are: when it is dead, none of them happens any more. */
+export interface Owner {
+  readonly name: string;
+  isAlive: boolean;
+}
+
+type EventKind = 'timer' | 'turn' | 'outside';
+
+interface Event extends Timer {
+  atMs: number;
+  /** In the order in which they were asked for. */
+  order: number;
+  kind: EventKind;
+  owner: Owner | undefined;
+  run: () => void;
+  isCancelled: boolean;
+}
+
+/**
+ * Virtual time. It passes only when nothing is left to do, and then at once. What is due at the same moment happens in an order
+ * that the seed chooses, but for what a machine keeps in order: timers among themselves, and callbacks of the next turn.
+ */
+export class Timeline {
+  readonly #random: Random;
+  readonly #later: Event[] = [];
+  readonly #due: Record<EventKind, Event[]> = { timer: [], turn: [], outside: [] };
+  #nowMs = 0;
+  #order = 0;
+  /** Events that have happened. */
+  count = 0;
+
+  constructor(random: Random) {
+    this.#random = random;
+  }
+
+  /** Since the beginning of the run. */
+  get nowMs(): number {
+    return this.#nowMs;
+  }
+
+  /** Something that comes from outside of a process: the network, a disk, a person. */
+  outside(delayMs: number, run: () => void, owner?: Owner): Timer {
+    return this.#add('outside', delayMs, run, owner);
+  }
+
+  /** The clock of a process, and how to set it. */
+  createClock(owner: Owner, startsAtMs: number, random: Random): Clock & { set(byMs: number): void; timers(): number } {
+    let offsetMs = startsAtMs;
+    const timers = new Set<Event>();
+    return {
+      now: () => Math.floor(this.#nowMs + offsetMs),
+      elapsed: () => this.#nowMs,
+      after: (delayMs, callback) => {
+        const event = this.#add(
+          'timer',
+          Math.max(1, delayMs),
+          () => {
+            timers.delete(event);
+            callback();
+          },
+          owner,
+        );
+        timers.add(event);
+        return {
+          cancel: () => {
+            timers.delete(event);
+            event.cancel();
+          },
+        };
+      },
+      nextTurn: (callback) => this.#add('turn', 0, callback, owner),
+      random: () => random.next(),
+      set: (byMs) => {
+        offsetMs += byMs;
+      },
+      timers: () => timers.size,
+    };
+  }
+
+  /** Nothing happens for so long; then everything that has become due meanwhile does, in any order. */
+  stall(forMs: number): void {
+    this.#nowMs += forMs;
+  }
+
+  /** Takes the next event, no later than `untilMs`. Says whether there was one. */
+  step(untilMs: number): boolean {
+    for (;;) {
+      this.#collect();
+      const { timer, turn, outside } = this.#due;
+      const choices = (timer.length > 0 ? 1 : 0) + (turn.length > 0 ? 1 : 0) + outside.length;
+      if (choices === 0) {
+        const next = this.#later[0];
+        if (!next || next.atMs > untilMs) {
+          this.#nowMs = Math.max(this.#nowMs, untilMs);
+          return false;
+        }
+        this.#nowMs = Math.max(this.#nowMs, next.atMs);
+        continue;
+      }
+      const event = this.#choose(choices === 1 ? 0 : this.#random.below(choices));
+      if (!event || event.isCancelled || event.owner?.isAlive === false) continue;
+      event.isCancelled = true;
+      this.count++;
+      event.run();
+      return true;
+    }
+  }
+
+  #choose(choice: number): Event | undefined {
+    const { timer, turn, outside } = this.#due;
+    let index = choice;
+    if (timer.length > 0 && index-- === 0) return timer.shift();
+    if (turn.length > 0 && index-- === 0) return turn.shift();
+    return outside.splice(index, 1)[0];
+  }
+
+  #add(kind: EventKind, delayMs: number, run: () => void, owner: Owner | undefined): Event {
+    const event: Event = {
+      atMs: this.#nowMs + delayMs,
+      order: this.#order++,
+      kind,
+      owner,
+      run,
+      isCancelled: false,
+      cancel: () => {
+        event.isCancelled = true;
+      },
+    };
+    if (kind === 'turn') this.#due.turn.push(event);
+    else this.#push(event);
+    return event;
+  }
+
+  #collect(): void {
+    for (let first = this.#later[0]; first && first.atMs <= this.#nowMs; first = this.#later[0]) {
+      this.#pop();
+      if (!first.isCancelled) this.#due[first.kind].push(first);
+    }
+  }
+
+  #push(event: Event): void {
+    const heap = this.#later;
+    let index = heap.length;
+    heap.push(event);
+    while (index > 0) {
+      const parent = (index - 1) >> 1;
+      const above = heap[parent] as Event;
+      if (isBefore(above, event)) break;
+      heap[index] = above;
+      index = parent;
+    }
+    heap[index] = event;
+  }
+
+  #pop(): void {
+    const heap = this.#later;
+    const last = heap.pop() as Event;
+    if (heap.length === 0) return;
+    let index = 0;
+    for (;;) {
+      let child = 2 * index + 1;
+      if (child >= heap.length) break;
+      if (child + 1 < heap.length && isBefore(heap[child + 1] as Event, heap[child] as Event)) child++;
+      if (isBefore(last, heap[child] as Event)) break;
+      heap[index] = heap[child] as Event;
+      index = child;
+    }
+    heap[index] = last;
+  }
+}
+
+function isBefore(a: Event, b: Event): boolean {
+  return a.atMs < b.atMs || (a.atMs === b.atMs && a.order < b.order);
+}

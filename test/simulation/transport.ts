@@ -1,0 +1,346 @@
+import type { Dispatcher } from 'undici';
+import type { NetworkTrouble } from './plan';
+import type { Random } from './random';
+import type { Service, ServiceAnswer, ServiceRequest } from './service';
+import type { Owner } from './timeline';
+import type { Message, World } from './world';
+
+/** A trouble of the network, and how often it strikes. */
+export interface Trouble {
+  trouble: NetworkTrouble;
+  share: number;
+  status: number;
+}
+
+/** The network between all processes and the service. */
+export class Network {
+  readonly troubles = new Set<Trouble>();
+  /** Called when an answer has arrived whole at a process that awaited it. */
+  onReached: (process: Owner, messages: readonly Message[]) => void = () => {};
+  readonly #world: World;
+  readonly #service: Service;
+  readonly #random: Random;
+
+  constructor(world: World, service: Service) {
+    this.#world = world;
+    this.#service = service;
+    this.#random = world.random('network');
+  }
+
+  /** What strikes a request that is made now, if anything. */
+  draw(): Trouble | undefined {
+    for (const trouble of this.troubles) if (this.#random.chance(trouble.share)) return trouble;
+    return undefined;
+  }
+
+  /** The connections of a process, as undici would have them. */
+  createConnections(process: Owner): ModelDispatcher {
+    return new ModelDispatcher(this.#world, this.#service, this, process, this.#random);
+  }
+}
+
+const connectTimeoutMs = 10_000;
+/** A poll waits 30 s at the service, and gets 15 s more. */
+const pollTimeoutMs = 45_000;
+const headLength = 100;
+
+/** What an account uses of undici's `Dispatcher`, on virtual time. */
+export class ModelDispatcher {
+  readonly #world: World;
+  readonly #service: Service;
+  readonly #network: Network;
+  readonly #process: Owner;
+  readonly #random: Random;
+  readonly #underWay = new Set<Exchange>();
+  #isClosed = false;
+  #onIdle: () => void = () => {};
+
+  constructor(world: World, service: Service, network: Network, process: Owner, random: Random) {
+    this.#world = world;
+    this.#service = service;
+    this.#network = network;
+    this.#process = process;
+    this.#random = random;
+  }
+
+  get underWay(): number {
+    return this.#underWay.size;
+  }
+
+  /** Texts on connections that stand. */
+  get sending(): number {
+    return [...this.#underWay].filter(({ isPoll, hasLeft }) => !isPoll && hasLeft).length;
+  }
+
+  dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
+    if (this.#isClosed) throw createError('UND_ERR_CLOSED');
+    const exchange = new Exchange(
+      {
+        world: this.#world,
+        service: this.#service,
+        process: this.#process,
+        random: this.#random,
+        onReached: (messages) => this.#network.onReached(this.#process, messages),
+      },
+      options,
+      handler,
+      () => {
+        this.#underWay.delete(exchange);
+        if (this.#underWay.size === 0) this.#onIdle();
+      },
+    );
+    this.#underWay.add(exchange);
+    exchange.begin(this.#network.draw());
+    return true;
+  }
+
+  /** Lets running requests finish. */
+  close(): Promise<void> {
+    this.#isClosed = true;
+    if (this.#underWay.size === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#onIdle = resolve;
+    });
+  }
+
+  /** The process has died: the service notices after a while that its connections are gone. */
+  break(): void {
+    for (const exchange of this.#underWay) exchange.break();
+    this.#underWay.clear();
+  }
+}
+
+interface Ends {
+  world: World;
+  service: Service;
+  process: Owner;
+  random: Random;
+  onReached(messages: readonly Message[]): void;
+}
+
+/** One request and its answer. */
+class Exchange {
+  readonly isPoll: boolean;
+  readonly #ends: Ends;
+  readonly #handler: Dispatcher.DispatchHandler;
+  readonly #onEnd: () => void;
+  readonly #controller: Dispatcher.DispatchController;
+  readonly #path: string;
+  readonly #query: string;
+  readonly #body: unknown;
+  readonly #startedMs: number;
+  hasLeft = false;
+  #isOver = false;
+  #request: ServiceRequest | undefined;
+
+  constructor(
+    ends: Ends,
+    { path, body }: Pick<Dispatcher.DispatchOptions, 'path' | 'body'>,
+    handler: Dispatcher.DispatchHandler,
+    onEnd: () => void,
+  ) {
+    this.#ends = ends;
+    this.#handler = handler;
+    this.#onEnd = onEnd;
+    const [name = '', query = ''] = path.split('?');
+    this.#path = name;
+    this.#query = query;
+    this.#body = body;
+    this.isPoll = name !== '/api/3/sms/out';
+    this.#startedMs = ends.world.timeline.nowMs;
+    this.#controller = {
+      aborted: false,
+      paused: false,
+      reason: null,
+      pause() {},
+      resume() {},
+      abort: (reason: Error) => this.#abort(reason),
+    } as unknown as Dispatcher.DispatchController;
+  }
+
+  begin(trouble: Trouble | undefined): void {
+    const kind = trouble?.trouble;
+    this.#ends.world.say(() => `${this.#name()} begins${kind ? ` (trouble: ${kind})` : ''}`);
+    if (kind === 'refused') this.#later(() => this.#fail('ECONNREFUSED'));
+    else if (kind === 'broken before it left') this.#later(() => this.#fail('ECONNRESET'));
+    else if (kind === 'connection hangs') this.#later(() => this.#fail('UND_ERR_CONNECT_TIMEOUT'), connectTimeoutMs);
+    else this.#later(() => this.#start(trouble));
+  }
+
+  /** The process is gone. */
+  break(): void {
+    this.#isOver = true;
+    this.#leaveService();
+  }
+
+  #start(trouble: Trouble | undefined): void {
+    this.hasLeft = true;
+    this.#handler.onRequestStart?.(this.#controller, {});
+    if (this.#isOver) return;
+    if (this.#body === undefined || typeof this.#body === 'string') {
+      this.#leave(this.#body ?? this.#query, trouble);
+      return;
+    }
+    // A body that is held back until it may leave.
+    readAll(this.#body as AsyncIterable<Uint8Array>).then(
+      (text) => {
+        if (!this.#isOver) this.#leave(text === '' ? this.#query : text, trouble);
+      },
+      (error) => this.#fail(error),
+    );
+  }
+
+  #leave(form: string, trouble: Trouble | undefined): void {
+    const kind = trouble?.trouble;
+    if (kind === 'request lost') {
+      this.#later(() => this.#fail('UND_ERR_SOCKET'));
+    } else {
+      const delayMs = kind === 'slow' ? this.#ends.random.below(20_000) : undefined;
+      this.#outside(() => this.#arrive(new URLSearchParams(form), trouble), delayMs);
+    }
+  }
+
+  /** The request is at the service, which works on it whether or not anybody waits for its answer. */
+  #arrive(parameters: URLSearchParams, trouble: Trouble | undefined): void {
+    const { service } = this.#ends;
+    const kind = trouble?.trouble;
+    if (kind === 'no answer' && this.#ends.random.chance(0.5)) return;
+    if (kind === 'status') {
+      this.#answer({ status: trouble?.status ?? 500, body: '<h1>no</h1>', contentType: 'text/html' }, trouble);
+    } else if (kind === 'garbage' && this.isPoll) {
+      this.#answer({ status: 200, body: '<html>Log in first</html>', contentType: 'text/html' }, trouble);
+    } else {
+      this.#request = {
+        path: this.#path,
+        parameters,
+        isGone: false,
+        answer: (answer) => this.#answer(answer, trouble),
+      };
+      service.handle(this.#request);
+    }
+  }
+
+  #answer(answer: ServiceAnswer, trouble: Trouble | undefined): void {
+    this.#request = undefined;
+    const kind = trouble?.trouble;
+    const { random } = this.#ends;
+    if (kind === 'status after the work') this.#deliver({ status: 500, brings: answer.brings ?? [] }, undefined);
+    else if (kind === 'garbage' && !this.isPoll) this.#deliver({ status: 200, body: '<html>' }, undefined);
+    else if (kind === 'no answer') this.#lose(answer);
+    else if (kind === 'answer cut off') this.#deliver(answer, random.below(headLength + (answer.body?.length ?? 0)));
+    else this.#deliver(answer, undefined, kind === 'slow' ? random.below(60_000) : undefined);
+  }
+
+  /** Carries an answer to the process, whole or up to a byte. */
+  #deliver(answer: ServiceAnswer, cutAt: number | undefined, delayMs?: number): void {
+    const { random, world } = this.#ends;
+    const body = Buffer.from(answer.body ?? '');
+    // What broke off in the middle of the answer, or said nothing of what it brought, brought nothing.
+    const arrives = cutAt === undefined && answer.status === 200;
+    if (!arrives) this.#lose(answer);
+    const head = () => {
+      if (this.#isOver || (cutAt !== undefined && cutAt < headLength)) {
+        if (!this.#isOver) this.#fail('UND_ERR_SOCKET');
+        else if (arrives) this.#lose(answer);
+        return;
+      }
+      const headers = answer.contentType === undefined ? {} : { 'content-type': answer.contentType };
+      this.#handler.onResponseStart?.(this.#controller, answer.status, headers, answer.statusText ?? '');
+      const bytes = cutAt === undefined ? body.length : cutAt - headLength;
+      const middle = random.below(bytes + 1);
+      this.#data(body.subarray(0, middle));
+      this.#outside(() => {
+        if (this.#isOver) {
+          if (arrives) this.#lose(answer);
+          return;
+        }
+        this.#data(body.subarray(middle, bytes));
+        if (cutAt !== undefined) {
+          this.#fail('UND_ERR_SOCKET');
+          return;
+        }
+        if (answer.brings?.length) {
+          world.say(() => `${this.#name()} has brought ${answer.brings?.map(({ name }) => name).join(', ')}`);
+          if (arrives) world.reached(answer.brings);
+        }
+        this.#end();
+        this.#handler.onResponseEnd?.(this.#controller, {});
+        if (arrives && answer.brings) this.#ends.onReached(answer.brings);
+      });
+    };
+    this.#outside(head, delayMs);
+  }
+
+  #lose({ brings = [] }: ServiceAnswer): void {
+    if (brings.length > 0)
+      this.#ends.world.say(() => `the answer with ${brings.map(({ name }) => name).join(', ')} is lost`);
+    for (const message of brings) message.lost++;
+  }
+
+  #data(chunk: Buffer): void {
+    if (chunk.length > 0 && !this.#isOver) this.#handler.onResponseData?.(this.#controller, chunk);
+  }
+
+  #fail(failure: string | Error): void {
+    if (this.#isOver) return;
+    const error = typeof failure === 'string' ? createError(failure) : failure;
+    this.#ends.world.say(() => `${this.#name()} fails: ${error.message}`);
+    this.#end();
+    this.#leaveService();
+    // Before the connection stands, undici has no controller to give.
+    const controller = this.hasLeft ? this.#controller : (null as unknown as Dispatcher.DispatchController);
+    this.#handler.onResponseError?.(controller, error);
+  }
+
+  #abort(reason: Error): void {
+    if (this.#isOver) return;
+    const { world } = this.#ends;
+    const waitedMs = world.timeline.nowMs - this.#startedMs;
+    world.say(() => `${this.#name()} is given up by its process`);
+    if (this.#path.startsWith('/api/1/') && waitedMs < pollTimeoutMs) {
+      world.violate('a poll was aborted', `${this.#name()} after ${waitedMs} ms`);
+    }
+    Object.assign(this.#controller, { aborted: true, reason });
+    this.#end();
+    this.#leaveService();
+    this.#outside(() => this.#handler.onResponseError?.(this.#controller, reason), 0);
+  }
+
+  #leaveService(): void {
+    const request = this.#request;
+    if (!request) return;
+    const { world, service, random } = this.#ends;
+    world.timeline.outside(random.pick([0, 5, 2_000]), () => service.abandon(request));
+  }
+
+  #end(): void {
+    this.#isOver = true;
+    this.#onEnd();
+  }
+
+  /** Something that only matters while the request is under way. */
+  #later(run: () => void, delayMs?: number): void {
+    this.#outside(() => {
+      if (!this.#isOver) run();
+    }, delayMs);
+  }
+
+  /** Something of the network, a moment later. It happens to a dead process, too: its handlers are not called then. */
+  #outside(run: () => void, delayMs = this.#ends.random.pick([0, 1, 1, 2, 5, 30])): void {
+    this.#ends.world.timeline.outside(delayMs, run);
+  }
+
+  #name(): string {
+    return `${this.#ends.process.name}: ${this.#path.split('/').slice(3).join('/')}`;
+  }
+}
+
+async function readAll(chunks: AsyncIterable<Uint8Array>): Promise<string> {
+  let text = '';
+  for await (const chunk of chunks) text += Buffer.from(chunk).toString();
+  return text;
+}
+
+function createError(code: string): Error {
+  return Object.assign(new Error(`made to fail with ${code}`), { code });
+}

@@ -1,0 +1,222 @@
+import type { NodePlan, Plan } from './plan';
+import { Random } from './random';
+import { Timeline } from './timeline';
+
+export type Kind = 'incoming' | 'status' | 'outbox';
+
+/** What the world knows of a message, a status or an outgoing message that the service has for us. */
+export interface Message {
+  readonly name: string;
+  readonly kind: Kind;
+  /** As on the wire of a poll. */
+  readonly fields: Readonly<Record<string, string>>;
+  /** In the order in which the service got them. */
+  readonly number: number;
+  /** Whether it is there to be polled at all. */
+  readonly isPolled: boolean;
+  isRead: boolean;
+  /** When its answer reached a machine whole, in the order of all answers: the first time. */
+  reachedAs: number | undefined;
+  /** Times that the service answered with it and nobody heard. */
+  lost: number;
+  callback: 'none' | 'due' | 'accepted';
+  /** What became of it at each node, by the node's id. */
+  readonly shares: Map<string, Share>;
+  /** It may be lost or repeated unmarked: why nobody could prevent that. */
+  excuse: string | undefined;
+  /** It has been in the store. */
+  isKept: boolean;
+  /** It was here while the store failed, and perhaps nowhere else. */
+  isUnkept: boolean;
+  /** It may come to a node again as if it were new: the store failed when it would have been needed. */
+  mayRepeat: boolean;
+  /** It may be called redelivered though no flow has seen it: it may have been on its way when a node or a process ended. */
+  mayBeMarked: boolean;
+  /** It may come later than those that were read after it. */
+  isOutOfOrder: boolean;
+}
+
+/** A message's story at one node. */
+export interface Share {
+  deliveries: number;
+  /** The flow has it, and has not said what became of it. */
+  isOut: boolean;
+  /** The flow has taken it, or the library has given it up after the last attempt. */
+  isDone: boolean;
+  /** In which life of a process. */
+  doneIn?: string;
+  /** In which deployment the service was told to bring it again. */
+  releasedIn?: string;
+}
+
+/** What the world knows of a text on its way out. Everything about an outcome is data, so that later parts add theirs. */
+export interface Text {
+  readonly name: string;
+  readonly to: readonly string[];
+  readonly messageId: string;
+  readonly retries: number;
+  readonly retryUncertain: boolean;
+  /** Requests that have reached the service. */
+  arrivals: number;
+  /** Of these, how many the service has accepted. */
+  acceptances: number;
+  /** Recipients that the service has accepted at any time. */
+  readonly accepted: Set<string>;
+  outcomes: Outcome[];
+  /** The process that was to send it has died, or the run has ended. */
+  isAbandoned: boolean;
+}
+
+export type Outcome = { name: 'delivered'; accepted: readonly string[] } | { name: 'error'; code: string };
+
+export interface Violation {
+  rule: string;
+  detail: string;
+}
+
+/** Everything that a run shares: time, chance, what is true, and what was found to be wrong. */
+export class World {
+  readonly timeline: Timeline;
+  readonly messages: Message[] = [];
+  readonly texts: Text[] = [];
+  readonly violations: Violation[] = [];
+  readonly #random: Random;
+  readonly #lines: string[] | undefined;
+  readonly #byName = new Map<string, Message>();
+  readonly #byText = new Map<string, Text>();
+  readonly #last = new Map<string, Message>();
+  #answers = 0;
+  /** No fault is left. */
+  isCalm = false;
+
+  constructor(
+    readonly plan: Plan,
+    lines?: string[],
+  ) {
+    this.#random = new Random(plan.seed);
+    this.#lines = lines;
+    this.timeline = new Timeline(this.#random.fork('order'));
+  }
+
+  random(name: string): Random {
+    return this.#random.fork(name);
+  }
+
+  /** Adds a line to the story of this run, if anybody wants to read it. */
+  say(line: () => string): void {
+    this.#lines?.push(`${(this.timeline.nowMs / 1_000).toFixed(3).padStart(8)} s  ${line()}`);
+  }
+
+  violate(rule: string, detail: string): void {
+    if (this.violations.length >= 20) return;
+    this.violations.push({ rule, detail });
+    this.say(() => `!! ${rule}: ${detail}`);
+  }
+
+  addMessage(kind: Kind, create: (name: string, number: number) => Record<string, string>, isPolled: boolean): Message {
+    const number = this.messages.length;
+    const name = `${kind === 'incoming' ? 'message' : kind} ${number}`;
+    const message: Message = {
+      name,
+      kind,
+      fields: create(name, number),
+      number,
+      isPolled,
+      isRead: !isPolled,
+      reachedAs: undefined,
+      lost: 0,
+      callback: 'none',
+      shares: new Map(),
+      excuse: undefined,
+      isKept: false,
+      isUnkept: false,
+      mayRepeat: false,
+      mayBeMarked: false,
+      isOutOfOrder: false,
+    };
+    this.messages.push(message);
+    for (const key of keysOf(kind, message.fields)) this.#byName.set(key, message);
+    return message;
+  }
+
+  /** The message that a record of the library is, whichever way it came. */
+  find(kind: Kind, record: Readonly<Record<string, unknown>>): Message | undefined {
+    for (const key of keysOf(kind, record)) {
+      const message = this.#byName.get(key);
+      if (message) return message;
+    }
+    return undefined;
+  }
+
+  addText(text: Text): void {
+    this.texts.push(text);
+    this.#byText.set(text.name, text);
+  }
+
+  findText(name: string): Text | undefined {
+    return this.#byText.get(name);
+  }
+
+  /** An answer with these has reached a machine whole. */
+  reached(messages: readonly Message[]): void {
+    for (const message of messages) message.reachedAs ??= this.#answers++;
+  }
+
+  /** Nobody could look up whether it was seen, nor can its like be: texts of one sender and second are remembered together. */
+  blind(message: Message): void {
+    if (message.mayRepeat) return;
+    const { from, body } = message.fields;
+    for (const other of this.messages) {
+      if (
+        other === message ||
+        (other.kind === 'incoming' && other.fields.from === from && other.fields.body === body)
+      ) {
+        other.mayRepeat = true;
+        other.mayBeMarked = true;
+        other.isOutOfOrder = true;
+      }
+    }
+  }
+
+  kindOf(node: string): NodePlan['kind'] | undefined {
+    return this.plan.nodes.find(({ id }) => id === node)?.kind;
+  }
+
+  /** The last of those that came to a node for the first time, in the order of the service. */
+  lastAt(node: string): Message | undefined {
+    return this.#last.get(node);
+  }
+
+  noteLastAt(node: string, message: Message): void {
+    this.#last.set(node, message);
+  }
+
+  /** Whether all nodes that poll for it have done with a message. */
+  isDoneByAll(message: Message): boolean {
+    return this.plan.nodes.every(({ id, kind }) => kind !== message.kind || message.shares.get(id)?.isDone === true);
+  }
+
+  /** A node has done with a message. */
+  settle(message: Message, node: string, life?: string): void {
+    const share = this.shareOf(message, node);
+    share.isOut = false;
+    share.isDone = true;
+    if (life !== undefined) share.doneIn = life;
+  }
+
+  shareOf(message: Message, node: string): Share {
+    const existing = message.shares.get(node);
+    if (existing) return existing;
+    const share: Share = { deliveries: 0, isOut: false, isDone: false };
+    message.shares.set(node, share);
+    return share;
+  }
+}
+
+function keysOf(kind: Kind, { messageId, messageDate }: Readonly<Record<string, unknown>>): string[] {
+  const keys: string[] = [];
+  if (messageId !== undefined) keys.push(`${kind} ${messageId}`);
+  // An XMLv3 reply has no identifier; no two messages of a run have the same millisecond.
+  if (messageDate !== undefined) keys.push(`${kind} at ${messageDate}`);
+  return keys;
+}
