@@ -97,7 +97,7 @@ describe('the documentation', () => {
       ([, text = '']) => text,
     );
     for (const text of Object.values(status)) {
-      const pattern = new RegExp(`^${text.replaceAll(/__\w+__/g, '\\d+')}$`);
+      const pattern = new RegExp(`^${text.replaceAll(/__\w+__/g, '[\\d:]+')}$`);
       assert.ok(
         badges.some((badge) => pattern.test(badge)),
         `the README does not explain "${text}"`,
