@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { SmsError } from '../errors';
 import type { Changes, Look } from '../store/store';
 import { type Moment, SlidingWindow } from './sliding-window';
 
@@ -11,10 +12,14 @@ export interface LimitSettings {
   perDay?: number | undefined;
 }
 
-/** A recipient that a text does not go to, by which limit, and when it ends in ms since 1970. */
+/** A recipient that a text does not go to, and why. Plain data. */
 export interface Limited {
   msisdn: string;
   limit: 'handset' | 'day';
+  /** Texts at most in {@link lengthMs}. */
+  most: number;
+  lengthMs: number;
+  /** When one more is within the limit, in ms since 1970. */
   until: number;
 }
 
@@ -61,7 +66,8 @@ export function takeWithinLimits(
     const counters = windows.of(msisdn);
     const over = isUnlimited ? undefined : latest(counters.filter(({ window, most }) => window.count >= most));
     if (over) {
-      limited.push({ msisdn, limit: over.limit, until: over.window.freeAt(over.most) });
+      const { limit, most, window } = over;
+      limited.push({ msisdn, limit, most, lengthMs: window.lengthMs, until: window.freeAt(most) });
       continue;
     }
     allowed.push(msisdn);
@@ -88,6 +94,18 @@ export function giveBack(
     for (const { window } of windows.of(msisdn)) window.remove(takenAt);
   }
   windows.write(changes);
+}
+
+/**
+ * The error of a text that nobody is left for: of several limits it names the one that ends first.
+ *
+ * @param limited at least one
+ */
+export function createLimitError(limited: readonly [Limited, ...Limited[]]): SmsError {
+  const { limit, most, lengthMs, until } = limited.reduce((first, one) => (one.until < first.until ? one : first));
+  const end = new Date(Math.ceil(until / 1_000) * 1_000).toISOString().replace('.000', '');
+  if (limit === 'day') return new SmsError('limitDay', { params: { limit: most, until: end } });
+  return new SmsError('limitHandset', { params: { limit: most, minutes: lengthMs / 60_000, until: end } });
 }
 
 /** A limit as it concerns one recipient. */

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { systemClock } from '../../../src/clock';
 import { Journal } from '../../../src/journal';
 import {
+  createLimitError,
   giveBack,
   keysOfLimits,
   type Limited,
@@ -19,6 +20,8 @@ import { Closing } from '../closing';
 const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
 const dayMs = 24 * hourMs;
+const handsetLimit = { limit: 'handset', most: 1, lengthMs: hourMs } as const;
+const dayLimit = { limit: 'day', most: 3, lengthMs: dayMs } as const;
 
 /** A process of its own that counts in a store, which it may share. */
 function createProcess(
@@ -100,7 +103,7 @@ describe('limits of one’s own (contract §3 perHandset, perDay)', () => {
       assert.deepEqual(take(['6421555001']).allowed, ['6421555001']);
       clock.stall(minuteMs);
     }
-    const limited: Limited[] = [{ msisdn: '6421555001', limit: 'handset', until: startedAt + hourMs }];
+    const limited: Limited[] = [{ ...handsetLimit, most: 3, msisdn: '6421555001', until: startedAt + hourMs }];
     assert.deepEqual(take(['6421555001']).limited, limited);
     assert.deepEqual(take(['6421555002']).allowed, ['6421555002']);
     clock.stall(57 * minuteMs - 1);
@@ -119,8 +122,8 @@ describe('limits of one’s own (contract §3 perHandset, perDay)', () => {
     const { allowed, limited } = take(['a', 'b', 'c', 'd']);
     assert.deepEqual(allowed, ['a', 'b']);
     assert.deepEqual(limited, [
-      { msisdn: 'c', limit: 'day', until: startedAt + dayMs },
-      { msisdn: 'd', limit: 'day', until: startedAt + dayMs },
+      { ...dayLimit, msisdn: 'c', until: startedAt + dayMs },
+      { ...dayLimit, msisdn: 'd', until: startedAt + dayMs },
     ]);
     clock.stall(23 * hourMs);
     assert.deepEqual(take(['c', 'd']).allowed, ['c']);
@@ -136,9 +139,11 @@ describe('limits of one’s own (contract §3 perHandset, perDay)', () => {
     const { clock, take, settings } = createProcess({ perHandset: 1, perDay: 1 });
     const startedAt = clock.now();
     take(['a']);
-    assert.deepEqual(take(['a']).limited, [{ msisdn: 'a', limit: 'day', until: startedAt + dayMs }]);
+    assert.deepEqual(take(['a']).limited, [{ ...dayLimit, most: 1, msisdn: 'a', until: startedAt + dayMs }]);
     settings.perHandsetMs = 2 * dayMs;
-    assert.deepEqual(take(['a']).limited, [{ msisdn: 'a', limit: 'handset', until: startedAt + 2 * dayMs }]);
+    assert.deepEqual(take(['a']).limited, [
+      { ...handsetLimit, lengthMs: 2 * dayMs, msisdn: 'a', until: startedAt + 2 * dayMs },
+    ]);
   });
 
   it('lets all go that are unlimited, and counts them', () => {
@@ -148,7 +153,9 @@ describe('limits of one’s own (contract §3 perHandset, perDay)', () => {
       assert.deepEqual(take(['a'], true).allowed, ['a']);
       clock.stall(1_000);
     }
-    assert.deepEqual(take(['a']).limited, [{ msisdn: 'a', limit: 'handset', until: startedAt + 2_000 + hourMs }]);
+    assert.deepEqual(take(['a']).limited, [
+      { ...handsetLimit, most: 2, msisdn: 'a', until: startedAt + 2_000 + hourMs },
+    ]);
   });
 
   it('holds a limit that was lowered at once', () => {
@@ -159,7 +166,7 @@ describe('limits of one’s own (contract §3 perHandset, perDay)', () => {
       clock.stall(1_000);
     }
     settings.perHandset = 1;
-    assert.deepEqual(take(['a']).limited, [{ msisdn: 'a', limit: 'handset', until: startedAt + 3_000 + hourMs }]);
+    assert.deepEqual(take(['a']).limited, [{ ...handsetLimit, msisdn: 'a', until: startedAt + 3_000 + hourMs }]);
   });
 
   it('takes back what was not sent, and forgets a number of which nothing counts', () => {
@@ -217,7 +224,7 @@ describe('limits of one’s own (contract §3 perHandset, perDay)', () => {
         clock.stall(10 * minuteMs);
         clock.set(hours * hourMs);
         const [limited] = take(['6421555001']).limited;
-        assert.deepEqual(limited, { msisdn: '6421555001', limit: 'day', until: clock.now() + dayMs - 10 * minuteMs });
+        assert.deepEqual(limited, { ...dayLimit, msisdn: '6421555001', until: clock.now() + dayMs - 10 * minuteMs });
         process.giveBack(['b'], moment);
         assert.equal(process.take(['6421555001']).limited[0]?.limit, 'handset');
         clock.stall(50 * minuteMs - 1);
@@ -238,7 +245,7 @@ describe('limits of one’s own (contract §3 perHandset, perDay)', () => {
       const second = createProcess({ perHandset: 2, perDay: 2 }, first);
       const firstSeenAt = second.clock.now();
       assert.deepEqual(second.take(['6421555001']).limited, [
-        { msisdn: '6421555001', limit: 'day', until: firstSeenAt + dayMs },
+        { ...dayLimit, most: 2, msisdn: '6421555001', until: firstSeenAt + dayMs },
       ]);
       const third = createProcess({ perHandset: 2, perDay: 2 }, first);
       third.clock.stall(dayMs - 1);
@@ -347,6 +354,21 @@ describe('limits of one’s own (contract §3 perHandset, perDay)', () => {
     });
   });
 
+  it('has an error that names the limit that ends first, and when to the second', () => {
+    const until = Date.UTC(2026, 0, 1, 12, 0, 0, 1);
+    const error = createLimitError([
+      { ...handsetLimit, msisdn: '6421555001', until: until + 1_000 },
+      { ...dayLimit, msisdn: '6421555002', until },
+      { ...dayLimit, msisdn: '6421555003', until },
+    ]);
+    assert.equal(error.code, 'SMS_LIMIT');
+    assert.equal(error.reason, 'limitDay');
+    assert.match(error.message, /^At most 3 texts .* 2026-01-01T12:00:01Z\.$/);
+    const { message } = createLimitError([{ ...handsetLimit, msisdn: '6421555001', until }]);
+    assert.match(message, /^At most 1 texts .* 60 minutes.* 2026-01-01T12:00:01Z\.$/);
+    assert.doesNotMatch(message, /6421555/);
+  });
+
   it('keeps a value small, never lets too many go, and keeps none back for long', () => {
     const perDay = 2_000;
     const { clock, take, store } = createProcess({ perDay });
@@ -416,7 +438,9 @@ function compareWithList(actions: readonly Action[], limits: Partial<LimitSettin
           expected.allowed.push(number);
           texts.push({ number, at: clock.elapsed() });
         } else {
-          expected.limited.push({ msisdn: number, limit: handset === until ? 'handset' : 'day', until });
+          const limit = handset === until ? handsetLimit : dayLimit;
+          const most = (handset === until ? limits.perHandset : limits.perDay) ?? 0;
+          expected.limited.push({ ...limit, most, msisdn: number, until });
         }
       }
       const { allowed, limited, moment } = take(recipients, isUnlimited);
