@@ -1,22 +1,25 @@
-import { randomUUID } from 'node:crypto';
-import { closeSync, ftruncateSync, openSync, readdirSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
-import { join } from 'node:path';
 import type { ClassicLevel } from 'classic-level';
+import { takeOverFirstDatabase } from './first-format';
 import { formatRemembered, parseItem, parseRemembered } from './format';
-import type { Changes, Held, Item, Leftovers, Remembered, Store, StoreEvents } from './store';
+import { HeldFiles } from './held-files';
+import type { Changes, Item, Leftovers, Remembered, Store, StoreEvents } from './store';
+import { openSublevel, type Sublevel } from './sublevel';
 
-const entryPrefix = 'entry:';
-const seenPrefix = 'seen:';
-/** The character after `:`, so that a range takes in every key of a prefix. */
-const rangeEnd = ';';
-const sweepSize = 1_000;
-/** Files that hold what is not committed yet, one for each commit under way; LevelDB leaves other names alone. */
-const heldPrefix = 'held-';
-const unreadablePrefix = 'unreadable-';
+/** Items read in one turn of the event loop, and what is remembered in one sweep. */
+const pageSize = 1_000;
 const fewKeys = 64;
 const probeKey = 'probe';
 const probeLength = 256 * 1024;
+
+/** A database that is open. */
+interface Session {
+  database: ClassicLevel;
+  items: Sublevel;
+  remembered: Sublevel;
+  /** Items that cannot be read. */
+  unreadable: Sublevel;
+}
 
 /**
  * Keeps everything in a LevelDB database of its own folder. What is kept is on disk, flushed, before `commit` resolves;
@@ -25,71 +28,61 @@ const probeLength = 256 * 1024;
 export class DiskStore implements Store {
   readonly durable = true;
   readonly #location: string;
-  #database: ClassicLevel | undefined;
+  readonly #heldFiles: HeldFiles;
+  #session: Session | undefined;
   #hasFailed = false;
-  /** Open files that hold something, and those that are free to. */
-  readonly #holding = new Set<HoldingFile>();
-  readonly #free: HoldingFile[] = [];
-  /** Where the next sweep goes on. */
-  #sweptTo = seenPrefix;
+  /** Where the next sweep goes on; absent at the beginning of a round. */
+  #sweptTo: string | undefined;
   /** When the first will be outdated of what the round of sweeps under way, or the last one, has left, and of what came since. */
   #nextOutdated = Number.NEGATIVE_INFINITY;
 
   /** @param location folder of its own; created when it is missing */
   constructor(location: string) {
     this.#location = location;
+    this.#heldFiles = new HeldFiles(location);
   }
 
-  async open({ isReadable, onUnreadable }: StoreEvents): Promise<Leftovers> {
+  async open(events: StoreEvents): Promise<Leftovers> {
     await this.close();
     await mkdir(this.#location, { recursive: true, mode: 0o700 });
     const { ClassicLevel } = await import('classic-level');
     const database = new ClassicLevel(this.#location);
     await database.open();
-    this.#database = database;
+    const session: Session = {
+      database,
+      items: await openSublevel(database, 'items'),
+      remembered: await openSublevel(database, 'remembered'),
+      unreadable: await openSublevel(database, 'unreadable'),
+    };
+    this.#session = session;
     if (this.#hasFailed) await this.#probe(database);
     this.#hasFailed = false;
-    const values = await database.values({ gt: entryPrefix, lt: entryPrefix.replace(':', rangeEnd) }).all();
-    const items: Item[] = [];
-    for (const value of values) {
-      const item = parseItem(value, isReadable);
-      if (item) items.push(item);
-      else onUnreadable(`an entry of ${this.#location}`);
-    }
-    return { items, held: this.#readHeld() };
+    await takeOverFirstDatabase(session);
+    return { items: await this.#readItems(session, events), held: this.#heldFiles.read() };
   }
 
   hold(text: string): () => void {
-    if (!this.#database) return () => {};
-    try {
-      const file = this.#free.pop() ?? createHoldingFile(this.#location);
-      this.#holding.add(file);
-      writeSync(file.descriptor, text, 0);
-      return () => this.#letGo(file);
-    } catch {
-      // The commit that follows meets the same disk, and reports it.
-      return () => {};
-    }
+    return this.#session ? this.#heldFiles.hold(text) : () => {};
   }
 
   async recall(keys: readonly string[]): Promise<(Remembered | undefined)[]> {
-    const database = this.#opened();
-    const prefixed = keys.map((key) => seenPrefix + key);
+    const { remembered } = this.#opened();
     // So few are found before another thread would have begun to look.
     const texts =
-      keys.length <= fewKeys ? prefixed.map((key) => database.getSync(key)) : await database.getMany(prefixed);
+      keys.length <= fewKeys ? keys.map((key) => remembered.getSync(key)) : await remembered.getMany([...keys]);
     return texts.map((text) => (text === undefined ? undefined : parseRemembered(text)));
   }
 
   async commit({ keep, drop, remember }: Changes): Promise<void> {
-    const batch = this.#opened().batch();
-    for (const item of keep.values()) batch.put(entryPrefix + item.id, JSON.stringify(item));
-    for (const id of drop.keys()) batch.del(entryPrefix + id);
+    const { database, items, remembered } = this.#opened();
+    const batch = database.batch();
+    for (const item of keep.values()) batch.put(item.id, JSON.stringify(item), { sublevel: items });
+    for (const id of drop.keys()) batch.del(id, { sublevel: items });
     for (const [key, value] of remember) {
       if (value === undefined) {
-        batch.del(seenPrefix + key);
+        batch.del(key, { sublevel: remembered });
       } else {
-        batch.put(seenPrefix + key, formatRemembered(value));
+        batch.put(key, formatRemembered(value), { sublevel: remembered });
         this.#nextOutdated = Math.min(this.#nextOutdated, value.at + value.forMs);
       }
     }
@@ -102,62 +95,52 @@ export class DiskStore implements Store {
   }
 
   async sweep(now: number): Promise<void> {
-    if (this.#sweptTo === seenPrefix) {
+    if (this.#sweptTo === undefined) {
       if (this.#nextOutdated >= now) return;
       this.#nextOutdated = Number.POSITIVE_INFINITY;
     }
-    const database = this.#opened();
-    const iterator = database.iterator({ gt: this.#sweptTo, lt: seenPrefix.replace(':', rangeEnd), limit: sweepSize });
-    const seen = await iterator.all();
-    this.#sweptTo = seen.length < sweepSize ? seenPrefix : (seen.at(-1)?.[0] ?? seenPrefix);
+    const { remembered } = this.#opened();
+    const range = this.#sweptTo === undefined ? {} : { gt: this.#sweptTo };
+    const page = await remembered.iterator({ ...range, limit: pageSize }).all();
+    this.#sweptTo = page.length < pageSize ? undefined : page.at(-1)?.[0];
     const outdated: string[] = [];
-    for (const [key, text] of seen) {
+    for (const [key, text] of page) {
       const { at, forMs } = parseRemembered(text);
       if (at + forMs < now) outdated.push(key);
       else this.#nextOutdated = Math.min(this.#nextOutdated, at + forMs);
     }
-    if (outdated.length > 0) await database.batch(outdated.map((key) => ({ type: 'del', key })));
+    if (outdated.length > 0) await remembered.batch(outdated.map((key) => ({ type: 'del', key })));
   }
 
   async close(): Promise<void> {
-    const database = this.#database;
-    this.#database = undefined;
-    for (const { descriptor } of this.#holding) closeSync(descriptor);
-    for (const { descriptor, path } of this.#free.splice(0)) {
-      closeSync(descriptor);
-      rmSync(path, { force: true });
+    const session = this.#session;
+    this.#session = undefined;
+    this.#heldFiles.close();
+    await session?.database.close();
+  }
+
+  async #readItems(
+    { database, items, unreadable }: Session,
+    { isReadable, onUnreadable }: StoreEvents,
+  ): Promise<Item[]> {
+    const readable: Item[] = [];
+    const iterator = items.iterator();
+    for (let page = await iterator.nextv(pageSize); page.length > 0; page = await iterator.nextv(pageSize)) {
+      for (const [id, text] of page) {
+        const item = parseItem(text, isReadable);
+        if (item?.id === id) {
+          readable.push(item);
+        } else {
+          await database.batch([
+            { type: 'put', key: id, value: text, sublevel: unreadable },
+            { type: 'del', key: id, sublevel: items },
+          ]);
+          onUnreadable(`an entry, which is set aside in ${this.#location}`);
+        }
+      }
     }
-    this.#holding.clear();
-    await database?.close();
-  }
-
-  #letGo(file: HoldingFile): void {
-    // After a close the next open finds the file, and that what it holds is committed.
-    if (!this.#holding.delete(file)) return;
-    try {
-      ftruncateSync(file.descriptor);
-      this.#free.push(file);
-    } catch {
-      closeSync(file.descriptor);
-    }
-  }
-
-  #readHeld(): Held[] {
-    const names = readdirSync(this.#location).filter((name) => name.startsWith(heldPrefix));
-    return names.flatMap((name) => {
-      const path = join(this.#location, name);
-      const text = readFileSync(path, 'utf8');
-      const letGo = () => rmSync(path, { force: true });
-      if (text !== '') return [{ text, letGo, setAside: () => this.#setAside(name) }];
-      letGo();
-      return [];
-    });
-  }
-
-  #setAside(name: string): string {
-    const aside = join(this.#location, unreadablePrefix + name);
-    renameSync(join(this.#location, name), aside);
-    return aside;
+    await iterator.close();
+    return readable;
   }
 
   /** Makes sure that there is room for more than a few messages, so that a full disk is not tried at every step. */
@@ -166,18 +149,8 @@ export class DiskStore implements Store {
     await database.del(probeKey);
   }
 
-  #opened(): ClassicLevel {
-    if (!this.#database) throw new Error('not open');
-    return this.#database;
+  #opened(): Session {
+    if (!this.#session) throw new Error('not open');
+    return this.#session;
   }
-}
-
-interface HoldingFile {
-  path: string;
-  descriptor: number;
-}
-
-function createHoldingFile(folder: string): HoldingFile {
-  const path = join(folder, heldPrefix + randomUUID());
-  return { path, descriptor: openSync(path, 'wx', 0o600) };
 }

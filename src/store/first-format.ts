@@ -1,4 +1,6 @@
+import type { ClassicLevel } from 'classic-level';
 import type { Remembered } from './store';
+import type { Sublevel } from './sublevel';
 
 /** How version 0.1.0 kept, which knew only an inbox. What it left is taken over. */
 
@@ -23,4 +25,34 @@ export function readFirstItem(value: unknown): unknown {
   const { address, channel } = entry;
   const takers = address ? [`node ${address.node}`, `path ${address.path}`] : [channel];
   return { ...entry, part: 'inbox', takers };
+}
+
+const pageSize = 1_000;
+
+/** A database, and where what 0.1.0 kept is kept now. */
+interface FirstDatabase {
+  database: ClassicLevel;
+  items: Sublevel;
+  remembered: Sublevel;
+}
+
+/** Moves what 0.1.0 kept under prefixes to where it is kept now, as it is. What a crash leaves undone is done next time. */
+export async function takeOverFirstDatabase({ database, items, remembered }: FirstDatabase): Promise<void> {
+  for (const [prefix, sublevel] of [
+    ['entry:', items],
+    ['seen:', remembered],
+  ] as const) {
+    const range = { gt: prefix, lt: prefix.replace(':', ';'), limit: pageSize };
+    for (
+      let page = await database.iterator(range).all();
+      page.length > 0;
+      page = await database.iterator(range).all()
+    ) {
+      const moves = page.flatMap(([key, value]) => [
+        { type: 'put' as const, key: key.slice(prefix.length), value, sublevel },
+        { type: 'del' as const, key },
+      ]);
+      await database.batch(moves, { sync: true });
+    }
+  }
 }

@@ -1,16 +1,19 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { mock } from 'node:test';
+import { ClassicLevel } from 'classic-level';
 import type { IncomingRecord } from '../../../src/model';
 import type { Taker } from '../../../src/receiving/distribution';
 import type { Entry } from '../../../src/receiving/entry';
 import type { Inbox } from '../../../src/receiving/inbox';
 import { DiskStore } from '../../../src/store/disk';
 import { createChanges, type Remembered, type StoreEvents } from '../../../src/store/store';
+import { VirtualClock } from '../../virtual-clock';
 import { Closing } from '../closing';
 import { createInboxOn } from '../receiving/inbox-on';
 
@@ -36,8 +39,9 @@ const events: StoreEvents = {
 };
 
 class Node implements Taker {
-  readonly id = 'node';
   readonly taken: Entry[] = [];
+
+  constructor(readonly id = 'node') {}
 
   take(entries: readonly Entry[]): void {
     this.taken.push(...entries);
@@ -59,13 +63,18 @@ describe('DiskStore', () => {
   const createStore = (location = join(folder, 'store')) =>
     closing.add(new DiskStore(location), (store) => store.close());
 
-  function createInbox(store: DiskStore, states: (string | undefined)[] = []): Inbox {
+  function createInbox(
+    store: DiskStore,
+    states: (string | undefined)[] = [],
+    onUnreadable: (detail: string) => void = () => {},
+  ): Inbox {
     return closing.add(
       createInboxOn({
         store,
         dedupe: () => true,
         dedupeMs: () => 1_000_000_000,
         onStore: (error) => states.push(error?.message),
+        onUnreadable,
       }),
       (inbox) => inbox.close(),
     );
@@ -184,6 +193,151 @@ describe('DiskStore', () => {
       assert.deepEqual(
         (await readdir(join(folder, 'store'))).filter((name) => name.startsWith('held-')),
         [],
+      );
+    });
+  });
+
+  describe('an entry that cannot be read', () => {
+    it('is set aside and said, without its content, and holds up nothing else', async () => {
+      const location = join(folder, 'store');
+      const store = createStore(location);
+      await store.open(events);
+      const changes = createChanges();
+      for (const id of ['1', '2', '3', '4']) changes.keep.set(id, createEntry(id));
+      await store.commit(changes);
+      await store.close();
+      const database = new ClassicLevel(location);
+      await database.put('!items!2', '{"secret');
+      await database.put('!items!5', 'null');
+      await database.put('!items!6', JSON.stringify(createEntry('7')));
+      await database.close();
+      const said: string[] = [];
+      const open = () =>
+        store.open({ ...events, isReadable: ({ id }) => id !== '4', onUnreadable: (detail) => said.push(detail) });
+      assert.deepEqual((await open()).items, [createEntry('1'), createEntry('3')]);
+      assert.equal(said.length, 4);
+      for (const detail of said) assert.ok(detail.includes(location) && !detail.includes('secret'));
+      await open();
+      assert.equal(said.length, 4);
+      await store.close();
+      await database.open();
+      assert.equal(await database.get('!unreadable!2'), '{"secret');
+      assert.equal(await database.get('!items!2'), undefined);
+      await database.close();
+    });
+
+    it('and a held file that cannot be read leave the rest of the inbox as it is, and are said', async () => {
+      const location = join(folder, 'store');
+      const before = createInbox(createStore(location));
+      await before.accept({ kind: 'incoming', via: 'poll', records: [incoming('1'), incoming('2')] });
+      await before.close();
+      const database = new ClassicLevel(location);
+      const [entry = ''] = await database.keys({ gt: '!items!', limit: 1 }).all();
+      const [seen = ''] = await database.keys({ gt: '!remembered!incoming:', limit: 1 }).all();
+      await database.put(entry, JSON.stringify({ ...JSON.parse((await database.get(entry)) ?? ''), record: null }));
+      await database.put(seen, 'nonsense');
+      await database.close();
+      for (const [name, text] of [
+        ['cut-off', '{"kind":"incoming","records":[{"mess'],
+        ['no-kind', '{"kind":"other","records":[]}'],
+        ['no-records', '{"kind":"incoming","records":{}}'],
+        ['no-record', '{"kind":"incoming","records":[null]}'],
+        ['good', JSON.stringify({ kind: 'incoming', records: [incoming('held')] })],
+      ] as const) {
+        await writeFile(join(location, `held-${name}`), text);
+      }
+      await mkdir(join(location, 'held-folder'));
+      const said: string[] = [];
+      const [states, node] = [[] as (string | undefined)[], new Node()];
+      const inbox = createInbox(createStore(location), states, (detail) => said.push(detail));
+      inbox.attach('incoming', node);
+      await until(() => node.taken.length === 2);
+      const outcomes = await inbox.accept({
+        kind: 'incoming',
+        via: 'poll',
+        records: [incoming('3'), incoming('held')],
+      });
+      assert.deepEqual(
+        [outcomes.map(({ outcome }) => outcome), node.taken.map(({ record }) => record.messageId).sort()],
+        [
+          ['new', 'repeated'],
+          ['2', '3', 'held'],
+        ],
+      );
+      assert.deepEqual([states, said.length], [[], 6]);
+      const names = await readdir(location);
+      assert.deepEqual(
+        names.filter((name) => /^(unreadable|held)-[a-z]+(-|$)/.test(name)).filter((name) => !/-\w{8}-/.test(name)),
+        ['cut-off', 'folder', 'no-kind', 'no-record', 'no-records'].map((name) => `unreadable-held-${name}`),
+      );
+    });
+  });
+
+  describe('what version 0.1.0 left (test/fixtures/inbox-0.1.0)', () => {
+    const fixture = resolve(__dirname, '../../fixtures/inbox-0.1.0/store');
+    /** A day after it was left. */
+    const clock = () => new VirtualClock(Date.UTC(2026, 10, 23, 9));
+
+    async function openFixture(inboxClock = clock()): Promise<{ inbox: Inbox; nodes: Node[] }> {
+      const location = join(folder, 'store');
+      if (!existsSync(location)) await cp(fixture, location, { recursive: true });
+      const options = { dedupe: () => true, dedupeMs: () => 72 * 3_600_000, clock: inboxClock };
+      const inbox = closing.add(createInboxOn({ store: createStore(location), ...options }), (it) => it.close());
+      const nodes = (['incoming', 'status', 'outbox', 'callback'] as const).map((channel) => {
+        const node = new Node(channel);
+        inbox.attach(channel, node);
+        return node;
+      });
+      await inbox.ready();
+      await inboxClock.advance(0);
+      await inbox.flush();
+      return { inbox, nodes };
+    }
+
+    const left = [['attempted', 'waiting', 'held'], ['s1'], ['o1'], ['called back', 'called back and polled']];
+    const idsOf = (nodes: Node[]) =>
+      nodes.map(({ taken }) => taken.map(({ record }) => record.messageId ?? record.body));
+
+    it('is delivered, all of it, in order, as it was', async () => {
+      const { nodes } = await openFixture();
+      assert.deepEqual(
+        idsOf(nodes).map((ids) => [...ids].sort()),
+        left.map((ids) => [...ids].sort()),
+      );
+      const [incomings, statuses, , callbacks] = nodes.map(({ taken }) => taken);
+      assert.deepEqual(incomings?.map(({ attempts }) => attempts).sort(), [1, 1, 4]);
+      assert.equal(incomings?.find(({ record }) => record.messageId === 'waiting')?.record.body, 'ä "\n€😀');
+      assert.equal(statuses?.[0]?.record.statusCode, 'RCV');
+      assert.deepEqual(callbacks?.[0]?.takers, ['node callback', 'path /sms']);
+      assert.equal(callbacks?.[1]?.twin?.messageId, 'twin');
+    });
+
+    it('is known as seen, and forgotten in its time', async () => {
+      const { inbox } = await openFixture();
+      const records = ['delivered', 'attempted', 'waiting', 'twin', 'held'].map((id) => incoming(id));
+      const again = await inbox.accept({ kind: 'incoming', via: 'poll', records });
+      assert.deepEqual(new Set(again.map(({ outcome }) => outcome)), new Set(['repeated']));
+      await inbox.close();
+      const later = new VirtualClock(Date.UTC(2026, 10, 26, 9));
+      const { inbox: another } = await openFixture(later);
+      const [delivered] = await another.accept({ kind: 'incoming', via: 'poll', records: [incoming('delivered')] });
+      assert.equal(delivered?.outcome, 'new');
+    });
+
+    it('is taken over once, and kept in the form of this version', async () => {
+      const { inbox } = await openFixture();
+      await inbox.close();
+      const database = new ClassicLevel(join(folder, 'store'));
+      const keys = await database.keys().all();
+      await database.close();
+      assert.deepEqual(
+        keys.filter((key) => !/^!(items|remembered)!./.test(key)),
+        [],
+      );
+      const { nodes } = await openFixture();
+      assert.deepEqual(
+        idsOf(nodes).map((ids) => [...ids].sort()),
+        left.map((ids) => [...ids].sort()),
       );
     });
   });
