@@ -13,8 +13,8 @@ export const reasons = {
     'SMS_CONFIG',
     'The base URL of the account is plain http, which would send the credentials unprotected. Use https, or allow http in the account.',
   ],
-  settingNumber: ['SMS_CONFIG', 'The setting {{setting}} is not usable. Give a number from {{min}} to {{max}}.'],
-  settingWhole: ['SMS_CONFIG', 'The setting {{setting}} is not usable. Give a whole number from {{min}} to {{max}}.'],
+  settingNumber: ['SMS_CONFIG', 'The setting "{{setting}}" is not usable. Give a number from {{min}} to {{max}}.'],
+  settingWhole: ['SMS_CONFIG', 'The setting "{{setting}}" is not usable. Give a whole number from {{min}} to {{max}}.'],
   apiKeyMissing: ['SMS_CONFIG', 'The account has no API key. Enter it in the account.'],
   userIdMissing: ['SMS_CONFIG', 'The account has no user name. Enter it in the account.'],
   passwordMissing: ['SMS_CONFIG', 'The account has no password. Enter it in the account.'],
@@ -41,11 +41,11 @@ export const reasons = {
   ],
   callbackNodeMissing: [
     'SMS_CONFIG',
-    'The sms-callback-in node chosen for {{field}} does not exist or is disabled. Choose another one.',
+    'The sms-callback-in node chosen for "{{field}}" does not exist or is disabled. Choose another one.',
   ],
   callbackNodeUrlMissing: [
     'SMS_CONFIG',
-    'The sms-callback-in node chosen for {{field}} has no usable public URL. Enter its public URL and its path.',
+    'The sms-callback-in node chosen for "{{field}}" has no usable public URL. Enter its public URL and its path.',
   ],
   callbackPathMissing: ['SMS_CONFIG', 'The callback has no path. Enter a path such as /sms/callback.'],
   callbackHttpOff: [
@@ -86,26 +86,26 @@ export const reasons = {
   bodyEmpty: ['SMS_INPUT', 'There is no text to send. Give the message a text.'],
   bodyTooLong: [
     'SMS_INPUT',
-    'The text has {{length}} characters, more than the {{limit}} that the account allows. Shorten it, or give a fragmentation limit.',
+    'The text has {{length}} characters, more than the {{limit}} that the account allows. Shorten it, or set "Maximum parts" (fragmentationLimit).',
   ],
   bodyTooManyParts: [
     'SMS_INPUT',
-    'The text needs {{parts}} parts, more than the fragmentation limit of {{limit}}. Shorten it or raise the limit.',
+    'The text needs {{parts}} parts, more than "Maximum parts" (fragmentationLimit) allows: {{limit}}. Shorten it or allow more.',
   ],
-  textType: ['SMS_INPUT', 'The field {{field}} is not text. Give text, or leave it blank.'],
+  textType: ['SMS_INPUT', 'The field "{{field}}" is not text. Give text, or leave it blank.'],
   messageIdTooLong: ['SMS_INPUT', 'The messageId has {{length}} characters. Use at most 36.'],
   fragmentationLimit: [
     'SMS_INPUT',
-    'The fragmentation limit is not a whole number of 1 or more. Correct it or leave it blank.',
+    '"Maximum parts" (fragmentationLimit) is not a whole number of 1 or more. Correct it or leave it blank.',
   ],
   contentType: ['SMS_INPUT', 'The content type is not known. Use "text/plain" or "text/plain; charset=UTF-16".'],
-  callbackUrl: ['SMS_INPUT', 'The field {{field}} is not a usable {{schemes}} URL. Correct it or leave it blank.'],
+  callbackUrl: ['SMS_INPUT', 'The field "{{field}}" is not a usable {{schemes}} URL. Correct it or leave it blank.'],
   mailto: [
     'SMS_INPUT',
-    'The field {{field}} is not a usable e-mail callback. Give { mailto, subject, body } with an e-mail address in mailto.',
+    'The field "{{field}}" is not a usable e-mail callback. Give { mailto, subject, body } with an e-mail address in mailto.',
   ],
-  feedSize: ['SMS_INPUT', 'The size of the feed is not a whole number from 1 to 300. Correct it.'],
-  expression: ['SMS_INPUT', 'The field {{field}} could not be evaluated: {{detail}}. Correct its expression.'],
+  feedSize: ['SMS_INPUT', 'The number of feed entries is not a whole number from 1 to 300. Correct it.'],
+  expression: ['SMS_INPUT', 'The field "{{field}}" could not be evaluated: {{detail}}. Correct its expression.'],
   onceBlank: ['SMS_INPUT', 'The key for sending once is blank. Give 1 to 256 characters, or choose no key.'],
   onceLength: ['SMS_INPUT', 'The key for sending once has {{length}} characters. Use at most 256.'],
   onceTaken: [
@@ -121,7 +121,7 @@ export const reasons = {
     'SMS_INPUT',
     'The time to wait for a reply is not a number of minutes from {{min}} to {{max}}. Correct it or choose none.',
   ],
-  minutesRange: ['SMS_INPUT', 'The field {{field}} is not a number of minutes from {{min}} to {{max}}. Correct it.'],
+  minutesRange: ['SMS_INPUT', 'The field "{{field}}" is not a number of minutes from {{min}} to {{max}}. Correct it.'],
 
   badRequest: ['SMS_BAD_REQUEST', '{{detail}}'],
   badRequestBare: [
@@ -173,7 +173,7 @@ export const reasons = {
   ],
   busy: [
     'SMS_BUSY',
-    'The queue of texts to be sent is full (waiting: {{limit}}). Send more slowly, or raise "Waiting at most" in the account.',
+    'The queue of texts to be sent is full (waiting: {{limit}}). Send more slowly, or raise "Queue limit" in the account.',
   ],
   closed: ['SMS_CLOSED', 'The flow was stopped before the message was sent. Send it again.'],
   undelivered: [

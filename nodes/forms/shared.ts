@@ -223,7 +223,7 @@ export function prepareTrigger(fallbackSeconds: number): void {
   const trigger = $('#sms-trigger');
   const isNever = () => !isBlank(interval.val()) && Number(interval.val()) === 0;
   const update = () => $('#sms-interval').toggle(trigger.val() === 'interval');
-  interval.attr('aria-label', text('sms-account.trigger.interval'));
+  interval.attr('aria-label', text('sms-account.label.interval'));
   trigger.val(isNever() ? 'input' : 'interval').on('change', () => {
     if (trigger.val() === 'input') interval.val(0);
     else if (isNever()) interval.val(fallbackSeconds);

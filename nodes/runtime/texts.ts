@@ -1,8 +1,13 @@
 import type { Node, NodeAPI, NodeStatus } from 'node-red';
 import { type PollState, SmsError } from '../../src';
 
+const catalogs = '@messaging-service/node-red-sms/';
+
 /** All texts that the runtimes share stand in the catalog of the account node. */
-const catalog = '@messaging-service/node-red-sms/sms-account:sms-account.';
+const catalog = `${catalogs}sms-account:sms-account.`;
+
+/** The types in whose forms a property of a setting or field has its label. */
+const labelling = ['sms-account', 'sms-send', 'sms-feed'];
 
 type Params = Readonly<Record<string, string | number>>;
 
@@ -14,9 +19,27 @@ export function translate(RED: NodeAPI, key: string, params: Params = {}): strin
 /** Turns whatever was thrown into a {@link SmsError} with its text in the language of the server. */
 export function translateError(RED: NodeAPI, error: unknown): SmsError {
   const known = asSmsError(error);
-  const text = translate(RED, `errors.${known.reason}`, known.params);
+  const text = translate(RED, `errors.${known.reason}`, nameFields(RED, known.params));
   // A catalog that does not know the reason gives the key back.
   return known.translate(text.endsWith(`errors.${known.reason}`) ? known.message : text);
+}
+
+/** An error names a property as the flow file does; a person reads what its form calls it. */
+function nameFields(RED: NodeAPI, params: Params): Params {
+  const places = Object.entries(params).map(([place, value]) => [
+    place,
+    place === 'field' || place === 'setting' ? labelOf(RED, String(value)) : value,
+  ]);
+  return Object.fromEntries(places);
+}
+
+function labelOf(RED: NodeAPI, property: string): string {
+  for (const type of labelling) {
+    const key = `${type}.label.${property}`;
+    const label = RED._(`${catalogs}${type}:${key}`);
+    if (!label.endsWith(key)) return label;
+  }
+  return property;
 }
 
 function asSmsError(error: unknown): SmsError {

@@ -63,11 +63,11 @@ describe('parseNumber', () => {
     for (const value of [0, '86401', 'soon', true]) {
       assert.throws(() => parseNumber('timeout', value, timeout), {
         code: 'SMS_CONFIG',
-        message: 'The setting timeout is not usable. Give a number from 0.001 to 86400.',
+        message: 'The setting "timeout" is not usable. Give a number from 0.001 to 86400.',
       });
     }
     assert.throws(() => parseNumber('drain', 1.5, drain), {
-      message: 'The setting drain is not usable. Give a whole number from 1 to 16.',
+      message: 'The setting "drain" is not usable. Give a whole number from 1 to 16.',
     });
   });
 });
