@@ -7,7 +7,7 @@ import type { Message, World } from './world';
 /** A process that can be called back. */
 export interface Callee extends Owner {
   /** Takes one callback. Resolves with the status of its answer. */
-  callBack(bytes: Buffer, contentType: string): Promise<number>;
+  callBack(message: Message, bytes: Buffer, contentType: string): Promise<number>;
 }
 
 const retriesForMs = 48 * 3_600_000;
@@ -62,7 +62,7 @@ export class Callbacks {
       this.#world.say(() => `${callee.name} is called back with ${message.name} (${format})`);
       const { body, contentType } = formatCallback(message, format);
       timeline.outside(60_000, () => again('no answer'));
-      void callee.callBack(Buffer.from(body), contentType).then((status) => {
+      void callee.callBack(message, Buffer.from(body), contentType).then((status) => {
         if (isOver || !life.isAlive) return;
         this.#world.say(() => `${callee.name} answers the callback with ${message.name}: ${status}`);
         if (trouble === 'answer cut off' || trouble === 'no answer') {

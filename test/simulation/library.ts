@@ -4,7 +4,6 @@ import { createRequire } from 'node:module';
 import { dirname, join, relative } from 'node:path';
 import { compileFunction } from 'node:vm';
 import { transformSync } from 'esbuild';
-import type { Clock } from '../../src/clock';
 import type { Random } from './random';
 
 /** One line of `src/` changed for the worse. */
@@ -19,7 +18,6 @@ export interface Mutant {
 
 /** What a simulation gives the modules of `src/` instead of the machine's own. */
 export interface Surroundings {
-  clock: Clock | undefined;
   random: Random | undefined;
 }
 
@@ -50,8 +48,8 @@ const shadowed = [
 
 /** Loads `src/` as it is, or with one line changed. Time and chance that it reads past its clock are refused. */
 export function loadLibrary(mutant?: Mutant): Library {
-  const surroundings: Surroundings = { clock: undefined, random: undefined };
-  const shadows = createShadows(surroundings);
+  const surroundings: Surroundings = { random: undefined };
+  const shadows = createShadows();
   const modules = new Map<string, { exports: unknown }>();
   const load = (path: string): unknown => {
     const existing = modules.get(path);
@@ -112,25 +110,20 @@ function compile(path: string, mutant: Mutant | undefined): ModuleFunction {
   return made;
 }
 
-/** TRANSITIONAL */
-function createShadows(surroundings: Surroundings): Record<(typeof shadowed)[number], unknown> {
+/** The library reads time and chance by its clock alone. */
+function createShadows(): Record<(typeof shadowed)[number], unknown> {
   const refuse = (name: string) => () => {
     throw new Error(`src/ uses ${name} past its clock`);
   };
-  const after = (run: () => void, ms: number) => {
-    const t = surroundings.clock?.after(ms, run);
-    return Object.assign(t ?? {}, { unref: () => t });
-  };
   return {
-    setTimeout: after,
-    clearTimeout: (t: { cancel(): void } | undefined) => t?.cancel(),
+    setTimeout: refuse('setTimeout'),
+    clearTimeout: refuse('clearTimeout'),
     setInterval: refuse('setInterval'),
     clearInterval: refuse('clearInterval'),
-    setImmediate: (run: () => void) => surroundings.clock?.nextTurn(run),
-    clearImmediate: (t: { cancel(): void } | undefined) => t?.cancel(),
+    setImmediate: refuse('setImmediate'),
+    clearImmediate: refuse('clearImmediate'),
     Date: new Proxy(Date, {
-      get: (target, name, receiver) =>
-        name === 'now' ? () => surroundings.clock?.now() : Reflect.get(target, name, receiver),
+      get: (target, name, receiver) => (name === 'now' ? refuse('Date.now') : Reflect.get(target, name, receiver)),
       construct(target, values, newTarget) {
         if (values.length === 0) refuse('new Date()')();
         return Reflect.construct(target, values, newTarget);

@@ -51,6 +51,8 @@ export interface NodePlan {
   acknowledge: 'auto' | 'flow';
   ackTimeoutMs: number;
   maxAttempts: number;
+  /** It does not want incoming messages that are not replies. */
+  repliesOnly: boolean;
 }
 
 /** Everything about a run but the order of what is due at the same moment. Plain data, made from a seed. */
@@ -140,6 +142,7 @@ function createNodes(random: Random): NodePlan[] {
       acknowledge: random.pick(['auto', 'flow']),
       ackTimeoutMs: random.pick([500, 3_000, 10_000]),
       maxAttempts: random.pick([1, 2, 5, 5]),
+      repliesOnly: kind === 'incoming' && random.chance(0.15),
     });
   };
   add('incoming', 'in a');

@@ -22,7 +22,7 @@ export class PollingNode implements DeployedNode {
     const { id, acknowledge, ackTimeoutMs, maxAttempts } = this.#plan;
     this.#subscription = membership.subscribe(this.#kind, {
       id,
-      wants: () => true,
+      wants: (record) => this.#wants(record),
       acknowledge,
       ackTimeoutMs,
       maxAttempts,
@@ -48,6 +48,10 @@ export class PollingNode implements DeployedNode {
     if (this.#subscription?.acknowledge(ackId, failed) && !failed) this.#process.flow.acknowledged(message, this.#plan);
   }
 
+  #wants(record: Readonly<Record<string, unknown>>): boolean {
+    return !this.#plan.repliesOnly || record.isReply === true;
+  }
+
   #send(kind: Kind, { record, redelivered, ackId }: FlowDelivery): Promise<boolean> {
     if (this.#isClosed) return Promise.resolve(false);
     const { world, clock, flow } = this.#process;
@@ -56,6 +60,7 @@ export class PollingNode implements DeployedNode {
       world.violate('a record that the service never had', JSON.stringify(record));
       return Promise.resolve(true);
     }
+    if (!this.#wants(record)) world.violate('given though it was not wanted', `${message.name} at ${this.#plan.id}`);
     flow.examineSend(message, this.#plan);
     return new Promise((resolve) => {
       // Node-RED hands on by `setImmediate`, and a node that was closed in between does not get it.

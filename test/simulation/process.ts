@@ -73,7 +73,6 @@ export class Process implements Callee, Surrounding {
     this.life = `${machine.name}, life ${++machine.lives}`;
     this.random = this.world.random(this.life);
     this.clock = this.world.timeline.createClock(this, epochMs + machine.clockMs, this.random.fork('clock'));
-    machine.library.surroundings.clock = this.clock;
     this.#accounts = machine.library.account.createAccounts();
     for (const message of this.world.messages) if (machine.place.has(message)) this.#open.add(message);
     this.flow = new Flow(this, this.random.fork('flow'), machine.flowTroubles, (id) =>
@@ -90,7 +89,8 @@ export class Process implements Callee, Surrounding {
     return this.#isStopped;
   }
 
-  async callBack(bytes: Buffer, contentType: string): Promise<number> {
+  async callBack(message: Message, bytes: Buffer, contentType: string): Promise<number> {
+    this.#open.add(message);
     for (const node of this.#nodes.values()) {
       if (node instanceof CallbackNode) return node.callBack(bytes, contentType);
     }
@@ -185,12 +185,14 @@ export class Process implements Callee, Surrounding {
         continue;
       }
       const shares = [...message.shares.values()];
-      const isDone = shares.some((share) => share.isDone) && !shares.some((share) => share.isOut);
+      const isDone =
+        (shares.some((share) => share.isDone) && !shares.some((share) => share.isOut)) ||
+        world.nodesFor(message).length === 0;
       if (world.plan.store === 'memory') {
         if (isDone && world.isDoneByAll(message)) this.#open.delete(message);
       } else if (isDone) {
         this.#open.delete(message);
-      } else if (!message.isUnkept && (message.isKept || world.plan.store === 'disk')) {
+      } else if (this.#mustBeKept(message)) {
         world.violate('not kept', `${message.name} is neither delivered nor in the store of ${this.name}`);
       }
     }
@@ -299,6 +301,12 @@ export class Process implements Callee, Surrounding {
       message.mayBeMarked = true;
       message.isOutOfOrder = true;
     }
+  }
+
+  /** The service has given it away, and this process has had time to keep it. */
+  #mustBeKept({ isUnkept, isKept, reachedAs, callback }: Message): boolean {
+    if (isUnkept || reachedAs === undefined) return false;
+    return this.world.plan.store === 'disk' || (isKept && callback === 'none');
   }
 
   #notKept(message: Message): void {

@@ -66,8 +66,8 @@ export function describeFinding({ plan, rule, detail, lines }: Finding): string 
       .map(([name, value]) => `${name} ${value}`)
       .join(', ')}`,
     ...nodes.map(
-      ({ id, kind, acknowledge, ackTimeoutMs, maxAttempts }) =>
-        `Node ${id}: ${kind}, acknowledge ${acknowledge}, ackTimeout ${ackTimeoutMs} ms, maxAttempts ${maxAttempts}`,
+      ({ id, kind, acknowledge, ackTimeoutMs, maxAttempts, repliesOnly }) =>
+        `Node ${id}: ${kind}${repliesOnly ? ' (replies only)' : ''}, acknowledge ${acknowledge}, ackTimeout ${ackTimeoutMs} ms, maxAttempts ${maxAttempts}`,
     ),
     'What happens to it, with everything left out that it breaks the rule without:',
     ...happenings.map((happening) => `  ${describeHappening(happening)}`),

@@ -156,16 +156,16 @@ class Run {
     const { lastArrivalMs } = this.#service;
     if (this.#processes.some((process) => !process?.isAlive)) return 'a process is down';
     for (const message of messages) {
-      const nodes = plan.nodes.filter(({ kind }) => kind === message.kind);
       if (message.callback === 'due') return `${message.name} is called back for ever`;
-      if (nodes.length === 0) continue;
+      if (!plan.nodes.some(({ kind }) => kind === message.kind)) continue;
       if (!message.isRead) return `${message.name} is not read`;
       if (message.excuse !== undefined) continue;
       const isDone = (id: string) => message.shares.get(id)?.isDone === true;
       if (message.callback === 'accepted') {
-        if (![...message.shares.values()].some((share) => share.isDone)) return `${message.name} is lost`;
+        const isWanted = message.reachedAs === undefined || this.world.nodesFor(message).length > 0;
+        if (isWanted && ![...message.shares.values()].some((share) => share.isDone)) return `${message.name} is lost`;
       } else if (message.reachedAs !== undefined) {
-        const lacking = nodes.find(({ id }) => !isDone(id));
+        const lacking = this.world.nodesFor(message).find(({ id }) => !isDone(id));
         if (lacking) return `${message.name} has not got to ${lacking.id}`;
       }
     }

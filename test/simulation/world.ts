@@ -193,7 +193,13 @@ export class World {
 
   /** Whether all nodes that poll for it have done with a message. */
   isDoneByAll(message: Message): boolean {
-    return this.plan.nodes.every(({ id, kind }) => kind !== message.kind || message.shares.get(id)?.isDone === true);
+    return this.nodesFor(message).every(({ id }) => message.shares.get(id)?.isDone === true);
+  }
+
+  /** The nodes that poll for a message and want it. */
+  nodesFor({ kind, fields }: Message): NodePlan[] {
+    const isReply = fields.inReplyToId !== undefined;
+    return this.plan.nodes.filter((node) => node.kind === kind && (isReply || !node.repliesOnly));
   }
 
   /** A node has done with a message. */
