@@ -13,6 +13,8 @@ const knownFields: ReadonlySet<string> = new Set([
   'via',
   'redelivered',
   'ackId',
+  'sent',
+  'awaited',
 ]);
 
 /**

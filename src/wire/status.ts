@@ -36,6 +36,7 @@ const knownFields: ReadonlySet<string> = new Set([
   'via',
   'redelivered',
   'ackId',
+  'sent',
 ]);
 
 /**
