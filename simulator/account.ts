@@ -2,10 +2,26 @@ import type { Credentials, Handset, Organisation, RecordIds, SimulatorOptions } 
 
 const msisdnPattern = /^[1-9]\d{6,14}$/;
 const dayMs = 86_400_000;
+const firstHandset = '6421555123';
 
 /** Whether `item` is an MSISDN in the form of §2.1: country code, no leading zero, no formatting. */
 export function isMsisdn(item: string): boolean {
   return msisdnPattern.test(item);
+}
+
+/** The part of an account that outlives the process. */
+export interface SavedAccount {
+  balance: number;
+  /** Null for none. */
+  dailyLimit: number | null;
+  recordIds: RecordIds;
+  organisation: Organisation;
+  handsets: string[];
+  contacts: [name: string, msisdn: string][];
+  groups: [name: string, members: string[]][];
+  blocked: string[];
+  outcomes: [msisdn: string, statusCode: string][];
+  sentOnDay: [day: number, recipients: number];
 }
 
 /** The customer's side of the service: login, money, limits, address book, blocked numbers, organisation. */
@@ -15,10 +31,13 @@ export class Account {
   readonly currency: string;
   readonly defaultSender: string;
   readonly organisation: Organisation = { callbackFormat: 'XMLv3' };
-  recordIds: RecordIds;
-  balance: number;
+  /** Handsets that a person has added. */
+  readonly handsets = new Set<string>();
+  recordIds: RecordIds = 'messageId';
+  balance = 0;
   /** Recipients per UTC day. */
-  dailyLimit: number;
+  dailyLimit = Number.POSITIVE_INFINITY;
+  readonly #options: SimulatorOptions;
   readonly #contacts = new Map<string, string>();
   readonly #groups = new Map<string, string[]>();
   readonly #names = new Map<string, string>();
@@ -33,14 +52,62 @@ export class Account {
     this.type = options.accountType ?? 'Prepaid';
     this.currency = options.currency ?? 'EUR';
     this.defaultSender = options.defaultSender ?? '642100000001';
-    this.recordIds = options.recordIds ?? 'messageId';
-    this.balance = options.balance ?? 1_000_000;
-    this.dailyLimit = options.dailyLimit ?? Number.POSITIVE_INFINITY;
+    this.#options = options;
+    this.reset();
+  }
+
+  /** As at the start: nothing in the address book, one handset, the settings of the options. */
+  reset(): void {
+    const { recordIds = 'messageId', balance = 1_000_000, dailyLimit = Number.POSITIVE_INFINITY } = this.#options;
+    Object.assign(this, { recordIds, balance, dailyLimit });
+    for (const list of [this.handsets, this.#contacts, this.#groups, this.#names, this.#blocked, this.#outcomes]) {
+      list.clear();
+    }
+    this.handsets.add(firstHandset);
+    this.#nextOutcome = undefined;
+    this.#sentOnDay = 0;
+    delete this.organisation.callbackUrl;
+    delete this.organisation.callbackStatusUrl;
+    this.organisation.callbackFormat = 'XMLv3';
   }
 
   addContact(name: string, msisdn: string): void {
+    this.removeContact(name);
     this.#contacts.set(name, msisdn);
     this.#names.set(msisdn, name);
+  }
+
+  /** Takes a name out of the address book; a group that has it goes on without. */
+  removeContact(name: string): void {
+    const msisdn = this.#contacts.get(name);
+    this.#contacts.delete(name);
+    if (msisdn === undefined || this.#names.get(msisdn) !== name) return;
+    const other = [...this.#contacts].find(([, number]) => number === msisdn)?.[0];
+    if (other === undefined) this.#names.delete(msisdn);
+    else this.#names.set(msisdn, other);
+  }
+
+  removeGroup(name: string): void {
+    this.#groups.delete(name);
+  }
+
+  /** Gives a handset one name instead of those it has; undefined for none. */
+  renameHandset(msisdn: string, name: string | undefined): void {
+    for (const [former, number] of [...this.#contacts]) if (number === msisdn) this.removeContact(former);
+    if (name !== undefined) this.addContact(name, msisdn);
+  }
+
+  /** Forgets a handset with its names, its outcome and its block. */
+  removeHandset(msisdn: string): void {
+    this.handsets.delete(msisdn);
+    this.renameHandset(msisdn, undefined);
+    this.block(msisdn, false);
+    this.setOutcome(msisdn, undefined);
+  }
+
+  /** The numbers of the address book. */
+  get numbers(): Iterable<string> {
+    return this.#names.keys();
   }
 
   /** @param members contacts by name, or numbers; what is neither is left out of every send */
@@ -126,6 +193,37 @@ export class Account {
 
   outcomeOf(msisdn: string): string | undefined {
     return this.#outcomes.get(msisdn);
+  }
+
+  /** What outlives the process. */
+  save(): SavedAccount {
+    return {
+      balance: this.balance,
+      dailyLimit: Number.isFinite(this.dailyLimit) ? this.dailyLimit : null,
+      recordIds: this.recordIds,
+      organisation: this.organisation,
+      handsets: [...this.handsets],
+      contacts: [...this.#contacts],
+      groups: [...this.#groups],
+      blocked: [...this.#blocked],
+      outcomes: [...this.#outcomes],
+      sentOnDay: [this.#day, this.#sentOnDay],
+    };
+  }
+
+  /** Goes on where `save` was. */
+  restore(saved: SavedAccount): void {
+    this.balance = saved.balance;
+    this.dailyLimit = saved.dailyLimit ?? Number.POSITIVE_INFINITY;
+    this.recordIds = saved.recordIds;
+    Object.assign(this.organisation, saved.organisation);
+    this.handsets.clear();
+    for (const msisdn of saved.handsets) this.handsets.add(msisdn);
+    for (const [name, msisdn] of saved.contacts) this.addContact(name, msisdn);
+    for (const [name, members] of saved.groups) this.addGroup(name, members);
+    for (const msisdn of saved.blocked) this.block(msisdn);
+    for (const [msisdn, statusCode] of saved.outcomes) this.setOutcome(msisdn, statusCode);
+    [this.#day, this.#sentOnDay] = saved.sentOnDay;
   }
 
   /** What a person sees of the account, for the control API. */

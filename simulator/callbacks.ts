@@ -1,6 +1,8 @@
 import { Agent, request } from 'undici';
 import type { Changes } from './changes';
 import type { Clock } from './clock';
+import { keyOf } from './keys';
+import { linkCall } from './links';
 import type {
   CallbackAttempt,
   CallbackRetries,
@@ -32,6 +34,8 @@ interface PendingCallback extends CallbackPayload {
   url: string;
   firstAt: number;
   attempts: number;
+  /** What it tells of. */
+  message?: IncomingMessage;
 }
 
 /** Calls the client's URLs (§6): to the message's own URL or the organisation's, with retries for 48 hours of the clock. */
@@ -46,6 +50,7 @@ export class Callbacks {
   readonly #underWay = new Set<Promise<void>>();
   readonly #retryCancels = new Set<() => void>();
   #isClosed = false;
+  #generation = 0;
 
   constructor(surroundings: CallbackSurroundings) {
     this.#surroundings = surroundings;
@@ -66,11 +71,11 @@ export class Callbacks {
     });
     if (/^mailto:/i.test(url)) {
       const mail = parseMailto(url, message.body);
-      this.mailbox.push(mail);
+      this.#keep(this.mailbox, mail);
       this.#surroundings.changes.emit('mail', mail);
       return;
     }
-    this.#start('reply', url, formatReplyCallback(message, organisation.callbackFormat));
+    this.#start({ event: 'reply', url, message, ...formatReplyCallback(message, organisation.callbackFormat) });
   }
 
   /** Reports a status update (§6.5). */
@@ -85,7 +90,7 @@ export class Callbacks {
       'recipient.displayname': update.displayName ?? '',
       status: update.statusCode,
     });
-    this.#start('status', url, formatStatusCallback(update, organisation.callbackFormat));
+    this.#start({ event: 'status', url, ...formatStatusCallback(update, organisation.callbackFormat) });
   }
 
   /** Resolves when no attempt is under way. Retries that are not yet due are not waited for. */
@@ -96,14 +101,31 @@ export class Callbacks {
   /** Breaks off what is under way and forgets the retries. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    for (const cancel of this.#retryCancels) cancel();
-    this.#retryCancels.clear();
+    this.#breakOff();
     await this.#agent.destroy();
     await this.whenIdle();
   }
 
-  #start(event: PendingCallback['event'], url: string, payload: CallbackPayload): void {
-    this.#attempt({ event, url, ...payload, firstAt: this.#surroundings.clock.now(), attempts: 0 });
+  /** Forgets the retries, and what became of attempts, those under way included. */
+  reset(): void {
+    this.#breakOff();
+    this.clearLog();
+    this.undelivered.length = 0;
+  }
+
+  #breakOff(): void {
+    this.#generation += 1;
+    for (const cancel of this.#retryCancels) cancel();
+    this.#retryCancels.clear();
+  }
+
+  clearLog(): void {
+    this.log.length = 0;
+    this.mailbox.length = 0;
+  }
+
+  #start(callback: Omit<PendingCallback, 'firstAt' | 'attempts'>): void {
+    this.#attempt({ ...callback, firstAt: this.#surroundings.clock.now(), attempts: 0 });
   }
 
   #attempt(callback: PendingCallback): void {
@@ -115,6 +137,7 @@ export class Callbacks {
 
   async #deliver(callback: PendingCallback): Promise<void> {
     const { event, url, body, contentType } = callback;
+    const generation = this.#generation;
     callback.attempts += 1;
     const entry: CallbackAttempt = {
       event,
@@ -136,11 +159,24 @@ export class Callbacks {
     } catch (error) {
       if (entry.status === undefined) entry.error = error instanceof Error ? error.message : String(error);
     }
-    if (this.#isClosed) return;
-    this.log.push(entry);
-    if (this.log.length > this.#surroundings.keep) this.log.shift();
+    if (generation !== this.#generation) return;
+    this.#keep(this.log, entry);
+    if (callback.message !== undefined) linkCall(callback.message, entry);
     if (entry.status === undefined || entry.status >= 400) this.#retry(callback);
+    else if (callback.message !== undefined) this.#acknowledge(callback.message);
     this.#surroundings.changes.emit('callback', entry);
+  }
+
+  #acknowledge(message: IncomingMessage): void {
+    const { clock, changes } = this.#surroundings;
+    message.calledBackAt ??= new Date(clock.now()).toISOString();
+    changes.emit('read', message);
+  }
+
+  #keep<T extends object>(records: T[], record: T): void {
+    keyOf(record);
+    records.push(record);
+    if (records.length > this.#surroundings.keep) records.shift();
   }
 
   #retry(callback: PendingCallback): void {
@@ -148,7 +184,7 @@ export class Callbacks {
     const pauseMs = Math.min(this.#retries.firstMs * 2 ** (callback.attempts - 1), this.#retries.maxMs);
     if (clock.now() + pauseMs > callback.firstAt + this.#retries.windowMs) {
       const { event, url, body, contentType, attempts } = callback;
-      this.undelivered.push({ event, url, body, contentType, attempts });
+      this.#keep(this.undelivered, { event, url, body, contentType, attempts });
       return;
     }
     const cancel = clock.schedule(pauseMs, () => {

@@ -15,6 +15,7 @@ Open the page that it names in a browser to write as a handset and to see what a
   --balance <number>   credit at the start (default 1000000)
   --record-ids <kind>  what outbox and feed call a text: messageId (the default), or an id of the service's own, and the
                        messageId then in the feed's link, in a field, or in none
+  --data <folder>      keep texts, address book and settings in this folder across restarts (default: in memory)
   --base-path <path>   path in front of /api (default none)
   --help               shows this text
 `;
@@ -28,6 +29,7 @@ async function run(): Promise<void> {
       'status-ms': { type: 'string', default: '1000' },
       balance: { type: 'string', default: '1000000' },
       'record-ids': { type: 'string', default: 'messageId' },
+      data: { type: 'string' },
       'base-path': { type: 'string', default: '' },
       help: { type: 'boolean', default: false },
     },
@@ -44,6 +46,7 @@ async function run(): Promise<void> {
     balance: readNumber('balance', values.balance),
     recordIds: readChoice('record-ids', values['record-ids'], ['messageId', 'link', 'field', 'none']),
     basePath: values['base-path'],
+    ...(values.data !== undefined && { dataFolder: values.data }),
   });
   const { userId, password, apiKey } = simulator.credentials;
   process.stdout.write(

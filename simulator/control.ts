@@ -3,15 +3,17 @@ import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import { Hono, type MiddlewareHandler } from 'hono';
 import { readBody } from './body';
 import { ControlError, ControlInput } from './control-input';
+import { ControlQuery } from './control-query';
 import { sendEvents } from './events';
 import { parseFault } from './fault-input';
-import type { Endpoint, RecordIds } from './model';
+import type { Endpoint, LogGroup, RecordIds } from './model';
 import type { Simulator } from './simulator';
 
 const defaultStateSize = 100;
 const maxStateSize = 10_000;
 const maxInputBytes = 16 * 1_048_576;
 const recordIds: readonly RecordIds[] = ['messageId', 'link', 'field', 'none'];
+const logGroups: readonly LogGroup[] = ['send', 'poll', 'feed', 'callback', 'other'];
 const endpoints: readonly Endpoint[] = ['send', 'incoming', 'status', 'outbox', 'feed'];
 
 interface Action {
@@ -102,10 +104,46 @@ const actions: Readonly<Record<string, Action>> = {
       simulator.addContact(input.text('name'), input.msisdn('msisdn'));
     },
   },
+  'remove-contact': {
+    fields: ['name'],
+    run: (simulator, input) => {
+      simulator.removeContact(input.text('name'));
+    },
+  },
   groups: {
     fields: ['name', 'contacts'],
     run: (simulator, input) => {
       simulator.addGroup(input.text('name'), input.texts('contacts'));
+    },
+  },
+  'remove-group': {
+    fields: ['name'],
+    run: (simulator, input) => {
+      simulator.removeGroup(input.text('name'));
+    },
+  },
+  handset: {
+    fields: ['msisdn', 'name'],
+    run: (simulator, input) => {
+      simulator.addHandset(input.msisdn('msisdn'), input.givenOrNull('name').name);
+    },
+  },
+  'remove-handset': {
+    fields: ['msisdn'],
+    run: (simulator, input) => {
+      simulator.removeHandset(input.msisdn('msisdn'));
+    },
+  },
+  'clear-log': {
+    fields: [],
+    run: (simulator) => {
+      simulator.clearLog();
+    },
+  },
+  reset: {
+    fields: [],
+    run: (simulator) => {
+      simulator.reset();
     },
   },
   block: {
@@ -134,11 +172,39 @@ export function createControl(
   const control = new Hono<{ Bindings: HttpBindings }>();
   control.use(guard);
   control.get('/state', (context) => {
-    const limit = Number(context.req.query('limit') ?? defaultStateSize);
-    if (!Number.isInteger(limit) || limit < 1 || limit > maxStateSize) {
-      return context.json({ error: `limit must be a whole number from 1 to ${maxStateSize}` }, 400);
-    }
+    const limit = new ControlQuery(context.req.query()).size('limit', defaultStateSize, maxStateSize);
     return context.json(simulator.describe(limit));
+  });
+  control.get('/handsets', (context) => {
+    const query = new ControlQuery(context.req.query());
+    return context.json(
+      simulator.handsets({
+        search: query.text('search'),
+        offset: query.whole('offset', 0),
+        limit: query.size('limit', defaultStateSize, maxStateSize),
+      }),
+    );
+  });
+  control.get('/texts', (context) => {
+    const query = new ControlQuery(context.req.query());
+    return context.json(
+      simulator.texts(query.msisdn('msisdn'), {
+        before: query.key('before'),
+        after: query.key('after'),
+        around: query.key('around'),
+        limit: query.size('limit', defaultStateSize, maxStateSize),
+      }),
+    );
+  });
+  control.get('/log', (context) => {
+    const query = new ControlQuery(context.req.query());
+    return context.json(
+      simulator.log({
+        before: query.key('before'),
+        group: query.choice('group', logGroups),
+        limit: query.size('limit', defaultStateSize, maxStateSize),
+      }),
+    );
   });
   control.get('/events', (context) => {
     sendEvents(simulator, context.env.outgoing);

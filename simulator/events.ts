@@ -1,34 +1,32 @@
 import type { ServerResponse } from 'node:http';
-import { maskCallback, maskMessage, maskRequest } from './masking';
-import type { CallbackAttempt, Change, LoggedRequest, OutboundMessage } from './model';
+import { handsetsOf, isMessage } from './history';
+import { keyOf } from './keys';
+import { describeEntry } from './log';
+import type { Change, IncomingMessage, LogEntry, OutboundMessage, StatusUpdate, Text } from './model';
 import type { Simulator } from './simulator';
+import { describeText } from './texts';
 
-const snapshotSize = 200;
+const snapshotSize = 100;
 /** Changes are gathered for so long, so that a flood costs the page little. */
 const gatherMs = 30;
-/** So many changes are told as a new snapshot. */
+/** Money changes with every text; nobody reads faster. */
+const settingsGatherMs = 250;
+/** So many changes are told as a new state. */
 const maxChanges = 500;
-const keys = new WeakMap<object, number>();
-let lastKey = 0;
-
-type RecordKind = Exclude<Change['kind'], 'settings'>;
-
-/** One record with a key that recognises it when it comes again, changed. */
-interface KeyedRecord {
-  key: number;
-  kind: RecordKind;
-  record: object;
-}
 
 /**
  * Tells a page of the whole state, and from then on of every change, as server-sent events until it goes away: `state`
- * with everything, `changes` with a list of records, `settings`. Secrets of clients are masked.
+ * with the beginning of each list, `texts` and `log` with what is new or has changed, `settings`, and `addressBook`.
+ * Secrets of clients are masked.
  */
 export function sendEvents(simulator: Simulator, outgoing: ServerResponse): void {
-  const changed = new Map<object, RecordKind>();
-  let settingsChanged = false;
+  const texts = new Map<string, () => Text>();
+  const entries = new Map<object, LogEntry['kind']>();
+  let due = { state: false, settings: false, addressBook: false };
   let timer: NodeJS.Timeout | undefined;
+  let settingsTimer: NodeJS.Timeout | undefined;
   let isFull = false;
+  let clearedUpTo = 0;
 
   const write = (event: string, data: object): void => {
     isFull = !outgoing.write(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
@@ -37,33 +35,82 @@ export function sendEvents(simulator: Simulator, outgoing: ServerResponse): void
     timer = undefined;
     // Until the page has read what it was sent, changes are gathered further, so that a slow one costs no memory.
     if (isFull) return;
-    if (changed.size > maxChanges) {
+    if (due.state || texts.size + entries.size > maxChanges) {
       write('state', describeState(simulator));
+      due = { state: false, settings: false, addressBook: false };
     } else {
-      if (changed.size > 0) {
+      if (texts.size > 0)
         write(
-          'changes',
-          [...changed].map(([record, kind]) => describeRecord(kind, record)),
+          'texts',
+          [...texts.values()].map((describe) => describe()),
         );
-      }
-      if (settingsChanged) write('settings', describeSettings(simulator));
+      if (entries.size > 0)
+        write(
+          'log',
+          [...entries].map(([record, kind]) => describeEntry(kind, record)),
+        );
+      if (due.addressBook) write('addressBook', simulator.describeAddressBook());
+      due.addressBook = false;
     }
-    changed.clear();
-    settingsChanged = false;
+    texts.clear();
+    entries.clear();
   };
-  const stop = simulator.on('change', ({ kind, record }) => {
+  const flushSettings = (): void => {
+    settingsTimer = undefined;
+    if (isFull || !due.settings) return;
+    due.settings = false;
+    write('settings', simulator.describeSettings());
+  };
+  const noteText = (message: OutboundMessage | IncomingMessage, msisdn: string): void => {
+    if (texts.size > maxChanges) return;
+    texts.set(`${keyOf(message)} ${msisdn}`, () => describeText(message, msisdn));
+  };
+  const note = ({ kind, record }: Change): void => {
+    switch (kind) {
+      case 'message':
+      case 'incoming':
+      case 'read':
+        if (record !== undefined && isMessage(record)) {
+          for (const msisdn of handsetsOf(record)) noteText(record, msisdn);
+        }
+        break;
+      case 'status': {
+        const { inReplyToId, from } = record as StatusUpdate;
+        const message = simulator.find(inReplyToId);
+        if (message !== undefined) noteText(message, from);
+        break;
+      }
+      case 'request':
+      case 'callback':
+      case 'mail':
+        if (record !== undefined && keyOf(record) > clearedUpTo && entries.size <= maxChanges)
+          entries.set(record, kind);
+        break;
+      case 'cleared':
+      case 'reset':
+        clearedUpTo = keyOf({});
+        due.state = true;
+        break;
+      case 'settings':
+        due.addressBook = true;
+    }
     // Money goes with messages, and the count of a fault with requests.
-    if (kind === 'settings' || kind === 'message' || kind === 'request') settingsChanged = true;
-    if (kind !== 'settings' && record !== undefined && changed.size <= maxChanges) changed.set(record, kind);
+    if (kind === 'settings' || kind === 'message' || kind === 'request') due.settings = true;
+  };
+  const stop = simulator.on('change', (change) => {
+    note(change);
     timer ??= setTimeout(flush, gatherMs);
+    settingsTimer ??= setTimeout(flushSettings, change.kind === 'settings' ? gatherMs : settingsGatherMs);
   });
   outgoing.on('drain', () => {
     isFull = false;
     timer ??= setTimeout(flush, gatherMs);
+    settingsTimer ??= setTimeout(flushSettings, settingsGatherMs);
   });
   outgoing.once('close', () => {
     stop();
     clearTimeout(timer);
+    clearTimeout(settingsTimer);
   });
   outgoing.writeHead(200, { 'content-type': 'text/event-stream; charset=UTF-8', 'cache-control': 'no-store' });
   outgoing.write('retry: 1000\n\n');
@@ -71,40 +118,13 @@ export function sendEvents(simulator: Simulator, outgoing: ServerResponse): void
 }
 
 function describeState(simulator: Simulator): object {
-  const { messages, incoming, requests, callbackLog, mailbox, baseUrl, credentials } = simulator;
-  const describeLast = (kind: RecordKind, records: readonly object[]): KeyedRecord[] =>
-    records.slice(-snapshotSize).map((record) => describeRecord(kind, record));
+  const { baseUrl, credentials } = simulator;
   return {
     basePath: new URL(baseUrl).pathname.replace(/\/$/, ''),
     credentials,
-    settings: describeSettings(simulator),
-    records: [
-      ...describeLast('message', messages),
-      ...describeLast('incoming', incoming),
-      ...describeLast('request', requests),
-      ...describeLast('callback', callbackLog),
-      ...describeLast('mail', mailbox),
-    ],
+    settings: simulator.describeSettings(),
+    addressBook: simulator.describeAddressBook(),
+    ...simulator.handsets({ search: '', offset: 0, limit: snapshotSize }),
+    log: simulator.log({ limit: snapshotSize }),
   };
-}
-
-function describeSettings(simulator: Simulator): object {
-  const { account, faults } = simulator.describe(0);
-  return { account, faults };
-}
-
-function describeRecord(kind: RecordKind, record: object): KeyedRecord {
-  let key = keys.get(record);
-  if (key === undefined) {
-    lastKey += 1;
-    key = lastKey;
-    keys.set(record, key);
-  }
-  return { key, kind, record: mask(kind, record) };
-}
-
-function mask(kind: RecordKind, record: object): object {
-  if (kind === 'request') return maskRequest(record as LoggedRequest);
-  if (kind === 'callback') return maskCallback(record as CallbackAttempt);
-  return kind === 'message' ? maskMessage(record as OutboundMessage) : record;
 }

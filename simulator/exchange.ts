@@ -21,6 +21,8 @@ export interface Call extends Poller {
   authorization: string | undefined;
   /** Query and form parameters in one (§4). */
   params: Readonly<Record<string, string>>;
+  /** As it is logged. */
+  request: LoggedRequest;
 }
 
 /** Does the work of an endpoint. No answer: the client has gone. */
@@ -42,6 +44,11 @@ export class Exchange {
 
   constructor(surroundings: ExchangeSurroundings) {
     this.#surroundings = surroundings;
+  }
+
+  /** Forgets the answers that a fault repeats. */
+  reset(): void {
+    this.#lastGood.clear();
   }
 
   /** A route handler. Without an endpoint there are no faults. */
@@ -75,6 +82,7 @@ export class Exchange {
       apiVersion,
       authorization: incoming.headers.authorization,
       params: entry.params,
+      request: entry,
       isGone: () => outgoing.destroyed,
       onGone: (callback) => {
         outgoing.once('close', callback);

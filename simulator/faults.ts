@@ -10,6 +10,10 @@ export class Faults {
     else this.#active.set(endpoint, { fault, left: times });
   }
 
+  clear(): void {
+    this.#active.clear();
+  }
+
   /** The fault for a request that has just come; it counts as one time. */
   take(endpoint: Endpoint): Fault | undefined {
     const active = this.#active.get(endpoint);

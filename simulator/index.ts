@@ -8,11 +8,13 @@ import { Callbacks } from './callbacks';
 import { Changes } from './changes';
 import { createRealClock } from './clock';
 import { createControl } from './control';
+import { Data } from './data';
 import { createFeedWork } from './endpoints/feed';
 import { createIncomingWork, createOutboxWork, createStatusWork, withAuthentication } from './endpoints/polls';
 import { createSendWork } from './endpoints/send';
 import { Exchange } from './exchange';
 import { Faults } from './faults';
+import { History } from './history';
 import { Listener } from './listener';
 import { Messaging } from './messaging';
 import type { IncomingMessage, SimulatorOptions, StatusUpdate } from './model';
@@ -33,16 +35,27 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
   const basePath = readBasePath(options.basePath);
   const changes = new Changes();
   const account = new Account(options);
-  const incoming = new UnreadQueue<IncomingMessage>(waitMs);
-  const statuses = new UnreadQueue<StatusUpdate>(waitMs);
+  const onRead = (record: IncomingMessage | StatusUpdate): void => {
+    record.readAt = new Date(clock.now()).toISOString();
+    changes.emit('read', record);
+  };
+  const incoming = new UnreadQueue<IncomingMessage>({ waitMs, onRead });
+  const statuses = new UnreadQueue<StatusUpdate>({ waitMs, onRead });
+  const history = new History(options.keepTexts ?? 100_000, (record) => changes.emit('forgotten', record));
   const faults = new Faults();
   const log = new RequestLog(keepRequests, changes);
   const { organisation } = account;
   const retries = options.retryCallbacksMs ?? {};
   const callbacks = new Callbacks({ clock, changes, organisation, retries, keep: keepRequests });
   const { statusDelayMs = 1000, statusBatch = 1, feedAccount: place = 'elements' } = options;
-  const messaging = new Messaging({ account, clock, changes, callbacks, incoming, statuses, statusDelayMs });
+  const messaging = new Messaging({ account, clock, changes, callbacks, history, incoming, statuses, statusDelayMs });
   const exchange = new Exchange({ basePath, log, faults });
+
+  const data =
+    options.dataFolder === undefined
+      ? undefined
+      : await Data.open(options.dataFolder, { account, changes, history, incoming, messaging, statuses });
+  messaging.resume();
 
   const app = new Hono<{ Bindings: HttpBindings }>();
   // The name is for requests of HTTP/1.0, which may have none; who is let in is judged by what they do name.
@@ -56,7 +69,10 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
     callbacks,
     changes,
     clock,
+    data,
+    exchange,
     faults,
+    history,
     incoming,
     listener,
     log,
@@ -75,12 +91,17 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
       outbox: withAuthentication(account, createOutboxWork(account, messaging)),
       feed: withAuthentication(
         account,
-        createFeedWork({ account, clock, messaging, incoming, place, link: () => `${baseUrl()}/api/2/sms/list` }),
+        createFeedWork({ account, clock, history, place, link: () => `${baseUrl()}/api/2/sms/list` }),
       ),
     }),
   );
   app.notFound(exchange.handler(undefined, createUnauthorized));
-  await listener.open();
+  try {
+    await listener.open();
+  } catch (error) {
+    await simulator.close();
+    throw error;
+  }
   return simulator;
 }
 

@@ -3,6 +3,8 @@ import type { Account } from './account';
 import type { Callbacks } from './callbacks';
 import type { Changes } from './changes';
 import type { Clock } from './clock';
+import type { History } from './history';
+import { keyOf } from './keys';
 import type { IncomingMessage, OutboundMessage, OutboundRecipient, StatusUpdate } from './model';
 import { countParts, isGsm, toGsm } from './parts';
 import type { UnreadQueue } from './unread';
@@ -48,6 +50,7 @@ export interface MessagingSurroundings {
   clock: Clock;
   changes: Changes;
   callbacks: Callbacks;
+  history: History;
   incoming: UnreadQueue<IncomingMessage>;
   statuses: UnreadQueue<StatusUpdate>;
   /** From submission to SNT, and again to the outcome; clock milliseconds. */
@@ -56,12 +59,10 @@ export interface MessagingSurroundings {
 
 /** Messages out and in, and the life of their statuses (§3). */
 export class Messaging {
-  readonly messages: OutboundMessage[] = [];
-  readonly #byId = new Map<string, OutboundMessage>();
-  readonly #lastToHandset = new Map<string, OutboundMessage>();
   readonly #timers = new Set<() => void>();
   readonly #surroundings: MessagingSurroundings;
-  #polledUpTo = 0;
+  /** Key of the last message that the outbox poll has listed (§4.3). */
+  polledUpTo = 0;
   #isClosed = false;
 
   constructor(surroundings: MessagingSurroundings) {
@@ -74,7 +75,7 @@ export class Messaging {
    * before /api/3, whose answer knows no recipients, when every recipient fails
    */
   send(submission: Submission): OutboundMessage {
-    const { account, clock, changes } = this.#surroundings;
+    const { account, clock, changes, history } = this.#surroundings;
     const isUtf16 = submission.contentType === 'text/plain; charset=UTF-16';
     const parts = countParts(submission.body, isUtf16);
     const deliveredBody = isUtf16 ? submission.body : toGsm(submission.body);
@@ -108,30 +109,43 @@ export class Messaging {
       deleted: false,
       recipients,
     };
-    this.messages.push(message);
-    this.#byId.set(message.messageId, message);
+    history.addMessage(message);
     for (const recipient of sent) {
-      this.#lastToHandset.set(recipient.msisdn, message);
       this.#startLife(message, recipient, account.outcomeOf(recipient.msisdn) ?? nextOutcome ?? 'RCV');
     }
     changes.emit('message', message);
     return message;
   }
 
-  find(messageId: string): OutboundMessage | undefined {
-    return this.#byId.get(messageId);
-  }
-
   /** Messages sent since the last call (§4.3); moves the poll date on. */
   takeSinceLastPoll(): OutboundMessage[] {
-    const since = this.messages.slice(this.#polledUpTo);
-    this.#polledUpTo = this.messages.length;
+    const { changes, history } = this.#surroundings;
+    const since = history.sentAfter(this.polledUpTo);
+    const last = since.at(-1);
+    if (last !== undefined) {
+      this.polledUpTo = keyOf(last);
+      changes.emit('settings');
+    }
     return since;
+  }
+
+  /** Goes on with the life of every status that had not ended when the process did. */
+  resume(): void {
+    const { account, history } = this.#surroundings;
+    for (const message of history.messages) {
+      for (const recipient of message.recipients) {
+        if (recipient.isError) continue;
+        const outcome = account.outcomeOf(recipient.msisdn) ?? 'RCV';
+        if (recipient.statusCode === 'PND') this.#startLife(message, recipient, outcome);
+        if (recipient.statusCode === 'SNT') this.#endLife(message, recipient, outcome);
+      }
+    }
   }
 
   /** A reply from a handset (§2.3). `inReplyTo`: messageId of the answered message, by default the last one to the handset. */
   reply(text: HandsetText & { inReplyTo?: string }): IncomingMessage {
-    const original = text.inReplyTo === undefined ? this.#lastToHandset.get(text.from) : this.#byId.get(text.inReplyTo);
+    const { history } = this.#surroundings;
+    const original = text.inReplyTo === undefined ? history.lastSentTo(text.from) : history.find(text.inReplyTo);
     const correlation = original?.messageIdGiven ? original.messageId : 'default';
     return this.#takeIn(text, original, {
       inReplyToId: original === undefined ? (text.inReplyTo ?? 'default') : correlation,
@@ -146,8 +160,8 @@ export class Messaging {
 
   /** A change of status (§2.5). A messageId that is not known stands for a message sent elsewhere. */
   status(change: { messageId: string; msisdn: string; statusCode: string; error?: string }): StatusUpdate {
-    const { account, statuses, callbacks, changes } = this.#surroundings;
-    const message = this.#byId.get(change.messageId);
+    const { account, statuses, callbacks, changes, history } = this.#surroundings;
+    const message = history.find(change.messageId);
     const recipient = message?.recipients.find(({ msisdn }) => msisdn === change.msisdn);
     const error = change.error ?? statusTexts[change.statusCode];
     const displayName = account.nameOf(change.msisdn);
@@ -170,15 +184,26 @@ export class Messaging {
         ...(error !== undefined && { error }),
       });
     }
+    history.addStatus(update);
     statuses.add(update);
     callbacks.status(update, message);
     changes.emit('status', update);
     return update;
   }
 
-  /** Ends the life of every status. */
+  /** Ends the life of every status for good. */
   close(): void {
     this.#isClosed = true;
+    this.#endLives();
+  }
+
+  /** Ends the life of every status, and begins anew with the poll date. */
+  reset(): void {
+    this.polledUpTo = 0;
+    this.#endLives();
+  }
+
+  #endLives(): void {
     for (const cancel of this.#timers) cancel();
     this.#timers.clear();
   }
@@ -200,12 +225,15 @@ export class Messaging {
     );
   }
 
-  #startLife(message: OutboundMessage, { msisdn }: OutboundRecipient, outcome: string): void {
-    const { messageId } = message;
+  #startLife(message: OutboundMessage, recipient: OutboundRecipient, outcome: string): void {
     this.#later(() => {
-      this.status({ messageId, msisdn, statusCode: 'SNT' });
-      this.#later(() => this.status({ messageId, msisdn, statusCode: outcome }));
+      this.status({ messageId: message.messageId, msisdn: recipient.msisdn, statusCode: 'SNT' });
+      this.#endLife(message, recipient, outcome);
     });
+  }
+
+  #endLife({ messageId }: OutboundMessage, { msisdn }: OutboundRecipient, outcome: string): void {
+    this.#later(() => this.status({ messageId, msisdn, statusCode: outcome }));
   }
 
   #later(run: () => void): void {
@@ -223,7 +251,7 @@ export class Messaging {
     original: OutboundMessage | undefined,
     where: Pick<IncomingMessage, 'receivedOn'> & { to?: string; inReplyToId?: string },
   ): IncomingMessage {
-    const { account, incoming, callbacks, changes } = this.#surroundings;
+    const { account, incoming, callbacks, changes, history } = this.#surroundings;
     const displayName = account.nameOf(text.from);
     const message: IncomingMessage = {
       messageId: randomUUID(),
@@ -236,6 +264,7 @@ export class Messaging {
       extra: { ...text.extra },
       read: false,
     };
+    history.addIncoming(message);
     incoming.add(message);
     callbacks.reply(message, original);
     changes.emit('incoming', message);

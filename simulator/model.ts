@@ -71,8 +71,18 @@ export interface SimulatorOptions {
   /** Default `messageId`. */
   recordIds?: RecordIds;
   retryCallbacksMs?: Partial<CallbackRetries>;
-  /** Bound of `requests` and of `callbackLog`; the oldest go first. Default 10000. */
+  /** Bound of `requests`, `callbackLog`, `mailbox` and `undelivered`; the oldest go first. Default 10000. */
   keepRequests?: number;
+  /**
+   * Bound of the texts, in and out; one to several handsets counts for each. The oldest go first, some of them at a time.
+   * What polling has not returned yet is returned all the same. As many statuses are kept. Default 100000.
+   */
+  keepTexts?: number;
+  /**
+   * Folder in which texts, statuses, address book and settings outlive the process; made when it is not there. Faults, the
+   * log and retries of callbacks do not. Default none.
+   */
+  dataFolder?: string;
 }
 
 /** One request to the service, as it came and as it ended. */
@@ -171,6 +181,10 @@ export interface IncomingMessage {
   extra: Record<string, string>;
   /** Whether polling has returned it (§3). */
   read: boolean;
+  /** When polling returned it, ISO 8601 UTC. */
+  readAt?: string;
+  /** When a callback that told of it was acknowledged, ISO 8601 UTC. */
+  calledBackAt?: string;
 }
 
 /** One change of status at one recipient (§2.5). */
@@ -189,6 +203,8 @@ export interface StatusUpdate {
   displayName?: string;
   /** Whether polling has returned it (§3). */
   read: boolean;
+  /** When polling returned it, ISO 8601 UTC. */
+  readAt?: string;
 }
 
 /** Settings of the organisation: the default callbacks and their format (§6). */
@@ -251,10 +267,78 @@ export type Fault =
   /** Answers the last good answer for ever, without waiting; the first one is made by the work. */
   | { repeat: true };
 
-/** What changed. `record` is the live object, for messages, requests and the like. */
+/**
+ * What changed. `record` is the live object, for messages, requests and the like. `read`: an incoming message or status was
+ * fetched or called back. `forgotten`: a record went to make room. `cleared`: the log is empty; `reset`: all is.
+ */
 export interface Change {
-  kind: 'message' | 'incoming' | 'status' | 'request' | 'callback' | 'mail' | 'settings';
+  kind:
+    | 'message'
+    | 'incoming'
+    | 'status'
+    | 'request'
+    | 'callback'
+    | 'mail'
+    | 'settings'
+    | 'read'
+    | 'forgotten'
+    | 'cleared'
+    | 'reset';
   record?: object;
+}
+
+/** One text as a handset shows it. */
+export interface Text {
+  /** Grows from text to text. One message to several handsets is a text at each, under the same key. */
+  key: number;
+  msisdn: string;
+  isFromHandset: boolean;
+  /** ISO 8601 UTC. */
+  at: string;
+  /** As it arrived: with `?` for what GSM 03.38 lacks, when it was not sent as UTF-16. */
+  body: string;
+  messageId: string;
+  /** To the handset: how many parts it took. */
+  parts?: number;
+  /** To the handset: who sent it, unless the account's own number did. */
+  sender?: string;
+  /** To the handset: `PND` until the first status. */
+  statusCode?: string;
+  /** To the handset: why it was never sent. */
+  refusal?: string;
+  /** From the handset: present when it is a reply. */
+  inReplyToId?: string;
+  /** From the handset: when polling returned it. */
+  readAt?: string;
+  /** From the handset: when a callback that told of it was acknowledged. */
+  calledBackAt?: string;
+  /** Key of the request that sent or fetched it, or of the callback that told of it. */
+  call?: number;
+}
+
+/** What a request of the log was for. */
+export type LogGroup = 'send' | 'poll' | 'feed' | 'callback' | 'other';
+
+/** One entry of the log. Keys, passwords and tokens are masked. */
+export type LogEntry = {
+  /** Grows from entry to entry. */
+  key: number;
+  group: LogGroup;
+  /** The text that it sent, fetched or told of, at the first of its handsets. */
+  text?: { key: number; msisdn: string };
+} & (
+  | { kind: 'request'; record: LoggedRequest }
+  | { kind: 'callback'; record: CallbackAttempt }
+  | { kind: 'mail'; record: Mail }
+);
+
+/** One handset with its last text. */
+export interface HandsetSummary {
+  msisdn: string;
+  name?: string;
+  last?: Text;
+  /** Whether it has a text to reply to. */
+  canReply: boolean;
 }
 
 /** A number of the address book or of a group. */

@@ -1,4 +1,5 @@
 import type { Changes } from './changes';
+import { keyOf } from './keys';
 import type { Endpoint, LoggedRequest } from './model';
 
 /** Every request to the service, and how many of each endpoint are in flight. Bounded: the oldest entries go first. */
@@ -19,6 +20,7 @@ export class RequestLog {
   }
 
   begin(entry: LoggedRequest): void {
+    keyOf(entry);
     this.entries.push(entry);
     if (this.entries.length > this.#keep) this.entries.shift();
     this.#count(entry.endpoint, 1);
@@ -28,6 +30,11 @@ export class RequestLog {
   finish(entry: LoggedRequest): void {
     this.#count(entry.endpoint, -1);
     this.#changes.emit('request', entry);
+  }
+
+  /** Forgets the entries; what is in flight is counted all the same. */
+  clear(): void {
+    this.entries.length = 0;
   }
 
   #count(endpoint: Endpoint | undefined, by: 1 | -1): void {

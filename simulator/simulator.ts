@@ -2,8 +2,13 @@ import { type Account, isMsisdn } from './account';
 import type { Callbacks } from './callbacks';
 import type { Changes } from './changes';
 import type { Clock } from './clock';
+import type { Data } from './data';
+import type { Exchange } from './exchange';
 import type { Faults } from './faults';
+import { type HandsetQuery, listHandsets } from './handsets';
+import type { History, Page } from './history';
 import type { Listener } from './listener';
+import { type LogPage, pageLog } from './log';
 import type { HandsetText, Messaging } from './messaging';
 import type {
   CallbackAttempt,
@@ -12,15 +17,19 @@ import type {
   Credentials,
   Endpoint,
   Fault,
+  HandsetSummary,
   IncomingMessage,
+  LogEntry,
   LoggedRequest,
   Mail,
   OutboundMessage,
   RecordIds,
   StatusUpdate,
+  Text,
   UndeliveredCallback,
 } from './model';
 import type { RequestLog } from './request-log';
+import { describeText } from './texts';
 import type { UnreadQueue } from './unread';
 import { isCallbackUrl } from './wire/callback-url';
 
@@ -31,7 +40,10 @@ export interface SimulatorParts {
   callbacks: Callbacks;
   changes: Changes;
   clock: Clock;
+  data: Data | undefined;
+  exchange: Exchange;
   faults: Faults;
+  history: History;
   incoming: UnreadQueue<IncomingMessage>;
   listener: Listener;
   log: RequestLog;
@@ -84,19 +96,19 @@ export class Simulator {
     return this.#parts.log.entries;
   }
 
-  /** Every accepted outbound message, oldest first. */
+  /** Every accepted outbound message, oldest first; bounded by `keepTexts`, as the next two are. */
   get messages(): OutboundMessage[] {
-    return this.#parts.messaging.messages;
+    return this.#parts.history.messages;
   }
 
   /** Every incoming message, oldest first, with its read mark. */
   get incoming(): IncomingMessage[] {
-    return this.#parts.incoming.records;
+    return this.#parts.history.incoming;
   }
 
   /** Every status update, oldest first, with its read mark. */
   get statuses(): StatusUpdate[] {
-    return this.#parts.statuses.records;
+    return this.#parts.history.statuses;
   }
 
   /** Every attempt at an http callback that has ended; bounded by `keepRequests`. */
@@ -129,6 +141,32 @@ export class Simulator {
   /** Adds a group of contacts and numbers, or replaces it. */
   addGroup(name: string, contacts: readonly string[]): void {
     this.#parts.account.addGroup(name, contacts);
+    this.#parts.changes.emit('settings');
+  }
+
+  /** Takes a name out of the address book. */
+  removeContact(name: string): void {
+    this.#parts.account.removeContact(name);
+    this.#parts.changes.emit('settings');
+  }
+
+  removeGroup(name: string): void {
+    this.#parts.account.removeGroup(name);
+    this.#parts.changes.emit('settings');
+  }
+
+  /** Adds a handset to the list; with a name, also to the address book instead of the names it has. Null takes them out. */
+  addHandset(msisdn: string, name?: string | null): void {
+    requireMsisdn(msisdn);
+    this.#parts.account.handsets.add(msisdn);
+    if (name !== undefined) this.#parts.account.renameHandset(msisdn, name ?? undefined);
+    this.#parts.changes.emit('settings');
+  }
+
+  /** Takes a handset out of list and address book, and its texts out of the view. The next text brings it back. */
+  removeHandset(msisdn: string): void {
+    this.#parts.account.removeHandset(msisdn);
+    this.#parts.history.removeHandset(msisdn);
     this.#parts.changes.emit('settings');
   }
 
@@ -186,12 +224,12 @@ export class Simulator {
 
   /** The accepted message with that messageId; of several the last. */
   find(messageId: string): OutboundMessage | undefined {
-    return this.#parts.messaging.find(messageId);
+    return this.#parts.history.find(messageId);
   }
 
   /** Marks an outbound message as deleted (§2.4); false when there is none. */
   deleteMessage(messageId: string): boolean {
-    const message = this.#parts.messaging.find(messageId);
+    const message = this.find(messageId);
     if (message === undefined) return false;
     message.deleted = true;
     this.#parts.changes.emit('message', message);
@@ -240,6 +278,53 @@ export class Simulator {
     return this.#parts.callbacks.whenIdle();
   }
 
+  /** The handsets with their last texts, the latest first. */
+  handsets(query: HandsetQuery): { handsets: HandsetSummary[]; total: number } {
+    return listHandsets(this.#parts.account, this.#parts.history, query);
+  }
+
+  /** Texts of a handset as it shows them, oldest first. */
+  texts(msisdn: string, page: Page): { texts: Text[]; hasEarlier: boolean; hasLater: boolean } {
+    const { messages, ...others } = this.#parts.history.page(msisdn, page);
+    return { texts: messages.map((message) => describeText(message, msisdn)), ...others };
+  }
+
+  /** Requests, callbacks and e-mails, newest first, with secrets masked. */
+  log(page: LogPage): { entries: LogEntry[]; hasEarlier: boolean } {
+    return pageLog({ requests: this.requests, callbacks: this.callbackLog, mails: this.mailbox }, page);
+  }
+
+  /** Empties the log. */
+  clearLog(): void {
+    this.#parts.log.clear();
+    this.#parts.callbacks.clearLog();
+    this.#parts.changes.emit('cleared');
+  }
+
+  /** Empties all, and goes back to the settings of the start; polls that wait go on waiting. */
+  reset(): void {
+    const { account, callbacks, changes, exchange, faults, history, incoming, log, messaging, statuses } = this.#parts;
+    for (const part of [account, callbacks, exchange, messaging]) part.reset();
+    for (const part of [faults, history, incoming, log, statuses]) part.clear();
+    changes.emit('reset');
+  }
+
+  /** Money, limits and faults, without the address book. */
+  describeSettings(): { account: Record<string, unknown> } & Record<string, unknown> {
+    const { contacts: _, groups: __, ...account } = this.#parts.account.describe();
+    return {
+      account,
+      faults: this.#parts.faults.describe(),
+      recordIds: this.recordIds,
+      dataProblem: this.#parts.data?.problem ?? null,
+    };
+  }
+
+  describeAddressBook(): { contacts: unknown; groups: unknown } {
+    const { contacts, groups } = this.#parts.account.describe();
+    return { contacts, groups };
+  }
+
   /** The whole state as plain data, for the control API: the last `limit` of each list. */
   describe(limit: number): Record<string, unknown> {
     const { account, faults, listener } = this.#parts;
@@ -262,12 +347,13 @@ export class Simulator {
 
   /** Ends waits, timers, callbacks and connections at once. */
   async close(): Promise<void> {
-    const { callbacks, incoming, listener, messaging, statuses } = this.#parts;
+    const { callbacks, data, incoming, listener, messaging, statuses } = this.#parts;
     messaging.close();
     const closed = listener.close();
     incoming.release();
     statuses.release();
     await Promise.all([closed, callbacks.close()]);
+    await data?.close();
   }
 }
 

@@ -6,32 +6,33 @@ export interface Poller {
   onGone(callback: () => void): () => void;
 }
 
+/** How a queue of unread records works. */
+export interface UnreadOptions<T> {
+  /** How long a poller waits, real milliseconds. */
+  waitMs: number;
+  /** Told of each record as it is handed out. */
+  onRead: (record: T) => void;
+}
+
 /**
- * Records with read marks (§3), handed out in order. Pollers wait in the order they came, and each record goes to one
- * of them. A poller that has gone gets nothing, and nothing is marked read for it. Constant time per record.
+ * Records that polling has not returned yet (§3), handed out in order. Pollers wait in the order they came, and each
+ * record goes to one of them. A poller that has gone gets nothing, and nothing is marked read for it. Constant time per
+ * record. What is unread stays until it is read, however many there are.
  */
 export class UnreadQueue<T extends { read: boolean }> {
-  /** Every record ever added, oldest first. */
-  readonly records: T[] = [];
   #unread: T[] = [];
   #head = 0;
   readonly #waiting = new Set<(records: T[]) => void>();
-  readonly #waitMs: number;
+  readonly #options: UnreadOptions<T>;
 
-  /** @param waitMs how long a poller waits, real milliseconds */
-  constructor(waitMs: number) {
-    this.#waitMs = waitMs;
+  constructor(options: UnreadOptions<T>) {
+    this.#options = options;
   }
 
   add(record: T): void {
-    this.records.push(record);
     const [first] = this.#waiting;
-    if (first === undefined) {
-      this.#unread.push(record);
-    } else {
-      record.read = true;
-      first([record]);
-    }
+    if (first === undefined) this.#unread.push(record);
+    else first(this.#mark([record]));
   }
 
   /** Up to `limit` unread records, marked read as they are handed out; none when the wait is over or the poller gone. */
@@ -46,7 +47,7 @@ export class UnreadQueue<T extends { read: boolean }> {
         forget();
         resolve(records);
       };
-      const timer = setTimeout(() => settle([]), this.#waitMs);
+      const timer = setTimeout(() => settle([]), this.#options.waitMs);
       const forget = poller.onGone(() => settle([]));
       this.#waiting.add(settle);
     });
@@ -57,14 +58,27 @@ export class UnreadQueue<T extends { read: boolean }> {
     for (const settle of this.#waiting) settle([]);
   }
 
+  /** Forgets what is unread; those who wait go on waiting. */
+  clear(): void {
+    this.#unread = [];
+    this.#head = 0;
+  }
+
   #shift(limit: number): T[] {
     const taken = this.#unread.slice(this.#head, this.#head + limit);
-    for (const record of taken) record.read = true;
     this.#head += taken.length;
     if (this.#head > 1000 && this.#head * 2 > this.#unread.length) {
       this.#unread = this.#unread.slice(this.#head);
       this.#head = 0;
     }
-    return taken;
+    return this.#mark(taken);
+  }
+
+  #mark(records: T[]): T[] {
+    for (const record of records) {
+      record.read = true;
+      this.#options.onRead(record);
+    }
+    return records;
   }
 }

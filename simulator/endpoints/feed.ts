@@ -2,9 +2,8 @@ import type { Account } from '../account';
 import { createErrorAnswer } from '../answer';
 import type { Clock } from '../clock';
 import type { Work } from '../exchange';
-import type { Messaging } from '../messaging';
-import type { FeedAccountPlace, IncomingMessage } from '../model';
-import type { UnreadQueue } from '../unread';
+import type { History } from '../history';
+import type { FeedAccountPlace } from '../model';
 import { type FeedItem, formatAtom, formatRss, toFeedItem, toReplyFeedItem } from '../wire/feed';
 
 const defaultSize = 8;
@@ -14,15 +13,14 @@ const maxSize = 300;
 export interface FeedSurroundings {
   account: Account;
   clock: Clock;
-  messaging: Messaging;
-  incoming: UnreadQueue<IncomingMessage>;
+  history: History;
   place: FeedAccountPlace;
   /** Address of the feed. */
   link: () => string;
 }
 
 /** The feed of recent messages (§4.5): newest first; a size over 300 gives 300 (§8). */
-export function createFeedWork({ account, clock, messaging, incoming, place, link }: FeedSurroundings): Work {
+export function createFeedWork({ account, clock, history, place, link }: FeedSurroundings): Work {
   return ({ params }) => {
     const { format = 'ATOM', type, size = String(defaultSize) } = params;
     if (format !== 'ATOM' && format !== 'RSS') return createErrorAnswer(400, 'format must be ATOM or RSS');
@@ -31,8 +29,8 @@ export function createFeedWork({ account, clock, messaging, incoming, place, lin
     }
     if (!/^[1-9]\d*$/.test(size)) return createErrorAnswer(400, 'size must be a whole number of 1 or more');
     const count = Math.min(Number(size), maxSize);
-    const sent = type === 'reply' ? [] : messaging.messages.slice(-count);
-    const received = type === 'out' ? [] : incoming.records.slice(-count);
+    const sent = type === 'reply' ? [] : history.messages.slice(-count);
+    const received = type === 'out' ? [] : history.incoming.slice(-count);
     const items: FeedItem[] = [
       ...sent.map((message) =>
         toFeedItem(message, account.defaultSender, { recordIds: account.recordIds, feed: link() }),

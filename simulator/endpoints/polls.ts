@@ -2,6 +2,7 @@ import type { Account } from '../account';
 import { createUnauthorized } from '../answer';
 import { isAuthenticated } from '../authentication';
 import type { Work } from '../exchange';
+import { linkCall } from '../links';
 import type { Messaging } from '../messaging';
 import type { IncomingMessage, StatusUpdate } from '../model';
 import type { UnreadQueue } from '../unread';
@@ -21,6 +22,7 @@ export function withAuthentication(account: Account, work: Work): Work {
 export function createIncomingWork(incoming: UnreadQueue<IncomingMessage>): Work {
   return async (call) => {
     const [message] = await incoming.take(1, call);
+    if (message !== undefined) linkCall(message, call.request);
     if (call.isGone()) return undefined;
     return message === undefined
       ? { status: 204 }

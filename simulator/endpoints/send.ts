@@ -2,6 +2,7 @@ import type { Account } from '../account';
 import { createErrorAnswer, createRefusal } from '../answer';
 import { isAuthenticated } from '../authentication';
 import type { Call, Work } from '../exchange';
+import { linkCall } from '../links';
 import { type Messaging, RefusedError, type Submission } from '../messaging';
 import { countParts } from '../parts';
 import { isCallbackUrl } from '../wire/callback-url';
@@ -21,6 +22,7 @@ export function createSendWork(account: Account, messaging: Messaging): Work {
     }
     try {
       const message = messaging.send(readSubmission(call));
+      linkCall(message, call.request);
       if (call.apiVersion >= 3) return { status: 200, contentType: xmlType, body: formatDelivery(message) };
       return { status: 204 };
     } catch (error) {

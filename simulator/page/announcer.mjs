@@ -2,21 +2,48 @@ import { findElement } from './element.mjs';
 import { classifyStatus, describeStatus } from './statuses.mjs';
 
 const spokenCharacters = 160;
+const spokenSentences = 3;
+/** A screen reader cannot follow more often. */
+const pauseMs = 1000;
+
+/** @type {string[]} */
+let sentences = [];
+let isDue = false;
+/** What was last said of a text, so that a text that is fetched is not said again. */
+const said = new Map();
+const keptTexts = 1000;
 
 /**
  * Says to screen readers what a sighted person sees happen: texts and their final statuses.
- * @param {import('./state.mjs').KeyedRecord[]} changes
+ * @param {import('./state.mjs').Text[]} texts
  */
-export function announce(changes) {
-  const sentences = changes.flatMap((change) => {
-    if (change.kind === 'message') {
-      const { recipients, body } = change.record;
-      return [`Text to ${recipients.map(({ msisdn }) => msisdn).join(', ')}: ${body}`];
+export function announce(texts) {
+  for (const text of texts) {
+    const key = `${text.key} ${text.msisdn}`;
+    const before = said.get(key);
+    const now = text.statusCode ?? '';
+    if (before === now) continue;
+    said.set(key, now);
+    if (said.size > keptTexts) said.delete(said.keys().next().value);
+    if (text.isFromHandset) sentences.push(`${text.msisdn} wrote: ${text.body}`);
+    else if (before === undefined) sentences.push(`Text to ${text.msisdn}: ${text.body}`);
+    if (!text.isFromHandset && classifyStatus(now) !== 'under-way') {
+      sentences.push(`Text to ${text.msisdn}: ${describeStatus(now)}`);
     }
-    if (change.kind === 'incoming') return [`${change.record.from} wrote: ${change.record.body}`];
-    if (change.kind !== 'status' || classifyStatus(change.record.statusCode) === 'under-way') return [];
-    return [`Text to ${change.record.from}: ${describeStatus(change.record.statusCode)}`];
-  });
-  if (sentences.length === 0) return;
-  findElement('announcer').textContent = sentences.map((text) => text.slice(0, spokenCharacters)).join('. ');
+  }
+  if (sentences.length === 0 || isDue) return;
+  isDue = true;
+  say();
+  setTimeout(() => {
+    isDue = false;
+    if (sentences.length > 0) announce([]);
+  }, pauseMs);
+}
+
+function say() {
+  const spoken = sentences.slice(-spokenSentences).map((text) => text.slice(0, spokenCharacters));
+  const passedOver = sentences.length - spoken.length;
+  if (passedOver > 0) spoken.unshift(`${passedOver} more`);
+  findElement('announcer').textContent = spoken.join('. ');
+  sentences = [];
 }

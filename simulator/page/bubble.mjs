@@ -1,48 +1,104 @@
 import { createElement, setText } from './element.mjs';
 import { classifyStatus, describeStatus } from './statuses.mjs';
+import { addressOfEntry } from './views.mjs';
 
-/** @typedef {import('./conversations.mjs').Bubble} Bubble */
+/** @typedef {import('./state.mjs').Text} Text */
 
 const timeFormat = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
+const secondFormat = new Intl.DateTimeFormat(undefined, {
+  hour: '2-digit',
+  minute: '2-digit',
+  second: '2-digit',
+  hourCycle: 'h23',
+});
 const marks = { 'under-way': '◌', arrived: '✓', failed: '✕' };
 
-/** One text on the screen of a handset; its delivery status changes in place. */
+/** One text on the screen of a handset; what becomes of it changes in place. */
 export class BubbleView {
   element;
+  #text;
   #mark = createElement('span', { class: 'mark', 'aria-hidden': 'true' });
   #status = createElement('span', { class: 'status' });
   #code = createElement('abbr', { class: 'code' });
+  #request = createElement('a', { class: 'jump', hidden: true });
 
-  /** @param {Bubble} bubble */
-  constructor(bubble) {
-    const at = new Date(bubble.at);
-    const time = createElement('time', { datetime: at.toISOString() }, timeFormat.format(at));
-    const who = bubble.isFromHandset
-      ? bubble.isReply
-        ? 'Reply'
-        : 'New text'
-      : `From ${bubble.sender ?? 'the service'}`;
-    const foot = createElement('p', { class: 'bubble-foot' }, createElement('span', {}, who), time);
-    const state = createElement('p', { class: 'bubble-state' }, this.#mark, this.#status, this.#code);
+  /**
+   * @param {Text} text
+   * @param {object} surroundings
+   * @param {string | undefined} surroundings.sender the account's own number
+   * @param {(text: Text) => void} surroundings.reply chooses the text to be replied to
+   */
+  constructor(text, { sender, reply }) {
+    const { isFromHandset, body, parts, messageId } = text;
+    this.#text = text;
+    const at = new Date(text.at);
+    const time = createElement('time', { datetime: text.at, title: at.toLocaleString() }, timeFormat.format(at));
+    const replyButton = createElement(
+      'button',
+      { type: 'button', class: 'jump', click: () => reply(this.#text), 'aria-label': `Reply to: ${body.slice(0, 60)}` },
+      'Reply',
+    );
+    const who = isFromHandset
+      ? text.inReplyToId === undefined
+        ? 'New text'
+        : 'Reply'
+      : `From ${text.sender ?? sender ?? 'the service'}`;
     this.element = createElement(
       'li',
-      { class: `bubble ${bubble.isFromHandset ? 'typed' : 'sent'}` },
-      createElement('p', { class: 'bubble-text', dir: 'auto' }, bubble.body),
-      foot,
-      ...(bubble.isFromHandset ? [] : [state]),
+      { class: `bubble ${isFromHandset ? 'typed' : 'sent'}`, 'data-key': text.key, tabindex: -1 },
+      createElement('p', { class: 'bubble-text', dir: 'auto' }, body),
+      createElement('p', { class: 'bubble-foot' }, createElement('span', {}, who), time),
+      createElement('p', { class: 'bubble-state' }, this.#mark, this.#status, this.#code),
+      createElement(
+        'p',
+        { class: 'bubble-id' },
+        createElement('span', {}, isFromHandset ? '' : `${parts} ${parts === 1 ? 'part' : 'parts'}`),
+        createElement('code', { title: 'messageId' }, messageId),
+        this.#request,
+        ...(isFromHandset || text.refusal !== undefined ? [] : [replyButton]),
+      ),
     );
-    this.update(bubble);
+    this.update(text);
   }
 
-  /** @param {Bubble} bubble */
-  update({ statusCode, remark, isRefused }) {
-    if (statusCode === undefined) return;
+  /** @param {Text} text */
+  update(text) {
+    this.#text = text;
+    if (text.call !== undefined) {
+      this.#request.hidden = false;
+      this.#request.href = addressOfEntry(text.call);
+      const isCalledBack = text.calledBackAt !== undefined && text.readAt === undefined;
+      setText(this.#request, isCalledBack ? 'Callback' : 'Request');
+      this.#request.setAttribute('aria-label', `Show in the log: ${text.body.slice(0, 60)}`);
+    }
+    if (text.isFromHandset) this.#showFetched(text);
+    else this.#showDelivery(text);
+  }
+
+  /** @param {Text} text */
+  #showFetched({ readAt, calledBackAt }) {
+    const at = readAt ?? calledBackAt;
+    this.element.dataset.phase = at === undefined ? 'under-way' : 'arrived';
+    setText(this.#mark, at === undefined ? marks['under-way'] : marks.arrived);
+    setText(
+      this.#status,
+      at === undefined
+        ? 'waiting for the flow'
+        : `${readAt === undefined ? 'called back' : 'fetched'} ${secondFormat.format(new Date(at))}`,
+    );
+  }
+
+  /** @param {Text} text */
+  #showDelivery({ statusCode = 'PND', refusal }) {
     const phase = classifyStatus(statusCode);
     this.element.dataset.phase = phase;
     this.element.dataset.status = statusCode;
-    this.element.classList.toggle('refused', isRefused === true);
+    this.element.classList.toggle('refused', refusal !== undefined);
     setText(this.#mark, marks[phase]);
-    setText(this.#status, isRefused ? `not sent: ${remark ?? describeStatus(statusCode)}` : describeStatus(statusCode));
-    setText(this.#code, isRefused || statusCode === 'PND' ? '' : statusCode);
+    setText(
+      this.#status,
+      refusal === undefined ? describeStatus(statusCode) : `not sent: ${refusal || describeStatus(statusCode)}`,
+    );
+    setText(this.#code, refusal !== undefined || statusCode === 'PND' ? '' : statusCode);
   }
 }

@@ -1,7 +1,9 @@
 import { control, reportIn } from './control.mjs';
-import { createElement } from './element.mjs';
+import { createElement, setText } from './element.mjs';
 
-/** Where a person types as the handset: a reply to the last text it got, or a text of its own. */
+/** @typedef {import('./state.mjs').Text} Text */
+
+/** Where a person types as the handset: a reply to the last text it got or to a chosen one, or a text of its own. */
 export class Composer {
   element;
   #msisdn;
@@ -10,37 +12,56 @@ export class Composer {
   #reply;
   #fresh;
   #error = createElement('p', { class: 'error', role: 'alert' });
+  #quoted = createElement('span', { class: 'quoted', dir: 'auto' });
+  #quote;
+  /** @type {Text | undefined} the text that is replied to; undefined for the last one */
+  #original;
   /** Whether the person has chosen between reply and new text. */
   #isChosen = false;
 
   /**
    * @param {string} msisdn
-   * @param {string} label how the handset is called
    * @param {() => string} account number that a new text goes to
    */
-  constructor(msisdn, label, account) {
+  constructor(msisdn, account) {
     this.#msisdn = msisdn;
     this.#account = account;
     const choose = () => {
       this.#isChosen = true;
+      if (this.#fresh.checked) this.#replyTo(undefined);
     };
     const name = `kind-${msisdn}`;
     this.#reply = createElement('input', { type: 'radio', name, value: 'reply', disabled: true, change: choose });
     this.#fresh = createElement('input', { type: 'radio', name, value: 'new', checked: true, change: choose });
     this.#text = createElement('textarea', {
       rows: 1,
-      'aria-label': `Write as ${label}`,
+      'aria-label': `Write as ${msisdn}`,
       placeholder: 'Write a text',
       title: 'Enter sends, Shift+Enter starts a new line',
       dir: 'auto',
       enterkeyhint: 'send',
-      keydown: (/** @type {KeyboardEvent} */ event) => {
-        if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
-        event.preventDefault();
-        this.element.requestSubmit();
-      },
+      keydown: (/** @type {KeyboardEvent} */ event) => this.#onKey(event),
       input: () => this.#fit(),
     });
+    this.#quote = createElement(
+      'p',
+      { class: 'quote', hidden: true },
+      createElement('span', { class: 'quote-label' }, 'Reply to'),
+      this.#quoted,
+      createElement(
+        'button',
+        {
+          type: 'button',
+          class: 'quiet',
+          'aria-label': 'Reply to the last text instead',
+          click: () => {
+            this.#replyTo(undefined);
+            this.focus();
+          },
+        },
+        '✕',
+      ),
+    );
     this.element = createElement(
       'form',
       {
@@ -57,11 +78,12 @@ export class Composer {
         createElement('label', {}, this.#reply, createElement('span', {}, 'Reply')),
         createElement('label', {}, this.#fresh, createElement('span', {}, 'New text')),
       ),
+      this.#quote,
       createElement(
         'div',
         { class: 'write' },
         this.#text,
-        createElement('button', { type: 'submit', 'aria-label': `Send as ${label}` }, 'Send'),
+        createElement('button', { type: 'submit', 'aria-label': `Send as ${msisdn}` }, 'Send'),
       ),
       this.#error,
     );
@@ -71,12 +93,39 @@ export class Composer {
   update(canReply) {
     if (this.#reply.disabled === !canReply) return;
     this.#reply.disabled = !canReply;
-    if (!canReply) this.#fresh.checked = true;
-    else if (!this.#isChosen) this.#reply.checked = true;
+    if (!canReply) {
+      this.#fresh.checked = true;
+      this.#replyTo(undefined);
+    } else if (!this.#isChosen) this.#reply.checked = true;
+  }
+
+  /** Makes what is typed a reply to this text. @param {Text} text */
+  replyTo(text) {
+    this.#reply.checked = true;
+    this.#isChosen = true;
+    this.#replyTo(text);
+    this.focus();
   }
 
   focus() {
     this.#text.focus();
+  }
+
+  /** @param {Text | undefined} text */
+  #replyTo(text) {
+    this.#original = text;
+    this.#quote.hidden = text === undefined;
+    setText(this.#quoted, text?.body ?? '');
+  }
+
+  /** @param {KeyboardEvent} event */
+  #onKey(event) {
+    if (event.key === 'Escape' && this.#original !== undefined) {
+      this.#replyTo(undefined);
+    } else if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) {
+      event.preventDefault();
+      this.element.requestSubmit();
+    }
   }
 
   async #send() {
@@ -86,11 +135,15 @@ export class Composer {
       return;
     }
     const text = { from: this.#msisdn, body };
+    const original = this.#original;
     const isSent = await reportIn(this.#error, () =>
-      this.#reply.checked ? control('reply', text) : control('receive', { ...text, to: this.#account() }),
+      this.#reply.checked
+        ? control('reply', { ...text, ...(original !== undefined && { inReplyTo: original.messageId }) })
+        : control('receive', { ...text, to: this.#account() }),
     );
     if (!isSent || this.#text.value !== body) return;
     this.#text.value = '';
+    this.#replyTo(undefined);
     this.#fit();
   }
 

@@ -1,24 +1,44 @@
 /**
- * Asks the control API for something.
+ * Asks the control API for something to be done.
  * @param {string} action
  * @param {object} input
  * @returns {Promise<void>} rejects with one line that says why not
  */
 export async function control(action, input) {
+  await ask(action, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(input),
+  });
+}
+
+/**
+ * Reads something from the control API.
+ * @template T
+ * @param {string} what
+ * @param {Record<string, string | number | undefined>} query
+ * @returns {Promise<T>} rejects with one line that says why not
+ */
+export function read(what, query) {
+  const given = Object.entries(query).flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)]]));
+  return ask(`${what}?${new URLSearchParams(given)}`, {});
+}
+
+/**
+ * @param {string} path
+ * @param {RequestInit} options
+ */
+async function ask(path, options) {
   /** @type {Response} */
   let response;
   try {
-    response = await fetch(`/control/${action}`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify(input),
-    });
+    response = await fetch(`/control/${path}`, options);
   } catch {
     throw new Error('The simulator does not answer. Is it still running?');
   }
-  if (response.ok) return;
-  const { error } = await response.json();
-  throw new Error(error);
+  const answer = await response.json();
+  if (!response.ok) throw new Error(answer.error);
+  return answer;
 }
 
 /**

@@ -1,4 +1,5 @@
 import { createElement, setText } from './element.mjs';
+import { addressOfHandset } from './views.mjs';
 
 /** @typedef {import('./state.mjs').LogEntry} LogEntry */
 
@@ -28,7 +29,7 @@ export class LogEntryView {
   /** @param {LogEntry} entry */
   constructor(entry) {
     this.#entry = entry;
-    const at = new Date(entry.at);
+    const at = new Date(entry.kind === 'mail' ? Date.now() : entry.record.at);
     const [what, where] = describeCall(entry);
     this.#details = createElement(
       'details',
@@ -43,11 +44,7 @@ export class LogEntryView {
       ),
       this.#content,
     );
-    this.element = createElement(
-      'li',
-      { class: `log-entry ${entry.change.kind}`, 'data-group': group(entry) },
-      this.#details,
-    );
+    this.element = createElement('li', { class: `log-entry ${entry.kind}`, 'data-key': entry.key }, this.#details);
     this.update(entry);
   }
 
@@ -60,6 +57,13 @@ export class LogEntryView {
     this.#showContent();
   }
 
+  /** Opens it and brings it into view. */
+  open() {
+    this.#details.open = true;
+    this.#details.querySelector('summary')?.focus({ preventScroll: true });
+    this.element.scrollIntoView({ block: 'center' });
+  }
+
   /** Only an open entry has content: most are never looked at. */
   #showContent() {
     if (!this.#details.open) {
@@ -67,10 +71,14 @@ export class LogEntryView {
       return;
     }
     const parts = describeParts(this.#entry).filter(([, text]) => text !== '');
-    const shown = JSON.stringify(parts);
+    const { text } = this.#entry;
+    const shown = JSON.stringify([parts, text]);
     if (this.#content.dataset.shown === shown && this.#content.childElementCount > 0) return;
     this.#content.dataset.shown = shown;
     this.#content.replaceChildren(
+      ...(text === undefined
+        ? []
+        : [createElement('a', { href: addressOfHandset(text.msisdn, text.key) }, 'Show the text on its handset')]),
       ...parts.map(([title, text]) =>
         createElement(
           'section',
@@ -87,7 +95,7 @@ export class LogEntryView {
  * @param {LogEntry} entry
  * @returns {[what: string, where: string]}
  */
-function describeCall({ change: { kind, record } }) {
+function describeCall({ kind, record }) {
   if (kind === 'mail') return ['e-mail callback', record.to];
   if (kind === 'callback') return [`${record.event} callback`, `POST ${record.url}`];
   const to = record.endpoint === 'send' && record.params.to ? `  to ${record.params.to}` : '';
@@ -95,20 +103,11 @@ function describeCall({ change: { kind, record } }) {
   return [what, `${record.method} ${record.path}${to}`];
 }
 
-/** @param {LogEntry} entry */
-function group({ change: { kind, record } }) {
-  if (kind !== 'request') return 'callback';
-  if (record.endpoint === undefined || record.endpoint === 'send' || record.endpoint === 'feed') {
-    return record.endpoint ?? 'other';
-  }
-  return 'poll';
-}
-
 /**
  * @param {LogEntry} entry
  * @returns {[text: string, tone: 'good' | 'bad' | 'quiet' | 'waiting']}
  */
-function describeOutcome({ change: { kind, record } }) {
+function describeOutcome({ kind, record }) {
   if (kind === 'mail') return ['e-mail', 'good'];
   if (record.status !== undefined) {
     const isCutOff = kind === 'request' && (record.brokenOff || record.aborted);
@@ -124,7 +123,7 @@ function describeOutcome({ change: { kind, record } }) {
  * @param {LogEntry} entry
  * @returns {[title: string, text: string][]}
  */
-function describeParts({ change: { kind, record } }) {
+function describeParts({ kind, record }) {
   if (kind === 'mail')
     return [
       ['Subject', record.subject],

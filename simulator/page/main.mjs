@@ -1,59 +1,118 @@
 import { AccountPanel } from './account-panel.mjs';
+import { AddressBookView } from './address-book.mjs';
 import { announce } from './announcer.mjs';
 import { CallbacksPanel } from './callbacks-panel.mjs';
+import { ConversationView } from './conversation.mjs';
 import { showCredentials } from './credentials.mjs';
 import { findElement, setText } from './element.mjs';
 import { followEvents } from './events.mjs';
 import { FaultsPanel } from './faults-panel.mjs';
+import { HandsetsView } from './handsets.mjs';
 import { LogView } from './log.mjs';
-import { PhonesView } from './phones.mjs';
+import { ServicePanel } from './service-panel.mjs';
 import { State } from './state.mjs';
+import { followAddress } from './views.mjs';
+
+const drawMs = 100;
+const hiddenDrawMs = 500;
 
 const state = new State();
-const phones = new PhonesView(state);
-const log = new LogView(state);
+const handsets = new HandsetsView(state);
+const conversation = new ConversationView(state, (msisdn) => handsets.canReply(msisdn));
+const log = new LogView();
+const addressBook = new AddressBookView(state);
 const account = new AccountPanel();
 const callbacks = new CallbacksPanel();
 const faults = new FaultsPanel();
+const service = new ServicePanel();
+/** @type {import('./state.mjs').Text[]} */
+let texts = [];
+/** @type {import('./state.mjs').LogEntry[]} */
+let entries = [];
 let isDue = false;
+let drawnAt = 0;
+let isStarted = false;
+
+const go = followAddress({
+  open: (msisdn, key) => {
+    const opened = conversation.open(msisdn, key, key === undefined);
+    handsets.mark(msisdn);
+    void opened;
+  },
+  showEntry: (key) => void log.showEntry(key),
+});
 
 function showSettings() {
   if (!state.settings) return;
   account.update(state.settings.account);
   callbacks.update(state.settings.account.organisation);
   faults.update(state.settings.faults);
+  service.update(state.settings);
+  conversation.update();
 }
 
-/** Draws once for all that came since the last frame. */
+/** Draws once for all that came since the last time. */
 function show() {
   if (isDue) return;
   isDue = true;
-  // A page in the background gets no frames; it is drawn all the same, for when it comes forward.
   const draw = () => {
-    if (!isDue) return;
     isDue = false;
-    phones.update();
-    log.update();
-    showSettings();
+    drawnAt = performance.now();
+    handsets.apply(texts);
+    conversation.apply(texts);
+    log.apply(entries);
+    texts = [];
+    entries = [];
+    conversation.update();
+    openFirst();
+    handsets.mark(conversation.msisdn);
   };
-  if (document.hidden) setTimeout(draw, 200);
+  // A flood is drawn less often, and a page in the background, which gets no frames, all the same.
+  const waitMs = document.hidden ? hiddenDrawMs : drawMs - (performance.now() - drawnAt);
+  if (waitMs > 0) setTimeout(draw, waitMs);
   else requestAnimationFrame(draw);
+}
+
+/** Until a person chooses, the conversation that is the latest is open. */
+function openFirst() {
+  const { latest } = handsets;
+  if (conversation.msisdn !== undefined || latest === undefined) return;
+  void conversation.open(latest);
 }
 
 followEvents({
   state: (snapshot) => {
     state.reset(snapshot);
+    texts = [];
+    entries = [];
+    handsets.reset(snapshot);
+    log.reset(snapshot.log);
+    addressBook.update();
     showCredentials(state);
+    showSettings();
+    if (isStarted) void conversation.reload();
+    else go();
+    isStarted = true;
     show();
   },
-  changes: (changes) => {
-    for (const change of changes) state.apply(change);
-    announce(changes);
+  texts: (changed) => {
+    texts.push(...changed);
+    announce(changed);
+    show();
+  },
+  log: (changed) => {
+    entries.push(...changed);
     show();
   },
   settings: (settings) => {
     state.settings = settings;
-    show();
+    showSettings();
+  },
+  addressBook: (changed) => {
+    state.setAddressBook(changed);
+    addressBook.update();
+    conversation.update();
+    void handsets.refresh().then(show);
   },
   connection: (isLive) => {
     const element = findElement('connection');

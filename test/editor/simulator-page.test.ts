@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Browser, BrowserContext, BrowserContextOptions, Locator, Page } from 'playwright-core';
-import { type Simulator, type SimulatorOptions, startSimulator } from '../../simulator';
+import { createManualClock, type Simulator, type SimulatorOptions, startSimulator } from '../../simulator';
 import { type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
 import { createAccount } from '../reliability/flows';
 import { CallbackReceiver } from '../simulator/callback-receiver';
@@ -57,7 +57,7 @@ describe("the simulator's page in a browser", function () {
   const start = async (options: SimulatorOptions = {}): Promise<void> => {
     simulator = await startSimulator({ waitMs: 300, statusDelayMs: 50, ...options });
   };
-  const open = async (options: BrowserContextOptions = {}): Promise<void> => {
+  const open = async (options: BrowserContextOptions = {}, hash = ''): Promise<void> => {
     context = await browser.newContext({ viewport: { width: 1360, height: 900 }, locale: 'en-US', ...options });
     context.setDefaultTimeout(15_000);
     page = await context.newPage();
@@ -69,10 +69,18 @@ describe("the simulator's page in a browser", function () {
     page.on('request', (request) => {
       if (!request.url().startsWith(simulator.pageUrl)) problems.push(`a request to ${request.url()}`);
     });
-    await page.goto(simulator.pageUrl);
+    await page.goto(`${simulator.pageUrl}${hash}`);
     await page.getByText('Live', { exact: true }).waitFor();
   };
   const phone = (msisdn: string): Locator => page.locator(`.phone[data-msisdn="${msisdn}"]`);
+  const row = (msisdn: string): Locator => page.locator(`.handset[data-msisdn="${msisdn}"]`);
+  const choose = async (msisdn: string): Promise<Locator> => {
+    await row(msisdn).click();
+    await phone(msisdn).waitFor();
+    return phone(msisdn);
+  };
+  const goTo = (part: 'Handsets' | 'Log' | 'Service' | 'Address book'): Promise<void> =>
+    page.getByRole('navigation').getByRole('link', { name: part, exact: true }).click();
   const write = async (msisdn: string, text: string): Promise<void> => {
     await phone(msisdn).getByLabel(`Write as ${msisdn}`).fill(text);
     await page.keyboard.press('Enter');
@@ -119,7 +127,7 @@ describe("the simulator's page in a browser", function () {
       await answer.waitFor();
       await answer.getByText('received', { exact: true }).waitFor();
       assert.equal(await answer.getAttribute('data-status'), 'RCV');
-      assert.equal(await phone(first).getByLabel('Reply').isChecked(), true);
+      assert.equal(await phone(first).getByRole('radio', { name: 'Reply' }).isChecked(), true);
       await write(first, 'good');
       await phone(first)
         .locator('.bubble.sent', { hasText: 'Thank you for: good' })
@@ -137,13 +145,16 @@ describe("the simulator's page in a browser", function () {
 
     it("a fault that is switched on shows in the node's badge, and switched off the node recovers", async () => {
       await badges.until('in', ({ fill }) => fill === 'green');
-      const row = page.locator('.faults li[data-endpoint="incoming"]');
-      await row.getByLabel('What goes wrong').selectOption('500 internal error');
-      await row.getByRole('switch').check();
+      await goTo('Service');
+      const fault = page.locator('.faults li[data-endpoint="incoming"]');
+      await fault.getByLabel('What goes wrong').selectOption('500 internal error');
+      await fault.getByRole('switch').check();
       const failed = await badges.until('in', ({ fill }) => fill === 'red');
       assert.equal(failed.shape, 'ring');
+      await goTo('Log');
       await page.locator('#log').getByText('500', { exact: true }).first().waitFor();
-      await row.getByRole('switch').uncheck();
+      await goTo('Service');
+      await fault.getByRole('switch').uncheck();
       await badges.until('in', ({ fill }) => fill === 'green');
       await write(first, 'and now?');
       await phone(first).locator('.bubble.sent', { hasText: 'Thank you for: and now?' }).waitFor();
@@ -167,7 +178,7 @@ describe("the simulator's page in a browser", function () {
 
   it('sets the outcome of the next text, once, and of a handset, until it is changed', async () => {
     await start();
-    await open();
+    await open({}, '#service');
     const next = page.getByLabel('The next text that a flow sends is');
     for (const [choice, expected] of [
       ['not received', 'not received'],
@@ -180,11 +191,11 @@ describe("the simulator's page in a browser", function () {
       await phone(first).locator('.bubble', { hasText: choice }).getByText(expected).last().waitFor();
       await page.locator('#next-outcome:not(.unusual)').waitFor();
     }
-    await phone(first).getByLabel('Texts to it are').selectOption('unreachable');
-    await phone(first).and(page.locator('.unusual')).waitFor();
+    await phone(first).getByLabel('Texts to this phone are').selectOption('unreachable');
+    await phone(first).locator('.unusual').waitFor();
     await send({ to: first, body: 'far away' });
     await phone(first).locator('.bubble', { hasText: 'far away' }).getByText('unreachable').waitFor();
-    await phone(first).getByLabel('Texts to it are').selectOption('refused: number blocked');
+    await phone(first).getByLabel('Texts to this phone are').selectOption('refused: number blocked');
     await page.waitForFunction(() =>
       fetch('/control/state').then(async (a) => (await a.json()).account.blocked.length === 1),
     );
@@ -195,7 +206,9 @@ describe("the simulator's page in a browser", function () {
   it('adds a handset with a name, by the keyboard alone, and explains a number that is none', async () => {
     await start();
     await open();
-    await page.locator('#add-handset').getByLabel('Number').focus();
+    await page.getByText('Add a handset').focus();
+    await page.keyboard.press('Enter');
+    await page.keyboard.press('Tab');
     await page.keyboard.type('021 555');
     await page.keyboard.press('Enter');
     await page.getByText('Enter the number with its country code').waitFor();
@@ -205,7 +218,8 @@ describe("the simulator's page in a browser", function () {
     await page.keyboard.press('Tab');
     await page.keyboard.type('Anna');
     await page.keyboard.press('Enter');
-    await phone('6421555124').getByRole('heading', { name: 'Anna' }).waitFor();
+    await phone(second).getByRole('heading', { name: 'Anna' }).waitFor();
+    await page.waitForFunction(() => document.activeElement?.tagName === 'TEXTAREA');
     await page.keyboard.type('first line');
     await page.keyboard.press('Shift+Enter');
     await page.keyboard.type('second line');
@@ -213,7 +227,7 @@ describe("the simulator's page in a browser", function () {
     await phone(second).locator('.bubble.typed').waitFor();
     assert.equal(simulator.incoming[0]?.body, 'first line\nsecond line');
     assert.equal(simulator.incoming[0]?.displayName, 'Anna');
-    assert.equal(await phone(second).getByLabel('Reply').isDisabled(), true);
+    assert.equal(await phone(second).getByRole('radio', { name: 'Reply' }).isDisabled(), true);
     assert.equal(
       await phone(second)
         .getByLabel(/^Write as/)
@@ -222,14 +236,39 @@ describe("the simulator's page in a browser", function () {
     );
     await page.reload();
     await phone(second).locator('.bubble.typed').waitFor();
-    await phone(first).getByLabel('Remove the handset').click();
-    await phone(first).waitFor({ state: 'detached' });
+    assert.deepEqual(problems, []);
+  });
+
+  it('renames a handset, to an emoji too, refuses a name that another has, and removes the handset', async () => {
+    await start();
+    await open();
+    simulator.addContact('Anna', first);
+    simulator.receive({ from: second, to: '642100000001', body: 'hello' });
+    const opened = await choose(second);
+    const rename = async (name: string): Promise<void> => {
+      await opened.getByRole('button', { name: 'Rename' }).click();
+      await opened.getByLabel('Name of this handset').fill(name);
+      await page.keyboard.press('Enter');
+    };
+    await rename('Anna');
+    await opened.getByText(`Anna is +${first}. Choose another name.`).waitFor();
+    await page.keyboard.press('Escape');
+    await rename('👩‍🚒');
+    await opened.getByRole('heading', { name: '👩‍🚒' }).waitFor();
+    assert.equal(await row(second).locator('.initial').innerText(), '👩‍🚒', 'one sign, not a part of it');
+    await row(second).getByText(`+${second}`).waitFor();
+    await opened.getByRole('button', { name: 'Remove the handset' }).click();
+    await row(second).waitFor({ state: 'detached' });
+    await phone(first).waitFor();
+    assert.deepEqual((await (await fetch(`${simulator.controlUrl}/state`)).json()).account.contacts, { Anna: first });
+    simulator.receive({ from: second, to: '642100000001', body: 'I am back' });
+    await row(second).getByText('I am back').waitFor();
     assert.deepEqual(problems, []);
   });
 
   it('sets balance and daily limit, and shows what texts cost', async () => {
     await start();
-    await open();
+    await open({}, '#service');
     const balance = page.getByLabel('Balance');
     await balance.fill('1');
     await page.getByLabel('Texts per day').fill('2');
@@ -253,7 +292,7 @@ describe("the simulator's page in a browser", function () {
     await start();
     const receiver = await CallbackReceiver.start();
     try {
-      await open();
+      await open({}, '#service');
       const panel = page.locator('#callbacks-form');
       await panel.getByRole('switch').click();
       await panel.getByText('Enter an address to call').waitFor();
@@ -265,12 +304,18 @@ describe("the simulator's page in a browser", function () {
         fetch('/control/state').then(async (a) => (await a.json()).account.organisation.callbackFormat === 'FORMv1'),
       );
       await write(first, 'call me');
+      await phone(first)
+        .locator('.bubble')
+        .getByText(/^called back \d\d:\d\d:\d\d$/)
+        .waitFor();
+      await goTo('Log');
       const entry = page.locator('.log-entry.callback', { hasText: 'reply callback' });
       await entry.getByText('200', { exact: true }).waitFor();
       assert.match(receiver.received[0]?.body ?? '', /body=call(\+|%20)me/);
       await entry.locator('summary').click();
       await entry.getByText(/body=call/).waitFor();
       assert.equal((await entry.innerText()).includes('do-not-show'), false);
+      await goTo('Service');
       await panel.getByRole('switch').uncheck();
       await page.waitForFunction(() =>
         fetch('/control/state').then(async (a) => !(await a.json()).account.organisation.callbackUrl),
@@ -305,24 +350,25 @@ describe("the simulator's page in a browser", function () {
     const shown = await page.locator('#log').innerText();
     assert.match(shown, /to=6421555123&body=look\+inside/);
     assert.doesNotMatch(shown, /do-not-show|demo-password/);
-    await page.getByLabel('Show').selectOption('polling');
-    assert.equal(await entries.first().isVisible(), false);
-    await page.getByLabel('Show').selectOption('sending');
-    assert.equal(await entries.first().isVisible(), true);
+    const filter = page.locator('#log-filter');
+    await filter.selectOption('polling');
+    await entries.first().waitFor({ state: 'detached' });
+    await filter.selectOption('sending');
+    await entries.nth(1).waitFor();
     await page.getByRole('button', { name: 'Clear' }).click();
-    await page.getByText('Nothing yet').waitFor();
+    await page.getByText('None of these yet').waitFor();
   });
 
   it('fails an endpoint once, says how often is left, and shows a fault that a program has set', async () => {
     await start();
-    await open();
-    const row = page.locator('.faults li[data-endpoint="send"]');
-    await row.getByLabel('What goes wrong').selectOption('503 unavailable');
-    await row.getByLabel('How often').selectOption('3 times');
-    await row.getByRole('switch').check();
-    await row.getByText('3 to go').waitFor();
+    await open({}, '#service');
+    const fault = page.locator('.faults li[data-endpoint="send"]');
+    await fault.getByLabel('What goes wrong').selectOption('503 unavailable');
+    await fault.getByLabel('How often').selectOption('3 times');
+    await fault.getByRole('switch').check();
+    await fault.getByText('3 to go').waitFor();
     assert.equal((await send({ to: first, body: 'x' })).status, 503);
-    await row.getByText('2 to go').waitFor();
+    await fault.getByText('2 to go').waitFor();
     simulator.fault('send', { delayMs: 77 });
     await page.waitForFunction(
       () =>
@@ -330,13 +376,13 @@ describe("the simulator's page in a browser", function () {
         '{"delayMs":77}',
     );
     simulator.fault('send', null);
-    await row.and(page.locator(':not(.on)')).waitFor();
-    assert.equal(await row.getByRole('switch').isChecked(), false);
+    await fault.and(page.locator(':not(.on)')).waitFor();
+    assert.equal(await fault.getByRole('switch').isChecked(), false);
   });
 
   it('copies the credentials', async () => {
     await start();
-    await open({ permissions: ['clipboard-read', 'clipboard-write'] });
+    await open({ permissions: ['clipboard-read', 'clipboard-write'] }, '#service');
     for (const [name, value] of [
       ['Base URL', simulator.baseUrl],
       ['API key', 'demo-api-key'],
@@ -371,16 +417,267 @@ describe("the simulator's page in a browser", function () {
     await page.getByText('Live', { exact: true }).waitFor();
   });
 
-  it('shows the handsets that were active last, and all on demand', async () => {
+  it('lists fifty handsets with their last texts, the latest first, and finds them by number, name and text', async () => {
+    await start();
+    simulator.addContact('Änna', '6421555049');
+    for (let index = 0; index < 500; index += 1) {
+      simulator.receive({ from: `64215550${index % 50}`.padEnd(10, '0'), to: '642100000001', body: `text ${index}` });
+    }
+    await open();
+    const shown = page.locator('.handset');
+    await page.waitForFunction(() => document.querySelectorAll('.handset').length > 40);
+    const count = await shown.count();
+    assert.equal(count, simulator.handsets({ search: '', offset: 0, limit: 1 }).total);
+    assert.match(await shown.first().innerText(), /text 499/);
+    simulator.receive({ from: '6421555000', to: '642100000001', body: 'up I go' });
+    await shown.first().getByText('up I go').waitFor();
+    await page.getByLabel('Search').fill('änna');
+    await page.waitForFunction(() => document.querySelectorAll('.handset').length === 1);
+    assert.match(await shown.innerText(), /Änna\s+.*\+6421555049|Änna/);
+    await page.getByLabel('Search').fill('text 123');
+    await page.waitForFunction(() => document.querySelector('.handset .preview')?.textContent === 'text 123');
+    await page.getByLabel('Search').fill('nobody has this');
+    await page.getByText('No handset has that').waitFor();
+    await page.getByLabel('Search').fill('');
+    await page.waitForFunction((all) => document.querySelectorAll('.handset').length === all, count);
+    await shown.first().focus();
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('Enter');
+    const second = await shown.nth(1).getAttribute('data-msisdn');
+    await phone(second ?? '').waitFor();
+    assert.deepEqual(problems, []);
+  });
+
+  it('loads the end of a long conversation, and earlier texts as one scrolls up', async () => {
+    await start();
+    for (let index = 0; index < 500; index += 1) {
+      simulator.receive({ from: first, to: '642100000001', body: `text ${index}` });
+    }
+    simulator.receive({ from: second, to: '642100000001', body: 'another handset' });
+    await open({}, `#handset-${first}`);
+    const bubbles = phone(first).locator('.bubble-text');
+    await bubbles.getByText('text 499', { exact: true }).waitFor();
+    assert.equal((await bubbles.count()) < 200, true);
+    const screen = phone(first).locator('.screen');
+    await page.waitForFunction(() => {
+      const element = document.querySelector('.screen');
+      return element && element.scrollHeight - element.scrollTop - element.clientHeight < 2;
+    });
+    for (let tries = 0; tries < 60 && (await bubbles.getByText('text 0', { exact: true }).count()) === 0; tries += 1) {
+      await screen.evaluate((element) => {
+        element.scrollTop = 0;
+      });
+      await page.waitForTimeout(50);
+    }
+    assert.equal(await bubbles.first().innerText(), 'text 0');
+    assert.ok((await bubbles.count()) <= 100, 'what is far away is not on the page');
+    simulator.receive({ from: first, to: '642100000001', body: 'meanwhile' });
+    await row(first).getByText('meanwhile').waitFor();
+    assert.equal(await bubbles.first().innerText(), 'text 0', 'it stays where a person reads');
+    for (let tries = 0; tries < 60 && (await bubbles.getByText('meanwhile').count()) === 0; tries += 1) {
+      await screen.evaluate((element) => {
+        element.scrollTop = element.scrollHeight;
+      });
+      await page.waitForTimeout(50);
+    }
+    assert.equal(await bubbles.last().innerText(), 'meanwhile');
+    assert.deepEqual(problems, []);
+  });
+
+  it('shows a flood as it ends, and no more of it than a person can look at', async () => {
+    await start({ waitMs: 0 });
+    await open({}, `#handset-${first}`);
+    for (let index = 0; index < 2000; index += 1) {
+      simulator.receive({ from: index % 2 ? first : second, to: '642100000001', body: `flood ${index}` });
+      if (index % 20 === 0) await send({ to: first, body: `sent ${index}` });
+    }
+    await phone(first).locator('.bubble-text').getByText('flood 1999', { exact: true }).waitFor();
+    await row(second).getByText('flood 1998').waitFor();
+    assert.ok((await page.locator('.bubble').count()) <= 100);
+    assert.ok((await page.locator('.log-entry').count()) <= 100);
+    const keys = await page
+      .locator('.bubble')
+      .evaluateAll((bubbles) => bubbles.map((bubble) => Number((bubble as HTMLElement).dataset.key)));
+    assert.deepEqual(
+      keys,
+      [...new Set(keys)].sort((one, other) => one - other),
+      'each once, in order',
+    );
+    assert.deepEqual(problems, []);
+  });
+
+  it('says when a reply waits for the flow and when it was fetched', async () => {
     await start();
     await open();
-    for (let index = 10; index < 30; index += 1) {
-      simulator.receive({ from: `64215550${index}`, to: '642100000001', body: `from ${index}` });
+    await write(first, 'are you there?');
+    const bubble = phone(first).locator('.bubble.typed');
+    await bubble.getByText('waiting for the flow').waitFor();
+    await fetch(`${simulator.baseUrl}/api/1/sms/in`, {
+      headers: { authorization: `Bearer ${simulator.credentials.apiKey}` },
+    });
+    await bubble.getByText(/^fetched \d\d:\d\d:\d\d$/).waitFor();
+    await page.waitForFunction(() => !document.body.innerText.includes('waiting for the flow'));
+  });
+
+  it('replies to a chosen text, and shows the messageId and the parts of each', async () => {
+    await start();
+    await open();
+    await send({ to: first, body: 'Shall I come?', messageId: 'question-1' });
+    await send({ to: first, body: 'x'.repeat(200), messageId: 'question-2' });
+    const bubbles = phone(first).locator('.bubble.sent');
+    await bubbles.nth(1).getByText('2 parts').waitFor();
+    await bubbles.first().getByText('question-1').waitFor();
+    await bubbles.first().getByText('1 part').waitFor();
+    await bubbles.first().getByRole('button', { name: 'Reply to: Shall I come?' }).click();
+    await phone(first).locator('.quoted', { hasText: 'Shall I come?' }).waitFor();
+    await page.keyboard.type('yes');
+    await page.keyboard.press('Enter');
+    await simulator.until(() => simulator.incoming.length === 1);
+    assert.equal(simulator.incoming[0]?.inReplyToId, 'question-1');
+    await phone(first).locator('.quote').waitFor({ state: 'hidden' });
+    await write(first, 'and this to the last one');
+    await simulator.until(() => simulator.incoming.length === 2);
+    assert.equal(simulator.incoming[1]?.inReplyToId, 'question-2');
+    await bubbles
+      .first()
+      .getByRole('button', { name: /^Reply to/ })
+      .click();
+    await page.keyboard.press('Escape');
+    await phone(first).locator('.quote').waitFor({ state: 'hidden' });
+  });
+
+  it('leads from a text to its request and back, also when either has left the screen', async () => {
+    await start();
+    await open();
+    await send({ to: first, body: 'find me', messageId: 'm' });
+    const bubble = phone(first).locator('.bubble', { hasText: 'find me' });
+    await bubble.waitFor();
+    for (let index = 0; index < 150; index += 1) {
+      await fetch(`${simulator.baseUrl}/api/2/sms/list`, { headers: { authorization: 'Bearer wrong' } });
     }
-    await page.getByRole('button', { name: 'Show all 21 handsets' }).click();
-    assert.equal(await page.locator('.phone').count(), 21);
-    await page.getByRole('button', { name: 'Show the latest 12' }).click();
-    assert.equal(await page.locator('.phone').count(), 12);
+    await page.waitForFunction(() => document.querySelectorAll('.log-entry').length === 100);
+    await bubble.getByRole('link', { name: 'Show in the log' }).click();
+    const entry = page.locator('.log-entry', { hasText: `to ${first}` });
+    await entry.getByText(/<outbound-message-delivery/).waitFor();
+    for (let index = 0; index < 300; index += 1) {
+      simulator.receive({ from: first, to: '642100000001', body: `after ${index}` });
+    }
+    await phone(first).locator('.bubble').getByText('after 299').waitFor();
+    await bubble.waitFor({ state: 'detached' });
+    await entry.getByRole('link', { name: 'Show the text' }).click();
+    await bubble.waitFor();
+    assert.equal(await bubble.evaluate((element) => element === document.activeElement), true);
+    await page.getByRole('button', { name: 'Back to the newest' }).click();
+    assert.equal(await page.locator('.log-entry').count(), 100);
+    assert.deepEqual(problems, []);
+  });
+
+  it('dates the days between texts', async () => {
+    const clock = createManualClock(Date.parse('2026-03-01T12:00:00.000Z'));
+    await start({ clock });
+    for (const body of ['one', 'two']) simulator.receive({ from: first, to: '642100000001', body });
+    await clock.advance(48 * 3_600_000);
+    simulator.receive({ from: first, to: '642100000001', body: 'three' });
+    await open();
+    await phone(first).locator('.bubble').getByText('three').waitFor();
+    assert.deepEqual(
+      await phone(first)
+        .locator('.bubbles > li')
+        .evaluateAll((items) =>
+          items.map((item) => item.querySelector('.bubble-text')?.textContent ?? item.textContent),
+        ),
+      ['Sunday, March 1, 2026', 'one', 'two', 'Tuesday, March 3, 2026', 'three'],
+    );
+  });
+
+  it('keeps the address book, and refuses what is not in it', async () => {
+    await start();
+    await open({}, '#addresses');
+    const contact = page.locator('#contact-form');
+    await contact.getByLabel('Name').fill('Anna');
+    await contact.getByLabel('Number').fill('+64 21 555 123');
+    await page.keyboard.press('Enter');
+    await page.locator('#contacts').getByText('Anna').waitFor();
+    const group = page.locator('#group-form');
+    await group.getByLabel('Name').fill('nurses');
+    await group.getByLabel('Members').fill('Anna, Bob');
+    await page.keyboard.press('Enter');
+    await page.getByText('Bob is neither a contact nor a number.').waitFor();
+    await group.getByLabel('Members').fill('Anna, 6421555124');
+    await page.keyboard.press('Enter');
+    await page.locator('#groups').getByText('Anna, 6421555124').waitFor();
+    assert.match((await send({ to: 'nurses', body: 'to both' })).text, /msisdn="nurses" isError="false"/);
+    await row(second).getByText('to both').waitFor();
+    await page.locator('#groups').getByRole('button', { name: 'Remove nurses' }).click();
+    await page.locator('#groups li').waitFor({ state: 'detached' });
+    assert.match(
+      (await send({ to: 'nurses Anna', body: 'x' })).text,
+      /errorMessage="Contact is not in the address book"/,
+    );
+    assert.deepEqual(problems, []);
+  });
+
+  it('empties the log for good, and everything after a question', async () => {
+    await start();
+    await open();
+    await send({ to: first, body: 'soon gone' });
+    await page.locator('.log-entry').waitFor();
+    await page.getByRole('button', { name: 'Clear' }).click();
+    await page.locator('.log-entry').waitFor({ state: 'detached' });
+    await page.reload();
+    await phone(first).getByText('soon gone').waitFor();
+    assert.equal(await page.locator('.log-entry').count(), 0);
+    simulator.receive({ from: second, to: '642100000001', body: 'soon gone too' });
+    simulator.addContact('Anna', first);
+    await goTo('Service');
+    await page.getByRole('button', { name: 'Reset' }).click();
+    await page.getByRole('button', { name: 'Cancel' }).click();
+    assert.equal(simulator.messages.length, 1);
+    await page.getByRole('button', { name: 'Reset' }).click();
+    await page.getByRole('button', { name: 'Empty all' }).click();
+    await row(second).waitFor({ state: 'detached' });
+    await row(first).getByText('No texts yet').waitFor();
+    await phone(first).locator('.bubble').waitFor({ state: 'detached' });
+    assert.equal(simulator.messages.length + simulator.incoming.length, 0);
+    await write(first, 'from the beginning');
+    await phone(first).getByText('from the beginning').waitFor();
+    assert.deepEqual(problems, []);
+  });
+
+  it('shows one part at a time on a phone, and leads back from a conversation', async () => {
+    await start();
+    simulator.receive({ from: second, to: '642100000001', body: 'hello' });
+    await open({ viewport: { width: 360, height: 740 } });
+    assert.equal(await phone(second).isVisible(), false);
+    await choose(second);
+    assert.equal(await row(second).isVisible(), false);
+    await phone(second).getByText('hello').waitFor();
+    await page.getByRole('link', { name: 'Back to the handsets' }).click();
+    await row(second).waitFor();
+    await goTo('Log');
+    assert.equal(await page.getByRole('region', { name: 'Log' }).isVisible(), true);
+    assert.equal(await row(second).isVisible(), false);
+    await page.goBack();
+    await row(second).waitFor();
+  });
+
+  it('sets texts from right to left where they are written so, and the page where it is', async () => {
+    await start();
+    simulator.addContact('أمينة', first);
+    simulator.receive({ from: first, to: '642100000001', body: 'مرحبا' });
+    await open();
+    const text = phone(first).locator('.bubble-text');
+    await text.waitFor();
+    assert.equal(await text.evaluate((element) => getComputedStyle(element).direction), 'rtl');
+    await page.evaluate(() => {
+      document.documentElement.dir = 'rtl';
+    });
+    const { list, conversation, fits } = await page.evaluate(() => ({
+      list: document.querySelector('#handsets')?.getBoundingClientRect().left ?? 0,
+      conversation: document.querySelector('#conversation')?.getBoundingClientRect().left ?? 0,
+      fits: document.documentElement.scrollWidth <= document.documentElement.clientWidth,
+    }));
+    assert.ok(list > conversation && fits);
   });
 
   it('gives markup that a handset writes as text', async () => {
@@ -412,7 +709,7 @@ describe("the simulator's page in a browser", function () {
         .map((element) => element.outerHTML),
     );
     assert.deepEqual(unnamed, []);
-    for (const name of ['Handsets', 'Service', 'Log']) {
+    for (const name of ['Handsets', 'Conversation', 'Log']) {
       assert.equal(await page.getByRole('region', { name, exact: true }).count(), 1, name);
     }
     for (const landmark of ['banner', 'navigation', 'main'] as const) {
@@ -430,7 +727,7 @@ describe("the simulator's page in a browser", function () {
 
   it('shows where the keyboard is, on everything that Tab reaches', async () => {
     await start();
-    await open();
+    await open({}, '#service');
     let reached = 0;
     for (; reached < 80; reached += 1) {
       await page.keyboard.press('Tab');
@@ -448,6 +745,9 @@ describe("the simulator's page in a browser", function () {
   for (const [name, options] of [
     ['light', { colorScheme: 'light' }],
     ['dark', { colorScheme: 'dark' }],
+    ['narrow', { colorScheme: 'light', viewport: { width: 900, height: 700 } }],
+    ['wide', { colorScheme: 'light', viewport: { width: 1920, height: 1000 } }],
+    ['widest', { colorScheme: 'dark', viewport: { width: 2560, height: 1300 } }],
     ['phone', { colorScheme: 'light', viewport: { width: 360, height: 740 } }],
     ['phone-dark', { colorScheme: 'dark', viewport: { width: 360, height: 740 } }],
   ] satisfies [string, BrowserContextOptions][]) {
@@ -461,9 +761,18 @@ describe("the simulator's page in a browser", function () {
       }));
       assert.ok(scrollWidth <= clientWidth, `${scrollWidth} px of content on ${clientWidth} px`);
       assert.deepEqual(await findFaintTexts(page), []);
+      for (const part of ['Address book', 'Service', 'Log'] as const) {
+        await goTo(part);
+        assert.deepEqual(await findFaintTexts(page), [], part);
+      }
+      await page.evaluate((hash) => {
+        location.hash = hash;
+      }, `#handset-${second}`);
+      await phone(second).getByText('on my way').waitFor();
+      assert.deepEqual(await findFaintTexts(page), []);
       const folder = join(root, '.cache', 'screenshots');
       mkdirSync(folder, { recursive: true });
-      await page.screenshot({ path: join(folder, `simulator-${name}.png`), fullPage: true, animations: 'disabled' });
+      await page.screenshot({ path: join(folder, `simulator-${name}.png`), animations: 'disabled' });
       if (name === 'light' && process.env.UPDATE_IMAGES === '1') {
         const images = join(root, 'docs', 'images');
         mkdirSync(images, { recursive: true });
@@ -500,8 +809,11 @@ describe("the simulator's page in a browser", function () {
     await send({ to: second, body: 'Thank you. The spare key is at the gate.' });
     await arrived(4);
     simulator.reply({ from: first, body: 'Good. Tell me when it runs again.' });
-    await page.locator('.bubble').getByText('Tell me when it runs again').waitFor();
-    await page.locator('.bubble').getByText('spare key').waitFor();
+    const headers = { authorization: `Bearer ${simulator.credentials.apiKey}` };
+    for (const _ of simulator.incoming) await fetch(`${simulator.baseUrl}/api/1/sms/in`, { headers });
+    await choose(second);
+    await phone(second).locator('.bubble').getByText('spare key').waitFor();
+    await phone(second).locator('.bubble').getByText('on my way').waitFor();
     await page.waitForFunction(() => !document.querySelector('[data-phase="under-way"]'));
   }
 });

@@ -209,6 +209,20 @@ describe('simulator: §6 callbacks', () => {
       assert.equal(new Set(client.received.map(({ body }) => body)).size, 1);
     });
 
+    it('marks a message that was called back, and no other', async () => {
+      client.statuses.push(500, 200);
+      await send({ callbackUrl: client.url('/in') });
+      const message = simulator.reply({ from: handset, body: 'x' });
+      await simulator.whenIdle();
+      const text = () => simulator.texts(handset, { limit: 1 }).texts[0];
+      assert.deepEqual([message.calledBackAt, text()?.calledBackAt], [undefined, undefined]);
+      await clock.advance(1000);
+      assert.equal(message.calledBackAt, '2026-03-01T00:00:01.000Z');
+      assert.equal(text()?.calledBackAt, message.calledBackAt);
+      assert.equal(message.read, false);
+      assert.deepEqual(simulator.log({ limit: 1 }).entries[0]?.text, { key: text()?.key, msisdn: handset });
+    });
+
     it('takes a redirect as an acknowledgement, since it is below 400', async () => {
       client.statuses.push(302);
       await send({ callbackUrl: client.url('/in') });

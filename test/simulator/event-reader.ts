@@ -1,11 +1,5 @@
 import { Agent, request } from 'undici';
 
-interface KeyedRecord {
-  key: number;
-  kind: string;
-  record: Record<string, unknown>;
-}
-
 /** Reads server-sent events one by one. */
 export class EventReader {
   /** Resolves when the other side has ended the stream. */
@@ -36,12 +30,12 @@ export class EventReader {
     }
   }
 
-  /** The records of the coming `changes`, as soon as they are what is waited for. */
-  async recordsUntil(isEnough: (records: KeyedRecord[]) => boolean): Promise<KeyedRecord[]> {
-    const records: KeyedRecord[] = [];
+  /** What the coming events of one name tell of, as soon as it is what is waited for; other events are passed over. */
+  async until<T>(name: 'texts' | 'log', isEnough: (records: T[]) => boolean): Promise<T[]> {
+    const records: T[] = [];
     while (!isEnough(records)) {
       const [event, data] = await this.next();
-      if (event === 'changes') records.push(...(data as KeyedRecord[]));
+      if (event === name) records.push(...(data as T[]));
     }
     return records;
   }

@@ -4,10 +4,13 @@ import { join } from 'node:path';
 import { request } from 'undici';
 import {
   createManualClock,
+  type HandsetSummary,
+  type LogEntry,
   type LoggedRequest,
   type Simulator,
   type SimulatorOptions,
   startSimulator,
+  type Text,
 } from '../../simulator';
 import { EventReader } from './event-reader';
 import { ServiceCalls } from './service-calls';
@@ -15,17 +18,14 @@ import { ServiceCalls } from './service-calls';
 const handset = '6421555123';
 const number = '642100000001';
 
-interface KeyedRecord {
-  key: number;
-  kind: string;
-  record: Record<string, unknown>;
-}
-
 interface Snapshot {
   basePath: string;
   credentials: unknown;
   settings: { account: Record<string, unknown>; faults: Record<string, unknown> };
-  records: KeyedRecord[];
+  addressBook: unknown;
+  handsets: HandsetSummary[];
+  total: number;
+  log: { entries: LogEntry[]; hasEarlier: boolean };
 }
 
 describe('simulator: the page and its events', () => {
@@ -105,15 +105,20 @@ describe('simulator: the page and its events', () => {
       simulator.receive({ from: handset, to: number, body: 'in' });
       simulator.fault('feed', { status: 500 });
       const [event, data] = await (await follow()).next();
-      const { basePath, credentials, settings, records } = data as Snapshot;
+      const { basePath, credentials, settings, addressBook, handsets, total, log } = data as Snapshot;
       assert.equal(event, 'state');
       assert.equal(basePath, '');
       assert.deepEqual(credentials, simulator.credentials);
       assert.equal(settings.account.balance, simulator.balance);
       assert.deepEqual(settings.faults, { feed: { fault: { status: 500 }, left: null } });
+      assert.deepEqual(addressBook, { contacts: {}, groups: {} });
       assert.deepEqual(
-        records.map(({ kind }) => kind),
-        ['message', 'incoming', 'request'],
+        [total, handsets.map(({ msisdn, last, canReply }) => [msisdn, last?.body, canReply])],
+        [1, [[handset, 'in', true]]],
+      );
+      assert.deepEqual(
+        log.entries.map(({ kind, group, text }) => [kind, group, text?.msisdn]),
+        [['request', 'send', handset]],
       );
     });
 
@@ -121,14 +126,14 @@ describe('simulator: the page and its events', () => {
       const reader = await follow();
       await reader.next();
       await calls.send({ to: handset, body: 'out', messageId: 'mine' });
-      const seen = await reader.recordsUntil((records) => records.some(({ record }) => record.ended === true));
-      const requests = seen.filter(({ kind }) => kind === 'request');
+      const isEnded = (entry?: LogEntry) => entry?.kind === 'request' && entry.record.ended;
+      const requests = await reader.until<LogEntry>('log', (entries) => entries.some(isEnded));
       assert.equal(new Set(requests.map(({ key }) => key)).size, 1);
-      assert.match(String(requests.at(-1)?.record.answer), /outbound-message-delivery/);
+      const [text] = simulator.texts(handset, { limit: 1 }).texts;
+      assert.equal(text?.call, requests[0]?.key);
       simulator.status({ messageId: 'mine', msisdn: handset, statusCode: 'RCV' });
-      const [status] = await reader.recordsUntil((records) => records.length > 0);
-      assert.equal(status?.kind, 'status');
-      assert.equal(status?.record.statusCode, 'RCV');
+      const texts = await reader.until<Text>('texts', (seen) => seen.some(({ statusCode }) => statusCode === 'RCV'));
+      assert.equal(texts.at(-1)?.key, text?.key);
     });
 
     it('tell of settings, and of the money that a message costs', async () => {
@@ -146,7 +151,7 @@ describe('simulator: the page and its events', () => {
       for (let index = 0; index < 600; index += 1) simulator.receive({ from: handset, to: number, body: `${index}` });
       const [event, data] = await reader.next();
       assert.equal(event, 'state');
-      assert.equal((data as Snapshot).records.at(-1)?.record.body, '599');
+      assert.equal((data as Snapshot).handsets[0]?.last?.body, '599');
     });
 
     it('mask the key, the password and the token of callback URLs, in whichever way they came', async () => {
@@ -160,7 +165,8 @@ describe('simulator: the page and its events', () => {
       await calls.pollIncoming({ authorization: `Basic ${secret}` });
       simulator.receive({ from: handset, to: number, body: 'x' });
       await simulator.whenIdle();
-      const { records } = (await (await follow()).next())[1] as Snapshot;
+      const { log } = (await (await follow()).next())[1] as Snapshot;
+      const records = [...log.entries].reverse();
       assert.equal(records.filter(({ kind }) => kind === 'request').length, 5);
       assert.equal(records.filter(({ kind }) => kind === 'callback').length, 1);
       assert.equal(JSON.stringify(records).includes(secret), false, JSON.stringify(records, null, 1));

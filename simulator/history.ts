@@ -1,0 +1,205 @@
+import { isMsisdn } from './account';
+import { countBefore, keyOf } from './keys';
+import type { IncomingMessage, OutboundMessage, StatusUpdate } from './model';
+
+/** Part of the bound that goes at once, so that forgetting costs little per text. */
+const forgottenShare = 0.01;
+
+type Message = OutboundMessage | IncomingMessage;
+
+/** Which texts of a handset are wanted: the last ones, those before or after a key, or those around it. */
+export interface Page {
+  before?: number | undefined;
+  after?: number | undefined;
+  around?: number | undefined;
+  limit: number;
+}
+
+/** Texts of one handset, oldest first, and whether there are others on either side. */
+export interface MessagePage {
+  messages: Message[];
+  hasEarlier: boolean;
+  hasLater: boolean;
+}
+
+/** Whether a message was sent to handsets, and not by one. */
+export function isOutbound(message: Message): message is OutboundMessage {
+  return 'recipients' in message;
+}
+
+/**
+ * The texts that went out and came in, by time and by handset. Bounded: the oldest go first. A text counts once for each
+ * handset that it went to. Constant time per text.
+ */
+export class History {
+  readonly messages: OutboundMessage[] = [];
+  readonly incoming: IncomingMessage[] = [];
+  readonly statuses: StatusUpdate[] = [];
+  readonly #order: Message[] = [];
+  readonly #byId = new Map<string, OutboundMessage>();
+  readonly #byHandset = new Map<string, Message[]>();
+  readonly #lastSent = new Map<string, OutboundMessage>();
+  /** Handsets taken out of the view, each with the key up to which it is. */
+  readonly #removed = new Map<string, number>();
+  readonly #keep: number;
+  readonly #onForgotten: (record: object) => void;
+  #size = 0;
+
+  /**
+   * @param keep most texts, and most statuses
+   * @param onForgotten told of every record that goes
+   */
+  constructor(keep: number, onForgotten: (record: object) => void) {
+    this.#keep = keep;
+    this.#onForgotten = onForgotten;
+  }
+
+  addMessage(message: OutboundMessage): void {
+    this.messages.push(message);
+    this.#byId.set(message.messageId, message);
+    for (const msisdn of handsetsOf(message)) this.#addTo(msisdn, message);
+    this.#add(message);
+  }
+
+  addIncoming(message: IncomingMessage): void {
+    this.incoming.push(message);
+    this.#addTo(message.from, message);
+    this.#add(message);
+  }
+
+  addStatus(update: StatusUpdate): void {
+    keyOf(update);
+    this.statuses.push(update);
+    if (this.statuses.length > this.#keep) this.#forget(this.statuses.splice(0, this.#batch));
+  }
+
+  /** The message with that messageId; of several the last. */
+  find(messageId: string): OutboundMessage | undefined {
+    return this.#byId.get(messageId);
+  }
+
+  /** The last message that a handset got. */
+  lastSentTo(msisdn: string): OutboundMessage | undefined {
+    return this.#lastSent.get(msisdn);
+  }
+
+  /** Every handset that has texts. */
+  get handsets(): Iterable<string> {
+    return this.#byHandset.keys();
+  }
+
+  /** Every text of a handset, oldest first. */
+  textsOf(msisdn: string): readonly Message[] {
+    return this.#byHandset.get(msisdn) ?? [];
+  }
+
+  page(msisdn: string, { before, after, around, limit }: Page): MessagePage {
+    const texts = this.textsOf(msisdn);
+    let start = texts.length - limit;
+    if (before !== undefined) start = countBefore(texts, before) - limit;
+    if (after !== undefined) start = countBefore(texts, after + 1);
+    if (around !== undefined) start = Math.min(countBefore(texts, around) - (limit >> 1), start);
+    const end = Math.max(start + limit, 0);
+    start = Math.max(start, 0);
+    return { messages: texts.slice(start, end), hasEarlier: start > 0, hasLater: end < texts.length };
+  }
+
+  /** Messages sent after the one with that key. */
+  sentAfter(key: number): OutboundMessage[] {
+    return this.messages.slice(countBefore(this.messages, key + 1));
+  }
+
+  /** Takes a handset out of the view; a message to several stays at the others. */
+  removeHandset(msisdn: string): void {
+    this.#removed.set(msisdn, keyOf({}));
+    this.#byHandset.delete(msisdn);
+    this.#lastSent.delete(msisdn);
+  }
+
+  /** Whether a text or status has not gone yet to make room. */
+  has(record: object): boolean {
+    const oldest = isMessage(record) ? this.#order[0] : this.statuses[0];
+    return oldest !== undefined && keyOf(record) >= keyOf(oldest);
+  }
+
+  /** The handsets that were taken out of the view, for another process. */
+  get removed(): [msisdn: string, upTo: number][] {
+    return [...this.#removed];
+  }
+
+  /** Takes handsets out of the view as another process did; before their texts are added. */
+  restoreRemoved(removed: readonly [msisdn: string, upTo: number][]): void {
+    for (const [msisdn, upTo] of removed) this.#removed.set(msisdn, upTo);
+  }
+
+  clear(): void {
+    for (const list of [this.messages, this.incoming, this.statuses, this.#order]) list.length = 0;
+    for (const map of [this.#byId, this.#byHandset, this.#lastSent, this.#removed]) map.clear();
+    this.#size = 0;
+  }
+
+  get #batch(): number {
+    return Math.max(1, Math.floor(this.#keep * forgottenShare));
+  }
+
+  #addTo(msisdn: string, message: Message): void {
+    if (keyOf(message) <= (this.#removed.get(msisdn) ?? 0)) return;
+    if (isOutbound(message) && message.recipients.some((one) => one.msisdn === msisdn && !one.isError)) {
+      this.#lastSent.set(msisdn, message);
+    }
+    const texts = this.#byHandset.get(msisdn);
+    if (texts === undefined) this.#byHandset.set(msisdn, [message]);
+    else texts.push(message);
+  }
+
+  #add(message: Message): void {
+    keyOf(message);
+    this.#order.push(message);
+    this.#size += weigh(message);
+    if (this.#size > this.#keep) this.#makeRoom();
+  }
+
+  #makeRoom(): void {
+    const goal = this.#keep - this.#batch;
+    let count = 0;
+    for (const message of this.#order) {
+      if (this.#size <= goal || count === this.#order.length - 1) break;
+      this.#size -= weigh(message);
+      count += 1;
+    }
+    const gone = this.#order.splice(0, count);
+    const end = keyOf(this.#order[0] ?? {});
+    for (const list of [this.messages, this.incoming]) list.splice(0, countBefore(list, end));
+    const handsets = new Set(gone.flatMap(handsetsOf));
+    for (const msisdn of handsets) {
+      const texts = this.#byHandset.get(msisdn);
+      texts?.splice(0, countBefore(texts, end));
+      if (texts?.length === 0) this.#byHandset.delete(msisdn);
+      const last = this.#lastSent.get(msisdn);
+      if (last !== undefined && keyOf(last) < end) this.#lastSent.delete(msisdn);
+    }
+    for (const message of gone) {
+      if (isOutbound(message) && this.#byId.get(message.messageId) === message) this.#byId.delete(message.messageId);
+    }
+    this.#forget(gone);
+  }
+
+  #forget(records: readonly object[]): void {
+    for (const record of records) this.#onForgotten(record);
+  }
+}
+
+/** Whether a record is a message, out or in, and no status. */
+export function isMessage(record: object): record is Message {
+  return 'recipients' in record || 'receivedOn' in record;
+}
+
+/** The handsets that a message went to or came from; items that are no numbers are left out. */
+export function handsetsOf(message: Message): string[] {
+  if (!isOutbound(message)) return [message.from];
+  return message.recipients.flatMap(({ msisdn }) => (isMsisdn(msisdn) ? [msisdn] : []));
+}
+
+function weigh(message: Message): number {
+  return isOutbound(message) ? message.recipients.length : 1;
+}

@@ -1,0 +1,207 @@
+import { control, read, reportIn } from './control.mjs';
+import { findElement } from './element.mjs';
+import { HandsetRow } from './handset-row.mjs';
+import { readMsisdn, readName } from './names.mjs';
+import { addressOfHandset } from './views.mjs';
+
+/**
+ * @typedef {import('./state.mjs').Text} Text
+ * @typedef {import('./state.mjs').HandsetSummary} HandsetSummary
+ */
+
+const pageSize = 100;
+const typingMs = 150;
+
+/** The handsets, the latest first; those that have what is searched for; and the form that adds one. */
+export class HandsetsView {
+  #state;
+  #list = findElement('handset-list');
+  #search = findElement('search', HTMLInputElement);
+  #more = findElement('more-handsets', HTMLButtonElement);
+  #none = findElement('no-handsets');
+  #form = findElement('add-handset', HTMLFormElement);
+  /** @type {Map<string, HandsetRow>} */
+  #rows = new Map();
+  /** @type {Map<string, HandsetSummary>} */
+  #summaries = new Map();
+  #total = 0;
+  #isOrderDue = false;
+  #searches = 0;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  #timer;
+
+  /** @param {import('./state.mjs').State} state */
+  constructor(state) {
+    this.#state = state;
+    this.#form.addEventListener('submit', (event) => {
+      event.preventDefault();
+      void this.#add();
+    });
+    this.#search.addEventListener('input', () => {
+      clearTimeout(this.#timer);
+      this.#timer = setTimeout(() => void this.#find(), typingMs);
+    });
+    this.#more.addEventListener('click', () => void this.#find(this.#summaries.size));
+    this.#list.addEventListener('keydown', (event) => this.#onKey(event));
+    for (const event of ['pointerleave', 'focusout']) {
+      this.#list.addEventListener(event, () => queueMicrotask(() => this.#orderIfDue()));
+    }
+  }
+
+  /** The handset that wrote or was written to last. */
+  get latest() {
+    return [...this.#summaries.values()].sort(byLatest)[0]?.msisdn;
+  }
+
+  /** @param {string} msisdn */
+  canReply(msisdn) {
+    return this.#summaries.get(msisdn)?.canReply ?? false;
+  }
+
+  /** @param {{ handsets: HandsetSummary[], total: number }} page */
+  reset(page) {
+    if (this.#search.value.trim() !== '') {
+      void this.#find();
+      return;
+    }
+    this.#take(page, 0);
+  }
+
+  /** Takes a search back, so that a handset is in the list. */
+  async showAll() {
+    this.#search.value = '';
+    await this.#find();
+  }
+
+  /** @param {Text[]} texts */
+  apply(texts) {
+    const isSearching = this.#search.value.trim() !== '';
+    for (const text of texts) {
+      const known = this.#summaries.get(text.msisdn);
+      if (known === undefined && isSearching) continue;
+      if (known === undefined) this.#total += 1;
+      const name = this.#state.nameOf(text.msisdn);
+      const summary = known ?? { msisdn: text.msisdn, canReply: false, ...(name !== undefined && { name }) };
+      if (!isSearching && text.key >= (summary.last?.key ?? 0)) {
+        this.#isOrderDue ||= text.key !== summary.last?.key;
+        summary.last = text;
+      }
+      if (!text.isFromHandset && text.refusal === undefined) summary.canReply = true;
+      this.#summaries.set(text.msisdn, summary);
+      this.#row(summary).update(summary);
+    }
+    this.#orderIfDue();
+    this.#showCounts();
+  }
+
+  /** Marks the open conversation. @param {string | undefined} msisdn */
+  mark(msisdn) {
+    for (const [number, row] of this.#rows) row.mark(number === msisdn);
+  }
+
+  /** After the address book has changed: names, and which handsets there are. */
+  async refresh() {
+    await this.#find();
+  }
+
+  async #find(offset = 0) {
+    const search = this.#search.value;
+    this.#searches += 1;
+    const count = this.#searches;
+    const limit = offset === 0 ? Math.max(pageSize, this.#summaries.size) : pageSize;
+    await reportIn(this.#form.querySelector('.error'), async () => {
+      const page = await read('handsets', { search, offset, limit });
+      if (count === this.#searches) this.#take(page, offset);
+    });
+  }
+
+  /**
+   * @param {{ handsets: HandsetSummary[], total: number }} page
+   * @param {number} offset
+   */
+  #take({ handsets, total }, offset) {
+    if (offset === 0) {
+      const gone = new Set(this.#rows.keys());
+      for (const { msisdn } of handsets) gone.delete(msisdn);
+      for (const msisdn of gone) {
+        this.#rows.get(msisdn)?.element.remove();
+        this.#rows.delete(msisdn);
+        this.#summaries.delete(msisdn);
+      }
+    }
+    this.#total = total;
+    for (const summary of handsets) {
+      this.#summaries.set(summary.msisdn, summary);
+      this.#row(summary).update(summary);
+    }
+    this.#isOrderDue = true;
+    this.#orderIfDue();
+    this.#showCounts();
+  }
+
+  #showCounts() {
+    this.#more.hidden = this.#summaries.size >= this.#total;
+    this.#none.hidden = this.#summaries.size > 0;
+  }
+
+  /** @param {HandsetSummary} summary */
+  #row({ msisdn }) {
+    let row = this.#rows.get(msisdn);
+    if (row === undefined) {
+      row = new HandsetRow(msisdn);
+      this.#rows.set(msisdn, row);
+      this.#list.prepend(row.element);
+    }
+    return row;
+  }
+
+  /** Not under the pointer or the focus of a person, who would hit another one. */
+  #orderIfDue() {
+    if (!this.#isOrderDue || this.#list.matches(':hover, :focus-within')) return;
+    this.#isOrderDue = false;
+    let place = this.#list.firstElementChild;
+    for (const { msisdn } of [...this.#summaries.values()].sort(byLatest)) {
+      const element = this.#rows.get(msisdn)?.element;
+      if (element === undefined) continue;
+      if (place === element) place = place.nextElementSibling;
+      else this.#list.insertBefore(element, place);
+    }
+  }
+
+  /** @param {KeyboardEvent} event */
+  #onKey(event) {
+    const links = [...this.#list.querySelectorAll('a')];
+    const index = links.indexOf(/** @type {HTMLAnchorElement} */ (document.activeElement));
+    const target = /** @type {Record<string, HTMLAnchorElement | undefined>} */ ({
+      ArrowDown: links[index + 1],
+      ArrowUp: links[index - 1],
+      Home: links[0],
+      End: links.at(-1),
+    })[event.key];
+    if (target === undefined) return;
+    event.preventDefault();
+    target.focus();
+  }
+
+  async #add() {
+    const data = new FormData(this.#form);
+    let msisdn = '';
+    const isAdded = await reportIn(this.#form.querySelector('.error'), async () => {
+      msisdn = readMsisdn(String(data.get('msisdn')));
+      const name = readName(String(data.get('name')), msisdn, this.#state.addressBook);
+      await control('handset', { msisdn, ...(name !== undefined && { name }) });
+    });
+    if (!isAdded) {
+      this.#form.querySelector('input')?.focus();
+      return;
+    }
+    this.#form.reset();
+    await this.showAll();
+    location.hash = addressOfHandset(msisdn);
+  }
+}
+
+/** @param {HandsetSummary} one @param {HandsetSummary} other */
+function byLatest(one, other) {
+  return (other.last?.key ?? 0) - (one.last?.key ?? 0);
+}

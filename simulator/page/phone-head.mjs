@@ -1,0 +1,134 @@
+import { control, reportIn } from './control.mjs';
+import { createElement } from './element.mjs';
+import { readName, showIdentity } from './names.mjs';
+import { describeStatus, outcomes } from './statuses.mjs';
+
+/** Who the open handset is, what becomes of its texts, and the ways to rename and remove it. */
+export class PhoneHead {
+  element;
+  #msisdn;
+  #title = createElement('h2', { id: 'conversation-title', dir: 'auto' });
+  #number = createElement('p', { class: 'number' });
+  #initial = createElement('span', { class: 'initial', 'aria-hidden': 'true' });
+  #error = createElement('p', { class: 'error', role: 'alert' });
+  #outcome;
+  #form;
+  #name = createElement('input', {
+    name: 'name',
+    autocomplete: 'off',
+    'aria-label': 'Name of this handset',
+    dir: 'auto',
+  });
+  #rename;
+  /** @type {import('./state.mjs').State | undefined} */
+  #state;
+
+  /**
+   * @param {string} msisdn
+   * @param {() => void} onRemoved
+   */
+  constructor(msisdn, onRemoved) {
+    this.#msisdn = msisdn;
+    this.#outcome = createElement(
+      'select',
+      { change: () => void reportIn(this.#error, () => this.#setOutcome(this.#outcome.value)) },
+      ...outcomes.map((code) => createElement('option', { value: code }, describeStatus(code))),
+    );
+    this.#rename = createElement(
+      'button',
+      {
+        type: 'button',
+        class: 'quiet',
+        'aria-expanded': 'false',
+        click: () => this.#showForm(this.#form.hidden === true),
+      },
+      'Rename',
+    );
+    const remove = createElement(
+      'button',
+      {
+        type: 'button',
+        class: 'quiet',
+        'aria-label': `Remove the handset ${msisdn}`,
+        click: () =>
+          void reportIn(this.#error, async () => {
+            await control('remove-handset', { msisdn });
+            onRemoved();
+            location.hash = '#handsets';
+          }),
+      },
+      'Remove',
+    );
+    this.#form = createElement(
+      'form',
+      {
+        class: 'rename',
+        hidden: true,
+        novalidate: true,
+        submit: (/** @type {SubmitEvent} */ event) => {
+          event.preventDefault();
+          void this.#save();
+        },
+        keydown: (/** @type {KeyboardEvent} */ event) => {
+          if (event.key === 'Escape') this.#showForm(false);
+        },
+      },
+      this.#name,
+      createElement('button', { type: 'submit' }, 'Save'),
+    );
+    this.element = createElement(
+      'header',
+      { class: 'phone-head' },
+      createElement('a', { class: 'back', href: '#handsets', 'aria-label': 'Back to the handsets' }, '‹'),
+      this.#initial,
+      createElement('div', { class: 'who' }, this.#title, this.#number),
+      createElement('div', { class: 'phone-tools' }, this.#rename, remove),
+      this.#form,
+      createElement('label', { class: 'outcome' }, createElement('span', {}, 'Texts to this phone are'), this.#outcome),
+      this.#error,
+    );
+  }
+
+  /** @param {import('./state.mjs').State} state */
+  update(state) {
+    this.#state = state;
+    const msisdn = this.#msisdn;
+    const { blocked = [], outcomes: chosen = {} } = state.settings?.account ?? {};
+    showIdentity({ title: this.#title, number: this.#number, initial: this.#initial }, msisdn, state.nameOf(msisdn));
+    this.#showOutcome(blocked.includes(msisdn) ? 'BLOCKED' : (chosen[msisdn] ?? 'RCV'));
+  }
+
+  /** @param {boolean} isShown */
+  #showForm(isShown) {
+    this.#form.hidden = !isShown;
+    this.#rename.setAttribute('aria-expanded', String(isShown));
+    if (isShown) {
+      this.#name.value = this.#state?.nameOf(this.#msisdn) ?? '';
+      this.#name.select();
+    } else this.#rename.focus();
+  }
+
+  async #save() {
+    const isSaved = await reportIn(this.#error, async () => {
+      const addressBook = this.#state?.addressBook ?? { contacts: {}, groups: {} };
+      const name = readName(this.#name.value, this.#msisdn, addressBook) ?? null;
+      await control('handset', { msisdn: this.#msisdn, name });
+    });
+    if (isSaved) this.#showForm(false);
+  }
+
+  /** @param {string} code */
+  #showOutcome(code) {
+    const { options } = this.#outcome;
+    if (![...options].some(({ value }) => value === code)) options.add(new Option(describeStatus(code), code));
+    if (this.#outcome.value !== code) this.#outcome.value = code;
+    this.element.classList.toggle('unusual', code !== 'RCV');
+  }
+
+  /** @param {string} code */
+  async #setOutcome(code) {
+    const msisdn = this.#msisdn;
+    await control('block', { msisdn, blocked: code === 'BLOCKED' });
+    await control('outcome', { msisdn, statusCode: code === 'RCV' || code === 'BLOCKED' ? null : code });
+  }
+}

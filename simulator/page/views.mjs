@@ -1,0 +1,55 @@
+import { findElement } from './element.mjs';
+
+/** @typedef {'handsets' | 'conversation' | 'log' | 'service' | 'addresses'} View */
+
+/**
+ * Shows the part of the page that the address names, such as `#log` or `#handset-6421555123/57`; where there is room,
+ * others stand beside it. The number behind the slash is the key of a text, or of an entry of the log.
+ * @param {object} listeners
+ * @param {(msisdn: string, key: number | undefined) => void} listeners.open
+ * @param {(key: number) => void} listeners.showEntry
+ */
+export function followAddress({ open, showEntry }) {
+  const go = () => {
+    const [, place = '', digits] = /^#([\w-]*)(?:\/(\d+))?$/.exec(location.hash) ?? [];
+    const key = digits === undefined ? undefined : Number(digits);
+    const msisdn = /^handset-(\d+)$/.exec(place)?.[1];
+    const view = msisdn === undefined ? place : 'conversation';
+    if (!isView(view)) return;
+    document.body.dataset.view = view;
+    if (view === 'log' || view === 'service' || view === 'addresses') document.body.dataset.side = view;
+    for (const link of document.querySelectorAll('.top nav a')) {
+      const isHere = link.getAttribute('href') === `#${view}`;
+      if (isHere) link.setAttribute('aria-current', 'page');
+      else link.removeAttribute('aria-current');
+    }
+    if (msisdn !== undefined) open(msisdn, key);
+    else if (view === 'log' && key !== undefined) showEntry(key);
+    else findElement(view).focus({ preventScroll: true });
+  };
+  addEventListener('hashchange', go);
+  return go;
+}
+
+/** @param {string} msisdn @param {number} [key] */
+export function addressOfHandset(msisdn, key) {
+  return `#handset-${msisdn}${key === undefined ? '' : `/${key}`}`;
+}
+
+/** @param {number} key */
+export function addressOfEntry(key) {
+  return `#log/${key}`;
+}
+
+/** Whether the page shows one part at a time. */
+export function isNarrow() {
+  return matchMedia('(max-width: 44rem)').matches;
+}
+
+/**
+ * @param {string} text
+ * @returns {text is View}
+ */
+function isView(text) {
+  return ['handsets', 'conversation', 'log', 'service', 'addresses'].includes(text);
+}

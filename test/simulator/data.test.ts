@@ -1,0 +1,137 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createManualClock, type Simulator, type SimulatorOptions, startSimulator } from '../../simulator';
+import { readForm, ServiceCalls } from './service-calls';
+
+const handset = '6421555123';
+const other = '6421555124';
+const number = '642100000001';
+
+describe('simulator: --data', () => {
+  let folder: string;
+  let simulator: Simulator;
+  let calls: ServiceCalls;
+  const start = async (options: SimulatorOptions = {}): Promise<void> => {
+    simulator = await startSimulator({
+      waitMs: 0,
+      clock: createManualClock(),
+      dataFolder: join(folder, 'data'),
+      ...options,
+    });
+    calls = new ServiceCalls(simulator);
+  };
+  const stop = async (): Promise<void> => {
+    await calls.close();
+    await simulator.close();
+  };
+  const restart = async (options?: SimulatorOptions): Promise<void> => {
+    await stop();
+    await start(options);
+  };
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'sms-data-'));
+    return start();
+  });
+  afterEach(async () => {
+    await stop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  it('keeps texts, statuses, address book and settings from one process to the next', async () => {
+    simulator.addContact('Anna', handset);
+    simulator.addGroup('Team', ['Anna', other]);
+    simulator.block('6421555125');
+    simulator.setOutcome(other, 'NUR');
+    simulator.setDailyLimit(9);
+    simulator.setRecordIds('link');
+    simulator.addHandset('6421555126');
+    simulator.setOrganisation({ callbackStatusUrl: 'http://127.0.0.1:9/', callbackFormat: 'FORMv1' });
+    simulator.setOrganisation({ callbackStatusUrl: null });
+    await calls.send({ to: 'Team', body: 'out', messageId: 'mine' });
+    simulator.reply({ from: handset, body: 'first' });
+    simulator.reply({ from: handset, body: 'second' });
+    simulator.status({ messageId: 'mine', msisdn: handset, statusCode: 'RCV' });
+    assert.equal(readForm(await calls.pollIncoming()).body, 'first');
+    const strip = ({ now: _, baseUrl: __, requests: ___, ...state }: Record<string, unknown>) => state;
+    const before = structuredClone(strip(simulator.describe(99)));
+    const texts = simulator.texts(handset, { limit: 9 }).texts.map(({ call: _, ...text }) => text);
+    await restart();
+    assert.deepEqual(strip(simulator.describe(99)), before);
+    assert.deepEqual(simulator.texts(handset, { limit: 9 }).texts, texts);
+    assert.equal(simulator.handsets({ search: '', offset: 0, limit: 9 }).total, 3);
+    assert.equal(readForm(await calls.pollIncoming()).body, 'second');
+    assert.equal(readForm(await calls.pollStatus()).inReplyToId, 'mine');
+    assert.equal(simulator.reply({ from: handset, body: 'third' }).inReplyToId, 'mine');
+    const keys = simulator.texts(handset, { limit: 9 }).texts.map(({ key }) => key);
+    assert.deepEqual(
+      keys,
+      [...keys].sort((one, next) => one - next),
+    );
+  });
+
+  it('goes on with the statuses of texts that were on their way, and with the poll date', async () => {
+    await calls.send({ to: handset, body: 'x', messageId: 'listed' });
+    await calls.pollOutbox();
+    simulator.status({ messageId: 'listed', msisdn: handset, statusCode: 'SNT' });
+    await calls.send({ to: handset, body: 'x', messageId: 'new' });
+    const clock = createManualClock();
+    await restart({ clock });
+    await clock.advance(1000);
+    const codes = () => simulator.messages.map(({ recipients }) => recipients[0]?.statusCode);
+    assert.deepEqual(codes(), ['RCV', 'SNT']);
+    await clock.advance(1000);
+    assert.deepEqual(codes(), ['RCV', 'RCV']);
+    assert.deepEqual(
+      (await calls.pollOutbox()).map(({ messageId }) => messageId),
+      ['new'],
+    );
+  });
+
+  it('stays reset, and a handset that was removed stays removed', async () => {
+    simulator.receive({ from: other, to: number, body: 'gone' });
+    simulator.removeHandset(other);
+    await restart();
+    assert.equal(simulator.handsets({ search: '', offset: 0, limit: 9 }).total, 1);
+    simulator.reset();
+    simulator.receive({ from: handset, to: number, body: 'after' });
+    await restart();
+    assert.deepEqual(
+      simulator.incoming.map(({ body }) => body),
+      ['after'],
+    );
+    assert.equal(simulator.messages.length, 0);
+  });
+
+  it('keeps to the bound in the folder too, but for what is unread', async () => {
+    await restart({ keepTexts: 10 });
+    for (let index = 0; index < 30; index += 1) simulator.receive({ from: handset, to: number, body: `${index}` });
+    for (let index = 0; index < 10; index += 1) await calls.pollIncoming();
+    await restart();
+    assert.deepEqual(
+      simulator.incoming.map(({ body }) => body),
+      Array.from({ length: 20 }, (_, index) => `${index + 10}`),
+    );
+    assert.ok(simulator.incoming.every(({ read }) => !read));
+  });
+
+  it('lets no other simulator into its folder', async () => {
+    await assert.rejects(startSimulator({ dataFolder: join(folder, 'data') }), /data: another simulator uses it$/);
+  });
+
+  it('says why a folder cannot be used', async () => {
+    writeFileSync(join(folder, 'file'), '');
+    await assert.rejects(
+      startSimulator({ dataFolder: join(folder, 'file') }),
+      /^Error: The folder .*file cannot be used/,
+    );
+  });
+
+  it('leaves its folder to others when its port is taken', async () => {
+    const port = Number(new URL(simulator.baseUrl).port);
+    const dataFolder = join(folder, 'others');
+    await assert.rejects(startSimulator({ port, dataFolder }), { code: 'EADDRINUSE' });
+    await (await startSimulator({ dataFolder })).close();
+  });
+});

@@ -1,0 +1,292 @@
+import assert from 'node:assert/strict';
+import { request } from 'undici';
+import {
+  createManualClock,
+  type HandsetSummary,
+  type LogEntry,
+  type Simulator,
+  type SimulatorOptions,
+  startSimulator,
+  type Text,
+} from '../../simulator';
+import { readForm, ServiceCalls } from './service-calls';
+
+const handset = '6421555123';
+const other = '6421555124';
+const number = '642100000001';
+
+interface TextPage {
+  texts: Text[];
+  hasEarlier: boolean;
+  hasLater: boolean;
+}
+
+describe('simulator: what it remembers', () => {
+  let simulator: Simulator;
+  let calls: ServiceCalls;
+  const start = async (options: SimulatorOptions = {}): Promise<void> => {
+    simulator = await startSimulator({ waitMs: 0, clock: createManualClock(), ...options });
+    calls = new ServiceCalls(simulator);
+  };
+  afterEach(async () => {
+    await calls.close();
+    await simulator.close();
+  });
+  const read = async <T>(query: string): Promise<T> => {
+    const answer = await request(`${simulator.controlUrl}/${query}`);
+    assert.equal(answer.statusCode, 200, query);
+    return (await answer.body.json()) as T;
+  };
+  const control = async (name: string, input: unknown): Promise<void> => {
+    const answer = await calls.control(name, input);
+    assert.deepEqual([answer.status, answer.text], [200, '{}']);
+  };
+  const receive = (count: number, from = handset): void => {
+    for (let index = 0; index < count; index += 1) simulator.receive({ from, to: number, body: `${index}` });
+  };
+
+  describe('the texts of a handset', () => {
+    it('come in pages from the end, on either side of a text, and around one', async () => {
+      await start();
+      receive(3, other);
+      receive(10);
+      const bodies = async (query: string) => {
+        const { texts, hasEarlier, hasLater } = await read<TextPage>(`texts?msisdn=${handset}&${query}`);
+        return [texts.map(({ body }) => body).join(''), hasEarlier, hasLater];
+      };
+      assert.deepEqual(await bodies('limit=4'), ['6789', true, false]);
+      const { texts } = await read<TextPage>(`texts?msisdn=${handset}`);
+      const key = (index: number) => texts[index]?.key;
+      assert.deepEqual(await bodies(`limit=4&before=${key(6)}`), ['2345', true, true]);
+      assert.deepEqual(await bodies(`limit=4&before=${key(2)}`), ['01', false, true]);
+      assert.deepEqual(await bodies(`limit=4&after=${key(2)}`), ['3456', true, true]);
+      assert.deepEqual(await bodies(`limit=4&after=${key(7)}`), ['89', true, false]);
+      assert.deepEqual(await bodies(`limit=4&around=${key(5)}`), ['3456', true, true]);
+      assert.deepEqual(await bodies(`limit=4&around=${key(0)}`), ['01', false, true]);
+      assert.deepEqual(await bodies(`limit=4&around=${key(9)}`), ['6789', true, false]);
+      assert.deepEqual(await read(`texts?msisdn=6421555999`), { texts: [], hasEarlier: false, hasLater: false });
+    });
+
+    it('say what went to the handset, its parts and what became of it', async () => {
+      await start();
+      await calls.send({ to: handset, body: `ž${'x'.repeat(200)}`, messageId: 'mine', from: 'SHOP' });
+      simulator.status({ messageId: 'mine', msisdn: handset, statusCode: 'EXP' });
+      simulator.block(handset);
+      await calls.send({ to: `${handset} nobody`, body: 'y' });
+      const { texts } = simulator.texts(handset, { limit: 9 });
+      const [sent, refused] = texts.map(({ key: _, at: __, call: ___, ...text }) => text);
+      assert.deepEqual(sent, {
+        msisdn: handset,
+        isFromHandset: false,
+        body: `?${'x'.repeat(200)}`,
+        messageId: 'mine',
+        parts: 2,
+        sender: 'SHOP',
+        statusCode: 'EXP',
+      });
+      assert.equal(refused?.refusal, 'Number is in the blocked list');
+    });
+
+    it('say whether the flow has fetched a reply, or was called back', async () => {
+      const clock = createManualClock(Date.parse('2026-03-01T14:05:31.000Z'));
+      await start({ clock });
+      await calls.send({ to: handset, body: 'x', messageId: 'mine' });
+      const reply = simulator.reply({ from: handset, body: 'yes' });
+      const last = () => simulator.texts(handset, { limit: 1 }).texts[0];
+      assert.deepEqual([last()?.inReplyToId, last()?.readAt, last()?.call], ['mine', undefined, undefined]);
+      assert.equal(readForm(await calls.pollIncoming()).messageId, reply.messageId);
+      assert.equal(last()?.readAt, '2026-03-01T14:05:31.000Z');
+      const entry = simulator.log({ limit: 1 }).entries[0];
+      assert.deepEqual([entry?.key, entry?.text], [last()?.call, { key: last()?.key, msisdn: handset }]);
+    });
+  });
+
+  describe('the handsets', () => {
+    const list = async (query = ''): Promise<(string | undefined)[]> => {
+      const { handsets } = await read<{ handsets: HandsetSummary[] }>(`handsets?${query}`);
+      return handsets.map(({ name, msisdn }) => name ?? msisdn);
+    };
+
+    it('are those added, those of the address book and those with texts, the latest first', async () => {
+      await start();
+      simulator.addContact('Anna', other);
+      simulator.receive({ from: '6421555125', to: number, body: 'first' });
+      await calls.send({ to: other, body: 'second' });
+      assert.deepEqual(await list(), ['Anna', '6421555125', handset]);
+      assert.deepEqual(await list('offset=1&limit=1'), ['6421555125']);
+    });
+
+    it('are found by number, by name and by what they wrote or got', async () => {
+      await start();
+      simulator.addContact('Änna 🚒', other);
+      simulator.receive({ from: '6421555125', to: number, body: 'The Pump stopped' });
+      simulator.receive({ from: '6421555125', to: number, body: 'never mind' });
+      assert.deepEqual(await list('search=555124'), ['Änna 🚒']);
+      assert.deepEqual(await list(`search=${encodeURIComponent('+64215551')}`), ['6421555125', handset, 'Änna 🚒']);
+      assert.deepEqual(await list(`search=${encodeURIComponent('ÄNN')}`), ['Änna 🚒']);
+      assert.deepEqual(await list(`search=${encodeURIComponent('🚒')}`), ['Änna 🚒']);
+      assert.deepEqual(await list('search=pump'), ['6421555125']);
+      const { handsets } = simulator.handsets({ search: 'pump', offset: 0, limit: 1 });
+      assert.equal(handsets[0]?.last?.body, 'The Pump stopped');
+    });
+
+    it('are added, renamed and removed, and come back with the next text', async () => {
+      await start();
+      await control('handset', { msisdn: other, name: 'Anna' });
+      await control('handset', { msisdn: other, name: 'Anna B' });
+      assert.deepEqual(await list(), [handset, 'Anna B']);
+      assert.match((await calls.send({ to: 'Anna', body: 'x' })).text, /not in the address book/);
+      await control('handset', { msisdn: other, name: null });
+      assert.deepEqual(await list(), [handset, other]);
+      simulator.receive({ from: other, to: number, body: 'old' });
+      await control('remove-handset', { msisdn: other });
+      assert.deepEqual(await list(), [handset]);
+      simulator.receive({ from: other, to: number, body: 'new' });
+      assert.deepEqual(await list(), [other, handset]);
+      assert.deepEqual(
+        simulator.texts(other, { limit: 9 }).texts.map(({ body }) => body),
+        ['new'],
+      );
+      assert.equal(simulator.incoming.length, 2, 'the flow still gets both');
+    });
+  });
+
+  describe('the address book', () => {
+    it('sends to contacts and groups, and refuses what was taken out as §2.2 shows', async () => {
+      await start();
+      await control('contacts', { name: 'Anna', msisdn: handset });
+      await control('contacts', { name: 'Ben', msisdn: other });
+      await control('groups', { name: 'nurses', contacts: ['Anna', 'Ben', '6421555125'] });
+      await calls.send({ to: 'nurses', body: 'x' });
+      assert.equal(simulator.messages[0]?.recipients.length, 3);
+      await control('remove-contact', { name: 'Ben' });
+      await calls.send({ to: 'nurses', body: 'x' });
+      assert.equal(simulator.messages[1]?.recipients.length, 2);
+      await control('remove-group', { name: 'nurses' });
+      const answer = await calls.send({ to: 'Anna nurses', body: 'x' });
+      assert.match(answer.text, /msisdn="nurses" isError="true" errorCode="403" errorMessage="Contact is not in/);
+      assert.equal((await calls.send({ to: 'nurses', body: 'x' })).status, 403);
+    });
+
+    it('gives a name to the number that had it last, and to no other', async () => {
+      await start();
+      simulator.addContact('Anna', handset);
+      simulator.addContact('Anna', other);
+      assert.equal(simulator.receive({ from: handset, to: number, body: 'x' }).displayName, undefined);
+      assert.equal(simulator.receive({ from: other, to: number, body: 'x' }).displayName, 'Anna');
+    });
+  });
+
+  describe('the log', () => {
+    it('comes in pages, newest first, of one group or of all', async () => {
+      await start();
+      await calls.send({ to: handset, body: 'x' });
+      for (let index = 0; index < 5; index += 1) await calls.pollIncoming();
+      await calls.call('/api/2/sms/list');
+      const page = async (query: string) => await read<{ entries: LogEntry[]; hasEarlier: boolean }>(`log?${query}`);
+      const all = await page('');
+      assert.deepEqual(
+        all.entries.map(({ group }) => group),
+        ['feed', 'poll', 'poll', 'poll', 'poll', 'poll', 'send'],
+      );
+      assert.deepEqual(await page('group=send'), { entries: [all.entries[6]], hasEarlier: false });
+      assert.deepEqual(await page(`group=poll&limit=2&before=${all.entries[2]?.key}`), {
+        entries: all.entries.slice(3, 5),
+        hasEarlier: true,
+      });
+    });
+
+    it('stays cleared', async () => {
+      await start();
+      await calls.send({ to: handset, body: 'x' });
+      await control('clear-log', {});
+      assert.deepEqual(simulator.log({ limit: 9 }).entries, []);
+      assert.equal(simulator.messages.length, 1);
+    });
+  });
+
+  it('goes back to the beginning at a reset, and forgets what was unread, due or under way', async () => {
+    const clock = createManualClock();
+    await start({ clock, balance: 50 });
+    simulator.setOrganisation({ callbackUrl: 'http://127.0.0.1:9/', callbackFormat: 'FORMv1' });
+    simulator.addContact('Anna', other);
+    simulator.setOutcome(handset, 'NUR');
+    simulator.setRecordIds('none');
+    await calls.send({ to: handset, body: 'x', messageId: 'mine' });
+    simulator.reply({ from: handset, body: 'x' });
+    simulator.fault('feed', { status: 500 });
+    await control('reset', {});
+    await simulator.whenIdle();
+    await clock.advance(10_000);
+    const { now: _, baseUrl: __, ...state } = simulator.describe(99);
+    const fresh = await startSimulator({ balance: 50 });
+    const { now: ___, baseUrl: ____, ...expected } = fresh.describe(99);
+    await fresh.close();
+    assert.deepEqual(state, expected);
+    assert.deepEqual(simulator.handsets({ search: '', offset: 0, limit: 9 }).total, 1);
+    assert.equal(simulator.find('mine'), undefined);
+    assert.equal((await calls.pollIncoming()).status, 204);
+    assert.equal((await calls.pollStatus()).status, 204);
+    assert.deepEqual(await calls.pollOutbox(), []);
+    await calls.send({ to: handset, body: 'again' });
+    assert.equal((await calls.pollOutbox()).length, 1);
+  });
+
+  describe('its bound', () => {
+    it('forgets the oldest texts, in and out, and still returns to polling what is unread', async () => {
+      await start({ keepTexts: 100, statusDelayMs: 1 });
+      await calls.send({ to: `${handset} ${other}`, body: 'the first', messageId: 'first' });
+      receive(150);
+      await calls.send({ to: other, body: 'the last', messageId: 'last' });
+      assert.ok(simulator.incoming.length + simulator.messages.length <= 100);
+      assert.equal(simulator.incoming.at(-1)?.body, '149');
+      assert.equal(simulator.find('first'), undefined);
+      assert.equal(simulator.reply({ from: handset, body: 'x' }).inReplyToId, 'default');
+      assert.equal(simulator.reply({ from: other, body: 'x' }).inReplyToId, 'last');
+      const { texts, hasEarlier } = simulator.texts(handset, { limit: 200 });
+      assert.equal(hasEarlier, false);
+      assert.ok(texts.length <= 99 && texts.length > 90);
+      for (let index = 0; index < 150; index += 1) assert.equal(readForm(await calls.pollIncoming()).body, `${index}`);
+      assert.deepEqual(
+        (await calls.pollOutbox()).map(({ messageId }) => messageId),
+        ['last'],
+      );
+    });
+
+    it('counts a text to several for each', async () => {
+      await start({ keepTexts: 10 });
+      await calls.send({ to: Array.from({ length: 8 }, (_, index) => `642155500${index}`).join(' '), body: 'many' });
+      receive(2);
+      assert.equal(simulator.messages.length, 1);
+      receive(1);
+      assert.equal(simulator.messages.length, 0);
+      assert.equal(simulator.incoming.length, 3);
+    });
+
+    it('keeps as many statuses', async () => {
+      await start({ keepTexts: 10 });
+      for (let index = 0; index < 30; index += 1) {
+        simulator.status({ messageId: `${index}`, msisdn: handset, statusCode: 'RCV' });
+      }
+      assert.ok(simulator.statuses.length <= 10);
+      assert.equal(simulator.statuses.at(-1)?.inReplyToId, '29');
+    });
+  });
+
+  it('answers 400 to a query that it cannot use', async () => {
+    await start();
+    for (const query of [
+      'texts',
+      'texts?msisdn=021',
+      `texts?msisdn=${handset}&before=x`,
+      `texts?msisdn=${handset}&limit=0`,
+      'log?group=mine',
+      'handsets?offset=-1',
+      'handsets?limit=10001',
+    ]) {
+      const answer = await request(`${simulator.controlUrl}/${query}`);
+      assert.equal(answer.statusCode, 400, query);
+      assert.match(((await answer.body.json()) as { error: string }).error, /must be/);
+    }
+  });
+});
