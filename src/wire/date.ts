@@ -1,6 +1,7 @@
 const isoDate = /^(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?\s?(Z|[+-]\d\d:?\d\d)?)?$/i;
+/** The name of the day may be followed by a comma, a space or both, the zone by a remark such as `(UTC)`. */
 const mailDate =
-  /^(?:[a-z]{3,9}\.?,?\s+)?(\d{1,2})[\s-]+([a-z]{3,9})\.?[\s-]+(\d{2,4})\s+(\d{1,2}):(\d\d)(?::(\d\d))?(?:\s+([a-z]{1,5}|[+-]\d\d:?\d\d))?$/i;
+  /^(?:[a-z]{3,9}\.?(?:,\s*|\s+))?(\d{1,2})[\s-]+([a-z]{3,9})\.?[\s-]+(\d{2,4})\s+(\d{1,2}):(\d\d)(?::(\d\d))?(?:\s*([+-]\d\d:?\d\d)|\s+([a-z]{1,5}))?(?:\s*\([^()]*\))?$/i;
 const months = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec'];
 
 /** Offsets from UTC in minutes, by the names of RFC 822 and the few others that feeds use without ambiguity. */
@@ -51,10 +52,10 @@ function readIsoDate(text: string): string | undefined {
 function readMailDate(text: string): string | undefined {
   const match = mailDate.exec(text);
   if (match === null) return undefined;
-  const [, day, monthName = '', year = '', hour, minute, second, zone] = match;
+  const [, day, monthName = '', year = '', hour, minute, second, offset, zoneName] = match;
   const month = months.indexOf(monthName.slice(0, 3).toLowerCase());
   if (month === -1) return undefined;
-  return createInstant([fullYear(year), month, day, hour, minute, second].map(numberOf), 0, zone);
+  return createInstant([fullYear(year), month, day, hour, minute, second].map(numberOf), 0, offset ?? zoneName);
 }
 
 function numberOf(part: string | number | undefined): number {
@@ -87,6 +88,7 @@ function offsetOf(zone: string): number | undefined {
     return zoneOffsets.get(zone.toUpperCase()) ?? (zone.length === 1 ? 0 : undefined);
   }
   const [, sign, hours, minutes] = numeric;
+  if (Number(hours) > 23 || Number(minutes) > 59) return undefined;
   const offset = Number(hours) * 60 + Number(minutes);
   return sign === '-' ? -offset : offset;
 }
