@@ -15,6 +15,8 @@ import { translate, translateError } from './runtime/texts';
 /** Stands in the form for a saved credential that was not touched. */
 const untouched = '__PWRD__';
 
+const mostCharsets = 10;
+
 const connectionFields = ['baseUrl', 'allowHttp', 'authType', 'method', 'tls', 'proxy', 'timeout'] as const;
 const credentialFields = ['apiKey', 'userId', 'password'] as const;
 const formFields = ['id', ...connectionFields, ...credentialFields] as const;
@@ -33,7 +35,7 @@ export = (RED: NodeAPI) => {
       const settings = parseAccount(RED, config, this.credentials ?? {}, () => {
         this.warn(translate(RED, 'log.noUserDir'));
       });
-      this.membership = joinAccount(settings);
+      this.membership = joinAccount({ ...settings, onUnknownCharset: createCharsetWarning(RED, this) });
       stopInheriting = inheritFromFormerLogins(RED, this, this.membership, logins.of(this.id, settings.loginsFile));
     } catch (error) {
       this.membership = translateError(RED, error);
@@ -98,6 +100,16 @@ export = (RED: NodeAPI) => {
     return String(RED.util.evaluateNodeProperty(value, 'env', node, {}) ?? '');
   }
 };
+
+/** Makes what warns of each character set once, and of so many only, since the service names them. */
+function createCharsetWarning(RED: NodeAPI, node: AccountNode): (charset: string) => void {
+  const warned = new Set<string>();
+  return (charset) => {
+    if (warned.has(charset) || warned.size === mostCharsets) return;
+    warned.add(charset);
+    node.warn(translate(RED, 'log.unknownCharset', { charset }));
+  };
+}
 
 /** Reads the body of a test. A value that no field of a form has counts as a field left blank. */
 function parseForm(body: unknown): ConnectionTest {

@@ -14,6 +14,7 @@ import { parseIncoming } from '../wire/incoming';
 import { parseOutbox } from '../wire/outbox';
 import { formatOutboundMessage, parseErrorHeading, parseSendResponse } from '../wire/send';
 import { parseStatuses } from '../wire/status';
+import type { OnUnknownCharset } from '../wire/text';
 import { type Answer, type Call, exchange, type Target } from './exchange';
 import { createRedactor } from './redact';
 
@@ -27,6 +28,8 @@ export interface ClientOptions extends Target {
   method: 'GET' | 'POST';
   /** For a call that does not wait; a long poll gets {@link pollWaitMs} and 15 s more. */
   timeoutMs: number;
+  /** Told of the character set of an answer that is not known here. The answer is read as it is, since nobody else has it. */
+  onUnknownCharset?: ((charset: string) => void) | undefined;
 }
 
 /** What a caller may say of a single call. */
@@ -60,11 +63,14 @@ export class Client {
    * @throws SmsError when the request as a whole failed, `SMS_UNCERTAIN` when it may have been accepted all the same
    */
   async send(message: OutboundMessage, options: CallOptions = {}): Promise<Delivery> {
-    const answer = await this.#call('/api/3/sms/out', formatOutboundMessage(message), 'send', options);
+    const answer = await this.#call(
+      { path: '/api/3/sms/out', parameters: formatOutboundMessage(message), effect: 'send' },
+      options,
+    );
     const { statusCode } = answer;
     if (statusCode === 204) return createDelivery(message, statusCode, { isError: false, recipients: [] });
     if (statusCode !== 200) throw this.#statusError(answer, 'send', this.#tryResponse(answer));
-    const response = read(answer, this.#parseResponse);
+    const response = this.#read(answer, this.#parseResponse);
     if (response.isError) throw createRootError(statusCode, response);
     return createDelivery(message, statusCode, response);
   }
@@ -72,21 +78,21 @@ export class Client {
   /** Polls one incoming message (§4.2). The service marks it read as it answers. */
   async pollIncoming(options: CallOptions = {}): Promise<IncomingRecord[]> {
     const answer = await this.#poll('/api/1/sms/in', options);
-    return answer ? [read(answer, parseIncoming)] : [];
+    return answer ? [this.#read(answer, parseIncoming)] : [];
   }
 
   /** Polls status updates (§4.4). The service marks them read as it answers. */
   async pollStatuses(options: CallOptions = {}): Promise<StatusRecord[]> {
     const answer = await this.#poll('/api/1/sms/status', options);
-    return answer ? read(answer, parseStatuses) : [];
+    return answer ? this.#read(answer, parseStatuses) : [];
   }
 
   /** Polls the messages sent since the last poll date, and moves that date on (§4.3). Always GET, never waits. */
   async pollOutbox(options: CallOptions = {}): Promise<OutboxRecord[]> {
-    const answer = await this.#call('/api/3/sms/out/poll', [], 'read', options, 'GET');
+    const answer = await this.#call({ path: '/api/3/sms/out/poll', method: 'GET' }, options);
     if (answer.statusCode === 204) return [];
     if (answer.statusCode !== 200) throw this.#statusError(answer, 'read');
-    return read(answer, parseOutbox);
+    return this.#read(answer, parseOutbox);
   }
 
   /** Reads the feed of recent messages (§4.5). Marks nothing as read. */
@@ -95,21 +101,21 @@ export class Client {
     if (query.format) parameters.push(['format', query.format]);
     if (query.type) parameters.push(['type', query.type]);
     if (query.size !== undefined) parameters.push(['size', String(query.size)]);
-    const answer = await this.#call('/api/2/sms/list', parameters, 'read', options);
+    const answer = await this.#call({ path: '/api/2/sms/list', parameters }, options);
     if (answer.statusCode !== 200) throw this.#statusError(answer, 'read');
-    return read(answer, parseFeed);
+    return this.#read(answer, parseFeed);
   }
 
   async #poll(path: string, options: CallOptions): Promise<Answer | undefined> {
-    const answer = await this.#call(path, [], 'read', options, undefined, pollWaitMs + pollGraceMs);
+    const answer = await this.#call({ path, timeoutMs: pollWaitMs + pollGraceMs }, options);
     if (answer.statusCode === 204) return undefined;
     if (answer.statusCode !== 200) throw this.#statusError(answer, 'read');
     return answer;
   }
 
   /** Reads the XML of §2.2 without the credentials that its texts may repeat. */
-  readonly #parseResponse = (bytes: Uint8Array, contentType?: string): SendResponse => {
-    const response = parseSendResponse(bytes, contentType);
+  readonly #parseResponse: Parse<SendResponse> = (...answer) => {
+    const response = parseSendResponse(...answer);
     for (const told of [response, ...response.recipients]) {
       if (typeof told.errorCode === 'string') told.errorCode = this.#redact(told.errorCode);
       if (told.errorMessage !== undefined) told.errorMessage = this.#redact(told.errorMessage);
@@ -129,31 +135,26 @@ export class Client {
   #statusError(answer: Answer, effect: Call['effect'], service: ServiceError = {}): SmsError {
     const { statusCode } = answer;
     const reason = statusCode === 400 ? findBadRequestReason(answer, this.#redact) : undefined;
-    const error = createStatusError(statusCode, effect, service, reason);
-    return answer.retryAfter === undefined ? error : error.with({ retryAfter: answer.retryAfter });
+    return createStatusError(statusCode, effect, service, reason);
   }
 
-  #call(
-    path: string,
-    parameters: [string, string][],
-    effect: Call['effect'],
-    options: CallOptions,
-    method = this.#options.method,
-    timeoutMs = this.#options.timeoutMs,
-  ): Promise<Answer> {
-    return exchange(this.#options, { method, path, parameters, effect, timeoutMs, ...options });
+  /** Reads the body of an answer. What cannot be read is told with the answer's status. */
+  #read<Result>({ bytes, contentType, statusCode }: Answer, parse: Parse<Result>): Result {
+    try {
+      return parse(bytes, contentType, this.#options.onUnknownCharset);
+    } catch (error) {
+      throw isSmsError(error) ? error.with({ statusCode }) : error;
+    }
+  }
+
+  /** @param call what differs from a read without parameters */
+  #call(call: Pick<Call, 'path'> & Partial<Call>, options: CallOptions): Promise<Answer> {
+    const { method, timeoutMs } = this.#options;
+    return exchange(this.#options, { method, timeoutMs, parameters: [], effect: 'read', ...call, ...options });
   }
 }
 
-/** Reads the body of an answer. What cannot be read is told with the answer's status. */
-function read<Result>(answer: Answer, parse: (bytes: Uint8Array, contentType?: string) => Result): Result {
-  const { bytes, contentType, statusCode } = answer;
-  try {
-    return parse(bytes, contentType);
-  } catch (error) {
-    throw isSmsError(error) ? error.with({ statusCode }) : error;
-  }
-}
+type Parse<Result> = (bytes: Uint8Array, contentType?: string, onUnknownCharset?: OnUnknownCharset) => Result;
 
 function createDelivery(message: OutboundMessage, statusCode: number, response: SendResponse): Delivery {
   const { recipients } = response;
@@ -197,11 +198,15 @@ function createStatusError(
   return new SmsError(statusCode >= 300 && statusCode < 400 ? 'redirect' : 'statusUnexpected', { ...facts, params });
 }
 
-/** The status line carries the reason of a 400 (§7.1); a server that drops it leaves it in the page's heading. */
+/**
+ * The status line carries the reason of a 400 (§7.1); a server that drops it leaves it in the page's heading, and so it does where
+ * the status line is not in UTF-8.
+ */
 function findBadRequestReason(answer: Answer, redact: (text: string) => string): string | undefined {
   const reason = answer.statusText.trim();
-  if (reason && reason.toLowerCase() !== 'bad request') return redact(reason);
-  return parseErrorHeading(answer.bytes, answer.contentType, redact);
+  const isTold = reason !== '' && reason.toLowerCase() !== 'bad request';
+  if (isTold && !reason.includes('\ufffd')) return redact(reason);
+  return parseErrorHeading(answer.bytes, answer.contentType, redact) ?? (isTold ? redact(reason) : undefined);
 }
 
 /** `isError="true"` at the root means that no message was sent (§2.2). */

@@ -11,7 +11,7 @@ const spaces = [' ', '\t', '\n', '\r', '\u00a0'];
 /**
  * Makes a function that takes the password or key of a login out of a text: what the service writes into an error may
  * quote the request. Each character is found in whatever way it is written: as it is, in either case, as an escape of
- * a URL (of UTF-8 or Latin-1) or a form, as an entity of HTML or XML, or as an escape of JSON or JavaScript, each of them
+ * a URL (of UTF-8 or Latin-1) or a form, in a wrong character set, as an entity of HTML or XML, or as an escape of JSON or JavaScript, each of them
  * up to twice over; white space as white space of any length. What Basic authentication makes of the login is found likewise.
  */
 export function createRedactor(authentication: Authentication): (text: string) => string {
@@ -62,6 +62,10 @@ function escapesOf(character: string): string[] {
   if (codePoint <= 0xff) {
     if (codePoint > 0x7f) escapes.push(percentEncode(Buffer.from(character, 'latin1')));
     escapes.push(`${slash}x${hex(codePoint, 2)}`);
+  }
+  if (codePoint > 0x7f) {
+    // Read in another character set than it was written in.
+    escapes.push('\ufffd{1,4}', escapePattern(Buffer.from(character).toString('latin1')));
   }
   if ('"\'/`'.includes(character)) escapes.push(`\\\\{1,3}${character === '/' ? '\\/' : character}`);
   return escapes;

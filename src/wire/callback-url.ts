@@ -48,8 +48,8 @@ function formatMailto(value: { mailto?: unknown; subject?: unknown; body?: unkno
   const parameters: string[] = [];
   for (const [name, parameter] of [
     // A line break in a subject would begin another header.
-    ['Subject', textOf(subject, field)?.replace(/[\s\p{Cc}]+/gu, ' ')],
-    ['Body', textOf(body, field)?.replace(/\r\n?/g, '\n')],
+    ['Subject', parameterText(subject, field)?.replace(/[\s\p{Cc}]+/gu, ' ')],
+    ['Body', parameterText(body, field)?.replace(/\r\n?/g, '\n')],
   ] as const) {
     if (parameter !== undefined && parameter.trim() !== '') parameters.push(`${name}=${encode(parameter)}`);
   }
@@ -57,7 +57,7 @@ function formatMailto(value: { mailto?: unknown; subject?: unknown; body?: unkno
   return `mailto:${addresses.map(encodeAddress).join(',')}${query}`;
 }
 
-function textOf(value: unknown, field: string): string | undefined {
+function parameterText(value: unknown, field: string): string | undefined {
   if (value === undefined || value === null) return undefined;
   if (typeof value === 'string' || typeof value === 'number') return String(value);
   throw new SmsError('mailto', { field, params: { field } });

@@ -6,7 +6,7 @@ import { createIncoming } from './incoming';
 import { createStatus } from './status';
 import { decodeText } from './text';
 import { unreadable } from './unreadable';
-import { parseXml, type XmlElement } from './xml';
+import { contentOf, parseXml, type XmlElement } from './xml';
 
 /** What a callback endpoint has received. */
 export interface CallbackRequest {
@@ -30,7 +30,7 @@ export type CallbackEvent =
  */
 export function parseCallback({ contentType, bytes, form }: CallbackRequest): CallbackEvent {
   if (bytes !== undefined && bytes.length > 0) {
-    const text = decodeText(bytes, contentType).trimStart();
+    const text = decodeText(bytes, contentType, refuseUnknownCharset).trimStart();
     if (text === '') throw unreadable('callback', 'no body');
     if (text.startsWith('<')) return readXml(text);
     if (text.startsWith('{') || text.startsWith('['))
@@ -40,6 +40,11 @@ export function parseCallback({ contentType, bytes, form }: CallbackRequest): Ca
   const fields = fieldsOf(form);
   if (fields.length === 0) throw unreadable('callback', 'no body');
   return readForm(fields);
+}
+
+/** The service keeps what is refused, while a text that was read wrongly is lost. */
+function refuseUnknownCharset(): never {
+  throw unreadable('callback', 'a character set that is not known here; use UTF-8');
 }
 
 function fieldsOf(form: unknown): Field[] {
@@ -89,7 +94,8 @@ function readReplies(root: XmlElement): IncomingRecord[] {
     const own = [...attributesOf(recipient, { msisdn: 'from' }), ...childrenOf(recipient)];
     // An identifier that every reply to one message shares must not pass for the reply's own.
     const fields = [...own, ...shared].filter(([name]) => name !== 'messageId' && name !== 'body');
-    const record = createIncoming([['body', textOf(body)], ...fields], 'callback');
+    const text = body === undefined ? '' : contentOf(body);
+    const record = createIncoming([['body', text], ...fields], 'callback');
     if (!isBlank(record.from)) records.push(record);
     // A 400 makes the service keep the text, which would be lost if the others were accepted without it.
     else if (!isBlank(record.body))
@@ -97,12 +103,6 @@ function readReplies(root: XmlElement): IncomingRecord[] {
   }
   if (records.length === 0) throw unreadable('callback', 'the inbound-message has no recipient with msisdn');
   return records;
-}
-
-/** The text of a message, never trimmed: verbatim, or the markup when it holds elements. */
-function textOf(body: XmlElement | undefined): string {
-  if (body === undefined) return '';
-  return body.children.length > 0 ? body.inner() : (body.cdata ?? body.text);
 }
 
 function readStatus(root: XmlElement): StatusRecord {
@@ -119,12 +119,7 @@ function attributesOf(element: XmlElement, renames: Renames = {}): Field[] {
 }
 
 function childrenOf(element: XmlElement, renames: Renames = {}): Field[] {
-  return element.children.map((child) => renamed(child.name, contentOf(child), renames));
-}
-
-function contentOf(element: XmlElement): string {
-  const text = (element.cdata ?? element.text).trim();
-  return text === '' && element.children.length > 0 ? element.inner().trim() : text;
+  return element.children.map((child) => renamed(child.name, contentOf(child).trim(), renames));
 }
 
 function renamed(name: string, value: string, renames: Renames): Field {

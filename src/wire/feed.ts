@@ -1,9 +1,10 @@
-import type { Feed, FeedAccount, FeedEntry, FeedFormat } from '../model';
+import type { Feed, FeedEntry, FeedFormat } from '../model';
 import { readDate } from './date';
-import { isBlank, isUnsafeKey } from './fields';
-import { decodeText } from './text';
+import { findAccount } from './feed-account';
+import { isBlank, isUnsafeKey, present, trimmed } from './fields';
+import { decodeText, type OnUnknownCharset } from './text';
 import { unreadable } from './unreadable';
-import { parseXml, type XmlElement } from './xml';
+import { contentOf, parseXml, type XmlElement } from './xml';
 
 /**
  * Reads a feed of recent messages (§2.6) in ATOM 1.0 or RSS (2.0, and 1.0 in RDF); the same data give the same entries.
@@ -11,17 +12,17 @@ import { parseXml, type XmlElement } from './xml';
  * - Dates are ISO 8601 UTC; one that cannot be read is none, and stays among the `fields`. When only one of `published` and
  *   `updated` is told, it stands for both.
  * - `body` is the content, else the summary or description. HTML stays HTML, unescaped once; XHTML is the markup inside
- *   its `div`.
+ *   its `div`, and text with elements in it is its markup. An entry without an author has the feed's.
  * - `fields` holds the other elements of an entry by local name. One that has only text is that text, trimmed; any
  *   other is an object of its attributes and child elements by local name, in the same way, with its own text, if any,
  *   as `text`. What comes several times under one name is an array.
- * - The account details are found at feed level by local name, whatever the case: as elements, as attributes, or inside
- *   an element whose name begins with `account`.
+ * - The account details are found at feed level by local name, whatever the case, hyphens and underscores: as elements, as
+ *   attributes, or, before all others, inside an element named like `account`.
  *
  * @throws SmsError `SMS_RESPONSE` when it is no such feed
  */
-export function parseFeed(bytes: Uint8Array, contentType?: string): Feed {
-  const root = parseXml(decodeText(bytes, contentType));
+export function parseFeed(bytes: Uint8Array, contentType?: string, onUnknownCharset?: OnUnknownCharset): Feed {
+  const root = parseXml(decodeText(bytes, contentType, onUnknownCharset));
   if (root.name === 'feed') return createFeed('ATOM', [root]);
   const channel = root.children.find(({ name }) => name === 'channel');
   if ((root.name === 'rss' || root.name === 'RDF') && channel !== undefined) return createFeed('RSS', [channel, root]);
@@ -32,30 +33,35 @@ export function parseFeed(bytes: Uint8Array, contentType?: string): Feed {
 function createFeed(format: FeedFormat, frames: readonly XmlElement[]): Feed {
   const entryName = format === 'ATOM' ? 'entry' : 'item';
   const createEntry = format === 'ATOM' ? createAtomEntry : createRssEntry;
-  const entries: FeedEntry[] = [];
+  const entryElements: XmlElement[] = [];
   const feedLevel: XmlElement[] = [];
   for (const child of frames.flatMap(({ children }) => children)) {
-    if (child.name === entryName) entries.push(createEntry(child));
+    if (child.name === entryName) entryElements.push(child);
     else if (!frames.includes(child)) feedLevel.push(child);
   }
-  const parts = new Parts(feedLevel, frames[0]?.prefix);
+  const parts = new Parts(feedLevel, frames[0]?.namespace);
+  const author = format === 'ATOM' ? authorOf(parts.takeAll('author')) : rssAuthorOf(parts);
   return {
     format,
-    ...present({ title: parts.text('title'), updated: parts.date(['updated', 'lastBuildDate', 'pubDate', 'date']) }),
+    ...present({
+      title: trimmed(markupOf(parts.take('title'))),
+      updated: parts.date(['updated', 'lastBuildDate', 'pubDate', 'date']),
+    }),
     account: findAccount(frames, feedLevel),
-    entries,
+    entries: entryElements.map((entry) => createEntry(entry, author)),
   };
 }
 
-function createAtomEntry(entry: XmlElement): FeedEntry {
-  const parts = new Parts(entry.children, entry.prefix);
+/** @param feedAuthor whose the entry is when it does not say */
+function createAtomEntry(entry: XmlElement, feedAuthor: string | undefined): FeedEntry {
+  const parts = new Parts(entry.children, entry.namespace);
   return {
     ...present({
       id: parts.text('id'),
       title: markupOf(parts.take('title'))?.trim(),
-      body: markupOf(parts.takeOwn('content') ?? parts.takeOwn('summary')),
+      body: markupOf(parts.takeOwn('content', isInline) ?? parts.takeOwn('summary')),
       ...bothDates(parts.date(['published', 'issued', 'created']), parts.date(['updated', 'modified'])),
-      author: authorOf(parts.takeAll('author')),
+      author: authorOf(parts.takeAll('author')) ?? feedAuthor,
       link: linkOf(parts.takeAll('link')),
     }),
     categories: categoriesOf(parts.takeAll('category')),
@@ -63,15 +69,18 @@ function createAtomEntry(entry: XmlElement): FeedEntry {
   };
 }
 
-function createRssEntry(item: XmlElement): FeedEntry {
-  const parts = new Parts(item.children, item.prefix);
+function createRssEntry(item: XmlElement, feedAuthor: string | undefined): FeedEntry {
+  const parts = new Parts(item.children, item.namespace);
   return {
     ...present({
       id: parts.text('guid') ?? trimmed(item.attributes.about),
-      title: parts.text('title'),
-      body: textOf(parts.take('encoded') ?? parts.takeOwn('description')),
-      ...bothDates(parts.date(['pubDate', 'published']), parts.date(['updated', 'modified', 'date', 'lastBuildDate'])),
-      author: nameIn(authorOf([...parts.takeAll('author'), ...parts.takeAll('creator')])),
+      title: trimmed(markupOf(parts.take('title'))),
+      body: markupOf(parts.take('encoded') ?? parts.takeOwn('description')),
+      ...bothDates(
+        parts.date(['pubDate', 'published', 'issued', 'created', 'available']),
+        parts.date(['updated', 'modified', 'date', 'lastBuildDate']),
+      ),
+      author: rssAuthorOf(parts) ?? feedAuthor,
       link: linkOf(parts.takeAll('link')),
     }),
     categories: categoriesOf(parts.takeAll('category')),
@@ -82,14 +91,14 @@ function createRssEntry(item: XmlElement): FeedEntry {
 /** The child elements of an entry or a feed, each of which has one place in the record. */
 class Parts {
   readonly #elements: readonly XmlElement[];
-  readonly #prefix: string;
+  readonly #namespace: string;
   readonly #byName = new Map<string, XmlElement[]>();
   readonly #taken = new Set<XmlElement>();
 
-  /** @param prefix of the parent; children with the same one are the format's own, not an extension's */
-  constructor(elements: readonly XmlElement[], prefix = '') {
+  /** @param namespace of the parent; children of the same one are the format's own, not an extension's */
+  constructor(elements: readonly XmlElement[], namespace = '') {
     this.#elements = elements;
-    this.#prefix = prefix;
+    this.#namespace = namespace;
     for (const element of elements) {
       const namesakes = this.#byName.get(element.name);
       if (namesakes === undefined) this.#byName.set(element.name, [element]);
@@ -104,9 +113,9 @@ class Parts {
     return element;
   }
 
-  /** The first element of this name that is the format's own. */
-  takeOwn(name: string): XmlElement | undefined {
-    const element = this.#findOwn(name);
+  /** The first element of this name that is the format's own, and of this kind. */
+  takeOwn(name: string, isOfKind: (element: XmlElement) => boolean = () => true): XmlElement | undefined {
+    const element = this.#byName.get(name)?.find((namesake) => this.#isOwn(namesake) && isOfKind(namesake));
     if (element !== undefined) this.#taken.add(element);
     return element;
   }
@@ -114,20 +123,20 @@ class Parts {
   /** All elements of this name that are the format's own; when there are none, all of this name. */
   takeAll(name: string): XmlElement[] {
     const namesakes = this.#byName.get(name) ?? [];
-    const own = namesakes.filter(({ prefix }) => prefix === this.#prefix);
+    const own = namesakes.filter((namesake) => this.#isOwn(namesake));
     const elements = own.length === 0 ? namesakes : own;
     for (const element of elements) this.#taken.add(element);
     return elements;
   }
 
   text(name: string): string | undefined {
-    return trimmed(textOf(this.take(name)));
+    return trimmed(this.take(name)?.text);
   }
 
   /** The first of these names that has a date that can be read; the others stay for {@link rest}. */
   date(names: readonly string[]): string | undefined {
     for (const name of names) {
-      const text = trimmed(textOf(this.#find(name)));
+      const text = trimmed(this.#find(name)?.text);
       const date = text === undefined ? undefined : readDate(text);
       if (text === undefined || date !== undefined) this.take(name);
       if (date !== undefined) return date;
@@ -145,11 +154,12 @@ class Parts {
   }
 
   #find(name: string): XmlElement | undefined {
-    return this.#findOwn(name) ?? this.#byName.get(name)?.[0];
+    const namesakes = this.#byName.get(name);
+    return namesakes?.find((namesake) => this.#isOwn(namesake)) ?? namesakes?.[0];
   }
 
-  #findOwn(name: string): XmlElement | undefined {
-    return this.#byName.get(name)?.find(({ prefix }) => prefix === this.#prefix);
+  #isOwn({ namespace }: XmlElement): boolean {
+    return namespace === this.#namespace;
   }
 }
 
@@ -161,7 +171,7 @@ function addField(fields: Record<string, unknown>, name: string, value: unknown)
 }
 
 function fieldOf(element: XmlElement): unknown {
-  const text = (textOf(element) ?? '').trim();
+  const text = element.text.trim();
   const attributes = Object.entries(element.attributes);
   if (attributes.length === 0 && element.children.length === 0) return text;
   const value: Record<string, unknown> = {};
@@ -171,20 +181,17 @@ function fieldOf(element: XmlElement): unknown {
   return value;
 }
 
-function textOf(element: XmlElement | undefined): string | undefined {
-  return element?.cdata ?? element?.text;
+/** Content that lies elsewhere says nothing here. */
+function isInline(content: XmlElement): boolean {
+  return content.attributes.src === undefined || content.children.length > 0 || !isBlank(content.text);
 }
 
-/** A text construct of ATOM: plain or HTML as it stands, XHTML as the markup inside its `div`, other XML as markup. */
+/** A text construct of ATOM: as {@link contentOf} gives it, but of XHTML the markup inside its `div`. */
 function markupOf(element: XmlElement | undefined): string | undefined {
-  if (element === undefined || element.children.length === 0) return textOf(element);
+  if (element === undefined) return undefined;
   const [child] = element.children;
   const isXhtml = element.attributes.type === 'xhtml' && element.children.length === 1 && child?.name === 'div';
-  return isXhtml ? child.inner() : element.inner();
-}
-
-function trimmed(text: string | undefined): string | undefined {
-  return text === undefined || isBlank(text) ? undefined : text.trim();
+  return isXhtml ? child.inner() : contentOf(element);
 }
 
 function bothDates(published: string | undefined, updated: string | undefined) {
@@ -194,10 +201,14 @@ function bothDates(published: string | undefined, updated: string | undefined) {
 function authorOf(elements: readonly XmlElement[]): string | undefined {
   for (const element of elements) {
     const name = element.children.find((child) => child.name === 'name') ?? element.children[0] ?? element;
-    const author = trimmed(textOf(name));
+    const author = trimmed(name.text);
     if (author !== undefined) return author;
   }
   return undefined;
+}
+
+function rssAuthorOf(parts: Parts): string | undefined {
+  return nameIn(authorOf([...parts.takeAll('author'), ...parts.takeAll('creator')]));
 }
 
 /** RSS 2.0 has authors as `bob@example.com (Bob)`. */
@@ -208,7 +219,7 @@ function nameIn(author: string | undefined): string | undefined {
 function linkOf(elements: readonly XmlElement[]): string | undefined {
   let other: string | undefined;
   for (const element of elements) {
-    const address = trimmed(element.attributes.href ?? textOf(element));
+    const address = trimmed(element.attributes.href ?? element.text);
     if (address === undefined) continue;
     if ((element.attributes.rel ?? 'alternate') === 'alternate') return address;
     other ??= address;
@@ -218,78 +229,6 @@ function linkOf(elements: readonly XmlElement[]): string | undefined {
 
 function categoriesOf(elements: readonly XmlElement[]): string[] {
   return elements
-    .map(({ attributes, text, cdata }) => trimmed(attributes.term ?? cdata ?? text) ?? trimmed(attributes.label))
+    .map(({ attributes, text }) => trimmed(attributes.term ?? text) ?? trimmed(attributes.label))
     .filter((category) => category !== undefined);
-}
-
-type AccountDetail = 'balance' | 'type' | 'currency';
-
-const accountDetails: ReadonlyMap<string, AccountDetail> = new Map([
-  ['balance', 'balance'],
-  ['accountbalance', 'balance'],
-  ['type', 'type'],
-  ['accounttype', 'type'],
-  ['currency', 'currency'],
-  ['accountcurrency', 'currency'],
-]);
-
-/** Elements come before attributes, and those before the attributes of the feed itself; among equals the first holds. */
-function findAccount(frames: readonly XmlElement[], feedLevel: readonly XmlElement[]): FeedAccount {
-  const found = new Map<AccountDetail, string>();
-  const candidates = feedLevel.flatMap((element) => accountElements(element, false));
-  for (const { element } of candidates) {
-    const detail = accountDetails.get(element.name.toLowerCase());
-    if (detail !== undefined) addDetail(found, detail, detailText(element));
-  }
-  for (const { element, isAccount } of candidates) findInAttributes(element, isAccount, found);
-  for (const frame of frames) findInAttributes(frame, true, found);
-  const balance = found.get('balance');
-  return present({
-    balance: balance === undefined ? undefined : readBalance(balance),
-    type: found.get('type'),
-    currency: found.get('currency'),
-  });
-}
-
-/** The element and, when it is about the account, all elements in it. */
-function accountElements(element: XmlElement, isInAccount: boolean): { element: XmlElement; isAccount: boolean }[] {
-  const isAccount = isInAccount || accountDetails.has(element.name.toLowerCase()) || /account/i.test(element.name);
-  const inner = isAccount ? element.children.flatMap((child) => accountElements(child, true)) : [];
-  return [{ element, isAccount }, ...inner];
-}
-
-/** `type` is an attribute of many elements of a feed, and tells of the account only where its other details are. */
-function findInAttributes({ attributes }: XmlElement, isInAccount: boolean, found: Map<AccountDetail, string>): void {
-  const names = Object.keys(attributes);
-  const isAccount = isInAccount || names.some((name) => accountDetails.has(name.toLowerCase()) && !isTypeName(name));
-  if (!isAccount) return;
-  for (const name of names) {
-    const detail = accountDetails.get(name.toLowerCase());
-    if (detail !== undefined) addDetail(found, detail, attributes[name]);
-  }
-}
-
-function isTypeName(name: string): boolean {
-  return name.toLowerCase() === 'type';
-}
-
-function detailText(element: XmlElement): string | undefined {
-  const { attributes, children } = element;
-  const child = children.find(({ name }) => name === 'amount' || name === 'value');
-  return trimmed(textOf(element)) ?? trimmed(attributes.amount ?? attributes.value ?? textOf(child));
-}
-
-function addDetail(found: Map<AccountDetail, string>, detail: AccountDetail, text: string | undefined): void {
-  const value = trimmed(text);
-  if (value !== undefined && !found.has(detail)) found.set(detail, value);
-}
-
-function readBalance(text: string): number | string {
-  return /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)$/.test(text) ? Number(text) : text;
-}
-
-type Present<Values> = { [Key in keyof Values]?: Exclude<Values[Key], undefined> };
-
-function present<Values extends object>(values: Values): Present<Values> {
-  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as Present<Values>;
 }

@@ -9,6 +9,11 @@ export function isBlank(value: unknown): value is '' | null | undefined {
   return value === undefined || value === null || (typeof value === 'string' && value.trim() === '');
 }
 
+/** A text without the white space around it; `undefined` when it is blank. */
+export function trimmed(text: string | undefined): string | undefined {
+  return isBlank(text) ? undefined : text.trim();
+}
+
 /** Says whether a name must never become a key of a record, because it could reach the record's prototype. */
 export function isUnsafeKey(name: string): boolean {
   return unsafeKeys.has(name);
@@ -21,6 +26,15 @@ export function readFields(fields: Iterable<Field>): Map<string, string> {
     if (!byName.has(name)) byName.set(name, value);
   }
   return byName;
+}
+
+type Present<Values> = { [Key in keyof Values]?: Exclude<Values[Key], undefined> };
+
+/** The properties that are not `undefined`. */
+export function present<Values extends object>(values: Values): Present<Values> {
+  const kept: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(values)) if (value !== undefined) kept[name] = value;
+  return kept as Present<Values>;
 }
 
 /** The given fields that are not blank, as properties. */

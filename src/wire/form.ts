@@ -1,40 +1,51 @@
-import { charsetOf, decodeBytes } from './text';
+import { charsetOf, decodeBytes, type OnUnknownCharset } from './text';
 import { unreadable } from './unreadable';
 
 /** More than 8 MiB of status updates have; without a limit, that much of empty parameters takes 760 MB. */
 const maxParameters = 500_000;
+const utf16Type = /^text\/plain;\s*charset="?utf-?16/i;
+/** What no text message has: control characters but for tabs and line breaks, and what could not be decoded. */
+const isMistaken = /[^\P{Cc}\t\n\r]|\p{Cs}|\ufffd/u;
 
 /**
  * Reads an `application/x-www-form-urlencoded` body or query string: name and value pairs in their order, repeated
  * names as often as they come. Escapes give bytes, which are decoded by the charset of the content type (UTF-8 when it
- * has none); a value whose bytes begin with a UTF-16 byte order mark is decoded as UTF-16. Malformed escapes stay
+ * has none); a value whose bytes begin with a UTF-16 byte order mark is decoded as UTF-16, and so is one without it in a form
+ * whose `contentType` says UTF-16 (§2.3), when it can be nothing else. Malformed escapes stay
  * as they are. A line break at the very end is no part of the last value.
  *
  * @throws SmsError `SMS_RESPONSE` when there are more than half a million pairs, and for nothing else
  */
-export function parseForm(bytes: Uint8Array, contentType?: string): [name: string, value: string][] {
-  const isSingleByte = charsetOf(contentType) === 'windows-1252';
-  const text = isSingleByte
-    ? Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1')
-    : decodeBytes(bytes, isWide(bytes) ? 'utf-16' : 'utf-8');
-  let length = text.length;
-  while (length > 0 && isLineBreak(text.charCodeAt(length - 1))) length--;
+export function parseForm(
+  bytes: Uint8Array,
+  contentType?: string,
+  onUnknownCharset?: OnUnknownCharset,
+): [name: string, value: string][] {
+  const charset = charsetOf(bytes, contentType, onUnknownCharset);
+  const isUnicode = typeof charset === 'string' && charset.startsWith('utf-');
+  const form = isUnicode
+    ? decodeBytes(bytes, isWide(bytes) ? 'utf-16' : 'utf-8')
+    : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1');
+  const decode = isUnicode ? decodeUnicode : (part: string) => decodeBytes(unescapePart(part, 'latin1'), charset);
+  const pairs = readPairs(form, decode);
+  const isUtf16 = pairs.some(([name, value]) => name === 'contentType' && utf16Type.test(value));
+  if (!isUtf16) return pairs;
+  return readPairs(form, (part) => decodeUtf16(part, isUnicode ? 'utf8' : 'latin1') ?? decode(part));
+}
+
+function readPairs(form: string, decode: (part: string) => string): [name: string, value: string][] {
+  let length = form.length;
+  while (length > 0 && isLineBreak(form.charCodeAt(length - 1))) length--;
 
   const pairs: [string, string][] = [];
   for (let start = 0; start < length; ) {
-    let end = text.indexOf('&', start);
+    let end = form.indexOf('&', start);
     if (end === -1 || end > length) end = length;
     if (end > start) {
-      if (pairs.length === maxParameters) {
-        throw unreadable('answer', 'a form with too many parameters');
-      }
-      const pair = text.slice(start, end);
+      if (pairs.length === maxParameters) throw unreadable('answer', 'a form with too many parameters');
+      const pair = form.slice(start, end);
       const equals = pair.indexOf('=');
-      pairs.push(
-        equals === -1
-          ? [decodePart(pair, isSingleByte), '']
-          : [decodePart(pair.slice(0, equals), isSingleByte), decodePart(pair.slice(equals + 1), isSingleByte)],
-      );
+      pairs.push(equals === -1 ? [decode(pair), ''] : [decode(pair.slice(0, equals)), decode(pair.slice(equals + 1))]);
     }
     start = end + 1;
   }
@@ -60,10 +71,36 @@ function isLineBreak(code: number): boolean {
   return code === 0x0a || code === 0x0d;
 }
 
-function decodePart(part: string, isSingleByte: boolean): string {
-  const spaced = part.includes('+') ? part.replaceAll('+', ' ') : part;
-  if (!spaced.includes('%')) return isSingleByte ? decodeBytes(Buffer.from(spaced, 'latin1'), 'windows-1252') : spaced;
-  const bytes = Buffer.from(spaced, isSingleByte ? 'latin1' : 'utf8');
+function decodeUnicode(part: string): string {
+  if (!part.includes('%')) return part.replaceAll('+', ' ');
+  const bytes = unescapePart(part, 'utf8');
+  // A value may begin with U+FEFF of its own, so that only the marks of UTF-16, which are no UTF-8, say anything.
+  const isUtf16 = (bytes[0] === 0xfe && bytes[1] === 0xff) || (bytes[0] === 0xff && bytes[1] === 0xfe);
+  return isUtf16 ? decodeBytes(bytes, 'utf-16') : bytes.toString('utf8');
+}
+
+/** What a part says in UTF-16 without a byte order mark; `undefined` when it makes sense byte by byte, or none so. */
+function decodeUtf16(part: string, encoding: 'latin1' | 'utf8'): string | undefined {
+  if (!part.includes('%')) return undefined;
+  const bytes = unescapePart(part, encoding);
+  if (bytes.length % 2 !== 0 || !isMistaken.test(bytes.toString(encoding))) return undefined;
+  const text = decodeBytes(bytes, isLittleEndian(bytes) ? 'utf-16le' : 'utf-16be');
+  return isMistaken.test(text) ? undefined : text;
+}
+
+/** Whether most second bytes are 0, as the upper ones of Latin letters are, and fewer first bytes are. */
+function isLittleEndian(bytes: Uint8Array): boolean {
+  const zeros = [0, 0];
+  bytes.forEach((byte, index) => {
+    if (byte === 0) zeros[index % 2] = (zeros[index % 2] ?? 0) + 1;
+  });
+  const [first = 0, second = 0] = zeros;
+  return second > first && 4 * second > bytes.length;
+}
+
+/** The bytes that a part of a form stands for. */
+function unescapePart(part: string, encoding: 'latin1' | 'utf8'): Buffer {
+  const bytes = Buffer.from(part.replaceAll('+', ' '), encoding);
   let length = 0;
   for (let index = 0; index < bytes.length; index++) {
     const byte = bytes[index] ?? 0;
@@ -71,11 +108,7 @@ function decodePart(part: string, isSingleByte: boolean): string {
     bytes[length++] = escaped === -1 ? byte : escaped;
     if (escaped !== -1) index += 2;
   }
-  const decoded = bytes.subarray(0, length);
-  if (isSingleByte) return decodeBytes(decoded, 'windows-1252');
-  // A value may begin with U+FEFF of its own, so that only the marks of UTF-16, which are no UTF-8, say anything.
-  const isUtf16 = (decoded[0] === 0xfe && decoded[1] === 0xff) || (decoded[0] === 0xff && decoded[1] === 0xfe);
-  return isUtf16 ? decodeBytes(decoded, 'utf-16') : decoded.toString('utf8');
+  return bytes.subarray(0, length);
 }
 
 /** The byte that two hexadecimal digits stand for; -1 when they are not two such digits. */

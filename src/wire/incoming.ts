@@ -1,6 +1,7 @@
 import type { IncomingRecord, Via } from '../model';
 import { additionalFields, type Field, presentFields, readFields } from './fields';
 import { parseForm } from './form';
+import type { OnUnknownCharset } from './text';
 import { unreadable } from './unreadable';
 
 const optionalFields = ['messageId', 'to', 'inReplyToId', 'messageDate', 'contentType', 'displayName'] as const;
@@ -13,8 +14,6 @@ const knownFields: ReadonlySet<string> = new Set([
   'via',
   'redelivered',
   'ackId',
-  'sent',
-  'awaited',
 ]);
 
 /**
@@ -22,8 +21,12 @@ const knownFields: ReadonlySet<string> = new Set([
  *
  * @throws SmsError `SMS_RESPONSE` when it has neither a messageId nor a sender nor a body
  */
-export function parseIncoming(bytes: Uint8Array, contentType?: string): IncomingRecord {
-  const fields = parseForm(bytes, contentType);
+export function parseIncoming(
+  bytes: Uint8Array,
+  contentType?: string,
+  onUnknownCharset?: OnUnknownCharset,
+): IncomingRecord {
+  const fields = parseForm(bytes, contentType, onUnknownCharset);
   if (!fields.some(([name]) => name === 'messageId' || name === 'from' || name === 'body')) {
     throw unreadable('answer', 'no incoming message in it');
   }

@@ -1,6 +1,6 @@
 import type { OutboxRecipient, OutboxRecord } from '../model';
 import { isBlank, isUnsafeKey, readErrorCode } from './fields';
-import { decodeText } from './text';
+import { decodeText, type OnUnknownCharset } from './text';
 import { unreadable } from './unreadable';
 
 type JsonObject = Record<string, unknown>;
@@ -15,8 +15,12 @@ const truths: ReadonlySet<unknown> = new Set([true, 1, 'true', '1', 'yes', 'y'])
  *
  * @throws SmsError `SMS_RESPONSE` when it is not JSON, holds no list, or a list of something else
  */
-export function parseOutbox(bytes: Uint8Array, contentType?: string): OutboxRecord[] {
-  const list = listIn(parseJson(decodeText(bytes, contentType)));
+export function parseOutbox(
+  bytes: Uint8Array,
+  contentType?: string,
+  onUnknownCharset?: OnUnknownCharset,
+): OutboxRecord[] {
+  const list = listIn(parseJson(decodeText(bytes, contentType, onUnknownCharset)));
   const records: OutboxRecord[] = [];
   for (const entry of list) {
     const record = isObject(entry) ? createRecord(entry) : undefined;
@@ -119,13 +123,13 @@ function additionalProperties(others: JsonObject): JsonObject {
 function presentTexts<Name extends string>(values: Record<Name, unknown>): { [Key in Name]?: string } {
   const present: { [Key in Name]?: string } = {};
   for (const name in values) {
-    const text = textOf(values[name]);
+    const text = scalarText(values[name]);
     if (text !== undefined) present[name] = text;
   }
   return present;
 }
 
-function textOf(value: unknown): string | undefined {
+function scalarText(value: unknown): string | undefined {
   if (typeof value === 'number' || typeof value === 'boolean') return String(value);
   return typeof value === 'string' && !isBlank(value) ? value : undefined;
 }

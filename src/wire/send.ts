@@ -1,7 +1,7 @@
 import type { OutboundMessage, RecipientResult, SendResponse } from '../model';
 import { decodeHtmlEntities } from './entities';
 import { isBlank, readErrorCode } from './fields';
-import { decodeText } from './text';
+import { decodeText, type OnUnknownCharset } from './text';
 import { unreadable } from './unreadable';
 import { parseXml, type XmlElement } from './xml';
 
@@ -35,8 +35,12 @@ export function formatOutboundMessage(message: OutboundMessage): [string, string
  *
  * @throws SmsError `SMS_RESPONSE` when the bytes are not XML or have another root element
  */
-export function parseSendResponse(bytes: Uint8Array, contentType?: string): SendResponse {
-  const root = parseXml(decodeText(bytes, contentType));
+export function parseSendResponse(
+  bytes: Uint8Array,
+  contentType?: string,
+  onUnknownCharset?: OnUnknownCharset,
+): SendResponse {
+  const root = parseXml(decodeText(bytes, contentType, onUnknownCharset));
   if (root.name !== 'outbound-message-delivery') {
     throw unreadable('answer', 'XML with another root than outbound-message-delivery');
   }

@@ -1,6 +1,7 @@
 import type { StatusRecord, Via } from '../model';
 import { additionalFields, type Field, isBlank, presentFields, readFields } from './fields';
 import { parseForm } from './form';
+import type { OnUnknownCharset } from './text';
 import { unreadable } from './unreadable';
 
 /** What is known of a status code. */
@@ -36,32 +37,60 @@ const knownFields: ReadonlySet<string> = new Set([
   'via',
   'redelivered',
   'ackId',
-  'sent',
 ]);
 
 /**
- * Reads the answer to a poll for status updates (§2.5), which may carry several: names repeat, and the n-th values make the
- * n-th record.
+ * Reads the answer to a poll for status updates (§2.5), which may carry several; then names repeat. Where another name follows
+ * before the first one comes again, each first name starts a record, and so does a messageId where there is one already.
+ * Where names come in blocks, the n-th values make the n-th record.
  *
  * @throws SmsError `SMS_RESPONSE` when no record has a messageId or a statusCode
  */
-export function parseStatuses(bytes: Uint8Array, contentType?: string): StatusRecord[] {
+export function parseStatuses(
+  bytes: Uint8Array,
+  contentType?: string,
+  onUnknownCharset?: OnUnknownCharset,
+): StatusRecord[] {
+  const fields = parseForm(bytes, contentType, onUnknownCharset);
+  const firstName = fields[0]?.[0];
+  const again = fields.findIndex(([name], index) => index > 0 && name === firstName);
+  const rows = again > 1 ? splitRows(fields) : gatherRows(fields);
+  const readable = rows.filter((row) =>
+    row.some(([name, value]) => (name === 'messageId' || name === 'statusCode') && !isBlank(value)),
+  );
+  if (readable.length === 0) throw unreadable('answer', 'no status update in it');
+  return readable.map((row) => createStatus(row, 'poll'));
+}
+
+function splitRows(fields: readonly Field[]): Field[][] {
+  const rows: Field[][] = [];
+  let row: Field[] = [];
+  let hasId = false;
+  for (const field of fields) {
+    const [name] = field;
+    const isId = name === 'messageId';
+    if (name === fields[0]?.[0] || (isId && hasId)) {
+      row = [];
+      rows.push(row);
+      hasId = false;
+    }
+    row.push(field);
+    hasId ||= isId;
+  }
+  return rows;
+}
+
+function gatherRows(fields: readonly Field[]): Field[][] {
   const rows: Field[][] = [];
   const occurrences = new Map<string, number>();
-  for (const field of parseForm(bytes, contentType)) {
+  for (const field of fields) {
     const index = occurrences.get(field[0]) ?? 0;
     occurrences.set(field[0], index + 1);
     const row = rows[index];
     if (row === undefined) rows.push([field]);
     else row.push(field);
   }
-  const readable = rows.filter((fields) =>
-    fields.some(([name, value]) => (name === 'messageId' || name === 'statusCode') && !isBlank(value)),
-  );
-  if (readable.length === 0) {
-    throw unreadable('answer', 'no status update in it');
-  }
-  return readable.map((fields) => createStatus(fields, 'poll'));
+  return rows;
 }
 
 /**

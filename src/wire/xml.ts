@@ -7,8 +7,8 @@ import { unreadable } from './unreadable';
 export interface XmlElement {
   /** Local name. */
   readonly name: string;
-  /** Empty when the name has none. */
-  readonly prefix: string;
+  /** The URI of its namespace, empty when it is in none; a prefix that is declared nowhere stands for itself. */
+  readonly namespace: string;
   /** Decoded values by local name, without declarations of namespaces. Has no prototype. */
   readonly attributes: Readonly<Record<string, string>>;
   readonly children: readonly XmlElement[];
@@ -72,7 +72,7 @@ export function parseXml(source: string): XmlElement {
         continue;
       }
       if (root !== undefined && parent === undefined) throw broken();
-      const element = new ParsedElement(tag.name, tag.attributes);
+      const element = new ParsedElement(tag.name, tag.attributes, parent);
       root ??= element;
       parent?.addChild(element);
       if (tag.kind === 'opening' && open.push(element) > maxNesting) {
@@ -169,20 +169,29 @@ class ParsedElement implements XmlElement {
   readonly children: ParsedElement[] = [];
   text = '';
   readonly #content: (ParsedElement | string)[] = [];
+  readonly #declared: ReadonlyMap<string, string>;
+  readonly #parent: ParsedElement | undefined;
   #cdata: string | undefined;
   #isCdataAlone = true;
 
-  constructor(fullName: string, attributes: ReadonlyMap<string, string>) {
+  constructor(fullName: string, attributes: ReadonlyMap<string, string>, parent: ParsedElement | undefined) {
     this.fullName = fullName;
     this.attributes = attributes.size === 0 ? nothing : byLocalName(attributes);
+    this.#declared = attributes;
+    this.#parent = parent;
   }
 
   get name(): string {
     return localName(this.fullName);
   }
 
-  get prefix(): string {
-    const [, prefix = ''] = /([^:]*):[^:]*$/.exec(this.fullName) ?? [];
+  get namespace(): string {
+    const prefix = this.fullName.slice(0, Math.max(0, this.fullName.lastIndexOf(':')));
+    const declaration = prefix === '' ? 'xmlns' : `xmlns:${prefix}`;
+    for (let element: ParsedElement | undefined = this; element !== undefined; element = element.#parent) {
+      const uri = element.#declared.get(declaration);
+      if (uri !== undefined) return uri;
+    }
     return prefix;
   }
 
@@ -212,6 +221,11 @@ class ParsedElement implements XmlElement {
     for (const piece of this.#content) markup += typeof piece === 'string' ? escapeText(piece) : outer(piece);
     return markup;
   }
+}
+
+/** What an element says: its CDATA or text verbatim, or its markup when it holds elements, so that none of it is lost. */
+export function contentOf(element: XmlElement): string {
+  return element.children.length > 0 ? element.inner() : (element.cdata ?? element.text);
 }
 
 const nothing: Readonly<Record<string, string>> = Object.freeze(Object.create(null));

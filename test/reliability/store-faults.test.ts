@@ -340,6 +340,7 @@ function firstWord(body: string): string {
 
 /** The folder in which an account at the simulator keeps its inbox. */
 async function findStore(userDir: string, simulator: Simulator): Promise<string> {
+  let folder: string | undefined;
   const membership = joinAccount({
     baseUrl: simulator.baseUrl,
     authentication: { type: 'bearer', apiKey: simulator.credentials.apiKey },
@@ -352,10 +353,14 @@ async function findStore(userDir: string, simulator: Simulator): Promise<string>
     dedupe: true,
     dedupeMs: 1_000,
     storeName: 'memory',
-    createStore: () => new MemoryStore(),
+    createStore(key) {
+      folder = join(userDir, 'sms-inbox', key);
+      return new MemoryStore();
+    },
   });
+  await membership.inbox.ready();
   await membership.leave();
-  return join(userDir, 'sms-inbox', membership.key);
+  return folder ?? assert.fail('no store was made');
 }
 
 async function createDatabase(folder: string): Promise<void> {

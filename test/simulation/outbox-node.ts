@@ -1,15 +1,16 @@
-import type { Membership, OutboxRecord, OutboxSubscription } from '../../src';
+import type { Entry, Membership, Taker } from '../../src';
 import type { DeployedNode, Surrounding } from './flow';
 import type { NodePlan } from './plan';
 
 const intervalMs = 30_000;
 
 /** A node that polls the outbox. */
-export class OutboxNode implements DeployedNode {
+export class OutboxNode implements Taker, DeployedNode {
   readonly id: string;
   readonly #plan: NodePlan;
   readonly #process: Surrounding;
-  #subscription: OutboxSubscription | undefined;
+  #membership: Membership | undefined;
+  #unwatch = () => {};
   #isFlowGone = false;
 
   constructor(plan: NodePlan, process: Surrounding) {
@@ -19,10 +20,10 @@ export class OutboxNode implements DeployedNode {
   }
 
   open(membership: Membership): void {
-    this.#subscription = membership.subscribe('outbox', {
-      id: this.id,
+    this.#membership = membership;
+    membership.inbox.attach('outbox', this);
+    this.#unwatch = membership.watch('outbox', {
       intervalMs,
-      send: (records) => this.#send(records),
       onState: () => {},
       onFailing: () => {},
       onRecovered: () => {},
@@ -31,21 +32,23 @@ export class OutboxNode implements DeployedNode {
 
   close(isFlowGone: boolean): void {
     this.#isFlowGone = isFlowGone;
-    this.#subscription?.close();
+    this.#membership?.inbox.detach('outbox', this);
+    this.#unwatch();
   }
 
   acknowledge(): void {}
 
-  #send(records: readonly OutboxRecord[]): Promise<boolean> {
+  take(entries: readonly Entry[]): void {
     const { world, clock, flow } = this.#process;
-    const messages = records.map((record) => world.find('outbox', record)).filter((message) => message !== undefined);
-    for (const message of messages) flow.examineSend(message, this.#plan);
-    return new Promise((resolve) => {
+    for (const entry of entries) {
+      const message = world.find('outbox', entry.record);
+      if (!message) continue;
+      flow.examineSend(message, this.#plan);
       clock.nextTurn(() => {
-        const arrives = !this.#isFlowGone;
-        if (arrives) for (const message of messages) flow.receive(message, this.#plan, { redelivered: false });
-        resolve(arrives);
+        if (this.#isFlowGone) return;
+        flow.receive(message, this.#plan, { redelivered: false });
+        this.#membership?.inbox.done(entry, this);
       });
-    });
+    }
   }
 }

@@ -232,6 +232,36 @@ describe('Client', () => {
     }
   });
 
+  it('takes the heading of the page where the status line is not in UTF-8', async () => {
+    const heading = '<h1>Ungültige Nummer</h1>';
+    const answer = (body: string) => {
+      const head = `HTTP/1.1 400 Ung\xfcltige Nummer\r\ncontent-type: text/html; charset=utf-8\r\nconnection: close\r\n\r\n`;
+      return Buffer.concat([Buffer.from(head, 'latin1'), Buffer.from(body)]);
+    };
+    for (const [body, expected] of [
+      [heading, 'Ungültige Nummer'],
+      ['', 'Ung\ufffdltige Nummer'],
+    ] as const) {
+      const { baseUrl } = await startRawService(closing, (incoming) => {
+        incoming.resume();
+        incoming.socket.end(answer(body));
+      });
+      assert.equal((await failure(createClient(baseUrl).send(message))).errorMessage, expected);
+    }
+  });
+
+  it('reads an answer in a character set that is not known as it is, and tells of it', async () => {
+    const told: string[] = [];
+    const body = 'messageId=1&from=2&body=%E9';
+    const { baseUrl } = await startAnswering(200, 'OK', body, 'application/x-www-form-urlencoded; charset=klingon');
+    const client = createClient(baseUrl, { onUnknownCharset: (charset) => told.push(charset) });
+    assert.deepEqual(
+      (await client.pollIncoming()).map(({ body }) => body),
+      ['é'],
+    );
+    assert.deepEqual(told, ['klingon']);
+  });
+
   describe('other statuses (§7, contract §9)', () => {
     for (const [status, code] of [
       [401, 'SMS_UNAUTHORIZED'],

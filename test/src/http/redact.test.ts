@@ -74,6 +74,13 @@ describe('createRedactor', () => {
     assert.equal(redact('geheimnis-öß', 'Bad geheimnis-%F6%DF and geheimnis-&ouml;&szlig;'), `Bad ${mark} and ${mark}`);
   });
 
+  it('masks characters that were read in another character set than they were written in', () => {
+    assert.equal(
+      redact('geheimnis-öß', 'Bad geheimnis-\ufffd\ufffd and geheimnis-Ã¶Ã\u009f'),
+      `Bad ${mark} and ${mark}`,
+    );
+  });
+
   it('masks what Basic authentication makes of a login, in both alphabets and escaped', () => {
     const login = { type: 'basic', userId: 'üser?>', password: 'pässwörd?>~' } as const;
     const token = Buffer.from(`${login.userId}:${login.password}`).toString('base64');

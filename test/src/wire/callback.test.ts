@@ -274,6 +274,21 @@ describe('what a callback is (contract §8)', () => {
     }
   });
 
+  it('refuses a charset that is not known, so that the service keeps the message, and reads those that the platform knows', () => {
+    for (const bytes of [Buffer.from('from=1&body=x'), Buffer.from('<inbound-message/>')]) {
+      assert.throws(() => parseCallback({ bytes, contentType: 'text/plain; charset=klingon' }), {
+        code: 'SMS_RESPONSE',
+        reason: 'callbackUnreadable',
+        message: /character set/,
+      });
+    }
+    const event = parseCallback({
+      bytes: Buffer.from('from=1&body=%A4'),
+      contentType: 'application/x-www-form-urlencoded; charset=ISO-8859-15',
+    });
+    assert.equal(event.records[0]?.body, '€');
+  });
+
   it('obeys the charset of the header, a byte order mark and the XML declaration', () => {
     const xml = (encoding: string) =>
       `<?xml version="1.0" encoding="${encoding}"?><inbound-message><recipient msisdn="1"><body>é€</body></recipient></inbound-message>`;

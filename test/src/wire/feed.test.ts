@@ -200,6 +200,33 @@ describe('the account details of a feed (§2.6, contract §7)', () => {
     assert.deepEqual(parse('<feed><entry><balance>1</balance><account type="x"/></entry></feed>').account, {});
   });
 
+  it('in an element named like an account come before what merely lies about', () => {
+    const dublinCore = '<dc:type xmlns:dc="http://purl.org/dc/elements/1.1/">Collection</dc:type>';
+    for (const xml of [
+      `<feed>${dublinCore}<account balance="12.50" type="prepaid" currency="NZD"/></feed>`,
+      `<feed><account balance="12.50" type="prepaid" currency="NZD"/>${dublinCore}</feed>`,
+      `<feed>${dublinCore}<currency>EUR</currency><sms:account-info><balance type="prepaid">12.50</balance><currency>NZD</currency></sms:account-info></feed>`,
+      `<rss type="x"><channel balance="1">${dublinCore}<accountBalance currency="NZD">12.50</accountBalance><accountType>prepaid</accountType></channel></rss>`,
+    ]) {
+      assert.deepEqual(parse(xml).account, account, xml);
+    }
+  });
+
+  it('have names in which hyphens and underscores do not matter', () => {
+    for (const xml of [
+      '<feed><account-balance>12.50</account-balance><account_type>prepaid</account_type><Account-Currency>NZD</Account-Currency></feed>',
+      '<feed account-balance="12.50" account_type="prepaid" _currency="NZD"/>',
+    ]) {
+      assert.deepEqual(parse(xml).account, account, xml);
+    }
+  });
+
+  it('are found among hundreds of thousands of elements, however deep', () => {
+    const flat = '<account/>'.repeat(150_000);
+    const deep = `${'<account>'.repeat(95)}${'<x/>'.repeat(150_000)}<currency>NZD</currency>${'</account>'.repeat(95)}`;
+    assert.deepEqual(parse(`<feed>${flat}${deep}</feed>`).account, { currency: 'NZD' });
+  });
+
   it('balance is a number when it reads as one', () => {
     const balance = (text: string) => parse(`<feed><balance>${text}</balance></feed>`).account.balance;
     assert.deepEqual(['0', '-3.5', ' 1000 ', '+2', '.5', '7.'].map(balance), [0, -3.5, 1000, 2, 0.5, 7]);
@@ -237,6 +264,71 @@ describe('feeds as others publish them', () => {
   it('ATOM: titles of every type', () => {
     assert.equal(parseAtomEntry('<title type="html"> a &lt;b>c&lt;/b> </title>')?.title, 'a <b>c</b>');
     assert.equal(parseAtomEntry('<title type="xhtml"><div><i>a</i></div></title>')?.title, '<i>a</i>');
+  });
+
+  it('ATOM: titles of every type of the feed itself', () => {
+    const title = (xml: string) => parse(`<feed xmlns="http://www.w3.org/2005/Atom">${xml}</feed>`).title;
+    assert.equal(title('<title type="xhtml"><div><i>a</i> b</div></title>'), '<i>a</i> b');
+    assert.equal(title('<title type="html"> a &lt;b>c&lt;/b> </title>'), 'a <b>c</b>');
+  });
+
+  it('ATOM: the summary where the content lies elsewhere, which stays among the fields', () => {
+    const entry = parseAtomEntry('<content type="image/png" src="https://x.example/1.png"/><summary>s</summary>');
+    assert.deepEqual(
+      [entry?.body, entry?.fields],
+      ['s', { content: { type: 'image/png', src: 'https://x.example/1.png' } }],
+    );
+    assert.equal(parseAtomEntry('<content src="x">here</content><summary>s</summary>')?.body, 'here');
+    assert.equal(parseAtomEntry('<content/><summary>s</summary>')?.body, '');
+  });
+
+  it('an entry without an author has the author of the feed', () => {
+    const atomAuthors = parse(
+      '<feed><author><name>Feed</name></author><entry><author><name>Own</name></author></entry><entry/></feed>',
+    );
+    assert.deepEqual(
+      atomAuthors.entries.map(({ author }) => author),
+      ['Own', 'Feed'],
+    );
+    const rssAuthors = parse(
+      '<rss><channel><item/><item><author>b@x.example (Own)</author></item><dc:creator>Feed</dc:creator></channel></rss>',
+    );
+    assert.deepEqual(
+      rssAuthors.entries.map(({ author }) => author),
+      ['Feed', 'Own'],
+    );
+  });
+
+  it('ATOM: elements of its namespace under any prefix', () => {
+    const feed = parse(`<feed xmlns="http://www.w3.org/2005/Atom" xmlns:a="http://www.w3.org/2005/Atom" xmlns:m="u">
+      <a:title>T</a:title><entry><m:content>m</m:content><a:content>c</a:content><a:author><name>A</name></a:author></entry>
+      <x:entry xmlns:x="http://www.w3.org/2005/Atom"><content>d</content></x:entry></feed>`);
+    assert.deepEqual(
+      feed.entries.map(({ body, author, fields }) => [body, author, fields]),
+      [
+        ['c', 'A', { content: 'm' }],
+        ['d', undefined, {}],
+      ],
+    );
+    assert.equal(feed.title, 'T');
+  });
+
+  it('RSS: text with elements in it is its markup', () => {
+    const item = parseItem('<title>A <i>b</i></title><description>Call <b>now</b> please</description>');
+    assert.deepEqual([item?.title, item?.body], ['A <i>b</i>', 'Call <b>now</b> please']);
+    assert.equal(parse('<rss><channel><title>A <i>b</i></title></channel></rss>').title, 'A <i>b</i>');
+  });
+
+  it('RSS: the dates of Dublin Core', () => {
+    const dates = (xml: string) => [parseItem(xml)?.published, parseItem(xml)?.updated];
+    const terms =
+      '<dcterms:modified>2026-11-02T00:00:00Z</dcterms:modified><dcterms:created>2026-11-01</dcterms:created>';
+    assert.deepEqual(dates(terms), ['2026-11-01T00:00:00.000Z', '2026-11-02T00:00:00.000Z']);
+    for (const name of ['issued', 'created', 'available', 'modified']) {
+      const iso = '2026-11-01T00:00:00.000Z';
+      const item = parseItem(`<dcterms:${name} xmlns:dcterms="d">2026-11-01</dcterms:${name}>`);
+      assert.deepEqual([item?.published, item?.updated, item?.fields], [iso, iso, {}], name);
+    }
   });
 
   it('ATOM: the summary where there is no content, else among the fields', () => {

@@ -79,6 +79,52 @@ describe('a form, read', () => {
     ]);
   });
 
+  it('decodes escapes and characters by a charset that the platform knows', () => {
+    const form = (charset: string) => `application/x-www-form-urlencoded; charset=${charset}`;
+    assert.deepEqual(parseForm(Buffer.from('a=%CF%F0+x'), form('windows-1251')), [['a', 'Пр x']]);
+    const korean = Buffer.concat([Buffer.from('a='), Uint8Array.of(0xb0, 0xa1), Buffer.from('%B0%A1&b=1')]);
+    assert.deepEqual(parseForm(korean, form('euc-kr')), [
+      ['a', '가가'],
+      ['b', '1'],
+    ]);
+  });
+
+  it('takes a value as it is when the charset is not known, and says so', () => {
+    const told: string[] = [];
+    const contentType = 'application/x-www-form-urlencoded; charset=klingon';
+    const pairs = parseForm(Buffer.from('a=%E9&b=%C3%A9'), contentType, (charset) => told.push(charset));
+    assert.deepEqual(pairs, [
+      ['a', 'é'],
+      ['b', 'é'],
+    ]);
+    assert.deepEqual(told, ['klingon']);
+  });
+
+  const utf16Field = 'contentType=text%2Fplain%3B+charset%3DUTF-16';
+  for (const [title, body, text] of [
+    ['UTF-16BE without a mark', '%00H%00i', 'Hi'],
+    ['UTF-16BE of another alphabet', '%04%1F%04%40%008', 'Пр8'],
+    ['UTF-16BE with a line break', '%00H%00%0A%00i', 'H\ni'],
+    ['UTF-16BE of characters of two units', '%D8%3D%DE%00', '😀'],
+    ['UTF-16LE without a mark', 'H%00i%00', 'Hi'],
+    ['UTF-8 that is valid', '%D0%9F%D1%80', 'Пр'],
+    ['ASCII of an even length', 'Hi%21%21', 'Hi!!'],
+    ['half a unit', '%00H%00', '\0H\0'],
+    ['what is neither', '%D8%00%FF', '\ufffd\0\ufffd'],
+    ['half a pair', '%D8%3D%00a', '\ufffd=\0a'],
+  ] as const) {
+    it(`reads ${title} in a form whose contentType says UTF-16 (§2.3)`, () => {
+      const read = (form: string, header?: string) =>
+        parseForm(Buffer.from(form), header).find(([name]) => name === 'body')?.[1];
+      assert.equal(read(`body=${body}&${utf16Field}`), text);
+      assert.equal(read(`${utf16Field}&body=${body}`), text);
+    });
+  }
+
+  it('does not take a value for UTF-16 when nothing says so', () => {
+    assert.deepEqual(parseForm(Buffer.from('body=%00H%00i&contentType=text%2Fplain'))[0], ['body', '\0H\0i']);
+  });
+
   it('decodes escapes as UTF-8 where the content type says UTF-16 and the form is ASCII', () => {
     assert.deepEqual(parseForm(Buffer.from('a=%D0%B9'), `${utf8Form}; charset=UTF-16`), [['a', 'й']]);
   });

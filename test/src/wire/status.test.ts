@@ -50,15 +50,41 @@ describe('status updates, polled (§2.5)', () => {
     }
   });
 
-  it('contract §5 makes the n-th record of the n-th values of repeated names', () => {
+  it('contract §5 starts a record with each first name, so that an optional field stays with its own record', () => {
     const records = parse('messageId=1&from=a&statusCode=SNT&messageId=2&from=b&statusCode=RCV&error=e&note=n');
     assert.deepEqual(
       records.map(({ messageId, from, statusCode, error, note }) => [messageId, from, statusCode, error, note]),
       [
-        ['1', 'a', 'SNT', 'e', 'n'],
-        ['2', 'b', 'RCV', undefined, undefined],
+        ['1', 'a', 'SNT', undefined, undefined],
+        ['2', 'b', 'RCV', 'e', 'n'],
       ],
     );
+    const others = parse('to=8&messageId=1&statusCode=SNT&error=e&to=9&messageId=2&statusCode=RCV&to=8&messageId=3');
+    assert.deepEqual(
+      others.map(({ messageId, to, error }) => [messageId, to, error]),
+      [
+        ['1', '8', 'e'],
+        ['2', '9', undefined],
+        ['3', '8', undefined],
+      ],
+    );
+  });
+
+  it('loses no record of rows whose first name is not in all of them', () => {
+    const records = parse(
+      'error=e&messageId=1&statusCode=ERR&messageId=2&statusCode=RCV&error=f&messageId=3&statusCode=EXP',
+    );
+    assert.deepEqual(
+      records.map(({ messageId, statusCode, error }) => [messageId, statusCode, error]),
+      [
+        ['1', 'ERR', 'e'],
+        ['2', 'RCV', undefined],
+        ['3', 'EXP', 'f'],
+      ],
+    );
+  });
+
+  it('contract §5 makes the n-th record of the n-th values where names come in blocks', () => {
     const grouped = parse('messageId=1&messageId=2&statusCode=SNT&statusCode=RCV&from=a&from=b');
     assert.deepEqual(
       grouped.map(({ messageId, from, statusCode }) => [messageId, from, statusCode]),

@@ -26,6 +26,29 @@ describe('the charset of a body', () => {
     ['UTF-16BE XML without a mark', utf16be(xml('UTF-16')), undefined, xml('UTF-16')],
     ['the XML declaration', Buffer.from(xml('ISO-8859-1'), 'latin1'), 'text/xml', xml('ISO-8859-1')],
     ['the XML declaration, unless it cannot be true', Buffer.from(xml('UTF-16')), undefined, xml('UTF-16')],
+    ['ISO-8859-15', Uint8Array.of(0xa4, 0xe9), 'text/plain; charset=ISO-8859-15', '€é'],
+    ['windows-1251', Uint8Array.of(0xcf, 0xf0), 'text/plain; charset=windows-1251', 'Пр'],
+    ['EUC-KR', Uint8Array.of(0xb0, 0xa1), 'text/plain; charset="euc-kr"', '가'],
+    ['windows-1252 under a name of its own', Uint8Array.of(0x80), 'text/plain; charset=x-cp1252', '€'],
+    ['US-ASCII that is UTF-8', Buffer.from('é'), 'text/plain; charset=us-ascii', 'é'],
+    [
+      'a declaration in ISO-8859-15',
+      Buffer.concat([Buffer.from(xml('ISO-8859-15').slice(0, -5)), Uint8Array.of(0xa4), Buffer.from('</a>')]),
+      undefined,
+      xml('ISO-8859-15').replace('é', '€'),
+    ],
+    [
+      'what the declaration says when the header says nothing that is known',
+      Buffer.from(xml('ISO-8859-1'), 'latin1'),
+      'text/xml; charset=klingon',
+      xml('ISO-8859-1'),
+    ],
+    [
+      'an unknown charset byte by byte when it is no UTF-8',
+      Uint8Array.of(0x61, 0xe9, 0x80),
+      'text/xml; charset=klingon',
+      'aé€',
+    ],
     ['an unknown charset as UTF-8', Buffer.from('é'), 'text/xml; charset=klingon', 'é'],
     ['an unknown declaration as UTF-8', Buffer.from(xml('klingon')), undefined, xml('klingon')],
     ['malformed UTF-8 with replacement characters', Uint8Array.of(0x61, 0xff, 0x62), undefined, 'a\ufffdb'],
@@ -35,6 +58,26 @@ describe('the charset of a body', () => {
   for (const [title, bytes, contentType, text] of cases) {
     it(`reads ${title}`, () => assert.equal(decodeText(bytes, contentType), text));
   }
+
+  it('tells of a charset that is not known, once, and only where nothing else says more', () => {
+    const told: string[] = [];
+    const tell = (charset: string) => told.push(charset);
+    const x = 'X'.repeat(10_000);
+    decodeText(Buffer.from('a'), 'text/plain; charset="Klingon"', tell);
+    decodeText(Buffer.from(xml('Klingon-2')), 'text/xml', tell);
+    decodeText(Buffer.from('a'), `text/plain; charset=${x}`, tell);
+    assert.deepEqual(told.splice(0), ['klingon', 'klingon-2', x.slice(0, 40).toLowerCase()]);
+    for (const [bytes, contentType] of [
+      [Buffer.from('\ufeffa'), 'text/plain; charset=klingon'],
+      [Buffer.from('\ufeffa', 'utf16le'), 'text/plain; charset=klingon'],
+      [Buffer.from(xml('UTF-8')), 'text/xml; charset=klingon'],
+      [Buffer.from('a'), 'text/plain; charset=koi8-r'],
+      [Buffer.from('a'), undefined],
+    ] as const) {
+      decodeText(bytes, contentType, tell);
+    }
+    assert.deepEqual(told, []);
+  });
 
   it('decodes windows-1252 as the standard has it', () => {
     const bytes = Uint8Array.from({ length: 256 }, (_, index) => index);

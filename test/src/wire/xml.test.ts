@@ -26,8 +26,14 @@ describe('XML, read', () => {
         { name: 'c', attributes: { z: '3' }, text: 'in', children: [] },
       ],
     });
-    assert.deepEqual([root.prefix, root.children[0]?.prefix], ['p', '']);
-    assert.equal(parseXml('<q:a/>').prefix, 'q');
+  });
+
+  it('gives the namespaces that prefixes stand for where they are declared', () => {
+    const root = parseXml(
+      '<p:a xmlns:p="u" xmlns="v"><b/><p:c xmlns:p="w"><p:d/></p:c><p:e xmlns=""><f/></p:e><q:g/></p:a>',
+    );
+    const namespaces = (element: XmlElement): unknown[] => [element.namespace, ...element.children.map(namespaces)];
+    assert.deepEqual(namespaces(root), ['u', ['v'], ['w', ['w']], ['u', ['']], ['q']]);
   });
 
   it('decodes the five entities and character references once, and leaves others as they are', () => {
