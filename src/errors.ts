@@ -29,6 +29,8 @@ export interface SmsErrorFacts {
   waiting?: number | undefined;
   /** Where evidence of an unknown outcome was looked for, and none was found. */
   looked?: readonly string[] | undefined;
+  /** The header `Retry-After` of the answer, as it came. For the library alone. */
+  retryAfter?: string | undefined;
   cause?: unknown;
 }
 
@@ -76,6 +78,7 @@ export class SmsError<Reason extends SmsErrorReason = SmsErrorReason> extends Er
   declare readonly messageId?: string;
   declare readonly waiting?: number;
   declare readonly looked?: readonly string[];
+  readonly #retryAfter: string | undefined;
 
   /** @param written the message, when it is not the English text */
   constructor(
@@ -91,9 +94,15 @@ export class SmsError<Reason extends SmsErrorReason = SmsErrorReason> extends Er
     this.code = code;
     this.reason = reason;
     this.params = params;
+    this.#retryAfter = facts.retryAfter;
     for (const key of plainFacts) {
       if (facts[key] !== undefined) Object.assign(this, { [key]: facts[key] });
     }
+  }
+
+  /** See {@link SmsErrorFacts}. Nobody else has a use for it. */
+  get retryAfter(): string | undefined {
+    return this.#retryAfter;
   }
 
   /** The same error with its text in another language. */
@@ -116,7 +125,7 @@ export class SmsError<Reason extends SmsErrorReason = SmsErrorReason> extends Er
   }
 
   #copy(facts: SmsErrorFacts, message: string): SmsError {
-    const details = { ...this, cause: this.cause, ...facts };
+    const details = { ...this, cause: this.cause, retryAfter: this.#retryAfter, ...facts };
     // The parameters are those of the reason, since they have come with it.
     return new SmsError(this.reason, details as SmsErrorDetails<SmsErrorReason>, message);
   }

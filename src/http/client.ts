@@ -135,7 +135,8 @@ export class Client {
   #statusError(answer: Answer, effect: Call['effect'], service: ServiceError = {}): SmsError {
     const { statusCode } = answer;
     const reason = statusCode === 400 ? findBadRequestReason(answer, this.#redact) : undefined;
-    return createStatusError(statusCode, effect, service, reason);
+    const error = createStatusError(statusCode, effect, service, reason);
+    return answer.retryAfter === undefined ? error : error.with({ retryAfter: answer.retryAfter });
   }
 
   /** Reads the body of an answer. What cannot be read is told with the answer's status. */
