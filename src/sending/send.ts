@@ -2,6 +2,7 @@ import { type Clock, systemClock, wait } from '../clock';
 import { isSmsError, SmsError } from '../errors';
 import type { Client } from '../http/client';
 import type { Delivery, OutboundMessage } from '../model';
+import { isUnknown } from './outgoing';
 
 /** When a send is tried again. */
 export interface RetryPolicy {
@@ -16,6 +17,8 @@ export interface SendSurroundings {
   signal: AbortSignal;
   giveUp: AbortSignal;
   clock?: Clock;
+  /** See {@link CallOptions.beforeLeaving}. */
+  beforeLeaving?: (() => Promise<void>) | undefined;
 }
 
 const firstDelayMs = 200;
@@ -33,18 +36,17 @@ export async function send(
   client: Client,
   message: OutboundMessage,
   policy: RetryPolicy,
-  { signal, giveUp, clock = systemClock }: SendSurroundings,
+  { signal, giveUp, clock = systemClock, beforeLeaving }: SendSurroundings,
 ): Promise<Delivery> {
   let uncertain: SmsError | undefined;
   for (let attempt = 0; ; attempt++) {
     try {
-      return await client.send(message, { signal: giveUp });
+      return await client.send(message, { signal: giveUp, beforeLeaving });
     } catch (error) {
-      if (isSmsError(error, 'SMS_UNCERTAIN')) uncertain = error;
+      if (isSmsError(error) && isUnknown(error)) uncertain = error;
       // An unknown outcome stays unknown; only what never left may be called unsent.
       const failure = isSmsError(error, 'SMS_UNREACHABLE', 'SMS_CLOSED') ? (uncertain ?? error) : error;
-      const again =
-        isSmsError(error, 'SMS_UNREACHABLE') || (policy.retryUncertain && isSmsError(error, 'SMS_UNCERTAIN'));
+      const again = isSmsError(error, 'SMS_UNREACHABLE') || (policy.retryUncertain && error === uncertain);
       if (!again || attempt >= policy.retries) throw failure;
       try {
         await wait(clock, Math.min(longestDelayMs, firstDelayMs * 2 ** attempt), signal);

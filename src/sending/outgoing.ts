@@ -1,0 +1,134 @@
+import { hash } from 'node:crypto';
+import { SmsError, type SmsErrorDetails, type SmsErrorReason } from '../errors';
+import type { Delivery, OutboundMessage } from '../model';
+import type { Item } from '../store/store';
+import type { Encoding } from './gsm';
+
+/** Where the evidence came from that a text with an unknown outcome was taken. */
+export type Evidence = 'status' | 'reply' | 'outbox' | 'feed';
+
+/** How a text ended well, at least for one recipient or formally. */
+export interface Sent extends Omit<Delivery, 'statusCode'> {
+  /** HTTP status; absent when it is known by evidence alone. */
+  statusCode?: number;
+  resolvedBy?: Evidence;
+}
+
+/** How a text ended. */
+export type Outcome = Sent | SmsError;
+
+/** What a node asks for, beside the message. */
+export interface SendOptions {
+  /** Further tries when the request never reached the service. Not for a kept text. */
+  retries: number;
+  /** Also when the outcome is unknown, which may send twice. */
+  retryUncertain: boolean;
+  /** How long to look for evidence when the outcome is unknown; 0: not at all. */
+  resolveMs: number;
+  /** Of the texts that wait the highest goes first. */
+  priority: number;
+  /** The account's own limits do not hold for it. */
+  unlimited: boolean;
+  /** Keep it until it is sent, or for so long; `undefined` in it: for ever. */
+  keep?: { expireMs: number | undefined } | undefined;
+  /** Send it once under this key. */
+  once?: string;
+  /** What replies and statuses to it bring back. */
+  remember?: { value: unknown };
+  /** How long to wait for a reply of each recipient. */
+  waitMs?: number;
+}
+
+/** Where a text stands: {@link transitions} are the only ways from one to another. */
+export type TextState =
+  /** Nothing of it has been sent. */
+  | 'waiting'
+  /** The mark that it leaves is written: whether it was sent is not known before its outcome. */
+  | 'leaving'
+  /** Its outcome is written and on its way into the flow. */
+  | 'settled'
+  /** Its outcome is unknown, the flow knows that, and somebody may decide. */
+  | 'uncertain';
+
+/** A text on its way out. Plain data. */
+export interface Text extends Item {
+  part: 'ledger';
+  kind: 'text';
+  state: TextState;
+  /** Id of the sending node. */
+  node: string;
+  message: OutboundMessage;
+  encoding: Encoding;
+  parts: number;
+  options: SendOptions;
+  /** The message of the flow, as the node wrote it. */
+  carried?: string;
+  /** When it was taken in, in ms. */
+  arrivedAt: number;
+  /** When it left last, in ms. */
+  leftAt?: number;
+  outcome?: StoredOutcome;
+  /** When its outcome was written, in ms. */
+  settledAt?: number;
+  /** How often its outcome has been unknown, and it was put back. */
+  repeats?: number;
+  /** Somebody had it sent again: what comes of it has entered the flow before in another form. */
+  isReleased?: true;
+}
+
+/** An outcome as plain data. */
+export type StoredOutcome = { sent: Sent } | { error: StoredError };
+
+interface StoredError extends Omit<SmsErrorDetails<SmsErrorReason>, 'cause'> {
+  reason: SmsErrorReason;
+}
+
+/** Says whether a text is in the store: because it is kept, or because its key guards it. */
+export function isTracked({ options }: Pick<Text, 'options'>): boolean {
+  return options.keep !== undefined || options.once !== undefined;
+}
+
+/** Says whether a text is known to replies and statuses. */
+export function isRemembered({ options }: Pick<Text, 'options'>): boolean {
+  return options.remember !== undefined || options.waitMs !== undefined;
+}
+
+/** Writes an outcome down without what cannot be: the cause of an error. */
+export function formatOutcome(outcome: Outcome): StoredOutcome {
+  if (!(outcome instanceof SmsError)) return { sent: outcome };
+  const { reason, params, statusCode, errorCode, errorMessage, field, messageId, looked } = outcome;
+  return { error: { reason, params, statusCode, errorCode, errorMessage, field, messageId, looked } };
+}
+
+/** Reads what {@link formatOutcome} wrote. */
+export function parseOutcome(stored: StoredOutcome): Outcome {
+  if ('sent' in stored) return stored.sent;
+  const { reason, ...details } = stored.error;
+  return new SmsError(reason, details as SmsErrorDetails<SmsErrorReason>);
+}
+
+/** Says whether the service may have taken a text all the same. */
+export function isUnknown(outcome: Outcome): boolean {
+  if (!(outcome instanceof SmsError)) return false;
+  const { code, statusCode = 0 } = outcome;
+  if (code === 'SMS_SERVICE') return statusCode >= 500 && statusCode !== 503;
+  return code === 'SMS_UNCERTAIN' || code === 'SMS_RESPONSE';
+}
+
+/** Says whether the service cannot be reached or used now: a kept text goes on waiting, since nothing was sent. */
+export function isOutage(error: unknown): error is SmsError {
+  if (!(error instanceof SmsError)) return false;
+  const { code, statusCode } = error;
+  if (code === 'SMS_SERVICE') return statusCode === 429 || statusCode === 503;
+  return code === 'SMS_UNREACHABLE' || code === 'SMS_UNAUTHORIZED' || code === 'SMS_STORE';
+}
+
+/** Says whether anybody was accepted, as far as is known. */
+export function isAccepted(outcome: Outcome): outcome is Sent {
+  return !(outcome instanceof SmsError) && outcome.accepted.length > 0;
+}
+
+/** Texts, numbers and keys stand in keys of the store only as digests. */
+export function digest(...parts: unknown[]): string {
+  return hash('sha256', JSON.stringify(parts), 'base64url').slice(0, 22);
+}
