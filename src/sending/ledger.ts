@@ -1,0 +1,264 @@
+import type { Clock, Timer } from '../clock';
+import type { Journal } from '../journal';
+import type { Item } from '../store/store';
+import type { OnceVerdict } from './once';
+import { isTracked, type Outcome, type Text } from './outgoing';
+import type { Answer, Question } from './question';
+import {
+  collectLetters,
+  delivered,
+  discard,
+  endQuestion,
+  forgetQuestion,
+  leave,
+  type Memory,
+  type Moved,
+  putBack,
+  readCarried,
+  settle,
+  takeIn,
+} from './transitions';
+
+/** What the ledger stands on. */
+export interface LedgerOptions {
+  journal: Journal;
+  clock: Clock;
+  /** How long a key guards. */
+  dedupeMs(): number;
+  /** How long a text is remembered. */
+  sentMs(): number;
+  /** What an earlier process left, or a dead one held, has been found. */
+  onFound(texts: readonly Text[], questions: readonly Question[]): void;
+  /** Which nodes are here, so that what dead processes held for them may be taken over. */
+  nodes(): readonly string[];
+  /** A node has more or fewer open questions. */
+  onAsking(node: string): void;
+}
+
+const uncertainMs = 7 * 24 * 3_600_000;
+
+/**
+ * One record per text that is kept, guarded or asks: the one place that knows where each stands, in memory and in the
+ * store. Every method is a transition of `transitions.ts`, and resolves when it is written, or cannot be for now.
+ */
+export class Ledger {
+  readonly #options: LedgerOptions;
+  readonly #texts = new Map<string, Text>();
+  readonly #questions = new Map<string, Question>();
+  readonly #questionsByText = new Map<string, Set<string>>();
+  readonly #askingByNode = new Map<string, number>();
+  /** An uncertain text can be decided about for so long. */
+  readonly #decisions = new Map<string, Timer>();
+
+  constructor(options: LedgerOptions) {
+    this.#options = options;
+    options.journal.join('ledger', {
+      found: (items, { isOpening, isReset }) => this.#found(items, isOpening, isReset),
+      wanted: () => options.nodes().map((node) => `node ${node}`),
+      letGo: (isUnsaved) => this.#letGo(isUnsaved),
+    });
+  }
+
+  /** Texts in the order of their arrival, or of their being found. */
+  texts(): IterableIterator<Text> {
+    return this.#texts.values();
+  }
+
+  /** Texts that somebody may decide about. */
+  get uncertain(): number {
+    return this.#decisions.size;
+  }
+
+  text(id: string): Text | undefined {
+    return this.#texts.get(id);
+  }
+
+  questions(): IterableIterator<Question> {
+    return this.#questions.values();
+  }
+
+  question(id: string): Question | undefined {
+    return this.#questions.get(id);
+  }
+
+  /** The questions of a text that have not entered the flow. */
+  questionsOf(text: string): Question[] {
+    const ids = [...(this.#questionsByText.get(text) ?? [])];
+    return ids.map((id) => this.#questions.get(id)).filter((question) => question !== undefined);
+  }
+
+  /** Questions that wait for a reply. */
+  get asking(): number {
+    return this.#questions.size;
+  }
+
+  /** Questions of a node that wait for a reply. */
+  askingOf(node: string): number {
+    return this.#askingByNode.get(node) ?? 0;
+  }
+
+  /** Whether nothing would be lost by forgetting it: what is in a durable store is found again. */
+  get isSettled(): boolean {
+    return this.#texts.size === 0 && this.#questions.size === 0;
+  }
+
+  /** @throws SmsError `SMS_STORE` when it cannot be kept: nothing may be sent then */
+  async takeIn(text: Text): Promise<OnceVerdict> {
+    const verdict = await this.#options.journal.run(takeIn(text, this.#memory()));
+    if (verdict.type === 'new') this.#texts.set(text.id, text);
+    return verdict;
+  }
+
+  /** @throws SmsError `SMS_STORE` when a tracked text's mark cannot be written: it must not leave then */
+  async leave(text: Text): Promise<Text> {
+    return this.#move(await this.#options.journal.run(leave(text, this.#memory(), this.#questions)));
+  }
+
+  async putBack(text: Text): Promise<Text> {
+    this.#decided(text.id);
+    return this.#move(await this.#options.journal.run(putBack(text)));
+  }
+
+  async settle(text: Text, outcome: Outcome): Promise<Text> {
+    const step = settle(text, outcome, this.#memory(), this.questionsOf(text.id));
+    return this.#move(await this.#options.journal.run(step));
+  }
+
+  async delivered(text: Text): Promise<void> {
+    if (!isTracked(text)) return;
+    // At once, so that nobody takes it up again while it is being written.
+    this.#texts.delete(text.id);
+    const uncertain = await this.#options.journal.run(delivered(text));
+    if (uncertain) this.#leaveUndecided(uncertain);
+  }
+
+  async discard(text: Text): Promise<void> {
+    this.#texts.delete(text.id);
+    this.#decided(text.id);
+    await this.#options.journal.run(discard(text));
+  }
+
+  /** A question has ended; when it has already, nothing changes. */
+  async endQuestion(id: string, answer: Answer): Promise<Question | undefined> {
+    const question = this.#questions.get(id);
+    if (!question || question.answer) return undefined;
+    const ended = await this.#options.journal.run(endQuestion(question, answer));
+    if (ended) this.#questions.set(id, ended);
+    return ended;
+  }
+
+  /** Takes the replies that other instances have read for questions of this process. */
+  async collectLetters(): Promise<Question[]> {
+    const answered = await this.#options.journal.run(collectLetters((id) => this.#questions.get(id)));
+    for (const question of answered) this.answered(question);
+    return answered;
+  }
+
+  /** The message of the flow that a question was asked with, as far as it is known. */
+  carried(question: Question): Promise<string | undefined> {
+    return this.#options.journal.run(readCarried(question));
+  }
+
+  /** A reply has been written down as the answer to a question of this process. */
+  answered(question: Question): void {
+    if (this.#questions.has(question.id)) this.#questions.set(question.id, question);
+  }
+
+  async forgetQuestion(question: Question): Promise<void> {
+    this.#remove(question.id);
+    const isLast = !this.#questionsByText.has(question.text);
+    await this.#options.journal.run(forgetQuestion(question, isLast));
+  }
+
+  #memory(): Memory {
+    const { clock, dedupeMs, sentMs } = this.#options;
+    return { now: clock.now(), dedupeMs: dedupeMs(), sentMs: sentMs() };
+  }
+
+  #move({ text, asked, unasked }: Moved): Text {
+    if (isTracked(text)) this.#texts.set(text.id, text);
+    for (const question of asked) this.#add(question);
+    for (const id of unasked) this.#remove(id);
+    return text;
+  }
+
+  #leaveUndecided(text: Text): void {
+    const { clock } = this.#options;
+    this.#texts.set(text.id, text);
+    const leftMs = Math.min(uncertainMs, Math.max(0, (text.settledAt ?? 0) + uncertainMs - clock.now()));
+    const expire = () => void this.discard(text);
+    this.#decisions.set(text.id, clock.after(leftMs, expire, true));
+  }
+
+  #decided(id: string): void {
+    this.#decisions.get(id)?.cancel();
+    this.#decisions.delete(id);
+  }
+
+  #countAsking(node: string, more: 1 | -1): void {
+    this.#askingByNode.set(node, this.askingOf(node) + more);
+    this.#options.onAsking(node);
+  }
+
+  #add(question: Question): void {
+    const isNew = !this.#questions.has(question.id);
+    this.#questions.set(question.id, question);
+    if (isNew) this.#countAsking(question.node, 1);
+    const others = this.#questionsByText.get(question.text) ?? new Set();
+    this.#questionsByText.set(question.text, others.add(question.id));
+  }
+
+  #remove(id: string): void {
+    const question = this.#questions.get(id);
+    if (!question) return;
+    this.#questions.delete(id);
+    const others = this.#questionsByText.get(question.text);
+    others?.delete(id);
+    if (others?.size === 0) this.#questionsByText.delete(question.text);
+    this.#countAsking(question.node, -1);
+  }
+
+  /** The store keeps them until it is opened again. */
+  #letGo(isUnsaved: (id: string) => boolean): void {
+    for (const { id } of this.#texts.values()) {
+      if (isUnsaved(id)) continue;
+      this.#texts.delete(id);
+      this.#decided(id);
+    }
+    for (const { id } of this.#questions.values()) if (!isUnsaved(id)) this.#remove(id);
+  }
+
+  #found(items: readonly Item[], isOpening: boolean, isReset: boolean): void {
+    const found = items as readonly (Text | Question)[];
+    if (isOpening && this.#options.journal.isShared) this.#reconcile(new Set(found.map(({ id }) => id)), isReset);
+    const texts = found.filter((item) => item.kind === 'text').filter(({ id }) => !this.#texts.has(id));
+    const questions = found.filter((item) => item.kind === 'question').filter(({ id }) => !this.#questions.has(id));
+    for (const text of texts) {
+      if (text.state === 'uncertain') this.#leaveUndecided(text);
+      else this.#texts.set(text.id, text);
+    }
+    for (const question of questions) this.#add(question);
+    if (texts.length > 0 || questions.length > 0) this.#options.onFound(texts, questions);
+  }
+
+  /** What is not among the found has been taken over by another process, or, after a reset, is to be kept anew. */
+  #reconcile(found: ReadonlySet<string>, isReset: boolean): void {
+    const missing = [...this.#texts.values(), ...this.#questions.values()].filter(({ id }) => !found.has(id));
+    for (const item of missing) {
+      if (isReset) void this.#options.journal.run(keepAnew(item));
+      else if (item.kind === 'text') this.#texts.delete(item.id);
+      else this.#remove(item.id);
+    }
+  }
+}
+
+function keepAnew(item: Item) {
+  return {
+    keys: [],
+    whileFailing: 'apply',
+    decide(_look: unknown, changes: { keep: Map<string, Item> }) {
+      changes.keep.set(item.id, item);
+      return () => {};
+    },
+  } as const;
+}

@@ -1,0 +1,77 @@
+import type { Changes, Look } from '../store/store';
+import { digest, formatOutcome, isAccepted, isUnknown, type Outcome, type StoredOutcome, type Text } from './outgoing';
+
+/** What the memory of keys says of a text. */
+export type OnceVerdict =
+  | { type: 'new' }
+  /** Another text or other recipients have the key. */
+  | { type: 'taken' }
+  /** The first is under way: `id` is its text's. */
+  | { type: 'underway'; id: string }
+  /** The first has ended, and was accepted by somebody or has an unknown outcome. */
+  | { type: 'ended'; outcome: StoredOutcome };
+
+interface Guard {
+  fingerprint: string;
+  id: string;
+  outcome?: StoredOutcome;
+}
+
+/** The key under which a text is guarded: one text per node. */
+export function onceKey({ node, options }: Pick<Text, 'node' | 'options'>): string | undefined {
+  return options.once === undefined ? undefined : `once:${digest(node, options.once)}`;
+}
+
+/**
+ * Judges whether a text may be sent under its key. One whose outcome is unknown may be sent again where the node has
+ * said so.
+ */
+export function judgeOnce(text: Text, look: Look, now: number): OnceVerdict {
+  const guard = read(text, look, now);
+  if (!guard || guard.id === text.id) return { type: 'new' };
+  if (guard.fingerprint !== fingerprintOf(text)) return { type: 'taken' };
+  if (!guard.outcome) return { type: 'underway', id: guard.id };
+  if ('error' in guard.outcome && text.options.retryUncertain) return { type: 'new' };
+  return { type: 'ended', outcome: guard.outcome };
+}
+
+/** Guards a text from now on. */
+export function guard(text: Text, changes: Changes, at: number, forMs: number): void {
+  write(text, { fingerprint: fingerprintOf(text), id: text.id }, changes, { at, forMs });
+}
+
+/**
+ * Notes what became of a guarded text: one that nobody was accepted for counts as not sent, so that its key is free.
+ */
+export function noteOutcome(text: Text, outcome: Outcome, changes: Changes, { at, forMs }: Duration): void {
+  const key = onceKey(text);
+  if (key === undefined) return;
+  if (!isAccepted(outcome) && !isUnknown(outcome)) changes.remember.set(key, undefined);
+  else {
+    const noted = { fingerprint: fingerprintOf(text), id: text.id, outcome: formatOutcome(outcome) };
+    write(text, noted, changes, { at, forMs });
+  }
+}
+
+/** From when on, and for how long, something is remembered; in ms. */
+export interface Duration {
+  at: number;
+  forMs: number;
+}
+
+function write(text: Text, value: Guard, changes: Changes, duration: Duration): void {
+  const key = onceKey(text);
+  if (key !== undefined) changes.remember.set(key, { ...duration, value: JSON.stringify(value) });
+}
+
+function read(text: Text, look: Look, now: number): Guard | undefined {
+  const key = onceKey(text);
+  const remembered = key === undefined ? undefined : look(key);
+  if (!remembered || remembered.at + remembered.forMs <= now) return undefined;
+  return JSON.parse(remembered.value) as Guard;
+}
+
+/** Equal for the same text to the same recipients, whatever their order. */
+function fingerprintOf({ message }: Text): string {
+  return digest(message.body, [...message.to].sort());
+}

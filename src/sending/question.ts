@@ -1,0 +1,52 @@
+import type { IncomingRecord } from '../model';
+import type { Item } from '../store/store';
+
+/** Why no reply comes. */
+export type NoReply = { reason: 'timeout' | 'undelivered'; statusCode?: string };
+
+/** How a question ended: with its first reply, or with none. */
+export type Answer = { reply: IncomingRecord } | NoReply;
+
+/** A question to one recipient. Plain data. */
+export interface Question extends Item {
+  part: 'ledger';
+  kind: 'question';
+  /** Id of the sending node. */
+  node: string;
+  /** Id of the text that asks, under which the message of the flow is remembered. */
+  text: string;
+  /** See `referenceOf` in `sent.ts`. */
+  reference: string;
+  messageId?: string;
+  recipient: string;
+  waitMs: number;
+  /** When the wait began, in ms; absent while the text's outcome is not known. */
+  askedAt?: number;
+  /** Not sent into the flow yet. */
+  answer?: Answer;
+}
+
+/** The key of the flow's message that questions are asked with. */
+export function askedKey(text: string): string {
+  return `asked:${text}`;
+}
+
+/** Where other instances leave the replies to questions of this one. */
+export const mailboxKey = 'answers';
+
+/** A reply that another instance has read. */
+export interface Letter {
+  question: string;
+  at: number;
+  answer: Answer;
+}
+
+/**
+ * How much of a wait is left. The clock may have been set meanwhile: it is never more than the whole.
+ *
+ * @param now in ms
+ */
+export function remainingMs({ askedAt, waitMs }: Question, now: number): number {
+  if (askedAt === undefined) return waitMs;
+  return Math.min(waitMs, Math.max(0, askedAt + waitMs - now));
+}

@@ -1,0 +1,246 @@
+import type { IncomingRecord, MatchedBy, SentText, StatusRecord } from '../model';
+import type { Changes, Look } from '../store/store';
+import { isBlank } from '../wire/fields';
+import type { Duration } from './once';
+import { digest, type Text } from './outgoing';
+
+/** A text as it is remembered: under its messageId, found by that or by the handsets that it went to. */
+interface Remembered extends Omit<SentText, 'matchedBy'> {
+  /** Questions to contacts and groups: whoever replies with the messageId answers one. */
+  items?: QuestionReference[];
+}
+
+/** What is known of one handset: the texts that it got, the latest last. */
+interface Reference {
+  /** The part of the key under which the text is remembered. */
+  sent: string;
+  at: number;
+  until: number;
+  /** Id of the question that the handset has not answered. */
+  question?: string;
+}
+
+interface QuestionReference {
+  item: string;
+  question: string;
+}
+
+/** What a record answers. */
+export interface Match {
+  sent: SentText;
+  /** The open question that it answers, with how to close that. */
+  question?: { id: string; close(changes: Changes): void };
+}
+
+/** Of the texts to one handset that are no open questions so many are known; the latest counts. */
+const referencesPerHandset = 8;
+/** Of the open questions to one handset so many are; more than a person can answer. */
+const questionsPerHandset = 200;
+
+const sentKey = (reference: string) => `sent:${reference}`;
+const handsetKey = (msisdn: unknown) => `handset:${digest(normaliseHandset(msisdn))}`;
+
+/** Names a text among the remembered ones: by its messageId, or else by what the ledger calls it. */
+export function referenceOf(messageId: string | undefined, text: Pick<Text, 'id'>): string {
+  return messageId === undefined ? digest('text', text.id) : digest('messageId', messageId);
+}
+
+/** The keys of a text that went to `recipients`. */
+export function keysOfSent(reference: string, recipients: readonly string[]): string[] {
+  return [sentKey(reference), ...recipients.filter(isHandset).map(handsetKey)];
+}
+
+/**
+ * Remembers a text for the replies and statuses that answer it.
+ *
+ * @param questions ids of the questions to open, by recipient
+ */
+export function rememberSent(
+  sent: { text: Text; messageId: string | undefined; questions: ReadonlyMap<string, string> },
+  duration: Duration,
+  look: Look,
+  changes: Changes,
+): void {
+  const { text, messageId, questions } = sent;
+  const { to, body, from } = text.message;
+  const { at, forMs } = duration;
+  const reference = referenceOf(messageId, text);
+  const items = to.filter((item) => !isHandset(item) && questions.has(item));
+  const remembered: Remembered = {
+    ...(messageId === undefined ? undefined : { messageId }),
+    to: [...to],
+    body,
+    ...(from === undefined ? undefined : { from }),
+    sentAt: new Date(at).toISOString(),
+    node: text.node,
+    ...(text.options.remember === undefined ? undefined : { remembered: text.options.remember.value }),
+    ...(items.length === 0
+      ? undefined
+      : { items: items.map((item) => ({ item, question: questions.get(item) ?? '' })) }),
+  };
+  changes.remember.set(sentKey(reference), { ...duration, value: JSON.stringify(remembered) });
+  for (const msisdn of to.filter(isHandset)) {
+    const question = questions.get(msisdn);
+    const added = { sent: reference, at, until: at + forMs, ...(question === undefined ? undefined : { question }) };
+    const others = readReferences(handsetKey(msisdn), look).filter((other) => other.sent !== reference);
+    writeReferences(handsetKey(msisdn), [...others, added], changes);
+  }
+}
+
+/** Closes a question that is not open to a reply any more. */
+export function closeQuestion(
+  question: { id: string; recipient: string; reference: string },
+  look: Look,
+  changes: Changes,
+): void {
+  const { id, recipient, reference } = question;
+  if (isHandset(recipient)) withoutQuestion(handsetKey(recipient), id, look)(changes);
+  else withoutItem(sentKey(reference), id, look)(changes);
+}
+
+/** Says whether a question was closed by a reply, as far as is still known. */
+export function isClosed(question: { id: string; recipient: string; reference: string }, look: Look): boolean {
+  const { id, recipient, reference } = question;
+  if (!isHandset(recipient)) {
+    const items = readSent(reference, look)?.items;
+    return items !== undefined && !items.some((item) => item.question === id);
+  }
+  const own = readReferences(handsetKey(recipient), look).find((other) => other.sent === reference);
+  return own !== undefined && own.question !== id;
+}
+
+/** The keys to look at before {@link match} is asked. */
+export function keysOfRecord(kind: 'incoming' | 'status', record: IncomingRecord | StatusRecord): string[] {
+  const id = answeredId(record);
+  const keys = id === undefined ? [] : [sentKey(digest('messageId', id))];
+  return kind === 'incoming' || keys.length > 0 ? [...keys, handsetKey(record.from)] : [];
+}
+
+/** The keys that {@link match} needs beside those, once they are known: where the handset alone says what is answered. */
+export function furtherKeysOfRecord(kind: 'incoming' | 'status', record: IncomingRecord, look: Look): string[] {
+  const reference = kind === 'incoming' && answeredId(record) === undefined ? latestTo(record.from, look) : undefined;
+  return reference === undefined ? [] : [sentKey(reference.sent)];
+}
+
+/**
+ * Finds the text that a record answers: by messageId, or an incoming message without one by its handset: then the
+ * latest open question to it, else the latest text.
+ */
+export function match(
+  kind: 'incoming' | 'status',
+  record: IncomingRecord | StatusRecord,
+  look: Look,
+): Match | undefined {
+  const id = answeredId(record);
+  if (id === undefined) return kind === 'incoming' ? matchHandset(record.from, look) : undefined;
+  const reference = digest('messageId', id);
+  const sent = readSent(reference, look);
+  if (!sent) return undefined;
+  const found: Match = { sent: publicSent(sent, 'messageId') };
+  const question = kind === 'incoming' ? openQuestion(reference, sent, record.from, look) : undefined;
+  return question === undefined ? found : { ...found, question };
+}
+
+/** Finds the open question to whom a status says that nothing will come. */
+export function questionOf(record: StatusRecord, look: Look): Match['question'] {
+  const id = answeredId(record);
+  if (id === undefined) return undefined;
+  const reference = digest('messageId', id);
+  const sent = readSent(reference, look);
+  return sent && openQuestion(reference, sent, record.from, look, true);
+}
+
+/** Says whether a recipient is a number, rather than a contact or group. */
+export function isHandset(recipient: string): boolean {
+  return /^\d+$/.test(recipient);
+}
+
+/** Brings a number into the form in which recipients are kept. */
+export function normaliseHandset(msisdn: unknown): string {
+  const text = String(msisdn ?? '').trim();
+  return text.startsWith('+') ? text.slice(1) : text;
+}
+
+function matchHandset(msisdn: string, look: Look): Match | undefined {
+  const reference = latestTo(msisdn, look);
+  const sent = reference && readSent(reference.sent, look);
+  if (!reference || !sent) return undefined;
+  const found: Match = { sent: publicSent(sent, 'handset') };
+  const { question } = reference;
+  if (question === undefined) return found;
+  return { ...found, question: { id: question, close: withoutQuestion(handsetKey(msisdn), question, look) } };
+}
+
+function latestTo(msisdn: string, look: Look): Reference | undefined {
+  const references = readReferences(handsetKey(msisdn), look);
+  return references.filter(({ question }) => question !== undefined).at(-1) ?? references.at(-1);
+}
+
+/** The question of a text that its handset has not answered, or else one to a contact or group of it. */
+function openQuestion(
+  reference: string,
+  sent: Remembered,
+  msisdn: string,
+  look: Look,
+  onlyOwn = false,
+): Match['question'] {
+  const own = readReferences(handsetKey(msisdn), look).find((other) => other.sent === reference);
+  if (own?.question !== undefined) {
+    return { id: own.question, close: withoutQuestion(handsetKey(msisdn), own.question, look) };
+  }
+  const [item] = sent.items ?? [];
+  if (onlyOwn || !item || sent.to.includes(normaliseHandset(msisdn))) return undefined;
+  return { id: item.question, close: withoutItem(sentKey(reference), item.question, look) };
+}
+
+function withoutQuestion(key: string, question: string, look: Look): (changes: Changes) => void {
+  const references = readReferences(key, look);
+  return (changes) => {
+    const answered = references.map((other) => {
+      if (other.question !== question) return other;
+      const { question: _, ...rest } = other;
+      return rest;
+    });
+    writeReferences(key, answered, changes);
+  };
+}
+
+function withoutItem(key: string, question: string, look: Look): (changes: Changes) => void {
+  const remembered = look(key);
+  return (changes) => {
+    if (!remembered) return;
+    const sent = JSON.parse(remembered.value) as Remembered;
+    const items = sent.items?.filter((item) => item.question !== question) ?? [];
+    changes.remember.set(key, { ...remembered, value: JSON.stringify({ ...sent, items }) });
+  };
+}
+
+function readSent(reference: string, look: Look): Remembered | undefined {
+  const remembered = look(sentKey(reference));
+  return remembered && (JSON.parse(remembered.value) as Remembered);
+}
+
+function readReferences(key: string, look: Look): Reference[] {
+  const remembered = look(key);
+  return remembered ? (JSON.parse(remembered.value) as Reference[]) : [];
+}
+
+function writeReferences(key: string, references: readonly Reference[], changes: Changes): void {
+  const open = references.filter(({ question }) => question !== undefined).slice(-questionsPerHandset);
+  const others = references.filter(({ question }) => question === undefined).slice(-referencesPerHandset);
+  const kept = [...open, ...others].sort((a, b) => a.at - b.at);
+  const at = Math.min(...kept.map((reference) => reference.at));
+  const until = Math.max(...kept.map((reference) => reference.until));
+  changes.remember.set(key, { at, forMs: until - at, value: JSON.stringify(kept) });
+}
+
+/** §2.3: `default` stands for a text that had no messageId. */
+function answeredId({ inReplyToId }: { inReplyToId?: unknown }): string | undefined {
+  if (isBlank(inReplyToId)) return undefined;
+  const id = String(inReplyToId).trim();
+  return id === 'default' ? undefined : id;
+}
+
+function publicSent({ items: _, ...sent }: Remembered, matchedBy: MatchedBy): SentText {
+  return { ...sent, matchedBy };
+}

@@ -1,0 +1,288 @@
+import type { Step } from '../journal';
+import type { Changes, Item, Look } from '../store/store';
+import { type Duration, guard, judgeOnce, noteOutcome, type OnceVerdict, onceKey } from './once';
+import {
+  formatOutcome,
+  isAccepted,
+  isRemembered,
+  isTracked,
+  isUnknown,
+  type Outcome,
+  parseOutcome,
+  type Sent,
+  type Text,
+} from './outgoing';
+import { type Answer, askedKey, type Letter, mailboxKey, type Question } from './question';
+import { closeQuestion, isClosed, keysOfSent, referenceOf, rememberSent } from './sent';
+
+/** What the ledger remembers for how long, in ms. */
+export interface Memory {
+  now: number;
+  dedupeMs: number;
+  sentMs: number;
+}
+
+/** Where a text stands after a step, and its questions with it. */
+export interface Moved {
+  text: Text;
+  asked: readonly Question[];
+  /** Ids of questions that are asked no more. */
+  unasked: readonly string[];
+}
+
+/** A question and what the flow sent with it stay for so long after its time, should nobody be there to take its end. */
+export const questionGraceMs = 7 * 24 * 3_600_000;
+
+/** A text comes: it is flushed before anything else happens to it, unless its key says that it was sent. */
+export function takeIn(text: Text, { now, dedupeMs }: Memory): Step<OnceVerdict> {
+  const key = onceKey(text);
+  return {
+    keys: key === undefined ? [] : [key],
+    whileFailing: 'refuse',
+    decide(look, changes) {
+      const verdict = judgeOnce(text, look, now);
+      if (verdict.type === 'new') {
+        guard(text, changes, now, dedupeMs);
+        changes.keep.set(text.id, text);
+      }
+      return () => verdict;
+    },
+  };
+}
+
+/** waiting → leaving: the connection stands, and the first byte goes out when this is written. */
+export function leave(text: Text, memory: Memory, known: ReadonlyMap<string, Question>): Step<Moved> {
+  const { messageId } = text.message;
+  const isKnownByIt = isRemembered(text) && messageId !== undefined;
+  const reference = referenceOf(messageId, text);
+  return {
+    keys: isKnownByIt ? keysOfSent(reference, text.message.to) : [],
+    whileFailing: isTracked(text) ? 'refuse' : 'apply',
+    decide(look, changes) {
+      const left = change(text, { state: 'leaving', leftAt: memory.now });
+      if (isTracked(text)) changes.keep.set(text.id, left);
+      const asked = isKnownByIt ? ask(left, text.message.to, known) : [];
+      if (isKnownByIt) remember({ text: left, messageId, asked }, memory, look, changes);
+      return () => ({ text: left, asked, unasked: [] });
+    },
+  };
+}
+
+/** leaving → waiting: nothing of it was sent after all, or it is to be sent again. */
+export function putBack(text: Text): Step<Moved> {
+  return {
+    keys: [],
+    whileFailing: 'apply',
+    decide(_look, changes) {
+      const { outcome: _, settledAt: __, ...rest } = text;
+      const back = change(rest, { state: 'waiting' });
+      if (isTracked(text)) changes.keep.set(text.id, back);
+      return () => ({ text: back, asked: [], unasked: [] });
+    },
+  };
+}
+
+/** → settled: its outcome is known, or is known to be unknown. */
+export function settle(text: Text, outcome: Outcome, memory: Memory, questions: readonly Question[]): Step<Moved> {
+  const { to, messageId: ownId } = text.message;
+  const sent = isAccepted(outcome) ? outcome : undefined;
+  const messageId = ownId ?? sent?.messageId;
+  const reference = referenceOf(messageId, text);
+  const once = onceKey(text);
+  return {
+    keys: [...(once === undefined ? [] : [once]), ...(isRemembered(text) ? keysOfSent(reference, to) : [])],
+    whileFailing: 'apply',
+    decide(look, changes) {
+      const settled = change(text, { state: 'settled', outcome: formatOutcome(outcome), settledAt: memory.now });
+      if (isTracked(text)) changes.keep.set(text.id, settled);
+      noteOutcome(text, outcome, changes, { at: memory.now, forMs: memory.dedupeMs });
+      const asked = sent ? begin(settled, sent, questions, memory) : [];
+      for (const question of asked) changes.keep.set(question.id, question);
+      if (sent && isRemembered(text) && ownId === undefined) {
+        remember({ text: settled, messageId, asked }, memory, look, changes);
+      }
+      const ids = new Set(asked.map(({ id }) => id));
+      const unasked = questions.filter(({ id }) => !ids.has(id));
+      for (const question of unasked) {
+        changes.keep.delete(question.id);
+        changes.drop.set(question.id, 'ledger');
+        closeQuestion(question, look, changes);
+      }
+      return () => ({ text: settled, asked, unasked: unasked.map(({ id }) => id) });
+    },
+  };
+}
+
+/** settled → gone, or → uncertain: its outcome has entered the flow. */
+export function delivered(text: Text): Step<Text | undefined> {
+  const outcome = text.outcome && parseOutcome(text.outcome);
+  return {
+    keys: [],
+    whileFailing: 'apply',
+    lazy: true,
+    decide(_look, changes) {
+      if (outcome && isUnknown(outcome) && isTracked(text)) {
+        const uncertain = change(text, { state: 'uncertain' });
+        changes.keep.set(text.id, uncertain);
+        return () => uncertain;
+      }
+      drop(text, changes);
+      return () => undefined;
+    },
+  };
+}
+
+/** → gone: nobody wants it any more, or nobody is there for it. Its key is free, unless it may have been sent. */
+export function discard(text: Text): Step<void> {
+  const once = onceKey(text);
+  return {
+    keys: once === undefined ? [] : [once],
+    whileFailing: 'apply',
+    decide(_look, changes) {
+      drop(text, changes);
+      if (once !== undefined && text.state === 'waiting') changes.remember.set(once, undefined);
+      return () => {};
+    },
+  };
+}
+
+/** A question ends without a reply. Results in `undefined`, and changes nothing, where a reply has come first. */
+export function endQuestion(question: Question, answer: Answer): Step<Question | undefined> {
+  return {
+    keys: [...keysOfSent(question.reference, [question.recipient]), mailboxKey],
+    whileFailing: 'apply',
+    decide(look, changes) {
+      if (isClosed(question, look)) return () => undefined;
+      const ended = withAnswer(question, answer);
+      closeQuestion(question, look, changes);
+      changes.keep.set(question.id, ended);
+      return () => ended;
+    },
+  };
+}
+
+/** Takes what other instances have left for these questions. */
+export function collectLetters(isOwn: (id: string) => Question | undefined): Step<Question[]> {
+  return {
+    keys: [mailboxKey],
+    whileFailing: 'postpone',
+    decide(look, changes) {
+      const remembered = look(mailboxKey);
+      const letters = remembered ? (JSON.parse(remembered.value) as Letter[]) : [];
+      const own = letters.filter(({ question }) => isOwn(question));
+      if (!remembered || own.length === 0) return () => [];
+      const rest = letters.filter((letter) => !own.includes(letter));
+      changes.remember.set(mailboxKey, { ...remembered, value: JSON.stringify(rest) });
+      const answered = own.map(({ question: id, answer }) => withAnswer(isOwn(id) as Question, answer));
+      for (const question of answered) changes.keep.set(question.id, question);
+      return () => answered;
+    },
+  };
+}
+
+/** The same question, answered. */
+export function withAnswer(question: Question, answer: Answer): Question {
+  return { ...question, answer, revision: nextRevision(question) };
+}
+
+/** A question's end has entered the flow. */
+export function forgetQuestion(question: Question, isLast: boolean): Step<void> {
+  return {
+    keys: [],
+    whileFailing: 'apply',
+    lazy: true,
+    decide(_look, changes) {
+      changes.keep.delete(question.id);
+      changes.drop.set(question.id, 'ledger');
+      if (isLast) changes.remember.set(askedKey(question.text), undefined);
+      return () => {};
+    },
+  };
+}
+
+/** Looks up the message of the flow that a question was asked with. */
+export function readCarried({ text }: Question): Step<string | undefined> {
+  const key = askedKey(text);
+  return {
+    keys: [key],
+    whileFailing: 'postpone',
+    decide(look) {
+      const value = look(key)?.value;
+      return () => value;
+    },
+  };
+}
+
+let lastRevision = 0;
+
+/** Differs from every revision that the item has had, here or elsewhere. */
+function nextRevision({ revision = 0 }: Item): number {
+  lastRevision = Math.max(lastRevision, revision) + 1;
+  return lastRevision;
+}
+
+function change(text: Text, changed: Partial<Text>): Text {
+  return { ...text, ...changed, revision: nextRevision(text) };
+}
+
+function drop({ id }: Text, changes: Changes): void {
+  changes.keep.delete(id);
+  changes.drop.set(id, 'ledger');
+}
+
+/** Questions to be, of a text that may be answered before it is known to be accepted. */
+function ask(text: Text, recipients: readonly string[], known: ReadonlyMap<string, Question>): Question[] {
+  const { waitMs } = text.options;
+  if (waitMs === undefined) return [];
+  return recipients.map((recipient) => {
+    const id = `${text.id}-${text.message.to.indexOf(recipient)}`;
+    return known.get(id) ?? createQuestion(text, { id, recipient, messageId: text.message.messageId, waitMs });
+  });
+}
+
+function createQuestion(
+  text: Text,
+  asked: { id: string; recipient: string; messageId: string | undefined; waitMs: number },
+): Question {
+  const { messageId, ...rest } = asked;
+  return {
+    part: 'ledger',
+    kind: 'question',
+    takers: text.takers,
+    attempts: 0,
+    node: text.node,
+    text: text.id,
+    reference: referenceOf(messageId, text),
+    ...(messageId === undefined ? undefined : { messageId }),
+    ...rest,
+  };
+}
+
+/** The wait for those who were accepted begins. */
+function begin(text: Text, sent: Sent, questions: readonly Question[], { now }: Memory): Question[] {
+  const { waitMs } = text.options;
+  if (waitMs === undefined) return [];
+  const messageId = text.message.messageId ?? sent.messageId;
+  const known = new Map(questions.map((question) => [question.recipient, question]));
+  return sent.accepted.map((recipient) => {
+    const id = `${text.id}-${text.message.to.indexOf(recipient)}`;
+    const question = known.get(recipient) ?? createQuestion(text, { id, recipient, messageId, waitMs });
+    return { ...question, askedAt: now, revision: nextRevision(question) };
+  });
+}
+
+function remember(
+  { text, messageId, asked }: { text: Text; messageId: string | undefined; asked: readonly Question[] },
+  { now, sentMs }: Memory,
+  look: Look,
+  changes: Changes,
+): void {
+  const { waitMs } = text.options;
+  const duration: Duration = { at: now, forMs: Math.max(sentMs, waitMs === undefined ? 0 : waitMs + questionGraceMs) };
+  const questions = new Map(asked.map(({ recipient, id }) => [recipient, id]));
+  rememberSent({ text, messageId, questions }, duration, look, changes);
+  for (const question of asked) changes.keep.set(question.id, question);
+  if (asked.length > 0 && text.carried !== undefined) {
+    changes.remember.set(askedKey(text.id), { ...duration, value: text.carried });
+  }
+}
