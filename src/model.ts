@@ -6,6 +6,26 @@ export interface Parameters {
   [parameter: string]: unknown;
 }
 
+/** How a reply or status was found to answer a text. */
+export type MatchedBy = 'messageId' | 'handset';
+
+/** The text that a reply or status answers. */
+export interface SentText {
+  /** Absent when the service gave none. */
+  messageId?: string;
+  /** Recipients as handed to the service. */
+  to: string[];
+  body: string;
+  from?: string;
+  /** ISO 8601 UTC. */
+  sentAt: string;
+  /** Id of the node that sent it. */
+  node: string;
+  /** What the node had remembered with it. */
+  remembered?: unknown;
+  matchedBy: MatchedBy;
+}
+
 /** One incoming message, reply or new (§2.3, §6.4). */
 export interface IncomingRecord extends Parameters {
   /** Absent in an XMLv3 callback, which has no identifier of its own. */
@@ -21,6 +41,10 @@ export interface IncomingRecord extends Parameters {
   messageDate?: string;
   contentType?: string;
   displayName?: string;
+  /** The text that it answers. */
+  sent?: SentText;
+  /** It is the first reply to a question that was open. */
+  awaited?: true;
   via: Via;
   redelivered?: boolean;
   ackId?: string;
@@ -43,6 +67,8 @@ export interface StatusRecord extends Parameters {
   /** ISO 8601 UTC, as received. */
   statusDate?: string;
   error?: string;
+  /** The text that it is about. */
+  sent?: SentText;
   via: Via;
   redelivered?: boolean;
   ackId?: string;

@@ -22,6 +22,8 @@ export type WhileFailing = 'refuse' | 'postpone' | 'apply';
 export interface Step<Result> {
   /** What `decide` may look at. */
   readonly keys: readonly string[];
+  /** What else it may look at, once what is under those is known. Absent: nothing. */
+  further?(look: Look): readonly string[];
   /**
    * Says what changes, and changes nothing else: it is repeated when another process got in between. `changes` may
    * have those of steps before it that share its commit; `look` sees them too. Returns the effects, which run once, after the commit: what
@@ -136,15 +138,24 @@ export class StepWriter {
   }
 
   async #recall(tasks: readonly Task[]): Promise<Map<string, Remembered | undefined>> {
-    const keys = [...new Set(tasks.flatMap(({ step }) => step.keys))];
-    if (keys.length === 0 || this.#lifecycle.mode !== 'open') return new Map();
+    const recalled = new Map<string, Remembered | undefined>();
     try {
-      const values = await this.#store.recall(keys);
-      return new Map(keys.map((key, index) => [key, values[index]]));
+      await this.#add(recalled, new Set(tasks.flatMap(({ step }) => step.keys)));
+      const look = this.#look(createChanges(), recalled);
+      const further = tasks.flatMap(({ step }) => step.further?.(look) ?? []);
+      await this.#add(recalled, new Set(further.filter((key) => !recalled.has(key))));
+      return recalled;
     } catch (error) {
       this.#lifecycle.fail(error);
       return new Map();
     }
+  }
+
+  async #add(recalled: Map<string, Remembered | undefined>, keys: ReadonlySet<string>): Promise<void> {
+    if (keys.size === 0 || this.#lifecycle.mode !== 'open') return;
+    const list = [...keys];
+    const values = await this.#store.recall(list);
+    for (const [index, key] of list.entries()) recalled.set(key, values[index]);
   }
 
   /** One that throws is left out, with all that it has changed: the others are decided anew without it. */

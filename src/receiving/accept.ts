@@ -11,7 +11,7 @@ import {
   keepEntry,
 } from './context';
 import type { Destination } from './distribution';
-import { type Entry, type InboxRecord, nameTakers } from './entry';
+import { type Entry, type InboxRecord, nameTakers, type RecordOfKind } from './entry';
 import { type Identity, identify, type Kind, keysOf, type Verdict } from './identity';
 import { createUndelivered, type Undelivered } from './undelivered';
 
@@ -45,6 +45,8 @@ interface Outcome {
   fresh?: Undelivered;
   /** What was polled for nodes that are gone, and goes to the node that was called with the same. */
   orphan?: Undelivered;
+  /** What follows on the sending side. */
+  effect?(): void;
   /** A called-back entry, and its polled copy. */
   twinned?: { entry: Entry; twin: InboxRecord };
 }
@@ -53,8 +55,14 @@ interface Outcome {
 export function createAccept(context: InboxContext, arrival: Arrival, handling: Handling): Step<Acceptance[]> {
   const { distribution, undelivered } = context;
   const items = arrival.records.map((record) => ({ record, identity: identify(arrival.kind, record) }));
+  const { correlator } = context;
+  const news = items.map(({ record }) => ({ kind: arrival.kind, record }) as RecordOfKind);
   return {
-    keys: items.flatMap(({ identity }) => [...keysOf(identity), ...holdKeysOf(context, arrival, identity)]),
+    keys: [
+      ...items.flatMap(({ identity }) => [...keysOf(identity), ...holdKeysOf(context, arrival, identity)]),
+      ...news.flatMap((one) => correlator?.keys(one) ?? []),
+    ],
+    further: (look) => news.flatMap((one) => correlator?.furtherKeys(one, look) ?? []),
     // The service has forgotten what it was polled for, but not what it called back.
     whileFailing: arrival.via === 'callback' ? 'refuse' : 'apply',
     decide(look, changes) {
@@ -70,6 +78,7 @@ export function createAccept(context: InboxContext, arrival: Arrival, handling: 
           if (outcome.orphan) undelivered.remove(outcome.orphan.entry.id);
           if (outcome.twinned) addTwin(outcome.twinned.entry, outcome.twinned.twin);
           if (outcome.fresh) fresh.push(outcome.fresh);
+          outcome.effect?.();
         }
         for (const one of fresh) undelivered.add(one);
         distribution.giveNew(fresh, audience, arrival);
@@ -101,9 +110,10 @@ function acceptRecord(context: InboxContext, candidate: Candidate, look: Look, c
       const acceptance = { outcome, entry: pending.entry };
       if (via !== 'poll') return { acceptance };
       const twinned = { ...currentEntry(pending.entry, changes) };
-      addTwin(twinned, record);
+      const twin = { ...record, ...answerOf(twinned.record) };
+      addTwin(twinned, twin);
       changes.keep.set(twinned.id, twinned);
-      return { acceptance, twinned: { entry: pending.entry, twin: record } };
+      return { acceptance, twinned: { entry: pending.entry, twin } };
     }
     if (via === 'callback' && !distribution.hasTakers(kind)) orphan = undelivered.findOn(kind, identity, changes);
     if (!orphan) {
@@ -111,11 +121,34 @@ function acceptRecord(context: InboxContext, candidate: Candidate, look: Look, c
       return { acceptance: heldElsewhere ? { outcome, heldElsewhere } : { outcome } };
     }
   }
-  const fresh = createFresh(context, candidate, orphan?.entry.record);
+  const news = { kind, record } as RecordOfKind;
+  const correlated: Correlated = context.correlator?.correlate(news, look, changes) ?? { record };
+  if (isForNobody(context, arrival, correlated.record)) return { acceptance: { outcome }, ...effectOf(correlated) };
+  const fresh = createFresh(context, { ...candidate, record: correlated.record }, orphan?.entry.record);
   if (orphan) dropEntry(context, orphan.entry, orphan.identity, changes);
   keepEntry(context, fresh.entry, identity, changes);
   if (fresh.entry.channel === 'callback') undelivered.expect(fresh, changes);
-  return { acceptance: { outcome, entry: fresh.entry }, fresh, ...(orphan ? { orphan } : undefined) };
+  const acceptance = { outcome, entry: fresh.entry };
+  return { acceptance, fresh, ...effectOf(correlated), ...(orphan ? { orphan } : undefined) };
+}
+
+/** A record, and what follows from what it answers. */
+interface Correlated {
+  record: InboxRecord;
+  effect?(): void;
+}
+
+function effectOf({ effect }: Correlated): Pick<Outcome, 'effect'> {
+  return effect ? { effect } : {};
+}
+
+/** The answer to a question goes to whoever asked; where no other node takes what is polled, to nobody else. */
+function isForNobody({ distribution }: InboxContext, arrival: Arrival, record: InboxRecord): boolean {
+  return record.awaited === true && arrival.via === 'poll' && !distribution.expects(arrival.kind);
+}
+
+function answerOf({ sent, awaited }: InboxRecord): object {
+  return { ...(sent === undefined ? undefined : { sent }), ...(awaited === undefined ? undefined : { awaited }) };
 }
 
 /** Makes an entry of a record, to be kept. */

@@ -100,6 +100,11 @@ export class Distribution {
     this.#absence = this.#clock.after(absenceMs, isOver, true);
   }
 
+  /** Whether somebody takes what comes on a channel, or is being redeployed. */
+  expects(channel: Channel): boolean {
+    return this.hasTakers(channel) || (this.#absent.get(channel)?.size ?? 0) > 0;
+  }
+
   hasTakers(channel: Channel): boolean {
     return this.#attached(channel).size > 0;
   }

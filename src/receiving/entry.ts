@@ -5,6 +5,12 @@ import type { Kind } from './identity';
 /** Any record that the inbox keeps. */
 export type InboxRecord = IncomingRecord | StatusRecord | OutboxRecord;
 
+/** A record and what it is. */
+export type RecordOfKind =
+  | { kind: 'incoming'; record: IncomingRecord }
+  | { kind: 'status'; record: StatusRecord }
+  | { kind: 'outbox'; record: OutboxRecord };
+
 /** Where an entry is delivered: to the nodes that poll its kind, or to the node that was called back. */
 export type Channel = Kind | 'callback';
 

@@ -3,7 +3,7 @@ import type { SmsError } from '../errors';
 import type { Journal, Step } from '../journal';
 import { type Acceptance, type Arrival, createAccept } from './accept';
 import { createAdopt } from './adopt';
-import type { InboxContext } from './context';
+import type { Correlator, InboxContext } from './context';
 import { Distribution, type Taker } from './distribution';
 import type { Channel, Entry } from './entry';
 import { createInboxKeeper } from './leftovers';
@@ -23,6 +23,8 @@ export interface InboxOptions {
   dedupe(): boolean;
   /** How long an identifier is remembered. */
   dedupeMs(): number;
+  /** Knows what records answer. */
+  correlator?: Correlator;
   /** A node threw as it was given what nobody waits for; absent: it is thrown. */
   onFault?(error: unknown): void;
 }
@@ -42,7 +44,7 @@ export class Inbox {
   /** For whom it takes over what other processes leave. */
   #heir: Inbox | undefined;
 
-  constructor({ journal, clock = systemClock, onFault = throwLater, dedupe, dedupeMs }: InboxOptions) {
+  constructor({ journal, clock = systemClock, onFault = throwLater, dedupe, dedupeMs, correlator }: InboxOptions) {
     const undelivered = new UndeliveredEntries();
     const events = {
       onAttempt: (entry: Entry) => this.countAttempt(entry),
@@ -51,7 +53,7 @@ export class Inbox {
     };
     const distribution = new Distribution(undelivered, events, clock);
     const run = (step: Step<unknown>) => void journal.run(step).catch(onFault);
-    this.#context = { journal, clock, undelivered, distribution, dedupe, dedupeMs, run };
+    this.#context = { journal, clock, undelivered, distribution, correlator, dedupe, dedupeMs, run };
     journal.join(
       'inbox',
       createInboxKeeper(this.#context, () => this.#wanted()),

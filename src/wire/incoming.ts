@@ -14,6 +14,8 @@ const knownFields: ReadonlySet<string> = new Set([
   'via',
   'redelivered',
   'ackId',
+  'sent',
+  'awaited',
 ]);
 
 /**

@@ -37,6 +37,7 @@ const knownFields: ReadonlySet<string> = new Set([
   'via',
   'redelivered',
   'ackId',
+  'sent',
 ]);
 
 /**

@@ -1,0 +1,102 @@
+import type { IncomingRecord, StatusRecord } from '../model';
+import type { Changes, Look } from '../store/store';
+import type { EvidenceRoom, Witness } from './evidence';
+import type { Ledger } from './ledger';
+import { type Answer, type Letter, mailboxKey, type Question } from './question';
+import { furtherKeysOfRecord, keysOfRecord, match, questionOf } from './sent';
+import { questionGraceMs, withAnswer } from './transitions';
+
+/** What the ledger knows of records that come in: which text they answer, and what follows from them. */
+export interface CorrelationOptions {
+  ledger: Ledger;
+  evidence: EvidenceRoom;
+  /** Whether other instances ask questions too. */
+  isShared: boolean;
+  now(): number;
+  /** A question has been answered, and that is written. */
+  onAnswered(question: Question): void;
+}
+
+type Answering = Extract<Witness, { kind: 'incoming' | 'status' }>;
+
+/** Says what records answer, within the step that takes them in. */
+export class Correlation {
+  readonly #options: CorrelationOptions;
+
+  constructor(options: CorrelationOptions) {
+    this.#options = options;
+  }
+
+  /** The keys that a record needs, beside those of its identity. */
+  keys(witness: Witness): readonly string[] {
+    if (witness.kind === 'outbox') return [];
+    const keys = keysOfRecord(witness.kind, witness.record);
+    return this.#options.isShared && keys.length > 0 ? [...keys, mailboxKey] : keys;
+  }
+
+  /** The keys that follow from what those say. */
+  furtherKeys(witness: Witness, look: Look): readonly string[] {
+    return witness.kind === 'incoming' ? furtherKeysOfRecord('incoming', witness.record, this.#unexpired(look)) : [];
+  }
+
+  /**
+   * What a new record becomes when it answers something, with the changes that follow. The effect is to be run when they
+   * are written.
+   */
+  correlate<W extends Witness>(witness: W, look: Look, changes: Changes): { record: W['record']; effect(): void } {
+    const observe = () => this.#options.evidence.observe(witness);
+    if (witness.kind === 'outbox') return { record: witness.record, effect: observe };
+    const { record, answered } = this.#answer(witness, this.#unexpired(look), changes);
+    const effect = () => {
+      observe();
+      if (answered && this.#options.ledger.question(answered.id)) {
+        this.#options.ledger.answered(answered);
+        this.#options.onAnswered(answered);
+      }
+    };
+    return { record, effect };
+  }
+
+  #answer(
+    witness: Answering,
+    look: Look,
+    changes: Changes,
+  ): { record: IncomingRecord | StatusRecord; answered?: Question | undefined } {
+    const found = match(witness.kind, witness.record, look);
+    if (!found) return witness;
+    const record = { ...witness.record, sent: found.sent };
+    const isEnd = witness.kind === 'status' && isUndelivered(witness.record);
+    const question = isEnd ? questionOf(witness.record, look) : found.question;
+    const own = question && this.#options.ledger.question(question.id);
+    // One that is asked nowhere any more.
+    if (!question || (!own && !this.#options.isShared)) return { record };
+    question.close(changes);
+    const answer: Answer = isEnd
+      ? { reason: 'undelivered', statusCode: witness.record.statusCode }
+      : { reply: { ...(record as IncomingRecord), awaited: true } };
+    if (!own) this.#leaveLetter({ question: question.id, at: this.#options.now(), answer }, look, changes);
+    const answered = own && withAnswer(own, answer);
+    if (answered) changes.keep.set(answered.id, answered);
+    return { record: isEnd ? record : { ...record, awaited: true }, answered };
+  }
+
+  #leaveLetter(letter: Letter, look: Look, changes: Changes): void {
+    const remembered = look(mailboxKey);
+    const letters = remembered ? (JSON.parse(remembered.value) as Letter[]) : [];
+    const recent = letters.filter(({ at }) => at + questionGraceMs > letter.at);
+    const value = JSON.stringify([...recent, letter]);
+    changes.remember.set(mailboxKey, { at: letter.at, forMs: questionGraceMs, value });
+  }
+
+  #unexpired(look: Look): Look {
+    return (key) => {
+      const remembered = look(key);
+      return remembered && remembered.at + remembered.forMs > this.#options.now() ? remembered : undefined;
+    };
+  }
+}
+
+/** Says whether a status says that no reply will come. */
+function isUndelivered({ final, statusCode }: StatusRecord): boolean {
+  return final === true && statusCode !== 'RCV';
+}
