@@ -1,0 +1,65 @@
+import { setMaxListeners } from 'node:events';
+import type { Clock } from '../clock';
+import type { Outlet, SendingNode, SendRequest } from './outlet';
+
+/** What ends texts of a node that is being closed. */
+export interface StopSignals {
+  /** What has not left does not leave any more. */
+  signal: AbortSignal;
+  /** What has left is not followed any longer. */
+  giveUp: AbortSignal;
+}
+
+/** Requests that have left are followed for so long when the flow is stopped; Node-RED waits for 15 s. */
+export const closeGraceMs = 10_000;
+
+/** One sending node's part in the sending side of an account, from its start to its end. */
+export class Attachment implements SendingNode {
+  readonly outlet: Outlet;
+  readonly #clock: Clock;
+  readonly #submit: (request: SendRequest, from: Attachment) => Promise<void>;
+  readonly #onClosed: () => void;
+  readonly #stop = createStopSignal();
+  readonly #giveUp = createStopSignal();
+  readonly #running = new Set<Promise<void>>();
+
+  constructor(
+    outlet: Outlet,
+    clock: Clock,
+    options: { submit(request: SendRequest, from: Attachment): Promise<void>; onClosed(from: Attachment): void },
+  ) {
+    this.outlet = outlet;
+    this.#clock = clock;
+    this.#submit = options.submit;
+    this.#onClosed = () => options.onClosed(this);
+  }
+
+  get signals(): StopSignals {
+    return { signal: this.#stop.signal, giveUp: this.#giveUp.signal };
+  }
+
+  /** Texts under way that are not kept. */
+  get running(): number {
+    return this.#running.size;
+  }
+
+  send(request: SendRequest): void {
+    const sending = this.#submit(request, this).finally(() => this.#running.delete(sending));
+    this.#running.add(sending);
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort();
+    this.#onClosed();
+    const timer = this.#clock.after(closeGraceMs, () => this.#giveUp.abort());
+    await Promise.allSettled(this.#running);
+    timer.cancel();
+  }
+}
+
+/** A signal that many may listen to at once. */
+export function createStopSignal(): AbortController {
+  const controller = new AbortController();
+  setMaxListeners(0, controller.signal);
+  return controller;
+}

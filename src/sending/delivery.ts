@@ -1,0 +1,108 @@
+import type { Ledger } from './ledger';
+import { type Outcome, parseOutcome, type Text } from './outgoing';
+import type { EndedText, Outlet, OutletState } from './outlet';
+
+/** Brings outcomes into the flow, each to the node that its text is of, which may come back later. */
+export class Deliveries {
+  readonly #ledger: Ledger;
+  readonly #onDelivered: (text: Text) => void;
+  readonly #outlets = new Map<string, Outlet>();
+  /** What nodes gave with texts that are under way. */
+  readonly #origins = new Map<string, unknown>();
+  /** Settled texts that no node has taken yet; `true`: an earlier process may have sent it into the flow. */
+  readonly #undelivered = new Map<string, boolean>();
+  readonly #delivering = new Set<string>();
+
+  /** @param onDelivered the outcome of a text has entered the flow */
+  constructor(ledger: Ledger, onDelivered: (text: Text) => void) {
+    this.#ledger = ledger;
+    this.#onDelivered = onDelivered;
+  }
+
+  /** Nodes that are here. */
+  get nodes(): string[] {
+    return [...this.#outlets.keys()];
+  }
+
+  outlet(node: string): Outlet | undefined {
+    return this.#outlets.get(node);
+  }
+
+  /** A node is here; what ended meanwhile is for it. */
+  attach(outlet: Outlet): void {
+    this.#outlets.set(outlet.id, outlet);
+    for (const [id, mayBeKnown] of [...this.#undelivered]) {
+      const text = this.#ledger.text(id);
+      if (text?.node === outlet.id) void this.deliver(text, mayBeKnown);
+    }
+  }
+
+  detach(outlet: Outlet): void {
+    if (this.#outlets.get(outlet.id) === outlet) this.#outlets.delete(outlet.id);
+  }
+
+  tellState(node: string, state: OutletState): void {
+    this.#outlets.get(node)?.onState(state);
+  }
+
+  /** Remembers what a node gave with a text, for as long as the text is under way. */
+  remember(id: string, origin: unknown): void {
+    this.#origins.set(id, origin);
+  }
+
+  originOf(id: string): unknown {
+    return this.#origins.get(id);
+  }
+
+  forget(id: string): void {
+    this.#origins.delete(id);
+  }
+
+  /** Tells a node an outcome that is in no store. */
+  tell(outlet: Outlet, text: Text, outcome: Outcome, duplicate = false): Promise<boolean> {
+    return outlet.onOutcome({ ...this.#ended(text), outcome, redelivered: false, duplicate });
+  }
+
+  /**
+   * Brings the outcome of a settled text into the flow, now or when its node is back.
+   *
+   * @param mayBeKnown an earlier process may have sent it into the flow
+   */
+  async deliver(text: Text, mayBeKnown: boolean): Promise<void> {
+    const { id } = text;
+    if (!text.outcome || this.#delivering.has(id)) return;
+    this.#undelivered.set(id, mayBeKnown);
+    const outlet = this.#outlets.get(text.node);
+    if (!outlet) return;
+    this.#delivering.add(id);
+    try {
+      const news = {
+        ...this.#ended(text),
+        outcome: parseOutcome(text.outcome),
+        redelivered: mayBeKnown || text.isReleased === true,
+        duplicate: false,
+      };
+      if (!(await outlet.onOutcome(news))) return;
+      this.#undelivered.delete(id);
+      await this.#ledger.delivered(text);
+      this.#onDelivered(text);
+    } finally {
+      this.#delivering.delete(id);
+    }
+  }
+
+  /** The store has what is undelivered; it is found again when that is opened. */
+  letGo(): void {
+    this.#undelivered.clear();
+  }
+
+  #ended({ id, message, encoding, parts, carried }: Text): EndedText {
+    return {
+      message,
+      encoding,
+      parts,
+      origin: this.#origins.get(id),
+      ...(carried === undefined ? undefined : { carried }),
+    };
+  }
+}

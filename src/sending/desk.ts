@@ -1,0 +1,120 @@
+import type { KeptTexts } from './keeping';
+import type { Ledger } from './ledger';
+import { parseOutcome, type Text } from './outgoing';
+import type { SendQueue } from './queue';
+import { SendCounts } from './send-counts';
+
+/** What goes on with texts that go out. */
+export interface SendState {
+  inFlight: number;
+  /** Texts that wait for their turn or for the service, kept ones included. */
+  waiting: number;
+  kept: number;
+  /** ms */
+  oldestKeptAt?: number;
+  /** Texts with an unknown outcome that somebody may decide about. */
+  uncertain: number;
+  /** Questions that wait for a reply. */
+  asking: number;
+}
+
+/** A text that somebody may decide about. */
+export interface TextEntry {
+  id: string;
+  state: 'kept' | 'uncertain';
+  /** When it came, or when its outcome became unknown; ms. */
+  at: number;
+  node: string;
+  to: readonly string[];
+  from?: string;
+  body: string;
+  /** Why it is uncertain. */
+  error?: { code: string; message: string };
+}
+
+/** What the desk looks at. */
+export interface DeskOptions {
+  ledger: Ledger;
+  kept: KeptTexts;
+  queue: SendQueue;
+  /** Sends an uncertain text once more. */
+  release(text: Text): Promise<void>;
+  /** Nobody wants the text any more. */
+  onDiscarded(text: Text): void;
+}
+
+/** Shows what goes on, and takes the decisions of people. */
+export class Desk {
+  readonly counts = new SendCounts();
+  readonly #options: DeskOptions;
+
+  constructor(options: DeskOptions) {
+    this.#options = options;
+  }
+
+  get state(): SendState {
+    const { ledger, kept, queue } = this.#options;
+    const { oldestAt } = kept;
+    return {
+      inFlight: queue.inFlight,
+      waiting: queue.waiting,
+      kept: kept.size,
+      ...(oldestAt === undefined ? undefined : { oldestKeptAt: oldestAt }),
+      uncertain: ledger.uncertain,
+      asking: ledger.asking,
+    };
+  }
+
+  /** At most so many entries, oldest first, and how many there are. */
+  entries(state: 'kept' | 'uncertain', most: number): { entries: TextEntry[]; total: number } {
+    const entries: TextEntry[] = [];
+    let total = 0;
+    for (const text of this.#options.ledger.texts()) {
+      if (stateOf(text) !== state) continue;
+      total++;
+      if (entries.length < most) entries.push(formatEntry(text, state));
+    }
+    return { entries, total };
+  }
+
+  /**
+   * Does what somebody has decided: `send` an uncertain text once more or a kept one now, `discard` either.
+   *
+   * @returns `gone` when there is no such entry any more, `unfit` when the action does not fit its state
+   */
+  async act(id: string, action: 'send' | 'discard'): Promise<'done' | 'gone' | 'unfit'> {
+    const { ledger, kept, release, onDiscarded } = this.#options;
+    const text = ledger.text(id);
+    const state = text && stateOf(text);
+    if (!text || !state) return 'gone';
+    if (action === 'send') {
+      if (state === 'uncertain') await release(text);
+      else kept.sendNow(id);
+      return 'done';
+    }
+    if (state === 'kept' && !kept.remove(id)) return 'unfit';
+    await ledger.discard(text);
+    onDiscarded(text);
+    return 'done';
+  }
+}
+
+function stateOf({ state }: Text): TextEntry['state'] | undefined {
+  if (state === 'waiting' || state === 'leaving') return 'kept';
+  return state === 'uncertain' ? 'uncertain' : undefined;
+}
+
+function formatEntry(text: Text, state: TextEntry['state']): TextEntry {
+  const { id, node, message, outcome, arrivedAt, settledAt } = text;
+  const error = outcome && 'error' in outcome ? parseOutcome(outcome) : undefined;
+  return {
+    id,
+    state,
+    at: state === 'uncertain' ? (settledAt ?? arrivedAt) : arrivedAt,
+    node,
+    to: message.to,
+    ...(message.from === undefined ? undefined : { from: message.from }),
+    body: message.body,
+    ...(error instanceof Error ? { error: { code: error.code, message: error.message } } : undefined),
+  };
+}

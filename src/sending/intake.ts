@@ -1,0 +1,138 @@
+import { type Clock, wait } from '../clock';
+import { isSmsError, SmsError } from '../errors';
+import type { Journal } from '../journal';
+import type { Attachment } from './attachment';
+import { Clearing } from './clearing';
+import type { Deliveries } from './delivery';
+import type { Followers } from './followers';
+import type { KeptTexts } from './keeping';
+import type { Ledger } from './ledger';
+import { isRemembered, isTracked, type Outcome, parseOutcome, type Text } from './outgoing';
+import type { Outlet, SendRequest } from './outlet';
+import { sendPlain } from './plain';
+import type { SendQueue } from './queue';
+import type { SendCounts } from './send-counts';
+
+/** What takes texts in. */
+export interface IntakeOptions {
+  journal: Journal;
+  clock: Clock;
+  queue: SendQueue;
+  ledger: Ledger;
+  deliveries: Deliveries;
+  kept: KeptTexts;
+  clearing: Clearing;
+  followers: Followers;
+  counts: SendCounts;
+  /** Writes down that a text leaves. */
+  mark(text: Text, outlet: Outlet): Promise<Text>;
+  /** A text that is not kept has its outcome. */
+  onEnded(text: Text, outcome: Outcome, from: Attachment): Promise<void>;
+}
+
+/** How soon it is asked again what became of a text that another instance is sending. */
+const otherInstanceMs = 1_000;
+
+/** Takes texts of nodes in: keeps them, compares them by their keys, or sends them at once. */
+export class Intake {
+  readonly #options: IntakeOptions;
+  #arriving = 0;
+
+  constructor(options: IntakeOptions) {
+    this.#options = options;
+  }
+
+  /** Texts that are being written down. */
+  get arriving(): number {
+    return this.#arriving;
+  }
+
+  /** Never rejects: what goes wrong is an outcome. */
+  async submit(request: SendRequest, from: Attachment): Promise<void> {
+    const text = createText(this.#options, request, from.outlet.id);
+    this.#options.deliveries.remember(text.id, request.origin);
+    try {
+      if (isTracked(text)) await this.#takeIn(text, from);
+      else await this.#send(text, from);
+    } catch (error) {
+      await this.#refuse(text, from, error);
+    }
+  }
+
+  /** Keeps a text, or guards it by its key, before anything else happens to it. */
+  async #takeIn(text: Text, from: Attachment): Promise<void> {
+    const { queue, clock } = this.#options;
+    if (text.options.keep) queue.assertRoom();
+    this.#arriving++;
+    const verdict = await this.#options.ledger.takeIn(text).finally(() => this.#arriving--);
+    if (verdict.type === 'taken') throw new SmsError('onceTaken', { field: 'once' });
+    if (verdict.type === 'ended') {
+      await this.#options.deliveries.tell(from.outlet, text, parseOutcome(verdict.outcome), true);
+      this.#options.deliveries.forget(text.id);
+    } else if (verdict.type === 'underway') {
+      // Another instance has it in hand, and says so in the store alone.
+      if (this.#options.ledger.text(verdict.id)) await this.#options.followers.follow(verdict.id, from.signals.signal);
+      else await wait(clock, otherInstanceMs, from.signals.signal);
+      await this.#takeIn(text, from);
+    } else if (text.options.keep) this.#options.kept.admit(text);
+    else await this.#send(text, from);
+  }
+
+  async #send(text: Text, from: Attachment): Promise<void> {
+    const { outlet, signals } = from;
+    const { clock, queue } = this.#options;
+    let current = text;
+    const needsMark = isTracked(text) || isRemembered(text) || Clearing.isFor(text);
+    const beforeLeaving = async () => {
+      current = await this.#options.mark(current, outlet);
+    };
+    const outcome = await sendPlain(text, {
+      clock,
+      queue,
+      outlet,
+      signals,
+      beforeLeaving: needsMark ? beforeLeaving : undefined,
+      evidence: this.#options.clearing.open(text, outlet.client),
+    });
+    await this.#options.onEnded(current, outcome, from);
+  }
+
+  /** It was not taken in at all. */
+  async #refuse(text: Text, from: Attachment, error: unknown): Promise<void> {
+    const failure = isSmsError(error) ? error : describe(error, from);
+    const isUnkept = text.options.keep !== undefined && failure.code === 'SMS_STORE';
+    const detail = String(failure.params.detail ?? '');
+    const outcome = isUnkept ? new SmsError('keepRefused', { params: { detail } }) : failure;
+    this.#options.counts.add(outcome, text.message.to.length);
+    await this.#options.deliveries.tell(from.outlet, text, outcome).catch(() => false);
+    this.#options.deliveries.forget(text.id);
+  }
+}
+
+function createText(
+  { journal, clock }: Pick<IntakeOptions, 'journal' | 'clock'>,
+  { message, encoding, parts, options, carried }: SendRequest,
+  node: string,
+): Text {
+  const needsMessage = options.keep !== undefined || options.once !== undefined || options.waitMs !== undefined;
+  return {
+    id: journal.nextId(),
+    part: 'ledger',
+    kind: 'text',
+    takers: [`node ${node}`],
+    attempts: 0,
+    state: 'waiting',
+    node,
+    message,
+    encoding,
+    parts,
+    options,
+    ...(needsMessage ? { carried: carried() } : undefined),
+    arrivedAt: clock.now(),
+  };
+}
+
+/** Whoever waited for another text is told when its node is closed. */
+function describe(error: unknown, { signals }: Attachment): SmsError {
+  return signals.signal.aborted ? new SmsError('closed') : new SmsError('unexpected', { cause: error });
+}

@@ -1,0 +1,176 @@
+import type { Clock, Timer } from '../clock';
+import type { Ledger } from './ledger';
+import type { Outlet } from './outlet';
+import { type Question, remainingMs } from './question';
+
+/** What open questions need. */
+export interface QuestionsOptions {
+  clock: Clock;
+  ledger: Ledger;
+  /** Whether other instances may read the replies. */
+  isShared: boolean;
+  outlet(node: string): Outlet | undefined;
+  /** What the node gave with a text. */
+  origin(text: string): unknown;
+  /** No question of a text is left. */
+  onAllAnswered(text: string): void;
+}
+
+/** What a restart has made overdue waits for so long at most until the replies that the service still has were read. */
+const readRepliesFirstMs = 60_000;
+const letterIntervalMs = 500;
+
+/**
+ * Waits for the replies to questions: for each recipient exactly one of reply and no reply enters the flow, at least
+ * once, and after the outcome of the text.
+ */
+export class Questions {
+  readonly #options: QuestionsOptions;
+  readonly #timers = new Map<string, Timer>();
+  /** Ended, and not taken by a node yet; `true`: an earlier process may have sent it into the flow. */
+  readonly #undelivered = new Map<string, boolean>();
+  readonly #delivering = new Set<string>();
+  /** Overdue since before the start. */
+  readonly #overdue = new Set<string>();
+  #patience: Timer | undefined;
+  #letters: Timer | undefined;
+  #isClosed = false;
+
+  constructor(options: QuestionsOptions) {
+    this.#options = options;
+  }
+
+  /** The outcome of a text has entered the flow: the wait for its replies goes on. */
+  begin(text: string): void {
+    for (const question of this.#options.ledger.questionsOf(text)) {
+      if (question.answer) void this.#deliver(question.id, false);
+      else this.#await(question);
+    }
+    this.#collectLetters();
+  }
+
+  /** An earlier process has asked. */
+  resume(questions: readonly Question[]): void {
+    const { clock, ledger } = this.#options;
+    for (const question of questions) {
+      if (question.answer) {
+        if (question.askedAt !== undefined || !ledger.text(question.text)) void this.#deliver(question.id, true);
+      } else if (question.askedAt === undefined) {
+        // Whether its text was accepted is known to nobody, or will be when the text is settled.
+        if (!ledger.text(question.text)) void ledger.forgetQuestion(question);
+      } else if (remainingMs(question, clock.now()) > 0) this.#await(question);
+      else this.#overdue.add(question.id);
+    }
+    if (this.#overdue.size > 0) this.#patience ??= clock.after(readRepliesFirstMs, () => this.onRepliesRead(), true);
+    this.#collectLetters();
+  }
+
+  /** The service has no more replies for now: what is overdue ends without one. */
+  onRepliesRead(): void {
+    this.#patience?.cancel();
+    this.#patience = undefined;
+    for (const id of this.#overdue) void this.#timeOut(id);
+    this.#overdue.clear();
+  }
+
+  /** A reply, or the word that none will come, is written down. */
+  onAnswered({ id, askedAt }: Question): void {
+    this.#stopWaiting(id);
+    // Before its text is known to be accepted, the outcome comes first.
+    if (askedAt !== undefined) void this.#deliver(id, false);
+  }
+
+  /** A node is here, and can take what has ended. */
+  attach(node: string): void {
+    for (const [id, mayBeKnown] of this.#undelivered) {
+      if (this.#options.ledger.question(id)?.node === node) void this.#deliver(id, mayBeKnown);
+    }
+  }
+
+  /** Nothing is told any more; the store has it. */
+  close(): void {
+    this.#isClosed = true;
+    for (const timer of this.#timers.values()) timer.cancel();
+    this.#patience?.cancel();
+    this.#letters?.cancel();
+    this.#timers.clear();
+    this.#undelivered.clear();
+    this.#overdue.clear();
+    this.#patience = undefined;
+    this.#letters = undefined;
+  }
+
+  /** Goes on after {@link close}. */
+  open(): void {
+    this.#isClosed = false;
+  }
+
+  #await(question: Question): void {
+    const { clock } = this.#options;
+    this.#timers.get(question.id)?.cancel();
+    const timer = clock.after(remainingMs(question, clock.now()), () => void this.#timeOut(question.id), true);
+    this.#timers.set(question.id, timer);
+  }
+
+  async #timeOut(id: string): Promise<void> {
+    this.#stopWaiting(id);
+    const ended = await this.#options.ledger.endQuestion(id, { reason: 'timeout' });
+    if (ended) await this.#deliver(id, false);
+  }
+
+  #stopWaiting(id: string): void {
+    this.#timers.get(id)?.cancel();
+    this.#timers.delete(id);
+    this.#overdue.delete(id);
+  }
+
+  async #deliver(id: string, mayBeKnown: boolean): Promise<void> {
+    const { ledger, outlet, origin, onAllAnswered } = this.#options;
+    const question = ledger.question(id);
+    if (!question?.answer || this.#isClosed || this.#delivering.has(id)) return;
+    this.#undelivered.set(id, mayBeKnown);
+    const taker = outlet(question.node);
+    if (!taker) return;
+    this.#delivering.add(id);
+    try {
+      const given = origin(question.text);
+      const carried = given === undefined ? await ledger.carried(question) : undefined;
+      const { recipient, messageId, answer } = question;
+      const isTaken = await taker.onAnswer({
+        recipient,
+        ...(messageId === undefined ? undefined : { messageId }),
+        answer,
+        redelivered: mayBeKnown,
+        ...(given === undefined ? undefined : { origin: given }),
+        ...(carried === undefined ? undefined : { carried }),
+      });
+      if (!isTaken) return;
+      this.#undelivered.delete(id);
+      await ledger.forgetQuestion(question);
+      if (ledger.questionsOf(question.text).length === 0) onAllAnswered(question.text);
+    } finally {
+      this.#delivering.delete(id);
+    }
+  }
+
+  /** Replies may have been read elsewhere, as long as something is asked. */
+  #collectLetters(): void {
+    const { clock, ledger, isShared } = this.#options;
+    if (!isShared || this.#letters || this.#isClosed || ledger.asking === 0) return;
+    this.#letters = clock.after(
+      letterIntervalMs,
+      () => {
+        this.#letters = undefined;
+        ledger
+          .collectLetters()
+          .then((answered) => {
+            for (const question of answered) this.onAnswered(question);
+          })
+          // The store fails, which it tells by itself.
+          .catch(() => {})
+          .finally(() => this.#collectLetters());
+      },
+      true,
+    );
+  }
+}

@@ -1,0 +1,266 @@
+import type { Clock } from '../clock';
+import { SmsError } from '../errors';
+import type { Journal } from '../journal';
+import { Attachment, closeGraceMs, createStopSignal } from './attachment';
+import { Clearing } from './clearing';
+import { Correlation } from './correlation';
+import { Deliveries } from './delivery';
+import { Desk } from './desk';
+import { EvidenceRoom } from './evidence';
+import { Followers } from './followers';
+import { Intake } from './intake';
+import { KeptTexts } from './keeping';
+import { Ledger } from './ledger';
+import { type Evidence, isRemembered, isTracked, type Outcome, type Text } from './outgoing';
+import type { Outlet, SendingNode } from './outlet';
+import type { Question } from './question';
+import { Questions } from './questions';
+import type { SendQueue } from './queue';
+
+/** What the sending side of an account stands on. */
+export interface SenderOptions {
+  journal: Journal;
+  clock: Clock;
+  queue: SendQueue;
+  /** How long a key of `once` guards, in ms. */
+  dedupeMs(): number;
+  /** How long a text is known to replies and statuses, in ms. */
+  sentMs(): number;
+  /** Which records pass the account now, so that evidence may be among them. */
+  sources(): readonly Evidence[];
+  /** A text of a node that is not deployed any more has been given up. */
+  onAbandoned(node: string): void;
+  /** Somebody has discarded a text of a node. */
+  onDiscarded(node: string): void;
+  /** Questions have been opened, for whose replies the account has to poll, or the last one has ended. */
+  onAsking(isAsking: boolean): void;
+}
+
+/**
+ * The sending side of an account: takes texts in, has them sent as their options say, clears up unknown outcomes, waits
+ * for replies, and tells each node what became of its texts. What has to outlive the process is in the {@link Ledger}.
+ */
+export class Sender {
+  /** What records that come in answer. */
+  readonly correlation: Correlation;
+  /** What goes on here, and what somebody may do about it. */
+  readonly desk: Desk;
+  readonly #options: SenderOptions;
+  readonly #ledger: Ledger;
+  readonly #deliveries: Deliveries;
+  readonly #kept: KeptTexts;
+  readonly #questions: Questions;
+  readonly #clearing: Clearing;
+  readonly #intake: Intake;
+  readonly #followers = new Followers();
+  readonly #attachments = new Map<string, Attachment>();
+  #closing = createStopSignal();
+
+  constructor(options: SenderOptions) {
+    const { journal, clock, queue } = options;
+    this.#options = options;
+    const outlet = (node: string) => this.#deliveries.outlet(node);
+    const isShared = journal.isShared;
+    this.#ledger = new Ledger({
+      ...options,
+      nodes: () => this.#deliveries.nodes,
+      onFound: (texts, questions) => this.#resume(texts, questions),
+      onAsking: (node) => {
+        options.onAsking(this.#ledger.asking > 0);
+        this.#tellState(node);
+      },
+    });
+    this.#deliveries = new Deliveries(this.#ledger, (text) => this.#delivered(text));
+    this.#questions = new Questions({
+      clock,
+      ledger: this.#ledger,
+      isShared,
+      outlet,
+      origin: (text) => this.#deliveries.originOf(text),
+      onAllAnswered: (text) => this.#deliveries.forget(text),
+    });
+    const evidence = new EvidenceRoom(clock, options.sources);
+    this.#clearing = new Clearing(evidence);
+    this.correlation = new Correlation({
+      ledger: this.#ledger,
+      evidence,
+      isShared,
+      now: () => clock.now(),
+      onAnswered: (question) => this.#questions.onAnswered(question),
+    });
+    this.#kept = new KeptTexts({
+      clock,
+      queue,
+      ledger: this.#ledger,
+      outlet,
+      attempt: (text, { client }, signal) => {
+        const beforeLeaving = async () => void (await this.#mark(text, outlet(text.node) ?? { client }));
+        return client.send(text.message, { signal, beforeLeaving });
+      },
+      onEnded: (text, outcome) => void this.#end(text, outcome),
+      onUnknown: (text, error) => void this.#clearUp(text, error),
+      onAbandoned: (text) => {
+        void this.#ledger.discard(text);
+        options.onAbandoned(text.node);
+      },
+      onState: (node) => this.#tellState(node),
+    });
+    this.desk = new Desk({
+      ledger: this.#ledger,
+      kept: this.#kept,
+      queue,
+      release: async (text) => this.#kept.admit(await this.#ledger.putBack({ ...text, isReleased: true })),
+      onDiscarded: (text) => this.#discarded(text),
+    });
+    this.#intake = new Intake({
+      ...options,
+      ledger: this.#ledger,
+      deliveries: this.#deliveries,
+      kept: this.#kept,
+      clearing: this.#clearing,
+      followers: this.#followers,
+      counts: this.desk.counts,
+      mark: (text, to) => this.#mark(text, to),
+      onEnded: (text, outcome, from) => this.#end(text, outcome, from),
+    });
+  }
+
+  /** How many kept texts wait: they count for the queue's limit. */
+  get keptWaiting(): number {
+    return this.#kept.size + this.#intake.arriving;
+  }
+
+  /** Whether nothing would be lost by forgetting it once its store is closed. */
+  get isSettled(): boolean {
+    return this.#ledger.isSettled;
+  }
+
+  /** A node begins to send. Its texts from before go on. */
+  attach(outlet: Outlet): SendingNode {
+    this.#open();
+    const attachment = new Attachment(outlet, this.#options.clock, {
+      submit: (request, from) => this.#intake.submit(request, from),
+      onClosed: () => this.#detach(attachment),
+    });
+    this.#attachments.set(outlet.id, attachment);
+    this.#deliveries.attach(outlet);
+    this.#kept.nodeChanged(outlet.id);
+    this.#questions.attach(outlet.id);
+    this.#options.journal.open();
+    return attachment;
+  }
+
+  /** The service has no more replies for now. */
+  onRepliesRead(): void {
+    this.#questions.onRepliesRead();
+  }
+
+  /** The last node is gone. Resolves when nothing is being sent any more; what has left is followed for 10 s. */
+  async close(): Promise<void> {
+    this.#closing.abort();
+    this.#questions.close();
+    const timer = this.#options.clock.after(closeGraceMs, () => this.#kept.giveUp());
+    await this.#kept.close();
+    timer.cancel();
+    this.#deliveries.letGo();
+  }
+
+  #open(): void {
+    if (!this.#closing.signal.aborted) return;
+    this.#closing = createStopSignal();
+    this.#kept.open();
+    this.#questions.open();
+    // What is in no store is still in hand.
+    this.#resume([...this.#ledger.texts()], [...this.#ledger.questions()]);
+  }
+
+  #detach(attachment: Attachment): void {
+    const { outlet } = attachment;
+    if (this.#attachments.get(outlet.id) === attachment) this.#attachments.delete(outlet.id);
+    this.#deliveries.detach(outlet);
+    this.#kept.nodeChanged(outlet.id);
+  }
+
+  /** The text leaves when this has resolved. */
+  async #mark(text: Text, { client }: Pick<Outlet, 'client'>): Promise<Text> {
+    this.#clearing.open(text, client);
+    return isTracked(text) || isRemembered(text) ? this.#ledger.leave(text) : text;
+  }
+
+  /** A text has its outcome. */
+  async #end(text: Text, result: Outcome, from?: Attachment): Promise<void> {
+    const { messageId } = text.message;
+    const isError = result instanceof SmsError;
+    const outcome = isError && messageId !== undefined ? result.with({ messageId }) : result;
+    this.#clearing.close(text.id);
+    this.desk.counts.add(outcome, text.message.to.length);
+    const isWritten = isTracked(text) || isRemembered(text);
+    const settled = isWritten ? await this.#ledger.settle(text, outcome) : text;
+    this.#followers.ended(text.id);
+    if (isTracked(text)) await this.#deliveries.deliver(settled, false);
+    else if (from && (await this.#deliveries.tell(from.outlet, settled, outcome))) this.#delivered(settled);
+    else this.#delivered(settled);
+    this.#tellState(text.node);
+  }
+
+  /** The outcome of a kept text is unknown: evidence is looked for before anything else. */
+  async #clearUp(text: Text, error: SmsError): Promise<void> {
+    const { resolveMs, retryUncertain, keep } = text.options;
+    const client = this.#deliveries.outlet(text.node)?.client;
+    const evidence = client && this.#clearing.open(text, client);
+    let outcome: Outcome = error;
+    if (evidence) {
+      try {
+        const { sent, looked } = await evidence.look(resolveMs, this.#closing.signal);
+        outcome = sent ?? error.with({ looked });
+      } catch {
+        // Looked for again when the account is used again.
+        return;
+      }
+    }
+    if (outcome instanceof SmsError && retryUncertain && keep) {
+      const repeats = (text.repeats ?? 0) + 1;
+      this.#kept.admit(await this.#ledger.putBack({ ...text, repeats }), repeats);
+    } else await this.#end(text, outcome);
+  }
+
+  /** Takes up what an earlier process, or another instance, has left. */
+  #resume(texts: readonly Text[], questions: readonly Question[]): void {
+    for (const text of texts) {
+      if (text.state === 'waiting' && text.options.keep) this.#kept.admit(text);
+      // It was only guarded, and nothing of it has been sent.
+      else if (text.state === 'waiting') void this.#ledger.discard(text);
+      else if (text.state === 'leaving')
+        void this.#clearUp(text, new SmsError('uncertain', { params: { detail: 'stopped' } }));
+      else if (text.state === 'settled') void this.#deliveries.deliver(text, true);
+    }
+    this.#questions.resume(questions);
+    if (questions.length > 0) this.#options.onAsking(this.#ledger.asking > 0);
+  }
+
+  /** The outcome of a text has entered the flow, or never will. */
+  #delivered(text: Text): void {
+    this.#questions.begin(text.id);
+    if (this.#ledger.questionsOf(text.id).length === 0) this.#deliveries.forget(text.id);
+  }
+
+  /** Somebody has decided that nobody wants the text any more. */
+  #discarded(text: Text): void {
+    const origin = this.#deliveries.originOf(text.id);
+    this.#deliveries.forget(text.id);
+    this.#followers.ended(text.id);
+    this.#options.onDiscarded(text.node);
+    if (origin !== undefined) this.#deliveries.outlet(text.node)?.onDiscarded(origin);
+    this.#tellState(text.node);
+  }
+
+  #tellState(node: string): void {
+    const attachment = this.#attachments.get(node);
+    if (!attachment) return;
+    attachment.outlet.onState({
+      sending: attachment.running,
+      asking: this.#ledger.askingOf(node),
+      ...this.#kept.stateOf(node),
+    });
+  }
+}

@@ -1,0 +1,198 @@
+import assert from 'node:assert/strict';
+import { SmsError } from '../../../src/errors';
+import type { FeedEntry, IncomingRecord, StatusRecord } from '../../../src/model';
+import type { Witness } from '../../../src/sending/evidence';
+import { createChanges } from '../../../src/store/store';
+import { createError } from '../some-error';
+import { FailingStore } from '../store/failing-store';
+import { copyPlatter, forever, House, sendText } from './sending-house';
+
+const messageId = 'b7c1-mine';
+const status = (from: string, inReplyToId = messageId): Witness => ({
+  kind: 'status',
+  record: { messageId: 's1', inReplyToId, from, statusCode: 'SNT', via: 'poll' } as StatusRecord,
+});
+const reply = (from: string): Witness => ({
+  kind: 'incoming',
+  record: { messageId: 'm1', inReplyToId: messageId, from, isReply: true, body: 'yes', via: 'poll' } as IncomingRecord,
+});
+const entry = (more: Partial<FeedEntry>): FeedEntry => ({ categories: [], fields: {}, ...more });
+
+describe('unknown outcomes', () => {
+  function observe(house: House, witness: Witness): void {
+    house.sender.correlation.correlate(witness, () => undefined, createChanges()).effect();
+  }
+
+  function begin(options: Parameters<typeof sendText>[2] = {}) {
+    const house = new House();
+    const node = house.attach();
+    house.service.script.push({ takes: true, error: createError('uncertain') });
+    sendText(node, 'hello', { resolveMs: 60_000, messageId, ...options });
+    return { house, node };
+  }
+
+  for (const [what, witness, by] of [
+    ['a status', status('6421555123'), 'status'],
+    ['a reply', reply('+6421555123'), 'reply'],
+    ['an outbox record', { kind: 'outbox', record: { messageId, body: 'hello', recipientsList: [] } }, 'outbox'],
+  ] satisfies [string, Witness, string][]) {
+    it(`${what} is evidence that the text was taken`, async () => {
+      const { house, node } = begin();
+      await house.pass(1_000);
+      observe(house, witness);
+      await house.pass(0);
+      assert.deepEqual(node.ends, ['to 6421555123']);
+      const [news] = node.outcomes;
+      assert.ok(news && !(news.outcome instanceof SmsError));
+      assert.equal(news.outcome.resolvedBy, by);
+      assert.equal('statusCode' in news.outcome, false);
+      assert.deepEqual(news.outcome.failed, []);
+      assert.equal(house.sender.desk.counts.resolved, 1);
+      assert.equal(house.clock.timers, 0);
+    });
+  }
+
+  it('what comes before the outcome is known to be unknown counts', async () => {
+    const house = new House();
+    const node = house.attach();
+    house.service.script.push({
+      takes: true,
+      after: house.clock.advance(0).then(() => observe(house, status('6421555123'))),
+      error: createError('uncertain'),
+    });
+    sendText(node, 'hello', { resolveMs: 60_000, messageId });
+    await house.pass(100);
+    assert.deepEqual(node.ends, ['to 6421555123']);
+  });
+
+  it('the feed is read after 2 s, 10 s, and every 30 s, and at the end', async () => {
+    const { house, node } = begin({ resolveMs: 75_000 });
+    const reads: number[] = [];
+    for (const ms of [1_900, 200, 7_800, 200, 29_800, 200, 29_800, 200, 4_800, 200]) {
+      await house.pass(ms);
+      reads.push(house.service.feedReads);
+    }
+    assert.deepEqual(reads, [0, 1, 1, 2, 2, 3, 3, 4, 4, 5]);
+    const [news] = node.outcomes;
+    assert.ok(news?.outcome instanceof SmsError);
+    assert.equal(news.outcome.code, 'SMS_UNCERTAIN');
+    assert.deepEqual(news.outcome.looked, ['feed', 'status']);
+    assert.equal(news.outcome.messageId, messageId);
+  });
+
+  for (const [what, more, isFound] of [
+    ['as its id', { id: messageId }, true],
+    ['as a word of its link', { link: `https://sms.example.com/message/${messageId}?x=1` }, true],
+    ['as a word of a field', { fields: { ref: { inner: `out ${messageId}.` } } }, true],
+    ['as a part of a longer word', { id: `${messageId}0`, link: `x-${messageId}` }, false],
+    ['in its body alone', { body: messageId }, false],
+  ] as const) {
+    it(`an entry of the feed that has the messageId ${what} is ${isFound ? '' : 'no '}evidence`, async () => {
+      const { house, node } = begin({ to: ['6421555123', 'nurses'], resolveMs: 5_000 });
+      house.service.feed.entries.push(entry(more));
+      await house.pass(6_000);
+      assert.deepEqual(node.ends, [isFound ? 'to 6421555123 nurses' : 'SMS_UNCERTAIN']);
+    });
+  }
+
+  it('statuses tell of their handset alone, and others are waited for until the time is up', async () => {
+    const { house, node } = begin({ to: ['6421555123', '6421555124', '6421555125'], resolveMs: 20_000 });
+    await house.pass(1_000);
+    observe(house, status('6421555124'));
+    await house.pass(15_000);
+    assert.deepEqual(node.ends, []);
+    observe(house, status('6421555123'));
+    observe(house, status('6421555999'));
+    await house.pass(5_000);
+    assert.deepEqual(node.ends, ['to 6421555123 6421555124']);
+  });
+
+  it('a number that was not submitted is evidence for a contact or group alone', async () => {
+    const { house, node } = begin({ to: ['nurses'] });
+    await house.pass(100);
+    observe(house, status('6421555999'));
+    await house.pass(100);
+    assert.deepEqual(node.ends, ['to nurses']);
+  });
+
+  it('a status of another text is none', async () => {
+    const { house, node } = begin({ resolveMs: 5_000 });
+    await house.pass(100);
+    observe(house, status('6421555123', 'another'));
+    await house.pass(5_000);
+    assert.deepEqual(node.ends, ['SMS_UNCERTAIN']);
+  });
+
+  it('without a messageId of one’s own nothing is looked for', async () => {
+    const house = new House();
+    const node = house.attach();
+    house.service.script.push({ error: createError('uncertain') });
+    sendText(node, 'hello', { resolveMs: 60_000 });
+    await house.pass(100);
+    assert.deepEqual(node.ends, ['SMS_UNCERTAIN']);
+    assert.equal(house.service.feedReads, 0);
+  });
+
+  it('retryUncertain tries again only when nothing was found in time', async () => {
+    for (const keep of [undefined, forever]) {
+      const house = new House();
+      const node = house.attach();
+      house.service.script.push({ error: createError('uncertain') });
+      sendText(node, 'hello', { resolveMs: 5_000, messageId, retryUncertain: true, retries: 3, keep });
+      await house.pass(4_900);
+      assert.equal(house.service.tries, 1);
+      await house.pass(5_000);
+      assert.deepEqual(node.ends, ['to 6421555123']);
+      assert.equal(house.service.tries, 2);
+    }
+  });
+
+  it('a feed that fails is read again, and says nothing', async () => {
+    const { house, node } = begin({ resolveMs: 15_000 });
+    const { feed } = house.service;
+    Object.defineProperty(house.service, 'feed', {
+      configurable: true,
+      get: () => {
+        throw createError('unreachable');
+      },
+    });
+    await house.pass(5_000);
+    Object.defineProperty(house.service, 'feed', { value: { ...feed, entries: [entry({ id: messageId })] } });
+    await house.pass(6_000);
+    assert.deepEqual(node.ends, ['to 6421555123']);
+  });
+
+  it('many that are looked for at once share the readings of the feed', async () => {
+    const house = new House({ concurrency: 200 });
+    const node = house.attach();
+    house.service.otherwise = { takes: true, error: createError('uncertain') };
+    for (let index = 0; index < 200; index++) sendText(node, 'hello', { resolveMs: 5_000, messageId: `id-${index}` });
+    await house.pass(6_000);
+    assert.equal(node.ends.length, 200);
+    assert.equal(house.service.feedReads, 2);
+  });
+
+  it('waiting for evidence holds up no other text', async () => {
+    const house = new House({ concurrency: 1 });
+    const node = house.attach();
+    house.service.script.push({ error: createError('uncertain') });
+    sendText(node, '1', { resolveMs: 60_000, messageId });
+    sendText(node, '2');
+    await house.pass(100);
+    assert.deepEqual(node.ends, ['to 6421555123']);
+  });
+
+  it('goes on after a crash', async () => {
+    const store = new FailingStore();
+    const house = new House({ store });
+    house.service.script.push({ takes: true, after: new Promise(() => {}) });
+    sendText(house.attach(), 'hello', { keep: forever, resolveMs: 60_000, messageId });
+    await house.pass(100);
+    house.service.feed.entries.push(entry({ id: messageId }));
+    const next = house.restart(copyPlatter(store.platter));
+    const back = next.attach();
+    await next.pass(2_100);
+    assert.deepEqual(back.ends, ['to 6421555123']);
+    assert.equal(house.service.bodies.length, 1);
+  });
+});

@@ -1,0 +1,398 @@
+import assert from 'node:assert/strict';
+import { SmsError } from '../../../src/errors';
+import { createError } from '../some-error';
+import { FailingStore } from '../store/failing-store';
+import { copyPlatter, forever, House, sendText } from './sending-house';
+
+describe('kept texts', () => {
+  const keep = forever;
+
+  it('a text is kept before anything is sent, and forgotten when its outcome has entered the flow', async () => {
+    const store = new FailingStore();
+    const house = new House({ store });
+    const node = house.attach();
+    sendText(node, 'hello', { keep });
+    await house.pass(100);
+    assert.deepEqual(node.ends, ['to 6421555123']);
+    assert.deepEqual(node.outcomes[0]?.origin, { body: 'hello' });
+    assert.equal(store.platter.entries.size, 0);
+    assert.equal(house.sender.isSettled, true);
+  });
+
+  it('without keep and once nothing is written', async () => {
+    const store = new FailingStore();
+    const house = new House({ store });
+    const node = house.attach();
+    sendText(node, 'hello');
+    await house.pass(100);
+    assert.deepEqual(node.ends, ['to 6421555123']);
+    assert.equal(store.commits, 0);
+  });
+
+  it('refuses a text that cannot be kept, and sends nothing', async () => {
+    const store = new FailingStore();
+    const house = new House({ store });
+    const node = house.attach();
+    await house.pass(10);
+    store.failing.add('commit').add('open');
+    sendText(node, 'hello', { keep });
+    await house.pass(1_000);
+    assert.deepEqual(node.ends, ['SMS_STORE']);
+    assert.equal(house.service.tries, 0);
+  });
+
+  it('waits through an outage, tells of it once, and then sends all in order', async () => {
+    const house = new House({ concurrency: 1 });
+    const node = house.attach();
+    house.service.otherwise = { unreachable: true };
+    for (const body of ['1', '2', '3']) sendText(node, body, { keep });
+    sendText(node, 'urgent', { keep, priority: 5 });
+    await house.pass(600_000);
+    assert.deepEqual(node.ends, []);
+    assert.equal(node.outages.length, 1);
+    assert.equal(node.outages[0]?.code, 'SMS_UNREACHABLE');
+    assert.equal(node.state?.waiting, 4);
+    assert.equal(node.state?.outage?.code, 'SMS_UNREACHABLE');
+    house.service.otherwise = { takes: true };
+    await house.pass(80_000);
+    assert.deepEqual(house.service.bodies, ['urgent', '1', '2', '3']);
+    assert.equal(node.ends.length, 4);
+    assert.equal(node.state?.outage, undefined);
+    house.service.otherwise = { unreachable: true };
+    sendText(node, 'again', { keep });
+    await house.pass(1_000);
+    assert.equal(node.outages.length, 2);
+  });
+
+  it('tells how many texts of a node wait', async () => {
+    const house = new House();
+    const [one, two] = [house.attach('one'), house.attach('two')];
+    house.service.otherwise = { unreachable: true };
+    sendText(one, '1', { keep });
+    sendText(one, '2', { keep });
+    sendText(two, '3', { keep });
+    await house.pass(1_000);
+    assert.deepEqual([one.outages[0]?.waiting, two.outages[0]?.waiting], [2, 1]);
+  });
+
+  for (const [what, error] of [
+    ['401', createError('unauthorized')],
+    ['429', new SmsError('statusUnexpected', { params: { status: 429 }, statusCode: 429 })],
+    ['503', new SmsError('serverError', { params: { status: 503 }, statusCode: 503 })],
+  ] as const) {
+    it(`goes on waiting after ${what}, though the request had left`, async () => {
+      const house = new House();
+      const node = house.attach();
+      house.service.script.push({ error });
+      sendText(node, 'hello', { keep });
+      await house.pass(45_000);
+      assert.deepEqual(node.ends, ['to 6421555123']);
+      assert.deepEqual(house.service.bodies, ['hello']);
+      assert.equal(node.outages.length, 1);
+    });
+  }
+
+  it('keeps to Retry-After, in seconds and as a date', async () => {
+    for (const asDate of [false, true]) {
+      const house = new House();
+      const node = house.attach();
+      const retryAfter = asDate ? new Date(house.clock.now() + 120_000).toUTCString() : '120';
+      house.service.script.push({ error: createError('serverError').with({ statusCode: 503, retryAfter }) });
+      sendText(node, 'hello', { keep });
+      await house.pass(118_000);
+      assert.equal(house.service.tries, 1);
+      sendText(node, 'another', { keep });
+      await house.pass(500);
+      assert.equal(house.service.tries, 1);
+      await house.pass(3_000);
+      assert.deepEqual(house.service.bodies, ['hello', 'another']);
+    }
+  });
+
+  it('takes 403 for an outcome', async () => {
+    const house = new House();
+    const node = house.attach();
+    house.service.script.push({ error: createError('forbidden') });
+    sendText(node, 'hello', { keep });
+    await house.pass(100);
+    assert.deepEqual(node.ends, ['SMS_FORBIDDEN']);
+    assert.equal(house.sender.isSettled, true);
+  });
+
+  it('gives a text up when its time is over, during an outage and during Retry-After', async () => {
+    const house = new House();
+    const node = house.attach();
+    house.service.otherwise = {
+      error: createError('serverError').with({ statusCode: 503, retryAfter: '99999' }),
+    };
+    sendText(node, 'hello', { keep: { expireMs: 60_000 } });
+    await house.pass(59_000);
+    assert.deepEqual(node.ends, []);
+    await house.pass(2_000);
+    assert.deepEqual(node.ends, ['SMS_EXPIRED']);
+    assert.deepEqual(house.service.bodies, []);
+    assert.equal(house.sender.isSettled, true);
+  });
+
+  it('a clock that is set by hours expires nothing early, nor never', async () => {
+    for (const hours of [-10, 10]) {
+      const house = new House();
+      const node = house.attach();
+      house.service.otherwise = { unreachable: true };
+      sendText(node, 'hello', { keep: { expireMs: 60_000 } });
+      await house.pass(30_000);
+      house.clock.set(hours * 3_600_000);
+      await house.pass(29_000);
+      assert.deepEqual(node.ends, []);
+      await house.pass(2_000);
+      assert.deepEqual(node.ends, ['SMS_EXPIRED']);
+    }
+  });
+
+  it('no more wait than the queue may hold', async () => {
+    const house = new House({ queueLimit: 3 });
+    const node = house.attach();
+    house.service.otherwise = { unreachable: true };
+    for (let index = 0; index < 5; index++) sendText(node, String(index), { keep });
+    await house.pass(1_000);
+    assert.deepEqual(node.ends, ['SMS_BUSY', 'SMS_BUSY']);
+  });
+
+  it('a redeploy leaves texts waiting, and they leave when their node is back', async () => {
+    const house = new House();
+    const node = house.attach();
+    house.service.otherwise = { unreachable: true };
+    sendText(node, 'hello', { keep });
+    await house.pass(10_000);
+    await Promise.all([node.node.close(), house.pass(0)]);
+    house.service.otherwise = { takes: true };
+    await house.pass(300_000);
+    assert.deepEqual(house.service.bodies, []);
+    const back = house.attach();
+    await house.pass(100);
+    assert.deepEqual(node.ends, []);
+    assert.deepEqual(back.ends, ['to 6421555123']);
+    assert.deepEqual(back.outcomes[0]?.origin, { body: 'hello' });
+  });
+
+  it('an outcome that did not get into the flow enters it when the node is back', async () => {
+    const house = new House();
+    const node = house.attach();
+    node.isFlowing = false;
+    sendText(node, 'hello', { keep });
+    await house.pass(100);
+    const back = house.attach();
+    await house.pass(100);
+    assert.deepEqual(back.ends, ['to 6421555123']);
+    assert.deepEqual(house.service.bodies, ['hello']);
+  });
+
+  it('texts of a node that is gone are not sent, and are given up', async () => {
+    const house = new House();
+    const [other, node] = [house.attach('other'), house.attach()];
+    house.service.otherwise = { unreachable: true };
+    sendText(node, 'hello', { keep });
+    await house.pass(1_000);
+    await Promise.all([node.node.close(), house.pass(0)]);
+    house.service.otherwise = { takes: true };
+    await house.pass(6 * 24 * 3_600_000);
+    assert.deepEqual(house.abandoned, []);
+    await house.pass(2 * 24 * 3_600_000);
+    assert.deepEqual(house.abandoned, ['send']);
+    assert.deepEqual([...house.service.bodies, ...node.ends, ...other.ends], []);
+    assert.equal(house.sender.isSettled, true);
+  });
+
+  describe('after a crash', () => {
+    it('a text that waited is sent, once', async () => {
+      const store = new FailingStore();
+      const house = new House({ store });
+      const node = house.attach();
+      house.service.otherwise = { unreachable: true };
+      sendText(node, 'hello', { keep });
+      await house.pass(1_000);
+      house.service.otherwise = { takes: true };
+      const next = house.restart(copyPlatter(store.platter));
+      const back = next.attach();
+      await next.pass(100);
+      assert.deepEqual(back.ends, ['to 6421555123']);
+      assert.equal(back.outcomes[0]?.origin, undefined);
+      assert.equal(back.outcomes[0]?.carried, '{"payload":"hello"}');
+      assert.deepEqual(house.service.bodies, ['hello']);
+    });
+
+    it('a text that had left has an unknown outcome, and is not sent again', async () => {
+      const store = new FailingStore();
+      const house = new House({ store });
+      const node = house.attach();
+      house.service.script.push({ takes: true, after: new Promise(() => {}) });
+      sendText(node, 'hello', { keep });
+      await house.pass(100);
+      const next = house.restart(copyPlatter(store.platter));
+      const back = next.attach();
+      await next.pass(1_000);
+      assert.deepEqual(back.ends, ['SMS_UNCERTAIN']);
+      assert.deepEqual(house.service.bodies, ['hello']);
+      assert.equal(next.sender.desk.state.uncertain, 1);
+    });
+
+    it('an outcome that may not have entered the flow enters it again, marked', async () => {
+      const store = new FailingStore();
+      const house = new House({ store });
+      const node = house.attach();
+      node.isFlowing = false;
+      sendText(node, 'hello', { keep });
+      await house.pass(100);
+      const next = house.restart(copyPlatter(store.platter));
+      const back = next.attach();
+      await next.pass(100);
+      assert.deepEqual(back.ends, ['to 6421555123 again']);
+      assert.deepEqual(house.service.bodies, ['hello']);
+    });
+
+    it('a time that ran out meanwhile is told to the node', async () => {
+      const store = new FailingStore();
+      const house = new House({ store });
+      house.service.otherwise = { unreachable: true };
+      sendText(house.attach(), 'hello', { keep: { expireMs: 60_000 } });
+      await house.pass(1_000);
+      const platter = copyPlatter(store.platter);
+      await house.clock.advance(100_000);
+      house.service.otherwise = { takes: true };
+      const next = house.restart(platter);
+      const back = next.attach();
+      await next.pass(1_000);
+      assert.deepEqual(back.ends, ['SMS_EXPIRED']);
+      assert.deepEqual(house.service.bodies, []);
+    });
+
+    for (const [commits, what, sent, end] of [
+      [1, 'kept, it is sent', 1, 'to 6421555123'],
+      [2, 'marked as leaving, its outcome is unknown', 0, 'SMS_UNCERTAIN'],
+      [3, 'its outcome noted, that enters the flow again', 1, 'to 6421555123 again'],
+    ] as const) {
+      it(`of the process as soon as the text is ${what}`, async () => {
+        const store = new FailingStore();
+        const house = new House({ store });
+        const node = house.attach();
+        const commit = store.commit.bind(store);
+        let count = 0;
+        store.commit = async (...step) => {
+          await commit(...step);
+          if (++count === commits) await new Promise(() => {});
+        };
+        sendText(node, 'hello', { keep });
+        await house.pass(100);
+        const next = house.restart(copyPlatter(store.platter));
+        const back = next.attach();
+        await next.pass(1_000);
+        assert.deepEqual([node.ends, back.ends], [[], [end]]);
+        assert.equal(house.service.bodies.length, sent);
+      });
+    }
+  });
+
+  it('the end of an account leaves what waits for the next', async () => {
+    const store = new FailingStore();
+    const house = new House({ store });
+    const node = house.attach();
+    house.service.otherwise = { unreachable: true };
+    sendText(node, 'hello', { keep });
+    await house.pass(1_000);
+    const closed = house.close();
+    await house.pass(11_000);
+    await closed;
+    assert.equal(store.isOpen, false);
+    assert.deepEqual(node.ends, []);
+    house.service.otherwise = { takes: true };
+    const back = house.attach();
+    await house.pass(1_000);
+    assert.deepEqual(back.ends, ['to 6421555123']);
+  });
+
+  it('what is in flight when the account ends is followed to its outcome', async () => {
+    const store = new FailingStore();
+    const house = new House({ store });
+    const node = house.attach();
+    let answer = () => {};
+    house.service.script.push({ takes: true, after: new Promise<void>((resolve) => (answer = resolve)) });
+    sendText(node, 'hello', { keep });
+    await house.pass(100);
+    const closed = house.close();
+    await house.pass(100);
+    answer();
+    await house.pass(100);
+    await closed;
+    const back = house.attach();
+    await house.pass(100);
+    assert.deepEqual(back.ends, ['to 6421555123 again']);
+    assert.deepEqual(house.service.bodies, ['hello']);
+  });
+
+  it('an unknown outcome is the error SMS_UNCERTAIN, can be decided about for 7 days, and then goes', async () => {
+    const house = new House();
+    const node = house.attach();
+    house.service.script.push({ takes: true, error: createError('uncertain') });
+    sendText(node, 'hello', { keep, messageId: 'mine' });
+    await house.pass(100);
+    assert.deepEqual(node.ends, ['SMS_UNCERTAIN']);
+    const [news] = node.outcomes;
+    assert.ok(news?.outcome instanceof SmsError && news.outcome.messageId === 'mine');
+    assert.equal(house.sender.desk.entries('uncertain', 200).total, 1);
+    await house.pass(7 * 24 * 3_600_000 + 1_000);
+    assert.equal(house.sender.desk.entries('uncertain', 200).total, 0);
+    assert.equal(house.sender.isSettled, true);
+  });
+
+  it('with retryUncertain it is sent again, after a growing delay', async () => {
+    const house = new House();
+    const node = house.attach();
+    const error = createError('serverError').with({ statusCode: 500 });
+    house.service.script.push({ takes: true, error }, { takes: true, error });
+    sendText(node, 'hello', { keep, retryUncertain: true });
+    await house.pass(900);
+    assert.equal(house.service.tries, 1);
+    await house.pass(10_000);
+    assert.deepEqual(node.ends, ['to 6421555123']);
+    assert.equal(house.service.tries, 3);
+  });
+
+  it('somebody can have an uncertain text sent once more, or discard it', async () => {
+    const house = new House();
+    const node = house.attach();
+    for (const body of ['1', '2']) {
+      house.service.script.push({ error: createError('uncertain') });
+      sendText(node, body, { keep });
+      await house.pass(100);
+    }
+    const { entries } = house.sender.desk.entries('uncertain', 200);
+    assert.deepEqual(
+      entries.map(({ body, error }) => [body, error?.code]),
+      [
+        ['1', 'SMS_UNCERTAIN'],
+        ['2', 'SMS_UNCERTAIN'],
+      ],
+    );
+    assert.equal(await house.sender.desk.act(entries[0]?.id ?? '', 'send'), 'done');
+    assert.equal(await house.sender.desk.act(entries[1]?.id ?? '', 'discard'), 'done');
+    await house.pass(100);
+    assert.deepEqual(node.ends, ['SMS_UNCERTAIN', 'SMS_UNCERTAIN', 'to 6421555123 again']);
+    assert.equal(await house.sender.desk.act(entries[1]?.id ?? '', 'send'), 'gone');
+    assert.deepEqual(house.service.bodies, ['1']);
+  });
+
+  it('somebody can discard a text that waits, or send it now', async () => {
+    const house = new House();
+    const node = house.attach();
+    house.service.otherwise = { unreachable: true };
+    for (const body of ['1', '2', '3']) sendText(node, body, { keep });
+    await house.pass(20_000);
+    const [first, second] = house.sender.desk.entries('kept', 2).entries;
+    assert.equal(await house.sender.desk.act(first?.id ?? '', 'discard'), 'done');
+    assert.deepEqual(node.discarded, [{ body: '1' }]);
+    house.service.otherwise = { takes: true };
+    assert.equal(await house.sender.desk.act(second?.id ?? '', 'send'), 'done');
+    await house.pass(10);
+    assert.deepEqual(house.service.bodies, ['2', '3']);
+  });
+});

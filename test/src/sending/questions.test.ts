@@ -1,0 +1,364 @@
+import assert from 'node:assert/strict';
+import type { IncomingRecord, SentText } from '../../../src/model';
+import { createError } from '../some-error';
+import { FailingStore } from '../store/failing-store';
+import { copyPlatter, type FakeNode, forever, House, sendText } from './sending-house';
+
+const hour = 3_600_000;
+
+describe('conversations', () => {
+  function begin(store = new FailingStore()) {
+    const house = new House({ store });
+    const node = house.attach();
+    house.receive();
+    return { house, node, store };
+  }
+
+  /** What came of the questions of a node: the reply, or why none. */
+  const answersOf = ({ answers }: FakeNode) =>
+    answers.map(({ recipient, answer, redelivered }) => {
+      const end = 'reply' in answer ? answer.reply.body : [answer.reason, answer.statusCode].filter(Boolean).join(' ');
+      return `${recipient}: ${end}${redelivered ? ' again' : ''}`;
+    });
+
+  const lastReceived = (house: House) => house.received.at(-1) as IncomingRecord;
+
+  describe('what a reply or status answers', () => {
+    it('a reply by messageId brings back the text and what was remembered', async () => {
+      const { house, node } = begin();
+      sendText(node, 'Come?', {
+        messageId: 'q1',
+        remember: { value: { appointment: 7 } },
+        to: ['6421555123', 'nurses'],
+      });
+      await house.pass(100);
+      await house.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
+      const { sentAt, ...sent } = lastReceived(house).sent ?? assert.fail();
+      assert.deepEqual(sent, {
+        messageId: 'q1',
+        to: ['6421555123', 'nurses'],
+        body: 'Come?',
+        node: 'send',
+        remembered: { appointment: 7 },
+        matchedBy: 'messageId',
+      });
+      assert.equal(sentAt, new Date(Date.UTC(2026, 0, 1)).toISOString());
+      assert.equal(lastReceived(house).awaited, undefined);
+    });
+
+    it('a status is matched by messageId only', async () => {
+      const { house, node } = begin();
+      sendText(node, 'Hi', { messageId: 'q1', remember: { value: 1 } });
+      await house.pass(100);
+      await house.status('6421555123', 'RCV', 'q1');
+      assert.deepEqual(
+        house.received.map(({ sent }) => (sent as SentText | undefined)?.remembered),
+        [1],
+      );
+      await house.status('6421555123', 'RCV', 'default');
+      assert.equal(house.received[1]?.sent, undefined);
+    });
+
+    for (const inReplyToId of [undefined, 'default', ' ']) {
+      it(`a message with ${inReplyToId === undefined ? 'no' : `the`} inReplyToId ${inReplyToId ?? ''} is matched by its handset, to the latest text`, async () => {
+        const { house, node } = begin();
+        for (const value of [1, 2]) {
+          sendText(node, `text ${value}`, { remember: { value } });
+          await house.pass(1_000);
+        }
+        await house.incoming('+6421555123', 'yes', inReplyToId === undefined ? {} : { inReplyToId });
+        const { sent } = lastReceived(house);
+        assert.deepEqual([sent?.remembered, sent?.matchedBy], [2, 'handset']);
+      });
+    }
+
+    it('and to the latest open question before that', async () => {
+      const { house, node } = begin();
+      sendText(node, 'question', { remember: { value: 'q' }, waitMs: hour });
+      await house.pass(1_000);
+      sendText(node, 'news', { remember: { value: 'n' } });
+      await house.pass(1_000);
+      await house.incoming('6421555123', 'yes');
+      assert.equal(lastReceived(house).sent?.remembered, 'q');
+      assert.equal(lastReceived(house).awaited, true);
+      await house.incoming('6421555123', 'more');
+      assert.equal(lastReceived(house).sent?.remembered, 'n');
+      assert.equal(lastReceived(house).awaited, undefined);
+    });
+
+    it('another id, another handset, and what is too old answer nothing', async () => {
+      const { house, node } = begin();
+      sendText(node, 'Hi', { messageId: 'q1', remember: { value: 1 } });
+      await house.pass(100);
+      await house.incoming('6421555123', 'yes', { inReplyToId: 'other' });
+      assert.equal(lastReceived(house).sent, undefined);
+      await house.incoming('6421555999', 'yes');
+      assert.equal(lastReceived(house).sent, undefined);
+      await house.pass(169 * hour);
+      await house.incoming('6421555123', 'late', { inReplyToId: 'q1' });
+      assert.equal(lastReceived(house).sent, undefined);
+    });
+
+    it('outlives the process', async () => {
+      const { house, node, store } = begin();
+      sendText(node, 'Hi', { messageId: 'q1', remember: { value: 1 } });
+      await house.pass(1_000);
+      const next = house.restart(copyPlatter(store.platter));
+      next.receive();
+      await next.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
+      assert.equal(lastReceived(next).sent?.remembered, 1);
+    });
+
+    it('is known from the moment that a text with a messageId of its own leaves', async () => {
+      const { house, node } = begin();
+      house.service.script.push({ takes: true, after: new Promise(() => {}) });
+      sendText(node, 'Hi', { messageId: 'q1', remember: { value: 1 } });
+      await house.pass(100);
+      await house.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
+      assert.equal(lastReceived(house).sent?.remembered, 1);
+    });
+
+    it('a parameter of the service that is called so is not taken for it', async () => {
+      const { house, node } = begin();
+      sendText(node, 'Hi', { messageId: 'q1', remember: { value: 1 } });
+      await house.pass(100);
+      await house.incoming('6421555123', 'yes', { inReplyToId: 'q1', sent: 'forged' } as never);
+      assert.equal(lastReceived(house).sent?.remembered, 1);
+    });
+  });
+
+  describe('ask and wait', () => {
+    it('the first reply of each recipient, and for the others that none came in time', async () => {
+      const { house, node } = begin();
+      sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, to: ['6421555123', '6421555124'] });
+      await house.pass(100);
+      assert.deepEqual([node.state?.asking, house.asking], [2, true]);
+      await house.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
+      await house.incoming('6421555123', 'or no', { inReplyToId: 'q1' });
+      assert.deepEqual(answersOf(node), ['6421555123: yes']);
+      assert.equal(
+        node.answers[0] && 'reply' in node.answers[0].answer && node.answers[0].answer.reply.sent?.body,
+        'Come?',
+      );
+      await house.pass(hour);
+      assert.deepEqual(answersOf(node), ['6421555123: yes', '6421555124: timeout']);
+      assert.deepEqual([node.state?.asking, house.asking], [0, false]);
+      assert.deepEqual(node.answers[1]?.origin, { body: 'Come?' });
+      assert.equal(house.sender.isSettled, true);
+    });
+
+    it('asks only those who were accepted, and nobody when the text failed', async () => {
+      const { house, node } = begin();
+      house.service.script.push(
+        { takes: true, failed: [{ msisdn: '6421555124' }] },
+        { error: createError('forbidden') },
+      );
+      sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, to: ['6421555123', '6421555124'] });
+      sendText(node, 'Come?', { messageId: 'q2', waitMs: hour });
+      await house.pass(100);
+      assert.equal(node.state?.asking, 1);
+      await house.pass(hour);
+      assert.deepEqual(answersOf(node), ['6421555123: timeout']);
+    });
+
+    it('a final status other than RCV ends the wait', async () => {
+      const { house, node } = begin();
+      sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
+      await house.pass(100);
+      await house.status('6421555123', 'SNT', 'q1');
+      await house.status('6421555123', 'RCV', 'q1');
+      assert.deepEqual(answersOf(node), []);
+      await house.status('6421555123', 'EXP', 'q1');
+      assert.deepEqual(answersOf(node), ['6421555123: undelivered EXP']);
+    });
+
+    it('a contact or group is answered by whoever replies with the messageId', async () => {
+      const { house, node } = begin();
+      sendText(node, 'Who can?', { messageId: 'q1', waitMs: hour, to: ['nurses'] });
+      await house.pass(100);
+      await house.incoming('6421555777', 'me', { inReplyToId: 'q1' });
+      await house.incoming('6421555778', 'me too', { inReplyToId: 'q1' });
+      assert.deepEqual(answersOf(node), ['nurses: me']);
+    });
+
+    it('without a messageId of its own the reply is matched by the one of the service, and by handset', async () => {
+      for (const more of [{ inReplyToId: 'made-1' }, {}]) {
+        const { house, node } = begin();
+        sendText(node, 'Come?', { waitMs: hour });
+        await house.pass(100);
+        await house.incoming('6421555123', 'yes', more);
+        assert.deepEqual(answersOf(node), ['6421555123: yes']);
+      }
+    });
+
+    it('a reply that comes before the acceptance is known follows the outcome', async () => {
+      const { house, node } = begin();
+      let answer = () => {};
+      house.service.script.push({
+        takes: true,
+        after: new Promise<void>((resolve) => {
+          answer = resolve;
+        }),
+      });
+      sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
+      await house.pass(100);
+      await house.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
+      assert.deepEqual([node.ends, answersOf(node)], [[], []]);
+      answer();
+      await house.pass(100);
+      assert.deepEqual([node.ends, answersOf(node)], [['to 6421555123'], ['6421555123: yes']]);
+    });
+
+    it('a reply in the same moment as the deadline: one of the two', async () => {
+      const { house, node } = begin();
+      sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
+      await house.pass(100);
+      const record = {
+        messageId: 'in',
+        from: '6421555123',
+        body: 'yes',
+        inReplyToId: 'q1',
+        isReply: true,
+        via: 'poll' as const,
+      };
+      for (const timers of [
+        house.clock.advance(hour),
+        house.inbox.accept({ kind: 'incoming', via: 'poll', records: [record] }),
+      ])
+        void timers;
+      await house.pass(hour);
+      assert.equal(node.answers.length, 1);
+    });
+
+    it('waits across a redeploy', async () => {
+      const { house, node } = begin();
+      sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
+      await house.pass(100);
+      await Promise.all([node.node.close(), house.pass(0)]);
+      await house.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
+      const back = house.attach();
+      await house.pass(100);
+      assert.deepEqual([answersOf(node), answersOf(back)], [[], ['6421555123: yes']]);
+    });
+
+    it('goes on after a crash, with the message of the flow', async () => {
+      const { house, node, store } = begin();
+      sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, to: ['6421555123', '6421555124'] });
+      await house.pass(100);
+      const next = house.restart(copyPlatter(store.platter));
+      const back = next.attach();
+      next.receive();
+      await next.pass(100);
+      assert.equal(next.asking, true);
+      await next.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
+      await next.pass(hour);
+      assert.deepEqual(answersOf(back), ['6421555123: yes', '6421555124: timeout']);
+      assert.deepEqual(
+        back.answers.map(({ carried }) => carried),
+        ['{"payload":"Come?"}', '{"payload":"Come?"}'],
+      );
+    });
+
+    it('a reply that may not have entered the flow before a crash enters it again, marked', async () => {
+      const { house, node, store } = begin();
+      sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
+      await house.pass(100);
+      node.isFlowing = false;
+      await house.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
+      const next = house.restart(copyPlatter(store.platter));
+      const back = next.attach();
+      await next.pass(100);
+      assert.deepEqual(answersOf(back), ['6421555123: yes again']);
+    });
+
+    it('what ran out meanwhile ends after the replies that the service still has were read', async () => {
+      const { house, node, store } = begin();
+      sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, to: ['6421555123', '6421555124'] });
+      await house.pass(100);
+      const platter = copyPlatter(store.platter);
+      await house.clock.advance(2 * hour);
+      const next = house.restart(platter);
+      const back = next.attach();
+      next.receive();
+      await next.pass(10_000);
+      assert.deepEqual(answersOf(back), []);
+      await next.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
+      next.sender.onRepliesRead();
+      await next.pass(100);
+      assert.deepEqual(answersOf(back), ['6421555123: yes', '6421555124: timeout']);
+    });
+
+    it('and after 60 s at the latest', async () => {
+      const { house, node, store } = begin();
+      sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
+      await house.pass(100);
+      const platter = copyPlatter(store.platter);
+      await house.clock.advance(2 * hour);
+      const next = house.restart(platter);
+      const back = next.attach();
+      await next.pass(61_000);
+      assert.deepEqual(answersOf(back), ['6421555123: timeout']);
+    });
+
+    it('a clock that is set forward by hours fires no deadline', async () => {
+      const { house, node } = begin();
+      sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
+      await house.pass(100);
+      house.clock.set(5 * hour);
+      await house.pass(hour / 2);
+      assert.deepEqual(answersOf(node), []);
+      await house.pass(hour / 2);
+      assert.deepEqual(answersOf(node), ['6421555123: timeout']);
+    });
+
+    it('a duplicate under a key opens no second question', async () => {
+      const { house, node } = begin();
+      for (let time = 0; time < 2; time++) {
+        sendText(node, 'Come?', { once: 'a', messageId: 'q1', waitMs: hour });
+        await house.pass(100);
+      }
+      assert.equal(node.state?.asking, 1);
+      await house.pass(hour);
+      assert.equal(node.answers.length, 1);
+    });
+
+    it('a kept text asks when it is through, and an uncertain one that is resolved', async () => {
+      const { house, node } = begin();
+      house.service.script.push({ unreachable: true });
+      sendText(node, 'Come?', { keep: forever, messageId: 'q1', waitMs: hour });
+      await house.pass(5_000);
+      await house.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
+      house.service.script.push({ takes: true, error: createError('uncertain') });
+      sendText(node, 'Really?', { keep: forever, messageId: 'q2', waitMs: hour, resolveMs: 60_000 });
+      await house.pass(1_000);
+      await house.incoming('6421555123', 'sure', { inReplyToId: 'q2' });
+      await house.pass(100);
+      assert.deepEqual(node.ends, ['to 6421555123', 'to 6421555123']);
+      assert.deepEqual(answersOf(node), ['6421555123: yes', '6421555123: sure']);
+    });
+
+    it('where nobody else takes incoming messages, the reply waits for nobody', async () => {
+      const house = new House();
+      const node = house.attach();
+      sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
+      await house.pass(100);
+      await house.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
+      assert.deepEqual(answersOf(node), ['6421555123: yes']);
+      assert.equal(house.inbox.isSettled, true);
+      await house.incoming('6421555123', 'and that');
+      assert.equal(house.inbox.isSettled, false);
+    });
+
+    it('a thousand recipients are each asked once', async () => {
+      const { house, node } = begin();
+      const to = Array.from({ length: 1_000 }, (_, index) => `64215${String(index).padStart(6, '0')}`);
+      sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, to });
+      await house.pass(100);
+      for (const msisdn of to.slice(0, 100)) await house.incoming(msisdn, 'yes', { inReplyToId: 'q1' });
+      await house.pass(hour);
+      assert.equal(answersOf(node).filter((answer) => answer.endsWith('yes')).length, 100);
+      assert.equal(answersOf(node).filter((answer) => answer.endsWith('timeout')).length, 900);
+      assert.equal(new Set(node.answers.map(({ recipient }) => recipient)).size, 1_000);
+    });
+  });
+});

@@ -1,0 +1,291 @@
+import type { SmsError } from '../../../src/errors';
+import { Client } from '../../../src/http/client';
+import { createConnections } from '../../../src/http/connections';
+import { Journal } from '../../../src/journal';
+import type { Delivery, Feed, IncomingRecord, OutboundMessage, StatusRecord } from '../../../src/model';
+import type { Taker } from '../../../src/receiving/distribution';
+import type { InboxRecord } from '../../../src/receiving/entry';
+import { type Arrival, Inbox } from '../../../src/receiving/inbox';
+import type { SendOptions } from '../../../src/sending/outgoing';
+import type { AnswerNews, OutcomeNews, Outlet, OutletState, SendingNode } from '../../../src/sending/outlet';
+import { SendQueue } from '../../../src/sending/queue';
+import { Sender } from '../../../src/sending/sender';
+import type { Store } from '../../../src/store/store';
+import { settle, VirtualClock } from '../../virtual-clock';
+import { createError } from '../some-error';
+import { FailingStore, Platter } from '../store/failing-store';
+
+/** What a service does with a request: takes the text or not, and answers or not. */
+export interface Turn {
+  /** The text is sent, whatever is answered. */
+  takes?: boolean;
+  /** Fails before the first byte. */
+  unreachable?: boolean;
+  error?: SmsError;
+  failed?: Delivery['failed'];
+  /** Answers when this resolves. */
+  after?: Promise<unknown>;
+}
+
+/** A service with one connection to it. */
+export class FakeService {
+  readonly taken: OutboundMessage[] = [];
+  readonly script: Turn[] = [];
+  /** When there is nothing in the script. */
+  otherwise: Turn = { takes: true };
+  tries = 0;
+  feed: Feed = { format: 'ATOM', account: {}, entries: [] };
+  feedReads = 0;
+
+  createClient(): Client {
+    return new FakeClient(this);
+  }
+
+  get bodies(): string[] {
+    return this.taken.map(({ body }) => body);
+  }
+}
+
+class FakeClient extends Client {
+  readonly #service: FakeService;
+
+  constructor(service: FakeService) {
+    const baseUrl = 'http://127.0.0.1';
+    const authentication = { type: 'bearer', apiKey: 'x' } as const;
+    super({ baseUrl, authentication, connections: createConnections({ baseUrl }), method: 'POST', timeoutMs: 1 });
+    this.#service = service;
+  }
+
+  override async send(
+    message: OutboundMessage,
+    { signal, beforeLeaving }: { signal?: AbortSignal; beforeLeaving?: () => Promise<void> } = {},
+  ): Promise<Delivery> {
+    const service = this.#service;
+    service.tries++;
+    if (signal?.aborted) throw createError('closed');
+    const turn = service.script.shift() ?? service.otherwise;
+    if (turn.unreachable) throw createError('unreachable');
+    await beforeLeaving?.();
+    if (signal?.aborted) throw createError('closed');
+    if (turn.takes) service.taken.push(message);
+    await turn.after;
+    if (turn.error) throw turn.error;
+    const failed = turn.failed ?? [];
+    const failedItems = failed.map(({ msisdn }) => msisdn);
+    return {
+      messageId: message.messageId ?? `made-${service.taken.length}`,
+      statusCode: 200,
+      recipients: message.to.map((msisdn) => ({ msisdn, isError: failedItems.includes(msisdn) })),
+      accepted: message.to.filter((item) => !failedItems.includes(item)),
+      failed,
+    };
+  }
+
+  override readFeed(): Promise<Feed> {
+    this.#service.feedReads++;
+    return Promise.resolve(this.#service.feed);
+  }
+}
+
+/** A node that notes what it is told. */
+export class FakeNode implements Outlet {
+  readonly outcomes: OutcomeNews[] = [];
+  readonly answers: AnswerNews[] = [];
+  readonly outages: SmsError[] = [];
+  readonly discarded: unknown[] = [];
+  state: OutletState | undefined;
+  /** Whether what it sends gets into the flow. */
+  isFlowing = true;
+
+  constructor(
+    readonly id: string,
+    readonly client: Client,
+  ) {}
+
+  onOutcome(news: OutcomeNews): Promise<boolean> {
+    if (this.isFlowing) this.outcomes.push(news);
+    return Promise.resolve(this.isFlowing);
+  }
+
+  onAnswer(news: AnswerNews): Promise<boolean> {
+    if (this.isFlowing) this.answers.push(news);
+    return Promise.resolve(this.isFlowing);
+  }
+
+  onDiscarded(origin: unknown): void {
+    this.discarded.push(origin);
+  }
+
+  onOutage(error: SmsError): void {
+    this.outages.push(error);
+  }
+
+  onState(state: OutletState): void {
+    this.state = state;
+  }
+
+  /** The codes of its outcomes, or who was accepted. */
+  get ends(): string[] {
+    return this.outcomes.map(({ outcome, redelivered, duplicate }) => {
+      const end = 'code' in outcome ? outcome.code : `to ${outcome.accepted.join(' ')}`;
+      return end + (redelivered ? ' again' : '') + (duplicate ? ' duplicate' : '');
+    });
+  }
+}
+
+export interface HouseOptions {
+  clock?: VirtualClock;
+  store?: Store;
+  service?: FakeService;
+  concurrency?: number;
+  queueLimit?: number;
+  dedupeMs?: number;
+  sentMs?: number;
+}
+
+/** The sending side of an account in one process. */
+export class House {
+  readonly clock: VirtualClock;
+  readonly service: FakeService;
+  readonly journal: Journal;
+  readonly sender: Sender;
+  readonly inbox: Inbox;
+  /** What an `sms-in` gets. */
+  readonly received: InboxRecord[] = [];
+  readonly abandoned: string[] = [];
+  asking = false;
+  #lastMessage = 0;
+  #attached: SendingNode[] = [];
+
+  constructor(readonly options: HouseOptions = {}) {
+    this.clock = options.clock ?? new VirtualClock();
+    this.service = options.service ?? new FakeService();
+    this.journal = new Journal({
+      store: options.store ?? new FailingStore(),
+      clock: this.clock,
+      onStore: () => {},
+    });
+    const { concurrency = 8, queueLimit = 10_000 } = options;
+    const queue = new SendQueue({
+      clock: this.clock,
+      settings: () => ({ concurrency, queueLimit }),
+      kept: () => this.sender.keptWaiting,
+    });
+    this.sender = new Sender({
+      journal: this.journal,
+      clock: this.clock,
+      queue,
+      dedupeMs: () => options.dedupeMs ?? 72 * 3_600_000,
+      sentMs: () => options.sentMs ?? 168 * 3_600_000,
+      sources: () => ['status'],
+      onAbandoned: (node) => this.abandoned.push(node),
+      onDiscarded: () => {},
+      onAsking: (isAsking) => {
+        this.asking = isAsking;
+      },
+    });
+    this.inbox = new Inbox({
+      journal: this.journal,
+      clock: this.clock,
+      dedupe: () => true,
+      dedupeMs: () => options.dedupeMs ?? 72 * 3_600_000,
+      correlator: this.sender.correlation,
+    });
+  }
+
+  attach(id = 'send'): FakeNode & { node: SendingNode } {
+    const outlet = new FakeNode(id, this.service.createClient());
+    const node = this.sender.attach(outlet);
+    this.#attached.push(node);
+    return Object.assign(outlet, { node });
+  }
+
+  /** Something polls incoming messages and statuses. */
+  receive(): void {
+    for (const kind of ['incoming', 'status'] as const) {
+      const taker: Taker = {
+        id: `${kind} node`,
+        take: (entries) => {
+          for (const entry of entries) {
+            this.received.push(entry.record);
+            this.inbox.done(entry, taker);
+          }
+        },
+      };
+      this.inbox.attach(kind, taker);
+    }
+  }
+
+  /** An incoming message is polled. */
+  async incoming(from: string, body: string, more: Partial<IncomingRecord> = {}): Promise<void> {
+    const messageId = `in-${++this.#lastMessage}`;
+    const isReply = more.inReplyToId !== undefined;
+    const record: IncomingRecord = { messageId, from, body, isReply, via: 'poll', ...more };
+    await this.#accept({ kind: 'incoming', via: 'poll', records: [record] });
+  }
+
+  /** A status is polled. */
+  async status(from: string, statusCode: string, inReplyToId: string): Promise<void> {
+    const final = statusCode !== 'SNT';
+    const record: StatusRecord = {
+      messageId: `st-${++this.#lastMessage}`,
+      inReplyToId,
+      from,
+      statusCode,
+      final,
+      via: 'poll',
+    };
+    await this.#accept({ kind: 'status', via: 'poll', records: [record] });
+  }
+
+  async #accept(arrival: Arrival): Promise<void> {
+    await Promise.all([this.inbox.accept(arrival), this.pass(0)]);
+    await this.pass(30);
+  }
+
+  /** Ends it in order. */
+  async close(): Promise<void> {
+    for (const node of this.#attached) await node.close();
+    await this.sender.close();
+    await this.journal.close();
+  }
+
+  /** Another process with what this one's store has at this moment, as after a crash. */
+  restart(platter: Platter): House {
+    return new House({ ...this.options, clock: this.clock, service: this.service, store: new FailingStore(platter) });
+  }
+
+  /** Lets time pass. */
+  async pass(ms: number): Promise<void> {
+    await settle();
+    await this.clock.advance(ms);
+    await settle();
+  }
+}
+
+const plain: SendOptions = { retries: 0, retryUncertain: false, resolveMs: 0, priority: 0, unlimited: false };
+export const forever: SendOptions['keep'] = { expireMs: undefined };
+
+/** Sends a text. */
+export function sendText(
+  { node }: { node: SendingNode },
+  body: string,
+  { to = ['6421555123'], messageId, ...options }: Partial<SendOptions> & { to?: string[]; messageId?: string } = {},
+): void {
+  node.send({
+    message: { to, body, ...(messageId === undefined ? undefined : { messageId }) },
+    encoding: 'GSM-7',
+    parts: 1,
+    options: { ...plain, ...options },
+    origin: { body },
+    carried: () => JSON.stringify({ payload: body }),
+  });
+}
+
+/** A copy of what a store has, as a crash leaves it. */
+export function copyPlatter(platter: Platter): Platter {
+  const copy = new Platter();
+  for (const [id, text] of platter.entries) copy.entries.set(id, text);
+  for (const [key, text] of platter.remembered) copy.remembered.set(key, text);
+  return copy;
+}
