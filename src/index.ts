@@ -2,18 +2,17 @@
  * The SMS messaging service's HTTP interface as a library. It knows nothing of Node-RED, never logs, and rejects with
  * {@link SmsError} only.
  */
-export {
-  type AccountSettings,
-  type Accounts,
-  type ConnectionSettings,
-  createAccounts,
-  createStopSignal,
-  joinAccount,
-  type Membership,
-  type Subscriber,
-  type Subscription,
-  type Watcher,
-} from './account/account';
+export { type Accounts, createAccounts, joinAccount } from './account/accounts';
+export type {
+  CallbackSubscription,
+  Membership,
+  OutboxSubscriber,
+  OutboxSubscription,
+  Subscriber,
+  Subscription,
+  Watcher,
+} from './account/membership';
+export type { AccountSettings, ConnectionSettings } from './account/settings';
 export { type Clock, systemClock, type Timer, wait } from './clock';
 export {
   isSmsError,
@@ -26,13 +25,12 @@ export {
 } from './errors';
 export { type CallOptions, Client, type ClientOptions } from './http/client';
 export { createConnections, type ProxyOptions, type TlsOptions } from './http/connections';
+export { createStopSignal } from './http/stop-signal';
 export { type Authentication, parseAuthentication, parseBaseUrl } from './login';
 export type * from './model';
 export { reasons } from './reasons';
-export type { Taker } from './receiving/distribution';
-export type { Entry, InboxRecord } from './receiving/entry';
+export type { InboxRecord } from './receiving/entry';
 export type { Kind } from './receiving/identity';
-export type { Inbox } from './receiving/inbox';
 export { PollLoop, type PollState } from './receiving/poll';
 export type { FlowDelivery } from './receiving/receiver';
 export { type CheckedDraft, checkDraft, type Draft } from './sending/draft';

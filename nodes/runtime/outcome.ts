@@ -64,3 +64,15 @@ export function readAcknowledgement({ sms, error }: SmsMessage): Acknowledgement
   const ackId = (sms as { ackId?: unknown } | undefined)?.ackId;
   return typeof ackId === 'string' ? { ackId, failed: !isBlank(error) } : undefined;
 }
+
+/** Takes what comes to the input of a node for acknowledgements of what it sent; everything else goes no further. */
+export function takeAcknowledgements(
+  node: Node,
+  subscription: () => { acknowledge(ackId: string, failed: boolean): boolean } | undefined,
+): void {
+  node.on('input', (message: SmsMessage, _send, done) => {
+    const acknowledgement = readAcknowledgement(message);
+    if (acknowledgement) subscription()?.acknowledge(acknowledgement.ackId, acknowledgement.failed);
+    done();
+  });
+}

@@ -3,8 +3,8 @@ import { type InboxRecord, SmsError, type Subscription } from '../../src';
 import { limits } from '../limits';
 import { getAccount } from './account-node';
 import { createFlowSender, startWithFlows } from './flows';
-import { raiseToCatch, readAcknowledgement, type SmsMessage } from './outcome';
-import { createReceivedMessage } from './received-message';
+import { raiseToCatch, takeAcknowledgements } from './outcome';
+import { createDeliveredMessage, createReceivedMessage } from './received-message';
 import { parseChoice, parseNumber } from './settings';
 import { badges, showPollState, translate, translateError } from './texts';
 
@@ -37,13 +37,7 @@ export function runPollingNode(
       acknowledge: parseChoice(config.acknowledge, ['auto', 'flow']),
       ackTimeoutMs: parseNumber('ackTimeout', config.ackTimeout, range.ackTimeout) * 1_000,
       maxAttempts: parseNumber('maxAttempts', config.maxAttempts, range.maxAttempts),
-      send: ({ record, redelivered, ackId }) =>
-        sender.send([
-          createReceivedMessage(kind, record, {
-            ...(redelivered ? { redelivered } : undefined),
-            ...(ackId === undefined ? undefined : { ackId }),
-          }),
-        ]),
+      send: (delivery) => sender.send([createDeliveredMessage(delivery)]),
       onUndelivered: (record, attempts) => {
         const message = createReceivedMessage(kind, record, { redelivered: true });
         node.error(translateError(RED, new SmsError('undelivered', { params: { attempts } })), message);
@@ -57,11 +51,7 @@ export function runPollingNode(
   node.status(badges.connecting(RED));
   const cancelStart = startWithFlows(RED, node, subscribe);
 
-  node.on('input', (message: SmsMessage, _send, done) => {
-    const acknowledgement = readAcknowledgement(message);
-    if (acknowledgement) subscription?.acknowledge(acknowledgement.ackId, acknowledgement.failed);
-    done();
-  });
+  takeAcknowledgements(node, () => subscription);
 
   node.on('close', (done: () => void) => {
     cancelStart();

@@ -1,4 +1,4 @@
-import type { InboxRecord, IncomingRecord, Kind, OutboxRecord, StatusRecord } from '../../src';
+import type { FlowDelivery, InboxRecord, IncomingRecord, Kind, OutboxRecord, StatusRecord } from '../../src';
 import type { SmsMessage } from './outcome';
 
 /** A message as every receiving node sends it: what a person reads, who the other party is, and the whole record. */
@@ -19,6 +19,14 @@ export function createReceivedMessage(kind: Kind, record: InboxRecord, additions
     .filter((to) => to)
     .join(' ');
   return { payload: body, topic, sms };
+}
+
+/** A message as it is delivered: marked when it may have been before, and with what the flow has to bring back. */
+export function createDeliveredMessage({ kind, record, redelivered, ackId }: FlowDelivery): SmsMessage {
+  return createReceivedMessage(kind, record, {
+    ...(redelivered ? { redelivered } : undefined),
+    ...(ackId === undefined ? undefined : { ackId }),
+  });
 }
 
 /** Most records hold texts alone, which cannot be changed: a copy of the record itself will do, and is far cheaper. */

@@ -54,6 +54,8 @@ export const badges = {
     return badge(RED, 'red', 'ring', reason === 'callbackPathTaken' ? 'status.pathTaken' : `short.${code}`);
   },
   connecting: (RED: NodeAPI) => badge(RED, 'yellow', 'ring', 'status.connecting'),
+  /** @param path where a node is called */
+  at: (path: string): NodeStatus => ({ fill: 'green', shape: 'dot', text: path }),
   listening: (RED: NodeAPI) => badge(RED, 'green', 'dot', 'status.listening'),
   /** @param until when the wait ends, in ms since 1970; shown by the clock of the server */
   waiting: (RED: NodeAPI, until: number): NodeStatus => ({
@@ -74,9 +76,11 @@ export const badges = {
 /** Shows where a poll loop stands. */
 export function showPollState(RED: NodeAPI, node: Node, state: PollState): void {
   if (state.name === 'failing') node.status(badges.error(RED, state.error));
-  else if (state.name === 'waiting') node.status(badges.waiting(RED, state.until));
+  else if (state.name === 'waiting' && state.seconds > 0) node.status(badges.waiting(RED, state.until));
   else if (state.name === 'paused') node.status(badges.paused(RED, state.unacknowledged));
-  else node.status(badges[state.name](RED));
+  else if (state.name === 'connecting') node.status(badges.connecting(RED));
+  // A wait that nobody could read is none.
+  else node.status(badges.listening(RED));
 }
 
 function badge(

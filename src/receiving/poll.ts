@@ -8,7 +8,7 @@ export type PollOutcome = 'new' | 'repeated' | 'empty';
 export type PollState =
   | { name: 'connecting' }
   | { name: 'listening' }
-  /** `until`: when the next poll is due, in ms since 1970. */
+  /** `seconds`: whole ones, 0 for less than one. `until`: when the next poll is due, in ms since 1970. */
   | { name: 'waiting'; seconds: number; until: number }
   | { name: 'paused'; unacknowledged: number }
   | { name: 'failing'; error: SmsError };
@@ -51,11 +51,15 @@ export class PollLoop {
   #held: PollState | undefined;
   #workers = 0;
   #inFlight = 0;
+  /** What it was last seen to fail of, until a poll is in order. */
+  #failure: SmsError | undefined;
   /** In a row; both reset by any answer that is in order. */
   #failures = 0;
   #repeats = 0;
   #hastyAnswers = 0;
-  #wake = new Set<() => void>();
+  /** Ends what waits until a time, and what waits to be resumed. */
+  readonly #waiting = new Set<() => void>();
+  readonly #onHold = new Set<() => void>();
 
   constructor(
     source: PollSource,
@@ -75,6 +79,7 @@ export class PollLoop {
   start(): void {
     if (this.#wanted) return;
     this.#wanted = true;
+    this.#failure = undefined;
     this.#failures = 0;
     this.#repeats = 0;
     this.#setState({ name: 'connecting' });
@@ -88,7 +93,8 @@ export class PollLoop {
     this.#wanted = false;
     // Whoever starts it again is not told of the end of what those before have seen begin.
     this.#state = { name: 'connecting' };
-    this.#wakeUp();
+    wake(this.#waiting);
+    wake(this.#onHold);
   }
 
   /** Makes no further poll until {@link resume}; `state` says why. */
@@ -101,13 +107,20 @@ export class PollLoop {
   resume(): void {
     if (!this.#held) return;
     this.#held = undefined;
-    if (this.#wanted) this.#setState(this.#inFlight > 0 ? { name: 'listening' } : { name: 'connecting' });
-    this.#wakeUp();
+    wake(this.#onHold);
+    if (!this.#wanted) return;
+    if (this.#failure) {
+      // It has not been seen to end, and waits its time as if nothing else had been the matter.
+      this.#setState({ name: 'failing', error: this.#failure });
+    } else {
+      this.#setState(this.#inFlight > 0 ? { name: 'listening' } : { name: 'connecting' });
+      wake(this.#waiting);
+    }
   }
 
   /** Cuts a wait short, because the pause has become shorter or something is known to be there. */
   nudge(): void {
-    if (this.#failures === 0 && this.#repeats === 0) this.#wakeUp();
+    if (this.#failures === 0 && this.#repeats === 0) wake(this.#waiting);
   }
 
   #work(): void {
@@ -119,7 +132,7 @@ export class PollLoop {
     try {
       while (this.#wanted) {
         if (this.#held) {
-          await this.#sleep(undefined);
+          await new Promise<void>((resolve) => void this.#onHold.add(resolve));
           continue;
         }
         const outcome = await this.#poll();
@@ -132,12 +145,16 @@ export class PollLoop {
         if (this.#workers > 1 || !this.#wanted) return;
         if (typeof outcome !== 'string') {
           this.#failures++;
-          if (!this.#held) this.#setState({ name: 'failing', error: outcome });
+          if (!this.#held) {
+            this.#failure = outcome;
+            this.#setState({ name: 'failing', error: outcome });
+          }
         }
         const delayMs = this.#delayAfter(outcome);
         if (delayMs > 0) {
-          if (outcome === 'empty' && delayMs >= 1_000 && !this.#held) {
-            const seconds = Math.round(delayMs / 1_000);
+          // What keeps it from spinning is no wait that anybody has asked for.
+          if (outcome === 'empty' && this.#source.pauseMs() > 0 && !this.#held) {
+            const seconds = delayMs < 1_000 ? 0 : Math.round(delayMs / 1_000);
             this.#setState({ name: 'waiting', seconds, until: this.#clock.now() + delayMs });
           }
           await this.#sleep(delayMs);
@@ -161,6 +178,7 @@ export class PollLoop {
       this.#hastyAnswers = hasty ? this.#hastyAnswers + 1 : 0;
       this.#repeats = outcome === 'repeated' ? this.#repeats + 1 : 0;
       this.#failures = 0;
+      this.#failure = undefined;
       if (this.#wanted && !this.#held) this.#setState({ name: 'listening' });
       return outcome;
     } catch (error) {
@@ -195,21 +213,24 @@ export class PollLoop {
     this.#onState(state, previous);
   }
 
-  /** Waits, for ever when `delayMs` is undefined, or until woken. */
-  #sleep(delayMs: number | undefined): Promise<void> {
+  /** Waits so long, or until woken. */
+  #sleep(delayMs: number): Promise<void> {
     return new Promise((resolve) => {
-      const timer = delayMs === undefined ? undefined : this.#clock.after(delayMs, () => wake());
-      const wake = () => {
-        timer?.cancel();
-        this.#wake.delete(wake);
+      const end = () => {
+        timer.cancel();
+        this.#waiting.delete(end);
         resolve();
       };
-      this.#wake.add(wake);
+      const timer = this.#clock.after(delayMs, end);
+      this.#waiting.add(end);
     });
   }
+}
 
-  #wakeUp(): void {
-    for (const wake of [...this.#wake]) wake();
+function wake(sleepers: Set<() => void>): void {
+  for (const end of [...sleepers]) {
+    sleepers.delete(end);
+    end();
   }
 }
 

@@ -1,10 +1,13 @@
-import { type Clock, systemClock, type Timer } from '../clock';
+import { type Clock, systemClock } from '../clock';
 import type { Taker } from './distribution';
 import type { Channel, Entry, InboxRecord } from './entry';
+import type { Kind } from './identity';
 import type { Inbox } from './inbox';
+import { type Ending, idOf, Outstanding } from './outstanding';
 
 /** One delivery of a record into the flow. */
 export interface FlowDelivery {
+  kind: Kind;
   record: InboxRecord;
   /** It may have been sent into the flow before. */
   redelivered: boolean;
@@ -17,12 +20,16 @@ export interface ReceiverOptions {
   /** The node's id. */
   id: string;
   channel: Channel;
+  /** On channel `callback`: the path that the node answers. */
+  path?: string;
   /** Whether the node is interested in a record; what it does not want counts as delivered. */
   wants(record: InboxRecord): boolean;
   /** `auto`: sending is delivering. `flow`: the flow says when. */
   acknowledge: 'auto' | 'flow';
   /** How long the flow may take. */
   ackTimeoutMs: number;
+  /** What becomes of what the flow could not handle: it is sent again, or the service is to bring it again. */
+  onFailure?: 'again' | 'release';
   /** Deliveries of one record before it is given up. */
   maxAttempts: number;
   /** Sends into the flow. Resolves with whether it got there: not when the flow was stopped meanwhile. */
@@ -33,38 +40,42 @@ export interface ReceiverOptions {
   onOutstanding(): void;
 }
 
-/** At most so many records are out unacknowledged. */
+/** At most so many records are out unacknowledged, unless the service brings them. */
 export const maxOutstanding = 100;
-
-const firstRetryDelayMs = 250;
-
-/** A record that the flow has to acknowledge. */
-interface Outstanding {
-  entry: Entry;
-  attempt: number;
-  timer: Timer | undefined;
-}
+/** Likewise of those that it brings. The service is told to bring further ones later. */
+export const maxCalledBack = 1_000;
 
 /**
- * One polling node's share of the inbox: sends each record into its flow, and, when the flow acknowledges, again until
- * it has or the attempts are used up. Keeps the order of first deliveries.
+ * One node's share of the inbox: sends each record into its flow, and, when the flow acknowledges, minds it until it has
+ * or the attempts are used up. Keeps the order of first deliveries.
  */
 export class Receiver implements Taker {
   readonly id: string;
+  readonly path?: string;
   readonly #inbox: Inbox;
   readonly #options: ReceiverOptions;
-  readonly #clock: Clock;
-  readonly #outstanding = new Map<string, Outstanding>();
+  readonly #outstanding: Outstanding;
+  readonly #mostOut: number;
   /** Taken, but not sent yet because too many are out. */
-  readonly #waiting: { entry: Entry; isNew: boolean }[] = [];
+  readonly #waiting = new Set<{ entry: Entry; isNew: boolean }>();
   #isSending = false;
-  #detached = false;
 
   constructor(inbox: Inbox, options: ReceiverOptions, clock: Clock = systemClock) {
-    this.id = options.id;
+    const { id, path, ackTimeoutMs, maxAttempts, onFailure = 'again' } = options;
+    this.id = id;
+    if (path !== undefined) this.path = path;
     this.#inbox = inbox;
     this.#options = options;
-    this.#clock = clock;
+    this.#mostOut = onFailure === 'again' ? maxOutstanding : maxCalledBack;
+    this.#outstanding = new Outstanding({
+      clock,
+      ackTimeoutMs,
+      onFailure,
+      maxAttempts,
+      send: (entry, attempt, ackId) => void options.send({ ...deliveryOf(entry, attempt), ackId }),
+      onAttempt: (entry) => inbox.countAttempt(entry),
+      onEnd: (entry, ending) => this.#onEnd(entry, ending),
+    });
   }
 
   /** A record may wait for long behind others, and is not attempted until it is sent. */
@@ -77,6 +88,11 @@ export class Receiver implements Taker {
     return this.#outstanding.size;
   }
 
+  /** Whether no further record can be sent before one is acknowledged. */
+  get isFull(): boolean {
+    return this.outstanding >= this.#mostOut;
+  }
+
   /** Begins to receive. */
   attach(): void {
     this.#inbox.attach(this.#options.channel, this);
@@ -84,18 +100,16 @@ export class Receiver implements Taker {
 
   /** Ends it: what is out unacknowledged stays in the inbox. */
   detach(): void {
-    this.#detached = true;
     this.#inbox.detach(this.#options.channel, this);
-    for (const { timer } of this.#outstanding.values()) timer?.cancel();
     this.#outstanding.clear();
-    this.#waiting.length = 0;
+    this.#waiting.clear();
   }
 
   take(entries: readonly Entry[], _context?: unknown, isNew = false): void {
     for (const entry of entries) {
       if (!this.#options.wants(entry.record)) this.#inbox.done(entry, this);
       else if (this.#options.acknowledge === 'auto') this.#sendOnce(entry);
-      else this.#waiting.push({ entry, isNew });
+      else this.#waiting.add({ entry, isNew });
     }
     this.#sendWaiting();
   }
@@ -103,21 +117,18 @@ export class Receiver implements Taker {
   /**
    * The flow brought a message back.
    *
-   * @param failed the flow could not handle it: it is sent again, unless it has been already
+   * @param failed the flow could not handle it
    * @returns whether the id belongs to a record that is out here
    */
   acknowledge(ackId: string, failed: boolean): boolean {
-    const [id = '', attempt] = ackId.split('.');
-    const outstanding = this.#outstanding.get(id);
-    if (!outstanding) return false;
-    if (!failed) this.#finish(outstanding);
-    else if (outstanding.timer && Number(attempt) === outstanding.attempt) this.#sendLater(outstanding);
-    return true;
+    const isOut = this.#outstanding.acknowledge(ackId, failed);
+    // The service brings it again, or has already.
+    if (!isOut && !failed && this.#options.onFailure === 'release') this.#inbox.doneLate(idOf(ackId));
+    return isOut;
   }
 
   #sendOnce(entry: Entry): void {
-    const { record, attempts } = entry;
-    void this.#options.send({ record, redelivered: attempts > 1 || entry.unsure === true }).then((sent) => {
+    void this.#options.send(deliveryOf(entry, entry.attempts)).then((sent) => {
       if (sent) this.#inbox.done(entry, this);
     });
   }
@@ -127,64 +138,28 @@ export class Receiver implements Taker {
     if (this.#isSending) return;
     this.#isSending = true;
     try {
-      while (this.#outstanding.size < maxOutstanding) {
-        const next = this.#waiting.shift();
-        if (!next) break;
-        const { entry, isNew } = next;
-        if (!isNew) this.#inbox.countAttempt(entry);
-        const outstanding: Outstanding = { entry, attempt: Math.max(1, entry.attempts), timer: undefined };
-        this.#outstanding.set(entry.id, outstanding);
+      for (const next of this.#waiting) {
+        if (this.isFull) break;
+        this.#waiting.delete(next);
+        if (!next.isNew) this.#inbox.countAttempt(next.entry);
+        this.#outstanding.add(next.entry);
         this.#options.onOutstanding();
-        this.#send(outstanding);
       }
     } finally {
       this.#isSending = false;
     }
   }
 
-  #send(outstanding: Outstanding): void {
-    const { entry, attempt } = outstanding;
-    if (attempt > this.#options.maxAttempts) {
-      this.#giveUp(outstanding);
-      return;
-    }
-    outstanding.timer = this.#clock.after(this.#options.ackTimeoutMs, () => this.#sendAgain(outstanding));
-    const redelivered = attempt > 1 || entry.unsure === true;
-    void this.#options.send({ record: entry.record, redelivered, ackId: `${entry.id}.${attempt}` });
-  }
-
-  /** Leaves the flow a moment to recover, a longer one each time. */
-  #sendLater(outstanding: Outstanding): void {
-    outstanding.timer?.cancel();
-    outstanding.timer = undefined;
-    if (outstanding.attempt >= this.#options.maxAttempts) {
-      this.#giveUp(outstanding);
-      return;
-    }
-    const delayMs = Math.min(this.#options.ackTimeoutMs, firstRetryDelayMs * 2 ** (outstanding.attempt - 1));
-    this.#clock.after(delayMs, () => {
-      if (this.#outstanding.get(outstanding.entry.id) === outstanding) this.#sendAgain(outstanding);
-    });
-  }
-
-  #sendAgain(outstanding: Outstanding): void {
-    outstanding.attempt++;
-    if (outstanding.attempt <= this.#options.maxAttempts) this.#inbox.countAttempt(outstanding.entry);
-    this.#send(outstanding);
-  }
-
-  #giveUp(outstanding: Outstanding): void {
-    const { record } = outstanding.entry;
-    this.#options.onUndelivered(record, this.#options.maxAttempts);
-    this.#finish(outstanding);
-  }
-
-  #finish(outstanding: Outstanding): void {
-    outstanding.timer?.cancel();
-    if (this.#detached) return;
-    this.#outstanding.delete(outstanding.entry.id);
-    this.#inbox.done(outstanding.entry, this);
+  #onEnd(entry: Entry, ending: Ending): void {
+    if (ending === 'givenUp') this.#options.onUndelivered(entry.record, this.#options.maxAttempts);
+    if (ending === 'released') void this.#inbox.release(entry);
+    else this.#inbox.done(entry, this);
     this.#options.onOutstanding();
     this.#sendWaiting();
   }
+}
+
+function deliveryOf(entry: Entry, attempt: number): FlowDelivery {
+  const { kind, record } = entry;
+  return { kind, record, redelivered: attempt > 1 || entry.unsure === true };
 }

@@ -507,6 +507,24 @@ describe('sms-callback-in', () => {
       assert.equal(flow.received('replies').length, 1);
     });
 
+    it('waits with 30 at once for their flow, and Node.js takes that for no leak', async () => {
+      const warnings: string[] = [];
+      const onWarning = ({ message }: Error) => warnings.push(message);
+      process.on('warning', onWarning);
+      try {
+        const { flow, url } = await start(byFlow);
+        const answers = Array.from({ length: 30 }, (_, index) => post(url, formReply(`at once ${index}`)));
+        for (const message of await flow.messages('replies', 30)) {
+          flow.send('callback', message as Record<string, unknown>);
+        }
+        for (const answer of answers) assert.equal((await answer).status, 200);
+        await new Promise(setImmediate);
+      } finally {
+        process.off('warning', onWarning);
+      }
+      assert.deepEqual(warnings, []);
+    });
+
     it('answers 503 when it comes back with an error, and takes the retry as new', async () => {
       const { flow, url } = await start(byFlow);
       for (let index = 0; index < 3; index++) {

@@ -256,6 +256,12 @@ describe('sms-outbox', () => {
       assert.equal(flow.received('got').length, 0);
     });
 
+    it('shows the count between its polls, however short the interval (contract §10)', async () => {
+      const flow = await start({ interval: '0.5' });
+      await until(() => polls() > 0);
+      await flow.badge('outbox', { fill: 'green', shape: 'dot', text: 'messages: 0' });
+    });
+
     it('raises one error when it begins to fail, and goes on', async () => {
       sim.fault('outbox', { status: 500 }, 2);
       const flow = await start({ interval: '0.1' });

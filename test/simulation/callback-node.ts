@@ -1,25 +1,27 @@
-import type { Entry, Membership, Taker } from '../../src';
+import type { CallbackSubscription, FlowDelivery, Membership } from '../../src';
 import type { Timer } from '../../src/clock';
 import type { DeployedNode, Surrounding } from './flow';
 import type { Library } from './library';
 import type { NodePlan } from './plan';
 import type { Message } from './world';
 
-interface Outstanding {
-  entry: Entry;
+/** A message that the flow has. The library measures its time as well, and lets it go when it is up. */
+interface Out {
+  ackId: string;
   timer: Timer;
 }
 
 /** A node that is called back, and the flow behind it. */
-export class CallbackNode implements Taker, DeployedNode {
+export class CallbackNode implements DeployedNode {
   readonly id: string;
   readonly path = '/sms';
   readonly plan: NodePlan;
   readonly #process: Surrounding;
   readonly #library: Library;
-  readonly #outstanding = new Map<string, Outstanding>();
-  readonly #closing: AbortController;
-  #membership: Membership | undefined;
+  /** By the entry that an ackId names. */
+  readonly #out = new Map<string, Out>();
+  #subscription: CallbackSubscription | undefined;
+  #isClosed = false;
   #isFlowGone = false;
 
   constructor(plan: NodePlan, process: Surrounding, library: Library) {
@@ -27,34 +29,26 @@ export class CallbackNode implements Taker, DeployedNode {
     this.plan = plan;
     this.#process = process;
     this.#library = library;
-    this.#closing = library.index.createStopSignal();
   }
 
   open(membership: Membership): void {
-    this.#membership = membership;
-    membership.inbox.attach('callback', this);
+    const { id, path } = this;
+    const { acknowledge, ackTimeoutMs } = this.plan;
+    const send = (delivery: FlowDelivery) => this.#send(delivery);
+    this.#subscription = membership.subscribe('callback', { id, path, acknowledge, ackTimeoutMs, send });
   }
 
   close(isFlowGone: boolean): void {
+    this.#isClosed = true;
     this.#isFlowGone = isFlowGone;
-    this.#membership?.inbox.detach('callback', this);
-    for (const { timer } of this.#outstanding.values()) timer.cancel();
-    this.#closing.abort();
-  }
-
-  take(entries: readonly Entry[]): void {
-    for (const entry of entries) this.#deliver(entry);
+    this.#subscription?.close();
+    for (const { timer } of this.#out.values()) timer.cancel();
   }
 
   async callBack(bytes: Buffer, contentType: string): Promise<number> {
-    const { kind, records } = this.#library.index.parseCallback({ bytes, contentType });
+    const event = this.#library.index.parseCallback({ bytes, contentType });
     try {
-      if (!this.#membership || this.#closing.signal.aborted) return 503;
-      const { inbox } = this.#membership;
-      const address = { node: this.id, path: this.path };
-      const acceptances = await inbox.accept({ kind, via: 'callback', records, address });
-      const ended = acceptances.map(({ entry, heldElsewhere }) => (entry ? inbox.ended(entry) : !heldElsewhere));
-      return (await this.#timeOut(Promise.all(ended))).every((delivered) => delivered) ? 200 : 503;
+      return (await this.#subscription?.accept(event)) ? 200 : 503;
     } catch {
       return 503;
     }
@@ -62,63 +56,53 @@ export class CallbackNode implements Taker, DeployedNode {
 
   /** The flow brings a message back. */
   acknowledge(message: Message, ackId: string, failed: boolean): void {
-    const [id = ''] = ackId.split('.');
-    const found = this.#outstanding.get(id);
     const { world, name, flow } = this.#process;
-    if (found && failed) {
-      this.#giveBack(found.entry, message);
-    } else if (found) {
-      found.timer.cancel();
-      this.#outstanding.delete(id);
+    const isOut = this.#subscription?.acknowledge(ackId, failed) === true;
+    if (failed || !isOut) this.#release(message, ackId);
+    if (failed) return;
+    if (isOut) {
+      this.#out.get(entryOf(ackId))?.timer.cancel();
+      this.#out.delete(entryOf(ackId));
       flow.acknowledged(message, this.plan);
-      this.#membership?.inbox.done(found.entry, this);
-    } else if (!failed) {
+    } else {
       world.say(() => `${name}: ${this.id} has acknowledged ${message.name} late`);
       world.settle(message, this.id);
-      this.#membership?.inbox.doneLate(id);
     }
   }
 
-  #deliver(entry: Entry): void {
-    const { world, clock } = this.#process;
-    const message = world.find(entry.kind, entry.record);
+  #send({ kind, record, redelivered, ackId }: FlowDelivery): Promise<boolean> {
+    const { world, clock, flow } = this.#process;
+    const message = world.find(kind, record);
     if (!message) {
-      world.violate('a record that the service never had', JSON.stringify(entry.record));
-      return;
+      world.violate('a record that the service never had', JSON.stringify(record));
+      return Promise.resolve(true);
     }
-    const { acknowledge, ackTimeoutMs } = this.plan;
-    const ackId = `${entry.id}.${entry.attempts}`;
-    if (acknowledge === 'flow') {
-      const timer = clock.after(ackTimeoutMs, () => this.#giveBack(entry, message));
-      this.#outstanding.set(entry.id, { entry, timer });
+    if (ackId !== undefined) {
+      const timer = clock.after(this.plan.ackTimeoutMs, () => this.#release(message, ackId));
+      this.#out.set(entryOf(ackId), { ackId, timer });
     }
-    if (this.#closing.signal.aborted) return;
-    this.#process.flow.examineSend(message, this.plan);
-    clock.nextTurn(() => {
-      if (this.#isFlowGone) return;
-      this.#process.flow.receive(message, this.plan, { redelivered: entry.attempts > 1, ackId });
-      if (acknowledge === 'auto') this.#membership?.inbox.done(entry, this);
-    });
-  }
-
-  #giveBack(entry: Entry, message: Message): void {
-    this.#outstanding.get(entry.id)?.timer.cancel();
-    this.#outstanding.delete(entry.id);
-    this.#process.flow.released(message, this.plan);
-    void this.#membership?.inbox.release(entry);
-  }
-
-  /** Waits for the flow, no longer than it may take. */
-  #timeOut(ended: Promise<boolean[]>): Promise<boolean[]> {
+    if (this.#isClosed) return Promise.resolve(false);
+    flow.examineSend(message, this.plan);
     return new Promise((resolve) => {
-      const giveUp = () => resolve([false]);
-      const timer = this.#process.clock.after(this.plan.ackTimeoutMs, giveUp);
-      this.#closing.signal.addEventListener('abort', giveUp, { once: true });
-      void ended.then((all) => {
-        timer.cancel();
-        this.#closing.signal.removeEventListener('abort', giveUp);
-        resolve(all);
+      clock.nextTurn(() => {
+        const arrives = !this.#isFlowGone;
+        if (arrives) flow.receive(message, this.plan, { redelivered, ackId });
+        resolve(arrives);
       });
     });
   }
+
+  /** What is out no more, or under another ackId, was let go before. */
+  #release(message: Message, ackId: string): void {
+    const out = this.#out.get(entryOf(ackId));
+    if (out?.ackId !== ackId) return;
+    out.timer.cancel();
+    this.#out.delete(entryOf(ackId));
+    this.#process.flow.released(message, this.plan);
+  }
+}
+
+function entryOf(ackId: string): string {
+  const [id = ''] = ackId.split('.');
+  return id;
 }

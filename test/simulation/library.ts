@@ -25,7 +25,6 @@ export interface Surroundings {
 export interface Library {
   surroundings: Surroundings;
   index: typeof import('../../src');
-  account: typeof import('../../src/account/account');
   store: typeof import('../../src/store/store');
 }
 
@@ -69,7 +68,6 @@ export function loadLibrary(mutant?: Mutant): Library {
   return {
     surroundings,
     index: open('index') as Library['index'],
-    account: open('account/account') as Library['account'],
     store: open('store/store') as Library['store'],
   };
 }

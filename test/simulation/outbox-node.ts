@@ -1,16 +1,15 @@
-import type { Entry, Membership, Taker } from '../../src';
+import type { Membership, OutboxRecord, OutboxSubscription } from '../../src';
 import type { DeployedNode, Surrounding } from './flow';
 import type { NodePlan } from './plan';
 
 const intervalMs = 30_000;
 
 /** A node that polls the outbox. */
-export class OutboxNode implements Taker, DeployedNode {
+export class OutboxNode implements DeployedNode {
   readonly id: string;
   readonly #plan: NodePlan;
   readonly #process: Surrounding;
-  #membership: Membership | undefined;
-  #unwatch = () => {};
+  #subscription: OutboxSubscription | undefined;
   #isFlowGone = false;
 
   constructor(plan: NodePlan, process: Surrounding) {
@@ -20,10 +19,10 @@ export class OutboxNode implements Taker, DeployedNode {
   }
 
   open(membership: Membership): void {
-    this.#membership = membership;
-    membership.inbox.attach('outbox', this);
-    this.#unwatch = membership.watch('outbox', {
+    this.#subscription = membership.subscribe('outbox', {
+      id: this.id,
       intervalMs,
+      send: (records) => this.#send(records),
       onState: () => {},
       onFailing: () => {},
       onRecovered: () => {},
@@ -32,23 +31,21 @@ export class OutboxNode implements Taker, DeployedNode {
 
   close(isFlowGone: boolean): void {
     this.#isFlowGone = isFlowGone;
-    this.#membership?.inbox.detach('outbox', this);
-    this.#unwatch();
+    this.#subscription?.close();
   }
 
   acknowledge(): void {}
 
-  take(entries: readonly Entry[]): void {
+  #send(records: readonly OutboxRecord[]): Promise<boolean> {
     const { world, clock, flow } = this.#process;
-    for (const entry of entries) {
-      const message = world.find('outbox', entry.record);
-      if (!message) continue;
-      flow.examineSend(message, this.#plan);
+    const messages = records.map((record) => world.find('outbox', record)).filter((message) => message !== undefined);
+    for (const message of messages) flow.examineSend(message, this.#plan);
+    return new Promise((resolve) => {
       clock.nextTurn(() => {
-        if (this.#isFlowGone) return;
-        flow.receive(message, this.#plan, { redelivered: false });
-        this.#membership?.inbox.done(entry, this);
+        const arrives = !this.#isFlowGone;
+        if (arrives) for (const message of messages) flow.receive(message, this.#plan, { redelivered: false });
+        resolve(arrives);
       });
-    }
+    });
   }
 }

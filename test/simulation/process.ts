@@ -1,6 +1,5 @@
 import { getEventListeners } from 'node:events';
-import type { AccountSettings, Membership } from '../../src';
-import type { Accounts } from '../../src/account/account';
+import type { AccountSettings, Accounts, Membership } from '../../src';
 import type { Store } from '../../src/store/store';
 import { CallbackNode } from './callback-node';
 import type { Callee } from './callbacks';
@@ -73,7 +72,7 @@ export class Process implements Callee, Surrounding {
     this.life = `${machine.name}, life ${++machine.lives}`;
     this.random = this.world.random(this.life);
     this.clock = this.world.timeline.createClock(this, epochMs + machine.clockMs, this.random.fork('clock'));
-    this.#accounts = machine.library.account.createAccounts();
+    this.#accounts = machine.library.index.createAccounts();
     for (const message of this.world.messages) if (machine.place.has(message)) this.#open.add(message);
     this.flow = new Flow(this, this.random.fork('flow'), machine.flowTroubles, (id) =>
       this.isAlive ? this.#nodes.get(id) : undefined,

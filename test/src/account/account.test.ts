@@ -4,23 +4,19 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Dispatcher } from 'undici';
 import { type Simulator, startSimulator } from '../../../simulator';
-import {
-  type AccountSettings,
-  createAccounts,
-  createStopSignal,
-  joinAccount,
-  type Membership,
-  type Subscriber,
-  type Subscription,
-} from '../../../src/account/account';
-import { type Clock, systemClock, type Timer } from '../../../src/clock';
+import type { FullMembership } from '../../../src/account/account';
+import { createAccounts } from '../../../src/account/accounts';
+import type { OutboxSubscriber, Subscriber, Subscription } from '../../../src/account/membership';
+import type { AccountSettings } from '../../../src/account/settings';
 import type { SmsError } from '../../../src/errors';
-import type { Taker } from '../../../src/receiving/distribution';
+import { createStopSignal } from '../../../src/http/stop-signal';
+import type { OutboxRecord } from '../../../src/model';
 import type { Entry } from '../../../src/receiving/entry';
 import type { PollState } from '../../../src/receiving/poll';
 import type { FlowDelivery } from '../../../src/receiving/receiver';
 import { DiskStore } from '../../../src/store/disk';
 import { MemoryStore } from '../../../src/store/memory';
+import { VirtualClock } from '../../virtual-clock';
 import { Closing } from '../closing';
 import { startRawService } from '../raw-service';
 import { createInboxOn } from '../receiving/inbox-on';
@@ -80,6 +76,7 @@ async function until(isTrue: () => boolean): Promise<void> {
 
 describe('Account', () => {
   const closing = new Closing();
+  const accounts = createAccounts();
   let simulator: Simulator;
   beforeEach(async () => {
     simulator = closing.add(await startSimulator({ waitMs: 15_000, statusDelayMs: Number.POSITIVE_INFINITY }), (it) =>
@@ -107,14 +104,14 @@ describe('Account', () => {
   }
 
   /** Leaving waits for nobody: the service is still there then, and ends the poll. */
-  function enter(changes: Partial<AccountSettings> = {}): Membership {
-    return closing.add(joinAccount(settings(changes)), async (membership) => {
+  function enter(changes: Partial<AccountSettings> = {}): FullMembership {
+    return closing.add(accounts.join(settings(changes)), async (membership) => {
       await membership.leave();
     });
   }
 
   function subscribe(
-    membership: Membership,
+    membership: FullMembership,
     listener: Listener,
     kind: 'incoming' | 'status' = 'incoming',
   ): Subscription {
@@ -125,7 +122,7 @@ describe('Account', () => {
   const polls = () => simulator.requests.filter(({ endpoint }) => endpoint === 'incoming').length;
   const isPolling = () => simulator.polling('incoming') === 1;
 
-  async function leaveWhilePolling(member: Membership): Promise<void> {
+  async function leaveWhilePolling(member: FullMembership): Promise<void> {
     const subscription = subscribe(member, new Listener('a'));
     await until(isPolling);
     subscription.close();
@@ -133,7 +130,7 @@ describe('Account', () => {
   }
 
   /** Leaves `1` to whoever comes. */
-  async function leaveUnacknowledged(member: Membership): Promise<void> {
+  async function leaveUnacknowledged(member: FullMembership): Promise<void> {
     const a = new Listener('a');
     a.acknowledge = 'flow';
     const subscription = subscribe(member, a);
@@ -238,7 +235,7 @@ describe('Account', () => {
       simulator.fault('send', { delayMs: 50 });
       const { signal } = createStopSignal();
       const policy = { retries: 0, retryUncertain: false };
-      const send = (membership: Membership, messageId: string) =>
+      const send = (membership: FullMembership, messageId: string) =>
         membership.send({ to: ['6421555123'], body: 'x', messageId }, policy, { signal, giveUp: signal });
       const [first, second] = [send(one, '1'), send(two, '2')];
       await assert.rejects(send(two, '3'), { code: 'SMS_BUSY' });
@@ -347,7 +344,7 @@ describe('Account', () => {
       });
       const listeners: Listener[] = [];
       for (let index = 0; index < 10; index++) {
-        const member = joinAccount(settings());
+        const member = accounts.join(settings());
         const listener = new Listener('a');
         listeners.push(listener);
         const subscription = member.subscribe('incoming', listener);
@@ -632,10 +629,10 @@ describe('Account', () => {
       subscription.close();
       await one.leave();
       receive('2');
-      let two = joinAccount(settings(changes));
+      let two = accounts.join(settings(changes));
       while (two.inbox === one.inbox) {
         await two.leave();
-        two = joinAccount(settings(changes));
+        two = accounts.join(settings(changes));
       }
       closing.add(two, (it) => it.leave());
       const b = new Listener('a');
@@ -656,7 +653,7 @@ describe('Account', () => {
       const { changes } = failing(new Platter());
       const seen = new Set<unknown>();
       for (let index = 0; index < 3; index++) {
-        const member = joinAccount(settings(changes));
+        const member = accounts.join(settings(changes));
         seen.add(member.inbox);
         await member.inbox.ready();
         await member.leave();
@@ -723,33 +720,6 @@ describe('Account', () => {
   });
 
   describe('time and connections of its own', () => {
-    /** Time that passes when it is told to. */
-    class HandClock implements Clock {
-      readonly due: { atMs: number; callback: () => void }[] = [];
-      ms = 1_000;
-      now = () => this.ms;
-      elapsed = () => this.ms;
-      random = () => 0;
-      nextTurn = (callback: () => void) => systemClock.nextTurn(callback);
-
-      after(delayMs: number, callback: () => void): Timer {
-        const entry = { atMs: this.ms + delayMs, callback };
-        this.due.push(entry);
-        return { cancel: () => this.due.splice(0, this.due.length, ...this.due.filter((other) => other !== entry)) };
-      }
-
-      /** Lets the next delay end; says how long it was. */
-      pass(): number {
-        const [next] = this.due.sort((a, b) => a.atMs - b.atMs);
-        assert.ok(next, 'nothing is due');
-        const passedMs = next.atMs - this.ms;
-        this.ms = next.atMs;
-        this.due.shift();
-        next.callback();
-        return passedMs;
-      }
-    }
-
     /** Refuses every connection. */
     class NoConnections extends Dispatcher {
       asked = 0;
@@ -768,21 +738,16 @@ describe('Account', () => {
     }
 
     it('are the ones it is given', async () => {
-      const [clock, connections] = [new HandClock(), new NoConnections()];
+      const [clock, connections] = [new VirtualClock(), new NoConnections()];
       const one = enter({ baseUrl: 'http://sms.test', clock, createConnections: () => connections, pauseMs: 600_000 });
       const a = new Listener('a');
       const subscription = subscribe(one, a);
-      const delays: number[] = [];
-      for (const polls of [1, 2, 3]) {
-        await until(() => connections.asked === polls && clock.due.length === 1);
-        delays.push(clock.pass());
-      }
-      assert.deepEqual(delays, [1_000, 2_000, 4_000]);
+      await clock.advance(3_600_000);
+      assert.ok(connections.asked > 60 && connections.asked < 80, `${connections.asked} polls in an hour`);
       assert.deepEqual(a.stateNames, ['failing']);
       subscription.close();
       const leaving = one.leave();
-      await until(() => clock.due.length > 0);
-      while (clock.due.length > 0) clock.pass();
+      await clock.advance(1);
       await leaving;
       assert.ok(connections.isClosed);
     });
@@ -797,32 +762,38 @@ describe('Account', () => {
   describe('the outbox (contract §6)', () => {
     const message = { to: ['6421555123'], body: 'x' };
 
-    class Taken implements Taker {
+    class Taken extends Listener {
       readonly ids: unknown[] = [];
       readonly contexts: unknown[] = [];
 
-      constructor(
-        readonly id: string,
-        readonly onDemand: boolean,
-        readonly membership: Membership,
-      ) {}
+      /** As the outbox wants it: of an interval, or on demand. */
+      subscriber(intervalMs?: number): OutboxSubscriber {
+        return {
+          id: this.id,
+          onState: (state) => this.onState(state),
+          onFailing: (error) => this.onFailing(error),
+          onRecovered: () => this.onRecovered(),
+          ...(intervalMs === undefined ? undefined : { intervalMs }),
+          send: (records, context) => this.take(records, context),
+        };
+      }
 
-      take(entries: readonly Entry[], context: unknown): void {
-        for (const entry of entries) {
-          this.ids.push(entry.record.messageId);
+      take(records: readonly OutboxRecord[], context: unknown): Promise<boolean> {
+        for (const { messageId } of records) {
+          this.ids.push(messageId);
           this.contexts.push(context);
-          this.membership.inbox.done(entry, this);
         }
+        return Promise.resolve(true);
       }
     }
 
     it('a poll on demand gives the asker what came, once, and takes its turn', async () => {
       const one = enter();
-      const taker = new Taken('asker', true, one);
-      one.inbox.attach('outbox', taker);
+      const taker = new Taken('asker');
+      const outbox = closing.add(one.subscribe('outbox', taker.subscriber()), (it) => it.close());
       await one.client.send({ ...message, messageId: '1' });
       await one.client.send({ ...message, messageId: '2' });
-      const found = await Promise.all([one.pollOutboxFor(taker, 'first'), one.pollOutboxFor(taker, 'second')]);
+      const found = await Promise.all([outbox.poll('first'), outbox.poll('second')]);
       assert.deepEqual(found, [2, 0]);
       assert.deepEqual(taker.ids, ['1', '2']);
       assert.deepEqual(taker.contexts, ['first', 'first']);
@@ -830,26 +801,29 @@ describe('Account', () => {
 
     it('watchers share one poll at the shortest interval', async () => {
       const one = enter();
-      const [a, b] = [new Taken('a', false, one), new Taken('b', false, one)];
-      for (const taker of [a, b]) one.inbox.attach('outbox', taker);
-      const slow = Object.assign(new Listener('a'), { intervalMs: 600_000 });
-      const quick = Object.assign(new Listener('b'), { intervalMs: 10 });
-      closing.add(one.watch('outbox', slow), (stop) => stop());
-      await until(() => slow.stateNames.includes('waiting'));
-      const stopQuick = one.watch('outbox', quick);
+      const [a, b] = [new Taken('a'), new Taken('b')];
+      closing.add(one.subscribe('outbox', a.subscriber(600_000)), (it) => it.close());
+      await until(() => a.stateNames.includes('waiting'));
+      const quick = one.subscribe('outbox', b.subscriber(10));
       await one.client.send({ ...message, messageId: '1' });
       await until(() => a.ids.length === 1);
       assert.deepEqual(b.ids, ['1']);
-      stopQuick();
+      quick.close();
+    });
+
+    it('an interval below a second is waited for like any other (contract §10)', async () => {
+      const taken = new Taken('a');
+      closing.add(enter().subscribe('outbox', taken.subscriber(20)), (it) => it.close());
+      await until(() => taken.stateNames.filter((name) => name === 'waiting').length > 1);
     });
 
     it('a failed poll on demand rejects and gives nothing', async () => {
       const one = enter();
-      const taker = new Taken('asker', true, one);
-      one.inbox.attach('outbox', taker);
+      const taker = new Taken('asker');
+      const outbox = closing.add(one.subscribe('outbox', taker.subscriber()), (it) => it.close());
       simulator.fault('outbox', { status: 500 }, 1);
-      await assert.rejects(one.pollOutboxFor(taker, undefined), { code: 'SMS_SERVICE' });
-      assert.equal(await one.pollOutboxFor(taker, undefined), 0);
+      await assert.rejects(outbox.poll(undefined), { code: 'SMS_SERVICE' });
+      assert.equal(await outbox.poll(undefined), 0);
     });
   });
 });

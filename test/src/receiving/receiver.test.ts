@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import { mock } from 'node:test';
 import type { IncomingRecord } from '../../../src/model';
 import type { Inbox } from '../../../src/receiving/inbox';
 import { type FlowDelivery, maxOutstanding, Receiver, type ReceiverOptions } from '../../../src/receiving/receiver';
+import { VirtualClock } from '../../virtual-clock';
 import { FailingStore, Platter } from '../store/failing-store';
 import { createInboxOn } from './inbox-on';
 
@@ -25,23 +25,28 @@ class Bench {
 
   constructor(
     readonly inbox: Inbox,
+    clock: VirtualClock,
     options: Partial<ReceiverOptions> = {},
   ) {
-    this.receiver = new Receiver(inbox, {
-      id: 'node',
-      channel: 'incoming',
-      wants: () => true,
-      acknowledge: 'flow',
-      ackTimeoutMs: 60_000,
-      maxAttempts: 5,
-      send: (delivery) => {
-        this.sent.push({ ...delivery, body: delivery.record.body });
-        return Promise.resolve(this.gotThere);
+    this.receiver = new Receiver(
+      inbox,
+      {
+        id: 'node',
+        channel: 'incoming',
+        wants: () => true,
+        acknowledge: 'flow',
+        ackTimeoutMs: 60_000,
+        maxAttempts: 5,
+        send: (delivery) => {
+          this.sent.push({ ...delivery, body: delivery.record.body });
+          return Promise.resolve(this.gotThere);
+        },
+        onUndelivered: ({ body }, attempts) => this.undelivered.push({ body, attempts }),
+        onOutstanding: () => this.outstandingChanges++,
+        ...options,
       },
-      onUndelivered: ({ body }, attempts) => this.undelivered.push({ body, attempts }),
-      onOutstanding: () => this.outstandingChanges++,
-      ...options,
-    });
+      clock,
+    );
     this.receiver.attach();
   }
 
@@ -64,15 +69,15 @@ class Bench {
 
 describe('Receiver', () => {
   let platter: Platter;
+  let clock: VirtualClock;
   let inboxes: Inbox[];
   beforeEach(() => {
-    mock.timers.enable({ apis: ['setTimeout'] });
+    clock = new VirtualClock();
     platter = new Platter();
     inboxes = [];
   });
   afterEach(async () => {
     for (const inbox of inboxes) await inbox.close();
-    mock.timers.reset();
   });
 
   function createInbox(): Inbox {
@@ -87,11 +92,11 @@ describe('Receiver', () => {
   }
 
   function createBench(options: Partial<ReceiverOptions> = {}, inbox = createInbox()): Bench {
-    return new Bench(inbox, options);
+    return new Bench(inbox, clock, options);
   }
 
   async function tick(ms: number): Promise<void> {
-    mock.timers.tick(ms);
+    await clock.advance(ms);
     await settle();
   }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { createStopSignal } from '../../../src/account/account';
+import { createStopSignal } from '../../../src/http/stop-signal';
 import { type QueueSettings, SendQueue } from '../../../src/sending/queue';
 import { settle, VirtualClock } from '../../virtual-clock';
 

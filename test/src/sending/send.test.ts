@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { startSimulator } from '../../../simulator';
-import { createStopSignal } from '../../../src/account/account';
 import { isSmsError, SmsError, type SmsErrorReason } from '../../../src/errors';
 import { Client } from '../../../src/http/client';
 import { createConnections } from '../../../src/http/connections';
+import { createStopSignal } from '../../../src/http/stop-signal';
 import type { Delivery, OutboundMessage } from '../../../src/model';
 import { type RetryPolicy, send } from '../../../src/sending/send';
 import { VirtualClock } from '../../virtual-clock';

@@ -1,0 +1,90 @@
+import type { Node, NodeAPI } from 'node-red';
+import { SmsError } from '../../src';
+import type { CallbackAnswer } from './callback-body';
+import { isPath, isPublicUrl, joinCallbackUrl, normalisePath } from './callback-path';
+import { createCallbackPlaces } from './callback-places';
+import { type CallbackRouteOptions, mountCallbackRoute } from './callback-route';
+import { badges, translateError } from './texts';
+
+/** Where a node is called, and what only its callers know. */
+export interface CallbackAddress {
+  /** With a leading slash. */
+  path: string | undefined;
+  publicUrl: string | undefined;
+  token: string | undefined;
+}
+
+/** A node's way in from outside. */
+export interface CallbackDoor {
+  /** Why nobody gets in now, if so. */
+  readonly problem: SmsError | undefined;
+  close(): void;
+}
+
+/** What lets a node in on callbacks. */
+export type OpenDoor = (node: Node, address: CallbackAddress, handle: CallbackRouteOptions['handle']) => CallbackDoor;
+
+/** Begins with every path free. Of several nodes at one path the first has it, and the next when that one has gone. */
+export function createCallbackDoors(RED: NodeAPI): OpenDoor {
+  const places = createCallbackPlaces(RED);
+  return (node, { path, token }, handle) => {
+    let unmount = () => {};
+    let problem: SmsError | undefined;
+
+    const open = () => {
+      if (path === undefined) return;
+      unmount = mountCallbackRoute(RED, { path, token, handle });
+      problem = undefined;
+      node.status(badges.at(path));
+    };
+
+    /** Takes the path, unless there is something against it. */
+    const findProblem = (): SmsError | undefined => {
+      if (!servesHttp(RED)) return new SmsError('callbackHttpOff');
+      if (path === undefined) return new SmsError('callbackPathMissing');
+      if (!isPath(path)) return new SmsError('callbackPathInvalid');
+      if (!places.take(normalisePath(path), node.id, open)) {
+        return new SmsError('callbackPathTaken', { params: { path } });
+      }
+      open();
+      return undefined;
+    };
+
+    problem = findProblem();
+    if (problem) node.status(badges.error(RED, problem));
+    return {
+      get problem() {
+        return problem;
+      },
+      close() {
+        unmount();
+        if (path !== undefined) places.leave(normalisePath(path), node.id);
+      },
+    };
+  };
+}
+
+/** Public address, root of Node-RED's HTTP nodes, path and token in one; `undefined` when that reaches nothing. */
+export function formatCallbackAddress(
+  RED: NodeAPI,
+  { path, publicUrl = '', token }: CallbackAddress,
+): string | undefined {
+  if (!servesHttp(RED) || path === undefined || !isPath(path) || !isPublicUrl(publicUrl)) return undefined;
+  const url = joinCallbackUrl(publicUrl, String(RED.settings.httpNodeRoot || '/'), path);
+  return token === undefined ? url : `${url}?token=${encodeURIComponent(token)}`;
+}
+
+/** Tells the service to bring a callback again later. */
+export function notNow(text: string): CallbackAnswer {
+  return { status: 503, text };
+}
+
+/** Tells the service what it has to mend before it brings a callback again. */
+export function refuse(RED: NodeAPI, error: unknown): CallbackAnswer {
+  return { status: 400, text: translateError(RED, error).message };
+}
+
+/** Says whether Node-RED has a server for the nodes; without one, whatever is mounted is never reached. */
+function servesHttp(RED: NodeAPI): boolean {
+  return (RED.settings.httpNodeRoot as string | false | undefined) !== false;
+}

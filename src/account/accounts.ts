@@ -1,0 +1,55 @@
+import { type Clock, systemClock } from '../clock';
+import { Account, type FullMembership } from './account';
+import { keyOfLogin } from './login-key';
+import type { Membership } from './membership';
+import type { AccountSettings } from './settings';
+
+/** The accounts of a process, each found by its login. */
+export interface Accounts {
+  /** See {@link joinAccount}. */
+  join(settings: AccountSettings): FullMembership;
+}
+
+/** Begins with no account. Two of them share nothing, as two processes do. */
+export function createAccounts(): Accounts {
+  const accounts = new Map<string, Account>();
+
+  const create = (key: string, clock: Clock): Account => {
+    const account: Account = new Account({
+      key,
+      clock,
+      find(formerKey) {
+        const former = accounts.get(formerKey) ?? create(formerKey, clock);
+        accounts.set(formerKey, former);
+        return former;
+      },
+      onIdle() {
+        if (accounts.get(key) === account) accounts.delete(key);
+      },
+    });
+    return account;
+  };
+
+  return {
+    join(settings) {
+      const key = keyOfLogin(settings);
+      const account = accounts.get(key) ?? create(key, settings.clock ?? systemClock);
+      const membership = account.join(settings);
+      accounts.set(key, account);
+      return membership;
+    },
+  };
+}
+
+const accountsOfProcess = createAccounts();
+
+/**
+ * Joins the account of a login: everybody who names the same base URL and login shares its connections, its queue, its
+ * inbox and one poll loop per endpoint. The settings of the member who started a loop, or used the inbox first, hold for
+ * it, and for connections and queue those of the one that joined first.
+ *
+ * @throws SmsError `SMS_CONFIG` for settings that cannot be used
+ */
+export function joinAccount(settings: AccountSettings): Membership {
+  return accountsOfProcess.join(settings);
+}

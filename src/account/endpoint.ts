@@ -1,0 +1,201 @@
+import type { Clock } from '../clock';
+import type { SmsError } from '../errors';
+import type { CallOptions, Client } from '../http/client';
+import type { InboxRecord } from '../receiving/entry';
+import type { Kind } from '../receiving/identity';
+import type { Acceptance, Arrival, Inbox } from '../receiving/inbox';
+import { PollLoop, type PollOutcome, type PollState } from '../receiving/poll';
+import type { Receiver } from '../receiving/receiver';
+import type { Member } from './member';
+import type { Watcher } from './membership';
+import type { Polls } from './polls';
+import type { AccountSettings } from './settings';
+
+/** What an endpoint needs of its account. */
+export interface EndpointHost {
+  readonly clock: Clock;
+  readonly polls: Polls;
+  /** The settings that hold while nobody watches. */
+  readonly settings: AccountSettings | undefined;
+  /** Why what comes cannot be kept now, if so. */
+  readonly failure: SmsError | undefined;
+  inboxOf(member: Member): Inbox;
+  /**
+   * A member, or another while it is here no more.
+   *
+   * @throws SmsError `SMS_CLOSED` when nobody is here
+   */
+  present(member: Member | undefined): Member;
+}
+
+/** What sets an endpoint apart from the others. */
+interface Plan {
+  fetch(client: Client, options: CallOptions): Promise<InboxRecord[]>;
+  /** How long to wait when there was nothing. */
+  pauseMs(settings: AccountSettings | undefined, watchers: Iterable<Watcher>): number;
+  /** Polls in flight at once while messages keep coming. */
+  drain(settings: AccountSettings | undefined): number;
+  /** What a poll brought, as the loop has to see it. */
+  judge(acceptances: readonly Acceptance[]): PollOutcome;
+  /** One poll at a time, since each moves the one date on that they all go by. */
+  takesTurns: boolean;
+}
+
+/** What comes piece by piece, each piece once (§4.2, §4.4). */
+const queue: Omit<Plan, 'fetch'> = {
+  pauseMs: (settings) => settings?.pauseMs ?? 0,
+  drain: (settings) => settings?.drain ?? 1,
+  judge: (acceptances) => (acceptances.every(({ outcome }) => outcome === 'repeated') ? 'repeated' : 'new'),
+  takesTurns: false,
+};
+
+/** What comes whole since the last time (§4.3): polled at intervals, whatever it brings. */
+const list: Omit<Plan, 'fetch'> = {
+  pauseMs: (_, watchers) => Math.min(...[...watchers].map(({ intervalMs }) => intervalMs ?? Number.POSITIVE_INFINITY)),
+  drain: () => 1,
+  judge: () => 'empty',
+  takesTurns: true,
+};
+
+const plans: Readonly<Record<Kind, Plan>> = {
+  incoming: { ...queue, fetch: (client, options) => client.pollIncoming(options) },
+  status: { ...queue, fetch: (client, options) => client.pollStatuses(options) },
+  outbox: { ...list, fetch: (client, options) => client.pollOutbox(options) },
+};
+
+/** One endpoint that is polled, for all who want it: its loop runs while somebody does. */
+export class Endpoint {
+  readonly #kind: Kind;
+  readonly #plan: Plan;
+  readonly #host: EndpointHost;
+  readonly #loop: PollLoop;
+  /** In the order in which they came, each with the member it belongs to. */
+  readonly #watchers = new Map<Watcher, Member>();
+  readonly #receivers = new Set<Receiver>();
+  /** What fails, and the watchers have been told of: the service, the store. */
+  readonly #told = new Set<'service' | 'store'>();
+  #turn: Promise<unknown> = Promise.resolve();
+
+  constructor(kind: Kind, host: EndpointHost) {
+    this.#kind = kind;
+    this.#plan = plans[kind];
+    this.#host = host;
+    this.#loop = new PollLoop(
+      {
+        poll: (onSent) => this.#poll(onSent),
+        pauseMs: () => this.#plan.pauseMs(this.settings, this.#watchers.keys()),
+        drain: () => this.#plan.drain(this.settings),
+      },
+      (state) => this.#tell(state),
+      host.clock,
+    );
+  }
+
+  /** Those of the member who started the loop; while none runs, the account's. */
+  get settings(): AccountSettings | undefined {
+    return this.#starter?.settings ?? this.#host.settings;
+  }
+
+  /** Polls for as long as somebody watches. Returns how to stop watching. */
+  watch(member: Member, watcher: Watcher): () => void {
+    const isFirst = this.#watchers.size === 0;
+    this.#watchers.set(watcher, member);
+    this.holdOrResume();
+    if (isFirst) {
+      // Whoever starts it is not told of the end of what those before have seen begin.
+      this.#told.clear();
+      this.#loop.start();
+    } else {
+      this.#greet(watcher);
+    }
+    return () => {
+      this.#watchers.delete(watcher);
+      if (this.#watchers.size === 0) this.#loop.stop();
+    };
+  }
+
+  /** Polls for as long as somebody receives, and only while each of them can take more. Returns how to stop. */
+  receive(member: Member, receiver: Receiver, watcher: Watcher): () => void {
+    this.#receivers.add(receiver);
+    const unwatch = this.watch(member, watcher);
+    return () => {
+      this.#receivers.delete(receiver);
+      unwatch();
+      this.holdOrResume();
+    };
+  }
+
+  /** Polls now for one who asked. Returns how many records were new. */
+  async pollFor(member: Member, asker: string, context: unknown): Promise<number> {
+    const acceptances = await this.#fetch(member, {}, { asker, context });
+    return acceptances.filter(({ outcome }) => outcome === 'new').length;
+  }
+
+  /** Polls only while what comes can be kept and taken. */
+  holdOrResume(): void {
+    const { failure: error } = this.#host;
+    const fullest = Math.max(0, ...[...this.#receivers].map(({ outstanding }) => outstanding));
+    if (error) this.#loop.hold({ name: 'failing', error });
+    else if ([...this.#receivers].some(({ isFull }) => isFull)) {
+      this.#loop.hold({ name: 'paused', unacknowledged: fullest });
+    } else this.#loop.resume();
+  }
+
+  /** The member who started the loop, or whose node has watched it the longest since that one has gone. */
+  get #starter(): Member | undefined {
+    const [member] = this.#watchers.values();
+    return member;
+  }
+
+  async #poll(onSent: () => void): Promise<PollOutcome> {
+    const acceptances = await this.#fetch(this.#host.present(this.#starter), { onSent });
+    return acceptances.length === 0 ? 'empty' : this.#plan.judge(acceptances);
+  }
+
+  /** One poll, from the request until what it brought is kept. The account outlives it. */
+  #fetch(member: Member, options: CallOptions, destination: Pick<Arrival, 'asker' | 'context'> = {}) {
+    const { polls } = this.#host;
+    return polls.track((onAnswer) => {
+      const fetch = async (): Promise<Acceptance[]> => {
+        await this.#host.inboxOf(member).ready();
+        const { client } = this.#host.present(member);
+        const records = await this.#plan.fetch(client, { ...options, onAnswer });
+        if (records.length === 0) return [];
+        return this.#host.inboxOf(member).accept({ kind: this.#kind, via: 'poll', records, ...destination });
+      };
+      if (!this.#plan.takesTurns) return fetch();
+      const polling = this.#turn.then(fetch);
+      this.#turn = polling.catch(() => {});
+      return polling;
+    });
+  }
+
+  /** Tells one who joins a loop that runs where it stands. */
+  #greet(watcher: Watcher): void {
+    const { state } = this.#loop;
+    watcher.onState(state);
+    if (state.name === 'failing') watcher.onFailing(state.error);
+    if (watcher.intervalMs !== undefined) this.#loop.nudge();
+  }
+
+  #tell(state: PollState): void {
+    const failing = state.name === 'failing' ? state.error : undefined;
+    const isNew = failing && this.#isNews(failing);
+    const hasRecovered = !failing && state.name !== 'paused' && this.#told.size > 0;
+    if (hasRecovered) this.#told.clear();
+    for (const watcher of this.#watchers.keys()) {
+      watcher.onState(state);
+      if (isNew) watcher.onFailing(failing);
+    }
+    const [first] = this.#watchers.keys();
+    if (hasRecovered) first?.onRecovered();
+  }
+
+  /** The store may fail and come back while the service fails all the time. */
+  #isNews({ code }: SmsError): boolean {
+    const what = code === 'SMS_STORE' ? 'store' : 'service';
+    if (this.#told.has(what)) return false;
+    this.#told.add(what);
+    return true;
+  }
+}

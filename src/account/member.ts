@@ -1,0 +1,8 @@
+import type { Client } from '../http/client';
+import type { AccountSettings } from './settings';
+
+/** Who uses an account, and how. */
+export interface Member {
+  readonly settings: AccountSettings;
+  readonly client: Client;
+}

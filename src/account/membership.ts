@@ -1,0 +1,88 @@
+import type { SmsError } from '../errors';
+import type { Client } from '../http/client';
+import type { Delivery, OutboundMessage } from '../model';
+import type { CallbackReceiver, CallbackReceiverOptions } from '../receiving/callback-receiver';
+import type { Channel } from '../receiving/entry';
+import type { OutboxReceiverOptions } from '../receiving/outbox-receiver';
+import type { PollState } from '../receiving/poll';
+import type { ReceiverOptions } from '../receiving/receiver';
+import type { RetryPolicy } from '../sending/send';
+
+/** Who wants an endpoint polled. */
+export interface Watcher {
+  /** The loop has changed its state; also called once when the watcher joins a loop that runs. */
+  onState(state: PollState): void;
+  /** The service, or the store, has begun to fail. Called once for each time. */
+  onFailing(error: SmsError): void;
+  /** All of it works again. Called once for the loop: only the watcher that has been there the longest is told. */
+  onRecovered(): void;
+  /** How often to poll; the shortest interval of all watchers holds. Only for the outbox. */
+  intervalMs?: number;
+}
+
+/** What a node gets by polling: a {@link Watcher} whose records are acknowledged. */
+export type Subscriber = Watcher & Omit<ReceiverOptions, 'channel' | 'path' | 'onFailure' | 'onOutstanding'>;
+
+/** What a node wants of the outbound messages. Without an interval it gets those that it asks for. */
+export type OutboxSubscriber = Watcher & Omit<OutboxReceiverOptions, 'onDemand'>;
+
+/** Who wants what, by channel. */
+export interface Subscribers {
+  incoming: Subscriber;
+  status: Subscriber;
+  outbox: OutboxSubscriber;
+  callback: CallbackReceiverOptions;
+}
+
+/** A node's part in a loop. */
+export interface Subscription {
+  /** See {@link Receiver.acknowledge}. */
+  acknowledge(ackId: string, failed: boolean): boolean;
+  close(): void;
+}
+
+/** A node's part in the outbox. */
+export interface OutboxSubscription {
+  /**
+   * Polls the outbox now (§4.3), after any poll of it that runs. Besides this node, those that watch it get what came.
+   *
+   * @param context handed back with the records
+   * @returns how many records the node was given
+   */
+  poll(context: unknown): Promise<number>;
+  close(): void;
+}
+
+/** A node's part in the callbacks. */
+export type CallbackSubscription = Pick<CallbackReceiver, 'accept' | 'acknowledge' | 'close'>;
+
+/** What one gets for subscribing, by channel. */
+export interface Subscriptions {
+  incoming: Subscription;
+  status: Subscription;
+  outbox: OutboxSubscription;
+  callback: CallbackSubscription;
+}
+
+/** One's part in an account. */
+export interface Membership {
+  /** Names the login, for {@link inherit}: 32 hexadecimal digits that give nothing away. */
+  readonly key: string;
+  /**
+   * Takes over what is undelivered of a login that this one replaces, and what polls in flight still bring it, unless
+   * others are on that login. Resolves with whether nothing is left to take over.
+   */
+  inherit(formerKey: string): Promise<boolean>;
+  /** Sends with the credentials of this member. See {@link send} in `send.ts`. */
+  send(
+    message: OutboundMessage,
+    policy: RetryPolicy,
+    signals: { signal: AbortSignal; giveUp: AbortSignal },
+  ): Promise<Delivery>;
+  /** Makes a call that is neither queued nor looped, with the credentials of this member. */
+  readonly client: Client;
+  /** Makes a node one of those that get what comes on a channel. An endpoint is polled while anybody is subscribed to it. */
+  subscribe<C extends Channel>(channel: C, subscriber: Subscribers[C]): Subscriptions[C];
+  /** Ends it. Resolves when what has arrived is kept; a poll in flight goes on and is handed over to whoever joins. */
+  leave(): Promise<void>;
+}

@@ -1,0 +1,36 @@
+/** Polls that are not handed over yet; they outlive those who wanted them. */
+export class Polls {
+  readonly #inFlight = new Set<Promise<unknown>>();
+  /** Those of them whose answer has begun to arrive. */
+  readonly #arriving = new Set<Promise<unknown>>();
+
+  get size(): number {
+    return this.#inFlight.size;
+  }
+
+  /**
+   * Keeps sight of a poll until it has been handed over.
+   *
+   * @param poll tells by its argument that its answer has begun to arrive
+   */
+  track<T>(poll: (onAnswer: () => void) => Promise<T>): Promise<T> {
+    const polling = poll(() => this.#arriving.add(polling));
+    const handedOver = () => {
+      this.#inFlight.delete(polling);
+      this.#arriving.delete(polling);
+    };
+    this.#inFlight.add(polling);
+    polling.then(handedOver, handedOver);
+    return polling;
+  }
+
+  /** Resolves when those that are in flight now have been handed over. */
+  async ended(): Promise<void> {
+    await Promise.allSettled(this.#inFlight);
+  }
+
+  /** Resolves when those have been handed over whose answer has begun to arrive by now; `undefined` when there are none. */
+  arrived(): Promise<unknown> | undefined {
+    return this.#arriving.size > 0 ? Promise.allSettled(this.#arriving) : undefined;
+  }
+}

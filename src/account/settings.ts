@@ -1,0 +1,44 @@
+import type { Dispatcher } from 'undici';
+import type { Clock } from '../clock';
+import type { ProxyOptions, TlsOptions } from '../http/connections';
+import type { Authentication } from '../login';
+import type { LimitSettings } from '../sending/limits';
+import type { Store } from '../store/store';
+
+/** A login at a service, and how to use it. */
+export interface AccountSettings {
+  /** As {@link parseBaseUrl} returns it. */
+  baseUrl: string;
+  authentication: Authentication;
+  method: 'GET' | 'POST';
+  timeoutMs: number;
+  tls?: TlsOptions;
+  proxy?: ProxyOptions;
+  /** Sends in flight at once. */
+  concurrency: number;
+  /** Sends that may wait. */
+  queueLimit: number;
+  /** Sends per second at most, evenly spaced; absent: no limit. */
+  perSecond?: number | undefined;
+  /** The account's own limits; absent: none. */
+  limits?: LimitSettings;
+  /** How long to wait after an empty poll (§8). */
+  pauseMs: number;
+  /** Polls in flight at once while messages keep coming. */
+  drain: number;
+  dedupe: boolean;
+  dedupeMs: number;
+  /** Names the kind of store and its place; another name means another store. */
+  storeName: string;
+  /** Makes the store. `key` tells logins apart and gives nothing away. */
+  createStore(key: string): Store;
+  /** Opens the connections that all members share, and that close with the last of them; undici's when absent. */
+  createConnections?(settings: ConnectionSettings): Dispatcher;
+  /** Time and chance; the machine's own when absent. */
+  clock?: Clock;
+  /** Told of the character set of an answer that is not known here; the answer is read as it is. */
+  onUnknownCharset?: (charset: string) => void;
+}
+
+/** What connections are opened by. */
+export type ConnectionSettings = Pick<AccountSettings, 'baseUrl' | 'tls' | 'proxy'>;

@@ -1,0 +1,72 @@
+import type { Clock } from '../clock';
+import { CallbackReceiver } from '../receiving/callback-receiver';
+import type { Channel } from '../receiving/entry';
+import type { Kind } from '../receiving/identity';
+import type { Inbox } from '../receiving/inbox';
+import { OutboxReceiver } from '../receiving/outbox-receiver';
+import { Receiver } from '../receiving/receiver';
+import type { Endpoint } from './endpoint';
+import type { Member } from './member';
+import type { Subscriber, Subscribers, Subscription, Subscriptions } from './membership';
+
+/** Where a member subscribes. */
+export interface Desk {
+  readonly clock: Clock;
+  readonly member: Member;
+  readonly inbox: Inbox;
+  readonly endpoints: Readonly<Record<Kind, Endpoint>>;
+}
+
+/** Makes a node one of those that get what comes on a channel. See {@link Membership.subscribe}. */
+export const subscribe: { [C in Channel]: (desk: Desk, subscriber: Subscribers[C]) => Subscriptions[C] } = {
+  incoming: (desk, subscriber) => subscribeToPolled('incoming', desk, subscriber),
+  status: (desk, subscriber) => subscribeToPolled('status', desk, subscriber),
+  outbox({ member, inbox, endpoints: { outbox } }, subscriber) {
+    const onDemand = subscriber.intervalMs === undefined;
+    const { id } = subscriber;
+    const send: typeof subscriber.send = (records, context) => subscriber.send(records, context);
+    const receiver = new OutboxReceiver(inbox, { id, onDemand, send });
+    const unwatch = onDemand ? () => {} : outbox.watch(member, subscriber);
+    return {
+      poll: (context) => outbox.pollFor(member, id, context),
+      close() {
+        receiver.detach();
+        unwatch();
+      },
+    };
+  },
+  callback: ({ inbox, clock }, subscriber) => new CallbackReceiver(inbox, subscriber, clock),
+};
+
+function subscribeToPolled(
+  channel: 'incoming' | 'status',
+  { clock, member, inbox, endpoints }: Desk,
+  subscriber: Subscriber,
+): Subscription {
+  const endpoint = endpoints[channel];
+  const { id, acknowledge, ackTimeoutMs, maxAttempts } = subscriber;
+  const receiver = new Receiver(
+    inbox,
+    {
+      channel,
+      id,
+      acknowledge,
+      ackTimeoutMs,
+      maxAttempts,
+      wants: (record) => subscriber.wants(record),
+      send: (delivery) => subscriber.send(delivery),
+      onUndelivered: (record, attempts) => subscriber.onUndelivered(record, attempts),
+      onOutstanding: () => endpoint.holdOrResume(),
+    },
+    clock,
+  );
+  receiver.attach();
+  const stop = endpoint.receive(member, receiver, subscriber);
+  return {
+    acknowledge: (ackId, failed) => receiver.acknowledge(ackId, failed),
+    close() {
+      receiver.detach();
+      stop();
+    },
+  };
+}

@@ -1,0 +1,122 @@
+import type { Clock, Timer } from '../clock';
+import type { Entry } from './entry';
+
+/** How an entry is no longer out: the flow has taken it; it was tried too often; the service is to bring it again. */
+export type Ending = 'done' | 'givenUp' | 'released';
+
+/** What {@link Outstanding} needs. */
+export interface OutstandingOptions {
+  clock: Clock;
+  /** How long the flow may take. */
+  ackTimeoutMs: number;
+  /** What becomes of an entry that the flow could not handle or has not answered in time. */
+  onFailure: 'again' | 'release';
+  /** Deliveries of one entry before it is given up. */
+  maxAttempts: number;
+  /** Sends an entry into the flow, which has to bring `ackId` back. */
+  send(entry: Entry, attempt: number, ackId: string): void;
+  /** An entry is about to be sent once more. */
+  onAttempt(entry: Entry): void;
+  /** An entry is out no more. */
+  onEnd(entry: Entry, ending: Ending): void;
+}
+
+interface Out {
+  entry: Entry;
+  attempt: number;
+  /** Runs while the flow has it. */
+  timer: Timer | undefined;
+}
+
+const firstRetryDelayMs = 250;
+
+/** Entries that are out in the flow until it says what became of them, or its time is up. */
+export class Outstanding {
+  readonly #options: OutstandingOptions;
+  readonly #out = new Map<string, Out>();
+
+  constructor(options: OutstandingOptions) {
+    this.#options = options;
+  }
+
+  get size(): number {
+    return this.#out.size;
+  }
+
+  /** Sends an entry whose attempts count this one. */
+  add(entry: Entry): void {
+    const out: Out = { entry, attempt: Math.max(1, entry.attempts), timer: undefined };
+    this.#out.set(entry.id, out);
+    this.#send(out);
+  }
+
+  /**
+   * The flow brought a message back.
+   *
+   * @param failed the flow could not handle it; of an earlier delivery than the last that says nothing
+   * @returns whether the id belongs to an entry that is out here
+   */
+  acknowledge(ackId: string, failed: boolean): boolean {
+    const attempt = ackId.slice(ackId.indexOf('.') + 1);
+    const out = this.#out.get(idOf(ackId));
+    if (!out) return false;
+    if (!failed) this.#end(out, 'done');
+    else if (out.timer && Number(attempt) === out.attempt) this.#fail(out);
+    return true;
+  }
+
+  /** Forgets all of them where they are. */
+  clear(): void {
+    for (const { timer } of this.#out.values()) timer?.cancel();
+    this.#out.clear();
+  }
+
+  #send(out: Out): void {
+    const { entry, attempt } = out;
+    if (attempt > this.#options.maxAttempts) {
+      this.#end(out, 'givenUp');
+      return;
+    }
+    out.timer = this.#options.clock.after(this.#options.ackTimeoutMs, () => this.#timeOut(out));
+    this.#options.send(entry, attempt, `${entry.id}.${attempt}`);
+  }
+
+  #timeOut(out: Out): void {
+    if (this.#options.onFailure === 'release') this.#end(out, 'released');
+    else this.#sendAgain(out);
+  }
+
+  #fail(out: Out): void {
+    out.timer?.cancel();
+    out.timer = undefined;
+    if (this.#options.onFailure === 'release') this.#end(out, 'released');
+    else if (out.attempt >= this.#options.maxAttempts) this.#end(out, 'givenUp');
+    else this.#sendLater(out);
+  }
+
+  /** Leaves the flow a moment to recover, a longer one each time. */
+  #sendLater(out: Out): void {
+    const delayMs = Math.min(this.#options.ackTimeoutMs, firstRetryDelayMs * 2 ** (out.attempt - 1));
+    this.#options.clock.after(delayMs, () => {
+      if (this.#out.get(out.entry.id) === out) this.#sendAgain(out);
+    });
+  }
+
+  #sendAgain(out: Out): void {
+    out.attempt++;
+    if (out.attempt <= this.#options.maxAttempts) this.#options.onAttempt(out.entry);
+    this.#send(out);
+  }
+
+  #end(out: Out, ending: Ending): void {
+    out.timer?.cancel();
+    this.#out.delete(out.entry.id);
+    this.#options.onEnd(out.entry, ending);
+  }
+}
+
+/** The entry that an `ackId` speaks of, which need not be out any more. */
+export function idOf(ackId: string): string {
+  const [id = ''] = ackId.split('.');
+  return id;
+}

@@ -1,0 +1,160 @@
+import assert from 'node:assert/strict';
+import { Endpoint, type EndpointHost } from '../../../src/account/endpoint';
+import type { Member } from '../../../src/account/member';
+import type { Watcher } from '../../../src/account/membership';
+import { Polls } from '../../../src/account/polls';
+import type { AccountSettings } from '../../../src/account/settings';
+import { SmsError } from '../../../src/errors';
+import type { Client } from '../../../src/http/client';
+import type { Inbox } from '../../../src/receiving/inbox';
+import type { PollState } from '../../../src/receiving/poll';
+import type { Receiver } from '../../../src/receiving/receiver';
+import { VirtualClock } from '../../virtual-clock';
+
+/** What a watcher is told, in order. */
+class Diary implements Watcher {
+  readonly lines: string[] = [];
+
+  onState(state: PollState): void {
+    this.lines.push(state.name === 'failing' ? `failing ${state.error.code}` : state.name);
+  }
+
+  onFailing({ code }: SmsError): void {
+    this.lines.push(`! ${code}`);
+  }
+
+  onRecovered(): void {
+    this.lines.push('recovered');
+  }
+
+  /** What came since the last look. */
+  read(): string[] {
+    return this.lines.splice(0);
+  }
+}
+
+describe('Endpoint', () => {
+  let clock: VirtualClock;
+  let storeFailure: SmsError | undefined;
+  /** What the service says; nothing unread when undefined. */
+  let serviceFailure: SmsError | undefined;
+  let polls: number;
+  let member: Member;
+  let endpoint: Endpoint;
+
+  beforeEach(() => {
+    clock = new VirtualClock();
+    storeFailure = undefined;
+    serviceFailure = undefined;
+    polls = 0;
+    const client: Partial<Client> = {
+      pollIncoming: () => {
+        polls++;
+        return serviceFailure ? Promise.reject(serviceFailure) : Promise.resolve([]);
+      },
+    };
+    member = { settings: { pauseMs: 30_000, drain: 1 } as AccountSettings, client: client as Client };
+    const inbox: Partial<Inbox> = { ready: () => Promise.resolve() };
+    const host: EndpointHost = {
+      clock,
+      polls: new Polls(),
+      settings: undefined,
+      get failure() {
+        return storeFailure;
+      },
+      inboxOf: () => inbox as Inbox,
+      present: () => member,
+    };
+    endpoint = new Endpoint('incoming', host);
+  });
+
+  const failStore = () => {
+    storeFailure = new SmsError('storeUnavailable', { params: { detail: 'ENOSPC' } });
+    endpoint.holdOrResume();
+  };
+  const mendStore = () => {
+    storeFailure = undefined;
+    endpoint.holdOrResume();
+  };
+
+  it('a store that fails and comes back while the service fails raises each outage once, and one end', async () => {
+    const diary = new Diary();
+    serviceFailure = new SmsError('unreachable', { params: { detail: 'ECONNREFUSED' } });
+    const stop = endpoint.watch(member, diary);
+    await clock.advance(10);
+    assert.deepEqual(diary.read(), ['failing SMS_UNREACHABLE', '! SMS_UNREACHABLE']);
+    failStore();
+    assert.deepEqual(diary.read(), ['failing SMS_STORE', '! SMS_STORE']);
+    mendStore();
+    assert.deepEqual(diary.read(), ['failing SMS_UNREACHABLE']);
+    for (let round = 0; round < 3; round++) {
+      await clock.advance(100_000);
+      failStore();
+      mendStore();
+      assert.deepEqual(diary.read(), ['failing SMS_STORE', 'failing SMS_UNREACHABLE']);
+    }
+    serviceFailure = undefined;
+    await clock.advance(75_000);
+    assert.equal(diary.read().filter((line) => line === 'recovered').length, 1);
+    stop();
+  });
+
+  it('a service that fails unseen while the store does is an outage of its own', async () => {
+    const diary = new Diary();
+    failStore();
+    const stop = endpoint.watch(member, diary);
+    assert.deepEqual(diary.read(), ['failing SMS_STORE', '! SMS_STORE']);
+    serviceFailure = new SmsError('unreachable', { params: { detail: 'ECONNREFUSED' } });
+    mendStore();
+    await clock.advance(10);
+    assert.deepEqual(diary.read().slice(-2), ['failing SMS_UNREACHABLE', '! SMS_UNREACHABLE']);
+    stop();
+  });
+
+  it('what is unacknowledged ends no outage', async () => {
+    const diary = new Diary();
+    const receiver = { outstanding: 100, isFull: true };
+    serviceFailure = new SmsError('unreachable', { params: { detail: 'ECONNREFUSED' } });
+    const stop = endpoint.receive(member, receiver as unknown as Receiver, diary);
+    await clock.advance(10);
+    assert.deepEqual(diary.read(), ['paused']);
+    receiver.isFull = false;
+    endpoint.holdOrResume();
+    await clock.advance(10);
+    assert.deepEqual(diary.read().slice(-2), ['failing SMS_UNREACHABLE', '! SMS_UNREACHABLE']);
+    receiver.isFull = true;
+    endpoint.holdOrResume();
+    receiver.isFull = false;
+    endpoint.holdOrResume();
+    assert.deepEqual(diary.read(), ['paused', 'failing SMS_UNREACHABLE']);
+    stop();
+  });
+
+  it('waits its time after a failure, though the store comes back meanwhile', async () => {
+    serviceFailure = new SmsError('unauthorized', { statusCode: 401 });
+    const stop = endpoint.watch(member, new Diary());
+    await clock.advance(10);
+    assert.equal(polls, 1);
+    for (let second = 0; second < 25; second++) {
+      failStore();
+      await clock.advance(500);
+      mendStore();
+      await clock.advance(500);
+    }
+    assert.equal(polls, 1);
+    await clock.advance(30_000);
+    assert.equal(polls, 2);
+    stop();
+  });
+
+  it('says until when it waits, by the clock that is shown', async () => {
+    const states: PollState[] = [];
+    const stop = endpoint.watch(
+      member,
+      Object.assign(new Diary(), { onState: (state: PollState) => states.push(state) }),
+    );
+    await clock.advance(10);
+    assert.deepEqual(states.at(-1), { name: 'waiting', seconds: 30, until: Date.UTC(2026, 0, 1) + 30_000 });
+    stop();
+  });
+});
