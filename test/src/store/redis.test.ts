@@ -551,6 +551,20 @@ for (const program of programs) {
         assert.deepEqual(log, []);
       });
 
+      it('goes on when the server has forgotten the commands that it has learnt', async () => {
+        const instance = create();
+        await instance.open();
+        await instance.keep(entry('1'));
+        await server.client.call('SCRIPT', 'FLUSH');
+        await instance.keep(entry('2'));
+        await server.client.call('SCRIPT', 'FLUSH');
+        assert.deepEqual(
+          (await instance.open()).map(({ id }) => id),
+          ['1', '2'],
+        );
+        assert.deepEqual(instance.failures, []);
+      });
+
       it('uses the database that the URL names', async () => {
         const instance = create(`${server.url}/3`);
         await instance.open();

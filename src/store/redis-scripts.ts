@@ -1,0 +1,107 @@
+import type { Redis } from 'ioredis';
+
+/** The consumer group of all instances. */
+export const group = 'node-red';
+/** The sign of an instance that has closed: others need not wait to take over what it has not delivered. */
+export const leftSign = 'left';
+const pageSize = 1_000;
+
+/**
+ * Commits one step, or nothing when what it is based on has changed (0), or when the sign of life does not stand any
+ * more and others may have taken over what this instance holds (-1). Keys: stream, sign of life, then one for each
+ * remembered. A new entry is its holder's from the beginning.
+ */
+const commitScript = `
+local step = cjson.decode(ARGV[1])
+if redis.call('GET', KEYS[2]) ~= step.sign then return -1 end
+for index, expected in ipairs(step.expected) do
+  if expected.check and redis.call('GET', KEYS[index + 2]) ~= expected.value then return 0 end
+end
+for index, remembered in ipairs(step.remember) do
+  if remembered then redis.call('SET', KEYS[index + 2], remembered.text, 'PX', remembered.forMs)
+  else redis.call('DEL', KEYS[index + 2]) end
+end
+local ids = {}
+local function hold(id, attempts, ...)
+  redis.call('XCLAIM', KEYS[1], step.group, step.consumer, 0, id, 'RETRYCOUNT', attempts, 'JUSTID', ...)
+end
+for index, item in ipairs(step.add) do
+  ids[index] = redis.call('XADD', KEYS[1], '*', 'entry', item.text)
+  hold(ids[index], item.attempts, 'FORCE', 'LASTID', ids[index])
+end
+for _, item in ipairs(step.count) do hold(item.id, item.attempts) end
+for _, id in ipairs(step.drop) do
+  redis.call('XACK', KEYS[1], step.group, id)
+  redis.call('XDEL', KEYS[1], id)
+end
+return ids
+`;
+
+/** Lists a page of what a consumer holds: stream id, attempts and text of each, and the last stream id looked at. */
+const listScript = `
+local listed = {}
+local pending = redis.call('XPENDING', KEYS[1], ARGV[1], ARGV[3], '+', ${pageSize}, ARGV[2])
+for _, item in ipairs(pending) do
+  local found = redis.call('XRANGE', KEYS[1], item[1], item[1])[1]
+  if found then listed[#listed + 1] = { item[1], item[4], found[2][2] } end
+end
+return { listed, pending[${pageSize}] and pending[${pageSize}][1] or '' }
+`;
+
+/**
+ * Takes over what other consumers hold who have left, or who have no sign of life, as far as it is wanted here. Keys:
+ * stream, then the sign of life of each consumer of \`others\`. Returns stream id, attempts and text of each.
+ */
+const takeOverScript = `
+local step = cjson.decode(ARGV[1])
+local wanted = {}
+for _, name in ipairs(step.wanted) do wanted[name] = true end
+local function isWanted(text)
+  local read, item = pcall(cjson.decode, text)
+  -- What nobody can read is whoever's finds it, to be set aside.
+  if not read or type(item) ~= 'table' then return true end
+  if type(item.takers) == 'table' then
+    for _, taker in ipairs(item.takers) do if wanted[taker] then return true end end
+    return false
+  end
+  -- Version 0.1.0 named nobody.
+  local address = item.address
+  if type(address) ~= 'table' then return item.channel == nil or wanted[item.channel] end
+  return wanted['node ' .. tostring(address.node)] or wanted['path ' .. tostring(address.path)]
+end
+local taken = {}
+for index, name in ipairs(step.others) do
+  local sign = redis.call('GET', KEYS[index + 1])
+  if sign == '${leftSign}' or (step.all and not sign) then
+    local pending = redis.call('XPENDING', KEYS[1], step.group, '-', '+', ${pageSize}, name)
+    local rest = #pending == ${pageSize}
+    for _, item in ipairs(pending) do
+      local found = redis.call('XRANGE', KEYS[1], item[1], item[1])[1]
+      if found and isWanted(found[2][2]) then
+        redis.call('XCLAIM', KEYS[1], step.group, step.consumer, 0, item[1], 'RETRYCOUNT', item[4], 'JUSTID')
+        taken[#taken + 1] = { item[1], item[4], found[2][2] }
+      elseif found then rest = true end
+    end
+    if not rest then redis.call('XGROUP', 'DELCONSUMER', KEYS[1], step.group, name) end
+  end
+end
+return taken
+`;
+
+/** What the server lists of an item: where it stands in the stream, how often it was handed on, and what it is. */
+export type ListedItem = [streamId: string, attempts: number, text: string];
+
+/** The commands that the server learns. Each takes the number of its keys, the keys, and its arguments. */
+export const scripts = {
+  commitStep: { lua: commitScript },
+  listHeld: { lua: listScript, numberOfKeys: 1 },
+  takeOverHeld: { lua: takeOverScript },
+};
+
+/** A connection whose server knows {@link scripts}. */
+export interface ScriptedRedis extends Redis {
+  /** The stream ids of what was added; 0 when what the step is based on has changed; -1 without a sign of life. */
+  commitStep(keys: number, ...keysAndStep: string[]): Promise<string[] | 0 | -1>;
+  listHeld(stream: string, group: string, consumer: string, from: string): Promise<[ListedItem[], string]>;
+  takeOverHeld(keys: number, ...keysAndStep: string[]): Promise<ListedItem[]>;
+}

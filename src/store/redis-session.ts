@@ -1,0 +1,206 @@
+import { randomUUID } from 'node:crypto';
+import type { Clock, Timer } from '../clock';
+import { describeFailure, signExpired } from './redis-failures';
+import { group, type ListedItem, leftSign, type ScriptedRedis, scripts } from './redis-scripts';
+
+/** How fast a {@link RedisStore} notices that another instance is gone. Milliseconds. */
+export interface RedisTiming {
+  /** An instance that has not given a sign of life for so long does not live any more. */
+  aliveMs: number;
+  /** Between two signs of life. */
+  heartbeatMs: number;
+  /** For so long after it has connected, an instance leaves it to the others to come back after a common outage. */
+  graceMs: number;
+  /** A command or a connection attempt that takes longer has failed. */
+  commandTimeoutMs: number;
+}
+
+/** Names of what an account has at the server; the same prefix for all, so that a cluster keeps them together. */
+export interface RedisKeys {
+  readonly inbox: string;
+  readonly unreadable: string;
+  readonly epoch: string;
+  seen(key: string): string;
+  alive(consumer: string): string;
+}
+
+/** What a session stands on. */
+export interface SessionOptions {
+  url: string;
+  timing: RedisTiming;
+  keys: RedisKeys;
+  /** The name of this instance among the others. */
+  consumer: string;
+  clock: Clock;
+}
+
+/** What a session does while it lasts. */
+export interface SessionLife {
+  /** Called with each sign of life. */
+  beat(): Promise<void>;
+  /** It is of no use any more. */
+  onFailure(error: Error): void;
+}
+
+/** Names what the account of a login has at the server. */
+export function createKeys(login: string): RedisKeys {
+  const name = (text: string) => `sms:{${login}}:${text}`;
+  return {
+    inbox: name('inbox'),
+    unreadable: name('unreadable'),
+    epoch: name('epoch'),
+    seen: (key) => name(`seen:${key}`),
+    alive: (consumer) => name(`alive:${consumer}`),
+  };
+}
+
+/** One connection, from its opening until it fails or is closed, and the sign that this instance lives. */
+export class RedisSession {
+  readonly redis: ScriptedRedis;
+  /** The sign of life of this session. A commit of an earlier one, however late it arrives, finds another. */
+  readonly sign = randomUUID();
+  readonly #options: SessionOptions;
+  readonly #openedAtMs: number;
+  #life: SessionLife | undefined;
+  #nextBeat: Timer | undefined;
+  #failure: Error | undefined;
+  #isEnded = false;
+
+  private constructor(redis: ScriptedRedis, options: SessionOptions) {
+    this.redis = redis;
+    this.#options = options;
+    this.#openedAtMs = options.clock.elapsed();
+    redis.on('error', (error: Error) => {
+      this.#failure ??= error;
+    });
+    redis.on('close', () => this.#fail(this.#failure ?? new Error('connection closed')));
+  }
+
+  /** Connects, once. */
+  static async open(options: SessionOptions): Promise<RedisSession> {
+    // Loaded only here, so that accounts without Redis do not pay for it.
+    const { Redis } = await import('ioredis');
+    const { commandTimeoutMs } = options.timing;
+    const redis = new Redis(options.url, {
+      lazyConnect: true,
+      // The journal opens the store again by itself, and has to know when it is gone.
+      retryStrategy: () => null,
+      maxRetriesPerRequest: 0,
+      connectTimeout: commandTimeoutMs,
+      commandTimeout: commandTimeoutMs,
+      // A user needs permission for nothing beyond the commands of the store.
+      enableReadyCheck: false,
+      disableClientInfo: true,
+      protocol: 2,
+      scripts,
+    });
+    const session = new RedisSession(redis as ScriptedRedis, options);
+    try {
+      await redis.connect();
+      // A refused database number does not end the connection, which then is one to another database.
+      if (session.#failure) throw session.#failure;
+      return session;
+    } catch (error) {
+      session.abandon();
+      throw session.#failure ?? error;
+    }
+  }
+
+  /** Gives the first sign of life and makes the group. Returns what tells when the server has lost everything. */
+  async settleIn(): Promise<string | undefined> {
+    const { keys, consumer, timing } = this.#options;
+    await this.redis.set(keys.alive(consumer), this.sign, 'PX', timing.aliveMs);
+    await this.redis.xgroup('CREATE', keys.inbox, group, '0', 'MKSTREAM').catch(ignoreExistingGroup);
+    await this.redis.set(keys.epoch, randomUUID(), 'NX');
+    return (await this.redis.get(keys.epoch)) ?? undefined;
+  }
+
+  /** Lets this instance live on until the session ends. */
+  keepAlive(life: SessionLife): void {
+    this.#life = life;
+    this.#beatLater();
+  }
+
+  /** What this instance held before the connection was lost, and nobody has taken over. */
+  async listOwn(): Promise<ListedItem[]> {
+    const { keys, consumer } = this.#options;
+    const items: ListedItem[] = [];
+    for (let from = '-'; from !== ''; ) {
+      const [listed, last] = await this.redis.listHeld(keys.inbox, group, consumer, from);
+      for (const item of listed) items.push(item);
+      from = last && nextStreamId(last);
+    }
+    return items;
+  }
+
+  /**
+   * Takes over what instances hold that do not live any more, as far as it is `wanted`. Of a session that has ended
+   * meanwhile nothing is returned: the next one lists it as its own.
+   */
+  async takeOver(wanted: readonly string[]): Promise<ListedItem[]> {
+    const { keys, consumer, timing, clock } = this.#options;
+    const consumers = (await this.redis.xinfo('CONSUMERS', keys.inbox, group)) as string[][];
+    const others = consumers
+      .map((fields) => fields[fields.indexOf('name') + 1] ?? '')
+      .filter((name) => name !== consumer && name !== '');
+    if (others.length === 0) return [];
+    const names = [keys.inbox, ...others.map(keys.alive)];
+    const all = clock.elapsed() - this.#openedAtMs >= timing.graceMs;
+    const step = JSON.stringify({ group, consumer, others, all, wanted });
+    const listed = await this.redis.takeOverHeld(names.length, ...names, step);
+    return this.#isEnded ? [] : listed;
+  }
+
+  /** Tells the others that they need not wait to take over, and ends it. */
+  async close(): Promise<void> {
+    this.#end();
+    const { keys, consumer, timing } = this.#options;
+    if (this.redis.status === 'ready') {
+      await this.redis.set(keys.alive(consumer), leftSign, 'PX', timing.aliveMs).catch(() => {});
+    }
+    this.redis.disconnect();
+  }
+
+  /** Ends it without a word to the others: this instance still lives. */
+  abandon(): void {
+    this.#end();
+    this.redis.disconnect();
+  }
+
+  #end(): void {
+    this.#isEnded = true;
+    this.#nextBeat?.cancel();
+  }
+
+  #beatLater(): void {
+    const { clock, timing } = this.#options;
+    if (!this.#isEnded) this.#nextBeat = clock.after(timing.heartbeatMs, () => void this.#beat());
+  }
+
+  async #beat(): Promise<void> {
+    const { keys, consumer, timing } = this.#options;
+    try {
+      // Only prolonged: once it has expired, others may have taken over what this instance holds.
+      const isAlive = await this.redis.set(keys.alive(consumer), this.sign, 'PX', timing.aliveMs, 'XX');
+      if (!isAlive) throw signExpired();
+      await this.#life?.beat();
+      this.#beatLater();
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  /** While it is being opened, the rejection tells. */
+  #fail(error: unknown): void {
+    if (!this.#isEnded) this.#life?.onFailure(describeFailure(error));
+  }
+}
+
+function nextStreamId(streamId: string): string {
+  const [ms = '0', sequence = '0'] = streamId.split('-');
+  return `${ms}-${BigInt(sequence) + 1n}`;
+}
+
+function ignoreExistingGroup(error: unknown): void {
+  if (!(error instanceof Error) || !error.message.startsWith('BUSYGROUP')) throw error;
+}
