@@ -25,6 +25,7 @@ import { createService } from './service';
 import { Simulator } from './simulator';
 import { UnreadQueue } from './unread';
 
+export { connectSimulator, SimulatorClient, type SimulatorState } from './client';
 export { type Clock, createManualClock, createRealClock, type ManualClock } from './clock';
 export type * from './model';
 export type { Simulator } from './simulator';

@@ -1,3 +1,5 @@
+import { TextDecoder } from 'node:util';
+
 /** A body that is no form although its content type says so; the message is for the client. */
 export class UnreadableBodyError extends Error {}
 

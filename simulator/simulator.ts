@@ -3,7 +3,6 @@ import type { Callbacks } from './callbacks';
 import type { Changes } from './changes';
 import type { Clock } from './clock';
 import type { Data } from './data';
-import type { Exchange } from './exchange';
 import type { Faults } from './faults';
 import { type HandsetQuery, listHandsets } from './handsets';
 import type { History, Page } from './history';
@@ -41,7 +40,7 @@ export interface SimulatorParts {
   changes: Changes;
   clock: Clock;
   data: Data | undefined;
-  exchange: Exchange;
+  exchange: { reset(): void };
   faults: Faults;
   history: History;
   incoming: UnreadQueue<IncomingMessage>;

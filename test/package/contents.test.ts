@@ -11,7 +11,8 @@ const allowedFiles = [
   /^dist\/nodes\/[^/]+\.html$/,
   /^dist\/nodes\/icons\/[^/]+\.svg$/,
   /^dist\/nodes\/locales\/[^/]+\/[^/]+\.(json|html)$/,
-  /^dist\/simulator\/cli\.js$/,
+  /^dist\/simulator\/(cli|index)\.js$/,
+  /^dist\/simulator\/.+\.d\.ts$/,
   /^dist\/simulator\/page\/[^/]+\.(html|css|mjs|svg)$/,
   /^examples\/[^/]+\.json$/,
 ];

@@ -63,7 +63,7 @@ describe('the simulator as the command of the packed package', () => {
   });
 
   it('carries the licences of what is bundled into it', () => {
-    const bundle = readFileSync(join(packPackage().folder, 'dist', 'simulator', 'cli.js'), 'utf8');
+    const bundle = readFileSync(join(packPackage().folder, 'dist', 'simulator', 'index.js'), 'utf8');
     const bundled = new Set(
       [...bundle.matchAll(/^\/\/ node_modules\/((?:@[^/]+\/)?[^/]+)\//gm)].map(([, name]) => name),
     );

@@ -1,0 +1,172 @@
+import type { HandsetQuery } from './handsets';
+import type { Page } from './history';
+import type { LogPage } from './log';
+import type { HandsetText } from './messaging';
+import type {
+  CallbackFormat,
+  Endpoint,
+  Fault,
+  HandsetSummary,
+  IncomingMessage,
+  LogEntry,
+  OutboundMessage,
+  RecordIds,
+  StatusUpdate,
+  Text,
+} from './model';
+
+const lookMs = 25;
+
+/** What `state` tells: the last entries of each list. */
+export interface SimulatorState {
+  baseUrl: string;
+  online: boolean;
+  recordIds: RecordIds;
+  /** ISO 8601 UTC, by the simulator's clock. */
+  now: string;
+  account: Record<string, unknown>;
+  faults: Partial<Record<Endpoint, { fault: Fault; left: number | null }>>;
+  messages: OutboundMessage[];
+  incoming: IncomingMessage[];
+  statuses: StatusUpdate[];
+}
+
+/** The control interface of a simulator that runs in another process, as methods. */
+export class SimulatorClient {
+  readonly #control: string;
+
+  /** @param pageUrl address of the simulator's page, e.g. `http://127.0.0.1:8025/` */
+  constructor(pageUrl: string) {
+    this.#control = new URL('/control/', pageUrl).href;
+  }
+
+  /** The last `limit` entries of each list, 100 by default. */
+  state(limit?: number): Promise<SimulatorState> {
+    return this.#read('state', { limit });
+  }
+
+  /** The handsets with their last texts, the latest first. */
+  handsets(query: Partial<HandsetQuery> = {}): Promise<{ handsets: HandsetSummary[]; total: number }> {
+    return this.#read('handsets', query);
+  }
+
+  /** Texts of a handset as it shows them, oldest first; the last 100 by default. */
+  texts(msisdn: string, page: Partial<Page> = {}): Promise<{ texts: Text[]; hasEarlier: boolean; hasLater: boolean }> {
+    return this.#read('texts', { msisdn, ...page });
+  }
+
+  /** Requests, callbacks and e-mails, newest first; the last 100 by default. */
+  log(page: Partial<LogPage> = {}): Promise<{ entries: LogEntry[]; hasEarlier: boolean }> {
+    return this.#read('log', page);
+  }
+
+  /** A handset answers; by default the last message it was sent. */
+  reply(text: HandsetText & { inReplyTo?: string }): Promise<IncomingMessage> {
+    return this.#do('reply', text);
+  }
+
+  /** A handset starts a conversation with one of the account's numbers. */
+  receive(text: HandsetText & { to: string }): Promise<IncomingMessage> {
+    return this.#do('receive', text);
+  }
+
+  /** A status of a message at a handset changes. */
+  status(change: { messageId: string; msisdn: string; statusCode: string; error?: string }): Promise<StatusUpdate> {
+    return this.#do('status', change);
+  }
+
+  /** Switches a fault on for the next `times` requests of an endpoint, or for all; null switches it off. */
+  async fault(endpoint: Endpoint, fault: Fault | null, times?: number): Promise<void> {
+    await this.#do('fault', { endpoint, fault, times });
+  }
+
+  /** What becomes of the next message, or of every message to a handset, instead of RCV; null for the usual again. */
+  async setOutcome(statusCode: string | null, msisdn?: string): Promise<void> {
+    await this.#do('outcome', { statusCode, msisdn });
+  }
+
+  async setBalance(balance: number): Promise<void> {
+    await this.#do('balance', { balance });
+  }
+
+  /** Recipients per day; null for no limit. */
+  async setDailyLimit(dailyLimit: number | null): Promise<void> {
+    await this.#do('daily-limit', { dailyLimit });
+  }
+
+  /** Changes the settings that are named; null switches a callback off. */
+  async setOrganisation(settings: {
+    callbackUrl?: string | null;
+    callbackStatusUrl?: string | null;
+    callbackFormat?: CallbackFormat;
+  }): Promise<void> {
+    await this.#do('organisation', settings);
+  }
+
+  async setRecordIds(recordIds: RecordIds): Promise<void> {
+    await this.#do('record-ids', { recordIds });
+  }
+
+  async addContact(name: string, msisdn: string): Promise<void> {
+    await this.#do('contacts', { name, msisdn });
+  }
+
+  /** @param contacts contacts by name, or numbers */
+  async addGroup(name: string, contacts: readonly string[]): Promise<void> {
+    await this.#do('groups', { name, contacts });
+  }
+
+  /** Refuses texts to a number, or takes them again. */
+  async block(msisdn: string, blocked = true): Promise<void> {
+    await this.#do('block', { msisdn, blocked });
+  }
+
+  /** Empties all, and goes back to the settings of the start. */
+  async reset(): Promise<void> {
+    await this.#do('reset', {});
+  }
+
+  /**
+   * Looks again and again until there is something, and gives it back.
+   * @param look what to look for; undefined, null and false: not yet
+   * @param timeoutMs after which it rejects, naming what `look` is
+   */
+  async until<T>(look: (simulator: this) => Promise<T | undefined | null | false>, timeoutMs = 10_000): Promise<T> {
+    const end = Date.now() + timeoutMs;
+    for (;;) {
+      const seen = await look(this);
+      if (seen !== undefined && seen !== null && seen !== false) return seen;
+      if (Date.now() >= end) throw new Error(`The simulator did not get there in ${timeoutMs} ms: ${look.toString()}`);
+      await new Promise((resolve) => setTimeout(resolve, lookMs));
+    }
+  }
+
+  #read<T>(what: string, query: object): Promise<T> {
+    const given = new URLSearchParams();
+    for (const [name, value] of Object.entries(query)) if (value !== undefined) given.append(name, String(value));
+    return this.#ask(`${what}?${given}`);
+  }
+
+  #do<T>(action: string, input: object): Promise<T> {
+    return this.#ask(action, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(input),
+    });
+  }
+
+  async #ask<T>(path: string, options?: RequestInit): Promise<T> {
+    const response = await fetch(this.#control + path, options);
+    const answer = await response.json();
+    if (!response.ok) throw new Error((answer as { error: string }).error);
+    return answer as T;
+  }
+}
+
+/**
+ * A client for a simulator that runs already; its methods reject with the simulator's own words when it refuses.
+ * @param pageUrl address of the simulator's page; the default is where `npx @messaging-service/node-red-sms` runs it
+ */
+export function connectSimulator(pageUrl = 'http://127.0.0.1:8025/'): SimulatorClient {
+  return new SimulatorClient(pageUrl);
+}

@@ -1,0 +1,94 @@
+import assert from 'node:assert/strict';
+import {
+  connectSimulator,
+  createManualClock,
+  type Simulator,
+  type SimulatorClient,
+  startSimulator,
+} from '../../simulator';
+import { ServiceCalls } from './service-calls';
+
+const handset = '6421555123';
+const other = '6421555124';
+const number = '642100000001';
+
+describe('simulator: the client', () => {
+  let simulator: Simulator;
+  let calls: ServiceCalls;
+  let client: SimulatorClient;
+  beforeEach(async () => {
+    simulator = await startSimulator({ waitMs: 0, clock: createManualClock() });
+    calls = new ServiceCalls(simulator);
+    client = connectSimulator(simulator.pageUrl);
+  });
+  afterEach(async () => {
+    await calls.close();
+    await simulator.close();
+  });
+
+  it('plays the handsets and shows what they show', async () => {
+    await calls.send({ to: handset, body: 'question', messageId: 'mine' });
+    const reply = await client.reply({ from: handset, body: 'yes', inReplyTo: 'mine' });
+    const fresh = await client.receive({ from: other, to: number, body: 'hello', extra: { network: 'N1' } });
+    const status = await client.status({ messageId: 'mine', msisdn: handset, statusCode: 'RCV' });
+    assert.deepEqual([reply.inReplyToId, fresh.extra, status.from], ['mine', { network: 'N1' }, handset]);
+    const { texts } = await client.texts(handset);
+    assert.deepEqual(
+      texts.map(({ body, statusCode }) => [body, statusCode]),
+      [
+        ['question', 'RCV'],
+        ['yes', undefined],
+      ],
+    );
+    assert.equal((await client.texts(handset, { limit: 1 })).texts[0]?.body, 'yes');
+    assert.deepEqual(
+      (await client.handsets({ search: 'hell' })).handsets.map(({ msisdn }) => msisdn),
+      [other],
+    );
+    assert.equal((await client.log({ group: 'send' })).entries.length, 1);
+  });
+
+  it('plays the network and the customer', async () => {
+    await client.fault('send', { status: 503 }, 1);
+    await client.setOutcome('NUR', handset);
+    await client.setOutcome('EXP');
+    await client.setBalance(7);
+    await client.setDailyLimit(3);
+    await client.setOrganisation({ callbackFormat: 'FORMv1', callbackUrl: 'http://127.0.0.1:9/' });
+    await client.setRecordIds('none');
+    await client.addContact('Anna', handset);
+    await client.addGroup('Team', ['Anna']);
+    await client.block(other);
+    const { account, faults, recordIds } = await client.state(1);
+    assert.deepEqual(account, JSON.parse(JSON.stringify(simulator.describe(1).account)));
+    assert.deepEqual(
+      [account.balance, account.dailyLimit, account.nextOutcome, account.outcomes, account.groups, account.blocked],
+      [7, 3, 'EXP', { [handset]: 'NUR' }, { Team: ['Anna'] }, [other]],
+    );
+    assert.deepEqual([faults.send?.left, recordIds], [1, 'none']);
+    await client.setOrganisation({ callbackUrl: null });
+    await client.setOutcome(null);
+    await client.setDailyLimit(null);
+    await client.fault('send', null);
+    await client.reset();
+    const fresh = await client.state();
+    assert.deepEqual([fresh.account.contacts, fresh.faults, fresh.recordIds], [{}, {}, 'messageId']);
+  });
+
+  it('waits for what comes, and says what did not', async () => {
+    const seen = client.until(async (it) => (await it.texts(handset)).texts.find(({ body }) => body === 'late'));
+    await calls.send({ to: handset, body: 'late' });
+    assert.equal((await seen).body, 'late');
+    await assert.rejects(
+      client.until(async () => null, 1),
+      /did not get there in 1 ms: async ?\(\) ?=> ?null/,
+    );
+  });
+
+  it("rejects with the simulator's own words", async () => {
+    await assert.rejects(
+      client.reply({ from: '021', body: 'x' }),
+      /^Error: from must be a number in international format/,
+    );
+  });
+});
