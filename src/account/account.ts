@@ -89,7 +89,9 @@ export class Account {
       subscribe: (channel, subscriber) =>
         subscribe[channel]({ clock, member, inbox: inboxOf(), endpoints: this.#endpoints }, subscriber),
       send: (message, policy, signals) =>
-        queue.run(() => send(client, message, policy, { ...signals, clock }), { signal: signals.signal }),
+        queue.run(() => send((giveUp) => client.send(message, { signal: giveUp }), policy, { ...signals, clock }), {
+          signal: signals.signal,
+        }),
       leave: () => {
         left ??= this.#leave(member);
         return left;

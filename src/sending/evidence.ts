@@ -91,12 +91,14 @@ export class Case {
   readonly #suspect: Suspect;
   readonly #options: CaseOptions;
   readonly #accepted = new Set<string>();
+  #to: readonly string[];
   #by: Evidence | undefined;
   #isComplete = false;
   #onComplete = () => {};
 
   constructor(suspect: Suspect, options: CaseOptions) {
     this.#suspect = suspect;
+    this.#to = suspect.message.to;
     this.#options = options;
   }
 
@@ -105,12 +107,17 @@ export class Case {
     this.#options.onClose();
   }
 
+  /** Of the recipients, some may be kept back when the text leaves. */
+  goesTo(recipients: readonly string[]): void {
+    this.#to = recipients;
+  }
+
   observe(witness: Witness): void {
     if (witness.kind === 'outbox') {
       this.#foundAll('outbox');
       return;
     }
-    const { to } = this.#suspect.message;
+    const to = this.#to;
     const handset = normaliseHandset(witness.record.from);
     // A number that was not submitted is that of a contact, or of a member of a group.
     const spokenOf = to.includes(handset) ? [handset] : to.filter((item) => !isHandset(item));
@@ -170,7 +177,7 @@ export class Case {
 
   #foundAll(by: Evidence): void {
     this.#by = by;
-    for (const item of this.#suspect.message.to) this.#accepted.add(item);
+    for (const item of this.#to) this.#accepted.add(item);
     this.#complete();
   }
 
@@ -180,7 +187,7 @@ export class Case {
   }
 
   #found(resolvedBy: Evidence): Sent {
-    const accepted = this.#suspect.message.to.filter((item) => this.#accepted.has(item));
+    const accepted = this.#to.filter((item) => this.#accepted.has(item));
     return {
       messageId: this.#suspect.message.messageId,
       recipients: accepted.map((msisdn) => ({ msisdn, isError: false })),

@@ -2,13 +2,14 @@ import { type Clock, wait } from '../clock';
 import { isSmsError, SmsError } from '../errors';
 import type { Journal } from '../journal';
 import type { Attachment } from './attachment';
-import { Clearing } from './clearing';
+import type { Clearing } from './clearing';
 import type { Deliveries } from './delivery';
+import type { Departure } from './departure';
 import type { Followers } from './followers';
 import type { KeptTexts } from './keeping';
 import type { Ledger } from './ledger';
-import { isRemembered, isTracked, type Outcome, parseOutcome, type Text } from './outgoing';
-import type { Outlet, SendRequest } from './outlet';
+import { isTracked, type Outcome, parseOutcome, type Text } from './outgoing';
+import type { SendRequest } from './outlet';
 import { sendPlain } from './plain';
 import type { SendQueue } from './queue';
 import type { SendCounts } from './send-counts';
@@ -24,8 +25,7 @@ export interface IntakeOptions {
   clearing: Clearing;
   followers: Followers;
   counts: SendCounts;
-  /** Writes down that a text leaves. */
-  mark(text: Text, outlet: Outlet): Promise<Text>;
+  departure: Departure;
   /** A text that is not kept has its outcome. */
   onEnded(text: Text, outcome: Outcome, from: Attachment): Promise<void>;
 }
@@ -82,16 +82,14 @@ export class Intake {
     const { outlet, signals } = from;
     const { clock, queue } = this.#options;
     let current = text;
-    const needsMark = isTracked(text) || isRemembered(text) || Clearing.isFor(text);
-    const beforeLeaving = async () => {
-      current = await this.#options.mark(current, outlet);
+    const onMoved = (moved: Text) => {
+      current = moved;
     };
     const outcome = await sendPlain(text, {
       clock,
       queue,
-      outlet,
       signals,
-      beforeLeaving: needsMark ? beforeLeaving : undefined,
+      attempt: (signal) => this.#options.departure.depart(current, { client: outlet.client, signal, onMoved }),
       evidence: this.#options.clearing.open(text, outlet.client),
     });
     await this.#options.onEnded(current, outcome, from);

@@ -5,7 +5,7 @@ import type { Ledger } from './ledger';
 import { Outage } from './outage';
 import { isOutage, isUnknown, type Sent, type Text } from './outgoing';
 import type { Outlet } from './outlet';
-import type { SendQueue } from './queue';
+import type { SendQueue, Turn } from './queue';
 
 /** What kept texts need. */
 export interface KeepingOptions {
@@ -48,7 +48,7 @@ export class KeptTexts {
   readonly #waiting = new Map<string, Waiting>();
   readonly #byNode = new Map<string, Set<Waiting>>();
   readonly #expiries: Expiries;
-  readonly #tries = new Set<Promise<void>>();
+  readonly #tries = new Set<Promise<boolean>>();
   #outage: Outage | undefined;
   #isOpen = true;
 
@@ -157,34 +157,37 @@ export class KeptTexts {
     if (waiting.isQueued) return;
     waiting.isQueued = true;
     const turn = { signal: neverAborted, priority: waiting.priority, isKept: true };
-    void this.#options.queue.run(() => this.#takeTurn(waiting), turn);
+    void this.#options.queue.run((begun) => this.#takeTurn(waiting, begun), turn);
   }
 
-  async #takeTurn(waiting: Waiting): Promise<void> {
+  async #takeTurn(waiting: Waiting, turn: Turn): Promise<void> {
     const { id, node } = waiting;
     const text = this.#options.ledger.text(id);
     const outlet = this.#options.outlet(node);
     const isProbe = this.#outage?.probe === id;
     if (this.#expiries.isOver(id)) this.#expire(id);
     const isWanted = this.#isOpen && text && outlet && this.#waiting.get(id) === waiting;
+    let isTried = false;
     try {
       if (isWanted && (isProbe || !this.#outage)) {
         const trying = this.#try(waiting, text, outlet);
         this.#tries.add(trying);
-        await trying.finally(() => this.#tries.delete(trying));
+        isTried = await trying.finally(() => this.#tries.delete(trying));
       }
     } finally {
+      if (!isTried) turn.giveBack();
       waiting.isQueued = false;
       if (isProbe && this.#outage?.probe === id) {
         this.#outage.probe = undefined;
-        if (!isWanted) this.#tryOne();
+        if (!isTried) this.#tryOne();
       }
     }
     if (this.#waiting.get(id) === waiting) this.#queueUp(waiting);
     this.#options.onState(node);
   }
 
-  async #try(waiting: Waiting, text: Text, outlet: Outlet): Promise<void> {
+  /** Resolves with whether the service was asked: not when a limit of one's own keeps the text back. */
+  async #try(waiting: Waiting, text: Text, outlet: Outlet): Promise<boolean> {
     const abort = new AbortController();
     waiting.abort = abort;
     try {
@@ -195,13 +198,16 @@ export class KeptTexts {
       const error: SmsError = isSmsError(thrown) ? thrown : new SmsError('unexpected', { cause: thrown });
       if (isSmsError(error, 'SMS_CLOSED') || isOutage(error)) await this.#goOnWaiting(waiting, error);
       else {
-        this.#outageEnds();
+        const isKeptBack = isSmsError(thrown, 'SMS_LIMIT');
+        if (!isKeptBack) this.#outageEnds();
         const { onUnknown, onEnded } = this.#options;
         this.#end(waiting, (current) => (isUnknown(error) ? onUnknown(current, error) : onEnded(current, error)));
+        return !isKeptBack;
       }
     } finally {
       delete waiting.abort;
     }
+    return true;
   }
 
   async #goOnWaiting(waiting: Waiting, error: SmsError): Promise<void> {

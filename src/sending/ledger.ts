@@ -1,23 +1,13 @@
 import type { Clock, Timer } from '../clock';
 import type { Journal } from '../journal';
 import type { Item } from '../store/store';
+import { collectLetters, endQuestion, forgetQuestion, readCarried } from './answering';
+import { keysOfLimits, type LimitSettings } from './limits';
 import type { OnceVerdict } from './once';
 import { isTracked, type Outcome, type Text } from './outgoing';
 import type { Answer, Question } from './question';
-import {
-  collectLetters,
-  delivered,
-  discard,
-  endQuestion,
-  forgetQuestion,
-  leave,
-  type Memory,
-  type Moved,
-  putBack,
-  readCarried,
-  settle,
-  takeIn,
-} from './transitions';
+import { createMoments, type Moment } from './sliding-window';
+import { delivered, discard, judge, leave, type Memory, type Moved, putBack, settle, takeIn } from './transitions';
 
 /** What the ledger stands on. */
 export interface LedgerOptions {
@@ -27,6 +17,8 @@ export interface LedgerOptions {
   dedupeMs(): number;
   /** How long a text is remembered. */
   sentMs(): number;
+  /** The account's own limits; `undefined`: none. */
+  limits(): LimitSettings | undefined;
   /** What an earlier process left, or a dead one held, has been found. */
   onFound(texts: readonly Text[], questions: readonly Question[]): void;
   /** Which nodes are here, so that what dead processes held for them may be taken over. */
@@ -36,6 +28,7 @@ export interface LedgerOptions {
 }
 
 const uncertainMs = 7 * 24 * 3_600_000;
+const noLimits: LimitSettings = { perHandsetMs: 0 };
 
 /**
  * One record per text that is kept, guarded or asks: the one place that knows where each stands, in memory and in the
@@ -49,9 +42,11 @@ export class Ledger {
   readonly #askingByNode = new Map<string, number>();
   /** An uncertain text can be decided about for so long. */
   readonly #decisions = new Map<string, Timer>();
+  readonly #createMoment: () => Moment;
 
   constructor(options: LedgerOptions) {
     this.#options = options;
+    this.#createMoment = createMoments(options.clock);
     options.journal.join('ledger', {
       found: (items, { isOpening, isReset }) => this.#found(items, isOpening, isReset),
       wanted: () => options.nodes().map((node) => `node ${node}`),
@@ -109,14 +104,38 @@ export class Ledger {
     return verdict;
   }
 
-  /** @throws SmsError `SMS_STORE` when a tracked text's mark cannot be written: it must not leave then */
-  async leave(text: Text): Promise<Text> {
-    return this.#move(await this.#options.journal.run(leave(text, this.#memory(), this.#questions)));
+  /** Whether a text is counted when it leaves. */
+  counts({ message }: Text): boolean {
+    return keysOfLimits(message.to, this.#memory().limits).length > 0;
   }
 
+  /** The text with those of its recipients that the limits keep back now. Nothing is counted, or kept. */
+  async judge(text: Text): Promise<Text> {
+    const { limited: _, ...rest } = text;
+    if (!this.counts(text)) return rest;
+    const limited = await this.#options.journal.run(judge(text, this.#memory()));
+    return limited.length === 0 ? rest : { ...rest, limited };
+  }
+
+  /**
+   * Counts whom the text goes to, as it was judged. Results in `undefined` when it has to be judged anew.
+   *
+   * @throws SmsError `SMS_STORE` when a tracked text's mark cannot be written: it must not leave then
+   */
+  async leave(text: Text): Promise<Text | undefined> {
+    const moved = await this.#options.journal.run(leave(text, this.#memory(), this.#questions));
+    return moved && this.#move(moved);
+  }
+
+  /** Nothing of it was sent. */
   async putBack(text: Text): Promise<Text> {
     this.#decided(text.id);
-    return this.#move(await this.#options.journal.run(putBack(text)));
+    return this.#move(await this.#options.journal.run(putBack(text, this.#memory())));
+  }
+
+  /** It may have been sent, and is to be sent again: what was counted stays so. */
+  async sendAgain({ countedAt: _, ...text }: Text): Promise<Text> {
+    return this.putBack(text);
   }
 
   async settle(text: Text, outcome: Outcome): Promise<Text> {
@@ -171,8 +190,9 @@ export class Ledger {
   }
 
   #memory(): Memory {
-    const { clock, dedupeMs, sentMs } = this.#options;
-    return { now: clock.now(), dedupeMs: dedupeMs(), sentMs: sentMs() };
+    const { dedupeMs, sentMs, limits } = this.#options;
+    const moment = this.#createMoment();
+    return { now: moment.now, moment, limits: limits() ?? noLimits, dedupeMs: dedupeMs(), sentMs: sentMs() };
   }
 
   #move({ text, asked, unasked }: Moved): Text {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { SmsError } from '../errors';
-import type { Changes, Look } from '../store/store';
+import { type Changes, createChanges, type Look } from '../store/store';
 import { type Moment, SlidingWindow } from './sliding-window';
 
 /** An account's own limits; an absent one is none. */
@@ -29,6 +29,8 @@ export interface Leaving {
   recipients: readonly string[];
   settings: LimitSettings;
   moment: Moment;
+  /** All are within the limits; they are counted all the same. */
+  isUnlimited?: boolean;
 }
 
 const dayMs = 24 * 3_600_000;
@@ -50,16 +52,14 @@ export function keysOfLimits(recipients: readonly string[], settings: LimitSetti
  *
  * To be decided in the step that notes that the text goes out: whoever is counted here but not sent to is given back with
  * {@link giveBack}.
- *
- * @param isUnlimited allows all, and counts them
  */
 export function takeWithinLimits(
-  { recipients, settings, moment }: Leaving,
-  isUnlimited: boolean,
+  leaving: Leaving,
   look: Look,
   changes: Changes,
 ): { allowed: string[]; limited: Limited[] } {
-  const windows = new Windows(settings, moment, look);
+  const { recipients, isUnlimited = false } = leaving;
+  const windows = new Windows(leaving, look);
   const allowed: string[] = [];
   const limited: Limited[] = [];
   for (const msisdn of recipients) {
@@ -77,20 +77,24 @@ export function takeWithinLimits(
   return { allowed, limited };
 }
 
+/** Says who would be kept back now. Nobody is counted. */
+export function judgeLimits(leaving: Leaving, look: Look, changes: Changes): Limited[] {
+  const { limited } = takeWithinLimits(leaving, look, createChanges());
+  const windows = new Windows(leaving, look);
+  for (const msisdn of leaving.recipients) windows.of(msisdn);
+  windows.write(changes);
+  return limited;
+}
+
 /**
  * Takes back what {@link takeWithinLimits} counted for recipients that were not sent to after all. Those that were accepted
  * or are unknown stay counted.
  *
  * @param takenAt the moment of that step
  */
-export function giveBack(
-  { recipients, settings, moment }: Leaving,
-  takenAt: Moment,
-  look: Look,
-  changes: Changes,
-): void {
-  const windows = new Windows(settings, moment, look);
-  for (const msisdn of recipients) {
+export function giveBack(leaving: Leaving, takenAt: Moment, look: Look, changes: Changes): void {
+  const windows = new Windows(leaving, look);
+  for (const msisdn of leaving.recipients) {
     for (const { window } of windows.of(msisdn)) window.remove(takenAt);
   }
   windows.write(changes);
@@ -122,7 +126,7 @@ class Windows {
   readonly #look: Look;
   readonly #windows = new Map<string, SlidingWindow>();
 
-  constructor(settings: LimitSettings, moment: Moment, look: Look) {
+  constructor({ settings, moment }: Leaving, look: Look) {
     this.#settings = settings;
     this.#moment = moment;
     this.#look = look;

@@ -3,6 +3,8 @@ import { SmsError, type SmsErrorDetails, type SmsErrorReason } from '../errors';
 import type { Delivery, OutboundMessage } from '../model';
 import type { Item } from '../store/store';
 import type { Encoding } from './gsm';
+import { createLimitError, type Limited } from './limits';
+import type { Moment } from './sliding-window';
 
 /** Where the evidence came from that a text with an unknown outcome was taken. */
 export type Evidence = 'status' | 'reply' | 'outbox' | 'feed';
@@ -12,6 +14,8 @@ export interface Sent extends Omit<Delivery, 'statusCode'> {
   /** HTTP status; absent when it is known by evidence alone. */
   statusCode?: number;
   resolvedBy?: Evidence;
+  /** Those of `failed` that a limit of one's own kept back. */
+  limited?: readonly Limited[];
 }
 
 /** How a text ended. */
@@ -67,6 +71,10 @@ export interface Text extends Item {
   arrivedAt: number;
   /** When it left last, in ms. */
   leftAt?: number;
+  /** Recipients that it does not go to, as it was judged last. */
+  limited?: readonly Limited[];
+  /** When the others were counted, if they are. */
+  countedAt?: Moment;
   outcome?: StoredOutcome;
   /** When its outcome was written, in ms. */
   settledAt?: number;
@@ -91,6 +99,36 @@ export function isTracked({ options }: Pick<Text, 'options'>): boolean {
 /** Says whether a text is known to replies and statuses. */
 export function isRemembered({ options }: Pick<Text, 'options'>): boolean {
   return options.remember !== undefined || options.waitMs !== undefined;
+}
+
+/** Whom a text goes to, or went to: its recipients but for those that a limit keeps back. */
+export function submittedOf({ message, limited = [] }: Pick<Text, 'message' | 'limited'>): string[] {
+  const keptBack = new Set(limited.map(({ msisdn }) => msisdn));
+  return message.to.filter((item) => !keptBack.has(item));
+}
+
+/** Recipients that were counted for the limits, and that an outcome says were not sent to. */
+export function uncountedBy(text: Text, outcome: Outcome): string[] {
+  if (!text.countedAt || isUnknown(outcome)) return [];
+  const submitted = submittedOf(text);
+  if (outcome instanceof SmsError) return submitted;
+  const failed = new Set(outcome.failed.map(({ msisdn }) => msisdn));
+  return submitted.filter((item) => failed.has(item));
+}
+
+/** An outcome with the recipients that a limit kept back among those that failed. */
+export function withLimited(outcome: Sent, limited: readonly Limited[] = []): Sent {
+  if (limited.length === 0) return outcome;
+  const failed = limited.map((one) => {
+    const { code, message } = createLimitError([one]);
+    return { msisdn: one.msisdn, errorCode: code, errorMessage: message };
+  });
+  return {
+    ...outcome,
+    recipients: [...outcome.recipients, ...failed.map((one) => ({ ...one, isError: true }))],
+    failed: [...outcome.failed, ...failed],
+    limited,
+  };
 }
 
 /** Writes an outcome down without what cannot be: the cause of an error. */

@@ -1,9 +1,9 @@
 import type { Clock } from '../clock';
 import { isSmsError, SmsError } from '../errors';
+import type { Delivery } from '../model';
 import type { StopSignals } from './attachment';
 import type { Case } from './evidence';
 import { isUnknown, type Outcome, type Text } from './outgoing';
-import type { Outlet } from './outlet';
 import type { SendQueue } from './queue';
 import { send } from './send';
 
@@ -11,10 +11,9 @@ import { send } from './send';
 export interface PlainSurroundings {
   clock: Clock;
   queue: SendQueue;
-  outlet: Outlet;
+  /** Makes one try; `signal` ends one that has left, too. */
+  attempt(signal: AbortSignal): Promise<Delivery>;
   signals: StopSignals;
-  /** To be written before each try leaves; absent when nothing is. */
-  beforeLeaving: (() => Promise<void>) | undefined;
   /** Evidence of the text, when it is to be looked for. */
   evidence: Case | undefined;
 }
@@ -25,15 +24,21 @@ export interface PlainSurroundings {
  */
 export async function sendPlain(text: Text, surroundings: PlainSurroundings): Promise<Outcome> {
   const { retries, retryUncertain, resolveMs, priority } = text.options;
-  const { clock, queue, outlet, signals, beforeLeaving, evidence } = surroundings;
+  const { clock, queue, attempt, signals, evidence } = surroundings;
   const policy = { retries, retryUncertain: retryUncertain && !evidence };
   for (let tries = 0; ; tries++) {
     let failure: SmsError;
     try {
-      const turn = { signal: signals.signal, priority };
       return await queue.run(
-        () => send(outlet.client, text.message, policy, { ...signals, clock, beforeLeaving }),
-        turn,
+        async (turn) => {
+          try {
+            return await send(attempt, policy, { ...signals, clock });
+          } catch (error) {
+            if (isSmsError(error, 'SMS_LIMIT')) turn.giveBack();
+            throw error;
+          }
+        },
+        { signal: signals.signal, priority },
       );
     } catch (error) {
       failure = isSmsError(error) ? error : new SmsError('unexpected', { cause: error });

@@ -1,7 +1,6 @@
 import { type Clock, systemClock, wait } from '../clock';
 import { isSmsError, SmsError } from '../errors';
-import type { Client } from '../http/client';
-import type { Delivery, OutboundMessage } from '../model';
+import type { Delivery } from '../model';
 import { isUnknown } from './outgoing';
 
 /** When a send is tried again. */
@@ -17,8 +16,6 @@ export interface SendSurroundings {
   signal: AbortSignal;
   giveUp: AbortSignal;
   clock?: Clock;
-  /** See {@link CallOptions.beforeLeaving}. */
-  beforeLeaving?: (() => Promise<void>) | undefined;
 }
 
 const firstDelayMs = 200;
@@ -27,29 +24,30 @@ const longestDelayMs = 30_000;
 /**
  * Sends one message, again when it never reached the service: after 0.2 s, doubling to at most 30 s.
  *
+ * @param attempt makes one try, which its signal gives up
  * @param signal ends the waiting between tries, never a request that has left: that one is followed to its end unless
  *   `giveUp` aborts it
  * @throws SmsError of the last try, or `SMS_UNCERTAIN` when an earlier one may have been accepted and none after it
  *   arrived; `SMS_CLOSED` when `signal` aborted between tries
  */
 export async function send(
-  client: Client,
-  message: OutboundMessage,
+  attempt: (signal: AbortSignal) => Promise<Delivery>,
   policy: RetryPolicy,
-  { signal, giveUp, clock = systemClock, beforeLeaving }: SendSurroundings,
+  { signal, giveUp, clock = systemClock }: SendSurroundings,
 ): Promise<Delivery> {
   let uncertain: SmsError | undefined;
-  for (let attempt = 0; ; attempt++) {
+  for (let tries = 0; ; tries++) {
     try {
-      return await client.send(message, { signal: giveUp, beforeLeaving });
+      return await attempt(giveUp);
     } catch (error) {
       if (isSmsError(error) && isUnknown(error)) uncertain = error;
       // An unknown outcome stays unknown; only what never left may be called unsent.
-      const failure = isSmsError(error, 'SMS_UNREACHABLE', 'SMS_CLOSED') ? (uncertain ?? error) : error;
+      const isUnsent = isSmsError(error, 'SMS_UNREACHABLE', 'SMS_CLOSED', 'SMS_LIMIT');
+      const failure = isUnsent ? (uncertain ?? error) : error;
       const again = isSmsError(error, 'SMS_UNREACHABLE') || (policy.retryUncertain && error === uncertain);
-      if (!again || attempt >= policy.retries) throw failure;
+      if (!again || tries >= policy.retries) throw failure;
       try {
-        await wait(clock, Math.min(longestDelayMs, firstDelayMs * 2 ** attempt), signal);
+        await wait(clock, Math.min(longestDelayMs, firstDelayMs * 2 ** tries), signal);
       } catch {
         throw uncertain ?? new SmsError('closed', { cause: error });
       }

@@ -5,13 +5,15 @@ import { Attachment, closeGraceMs, createStopSignal } from './attachment';
 import { Clearing } from './clearing';
 import { Correlation } from './correlation';
 import { Deliveries } from './delivery';
+import { Departure } from './departure';
 import { Desk } from './desk';
 import { EvidenceRoom } from './evidence';
 import { Followers } from './followers';
 import { Intake } from './intake';
 import { KeptTexts } from './keeping';
 import { Ledger } from './ledger';
-import { type Evidence, isRemembered, isTracked, type Outcome, type Text } from './outgoing';
+import type { LimitSettings } from './limits';
+import { type Evidence, isRemembered, isTracked, type Outcome, type Text, uncountedBy, withLimited } from './outgoing';
 import type { Outlet, SendingNode } from './outlet';
 import type { Question } from './question';
 import { Questions } from './questions';
@@ -26,6 +28,8 @@ export interface SenderOptions {
   dedupeMs(): number;
   /** How long a text is known to replies and statuses, in ms. */
   sentMs(): number;
+  /** The account's own limits; `undefined`: none. */
+  limits(): LimitSettings | undefined;
   /** Which records pass the account now, so that evidence may be among them. */
   sources(): readonly Evidence[];
   /** A text of a node that is not deployed any more has been given up. */
@@ -88,15 +92,13 @@ export class Sender {
       now: () => clock.now(),
       onAnswered: (question) => this.#questions.onAnswered(question),
     });
+    const departure = new Departure(this.#ledger, this.#clearing);
     this.#kept = new KeptTexts({
       clock,
       queue,
       ledger: this.#ledger,
       outlet,
-      attempt: (text, { client }, signal) => {
-        const beforeLeaving = async () => void (await this.#mark(text, outlet(text.node) ?? { client }));
-        return client.send(text.message, { signal, beforeLeaving });
-      },
+      attempt: (text, { client }, signal) => departure.depart(text, { client, signal }),
       onEnded: (text, outcome) => void this.#end(text, outcome),
       onUnknown: (text, error) => void this.#clearUp(text, error),
       onAbandoned: (text) => {
@@ -109,7 +111,7 @@ export class Sender {
       ledger: this.#ledger,
       kept: this.#kept,
       queue,
-      release: async (text) => this.#kept.admit(await this.#ledger.putBack({ ...text, isReleased: true })),
+      release: async (text) => this.#kept.admit(await this.#ledger.sendAgain({ ...text, isReleased: true })),
       onDiscarded: (text) => this.#discarded(text),
     });
     this.#intake = new Intake({
@@ -120,7 +122,7 @@ export class Sender {
       clearing: this.#clearing,
       followers: this.#followers,
       counts: this.desk.counts,
-      mark: (text, to) => this.#mark(text, to),
+      departure,
       onEnded: (text, outcome, from) => this.#end(text, outcome, from),
     });
   }
@@ -181,20 +183,15 @@ export class Sender {
     this.#kept.nodeChanged(outlet.id);
   }
 
-  /** The text leaves when this has resolved. */
-  async #mark(text: Text, { client }: Pick<Outlet, 'client'>): Promise<Text> {
-    this.#clearing.open(text, client);
-    return isTracked(text) || isRemembered(text) ? this.#ledger.leave(text) : text;
-  }
-
   /** A text has its outcome. */
   async #end(text: Text, result: Outcome, from?: Attachment): Promise<void> {
     const { messageId } = text.message;
     const isError = result instanceof SmsError;
-    const outcome = isError && messageId !== undefined ? result.with({ messageId }) : result;
+    const full = isError ? result : withLimited(result, text.limited);
+    const outcome = isError && messageId !== undefined ? result.with({ messageId }) : full;
     this.#clearing.close(text.id);
     this.desk.counts.add(outcome, text.message.to.length);
-    const isWritten = isTracked(text) || isRemembered(text);
+    const isWritten = isTracked(text) || isRemembered(text) || uncountedBy(text, outcome).length > 0;
     const settled = isWritten ? await this.#ledger.settle(text, outcome) : text;
     this.#followers.ended(text.id);
     if (isTracked(text)) await this.#deliveries.deliver(settled, false);
@@ -220,7 +217,7 @@ export class Sender {
     }
     if (outcome instanceof SmsError && retryUncertain && keep) {
       const repeats = (text.repeats ?? 0) + 1;
-      this.#kept.admit(await this.#ledger.putBack({ ...text, repeats }), repeats);
+      this.#kept.admit(await this.#ledger.sendAgain({ ...text, repeats }), repeats);
     } else await this.#end(text, outcome);
   }
 

@@ -2,7 +2,7 @@ import type { IncomingRecord, MatchedBy, SentText, StatusRecord } from '../model
 import type { Changes, Look } from '../store/store';
 import { isBlank } from '../wire/fields';
 import type { Duration } from './once';
-import { digest, type Text } from './outgoing';
+import { digest, submittedOf, type Text } from './outgoing';
 
 /** A text as it is remembered: under its messageId, found by that or by the handsets that it went to. */
 interface Remembered extends Omit<SentText, 'matchedBy'> {
@@ -62,13 +62,14 @@ export function rememberSent(
   changes: Changes,
 ): void {
   const { text, messageId, questions } = sent;
-  const { to, body, from } = text.message;
+  const { body, from } = text.message;
+  const to = submittedOf(text);
   const { at, forMs } = duration;
   const reference = referenceOf(messageId, text);
   const items = to.filter((item) => !isHandset(item) && questions.has(item));
   const remembered: Remembered = {
     ...(messageId === undefined ? undefined : { messageId }),
-    to: [...to],
+    to,
     body,
     ...(from === undefined ? undefined : { from }),
     sentAt: new Date(at).toISOString(),

@@ -26,6 +26,9 @@ type Counted = [at: number, count: number];
 const mostEntries = 400;
 const stepsOfWindow = 360;
 
+/** Two clocks tell the time unevenly by a little, though nobody has set one. */
+const leastSetMs = 1_000;
+
 /** The clocks of several machines differ by less. A text that is further ahead was counted before the clock was set back. */
 const toleratedAheadMs = 60_000;
 
@@ -48,7 +51,7 @@ export class SlidingWindow {
     this.lengthMs = lengthMs;
     this.#moment = moment;
     const { texts, lead, origin } = parse(value);
-    const byMs = origin === moment.origin ? moment.lead - lead : 0;
+    const byMs = origin === moment.origin ? setBy(moment.lead - lead) : 0;
     const latest = moment.now + Math.min(lengthMs, toleratedAheadMs);
     const dated = texts.map(([at, count]): Counted => [at + byMs, count]);
     this.#isChanged = dated.some(([at]) => at > latest);
@@ -94,7 +97,7 @@ export class SlidingWindow {
 
   /** Counts one less of those that went out at `at`, if any still do. */
   remove(at: Moment): void {
-    const when = at.now + (at.origin === this.#moment.origin ? this.#moment.lead - at.lead : 0);
+    const when = at.now + (at.origin === this.#moment.origin ? setBy(this.#moment.lead - at.lead) : 0);
     if (this.#moment.now - when >= this.lengthMs) return;
     // Where several moments were put together, they are under the last of them.
     const index = this.#texts.findIndex(([latest]) => latest >= when);
@@ -124,6 +127,10 @@ export class SlidingWindow {
     }
     this.#texts.splice(0, this.#texts.length, ...steps.values());
   }
+}
+
+function setBy(ms: number): number {
+  return Math.abs(ms) < leastSetMs ? 0 : ms;
 }
 
 function parse(value: string | undefined): { origin?: string; lead: number; texts: Counted[] } {

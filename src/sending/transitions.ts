@@ -1,5 +1,14 @@
 import type { Step } from '../journal';
-import type { Changes, Item, Look } from '../store/store';
+import { type Changes, createChanges, type Look } from '../store/store';
+import {
+  giveBack,
+  judgeLimits,
+  keysOfLimits,
+  type Leaving,
+  type Limited,
+  type LimitSettings,
+  takeWithinLimits,
+} from './limits';
 import { type Duration, guard, judgeOnce, noteOutcome, type OnceVerdict, onceKey } from './once';
 import {
   formatOutcome,
@@ -10,14 +19,20 @@ import {
   type Outcome,
   parseOutcome,
   type Sent,
+  submittedOf,
   type Text,
+  uncountedBy,
 } from './outgoing';
-import { type Answer, askedKey, type Letter, mailboxKey, type Question } from './question';
-import { closeQuestion, isClosed, keysOfSent, referenceOf, rememberSent } from './sent';
+import { askedKey, type Question } from './question';
+import { nextRevision } from './revision';
+import { closeQuestion, keysOfSent, referenceOf, rememberSent } from './sent';
+import type { Moment } from './sliding-window';
 
-/** What the ledger remembers for how long, in ms. */
+/** What steps go by: the time, and for how long the ledger remembers what, in ms. */
 export interface Memory {
   now: number;
+  moment: Moment;
+  limits: LimitSettings;
   dedupeMs: number;
   sentMs: number;
 }
@@ -50,31 +65,55 @@ export function takeIn(text: Text, { now, dedupeMs }: Memory): Step<OnceVerdict>
   };
 }
 
-/** waiting → leaving: the connection stands, and the first byte goes out when this is written. */
-export function leave(text: Text, memory: Memory, known: ReadonlyMap<string, Question>): Step<Moved> {
+/** Says whom the limits keep back now. */
+export function judge(text: Text, memory: Memory): Step<Limited[]> {
+  return {
+    keys: keysOfLimits(text.message.to, memory.limits),
+    whileFailing: 'apply',
+    decide(look, changes) {
+      const limited = judgeLimits(leavingOf(text, text.message.to, memory), look, changes);
+      return () => limited;
+    },
+  };
+}
+
+/**
+ * waiting → leaving: the connection stands, and the first byte goes out when this is written. Results in `undefined`, and
+ * changes nothing, when others have reached a limit since the text was judged.
+ */
+export function leave(text: Text, memory: Memory, known: ReadonlyMap<string, Question>): Step<Moved | undefined> {
   const { messageId } = text.message;
+  const submitted = submittedOf(text);
+  const limits = keysOfLimits(submitted, memory.limits);
   const isKnownByIt = isRemembered(text) && messageId !== undefined;
   const reference = referenceOf(messageId, text);
   return {
-    keys: isKnownByIt ? keysOfSent(reference, text.message.to) : [],
+    keys: [...limits, ...(isKnownByIt ? keysOfSent(reference, submitted) : [])],
     whileFailing: isTracked(text) ? 'refuse' : 'apply',
     decide(look, changes) {
-      const left = change(text, { state: 'leaving', leftAt: memory.now });
+      const counted = createChanges();
+      const { limited } = takeWithinLimits(leavingOf(text, submitted, memory), look, counted);
+      if (limited.length > 0) return () => undefined;
+      for (const [key, value] of counted.remember) changes.remember.set(key, value);
+      const countedAt = limits.length > 0 ? { countedAt: memory.moment } : undefined;
+      const left = change(text, { state: 'leaving', leftAt: memory.now, ...countedAt });
       if (isTracked(text)) changes.keep.set(text.id, left);
-      const asked = isKnownByIt ? ask(left, text.message.to, known) : [];
+      const asked = isKnownByIt ? ask(left, submitted, known) : [];
       if (isKnownByIt) remember({ text: left, messageId, asked }, memory, look, changes);
       return () => ({ text: left, asked, unasked: [] });
     },
   };
 }
 
-/** leaving → waiting: nothing of it was sent after all, or it is to be sent again. */
-export function putBack(text: Text): Step<Moved> {
+/** leaving → waiting: nothing of it was sent after all. */
+export function putBack(text: Text, memory: Memory): Step<Moved> {
+  const submitted = submittedOf(text);
   return {
-    keys: [],
+    keys: text.countedAt ? keysOfLimits(submitted, memory.limits) : [],
     whileFailing: 'apply',
-    decide(_look, changes) {
-      const { outcome: _, settledAt: __, ...rest } = text;
+    decide(look, changes) {
+      const { outcome: _, settledAt: __, limited: ___, countedAt, ...rest } = text;
+      if (countedAt) giveBack(leavingOf(text, submitted, memory), countedAt, look, changes);
       const back = change(rest, { state: 'waiting' });
       if (isTracked(text)) changes.keep.set(text.id, back);
       return () => ({ text: back, asked: [], unasked: [] });
@@ -89,10 +128,16 @@ export function settle(text: Text, outcome: Outcome, memory: Memory, questions: 
   const messageId = ownId ?? sent?.messageId;
   const reference = referenceOf(messageId, text);
   const once = onceKey(text);
+  const uncounted = uncountedBy(text, outcome);
   return {
-    keys: [...(once === undefined ? [] : [once]), ...(isRemembered(text) ? keysOfSent(reference, to) : [])],
+    keys: [
+      ...(once === undefined ? [] : [once]),
+      ...(isRemembered(text) ? keysOfSent(reference, to) : []),
+      ...keysOfLimits(uncounted, memory.limits),
+    ],
     whileFailing: 'apply',
     decide(look, changes) {
+      if (text.countedAt) giveBack(leavingOf(text, uncounted, memory), text.countedAt, look, changes);
       const settled = change(text, { state: 'settled', outcome: formatOutcome(outcome), settledAt: memory.now });
       if (isTracked(text)) changes.keep.set(text.id, settled);
       noteOutcome(text, outcome, changes, { at: memory.now, forMs: memory.dedupeMs });
@@ -146,79 +191,8 @@ export function discard(text: Text): Step<void> {
   };
 }
 
-/** A question ends without a reply. Results in `undefined`, and changes nothing, where a reply has come first. */
-export function endQuestion(question: Question, answer: Answer): Step<Question | undefined> {
-  return {
-    keys: [...keysOfSent(question.reference, [question.recipient]), mailboxKey],
-    whileFailing: 'apply',
-    decide(look, changes) {
-      if (isClosed(question, look)) return () => undefined;
-      const ended = withAnswer(question, answer);
-      closeQuestion(question, look, changes);
-      changes.keep.set(question.id, ended);
-      return () => ended;
-    },
-  };
-}
-
-/** Takes what other instances have left for these questions. */
-export function collectLetters(isOwn: (id: string) => Question | undefined): Step<Question[]> {
-  return {
-    keys: [mailboxKey],
-    whileFailing: 'postpone',
-    decide(look, changes) {
-      const remembered = look(mailboxKey);
-      const letters = remembered ? (JSON.parse(remembered.value) as Letter[]) : [];
-      const own = letters.filter(({ question }) => isOwn(question));
-      if (!remembered || own.length === 0) return () => [];
-      const rest = letters.filter((letter) => !own.includes(letter));
-      changes.remember.set(mailboxKey, { ...remembered, value: JSON.stringify(rest) });
-      const answered = own.map(({ question: id, answer }) => withAnswer(isOwn(id) as Question, answer));
-      for (const question of answered) changes.keep.set(question.id, question);
-      return () => answered;
-    },
-  };
-}
-
-/** The same question, answered. */
-export function withAnswer(question: Question, answer: Answer): Question {
-  return { ...question, answer, revision: nextRevision(question) };
-}
-
-/** A question's end has entered the flow. */
-export function forgetQuestion(question: Question, isLast: boolean): Step<void> {
-  return {
-    keys: [],
-    whileFailing: 'apply',
-    lazy: true,
-    decide(_look, changes) {
-      changes.keep.delete(question.id);
-      changes.drop.set(question.id, 'ledger');
-      if (isLast) changes.remember.set(askedKey(question.text), undefined);
-      return () => {};
-    },
-  };
-}
-
-/** Looks up the message of the flow that a question was asked with. */
-export function readCarried({ text }: Question): Step<string | undefined> {
-  const key = askedKey(text);
-  return {
-    keys: [key],
-    whileFailing: 'postpone',
-    decide(look) {
-      const value = look(key)?.value;
-      return () => value;
-    },
-  };
-}
-
-let lastRevision = 0;
-
-/** Differs from every revision that the item has had, here or elsewhere. */
-function nextRevision({ revision = 0 }: Item): number {
-  lastRevision = Math.max(lastRevision, revision) + 1;
-  return lastRevision;
+function leavingOf({ options }: Text, recipients: readonly string[], { limits, moment }: Memory): Leaving {
+  return { recipients, settings: limits, moment, isUnlimited: options.unlimited };
 }
 
 function change(text: Text, changed: Partial<Text>): Text {

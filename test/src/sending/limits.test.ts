@@ -57,7 +57,7 @@ function createProcess(
       const changes = createChanges();
       const keys = keysOfLimits(recipients, settings);
       const taken = commit(keys, (look) =>
-        takeWithinLimits({ recipients, settings, moment }, isUnlimited, look, changes),
+        takeWithinLimits({ recipients, settings, moment, isUnlimited }, look, changes),
       );
       write(changes.remember);
       return { ...taken, moment };
@@ -199,7 +199,7 @@ describe('limits of one’s own (contract §3 perHandset, perDay)', () => {
     const decide = () => {
       const changes = createChanges();
       const leaving = { recipients: ['a', 'b', 'c'], settings, moment };
-      return { ...takeWithinLimits(leaving, false, (key) => store.get(key), changes), changes };
+      return { ...takeWithinLimits(leaving, (key) => store.get(key), changes), changes };
     };
     assert.deepEqual(decide(), decide());
     assert.equal(JSON.stringify([...store]), before);
@@ -288,7 +288,10 @@ describe('limits of one’s own (contract §3 perHandset, perDay)', () => {
       { weight: 2, arbitrary: fc.record({ do: fc.constant('giveBack' as const), which: fc.nat() }) },
       {
         weight: 1,
-        arbitrary: fc.record({ do: fc.constant('set' as const), ms: fc.integer({ min: -dayMs, max: dayMs }) }),
+        arbitrary: fc.record({
+          do: fc.constant('set' as const),
+          ms: fc.integer({ min: -1_440, max: 1_440 }).map((minutes) => minutes * minuteMs),
+        }),
       },
     );
     const settings = fc.record(
@@ -328,7 +331,7 @@ describe('limits of one’s own (contract §3 perHandset, perDay)', () => {
               keys,
               whileFailing: 'refuse',
               decide(look, changes) {
-                const taken = takeWithinLimits({ recipients, settings, moment }, false, look, changes);
+                const taken = takeWithinLimits({ recipients, settings, moment }, look, changes);
                 return () => taken;
               },
             });

@@ -44,6 +44,8 @@ class ScriptedClient extends Client {
   }
 }
 
+const attempt = (client: Client) => (signal: AbortSignal) => client.send(message, { signal });
+
 describe('send (contract §4 retries, retryUncertain)', () => {
   const closing = new Closing();
   let clock: VirtualClock;
@@ -60,8 +62,7 @@ describe('send (contract §4 retries, retryUncertain)', () => {
     const [stop, giveUp] = [createStopSignal(), createStopSignal()];
     let outcome: Delivery | string | undefined;
     void send(
-      client,
-      message,
+      attempt(client),
       { retries: 3, retryUncertain: false, ...policy },
       {
         signal: stop.signal,
@@ -99,7 +100,7 @@ describe('send (contract §4 retries, retryUncertain)', () => {
   it('waits 0.2 s, then twice as long each time, at most 30 s', async () => {
     const client = new ScriptedClient(...Array.from({ length: 12 }, () => 'unreachable' as const));
     const { signal } = createStopSignal();
-    const sending = send(client, message, { retries: 11, retryUncertain: false }, { signal, giveUp: signal, clock });
+    const sending = send(attempt(client), { retries: 11, retryUncertain: false }, { signal, giveUp: signal, clock });
     const rejected = assert.rejects(sending, { code: 'SMS_UNREACHABLE' });
     await settle();
     const waits: number[] = [];
@@ -202,7 +203,7 @@ describe('send (contract §4 retries, retryUncertain)', () => {
         timeoutMs: 5_000,
       });
       const { signal } = createStopSignal();
-      const sending = send(client, message, { retries: 9, retryUncertain: false }, { signal, giveUp: signal });
+      const sending = send(attempt(client), { retries: 9, retryUncertain: false }, { signal, giveUp: signal });
       await settle();
       await simulator.setOnline(true);
       assert.deepEqual((await sending).accepted, ['6421555123']);
@@ -225,7 +226,7 @@ describe('send (contract §4 retries, retryUncertain)', () => {
       });
       const [stop, giveUp] = [createStopSignal(), createStopSignal()];
       const policy = { retries: 3, retryUncertain: false };
-      const sending = send(client, message, policy, { signal: stop.signal, giveUp: giveUp.signal });
+      const sending = send(attempt(client), policy, { signal: stop.signal, giveUp: giveUp.signal });
       await simulator.until(() => simulator.polling('send') === 1);
       stop.abort();
       assert.equal((await sending).statusCode, 200);
@@ -241,7 +242,7 @@ describe('send (contract §4 retries, retryUncertain)', () => {
         timeoutMs: 5_000,
       });
       const { signal } = createStopSignal();
-      await assert.rejects(send(client, message, { retries: 1, retryUncertain: true }, { signal, giveUp: signal }), {
+      await assert.rejects(send(attempt(client), { retries: 1, retryUncertain: true }, { signal, giveUp: signal }), {
         code: 'SMS_UNREACHABLE',
       });
     });

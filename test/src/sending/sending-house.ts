@@ -6,6 +6,7 @@ import type { Delivery, Feed, IncomingRecord, OutboundMessage, StatusRecord } fr
 import type { Taker } from '../../../src/receiving/distribution';
 import type { InboxRecord } from '../../../src/receiving/entry';
 import { type Arrival, Inbox } from '../../../src/receiving/inbox';
+import type { LimitSettings } from '../../../src/sending/limits';
 import type { SendOptions } from '../../../src/sending/outgoing';
 import type { AnswerNews, OutcomeNews, Outlet, OutletState, SendingNode } from '../../../src/sending/outlet';
 import { SendQueue } from '../../../src/sending/queue';
@@ -141,6 +142,8 @@ export interface HouseOptions {
   queueLimit?: number;
   dedupeMs?: number;
   sentMs?: number;
+  limits?: LimitSettings;
+  perSecond?: number;
 }
 
 /** The sending side of an account in one process. */
@@ -165,10 +168,10 @@ export class House {
       clock: this.clock,
       onStore: () => {},
     });
-    const { concurrency = 8, queueLimit = 10_000 } = options;
+    const { concurrency = 8, queueLimit = 10_000, perSecond } = options;
     const queue = new SendQueue({
       clock: this.clock,
-      settings: () => ({ concurrency, queueLimit }),
+      settings: () => ({ concurrency, queueLimit, perSecond }),
       kept: () => this.sender.keptWaiting,
     });
     this.sender = new Sender({
@@ -177,6 +180,7 @@ export class House {
       queue,
       dedupeMs: () => options.dedupeMs ?? 72 * 3_600_000,
       sentMs: () => options.sentMs ?? 168 * 3_600_000,
+      limits: () => options.limits,
       sources: () => ['status'],
       onAbandoned: (node) => this.abandoned.push(node),
       onDiscarded: () => {},

@@ -1,0 +1,71 @@
+import type { Step } from '../journal';
+import { type Answer, askedKey, type Letter, mailboxKey, type Question } from './question';
+import { nextRevision } from './revision';
+import { closeQuestion, isClosed, keysOfSent } from './sent';
+
+/** A question ends without a reply. Results in `undefined`, and changes nothing, where a reply has come first. */
+export function endQuestion(question: Question, answer: Answer): Step<Question | undefined> {
+  return {
+    keys: [...keysOfSent(question.reference, [question.recipient]), mailboxKey],
+    whileFailing: 'apply',
+    decide(look, changes) {
+      if (isClosed(question, look)) return () => undefined;
+      const ended = withAnswer(question, answer);
+      closeQuestion(question, look, changes);
+      changes.keep.set(question.id, ended);
+      return () => ended;
+    },
+  };
+}
+
+/** Takes what other instances have left for these questions. */
+export function collectLetters(isOwn: (id: string) => Question | undefined): Step<Question[]> {
+  return {
+    keys: [mailboxKey],
+    whileFailing: 'postpone',
+    decide(look, changes) {
+      const remembered = look(mailboxKey);
+      const letters = remembered ? (JSON.parse(remembered.value) as Letter[]) : [];
+      const own = letters.filter(({ question }) => isOwn(question));
+      if (!remembered || own.length === 0) return () => [];
+      const rest = letters.filter((letter) => !own.includes(letter));
+      changes.remember.set(mailboxKey, { ...remembered, value: JSON.stringify(rest) });
+      const answered = own.map(({ question: id, answer }) => withAnswer(isOwn(id) as Question, answer));
+      for (const question of answered) changes.keep.set(question.id, question);
+      return () => answered;
+    },
+  };
+}
+
+/** The same question, answered. */
+export function withAnswer(question: Question, answer: Answer): Question {
+  return { ...question, answer, revision: nextRevision(question) };
+}
+
+/** A question's end has entered the flow. */
+export function forgetQuestion(question: Question, isLast: boolean): Step<void> {
+  return {
+    keys: [],
+    whileFailing: 'apply',
+    lazy: true,
+    decide(_look, changes) {
+      changes.keep.delete(question.id);
+      changes.drop.set(question.id, 'ledger');
+      if (isLast) changes.remember.set(askedKey(question.text), undefined);
+      return () => {};
+    },
+  };
+}
+
+/** Looks up the message of the flow that a question was asked with. */
+export function readCarried({ text }: Question): Step<string | undefined> {
+  const key = askedKey(text);
+  return {
+    keys: [key],
+    whileFailing: 'postpone',
+    decide(look) {
+      const value = look(key)?.value;
+      return () => value;
+    },
+  };
+}

@@ -1,0 +1,79 @@
+import { isSmsError } from '../errors';
+import type { Client } from '../http/client';
+import type { Delivery } from '../model';
+import { Clearing } from './clearing';
+import type { Ledger } from './ledger';
+import { createLimitError } from './limits';
+import { isRemembered, isTracked, submittedOf, type Text } from './outgoing';
+
+/** One try. */
+export interface Try {
+  client: Client;
+  /** Ends one that has not left. */
+  signal: AbortSignal | undefined;
+  /** Where the text stands has changed: it leaves, or does not after all. */
+  onMoved?(text: Text): void;
+}
+
+/**
+ * How texts leave: to those of their recipients that the limits do not keep back, who are counted, and written down where
+ * the text is to outlive the process.
+ */
+export class Departure {
+  readonly #ledger: Ledger;
+  readonly #clearing: Clearing;
+
+  constructor(ledger: Ledger, clearing: Clearing) {
+    this.#ledger = ledger;
+    this.#clearing = clearing;
+  }
+
+  /**
+   * Makes one try. Recipients are judged before the request is made, and counted as it leaves; where others have come in
+   * between, they are judged anew.
+   *
+   * @throws SmsError as `Client.send` does, or `SMS_LIMIT` when nobody is left
+   */
+  async depart(text: Text, { client, signal, onMoved = () => {} }: Try): Promise<Delivery> {
+    for (;;) {
+      const judged = await this.#ledger.judge(text);
+      const to = submittedOf(judged);
+      const [first, ...others] = judged.limited ?? [];
+      if (first && to.length === 0) throw createLimitError([first, ...others]);
+      let marking: Promise<Text | undefined> | undefined;
+      let isOvertaken = false;
+      const beforeLeaving = async () => {
+        marking = this.#mark(judged, client);
+        const marked = await marking;
+        isOvertaken = marked === undefined;
+        if (!marked) throw new Error('overtaken');
+        onMoved(marked);
+      };
+      try {
+        return await client.send(
+          { ...judged.message, to },
+          this.#needsMark(text) ? { signal, beforeLeaving } : { signal },
+        );
+      } catch (error) {
+        // The request may have been given up while the mark was being written.
+        const marked = await marking?.catch(() => undefined);
+        if (marked && isSmsError(error, 'SMS_UNREACHABLE', 'SMS_CLOSED')) onMoved(await this.#ledger.putBack(marked));
+        if (!isOvertaken) throw error;
+      }
+    }
+  }
+
+  #needsMark(text: Text): boolean {
+    return this.#isWritten(text) || Clearing.isFor(text);
+  }
+
+  /** The text leaves when this has resolved. */
+  async #mark(text: Text, client: Client): Promise<Text | undefined> {
+    this.#clearing.open(text, client);
+    return this.#isWritten(text) ? this.#ledger.leave(text) : text;
+  }
+
+  #isWritten(text: Text): boolean {
+    return isTracked(text) || isRemembered(text) || this.#ledger.counts(text);
+  }
+}

@@ -1,0 +1,285 @@
+import assert from 'node:assert/strict';
+import { SmsError } from '../../../src/errors';
+import type { Sent } from '../../../src/sending/outgoing';
+import { VirtualClock } from '../../virtual-clock';
+import { createError } from '../some-error';
+import { FailingStore, Platter } from '../store/failing-store';
+import { copyPlatter, type FakeNode, FakeService, forever, House, type HouseOptions, sendText } from './sending-house';
+
+const minuteMs = 60_000;
+const hourMs = 60 * minuteMs;
+const [a, b, c] = ['6421555001', '6421555002', '6421555003'] as const;
+
+function createHouse(limits: { perHandset?: number; perDay?: number }, options: HouseOptions = {}) {
+  const house = new House({ ...options, limits: { perHandsetMs: hourMs, ...limits } });
+  return { house, node: house.attach(), service: house.service };
+}
+
+/** What left by the outputs of the node, or its errors. */
+function outcomesOf({ outcomes }: FakeNode): unknown[] {
+  return outcomes.map(({ outcome }) =>
+    outcome instanceof SmsError
+      ? outcome.code
+      : { to: outcome.accepted, not: outcome.failed.map(({ msisdn, errorCode }) => [msisdn, errorCode]) },
+  );
+}
+
+const ways = {
+  'that is only sent': {},
+  'that is kept': { keep: forever },
+  'that has a key': { once: 'key' },
+  'that is remembered': { remember: { value: 1 } },
+} as const;
+
+describe('a text and the limits of its account (contract §3)', () => {
+  for (const [what, options] of Object.entries(ways)) {
+    describe(what, () => {
+      const send = (node: Parameters<typeof sendText>[0], to: string[], more: object = {}, key = to.join()) =>
+        sendText(node, key, { to, ...options, ...('once' in options ? { once: key } : undefined), ...more });
+
+      it('is SMS_LIMIT when nobody is left, and goes out again when the window has moved on', async () => {
+        const { house, node, service } = createHouse({ perHandset: 2 });
+        const startedAt = house.clock.now();
+        for (const key of ['1', '2', '3']) send(node, [a], {}, key);
+        await house.pass(0);
+        assert.deepEqual(outcomesOf(node), [{ to: [a], not: [] }, { to: [a], not: [] }, 'SMS_LIMIT']);
+        const error = node.outcomes[2]?.outcome as SmsError;
+        const until = new Date(startedAt + hourMs).toISOString().replace('.000', '');
+        assert.deepEqual([error.reason, error.params], ['limitHandset', { limit: 2, minutes: 60, until }]);
+        await house.pass(hourMs);
+        send(node, [a], {}, '3');
+        await house.pass(0);
+        assert.equal(service.taken.length, 3);
+        assert.equal(house.sender.desk.counts.limited, 1);
+        await house.close();
+      });
+
+      it('goes to those who are left, and has the others among the failed with the limit and its end', async () => {
+        const { house, node, service } = createHouse({ perDay: 2 });
+        send(node, [a, b, c]);
+        await house.pass(0);
+        assert.deepEqual(outcomesOf(node), [{ to: [a, b], not: [[c, 'SMS_LIMIT']] }]);
+        const sent = node.outcomes[0]?.outcome as Sent;
+        assert.match(sent.failed[0]?.errorMessage ?? '', /2 texts .*24 hours.*2026-01-02T00:00:00Z/);
+        assert.deepEqual(
+          sent.recipients.map(({ msisdn, isError }) => [msisdn, isError]),
+          [
+            [a, false],
+            [b, false],
+            [c, true],
+          ],
+        );
+        assert.deepEqual(
+          sent.limited?.map(({ msisdn, limit }) => [msisdn, limit]),
+          [[c, 'day']],
+        );
+        assert.deepEqual(
+          service.taken.map(({ to }) => to),
+          [[a, b]],
+        );
+        const { sent: sentCount, failed, limited } = house.sender.desk.counts;
+        assert.deepEqual({ sentCount, failed, limited }, { sentCount: 2, failed: 0, limited: 1 });
+        await house.close();
+      });
+
+      it('does not count who was refused, and counts who may have been sent to', async () => {
+        const { house, node, service } = createHouse({ perDay: 2 });
+        service.script.push(
+          { failed: [{ msisdn: a, errorCode: 403 }], takes: true },
+          { error: createError('forbidden') },
+          { error: createError('uncertain'), takes: true },
+        );
+        send(node, [a, b]);
+        await house.pass(0);
+        send(node, [a]);
+        await house.pass(0);
+        send(node, [c]);
+        await house.pass(0);
+        send(node, [a], {}, 'again');
+        await house.pass(0);
+        assert.deepEqual(outcomesOf(node), [
+          { to: [b], not: [[a, 403]] },
+          'SMS_FORBIDDEN',
+          'SMS_UNCERTAIN',
+          'SMS_LIMIT',
+        ]);
+        await house.close();
+      });
+
+      it('goes to all where the node is unlimited, and is counted', async () => {
+        const { house, node, service } = createHouse({ perHandset: 1 });
+        send(node, [a], { unlimited: true }, '1');
+        send(node, [a], { unlimited: true }, '2');
+        await house.pass(0);
+        send(node, [a], {}, '3');
+        await house.pass(0);
+        assert.equal(service.taken.length, 2);
+        assert.equal(outcomesOf(node)[2], 'SMS_LIMIT');
+        await house.close();
+      });
+
+      it('lets 5 of 100 go that come at once, and none twice', async () => {
+        const { house, node, service } = createHouse({ perHandset: 5 });
+        for (let key = 0; key < 100; key++) send(node, [a], {}, `${key}`);
+        await house.pass(0);
+        assert.equal(service.taken.length, 5);
+        assert.equal(outcomesOf(node).filter((outcome) => outcome === 'SMS_LIMIT').length, 95);
+        await house.close();
+      });
+
+      it('is counted across a restart', async () => {
+        const platter = new Platter();
+        const { house, node } = createHouse({ perHandset: 2 }, { store: new FailingStore(platter) });
+        send(node, [a], {}, '1');
+        send(node, [a], {}, '2');
+        await house.pass(50);
+        const later = house.restart(copyPlatter(platter));
+        const laterNode = later.attach();
+        send(laterNode, [a], {}, '3');
+        await later.pass(0);
+        assert.deepEqual(outcomesOf(laterNode), ['SMS_LIMIT']);
+        await later.close();
+      });
+    });
+  }
+
+  it('counts once a kept text that waits out an outage, whatever it was counted for before it failed', async () => {
+    const { house, node, service } = createHouse({ perHandset: 2 });
+    service.script.push(
+      { error: createError('unauthorized') },
+      { unreachable: true },
+      {
+        error: new SmsError('unexpected', { statusCode: 503 }),
+      },
+    );
+    sendText(node, 'kept', { to: [a], keep: forever });
+    await house.pass(10 * minuteMs);
+    assert.deepEqual(outcomesOf(node), [{ to: [a], not: [] }]);
+    sendText(node, 'second', { to: [a] });
+    sendText(node, 'third', { to: [a] });
+    await house.pass(0);
+    assert.deepEqual(outcomesOf(node).slice(1), [{ to: [a], not: [] }, 'SMS_LIMIT']);
+    await house.close();
+  });
+
+  it('counts a text twice that may have been sent twice', async () => {
+    const { house, node, service } = createHouse({ perHandset: 3 });
+    service.script.push({ error: createError('uncertain'), takes: true });
+    sendText(node, 'kept', { to: [a], keep: forever, retryUncertain: true });
+    await house.pass(10 * minuteMs);
+    service.script.push({ error: createError('uncertain'), takes: true });
+    sendText(node, 'plain', { to: [b], retries: 1, retryUncertain: true });
+    await house.pass(10 * minuteMs);
+    for (const to of [a, b]) for (const key of ['1', '2']) sendText(node, key, { to: [to] });
+    await house.pass(0);
+    assert.deepEqual(outcomesOf(node), [
+      { to: [a], not: [] },
+      { to: [b], not: [] },
+      { to: [a], not: [] },
+      { to: [b], not: [] },
+      'SMS_LIMIT',
+      'SMS_LIMIT',
+    ]);
+    await house.close();
+  });
+
+  it('is not called kept back when an earlier try may have been sent', async () => {
+    const { house, node, service } = createHouse({ perHandset: 1 });
+    service.script.push({ error: createError('uncertain'), takes: true });
+    sendText(node, 'text', { to: [a], retries: 3, retryUncertain: true });
+    await house.pass(minuteMs);
+    assert.deepEqual(outcomesOf(node), ['SMS_UNCERTAIN']);
+    assert.equal(service.taken.length, 1);
+    await house.close();
+  });
+
+  it('is remembered, and asks, only for those whom it went to', async () => {
+    const { house, node } = createHouse({ perDay: 1 });
+    sendText(node, 'question', { to: [a, b], waitMs: hourMs, messageId: 'm' });
+    await house.pass(0);
+    assert.equal(house.sender.desk.state.asking, 1);
+    await house.pass(hourMs);
+    assert.deepEqual(
+      node.answers.map(({ recipient }) => recipient),
+      [a],
+    );
+    await house.close();
+  });
+
+  it('is found by evidence only for those whom it went to', async () => {
+    const { house, node, service } = createHouse({ perDay: 1 });
+    service.script.push({ error: createError('uncertain'), takes: true });
+    service.feed = { format: 'ATOM', account: {}, entries: [{ id: 'm', categories: [], fields: {} }] };
+    sendText(node, 'text', { to: [a, b], messageId: 'm', resolveMs: minuteMs });
+    await house.pass(minuteMs);
+    assert.deepEqual(outcomesOf(node), [{ to: [a], not: [[b, 'SMS_LIMIT']] }]);
+    await house.close();
+  });
+
+  it('holds nobody up when it is kept back: the pace counts what is sent', async () => {
+    for (const options of [{}, { keep: forever }]) {
+      const { house, node, service } = createHouse({ perHandset: 1 }, { perSecond: 1 });
+      for (let index = 0; index < 50; index++) sendText(node, `${index}`, { to: [a], ...options });
+      sendText(node, 'other', { to: [b], ...options });
+      await house.pass(1_000);
+      assert.deepEqual(service.bodies, ['0', 'other']);
+      await house.close();
+    }
+  });
+
+  it('does not end an outage by being kept back', async () => {
+    const { house, node, service } = createHouse({ perHandset: 1 });
+    sendText(node, 'first', { to: [a] });
+    await house.pass(0);
+    service.otherwise = { unreachable: true };
+    sendText(node, 'b', { to: [b], keep: forever });
+    await house.pass(0);
+    sendText(node, 'a', { to: [a], keep: forever, priority: 10 });
+    sendText(node, 'c', { to: [c], keep: forever });
+    await house.pass(10 * minuteMs);
+    assert.deepEqual(outcomesOf(node), [{ to: [a], not: [] }, 'SMS_LIMIT']);
+    assert.equal(node.outages.length, 1);
+    service.otherwise = { takes: true };
+    await house.pass(10 * minuteMs);
+    assert.deepEqual(service.bodies, ['first', 'b', 'c']);
+    await house.close();
+  });
+
+  it('goes by the limits all the same while the store fails, where it may go at all', async () => {
+    const store = new FailingStore();
+    const { house, node } = createHouse({ perHandset: 2 }, { store });
+    sendText(node, '0', { to: [b] });
+    await house.pass(0);
+    store.failing.add('commit');
+    for (const key of ['1', '2', '3']) {
+      sendText(node, key, { to: [a] });
+      await house.pass(0);
+    }
+    assert.deepEqual(outcomesOf(node).slice(1), [{ to: [a], not: [] }, { to: [a], not: [] }, 'SMS_LIMIT']);
+    store.failing.clear();
+    await house.close();
+  });
+
+  it('sends the same again under its key, and what was kept back with it, as a duplicate', async () => {
+    const { house, node, service } = createHouse({ perDay: 1 });
+    sendText(node, 'text', { to: [a, b], once: 'key' });
+    await house.pass(0);
+    sendText(node, 'text', { to: [b, a], once: 'key' });
+    await house.pass(0);
+    const expected = { to: [a], not: [[b, 'SMS_LIMIT']] };
+    assert.deepEqual(outcomesOf(node), [expected, expected]);
+    assert.equal(node.outcomes[1]?.duplicate, true);
+    assert.equal(service.taken.length, 1);
+    await house.close();
+  });
+
+  it('gives back what a request was counted for that was given up before its first byte', async () => {
+    const service = new FakeService();
+    const { house, node } = createHouse({ perHandset: 1 }, { service, clock: new VirtualClock() });
+    service.script.push({ error: createError('unreachable') });
+    sendText(node, 'text', { to: [a], retries: 1 });
+    await house.pass(minuteMs);
+    assert.deepEqual(outcomesOf(node), [{ to: [a], not: [] }]);
+    await house.close();
+  });
+});
