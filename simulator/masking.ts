@@ -1,4 +1,4 @@
-import type { CallbackAttempt, LoggedRequest, OutboundMessage } from './model';
+import type { CallbackAttempt, LoggedRequest } from './model';
 import { isForm, multipartBoundary } from './params';
 
 const mask = '••••••';
@@ -29,16 +29,6 @@ function maskBody({ body, headers }: LoggedRequest): string {
 /** A callback without the token in its URL. */
 export function maskCallback(callback: CallbackAttempt): CallbackAttempt {
   return { ...callback, url: maskUrl(callback.url) };
-}
-
-/** An outbound message without the tokens in its callback URLs. */
-export function maskMessage(message: OutboundMessage): OutboundMessage {
-  const { callbackUrl, callbackStatusUrl } = message;
-  return {
-    ...message,
-    ...(callbackUrl !== undefined && { callbackUrl: maskUrl(callbackUrl) }),
-    ...(callbackStatusUrl !== undefined && { callbackStatusUrl: maskUrl(callbackStatusUrl) }),
-  };
 }
 
 /** The scheme stays: it says which of the three authentications was used. */

@@ -1,8 +1,17 @@
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createManualClock, type Simulator, type SimulatorOptions, startSimulator } from '../../simulator';
+import { setTimeout as sleep } from 'node:timers/promises';
+import {
+  connectSimulator,
+  createManualClock,
+  type Simulator,
+  type SimulatorOptions,
+  startSimulator,
+} from '../../simulator';
 import { readForm, ServiceCalls } from './service-calls';
 
 const handset = '6421555123';
@@ -114,6 +123,30 @@ describe('simulator: --data', () => {
       Array.from({ length: 20 }, (_, index) => `${index + 10}`),
     );
     assert.ok(simulator.incoming.every(({ read }) => !read));
+  });
+
+  it('has what was written a moment before the process was killed', async () => {
+    await stop();
+    const root = join(__dirname, '../..');
+    const cli = join(root, 'simulator/cli.ts');
+    const options = ['--port', '0', '--data', join(folder, 'data')];
+    const child = spawn(process.execPath, ['--require', 'tsx/cjs', cli, ...options], { cwd: root });
+    let output = '';
+    for await (const chunk of child.stdout.setEncoding('utf8')) {
+      output += chunk;
+      if (output.includes('Stop with')) break;
+    }
+    const client = connectSimulator(/Page +(\S+)/.exec(output)?.[1]);
+    await client.receive({ from: handset, to: number, body: 'kept' });
+    await client.addContact('Anna', other);
+    await sleep(500);
+    const exit = once(child, 'exit');
+    child.kill('SIGKILL');
+    await exit;
+    await start();
+    assert.equal(simulator.incoming[0]?.body, 'kept');
+    assert.equal(readForm(await calls.pollIncoming()).body, 'kept');
+    assert.equal(simulator.receive({ from: other, to: number, body: 'x' }).displayName, 'Anna');
   });
 
   it('lets no other simulator into its folder', async () => {
