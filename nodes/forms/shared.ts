@@ -106,7 +106,7 @@ export function prepare(node: EditorNode): void {
   };
   form.on('change keyup paste input', explain);
   prepareUnits(form);
-  prepareAccountButtons(form);
+  prepareButtons(form);
   explain();
   for (const element of form.find('details')) {
     const fold = $(element);
@@ -191,19 +191,19 @@ function prepareUnits(form: JQuery): void {
   update();
 }
 
-/** The buttons beside an account are links without an address, which no key reaches. */
-function prepareAccountButtons(form: JQuery): void {
-  const buttons = { edit: 'sms-account.label.edit', add: 'sms-account.label.add' };
-  for (const [name, key] of Object.entries(buttons)) {
-    form
-      .find(`#node-input-btn-account-${name}`)
-      .attr({ role: 'button', tabindex: 0, 'aria-label': text(key) })
-      .on('keydown', (event) => {
-        if (event.key !== 'Enter' && event.key !== ' ') return;
-        event.preventDefault();
-        event.currentTarget.click();
-      });
+/** The buttons beside a configuration node are links without an address, which no key reaches and nothing names. */
+function prepareButtons(form: JQuery): void {
+  const buttons = form.find('a.red-ui-button[id*="-btn-"]');
+  for (const element of buttons) {
+    const name = $(element).closest('.form-row').children('label').text().trim();
+    const key = element.id.endsWith('-add') ? 'sms-account.label.add' : 'sms-account.label.edit';
+    $(element).attr({ role: 'button', tabindex: 0, 'aria-label': text(key, { name }) });
   }
+  buttons.on('keydown', (event) => {
+    if (event.key !== 'Enter' && event.key !== ' ') return;
+    event.preventDefault();
+    event.currentTarget.click();
+  });
 }
 
 /** Shows what belongs to the acknowledgement by the flow, and gives the node its input then. */

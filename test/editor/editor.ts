@@ -1,5 +1,6 @@
 import type { Browser, Locator, Page } from 'playwright-core';
 import type { FlowNode, NodeRedProcess } from '../node-red-process';
+import { startCoverage, writeCoverage } from './coverage';
 
 export type Theme = 'light' | 'dark';
 
@@ -73,7 +74,14 @@ export class Editor {
         if (jQuery) jQuery.fx.off = true;
       });
     });
-    return new Editor(await context.newPage());
+    const page = await context.newPage();
+    await startCoverage(page);
+    return new Editor(page);
+  }
+
+  /** Ends what was noted of the page. */
+  async close(): Promise<void> {
+    await writeCoverage(this.page);
   }
 
   /** Opens the editor of a Node-RED with what is deployed, and leaves behind all that a test did to the page before. */

@@ -168,6 +168,7 @@ describe('The forms in the editor', function () {
   });
 
   after(async () => {
+    await editor?.close();
     await browser?.close();
     await nodeRed?.stop();
     await simulator?.close();
@@ -479,7 +480,10 @@ describe('The forms in the editor', function () {
     await editor.chooseType('callbackStatusUrl', 'node');
     await editor.chooseOption('callbackStatusUrl', 'Front desk');
     assert.equal(await editor.complaint('callbackStatusUrl'), '');
+    const hint = (id: string): Promise<boolean> => form.locator(`#sms-send-${id}-hint`).isVisible();
+    assert.deepEqual([await hint('callback'), await hint('mail')], [true, false]);
     await editor.chooseType('callbackUrl', 'mailto');
+    assert.deepEqual([await hint('callback'), await hint('mail')], [false, true]);
     assert.match(await editor.complaint('callbackUrl'), /e-mail address/);
     await form.locator('#sms-send-mail-address').fill('not an address');
     assert.match(await editor.complaint('callbackUrl'), /office@example\.com/);
@@ -745,26 +749,69 @@ describe('The forms in the editor', function () {
     }
   });
 
-  it('are reached and changed with the keyboard alone', async () => {
+  it('are reached whole with the Tab key, from top to bottom', async () => {
+    await openEditor(
+      account(),
+      ...paletteTypes.map((type, index) => node(type, { y: 60 + 60 * index, account: 'account', acknowledge: 'flow' })),
+    );
+    for (const type of allTypes) {
+      const form = await openForm(editor, type);
+      await unfold(form);
+      const mark = await form.evaluate((element) => {
+        const reachable = [
+          ...element.querySelectorAll<HTMLElement>('input, select, textarea, button, summary, a.red-ui-button'),
+        ];
+        const visible = reachable.filter(
+          (part) => part.checkVisibility({ visibilityProperty: true }) && !part.matches(':disabled'),
+        );
+        // What opens the menu of a TypedInput's options has the value beside it for the keyboard.
+        const stops = visible.filter((part) => !part.matches('.red-ui-typedInput-container input[type=hidden]'));
+        for (const [index, part] of stops.entries()) part.dataset.stop = String(index);
+        return stops.map((part) => part.id || part.className || part.tagName);
+      });
+      await form.locator(`#${prefixOf(type)}-name`).focus();
+      const reached = [0];
+      for (let step = 1; step < mark.length; step++) {
+        await editor.page.keyboard.press('Tab');
+        reached.push(
+          await editor.page.evaluate(() => Number((document.activeElement as HTMLElement | null)?.dataset.stop ?? -1)),
+        );
+      }
+      assert.deepEqual(
+        reached.map((stop) => mark[stop]),
+        mark,
+        type,
+      );
+      await closeForm(editor, type);
+    }
+  });
+
+  it('are changed with the keyboard alone: a section unfolds, and the account opens', async () => {
     await openEditor(account(), node('sms-send', { account: 'account' }));
     const form = await editor.openForm('sms-send');
-    await form.locator('#node-input-name').focus();
-    const reached: string[] = [];
-    for (let step = 0; step < 14; step++) {
-      await editor.page.keyboard.press('Tab');
-      reached.push(
-        await editor.page.evaluate(() => {
-          const element = document.activeElement;
-          const label = document.getElementById(element?.getAttribute('aria-labelledby') ?? '');
-          return (label?.textContent ?? element?.id ?? '').trim();
-        }),
-      );
-      if (await form.locator('#sms-send-callbacks > summary').evaluate((element) => element === document.activeElement))
-        break;
-    }
-    assert.ok(reached.includes('To') && reached.includes('Text') && reached.includes('From'), reached.join(', '));
+    await form.locator('#sms-send-callbacks > summary').focus();
     await editor.page.keyboard.press('Enter');
     assert.equal(await form.locator('#node-input-messageId + .red-ui-typedInput-container').isVisible(), true);
+    await editor.page.locator('#node-input-btn-account-edit').focus();
+    await editor.page.keyboard.press('Enter');
+    await editor.page.locator('#node-config-input-baseUrl').waitFor();
+  });
+
+  it('announce what is wrong where it is written, and take it back', async () => {
+    await openEditor(account(), node('sms-send', { account: 'account' }));
+    const form = await editor.openForm('sms-send');
+    const to = editor.typed('to');
+    await editor.chooseType('to', 'str');
+    await to.fill('021');
+    const complaint = form.locator('#node-input-to-error');
+    assert.equal(await complaint.getAttribute('role'), 'status');
+    const described = async (): Promise<string[]> => ((await to.getAttribute('aria-describedby')) ?? '').split(' ');
+    assert.ok((await described()).includes('node-input-to-error'));
+    assert.ok((await described()).includes('sms-send-to-hint'), 'a hint is read too');
+    await to.fill('6421555123');
+    assert.equal(await complaint.isVisible(), false);
+    assert.equal(await to.getAttribute('aria-invalid'), 'false');
+    assert.ok(!(await described()).includes('node-input-to-error'));
   });
 
   // Node-RED 4 has no dark theme of its own.

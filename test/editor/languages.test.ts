@@ -140,6 +140,7 @@ describe('The editor in each language', function () {
   });
 
   after(async () => {
+    await editor?.close();
     await browser?.close();
     await nodeRed?.stop();
   });

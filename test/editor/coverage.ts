@@ -1,0 +1,96 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { SourceMap } from 'node:module';
+import { dirname, join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import type { Page } from 'playwright-core';
+
+const root = dirname(dirname(__dirname));
+
+/** Where Node, and so c8, expects what has run; `undefined` when nobody asks. */
+const folder = process.env.NODE_V8_COVERAGE;
+
+/** The sources that only a browser runs. */
+const formSource = /^nodes\/(forms\/(shared|rules)|[a-z-]+\.form)\.ts$/;
+
+type Entry = Awaited<ReturnType<Page['coverage']['stopJSCoverage']>>[number];
+
+/** Notes which lines of the forms run on a page, when coverage is taken. */
+export async function startCoverage(page: Page): Promise<void> {
+  if (folder !== undefined) {
+    await page.coverage.startJSCoverage({ reportAnonymousScripts: true, resetOnNavigation: false });
+  }
+}
+
+/** Adds the lines that ran since {@link startCoverage} to what Node has noted of its own. */
+export async function writeCoverage(page: Page): Promise<void> {
+  if (folder === undefined) return;
+  const scripts = new Map<string, Int32Array>();
+  for (const entry of await page.coverage.stopJSCoverage()) {
+    const { source = '' } = entry;
+    if (!/RED\.nodes\.registerType\("sms-/.test(source)) continue;
+    const counts = scripts.get(source) ?? new Int32Array(source.length);
+    countsOf(entry).forEach((count, offset) => {
+      counts[offset] = Math.max(counts[offset] ?? 0, count);
+    });
+    scripts.set(source, counts);
+  }
+  const hits = new Map<string, Map<number, number>>();
+  for (const [source, counts] of scripts) await addHits(hits, source, counts);
+  const result = [...hits].map(([file, lines]) => toScriptCoverage(file, lines));
+  writeFileSync(join(folder, `coverage-forms-${process.pid}-${Date.now()}.json`), JSON.stringify({ result }));
+}
+
+/** How often each character of a script ran: the innermost range that holds it says so. */
+function countsOf({ source = '', functions }: Entry): Int32Array {
+  const counts = new Int32Array(source.length);
+  const ranges = functions.flatMap((of) => of.ranges);
+  ranges.sort((one, other) => other.endOffset - other.startOffset - (one.endOffset - one.startOffset));
+  for (const { startOffset, endOffset, count } of ranges) counts.fill(count, startOffset, endOffset);
+  return counts;
+}
+
+/** Counts lines of the sources by what was made of them. A line of which nothing was made is in no count. */
+async function addHits(hits: Map<string, Map<number, number>>, source: string, counts: Int32Array): Promise<void> {
+  const type = /RED\.nodes\.registerType\("([^"]+)"/.exec(source)?.[1] ?? '';
+  const { bundleForm } = await import('../../scripts/build-forms.mjs');
+  const { script, map } = await bundleForm(type);
+  const begin = source.indexOf(script.trim());
+  if (begin < 0) throw new Error(`The form of ${type} is not built of this source`);
+  const sourceMap = new SourceMap(JSON.parse(map));
+  let line = 0;
+  let column = 0;
+  for (const [index, character] of [...script.trim()].entries()) {
+    if (character === '\n') {
+      line++;
+      column = 0;
+      continue;
+    }
+    if (character.trim() !== '') {
+      const entry = sourceMap.findEntry(line, column);
+      const file = 'originalSource' in entry ? join('nodes', entry.originalSource) : '';
+      if ('originalLine' in entry && formSource.test(file)) {
+        const lines = hits.get(file) ?? new Map<number, number>();
+        lines.set(entry.originalLine, Math.max(lines.get(entry.originalLine) ?? 0, counts[begin + index] ?? 0));
+        hits.set(file, lines);
+      }
+    }
+    column++;
+  }
+}
+
+/** The form in which V8 reports, as if it had run the source itself: one block for each line that did not run. */
+function toScriptCoverage(file: string, lines: ReadonlyMap<number, number>) {
+  const path = join(root, file);
+  const text = readFileSync(path, 'utf8');
+  const ranges = [{ startOffset: 0, endOffset: text.length, count: 1 }];
+  let offset = 0;
+  for (const [index, line] of text.split('\n').entries()) {
+    if (lines.get(index) === 0) ranges.push({ startOffset: offset, endOffset: offset + line.length, count: 0 });
+    offset += line.length + 1;
+  }
+  return {
+    scriptId: '0',
+    url: pathToFileURL(path).href,
+    functions: [{ functionName: '', ranges, isBlockCoverage: true }],
+  };
+}

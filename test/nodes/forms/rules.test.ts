@@ -1,0 +1,244 @@
+import assert from 'node:assert/strict';
+import type { NodeAPI } from 'node-red';
+import {
+  checkBaseUrl,
+  checkCallbackUrl,
+  checkFragmentationLimit,
+  checkMail,
+  checkMessageId,
+  checkNumber,
+  checkPath,
+  checkPublicUrl,
+  checkRecipients,
+  checkRedisUrl,
+  checkText,
+  type Mail,
+  type Verdict,
+} from '../../../nodes/forms/rules';
+import { limits } from '../../../nodes/limits';
+import { type AccountConfig, parseAccount, parseMaxLength } from '../../../nodes/runtime/account-settings';
+import { isPath, isPublicUrl, parsePath } from '../../../nodes/runtime/callback-path';
+import { parseNumber } from '../../../nodes/runtime/settings';
+import { checkDraft, type Draft, isSmsError } from '../../../src';
+
+/** What a form and the runtime are both asked, and values to ask them of. */
+interface Question<Value> {
+  form(value: Value): Verdict;
+  /** Throws, or says false, when it refuses. */
+  runtime(value: Value): unknown;
+  right: Value[];
+  wrong: Value[];
+}
+
+const RED = { settings: {}, nodes: { getNode: () => null } } as unknown as NodeAPI;
+
+function readAccount(config: Partial<AccountConfig>): void {
+  const whole = { baseUrl: 'https://sms.example.com', store: 'memory', ...config } as AccountConfig;
+  parseAccount(RED, whole, { apiKey: 'key', redisUrl: 'redis://localhost' }, () => {});
+  parseMaxLength(whole);
+}
+
+function draft(changes: Partial<Draft>, maxLength?: number): unknown {
+  return checkDraft({ to: '6421555123', body: 'Hello', contentType: 'auto', ...changes }, maxLength);
+}
+
+function ask<Value>(question: Question<Value>): Question<unknown> {
+  return question as Question<unknown>;
+}
+
+const numbers = Object.entries(limits['sms-account']).filter(([name]) =>
+  ['timeout', 'concurrency', 'queueLimit', 'pause', 'drain', 'maxLength', 'dedupeHours'].includes(name),
+);
+
+const questions: Record<string, Question<unknown>> = {
+  'a base URL': ask<string>({
+    form: (value) => checkBaseUrl(value, false),
+    runtime: (baseUrl) => readAccount({ baseUrl }),
+    right: [
+      'https://e.com',
+      'https://e.com/a/',
+      ' https://e.com ',
+      'http://localhost:8080',
+      'http://[::1]',
+      'http://127.1',
+    ],
+    wrong: [
+      '',
+      ' ',
+      'e.com',
+      'http://e.com',
+      'ftp://e.com',
+      'https://u:p@e.com',
+      'https://e.com?a=b',
+      'https://e.com#a',
+      'https://',
+    ],
+  }),
+  'a base URL where plain http is allowed': ask<string>({
+    form: (value) => checkBaseUrl(value, true),
+    runtime: (baseUrl) => readAccount({ baseUrl, allowHttp: true }),
+    right: ['http://e.com'],
+    wrong: ['http:'],
+  }),
+  'a Redis URL': ask<string>({
+    form: checkRedisUrl,
+    runtime: (redisUrl) =>
+      parseAccount(
+        RED,
+        { baseUrl: 'https://e.com', store: 'redis' } as AccountConfig,
+        { apiKey: 'key', redisUrl },
+        () => {},
+      ),
+    right: ['redis://localhost', 'rediss://user:password@host:6379/0', ' REDIS://host '],
+    wrong: ['', 'https://host', 'redis:host', 'redis://a b', 'redis://'],
+  }),
+  recipients: ask<string>({
+    form: checkRecipients,
+    runtime: (to) => draft({ to }),
+    right: ['6421555123', '+64(21)555-123', '6421555123, 6421555124;oncall', 'a contact', '\n6421555123\n'],
+    wrong: ['', ' ,; ', '021555123', '++6421555123', '64+21555123', '+64 21 555 123', '12345', '1'.repeat(16)],
+  }),
+  'a message ID': ask<string>({
+    form: checkMessageId,
+    runtime: (messageId) => draft({ messageId }),
+    right: ['', ' ', 'x'.repeat(36), '😀'.repeat(36), ` ${'x'.repeat(36)} `],
+    wrong: ['x'.repeat(37), '😀'.repeat(37)],
+  }),
+  'maximum parts': ask<string>({
+    form: checkFragmentationLimit,
+    runtime: (fragmentationLimit) => draft({ fragmentationLimit }),
+    right: ['', ' ', '1', ' 12 '],
+    wrong: ['0', '-1', '1.5', '1.0', 'two', '99999999999999999999'],
+  }),
+  'a text, its encoding and what limits it': ask<{ body: string; type?: string; parts?: string; longest?: number }>({
+    form: ({ body, type = 'auto', parts: fragmentationLimit, longest: maxLength }) =>
+      checkText(body, type, { fragmentationLimit, maxLength }),
+    runtime: ({ body, type, parts, longest }) =>
+      draft({ body, contentType: type ?? 'auto', fragmentationLimit: parts }, longest),
+    right: [
+      { body: 'x'.repeat(480), longest: 480 },
+      { body: '😀'.repeat(480), longest: 480 },
+      { body: 'x'.repeat(481), longest: 480, parts: '4' },
+      { body: 'x'.repeat(70), type: 'text/plain; charset=UTF-16', parts: '1' },
+      { body: 'й', type: 'text/plain' },
+      { body: 'x'.repeat(10_000) },
+    ],
+    wrong: [
+      { body: '' },
+      { body: ' \n' },
+      { body: 'x'.repeat(481), longest: 480 },
+      { body: 'x'.repeat(161), parts: '1' },
+      { body: `${'x'.repeat(70)}й`, parts: '1' },
+      { body: 'x'.repeat(71), type: 'text/plain; charset=UTF-16', parts: '1' },
+    ],
+  }),
+  'an address for replies': ask<string>({
+    form: (value) => checkCallbackUrl(value, 'callbackUrl'),
+    runtime: (callbackUrl) => draft({ callbackUrl }),
+    right: ['', 'https://e.com', 'HTTP://e.com/{!messageId}', 'mailto:office@e.com', 'https://e.com?a=%20'],
+    wrong: [
+      'e.com',
+      'https:e.com/x',
+      'https://e.com/a b',
+      'mailto:office',
+      'mailto:',
+      'ftp://e.com',
+      'https://',
+      'https://[e.com',
+    ],
+  }),
+  'an address for statuses': ask<string>({
+    form: (value) => checkCallbackUrl(value, 'callbackStatusUrl'),
+    runtime: (callbackStatusUrl) => draft({ callbackStatusUrl }),
+    right: ['', 'https://e.com'],
+    wrong: ['mailto:office@e.com', 'https:e.com/x', 'https://e.com/a b'],
+  }),
+  'an e-mail for replies': ask<Mail>({
+    form: checkMail,
+    runtime: (callbackUrl) => draft({ callbackUrl }),
+    right: [{ mailto: 'a@x' }, { mailto: 'a@x, b@y' }, { mailto: 'a@x', subject: 'Re:', body: '{!body}' }],
+    wrong: [{}, { mailto: '' }, { mailto: 'office' }, { mailto: 'a;b@x' }, { mailto: 'a@x b@y' }, { mailto: 'a@x,' }],
+  }),
+  'a path': ask<string>({
+    form: checkPath,
+    runtime: (value) => {
+      const path = parsePath(value);
+      return path !== undefined && isPath(path);
+    },
+    right: ['/sms', 'sms', ' /sms/callback/ ', '/a b'],
+    wrong: ['', ' ', '/sms?x=1', '/sms#x'],
+  }),
+  'a public URL': ask<string>({
+    form: checkPublicUrl,
+    runtime: isPublicUrl,
+    right: ['https://e.com', 'http://e.com:1880/', ' https://e.com/a '],
+    wrong: ['e.com', 'https://e.com?', 'https://e.com/#', 'https:e.com', 'https://', 'ftp://e.com'],
+  }),
+};
+
+for (const [name, range] of numbers) {
+  questions[`the number ${name}`] = ask<string | number>({
+    form: (value) => checkNumber(value, range),
+    runtime: (value) => readAccount({ [name]: value }),
+    right: ['', ' ', range.min, String(range.min), range.min + 1, range.max],
+    wrong: [range.min - 1, range.max + 1, 'none', 'Infinity', 'NaN', '0x10', '1e1', ...('whole' in range ? [1.5] : [])],
+  });
+}
+
+function refuses({ runtime }: Question<unknown>, value: unknown): boolean {
+  try {
+    return runtime(value) === false;
+  } catch (error) {
+    assert.ok(isSmsError(error, 'SMS_CONFIG', 'SMS_INPUT'), String(error));
+    return true;
+  }
+}
+
+describe('The rules of the forms', () => {
+  for (const [what, question] of Object.entries(questions)) {
+    it(`take and refuse ${what} as the runtime does`, () => {
+      for (const [value, wrong] of [
+        ...question.right.map((value) => [value, false] as const),
+        ...question.wrong.map((value) => [value, true] as const),
+      ]) {
+        assert.equal(refuses(question, value), wrong, `the runtime on ${JSON.stringify(value)}`);
+        assert.equal(question.form(value) !== undefined, wrong, `the form on ${JSON.stringify(value)}`);
+      }
+    });
+  }
+
+  it('refuse a length of 0, which is neither a length nor no limit', () => {
+    assert.equal(checkNumber('0', limits['sms-account'].maxLength)?.key, 'sms-account.form.wholeFrom');
+    assert.throws(() => readAccount({ maxLength: 0 }));
+  });
+
+  it('wait for the run time with what an environment variable fills in', () => {
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: Node-RED replaces it
+    const value = 'a${NAME}b';
+    const unknown = { fragmentationLimit: value, maxLength: value };
+    for (const verdict of [
+      checkBaseUrl(value, false),
+      checkRedisUrl(value),
+      checkRecipients(value),
+      checkMessageId(value.repeat(9)),
+      checkFragmentationLimit(value),
+      checkText(value.repeat(99), 'auto', { fragmentationLimit: '1', maxLength: 1 }),
+      checkText('x'.repeat(999), 'auto', unknown),
+      checkCallbackUrl(value, 'callbackUrl'),
+      checkMail({ mailto: value }),
+      checkPath(`${value}?`),
+      checkPublicUrl(value),
+      checkNumber(value, { min: 1, max: 2 }),
+    ]) {
+      assert.equal(verdict, undefined);
+    }
+  });
+
+  it('name the end of a range only where a person would want to know it', () => {
+    const { drain, concurrency, timeout } = limits['sms-account'];
+    assert.deepEqual(checkNumber(17, drain), { key: 'sms-account.form.wholeBetween', params: { min: 1, max: 16 } });
+    assert.equal(checkNumber(0, concurrency)?.key, 'sms-account.form.wholeFrom');
+    assert.equal(checkNumber(0, timeout)?.key, 'sms-account.form.numberBetween');
+    assert.throws(() => parseNumber('drain', 17, drain));
+  });
+});
