@@ -7,13 +7,10 @@ export = (RED: NodeAPI) => {
   function SmsIn(this: Node, config: PollingConfig) {
     RED.nodes.createNode(this, config);
     const filter = parseChoice(config.filter, ['all', 'replies', 'new']);
-    runPollingNode(
-      RED,
-      this,
-      config,
-      'incoming',
-      (record) => filter === 'all' || (record as IncomingRecord).isReply === (filter === 'replies'),
-    );
+    runPollingNode(RED, this, config, {
+      kind: 'incoming',
+      wants: (record) => filter === 'all' || (record as IncomingRecord).isReply === (filter === 'replies'),
+    });
   }
 
   RED.nodes.registerType('sms-in', SmsIn);

@@ -8,13 +8,10 @@ export = (RED: NodeAPI) => {
     RED.nodes.createNode(this, config);
     const filter = parseChoice(config.filter, ['all', 'final']);
     // Whether an unknown code is final is unknown too, so it passes.
-    runPollingNode(
-      RED,
-      this,
-      config,
-      'status',
-      (record) => filter === 'all' || (record as StatusRecord).final !== false,
-    );
+    runPollingNode(RED, this, config, {
+      kind: 'status',
+      wants: (record) => filter === 'all' || (record as StatusRecord).final !== false,
+    });
   }
 
   RED.nodes.registerType('sms-status', SmsStatus);

@@ -17,14 +17,14 @@ export interface PollingConfig extends NodeDef {
   maxAttempts?: number | string;
 }
 
-/** Makes a node deliver what its account polls, filtered by `wants`, and take acknowledgements at its input. */
-export function runPollingNode(
-  RED: NodeAPI,
-  node: Node,
-  config: PollingConfig,
-  kind: 'incoming' | 'status',
-  wants: (record: InboxRecord) => boolean,
-): void {
+/** What a node delivers of what its account polls. */
+export interface Polled {
+  kind: 'incoming' | 'status';
+  wants(record: InboxRecord): boolean;
+}
+
+/** Makes a node deliver what its account polls, and take acknowledgements at its input. */
+export function runPollingNode(RED: NodeAPI, node: Node, config: PollingConfig, { kind, wants }: Polled): void {
   const sender = createFlowSender(RED, node);
   let subscription: Subscription | undefined;
 

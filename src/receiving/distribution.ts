@@ -1,26 +1,7 @@
 import type { Clock, Timer } from '../clock';
 import { type Channel, type Entry, nameTakers } from './entry';
+import type { Taker } from './taker';
 import type { Undelivered, UndeliveredEntries } from './undelivered';
-
-/** One node, as the inbox sees it. */
-export interface Taker {
-  /** The node's id: a node that comes back under it after a redeploy gets what it was owed. */
-  readonly id: string;
-  /** On channel `callback`: the path it answers. */
-  readonly path?: string;
-  /** Gets only what it asked for itself, and what is left that nobody else takes. */
-  readonly onDemand?: boolean;
-  /** Says by {@link Inbox.countAttempt} when it sends an entry that is not new; otherwise taking one counts. */
-  readonly countsAttempts?: boolean;
-  /**
-   * Gets entries that came together, in order. Each has to be answered by {@link Inbox.done}, or, where the service
-   * shall bring it again, by {@link Inbox.release}.
-   *
-   * @param context what {@link Arrival.context} said
-   * @param isNew they have not been given to anybody before
-   */
-  take(entries: readonly Entry[], context?: unknown, isNew?: boolean): void;
-}
 
 /** Whom records are for: everybody on their channel, unless it says more. */
 export interface Destination {

@@ -4,11 +4,12 @@ import type { Journal, Step } from '../journal';
 import { type Acceptance, type Arrival, createAccept } from './accept';
 import { createAdopt } from './adopt';
 import type { Correlator, InboxContext } from './context';
-import { Distribution, type Taker } from './distribution';
+import { Distribution } from './distribution';
 import type { Channel, Entry } from './entry';
 import { createInboxKeeper } from './leftovers';
 import { createRelease } from './release';
 import { createDrop, createKeep, createLate } from './settle';
+import type { Taker } from './taker';
 import { type Undelivered, UndeliveredEntries } from './undelivered';
 
 export type { Acceptance, Arrival } from './accept';

@@ -1,7 +1,7 @@
 import type { OutboxRecord } from '../model';
-import type { Taker } from './distribution';
 import type { Entry } from './entry';
 import type { Inbox } from './inbox';
+import type { Taker } from './taker';
 
 /** How an {@link OutboxReceiver} hands over. */
 export interface OutboxReceiverOptions {

@@ -1,8 +1,8 @@
 import { type Clock, systemClock } from '../clock';
-import { isSmsError, type SmsError } from '../errors';
+import type { SmsError } from '../errors';
+import { type PollOutcome, Rhythm } from './rhythm';
 
-/** What one poll brought: something new; only what had been polled before; or nothing (204). */
-export type PollOutcome = 'new' | 'repeated' | 'empty';
+export type { PollOutcome } from './rhythm';
 
 /** Where a loop stands. */
 export type PollState =
@@ -29,15 +29,6 @@ export interface PollSource {
   drain(): number;
 }
 
-const firstDelayMs = 1_000;
-const longestDelayMs = 60_000;
-const firstRefusedDelayMs = 30_000;
-const longestRefusedDelayMs = 300_000;
-
-/** An empty answer that came sooner than this did not wait at the service as §8 says it would. */
-const hastyAnswerMs = 250;
-const firstHastyDelayMs = 10;
-
 /**
  * Polls a source for as long as it is wanted: again at once after something new, after a pause when there was nothing,
  * and after a growing delay when it failed or brought nothing new. It never ends by itself and never spins.
@@ -46,6 +37,7 @@ export class PollLoop {
   readonly #source: PollSource;
   readonly #onState: (state: PollState, previous: PollState) => void;
   readonly #clock: Clock;
+  readonly #rhythm: Rhythm;
   #state: PollState = { name: 'connecting' };
   #wanted = false;
   #held: PollState | undefined;
@@ -53,10 +45,6 @@ export class PollLoop {
   #inFlight = 0;
   /** What it was last seen to fail of, until a poll is in order. */
   #failure: SmsError | undefined;
-  /** In a row; both reset by any answer that is in order. */
-  #failures = 0;
-  #repeats = 0;
-  #hastyAnswers = 0;
   /** Ends what waits until a time, and what waits to be resumed. */
   readonly #waiting = new Set<() => void>();
   readonly #onHold = new Set<() => void>();
@@ -69,6 +57,7 @@ export class PollLoop {
     this.#source = source;
     this.#onState = onState;
     this.#clock = clock;
+    this.#rhythm = new Rhythm(() => clock.random());
   }
 
   get state(): PollState {
@@ -80,8 +69,7 @@ export class PollLoop {
     if (this.#wanted) return;
     this.#wanted = true;
     this.#failure = undefined;
-    this.#failures = 0;
-    this.#repeats = 0;
+    this.#rhythm.reset();
     this.#setState({ name: 'connecting' });
     if (this.#held) this.#setState(this.#held);
     else if (this.#inFlight > 0) this.#setState({ name: 'listening' });
@@ -120,7 +108,7 @@ export class PollLoop {
 
   /** Cuts a wait short, because the pause has become shorter or something is known to be there. */
   nudge(): void {
-    if (this.#failures === 0 && this.#repeats === 0) wake(this.#waiting);
+    if (!this.#rhythm.isBackingOff) wake(this.#waiting);
   }
 
   #work(): void {
@@ -144,16 +132,17 @@ export class PollLoop {
         // out whether the service fails.
         if (this.#workers > 1 || !this.#wanted) return;
         if (typeof outcome !== 'string') {
-          this.#failures++;
+          this.#rhythm.failed();
           if (!this.#held) {
             this.#failure = outcome;
             this.#setState({ name: 'failing', error: outcome });
           }
         }
-        const delayMs = this.#delayAfter(outcome);
+        const pauseMs = this.#source.pauseMs();
+        const delayMs = this.#rhythm.delayMs(outcome, pauseMs);
         if (delayMs > 0) {
           // What keeps it from spinning is no wait that anybody has asked for.
-          if (outcome === 'empty' && this.#source.pauseMs() > 0 && !this.#held) {
+          if (outcome === 'empty' && pauseMs > 0 && !this.#held) {
             const seconds = delayMs < 1_000 ? 0 : Math.round(delayMs / 1_000);
             this.#setState({ name: 'waiting', seconds, until: this.#clock.now() + delayMs });
           }
@@ -170,14 +159,11 @@ export class PollLoop {
     const startedAt = this.#clock.elapsed();
     this.#inFlight++;
     const onSent = () => {
-      if (this.#failures === 0 && this.#wanted && !this.#held) this.#setState({ name: 'listening' });
+      if (!this.#rhythm.isFailing && this.#wanted && !this.#held) this.#setState({ name: 'listening' });
     };
     try {
       const outcome = await this.#source.poll(onSent);
-      const hasty = outcome === 'empty' && this.#clock.elapsed() - startedAt < hastyAnswerMs;
-      this.#hastyAnswers = hasty ? this.#hastyAnswers + 1 : 0;
-      this.#repeats = outcome === 'repeated' ? this.#repeats + 1 : 0;
-      this.#failures = 0;
+      this.#rhythm.answered(outcome, this.#clock.elapsed() - startedAt);
       this.#failure = undefined;
       if (this.#wanted && !this.#held) this.#setState({ name: 'listening' });
       return outcome;
@@ -186,24 +172,6 @@ export class PollLoop {
     } finally {
       this.#inFlight--;
     }
-  }
-
-  #delayAfter(outcome: PollOutcome | SmsError): number {
-    if (outcome === 'empty') {
-      const hastyMs = Math.min(hastyAnswerMs, firstHastyDelayMs * 2 ** Math.min(this.#hastyAnswers, 10));
-      return this.#hastyAnswers > 0 ? Math.max(this.#source.pauseMs(), hastyMs) : this.#source.pauseMs();
-    }
-    if (outcome === 'repeated') return this.#backOff(this.#repeats, firstDelayMs, longestDelayMs);
-    if (isSmsError(outcome, 'SMS_UNAUTHORIZED', 'SMS_FORBIDDEN')) {
-      return this.#backOff(this.#failures, firstRefusedDelayMs, longestRefusedDelayMs);
-    }
-    return this.#backOff(this.#failures, firstDelayMs, longestDelayMs);
-  }
-
-  /** Doubles from `firstMs` to at most `longestMs`, with up to a quarter of jitter. */
-  #backOff(attempt: number, firstMs: number, longestMs: number): number {
-    const delayMs = Math.min(longestMs * 0.8, firstMs * 2 ** Math.min(attempt - 1, 30));
-    return delayMs * (1 + this.#clock.random() / 4);
   }
 
   #setState(state: PollState): void {

@@ -1,9 +1,9 @@
 import { type Clock, systemClock } from '../clock';
-import type { Taker } from './distribution';
 import type { Channel, Entry, InboxRecord } from './entry';
 import type { Kind } from './identity';
 import type { Inbox } from './inbox';
 import { type Ending, idOf, Outstanding } from './outstanding';
+import type { Taker } from './taker';
 
 /** One delivery of a record into the flow. */
 export interface FlowDelivery {

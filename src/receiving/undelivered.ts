@@ -1,8 +1,8 @@
 import type { Changes } from '../store/store';
-import type { Taker } from './distribution';
 import type { Channel, Entry } from './entry';
 import type { Identity } from './identity';
 import { MessageIndex } from './message-index';
+import type { Taker } from './taker';
 
 /** An entry that is not delivered yet. */
 export interface Undelivered {

@@ -148,7 +148,7 @@ export function questionOf(record: StatusRecord, look: Look): Match['question'] 
   if (id === undefined) return undefined;
   const reference = digest('messageId', id);
   const sent = readSent(reference, look);
-  return sent && openQuestion(reference, sent, record.from, look, true);
+  return sent && ownQuestion(reference, record.from, look);
 }
 
 /** Says whether a recipient is a number, rather than a contact or group. */
@@ -178,20 +178,18 @@ function latestTo(msisdn: string, look: Look): Reference | undefined {
 }
 
 /** The question of a text that its handset has not answered, or else one to a contact or group of it. */
-function openQuestion(
-  reference: string,
-  sent: Remembered,
-  msisdn: string,
-  look: Look,
-  onlyOwn = false,
-): Match['question'] {
-  const own = readReferences(handsetKey(msisdn), look).find((other) => other.sent === reference);
-  if (own?.question !== undefined) {
-    return { id: own.question, close: withoutQuestion(handsetKey(msisdn), own.question, look) };
-  }
+function openQuestion(reference: string, sent: Remembered, msisdn: string, look: Look): Match['question'] {
+  const own = ownQuestion(reference, msisdn, look);
   const [item] = sent.items ?? [];
-  if (onlyOwn || !item || sent.to.includes(normaliseHandset(msisdn))) return undefined;
+  if (own || !item || sent.to.includes(normaliseHandset(msisdn))) return own;
   return { id: item.question, close: withoutItem(sentKey(reference), item.question, look) };
+}
+
+/** The question of a text that its handset has not answered. */
+function ownQuestion(reference: string, msisdn: string, look: Look): Match['question'] {
+  const own = readReferences(handsetKey(msisdn), look).find((other) => other.sent === reference);
+  if (own?.question === undefined) return undefined;
+  return { id: own.question, close: withoutQuestion(handsetKey(msisdn), own.question, look) };
 }
 
 function withoutQuestion(key: string, question: string, look: Look): (changes: Changes) => void {

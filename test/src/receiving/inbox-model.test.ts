@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { mock } from 'node:test';
 import fc from 'fast-check';
 import type { IncomingRecord } from '../../../src/model';
-import type { Taker } from '../../../src/receiving/distribution';
 import type { Entry, HeldRecords } from '../../../src/receiving/entry';
 import type { Acceptance, Inbox } from '../../../src/receiving/inbox';
+import type { Taker } from '../../../src/receiving/taker';
 import { FailingStore, Platter } from '../store/failing-store';
 import { createInboxOn } from './inbox-on';
 

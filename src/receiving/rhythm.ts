@@ -1,0 +1,73 @@
+import { isSmsError, type SmsError } from '../errors';
+
+/** What one poll brought: something new; only what had been polled before; or nothing (204). */
+export type PollOutcome = 'new' | 'repeated' | 'empty';
+
+const firstDelayMs = 1_000;
+const longestDelayMs = 60_000;
+const firstRefusedDelayMs = 30_000;
+const longestRefusedDelayMs = 300_000;
+
+/** An empty answer that came sooner than this did not wait at the service as §8 says it would. */
+const hastyAnswerMs = 250;
+const firstHastyDelayMs = 10;
+
+/** How long to wait between one poll and the next, by what the last ones brought. */
+export class Rhythm {
+  readonly #random: () => number;
+  /** In a row; the first two are reset by any answer that is in order. */
+  #failures = 0;
+  #repeats = 0;
+  #hastyAnswers = 0;
+
+  /** @param random at least 0, less than 1 */
+  constructor(random: () => number) {
+    this.#random = random;
+  }
+
+  /** Whether the last poll failed. */
+  get isFailing(): boolean {
+    return this.#failures > 0;
+  }
+
+  /** Whether it waits longer because of what the service does, not because it was asked to. */
+  get isBackingOff(): boolean {
+    return this.#failures > 0 || this.#repeats > 0;
+  }
+
+  /** Begins anew. */
+  reset(): void {
+    this.#failures = 0;
+    this.#repeats = 0;
+  }
+
+  /** An answer is in order, and took so long. */
+  answered(outcome: PollOutcome, tookMs: number): void {
+    this.#failures = 0;
+    this.#repeats = outcome === 'repeated' ? this.#repeats + 1 : 0;
+    this.#hastyAnswers = outcome === 'empty' && tookMs < hastyAnswerMs ? this.#hastyAnswers + 1 : 0;
+  }
+
+  failed(): void {
+    this.#failures++;
+  }
+
+  /** @param pauseMs how long to wait after an empty answer (§8) */
+  delayMs(outcome: PollOutcome | SmsError, pauseMs: number): number {
+    if (outcome === 'empty') {
+      const hastyMs = Math.min(hastyAnswerMs, firstHastyDelayMs * 2 ** Math.min(this.#hastyAnswers, 10));
+      return this.#hastyAnswers > 0 ? Math.max(pauseMs, hastyMs) : pauseMs;
+    }
+    if (outcome === 'repeated') return this.#backOff(this.#repeats, firstDelayMs, longestDelayMs);
+    if (isSmsError(outcome, 'SMS_UNAUTHORIZED', 'SMS_FORBIDDEN')) {
+      return this.#backOff(this.#failures, firstRefusedDelayMs, longestRefusedDelayMs);
+    }
+    return this.#backOff(this.#failures, firstDelayMs, longestDelayMs);
+  }
+
+  /** Doubles from `firstMs` to at most `longestMs`, with up to a quarter of jitter. */
+  #backOff(attempt: number, firstMs: number, longestMs: number): number {
+    const delayMs = Math.min(longestMs * 0.8, firstMs * 2 ** Math.min(attempt - 1, 30));
+    return delayMs * (1 + this.#random() / 4);
+  }
+}

@@ -1,0 +1,245 @@
+import assert from 'node:assert/strict';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { root } from './packed';
+
+/** What one file imports, types included. */
+interface SourceFile {
+  /** From the root of the repository. */
+  path: string;
+  text: string;
+  /** Files of the repository. */
+  files: string[];
+  /** Node's own modules and packages. */
+  packages: string[];
+}
+
+function read(path: string): SourceFile {
+  const text = readFileSync(join(root, path), 'utf8');
+  const files: string[] = [];
+  const packages: string[] = [];
+  for (const name of importsOf(text)) {
+    if (name.startsWith('.')) files.push(findFile(join(dirname(path), name)));
+    else packages.push(name);
+  }
+  return { path, text, files, packages };
+}
+
+/** Whatever is imported, exported from elsewhere, required or loaded later. */
+function importsOf(text: string): string[] {
+  const code = text.replace(/^ *(?:\/?\*|\/\/).*$/gm, '');
+  const found = code.matchAll(/(?:^(?:import|export|\}).*\bfrom |^import |\bimport\(|\brequire\()'([^']+)'/gm);
+  return [...found].map(([, name = '']) => name);
+}
+
+function findFile(path: string): string {
+  const candidates = [`${path}.ts`, join(path, 'index.ts'), path];
+  return candidates.find((candidate) => existsSync(join(root, candidate))) ?? assert.fail(`no file ${path}`);
+}
+
+function readAll(folder: string): SourceFile[] {
+  return readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.ts'))
+    .map((name) => read(join(folder, name)));
+}
+
+/** The folder of a file below `src`, or the name of a file that stands there by itself. */
+function roomOf(path: string): string {
+  const [first = ''] = relative('src', path).split('/');
+  return first.replace(/\.ts$/, '');
+}
+
+const plain = ['clock', 'errors', 'login', 'model', 'reasons'];
+const journal = ['item-ids', 'journal', 'keeper', 'step'];
+
+/** What the files of each room may import besides those of their own. */
+const arrows: Readonly<Record<string, readonly string[]>> = {
+  clock: [],
+  model: [],
+  reasons: [],
+  errors: ['reasons'],
+  login: ['errors'],
+  wire: ['model', 'errors'],
+  http: ['wire', ...plain],
+  store: ['clock', 'errors'],
+  ...Object.fromEntries(journal.map((name) => [name, [...journal, 'store', 'clock', 'errors']])),
+  receiving: [...journal, 'store', 'wire', ...plain],
+  sending: [...journal, 'store', 'wire', 'http', ...plain],
+  account: ['receiving', 'sending', 'http', ...journal, 'store', 'wire', ...plain],
+};
+
+/** Classes that wait to be taken apart. They may shrink. */
+const stillLarger: Readonly<Record<string, number>> = {
+  Distribution: 30,
+  Journal: 34,
+  KeptTexts: 29,
+  Ledger: 41,
+  Sender: 27,
+};
+
+/** The ways through the imports that come back to where they began. */
+function findCircles(files: ReadonlyMap<string, SourceFile>): string[] {
+  const circles: string[] = [];
+  const done = new Set<string>();
+  const walk = (path: string, way: readonly string[]) => {
+    if (way.includes(path)) circles.push([...way.slice(way.indexOf(path)), path].join(' → '));
+    else if (!done.has(path)) for (const next of files.get(path)?.files ?? []) walk(next, [...way, path]);
+    done.add(path);
+  };
+  for (const path of files.keys()) walk(path, []);
+  return circles;
+}
+
+/** Everything that a file needs, however far away. */
+function reach(start: Iterable<string>, files: ReadonlyMap<string, SourceFile>): SourceFile[] {
+  const reached = new Map<string, SourceFile>();
+  const visit = (path: string) => {
+    const file = files.get(path);
+    if (!file || reached.has(path)) return;
+    reached.set(path, file);
+    for (const next of file.files) visit(next);
+  };
+  for (const path of start) visit(path);
+  return [...reached.values()];
+}
+
+/** Classes with how many members each has. Biome's formatting sets each member in by two spaces. */
+function countMembers(text: string): { name: string; members: number }[] {
+  const classes = text.matchAll(/^(?:export )?(?:abstract )?class (\w+)[\s\S]*?^}/gm);
+  return [...classes].map(([body, name = '']) => ({
+    name,
+    members: body.match(/^ {2}(?:[a-z#][\w# ]*)[(?!:;=<]|^ {2}[a-z#][\w# ]* = /gim)?.length ?? 0,
+  }));
+}
+
+describe('the rooms of the source', () => {
+  const library = readAll('src');
+  const nodes = readAll('nodes');
+  const files = new Map([...library, ...nodes].map((file) => [file.path, file]));
+  const forms = nodes.map(({ path }) => path).filter((path) => path.endsWith('.form.ts'));
+
+  it('are all known here', () => {
+    const rooms = new Set(library.map(({ path }) => roomOf(path)).filter((room) => room !== 'index'));
+    assert.deepEqual([...rooms].sort(), Object.keys(arrows).sort());
+  });
+
+  it('use those only that they stand on', () => {
+    const wrong = library.flatMap(({ path, files }) => {
+      const room = roomOf(path);
+      const allowed = arrows[room];
+      return files
+        .filter((other) => allowed && roomOf(other) !== room && !allowed.includes(roomOf(other)))
+        .map((other) => `${path} → ${other}`);
+    });
+    assert.deepEqual(wrong, []);
+  });
+
+  it('of the library have no way to Node-RED, to the nodes or to the simulator', () => {
+    const wrong = library.flatMap(({ path, files, packages }) =>
+      [...files.filter((other) => !other.startsWith('src/')), ...packages.filter((name) => /node-red/.test(name))].map(
+        (other) => `${path} → ${other}`,
+      ),
+    );
+    assert.deepEqual(wrong, []);
+  });
+
+  it('are used by the nodes through their one door, and by the forms where they need neither Node nor packages', () => {
+    const ofForms = reach(forms, files);
+    const inForms = new Set(ofForms.map(({ path }) => path));
+    const pastTheDoor = nodes
+      .filter(({ path }) => !inForms.has(path))
+      .flatMap(({ path, files }) =>
+        files
+          .filter((other) => other.startsWith('src/') && other !== 'src/index.ts')
+          .map((other) => `${path} → ${other}`),
+      );
+    assert.deepEqual(pastTheDoor, []);
+    const needy = ofForms
+      .filter(({ path, packages }) => path.startsWith('src/') && packages.length > 0)
+      .map(({ path, packages }) => `${path} → ${packages}`);
+    assert.deepEqual(needy, []);
+  });
+
+  it('show neither the inbox nor what it gives by their door', () => {
+    const door = files.get('src/index.ts')?.text ?? '';
+    for (const name of ['Inbox', 'Taker', 'Entry', 'Journal', 'Ledger'])
+      assert.doesNotMatch(door, RegExp(`\\b${name}\\b`));
+  });
+
+  it('have no circle, of types neither', () => {
+    assert.deepEqual(findCircles(files), []);
+  });
+
+  it('have no file of more than 300 lines', () => {
+    const long = library.map(({ path, text }) => ({ path, lines: text.split('\n').length - 1 }));
+    assert.deepEqual(
+      long.filter(({ lines }) => lines > 300),
+      [],
+    );
+  });
+
+  it('have no class of more than 25 members', () => {
+    const large = library.flatMap(({ text }) => countMembers(text)).filter(({ members }) => members > 25);
+    for (const { name, members } of large) {
+      assert.ok(members <= (stillLarger[name] ?? 25), `${name} has ${members} members`);
+    }
+    const isLarge = (name: string) => large.some((found) => found.name === name);
+    assert.deepEqual(
+      Object.keys(stillLarger).filter((name) => !isLarge(name)),
+      [],
+      'small enough by now',
+    );
+  });
+
+  describe('are looked through by something that', () => {
+    it('finds every kind of import', () => {
+      const text = [
+        "import 'a';",
+        "import type { B } from 'b';",
+        "import {\n  C,\n} from 'c';",
+        "export * from 'd';",
+        "const e = await import('e');",
+        "const f = require('f') as typeof import('g');",
+        "// import 'none';",
+      ];
+      assert.deepEqual(importsOf(text.join('\n')).sort(), ['a', 'b', 'c', 'd', 'e', 'f', 'g']);
+    });
+
+    it('counts every kind of member', () => {
+      const text = `export class Many<T> extends Other {
+  static readonly one = 1;
+  readonly #two: string;
+  #three = new Map<string, {
+    a: string;
+  }>();
+  four?: number;
+  /** A reason. */
+  constructor(
+    a: string,
+  ) {
+    this.a = a;
+  }
+  get six(): number {
+    return 6;
+  }
+  async #seven<T>(
+    b: string,
+  ): Promise<void> {
+    if (b) return;
+  }
+  readonly eight = () => {};
+}
+`;
+      assert.deepEqual(countMembers(text), [{ name: 'Many', members: 8 }]);
+    });
+
+    it('finds a circle', () => {
+      const file = (path: string, ...others: string[]): [string, SourceFile] => [
+        path,
+        { path, text: '', files: others, packages: [] },
+      ];
+      const circular = new Map([file('a', 'b'), file('b', 'c', 'd'), file('c'), file('d', 'b')]);
+      assert.deepEqual(findCircles(circular), ['b → d → b']);
+    });
+  });
+});
