@@ -22,6 +22,8 @@ export interface SimulatorState {
   baseUrl: string;
   online: boolean;
   recordIds: RecordIds;
+  /** Why the last changes could not be written to the data folder; null when they could, or there is none. */
+  dataProblem: string | null;
   /** ISO 8601 UTC, by the simulator's clock. */
   now: string;
   account: Record<string, unknown>;

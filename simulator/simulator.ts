@@ -315,7 +315,7 @@ export class Simulator {
       account,
       faults: this.#parts.faults.describe(),
       recordIds: this.recordIds,
-      dataProblem: this.#parts.data?.problem ?? null,
+      dataProblem: this.#dataProblem,
     };
   }
 
@@ -331,6 +331,7 @@ export class Simulator {
       baseUrl: this.baseUrl,
       online: listener.isOpen,
       recordIds: this.recordIds,
+      dataProblem: this.#dataProblem,
       now: new Date(this.clock.now()).toISOString(),
       account: account.describe(),
       faults: faults.describe(),
@@ -342,6 +343,10 @@ export class Simulator {
       undelivered: last(this.undelivered, limit),
       mailbox: last(this.mailbox, limit),
     };
+  }
+
+  get #dataProblem(): string | null {
+    return this.#parts.data?.problem ?? null;
   }
 
   /** Ends waits, timers, callbacks and connections at once. */

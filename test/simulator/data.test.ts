@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,6 +10,7 @@ import {
   connectSimulator,
   createManualClock,
   type Simulator,
+  type SimulatorClient,
   type SimulatorOptions,
   startSimulator,
 } from '../../simulator';
@@ -125,28 +127,55 @@ describe('simulator: --data', () => {
     assert.ok(simulator.incoming.every(({ read }) => !read));
   });
 
-  it('has what was written a moment before the process was killed', async () => {
-    await stop();
-    const root = join(__dirname, '../..');
-    const cli = join(root, 'simulator/cli.ts');
-    const options = ['--port', '0', '--data', join(folder, 'data')];
-    const child = spawn(process.execPath, ['--require', 'tsx/cjs', cli, ...options], { cwd: root });
-    let output = '';
-    for await (const chunk of child.stdout.setEncoding('utf8')) {
-      output += chunk;
-      if (output.includes('Stop with')) break;
-    }
-    const client = connectSimulator(/Page +(\S+)/.exec(output)?.[1]);
-    await client.receive({ from: handset, to: number, body: 'kept' });
-    await client.addContact('Anna', other);
-    await sleep(500);
-    const exit = once(child, 'exit');
-    child.kill('SIGKILL');
-    await exit;
-    await start();
-    assert.equal(simulator.incoming[0]?.body, 'kept');
-    assert.equal(readForm(await calls.pollIncoming()).body, 'kept');
-    assert.equal(simulator.receive({ from: other, to: number, body: 'x' }).displayName, 'Anna');
+  describe('of the command', () => {
+    let child: ChildProcess | undefined;
+    /** @param wrap a command in front of it */
+    const startCommand = async (...wrap: string[]): Promise<SimulatorClient> => {
+      await stop();
+      const root = join(__dirname, '../..');
+      const command = [process.execPath, '--require', 'tsx/cjs', join(root, 'simulator/cli.ts')];
+      const [program = '', ...args] = [...wrap, ...command, '--port', '0', '--data', join(folder, 'data')];
+      const started = spawn(program, args, { cwd: root, stdio: ['ignore', 'pipe', 'inherit'] });
+      child = started;
+      let output = '';
+      for await (const chunk of started.stdout.setEncoding('utf8')) {
+        output += chunk;
+        if (output.includes('Stop with')) break;
+      }
+      return connectSimulator(/Page +(\S+)/.exec(output)?.[1]);
+    };
+    const kill = async (): Promise<void> => {
+      if (child === undefined) return;
+      const exit = once(child, 'exit');
+      child.kill('SIGKILL');
+      await exit;
+      child = undefined;
+      await start();
+    };
+    afterEach(kill);
+
+    it('has what was written a moment before the process was killed', async () => {
+      const client = await startCommand();
+      await client.receive({ from: handset, to: number, body: 'kept' });
+      await client.addContact('Anna', other);
+      await sleep(500);
+      await kill();
+      assert.equal(readForm(await calls.pollIncoming()).body, 'kept');
+      assert.equal(simulator.receive({ from: other, to: number, body: 'x' }).displayName, 'Anna');
+    });
+
+    it('says why nothing is kept any more when the folder cannot be written, and goes on', async function () {
+      if (process.platform === 'win32') this.skip();
+      const client = await startCommand('sh', '-c', 'ulimit -f 40; trap "" XFSZ; exec "$0" "$@"');
+      assert.equal((await client.state(1)).dataProblem, null);
+      for (let index = 0; index < 20; index += 1) {
+        await client.receive({ from: handset, to: number, body: randomBytes(3000).toString('base64') });
+      }
+      const problem = await client.until(async () => (await client.state(1)).dataProblem);
+      assert.match(problem, /File too large/);
+      await client.receive({ from: handset, to: number, body: 'goes on' });
+      assert.equal((await client.texts(handset, { limit: 1 })).texts[0]?.body, 'goes on');
+    });
   });
 
   it('lets no other simulator into its folder', async () => {
