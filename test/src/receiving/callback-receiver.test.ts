@@ -1,0 +1,184 @@
+import assert from 'node:assert/strict';
+import { Journal } from '../../../src/journal';
+import type { IncomingRecord } from '../../../src/model';
+import { CallbackReceiver } from '../../../src/receiving/callback-receiver';
+import { Inbox } from '../../../src/receiving/inbox';
+import { type FlowDelivery, maxCalledBack } from '../../../src/receiving/receiver';
+import { settle, VirtualClock } from '../../virtual-clock';
+import { FailingStore, Platter } from '../store/failing-store';
+
+const ackTimeoutMs = 20_000;
+
+function incoming(messageId: string): IncomingRecord {
+  return { messageId, from: '6421555001', body: messageId, isReply: true, via: 'callback' };
+}
+
+/** A node that is called back, and its flow. */
+class Bench {
+  readonly sent: FlowDelivery[] = [];
+  readonly receiver: CallbackReceiver;
+  readonly answers: (boolean | string)[] = [];
+
+  constructor(
+    readonly inbox: Inbox,
+    readonly clock: VirtualClock,
+    { acknowledge = 'flow', gotThere = true }: { acknowledge?: 'auto' | 'flow'; gotThere?: boolean } = {},
+  ) {
+    const send = (delivery: FlowDelivery) => {
+      this.sent.push(delivery);
+      return Promise.resolve(gotThere);
+    };
+    this.receiver = new CallbackReceiver(inbox, { id: 'node', path: '/sms', acknowledge, ackTimeoutMs, send }, clock);
+  }
+
+  get ackIds(): string[] {
+    return this.sent.map(({ ackId = '' }) => ackId);
+  }
+
+  /** The service calls; what it is told is noted when it is. */
+  async call(...ids: string[]): Promise<void> {
+    for (const id of ids) {
+      const records = [incoming(id)];
+      this.receiver.accept({ kind: 'incoming', records }).then(
+        (isTaken) => this.answers.push(isTaken),
+        ({ code }) => this.answers.push(code),
+      );
+    }
+    await this.clock.advance(1);
+    await settle();
+  }
+}
+
+describe('CallbackReceiver (contract §8)', () => {
+  let clock: VirtualClock;
+  let platter: Platter;
+  let store: FailingStore;
+  let inbox: Inbox;
+  beforeEach(() => {
+    clock = new VirtualClock();
+    platter = new Platter();
+    store = new FailingStore(platter);
+    const journal = new Journal({ store, clock, onStore: () => {} });
+    inbox = new Inbox({ journal, clock, dedupe: () => true, dedupeMs: () => 1_000_000_000 });
+  });
+  afterEach(() => inbox.close());
+
+  it('says that a callback was taken when its flow has acknowledged it, and not before', async () => {
+    const bench = new Bench(inbox, clock);
+    await bench.call('1');
+    assert.deepEqual(bench.answers, []);
+    assert.equal(bench.receiver.acknowledge(bench.ackIds[0] ?? '', false), true);
+    await clock.advance(1);
+    assert.deepEqual(bench.answers, [true]);
+    assert.equal(platter.entries.size, 0);
+    assert.equal(clock.timers, 0);
+  });
+
+  it('says at once that it was not when the flow has failed, and takes it as new when it comes again, marked', async () => {
+    const bench = new Bench(inbox, clock);
+    await bench.call('1');
+    bench.receiver.acknowledge(bench.ackIds[0] ?? '', true);
+    await clock.advance(1);
+    assert.deepEqual(bench.answers, [false]);
+    await bench.call('1');
+    assert.deepEqual(
+      bench.sent.map(({ redelivered }) => redelivered),
+      [false, true],
+    );
+    bench.receiver.acknowledge(bench.ackIds[1] ?? '', false);
+    await clock.advance(1);
+    assert.deepEqual(bench.answers, [false, true]);
+  });
+
+  it('waits no longer than it may, and knows what is acknowledged late when the service brings it again', async () => {
+    const bench = new Bench(inbox, clock);
+    await bench.call('1');
+    await clock.advance(ackTimeoutMs + 1);
+    assert.deepEqual(bench.answers, [false]);
+    assert.equal(bench.receiver.acknowledge(bench.ackIds[0] ?? '', false), false);
+    await clock.advance(1);
+    await bench.call('1');
+    assert.deepEqual(bench.answers, [false, true]);
+    assert.equal(bench.sent.length, 1);
+  });
+
+  it('sends nothing again by itself', async () => {
+    const bench = new Bench(inbox, clock);
+    await bench.call('1', '2');
+    bench.receiver.acknowledge(bench.ackIds[0] ?? '', true);
+    await clock.advance(86_400_000);
+    assert.equal(bench.sent.length, 2);
+  });
+
+  it('counts sending as taking when nobody acknowledges, and not getting there as not taking', async () => {
+    const bench = new Bench(inbox, clock, { acknowledge: 'auto' });
+    await bench.call('1');
+    assert.deepEqual(bench.answers, [true]);
+    bench.receiver.close();
+    const stopped = new Bench(inbox, clock, { acknowledge: 'auto', gotThere: false });
+    await stopped.call('2');
+    assert.deepEqual(stopped.answers, []);
+    await clock.advance(ackTimeoutMs);
+    assert.deepEqual(stopped.answers, [false]);
+  });
+
+  it('answers all that are under way when it is closed, and keeps what they brought', async () => {
+    const bench = new Bench(inbox, clock);
+    const ids = Array.from({ length: 30 }, (_, index) => String(index));
+    await bench.call(...ids);
+    bench.receiver.close();
+    await clock.advance(1);
+    assert.deepEqual(
+      bench.answers,
+      ids.map(() => false),
+    );
+    assert.equal(platter.entries.size, 30);
+    await bench.call('late');
+    assert.equal(bench.answers.at(-1), false);
+    const next = new Bench(inbox, clock);
+    await clock.advance(1);
+    assert.deepEqual(
+      next.sent.map(({ record, redelivered }) => [record.body, redelivered]),
+      ids.map((id) => [id, true]),
+    );
+  });
+
+  it('takes no more when a thousand are out, and further ones as soon as one is acknowledged', async () => {
+    const bench = new Bench(inbox, clock);
+    await bench.call(...Array.from({ length: maxCalledBack }, (_, index) => String(index)));
+    assert.equal(bench.sent.length, maxCalledBack);
+    await bench.call('one more');
+    assert.deepEqual(bench.answers, [false]);
+    assert.equal(bench.sent.length, maxCalledBack);
+    bench.receiver.acknowledge(bench.ackIds[0] ?? '', false);
+    await bench.call('one more');
+    assert.equal(bench.sent.length, maxCalledBack + 1);
+  });
+
+  it('sends a thousand of what was left, and the rest in order as it is acknowledged', async () => {
+    const ids = Array.from({ length: maxCalledBack + 2 }, (_, index) => String(index));
+    const address = { node: 'node', path: '/sms' };
+    const kept = inbox.accept({ kind: 'incoming', via: 'callback', records: ids.map(incoming), address });
+    await clock.advance(1);
+    await kept;
+    const bench = new Bench(inbox, clock);
+    await clock.advance(1_000);
+    assert.equal(bench.sent.length, maxCalledBack);
+    await bench.call('one more');
+    assert.deepEqual(bench.answers, [false]);
+    for (const index of [0, 1]) bench.receiver.acknowledge(bench.ackIds[index] ?? '', false);
+    assert.deepEqual(
+      bench.sent.map(({ record }) => record.body),
+      ids,
+    );
+  });
+
+  it('refuses what cannot be kept, since the service keeps it', async () => {
+    const bench = new Bench(inbox, clock);
+    await inbox.ready();
+    store.failing.add('commit');
+    await bench.call('1');
+    assert.deepEqual(bench.answers, ['SMS_STORE']);
+    assert.deepEqual(bench.sent, []);
+  });
+});
