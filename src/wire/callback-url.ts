@@ -7,8 +7,8 @@ export interface MailtoCallback {
   body?: string;
 }
 
-/** The variables that the service replaces at runtime (§6.2). */
-const variables = /(\{!(?:messageId|body|recipient\.msisdn|recipient\.displayname|status)\})/;
+/** The variables that the service replaces at runtime (§6.2), whatever their case. */
+const variables = /(\{!(?:messageId|body|recipient\.msisdn|recipient\.displayname|status)\})/i;
 /** Nothing that a header or a request line could be split at. */
 const unsafeCharacters = /[\s\p{Cc}\p{Zl}\p{Zp}]/u;
 const webUrl = /^https?:\/\/[^/?#]/i;

@@ -4,7 +4,14 @@ import { isSmsError } from '../../../src/errors';
 import { formatCallbackUrl } from '../../../src/wire/callback-url';
 import { formatForm } from '../../../src/wire/form';
 
-const variables = ['{!messageId}', '{!body}', '{!recipient.msisdn}', '{!recipient.displayname}', '{!status}'];
+const variables = [
+  '{!messageId}',
+  '{!body}',
+  '{!recipient.msisdn}',
+  '{!recipient.displayname}',
+  '{!status}',
+  '{!messageid}',
+];
 
 describe('callback URLs (§6)', () => {
   for (const url of [
