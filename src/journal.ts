@@ -4,7 +4,7 @@ import { ItemIds } from './item-ids';
 import { type Circumstances, type Keeper, Keepers } from './keeper';
 import { createTask, type Step, StepWriter, type Task } from './step';
 import { StoreLifecycle, type StoreMode } from './store/lifecycle';
-import type { Item, Part, Store } from './store/store';
+import type { Item, Part, Remembered, Store } from './store/store';
 
 export type { Keeper } from './keeper';
 export type { Step, WhileFailing } from './step';
@@ -137,6 +137,16 @@ export class Journal {
     if (!step.lazy) this.#work();
     else if (!this.#working) this.#lazy ??= this.#clock.after(longestLazyMs, () => this.#work());
     return result;
+  }
+
+  /** Everything that is remembered under keys that begin so, if the store is open. */
+  remembered(prefixes: readonly string[]): Promise<[key: string, remembered: Remembered][]> {
+    return new Promise((resolve, reject) => {
+      this.#doFirst(async () => {
+        if (this.mode === 'open') await this.#store.list(prefixes).then(resolve, reject);
+        else resolve([]);
+      });
+    });
   }
 
   /** Puts what `format` returns where a crash does not reach it, as far as the store can. See {@link Store.hold}. */

@@ -117,6 +117,10 @@ export const reasons = {
     'The value to remember cannot be kept as JSON. Give text, numbers, lists or plain objects.',
   ],
   rememberTooLarge: ['SMS_INPUT', 'The value to remember is larger than 64 KiB. Remember less, such as an identifier.'],
+  inputNumber: [
+    'SMS_INPUT',
+    'The field {{field}} is not a number from {{min}} to {{max}}. Correct it or leave it blank.',
+  ],
   waitRange: [
     'SMS_INPUT',
     'The time to wait for a reply is not a number of minutes from {{min}} to {{max}}. Correct it or choose none.',

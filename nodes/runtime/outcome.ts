@@ -17,11 +17,16 @@ export function failMessage(
   error: unknown,
   done: (error: Error) => void,
 ): void {
+  node.status(badges.error(RED, error));
+  done(putError(RED, node, message, error));
+}
+
+/** Puts a failure into the message that it is of, as `msg.sms.error`. Returns it as it is to be raised. */
+export function putError(RED: NodeAPI, node: Node, message: SmsMessage, error: unknown, redelivered = false): SmsError {
   const translated = translateError(RED, error);
   logCause(RED, node, translated);
-  node.status(badges.error(RED, translated));
-  message.sms = { error: translated.toJSON() satisfies PlainSmsError };
-  done(translated);
+  message.sms = { error: translated.toJSON() satisfies PlainSmsError, ...(redelivered ? { redelivered } : undefined) };
+  return translated;
 }
 
 /** Reports a failure that no input message caused, such as that of a poll; a Catch node sees it. */

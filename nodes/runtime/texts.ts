@@ -66,6 +66,8 @@ export const badges = {
   }),
   paused: (RED: NodeAPI, n: number) => badge(RED, 'blue', 'ring', 'status.paused', { n }),
   sending: (RED: NodeAPI, n: number) => badge(RED, 'blue', 'dot', 'status.sending', { n }),
+  waitingTexts: (RED: NodeAPI, n: number) => badge(RED, 'blue', 'ring', 'status.waitingTexts', { n }),
+  asking: (RED: NodeAPI, n: number) => badge(RED, 'blue', 'ring', 'status.asking', { n }),
   sent: (RED: NodeAPI) => badge(RED, 'green', 'dot', 'status.sent'),
   partlyFailed: (RED: NodeAPI, failed: number, total: number) =>
     badge(RED, 'yellow', 'dot', 'status.partlyFailed', { failed, total }),

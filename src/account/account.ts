@@ -3,12 +3,12 @@ import { type Clock, type Timer, wait } from '../clock';
 import { SmsError } from '../errors';
 import { Client } from '../http/client';
 import { createConnections } from '../http/connections';
-import { Journal } from '../journal';
 import type { Kind } from '../receiving/identity';
-import { Inbox } from '../receiving/inbox';
+import type { Inbox } from '../receiving/inbox';
 import { SendQueue } from '../sending/queue';
-import { send } from '../sending/send';
+import { Asking } from './asking';
 import { Endpoint, type EndpointHost } from './endpoint';
+import { createEstate, type Estate } from './estate';
 import type { Member } from './member';
 import type { Membership } from './membership';
 import { Polls } from './polls';
@@ -36,6 +36,9 @@ export interface AccountOptions {
 /** How long to wait, when the last member leaves, for an answer whose head is here already. */
 const halfReceivedGraceMs = 2_500;
 
+/** How long a text is known to replies and statuses. */
+const sentMs = 168 * 3_600_000;
+
 /** What is remembered in memory alone outlives the last member for so long: any redeploy is shorter. */
 const forgetAfterMs = 60_000;
 
@@ -46,8 +49,9 @@ export class Account {
   readonly #polls = new Polls();
   readonly #succession: Succession;
   readonly #endpoints: Readonly<Record<Kind, Endpoint>>;
+  readonly #asking: Asking;
+  readonly #queue: SendQueue;
   #connections: Dispatcher | undefined;
-  #queue: SendQueue | undefined;
   /** What the last member to leave wanted; a poll still in flight is handed over by these. */
   #settings: AccountSettings | undefined;
   /** See {@link #keepOpen}. */
@@ -56,6 +60,11 @@ export class Account {
 
   constructor(options: AccountOptions) {
     this.#options = options;
+    this.#queue = new SendQueue({
+      clock: options.clock,
+      settings: () => this.#settings ?? { concurrency: 1, queueLimit: 0 },
+      kept: () => this.#succession.estate?.sender.keptWaiting ?? 0,
+    });
     const host = this.#createHost();
     this.#succession = new Succession(host);
     this.#endpoints = {
@@ -63,6 +72,7 @@ export class Account {
       status: new Endpoint('status', host),
       outbox: new Endpoint('outbox', host),
     };
+    this.#asking = new Asking(this.#endpoints.incoming, () => [...this.#members][0]);
   }
 
   /**
@@ -73,25 +83,22 @@ export class Account {
   join(settings: AccountSettings): FullMembership {
     this.#forgetting?.cancel();
     const { key, clock } = this.#options;
-    const { connections, queue } = this.#open(settings);
+    const connections = this.#open(settings);
     const client = new Client({ ...settings, connections, clock });
     const member: Member = { settings, client };
     this.#members.add(member);
     let left: Promise<void> | undefined;
-    const inboxOf = () => this.#succession.inboxOf(member);
+    const estateOf = () => this.#succession.estateOf(member);
     return {
       key,
       client,
       get inbox() {
-        return inboxOf();
+        return estateOf().inbox;
       },
       inherit: (formerKey) => this.#inherit(member, formerKey),
       subscribe: (channel, subscriber) =>
-        subscribe[channel]({ clock, member, inbox: inboxOf(), endpoints: this.#endpoints }, subscriber),
-      send: (message, policy, signals) =>
-        queue.run(() => send((giveUp) => client.send(message, { signal: giveUp }), policy, { ...signals, clock }), {
-          signal: signals.signal,
-        }),
+        subscribe[channel]({ clock, member, inbox: estateOf().inbox, endpoints: this.#endpoints }, subscriber),
+      attachSender: (outlet) => estateOf().sender.attach({ ...outlet, client }),
       leave: () => {
         left ??= this.#leave(member);
         return left;
@@ -99,17 +106,16 @@ export class Account {
     };
   }
 
-  /** Connections and queue are those of the first member. */
-  #open(settings: AccountSettings): { connections: Dispatcher; queue: SendQueue } {
+  /** Connections and the settings of the queue are those of the first member. */
+  #open(settings: AccountSettings): Dispatcher {
     const isFirst = this.#members.size === 0;
     if (isFirst || !this.#connections) {
       this.#connections = (settings.createConnections ?? createConnections)(settings);
       this.#settings = settings;
       this.#succession.begin();
     }
-    this.#queue ??= new SendQueue({ clock: this.#options.clock, settings: () => this.#settings ?? settings });
     if (isFirst) this.#queue.nudge();
-    return { connections: this.#connections, queue: this.#queue };
+    return this.#connections;
   }
 
   #createHost(): EndpointHost & SuccessionHost {
@@ -122,24 +128,39 @@ export class Account {
         return account.#settings;
       },
       get failure() {
-        return account.#succession.inbox?.failure;
+        return account.#succession.estate?.inbox.failure;
       },
-      inboxOf: (member) => this.#succession.inboxOf(member),
+      inboxOf: (member) => this.#succession.estateOf(member).inbox,
+      onDrained: (kind) => {
+        if (kind === 'incoming') this.#succession.estate?.sender.onRepliesRead();
+      },
       present: (member) => this.#present(member),
-      createInbox: (settings) => this.#createInbox(settings),
+      createEstate: (settings) => this.#createEstate(settings),
       keepOpen: (work) => this.#keepOpen(work),
     };
   }
 
-  #createInbox(settings: AccountSettings): Inbox {
+  #createEstate(settings: AccountSettings): Estate {
     const { key, clock } = this.#options;
-    const { incoming } = this.#endpoints;
+    const { incoming, status, outbox } = this.#endpoints;
     const onStore = () => {
       for (const endpoint of Object.values(this.#endpoints)) endpoint.holdOrResume();
     };
-    return new Inbox({
-      journal: new Journal({ store: settings.createStore(key), clock, onStore }),
+    return createEstate({
+      store: settings.createStore(key),
       clock,
+      queue: this.#queue,
+      onStore,
+      sentMs: () => (this.#settings ?? settings).sentMs ?? sentMs,
+      limits: () => (this.#settings ?? settings).limits,
+      sources: () => [
+        ...(status.isWatched ? (['status'] as const) : []),
+        ...(incoming.isWatched ? (['reply'] as const) : []),
+        ...(outbox.isWatched ? (['outbox'] as const) : []),
+      ],
+      onAbandoned: (node) => this.#settings?.onAbandoned?.(node),
+      onDiscarded: (node) => this.#settings?.onDiscarded?.(node),
+      onAsking: (isAsking) => this.#asking.set(isAsking),
       // There is one memory of what was seen for all loops; that of the messages decides.
       dedupe: () => incoming.settings?.dedupe ?? settings.dedupe,
       dedupeMs: () => incoming.settings?.dedupeMs ?? settings.dedupeMs,
@@ -175,14 +196,15 @@ export class Account {
     const [first] = this.#members;
     if (first) {
       this.#settings = first.settings;
-      this.#queue?.nudge();
+      this.#queue.nudge();
       return;
     }
     void this.#connections?.close().catch(() => {});
     await this.#awaitArriving();
     // A record sent in this turn of the event loop counts as delivered in the next.
     await wait(this.#options.clock, 0);
-    await this.#succession.inbox?.flush();
+    await this.#succession.estate?.sender.close();
+    await this.#succession.estate?.inbox.flush();
     const isIdle = this.#polls.size === 0;
     const closed = this.#closeWhenIdle();
     if (isIdle) await closed;
@@ -204,16 +226,21 @@ export class Account {
   async #closeWhenIdle(): Promise<void> {
     await this.#polls.ended();
     if (this.#isNeeded) return;
-    const { inbox } = this.#succession;
-    await inbox?.close();
+    const { estate } = this.#succession;
+    await estate?.inbox.close();
     if (this.#isNeeded) return;
-    if (!inbox || inbox.isDisposable) this.#forget();
-    else if (inbox.isSettled) {
+    if (!estate || (estate.inbox.isDisposable && estate.sender.isSettled)) this.#forget();
+    else if (this.#isSettled) {
       this.#forgetting = this.#options.clock.after(forgetAfterMs, () => this.#forget(), true);
     }
   }
 
   #forget(): void {
-    if (!this.#isNeeded && this.#succession.inbox?.isSettled !== false) this.#options.onIdle();
+    if (!this.#isNeeded && this.#isSettled) this.#options.onIdle();
+  }
+
+  get #isSettled(): boolean {
+    const { estate } = this.#succession;
+    return !estate || (estate.inbox.isSettled && estate.sender.isSettled);
   }
 }

@@ -20,6 +20,8 @@ export interface EndpointHost {
   /** Why what comes cannot be kept now, if so. */
   readonly failure: SmsError | undefined;
   inboxOf(member: Member): Inbox;
+  /** The service has nothing more of a kind for now. */
+  onDrained(kind: Kind): void;
   /**
    * A member, or another while it is here no more.
    *
@@ -96,6 +98,10 @@ export class Endpoint {
     return this.#starter?.settings ?? this.#host.settings;
   }
 
+  get isWatched(): boolean {
+    return this.#watchers.size > 0;
+  }
+
   /** Polls for as long as somebody watches. Returns how to stop watching. */
   watch(member: Member, watcher: Watcher): () => void {
     const isFirst = this.#watchers.size === 0;
@@ -149,7 +155,9 @@ export class Endpoint {
 
   async #poll(onSent: () => void): Promise<PollOutcome> {
     const acceptances = await this.#fetch(this.#host.present(this.#starter), { onSent });
-    return acceptances.length === 0 ? 'empty' : this.#plan.judge(acceptances);
+    if (acceptances.length > 0) return this.#plan.judge(acceptances);
+    this.#host.onDrained(this.#kind);
+    return 'empty';
   }
 
   /** One poll, from the request until what it brought is kept. The account outlives it. */

@@ -1,12 +1,11 @@
 import type { SmsError } from '../errors';
 import type { Client } from '../http/client';
-import type { Delivery, OutboundMessage } from '../model';
 import type { CallbackReceiver, CallbackReceiverOptions } from '../receiving/callback-receiver';
 import type { Channel } from '../receiving/entry';
 import type { OutboxReceiverOptions } from '../receiving/outbox-receiver';
 import type { PollState } from '../receiving/poll';
 import type { ReceiverOptions } from '../receiving/receiver';
-import type { RetryPolicy } from '../sending/send';
+import type { Outlet, SendingNode } from '../sending/outlet';
 
 /** Who wants an endpoint polled. */
 export interface Watcher {
@@ -73,12 +72,8 @@ export interface Membership {
    * others are on that login. Resolves with whether nothing is left to take over.
    */
   inherit(formerKey: string): Promise<boolean>;
-  /** Sends with the credentials of this member. See {@link send} in `send.ts`. */
-  send(
-    message: OutboundMessage,
-    policy: RetryPolicy,
-    signals: { signal: AbortSignal; giveUp: AbortSignal },
-  ): Promise<Delivery>;
+  /** Makes a node one of those that send, with the credentials of this member. Its texts from before go on. */
+  attachSender(outlet: Omit<Outlet, 'client'>): SendingNode;
   /** Makes a call that is neither queued nor looped, with the credentials of this member. */
   readonly client: Client;
   /** Makes a node one of those that get what comes on a channel. An endpoint is polled while anybody is subscribed to it. */

@@ -28,6 +28,12 @@ export interface AccountSettings {
   drain: number;
   dedupe: boolean;
   dedupeMs: number;
+  /** How long a remembered text is known to replies and statuses; 168 hours when absent. */
+  sentMs?: number;
+  /** A kept text has been given up, since its node is not deployed any more. */
+  onAbandoned?(node: string): void;
+  /** Somebody has discarded a text of a node. */
+  onDiscarded?(node: string): void;
   /** Names the kind of store and its place; another name means another store. */
   storeName: string;
   /** Makes the store. `key` tells logins apart and gives nothing away. */

@@ -1,5 +1,5 @@
 import type { Clock } from '../clock';
-import type { Inbox } from '../receiving/inbox';
+import type { Estate } from './estate';
 import type { Member } from './member';
 import type { Polls } from './polls';
 import type { AccountSettings } from './settings';
@@ -9,43 +9,43 @@ export interface SuccessionHost {
   readonly clock: Clock;
   readonly polls: Polls;
   readonly members: ReadonlySet<Member>;
-  createInbox(settings: AccountSettings): Inbox;
+  createEstate(settings: AccountSettings): Estate;
   /** Keeps the account as it is, with its store open, while something is done to it that is no member's. */
   keepOpen<T>(work: () => Promise<T>): Promise<T>;
 }
 
-/** Knows which inbox is an account's, and what becomes of the ones before. */
+/** Knows where an account keeps what is its own, and what becomes of the places before. */
 export class Succession {
   readonly #host: SuccessionHost;
-  #inbox: Inbox | undefined;
+  #estate: Estate | undefined;
   #storeName = '';
-  /** Whether a member has used the inbox since the first of them joined. */
+  /** Whether a member has used it since the first of them joined. */
   #isChosen = false;
 
   constructor(host: SuccessionHost) {
     this.#host = host;
   }
 
-  /** The inbox, if somebody has asked for it. */
-  get inbox(): Inbox | undefined {
-    return this.#inbox;
+  /** What is kept, if somebody has asked for it. */
+  get estate(): Estate | undefined {
+    return this.#estate;
   }
 
-  /** Others are here now: the first of them who asks says where the inbox is kept. */
+  /** Others are here now: the first of them who asks says where it is kept. */
   begin(): void {
     this.#isChosen = false;
   }
 
-  /** The inbox. Of those who are here, the first member that asks for it says where it is kept. */
-  inboxOf(member: Member): Inbox {
-    if (this.#inbox && (this.#isChosen || !this.#host.members.has(member))) return this.#inbox;
+  /** What is kept. Of those who are here, the first member that asks for it says where. */
+  estateOf(member: Member): Estate {
+    if (this.#estate && (this.#isChosen || !this.#host.members.has(member))) return this.#estate;
     this.#isChosen = true;
     const { settings } = member;
-    if (this.#inbox && this.#storeName === settings.storeName) return this.#inbox;
-    const earlier = this.#inbox;
-    const inbox = this.#create(settings);
-    if (earlier) void this.#host.keepOpen(() => earlier.handOver(inbox)).then(() => earlier.close());
-    return inbox;
+    if (this.#estate && this.#storeName === settings.storeName) return this.#estate;
+    const earlier = this.#estate;
+    const estate = this.#create(settings);
+    if (earlier) void this.#host.keepOpen(() => handOver(earlier, estate, false)).then(() => earlier.inbox.close());
+    return estate;
   }
 
   /** Takes over from the account of a login that a member's replaces. See {@link Membership.inherit}. */
@@ -59,27 +59,33 @@ export class Succession {
       // Whoever is on it gets what it holds.
       if (members.size > 0) return true;
       if (!this.#host.members.has(member)) return false;
-      const from = former.#inbox ?? former.#create(member.settings);
-      const to = this.inboxOf(member);
+      const from = former.#estate ?? former.#create(member.settings);
+      const to = this.estateOf(member);
       const hadPolls = polls.size > 0;
       const ended = polls.ended();
-      await this.#host.keepOpen(() => from.handOver(to, { isLast: true }));
+      await this.#host.keepOpen(() => handOver(from, to, true));
       // What is in a store that cannot be used is safe there, and may be asked for again.
-      if (from.failure || to.failure) return false;
+      if (from.inbox.failure || to.inbox.failure) return false;
       if (!hadPolls && hasWaited) return true;
       await ended;
-      if (!hasWaited && from.takeOverMs > 0) await this.#idle(from.takeOverMs);
+      if (!hasWaited && from.inbox.takeOverMs > 0) await this.#idle(from.inbox.takeOverMs);
     }
   }
 
-  #create(settings: AccountSettings): Inbox {
+  #create(settings: AccountSettings): Estate {
     this.#storeName = settings.storeName;
-    this.#inbox = this.#host.createInbox(settings);
-    return this.#inbox;
+    this.#estate = this.#host.createEstate(settings);
+    return this.#estate;
   }
 
   /** Waits, but keeps no process alive that has nothing else to do. */
   #idle(delayMs: number): Promise<void> {
     return new Promise((resolve) => void this.#host.clock.after(delayMs, resolve, true));
   }
+}
+
+/** Gives everything to another store. What a shared one has stays there, unless nobody else is to take it any more. */
+async function handOver(from: Estate, to: Estate, isLast: boolean): Promise<void> {
+  await from.inbox.handOver(to.inbox, { isLast });
+  await from.sender.handOver(to.sender, { isLast });
 }

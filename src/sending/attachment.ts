@@ -1,5 +1,5 @@
-import { setMaxListeners } from 'node:events';
 import type { Clock } from '../clock';
+import { createStopSignal } from '../http/stop-signal';
 import type { Outlet, SendingNode, SendRequest } from './outlet';
 
 /** What ends texts of a node that is being closed. */
@@ -13,25 +13,34 @@ export interface StopSignals {
 /** Requests that have left are followed for so long when the flow is stopped; Node-RED waits for 15 s. */
 export const closeGraceMs = 10_000;
 
+/** What an attachment does with what the node gives it. */
+export interface AttachmentOptions {
+  submit(request: SendRequest, from: Attachment): Promise<void>;
+  onRefused(): void;
+  /** The number of texts under way has changed. */
+  onChanged(from: Attachment): void;
+  onClosed(from: Attachment): void;
+}
+
 /** One sending node's part in the sending side of an account, from its start to its end. */
 export class Attachment implements SendingNode {
   readonly outlet: Outlet;
   readonly #clock: Clock;
   readonly #submit: (request: SendRequest, from: Attachment) => Promise<void>;
   readonly #onClosed: () => void;
+  readonly #onRefused: () => void;
+  readonly #onChanged: () => void;
   readonly #stop = createStopSignal();
   readonly #giveUp = createStopSignal();
   readonly #running = new Set<Promise<void>>();
 
-  constructor(
-    outlet: Outlet,
-    clock: Clock,
-    options: { submit(request: SendRequest, from: Attachment): Promise<void>; onClosed(from: Attachment): void },
-  ) {
+  constructor(outlet: Outlet, clock: Clock, options: AttachmentOptions) {
     this.outlet = outlet;
     this.#clock = clock;
     this.#submit = options.submit;
     this.#onClosed = () => options.onClosed(this);
+    this.#onRefused = () => options.onRefused();
+    this.#onChanged = () => options.onChanged(this);
   }
 
   get signals(): StopSignals {
@@ -44,8 +53,16 @@ export class Attachment implements SendingNode {
   }
 
   send(request: SendRequest): void {
-    const sending = this.#submit(request, this).finally(() => this.#running.delete(sending));
+    const sending = this.#submit(request, this).finally(() => {
+      this.#running.delete(sending);
+      this.#onChanged();
+    });
     this.#running.add(sending);
+    this.#onChanged();
+  }
+
+  countRefused(): void {
+    this.#onRefused();
   }
 
   async close(): Promise<void> {
@@ -55,11 +72,4 @@ export class Attachment implements SendingNode {
     await Promise.allSettled(this.#running);
     timer.cancel();
   }
-}
-
-/** A signal that many may listen to at once. */
-export function createStopSignal(): AbortController {
-  const controller = new AbortController();
-  setMaxListeners(0, controller.signal);
-  return controller;
 }

@@ -49,6 +49,8 @@ export class KeptTexts {
   readonly #byNode = new Map<string, Set<Waiting>>();
   readonly #expiries: Expiries;
   readonly #tries = new Set<Promise<boolean>>();
+  /** How many texts of each node are being tried. */
+  readonly #tried = new Map<string, number>();
   #outage: Outage | undefined;
   #isOpen = true;
 
@@ -68,10 +70,15 @@ export class KeptTexts {
     return oldest === undefined ? undefined : this.#options.ledger.text(oldest)?.arrivedAt;
   }
 
-  /** How many texts of a node wait or are being tried, and why they wait if there is an outage. */
-  stateOf(node: string): { waiting: number; outage?: SmsError } {
-    const waiting = this.#byNode.get(node)?.size ?? 0;
-    return { waiting, ...(this.#outage && waiting > 0 ? { outage: this.#outage.error } : undefined) };
+  /** How many texts of a node are being tried, how many wait, and why if there is an outage. */
+  stateOf(node: string): { sending: number; waiting: number; outage?: SmsError } {
+    const all = this.#byNode.get(node)?.size ?? 0;
+    const sending = this.#tried.get(node) ?? 0;
+    return {
+      sending,
+      waiting: all - sending,
+      ...(this.#outage && all > 0 ? { outage: this.#outage.error } : undefined),
+    };
   }
 
   /** @param repeats how often its outcome has been unknown: after that it waits for a while before it is sent again */
@@ -190,6 +197,7 @@ export class KeptTexts {
   async #try(waiting: Waiting, text: Text, outlet: Outlet): Promise<boolean> {
     const abort = new AbortController();
     waiting.abort = abort;
+    this.#countTried(waiting.node, 1);
     try {
       const outcome = await this.#options.attempt(text, outlet, abort.signal);
       this.#outageEnds();
@@ -206,8 +214,14 @@ export class KeptTexts {
       }
     } finally {
       delete waiting.abort;
+      this.#countTried(waiting.node, -1);
     }
     return true;
+  }
+
+  #countTried(node: string, more: 1 | -1): void {
+    this.#tried.set(node, (this.#tried.get(node) ?? 0) + more);
+    this.#options.onState(node);
   }
 
   async #goOnWaiting(waiting: Waiting, error: SmsError): Promise<void> {
@@ -256,7 +270,7 @@ export class KeptTexts {
     const outlet = this.#options.outlet(node);
     if (!this.#outage || !outlet || this.#outage.told.has(node)) return;
     this.#outage.told.add(node);
-    outlet.onOutage(this.#outage.error.with({ waiting: this.stateOf(node).waiting }));
+    outlet.onOutage(this.#outage.error.with({ waiting: this.#byNode.get(node)?.size ?? 0 }));
   }
 
   #expire(id: string): void {

@@ -2,6 +2,7 @@ import type { Clock, Timer } from '../clock';
 import type { Journal } from '../journal';
 import type { Item } from '../store/store';
 import { collectLetters, endQuestion, forgetQuestion, readCarried } from './answering';
+import { abandon, adopt, ledgerPrefixes } from './inheritance';
 import { keysOfLimits, type LimitSettings } from './limits';
 import type { OnceVerdict } from './once';
 import { isTracked, type Outcome, type Text } from './outgoing';
@@ -27,6 +28,8 @@ export interface LedgerOptions {
   onAsking(node: string): void;
 }
 
+/** Items handed over in one commit. */
+const sliceSize = 500;
 const uncertainMs = 7 * 24 * 3_600_000;
 const noLimits: LimitSettings = { perHandsetMs: 0 };
 
@@ -38,6 +41,8 @@ export class Ledger {
   readonly #options: LedgerOptions;
   readonly #texts = new Map<string, Text>();
   readonly #questions = new Map<string, Question>();
+  /** For whom it takes over what other processes leave. */
+  #heir: Ledger | undefined;
   readonly #questionsByText = new Map<string, Set<string>>();
   readonly #askingByNode = new Map<string, number>();
   /** An uncertain text can be decided about for so long. */
@@ -49,7 +54,7 @@ export class Ledger {
     this.#createMoment = createMoments(options.clock);
     options.journal.join('ledger', {
       found: (items, { isOpening, isReset }) => this.#found(items, isOpening, isReset),
-      wanted: () => options.nodes().map((node) => `node ${node}`),
+      wanted: () => this.#wanted(),
       letGo: (isUnsaved) => this.#letGo(isUnsaved),
     });
   }
@@ -189,10 +194,34 @@ export class Ledger {
     await this.#options.journal.run(forgetQuestion(question, isLast));
   }
 
+  /** Gives everything to another ledger, and forgets it once that one has it in its store. */
+  async handOver(heir: Ledger, isLast: boolean): Promise<void> {
+    const { journal } = this.#options;
+    if (isLast) this.#heir = heir;
+    if (journal.isShared && !isLast) return;
+    const items = [...this.#texts.values(), ...this.#questions.values()];
+    const remembered = await journal.remembered(ledgerPrefixes);
+    this.#letGo(() => false);
+    if (items.length === 0 && remembered.length === 0) return;
+    for (let start = 0; start < Math.max(items.length, remembered.length); start += sliceSize) {
+      const part = items.slice(start, start + sliceSize);
+      const memory = remembered.slice(start, start + sliceSize);
+      await heir.#options.journal.run(adopt(part, memory));
+      // Otherwise it stays where it is safe.
+      if (heir.#options.journal.failure) return;
+      await journal.run(abandon(part, memory));
+    }
+    heir.#found(items, false, false);
+  }
+
   #memory(): Memory {
     const { dedupeMs, sentMs, limits } = this.#options;
     const moment = this.#createMoment();
     return { now: moment.now, moment, limits: limits() ?? noLimits, dedupeMs: dedupeMs(), sentMs: sentMs() };
+  }
+
+  #wanted(): string[] {
+    return this.#heir ? this.#heir.#wanted() : this.#options.nodes().map((node) => `node ${node}`);
   }
 
   #move({ text, asked, unasked }: Moved): Text {

@@ -52,6 +52,8 @@ export interface Outlet {
   /** The node's id: its texts wait for it across redeploys. */
   readonly id: string;
   readonly client: Client;
+  /** It sends texts that are in the store: what is left there of earlier ones is looked for at once. */
+  readonly usesStore: boolean;
   /** Sends an outcome into the flow. Resolves with whether it got there: not when the flow was stopped meanwhile. */
   onOutcome(news: OutcomeNews): Promise<boolean>;
   /** Sends the end of a question into the flow, likewise. */
@@ -79,6 +81,8 @@ export interface SendRequest {
 export interface SendingNode {
   /** Sends a text. What becomes of it, or why it is refused, comes by {@link Outlet.onOutcome}. */
   send(request: SendRequest): void;
+  /** Counts a message that was refused before it became a text. */
+  countRefused(): void;
   /**
    * Ends it. Resolves when what is not kept has ended, within 10 s; what is kept waits for the node to come back.
    */

@@ -1,7 +1,8 @@
 import type { Clock } from '../clock';
 import { SmsError } from '../errors';
+import { createStopSignal } from '../http/stop-signal';
 import type { Journal } from '../journal';
-import { Attachment, closeGraceMs, createStopSignal } from './attachment';
+import { Attachment, closeGraceMs } from './attachment';
 import { Clearing } from './clearing';
 import { Correlation } from './correlation';
 import { Deliveries } from './delivery';
@@ -142,13 +143,15 @@ export class Sender {
     this.#open();
     const attachment = new Attachment(outlet, this.#options.clock, {
       submit: (request, from) => this.#intake.submit(request, from),
+      onRefused: () => this.desk.counts.refused++,
+      onChanged: () => this.#tellState(outlet.id),
       onClosed: () => this.#detach(attachment),
     });
     this.#attachments.set(outlet.id, attachment);
     this.#deliveries.attach(outlet);
     this.#kept.nodeChanged(outlet.id);
     this.#questions.attach(outlet.id);
-    this.#options.journal.open();
+    if (outlet.usesStore) this.#options.journal.open();
     return attachment;
   }
 
@@ -165,6 +168,12 @@ export class Sender {
     await this.#kept.close();
     timer.cancel();
     this.#deliveries.letGo();
+  }
+
+  /** Gives everything to another sender. What a shared store has stays there, unless nobody else is to take it any more. */
+  async handOver(heir: Sender, { isLast }: { isLast: boolean }): Promise<void> {
+    await this.close();
+    await this.#ledger.handOver(heir.#ledger, isLast);
   }
 
   #open(): void {
@@ -197,7 +206,6 @@ export class Sender {
     if (isTracked(text)) await this.#deliveries.deliver(settled, false);
     else if (from && (await this.#deliveries.tell(from.outlet, settled, outcome))) this.#delivered(settled);
     else this.#delivered(settled);
-    this.#tellState(text.node);
   }
 
   /** The outcome of a kept text is unknown: evidence is looked for before anything else. */
@@ -254,10 +262,8 @@ export class Sender {
   #tellState(node: string): void {
     const attachment = this.#attachments.get(node);
     if (!attachment) return;
-    attachment.outlet.onState({
-      sending: attachment.running,
-      asking: this.#ledger.askingOf(node),
-      ...this.#kept.stateOf(node),
-    });
+    const kept = this.#kept.stateOf(node);
+    const sending = attachment.running + kept.sending;
+    attachment.outlet.onState({ ...kept, sending, asking: this.#ledger.askingOf(node) });
   }
 }

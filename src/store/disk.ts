@@ -73,6 +73,14 @@ export class DiskStore implements Store {
     return texts.map((text) => (text === undefined ? undefined : parseRemembered(text)));
   }
 
+  async list(prefixes: readonly string[]): Promise<[string, Remembered][]> {
+    const { remembered } = this.#opened();
+    const pages = await Promise.all(
+      prefixes.map((prefix) => remembered.iterator({ gte: prefix, lt: `${prefix}\uffff` }).all()),
+    );
+    return pages.flat().map(([key, text]) => [key, parseRemembered(text)]);
+  }
+
   async commit({ keep, drop, remember }: Changes): Promise<void> {
     const { database, items, remembered } = this.#opened();
     const batch = database.batch();

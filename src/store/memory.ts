@@ -18,6 +18,10 @@ export class MemoryStore implements Store {
     return Promise.resolve(keys.map((key) => this.#remembered.get(key)));
   }
 
+  list(prefixes: readonly string[]): Promise<[string, Remembered][]> {
+    return Promise.resolve([...this.#remembered].filter(([key]) => prefixes.some((prefix) => key.startsWith(prefix))));
+  }
+
   commit({ remember }: Changes): Promise<void> {
     for (const [key, value] of remember) {
       if (value === undefined) this.#remembered.delete(key);

@@ -103,6 +103,23 @@ export class RedisStore implements Store {
     });
   }
 
+  async list(prefixes: readonly string[]): Promise<[string, Remembered][]> {
+    const { redis } = this.#opened();
+    const start = this.#keys.seen('');
+    const listed: [string, Remembered][] = [];
+    for (const prefix of prefixes) {
+      for (let cursor = '0', isFirst = true; isFirst || cursor !== '0'; isFirst = false) {
+        const [next, found] = await attempt(redis.scan(cursor, 'MATCH', `${start}${prefix}*`, 'COUNT', 1_000));
+        cursor = next;
+        const keys = found.map((key) => key.slice(start.length));
+        const values = keys.length > 0 ? await this.recall(keys) : [];
+        for (const [index, remembered] of values.entries())
+          if (remembered) listed.push([keys[index] ?? '', remembered]);
+      }
+    }
+    return listed;
+  }
+
   async commit(changes: Changes, recalled: ReadonlyMap<string, Remembered | undefined>): Promise<void> {
     const { redis, sign } = this.#opened();
     const added: Item[] = [];

@@ -100,6 +100,8 @@ export interface Store {
   hold?(text: string): () => void;
   /** What is remembered under each key, `undefined` where nothing is. */
   recall(keys: readonly string[]): Promise<(Remembered | undefined)[]>;
+  /** Everything that is remembered under keys that begin so. */
+  list(prefixes: readonly string[]): Promise<[key: string, remembered: Remembered][]>;
   /**
    * Makes one atomic step. When it resolves, what it keeps and remembers outlives the process if the store does.
    *

@@ -688,11 +688,11 @@ describe('sms-send', () => {
     });
 
     it('never tries again what the service has refused', async () => {
-      sim.fault('send', { status: 500 });
+      sim.fault('send', { status: 403 });
       const flow = await start({ retries: 3, retryUncertain: true });
       await send(flow);
       assert.equal(sim.requests.length, 1);
-      assert.equal(flow.received('caught')[0]?.sms?.error?.code, 'SMS_SERVICE');
+      assert.equal(flow.received('caught')[0]?.sms?.error?.code, 'SMS_FORBIDDEN');
     });
 
     it('keeps the messageId of the first try for the next', async () => {

@@ -169,6 +169,14 @@ class DiskModel implements Store, PlaceStore {
     });
   }
 
+  list(prefixes: readonly string[]): Promise<[string, Remembered][]> {
+    return this.#call('recall', () =>
+      [...this.#opened().remembered]
+        .filter(([key]) => prefixes.some((prefix) => key.startsWith(prefix)))
+        .map(([key, text]) => [key, JSON.parse(text) as Remembered] as [string, Remembered]),
+    );
+  }
+
   commit(changes: Changes): Promise<void> {
     // What is to be written is what was there when the call was made.
     const step: Changes = {

@@ -1,4 +1,3 @@
-import { getEventListeners } from 'node:events';
 import type { AccountSettings, Accounts, Membership } from '../../src';
 import type { Store } from '../../src/store/store';
 import { CallbackNode } from './callback-node';
@@ -19,7 +18,6 @@ const epochMs = Date.UTC(2026, 0, 2);
 /** Node-RED waits for so long for nodes that close. */
 const closeTimeoutMs = 15_000;
 /** What has left is followed for so long when a sending node is closed. */
-const giveUpMs = 10_000;
 const dedupeMs = 72 * 3_600_000;
 
 /** A node of the flows, in whichever way it gets its messages. */
@@ -203,21 +201,12 @@ export class Process implements Callee, Surrounding {
     if (this.clock.timers() > 0) world.violate('a timer is left', `${this.clock.timers()} in ${name}`);
     const requests = this.#dispatchers.reduce((sum, { underWay }) => sum + underWay, 0);
     if (requests > 0) world.violate('a request is left', `${requests} of ${name}`);
-    for (const signal of this.#senders.flatMap(({ signals }) => signals)) {
-      const listeners = getEventListeners(signal, 'abort').length;
-      if (listeners > 0) world.violate('a listener is left', `${listeners} in ${name}`);
-    }
   }
 
   /** Says what is wrong with what is under way now. */
   examineRequests(): void {
     for (const { sending } of this.#dispatchers) {
       if (sending > this.world.plan.concurrency) this.world.violate('more sends at once than allowed', String(sending));
-    }
-    for (const signal of this.#senders.flatMap(({ signals }) => signals)) {
-      const listeners = getEventListeners(signal, 'abort').length;
-      const running = this.#senders.reduce((sum, sender) => sum + sender.running, 0);
-      if (listeners > 2 * running) this.world.violate('a listener is left', `${listeners} for ${running} texts`);
     }
   }
 
@@ -227,7 +216,7 @@ export class Process implements Callee, Surrounding {
     if (this.#isStopped) return;
     const membership = this.#accounts.join(this.#settings());
     this.#membership = membership;
-    this.#senders.push(new SendingNode(this.world, this.name, this.machine.library.index.createStopSignal));
+    this.#senders.push(new SendingNode(this.world, this.name));
     for (const { id } of this.world.plan.nodes) this.#addNode(id);
   }
 
@@ -254,7 +243,7 @@ export class Process implements Callee, Surrounding {
     for (const node of closing) node.close(true);
     const { timeline } = this.world;
     const sender = this.#senders.at(-1);
-    const sent = sender?.close((giveUp) => timeline.outside(giveUpMs, giveUp, this));
+    const sent = sender?.close();
     const left = membership?.leave();
     const timeout = new Promise<void>((resolve) => timeline.outside(closeTimeoutMs, resolve, this));
     await Promise.race([Promise.all([sent, left]), timeout]);

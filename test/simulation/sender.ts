@@ -1,57 +1,67 @@
-import type { Membership, SmsError } from '../../src';
+import type { Membership } from '../../src';
 import type { Text, World } from './world';
 
-/** A node that sends, as `sms-send` does: what has left is followed for a while when it is closed. */
+type LibraryNode = ReturnType<Membership['attachSender']>;
+
+/** A node that sends, as `sms-send` does. */
 export class SendingNode {
   readonly #world: World;
   readonly #name: string;
-  readonly #stop: AbortController;
-  readonly #giveUp: AbortController;
-  readonly #running = new Set<Promise<void>>();
   readonly #texts = new Set<Text>();
+  #membership: Membership | undefined;
+  #node: LibraryNode | undefined;
 
-  constructor(world: World, name: string, createSignal: () => AbortController) {
+  constructor(world: World, name: string) {
     this.#world = world;
     this.#name = name;
-    this.#stop = createSignal();
-    this.#giveUp = createSignal();
-  }
-
-  /** Its signals, for whoever counts their listeners. */
-  get signals(): readonly AbortSignal[] {
-    return [this.#stop.signal, this.#giveUp.signal];
-  }
-
-  /** Texts without an outcome. */
-  get running(): number {
-    return this.#running.size;
   }
 
   send(membership: Membership, text: Text): void {
     const { to, messageId, retries, retryUncertain } = text;
     this.#world.say(() => `${this.#name}: ${text.name} is to be sent`);
     this.#texts.add(text);
-    const message = { to, body: text.name, messageId };
-    const signals = { signal: this.#stop.signal, giveUp: this.#giveUp.signal };
-    const running: Promise<void> = membership.send(message, { retries, retryUncertain }, signals).then(
-      ({ accepted }) => this.#note(text, { name: 'delivered', accepted }),
-      (error: SmsError) => this.#note(text, { name: 'error', code: String(error.code) }),
-    );
-    this.#running.add(running);
-    void running.then(() => this.#running.delete(running));
+    this.#attach(membership).send({
+      message: { to, body: text.name, messageId },
+      encoding: 'GSM-7',
+      parts: 1,
+      options: { retries, retryUncertain, resolveMs: 0, priority: 0, unlimited: false },
+      origin: text,
+      carried: () => text.name,
+    });
   }
 
-  /** Ends it. Resolves when every text has its outcome. `giveUpLater` says when there has been time enough. */
-  async close(giveUpLater: (giveUp: () => void) => void): Promise<void> {
-    this.#stop.abort();
-    if (this.#running.size === 0) return;
-    giveUpLater(() => this.#giveUp.abort());
-    await Promise.allSettled(this.#running);
+  /** Ends it. Resolves when every text has its outcome, or has been followed for as long as Node-RED waits. */
+  async close(): Promise<void> {
+    await this.#node?.close();
   }
 
   /** The process has died: nobody is told any more what became of its texts. */
   die(): void {
     for (const text of this.#texts) if (text.outcomes.length === 0) text.isAbandoned = true;
+  }
+
+  #attach(membership: Membership): LibraryNode {
+    if (this.#node && this.#membership === membership) return this.#node;
+    this.#membership = membership;
+    this.#node = membership.attachSender({
+      id: this.#name,
+      usesStore: false,
+      onOutcome: ({ origin, outcome }) => {
+        const text = origin as Text;
+        this.#note(
+          text,
+          'code' in outcome
+            ? { name: 'error', code: outcome.code }
+            : { name: 'delivered', accepted: [...outcome.accepted] },
+        );
+        return Promise.resolve(true);
+      },
+      onAnswer: () => Promise.resolve(true),
+      onDiscarded: () => {},
+      onOutage: () => {},
+      onState: () => {},
+    });
+    return this.#node;
   }
 
   #note(text: Text, outcome: Text['outcomes'][number]): void {

@@ -150,6 +150,17 @@ class ServerModel implements Store, PlaceStore {
     });
   }
 
+  list(prefixes: readonly string[]): Promise<[string, Remembered][]> {
+    return this.#call('recall', () => {
+      this.#opened();
+      const keys = [...this.#server.remembered.keys()].filter((key) => prefixes.some((start) => key.startsWith(start)));
+      return keys.flatMap((key) => {
+        const text = this.#server.lookUp(key);
+        return text === undefined ? [] : [[key, JSON.parse(text) as Remembered] as [string, Remembered]];
+      });
+    });
+  }
+
   commit(changes: Changes, recalled: ReadonlyMap<string, Remembered | undefined>): Promise<void> {
     const keep = [...changes.keep].map(([id, item]) => ({
       id,

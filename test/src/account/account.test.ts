@@ -9,7 +9,6 @@ import { createAccounts } from '../../../src/account/accounts';
 import type { OutboxSubscriber, Subscriber, Subscription } from '../../../src/account/membership';
 import type { AccountSettings } from '../../../src/account/settings';
 import type { SmsError } from '../../../src/errors';
-import { createStopSignal } from '../../../src/http/stop-signal';
 import type { OutboxRecord } from '../../../src/model';
 import type { Entry } from '../../../src/receiving/entry';
 import type { PollState } from '../../../src/receiving/poll';
@@ -233,10 +232,30 @@ describe('Account', () => {
     it('sends share the queue of the account', async () => {
       const [one, two] = [enter({ concurrency: 1, queueLimit: 1 }), enter({ concurrency: 8, queueLimit: 8 })];
       simulator.fault('send', { delayMs: 50 });
-      const { signal } = createStopSignal();
-      const policy = { retries: 0, retryUncertain: false };
       const send = (membership: FullMembership, messageId: string) =>
-        membership.send({ to: ['6421555123'], body: 'x', messageId }, policy, { signal, giveUp: signal });
+        new Promise<void>((resolve, reject) => {
+          const node = membership.attachSender({
+            id: messageId,
+            usesStore: false,
+            onOutcome: ({ outcome }) => {
+              if (outcome instanceof Error) reject(outcome);
+              else resolve();
+              return Promise.resolve(true);
+            },
+            onAnswer: () => Promise.resolve(true),
+            onDiscarded: () => {},
+            onOutage: () => {},
+            onState: () => {},
+          });
+          node.send({
+            message: { to: ['6421555123'], body: 'x', messageId },
+            encoding: 'GSM-7',
+            parts: 1,
+            options: { retries: 0, retryUncertain: false, resolveMs: 0, priority: 0, unlimited: false },
+            origin: undefined,
+            carried: () => '',
+          });
+        });
       const [first, second] = [send(one, '1'), send(two, '2')];
       await assert.rejects(send(two, '3'), { code: 'SMS_BUSY' });
       await Promise.all([first, second]);

@@ -58,6 +58,7 @@ describe('Endpoint', () => {
     const host: EndpointHost = {
       clock,
       polls: new Polls(),
+      onDrained: () => {},
       settings: undefined,
       get failure() {
         return storeFailure;

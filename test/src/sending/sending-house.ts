@@ -95,6 +95,7 @@ export class FakeNode implements Outlet {
   readonly outages: SmsError[] = [];
   readonly discarded: unknown[] = [];
   state: OutletState | undefined;
+  readonly usesStore = true;
   /** Whether what it sends gets into the flow. */
   isFlowing = true;
 

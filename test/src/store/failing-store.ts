@@ -62,6 +62,14 @@ export class FailingStore implements Store {
     return () => this.platter.held.delete(key);
   }
 
+  list(prefixes: readonly string[]): Promise<[string, Remembered][]> {
+    return this.#call('recall', () =>
+      [...this.#opened().remembered]
+        .filter(([key]) => prefixes.some((prefix) => key.startsWith(prefix)))
+        .map(([key, text]) => [key, parseRemembered(text)] as [string, Remembered]),
+    );
+  }
+
   recall(keys: readonly string[]): Promise<(Remembered | undefined)[]> {
     return this.#call('recall', () =>
       keys.map((key) => {

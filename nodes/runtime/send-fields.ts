@@ -1,0 +1,209 @@
+import { randomUUID } from 'node:crypto';
+import type { Node, NodeAPI, NodeDef } from 'node-red';
+import { type CheckedDraft, checkDraft, isBlank, type SendOptions, SmsError } from '../../src';
+import { isInRange, limits, type Range } from '../limits';
+import { type CallbackNode, isCallbackNode } from './callback-node';
+import type { SmsMessage } from './outcome';
+import { parseFlag, parseNumber } from './settings';
+import { evaluate, type TypedInput } from './typed-input';
+
+/** The typed fields of the form, each with the type and value that a flow without it gets. */
+const defaults = {
+  to: ['msg', 'topic'],
+  body: ['msg', 'payload'],
+  from: ['str', ''],
+  messageId: ['none', ''],
+  fragmentationLimit: ['num', ''],
+  contentType: ['auto', ''],
+  callbackUrl: ['str', ''],
+  callbackStatusUrl: ['str', ''],
+  once: ['none', ''],
+  remember: ['none', ''],
+  wait: ['none', ''],
+} as const;
+
+type Field = keyof typeof defaults;
+
+/** The configuration of `sms-send`. */
+export type SendConfig = NodeDef & {
+  account?: string;
+  outputs?: number;
+  retries?: number | string;
+  retryUncertain?: boolean | string;
+  resolve?: number | string;
+  keep?: boolean | string;
+  expire?: number | string;
+  expireType?: string;
+  priority?: number | string;
+  priorityType?: string;
+  unlimited?: boolean | string;
+} & {
+  [Key in Field | `${Field}Type`]?: unknown;
+};
+
+/** A text as a message asks for it, checked. */
+export interface SendOrder extends CheckedDraft {
+  options: SendOptions;
+}
+
+const longestKey = 256;
+const largestRememberedBytes = 64 * 1024;
+const minuteMs = 60_000;
+
+/** Reads what a node is to send, for one message after the other. */
+export class SendFields {
+  readonly #RED: NodeAPI;
+  readonly #node: Node;
+  readonly #config: SendConfig;
+  readonly #fields: readonly TypedInput[];
+
+  constructor(RED: NodeAPI, node: Node, config: SendConfig) {
+    this.#RED = RED;
+    this.#node = node;
+    this.#config = config;
+    this.#fields = (Object.keys(defaults) as Field[]).map((field) => readField(config, field));
+  }
+
+  /** Whether texts of the node may have to outlive the process. */
+  get usesStore(): boolean {
+    const isTyped = (field: Field) => this.#fields.some((input) => input.field === field && input.type !== 'none');
+    return parseFlag(this.#config.keep, false) || isTyped('once') || isTyped('remember') || isTyped('wait');
+  }
+
+  /**
+   * Reads what the configuration alone says.
+   *
+   * @throws SmsError `SMS_CONFIG`
+   */
+  parseSettings(): Pick<SendOptions, 'retries' | 'retryUncertain' | 'resolveMs' | 'unlimited'> {
+    const { retries, retryUncertain, resolve, unlimited } = this.#config;
+    const ranges = limits['sms-send'];
+    return {
+      retries: parseNumber('retries', retries, ranges.retries),
+      retryUncertain: parseFlag(retryUncertain, false),
+      resolveMs: parseNumber('resolve', resolve, ranges.resolve) * 1_000,
+      unlimited: parseFlag(unlimited, false),
+    };
+  }
+
+  /**
+   * Reads what a message asks for.
+   *
+   * @throws SmsError `SMS_CONFIG`, or `SMS_INPUT` whose `field` names the first field at fault
+   */
+  async read(message: SmsMessage, maxLength: number | undefined): Promise<SendOrder> {
+    const settings = this.parseSettings();
+    const values: Partial<Record<Field, unknown>> = {};
+    for (const input of this.#fields) {
+      const value = this.#evaluate(input, message);
+      values[input.field as Field] = value instanceof Promise ? await value : value;
+    }
+    const { to, body, once, remember, wait, ...rest } = values;
+    const draft = checkDraft({ to, body, ...rest }, maxLength);
+    const priority = this.#number('priority', message);
+    const options: SendOptions = { ...settings, priority: typeof priority === 'number' ? priority : await priority };
+    if (parseFlag(this.#config.keep, false)) {
+      const minutes = await this.#number('expire', message);
+      options.keep = { expireMs: minutes === 0 ? undefined : minutes * minuteMs };
+    }
+    if (this.#typeOf('once') !== 'none') options.once = parseKey(once);
+    if (this.#typeOf('remember') !== 'none') options.remember = { value: parseRemembered(remember) };
+    if (this.#typeOf('wait') !== 'none' && !isBlank(wait)) options.waitMs = parseWait(wait);
+    return { ...draft, options };
+  }
+
+  #typeOf(field: Field): string {
+    return this.#fields.find((input) => input.field === field)?.type ?? 'none';
+  }
+
+  /** A number that stands in the configuration, or, when it has a type, where that says. */
+  #number(field: 'priority' | 'expire', message: SmsMessage): number | Promise<number> {
+    const { [field]: value, [`${field}Type` as const]: type } = this.#config;
+    const range = limits['sms-send'][field];
+    if (isBlank(type) || type === 'num') return parseNumber(field, value, range);
+    const check = (given: unknown): number => {
+      if (isBlank(given)) return range.byDefault;
+      if (!isInRange(given, range)) throw outOfRange(field, range);
+      return Number(given);
+    };
+    const given = evaluate(this.#RED, this.#node, { field, value, type: String(type) }, message);
+    return given instanceof Promise ? given.then(check) : check(given);
+  }
+
+  #evaluate(input: TypedInput, message: SmsMessage): unknown {
+    const { field, type, value } = input;
+    if (type === 'none') return undefined;
+    if (type === 'uuid') return randomUUID();
+    if (type === 'auto') return 'auto';
+    if (type === 'node') return isBlank(value) ? undefined : this.#callbackUrl(field, String(value));
+    if (type === 'mailto') return parseMailto(field, value);
+    if (type === 'num' && field === 'remember') return isBlank(value) ? undefined : Number(value);
+    return evaluate(this.#RED, this.#node, input, message);
+  }
+
+  #callbackUrl(field: string, id: string): string {
+    const node = this.#RED.nodes.getNode(id) as CallbackNode | null;
+    if (!isCallbackNode(node)) throw new SmsError('callbackNodeMissing', { field, params: { field } });
+    const url = node.callbackUrl();
+    if (!url) throw new SmsError('callbackNodeUrlMissing', { field, params: { field } });
+    return url;
+  }
+}
+
+function readField(config: SendConfig, field: Field): TypedInput {
+  const [type, value] = defaults[field];
+  const given = config[field];
+  const givenType = config[`${field}Type`];
+  // A flow written by hand may give a value and leave its type to be guessed: of the default, or else a text.
+  const typeOfGiven = given === undefined || given === '' || given === value ? type : 'str';
+  return {
+    field,
+    value: given ?? value,
+    type: typeof givenType === 'string' && givenType !== '' ? givenType : typeOfGiven,
+  };
+}
+
+function parseMailto(field: string, value: unknown): object | undefined {
+  if (isBlank(value)) return undefined;
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(String(value));
+  } catch {}
+  if (typeof parsed !== 'object' || parsed === null) throw new SmsError('mailto', { field, params: { field } });
+  return parsed;
+}
+
+function parseKey(value: unknown): string {
+  const field = 'once';
+  if (isBlank(value)) throw new SmsError('onceBlank', { field });
+  if (!['string', 'number', 'boolean'].includes(typeof value))
+    throw new SmsError('textType', { field, params: { field } });
+  const key = String(value);
+  const { length } = [...key];
+  if (length > longestKey) throw new SmsError('onceLength', { field, params: { length } });
+  return key;
+}
+
+/** What JSON carries of a value. */
+function parseRemembered(value: unknown): unknown {
+  const field = 'remember';
+  if (value === undefined) return undefined;
+  let text: string | undefined;
+  try {
+    text = JSON.stringify(value);
+  } catch {}
+  if (text === undefined) throw new SmsError('rememberType', { field });
+  if (Buffer.byteLength(text) > largestRememberedBytes) throw new SmsError('rememberTooLarge', { field });
+  return JSON.parse(text);
+}
+
+function parseWait(value: unknown): number {
+  const range = limits['sms-send'].wait;
+  if (!isInRange(value, range)) throw outOfRange('wait', range);
+  return Number(value) * minuteMs;
+}
+
+function outOfRange(field: 'wait' | 'priority' | 'expire', { min, max }: Range): SmsError {
+  if (field === 'wait') return new SmsError('waitRange', { field, params: { min, max } });
+  return new SmsError('inputNumber', { field, params: { field, min, max } });
+}

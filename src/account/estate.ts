@@ -1,0 +1,41 @@
+import type { Clock } from '../clock';
+import type { SmsError } from '../errors';
+import { Journal } from '../journal';
+import { Inbox } from '../receiving/inbox';
+import type { LimitSettings } from '../sending/limits';
+import type { Evidence } from '../sending/outgoing';
+import type { SendQueue } from '../sending/queue';
+import { Sender } from '../sending/sender';
+import type { Store } from '../store/store';
+
+/** What an account keeps in one store. */
+export interface Estate {
+  readonly inbox: Inbox;
+  readonly sender: Sender;
+}
+
+/** What the keeping of an account stands on. */
+export interface EstateOptions {
+  store: Store;
+  clock: Clock;
+  queue: SendQueue;
+  dedupe(): boolean;
+  dedupeMs(): number;
+  sentMs(): number;
+  /** The account's own limits. */
+  limits(): LimitSettings | undefined;
+  /** See {@link Sender}. */
+  sources(): readonly Evidence[];
+  onStore(error: SmsError | undefined): void;
+  onAbandoned(node: string): void;
+  onDiscarded(node: string): void;
+  onAsking(isAsking: boolean): void;
+}
+
+/** Joins what comes in and what goes out, which know nothing of each other, in one journal. */
+export function createEstate(options: EstateOptions): Estate {
+  const { store, onStore, ...rest } = options;
+  const journal = new Journal({ store, clock: options.clock, onStore });
+  const sender = new Sender({ ...rest, journal });
+  return { sender, inbox: new Inbox({ ...rest, journal, correlator: sender.correlation }) };
+}

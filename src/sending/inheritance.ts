@@ -1,0 +1,34 @@
+import type { Step } from '../journal';
+import type { Item, Remembered } from '../store/store';
+import { mailboxKey } from './question';
+
+/** The keys that the ledger remembers under begin so. */
+export const ledgerPrefixes = ['once:', 'sent:', 'handset:', 'asked:', 'limit:', mailboxKey];
+
+type Memories = readonly (readonly [key: string, remembered: Remembered])[];
+
+/** Takes over what another ledger has. What is remembered here already is the younger. */
+export function adopt(items: readonly Item[], memories: Memories): Step<void> {
+  return {
+    keys: memories.map(([key]) => key),
+    whileFailing: 'apply',
+    decide(look, changes) {
+      for (const item of items) changes.keep.set(item.id, item);
+      for (const [key, remembered] of memories) if (!look(key)) changes.remember.set(key, remembered);
+      return () => {};
+    },
+  };
+}
+
+/** Forgets what another ledger has taken over. */
+export function abandon(items: readonly Item[], memories: Memories): Step<void> {
+  return {
+    keys: [],
+    whileFailing: 'apply',
+    decide(_look, changes) {
+      for (const { id } of items) changes.drop.set(id, 'ledger');
+      for (const [key] of memories) changes.remember.set(key, undefined);
+      return () => {};
+    },
+  };
+}
