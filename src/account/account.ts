@@ -224,7 +224,8 @@ export class Account {
   }
 
   async #closeWhenIdle(): Promise<void> {
-    await this.#polls.ended();
+    // Members may have come and gone again while one of them was waited for, and have left others.
+    while (this.#polls.size > 0) await this.#polls.ended();
     if (this.#isNeeded) return;
     const { estate } = this.#succession;
     await estate?.inbox.close();

@@ -4,7 +4,7 @@ import type { Via } from '../model';
 import type { Changes, Look } from '../store/store';
 import type { Distribution } from './distribution';
 import { type Channel, type Entry, type InboxRecord, isEntry, type RecordOfKind } from './entry';
-import { type Identity, judge, type Kind, keysOf, type Verdict } from './identity';
+import { type Identity, judge, type Kind, type Verdict } from './identity';
 import type { UndeliveredEntries } from './undelivered';
 
 /** What somebody else knows of the records that come in, and makes of them in the step that takes them in. */
@@ -60,7 +60,9 @@ export function judgeAndRemember(
  */
 export function holdKeysOf({ journal }: InboxContext, origin: Origin, identity: Identity): string[] {
   if (!journal.isShared || channelOf(origin) !== 'callback') return [];
-  return keysOf(identity).map((key) => `held:${key}`);
+  const { id, text } = identity;
+  // Two of one sender, text and second are two: when one is delivered, the other is still held.
+  return [id, text && `${text.key}:${text.instant.ms}`].filter((key) => key !== undefined).map((key) => `held:${key}`);
 }
 
 /** Keeps an entry that is new in this store. */

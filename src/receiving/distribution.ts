@@ -14,8 +14,8 @@ export interface Destination {
 
 /** What a distribution tells. */
 export interface DistributionEvents {
-  /** An entry that is not new is given to somebody. */
-  onAttempt(entry: Entry): void;
+  /** An entry is given to somebody, for whom it is this attempt. */
+  onAttempt(entry: Entry, attempt: number): void;
   /** All who are still part of the flows have taken an entry. */
   onTaken(undelivered: Undelivered): void;
   /** A node threw as it was given what it had not asked for. */
@@ -35,14 +35,7 @@ interface Round {
   /** Nodes had come since the last: whoever is neither here nor away for a redeploy is not part of the flows any more. */
   isRollCall: boolean;
   /** What came meanwhile, which goes after what was there before. */
-  waiting: Gift[];
-}
-
-/** What has just come, on its way to those it was saved for. */
-interface Gift {
-  fresh: readonly Undelivered[];
-  audience: readonly Taker[];
-  destination: Destination;
+  waiting: (() => void)[];
 }
 
 /**
@@ -122,20 +115,14 @@ export class Distribution {
    */
   giveNew(fresh: readonly Undelivered[], audience: readonly Taker[], destination: Destination = {}): void {
     if (fresh.length === 0) return;
-    if (this.#round) this.#round.waiting.push({ fresh, audience, destination });
-    else this.#giveNew({ fresh, audience, destination });
+    if (this.#round) this.#round.waiting.push(() => this.#giveNew(fresh, audience, destination));
+    else this.#giveNew(fresh, audience, destination);
   }
 
   /** Nodes of a flow attach in one turn of the event loop, so when it ends all are here. */
   handOutSoon(): void {
     this.#isRoundWanted = true;
     this.#goOnNextTurn();
-  }
-
-  /** Whatever comes from now on waits behind what is undelivered. */
-  handOutFirst(): void {
-    this.#round ??= this.#beginRound();
-    this.handOutSoon();
   }
 
   #attached(channel: Channel): Map<string, Taker> {
@@ -146,30 +133,31 @@ export class Distribution {
     return first !== undefined && this.#attached(first.entry.channel).get(taker.id) === taker;
   }
 
-  #giveNew({ fresh, audience, destination }: Gift): void {
-    const present = audience.filter((taker) => this.#isAttached(fresh, taker));
+  #giveNew(fresh: readonly Undelivered[], audience: readonly Taker[], destination: Destination): void {
+    const [first] = fresh;
+    if (!first) return;
+    // Nodes may have come, gone or been redeployed while it was being saved.
+    const present = this.audience(first.entry.channel, destination);
     if (present.length === 0 && audience.length > 0) for (const { entry } of fresh) entry.attempts--;
-    const isForOthers = present.length === 0 || present.length < audience.length;
-    if (isForOthers && fresh[0] && this.hasTakers(fresh[0].entry.channel)) this.handOutSoon();
-    if (!destination.address) for (const undelivered of fresh) this.#oweToAbsent(undelivered);
-    this.#give(fresh, audience, destination, true);
+    if (present.length === 0 && this.hasTakers(first.entry.channel)) this.handOutSoon();
+    for (const undelivered of fresh) {
+      undelivered.firstAttempt = Math.max(1, undelivered.entry.attempts);
+      if (present.length > 0) this.#events.onAttempt(undelivered.entry, undelivered.firstAttempt);
+      if (!destination.address) this.#oweToAbsent(undelivered);
+      for (const { id } of audience) undelivered.owed.set(id, undefined);
+      for (const taker of present) owe(undelivered, taker, undelivered.firstAttempt);
+    }
+    this.#give(fresh, present, destination);
   }
 
   /** @throws what the first node threw, when all have been given it */
-  #give(
-    list: readonly Undelivered[],
-    takers: readonly Taker[],
-    { asker, context }: Destination = {},
-    isNew = false,
-  ): void {
-    if (list.length === 0) return;
+  #give(list: readonly Undelivered[], takers: readonly Taker[], { asker, context }: Destination = {}): void {
     const entries = list.map(({ entry }) => entry);
-    for (const taker of takers) for (const { owed } of list) owed.set(taker.id, taker);
     const faults: unknown[] = [];
     for (const taker of takers) {
       if (!this.#isAttached(list, taker)) continue;
       try {
-        taker.take(entries, taker.id === asker ? context : undefined, isNew);
+        taker.take(entries, taker.id === asker ? context : undefined);
       } catch (error) {
         faults.push(error);
       }
@@ -183,18 +171,16 @@ export class Distribution {
 
   /** Gives a slice of what nobody has in hand to the nodes that are here, and the rest in the turns that follow. */
   #handOut(): void {
-    // Whoever has come since gets all in order, too.
-    if (!this.#round || this.#isRoundWanted) this.#round = this.#beginRound();
-    const round = this.#round;
+    const round = this.#round ?? this.#beginRound();
+    this.#round = round;
     if (round.next < round.list.length) {
       this.#handOutSlice(round);
     } else {
-      const gift = round.waiting.shift();
-      if (gift) this.#attempt(() => this.#giveNew(gift));
+      this.#attempt(() => round.waiting.shift()?.());
     }
-    const isOver = round.next >= round.list.length && round.waiting.length === 0 && !this.#isRoundWanted;
+    const isOver = round.next >= round.list.length && round.waiting.length === 0;
     if (isOver) this.#round = undefined;
-    else this.#goOnNextTurn();
+    if (!isOver || this.#isRoundWanted) this.#goOnNextTurn();
   }
 
   #goOnNextTurn(): void {
@@ -212,10 +198,7 @@ export class Distribution {
     }
     this.#isRollCall = false;
     this.#isRoundWanted = false;
-    const waiting = this.#round?.waiting ?? [];
-    const promised = new Set(waiting.flatMap(({ fresh }) => fresh));
-    const list = this.#undelivered.values().filter((undelivered) => !promised.has(undelivered));
-    return { list, next: 0, isRollCall, waiting };
+    return { list: this.#undelivered.values(), next: 0, isRollCall, waiting: [] };
   }
 
   #handOutSlice(round: Round): void {
@@ -225,9 +208,14 @@ export class Distribution {
     for (const undelivered of slice) {
       if (undelivered.isReleased || this.#undelivered.get(undelivered.entry.id) !== undelivered) continue;
       const heirs = this.#heirs(undelivered, round.isRollCall);
-      if (heirs.some(({ countsAttempts }) => !countsAttempts)) this.#events.onAttempt(undelivered.entry);
+      const { entry, owed, firstAttempt } = undelivered;
+      const nextAttempt = entry.attempts + 1;
       for (const taker of heirs) {
-        undelivered.owed.set(taker.id, taker);
+        const wasAway = owed.has(taker.id) && owed.get(taker.id) === undefined;
+        const attempt = wasAway ? firstAttempt : nextAttempt;
+        // Before any of them is given it: the first may be done with it at once.
+        owe(undelivered, taker, attempt);
+        if (!taker.countsAttempts) this.#events.onAttempt(entry, attempt);
         const gift = gifts.get(taker);
         if (gift) gift.push(undelivered);
         else gifts.set(taker, [undelivered]);
@@ -273,4 +261,9 @@ export class Distribution {
     if (watchers.length > 0) this.#oweToAbsent(undelivered);
     return watchers;
   }
+}
+
+function owe({ owed, attempts }: Undelivered, taker: Taker, attempt: number): void {
+  owed.set(taker.id, taker);
+  attempts.set(taker.id, attempt);
 }

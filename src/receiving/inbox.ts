@@ -48,7 +48,7 @@ export class Inbox {
   constructor({ journal, clock = systemClock, onFault = throwLater, dedupe, dedupeMs, correlator }: InboxOptions) {
     const undelivered = new UndeliveredEntries();
     const events = {
-      onAttempt: (entry: Entry) => this.countAttempt(entry),
+      onAttempt: (entry: Entry, attempt: number) => this.countAttempt(entry, attempt),
       onTaken: (taken: Undelivered) => this.#settle(taken),
       onFault,
     };
@@ -152,10 +152,15 @@ export class Inbox {
     return new Promise((resolve) => this.#context.run(createRelease(this.#context, undelivered, resolve)));
   }
 
-  /** Writes down that an entry is sent into a flow once more. */
-  countAttempt(entry: Entry): void {
-    if (!this.#context.undelivered.has(entry.id)) return;
-    entry.attempts++;
+  /** Which attempt it is for a node that has been given an entry. */
+  attemptOf(entry: Entry, { id }: Taker): number {
+    return this.#context.undelivered.get(entry.id)?.attempts.get(id) ?? Math.max(1, entry.attempts);
+  }
+
+  /** Writes down that an entry is sent into a flow once more. Nodes that make the same attempt count once. */
+  countAttempt(entry: Entry, attempt = entry.attempts + 1): void {
+    if (attempt <= entry.attempts || !this.#context.undelivered.has(entry.id)) return;
+    entry.attempts = attempt;
     this.#context.run(createKeep(this.#context, [entry]));
   }
 

@@ -15,8 +15,8 @@ export interface OutstandingOptions {
   maxAttempts: number;
   /** Sends an entry into the flow, which has to bring `ackId` back. */
   send(entry: Entry, attempt: number, ackId: string): void;
-  /** An entry is about to be sent once more. */
-  onAttempt(entry: Entry): void;
+  /** An entry is about to be sent. */
+  onAttempt(entry: Entry, attempt: number): void;
   /** An entry is out no more. */
   onEnd(entry: Entry, ending: Ending): void;
 }
@@ -43,9 +43,9 @@ export class Outstanding {
     return this.#out.size;
   }
 
-  /** Sends an entry whose attempts count this one. */
-  add(entry: Entry): void {
-    const out: Out = { entry, attempt: Math.max(1, entry.attempts), timer: undefined };
+  /** Sends an entry. */
+  add(entry: Entry, attempt: number): void {
+    const out: Out = { entry, attempt, timer: undefined };
     this.#out.set(entry.id, out);
     this.#send(out);
   }
@@ -77,6 +77,7 @@ export class Outstanding {
       this.#end(out, 'givenUp');
       return;
     }
+    this.#options.onAttempt(entry, attempt);
     out.timer = this.#options.clock.after(this.#options.ackTimeoutMs, () => this.#timeOut(out));
     this.#options.send(entry, attempt, `${entry.id}.${attempt}`);
   }
@@ -104,7 +105,6 @@ export class Outstanding {
 
   #sendAgain(out: Out): void {
     out.attempt++;
-    if (out.attempt <= this.#options.maxAttempts) this.#options.onAttempt(out.entry);
     this.#send(out);
   }
 

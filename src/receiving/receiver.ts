@@ -57,7 +57,7 @@ export class Receiver implements Taker {
   readonly #outstanding: Outstanding;
   readonly #mostOut: number;
   /** Taken, but not sent yet because too many are out. */
-  readonly #waiting = new Set<{ entry: Entry; isNew: boolean }>();
+  readonly #waiting = new Set<{ entry: Entry; attempt: number }>();
   #isSending = false;
 
   constructor(inbox: Inbox, options: ReceiverOptions, clock: Clock = systemClock) {
@@ -73,7 +73,7 @@ export class Receiver implements Taker {
       onFailure,
       maxAttempts,
       send: (entry, attempt, ackId) => void options.send({ ...deliveryOf(entry, attempt), ackId }),
-      onAttempt: (entry) => inbox.countAttempt(entry),
+      onAttempt: (entry, attempt) => inbox.countAttempt(entry, attempt),
       onEnd: (entry, ending) => this.#onEnd(entry, ending),
     });
   }
@@ -105,11 +105,11 @@ export class Receiver implements Taker {
     this.#waiting.clear();
   }
 
-  take(entries: readonly Entry[], _context?: unknown, isNew = false): void {
+  take(entries: readonly Entry[]): void {
     for (const entry of entries) {
       if (!this.#options.wants(entry.record)) this.#inbox.done(entry, this);
       else if (this.#options.acknowledge === 'auto') this.#sendOnce(entry);
-      else this.#waiting.add({ entry, isNew });
+      else this.#waiting.add({ entry, attempt: this.#inbox.attemptOf(entry, this) });
     }
     this.#sendWaiting();
   }
@@ -128,7 +128,7 @@ export class Receiver implements Taker {
   }
 
   #sendOnce(entry: Entry): void {
-    void this.#options.send(deliveryOf(entry, entry.attempts)).then((sent) => {
+    void this.#options.send(deliveryOf(entry, this.#inbox.attemptOf(entry, this))).then((sent) => {
       if (sent) this.#inbox.done(entry, this);
     });
   }
@@ -141,8 +141,7 @@ export class Receiver implements Taker {
       for (const next of this.#waiting) {
         if (this.isFull) break;
         this.#waiting.delete(next);
-        if (!next.isNew) this.#inbox.countAttempt(next.entry);
-        this.#outstanding.add(next.entry);
+        this.#outstanding.add(next.entry, next.attempt);
         this.#options.onOutstanding();
       }
     } finally {

@@ -8,14 +8,13 @@ export interface Taker {
   readonly path?: string;
   /** Gets only what it asked for itself, and what is left that nobody else takes. */
   readonly onDemand?: boolean;
-  /** Says by {@link Inbox.countAttempt} when it sends an entry that is not new; otherwise taking one counts. */
+  /** Says by {@link Inbox.countAttempt} when it sends an entry; otherwise taking one counts. */
   readonly countsAttempts?: boolean;
   /**
    * Gets entries that came together, in order. Each has to be answered by {@link Inbox.done}, or, where the service
    * shall bring it again, by {@link Inbox.release}.
    *
    * @param context what {@link Arrival.context} said
-   * @param isNew they have not been given to anybody before
    */
-  take(entries: readonly Entry[], context?: unknown, isNew?: boolean): void;
+  take(entries: readonly Entry[], context?: unknown): void;
 }

@@ -12,6 +12,10 @@ export interface Undelivered {
   readonly owed: Map<string, Taker | undefined>;
   /** Nodes that have. */
   taken: number;
+  /** Which attempt it is for each node that has been given it. */
+  readonly attempts: Map<string, number>;
+  /** Which it is for a node that was away when it came. */
+  firstAttempt: number;
   isStored: boolean;
   /** The service is to bring it again: nobody here gets it any more. */
   isReleased: boolean;
@@ -26,7 +30,18 @@ export function createUndelivered(entry: Entry, identity: Identity): Undelivered
   const ended = new Promise<boolean>((resolve) => {
     end = resolve;
   });
-  return { entry, identity, owed: new Map(), taken: 0, isStored: false, isReleased: false, ended, end };
+  return {
+    entry,
+    identity,
+    owed: new Map(),
+    attempts: new Map(),
+    taken: 0,
+    firstAttempt: 1,
+    isStored: false,
+    isReleased: false,
+    ended,
+    end,
+  };
 }
 
 const maxReleased = 1_000;
@@ -123,10 +138,13 @@ export class UndeliveredEntries {
     return released;
   }
 
-  /** How often a message that comes as new was sent into a flow before it was released. */
+  /** How often a message that comes as new was sent into a flow before it was released, or is about to be. */
   attemptsBefore(identity: Identity): number {
     let attempts = 0;
     for (const { entry } of this.#releasedByMessage.find(identity)) attempts = Math.max(attempts, entry.attempts);
+    for (const { entry, isReleased } of this.#on('callback').find(identity)) {
+      if (isReleased) attempts = Math.max(attempts, entry.attempts);
+    }
     return attempts;
   }
 
