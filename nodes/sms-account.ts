@@ -9,7 +9,6 @@ import {
   parseConnection,
   parseMaxLength,
 } from './runtime/account-settings';
-import { logKeptTexts } from './runtime/kept-text-log';
 import { inheritFromFormerLogins, Logins } from './runtime/logins';
 import { translate, translateError } from './runtime/texts';
 
@@ -36,11 +35,7 @@ export = (RED: NodeAPI) => {
       const settings = parseAccount(RED, config, this.credentials ?? {}, () => {
         this.warn(translate(RED, 'log.noUserDir'));
       });
-      this.membership = joinAccount({
-        ...settings,
-        ...logKeptTexts(RED, this),
-        onUnknownCharset: createCharsetWarning(RED, this),
-      });
+      this.membership = joinAccount({ ...settings, onUnknownCharset: createCharsetWarning(RED, this) });
       stopInheriting = inheritFromFormerLogins(RED, this, this.membership, logins.of(this.id, settings.loginsFile));
     } catch (error) {
       this.membership = translateError(RED, error);

@@ -2,9 +2,9 @@ import { read } from './control.mjs';
 
 /** @typedef {import('./state.mjs').Text} Text */
 
-const pageSize = 30;
+const pageSize = 50;
 /** More than these go at the end that is not looked at. */
-const keptTexts = 60;
+const keptTexts = 100;
 
 /** The part of a conversation that is on the screen: at its end it grows with what comes; either side is read on demand. */
 export class TextWindow {

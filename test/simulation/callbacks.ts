@@ -42,7 +42,8 @@ export class Callbacks {
       const delayMs = this.#random.pick(this.#world.isCalm ? [500, 3_000] : [500, 3_000, 20_000]);
       timeline.outside(delayMs, () => this.#call(message, format, untilMs));
     };
-    const callee = this.#random.pick(this.#callees());
+    const callees = this.#callees();
+    const callee = callees.length > 0 ? this.#random.pick(callees) : undefined;
     const trouble = this.#network.draw()?.trouble;
     if (!callee?.isAlive) {
       again('no process');

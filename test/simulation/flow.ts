@@ -13,6 +13,8 @@ export interface Surrounding {
   readonly world: World;
   readonly clock: Clock;
   readonly flow: Flow;
+  /** The store has failed at some time in this life of the process. */
+  readonly hasStoreFailed: boolean;
 }
 
 /** A node as its flow sees it: messages come back to whichever is deployed under its id. */
@@ -27,11 +29,16 @@ export interface Delivery {
   ackId?: string | undefined;
 }
 
+/** Thrown by a flow: it is no fault of the library's. */
+export class FlowError extends Error {}
+
 /** The flows behind the nodes of a process. They say what is wrong with what they get, and treat it as they like. */
 export class Flow {
   readonly #process: Surrounding;
   readonly #random: Random;
   readonly #troubles: ReadonlySet<FlowTrouble>;
+  /** What a flow has thrown at stays with its node until that is deployed again. */
+  hasThrown = false;
   readonly #findNode: (id: string) => DeployedNode | undefined;
 
   constructor(
@@ -48,26 +55,54 @@ export class Flow {
 
   /** A node is about to send a message into its flow. */
   examineSend(message: Message, { id, kind }: NodePlan): void {
-    const { world, life } = this.#process;
+    const { world } = this.#process;
     if (message.mayRepeat) return;
-    for (const [other, { isDone, doneIn }] of message.shares) {
-      if (!isDone || doneIn !== life) continue;
+    for (const [other, share] of message.shares) {
+      if (!this.#isTaken(message, share)) continue;
       const isSameWay = (kind === 'callback') === (world.kindOf(other) === 'callback');
       if (other === id) world.violate('given again after it was acknowledged', `${message.name} at ${id}`);
       else if (!isSameWay) world.violate('delivered both ways', `${message.name} at ${id} and ${other}`);
     }
   }
 
+  /** A flow that is in that mood throws as it is given something. */
+  throwNowAndThen(messages: readonly Message[]): void {
+    if (!this.#troubles.has('throws') || !this.#random.chance(0.3)) return;
+    this.hasThrown = true;
+    for (const message of messages) {
+      this.#process.world.say(() => `${this.#process.name}: a flow throws as it is given ${message.name}`);
+      message.mayBeMarked = true;
+      message.isOutOfOrder = true;
+    }
+    throw new FlowError('made to throw by the flow');
+  }
+
+  /** Says whether an acknowledgement was taken: it was, when the next message made the flow throw. */
+  tolerate(acknowledge: () => boolean): boolean {
+    try {
+      return acknowledge();
+    } catch (error) {
+      if (error instanceof FlowError) return true;
+      throw error;
+    }
+  }
+
+  /** The library says why polling fails. */
+  examineBlame(code: string): void {
+    const { world, name, hasStoreFailed } = this.#process;
+    if (code === 'SMS_STORE' && !hasStoreFailed) world.violate('the store is blamed and has not failed', name);
+  }
+
   /** A message has got into the flow. */
   receive(message: Message, plan: NodePlan, { redelivered, ackId }: Delivery): void {
-    const { world, name, life } = this.#process;
+    const { world, name } = this.#process;
     const share = world.shareOf(message, plan.id);
     world.say(() => `${name}: ${plan.id} gets ${message.name}${redelivered ? ', marked' : ''}`);
     this.#examine(message, share, plan, redelivered);
     share.deliveries++;
     share.isOut = true;
     if (plan.acknowledge === 'auto') {
-      world.settle(message, plan.id, life);
+      world.settle(message, plan.id, this.#process);
     } else if (ackId === undefined) {
       world.violate('no ackId', `${plan.id} got ${message.name} without one`);
     } else {
@@ -77,9 +112,9 @@ export class Flow {
 
   /** The library has taken an acknowledgement. */
   acknowledged(message: Message, { id }: NodePlan): void {
-    const { world, name, life } = this.#process;
+    const { world, name } = this.#process;
     world.say(() => `${name}: ${id} has acknowledged ${message.name}`);
-    world.settle(message, id, life);
+    world.settle(message, id, this.#process);
   }
 
   /** The service is to bring a message again that a flow has seen. */
@@ -95,18 +130,27 @@ export class Flow {
 
   /** The library says that the last attempt has failed. */
   gaveUp(message: Message, { id, maxAttempts }: NodePlan): void {
-    const { world, name, life } = this.#process;
+    const { world, name } = this.#process;
     const share = world.shareOf(message, id);
     const which = `${message.name} at ${id}`;
     world.say(() => `${name}: ${id} gives ${message.name} up`);
     if (!message.mayRepeat) {
-      if (share.isDone && share.doneIn === life) world.violate('given up though acknowledged', which);
+      if (this.#isTaken(message, share)) world.violate('given up though acknowledged', which);
       if (share.deliveries > maxAttempts) world.violate('more attempts than allowed', which);
     }
     if (share.deliveries < maxAttempts && !message.mayBeMarked) {
       world.violate('given up before the last attempt', which);
     }
-    world.settle(message, id, life);
+    world.settle(message, id, this.#process);
+  }
+
+  /** Whether the library knows that a node has taken a message. */
+  #isTaken(message: Message, { isDone, doneIn, doneAs }: Share): boolean {
+    const { life, era } = this.#process;
+    const { completedAs } = message;
+    // Who has taken it is known as long as the deployment lasts; the store knows only whether all have.
+    const isKnown = doneAs === era || (completedAs !== undefined && completedAs !== era);
+    return isDone && doneIn === life && isKnown;
   }
 
   #examine(message: Message, share: Share, { id, kind }: NodePlan, redelivered: boolean): void {

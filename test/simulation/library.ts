@@ -19,6 +19,8 @@ export interface Mutant {
 /** What a simulation gives the modules of `src/` instead of the machine's own. */
 export interface Surroundings {
   random: Random | undefined;
+  /** Something was thrown where only the platform hears it. */
+  onThrown: (error: unknown) => void;
 }
 
 /** The modules of `src/`, loaded anew: what they keep at the top level is theirs alone. */
@@ -43,12 +45,18 @@ const shadowed = [
   'Date',
   'Math',
   'performance',
+  'queueMicrotask',
 ] as const;
 
 /** Loads `src/` as it is, or with one line changed. Time and chance that it reads past its clock are refused. */
 export function loadLibrary(mutant?: Mutant): Library {
-  const surroundings: Surroundings = { random: undefined };
-  const shadows = createShadows();
+  const surroundings: Surroundings = {
+    random: undefined,
+    onThrown: (error) => {
+      throw error;
+    },
+  };
+  const shadows = createShadows(surroundings);
   const modules = new Map<string, { exports: unknown }>();
   const load = (path: string): unknown => {
     const existing = modules.get(path);
@@ -109,7 +117,7 @@ function compile(path: string, mutant: Mutant | undefined): ModuleFunction {
 }
 
 /** The library reads time and chance by its clock alone. */
-function createShadows(): Record<(typeof shadowed)[number], unknown> {
+function createShadows(surroundings: Surroundings): Record<(typeof shadowed)[number], unknown> {
   const refuse = (name: string) => () => {
     throw new Error(`src/ uses ${name} past its clock`);
   };
@@ -129,6 +137,14 @@ function createShadows(): Record<(typeof shadowed)[number], unknown> {
     }),
     Math: Object.defineProperties(Object.create(Math), { random: { value: refuse('Math.random') } }),
     performance: { now: refuse('performance.now') },
+    queueMicrotask: (run: () => void) =>
+      queueMicrotask(() => {
+        try {
+          run();
+        } catch (error) {
+          surroundings.onThrown(error);
+        }
+      }),
   };
 }
 

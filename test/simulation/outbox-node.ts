@@ -1,28 +1,25 @@
-import type { Membership, OutboxRecord, OutboxSubscription } from '../../src';
+import type { Membership, OutboxSubscription } from '../../src';
 import type { DeployedNode, Surrounding } from './flow';
+import { Output } from './output';
 import type { NodePlan } from './plan';
 
-const intervalMs = 30_000;
-
-/** A node that polls the outbox. */
+/** A node that reads the outbox, at intervals or when it is asked to. */
 export class OutboxNode implements DeployedNode {
-  readonly id: string;
   readonly #plan: NodePlan;
-  readonly #process: Surrounding;
+  readonly #output: Output;
   #subscription: OutboxSubscription | undefined;
-  #isFlowGone = false;
 
   constructor(plan: NodePlan, process: Surrounding) {
-    this.id = plan.id;
     this.#plan = { ...plan, acknowledge: 'auto' };
-    this.#process = process;
+    this.#output = new Output(this.#plan, process);
   }
 
   open(membership: Membership): void {
     this.#subscription = membership.subscribe('outbox', {
-      id: this.id,
-      intervalMs,
-      send: (records) => this.#send(records),
+      id: this.#plan.id,
+      intervalMs: 30_000,
+      send: (records) =>
+        this.#output.send(records.map((record) => ({ kind: 'outbox' as const, record, redelivered: false }))),
       onState: () => {},
       onFailing: () => {},
       onRecovered: () => {},
@@ -30,22 +27,9 @@ export class OutboxNode implements DeployedNode {
   }
 
   close(isFlowGone: boolean): void {
-    this.#isFlowGone = isFlowGone;
+    this.#output.close(isFlowGone);
     this.#subscription?.close();
   }
 
   acknowledge(): void {}
-
-  #send(records: readonly OutboxRecord[]): Promise<boolean> {
-    const { world, clock, flow } = this.#process;
-    const messages = records.map((record) => world.find('outbox', record)).filter((message) => message !== undefined);
-    for (const message of messages) flow.examineSend(message, this.#plan);
-    return new Promise((resolve) => {
-      clock.nextTurn(() => {
-        const arrives = !this.#isFlowGone;
-        if (arrives) for (const message of messages) flow.receive(message, this.#plan, { redelivered: false });
-        resolve(arrives);
-      });
-    });
-  }
 }

@@ -17,7 +17,8 @@ import type { Message, Text, World } from './world';
 const epochMs = Date.UTC(2026, 0, 2);
 /** Node-RED waits for so long for nodes that close. */
 const closeTimeoutMs = 15_000;
-/** What has left is followed for so long when a sending node is closed. */
+/** No step takes longer, however slow the store is. */
+const stepMs = 10_000;
 const dedupeMs = 72 * 3_600_000;
 
 /** A node of the flows, in whichever way it gets its messages. */
@@ -42,6 +43,7 @@ export interface Machine {
 /** A process with flows in it, from its start to its end. */
 export class Process implements Callee, Surrounding {
   isAlive = true;
+  hasStoreFailed = false;
   readonly name: string;
   readonly life: string;
   readonly world: World;
@@ -54,6 +56,8 @@ export class Process implements Callee, Surrounding {
   readonly #nodes = new Map<string, RunningNode>();
   /** Messages that have reached this process and are not delivered for all that is known. */
   readonly #open = new Set<Message>();
+  /** When messages came here. */
+  readonly #latest = new Map<Message, number>();
   readonly #senders: SendingNode[] = [];
   #store: PlaceStore | undefined;
   #membership: Membership | undefined;
@@ -87,9 +91,9 @@ export class Process implements Callee, Surrounding {
   }
 
   async callBack(message: Message, bytes: Buffer, contentType: string): Promise<number> {
-    this.#open.add(message);
+    this.#take(message);
     for (const node of this.#nodes.values()) {
-      if (node instanceof CallbackNode) return node.callBack(bytes, contentType);
+      if (node instanceof CallbackNode) return node.callBack(message, bytes, contentType);
     }
     return 404;
   }
@@ -105,7 +109,7 @@ export class Process implements Callee, Surrounding {
   /** An answer with these has arrived here. */
   reach(messages: readonly Message[]): void {
     for (const message of messages) {
-      this.#open.add(message);
+      this.#take(message);
       if (this.#store?.hasFailed) this.#notKept(message);
     }
   }
@@ -167,6 +171,10 @@ export class Process implements Callee, Surrounding {
       else if (world.plan.store === 'shared' && !message.isKept)
         this.#excuse(message, 'it was on its way to the server');
     }
+    for (const message of world.messages) {
+      const isLost = message.isUnkept && !machine.place.has(message) && !world.isDoneByAll(message);
+      if (isLost) this.#excuse(message, 'the store failed, and its process ended');
+    }
     for (const message of this.#open) for (const share of message.shares.values()) share.isOut = false;
     this.#open.clear();
   }
@@ -184,7 +192,7 @@ export class Process implements Callee, Surrounding {
       const shares = [...message.shares.values()];
       const isDone =
         (shares.some((share) => share.isDone) && !shares.some((share) => share.isOut)) ||
-        world.nodesFor(message).length === 0;
+        (message.reachedAs !== undefined && world.nodesFor(message).length === 0);
       if (world.plan.store === 'memory') {
         if (isDone && world.isDoneByAll(message)) this.#open.delete(message);
       } else if (isDone) {
@@ -278,7 +286,7 @@ export class Process implements Callee, Surrounding {
   #createStore(): Store {
     const { plan } = this.world;
     if (plan.store === 'memory') return new this.machine.library.index.MemoryStore();
-    const store = this.machine.place.createStore(this, this.random.fork('store'), () => this.examineCustody());
+    const store = this.machine.place.createStore(this, this.random.fork('store'), () => this.#onStoreFailure());
     this.#store = store;
     return store;
   }
@@ -291,9 +299,24 @@ export class Process implements Callee, Surrounding {
     }
   }
 
+  #take(message: Message): void {
+    this.#open.add(message);
+    this.#latest.set(message, this.world.timeline.nowMs);
+  }
+
+  /** What came lately may be on its way into the store, or be looked up there. */
+  #onStoreFailure(): void {
+    this.hasStoreFailed = true;
+    this.examineCustody();
+    for (const [message, atMs] of this.#latest) {
+      if (atMs >= this.world.timeline.nowMs - stepMs) this.world.blind(message);
+    }
+    this.#latest.clear();
+  }
+
   /** The service has given it away, and this process has had time to keep it. */
-  #mustBeKept({ isUnkept, isKept, reachedAs, callback }: Message): boolean {
-    if (isUnkept || reachedAs === undefined) return false;
+  #mustBeKept({ isUnkept, isKept, reachedAs, callback, excuse }: Message): boolean {
+    if (isUnkept || reachedAs === undefined || excuse !== undefined) return false;
     return this.world.plan.store === 'disk' || (isKept && callback === 'none');
   }
 

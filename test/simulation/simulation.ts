@@ -1,5 +1,6 @@
 import { Callbacks } from './callbacks';
 import { Disk } from './disk';
+import { FlowError } from './flow';
 import type { Library } from './library';
 import { describeHappening, type FlowTrouble, type Happening, type Plan } from './plan';
 import type { Machine } from './process';
@@ -67,6 +68,9 @@ class Run {
     const callbacks = new Callbacks(this.world, this.#network, () => this.#processes);
     this.#service.onCallback = (message, format) => callbacks.begin(message, format);
     library.surroundings.random = this.world.random('library');
+    library.surroundings.onThrown = (error) => {
+      if (!(error instanceof FlowError)) this.world.violate('thrown', describe(error));
+    };
     const server =
       plan.store === 'shared'
         ? new Server(this.world, () => new library.store.StoreConflict('changed by another instance'))
@@ -98,6 +102,7 @@ class Run {
     await this.#until(() => timeline.nowMs >= lastMs && this.#faults === 0, lastMs + 600_000);
     this.world.isCalm = true;
     this.world.say(() => 'no fault is left');
+    for (const process of this.#processes) if (process?.flow.hasThrown) void process.redeploy(0);
     const refused = this.#plan.happenings.some(({ what, ...rest }) => what === 'network' && isRefusal(rest));
     await this.#until(() => this.#unsettled() === undefined, timeline.nowMs + (refused ? refusedSettleMs : settleMs));
     const unsettled = this.#unsettled();
@@ -128,7 +133,7 @@ class Run {
         try {
           if (!timeline.step(untilMs)) return resolve();
         } catch (error) {
-          this.world.violate('thrown', describe(error));
+          if (!(error instanceof FlowError)) this.world.violate('thrown', describe(error));
         }
         atOnce = timeline.nowMs === momentMs ? atOnce + 1 : 0;
         momentMs = timeline.nowMs;

@@ -20,6 +20,8 @@ export interface Message {
   /** Times that the service answered with it and nobody heard. */
   lost: number;
   callback: 'none' | 'due' | 'accepted';
+  /** In which deployment all nodes that poll for it had done with it. */
+  completedAs: string | undefined;
   /** What became of it at each node, by the node's id. */
   readonly shares: Map<string, Share>;
   /** It may be lost or repeated unmarked: why nobody could prevent that. */
@@ -45,6 +47,8 @@ export interface Share {
   isDone: boolean;
   /** In which life of a process. */
   doneIn?: string;
+  /** In which deployment. */
+  doneAs?: string;
   /** In which deployment the service was told to bring it again. */
   releasedIn?: string;
 }
@@ -126,6 +130,7 @@ export class World {
       reachedAs: undefined,
       lost: 0,
       callback: 'none',
+      completedAs: undefined,
       shares: new Map(),
       excuse: undefined,
       isKept: false,
@@ -203,11 +208,13 @@ export class World {
   }
 
   /** A node has done with a message. */
-  settle(message: Message, node: string, life?: string): void {
+  settle(message: Message, node: string, by?: { life: string; era: string }): void {
     const share = this.shareOf(message, node);
     share.isOut = false;
     share.isDone = true;
-    if (life !== undefined) share.doneIn = life;
+    if (!by) return;
+    Object.assign(share, { doneIn: by.life, doneAs: by.era });
+    if (this.isDoneByAll(message)) message.completedAs ??= by.era;
   }
 
   shareOf(message: Message, node: string): Share {

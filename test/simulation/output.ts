@@ -1,0 +1,45 @@
+import type { FlowDelivery } from '../../src';
+import type { Surrounding } from './flow';
+import type { NodePlan } from './plan';
+
+/** The outputs of a node: what it sends gets into the flow on the next turn, as Node-RED hands it on. */
+export class Output {
+  readonly #plan: NodePlan;
+  readonly #process: Surrounding;
+  #isClosed = false;
+  #isFlowGone = false;
+
+  constructor(plan: NodePlan, process: Surrounding) {
+    this.#plan = plan;
+    this.#process = process;
+  }
+
+  /** @param isFlowGone the nodes behind it are closed, too */
+  close(isFlowGone: boolean): void {
+    this.#isClosed = true;
+    this.#isFlowGone = isFlowGone;
+  }
+
+  /** Resolves with whether it got into the flow. */
+  send(deliveries: readonly FlowDelivery[]): Promise<boolean> {
+    if (this.#isClosed) return Promise.resolve(false);
+    const { world, clock, flow } = this.#process;
+    const plan = this.#plan;
+    const found = deliveries.map((delivery) => ({ ...delivery, message: world.find(delivery.kind, delivery.record) }));
+    for (const { message, record } of found) {
+      if (!message) world.violate('a record that the service never had', JSON.stringify(record));
+      else flow.examineSend(message, plan);
+    }
+    flow.throwNowAndThen(found.map(({ message }) => message).filter((message) => message !== undefined));
+    return new Promise((resolve) => {
+      clock.nextTurn(() => {
+        // A node that was closed in between does not get it.
+        const arrives = !this.#isFlowGone;
+        for (const { message, redelivered, ackId } of arrives ? found : []) {
+          if (message) flow.receive(message, plan, { redelivered, ackId });
+        }
+        resolve(arrives);
+      });
+    });
+  }
+}
