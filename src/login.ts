@@ -24,7 +24,9 @@ export function parseBaseUrl(baseUrl: string | undefined, allowHttp = false): st
   const web = url.protocol === 'https:' || url.protocol === 'http:';
   if (!web || url.username || url.password || url.search || url.hash) throw new SmsError('baseUrlInvalid');
   if (url.protocol === 'http:' && !allowHttp && !isLoopback(url.hostname)) throw new SmsError('baseUrlHttp');
-  return url.origin + url.pathname.replace(/\/+$/, '');
+  let { pathname } = url;
+  while (pathname.endsWith('/')) pathname = pathname.slice(0, -1);
+  return url.origin + pathname;
 }
 
 /** Says whether a host, as a `URL` has it, is this machine. */

@@ -31,7 +31,7 @@ const wordsOfForms: { readonly [Reason in SmsErrorReason]?: string } = {
 
 /** Whether Node-RED puts an environment variable into a value, which is then known only at run time. */
 export function hasEnv(value: unknown): boolean {
-  return /\$\{[^}]+\}/.test(String(value));
+  return /\$\{[^}$]+\}/.test(String(value));
 }
 
 /** What blank stands for (a default, or no limit) is never wrong. */

@@ -20,7 +20,7 @@ export function createRedactor(authentication: Authentication): (text: string) =
   const patterns = [patternOf(secret)];
   if (authentication.type === 'basic') {
     const token = Buffer.from(`${authentication.userId}:${secret}`).toString('base64');
-    patterns.push(patternOf(token.replace(/=+$/, ''), { '+': '-', '/': '_' }));
+    patterns.push(patternOf(token.replace(/={1,2}$/, ''), { '+': '-', '/': '_' }));
   }
   const isWord = secret.length <= longestWord && /^\p{L}+$/u.test(secret);
   const anywhere = `(?:${patterns.join('|')})`;
