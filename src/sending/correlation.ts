@@ -50,7 +50,7 @@ export class Correlation {
     const { record, answered } = this.#answer(witness, this.#unexpired(look), changes);
     const effect = () => {
       observe();
-      if (answered && this.#options.ledger.question(answered.id)) {
+      if (answered && this.#options.ledger.questions.get(answered.id)) {
         this.#options.ledger.answered(answered);
         this.#options.onAnswered(answered);
       }
@@ -68,7 +68,7 @@ export class Correlation {
     const record = { ...witness.record, sent: found.sent };
     const isEnd = witness.kind === 'status' && isUndelivered(witness.record);
     const question = isEnd ? questionOf(witness.record, look) : found.question;
-    const own = question && this.#options.ledger.question(question.id);
+    const own = question && this.#options.ledger.questions.get(question.id);
     // One that is asked nowhere any more.
     if (!question || (!own && !this.#options.isShared)) return { record };
     question.close(changes);

@@ -61,7 +61,7 @@ export class Desk {
       kept: kept.size,
       ...(oldestAt === undefined ? undefined : { oldestKeptAt: oldestAt }),
       uncertain: ledger.uncertain,
-      asking: ledger.asking,
+      asking: ledger.questions.size,
     };
   }
 

@@ -7,6 +7,7 @@ import { keysOfLimits, type LimitSettings } from './limits';
 import type { OnceVerdict } from './once';
 import { isTracked, type Outcome, type Text } from './outgoing';
 import type { Answer, Question } from './question';
+import { QuestionBook } from './question-book';
 import { createMoments, type Moment } from './sliding-window';
 import { delivered, discard, judge, leave, type Memory, type Moved, putBack, settle, takeIn } from './transitions';
 
@@ -38,19 +39,19 @@ const noLimits: LimitSettings = { perHandsetMs: 0 };
  * store. Every method is a transition of `transitions.ts`, and resolves when it is written, or cannot be for now.
  */
 export class Ledger {
+  /** Questions that have not entered the flow. */
+  readonly questions: QuestionBook;
   readonly #options: LedgerOptions;
   readonly #texts = new Map<string, Text>();
-  readonly #questions = new Map<string, Question>();
   /** For whom it takes over what other processes leave. */
   #heir: Ledger | undefined;
-  readonly #questionsByText = new Map<string, Set<string>>();
-  readonly #askingByNode = new Map<string, number>();
   /** An uncertain text can be decided about for so long. */
   readonly #decisions = new Map<string, Timer>();
   readonly #createMoment: () => Moment;
 
   constructor(options: LedgerOptions) {
     this.#options = options;
+    this.questions = new QuestionBook(options.onAsking);
     this.#createMoment = createMoments(options.clock);
     options.journal.join('ledger', {
       found: (items, { isOpening, isReset }) => this.#found(items, isOpening, isReset),
@@ -73,33 +74,9 @@ export class Ledger {
     return this.#texts.get(id);
   }
 
-  questions(): IterableIterator<Question> {
-    return this.#questions.values();
-  }
-
-  question(id: string): Question | undefined {
-    return this.#questions.get(id);
-  }
-
-  /** The questions of a text that have not entered the flow. */
-  questionsOf(text: string): Question[] {
-    const ids = [...(this.#questionsByText.get(text) ?? [])];
-    return ids.map((id) => this.#questions.get(id)).filter((question) => question !== undefined);
-  }
-
-  /** Questions that wait for a reply. */
-  get asking(): number {
-    return this.#questions.size;
-  }
-
-  /** Questions of a node that wait for a reply. */
-  askingOf(node: string): number {
-    return this.#askingByNode.get(node) ?? 0;
-  }
-
   /** Whether nothing would be lost by forgetting it: what is in a durable store is found again. */
   get isSettled(): boolean {
-    return this.#texts.size === 0 && this.#questions.size === 0;
+    return this.#texts.size === 0 && this.questions.size === 0;
   }
 
   /** @throws SmsError `SMS_STORE` when it cannot be kept: nothing may be sent then */
@@ -128,7 +105,7 @@ export class Ledger {
    * @throws SmsError `SMS_STORE` when a tracked text's mark cannot be written: it must not leave then
    */
   async leave(text: Text): Promise<Text | undefined> {
-    const moved = await this.#options.journal.run(leave(text, this.#memory(), this.#questions));
+    const moved = await this.#options.journal.run(leave(text, this.#memory(), this.questions));
     return moved && this.#move(moved);
   }
 
@@ -144,7 +121,7 @@ export class Ledger {
   }
 
   async settle(text: Text, outcome: Outcome): Promise<Text> {
-    const step = settle(text, outcome, this.#memory(), this.questionsOf(text.id));
+    const step = settle(text, outcome, this.#memory(), this.questions.of(text.id));
     return this.#move(await this.#options.journal.run(step));
   }
 
@@ -164,16 +141,16 @@ export class Ledger {
 
   /** A question has ended; when it has already, nothing changes. */
   async endQuestion(id: string, answer: Answer): Promise<Question | undefined> {
-    const question = this.#questions.get(id);
+    const question = this.questions.get(id);
     if (!question || question.answer) return undefined;
     const ended = await this.#options.journal.run(endQuestion(question, answer));
-    if (ended) this.#questions.set(id, ended);
+    if (ended) this.questions.set(ended);
     return ended;
   }
 
   /** Takes the replies that other instances have read for questions of this process. */
   async collectLetters(): Promise<Question[]> {
-    const answered = await this.#options.journal.run(collectLetters((id) => this.#questions.get(id)));
+    const answered = await this.#options.journal.run(collectLetters((id) => this.questions.get(id)));
     for (const question of answered) this.answered(question);
     return answered;
   }
@@ -185,12 +162,12 @@ export class Ledger {
 
   /** A reply has been written down as the answer to a question of this process. */
   answered(question: Question): void {
-    if (this.#questions.has(question.id)) this.#questions.set(question.id, question);
+    if (this.questions.has(question.id)) this.questions.set(question);
   }
 
   async forgetQuestion(question: Question): Promise<void> {
-    this.#remove(question.id);
-    const isLast = !this.#questionsByText.has(question.text);
+    this.questions.delete(question.id);
+    const isLast = this.questions.of(question.text).length === 0;
     await this.#options.journal.run(forgetQuestion(question, isLast));
   }
 
@@ -199,7 +176,7 @@ export class Ledger {
     const { journal } = this.#options;
     if (isLast) this.#heir = heir;
     if (journal.isShared && !isLast) return;
-    const items = [...this.#texts.values(), ...this.#questions.values()];
+    const items = [...this.#texts.values(), ...this.questions.values()];
     const remembered = await journal.remembered(ledgerPrefixes);
     this.#letGo(() => false);
     if (items.length === 0 && remembered.length === 0) return;
@@ -226,8 +203,8 @@ export class Ledger {
 
   #move({ text, asked, unasked }: Moved): Text {
     if (isTracked(text)) this.#texts.set(text.id, text);
-    for (const question of asked) this.#add(question);
-    for (const id of unasked) this.#remove(id);
+    for (const question of asked) this.questions.set(question);
+    for (const id of unasked) this.questions.delete(id);
     return text;
   }
 
@@ -244,29 +221,6 @@ export class Ledger {
     this.#decisions.delete(id);
   }
 
-  #countAsking(node: string, more: 1 | -1): void {
-    this.#askingByNode.set(node, this.askingOf(node) + more);
-    this.#options.onAsking(node);
-  }
-
-  #add(question: Question): void {
-    const isNew = !this.#questions.has(question.id);
-    this.#questions.set(question.id, question);
-    if (isNew) this.#countAsking(question.node, 1);
-    const others = this.#questionsByText.get(question.text) ?? new Set();
-    this.#questionsByText.set(question.text, others.add(question.id));
-  }
-
-  #remove(id: string): void {
-    const question = this.#questions.get(id);
-    if (!question) return;
-    this.#questions.delete(id);
-    const others = this.#questionsByText.get(question.text);
-    others?.delete(id);
-    if (others?.size === 0) this.#questionsByText.delete(question.text);
-    this.#countAsking(question.node, -1);
-  }
-
   /** The store keeps them until it is opened again. */
   #letGo(isUnsaved: (id: string) => boolean): void {
     for (const { id } of this.#texts.values()) {
@@ -274,29 +228,29 @@ export class Ledger {
       this.#texts.delete(id);
       this.#decided(id);
     }
-    for (const { id } of this.#questions.values()) if (!isUnsaved(id)) this.#remove(id);
+    for (const { id } of this.questions.values()) if (!isUnsaved(id)) this.questions.delete(id);
   }
 
   #found(items: readonly Item[], isOpening: boolean, isReset: boolean): void {
     const found = items as readonly (Text | Question)[];
     if (isOpening && this.#options.journal.isShared) this.#reconcile(new Set(found.map(({ id }) => id)), isReset);
     const texts = found.filter((item) => item.kind === 'text').filter(({ id }) => !this.#texts.has(id));
-    const questions = found.filter((item) => item.kind === 'question').filter(({ id }) => !this.#questions.has(id));
+    const questions = found.filter((item) => item.kind === 'question').filter(({ id }) => !this.questions.has(id));
     for (const text of texts) {
       if (text.state === 'uncertain') this.#leaveUndecided(text);
       else this.#texts.set(text.id, text);
     }
-    for (const question of questions) this.#add(question);
+    for (const question of questions) this.questions.set(question);
     if (texts.length > 0 || questions.length > 0) this.#options.onFound(texts, questions);
   }
 
   /** What is not among the found has been taken over by another process, or, after a reset, is to be kept anew. */
   #reconcile(found: ReadonlySet<string>, isReset: boolean): void {
-    const missing = [...this.#texts.values(), ...this.#questions.values()].filter(({ id }) => !found.has(id));
+    const missing = [...this.#texts.values(), ...this.questions.values()].filter(({ id }) => !found.has(id));
     for (const item of missing) {
       if (isReset) void this.#options.journal.run(keepAnew(item));
       else if (item.kind === 'text') this.#texts.delete(item.id);
-      else this.#remove(item.id);
+      else this.questions.delete(item.id);
     }
   }
 }

@@ -42,7 +42,7 @@ export class Questions {
 
   /** The outcome of a text has entered the flow: the wait for its replies goes on. */
   begin(text: string): void {
-    for (const question of this.#options.ledger.questionsOf(text)) {
+    for (const question of this.#options.ledger.questions.of(text)) {
       if (question.answer) void this.#deliver(question.id, false);
       else this.#await(question);
     }
@@ -83,7 +83,7 @@ export class Questions {
   /** A node is here, and can take what has ended. */
   attach(node: string): void {
     for (const [id, mayBeKnown] of this.#undelivered) {
-      if (this.#options.ledger.question(id)?.node === node) void this.#deliver(id, mayBeKnown);
+      if (this.#options.ledger.questions.get(id)?.node === node) void this.#deliver(id, mayBeKnown);
     }
   }
 
@@ -126,7 +126,7 @@ export class Questions {
 
   async #deliver(id: string, mayBeKnown: boolean): Promise<void> {
     const { ledger, outlet, origin, onAllAnswered } = this.#options;
-    const question = ledger.question(id);
+    const question = ledger.questions.get(id);
     if (!question?.answer || this.#isClosed || this.#delivering.has(id)) return;
     this.#undelivered.set(id, mayBeKnown);
     const taker = outlet(question.node);
@@ -147,7 +147,7 @@ export class Questions {
       if (!isTaken) return;
       this.#undelivered.delete(id);
       await ledger.forgetQuestion(question);
-      if (ledger.questionsOf(question.text).length === 0) onAllAnswered(question.text);
+      if (ledger.questions.of(question.text).length === 0) onAllAnswered(question.text);
     } finally {
       this.#delivering.delete(id);
     }
@@ -156,7 +156,7 @@ export class Questions {
   /** Replies may have been read elsewhere, as long as something is asked. */
   #collectLetters(): void {
     const { clock, ledger, isShared } = this.#options;
-    if (!isShared || this.#letters || this.#isClosed || ledger.asking === 0) return;
+    if (!isShared || this.#letters || this.#isClosed || ledger.questions.size === 0) return;
     this.#letters = clock.after(
       letterIntervalMs,
       () => {

@@ -71,7 +71,7 @@ export class Sender {
       nodes: () => this.#deliveries.nodes,
       onFound: (texts, questions) => this.#resume(texts, questions),
       onAsking: (node) => {
-        options.onAsking(this.#ledger.asking > 0);
+        options.onAsking(this.#ledger.questions.size > 0);
         this.#tellState(node);
       },
     });
@@ -182,7 +182,7 @@ export class Sender {
     this.#kept.open();
     this.#questions.open();
     // What is in no store is still in hand.
-    this.#resume([...this.#ledger.texts()], [...this.#ledger.questions()]);
+    this.#resume([...this.#ledger.texts()], [...this.#ledger.questions.values()]);
   }
 
   #detach(attachment: Attachment): void {
@@ -240,13 +240,13 @@ export class Sender {
       else if (text.state === 'settled') void this.#deliveries.deliver(text, true);
     }
     this.#questions.resume(questions);
-    if (questions.length > 0) this.#options.onAsking(this.#ledger.asking > 0);
+    if (questions.length > 0) this.#options.onAsking(this.#ledger.questions.size > 0);
   }
 
   /** The outcome of a text has entered the flow, or never will. */
   #delivered(text: Text): void {
     this.#questions.begin(text.id);
-    if (this.#ledger.questionsOf(text.id).length === 0) this.#deliveries.forget(text.id);
+    if (this.#ledger.questions.of(text.id).length === 0) this.#deliveries.forget(text.id);
   }
 
   /** Somebody has decided that nobody wants the text any more. */
@@ -264,6 +264,6 @@ export class Sender {
     if (!attachment) return;
     const kept = this.#kept.stateOf(node);
     const sending = attachment.running + kept.sending;
-    attachment.outlet.onState({ ...kept, sending, asking: this.#ledger.askingOf(node) });
+    attachment.outlet.onState({ ...kept, sending, asking: this.#ledger.questions.countOf(node) });
   }
 }

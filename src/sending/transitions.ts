@@ -24,6 +24,7 @@ import {
   uncountedBy,
 } from './outgoing';
 import { askedKey, type Question } from './question';
+import type { QuestionBook } from './question-book';
 import { nextRevision } from './revision';
 import { closeQuestion, keysOfSent, referenceOf, rememberSent } from './sent';
 import type { Moment } from './sliding-window';
@@ -81,7 +82,7 @@ export function judge(text: Text, memory: Memory): Step<Limited[]> {
  * waiting → leaving: the connection stands, and the first byte goes out when this is written. Results in `undefined`, and
  * changes nothing, when others have reached a limit since the text was judged.
  */
-export function leave(text: Text, memory: Memory, known: ReadonlyMap<string, Question>): Step<Moved | undefined> {
+export function leave(text: Text, memory: Memory, known: Pick<QuestionBook, 'get'>): Step<Moved | undefined> {
   const { messageId } = text.message;
   const submitted = submittedOf(text);
   const limits = keysOfLimits(submitted, memory.limits);
@@ -205,7 +206,7 @@ function drop({ id }: Text, changes: Changes): void {
 }
 
 /** Questions to be, of a text that may be answered before it is known to be accepted. */
-function ask(text: Text, recipients: readonly string[], known: ReadonlyMap<string, Question>): Question[] {
+function ask(text: Text, recipients: readonly string[], known: Pick<QuestionBook, 'get'>): Question[] {
   const { waitMs } = text.options;
   if (waitMs === undefined) return [];
   return recipients.map((recipient) => {
