@@ -10,6 +10,7 @@ import {
   parseMaxLength,
 } from './runtime/account-settings';
 import { inheritFromFormerLogins, Logins } from './runtime/logins';
+import { raiseToCatch } from './runtime/outcome';
 import { translate, translateError } from './runtime/texts';
 
 /** Stands in the form for a saved credential that was not touched. */
@@ -35,7 +36,12 @@ export = (RED: NodeAPI) => {
       const settings = parseAccount(RED, config, this.credentials ?? {}, () => {
         this.warn(translate(RED, 'log.noUserDir'));
       });
-      this.membership = joinAccount({ ...settings, onUnknownCharset: createCharsetWarning(RED, this) });
+      this.membership = joinAccount({
+        ...settings,
+        onUnknownCharset: createCharsetWarning(RED, this),
+        onUnreadable: (place) => this.warn(translate(RED, 'log.unreadable', { place })),
+        onFault: (error) => raiseToCatch(RED, this, error),
+      });
       stopInheriting = inheritFromFormerLogins(RED, this, this.membership, logins.of(this.id, settings.loginsFile));
     } catch (error) {
       this.membership = translateError(RED, error);

@@ -15,8 +15,8 @@ export interface JournalOptions {
   clock: Clock;
   /** Called with an error when the store fails, and with `undefined` when it works again. */
   onStore(error: SmsError | undefined): void;
-  /** Something in the store could not be read and is set aside; `detail` says what and where, and nothing of its content. */
-  onUnreadable?(detail: string): void;
+  /** Something in the store could not be read and is set aside; `place` says where it is now, and nothing of its content. */
+  onUnreadable?(place: string): void;
   /** How long to wait before a store that has failed is opened again; 5 s when absent. */
   reopenDelayMs?: number;
 }
@@ -34,7 +34,7 @@ export class Journal {
   readonly isDurable: boolean;
   readonly #store: Store;
   readonly #clock: Clock;
-  readonly #onUnreadable: (detail: string) => void;
+  readonly #onUnreadable: (place: string) => void;
   readonly #keepers = new Keepers();
   readonly #lifecycle: StoreLifecycle;
   readonly #writer: StepWriter;

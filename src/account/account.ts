@@ -158,6 +158,8 @@ export class Account {
         ...(incoming.isWatched ? (['reply'] as const) : []),
         ...(outbox.isWatched ? (['outbox'] as const) : []),
       ],
+      onUnreadable: (place) => (this.#settings ?? settings).onUnreadable?.(place),
+      onFault: (error) => (this.#settings ?? settings).onFault?.(error),
       onAbandoned: (node) => this.#settings?.onAbandoned?.(node),
       onDiscarded: (node) => this.#settings?.onDiscarded?.(node),
       onAsking: (isAsking) => this.#asking.set(isAsking),

@@ -27,6 +27,8 @@ export interface EstateOptions {
   /** See {@link Sender}. */
   sources(): readonly Evidence[];
   onStore(error: SmsError | undefined): void;
+  onUnreadable(place: string): void;
+  onFault(error: unknown): void;
   onAbandoned(node: string): void;
   onDiscarded(node: string): void;
   onAsking(isAsking: boolean): void;
@@ -34,8 +36,8 @@ export interface EstateOptions {
 
 /** Joins what comes in and what goes out, which know nothing of each other, in one journal. */
 export function createEstate(options: EstateOptions): Estate {
-  const { store, onStore, ...rest } = options;
-  const journal = new Journal({ store, clock: options.clock, onStore });
+  const { store, onStore, onUnreadable, ...rest } = options;
+  const journal = new Journal({ store, clock: options.clock, onStore, onUnreadable });
   const sender = new Sender({ ...rest, journal });
   return { sender, inbox: new Inbox({ ...rest, journal, correlator: sender.correlation }) };
 }

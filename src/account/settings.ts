@@ -34,6 +34,10 @@ export interface AccountSettings {
   onAbandoned?(node: string): void;
   /** Somebody has discarded a text of a node. */
   onDiscarded?(node: string): void;
+  /** Something that was kept cannot be read and is set aside at `place`. */
+  onUnreadable?(place: string): void;
+  /** A node threw as it was given what nobody waits for. */
+  onFault?(error: unknown): void;
   /** Names the kind of store and its place; another name means another store. */
   storeName: string;
   /** Makes the store. `key` tells logins apart and gives nothing away. */

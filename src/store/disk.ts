@@ -143,7 +143,7 @@ export class DiskStore implements Store {
             { type: 'put', key: id, value: text, sublevel: unreadable },
             { type: 'del', key: id, sublevel: items },
           ]);
-          onUnreadable(`an entry, which is set aside in ${this.#location}`);
+          onUnreadable(`${this.#location} (${unreadable.prefix}${id})`);
         }
       }
     }

@@ -206,7 +206,7 @@ export class RedisStore implements Store {
         await redis.xadd(unreadable, '*', 'entry', text);
         await redis.xack(inbox, group, streamId);
         await redis.xdel(inbox, streamId);
-        events.onUnreadable(`an entry, which is in ${unreadable} now`);
+        events.onUnreadable(unreadable);
       }
     }
     return items;

@@ -59,8 +59,8 @@ export interface StoreEvents {
   onFailure(error: unknown): void;
   /** Whether those who keep such items can make something of it; if not, it is set aside. */
   isReadable(item: Item): boolean;
-  /** Something could not be read and is set aside; `detail` says what and where, and nothing of its content. */
-  onUnreadable(detail: string): void;
+  /** Something could not be read and is set aside; `place` says where it is now, and nothing of its content. */
+  onUnreadable(place: string): void;
 }
 
 /** Another process has changed what a step was based on. Nothing was committed; the step is to be taken anew. */

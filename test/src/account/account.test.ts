@@ -432,6 +432,19 @@ describe('Account', () => {
     });
   });
 
+  it('says where something is that cannot be read, and goes on with the rest', async () => {
+    const platter = new Platter();
+    platter.hold('{"kind":"incoming","records":[{"mess');
+    const places: string[] = [];
+    const onUnreadable = (place: string) => void places.push(place);
+    const member = enter({ storeName: 'failing', createStore: () => new FailingStore(platter), onUnreadable });
+    const a = new Listener('a');
+    subscribe(member, a);
+    receive('1');
+    await until(() => a.deliveries.length === 1);
+    assert.deepEqual([places, platter.aside.length], [['a place'], 1]);
+  });
+
   describe('a login that replaces another (contract §5: delivered whatever happens next)', () => {
     const basic = () => {
       const { userId, password } = simulator.credentials;
