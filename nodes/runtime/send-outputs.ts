@@ -1,6 +1,7 @@
 import type { NodeAPI } from 'node-red';
-import type { AnswerNews, OutcomeNews, Sent } from '../../src';
+import { type AnswerNews, createLimitError, type OutcomeNews, type Sent } from '../../src';
 import type { SmsMessage } from './outcome';
+import { translateError } from './texts';
 
 /** What leaves a sending node: at outputs 1 to 4. */
 export type SendOutputs = [
@@ -17,7 +18,9 @@ export function createOutputs(
   { encoding, parts, redelivered, duplicate }: OutcomeNews,
   sent: Sent,
 ): SendOutputs {
-  const { messageId, statusCode, resolvedBy, recipients, accepted, failed } = sent;
+  const { messageId, statusCode, resolvedBy, accepted } = sent;
+  const translate = createLimitTranslator(RED, sent);
+  const [recipients, failed] = [sent.recipients.map(translate), sent.failed.map(translate)];
   const id = messageId === undefined ? undefined : { messageId };
   const marks = { ...(redelivered ? { redelivered } : undefined), ...(duplicate ? { duplicate } : undefined) };
   const groupId = failed.length > 0 ? RED.util.generateId() : '';
@@ -48,6 +51,15 @@ export function createOutputs(
     ...marks,
   };
   return [message, copies, null, null];
+}
+
+/** Tells in the language of the server why a limit keeps a recipient back. */
+function createLimitTranslator(RED: NodeAPI, { limited = [] }: Sent) {
+  const texts = new Map(limited.map((one) => [one.msisdn, translateError(RED, createLimitError([one])).message]));
+  return <Result extends { msisdn: string }>(result: Result): Result => {
+    const errorMessage = texts.get(result.msisdn);
+    return errorMessage === undefined ? result : { ...result, errorMessage };
+  };
 }
 
 /** Output 3: a copy of the message with the reply. Output 4: one that says why none came. */

@@ -9,6 +9,9 @@ const catalog = `${catalogs}sms-account:sms-account.`;
 /** The types in whose forms a property of a setting or field has its label. */
 const labelling = ['sms-account', 'sms-send', 'sms-feed'];
 
+const minuteMs = 60_000;
+const dayMs = 24 * 60 * minuteMs;
+
 type Params = Readonly<Record<string, string | number>>;
 
 /** Looks a shared text up in the language of the server. */
@@ -50,7 +53,10 @@ function asSmsError(error: unknown): SmsError {
 export const badges = {
   // A node beside another on its path is configured: who looks for what is missing finds nothing.
   error: (RED: NodeAPI, error: unknown) => {
-    const { code, reason } = asSmsError(error);
+    const { code, reason, params } = asSmsError(error);
+    if (reason === 'limitHandset' || reason === 'limitDay') {
+      return badge(RED, 'red', 'ring', `status.${reason}`, { until: formatUntil(Date.parse(String(params.until))) });
+    }
     return badge(RED, 'red', 'ring', reason === 'callbackPathTaken' ? 'status.pathTaken' : `short.${code}`);
   },
   connecting: (RED: NodeAPI) => badge(RED, 'yellow', 'ring', 'status.connecting'),
@@ -74,6 +80,13 @@ export const badges = {
   reading: (RED: NodeAPI) => badge(RED, 'blue', 'dot', 'status.reading'),
   messages: (RED: NodeAPI, n: number) => badge(RED, 'green', 'dot', 'status.messages', { n }),
 } as const;
+
+/** When something ends, by the clock of the server: the minute after which it has, or the month and day of a later date. */
+function formatUntil(until: number): string {
+  const end = new Date(Math.ceil(until / minuteMs) * minuteMs);
+  if (end.getTime() - Date.now() <= dayMs + minuteMs) return end.toTimeString().slice(0, 5);
+  return [end.getMonth() + 1, end.getDate()].map((part) => String(part).padStart(2, '0')).join('-');
+}
 
 /** Shows where a poll loop stands. */
 export function showPollState(RED: NodeAPI, node: Node, state: PollState): void {

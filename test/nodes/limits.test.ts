@@ -1,88 +1,149 @@
 import assert from 'node:assert/strict';
-import { isInRange, type Limit, limits } from '../../nodes/limits';
-import { parseLimit, parseNumber } from '../../nodes/runtime/settings';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Simulator } from '../../simulator';
+import type { FlowNode } from '../node-red-process';
+import { account, catcher, RunningFlow, sink, startService, stopEverything, stopLater } from './running-flow';
 
-const all = Object.entries(limits).flatMap(([type, ranges]) =>
-  Object.entries(ranges).map(([name, range]): [string, Limit] => [`${type} ${name}`, range]),
-);
+const [one, two, three] = ['6421555001', '6421555002', '6421555003'] as const;
 
-describe('limits', () => {
-  for (const [name, range] of all) {
-    const { min, max, whole, byDefault } = range;
+function sendNode(properties: Record<string, unknown> = {}): FlowNode {
+  return { id: 'send', type: 'sms-send', account: 'account', wires: [['sent'], ['failed']], ...properties };
+}
 
-    it(`takes ${name} from ${min} to ${max}, as a number and as text`, () => {
-      for (const value of [min, max, String(min), ` ${max} `]) assert.equal(isInRange(value, range), true, `${value}`);
-      if (byDefault !== undefined) assert.equal(isInRange(byDefault, range), true);
-    });
+describe('the limits of an account in a flow (contract §3)', () => {
+  let sim: Simulator;
 
-    it(`refuses ${name} below, above and ${whole ? 'between whole numbers' : 'as no number'}`, () => {
-      const wrong: unknown[] = [
-        min - 0.001,
-        max + 0.001,
-        String(min - 1),
-        String(max + 1),
-        Number.NaN,
-        'many',
-        true,
-        [5],
-      ];
-      if (whole) wrong.push(min + 0.5, `${min}.5`);
-      for (const value of wrong) assert.equal(isInRange(value, range), false, `${value}`);
-    });
+  beforeEach(async () => {
+    sim = await startService();
+  });
+
+  afterEach(stopEverything);
+
+  const nodes = (limits: Record<string, unknown>, ...senders: FlowNode[]) => [
+    account(sim, limits),
+    ...(senders.length > 0 ? senders : [sendNode()]),
+    sink('sent'),
+    sink('failed'),
+    ...catcher(),
+  ];
+
+  async function send(flow: RunningFlow, to: string, payload: string, from = 'send'): Promise<void> {
+    const before = flow.completions.filter(({ id }) => id === from).length;
+    flow.send(from, { topic: to, payload });
+    await flow.done(from, before + 1);
   }
 
-  it('takes fractions of seconds, minutes and hours', () => {
-    assert.equal(isInRange('0.25', limits['sms-account'].timeout), true);
-    assert.equal(isInRange('.5', limits['sms-send'].wait), true);
-    assert.equal(isInRange('1.5', limits['sms-account'].sentHours), true);
+  it('are the error SMS_LIMIT that names the limit and when it ends, as the badge does', async () => {
+    const flow = await RunningFlow.start(nodes({ perHandset: '2', perHandsetMinutes: '90' }));
+    const startedAt = Date.now();
+    for (const text of ['a', 'b', 'c']) await send(flow, one, text);
+    const [caught] = await flow.messages('caught', 1);
+    assert.equal(flow.received('sent').length, 2);
+    assert.equal(sim.messages.length, 2);
+    assert.equal(caught?.payload, 'c');
+    assert.deepEqual([caught?.error?.code, caught?.sms?.error?.code], ['SMS_LIMIT', 'SMS_LIMIT']);
+    const message = String(caught?.sms?.error?.message);
+    const [, until = ''] = /^At most 2 texts go to one number in 90 minutes; .* (\S+Z)\.$/.exec(message) ?? [];
+    assert.ok(Math.abs(Date.parse(until) - startedAt - 90 * 60_000) < 10_000, message);
+    const { fill, shape, text = '' } = flow.status('send') as { fill?: string; shape?: string; text?: string };
+    assert.deepEqual([fill, shape], ['red', 'ring']);
+    assert.match(text, /^number limit: \d\d:\d\d$/);
+    await send(flow, two, 'd');
+    assert.equal((await flow.messages('sent', 3)).at(-1)?.topic, two);
   });
 
-  it('reads decimal digits only, and nothing that merely converts to a number', () => {
-    for (const value of ['1e2', '0x10', '1 0', '1,5', '--1', '.', '', ' ', null, undefined, {}, new Date(50)]) {
-      assert.equal(isInRange(value, { min: -1_000, max: 1_000 }), false, String(value));
-    }
+  it('say when a limit of days ends by its date', async () => {
+    const flow = await RunningFlow.start(nodes({ perHandset: '1', perHandsetMinutes: String(3 * 24 * 60) }));
+    await send(flow, one, 'a');
+    await send(flow, one, 'b');
+    const { text = '' } = flow.status('send') as { text?: string };
+    assert.match(text, /^number limit: \d\d-\d\d$/);
   });
 
-  it('judges a text of any length in one pass', () => {
-    assert.equal(isInRange(`${'1'.repeat(1_000_000)}x`, { min: 0, max: 10 }), false);
+  it('let the recipients who are kept back leave by output 2, and the text go to the others', async () => {
+    const flow = await RunningFlow.start(nodes({ perDay: '2' }));
+    await send(flow, `${one} ${two} ${three}`, 'hello');
+    const [sent] = await flow.messages('sent', 1);
+    const [failed] = await flow.messages('failed', 1);
+    assert.deepEqual(sent?.sms?.accepted, [one, two]);
+    const { errorCode, errorMessage, msisdn } = failed?.sms ?? {};
+    assert.deepEqual([failed?.topic, failed?.payload, msisdn, errorCode], [three, 'hello', three, 'SMS_LIMIT']);
+    assert.match(String(errorMessage), /^At most 2 texts go out in 24 hours; .*Z\.$/);
+    assert.deepEqual(sent?.sms?.failed, [{ msisdn: three, errorCode, errorMessage }]);
+    assert.deepEqual(failed?.parts?.count, 1);
+    assert.deepEqual(flow.status('send'), { fill: 'yellow', shape: 'dot', text: '1 of 3 failed' });
+    assert.deepEqual(flow.received('caught'), []);
+    await send(flow, `${one} ${two}`, 'again');
+    const [caught] = await flow.messages('caught', 1);
+    assert.equal(caught?.sms?.error?.code, 'SMS_LIMIT');
+    assert.match(String((flow.status('send') as { text?: string }).text), /^day limit: \d\d:\d\d$/);
   });
-});
 
-describe('parseNumber', () => {
-  const { timeout, drain } = limits['sms-account'];
-
-  it('gives the default for what is blank', () => {
-    for (const blank of [undefined, null, '', '  ']) assert.equal(parseNumber('timeout', blank, timeout), 30);
+  it('do not hold for a node that is unlimited, whose texts count', async () => {
+    const alarm = sendNode({ id: 'alarm', unlimited: true });
+    const flow = await RunningFlow.start(nodes({ perHandset: '1' }, sendNode(), alarm));
+    await send(flow, one, 'alarm 1', 'alarm');
+    await send(flow, one, 'alarm 2', 'alarm');
+    await flow.messages('sent', 2);
+    await send(flow, one, 'text');
+    assert.equal((await flow.messages('caught', 1))[0]?.sms?.error?.code, 'SMS_LIMIT');
   });
 
-  it('gives the number of a text', () => {
-    assert.equal(parseNumber('timeout', ' 1.5 ', timeout), 1.5);
-  });
-
-  it('is SMS_CONFIG with the name and the range for what is out of it', () => {
-    for (const value of [0, '86401', 'soon', true]) {
-      assert.throws(() => parseNumber('timeout', value, timeout), {
-        code: 'SMS_CONFIG',
-        message: 'The setting "timeout" is not usable. Give a number from 0.001 to 86400.',
-      });
-    }
-    assert.throws(() => parseNumber('drain', 1.5, drain), {
-      message: 'The setting "drain" is not usable. Give a whole number from 1 to 16.',
+  it('end a loop of two robots that answer each other', async () => {
+    const robot: FlowNode = {
+      id: 'in',
+      type: 'sms-in',
+      account: 'account',
+      wires: [['send']],
+    };
+    const flow = await RunningFlow.start([...nodes({ perHandset: '5', pause: '0' }), robot]);
+    let answered = 0;
+    const answer = () => sim.receive({ from: one, to: '642100000001', body: `answer ${answered}` });
+    sim.on('change', () => {
+      if (answered >= sim.messages.length) return;
+      answered++;
+      answer();
     });
-  });
-});
-
-describe('parseLimit', () => {
-  const { maxLength, perDay } = limits['sms-account'];
-
-  it('gives no limit for what is blank, and the default for what a flow lacks', () => {
-    for (const blank of [null, '', '  ']) assert.equal(parseLimit('maxLength', blank, maxLength), undefined);
-    assert.equal(parseLimit('maxLength', undefined, maxLength), 480);
-    assert.equal(parseLimit('perDay', undefined, perDay), undefined);
+    answer();
+    const [caught] = await flow.messages('caught', 1);
+    assert.equal(caught?.sms?.error?.code, 'SMS_LIMIT');
+    assert.equal(sim.messages.length, 5);
   });
 
-  it('refuses 0, which is no limit that anything could keep to', () => {
-    for (const value of [0, '0'])
-      assert.throws(() => parseLimit('maxLength', value, maxLength), { code: 'SMS_CONFIG' });
+  it('are counted on across a redeploy, and a restart on disk', async () => {
+    const userDir = mkdtempSync(join(tmpdir(), 'sms-limits-'));
+    stopLater(async () => rmSync(userDir, { recursive: true, force: true }));
+    const flow = await RunningFlow.start(nodes({ perHandset: '2', store: 'disk' }), { settings: { userDir } });
+    await send(flow, one, 'a');
+    await flow.deploy(nodes({ perHandset: '2', store: 'disk', name: 'changed' }));
+    await send(flow, one, 'b');
+    await flow.deploy(nodes({ perHandset: '2', store: 'disk' }));
+    await send(flow, one, 'c');
+    await flow.messages('caught', 1);
+    assert.equal(sim.messages.length, 2);
+  });
+
+  it('hold for kept texts as they leave', async () => {
+    const flow = await RunningFlow.start(nodes({ perHandset: '1' }, sendNode({ keep: true })));
+    flow.send('send', { topic: one, payload: 'a' });
+    flow.send('send', { topic: one, payload: 'b' });
+    await flow.done('send', 2);
+    await flow.messages('sent', 1);
+    assert.equal((await flow.messages('caught', 1))[0]?.payload, 'b');
+    assert.equal(sim.messages.length, 1);
+  });
+
+  it('let the text of the highest priority leave next', async () => {
+    const alarm = sendNode({ id: 'alarm', priority: 10 });
+    const flow = await RunningFlow.start(nodes({ perSecond: '20' }, sendNode(), alarm));
+    for (let index = 0; index < 5; index++) flow.send('send', { topic: one, payload: `reminder ${index}` });
+    await flow.messages('sent', 1);
+    flow.send('alarm', { topic: two, payload: 'alarm' });
+    await flow.messages('sent', 6);
+    const bodies = sim.messages.map(({ body }) => body);
+    assert.ok(bodies.indexOf('alarm') < bodies.indexOf('reminder 3'), bodies.join());
+    assert.equal(bodies.at(-1), 'reminder 4');
   });
 });
