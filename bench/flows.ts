@@ -131,6 +131,19 @@ export function createSendFlows(baseUrl: string): FlowNode[] {
   ];
 }
 
+/** Sends from `on-probe` by an account that counts against limits which are never reached, and from `off-probe` by one without. */
+export function createLimitedSendFlows(baseUrl: string): FlowNode[] {
+  const counted = { perHandset: 1_000, perDay: 100_000_000 };
+  return [
+    tab,
+    ...Object.entries({ on: counted, off: {} }).flatMap(([name, limits]): FlowNode[] => [
+      createAccount(baseUrl, name, { id: `${name}-account`, ...limits }),
+      createProbe(`${name}-probe`, [`${name}-send`]),
+      { id: `${name}-send`, type: 'sms-send', ...place, account: `${name}-account`, wires: [[`${name}-probe`], []] },
+    ]),
+  ];
+}
+
 /** Receives by polling: this package to `sms-probe`, the rival, which `rival-probe` starts, to `rival-probe`. */
 export function createReceiveFlows(baseUrl: string, drain: number): FlowNode[] {
   return [

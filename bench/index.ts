@@ -6,13 +6,14 @@ import type { Line, Row } from './row';
 import { callbacks } from './rows/callbacks';
 import { delay } from './rows/delay';
 import { idle } from './rows/idle';
+import { limits } from './rows/limits';
 import { nodes } from './rows/nodes';
 import { receive } from './rows/receive';
 import { send } from './rows/send';
 import { soak } from './rows/soak';
 import { start } from './rows/start';
 
-const rows: readonly Row[] = [send, receive, callbacks, delay, nodes, idle, soak, start];
+const rows: readonly Row[] = [send, limits, receive, callbacks, delay, nodes, idle, soak, start];
 
 const page = join(__dirname, '..', 'docs', 'performance.md');
 

@@ -63,6 +63,9 @@ answers as text. It neither checks nor parses nor passes a message through Node-
 a message takes through one node that does nothing. What is left beyond that is mostly reading the
 XML of the answer, which is checked to be well-formed and free of DTDs as it is read.
 
+**send with limits.** The same flow on an account whose texts per number and per day are limited, beside one without limits. Each text is
+counted in the store, on disk, before it leaves; texts that leave together are counted together.
+
 **receive.** A backlog of 20,000 messages, polled one by one as the service has it (§4.2), at a service that answers at once or after
 20 ms; of the backlog with 20 ms each round drains a part, since the rate is the same throughout. The inbox is on disk: each
 message is written and flushed before the flow gets it, and looked up among those seen. The rival is a loop of \`http request\` and a

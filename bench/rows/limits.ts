@@ -1,0 +1,30 @@
+import { createLimitedSendFlows } from '../flows';
+import type { Cost } from '../node-red';
+import { compare, cpuMicrosPerMessage, figureOf, formatNumber, type Line, perSecond, type Row, ratioOf } from '../row';
+import { withSurroundings } from '../surroundings';
+
+/** What it costs to count what goes out: texts on disk, one account with limits that are never reached beside one without. */
+export const limits: Row = {
+  name: 'limits',
+  run: (options) =>
+    withSurroundings(options, async ({ service, nodeRed, contestant }) => {
+      await nodeRed.deploy(createLimitedSendFlows(service.baseUrl));
+      const order = { count: options.quick ? 2_000 : 20_000, concurrency: 8 };
+      const results = await compare(
+        ['on', 'off'].map((name) =>
+          contestant(name, () => nodeRed.order<Cost>('drive', { probe: `${name}-probe`, ...order })),
+        ),
+        options.quick ? { rounds: 3 } : { rounds: 7 },
+      );
+      const createLine = (measure: string, read: typeof perSecond, unit: string): Line => {
+        const ratio = formatNumber(ratioOf(results, 'on', ['off'], read) ?? Number.NaN);
+        const [on, off] = ['on', 'off'].map((name) => formatNumber(figureOf(results, name, read) ?? Number.NaN));
+        return {
+          work: 'send with limits',
+          measure,
+          figures: `${ratio}× without: ${on} ${unit}, without ${off} ${unit}`,
+        };
+      };
+      return [createLine('CPU time per message', cpuMicrosPerMessage, 'µs'), createLine('rate', perSecond, '/s')];
+    }),
+};
