@@ -195,17 +195,34 @@ describe('the examples, deployed against the simulator', function () {
   });
 
   describe('Auto-reply', () => {
-    it('answers each number, and each only once in the time of the trigger node', async () => {
+    const answerTo = (from: string, text: string) =>
+      `${from}: Thank you for your message: ${text}. We will call you back.`;
+
+    it('answers each number, at most three times in an hour', async () => {
       await deploy('Auto-reply');
-      await write(number, 'Are you there?');
-      await write(number, 'Hello?');
+      for (const text of ['one', 'two', 'three', 'four']) await write(number, text);
       await write('6421555124', 'Me too');
-      await untilShown('received', 3);
+      await untilShown('received', 5);
+      const [error] = await untilShown('error');
+      assert.equal(codeOf(error), 'SMS_LIMIT');
       await untilSent(
-        `${number}: Thank you for your message: Are you there?. We will call you back.`,
-        '6421555124: Thank you for your message: Me too. We will call you back.',
+        ...['one', 'two', 'three'].map((text) => answerTo(number, text)),
+        answerTo('6421555124', 'Me too'),
       );
-      assert.equal(simulator.messages.length, 2);
+      assert.equal(simulator.messages.length, 4);
+    });
+
+    it('leaves alone who wrote STOP, until they write START', async () => {
+      await deploy('Auto-reply');
+      // The account counts on from one test to the next.
+      const [number, other] = ['6421555125', '6421555126'];
+      await write(number, 'stop!');
+      await write(number, 'Are you there?');
+      await write(other, 'Stopping by');
+      await untilSent(answerTo(other, 'Stopping by'));
+      assert.equal(simulator.messages.length, 1);
+      await write(number, 'Start');
+      await untilSent(answerTo(number, 'Start'));
     });
   });
 
