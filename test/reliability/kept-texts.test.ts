@@ -1,0 +1,155 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Simulator, startSimulator } from '../../simulator';
+import { createLinkedUserDir, type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
+import { createAccount } from './flows';
+import { createRecorder, readObservations, waitUntil } from './recorder';
+
+/** More by hand: `KEPT_KILLS=300 KEPT_TEXTS=10000 npm run test:one -- test/reliability/kept-texts.test.ts`. */
+const kills = Number(process.env.KEPT_KILLS ?? 8);
+const texts = Number(process.env.KEPT_TEXTS ?? 400);
+const handset = '64215550001';
+/** What was handed to the node so shortly before a kill may not have been written down yet. */
+const freshMs = 1_500;
+
+/** What became of a text, as the flow saw it. */
+interface End {
+  name: string;
+  redelivered: boolean;
+}
+
+describe('kill -9 of Node-RED while texts are kept', function () {
+  this.timeout(60_000 + kills * 30_000);
+  let simulator: Simulator;
+  let nodeRed: NodeRedProcess | undefined;
+  const folder = mkdtempSync(join(tmpdir(), 'sms-kept-'));
+  const arrived = join(folder, 'arrived.txt');
+
+  before(async () => {
+    simulator = await startSimulator({ waitMs: 200, statusDelayMs: 0, balance: 1e9 });
+  });
+
+  after(async () => {
+    await nodeRed?.kill();
+    await simulator.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  const flows = (priority: number): FlowNode[] => {
+    const place = { z: 'tab', x: 100, y: 100 };
+    return [
+      createAccount(simulator, {}),
+      { id: 'tab', type: 'tab', label: 'flow' },
+      { ...place, id: 'feed', type: 'http in', url: '/feed', method: 'post', wires: [['send', 'answer']] },
+      { ...place, id: 'answer', type: 'http response', statusCode: '200', wires: [] },
+      {
+        ...place,
+        id: 'send',
+        type: 'sms-send',
+        account: 'account',
+        to: 'payload.to',
+        toType: 'msg',
+        body: 'payload.body',
+        bodyType: 'msg',
+        messageIdType: 'uuid',
+        keep: true,
+        expire: 0,
+        priority,
+        wires: [['out'], ['out']],
+      },
+      { ...place, id: 'catch', type: 'catch', scope: null, uncaught: false, wires: [['out']] },
+      createRecorder('out', arrived),
+    ];
+  };
+
+  it('sends each text once, or says that nobody knows', async () => {
+    const userDir = createLinkedUserDir();
+    nodeRed = await startNodeRed({ userDir, flows: flows(0) });
+    const { port } = nodeRed;
+    /** When each text was handed over. */
+    const fed = new Map<string, number>();
+    const fresh = new Set<string>();
+    let redeploys = 0;
+    for (let round = 0; round < kills; round++) {
+      await disturb(round);
+      const target = Math.ceil((texts * (round + 1)) / kills);
+      while (fed.size < target) await feed(nodeRed, fed, Math.min(20, target - fed.size));
+      if (round % 4 === 3) {
+        redeploys++;
+        await nodeRed.deploy(flows(redeploys % 10), redeploys % 2 ? 'nodes' : 'full');
+      }
+      await sleep(Math.random() * 800);
+      await nodeRed.kill();
+      for (const [body, at] of fed) if (performance.now() - at < freshMs) fresh.add(body);
+      nodeRed = await startNodeRed({ userDir, port });
+    }
+    simulator.fault('send', null);
+    await simulator.setOnline(true);
+    const wanted = [...fed.keys()].filter((body) => !fresh.has(body));
+    await waitUntil(() => {
+      const ends = readEnds(arrived);
+      return wanted.every((body) => ends.has(body));
+    }, 'each text has an outcome');
+    await sleep(500);
+    const ends = readEnds(arrived);
+    const counts = countBodies(simulator);
+    const twice = [...counts].filter(([, count]) => count > 1);
+    const silent = [...counts.keys()].filter((body) => !ends.has(body));
+    const lies = [...ends].filter(([body, all]) => all.some(({ name }) => name === 'sent') !== counts.has(body));
+    const wrong = lies.filter(([, all]) => !all.some(({ name }) => name === 'SMS_UNCERTAIN'));
+    const repeated = [...ends.values()].filter(
+      (all) => all.length > 1 && !all.slice(1).every(({ redelivered }) => redelivered),
+    );
+    const uncertain = [...ends.values()].filter((all) => all.some(({ name }) => name === 'SMS_UNCERTAIN')).length;
+    console.log(
+      `      ${fed.size} texts, ${kills} kills, ${redeploys} redeploys: ${counts.size} sent, ${uncertain} unknown, ` +
+        `${twice.length} twice, ${silent.length} silent, ${fed.size - ends.size} of the last moment before a kill`,
+    );
+    assert.deepEqual([twice, silent, wrong, repeated], [[], [], [], []]);
+  });
+
+  /** What the service does until the next kill. */
+  async function disturb(round: number): Promise<void> {
+    simulator.fault('send', null);
+    await simulator.setOnline(round % 3 !== 1);
+    if (round % 3 === 2) simulator.fault('send', { delayMs: 200 });
+    if (round % 5 === 4) simulator.fault('send', { status: 503 }, 5);
+  }
+
+  async function feed({ url }: NodeRedProcess, fed: Map<string, number>, count: number): Promise<void> {
+    const bodies = Array.from({ length: count }, (_, index) => `m${fed.size + index}`);
+    for (const body of bodies) fed.set(body, performance.now());
+    await Promise.all(
+      bodies.map(async (body) => {
+        const response = await fetch(`${url}/feed`, {
+          method: 'POST',
+          headers: { 'Content-Type': 'application/json' },
+          body: JSON.stringify({ to: handset, body }),
+        });
+        await response.text();
+      }),
+    );
+  }
+});
+
+function readEnds(file: string): Map<string, End[]> {
+  const ends = new Map<string, End[]>();
+  for (const { payload, sms } of readObservations(file)) {
+    const { body } = Object(payload) as { body?: string };
+    const { error, redelivered } = sms ?? {};
+    // An outage is no outcome.
+    if (body === undefined || (error && 'waiting' in error)) continue;
+    const name = error ? error.code : 'sent';
+    ends.set(body, [...(ends.get(body) ?? []), { name, redelivered: redelivered === true }]);
+  }
+  return ends;
+}
+
+function countBodies({ messages }: Simulator): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const { body } of messages) counts.set(body, (counts.get(body) ?? 0) + 1);
+  return counts;
+}
