@@ -169,7 +169,27 @@ export const reasons = {
   callbackUnreadable: ['SMS_RESPONSE', '{{detail}}'],
   unreachable: [
     'SMS_UNREACHABLE',
-    'The service could not be reached ({{detail}}); nothing was sent. Check the base URL, the network and the proxy.',
+    'The service at {{host}} could not be reached ({{detail}}); nothing was sent. Check the base URL, the network and the proxy.',
+  ],
+  unreachableRead: [
+    'SMS_UNREACHABLE',
+    'The service at {{host}} could not be reached ({{detail}}). Check the base URL, the network and the proxy.',
+  ],
+  certificateUntrusted: [
+    'SMS_UNREACHABLE',
+    'The certificate of {{host}} is not trusted ({{detail}}). Choose TLS settings in the account that hold the CA certificate of whoever issued it.',
+  ],
+  certificateName: [
+    'SMS_UNREACHABLE',
+    'The certificate of {{host}} is for another host name ({{detail}}). Use a name of the certificate in the base URL, or enter it as the server name in the TLS settings of the account.',
+  ],
+  certificateDate: [
+    'SMS_UNREACHABLE',
+    'The certificate of {{host}} is not valid at this time ({{detail}}). Have it renewed, and check the clock of this machine.',
+  ],
+  noTls: [
+    'SMS_UNREACHABLE',
+    'The server at {{host}} speaks no TLS ({{detail}}). Check the port in the base URL. If the service has no https, use http and allow it in the account.',
   ],
   uncertain: [
     'SMS_UNCERTAIN',
@@ -180,6 +200,7 @@ export const reasons = {
     'The queue of texts to be sent is full (waiting: {{limit}}). Send more slowly, or raise "Queue limit" in the account.',
   ],
   closed: ['SMS_CLOSED', 'The flow was stopped before the message was sent. Send it again.'],
+  closedRead: ['SMS_CLOSED', 'The flow was stopped before the request was made. Try again.'],
   undelivered: [
     'SMS_UNDELIVERED',
     'The flow did not acknowledge the message in {{attempts}} attempts; it is given up.',

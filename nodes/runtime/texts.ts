@@ -1,5 +1,5 @@
 import type { Node, NodeAPI, NodeStatus } from 'node-red';
-import { type PollState, SmsError } from '../../src';
+import { type PollState, SmsError, type SmsErrorReason } from '../../src';
 
 const catalogs = '@messaging-service/node-red-sms/';
 
@@ -49,15 +49,23 @@ function asSmsError(error: unknown): SmsError {
   return error instanceof SmsError ? error : new SmsError('unexpected', { cause: error });
 }
 
+/** The reasons whose code says too little: who looks for what it names finds nothing. */
+const ownBadges: { [Reason in SmsErrorReason]?: string } = {
+  callbackPathTaken: 'status.pathTaken',
+  certificateUntrusted: 'status.certificateUntrusted',
+  certificateName: 'status.certificateName',
+  certificateDate: 'status.certificateDate',
+  noTls: 'status.noTls',
+};
+
 /** The badges of all nodes. */
 export const badges = {
-  // A node beside another on its path is configured: who looks for what is missing finds nothing.
   error: (RED: NodeAPI, error: unknown) => {
     const { code, reason, params } = asSmsError(error);
     if (reason === 'limitHandset' || reason === 'limitDay') {
       return badge(RED, 'red', 'ring', `status.${reason}`, { until: formatUntil(Date.parse(String(params.until))) });
     }
-    return badge(RED, 'red', 'ring', reason === 'callbackPathTaken' ? 'status.pathTaken' : `short.${code}`);
+    return badge(RED, 'red', 'ring', ownBadges[reason] ?? `short.${code}`);
   },
   connecting: (RED: NodeAPI) => badge(RED, 'yellow', 'ring', 'status.connecting'),
   /** @param path where a node is called */

@@ -4,6 +4,7 @@ import { type Clock, systemClock, type Timer } from '../clock';
 import { isSmsError, SmsError } from '../errors';
 import type { Authentication } from '../login';
 import { formatForm } from '../wire/form';
+import { createUnreachable, describeFailure, isProxyRefusal } from './failure';
 
 /** Where requests go and as whom. */
 export interface Target {
@@ -78,7 +79,8 @@ export function exchange(target: Target, call: Call): Promise<Answer> {
     path += `?${form}`;
   }
   return new Promise((resolve, reject) => {
-    const reader = new AnswerReader({ call, clock: target.clock ?? systemClock }, resolve, reject);
+    const host = origin.slice(origin.indexOf('//') + 2);
+    const reader = new AnswerReader({ call, host, clock: target.clock ?? systemClock }, resolve, reject);
     if (call.beforeLeaving && body !== undefined) headers['content-length'] = String(Buffer.byteLength(body));
     // undici documents async iterables as bodies; its types leave them out.
     const outgoing = call.beforeLeaving
@@ -106,6 +108,8 @@ const noBytes = Buffer.alloc(0);
 /** Follows one exchange. It is told just before the first byte goes out, which decides what a failure means. */
 class AnswerReader implements Dispatcher.DispatchHandler {
   readonly #call: Call;
+  /** As the base URL has it, with its port. */
+  readonly #host: string;
   readonly #resolve: (answer: Answer) => void;
   readonly #reject: (error: SmsError) => void;
   readonly #timer: Timer;
@@ -118,11 +122,12 @@ class AnswerReader implements Dispatcher.DispatchHandler {
   #length = 0;
 
   constructor(
-    { call, clock }: { call: Call; clock: Clock },
+    { call, host, clock }: { call: Call; host: string; clock: Clock },
     resolve: (answer: Answer) => void,
     reject: (error: SmsError) => void,
   ) {
     this.#call = call;
+    this.#host = host;
     this.#resolve = resolve;
     this.#reject = reject;
     this.#timer = clock.after(call.timeoutMs, this.#onTimeout);
@@ -189,13 +194,17 @@ class AnswerReader implements Dispatcher.DispatchHandler {
   };
 
   readonly #onAbort = () => {
-    this.#fail(this.#hasLeft ? this.#failure('stopped') : new SmsError('closed'));
+    const closed = this.#call.effect === 'send' ? 'closed' : 'closedRead';
+    this.#fail(this.#hasLeft ? this.#failure('stopped') : new SmsError(closed));
   };
 
   #failure(detail: string, cause?: Error): SmsError {
-    const details = { params: { detail }, cause, ...this.#status() };
-    if (!this.#hasLeft || isProxyRefusal(cause)) return new SmsError('unreachable', details);
-    return new SmsError(this.#call.effect === 'send' ? 'uncertain' : 'responseCutOff', details);
+    const { effect } = this.#call;
+    const facts = { cause, ...this.#status() };
+    if (!this.#hasLeft || isProxyRefusal(cause)) {
+      return createUnreachable({ host: this.#host, effect }, { detail, ...facts });
+    }
+    return new SmsError(effect === 'send' ? 'uncertain' : 'responseCutOff', { ...facts, params: { detail } });
   }
 
   #status(): { statusCode?: number } {
@@ -227,19 +236,4 @@ class AnswerReader implements Dispatcher.DispatchHandler {
     this.#timer.cancel();
     this.#call.signal?.removeEventListener('abort', this.#onAbort);
   }
-}
-
-/** Names a failure by its code alone: messages of lower layers may quote what must not be shown. */
-function describeFailure(error: unknown): string {
-  if (isProxyRefusal(error)) return 'HTTP 407 of the proxy';
-  for (let current = error, depth = 0; current instanceof Error && depth < 5; current = current.cause, depth++) {
-    const { code } = current as { code?: unknown };
-    if (typeof code === 'string') return code;
-  }
-  return 'connection failed';
-}
-
-/** undici's words for a proxy that forwards nothing before it knows who asks. */
-function isProxyRefusal(error: unknown): boolean {
-  return error instanceof Error && error.message === 'Proxy Authentication Required (407)';
 }

@@ -122,6 +122,28 @@ describe('sms-account', () => {
       }
     });
 
+    for (const [title, badge, words] of [
+      ['a certificate that is not trusted', 'untrusted issuer', /not trusted.*TLS settings/],
+      ['a server without TLS', 'no TLS', /speaks no TLS/],
+    ] as const) {
+      it(`says what to do about ${title}, and shows it in the badge`, async () => {
+        const service = await startService(badge === 'no TLS' ? {} : { tls: createSelfSigned() });
+        const baseUrl = service.baseUrl.replace('http:', 'https:');
+        const flow = await RunningFlow.start([
+          account(service, { baseUrl }),
+          { id: 'feed', type: 'sms-feed', account: 'account', interval: '0', wires: [[]] },
+          ...catcher(),
+        ]);
+        const { error } = await flow.testConnection(form(service, { baseUrl }));
+        const { code, message } = error as { code: string; message: string };
+        assert.equal(code, 'SMS_UNREACHABLE');
+        assert.match(message, words);
+        assert.doesNotMatch(message, /nothing was sent/);
+        flow.send('feed');
+        await flow.badge('feed', { fill: 'red', shape: 'ring', text: badge });
+      });
+    }
+
     it('gives the error, with its status where there is one, and never a credential', async () => {
       const flow = await RunningFlow.start([account(sim)]);
       const wrong = { apiKey: secret, userId: 'someone', password: secret };

@@ -3,7 +3,11 @@ import { isSmsError, SmsError } from '../../src/errors';
 
 describe('SmsError', () => {
   const cause = new Error('cause');
-  const error = new SmsError('unreachable', { params: { detail: 'ECONNREFUSED' }, statusCode: 502, cause });
+  const error = new SmsError('unreachable', {
+    params: { host: 'sms.example.com', detail: 'ECONNREFUSED' },
+    statusCode: 502,
+    cause,
+  });
 
   it('has the code of its reason and the text with its places filled in', () => {
     assert.equal(error.code, 'SMS_UNREACHABLE');
@@ -57,7 +61,7 @@ describe('SmsError', () => {
       waiting: 3,
     });
     assert.equal(more.reason, 'unreachable');
-    assert.deepEqual(more.params, { detail: 'ECONNREFUSED' });
+    assert.deepEqual(more.params, { host: 'sms.example.com', detail: 'ECONNREFUSED' });
     assert.equal(more.cause, cause);
     assert.ok(!Object.hasOwn(error, 'messageId'));
   });

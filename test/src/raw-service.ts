@@ -53,15 +53,19 @@ export async function findClosedPort(): Promise<number> {
   return port;
 }
 
-/** A key and a certificate for `localhost` and 127.0.0.1 that nobody but its maker trusts. */
-export function createSelfSigned(): { key: string; cert: string } {
+/**
+ * A key and a certificate for `localhost` and 127.0.0.1 that nobody but its maker trusts.
+ *
+ * @param until as ASN.1 writes a time in UTC
+ */
+export function createSelfSigned(until = '491231235959Z'): { key: string; cert: string } {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const ecdsaWithSha256 = der(0x30, der(0x06, Buffer.from('2a8648ce3d040302', 'hex')));
   const name = der(
     0x30,
     der(0x31, der(0x30, der(0x06, Buffer.from('550403', 'hex')), der(0x0c, Buffer.from('localhost')))),
   );
-  const validity = der(0x30, der(0x17, Buffer.from('200101000000Z')), der(0x17, Buffer.from('491231235959Z')));
+  const validity = der(0x30, der(0x17, Buffer.from('200101000000Z')), der(0x17, Buffer.from(until)));
   const alternativeNames = der(0x30, der(0x82, Buffer.from('localhost')), der(0x87, Buffer.from([127, 0, 0, 1])));
   const extension = der(0x30, der(0x06, Buffer.from('551d11', 'hex')), der(0x04, alternativeNames));
   const toBeSigned = der(

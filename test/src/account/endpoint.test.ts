@@ -80,7 +80,7 @@ describe('Endpoint', () => {
 
   it('a store that fails and comes back while the service fails raises each outage once, and one end', async () => {
     const diary = new Diary();
-    serviceFailure = new SmsError('unreachable', { params: { detail: 'ECONNREFUSED' } });
+    serviceFailure = new SmsError('unreachable', { params: { host: 'sms.example.com', detail: 'ECONNREFUSED' } });
     const stop = endpoint.watch(member, diary);
     await clock.advance(10);
     assert.deepEqual(diary.read(), ['failing SMS_UNREACHABLE', '! SMS_UNREACHABLE']);
@@ -105,7 +105,7 @@ describe('Endpoint', () => {
     failStore();
     const stop = endpoint.watch(member, diary);
     assert.deepEqual(diary.read(), ['failing SMS_STORE', '! SMS_STORE']);
-    serviceFailure = new SmsError('unreachable', { params: { detail: 'ECONNREFUSED' } });
+    serviceFailure = new SmsError('unreachable', { params: { host: 'sms.example.com', detail: 'ECONNREFUSED' } });
     mendStore();
     await clock.advance(10);
     assert.deepEqual(diary.read().slice(-2), ['failing SMS_UNREACHABLE', '! SMS_UNREACHABLE']);
@@ -115,7 +115,7 @@ describe('Endpoint', () => {
   it('what is unacknowledged ends no outage', async () => {
     const diary = new Diary();
     const receiver = { outstanding: 100, isFull: true };
-    serviceFailure = new SmsError('unreachable', { params: { detail: 'ECONNREFUSED' } });
+    serviceFailure = new SmsError('unreachable', { params: { host: 'sms.example.com', detail: 'ECONNREFUSED' } });
     const stop = endpoint.receive(member, receiver as unknown as Receiver, diary);
     await clock.advance(10);
     assert.deepEqual(diary.read(), ['paused']);

@@ -334,6 +334,46 @@ describe('http', () => {
       await failsOnBoth(`https://127.0.0.1:${mute.port}`, 'SMS_UNREACHABLE', 'SMS_UNREACHABLE', { timeoutMs: 60 });
     });
 
+    it('says so of a send alone, and names the host that was tried', async () => {
+      const port = await findClosedPort();
+      const host = `127.0.0.1:${port}`;
+      const error = await failure(call(`http://${host}/sms`, { effect: 'send' }));
+      assert.equal(
+        error.message.split('. ')[0],
+        `The service at ${host} could not be reached (ECONNREFUSED ${host}); nothing was sent`,
+      );
+      const onRead = await failure(call(`http://${host}`, { effect: 'read' }));
+      assert.equal(onRead.message.split('. ')[0], `The service at ${host} could not be reached (ECONNREFUSED ${host})`);
+      const controller = new AbortController();
+      controller.abort();
+      const { signal } = controller;
+      assert.match((await failure(call(`http://${host}`, { effect: 'send', signal }))).message, /message was sent/);
+      assert.doesNotMatch((await failure(call(`http://${host}`, { effect: 'read', signal }))).message, /sent/);
+    });
+
+    it('has a reason of its own for a certificate and a server without TLS, with what to do', async () => {
+      const pair = createSelfSigned();
+      const expired = createSelfSigned('210101000000Z');
+      const secure = await startEcho(pair);
+      const former = await startEcho(expired);
+      const plain = await startEcho();
+      const other = { ca: pair.cert, servername: 'other.example.com' };
+      for (const [reason, port, tls, words] of [
+        ['certificateUntrusted', secure.port, undefined, /not trusted.*TLS settings.*CA/],
+        ['certificateName', secure.port, other, /another host name.*server name/],
+        ['certificateDate', former.port, { ca: expired.cert }, /not valid at this time.*renewed/],
+        ['noTls', plain.port, undefined, /speaks no TLS.*use http/],
+      ] as const) {
+        for (const effect of ['send', 'read'] as const) {
+          const error = await failure(call(`https://127.0.0.1:${port}`, { effect, ...(tls && { tls }) }));
+          assert.deepEqual([error.code, error.reason], ['SMS_UNREACHABLE', reason]);
+          assert.match(error.message, words);
+          assert.ok(error.message.includes(`127.0.0.1:${port}`), error.message);
+          assert.doesNotMatch(error.message, /nothing was sent/);
+        }
+      }
+    });
+
     it('and a request that timed out while it waited for one does not leave later', async () => {
       const requests: string[] = [];
       const held: (() => void)[] = [];
@@ -627,10 +667,12 @@ describe('http', () => {
       assert.match((await failure(call(baseUrl, { proxy: { url: proxy.baseUrl } }))).message, /proxy.*407|407.*proxy/i);
     });
 
-    it('that is not there, nothing was sent', async () => {
+    it('that is not there, nothing was sent, and the error names it', async () => {
       const proxy = { url: `http://127.0.0.1:${await findClosedPort()}` };
       const { baseUrl } = await startEcho();
       await failsOnBoth(baseUrl, 'SMS_UNREACHABLE', 'SMS_UNREACHABLE', { proxy });
+      const { message } = await failure(call(baseUrl, { proxy }));
+      for (const { host } of [new URL(baseUrl), new URL(proxy.url)]) assert.ok(message.includes(host), message);
     });
 
     it('goes around it for the hosts in noProxy', async () => {

@@ -1,0 +1,61 @@
+import { SmsError, type SmsErrorFacts } from '../errors';
+
+/** The certificate's time is not now. */
+const dateCodes: ReadonlySet<string> = new Set(['CERT_HAS_EXPIRED', 'CERT_NOT_YET_VALID']);
+/** What answered the beginning of TLS was no TLS. */
+const noTlsCodes: ReadonlySet<string> = new Set([
+  'ERR_SSL_WRONG_VERSION_NUMBER',
+  'ERR_SSL_PACKET_LENGTH_TOO_LONG',
+  'ERR_SSL_UNKNOWN_PROTOCOL',
+]);
+/** OpenSSL's reasons not to trust a certificate, as Node names them. */
+const untrustedCode =
+  /^(?:UNABLE_TO_(?:GET|VERIFY)_|DEPTH_ZERO_SELF_SIGNED_|SELF_SIGNED_|CERT_|INVALID_(?:CA|PURPOSE)$|PATH_LENGTH_)/;
+
+/**
+ * The error of a request that never left, with its own reason where TLS is why, since that is mended in a way of its own.
+ *
+ * @param call.host as the base URL has it, with its port
+ * @param facts.detail as {@link describeFailure} gives it
+ */
+export function createUnreachable(
+  { host, effect }: { host: string; effect: 'send' | 'read' },
+  { detail, ...facts }: SmsErrorFacts & { detail: string },
+): SmsError {
+  const code = codeOf(facts.cause) ?? '';
+  const details = { ...facts, params: { host, detail } };
+  if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') return new SmsError('certificateName', details);
+  if (dateCodes.has(code)) return new SmsError('certificateDate', details);
+  if (untrustedCode.test(code)) return new SmsError('certificateUntrusted', details);
+  if (noTlsCodes.has(code)) return new SmsError('noTls', details);
+  return new SmsError(effect === 'send' ? 'unreachable' : 'unreachableRead', details);
+}
+
+/**
+ * Names a failure by its code, and by the place that was tried where the system tells it: messages of lower layers may quote what
+ * must not be shown.
+ */
+export function describeFailure(error: unknown): string {
+  if (isProxyRefusal(error)) return 'HTTP 407 of the proxy';
+  return [codeOf(error) ?? 'connection failed', placeOf(error)].filter((part) => part !== undefined).join(' ');
+}
+
+/** undici's words for a proxy that forwards nothing before it knows who asks. */
+export function isProxyRefusal(error: unknown): boolean {
+  return error instanceof Error && error.message === 'Proxy Authentication Required (407)';
+}
+
+function codeOf(error: unknown): string | undefined {
+  for (let current = error, depth = 0; current instanceof Error && depth < 5; current = current.cause, depth++) {
+    const { code } = current as { code?: unknown };
+    if (typeof code === 'string') return code;
+  }
+  return undefined;
+}
+
+/** With a proxy it is another than that of the base URL. */
+function placeOf(error: unknown): string | undefined {
+  const { syscall, hostname, address, port } = Object(error) as Record<string, unknown>;
+  if (syscall === 'getaddrinfo' && typeof hostname === 'string') return hostname;
+  return syscall === 'connect' && typeof address === 'string' ? `${address}:${port}` : undefined;
+}
