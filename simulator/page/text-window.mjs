@@ -2,9 +2,9 @@ import { read } from './control.mjs';
 
 /** @typedef {import('./state.mjs').Text} Text */
 
-const pageSize = 50;
+const pageSize = 30;
 /** More than these go at the end that is not looked at. */
-const keptTexts = 100;
+const keptTexts = 60;
 
 /** The part of a conversation that is on the screen: at its end it grows with what comes; either side is read on demand. */
 export class TextWindow {
