@@ -25,9 +25,9 @@ export class ItemIds {
 
   /** Gives only ids from now on that come after those of `items`: the clock may have been set back since. */
   follow(items: readonly Item[]): void {
-    for (const { id } of items) {
-      const time = Number.parseInt(id.slice(0, timeLength), 36);
-      if (time > this.#last) this.#last = time;
-    }
+    let latest = '';
+    for (const { id } of items) if (id > latest) latest = id;
+    const time = Number.parseInt(latest.slice(0, timeLength), 36);
+    if (time > this.#last) this.#last = time;
   }
 }

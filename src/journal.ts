@@ -223,8 +223,8 @@ export class Journal {
   async #find(items: readonly Item[], circumstances: Omit<Circumstances, 'unwritten'>): Promise<void> {
     this.#ids.follow(items);
     const dropped = new Set(this.#queue.flatMap(({ step: { drops = [] } }) => drops));
-    const kept = items.filter(({ id }) => !dropped.has(id) && !this.#writer.isDropped(id));
-    await this.#keepers.found(kept, { ...circumstances, unwritten: this.#writer.unwritten });
+    const isLeft = ({ id }: Item) => !dropped.has(id) && !this.#writer.isDropped(id);
+    await this.#keepers.found(items.filter(isLeft), { ...circumstances, unwritten: this.#writer.unwritten });
   }
 
   async #closeStore(): Promise<void> {

@@ -35,7 +35,14 @@ interface Round {
   /** Nodes had come since the last: whoever is neither here nor away for a redeploy is not part of the flows any more. */
   isRollCall: boolean;
   /** What came meanwhile, which goes after what was there before. */
-  waiting: (() => void)[];
+  waiting: Gift[];
+}
+
+/** What has just come, on its way to those it was saved for. */
+interface Gift {
+  fresh: readonly Undelivered[];
+  audience: readonly Taker[];
+  destination: Destination;
 }
 
 /**
@@ -115,14 +122,20 @@ export class Distribution {
    */
   giveNew(fresh: readonly Undelivered[], audience: readonly Taker[], destination: Destination = {}): void {
     if (fresh.length === 0) return;
-    if (this.#round) this.#round.waiting.push(() => this.#giveNew(fresh, audience, destination));
-    else this.#giveNew(fresh, audience, destination);
+    if (this.#round) this.#round.waiting.push({ fresh, audience, destination });
+    else this.#giveNew({ fresh, audience, destination });
   }
 
   /** Nodes of a flow attach in one turn of the event loop, so when it ends all are here. */
   handOutSoon(): void {
     this.#isRoundWanted = true;
     this.#goOnNextTurn();
+  }
+
+  /** Whatever comes from now on waits behind what is undelivered. */
+  handOutFirst(): void {
+    this.#round ??= this.#beginRound();
+    this.handOutSoon();
   }
 
   #attached(channel: Channel): Map<string, Taker> {
@@ -133,7 +146,7 @@ export class Distribution {
     return first !== undefined && this.#attached(first.entry.channel).get(taker.id) === taker;
   }
 
-  #giveNew(fresh: readonly Undelivered[], audience: readonly Taker[], destination: Destination): void {
+  #giveNew({ fresh, audience, destination }: Gift): void {
     const [first] = fresh;
     if (!first) return;
     // Nodes may have come, gone or been redeployed while it was being saved.
@@ -171,16 +184,18 @@ export class Distribution {
 
   /** Gives a slice of what nobody has in hand to the nodes that are here, and the rest in the turns that follow. */
   #handOut(): void {
-    const round = this.#round ?? this.#beginRound();
-    this.#round = round;
+    // Whoever has come since gets all in order, too.
+    if (!this.#round || this.#isRoundWanted) this.#round = this.#beginRound();
+    const round = this.#round;
     if (round.next < round.list.length) {
       this.#handOutSlice(round);
     } else {
-      this.#attempt(() => round.waiting.shift()?.());
+      const gift = round.waiting.shift();
+      if (gift) this.#attempt(() => this.#giveNew(gift));
     }
-    const isOver = round.next >= round.list.length && round.waiting.length === 0;
+    const isOver = round.next >= round.list.length && round.waiting.length === 0 && !this.#isRoundWanted;
     if (isOver) this.#round = undefined;
-    if (!isOver || this.#isRoundWanted) this.#goOnNextTurn();
+    else this.#goOnNextTurn();
   }
 
   #goOnNextTurn(): void {
@@ -198,7 +213,10 @@ export class Distribution {
     }
     this.#isRollCall = false;
     this.#isRoundWanted = false;
-    return { list: this.#undelivered.values(), next: 0, isRollCall, waiting: [] };
+    const waiting = this.#round?.waiting ?? [];
+    const promised = new Set(waiting.flatMap(({ fresh }) => fresh));
+    const list = this.#undelivered.values().filter((undelivered) => !promised.has(undelivered));
+    return { list, next: 0, isRollCall, waiting };
   }
 
   #handOutSlice(round: Round): void {

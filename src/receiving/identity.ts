@@ -28,6 +28,9 @@ interface SeenText {
   messages: { instant: Instant; id?: string }[];
 }
 
+/** Of more equal texts than anybody writes in a second, the oldest are known by their identifiers alone. */
+const maxInOneSecond = 100;
+
 /** What the memory of the seen says of a record. */
 export interface Verdict {
   /** `repeated`: had been polled before, which the service would not do if it had marked it read. */
@@ -92,14 +95,14 @@ export function judge(identity: Identity, via: Via, memory: Memory): Verdict {
   if (!text) return { outcome: 'new', remember };
 
   const { at, seen } = recall<SeenText>(text.key, memory, isSeenText) ?? { at: now, seen: { messages: [] } };
-  const messages = seen.messages.map((message) => ({ ...message }));
+  const messages = seen.messages.slice(-maxInOneSecond);
   const twin = messages.find(
     (message) => isSameInstant(message.instant, text.instant) && (id === undefined || message.id === undefined),
   );
   if (!twin) {
     messages.push({ instant: text.instant, ...(id === undefined ? undefined : { id }) });
   } else if (id !== undefined) {
-    twin.id = id;
+    messages[messages.indexOf(twin)] = { ...twin, id };
   } else {
     return { outcome: 'duplicate', remember };
   }

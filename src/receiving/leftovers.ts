@@ -1,7 +1,8 @@
 import type { Circumstances, Keeper } from '../keeper';
+import type { Item } from '../store/store';
 import { createAccept } from './accept';
 import type { InboxContext } from './context';
-import { type Entry, isEntry, parseHeld } from './entry';
+import { isEntry, parseHeld } from './entry';
 import { identify, keysOf } from './identity';
 import { createDrop, createKeep } from './settle';
 import { createUndelivered } from './undelivered';
@@ -19,7 +20,7 @@ export function createInboxKeeper(context: InboxContext, wanted: () => string[])
   return {
     wanted,
     isReadable: isEntry,
-    found: (items, circumstances) => findEntries(context, items.filter(isEntry), circumstances),
+    found: (items, circumstances) => findEntries(context, items, circumstances),
     recover(text, letGo) {
       const { kind, records } = parseHeld(text);
       context.run(createAccept(context, { kind, via: 'poll', records }, { isLeftover: true, letGo }));
@@ -42,14 +43,14 @@ export function createInboxKeeper(context: InboxContext, wanted: () => string[])
 
 async function findEntries(
   context: InboxContext,
-  entries: readonly Entry[],
+  items: readonly Item[],
   { isReset, isOpening, unwritten }: Circumstances,
 ): Promise<void> {
   const { undelivered, distribution, clock, journal } = context;
-  if (isOpening && journal.isShared) reconcile(context, entries, isReset);
-  for (const [index, entry] of entries.entries()) {
+  if (isOpening && journal.isShared) reconcile(context, items, isReset);
+  for (const [index, entry] of items.entries()) {
     if (index > 0 && index % sliceSize === 0) await new Promise<void>((resolve) => void clock.nextTurn(resolve));
-    if (undelivered.has(entry.id)) continue;
+    if (!isEntry(entry) || undelivered.has(entry.id)) continue;
     const left = createUndelivered(entry, identify(entry.kind, entry.record));
     const [key] = keysOf(left.identity);
     if (key !== undefined && unwritten(key)) {
@@ -60,11 +61,12 @@ async function findEntries(
       undelivered.add(left);
     }
   }
-  distribution.handOutSoon();
+  if (items.length > sliceSize) distribution.handOutFirst();
+  else distribution.handOutSoon();
 }
 
 /** What was stored and is not among the `found` has been taken over by another process, or, after a reset, is lost. */
-function reconcile(context: InboxContext, found: readonly Entry[], isReset: boolean): void {
+function reconcile(context: InboxContext, found: readonly Item[], isReset: boolean): void {
   const { undelivered } = context;
   const ids = new Set(found.map(({ id }) => id));
   const missing = undelivered.values().filter(({ entry, isStored }) => isStored && !ids.has(entry.id));

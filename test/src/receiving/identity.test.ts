@@ -195,6 +195,15 @@ describe('identity (contract §3 dedupe, §8)', () => {
     });
   });
 
+  it('remembers no more of one text in one second than a person could write, but for the identifiers', () => {
+    for (let index = 0; index < 1_000; index++) assert.equal(memory.poll(String(index)), 'new');
+    assert.ok([...memory.seen.values()].every(({ value }) => value.length < 20_000));
+    assert.deepEqual(
+      [memory.poll('0'), memory.call({ messageId: '0' }), memory.call()],
+      ['repeated', 'duplicate', 'duplicate'],
+    );
+  });
+
   describe('what is remembered and cannot be read', () => {
     for (const value of ['', 'null', '7', '{', '{}', '[]', '{"polled":1}', '{"messages":{}}', '{"messages":[null]}']) {
       it(`counts as not remembered: ${value || 'nothing'}`, () => {

@@ -1,0 +1,266 @@
+import assert from 'node:assert/strict';
+import type { Timer } from '../../../src/clock';
+import type { IncomingRecord } from '../../../src/model';
+import type { Taker } from '../../../src/receiving/distribution';
+import type { Entry } from '../../../src/receiving/entry';
+import type { Inbox } from '../../../src/receiving/inbox';
+import type { Changes, Item, Leftovers, Remembered, Store, StoreEvents } from '../../../src/store/store';
+import { settle, VirtualClock } from '../../virtual-clock';
+import { createInboxOn } from './inbox-on';
+
+function incoming(messageId: string): IncomingRecord {
+  return {
+    messageId,
+    from: '6421555001',
+    body: 'the same',
+    messageDate: '2026-03-01T10:00:00Z',
+    isReply: false,
+    via: 'poll',
+  };
+}
+
+function entry(index: number, called: boolean): Entry {
+  return {
+    id: String(index).padStart(11, '0'),
+    part: 'inbox',
+    takers: [],
+    channel: called ? 'callback' : 'incoming',
+    kind: 'incoming',
+    record: incoming(String(index)),
+    ...(called ? { address: { node: 'a', path: '/sms' } } : undefined),
+    attempts: 0,
+  };
+}
+
+/** A store that has so much already, and counts what it is told. */
+class FullStore implements Store {
+  readonly durable = true;
+  dropped = 0;
+  events: StoreEvents | undefined;
+  readonly #items: Item[];
+  readonly #remembered = new Map<string, Remembered>();
+
+  constructor(items: Item[]) {
+    this.#items = items;
+  }
+
+  open(events: StoreEvents): Promise<Leftovers> {
+    this.events = events;
+    return Promise.resolve({ items: this.#items, held: [] });
+  }
+
+  recall(keys: readonly string[]): Promise<(Remembered | undefined)[]> {
+    return Promise.resolve(keys.map((key) => this.#remembered.get(key)));
+  }
+
+  commit({ drop, remember }: Changes): Promise<void> {
+    this.dropped += drop.size;
+    for (const [key, value] of remember) if (value) this.#remembered.set(key, value);
+    return Promise.resolve();
+  }
+
+  sweep(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  close(): Promise<void> {
+    return Promise.resolve();
+  }
+}
+
+/** Its turns of the event loop come by themselves, and are counted. */
+class TurningClock extends VirtualClock {
+  turns = 0;
+
+  override nextTurn(callback: () => void): Timer {
+    const immediate = setImmediate(() => {
+      this.turns++;
+      callback();
+    });
+    return { cancel: () => clearImmediate(immediate) };
+  }
+}
+
+/** Takes what it is given, and is done with it a turn later. */
+class Node implements Taker {
+  readonly taken: string[] = [];
+  /** How much in each turn. */
+  readonly gifts: number[] = [];
+  onTake: (taken: readonly Entry[]) => void = () => {};
+
+  constructor(
+    readonly id: string,
+    readonly path = '/sms',
+  ) {}
+
+  take(entries: readonly Entry[]): void {
+    this.gifts.push(entries.length);
+    for (const { record } of entries) this.taken.push(String(record.messageId));
+    this.onTake(entries);
+  }
+}
+
+async function until(isTrue: () => boolean): Promise<void> {
+  while (!isTrue()) await settle();
+}
+
+describe('Distribution', () => {
+  let clock: TurningClock;
+  let inboxes: Inbox[];
+  let faults: unknown[];
+
+  beforeEach(() => {
+    clock = new TurningClock();
+    inboxes = [];
+    faults = [];
+  });
+  afterEach(async () => {
+    for (const inbox of inboxes) await inbox.close();
+  });
+
+  function createInbox(left: number, { called = false } = {}): { inbox: Inbox; store: FullStore } {
+    const store = new FullStore(Array.from({ length: left }, (_, index) => entry(index, called)));
+    const options = { dedupe: () => true, dedupeMs: () => 1e9, onFault: (error: unknown) => faults.push(error) };
+    const inbox = createInboxOn({ store, clock, ...options });
+    inboxes.push(inbox);
+    return { inbox, store };
+  }
+
+  const ids = (count: number) => Array.from({ length: count }, (_, index) => String(index));
+
+  for (const [what, called] of [
+    ['polled', false],
+    ['called back, all with one text', true],
+  ] as const) {
+    it(`hands out 100,000 that were ${what}, in order, a few hundred in a turn of the event loop`, async function () {
+      this.timeout(120_000);
+      const { inbox, store } = createInbox(100_000, { called });
+      const node = new Node('a');
+      node.onTake = (entries) =>
+        setImmediate(() => {
+          for (const one of entries) inbox.done(one, node);
+        });
+      inbox.attach(called ? 'callback' : 'incoming', node);
+      await until(() => store.dropped === 100_000);
+      assert.deepEqual(node.taken, ids(100_000));
+      assert.ok(node.gifts.every((count) => count <= 500));
+      assert.ok(clock.turns >= 2 * (100_000 / 500), `${clock.turns} turns`);
+    });
+  }
+
+  it('gives what comes meanwhile after what was there before', async () => {
+    const { inbox } = createInbox(2_000);
+    const node = new Node('a');
+    let accepted: Promise<unknown>[] | undefined;
+    node.onTake = () => {
+      accepted ??= ['x', 'y'].map((id) => inbox.accept({ kind: 'incoming', via: 'poll', records: [incoming(id)] }));
+    };
+    inbox.attach('incoming', node);
+    await until(() => node.taken.length === 2_002);
+    await Promise.all(accepted ?? []);
+    assert.deepEqual(node.taken, [...ids(2_000), 'x', 'y']);
+  });
+
+  it('gives to a node that is redeployed meanwhile all that the others get, once', async () => {
+    const { inbox } = createInbox(2_000);
+    const [stays, leaves, returns] = [new Node('stays'), new Node('leaves'), new Node('leaves')];
+    stays.onTake = (entries) => {
+      for (const one of entries) inbox.done(one, stays);
+      if (stays.gifts.length === 2) inbox.detach('incoming', leaves);
+      if (stays.gifts.length === 4) inbox.attach('incoming', returns);
+    };
+    leaves.onTake = (entries) => {
+      for (const one of entries) inbox.done(one, leaves);
+    };
+    inbox.attach('incoming', stays);
+    inbox.attach('incoming', leaves);
+    await until(() => leaves.taken.length + returns.taken.length >= 2_000);
+    for (let turn = 0; turn < 50; turn++) await settle();
+    assert.deepEqual(stays.taken, ids(2_000));
+    assert.deepEqual([...leaves.taken, ...returns.taken], ids(2_000));
+  });
+
+  it('gives nothing to others again when a dead process leaves something while one of them is away', async () => {
+    const { inbox, store } = createInbox(0);
+    const [stays, leaves] = [new Node('stays'), new Node('leaves')];
+    inbox.attach('incoming', stays);
+    inbox.attach('incoming', leaves);
+    await inbox.ready();
+    await settle();
+    let given: readonly Entry[] = [];
+    stays.onTake = (entries) => {
+      given = entries;
+    };
+    await inbox.accept({ kind: 'incoming', via: 'poll', records: [incoming('1')] });
+    for (const one of given) inbox.done(one, stays);
+    inbox.detach('incoming', leaves);
+    store.events?.onTakenOver([entry(2, false)]);
+    for (let turn = 0; turn < 5; turn++) await settle();
+    const returns = new Node('leaves');
+    inbox.attach('incoming', returns);
+    for (let turn = 0; turn < 5; turn++) await settle();
+    assert.deepEqual([stays.taken, leaves.taken, returns.taken], [['1', '2'], ['1'], ['1', '2']]);
+  });
+
+  describe('a node that throws as it is given something', () => {
+    const fault = new TypeError('a fault of the node');
+
+    it('makes the arrival reject with just that; the others have it, the store works, and nothing is given twice', async () => {
+      const { inbox } = createInbox(0);
+      const [faulty, other] = [new Node('faulty'), new Node('other')];
+      faulty.onTake = () => {
+        throw fault;
+      };
+      inbox.attach('incoming', faulty);
+      inbox.attach('incoming', other);
+      await inbox.ready();
+      const arrival = { kind: 'incoming', via: 'poll', records: [incoming('1'), incoming('2')] } as const;
+      await assert.rejects(inbox.accept(arrival), (error) => error === fault);
+      assert.equal(inbox.failure, undefined);
+      const again = await inbox.accept(arrival);
+      assert.deepEqual(
+        again.map(({ outcome }) => outcome),
+        ['repeated', 'repeated'],
+      );
+      for (let turn = 0; turn < 5; turn++) await settle();
+      assert.deepEqual([faulty.taken, other.taken, faults], [['1', '2'], ['1', '2'], []]);
+    });
+
+    it('while leftovers are handed out is told, and keeps none of them from the others', async () => {
+      const { inbox } = createInbox(600);
+      const [faulty, other] = [new Node('faulty'), new Node('other')];
+      faulty.onTake = () => {
+        throw fault;
+      };
+      inbox.attach('incoming', faulty);
+      inbox.attach('incoming', other);
+      await until(() => other.taken.length === 600);
+      await settle();
+      assert.deepEqual(other.taken, ids(600));
+      assert.deepEqual([...new Set(faults)], [fault]);
+      assert.equal(faulty.taken.length, 600);
+    });
+
+    it('with what stands in for a callback that was refused is told, and the service brings the callback again', async () => {
+      const { inbox } = createInbox(0);
+      const [called, faulty] = [new Node('called'), new Node('faulty')];
+      let callback: Entry | undefined;
+      called.onTake = ([one]) => {
+        callback = one;
+      };
+      faulty.onTake = () => {
+        throw fault;
+      };
+      inbox.attach('callback', called);
+      const address = { node: 'called', path: '/sms' };
+      await inbox.accept({ kind: 'incoming', via: 'callback', records: [incoming('1')], address });
+      await inbox.accept({ kind: 'incoming', via: 'poll', records: [incoming('1')] });
+      inbox.attach('incoming', faulty);
+      assert.ok(callback);
+      await inbox.release(callback);
+      assert.equal(await inbox.ended(callback), false);
+      await settle();
+      assert.deepEqual([faults, inbox.failure], [[fault], undefined]);
+    });
+  });
+});
