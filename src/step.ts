@@ -41,7 +41,9 @@ export interface Step<Result> {
 
 /** A step that somebody waits for. */
 export interface Task {
-  readonly step: Omit<Step<unknown>, 'decide'>;
+  readonly step: Omit<Step<unknown>, 'decide' | 'further'>;
+  /** Never throws: what the step throws, deciding throws. */
+  further(look: Look): readonly string[];
   /** Returns how to run the effects and settle the step with what comes of them. */
   decide(look: Look, changes: Changes): (isWritten: boolean) => void;
   reject(error: unknown): void;
@@ -55,7 +57,18 @@ export function createTask<Result>(step: Step<Result>): Task & { result: Promise
     resolve = onResult;
     reject = onError;
   });
+  let fault: { error: unknown } | undefined;
+  const further = (look: Look) => {
+    fault = undefined;
+    try {
+      return step.further?.(look) ?? [];
+    } catch (error) {
+      fault = { error };
+      return [];
+    }
+  };
   const decide = (look: Look, changes: Changes) => {
+    if (fault) throw fault.error;
     const effects = step.decide(look, changes);
     return (isWritten: boolean) => {
       try {
@@ -65,7 +78,7 @@ export function createTask<Result>(step: Step<Result>): Task & { result: Promise
       }
     };
   };
-  return { step, decide, reject, result };
+  return { step, further, decide, reject, result };
 }
 
 /** A sweep looks at twice as many as were remembered since the last, so that it keeps up. */
@@ -142,7 +155,7 @@ export class StepWriter {
     try {
       await this.#add(recalled, new Set(tasks.flatMap(({ step }) => step.keys)));
       const look = this.#look(createChanges(), recalled);
-      const further = tasks.flatMap(({ step }) => step.further?.(look) ?? []);
+      const further = tasks.flatMap((task) => task.further(look));
       await this.#add(recalled, new Set(further.filter((key) => !recalled.has(key))));
       return recalled;
     } catch (error) {

@@ -189,6 +189,20 @@ describe('Journal', () => {
       }
     });
 
+    it('that cannot say what else it looks at rejects with the cause, and troubles nobody else', async () => {
+      const journal = create();
+      const fault = new RangeError('a fault');
+      const further = () => {
+        throw fault;
+      };
+      const results = await Promise.allSettled([journal.run(keep('1', { further })), journal.run(keep('2'))]);
+      assert.deepEqual(
+        results.map((result) => (result.status === 'rejected' ? result.reason : result.status)),
+        [fault, 'fulfilled'],
+      );
+      assert.deepEqual([kept(), states], [['2'], []]);
+    });
+
     it('that is lazy is written with the next that is not, or after 25 ms', async () => {
       const journal = create();
       await journal.ready();

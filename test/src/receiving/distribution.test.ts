@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import type { Timer } from '../../../src/clock';
 import type { IncomingRecord } from '../../../src/model';
-import type { Taker } from '../../../src/receiving/distribution';
 import type { Entry } from '../../../src/receiving/entry';
 import type { Inbox } from '../../../src/receiving/inbox';
+import type { Taker } from '../../../src/receiving/taker';
 import type { Changes, Item, Leftovers, Remembered, Store, StoreEvents } from '../../../src/store/store';
 import { settle, VirtualClock } from '../../virtual-clock';
 import { createInboxOn } from './inbox-on';
@@ -51,6 +51,10 @@ class FullStore implements Store {
 
   recall(keys: readonly string[]): Promise<(Remembered | undefined)[]> {
     return Promise.resolve(keys.map((key) => this.#remembered.get(key)));
+  }
+
+  list(): Promise<[]> {
+    return Promise.resolve([]);
   }
 
   commit({ drop, remember }: Changes): Promise<void> {
