@@ -9,6 +9,7 @@ import {
   parseConnection,
   parseMaxLength,
 } from './runtime/account-settings';
+import { logKeptTexts } from './runtime/kept-text-log';
 import { inheritFromFormerLogins, Logins } from './runtime/logins';
 import { raiseToCatch } from './runtime/outcome';
 import { translate, translateError } from './runtime/texts';
@@ -38,6 +39,7 @@ export = (RED: NodeAPI) => {
       });
       this.membership = joinAccount({
         ...settings,
+        ...logKeptTexts(RED, this),
         onUnknownCharset: createCharsetWarning(RED, this),
         onUnreadable: (place) => this.warn(translate(RED, 'log.unreadable', { place })),
         onFault: (error) => raiseToCatch(RED, this, error),

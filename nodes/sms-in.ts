@@ -3,14 +3,19 @@ import type { IncomingRecord } from '../src';
 import { type PollingConfig, runPollingNode } from './runtime/polling-node';
 import { parseChoice } from './runtime/settings';
 
+/** Which messages each filter lets through. */
+const filters = {
+  all: () => true,
+  replies: ({ isReply }: IncomingRecord) => isReply,
+  new: ({ isReply }: IncomingRecord) => !isReply,
+  unasked: ({ awaited }: IncomingRecord) => awaited !== true,
+} as const;
+
 export = (RED: NodeAPI) => {
   function SmsIn(this: Node, config: PollingConfig) {
     RED.nodes.createNode(this, config);
-    const filter = parseChoice(config.filter, ['all', 'replies', 'new']);
-    runPollingNode(RED, this, config, {
-      kind: 'incoming',
-      wants: (record) => filter === 'all' || (record as IncomingRecord).isReply === (filter === 'replies'),
-    });
+    const passes = filters[parseChoice(config.filter, ['all', 'replies', 'new', 'unasked'])];
+    runPollingNode(RED, this, config, { kind: 'incoming', wants: (record) => passes(record as IncomingRecord) });
   }
 
   RED.nodes.registerType('sms-in', SmsIn);

@@ -37,6 +37,7 @@ export interface AccountConfig extends NodeDef, ConnectionConfig {
   store?: string;
   dedupe?: boolean | string;
   dedupeHours?: number | string;
+  sentHours?: number | string;
   perSecond?: number | string;
   perHandset?: number | string;
   perHandsetMinutes?: number | string;
@@ -117,8 +118,9 @@ export function parseAccount(
   credentials: AccountCredentials,
   warnNoUserDir: () => void,
 ): NodeAccountSettings {
-  const numberOf = (setting: 'concurrency' | 'queueLimit' | 'pause' | 'drain' | 'dedupeHours' | 'perHandsetMinutes') =>
-    parseNumber(setting, config[setting], limits['sms-account'][setting]);
+  const numberOf = (
+    setting: 'concurrency' | 'queueLimit' | 'pause' | 'drain' | 'dedupeHours' | 'sentHours' | 'perHandsetMinutes',
+  ) => parseNumber(setting, config[setting], limits['sms-account'][setting]);
   const limitOf = (setting: 'perSecond' | 'perHandset' | 'perDay') =>
     parseLimit(setting, config[setting], limits['sms-account'][setting]);
   const dedupeMs = numberOf('dedupeHours') * 3_600_000;
@@ -136,6 +138,7 @@ export function parseAccount(
     drain: numberOf('drain'),
     dedupe: parseFlag(config.dedupe, true),
     dedupeMs,
+    sentMs: numberOf('sentHours') * 3_600_000,
     ...parseStore(RED, config, credentials, warnNoUserDir),
   };
 }

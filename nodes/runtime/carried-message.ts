@@ -3,7 +3,7 @@ import type { NodeMessage } from 'node-red';
 /** A message larger than this comes back without its content. */
 const largestBytes = 256 * 1024;
 
-/** Says what a value was that JSON cannot carry; an object of the flow that has such a property is wrapped too. */
+/** Says what a value was that JSON cannot carry. A property of the flow that is called so gets a further `$`. */
 const mark = '$sms';
 
 /** Properties that stand for an open connection. */
@@ -28,30 +28,35 @@ export function formatCarried(message: NodeMessage): string {
 /** Reads what {@link formatCarried} wrote. */
 export function parseCarried(text: string | undefined): NodeMessage {
   if (text === undefined) return {};
-  return JSON.parse(text, (_key, value) => (isMarked(value) ? restore(value) : value)) as NodeMessage;
+  return JSON.parse(text, (_key, value: unknown) => restore(value)) as NodeMessage;
 }
 
 interface Marked {
-  [mark]: 'Buffer' | 'Date' | 'object';
-  value: unknown;
+  [mark]: 'Buffer' | 'Date';
+  value: string | null;
 }
 
 function replaceUnknown(this: Record<string, unknown>, key: string, value: unknown): unknown {
   // By now a Date is text, and a Buffer an object of numbers.
   const original = this[key];
   if (Buffer.isBuffer(original)) return { [mark]: 'Buffer', value: original.toString('base64') } satisfies Marked;
-  if (original instanceof Date) return { [mark]: 'Date', value } satisfies Marked;
-  const isOwn = isMarked(value) && !isMarked(this);
-  return isOwn ? ({ [mark]: 'object', value: { ...value } } satisfies Marked) : value;
+  if (original instanceof Date) return { [mark]: 'Date', value: value as string | null } satisfies Marked;
+  return rename(value, /^\$+sms$/, (name) => `$${name}`);
 }
 
-function isMarked(value: unknown): value is Marked {
-  return typeof value === 'object' && value !== null && Object.hasOwn(value, mark);
-}
-
-function restore({ [mark]: was, value }: Marked): unknown {
-  if (was === 'Buffer') return Buffer.from(String(value), 'base64');
+function restore(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || !Object.hasOwn(value, mark)) {
+    return rename(value, /^\$\$+sms$/, (name) => name.slice(1));
+  }
+  const { [mark]: was, value: text } = value as Marked;
   // A Date that was none is null in JSON.
-  if (was === 'Date') return new Date(value === null ? Number.NaN : String(value));
-  return value;
+  return was === 'Buffer' ? Buffer.from(String(text), 'base64') : new Date(text ?? Number.NaN);
+}
+
+function rename(value: unknown, pattern: RegExp, change: (name: string) => string): unknown {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
+  if (!Object.keys(value).some((name) => pattern.test(name))) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, inner]) => [pattern.test(name) ? change(name) : name, inner]),
+  );
 }

@@ -1,0 +1,275 @@
+import assert from 'node:assert/strict';
+import { formatCarried, parseCarried } from '../../nodes/runtime/carried-message';
+import type { Simulator } from '../../simulator';
+import type { FlowNode } from '../node-red-process';
+import { account, catcher, RunningFlow, sink, startService, stopEverything, until } from './running-flow';
+
+const handset = '64215551234';
+const other = '64215559999';
+const blocked = '64215550000';
+
+describe('sms-send: delivery and conversation', () => {
+  let sim: Simulator;
+
+  beforeEach(async () => {
+    sim = await startService();
+    sim.block(blocked);
+  });
+
+  afterEach(stopEverything);
+
+  function nodes(properties: Record<string, unknown> = {}, of: Record<string, unknown> = {}): FlowNode[] {
+    const wires = [['sent'], ['failed'], ['reply'], ['noReply']];
+    return [
+      account(sim, { pause: 0, ...of }),
+      { id: 'send', type: 'sms-send', account: 'account', outputs: 4, wires, ...properties },
+      ...['sent', 'failed', 'reply', 'noReply'].map(sink),
+      ...catcher(),
+    ];
+  }
+
+  const start = (properties: Record<string, unknown> = {}, of: Record<string, unknown> = {}, more: FlowNode[] = []) =>
+    RunningFlow.start([...nodes(properties, of), ...more]);
+
+  const errorsOf = (flow: RunningFlow) => flow.received('caught').map(({ sms }) => sms?.error);
+
+  describe('contract §4 kept texts', () => {
+    it('wait through an outage that is raised once, with how many wait, and show it', async () => {
+      await sim.setOnline(false);
+      const flow = await start({ keep: true });
+      for (const payload of ['1', '2', '3']) flow.send('send', { topic: handset, payload });
+      await flow.badge('send', { fill: 'red', shape: 'ring', text: 'unreachable' });
+      await until(() => errorsOf(flow).length > 0);
+      assert.equal(flow.completions.length, 0);
+      await sim.setOnline(true);
+      await flow.messages('sent', 3);
+      assert.deepEqual(
+        sim.messages.map(({ body }) => body),
+        ['1', '2', '3'],
+      );
+      assert.deepEqual(
+        errorsOf(flow).map((error) => [error?.code, typeof error?.waiting]),
+        [['SMS_UNREACHABLE', 'number']],
+      );
+      assert.equal(flow.completions.length, 3);
+      await flow.badge('send', { fill: 'green', shape: 'dot', text: 'sent' });
+    });
+
+    it('wait for their node across a redeploy, and bring its message along', async () => {
+      await sim.setOnline(false);
+      const flow = await start({ keep: true });
+      flow.send('send', { topic: handset, payload: 'hello', custom: { at: new Date(0) } });
+      await until(() => errorsOf(flow).length > 0);
+      await flow.deploy(nodes({ keep: true, priority: 1 }), 'nodes');
+      await sim.setOnline(true);
+      const [message] = await flow.messages('sent', 1);
+      assert.deepEqual((message as { custom?: unknown }).custom, { at: new Date(0) });
+      assert.deepEqual(
+        errorsOf(flow).filter((error) => error?.code === 'SMS_CLOSED'),
+        [],
+      );
+      assert.equal(sim.messages.length, 1);
+    });
+
+    it('are given up when their time is over, which is an error', async () => {
+      await sim.setOnline(false);
+      const flow = await start({ keep: true, expire: 0.005 });
+      flow.send('send', { topic: handset, payload: 'hello' });
+      await until(() => errorsOf(flow).some((error) => error?.code === 'SMS_EXPIRED'));
+      assert.equal(flow.completions.length, 1);
+    });
+
+    for (const [name, value] of [
+      ['expire', -1],
+      ['priority', 11],
+      ['priority', 'high'],
+      ['resolve', -1],
+    ] as const) {
+      it(`refuse ${name} ${value}`, async () => {
+        const flow = await start({ keep: true, [name]: value });
+        flow.send('send', { topic: handset, payload: 'hello' });
+        await until(() => errorsOf(flow).length > 0);
+        assert.equal(errorsOf(flow)[0]?.code, 'SMS_CONFIG');
+        assert.equal(sim.messages.length, 0);
+      });
+    }
+
+    it('take priority from the message where it has a type', async () => {
+      const flow = await start({ priority: 'urgency', priorityType: 'msg' });
+      flow.send('send', { topic: handset, payload: 'hello', urgency: 99 });
+      await until(() => errorsOf(flow).length > 0);
+      assert.deepEqual([errorsOf(flow)[0]?.code, errorsOf(flow)[0]?.field], ['SMS_INPUT', 'priority']);
+    });
+  });
+
+  describe('contract §4 once', () => {
+    it('gives the same outputs again, marked, and sends nothing', async () => {
+      const flow = await start({ once: 'key', onceType: 'msg' });
+      for (let time = 0; time < 2; time++) {
+        flow.send('send', { topic: [handset, blocked], payload: 'hello', key: 'a' });
+        await flow.messages('sent', time + 1);
+      }
+      const [first, second] = flow.received('sent');
+      assert.equal(sim.requests.filter(({ path }) => path === '/api/3/sms/out').length, 1);
+      assert.deepEqual({ ...first?.sms, duplicate: true }, second?.sms);
+      const failed = await flow.messages('failed', 2);
+      assert.equal(failed[1]?.sms?.duplicate, true);
+      assert.equal(flow.completions.length, 2);
+    });
+
+    for (const [key, field] of [
+      ['', 'once'],
+      [undefined, 'once'],
+      ['x'.repeat(257), 'once'],
+    ] as const) {
+      it(`refuses the key ${String(key).slice(0, 10)}`, async () => {
+        const flow = await start({ once: 'key', onceType: 'msg' });
+        flow.send('send', { topic: handset, payload: 'hello', key });
+        await until(() => errorsOf(flow).length > 0);
+        assert.deepEqual([errorsOf(flow)[0]?.code, errorsOf(flow)[0]?.field], ['SMS_INPUT', field]);
+        assert.equal(sim.messages.length, 0);
+      });
+    }
+  });
+
+  describe('contract §4 unknown outcomes', () => {
+    it('are resolved by the feed', async () => {
+      sim.fault('send', { drop: 'after' }, 1);
+      const flow = await start({ resolve: 1, messageIdType: 'uuid' });
+      flow.send('send', { topic: handset, payload: 'hello' });
+      const [message] = await flow.messages('sent', 1);
+      const { resolvedBy, accepted, failed, isError } = (message?.sms ?? {}) as Record<string, unknown>;
+      assert.deepEqual([resolvedBy, accepted, failed, isError], ['feed', [handset], [], false]);
+      assert.equal('statusCode' in (message?.sms ?? {}), false);
+      assert.equal(sim.messages.length, 1);
+    });
+
+    it('say where was looked when nothing was found, and the messageId', async () => {
+      sim.fault('send', { drop: 'before' }, 1);
+      const flow = await start({ resolve: 0.2, messageId: 'mine', messageIdType: 'str' });
+      flow.send('send', { topic: handset, payload: 'hello' });
+      await until(() => errorsOf(flow).length > 0);
+      const [error] = errorsOf(flow);
+      assert.deepEqual([error?.code, error?.messageId, error?.looked], ['SMS_UNCERTAIN', 'mine', ['feed']]);
+    });
+  });
+
+  describe('contract §4a conversations', () => {
+    const receivers: FlowNode[] = [
+      { id: 'in', type: 'sms-in', account: 'account', wires: [['in sink']] },
+      { id: 'unasked', type: 'sms-in', account: 'account', filter: 'unasked', wires: [['unasked sink']] },
+      sink('in sink'),
+      sink('unasked sink'),
+    ];
+
+    it('a reply brings back what was remembered', async () => {
+      const flow = await start({ messageIdType: 'uuid', remember: 'order', rememberType: 'msg' }, {}, receivers);
+      flow.send('send', { topic: handset, payload: 'Ready?', order: { number: 7 } });
+      await flow.messages('sent', 1);
+      sim.reply({ from: handset, body: 'yes', inReplyTo: sim.messages[0]?.messageId ?? '' });
+      const [reply] = await flow.messages('in sink', 1);
+      const { sent } = (reply?.sms ?? {}) as { sent: Record<string, unknown> };
+      assert.deepEqual(
+        [sent.remembered, sent.body, sent.node, sent.matchedBy],
+        [{ number: 7 }, 'Ready?', 'send', 'messageId'],
+      );
+    });
+
+    for (const [name, value, code] of [
+      ['large', 'x'.repeat(65 * 1024), 'SMS_INPUT'],
+      ['circular', undefined, 'SMS_INPUT'],
+    ] as const) {
+      it(`refuses to remember a ${name} value`, async () => {
+        const flow = await start({ remember: 'value', rememberType: 'msg' });
+        const circular: Record<string, unknown> = {};
+        circular.self = circular;
+        flow.send('send', { topic: handset, payload: 'hi', value: value ?? circular });
+        await until(() => errorsOf(flow).length > 0);
+        assert.deepEqual([errorsOf(flow)[0]?.code, errorsOf(flow)[0]?.field], [code, 'remember']);
+      });
+    }
+
+    it('asks, gives the reply at output 3, and leaves it out where only what is unasked is wanted', async () => {
+      const flow = await start({ messageIdType: 'uuid', wait: 1, waitType: 'num' }, {}, receivers);
+      flow.send('send', { topic: handset, payload: 'Come?', extra: 1 });
+      await flow.messages('sent', 1);
+      await flow.badge('send', { fill: 'blue', shape: 'ring', text: 'asking 1' });
+      sim.reply({ from: handset, body: 'yes', inReplyTo: sim.messages[0]?.messageId ?? '' });
+      const [reply] = await flow.messages('reply', 1);
+      assert.deepEqual([reply?.payload, reply?.topic, (reply as { extra?: number }).extra], ['yes', handset, 1]);
+      const record = reply?.sms as { sent?: { body: string }; from: string; via: string };
+      assert.deepEqual([record.sent?.body, record.from, record.via], ['Come?', handset, 'poll']);
+      const [received] = await flow.messages('in sink', 1);
+      assert.equal(received?.sms?.awaited, true);
+      sim.reply({ from: handset, body: 'and more' });
+      await flow.messages('unasked sink', 1);
+      assert.equal(flow.received('unasked sink')[0]?.payload, 'and more');
+      assert.equal(flow.received('reply').length, 1);
+    });
+
+    it('polls by itself while a question is open, and stops after it', async () => {
+      const flow = await start({ messageIdType: 'uuid', wait: 1, waitType: 'num' });
+      assert.equal(sim.polling('incoming'), 0);
+      flow.send('send', { topic: handset, payload: 'Come?' });
+      await until(() => sim.polling('incoming') === 1);
+      sim.reply({ from: handset, body: 'yes', inReplyTo: sim.messages[0]?.messageId ?? '' });
+      await flow.messages('reply', 1);
+      await until(() => sim.polling('incoming') === 0);
+    });
+
+    it('gives a copy at output 4 for each who did not reply in time, or whom the text did not reach', async () => {
+      const flow = await start({ messageIdType: 'uuid', wait: 0.02, waitType: 'num' }, {}, [
+        { id: 'status', type: 'sms-status', account: 'account', wires: [[]] },
+      ]);
+      flow.send('send', { topic: [handset, other], payload: 'Come?' });
+      await flow.messages('sent', 1);
+      const messageId = sim.messages[0]?.messageId ?? '';
+      sim.status({ messageId, msisdn: other, statusCode: 'EXP' });
+      const answers = await flow.messages('noReply', 2);
+      assert.deepEqual(
+        answers.map(({ payload, topic, sms }) => [payload, topic, sms?.reason, sms?.statusCode]),
+        [
+          ['Come?', other, 'undelivered', 'EXP'],
+          ['Come?', handset, 'timeout', undefined],
+        ],
+      );
+    });
+
+    it('refuses a wait that is no time', async () => {
+      for (const wait of [0, -1, 'soon']) {
+        const flow = await start({ wait: 'wait', waitType: 'msg' });
+        flow.send('send', { topic: handset, payload: 'hi', wait });
+        await until(() => errorsOf(flow).length > 0);
+        assert.deepEqual([errorsOf(flow)[0]?.code, errorsOf(flow)[0]?.field], ['SMS_INPUT', 'wait']);
+        await flow.stop();
+      }
+    });
+  });
+
+  describe('a message written down', () => {
+    it('comes back as JSON carries it, with Buffers and Dates, without req and res', () => {
+      const message = {
+        _msgid: '1',
+        payload: Buffer.from('é'),
+        at: [new Date(5), { deep: new Date(7) }],
+        own: { $sms: 'Date', value: 'mine' },
+        req: { socket: {} },
+        res: {},
+        call: () => {},
+        nothing: undefined,
+      };
+      const { req: _, res: __, call: ___, nothing: ____, ...rest } = message;
+      assert.deepEqual(parseCarried(formatCarried(message as never)), rest);
+      const { at } = parseCarried(formatCarried({ at: new Date(Number.NaN) } as never)) as { at?: unknown };
+      assert.ok(at instanceof Date && Number.isNaN(at.getTime()));
+    });
+
+    it('without its content when it is over 256 KiB, or cannot be written', () => {
+      const circular: Record<string, unknown> = { _msgid: '2', topic: 't' };
+      circular.self = circular;
+      assert.deepEqual(parseCarried(formatCarried(circular as never)), { _msgid: '2', topic: 't' });
+      const large = { _msgid: '1', topic: 't', payload: 'x'.repeat(256 * 1024) };
+      assert.deepEqual(parseCarried(formatCarried(large)), { _msgid: '1', topic: 't' });
+    });
+  });
+});
