@@ -1,20 +1,25 @@
 import type { Step } from '../journal';
 import type { Item, Remembered } from '../store/store';
+import { isKeyOfLimits, limitPrefix, mergeCounts } from './limits';
 import { mailboxKey } from './question';
 
 /** The keys that the ledger remembers under begin so. */
-export const ledgerPrefixes = ['once:', 'sent:', 'handset:', 'asked:', 'limit:', mailboxKey];
+export const ledgerPrefixes = ['once:', 'sent:', 'handset:', 'asked:', limitPrefix, mailboxKey];
 
 type Memories = readonly (readonly [key: string, remembered: Remembered])[];
 
-/** Takes over what another ledger has. What is remembered here already is the younger. */
+/** Takes over what another ledger has. What is remembered here already is the younger; what either has counted counts. */
 export function adopt(items: readonly Item[], memories: Memories): Step<void> {
   return {
     keys: memories.map(([key]) => key),
     whileFailing: 'apply',
     decide(look, changes) {
       for (const item of items) changes.keep.set(item.id, item);
-      for (const [key, remembered] of memories) if (!look(key)) changes.remember.set(key, remembered);
+      for (const [key, remembered] of memories) {
+        const own = look(key);
+        if (!own) changes.remember.set(key, remembered);
+        else if (isKeyOfLimits(key)) changes.remember.set(key, mergeCounts(own, remembered));
+      }
       return () => {};
     },
   };

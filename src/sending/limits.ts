@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { SmsError } from '../errors';
-import { type Changes, createChanges, type Look } from '../store/store';
-import { type Moment, SlidingWindow } from './sliding-window';
+import { type Changes, createChanges, type Look, type Remembered } from '../store/store';
+import { type Moment, mergeWindows, SlidingWindow } from './sliding-window';
 
 /** An account's own limits; an absent one is none. */
 export interface LimitSettings {
@@ -34,7 +34,9 @@ export interface Leaving {
 }
 
 const dayMs = 24 * 3_600_000;
-const dayKey = 'limit:day';
+/** The keys of all limits begin so. */
+export const limitPrefix = 'limit:';
+const dayKey = `${limitPrefix}day`;
 
 /** What is remembered outlasts its window by so long, lest it be swept when the clock is set forward. */
 const spareMs = 24 * 3_600_000;
@@ -112,6 +114,16 @@ export function createLimitError(limited: readonly [Limited, ...Limited[]]): Sms
   return new SmsError('limitHandset', { params: { limit: most, minutes: lengthMs / 60_000, until: end } });
 }
 
+/** Says whether a key is one under which texts are counted. */
+export function isKeyOfLimits(key: string): boolean {
+  return key.startsWith(limitPrefix);
+}
+
+/** What is remembered under such a key when two accounts become one: what both have counted. */
+export function mergeCounts(own: Remembered, other: Remembered): Remembered {
+  return { ...own, forMs: Math.max(own.forMs, other.forMs), value: mergeWindows(own.value, other.value) };
+}
+
 /** A limit as it concerns one recipient. */
 interface Counter {
   limit: Limited['limit'];
@@ -171,5 +183,5 @@ function latest(counters: readonly Counter[]): Counter | undefined {
 
 /** Numbers stand in keys only as digests. */
 function handsetKey(msisdn: string): string {
-  return `limit:handset:${createHash('sha256').update(msisdn).digest('base64url')}`;
+  return `${limitPrefix}handset:${createHash('sha256').update(msisdn).digest('base64url')}`;
 }

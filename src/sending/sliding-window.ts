@@ -129,6 +129,16 @@ export class SlidingWindow {
   }
 }
 
+/**
+ * The value of a window that counts what both do.
+ *
+ * @param value of the one whose clock goes on to hold
+ */
+export function mergeWindows(value: string, other: string): string {
+  const { origin, lead, texts } = parse(value);
+  return JSON.stringify({ origin, lead, texts: [...texts, ...parse(other).texts] });
+}
+
 function setBy(ms: number): number {
   return Math.abs(ms) < leastSetMs ? 0 : ms;
 }

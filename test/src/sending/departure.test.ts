@@ -260,6 +260,25 @@ describe('a text and the limits of its account (contract §3)', () => {
     await house.close();
   });
 
+  it('is counted by the account that takes over from another, beside its own', async () => {
+    const former = createHouse({ perHandset: 3 }, { store: new FailingStore() });
+    const { house, node } = createHouse({ perHandset: 3 }, { clock: former.house.clock, store: new FailingStore() });
+    for (const [sender, key] of [
+      [former.node, '1'],
+      [former.node, '2'],
+      [node, '3'],
+    ] as const) {
+      sendText(sender, key, { to: [a] });
+      await house.pass(0);
+    }
+    await former.house.sender.handOver(house.sender, { isLast: true });
+    for (const to of [a, b]) sendText(node, 'next', { to: [to] });
+    await house.pass(0);
+    assert.deepEqual(outcomesOf(node).slice(1), ['SMS_LIMIT', { to: [b], not: [] }]);
+    await former.house.close();
+    await house.close();
+  });
+
   it('sends the same again under its key, and what was kept back with it, as a duplicate', async () => {
     const { house, node, service } = createHouse({ perDay: 1 });
     sendText(node, 'text', { to: [a, b], once: 'key' });

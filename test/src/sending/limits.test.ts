@@ -5,9 +5,12 @@ import { Journal } from '../../../src/journal';
 import {
   createLimitError,
   giveBack,
+  isKeyOfLimits,
+  judgeLimits,
   keysOfLimits,
   type Limited,
   type LimitSettings,
+  mergeCounts,
   takeWithinLimits,
 } from '../../../src/sending/limits';
 import { createMoments, type Moment } from '../../../src/sending/sliding-window';
@@ -62,6 +65,13 @@ function createProcess(
       write(changes.remember);
       return { ...taken, moment };
     },
+    judge(recipients: readonly string[]) {
+      const leaving = { recipients, settings, moment: createMoment() };
+      const changes = createChanges();
+      const limited = commit(keysOfLimits(recipients, settings), (look) => judgeLimits(leaving, look, changes));
+      write(changes.remember);
+      return limited;
+    },
     giveBack(recipients: readonly string[], takenAt: Moment) {
       const moment = createMoment();
       const changes = createChanges();
@@ -71,6 +81,16 @@ function createProcess(
       write(changes.remember);
     },
   };
+}
+
+/** The clock that may be set is ahead of the other by up to 2 ms. */
+class UnevenClock extends VirtualClock {
+  #aheadMs = 0;
+
+  override now(): number {
+    this.#aheadMs = (this.#aheadMs + 1) % 3;
+    return super.now() + this.#aheadMs;
+  }
 }
 
 /** How many of so many texts to one number may go out now. */
@@ -180,6 +200,44 @@ describe('limits of one’s own (contract §3 perHandset, perDay)', () => {
     assert.deepEqual(take(['a', 'a', 'b', 'c']).allowed, ['a', 'b']);
   });
 
+  it('takes nothing back twice', () => {
+    const process = createProcess({ perHandset: 2 });
+    const first = process.take(['6421555001']);
+    process.clock.stall(minuteMs);
+    process.take(['6421555001']);
+    process.giveBack(['6421555001'], first.moment);
+    process.giveBack(['6421555001'], first.moment);
+    assert.equal(countAllowed(process, 3), 1);
+  });
+
+  it('writes nothing for a text that is kept back', () => {
+    const process = createProcess({ perHandset: 1, perDay: 1 });
+    process.take(['a']);
+    const before = new Map(process.store);
+    process.clock.stall(minuteMs);
+    process.take(['a', 'b']);
+    assert.deepEqual([...process.store], [...before]);
+    for (const [key, remembered] of process.store) assert.equal(remembered, before.get(key));
+  });
+
+  it('counts what both have counted when two accounts become one', () => {
+    const process = createProcess({ perHandset: 4 });
+    const former = createProcess({ perHandset: 4 }, { clock: process.clock });
+    former.take(['a']);
+    former.take(['a']);
+    process.clock.stall(minuteMs);
+    process.take(['a']);
+    for (const [key, remembered] of former.store) {
+      assert.ok(isKeyOfLimits(key));
+      process.store.set(key, mergeCounts(process.store.get(key) ?? assert.fail(), remembered));
+    }
+    assert.deepEqual(process.take(['a', 'b']).allowed, ['a', 'b']);
+    const startedAt = process.clock.now() - minuteMs;
+    assert.equal(process.take(['a']).limited[0]?.until, startedAt + hourMs);
+    process.clock.stall(59 * minuteMs);
+    assert.equal(countAllowed(process, 5, 'a'), 2);
+  });
+
   it('takes nothing back that is out of the window', () => {
     const process = createProcess({ perHandset: 2 });
     const first = process.take(['6421555001']);
@@ -252,6 +310,29 @@ describe('limits of one’s own (contract §3 perHandset, perDay)', () => {
       assert.equal(countAllowed(third, 3), 0);
       third.clock.stall(1);
       assert.equal(countAllowed(third, 3), 2);
+    });
+
+    it('back by years, is judged to block for one window from then on', () => {
+      const first = createProcess({ perHandset: 1 });
+      first.take(['a']);
+      first.clock.set(-10 * 365 * dayMs);
+      const second = createProcess({ perHandset: 1 }, first);
+      assert.equal(second.judge(['a']).length, 1);
+      second.clock.stall(hourMs);
+      assert.equal(second.judge(['a']).length, 0);
+    });
+
+    it('by nobody, though the two clocks of a machine tell the time unevenly', () => {
+      const clock = new UnevenClock();
+      const first = createProcess({ perHandset: 100 }, { clock });
+      const second = createProcess({ perHandset: 100 }, first);
+      const taken = Array.from({ length: 40 }, (_, index) => {
+        const process = index % 3 === 0 ? first : second;
+        clock.stall(20_000);
+        return { process, ...process.take(['a']) };
+      });
+      for (const { process, moment } of taken.reverse()) process.giveBack(['a'], moment);
+      assert.equal(first.store.size, 0);
     });
 
     it('differently on two machines, counts for all that both send', () => {
