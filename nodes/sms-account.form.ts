@@ -5,7 +5,9 @@ import { checkBaseUrl, checkRedisUrl } from './forms/rules';
 import { fillDefaults, numberIn, prepare, savedPassword, tell, text, valueIn } from './forms/shared';
 import { limits } from './limits';
 
-const { timeout, concurrency, queueLimit, pause, drain, maxLength, dedupeHours } = limits['sms-account'];
+const { timeout, concurrency, queueLimit, maxLength, sentHours, perSecond, perHandset, perHandsetMinutes, perDay } =
+  limits['sms-account'];
+const { pause, drain, dedupeHours } = limits['sms-account'];
 
 RED.nodes.registerType('sms-account', {
   category: 'config',
@@ -31,6 +33,11 @@ RED.nodes.registerType('sms-account', {
     pause: { value: pause.byDefault, validate: numberIn(pause) },
     drain: { value: drain.byDefault, validate: numberIn(drain) },
     maxLength: { value: maxLength.byDefault, validate: numberIn(maxLength) },
+    sentHours: { value: sentHours.byDefault, validate: numberIn(sentHours) },
+    perSecond: { value: '', validate: numberIn(perSecond) },
+    perHandset: { value: '', validate: numberIn(perHandset) },
+    perHandsetMinutes: { value: perHandsetMinutes.byDefault, validate: numberIn(perHandsetMinutes) },
+    perDay: { value: '', validate: numberIn(perDay) },
     store: { value: 'disk' },
     dedupe: { value: true },
     dedupeHours: { value: dedupeHours.byDefault, validate: numberIn(dedupeHours) },
@@ -92,6 +99,7 @@ function prepareChoices(): void {
     const store = field('store').val();
     form.find('.sms-account-redis').toggle(store === 'redis');
     $('#sms-account-memory-warning').toggle(store === 'memory');
+    form.find('.sms-account-handset').toggle(!isBlank(field('perHandset').val()));
     form.find('.sms-account-dedupe').toggle(field('dedupe').prop('checked'));
   };
   form.on('change keyup input', update);

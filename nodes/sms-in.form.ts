@@ -22,7 +22,11 @@ RED.nodes.registerType('sms-in', {
     return this._('sms-in.label.palette');
   },
   label() {
-    const labels: Record<string, string> = { replies: 'sms-in.label.replies', new: 'sms-in.label.new' };
+    const labels: Record<string, string> = {
+      replies: 'sms-in.label.replies',
+      new: 'sms-in.label.new',
+      unasked: 'sms-in.label.unasked',
+    };
     return String(this.name || this._(labels[String(this.filter)] ?? 'sms-in.label.palette'));
   },
   labelStyle() {
@@ -40,6 +44,11 @@ RED.nodes.registerType('sms-in', {
   oneditprepare() {
     fillDefaults(this);
     prepareAcknowledge();
+    $('#node-input-filter')
+      .on('change', (event) => {
+        $('#sms-in-unasked-hint').toggle($(event.currentTarget).val() === 'unasked');
+      })
+      .trigger('change');
     prepare(this);
   },
 });

@@ -6,6 +6,8 @@ import {
   checkFragmentationLimit,
   checkMail,
   checkMessageId,
+  checkNumber,
+  checkOnce,
   checkRecipients,
   checkText,
   hasEnv,
@@ -26,7 +28,7 @@ import {
 } from './forms/shared';
 import { limits } from './limits';
 
-const { retries } = limits['sms-send'];
+const { retries, resolve, expire, priority, wait } = limits['sms-send'];
 
 RED.nodes.registerType('sms-send', {
   category: 'sms',
@@ -52,6 +54,18 @@ RED.nodes.registerType('sms-send', {
     callbackStatusUrlType: { value: 'str' },
     retries: { value: retries.byDefault, validate: numberIn(retries) },
     retryUncertain: { value: false },
+    resolve: { value: resolve.byDefault, validate: numberIn(resolve) },
+    keep: { value: false },
+    expire: { value: expire.byDefault, validate: numberIn(expire) },
+    once: { value: '', validate: fixed('once', 'str', checkOnce) },
+    onceType: { value: 'none' },
+    remember: { value: '', validate: typed('remember') },
+    rememberType: { value: 'none' },
+    wait: { value: '', validate: fixed('wait', 'num', (value) => checkNumber(value, wait)) },
+    waitType: { value: 'none' },
+    priority: { value: priority.byDefault, validate: numberIn(priority) },
+    unlimited: { value: false },
+    outputs: { value: 2 },
   },
   inputs: 1,
   outputs: 2,
@@ -69,7 +83,8 @@ RED.nodes.registerType('sms-send', {
     return this._('sms-send.label.input');
   },
   outputLabels(index) {
-    return this._(index === 0 ? 'sms-send.label.sent' : 'sms-send.label.failed');
+    const labels = ['sms-send.label.sent', 'sms-send.label.failed', 'sms-send.label.reply', 'sms-send.label.noReply'];
+    return this._(labels[index] ?? '');
   },
   onadd() {
     chooseOnlyAccount(this);
@@ -81,6 +96,8 @@ RED.nodes.registerType('sms-send', {
     prepareMail(this);
     const update = () => {
       $('#sms-send-to-hint').toggle(['msg', 'str'].includes(String(field('toType').val())));
+      $('.sms-send-kept').toggle(field('keep').prop('checked'));
+      field('outputs').val(field('waitType').val() === 'none' ? 2 : 4);
       $('#sms-send-uncertain-warning').toggle(field('retryUncertain').prop('checked'));
     };
     $('#node-input-name').closest('.sms-form').on('change', update);
@@ -193,6 +210,20 @@ function prepareTypes(node: EditorNode): void {
     ],
     callbackStatusUrl: [address, callbackNode('callbackStatusUrl'), ...fromFlow],
     fragmentationLimit: ['num', ...fromFlow],
+    once: [choice('none', 'sms-send.type.noKey', 'fa fa-ban', noValue), literal, ...fromFlow],
+    remember: [
+      choice('none', 'sms-send.type.nothing', 'fa fa-ban', noValue),
+      literal,
+      'num',
+      'bool',
+      'json',
+      ...fromFlow,
+    ],
+    wait: [
+      choice('none', 'sms-send.type.noWait', 'fa fa-ban', noValue),
+      { value: 'num', label: node._('sms-send.type.minutes') },
+      ...fromFlow,
+    ],
     contentType: [
       choice('auto', 'sms-send.type.auto', 'fa fa-magic', noValue),
       choice('str', 'sms-send.type.fixed', az, {

@@ -34,7 +34,11 @@ export function numberIn(range: Range): (value: unknown, options: object) => tru
 
 /** true, or why a TypedInput's value of a type cannot be evaluated. Literal text is never at fault here. */
 export function checkTyped(value: unknown, type: string): true | string {
-  if (value === undefined || !['msg', 'flow', 'global', 'env', 'jsonata'].includes(type)) return true;
+  if (value === undefined) return true;
+  if (['num', 'bool', 'json'].includes(type)) {
+    return hasEnv(value) ? true : RED.utils.validateTypedProperty(value, type, {});
+  }
+  if (!['msg', 'flow', 'global', 'env', 'jsonata'].includes(type)) return true;
   if (isBlank(value)) {
     return text(type === 'jsonata' ? 'sms-account.form.expressionMissing' : 'sms-account.form.nameMissing');
   }

@@ -33,6 +33,11 @@ const entries: Record<string, Entry[]> = {
     { property: 'concurrency', value: '3' },
     { property: 'queueLimit', value: '500' },
     { property: 'maxLength', value: '' },
+    { property: 'sentHours', value: '24' },
+    { property: 'perSecond', value: '0.5' },
+    { property: 'perHandset', value: '5' },
+    { property: 'perHandsetMinutes', value: '10' },
+    { property: 'perDay', value: '1000' },
     { property: 'pause', value: '0' },
     { property: 'drain', value: '4' },
     { property: 'store', value: 'memory' },
@@ -49,6 +54,14 @@ const entries: Record<string, Entry[]> = {
     { property: 'callbackStatusUrl', type: 'jsonata', value: '"https://" & host' },
     { property: 'retries', value: '7' },
     { property: 'retryUncertain', value: true },
+    { property: 'keep', value: true },
+    { property: 'expire', value: '90' },
+    { property: 'once', type: 'msg', value: 'sms.messageId' },
+    { property: 'resolve', value: '30' },
+    { property: 'priority', value: '-5' },
+    { property: 'unlimited', value: true },
+    { property: 'remember', type: 'json', value: '{"order":4711}' },
+    { property: 'wait', type: 'num', value: '30' },
   ],
   'sms-in': [
     { property: 'name', value: 'Replies' },
@@ -371,6 +384,10 @@ describe('The forms in the editor', function () {
       ['fragmentationLimit', 'num', '0', /whole number of 1 or more/],
       ['callbackUrl', 'str', 'flows.example.com', /http\/https\/mailto URL/],
       ['callbackStatusUrl', 'str', 'mailto:a@example.com', /http\/https URL/],
+      ['once', 'str', ' ', /key for sending once is blank/],
+      ['once', 'str', 'k'.repeat(257), /has 257 characters/],
+      ['remember', 'json', '{', /JSON/],
+      ['wait', 'num', '-1', /number from 0.001/],
     ];
     for (const [property, type, value, reason] of wrong) {
       if ((await form.locator(`#node-input-${property}Type`).inputValue()) !== type)
@@ -380,8 +397,18 @@ describe('The forms in the editor', function () {
       assert.match(await editor.complaint(property), reason);
       assert.equal(await editor.typed(property).getAttribute('aria-invalid'), 'true', property);
     }
-    await form.locator('#node-input-retries').fill('-1');
-    assert.match(await editor.complaint('retries'), /whole number of 0 or more/);
+    for (const [property, value, reason] of [
+      ['retries', '-1', /whole number of 0 or more/],
+      ['resolve', 'soon', /number from 0/],
+      ['priority', '11', /whole number from -10 to 10/],
+      ['expire', '-1', /number from 0/],
+    ] as const) {
+      // What is wrong stays in sight, though the text is not kept.
+      if (property === 'expire') await form.locator('#node-input-keep').check();
+      await form.locator(`#node-input-${property}`).fill(value);
+      if (property === 'expire') await form.locator('#node-input-keep').uncheck();
+      assert.match(await editor.complaint(property), reason);
+    }
     await editor.chooseType('body', 'str');
     assert.match(await editor.complaint('body'), /no text to send/);
     await editor.chooseType('callbackUrl', 'node');
@@ -463,6 +490,36 @@ describe('The forms in the editor', function () {
     await editor.save();
     const saved = (await nodeRed.readFlows()).find(({ id }) => id === 'sms-send');
     assert.deepEqual([saved?.body, saved?.bodyType], [text, 'str']);
+  });
+
+  it('of sms-send gives the node two more outputs while it waits for replies', async () => {
+    await openEditor(account(), node('sms-send', { account: 'account' }));
+    const outputs = editor.page.locator('[id="sms-send"] .red-ui-flow-port-output');
+    assert.equal(await outputs.count(), 2);
+    const form = await editor.openForm('sms-send');
+    await unfold(form);
+    await editor.chooseType('wait', 'num');
+    await editor.typed('wait').fill('5');
+    await editor.save();
+    await outputs.nth(3).waitFor();
+    assert.deepEqual(await editor.portLabels('sms-send'), ['message to send', 'sent', 'failed', 'reply', 'no reply']);
+    await editor.deploy();
+    assert.equal((await nodeRed.readFlows()).find(({ id }) => id === 'sms-send')?.outputs, 4);
+
+    await editor.reload();
+    await editor.openForm('sms-send');
+    await editor.chooseType('wait', 'none');
+    await editor.save();
+    await outputs.nth(2).waitFor({ state: 'detached' });
+    assert.equal(await outputs.count(), 2);
+  });
+
+  it('of sms-in says what answers to open questions are', async () => {
+    await openEditor(account(), node('sms-in', { account: 'account' }));
+    const form = await editor.openForm('sms-in');
+    assert.equal(await form.locator('#sms-in-unasked-hint').isVisible(), false);
+    await form.locator('#node-input-filter').selectOption('unasked');
+    assert.match(await form.locator('#sms-in-unasked-hint').innerText(), /waits for a reply/);
   });
 
   it('of sms-send offers the callback nodes of the workspace by name, and an e-mail', async () => {
