@@ -1,4 +1,4 @@
-import type { Browser, Locator, Page } from 'playwright-core';
+import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core';
 import type { FlowNode, NodeRedProcess } from '../node-red-process';
 import { startCoverage, writeCoverage } from './coverage';
 
@@ -60,8 +60,9 @@ export class Editor {
   }
 
   /** A page of 1280 x 1000 pixels without anything on it. */
-  static async create(browser: Browser): Promise<Editor> {
-    const context = await browser.newContext({ viewport: { width: 1280, height: 1000 }, locale: 'en-US' });
+  static async create(browser: Browser, options: BrowserContextOptions = {}): Promise<Editor> {
+    const viewport = { width: 1280, height: 1000 };
+    const context = await browser.newContext({ viewport, locale: 'en-US', ...options });
     context.setDefaultTimeout(30_000);
     await context.grantPermissions(['clipboard-read', 'clipboard-write']);
     // Nothing that a test proves moves, and drawing what moves takes most of the time.

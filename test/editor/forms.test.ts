@@ -878,8 +878,7 @@ describe('The forms in the editor', function () {
       await editor.open(nodeRed, { theme });
       const dark = await editor.page.evaluate(() => document.documentElement.classList.contains('nr-theme-dark'));
       assert.equal(dark, theme === 'dark');
-      const folder =
-        process.env.UPDATE_IMAGES === '1' ? join(root, 'docs', 'images') : join(root, '.cache', 'screenshots');
+      const folder = join(root, '.cache', 'screenshots');
       mkdirSync(folder, { recursive: true });
       await editor.page.screenshot({ path: join(folder, `flow-${theme}.png`) });
       for (const type of allTypes) {

@@ -1,0 +1,88 @@
+// Makes the pictures of the README anew: npm run pictures. The editor asks for Helvetica or Arial; without one of them
+// (Debian: fonts-liberation) its texts are wider than people see them.
+import { readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { type Simulator, startSimulator } from '../simulator';
+import { startBrowser } from '../test/editor/browser';
+import { Editor } from '../test/editor/editor';
+import { type FlowNode, startNodeRed } from '../test/node-red-process';
+
+const root = dirname(__dirname);
+const folder = join(root, 'docs', 'images');
+
+async function main(): Promise<void> {
+  const simulator = await startSimulator({ waitMs: 1_000 });
+  const [browser, nodeRed] = await Promise.all([
+    startBrowser(),
+    startNodeRed({ env: { SMS_SIMULATOR_URL: simulator.baseUrl } }),
+  ]);
+  try {
+    const editor = await Editor.create(browser, { deviceScaleFactor: 1.5 });
+    await nodeRed.deploy(readFlow(simulator));
+    await editor.open(nodeRed);
+    await drawFlow(editor, nodeRed.url);
+    await drawForms(editor);
+  } finally {
+    await browser.close();
+    await nodeRed.stop();
+    await simulator.close();
+  }
+}
+
+/** The flow with which `npm start` begins, on a simulator that runs here. */
+function readFlow(simulator: Simulator): FlowNode[] {
+  const source = readFileSync(join(root, 'scripts', 'first-flow.json'), 'utf8');
+  return (JSON.parse(source) as FlowNode[]).map((node) =>
+    node.type === 'sms-account' ? { ...node, credentials: { apiKey: simulator.credentials.apiKey ?? '' } } : node,
+  );
+}
+
+async function drawFlow(editor: Editor, url: string): Promise<void> {
+  const { page } = editor;
+  await page.setViewportSize({ width: 1490, height: 700 });
+  await page.locator('.red-ui-palette-node[data-palette-type="sms-callback-in"]').scrollIntoViewIfNeeded();
+  await page.keyboard.press('Control+g');
+  await page.keyboard.press('d');
+  for (const name of ['Send a text', 'A handset writes', 'The handset answers']) {
+    const id = await page.evaluate(
+      (wanted) => RED.nodes.createCompleteNodeSet().find((node) => node.name === wanted)?.id,
+      name,
+    );
+    await fetch(`${url}/inject/${id}`, { method: 'POST' });
+    await page.waitForTimeout(1_500);
+  }
+  await page.screenshot({ path: join(folder, 'flow.png') });
+}
+
+async function drawForms(editor: Editor): Promise<void> {
+  const { page } = editor;
+  await page.setViewportSize({ width: 1500, height: 1000 });
+  const send = await page.evaluate(() => RED.nodes.createCompleteNodeSet().find(({ type }) => type === 'sms-send')?.id);
+  const form = await editor.openForm(String(send));
+  await editor.chooseType('to', 'str');
+  await editor.typed('to').fill('6421555123 oncall');
+  await editor.chooseType('body', 'str');
+  await form.locator('#sms-send-body-text').fill('Pump 3 has stopped: 81 degrees.\nAnswer OK to take it.');
+  await drawTray(editor, 'send-form.png');
+  const account = await editor.editAccount();
+  await account.locator('#sms-account-advanced[open] > summary').click();
+  await account.locator('#sms-account-test').click();
+  await account.locator('#sms-account-test[aria-busy="false"]').waitFor();
+  await drawTray(editor, 'account-form.png');
+}
+
+/** The tray on top, no higher than what is in it. */
+async function drawTray(editor: Editor, name: string): Promise<void> {
+  const { page } = editor;
+  const form = page.locator('.red-ui-tray .sms-form').last();
+  await page.setViewportSize({ width: 1500, height: 1000 });
+  const height = await form.evaluate((element) => element.getBoundingClientRect().height);
+  await page.setViewportSize({ width: 1500, height: Math.round(height) + 260 });
+  await editor.settle();
+  await page.locator('.red-ui-tray').last().screenshot({ path: join(folder, name) });
+}
+
+/** The parts of the editor's own interface that are asked. */
+declare const RED: { nodes: { createCompleteNodeSet(): FlowNode[] } };
+
+void main();
