@@ -56,7 +56,12 @@ RED.nodes.registerType('sms-send', {
     retryUncertain: { value: false },
     resolve: { value: resolve.byDefault, validate: numberIn(resolve) },
     keep: { value: false },
-    expire: { value: expire.byDefault, validate: numberIn(expire) },
+    expire: {
+      value: expire.byDefault,
+      validate(value, _options) {
+        return valueIn(this, 'keep') === true ? tell(checkNumber(value, expire)) : true;
+      },
+    },
     once: { value: '', validate: fixed('once', 'str', checkOnce) },
     onceType: { value: 'none' },
     remember: { value: '', validate: typed('remember') },

@@ -79,7 +79,10 @@ async function drawTray(editor: Editor, name: string): Promise<void> {
   const height = await form.evaluate((element) => element.getBoundingClientRect().height);
   await page.setViewportSize({ width: 1500, height: Math.round(height) + 260 });
   await editor.settle();
-  await page.locator('.red-ui-tray').last().screenshot({ path: join(folder, name) });
+  await page
+    .locator('.red-ui-tray')
+    .last()
+    .screenshot({ path: join(folder, name) });
 }
 
 /** The parts of the editor's own interface that are asked. */

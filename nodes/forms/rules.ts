@@ -6,9 +6,9 @@ import { formatCallbackUrl } from '../../src/wire/callback-url';
 import { isBlank } from '../../src/wire/fields';
 import { isInRange, isOpenEnded, limits, type Range } from '../limits';
 import { isPath, isPublicUrl, parsePath } from '../runtime/callback-path';
+import { parseKey } from '../runtime/once-key';
 import { parseRedisUrl } from '../runtime/redis-url';
 
-const longestKey = 256;
 const lengths = limits['sms-account'].maxLength;
 
 /** Why a form refuses a value: the key of a text, and what fills its places. */
@@ -59,12 +59,8 @@ export function checkMessageId(value: unknown): Verdict {
   return judge(value, parseMessageId);
 }
 
-/** A key under which a text is sent once. */
 export function checkOnce(value: unknown): Verdict {
-  const length = [...String(value ?? '').trim()].length;
-  if (length === 0) return { key: 'sms-account.errors.onceBlank' };
-  if (length <= longestKey || hasEnv(value)) return undefined;
-  return { key: 'sms-account.errors.onceLength', params: { length } };
+  return judge(value, parseKey);
 }
 
 export function checkFragmentationLimit(value: unknown): Verdict {

@@ -3,6 +3,7 @@ import type { Node, NodeAPI, NodeDef } from 'node-red';
 import { type CheckedDraft, checkDraft, isBlank, type SendOptions, SmsError } from '../../src';
 import { isInRange, limits, type Range } from '../limits';
 import { type CallbackNode, isCallbackNode } from './callback-node';
+import { parseKey } from './once-key';
 import type { SmsMessage } from './outcome';
 import { parseFlag, parseNumber } from './settings';
 import { evaluate, type TypedInput } from './typed-input';
@@ -46,7 +47,6 @@ export interface SendOrder extends CheckedDraft {
   options: SendOptions;
 }
 
-const longestKey = 256;
 const largestRememberedBytes = 64 * 1024;
 const minuteMs = 60_000;
 
@@ -171,17 +171,6 @@ function parseMailto(field: string, value: unknown): object | undefined {
   } catch {}
   if (typeof parsed !== 'object' || parsed === null) throw new SmsError('mailto', { field, params: { field } });
   return parsed;
-}
-
-function parseKey(value: unknown): string {
-  const field = 'once';
-  if (isBlank(value)) throw new SmsError('onceBlank', { field });
-  if (!['string', 'number', 'boolean'].includes(typeof value))
-    throw new SmsError('textType', { field, params: { field } });
-  const key = String(value);
-  const { length } = [...key];
-  if (length > longestKey) throw new SmsError('onceLength', { field, params: { length } });
-  return key;
 }
 
 /** What JSON carries of a value. */

@@ -7,6 +7,7 @@ import {
   checkMail,
   checkMessageId,
   checkNumber,
+  checkOnce,
   checkPath,
   checkPublicUrl,
   checkRecipients,
@@ -18,6 +19,7 @@ import {
 import { limits } from '../../../nodes/limits';
 import { type AccountConfig, parseAccount, parseMaxLength } from '../../../nodes/runtime/account-settings';
 import { isPath, isPublicUrl, parsePath } from '../../../nodes/runtime/callback-path';
+import { parseKey } from '../../../nodes/runtime/once-key';
 import { parseNumber } from '../../../nodes/runtime/settings';
 import { checkDraft, type Draft, isSmsError } from '../../../src';
 
@@ -46,9 +48,7 @@ function ask<Value>(question: Question<Value>): Question<unknown> {
   return question as Question<unknown>;
 }
 
-const numbers = Object.entries(limits['sms-account']).filter(([name]) =>
-  ['timeout', 'concurrency', 'queueLimit', 'pause', 'drain', 'maxLength', 'dedupeHours'].includes(name),
-);
+const numbers = Object.entries(limits['sms-account']);
 
 const questions: Record<string, Question<unknown>> = {
   'a base URL': ask<string>({
@@ -103,6 +103,12 @@ const questions: Record<string, Question<unknown>> = {
     runtime: (messageId) => draft({ messageId }),
     right: ['', ' ', 'x'.repeat(36), '😀'.repeat(36), ` ${'x'.repeat(36)} `],
     wrong: ['x'.repeat(37), '😀'.repeat(37)],
+  }),
+  'a key for sending once': ask<string>({
+    form: checkOnce,
+    runtime: parseKey,
+    right: ['k', ' k ', 'k'.repeat(256), '😀'.repeat(256)],
+    wrong: ['', ' ', 'k'.repeat(257), ` ${'k'.repeat(255)} `],
   }),
   'maximum parts': ask<string>({
     form: checkFragmentationLimit,
