@@ -2,20 +2,11 @@ import type { Clock } from '../clock';
 import type { Journal, Step } from '../journal';
 import type { Via } from '../model';
 import type { Changes, Look } from '../store/store';
+import type { Correlator } from './correlator';
 import type { Distribution } from './distribution';
-import { type Channel, type Entry, type InboxRecord, isEntry, type RecordOfKind } from './entry';
+import { type Channel, type Entry, isEntry } from './entry';
 import { type Identity, judge, type Kind, type Verdict } from './identity';
 import type { UndeliveredEntries } from './undelivered';
-
-/** What somebody else knows of the records that come in, and makes of them in the step that takes them in. */
-export interface Correlator {
-  /** What it has to look at for a record. */
-  keys(news: RecordOfKind): readonly string[];
-  /** What else, once what is under those is known. */
-  furtherKeys(news: RecordOfKind, look: Look): readonly string[];
-  /** What a new record becomes; `effect` is run when that is written, or cannot be for now. */
-  correlate(news: RecordOfKind, look: Look, changes: Changes): { record: InboxRecord; effect(): void };
-}
 
 /** What the steps of an inbox work with. Deciding, they only look at it. */
 export interface InboxContext {

@@ -3,7 +3,8 @@ import type { SmsError } from '../errors';
 import type { Journal, Step } from '../journal';
 import { type Acceptance, type Arrival, createAccept } from './accept';
 import { createAdopt } from './adopt';
-import type { Correlator, InboxContext } from './context';
+import type { InboxContext } from './context';
+import { type Correlator, guardCorrelator } from './correlator';
 import { Distribution } from './distribution';
 import type { Channel, Entry } from './entry';
 import { createInboxKeeper } from './leftovers';
@@ -26,7 +27,7 @@ export interface InboxOptions {
   dedupeMs(): number;
   /** Knows what records answer. */
   correlator?: Correlator;
-  /** A node threw as it was given what nobody waits for; absent: it is thrown. */
+  /** A node threw as it was given what nobody waits for, or the correlator did; absent: it is thrown. */
   onFault?(error: unknown): void;
 }
 
@@ -54,7 +55,8 @@ export class Inbox {
     };
     const distribution = new Distribution(undelivered, events, clock);
     const run = (step: Step<unknown>) => void journal.run(step).catch(onFault);
-    this.#context = { journal, clock, undelivered, distribution, correlator, dedupe, dedupeMs, run };
+    const guarded = correlator && guardCorrelator(correlator, onFault);
+    this.#context = { journal, clock, undelivered, distribution, correlator: guarded, dedupe, dedupeMs, run };
     journal.join(
       'inbox',
       createInboxKeeper(this.#context, () => this.#wanted()),

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Timer } from '../../../src/clock';
 import type { IncomingRecord } from '../../../src/model';
+import type { Correlator } from '../../../src/receiving/correlator';
 import type { Entry } from '../../../src/receiving/entry';
 import type { Inbox } from '../../../src/receiving/inbox';
 import type { Taker } from '../../../src/receiving/taker';
@@ -122,9 +123,13 @@ describe('Distribution', () => {
     for (const inbox of inboxes) await inbox.close();
   });
 
-  function createInbox(left: number, { called = false } = {}): { inbox: Inbox; store: FullStore } {
+  function createInbox(
+    left: number,
+    { called = false, correlator }: { called?: boolean; correlator?: Correlator } = {},
+  ): { inbox: Inbox; store: FullStore } {
     const store = new FullStore(Array.from({ length: left }, (_, index) => entry(index, called)));
-    const options = { dedupe: () => true, dedupeMs: () => 1e9, onFault: (error: unknown) => faults.push(error) };
+    const onFault = (error: unknown) => void faults.push(error);
+    const options = { dedupe: () => true, dedupeMs: () => 1e9, onFault, ...(correlator ? { correlator } : undefined) };
     const inbox = createInboxOn({ store, clock, ...options });
     inboxes.push(inbox);
     return { inbox, store };
@@ -205,6 +210,38 @@ describe('Distribution', () => {
     for (let turn = 0; turn < 5; turn++) await settle();
     assert.deepEqual([stays.taken, leaves.taken, returns.taken], [['1', '2'], ['1'], ['1', '2']]);
   });
+
+  for (const faulty of ['keys', 'furtherKeys', 'correlate', 'effect'] as const) {
+    it(`delivers what comes, once, though whoever knows what it answers throws in ${faulty}`, async () => {
+      const fault = new TypeError('a fault of the sending side');
+      const failIn = (place: string) => {
+        if (place === faulty) throw fault;
+      };
+      const correlator: Correlator = {
+        keys: () => {
+          failIn('keys');
+          return ['key'];
+        },
+        furtherKeys: () => {
+          failIn('furtherKeys');
+          return [];
+        },
+        correlate: ({ record }) => {
+          failIn('correlate');
+          return { record, effect: () => failIn('effect') };
+        },
+      };
+      const { inbox } = createInbox(0, { correlator });
+      const node = new Node('a');
+      inbox.attach('incoming', node);
+      const arrival = { kind: 'incoming', via: 'poll', records: [incoming('1'), incoming('2')] } as const;
+      assert.deepEqual(
+        (await inbox.accept(arrival)).map(({ outcome }) => outcome),
+        ['new', 'new'],
+      );
+      assert.deepEqual([node.taken, inbox.failure, [...new Set(faults)]], [['1', '2'], undefined, [fault]]);
+    });
+  }
 
   describe('a node that throws as it is given something', () => {
     const fault = new TypeError('a fault of the node');
