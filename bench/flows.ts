@@ -144,6 +144,34 @@ export function createLimitedSendFlows(baseUrl: string): FlowNode[] {
   ];
 }
 
+/** Writes a text to a file and flushes it before it goes on, as a flow of core nodes would keep it. */
+const writeFirst = (file: string) => `
+const handle = context.get('handle') ?? fs.openSync(${JSON.stringify(file)}, 'a');
+context.set('handle', handle);
+fs.write(handle, JSON.stringify({ topic: msg.topic, payload: msg.payload }) + '\\n', (failure) => {
+  if (failure) { node.error(failure, msg); return; }
+  fs.fsync(handle, (problem) => { if (problem) node.error(problem, msg); else node.send(msg); });
+});`;
+
+/** Sends from `on-probe` what is kept, from `off-probe` what is not, and from `rival-probe` what was written to a file first. */
+export function createKeptSendFlows(baseUrl: string, file: string): FlowNode[] {
+  const libs = [{ var: 'fs', module: 'fs' }];
+  return [
+    tab,
+    createAccount(baseUrl, 'sms'),
+    createProbe('on-probe', ['on-send']),
+    { id: 'on-send', type: 'sms-send', ...place, account: 'account', keep: true, wires: [['on-probe'], []] },
+    createProbe('off-probe', ['off-send']),
+    { id: 'off-send', type: 'sms-send', ...place, account: 'account', wires: [['off-probe'], []] },
+    createProbe('rival-probe', ['write']),
+    { ...createFunction('write', writeFirst(file), [['format']]), libs },
+    createFunction('format', checkAndFormat('rival'), [['request']]),
+    createHttpRequest('request', `${baseUrl}/api/3/sms/out`, 'xml'),
+    createXml('xml', 'read'),
+    createFunction('read', readDelivery, [['rival-probe']]),
+  ];
+}
+
 /** Receives by polling: this package to `sms-probe`, the rival, which `rival-probe` starts, to `rival-probe`. */
 export function createReceiveFlows(baseUrl: string, drain: number): FlowNode[] {
   return [

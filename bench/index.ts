@@ -6,6 +6,7 @@ import type { Line, Row } from './row';
 import { callbacks } from './rows/callbacks';
 import { delay } from './rows/delay';
 import { idle } from './rows/idle';
+import { kept } from './rows/kept';
 import { limits } from './rows/limits';
 import { nodes } from './rows/nodes';
 import { receive } from './rows/receive';
@@ -13,7 +14,7 @@ import { send } from './rows/send';
 import { soak } from './rows/soak';
 import { start } from './rows/start';
 
-const rows: readonly Row[] = [send, limits, receive, callbacks, delay, nodes, idle, soak, start];
+const rows: readonly Row[] = [send, kept, limits, receive, callbacks, delay, nodes, idle, soak, start];
 
 const page = join(__dirname, '..', 'docs', 'performance.md');
 
