@@ -141,6 +141,8 @@ export function settle(text: Text, outcome: Outcome, memory: Memory, questions: 
       if (text.countedAt) giveBack(leavingOf(text, uncounted, memory), text.countedAt, look, changes);
       const settled = change(text, { state: 'settled', outcome: formatOutcome(outcome), settledAt: memory.now });
       if (isTracked(text)) changes.keep.set(text.id, settled);
+      // Should a power cut undo it, the text has left, and its outcome is unknown.
+      if (isTracked(text) && text.state === 'leaving') changes.loose.add(text.id);
       noteOutcome(text, outcome, changes, { at: memory.now, forMs: memory.dedupeMs });
       const asked = sent ? begin(settled, sent, questions, memory) : [];
       for (const question of asked) changes.keep.set(question.id, question);

@@ -81,7 +81,7 @@ export class DiskStore implements Store {
     return pages.flat().map(([key, text]) => [key, parseRemembered(text)]);
   }
 
-  async commit({ keep, drop, remember }: Changes): Promise<void> {
+  async commit({ keep, loose, drop, remember }: Changes): Promise<void> {
     const { database, items, remembered } = this.#opened();
     const batch = database.batch();
     for (const item of keep.values()) batch.put(item.id, JSON.stringify(item), { sublevel: items });
@@ -95,7 +95,7 @@ export class DiskStore implements Store {
       }
     }
     try {
-      await batch.write({ sync: keep.size > 0 });
+      await batch.write({ sync: [...keep.keys()].some((id) => !loose.has(id)) });
     } catch (error) {
       this.#hasFailed = true;
       throw error;

@@ -70,6 +70,8 @@ export class StoreConflict extends Error {}
 export interface Changes {
   /** Items to keep, new or changed, by id. */
   keep: Map<string, Item>;
+  /** Of those, ids of items that have to outlive the process, but not a power cut: losing the change tells too little, and nothing wrong. */
+  loose: Set<string>;
   /** Ids of items that are done with. */
   drop: Map<string, Part>;
   /** `undefined` forgets. */
@@ -116,15 +118,18 @@ export interface Store {
 
 /** Starts from nothing, or from earlier changes, the later ones prevailing. */
 export function createChanges(...earlier: readonly Changes[]): Changes {
-  const changes: Changes = { keep: new Map(), drop: new Map(), remember: new Map() };
+  const changes: Changes = { keep: new Map(), loose: new Set(), drop: new Map(), remember: new Map() };
   for (const later of earlier) addChanges(changes, later);
   return changes;
 }
 
 /** Adds later changes, which prevail. */
-export function addChanges(changes: Changes, { keep, drop, remember }: Changes): void {
+export function addChanges(changes: Changes, { keep, loose, drop, remember }: Changes): void {
   for (const [id, item] of keep) {
     changes.drop.delete(id);
+    // What was to be flushed before still is.
+    if (loose.has(id) && (changes.loose.has(id) || !changes.keep.has(id))) changes.loose.add(id);
+    else changes.loose.delete(id);
     changes.keep.set(id, item);
   }
   for (const [id, part] of drop) {

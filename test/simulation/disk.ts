@@ -53,11 +53,11 @@ export class Disk implements Place {
     if (text !== undefined && this.held.delete(key)) this.#copies.count(text, -1);
   }
 
-  write({ keep, drop, remember }: Changes): void {
+  write({ keep, loose, drop, remember }: Changes): void {
     for (const [id, entry] of keep) this.#set(id, JSON.stringify(entry));
     for (const id of drop.keys()) this.#set(id, undefined);
     for (const [key, value] of remember) this.#remember(key, value === undefined ? undefined : JSON.stringify(value));
-    if (keep.size > 0) this.unflushed.length = 0;
+    if ([...keep.keys()].some((id) => !loose.has(id))) this.unflushed.length = 0;
   }
 
   forget(keys: Iterable<string>): void {
@@ -181,6 +181,7 @@ class DiskModel implements Store, PlaceStore {
     // What is to be written is what was there when the call was made.
     const step: Changes = {
       keep: new Map([...changes.keep].map(([id, entry]) => [id, structuredClone(entry)])),
+      loose: new Set(changes.loose),
       drop: new Map(changes.drop),
       remember: new Map(changes.remember),
     };
