@@ -1,6 +1,7 @@
 import type { Step } from '../journal';
 import type { Via } from '../model';
 import type { Changes, Look } from '../store/store';
+import type { Destination } from './attendance';
 import {
   channelOf,
   currentEntry,
@@ -10,7 +11,6 @@ import {
   judgeAndRemember,
   keepEntry,
 } from './context';
-import type { Destination } from './distribution';
 import { type Entry, type InboxRecord, nameTakers, type RecordOfKind } from './entry';
 import { type Identity, identify, type Kind, keysOf, type Verdict } from './identity';
 import { createUndelivered, type Undelivered } from './undelivered';
@@ -66,7 +66,7 @@ export function createAccept(context: InboxContext, arrival: Arrival, handling: 
     // The service has forgotten what it was polled for, but not what it called back.
     whileFailing: arrival.via === 'callback' ? 'refuse' : 'apply',
     decide(look, changes) {
-      const audience = distribution.audience(channelOf(arrival), arrival);
+      const audience = distribution.attendance.audience(channelOf(arrival), arrival);
       const attempts = audience.length > 0 ? 1 : 0;
       const outcomes = items.map((item) =>
         acceptRecord(context, { ...item, arrival, attempts, isLeftover: handling.isLeftover }, look, changes),
@@ -115,7 +115,8 @@ function acceptRecord(context: InboxContext, candidate: Candidate, look: Look, c
       changes.keep.set(twinned.id, twinned);
       return { acceptance, twinned: { entry: pending.entry, twin } };
     }
-    if (via === 'callback' && !distribution.hasTakers(kind)) orphan = undelivered.findOn(kind, identity, changes);
+    if (via === 'callback' && !distribution.attendance.hasTakers(kind))
+      orphan = undelivered.findOn(kind, identity, changes);
     if (!orphan) {
       const heldElsewhere = holdKeysOf(context, arrival, identity).some((key) => look(key) !== undefined);
       return { acceptance: heldElsewhere ? { outcome, heldElsewhere } : { outcome } };
@@ -144,7 +145,7 @@ function effectOf({ effect }: Correlated): Pick<Outcome, 'effect'> {
 
 /** The answer to a question goes to whoever asked; where no other node takes what is polled, to nobody else. */
 function isForNobody({ distribution }: InboxContext, arrival: Arrival, record: InboxRecord): boolean {
-  return record.awaited === true && arrival.via === 'poll' && !distribution.expects(arrival.kind);
+  return record.awaited === true && arrival.via === 'poll' && !distribution.attendance.expects(arrival.kind);
 }
 
 function answerOf({ sent, awaited }: InboxRecord): object {

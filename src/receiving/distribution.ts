@@ -1,16 +1,8 @@
 import type { Clock, Timer } from '../clock';
-import { type Channel, type Entry, nameTakers } from './entry';
+import { Attendance, type Destination } from './attendance';
+import type { Entry } from './entry';
 import type { Taker } from './taker';
 import type { Undelivered, UndeliveredEntries } from './undelivered';
-
-/** Whom records are for: everybody on their channel, unless it says more. */
-export interface Destination {
-  /** Via callback: who was called. Only that node gets them. */
-  address?: { node: string; path: string };
-  /** A node on demand that asked for them, and what it wants to be told with them. */
-  asker?: string;
-  context?: unknown;
-}
 
 /** What a distribution tells. */
 export interface DistributionEvents {
@@ -21,9 +13,6 @@ export interface DistributionEvents {
   /** A node threw as it was given what it had not asked for. */
   onFault(error: unknown): void;
 }
-
-/** Longer than Node-RED takes to redeploy: it waits for 15 s for nodes that close. */
-const absenceMs = 20_000;
 
 /** Entries handed out in one turn of the event loop. */
 const sliceSize = 250;
@@ -46,72 +35,24 @@ interface Gift {
 }
 
 /**
- * Knows the nodes of each channel and gives them undelivered entries: what has just come at once, and what nobody has in
- * hand when nodes come, or come back after a redeploy.
+ * Gives nodes the undelivered entries: what has just come at once, and what nobody has in hand when nodes come, or come
+ * back after a redeploy.
  */
 export class Distribution {
+  /** Who is here to be given something. */
+  readonly attendance: Attendance;
   readonly #undelivered: UndeliveredEntries;
   readonly #events: DistributionEvents;
   readonly #clock: Clock;
-  readonly #takers = new Map<Channel, Map<string, Taker>>();
   #handingOut: Timer | undefined;
   #round: Round | undefined;
-  /** Nodes that were taken away and may come back: a redeploy of one must not make it miss what the others get. */
-  readonly #absent = new Map<Channel, Set<string>>();
-  #absence: Timer | undefined;
-  #isRollCall = false;
   #isRoundWanted = false;
 
   constructor(undelivered: UndeliveredEntries, events: DistributionEvents, clock: Clock) {
+    this.attendance = new Attendance(clock, () => this.handOutSoon());
     this.#undelivered = undelivered;
     this.#events = events;
     this.#clock = clock;
-  }
-
-  attach(channel: Channel, taker: Taker): void {
-    this.#takers.set(channel, this.#attached(channel).set(taker.id, taker));
-    this.#isRollCall = true;
-    this.handOutSoon();
-  }
-
-  detach(channel: Channel, taker: Taker): void {
-    const takers = this.#attached(channel);
-    if (takers.get(taker.id) !== taker) return;
-    takers.delete(taker.id);
-    if (taker.onDemand || channel === 'callback') return;
-    this.#absent.set(channel, (this.#absent.get(channel) ?? new Set()).add(taker.id));
-    this.#absence?.cancel();
-    const isOver = () => {
-      this.#isRollCall = true;
-      this.handOutSoon();
-    };
-    this.#absence = this.#clock.after(absenceMs, isOver, true);
-  }
-
-  /** Whether somebody takes what comes on a channel, or is being redeployed. */
-  expects(channel: Channel): boolean {
-    return this.hasTakers(channel) || (this.#absent.get(channel)?.size ?? 0) > 0;
-  }
-
-  hasTakers(channel: Channel): boolean {
-    return this.#attached(channel).size > 0;
-  }
-
-  /** Names of those that are here, as in `Item.takers`. */
-  get wanted(): string[] {
-    const callbacks = [...this.#attached('callback').values()];
-    const polled = [...this.#takers].filter(([channel, { size }]) => channel !== 'callback' && size > 0);
-    return [
-      ...polled.map(([channel]) => channel),
-      ...callbacks.flatMap(({ id, path }) => nameTakers({ node: id, path })),
-    ];
-  }
-
-  /** The nodes that what comes now is for. */
-  audience(channel: Channel, { address, asker }: Destination): Taker[] {
-    const takers = [...this.#attached(channel).values()];
-    if (address) return takers.filter(({ id }) => id === address.node);
-    return takers.filter(({ id, onDemand }) => !onDemand || id === asker);
   }
 
   /**
@@ -138,21 +79,13 @@ export class Distribution {
     this.handOutSoon();
   }
 
-  #attached(channel: Channel): Map<string, Taker> {
-    return this.#takers.get(channel) ?? new Map();
-  }
-
-  #isAttached([first]: readonly Undelivered[], taker: Taker): boolean {
-    return first !== undefined && this.#attached(first.entry.channel).get(taker.id) === taker;
-  }
-
   #giveNew({ fresh, audience, destination }: Gift): void {
     const [first] = fresh;
     if (!first) return;
     // Nodes may have come, gone or been redeployed while it was being saved.
-    const present = this.audience(first.entry.channel, destination);
+    const present = this.attendance.audience(first.entry.channel, destination);
     if (present.length === 0 && audience.length > 0) for (const { entry } of fresh) entry.attempts--;
-    if (present.length === 0 && this.hasTakers(first.entry.channel)) this.handOutSoon();
+    if (present.length === 0 && this.attendance.hasTakers(first.entry.channel)) this.handOutSoon();
     for (const undelivered of fresh) {
       undelivered.firstAttempt = Math.max(1, undelivered.entry.attempts);
       if (present.length > 0) this.#events.onAttempt(undelivered.entry, undelivered.firstAttempt);
@@ -166,9 +99,10 @@ export class Distribution {
   /** @throws what the first node threw, when all have been given it */
   #give(list: readonly Undelivered[], takers: readonly Taker[], { asker, context }: Destination = {}): void {
     const entries = list.map(({ entry }) => entry);
+    const [first] = entries;
     const faults: unknown[] = [];
     for (const taker of takers) {
-      if (!this.#isAttached(list, taker)) continue;
+      if (!first || !this.attendance.isHere(first.channel, taker)) continue;
       try {
         taker.take(entries, taker.id === asker ? context : undefined);
       } catch (error) {
@@ -179,7 +113,7 @@ export class Distribution {
   }
 
   #oweToAbsent({ entry, owed }: Undelivered): void {
-    for (const id of this.#absent.get(entry.channel) ?? []) owed.set(id, undefined);
+    for (const id of this.attendance.away(entry.channel)) owed.set(id, undefined);
   }
 
   /** Gives a slice of what nobody has in hand to the nodes that are here, and the rest in the turns that follow. */
@@ -206,12 +140,7 @@ export class Distribution {
   }
 
   #beginRound(): Round {
-    const isRollCall = this.#isRollCall;
-    if (isRollCall) {
-      this.#absent.clear();
-      this.#absence?.cancel();
-    }
-    this.#isRollCall = false;
+    const isRollCall = this.attendance.callRoll();
     this.#isRoundWanted = false;
     const waiting = this.#round?.waiting ?? [];
     const promised = new Set(waiting.flatMap(({ fresh }) => fresh));
@@ -253,14 +182,14 @@ export class Distribution {
   /** Who is to get an entry now: nodes that were owed it and came back, else everybody it is for. */
   #heirs(undelivered: Undelivered, isRollCall: boolean): Taker[] {
     const { entry, owed, taken } = undelivered;
-    const attached = this.#attached(entry.channel);
-    const absent = this.#absent.get(entry.channel);
+    const attached = this.attendance.here(entry.channel);
+    const absent = this.attendance.away(entry.channel);
     const returned: Taker[] = [];
     let isInHand = false;
     const mayBeGone = isRollCall && attached.size > 0;
     for (const [id, holder] of [...owed]) {
       const taker = attached.get(id);
-      if (!taker && mayBeGone && !absent?.has(id)) owed.delete(id);
+      if (!taker && mayBeGone && !absent.has(id)) owed.delete(id);
       else if (taker && taker === holder) isInHand = true;
       else if (taker) returned.push(taker);
     }

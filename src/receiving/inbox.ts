@@ -106,13 +106,13 @@ export class Inbox {
   /** Adds a node to those that get what comes on a channel. What waits for it is given to it soon. */
   attach(channel: Channel, taker: Taker): void {
     this.#heir = undefined;
-    this.#context.distribution.attach(channel, taker);
+    this.#context.distribution.attendance.attach(channel, taker);
     this.open();
   }
 
   /** Takes a node away. What it has not answered waits for it, or for others. */
   detach(channel: Channel, taker: Taker): void {
-    this.#context.distribution.detach(channel, taker);
+    this.#context.distribution.attendance.detach(channel, taker);
   }
 
   /**
@@ -202,7 +202,7 @@ export class Inbox {
   }
 
   #wanted(): string[] {
-    return this.#heir ? this.#heir.#wanted() : this.#context.distribution.wanted;
+    return this.#heir ? this.#heir.#wanted() : this.#context.distribution.attendance.wanted;
   }
 }
 

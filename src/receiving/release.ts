@@ -35,7 +35,7 @@ export function createRelease(context: InboxContext, released: Undelivered, onSe
         };
       }
       const arrival = { kind, via: 'poll' as const, records: [twin] };
-      const audience = distribution.audience(kind, {});
+      const audience = distribution.attendance.audience(kind, {});
       const standIn = createFresh(context, { record: twin, identity, arrival, attempts: audience.length > 0 ? 1 : 0 });
       keepEntry(context, standIn.entry, identity, changes);
       return () => {

@@ -1,0 +1,106 @@
+import type { Clock, Timer } from '../clock';
+import { type Channel, nameTakers } from './entry';
+import type { Taker } from './taker';
+
+/** Whom records are for: everybody on their channel, unless it says more. */
+export interface Destination {
+  /** Via callback: who was called. Only that node gets them. */
+  address?: { node: string; path: string };
+  /** A node on demand that asked for them, and what it wants to be told with them. */
+  asker?: string;
+  context?: unknown;
+}
+
+/** Longer than Node-RED takes to redeploy: it waits for 15 s for nodes that close. */
+const absenceMs = 20_000;
+
+/** Knows the nodes of each channel: who is here, and who was taken away and may come back. */
+export class Attendance {
+  readonly #clock: Clock;
+  readonly #onRollCall: () => void;
+  readonly #takers = new Map<Channel, Map<string, Taker>>();
+  /** A redeploy of one must not make it miss what the others get. */
+  readonly #absent = new Map<Channel, Set<string>>();
+  #absence: Timer | undefined;
+  #isRollCallDue = false;
+
+  /** @param onRollCall nodes have come, or were away for too long: {@link callRoll} is to be called when all are here */
+  constructor(clock: Clock, onRollCall: () => void) {
+    this.#clock = clock;
+    this.#onRollCall = onRollCall;
+  }
+
+  attach(channel: Channel, taker: Taker): void {
+    this.#takers.set(channel, (this.#takers.get(channel) ?? new Map()).set(taker.id, taker));
+    this.#wantRollCall();
+  }
+
+  detach(channel: Channel, taker: Taker): void {
+    if (!this.isHere(channel, taker)) return;
+    this.#takers.get(channel)?.delete(taker.id);
+    if (taker.onDemand || channel === 'callback') return;
+    this.#absent.set(channel, (this.#absent.get(channel) ?? new Set()).add(taker.id));
+    this.#absence?.cancel();
+    this.#absence = this.#clock.after(absenceMs, () => this.#wantRollCall(), true);
+  }
+
+  /** Nodes on a channel, by id. */
+  here(channel: Channel): ReadonlyMap<string, Taker> {
+    return this.#takers.get(channel) ?? new Map();
+  }
+
+  /** Ids of the nodes of a channel that may come back. */
+  away(channel: Channel): ReadonlySet<string> {
+    return this.#absent.get(channel) ?? new Set();
+  }
+
+  /** Whether this very node, and not a redeployed one in its place, is on a channel. */
+  isHere(channel: Channel, taker: Taker): boolean {
+    return this.here(channel).get(taker.id) === taker;
+  }
+
+  hasTakers(channel: Channel): boolean {
+    return this.here(channel).size > 0;
+  }
+
+  /** Whether somebody takes what comes on a channel, or is being redeployed. */
+  expects(channel: Channel): boolean {
+    return this.hasTakers(channel) || this.away(channel).size > 0;
+  }
+
+  /** Names of those that are here, as in `Item.takers`. */
+  get wanted(): string[] {
+    const callbacks = [...this.here('callback').values()];
+    const polled = [...this.#takers].filter(([channel, { size }]) => channel !== 'callback' && size > 0);
+    return [
+      ...polled.map(([channel]) => channel),
+      ...callbacks.flatMap(({ id, path }) => nameTakers({ node: id, path })),
+    ];
+  }
+
+  /** The nodes that what comes now is for. */
+  audience(channel: Channel, { address, asker }: Destination): Taker[] {
+    const takers = [...this.here(channel).values()];
+    if (address) return takers.filter(({ id }) => id === address.node);
+    return takers.filter(({ id, onDemand }) => !onDemand || id === asker);
+  }
+
+  /**
+   * Says whether nodes have come since the last roll call, or were away for too long: then whoever is not here now is not
+   * part of the flows any more.
+   */
+  callRoll(): boolean {
+    const isDue = this.#isRollCallDue;
+    if (isDue) {
+      this.#absent.clear();
+      this.#absence?.cancel();
+    }
+    this.#isRollCallDue = false;
+    return isDue;
+  }
+
+  #wantRollCall(): void {
+    this.#isRollCallDue = true;
+    this.#onRollCall();
+  }
+}
