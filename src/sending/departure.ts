@@ -29,8 +29,8 @@ export class Departure {
   }
 
   /**
-   * Makes one try. Recipients are judged before the request is made, and counted as it leaves; where others have come in
-   * between, they are judged anew.
+   * Makes one try. Recipients are judged before the request is made, where a limit is known to be reached, and counted as it
+   * leaves; who is over a limit by then is judged anew.
    *
    * @throws SmsError as `Client.send` does, or `SMS_LIMIT` when nobody is left
    */

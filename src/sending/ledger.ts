@@ -48,6 +48,8 @@ export class Ledger {
   /** An uncertain text can be decided about for so long. */
   readonly #decisions = new Map<string, Timer>();
   readonly #createMoment: () => Moment;
+  /** Until when, by {@link Clock.elapsed}, a limit is known to keep somebody back. */
+  #tightUntil = 0;
 
   constructor(options: LedgerOptions) {
     this.#options = options;
@@ -91,11 +93,18 @@ export class Ledger {
     return keysOfLimits(message.to, this.#memory().limits).length > 0;
   }
 
-  /** The text with those of its recipients that the limits keep back now. Nothing is counted, or kept. */
+  /**
+   * The text with those of its recipients that the limits keep back now. Nothing is counted, or kept. As long as no limit is
+   * known to be reached nobody is looked for: {@link leave} finds out.
+   */
   async judge(text: Text): Promise<Text> {
     const { limited: _, ...rest } = text;
-    if (!this.counts(text)) return rest;
-    const limited = await this.#options.journal.run(judge(text, this.#memory()));
+    const { clock, journal } = this.#options;
+    if (!this.counts(text) || clock.elapsed() >= this.#tightUntil) return rest;
+    const limited = await journal.run(judge(text, this.#memory()));
+    const aheadMs = clock.elapsed() - clock.now();
+    const known = Number.isFinite(this.#tightUntil) ? this.#tightUntil : 0;
+    this.#tightUntil = limited.reduce((latest, { until }) => Math.max(latest, until + aheadMs), known);
     return limited.length === 0 ? rest : { ...rest, limited };
   }
 
@@ -106,7 +115,9 @@ export class Ledger {
    */
   async leave(text: Text): Promise<Text | undefined> {
     const moved = await this.#options.journal.run(leave(text, this.#memory(), this.questions));
-    return moved && this.#move(moved);
+    if (moved) return this.#move(moved);
+    this.#tightUntil = Number.POSITIVE_INFINITY;
+    return undefined;
   }
 
   /** Nothing of it was sent. */

@@ -82,9 +82,12 @@ export function takeWithinLimits(
 /** Says who would be kept back now. Nobody is counted. */
 export function judgeLimits(leaving: Leaving, look: Look, changes: Changes): Limited[] {
   const { limited } = takeWithinLimits(leaving, look, createChanges());
-  const windows = new Windows(leaving, look);
-  for (const msisdn of leaving.recipients) windows.of(msisdn);
-  windows.write(changes);
+  // What lies ahead since the clock was set back is to end some time.
+  if (limited.length > 0) {
+    const windows = new Windows(leaving, look);
+    for (const { msisdn } of limited) windows.of(msisdn);
+    windows.write(changes);
+  }
   return limited;
 }
 

@@ -43,8 +43,9 @@ const toleratedAheadMs = 60_000;
 export class SlidingWindow {
   readonly lengthMs: number;
   readonly #moment: Moment;
-  readonly #texts: Counted[];
-  #isChanged: boolean;
+  readonly #texts: Counted[] = [];
+  #count = 0;
+  #isChanged = false;
 
   /** @param value as {@link format} has made it; `undefined`, or what is not such a value, for none */
   constructor(value: string | undefined, lengthMs: number, moment: Moment) {
@@ -53,16 +54,23 @@ export class SlidingWindow {
     const { texts, lead, origin } = parse(value);
     const byMs = origin === moment.origin ? setBy(moment.lead - lead) : 0;
     const latest = moment.now + Math.min(lengthMs, toleratedAheadMs);
-    const dated = texts.map(([at, count]): Counted => [at + byMs, count]);
-    this.#isChanged = dated.some(([at]) => at > latest);
-    this.#texts = dated
-      .map(([at, count]): Counted => [at > latest ? moment.now : at, count])
-      .filter(([at]) => moment.now - at < lengthMs)
-      .sort(([a], [b]) => a - b);
+    let isSorted = true;
+    for (const counted of texts) {
+      counted[0] += byMs;
+      if (counted[0] > latest) {
+        counted[0] = moment.now;
+        this.#isChanged = true;
+      }
+      if (moment.now - counted[0] >= lengthMs) continue;
+      isSorted &&= counted[0] >= (this.#texts.at(-1)?.[0] ?? 0);
+      this.#texts.push(counted);
+      this.#count += counted[1];
+    }
+    if (!isSorted) this.#texts.sort(([a], [b]) => a - b);
   }
 
   get count(): number {
-    return this.#texts.reduce((sum, [, count]) => sum + count, 0);
+    return this.#count;
   }
 
   /**
@@ -75,7 +83,7 @@ export class SlidingWindow {
 
   /** When so few count that one more is within the limit, in ms since 1970. */
   freeAt(limit: number): number {
-    let count = this.count;
+    let count = this.#count;
     for (const [at, leaving] of this.#texts) {
       if (count < limit) break;
       count -= leaving;
@@ -88,6 +96,7 @@ export class SlidingWindow {
   add(): void {
     const { now } = this.#moment;
     this.#isChanged = true;
+    this.#count++;
     const last = this.#texts.at(-1);
     // One that lies ahead, by the clock of another machine, counts for longer.
     if (last && last[0] >= now) last[1]++;
@@ -104,6 +113,7 @@ export class SlidingWindow {
     const counted = this.#texts[index];
     if (!counted || counted[0] - when >= this.#stepMs) return;
     this.#isChanged = true;
+    this.#count--;
     counted[1]--;
     if (counted[1] === 0) this.#texts.splice(index, 1);
   }

@@ -193,6 +193,22 @@ describe('a text and the limits of its account (contract §3)', () => {
     await house.close();
   });
 
+  it('asks for no connection while a limit is known to keep it back', async () => {
+    const { house, node, service } = createHouse({ perHandset: 1 });
+    for (let index = 0; index < 20; index++) {
+      sendText(node, `${index}`, { to: [a] });
+      await house.pass(1_000);
+    }
+    // The second finds out.
+    assert.equal(service.tries, 2);
+    await house.pass(hourMs);
+    sendText(node, 'later', { to: [a] });
+    await house.pass(0);
+    assert.deepEqual(service.bodies, ['0', 'later']);
+    assert.equal(service.tries, 3);
+    await house.close();
+  });
+
   it('is remembered, and asks, only for those whom it went to', async () => {
     const { house, node } = createHouse({ perDay: 1 });
     sendText(node, 'question', { to: [a, b], waitMs: hourMs, messageId: 'm' });
@@ -231,13 +247,15 @@ describe('a text and the limits of its account (contract §3)', () => {
     const { house, node, service } = createHouse({ perHandset: 1 });
     sendText(node, 'first', { to: [a] });
     await house.pass(0);
+    sendText(node, 'second', { to: [a] });
+    await house.pass(0);
     service.otherwise = { unreachable: true };
     sendText(node, 'b', { to: [b], keep: forever });
     await house.pass(0);
     sendText(node, 'a', { to: [a], keep: forever, priority: 10 });
     sendText(node, 'c', { to: [c], keep: forever });
     await house.pass(10 * minuteMs);
-    assert.deepEqual(outcomesOf(node), [{ to: [a], not: [] }, 'SMS_LIMIT']);
+    assert.deepEqual(outcomesOf(node), [{ to: [a], not: [] }, 'SMS_LIMIT', 'SMS_LIMIT']);
     assert.equal(node.outages.length, 1);
     service.otherwise = { takes: true };
     await house.pass(10 * minuteMs);
@@ -272,8 +290,10 @@ describe('a text and the limits of its account (contract §3)', () => {
       await house.pass(0);
     }
     await former.house.sender.handOver(house.sender, { isLast: true });
-    for (const to of [a, b]) sendText(node, 'next', { to: [to] });
-    await house.pass(0);
+    for (const to of [a, b]) {
+      sendText(node, 'next', { to: [to] });
+      await house.pass(0);
+    }
     assert.deepEqual(outcomesOf(node).slice(1), ['SMS_LIMIT', { to: [b], not: [] }]);
     await former.house.close();
     await house.close();
