@@ -1,5 +1,6 @@
 import type { NodeAPI } from 'node-red';
 import { Client, createConnections, joinAccount, SmsError } from '../src';
+import { serveAccounts } from './runtime/account-admin';
 import type { AccountNode } from './runtime/account-node';
 import {
   type AccountConfig,
@@ -28,6 +29,8 @@ type ConnectionTest = { [Field in (typeof formFields)[number]]?: string };
 
 export = (RED: NodeAPI) => {
   const logins = new Logins();
+  const nodes = new Map<string, AccountNode>();
+  serveAccounts(RED, nodes);
 
   function SmsAccount(this: AccountNode, config: AccountConfig) {
     RED.nodes.createNode(this, config);
@@ -43,13 +46,17 @@ export = (RED: NodeAPI) => {
         onUnknownCharset: createCharsetWarning(RED, this),
         onUnreadable: (place) => this.warn(translate(RED, 'log.unreadable', { place })),
         onFault: (error) => raiseToCatch(RED, this, error),
+        onAsideFull: () => this.warn(translate(RED, 'log.asideFull')),
       });
       stopInheriting = inheritFromFormerLogins(RED, this, this.membership, logins.of(this.id, settings.loginsFile));
     } catch (error) {
       this.membership = translateError(RED, error);
       this.error(this.membership);
     }
-    this.on('close', (done: () => void) => {
+    nodes.set(this.id, this);
+    this.on('close', (removed: boolean, done: () => void) => {
+      // One that is redeployed keeps its place among the others.
+      if (removed) nodes.delete(this.id);
       stopInheriting();
       if (this.membership instanceof SmsError) done();
       else this.membership.leave().finally(done);

@@ -27,7 +27,17 @@ export class ItemIds {
   follow(items: readonly Item[]): void {
     let latest = '';
     for (const { id } of items) if (id > latest) latest = id;
-    const time = Number.parseInt(latest.slice(0, timeLength), 36);
+    const time = parseTime(latest);
     if (time > this.#last) this.#last = time;
   }
+}
+
+/** When an item got its id, in ms since 1970: a little later than then where many came at once. */
+export function timeOf({ id }: Item): number {
+  return parseTime(id) / 1_000;
+}
+
+/** In µs. */
+function parseTime(id: string): number {
+  return Number.parseInt(id.slice(0, timeLength), 36);
 }

@@ -11,10 +11,12 @@ import { Endpoint, type EndpointHost } from './endpoint';
 import { createEstate, type Estate } from './estate';
 import type { Member } from './member';
 import type { Membership } from './membership';
+import { Overview } from './overview';
 import { Polls } from './polls';
 import type { AccountSettings } from './settings';
 import { subscribe } from './subscribe';
 import { Succession, type SuccessionHost } from './succession';
+import type { Tally } from './tally';
 
 /** A member's part, with what the nodes need not see. */
 export interface FullMembership extends Membership {
@@ -27,6 +29,8 @@ export interface AccountOptions {
   /** Names the login. */
   key: string;
   clock: Clock;
+  /** Counts what it does. */
+  tally: Tally;
   /** Finds the account of another login. */
   find(key: string): Account;
   /** Nothing would be lost by forgetting it now. */
@@ -50,6 +54,7 @@ export class Account {
   readonly #succession: Succession;
   readonly #endpoints: Readonly<Record<Kind, Endpoint>>;
   readonly #asking: Asking;
+  readonly #overview: Overview;
   readonly #queue: SendQueue;
   #connections: Dispatcher | undefined;
   /** What the last member to leave wanted; a poll still in flight is handed over by these. */
@@ -73,6 +78,13 @@ export class Account {
       outbox: new Endpoint('outbox', host),
     };
     this.#asking = new Asking(this.#endpoints.incoming, () => [...this.#members][0]);
+    this.#overview = new Overview({
+      endpoints: this.#endpoints,
+      tally: options.tally,
+      estate: () => this.#succession.estate,
+      storeName: () => this.#succession.storeName ?? this.#settings?.storeName ?? '',
+      onDiscarded: (node) => this.#settings?.onDiscarded?.(node),
+    });
   }
 
   /**
@@ -82,7 +94,7 @@ export class Account {
    */
   join(settings: AccountSettings): FullMembership {
     this.#forgetting?.cancel();
-    const { key, clock } = this.#options;
+    const { key, clock, tally } = this.#options;
     const connections = this.#open(settings);
     const client = new Client({ ...settings, connections, clock });
     const member: Member = { settings, client };
@@ -97,8 +109,11 @@ export class Account {
       },
       inherit: (formerKey) => this.#inherit(member, formerKey),
       subscribe: (channel, subscriber) =>
-        subscribe[channel]({ clock, member, inbox: estateOf().inbox, endpoints: this.#endpoints }, subscriber),
+        subscribe[channel]({ clock, member, inbox: estateOf().inbox, endpoints: this.#endpoints, tally }, subscriber),
       attachSender: (outlet) => estateOf().sender.attach({ ...outlet, client }),
+      state: () => this.#overview.state,
+      entries: (state, most) => this.#overview.entries(state, most),
+      act: (id, action) => this.#overview.act(id, action),
       leave: () => {
         left ??= this.#leave(member);
         return left;
@@ -141,7 +156,7 @@ export class Account {
   }
 
   #createEstate(settings: AccountSettings): Estate {
-    const { key, clock } = this.#options;
+    const { key, clock, tally } = this.#options;
     const { incoming, status, outbox } = this.#endpoints;
     const onStore = () => {
       for (const endpoint of Object.values(this.#endpoints)) endpoint.holdOrResume();
@@ -150,7 +165,10 @@ export class Account {
       store: settings.createStore(key),
       clock,
       queue: this.#queue,
+      counts: tally.sends,
       onStore,
+      onAccepted: (kind, acceptances) => tally.accepted(kind, acceptances),
+      onGivenUpFull: () => this.#settings?.onAsideFull?.(),
       sentMs: () => (this.#settings ?? settings).sentMs ?? sentMs,
       limits: () => (this.#settings ?? settings).limits,
       sources: () => [

@@ -3,6 +3,7 @@ import { Account, type FullMembership } from './account';
 import { keyOfLogin } from './login-key';
 import type { Membership } from './membership';
 import type { AccountSettings } from './settings';
+import { Tally } from './tally';
 
 /** The accounts of a process, each found by its login. */
 export interface Accounts {
@@ -13,11 +14,15 @@ export interface Accounts {
 /** Begins with no account. Two of them share nothing, as two processes do. */
 export function createAccounts(): Accounts {
   const accounts = new Map<string, Account>();
+  const tallies = new Map<string, Tally>();
 
   const create = (key: string, clock: Clock): Account => {
+    const tally = tallies.get(key) ?? new Tally();
+    tallies.set(key, tally);
     const account: Account = new Account({
       key,
       clock,
+      tally,
       find(formerKey) {
         const former = accounts.get(formerKey) ?? create(formerKey, clock);
         accounts.set(formerKey, former);

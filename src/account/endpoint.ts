@@ -10,6 +10,7 @@ import type { Member } from './member';
 import type { Watcher } from './membership';
 import type { Polls } from './polls';
 import type { AccountSettings } from './settings';
+import type { PollSummary } from './state';
 
 /** What an endpoint needs of its account. */
 export interface EndpointHost {
@@ -77,6 +78,9 @@ export class Endpoint {
   /** What fails, and the watchers have been told of: the service, the store. */
   readonly #told = new Set<'service' | 'store'>();
   #turn: Promise<unknown> = Promise.resolve();
+  #since = 0;
+  #lastState: PollState['name'] | undefined;
+  #lastAnswerAt: number | undefined;
 
   constructor(kind: Kind, host: EndpointHost) {
     this.#kind = kind;
@@ -102,6 +106,15 @@ export class Endpoint {
     return this.#watchers.size > 0;
   }
 
+  /** Where the loop stands, while it runs. */
+  get summary(): PollSummary | undefined {
+    if (!this.isWatched) return undefined;
+    const { name: state } = this.#loop.state;
+    const lastAnswerAt = this.#lastAnswerAt;
+    const answer = lastAnswerAt === undefined ? undefined : { lastAnswerAt };
+    return { kind: this.#kind, state, since: this.#since, ...answer };
+  }
+
   /** Polls for as long as somebody watches. Returns how to stop watching. */
   watch(member: Member, watcher: Watcher): () => void {
     const isFirst = this.#watchers.size === 0;
@@ -110,6 +123,8 @@ export class Endpoint {
     if (isFirst) {
       // Whoever starts it is not told of the end of what those before have seen begin.
       this.#told.clear();
+      this.#since = this.#host.clock.now();
+      this.#lastState = undefined;
       this.#loop.start();
     } else {
       this.#greet(watcher);
@@ -168,6 +183,7 @@ export class Endpoint {
         await this.#host.inboxOf(member).ready();
         const { client } = this.#host.present(member);
         const records = await this.#plan.fetch(client, { ...options, onAnswer });
+        this.#lastAnswerAt = this.#host.clock.now();
         if (records.length === 0) return [];
         return this.#host.inboxOf(member).accept({ kind: this.#kind, via: 'poll', records, ...destination });
       };
@@ -187,6 +203,8 @@ export class Endpoint {
   }
 
   #tell(state: PollState): void {
+    if (state.name !== this.#lastState) this.#since = this.#host.clock.now();
+    this.#lastState = state.name;
     const failing = state.name === 'failing' ? state.error : undefined;
     const isNew = failing && this.#isNews(failing);
     const hasRecovered = !failing && state.name !== 'paused' && this.#told.size > 0;

@@ -1,10 +1,11 @@
 import type { Clock } from '../clock';
 import type { SmsError } from '../errors';
 import { Journal } from '../journal';
-import { Inbox } from '../receiving/inbox';
+import { Inbox, type InboxOptions } from '../receiving/inbox';
 import type { LimitSettings } from '../sending/limits';
 import type { Evidence } from '../sending/outgoing';
 import type { SendQueue } from '../sending/queue';
+import type { SendCounts } from '../sending/send-counts';
 import { Sender } from '../sending/sender';
 import type { Store } from '../store/store';
 
@@ -15,10 +16,12 @@ export interface Estate {
 }
 
 /** What the keeping of an account stands on. */
-export interface EstateOptions {
+export interface EstateOptions extends Pick<InboxOptions, 'onAccepted' | 'onGivenUpFull'> {
   store: Store;
   clock: Clock;
   queue: SendQueue;
+  /** Counts what becomes of texts. */
+  counts: SendCounts;
   dedupe(): boolean;
   dedupeMs(): number;
   sentMs(): number;

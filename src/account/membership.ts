@@ -6,6 +6,7 @@ import type { OutboxReceiverOptions } from '../receiving/outbox-receiver';
 import type { PollState } from '../receiving/poll';
 import type { ReceiverOptions } from '../receiving/receiver';
 import type { Outlet, SendingNode } from '../sending/outlet';
+import type { AccountState, Decision, EntryAction, EntryList, EntryState } from './state';
 
 /** Who wants an endpoint polled. */
 export interface Watcher {
@@ -78,6 +79,16 @@ export interface Membership {
   readonly client: Client;
   /** Makes a node one of those that get what comes on a channel. An endpoint is polled while anybody is subscribed to it. */
   subscribe<C extends Channel>(channel: C, subscriber: Subscribers[C]): Subscriptions[C];
+  /** What goes on in the account. */
+  state(): AccountState;
+  /** What somebody may decide about: at most so many entries, oldest first. It shows private texts. */
+  entries(state: EntryState, most: number): EntryList;
+  /**
+   * Takes a decision about an entry.
+   *
+   * @throws SmsError `SMS_STORE` when the store is needed for it and cannot be used
+   */
+  act(id: string, action: EntryAction): Promise<Decision>;
   /** Ends it. Resolves when what has arrived is kept; a poll in flight goes on and is handed over to whoever joins. */
   leave(): Promise<void>;
 }

@@ -32,7 +32,7 @@ export interface AccountSettings {
   sentMs?: number;
   /** A kept text has been given up, since its node is not deployed any more. */
   onAbandoned?(node: string): void;
-  /** Somebody has discarded a text of a node. */
+  /** Somebody has discarded a text of a node, or a message that its flow did not take. */
   onDiscarded?(node: string): void;
   /** Something that was kept cannot be read and is set aside at `place`. */
   onUnreadable?(place: string): void;
@@ -46,6 +46,8 @@ export interface AccountSettings {
   createConnections?(settings: ConnectionSettings): Dispatcher;
   /** Time and chance; the machine's own when absent. */
   clock?: Clock;
+  /** More was given up than is kept, and the oldest goes; told once. */
+  onAsideFull?(): void;
   /** Told of the character set of an answer that is not known here; the answer is read as it is. */
   onUnknownCharset?: (charset: string) => void;
 }

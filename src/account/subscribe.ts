@@ -8,6 +8,7 @@ import { Receiver } from '../receiving/receiver';
 import type { Endpoint } from './endpoint';
 import type { Member } from './member';
 import type { Subscriber, Subscribers, Subscription, Subscriptions } from './membership';
+import type { Tally } from './tally';
 
 /** Where a member subscribes. */
 export interface Desk {
@@ -15,6 +16,7 @@ export interface Desk {
   readonly member: Member;
   readonly inbox: Inbox;
   readonly endpoints: Readonly<Record<Kind, Endpoint>>;
+  readonly tally: Tally;
 }
 
 /** Makes a node one of those that get what comes on a channel. See {@link Membership.subscribe}. */
@@ -35,12 +37,13 @@ export const subscribe: { [C in Channel]: (desk: Desk, subscriber: Subscribers[C
       },
     };
   },
-  callback: ({ inbox, clock }, subscriber) => new CallbackReceiver(inbox, subscriber, clock),
+  callback: ({ inbox, clock, tally }, subscriber) =>
+    new CallbackReceiver(inbox, { ...subscriber, send: countRedelivered(subscriber, tally) }, clock),
 };
 
 function subscribeToPolled(
   channel: 'incoming' | 'status',
-  { clock, member, inbox, endpoints }: Desk,
+  { clock, member, inbox, endpoints, tally }: Desk,
   subscriber: Subscriber,
 ): Subscription {
   const endpoint = endpoints[channel];
@@ -54,8 +57,11 @@ function subscribeToPolled(
       ackTimeoutMs,
       maxAttempts,
       wants: (record) => subscriber.wants(record),
-      send: (delivery) => subscriber.send(delivery),
-      onUndelivered: (record, attempts) => subscriber.onUndelivered(record, attempts),
+      send: countRedelivered(subscriber, tally),
+      onUndelivered: (record, attempts) => {
+        tally.setAside();
+        subscriber.onUndelivered(record, attempts);
+      },
       onOutstanding: () => endpoint.holdOrResume(),
     },
     clock,
@@ -68,5 +74,12 @@ function subscribeToPolled(
       receiver.detach();
       stop();
     },
+  };
+}
+
+function countRedelivered(subscriber: Pick<Subscriber, 'send'>, tally: Tally): Subscriber['send'] {
+  return (delivery) => {
+    if (delivery.redelivered) tally.redelivered();
+    return subscriber.send(delivery);
   };
 }

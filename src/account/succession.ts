@@ -18,7 +18,7 @@ export interface SuccessionHost {
 export class Succession {
   readonly #host: SuccessionHost;
   #estate: Estate | undefined;
-  #storeName = '';
+  #storeName: string | undefined;
   /** Whether a member has used it since the first of them joined. */
   #isChosen = false;
 
@@ -29,6 +29,11 @@ export class Succession {
   /** What is kept, if somebody has asked for it. */
   get estate(): Estate | undefined {
     return this.#estate;
+  }
+
+  /** The name of the store that it is kept in. */
+  get storeName(): string | undefined {
+    return this.#storeName;
   }
 
   /** Others are here now: the first of them who asks says where it is kept. */

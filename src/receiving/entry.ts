@@ -20,7 +20,7 @@ export interface Entry extends Item {
   channel: Channel;
   kind: Kind;
   record: InboxRecord;
-  /** On channel `callback`: the node and the path that were called. */
+  /** On channel `callback`: the node and the path that were called. On another: the only node that gets it, which had given it up. */
   address?: { node: string; path: string };
   /** On channel `callback`: its polled copy, which stands in should the called node refuse. */
   twin?: InboxRecord;
@@ -38,11 +38,17 @@ const kinds: ReadonlySet<unknown> = new Set<Kind>(['incoming', 'status', 'outbox
 
 /** Whether an item is an entry that can be delivered. */
 export function isEntry(item: Item): item is Entry {
-  const { part, kind, channel, record, address } = item as Partial<Record<keyof Entry, unknown>>;
-  if (part !== 'inbox' || !kinds.has(kind) || !isRecord(record)) return false;
+  const { part, kind, channel, address } = item as Partial<Record<keyof Entry, unknown>>;
+  if (part !== 'inbox' || !isRecordOfKind(item)) return false;
   if (channel !== 'callback') return channel === kind;
   const { node, path } = (address ?? {}) as Partial<Record<'node' | 'path', unknown>>;
   return typeof node === 'string' && typeof path === 'string';
+}
+
+/** Whether something has a record, and says what it is. */
+export function isRecordOfKind(value: object): value is Pick<Entry, 'kind' | 'record'> {
+  const { kind, record } = value as Partial<Record<keyof Entry, unknown>>;
+  return kinds.has(kind) && isRecord(record);
 }
 
 /**

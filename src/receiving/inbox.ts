@@ -1,5 +1,6 @@
 import { type Clock, systemClock } from '../clock';
 import type { SmsError } from '../errors';
+import { timeOf } from '../item-ids';
 import type { Journal, Step } from '../journal';
 import { type Acceptance, type Arrival, createAccept } from './accept';
 import { createAdopt } from './adopt';
@@ -7,6 +8,8 @@ import type { InboxContext } from './context';
 import { type Correlator, guardCorrelator } from './correlator';
 import { Distribution } from './distribution';
 import type { Channel, Entry } from './entry';
+import { GivenUp } from './given-up';
+import type { Kind } from './identity';
 import { createInboxKeeper } from './leftovers';
 import { createRelease } from './release';
 import { createDrop, createKeep, createLate } from './settle';
@@ -29,6 +32,19 @@ export interface InboxOptions {
   correlator?: Correlator;
   /** A node threw as it was given what nobody waits for, or the correlator did; absent: it is thrown. */
   onFault?(error: unknown): void;
+  /** Records that came are kept. */
+  onAccepted?(kind: Kind, acceptances: readonly Acceptance[]): void;
+  /** What was given up had to go before its time, since there is too much of it. */
+  onGivenUpFull?(): void;
+}
+
+/** What waits in an inbox. */
+export interface InboxState {
+  undelivered: number;
+  /** When the oldest of those came, in ms since 1970. */
+  oldestAt?: number;
+  /** Given up, and kept for somebody to decide about. */
+  setAside: number;
 }
 
 /** Entries handed over in one commit. */
@@ -42,11 +58,15 @@ const sliceSize = 500;
  * since nobody else has them, and called-back ones are refused, since the service keeps them.
  */
 export class Inbox {
+  /** What was given up, for somebody to decide about. */
+  readonly givenUp: GivenUp;
   readonly #context: InboxContext;
+  readonly #onAccepted: NonNullable<InboxOptions['onAccepted']>;
   /** For whom it takes over what other processes leave. */
   #heir: Inbox | undefined;
 
-  constructor({ journal, clock = systemClock, onFault = throwLater, dedupe, dedupeMs, correlator }: InboxOptions) {
+  constructor(options: InboxOptions) {
+    const { journal, clock = systemClock, onFault = throwLater, dedupe, dedupeMs, correlator } = options;
     const undelivered = new UndeliveredEntries();
     const events = {
       onAttempt: (entry: Entry, attempt: number) => this.countAttempt(entry, attempt),
@@ -57,10 +77,12 @@ export class Inbox {
     const run = (step: Step<unknown>) => void journal.run(step).catch(onFault);
     const guarded = correlator && guardCorrelator(correlator, onFault);
     this.#context = { journal, clock, undelivered, distribution, correlator: guarded, dedupe, dedupeMs, run };
+    this.#onAccepted = options.onAccepted ?? (() => {});
     journal.join(
       'inbox',
       createInboxKeeper(this.#context, () => this.#wanted()),
     );
+    this.givenUp = new GivenUp(this.#context, options.onGivenUpFull ?? (() => {}));
   }
 
   /** Why the store cannot be used now, if so. */
@@ -70,7 +92,16 @@ export class Inbox {
 
   /** Whether everything is delivered and written. */
   get isSettled(): boolean {
-    return this.#context.undelivered.size === 0 && this.#context.journal.isWritten;
+    return this.#context.undelivered.size === 0 && this.givenUp.size === 0 && this.#context.journal.isWritten;
+  }
+
+  get state(): InboxState {
+    const { size, oldest } = this.#context.undelivered;
+    return {
+      undelivered: size,
+      ...(oldest ? { oldestAt: timeOf(oldest.entry) } : undefined),
+      setAside: this.givenUp.size,
+    };
   }
 
   /** Whether nothing would be lost by forgetting this closed inbox. */
@@ -121,18 +152,29 @@ export class Inbox {
    * @throws SmsError `SMS_STORE` for a callback when the store cannot keep it, or is closed
    * @throws what a node threw, when everything is kept and the other nodes have it
    */
-  accept(arrival: Arrival): Promise<Acceptance[]> {
+  async accept(arrival: Arrival): Promise<Acceptance[]> {
     const { kind, via, records } = arrival;
     const letGo = via === 'poll' ? this.#context.journal.hold(() => JSON.stringify({ kind, records })) : () => {};
-    return this.#context.journal.run(createAccept(this.#context, arrival, { isLeftover: false, letGo }));
+    const acceptances = await this.#context.journal.run(
+      createAccept(this.#context, arrival, { isLeftover: false, letGo }),
+    );
+    this.#onAccepted(kind, acceptances);
+    return acceptances;
   }
 
-  /** A node has taken an entry, or given it up. It is forgotten when no other is owed it. */
+  /** A node has taken an entry. It is forgotten when no other is owed it. */
   done(entry: Entry, taker: Taker): void {
     const undelivered = this.#context.undelivered.get(entry.id);
     if (!undelivered?.owed.delete(taker.id)) return;
     undelivered.taken++;
     if (undelivered.owed.size === 0) this.#settle(undelivered);
+  }
+
+  /** A node's flow does not take an entry. It is kept for somebody to decide about. */
+  giveUp(entry: Entry, taker: Taker): void {
+    if (!this.#context.undelivered.get(entry.id)?.owed.has(taker.id)) return;
+    this.givenUp.add(entry, taker.id);
+    this.done(entry, taker);
   }
 
   /** A node has taken after all what was released: it is known when the service brings it again, or has already. */
@@ -192,6 +234,7 @@ export class Inbox {
       if (heir.failure) return;
       this.#context.run(createDrop(this.#context, slice));
     }
+    await this.givenUp.handOver(heir.givenUp, keepsOwn);
     await this.flush();
   }
 

@@ -150,11 +150,16 @@ export class Receiver implements Taker {
   }
 
   #onEnd(entry: Entry, ending: Ending): void {
-    if (ending === 'givenUp') this.#options.onUndelivered(entry.record, this.#options.maxAttempts);
-    if (ending === 'released') void this.#inbox.release(entry);
-    else this.#inbox.done(entry, this);
+    if (ending === 'done') this.#inbox.done(entry, this);
+    else if (ending === 'released') void this.#inbox.release(entry);
+    else this.#giveUp(entry);
     this.#options.onOutstanding();
     this.#sendWaiting();
+  }
+
+  #giveUp(entry: Entry): void {
+    this.#inbox.giveUp(entry, this);
+    this.#options.onUndelivered(entry.record, this.#options.maxAttempts);
   }
 }
 

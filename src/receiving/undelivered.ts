@@ -62,6 +62,12 @@ export class UndeliveredEntries {
     return this.#byId.size;
   }
 
+  /** The one that was added first. */
+  get oldest(): Undelivered | undefined {
+    const [first] = this.#byId.values();
+    return first;
+  }
+
   /** All of them as they are now, in the order in which they were added. */
   values(): Undelivered[] {
     return [...this.#byId.values()];

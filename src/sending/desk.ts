@@ -2,7 +2,7 @@ import type { KeptTexts } from './keeping';
 import type { Ledger } from './ledger';
 import { parseOutcome, type Text } from './outgoing';
 import type { SendQueue } from './queue';
-import { SendCounts } from './send-counts';
+import type { SendCounts } from './send-counts';
 
 /** What goes on with texts that go out. */
 export interface SendState {
@@ -37,6 +37,7 @@ export interface DeskOptions {
   ledger: Ledger;
   kept: KeptTexts;
   queue: SendQueue;
+  counts: SendCounts;
   /** Sends an uncertain text once more. */
   release(text: Text): Promise<void>;
   /** Nobody wants the text any more. */
@@ -45,10 +46,11 @@ export interface DeskOptions {
 
 /** Shows what goes on, and takes the decisions of people. */
 export class Desk {
-  readonly counts = new SendCounts();
+  readonly counts: SendCounts;
   readonly #options: DeskOptions;
 
   constructor(options: DeskOptions) {
+    this.counts = options.counts;
     this.#options = options;
   }
 
@@ -75,6 +77,12 @@ export class Desk {
       if (entries.length < most) entries.push(formatEntry(text, state));
     }
     return { entries, total };
+  }
+
+  /** Whether somebody may decide about a text. */
+  has(id: string): boolean {
+    const text = this.#options.ledger.text(id);
+    return text !== undefined && stateOf(text) !== undefined;
   }
 
   /**

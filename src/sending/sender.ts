@@ -19,12 +19,15 @@ import type { Outlet, SendingNode } from './outlet';
 import type { Question } from './question';
 import { Questions } from './questions';
 import type { SendQueue } from './queue';
+import { SendCounts } from './send-counts';
 
 /** What the sending side of an account stands on. */
 export interface SenderOptions {
   journal: Journal;
   clock: Clock;
   queue: SendQueue;
+  /** Counts what becomes of texts; begins with none when absent. */
+  counts?: SendCounts;
   /** How long a key of `once` guards, in ms. */
   dedupeMs(): number;
   /** How long a text is known to replies and statuses, in ms. */
@@ -112,6 +115,7 @@ export class Sender {
       ledger: this.#ledger,
       kept: this.#kept,
       queue,
+      counts: options.counts ?? new SendCounts(),
       release: async (text) => this.#kept.admit(await this.#ledger.sendAgain({ ...text, isReleased: true })),
       onDiscarded: (text) => this.#discarded(text),
     });

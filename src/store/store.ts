@@ -1,5 +1,5 @@
 /** Which room of the library keeps an item. */
-export type Part = 'inbox' | 'ledger';
+export type Part = 'inbox' | 'givenUp' | 'ledger';
 
 /** Something kept until it is done with. Plain data; the parts add properties of their own. */
 export interface Item {

@@ -71,6 +71,7 @@ describe('Receiver', () => {
   let platter: Platter;
   let clock: VirtualClock;
   let inboxes: Inbox[];
+  const parts = () => [...platter.entries.values()].map((text) => JSON.parse(text).part);
   beforeEach(() => {
     clock = new VirtualClock();
     platter = new Platter();
@@ -218,7 +219,7 @@ describe('Receiver', () => {
       }
       assert.deepEqual(bench.undelivered.slice(1), [{ body: 'by failure', attempts: 3 }]);
       assert.equal(bench.sent.length, 6);
-      assert.equal(platter.entries.size, 0);
+      assert.deepEqual(parts(), ['givenUp', 'givenUp']);
       assert.equal(bench.receiver.outstanding, 0);
     });
 
@@ -300,7 +301,8 @@ describe('Receiver', () => {
         ids,
       );
       assert.equal(bench.sent.length, 0);
-      assert.equal(platter.entries.size, 0);
+      assert.deepEqual(new Set(parts()), new Set(['givenUp']));
+      assert.equal(parts().length, ids.length);
     });
   });
 

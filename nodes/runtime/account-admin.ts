@@ -1,0 +1,133 @@
+import type { Request, RequestHandler, Response } from 'express';
+import type { NodeAPI } from 'node-red';
+import {
+  type AccountEntry,
+  type AccountState,
+  type EntryAction,
+  type EntryState,
+  type Membership,
+  SmsError,
+} from '../../src';
+import type { AccountNode } from './account-node';
+import { formatMetrics, type MeasuredAccount, metricsType } from './metrics';
+import { translateError } from './texts';
+
+/** At most so many entries are shown at once. */
+const mostEntries = 200;
+
+const entryStates: readonly EntryState[] = ['kept', 'uncertain', 'aside'];
+const entryActions: readonly EntryAction[] = ['send', 'deliver', 'discard'];
+
+/** An account node whose configuration can be used. */
+type UsableNode = AccountNode & { membership: Membership };
+
+/**
+ * Serves what goes on in the accounts, and takes what is decided about their entries.
+ *
+ * @param nodes by id, in the order of the flows
+ */
+export function serveAccounts(RED: NodeAPI, nodes: ReadonlyMap<string, AccountNode>): void {
+  const mayRead = RED.auth.needsPermission('sms-account.read');
+  // What it shows are private texts.
+  const mayWrite = RED.auth.needsPermission('sms-account.write');
+  const { httpAdmin } = RED;
+
+  httpAdmin.get('/sms-account/metrics', mayRead, (_request, response) => {
+    neverKeep(response)
+      .setHeader('Content-Type', metricsType)
+      .end(formatMetrics(findMeasured(nodes)));
+  });
+
+  httpAdmin.get(
+    '/sms-account/:id/state',
+    mayRead,
+    withAccount(({ membership }, _request, response) => {
+      response.json(formatState(RED, membership.state()));
+    }),
+  );
+
+  httpAdmin.get(
+    '/sms-account/:id/entries',
+    mayWrite,
+    withAccount(({ membership }, { query }, response) => {
+      const state = entryStates.find((one) => one === query.state);
+      if (!state) {
+        response.sendStatus(400);
+        return;
+      }
+      const { entries, total } = membership.entries(state, mostEntries);
+      response.json({ entries: entries.map((entry) => formatEntry(entry)), total });
+    }),
+  );
+
+  httpAdmin.post(
+    '/sms-account/:id/entries/:entry',
+    mayWrite,
+    withAccount(async ({ membership }, { params, body }, response) => {
+      const action = entryActions.find((one) => one === Object(body).action);
+      if (!action) {
+        response.sendStatus(400);
+        return;
+      }
+      try {
+        const verdict = await membership.act(params.entry ?? '', action);
+        if (verdict === 'done') response.json({ ok: true });
+        else response.sendStatus(verdict === 'gone' ? 404 : 409);
+      } catch (error) {
+        const { code, message } = translateError(RED, error);
+        response.status(503).json({ error: { code, message } });
+      }
+    }),
+  );
+
+  function withAccount(handle: (node: UsableNode, request: Request, response: Response) => void): RequestHandler {
+    return (request, response) => {
+      const node = nodes.get(request.params.id ?? '');
+      if (node && isUsable(node)) handle(node, request, neverKeep(response));
+      else response.sendStatus(404);
+    };
+  }
+}
+
+function isUsable(node: AccountNode): node is UsableNode {
+  return !(node.membership instanceof SmsError);
+}
+
+/** Nodes that count as one account are measured once, under the first of them. */
+function findMeasured(nodes: ReadonlyMap<string, AccountNode>): MeasuredAccount[] {
+  const measured = new Map<string, MeasuredAccount>();
+  for (const node of nodes.values()) {
+    if (!isUsable(node) || measured.has(node.membership.key)) continue;
+    const { id, name = '', membership } = node;
+    measured.set(membership.key, { id, name, state: membership.state() });
+  }
+  return [...measured.values()];
+}
+
+function neverKeep(response: Response): Response {
+  return response.set('Cache-Control', 'no-store');
+}
+
+function formatState(RED: NodeAPI, { polls, inbox, sends, store, counts }: AccountState): object {
+  const { error, ...storeFacts } = store;
+  return {
+    polls: polls.map(({ since, lastAnswerAt, ...poll }) => ({
+      ...poll,
+      since: formatTime(since),
+      lastAnswerAt: formatTime(lastAnswerAt),
+    })),
+    inbox: { ...inbox, oldestAt: formatTime(inbox.oldestAt) },
+    sends: { ...sends, oldestKeptAt: formatTime(sends.oldestKeptAt) },
+    store: { ...storeFacts, ...(error ? { error: translateError(RED, error).toJSON() } : undefined) },
+    counts,
+  };
+}
+
+function formatEntry(entry: AccountEntry): object {
+  return { ...entry, at: formatTime(entry.at) };
+}
+
+/** What has no time is left out of JSON. */
+function formatTime(ms: number | undefined): string | undefined {
+  return ms === undefined ? undefined : new Date(ms).toISOString();
+}

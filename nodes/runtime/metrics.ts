@@ -1,0 +1,121 @@
+import type { AccountState } from '../../src';
+
+/** An account as it is measured. */
+export interface MeasuredAccount {
+  /** Id of its node. */
+  id: string;
+  name: string;
+  state: AccountState;
+}
+
+/** The media type of {@link formatMetrics}. */
+export const metricsType = 'text/plain; version=0.0.4; charset=utf-8';
+
+type Labels = Readonly<Record<string, string>>;
+
+/** What is measured: one sample for each set of labels, besides those that name the account. */
+interface Metric {
+  /** After `node_red_sms_`. */
+  name: string;
+  type: 'gauge' | 'counter';
+  help: string;
+  samples(state: AccountState): readonly (readonly [labels: Labels, value: number | undefined])[];
+}
+
+const pollStates: readonly AccountState['polls'][number]['state'][] = [
+  'connecting',
+  'listening',
+  'waiting',
+  'paused',
+  'failing',
+];
+
+const seconds = (ms: number | undefined): number | undefined => (ms === undefined ? undefined : ms / 1_000);
+
+function gauge(name: string, help: string, read: (state: AccountState) => number | undefined): Metric {
+  return { name, type: 'gauge', help, samples: (state) => [[{}, read(state)]] };
+}
+
+function counter(name: string, help: string, count: keyof AccountState['counts']): Metric {
+  return { name: `${name}_total`, type: 'counter', help, samples: ({ counts }) => [[{}, counts[count]]] };
+}
+
+const metrics: readonly Metric[] = [
+  {
+    name: 'poll_state',
+    type: 'gauge',
+    help: 'Where the poll of an endpoint stands: 1 for its state, 0 for the others.',
+    samples: ({ polls }) =>
+      polls.flatMap(({ kind, state }) =>
+        pollStates.map((one) => [{ kind, state: one }, one === state ? 1 : 0] as const),
+      ),
+  },
+  {
+    name: 'poll_state_since_timestamp_seconds',
+    type: 'gauge',
+    help: 'When the poll of an endpoint came to its state.',
+    samples: ({ polls }) => polls.map(({ kind, since }) => [{ kind }, seconds(since)]),
+  },
+  {
+    name: 'poll_last_answer_timestamp_seconds',
+    type: 'gauge',
+    help: 'When the service last answered the poll of an endpoint.',
+    samples: ({ polls }) => polls.map(({ kind, lastAnswerAt }) => [{ kind }, seconds(lastAnswerAt)]),
+  },
+  gauge('inbox_undelivered_messages', 'Messages that the flow has not taken yet.', ({ inbox }) => inbox.undelivered),
+  gauge('inbox_oldest_timestamp_seconds', 'When the oldest undelivered message came.', ({ inbox }) =>
+    seconds(inbox.oldestAt),
+  ),
+  gauge('inbox_set_aside_messages', 'Messages given up by the flow and kept.', ({ inbox }) => inbox.setAside),
+  gauge('sends_in_flight', 'Texts on their way to the service.', ({ sends }) => sends.inFlight),
+  gauge('sends_waiting', 'Texts that wait, kept ones included.', ({ sends }) => sends.waiting),
+  gauge('sends_kept', 'Texts that are kept until they are sent.', ({ sends }) => sends.kept),
+  gauge('sends_oldest_kept_timestamp_seconds', 'When the oldest kept text came.', ({ sends }) =>
+    seconds(sends.oldestKeptAt),
+  ),
+  gauge('sends_uncertain', 'Texts whose outcome is unknown.', ({ sends }) => sends.uncertain),
+  gauge('sends_asking', 'Questions that wait for a reply.', ({ sends }) => sends.asking),
+  {
+    name: 'store_up',
+    type: 'gauge',
+    help: 'Whether the store can be written.',
+    samples: ({ store: { kind, ok } }) => [[{ kind }, ok ? 1 : 0]],
+  },
+  counter('sent_recipients', 'Recipients that the service accepted.', 'sent'),
+  counter('failed_recipients', 'Recipients that the service refused.', 'failed'),
+  counter('limited_recipients', 'Recipients that a limit of the account held back.', 'limited'),
+  counter('refused_messages', 'Texts that were not sent.', 'refused'),
+  counter('uncertain_messages', 'Texts whose outcome came to be unknown.', 'uncertain'),
+  counter('resolved_messages', 'Texts whose unknown outcome was found.', 'resolved'),
+  counter('expired_messages', 'Kept texts that did not leave in time.', 'expired'),
+  counter('received_messages', 'Incoming messages.', 'received'),
+  counter('received_statuses', 'Delivery statuses.', 'statuses'),
+  counter('duplicate_messages', 'Messages and statuses that had been received before.', 'duplicates'),
+  counter('redelivered_messages', 'Messages and statuses that were given to the flow again.', 'redelivered'),
+  counter('set_aside_messages', 'Messages and statuses that the flow did not take.', 'setAside'),
+];
+
+/** Writes what goes on in accounts in the text format of Prometheus, version 0.0.4. It holds no login, number or text. */
+export function formatMetrics(accounts: readonly MeasuredAccount[]): string {
+  return metrics.map((metric) => formatMetric(metric, accounts)).join('');
+}
+
+function formatMetric({ name, type, help, samples }: Metric, accounts: readonly MeasuredAccount[]): string {
+  const fullName = `node_red_sms_${name}`;
+  const lines = accounts.flatMap(({ id, name: accountName, state }) =>
+    samples(state).map(([labels, value]) =>
+      // What has not happened yet has no time.
+      value === undefined ? '' : `${fullName}${formatLabels({ account: id, name: accountName, ...labels })} ${value}\n`,
+    ),
+  );
+  return `# HELP ${fullName} ${help}\n# TYPE ${fullName} ${type}\n${lines.join('')}`;
+}
+
+function formatLabels(labels: Labels): string {
+  const pairs = Object.entries(labels).map(([name, value]) => `${name}="${escapeValue(value)}"`);
+  return `{${pairs.join(',')}}`;
+}
+
+function escapeValue(value: string): string {
+  return value.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n');
+}

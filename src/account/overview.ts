@@ -1,0 +1,96 @@
+import { SmsError } from '../errors';
+import type { GivenUpItem } from '../receiving/given-up';
+import type { Kind } from '../receiving/identity';
+import type { InboxState } from '../receiving/inbox';
+import type { SendState } from '../sending/desk';
+import type { Endpoint } from './endpoint';
+import type { Estate } from './estate';
+import type { AccountState, AsideEntry, Decision, EntryAction, EntryList, EntryState, StoreState } from './state';
+import type { Tally } from './tally';
+
+/** What an overview looks at. */
+export interface OverviewParts {
+  readonly endpoints: Readonly<Record<Kind, Endpoint>>;
+  readonly tally: Tally;
+  /** What the account keeps, if anybody has asked for it. */
+  estate(): Estate | undefined;
+  /** See {@link AccountSettings.storeName}. */
+  storeName(): string;
+  /** Somebody has discarded what belonged to a node. */
+  onDiscarded(node: string): void;
+}
+
+const nothingReceived: InboxState = { undelivered: 0, setAside: 0 };
+const nothingSent: SendState = { inFlight: 0, waiting: 0, kept: 0, uncertain: 0, asking: 0 };
+
+/** Tells what goes on in an account, and takes decisions about its entries. */
+export class Overview {
+  readonly #parts: OverviewParts;
+
+  constructor(parts: OverviewParts) {
+    this.#parts = parts;
+  }
+
+  get state(): AccountState {
+    const { endpoints, tally } = this.#parts;
+    const { inbox, sender } = this.#parts.estate() ?? {};
+    return {
+      polls: Object.values(endpoints).flatMap(({ summary }) => summary ?? []),
+      inbox: inbox?.state ?? nothingReceived,
+      sends: sender?.desk.state ?? nothingSent,
+      store: this.#store,
+      counts: tally.counts,
+    };
+  }
+
+  /** At most so many entries, oldest first, and how many there are. */
+  entries(state: EntryState, most: number): EntryList {
+    const estate = this.#parts.estate();
+    if (!estate) return { entries: [], total: 0 };
+    const { inbox, sender } = estate;
+    if (state !== 'aside') return sender.desk.entries(state, most);
+    return { entries: inbox.givenUp.list(most).map(createAsideEntry), total: inbox.givenUp.size };
+  }
+
+  /** @throws SmsError `SMS_STORE` when the store is needed for it and cannot be used */
+  async act(id: string, action: EntryAction): Promise<Decision> {
+    const estate = this.#parts.estate();
+    if (!estate) return 'gone';
+    const { desk } = estate.sender;
+    const { givenUp } = estate.inbox;
+    const item = givenUp.get(id);
+    if (!item) {
+      if (action !== 'deliver') return desk.act(id, action);
+      return desk.has(id) ? 'unfit' : 'gone';
+    }
+    if (action === 'send') return 'unfit';
+    if (action === 'deliver') {
+      givenUp.deliver(id);
+    } else {
+      givenUp.discard(id);
+      this.#parts.onDiscarded(item.node);
+    }
+    return 'done';
+  }
+
+  get #store(): StoreState {
+    const [kind = ''] = this.#parts.storeName().split(' ');
+    const error = this.#parts.estate()?.inbox.failure;
+    return error ? { kind, ok: false, error } : { kind, ok: true };
+  }
+}
+
+function createAsideEntry({ id, at, node, kind, record, attempts }: GivenUpItem): AsideEntry {
+  const { to, from, body, statusCode } = record as Partial<Record<'to' | 'from' | 'body' | 'statusCode', string>>;
+  const { code, message } = new SmsError('undelivered', { params: { attempts } });
+  return {
+    id,
+    state: 'aside',
+    at,
+    node,
+    ...(to === undefined ? undefined : { to: [to] }),
+    ...(from === undefined ? undefined : { from }),
+    body: String((kind === 'status' ? statusCode : body) ?? ''),
+    error: { code, message },
+  };
+}

@@ -1,0 +1,81 @@
+import type { SmsError } from '../errors';
+import type { Kind } from '../receiving/identity';
+import type { InboxState } from '../receiving/inbox';
+import type { PollState } from '../receiving/poll';
+import type { SendState, TextEntry } from '../sending/desk';
+import type { SendCounts } from '../sending/send-counts';
+
+/** What an account does and what waits in it. All times are in ms since 1970. */
+export interface AccountState {
+  /** The endpoints that are polled now. */
+  polls: PollSummary[];
+  inbox: InboxState;
+  sends: SendState;
+  store: StoreState;
+  /** Since the process started. */
+  counts: Counts;
+}
+
+/** Where the loop of an endpoint stands. */
+export interface PollSummary {
+  kind: Kind;
+  state: PollState['name'];
+  /** When it came to that state. */
+  since: number;
+  /** When the service last answered as it should, with something or with nothing. */
+  lastAnswerAt?: number;
+}
+
+/** The store that the account is kept in. */
+export interface StoreState {
+  /** `memory`, `disk` or `redis`. */
+  kind: string;
+  ok: boolean;
+  error?: SmsError;
+}
+
+/** What came in, in messages. */
+export interface ReceiveCounts {
+  received: number;
+  statuses: number;
+  /** What had been received before. */
+  duplicates: number;
+  redelivered: number;
+  setAside: number;
+}
+
+/** What became of texts, and what came in. */
+export type Counts = Omit<SendCounts, 'add'> & ReceiveCounts;
+
+/** A message or status that a flow did not take. */
+export interface AsideEntry {
+  id: string;
+  state: 'aside';
+  /** When it was given up. */
+  at: number;
+  /** The node whose flow did not take it. */
+  node: string;
+  to?: readonly string[];
+  from?: string;
+  /** The text, or the status code. */
+  body: string;
+  error: { code: string; message: string };
+}
+
+/** What somebody may decide about. */
+export type AccountEntry = TextEntry | AsideEntry;
+
+/** What an entry is: a text that waits, one whose outcome is unknown, or what a flow did not take. */
+export type EntryState = AccountEntry['state'];
+
+/** What can be decided: `send` fits what goes out, `deliver` what came in, `discard` both. */
+export type EntryAction = 'send' | 'deliver' | 'discard';
+
+/** What became of a decision: the entry is there no more, or the action does not fit its state. */
+export type Decision = 'done' | 'gone' | 'unfit';
+
+/** The oldest entries first, and how many there are in all. */
+export interface EntryList {
+  entries: AccountEntry[];
+  total: number;
+}

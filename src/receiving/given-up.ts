@@ -1,0 +1,211 @@
+import type { Timer } from '../clock';
+import type { Step } from '../journal';
+import type { Circumstances, Keeper } from '../keeper';
+import type { Changes, Item } from '../store/store';
+import type { InboxContext } from './context';
+import { type Entry, isRecordOfKind } from './entry';
+import { identify } from './identity';
+import { createUndelivered } from './undelivered';
+
+/** A record that the flow of a node did not take, and that somebody may decide about. Plain data. */
+export interface GivenUpItem extends Item, Pick<Entry, 'kind' | 'record'> {
+  part: 'givenUp';
+  node: string;
+  /** When it was given up, in ms since 1970. */
+  at: number;
+}
+
+const keptMs = 7 * 24 * 3_600_000;
+const mostKept = 10_000;
+const sweepMs = 3_600_000;
+
+interface Kept {
+  item: GivenUpItem;
+  isStored: boolean;
+}
+
+/** Keeps what was given up for 7 days, and no more than 10,000 of it: the oldest go first. */
+export class GivenUp {
+  readonly #context: InboxContext;
+  readonly #onFull: () => void;
+  readonly #kept = new Map<string, Kept>();
+  #sweep: Timer | undefined;
+  #hasBeenFull = false;
+
+  /** @param onFull called the first time that something has to go before its time */
+  constructor(context: InboxContext, onFull: () => void) {
+    this.#context = context;
+    this.#onFull = onFull;
+    context.journal.join('givenUp', this.#createKeeper());
+  }
+
+  get size(): number {
+    return this.#kept.size;
+  }
+
+  get(id: string): GivenUpItem | undefined {
+    return this.#kept.get(id)?.item;
+  }
+
+  /** At most so many, the oldest first. */
+  list(most: number): GivenUpItem[] {
+    const oldest: GivenUpItem[] = [];
+    for (const { item } of this.#kept.values()) {
+      if (oldest.length === most) break;
+      oldest.push(item);
+    }
+    return oldest;
+  }
+
+  /** A node has given an entry up. What drops the entry in the same turn of the event loop shares the commit. */
+  add({ id, kind, record, attempts }: Entry, node: string): void {
+    // By its name it is the same one, should the entry come again because the drop was not written.
+    const own = { id: `${id}~${node}`, part: 'givenUp' as const, takers: [kind], attempts };
+    this.#context.run(this.#keep([{ ...own, kind, record, node, at: this.#context.clock.now() }]));
+    if (this.#kept.size > mostKept) this.#makeRoom();
+  }
+
+  /** Forgets one. Returns whether it was there. */
+  discard(id: string): boolean {
+    const isThere = this.#kept.has(id);
+    if (isThere) this.#context.run(this.#drop([id]));
+    return isThere;
+  }
+
+  /** Gives one to its node once more, its attempts counted anew. Returns whether it was there. */
+  deliver(id: string): boolean {
+    const kept = this.#kept.get(id);
+    if (!kept) return false;
+    this.#kept.delete(id);
+    this.#context.run(createDelivery(this.#context, kept.item));
+    return true;
+  }
+
+  /** Gives everything, or what a shared store does not keep for whoever opens it, to another inbox's. */
+  async handOver(heir: GivenUp, keepsStored: boolean): Promise<void> {
+    const handed = [...this.#kept.values()].filter(({ isStored }) => !(keepsStored && isStored));
+    const items = handed.map(({ item }) => item);
+    this.#kept.clear();
+    if (items.length === 0) return;
+    await heir.#context.journal.run(heir.#keep(items));
+    // Otherwise it stays where it is safe.
+    if (!heir.#context.journal.failure) this.#context.run(this.#drop(items.map(({ id }) => id)));
+  }
+
+  #makeRoom(): void {
+    const tooMany = [...this.#kept.keys()].slice(0, this.#kept.size - mostKept);
+    this.#context.run(this.#drop(tooMany));
+    if (!this.#hasBeenFull) this.#onFull();
+    this.#hasBeenFull = true;
+  }
+
+  #keep(items: readonly GivenUpItem[]): Step<void> {
+    for (const item of items) this.#kept.set(item.id, { item, isStored: false });
+    this.#sweepLater();
+    return createStep((changes) => {
+      for (const item of items) if (this.#kept.has(item.id)) changes.keep.set(item.id, item);
+    });
+  }
+
+  #drop(ids: readonly string[]): Step<void> {
+    for (const id of ids) this.#kept.delete(id);
+    return { ...createStep((changes) => dropItems(changes, ids)), drops: ids };
+  }
+
+  #sweepLater(): void {
+    if (this.#sweep || this.#kept.size === 0) return;
+    const sweep = () => {
+      this.#sweep = undefined;
+      const longAgo = this.#context.clock.now() - keptMs;
+      const outdated = [...this.#kept.values()].filter(({ item }) => item.at <= longAgo);
+      if (outdated.length > 0) this.#context.run(this.#drop(outdated.map(({ item }) => item.id)));
+      this.#sweepLater();
+    };
+    this.#sweep = this.#context.clock.after(sweepMs, sweep, true);
+  }
+
+  #createKeeper(): Keeper {
+    return {
+      // What is polled for is taken over, and what was given up of it too.
+      wanted: () => [],
+      isReadable: isGivenUp,
+      found: (items, circumstances) => this.#find(items.filter(isGivenUp), circumstances),
+      saved: (ids) => {
+        for (const id of ids) {
+          const kept = this.#kept.get(id);
+          if (kept) kept.isStored = true;
+        }
+      },
+      letGo: (isUnsaved) => {
+        for (const id of this.#kept.keys()) if (!isUnsaved(id)) this.#kept.delete(id);
+        this.#sweep?.cancel();
+        this.#sweep = undefined;
+      },
+    };
+  }
+
+  #find(items: readonly GivenUpItem[], { isOpening, isReset }: Circumstances): void {
+    const lost: GivenUpItem[] = [];
+    if (isOpening && this.#context.journal.isShared) {
+      const found = new Set(items.map(({ id }) => id));
+      for (const [id, { item, isStored }] of this.#kept) {
+        if (!isStored || found.has(id)) continue;
+        if (isReset) lost.push(item);
+        else this.#kept.delete(id);
+      }
+    }
+    for (const item of items) this.#kept.set(item.id, { item, isStored: true });
+    if (lost.length > 0) this.#context.run(this.#keep(lost));
+    this.#sweepLater();
+  }
+}
+
+/** Makes an entry of it again, for the node that had given it up. */
+function createDelivery({ journal, undelivered, distribution }: InboxContext, item: GivenUpItem): Step<void> {
+  const { kind, record, node } = item;
+  const entry: Entry = {
+    id: journal.nextId(),
+    part: 'inbox',
+    takers: [kind],
+    channel: kind,
+    kind,
+    record,
+    address: { node, path: '' },
+    attempts: 0,
+    unsure: true,
+  };
+  const step = createStep(
+    (changes) => {
+      dropItems(changes, [item.id]);
+      changes.keep.set(entry.id, entry);
+    },
+    () => {
+      undelivered.add(createUndelivered(entry, identify(kind, record)));
+      distribution.handOutSoon();
+    },
+  );
+  return { ...step, drops: [item.id] };
+}
+
+function createStep(change: (changes: Changes) => void, then = () => {}): Step<void> {
+  return {
+    keys: [],
+    whileFailing: 'apply',
+    decide(_look, changes) {
+      change(changes);
+      return then;
+    },
+  };
+}
+
+function dropItems(changes: Changes, ids: readonly string[]): void {
+  for (const id of ids) {
+    changes.keep.delete(id);
+    changes.drop.set(id, 'givenUp');
+  }
+}
+
+function isGivenUp(item: Item): item is GivenUpItem {
+  const { part, node, at } = item as Partial<Record<keyof GivenUpItem, unknown>>;
+  return part === 'givenUp' && typeof node === 'string' && typeof at === 'number' && isRecordOfKind(item);
+}

@@ -1,0 +1,227 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { createRequire } from 'node:module';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import type { Express } from 'express';
+import type { NodeAPI } from 'node-red';
+import helper from 'node-red-node-test-helper';
+import { serveAccounts } from '../../nodes/runtime/account-admin';
+import type { AccountNode } from '../../nodes/runtime/account-node';
+import { type AccountEntry, type AccountState, type EntryAction, type EntryState, SmsError } from '../../src';
+import { startNodeRed } from '../node-red-process';
+import { account, catcher, RunningFlow, sink, startService, stopEverything, stopLater } from './running-flow';
+
+// The one that Node-RED itself has.
+const express = createRequire(process.env.NR ?? require.resolve('node-red'))('express') as {
+  (): Express;
+  json(): Parameters<Express['use']>[0];
+};
+
+const counts = {
+  sent: 0,
+  failed: 0,
+  refused: 0,
+  uncertain: 0,
+  resolved: 0,
+  expired: 0,
+  limited: 0,
+  received: 0,
+  statuses: 0,
+  duplicates: 0,
+  redelivered: 0,
+  setAside: 0,
+};
+const state: AccountState = {
+  polls: [{ kind: 'incoming', state: 'waiting', since: 0, lastAnswerAt: 1_000 }],
+  inbox: { undelivered: 2, oldestAt: 2_000, setAside: 1 },
+  sends: { inFlight: 0, waiting: 1, kept: 1, oldestKeptAt: 3_000, uncertain: 1, asking: 0 },
+  store: { kind: 'disk', ok: false, error: new SmsError('storeUnavailable', { params: { detail: 'ENOSPC' } }) },
+  counts,
+};
+const kept: AccountEntry = { id: 'k1', state: 'kept', at: 4_000, node: 'send', to: ['64215551234'], body: 'private' };
+
+/** An account node that does what a test says. */
+function createNode(id: string, key: string): AccountNode {
+  const membership = {
+    key,
+    state: () => state,
+    entries: (wanted: EntryState, most: number) => {
+      const entries = wanted === 'kept' ? Array.from({ length: 300 }, () => kept) : [];
+      return { entries: entries.slice(0, most), total: entries.length };
+    },
+    act: async (entry: string, action: EntryAction) => {
+      if (entry === 'broken') throw new SmsError('storeUnavailable', { params: { detail: 'ENOSPC' } });
+      if (entry !== kept.id) return 'gone';
+      return action === 'deliver' ? 'unfit' : 'done';
+    },
+  };
+  return { id, name: `name of ${id}`, membership } as unknown as AccountNode;
+}
+
+type Answer = { status: number; body: Record<string, never>; text: string; headers: Headers };
+
+/** Serves nodes at an address of their own, and gives how to ask there. */
+async function serve(...nodes: AccountNode[]) {
+  const { red } = await RunningFlow.start([]);
+  const httpAdmin = express();
+  httpAdmin.use(express.json());
+  serveAccounts({ ...red, auth: red.auth, httpAdmin } as NodeAPI, new Map(nodes.map((node) => [node.id, node])));
+  const server = createServer(httpAdmin).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  stopLater(async () => {
+    server.close();
+    server.closeAllConnections();
+  });
+  const { port } = server.address() as AddressInfo;
+  return async (path: string, decision?: unknown): Promise<Answer> => {
+    const headers = { 'content-type': 'application/json' };
+    const options = decision === undefined ? {} : { method: 'POST', headers, body: JSON.stringify(decision) };
+    const response = await fetch(`http://127.0.0.1:${port}/sms-account/${path}`, options);
+    const text = await response.text();
+    const isJson = response.headers.get('content-type')?.includes('json');
+    return { status: response.status, headers: response.headers, text, body: isJson ? JSON.parse(text) : {} };
+  };
+}
+
+describe('what goes on in an account (contract §8a)', () => {
+  afterEach(stopEverything);
+
+  it('is told with ISO 8601 times and a plain error', async () => {
+    const ask = await serve(createNode('a', 'login'));
+    const { status, body, headers } = await ask('a/state');
+    assert.equal(status, 200);
+    const { store, ...rest } = body as unknown as { store: Record<string, unknown> & { error: { code: string } } };
+    const at = (second: number) => new Date(second * 1_000).toISOString();
+    assert.deepEqual(rest, {
+      polls: [{ kind: 'incoming', state: 'waiting', since: at(0), lastAnswerAt: at(1) }],
+      inbox: { undelivered: 2, oldestAt: at(2), setAside: 1 },
+      sends: { inFlight: 0, waiting: 1, kept: 1, oldestKeptAt: at(3), uncertain: 1, asking: 0 },
+      counts,
+    });
+    assert.deepEqual([store.kind, store.ok, store.error.code], ['disk', false, 'SMS_STORE']);
+    assert.equal(headers.get('cache-control'), 'no-store');
+  });
+
+  it('is 404 for a node that is none, or whose account cannot be used', async () => {
+    const broken = { ...createNode('broken', ''), membership: new SmsError('noAccount') } as AccountNode;
+    const ask = await serve(createNode('a', 'login'), broken);
+    for (const id of ['b', 'broken', '__proto__', '%00']) {
+      assert.equal((await ask(`${id}/state`)).status, 404);
+      assert.equal((await ask(`${id}/entries?state=kept`)).status, 404);
+      assert.equal((await ask(`${id}/entries/k1`, { action: 'send' })).status, 404);
+    }
+  });
+
+  it('is measured once for all nodes on one account, under the first of them', async () => {
+    const ask = await serve(createNode('a', 'login'), createNode('b', 'login'), createNode('c', 'other'));
+    const { text, headers } = await ask('metrics');
+    assert.equal(headers.get('content-type'), 'text/plain; version=0.0.4; charset=utf-8');
+    assert.deepEqual(text.match(/^node_red_sms_sends_kept\{.*$/gm), [
+      'node_red_sms_sends_kept{account="a",name="name of a"} 1',
+      'node_red_sms_sends_kept{account="c",name="name of c"} 1',
+    ]);
+    assert.equal(text.includes('private'), false);
+  });
+
+  it('shows at most 200 entries, and how many there are', async () => {
+    const ask = await serve(createNode('a', 'login'));
+    const { body } = await ask('a/entries?state=kept');
+    const { entries, total } = body as unknown as { entries: unknown[]; total: number };
+    assert.deepEqual([entries.length, total], [200, 300]);
+    assert.deepEqual(entries[0], { ...kept, at: '1970-01-01T00:00:04.000Z' });
+    assert.deepEqual((await ask('a/entries?state=aside')).body, { entries: [], total: 0 });
+  });
+
+  it('is 400 for a state and an action that there are not', async () => {
+    const ask = await serve(createNode('a', 'login'));
+    for (const query of ['', '?state=', '?state=all', '?state=kept&state=aside']) {
+      assert.equal((await ask(`a/entries${query}`)).status, 400, query);
+    }
+    for (const decision of [{}, [], { action: 'sell' }, { action: ['send'] }]) {
+      assert.equal((await ask('a/entries/k1', decision)).status, 400, JSON.stringify(decision));
+    }
+  });
+
+  it('takes a decision, and is 404 for an entry that is gone, 409 for one that it does not fit, 503 for a broken store', async () => {
+    const ask = await serve(createNode('a', 'login'));
+    const decide = (entry: string, action: string) => ask(`a/entries/${entry}`, { action });
+    assert.equal((await decide('k1', 'send')).status, 200);
+    assert.equal((await decide('k1', 'discard')).status, 200);
+    assert.equal((await decide('k2', 'discard')).status, 404);
+    assert.equal((await decide('k1', 'deliver')).status, 409);
+    const { status, body } = await decide('broken', 'send');
+    assert.deepEqual([status, (body as unknown as { error: { code: string } }).error.code], [503, 'SMS_STORE']);
+  });
+
+  it('needs sms-account.read to be told, and sms-account.write to see private texts and to decide', async function () {
+    this.timeout(60_000);
+    const dist = join(__dirname, '..', '..', 'dist', 'nodes', 'sms-account.js');
+    assert.ok(existsSync(dist), 'dist/ is missing: run `npm run build` first');
+    const sim = await startService();
+    const flows = [account(sim), { id: 'tab', type: 'tab', label: 'Test' }];
+    for (const [permissions, told, private_] of [
+      [['flows.write', 'inject.write'], 401, 401],
+      [['flows.write', 'sms-account.read'], 200, 401],
+      [['flows.write', 'sms-account.write'], 401, 200],
+      [['*'], 200, 200],
+    ] as const) {
+      const adminAuth = { type: 'credentials', users: [], default: { permissions } };
+      const nodeRed = await startNodeRed({ settings: { adminAuth }, flows });
+      stopLater(() => nodeRed.stop());
+      const ask = async (path: string, init: RequestInit = {}) =>
+        (await fetch(`${nodeRed.url}/sms-account/${path}`, init)).status;
+      const label = permissions.join(' ');
+      assert.equal(await ask('account/state'), told, label);
+      assert.equal(await ask('metrics'), told, label);
+      assert.equal(await ask('account/entries?state=aside'), private_, label);
+      const headers = { 'content-type': 'application/json' };
+      const decision = { method: 'POST', headers, body: JSON.stringify({ action: 'discard' }) };
+      // Whoever may decide is told that there is no such entry.
+      assert.equal(await ask('account/entries/none', decision), private_ === 200 ? 404 : 401, label);
+      await nodeRed.stop();
+    }
+  });
+
+  it('is told, and decided, of the accounts of a flow, over a redeploy', async () => {
+    const sim = await startService();
+    const flow = await RunningFlow.start([
+      account(sim, { name: 'Main' }),
+      {
+        id: 'in',
+        type: 'sms-in',
+        account: 'account',
+        acknowledge: 'flow',
+        inputs: 1,
+        ackTimeout: '0.05',
+        maxAttempts: '1',
+        wires: [['got']],
+      },
+      sink('got'),
+      ...catcher(),
+    ]);
+    const read = async <T>(path: string) => (await helper.request().get(`/sms-account/${path}`).expect(200)).body as T;
+    sim.receive({ from: '64215551234', to: '642100000001', body: 'hello' });
+    const [caught] = await flow.messages('caught', 1);
+    assert.equal(caught?.error?.code, 'SMS_UNDELIVERED');
+    type State = { inbox: { setAside: number }; polls: { kind: string }[]; store: { kind: string } };
+    const state = await read<State>('account/state');
+    assert.deepEqual([state.inbox.setAside, state.polls[0]?.kind, state.store.kind], [1, 'incoming', 'memory']);
+    const { entries } = await read<{ entries: { id: string; node: string }[] }>('account/entries?state=aside');
+    assert.equal(entries[0]?.node, 'in');
+    await helper
+      .request()
+      .post(`/sms-account/account/entries/${entries[0]?.id}`)
+      .send({ action: 'deliver' })
+      .expect(200);
+    const [, again] = await flow.messages('got', 2);
+    assert.deepEqual([again?.payload, again?.sms?.redelivered], ['hello', true]);
+    await flow.deploy([account(sim, { name: 'Renamed' })]);
+    const { text } = await helper.request().get('/sms-account/metrics').expect(200);
+    assert.match(text, /^node_red_sms_received_messages_total\{account="account",name="Renamed"\} 1$/m);
+    await flow.deploy([]);
+    await helper.request().get('/sms-account/account/state').expect(404);
+  });
+});

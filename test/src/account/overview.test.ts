@@ -1,0 +1,242 @@
+import assert from 'node:assert/strict';
+import { type Simulator, startSimulator } from '../../../simulator';
+import type { FullMembership } from '../../../src/account/account';
+import { createAccounts } from '../../../src/account/accounts';
+import type { Subscriber } from '../../../src/account/membership';
+import type { AccountSettings } from '../../../src/account/settings';
+import type { FlowDelivery } from '../../../src/receiving/receiver';
+import { Closing } from '../closing';
+import { FailingStore, Platter } from '../store/failing-store';
+
+async function until(isTrue: () => boolean): Promise<void> {
+  while (!isTrue()) await new Promise((resolve) => setTimeout(resolve, 2));
+}
+
+describe('what goes on in an account (contract §8a)', () => {
+  const closing = new Closing();
+  let accounts: ReturnType<typeof createAccounts>;
+  let simulator: Simulator;
+  let platter: Platter;
+  let store: FailingStore;
+  let discarded: string[];
+
+  beforeEach(async () => {
+    accounts = createAccounts();
+    platter = new Platter();
+    discarded = [];
+    simulator = closing.add(await startSimulator({ waitMs: 50, statusDelayMs: Number.POSITIVE_INFINITY }), (it) =>
+      it.close(),
+    );
+  });
+  afterEach(() => closing.run());
+
+  function enter(changes: Partial<AccountSettings> = {}): FullMembership {
+    const settings: AccountSettings = {
+      baseUrl: simulator.baseUrl,
+      authentication: { type: 'bearer', apiKey: simulator.credentials.apiKey },
+      method: 'POST',
+      timeoutMs: 5_000,
+      concurrency: 8,
+      queueLimit: 100,
+      pauseMs: 0,
+      drain: 1,
+      dedupe: true,
+      dedupeMs: 1_000_000,
+      storeName: 'disk /somewhere',
+      createStore: () => {
+        store = new FailingStore(platter);
+        return store;
+      },
+      onDiscarded: (node) => discarded.push(node),
+      ...changes,
+    };
+    return closing.add(accounts.join(settings), (membership) => membership.leave());
+  }
+
+  /** A node whose flow gives up what is older than a moment. */
+  function listen(membership: FullMembership, changes: Partial<Subscriber> = {}): FlowDelivery[] {
+    const deliveries: FlowDelivery[] = [];
+    const subscription = membership.subscribe('incoming', {
+      id: 'node',
+      wants: () => true,
+      acknowledge: 'flow',
+      ackTimeoutMs: 20,
+      maxAttempts: 2,
+      send: (delivery) => {
+        deliveries.push(delivery);
+        return Promise.resolve(true);
+      },
+      onUndelivered: () => {},
+      onState: () => {},
+      onFailing: () => {},
+      onRecovered: () => {},
+      ...changes,
+    });
+    closing.add(subscription, (it) => it.close());
+    return deliveries;
+  }
+
+  const receive = (body: string) => simulator.receive({ from: '6421555001', to: '642100000001', body });
+
+  it('has no poll and nothing that waits before a node uses it', () => {
+    const { counts, ...rest } = enter().state();
+    assert.deepEqual(rest, {
+      polls: [],
+      inbox: { undelivered: 0, setAside: 0 },
+      sends: { inFlight: 0, waiting: 0, kept: 0, uncertain: 0, asking: 0 },
+      store: { kind: 'disk', ok: true },
+    });
+    assert.ok(Object.values(counts).every((count) => count === 0));
+  });
+
+  it('has a poll since when it came to its state, and when it was last answered', async () => {
+    const startedAt = Date.now();
+    const membership = enter();
+    listen(membership);
+    const poll = () => membership.state().polls[0];
+    await until(() => poll()?.lastAnswerAt !== undefined);
+    const { kind, state, since = 0, lastAnswerAt = 0 } = poll() ?? {};
+    assert.deepEqual([kind, state], ['incoming', 'listening']);
+    assert.ok(since >= startedAt && since <= lastAnswerAt && lastAnswerAt <= Date.now());
+    simulator.fault('incoming', { status: 500 });
+    await until(() => poll()?.state === 'failing');
+    const failingSince = poll()?.since ?? 0;
+    assert.ok(failingSince >= since);
+    const answeredAt = poll()?.lastAnswerAt;
+    await until(() => simulator.requests.filter(({ status }) => status === 500).length === 2);
+    assert.deepEqual([poll()?.since, poll()?.lastAnswerAt], [failingSince, answeredAt]);
+  });
+
+  it('counts what came, again or anew, over a time without members', async () => {
+    const membership = enter();
+    const deliveries = listen(membership, { acknowledge: 'auto' });
+    const { messageId } = receive('one');
+    await until(() => deliveries.length === 1);
+    const body = `messageId=${messageId}&from=6421555001&to=642100000001&body=one`;
+    simulator.fault('incoming', { status: 200, body, contentType: 'application/x-www-form-urlencoded' }, 1);
+    await until(() => membership.state().counts.duplicates === 1);
+    await membership.leave();
+    const { received, statuses, duplicates, redelivered } = enter().state().counts;
+    assert.deepEqual(
+      { received, statuses, duplicates, redelivered },
+      { received: 1, statuses: 0, duplicates: 1, redelivered: 0 },
+    );
+  });
+
+  it('tells what waits for the flow, and since when', async () => {
+    const before = Date.now();
+    const membership = enter();
+    const deliveries = listen(membership, { ackTimeoutMs: 60_000 });
+    receive('one');
+    await until(() => deliveries.length === 1);
+    const { undelivered, oldestAt = 0 } = membership.state().inbox;
+    assert.equal(undelivered, 1);
+    assert.ok(oldestAt >= before && oldestAt <= Date.now());
+  });
+
+  it('tells that the store cannot be used, and why', async () => {
+    const membership = enter();
+    const deliveries = listen(membership, { acknowledge: 'auto' });
+    await until(() => store?.isOpen);
+    store.failing.add('commit');
+    receive('one');
+    await until(() => deliveries.length === 1 && !membership.state().store.ok);
+    const { kind, error } = membership.state().store;
+    assert.deepEqual([kind, error?.code], ['disk', 'SMS_STORE']);
+    store.failing.clear();
+  });
+
+  describe('what the flow did not take', () => {
+    async function giveUp(): Promise<{ membership: FullMembership; deliveries: FlowDelivery[]; id: string }> {
+      const membership = enter();
+      const deliveries = listen(membership);
+      receive('hello');
+      await until(() => membership.state().inbox.setAside === 1);
+      const [entry] = membership.entries('aside', 200).entries;
+      assert.ok(entry);
+      return { membership, deliveries, id: entry.id };
+    }
+
+    it('is an entry with what somebody needs to decide', async () => {
+      const { membership } = await giveUp();
+      const { entries, total } = membership.entries('aside', 200);
+      const [entry] = entries;
+      const { id: _, at = 0, error, ...rest } = entry ?? {};
+      assert.deepEqual(rest, {
+        state: 'aside',
+        node: 'node',
+        to: ['642100000001'],
+        from: '6421555001',
+        body: 'hello',
+      });
+      assert.equal(error?.code, 'SMS_UNDELIVERED');
+      assert.ok(at > Date.now() - 20_000);
+      assert.equal(total, 1);
+      const { setAside, redelivered } = membership.state().counts;
+      assert.deepEqual([setAside, redelivered], [1, 1]);
+    });
+
+    it('is delivered again, as redelivered', async () => {
+      const { membership, deliveries, id } = await giveUp();
+      assert.equal(await membership.act(id, 'deliver'), 'done');
+      await until(() => deliveries.length === 3);
+      assert.equal(deliveries[2]?.redelivered, true);
+      assert.deepEqual(discarded, []);
+    });
+
+    it('is discarded, which one line tells of', async () => {
+      const { membership, id } = await giveUp();
+      assert.equal(await membership.act(id, 'discard'), 'done');
+      assert.deepEqual(discarded, ['node']);
+      assert.deepEqual(membership.entries('aside', 200), { entries: [], total: 0 });
+      for (const action of ['deliver', 'discard', 'send'] as const)
+        assert.equal(await membership.act(id, action), 'gone');
+    });
+
+    it('is no text that could be sent', async () => {
+      const { membership, id } = await giveUp();
+      assert.equal(await membership.act(id, 'send'), 'unfit');
+      assert.equal(membership.state().inbox.setAside, 1);
+    });
+  });
+
+  it('has no entry, and takes no decision, before a node uses it', async () => {
+    const membership = enter();
+    for (const state of ['kept', 'uncertain', 'aside'] as const) {
+      assert.deepEqual(membership.entries(state, 200), { entries: [], total: 0 });
+    }
+    assert.equal(await membership.act('none', 'send'), 'gone');
+  });
+
+  it('counts recipients that were accepted and refused, and texts that were not sent', async () => {
+    const membership = enter();
+    let outcomes = 0;
+    const sender = membership.attachSender({
+      id: 'send',
+      usesStore: false,
+      onOutcome: () => {
+        outcomes++;
+        return Promise.resolve(true);
+      },
+      onAnswer: () => Promise.resolve(true),
+      onDiscarded: () => {},
+      onOutage: () => {},
+      onState: () => {},
+    });
+    closing.add(sender, (it) => it.close());
+    const options = { retries: 0, retryUncertain: false, resolveMs: 0, priority: 0, unlimited: false };
+    const send = async (...to: string[]) => {
+      const ended = outcomes + 1;
+      const message = { to, body: 'hello' };
+      sender.send({ message, encoding: 'GSM-7', parts: 1, options, origin: undefined, carried: () => '' });
+      await until(() => outcomes === ended);
+    };
+    await send('6421555001', 'Nobody');
+    simulator.fault('send', { status: 400 }, 1);
+    await send('6421555001');
+    simulator.fault('send', { status: 500 }, 1);
+    await send('6421555001');
+    const { sent, failed, refused, uncertain } = membership.state().counts;
+    assert.deepEqual({ sent, failed, refused, uncertain }, { sent: 1, failed: 1, refused: 1, uncertain: 1 });
+  });
+});

@@ -1,0 +1,247 @@
+import assert from 'node:assert/strict';
+import type { IncomingRecord } from '../../../src/model';
+import type { Inbox } from '../../../src/receiving/inbox';
+import { type FlowDelivery, Receiver } from '../../../src/receiving/receiver';
+import { VirtualClock } from '../../virtual-clock';
+import { FailingStore, Platter } from '../store/failing-store';
+import { createInboxOn } from './inbox-on';
+
+const dayMs = 24 * 3_600_000;
+
+function incoming(messageId: string): IncomingRecord {
+  return { messageId, from: '6421555001', body: messageId, isReply: false, via: 'poll' };
+}
+
+describe('what was given up (contract §5, §8a)', () => {
+  let clock: VirtualClock;
+  let platter: Platter;
+  let store: FailingStore;
+  let inboxes: Inbox[];
+  let timesFull: number;
+
+  beforeEach(() => {
+    clock = new VirtualClock();
+    platter = new Platter();
+    inboxes = [];
+    timesFull = 0;
+  });
+  afterEach(async () => {
+    for (const inbox of inboxes) await inbox.close();
+  });
+
+  function createInbox(on = platter): Inbox {
+    store = new FailingStore(on);
+    const onGivenUpFull = () => timesFull++;
+    const inbox = createInboxOn({ store, clock, dedupe: () => true, dedupeMs: () => 1_000_000_000, onGivenUpFull });
+    inboxes.push(inbox);
+    return inbox;
+  }
+
+  /** A node that gives up at once what its flow does not take. */
+  function attach(inbox: Inbox, id = 'node'): FlowDelivery[] {
+    const sent: FlowDelivery[] = [];
+    const receiver = new Receiver(
+      inbox,
+      {
+        id,
+        channel: 'incoming',
+        wants: () => true,
+        acknowledge: 'flow',
+        ackTimeoutMs: 60_000,
+        maxAttempts: 1,
+        send: (delivery) => {
+          sent.push(delivery);
+          return Promise.resolve(true);
+        },
+        onUndelivered: () => {},
+        onOutstanding: () => {},
+      },
+      clock,
+    );
+    receiver.attach();
+    return sent;
+  }
+
+  async function receive(inbox: Inbox, ...ids: string[]): Promise<void> {
+    await inbox.accept({ kind: 'incoming', via: 'poll', records: ids.map(incoming) });
+  }
+
+  /** One message that the flow of a node did not take. */
+  async function giveUp(): Promise<{ inbox: Inbox; sent: FlowDelivery[]; id: string }> {
+    const inbox = createInbox();
+    const sent = attach(inbox);
+    await receive(inbox, 'hello');
+    await clock.advance(60_000);
+    await inbox.flush();
+    const [item] = inbox.givenUp.list(1);
+    assert.ok(item);
+    return { inbox, sent, id: item.id };
+  }
+
+  it('is kept with its node and its time, and is undelivered no more', async () => {
+    const { inbox } = await giveUp();
+    const { kind, record, node, at, attempts } = inbox.givenUp.list(200)[0] ?? {};
+    assert.deepEqual([kind, record?.body, node, at, attempts], ['incoming', 'hello', 'node', clock.now(), 1]);
+    assert.deepEqual(inbox.state, { undelivered: 0, setAside: 1 });
+  });
+
+  it('is kept for each node that gave it up, and for none that took it', async () => {
+    const inbox = createInbox();
+    const [a, b] = [attach(inbox, 'a'), attach(inbox, 'b')];
+    await receive(inbox, 'hello');
+    await clock.advance(60_000);
+    assert.deepEqual([a.length, b.length], [1, 1]);
+    assert.deepEqual(
+      inbox.givenUp.list(200).map(({ node }) => node),
+      ['a', 'b'],
+    );
+  });
+
+  it('is delivered again to its node alone, as redelivered, its attempts counted anew', async () => {
+    const { inbox, sent, id } = await giveUp();
+    const other = attach(inbox, 'other');
+    await clock.advance(0);
+    assert.equal(inbox.givenUp.deliver(id), true);
+    await clock.advance(0);
+    assert.deepEqual(
+      sent.map(({ record, redelivered }) => [record.body, redelivered]),
+      [
+        ['hello', false],
+        ['hello', true],
+      ],
+    );
+    assert.equal(other.length, 0);
+    assert.deepEqual([inbox.state.undelivered, inbox.state.setAside], [1, 0]);
+    // The flow does not take it this time either.
+    await clock.advance(60_000);
+    assert.deepEqual(inbox.state, { undelivered: 0, setAside: 1 });
+    assert.equal(inbox.givenUp.deliver(id), false);
+  });
+
+  it('is delivered again when its node is back, if it was away', async () => {
+    const { inbox, id } = await giveUp();
+    await inbox.close();
+    const next = createInbox();
+    await next.ready();
+    assert.equal(next.givenUp.deliver(id), true);
+    const sent = attach(next);
+    await clock.advance(0);
+    assert.deepEqual(
+      sent.map(({ record }) => record.body),
+      ['hello'],
+    );
+  });
+
+  it('is gone when it is discarded, over a restart too', async () => {
+    const { inbox, id } = await giveUp();
+    assert.equal(inbox.givenUp.discard(id), true);
+    assert.equal(inbox.givenUp.discard(id), false);
+    await inbox.close();
+    assert.equal(platter.entries.size, 0);
+  });
+
+  it('is found again by the next process', async () => {
+    const { inbox, id } = await giveUp();
+    await inbox.flush();
+    store.kill();
+    inboxes = [];
+    const next = createInbox();
+    await next.ready();
+    assert.deepEqual(
+      next.givenUp.list(200).map((item) => [item.id, item.node, item.record.body]),
+      [[id, 'node', 'hello']],
+    );
+  });
+
+  it('is in the store in the same commit that drops the message, so that none is lost between', async () => {
+    const inbox = createInbox();
+    attach(inbox);
+    await receive(inbox, 'hello');
+    const { commits } = store;
+    await clock.advance(60_000);
+    await inbox.flush();
+    assert.equal(store.commits, commits + 1);
+    assert.equal(platter.entries.size, 1);
+  });
+
+  it('is written when the store is back, if it failed', async () => {
+    const inbox = createInbox();
+    attach(inbox);
+    await receive(inbox, 'hello');
+    store.failing.add('commit');
+    await clock.advance(60_000);
+    assert.equal(inbox.state.setAside, 1);
+    store.failing.clear();
+    await clock.advance(60_000);
+    await inbox.flush();
+    assert.deepEqual(
+      [...platter.entries.values()].map((text) => JSON.parse(text).part),
+      ['givenUp'],
+    );
+    assert.equal(inbox.state.setAside, 1);
+  });
+
+  it('is forgotten after 7 days, and not before, whether the process ran or not', async () => {
+    const { inbox } = await giveUp();
+    await clock.advance(3 * dayMs);
+    await inbox.close();
+    const next = createInbox();
+    await next.ready();
+    await clock.advance(4 * dayMs - 3_600_000);
+    assert.equal(next.state.setAside, 1);
+    await clock.advance(2 * 3_600_000);
+    await next.flush();
+    assert.equal(next.state.setAside, 0);
+    assert.equal(platter.entries.size, 0);
+  });
+
+  it('keeps no process alive', async () => {
+    let isIdle: boolean | undefined;
+    const after = clock.after.bind(clock);
+    clock.after = (delayMs: number, callback: () => void, ...[idle]: boolean[]) => {
+      if (delayMs === 3_600_000) isIdle = idle;
+      return after(delayMs, callback);
+    };
+    await giveUp();
+    assert.equal(isIdle, true);
+  });
+
+  it('is at most 10,000, of which the oldest goes, and says so once', async () => {
+    const inbox = createInbox();
+    attach(inbox);
+    for (let thousand = 0; thousand < 10; thousand++) {
+      await receive(inbox, ...Array.from({ length: 1_000 }, (_, index) => String(thousand * 1_000 + index)));
+    }
+    // At most 100 are out at a time.
+    for (let round = 0; round < 100; round++) await clock.advance(60_000);
+    assert.deepEqual([inbox.state.setAside, timesFull], [10_000, 0]);
+    await receive(inbox, 'more', 'and more');
+    await clock.advance(60_000);
+    await inbox.flush();
+    assert.deepEqual([inbox.state.setAside, timesFull], [10_000, 1]);
+    assert.equal(inbox.givenUp.list(1)[0]?.record.body, '2');
+    assert.equal(platter.entries.size, 10_000);
+  });
+
+  it('goes along to another login', async () => {
+    const { inbox, id } = await giveUp();
+    const heir = createInbox(new Platter());
+    await inbox.handOver(heir, { isLast: true });
+    assert.equal(heir.givenUp.get(id)?.node, 'node');
+    assert.equal(inbox.state.setAside, 0);
+    assert.equal(platter.entries.size, 0);
+  });
+
+  it('is left out, and the rest found, when it cannot be read', async () => {
+    const { inbox } = await giveUp();
+    await inbox.close();
+    for (const [key, text] of [...platter.entries]) {
+      const item = JSON.parse(text);
+      platter.entries.set(`${key}0`, JSON.stringify({ ...item, id: `${key}0`, record: 'none' }));
+      platter.entries.set(`${key}1`, JSON.stringify({ ...item, id: `${key}1`, node: 7 }));
+    }
+    const next = createInbox();
+    await next.ready();
+    assert.equal(next.state.setAside, 1);
+  });
+});
