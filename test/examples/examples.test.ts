@@ -21,6 +21,8 @@ interface Shown {
   topic?: unknown;
   sms?: Record<string, unknown>;
   error?: { message: string };
+  code?: unknown;
+  answers?: unknown;
 }
 
 /** Gets what the debug nodes show. */
@@ -56,15 +58,13 @@ class DebugSidebar {
   replace(debug: FlowNode): FlowNode[] {
     const { id, z, name } = debug;
     const { port } = this.#server.address() as AddressInfo;
-    const { payload, topic, sms, error } = Object.fromEntries(
-      ['payload', 'topic', 'sms', 'error'].map((property) => [property, `msg.${property}`]),
-    );
     return [
       {
         id,
         type: 'function',
         z,
-        func: `return { payload: { name: ${JSON.stringify(name)}, payload: ${payload}, topic: ${topic}, sms: ${sms}, error: ${error} && { message: ${error}.message } } };`,
+        func: `const { payload, topic, sms, error, code, answers } = msg;
+return { payload: { name: ${JSON.stringify(name)}, payload, topic, sms, error: error && { message: error.message }, code, answers } };`,
         outputs: 1,
         wires: [[`${id}-post`]],
       },
@@ -102,6 +102,7 @@ describe('the examples, deployed against the simulator', function () {
   let simulator: Simulator;
   let sidebar: DebugSidebar;
   let flow: FlowNode[];
+  let deployments = 0;
 
   before(async () => {
     nodeRed = await startNodeRed({ env: { no_proxy: '127.0.0.1', NO_PROXY: '127.0.0.1' } });
@@ -126,14 +127,19 @@ describe('the examples, deployed against the simulator', function () {
     sidebar = new DebugSidebar();
     await sidebar.open();
     flow = JSON.parse(readFileSync(join(folder, `${name}.json`), 'utf8')) as FlowNode[];
+    deployments += 1;
+    // An account with an id of its own inherits nothing of what another test has left.
+    const ownId = (id: unknown) => `${id}-${deployments}`;
     await nodeRed.deploy(
       flow.flatMap((node) => {
         if (node.type === 'debug') return sidebar.replace(node);
+        const account = node.account !== undefined && { account: ownId(node.account) };
         const atSimulator = node.type === 'sms-account' && {
+          id: ownId(node.id),
           baseUrl: simulator.baseUrl,
           credentials: { apiKey: simulator.credentials.apiKey },
         };
-        return [{ ...node, ...atSimulator, ...edit(node) }];
+        return [{ ...node, ...account, ...atSimulator, ...edit(node) }];
       }),
     );
   }
@@ -164,6 +170,18 @@ describe('the examples, deployed against the simulator', function () {
       () => `${name} is not among ${JSON.stringify(sidebar.shown)}, log: ${nodeRed.log}`,
     );
     return found();
+  }
+
+  /** Names of the debug nodes that have shown something. */
+  function namesShown(): string[] {
+    return [...new Set(sidebar.shown.map(({ name }) => name))];
+  }
+
+  /** `kill -9`, and a new start with the same flow. */
+  async function restart(): Promise<void> {
+    await nodeRed.kill();
+    const { userDir, port } = nodeRed;
+    nodeRed = await startNodeRed({ userDir, port, env: { no_proxy: '127.0.0.1', NO_PROXY: '127.0.0.1' } });
   }
 
   /** A handset writes, and the flow has heard of all it wrote. */
@@ -382,8 +400,7 @@ describe('the examples, deployed against the simulator', function () {
       await untilShown('storing failed');
       await nodeRed.kill();
       rmSync(storeFolder());
-      const { userDir, port } = nodeRed;
-      nodeRed = await startNodeRed({ userDir, port });
+      await restart();
       await untilShown('stored');
       assert.deepEqual(
         readStored().map(({ text }) => text),
@@ -488,57 +505,339 @@ describe('the examples, deployed against the simulator', function () {
     });
   });
 
-  describe('Escalate an alarm until someone replies', () => {
-    const [first, second, third] = ['6421555001', '6421555002', '6421555003'] as const;
-    const asks = 'Pump 3 has stopped. Answer this message to take the alarm.';
-    const withWait =
-      (timeout: string) =>
+  describe('An alarm that survives an outage and a restart', () => {
+    const name = 'An alarm that survives an outage and a restart';
+    const text = `${number}: Pump 3 has stopped.`;
+    const withSend =
+      (changed: object) =>
       (node: FlowNode): object =>
-        node.type === 'delay' ? { timeout, timeoutUnits: 'milliseconds' } : {};
+        node.type === 'sms-send' ? changed : {};
 
-    it('asks one after the other, to the end of the list, when nobody answers', async () => {
-      await deploy('Escalate an alarm until someone replies', {}, withWait('100'));
+    it('sends the alarm once the service is back, and tells of the outage as of no outcome', async () => {
+      await deploy(name);
+      simulator.fault('send', { status: 503 });
       await press('Alarm');
-      const [nobody] = await untilShown('nobody answered');
-      assert.equal(nobody?.payload, 'Nobody answered: Pump 3 has stopped.');
+      const [waiting] = await untilShown('it waits, and will be sent');
+      assert.equal((waiting?.sms?.error as { waiting?: number } | undefined)?.waiting, 1);
+      simulator.fault('send', null);
+      const [shown] = await untilShown('sent');
+      assert.deepEqual([shown?.topic, shown?.payload], [number, 'Pump 3 has stopped.']);
+      assert.deepEqual(sent(), [text]);
+      assert.deepEqual(namesShown(), ['it waits, and will be sent', 'sent']);
+    });
+
+    it('sends the alarm after Node-RED was killed in the outage', async () => {
+      await deploy(name);
+      simulator.fault('send', { status: 503 });
+      await press('Alarm');
+      await untilShown('it waits, and will be sent');
+      await restart();
+      simulator.fault('send', null);
+      const [shown] = await untilShown('sent');
+      assert.deepEqual([shown?.topic, shown?.payload], [number, 'Pump 3 has stopped.']);
+      assert.deepEqual(sent(), [text]);
+    });
+
+    it('finds out that the service has the alarm when the connection breaks', async () => {
+      await deploy(name);
+      simulator.fault('send', { drop: 'after' }, 1);
+      await press('Alarm');
+      const [shown] = await untilShown('sent');
+      assert.equal(shown?.sms?.resolvedBy, 'feed');
+      assert.deepEqual(sent(), [text]);
+    });
+
+    it('raises it another way when it expires, is refused, or nobody knows', async () => {
+      await deploy(name, {}, withSend({ expire: 0.005, resolve: 0 }));
+      simulator.fault('send', { drop: 'after' }, 1);
+      await press('Alarm');
+      const [unknown] = await untilShown('raise it another way');
+      assert.equal(codeOf(unknown), 'SMS_UNCERTAIN');
+      simulator.block(number);
+      await press('Alarm');
+      const [, refused] = await untilShown('raise it another way', 2);
+      assert.deepEqual([refused?.topic, refused?.sms?.errorCode], [number, 403]);
+      simulator.fault('send', { status: 503 });
+      await press('Alarm');
+      const [, , expired] = await untilShown('raise it another way', 3);
+      assert.equal(codeOf(expired), 'SMS_EXPIRED');
+    });
+  });
+
+  describe('Answer once', () => {
+    const answer = `${number}: Thank you for your message. We will call you back.`;
+
+    it('answers a message once and acknowledges it', async () => {
+      await deploy('Answer once');
+      await write(number, 'Are you there?');
+      await untilShown('answered');
+      assert.deepEqual(sent(), [answer]);
+    });
+
+    it('answers a message once that was delivered again, because Node-RED was killed as the answer left', async () => {
+      await deploy('Answer once');
+      simulator.fault('send', { delayMs: 1_000 }, 1);
+      await write(number, 'Are you there?');
+      await simulator.until(() => simulator.polling('send') === 1);
+      await restart();
+      const [shown] = await untilShown('answered');
+      assert.equal(shown?.sms?.resolvedBy, 'feed');
+      assert.deepEqual(sent(), [answer]);
+    });
+
+    it('sends nothing for a message that comes again although it was answered', async () => {
+      await deploy('Answer once', {}, (node) => {
+        if (node.type === 'sms-in') return { ackTimeout: 0.3, maxAttempts: 2 };
+        return node.name === 'back to sms in' ? { wires: [[]] } : {};
+      });
+      await write(number, 'Are you there?');
+      const [first, second] = await untilShown('answered', 2);
+      assert.deepEqual([first?.sms?.duplicate, second?.sms?.duplicate], [undefined, true]);
+      assert.equal(second?.sms?.messageId, first?.sms?.messageId);
+      const [given] = await untilShown('given up, or polling failed');
+      assert.equal(given?.topic, number);
+      assert.deepEqual(sent(), [answer]);
+    });
+
+    it('answers later what could not be answered', async () => {
+      await deploy('Answer once', {}, ({ type }) => (type === 'delay' ? { timeout: '0.1' } : {}));
+      simulator.fault('send', { status: 401 }, 2);
+      await write(number, 'Are you there?');
+      await untilShown('answered again later', 2);
+      await untilShown('answered');
+      assert.deepEqual(sent(), [answer]);
+    });
+
+    it('shows a message of which nobody knows whether it was answered, and lets it go', async () => {
+      await deploy('Answer once', { recordIds: 'none' }, (node) => {
+        if (node.type === 'sms-in') return { maxAttempts: 1, ackTimeout: 3 };
+        return node.type === 'sms-send' ? { resolve: 0.1 } : {};
+      });
+      simulator.fault('send', { drop: 'before' }, 1);
+      await write(number, 'Are you there?');
+      const [unknown] = await untilShown('nobody knows whether it was answered');
+      assert.equal(codeOf(unknown), 'SMS_UNCERTAIN');
+      await write('6421555124', 'Me too');
+      await untilShown('answered');
+      assert.ok(!namesShown().includes('given up, or polling failed'));
+    });
+  });
+
+  describe('Appointment reminder with YES or NO', () => {
+    const name = 'Appointment reminder with YES or NO';
+    const question = `${number}: Dear Anna, your appointment is on Monday at 10. Do you come? Answer YES or NO.`;
+
+    it('confirms a YES by name and date', async () => {
+      await deploy(name);
+      await press('Remind');
+      await untilSent(question);
+      simulator.reply({ from: number, body: ' yes, thanks' });
+      await untilSent(`${number}: Thank you, Anna. See you on Monday at 10.`);
+      const [confirmed] = await untilShown('confirmed');
+      assert.equal(confirmed?.topic, number);
+    });
+
+    it('asks again what is neither, and confirms a NO, also after a kill', async () => {
+      await deploy(name);
+      await press('Remind');
+      await untilShown('asked');
+      simulator.reply({ from: number, body: 'Nobody told me' });
+      await untilSent(`${number}: Please answer YES or NO: do you come on Monday at 10?`);
+      await untilShown('asked', 2);
+      await restart();
+      simulator.reply({ from: number, body: 'No!' });
+      await untilSent(`${number}: Thank you, Anna. The appointment on Monday at 10 is cancelled.`);
+    });
+
+    it('knows the appointment of a message that comes after the answer', async () => {
+      await deploy(name);
+      await press('Remind');
+      await untilShown('asked');
+      simulator.reply({ from: number, body: 'YES' });
+      await untilShown('confirmed');
+      await write('6421555124', 'Are you open?');
+      await write(number, 'I shall be late');
+      const [later] = await untilShown('later message');
+      assert.equal(later?.payload, 'I shall be late');
+      assert.deepEqual((later?.sms?.sent as { remembered?: unknown } | undefined)?.remembered, {
+        name: 'Anna',
+        date: 'Monday at 10',
+        number,
+      });
+      const [other] = await untilShown('other message');
+      assert.equal(other?.topic, '6421555124');
+      assert.equal(simulator.messages.length, 2);
+    });
+
+    it('tells when no answer came in time', async () => {
+      await deploy(name, {}, ({ waitType }) => (waitType === 'num' ? { wait: '0.002' } : {}));
+      await press('Remind');
+      const [none] = await untilShown('no answer: call');
+      assert.deepEqual([none?.topic, none?.sms?.reason], [number, 'timeout']);
+    });
+  });
+
+  describe('On-call rota until someone answers OK', () => {
+    const name = 'On-call rota until someone answers OK';
+    const [first, second, third] = ['6421555001', '6421555002', '6421555003'] as const;
+    const asks = 'Pump 3 has stopped. Answer OK to take the alarm.';
+    const withWait =
+      (minutes: string) =>
+      ({ waitType }: FlowNode): object =>
+        waitType === 'num' ? { wait: minutes } : {};
+
+    it('asks one after the other, to the end of the rota, when nobody answers', async () => {
+      await deploy(name, {}, withWait('0.002'));
+      await press('Alarm');
+      await untilShown('nobody answered');
       assert.deepEqual(
         sent(),
         [first, second, third].map((to) => `${to}: ${asks}`),
       );
     });
 
-    it('ends with the first answer, and tells all who were asked', async () => {
-      await deploy('Escalate an alarm until someone replies', {}, withWait('60000'));
-      simulator.fault('send', { status: 500 }, 1);
-      await press('Alarm');
-      await untilSent(`${second}: ${asks}`);
-      simulator.reply({ from: second, body: 'On my way' });
-      await untilSent(`${first} ${second}: ${second} has taken the alarm: Pump 3 has stopped.`);
-      simulator.reply({ from: first, body: 'Me too' });
-      const [other] = await untilShown('other message');
-      assert.equal(other?.topic, first);
-      assert.equal(simulator.messages.length, 2);
-    });
-
-    it('goes on at once when somebody cannot be reached, and asks nobody twice', async () => {
-      await deploy('Escalate an alarm until someone replies', {}, withWait('400'));
-      simulator.block(first);
-      await press('Alarm');
-      await untilShown('nobody answered');
-      assert.deepEqual(
-        simulator.messages.filter(({ recipients }) => recipients.some(({ isError }) => !isError)).map(({ to }) => to),
-        [[second], [third]],
-      );
-      assert.equal((await untilShown('nobody answered')).length, 1);
-    });
-
-    it('does not take the text of somebody else for an answer', async () => {
-      await deploy('Escalate an alarm until someone replies', {}, withWait('60000'));
+    it('ends with the first OK, and tells all who were asked', async () => {
+      await deploy(name);
       await press('Alarm');
       await untilSent(`${first}: ${asks}`);
-      await write(number, 'What is going on?');
-      await untilShown('other message');
-      assert.equal(simulator.messages.length, 1);
+      simulator.reply({ from: first, body: 'Cannot, sorry' });
+      await untilSent(`${second}: ${asks}`);
+      simulator.reply({ from: second, body: 'ok' });
+      await untilSent(`${first} ${second}: ${second} has taken the alarm: Pump 3 has stopped.`);
+      await untilShown('taken');
+      assert.equal(simulator.messages.length, 3);
+    });
+
+    it('goes on where it stood after Node-RED was killed', async () => {
+      await deploy(name);
+      await press('Alarm');
+      await untilShown('asked');
+      await restart();
+      simulator.reply({ from: first, body: 'No' });
+      await untilSent(`${second}: ${asks}`);
+      simulator.reply({ from: second, body: 'OK, on my way' });
+      await untilSent(`${first} ${second}: ${second} has taken the alarm: Pump 3 has stopped.`);
+      assert.equal(simulator.messages.length, 3);
+    });
+
+    it('asks the next one at once when somebody cannot be reached, and only whoever was asked is told', async () => {
+      await deploy(name);
+      simulator.block(first);
+      simulator.fault('send', { status: 400 }, 1);
+      await press('Alarm');
+      await untilSent(`${second}: ${asks}`);
+      simulator.setOutcome(third, 'NUR');
+      simulator.reply({ from: second, body: 'OK' });
+      await untilSent(`${second}: ${second} has taken the alarm: Pump 3 has stopped.`);
+    });
+
+    it('asks nobody else because of an outage', async () => {
+      await deploy(name);
+      simulator.fault('send', { status: 503 });
+      await press('Alarm');
+      await untilShown('it waits, and will be sent');
+      simulator.fault('send', null);
+      const [asked] = await untilShown('asked');
+      assert.equal(asked?.topic, first);
+      assert.deepEqual(sent(), [`${first}: ${asks}`]);
+    });
+  });
+
+  describe('One-time code that expires', () => {
+    const name = 'One-time code that expires';
+    const asks = `${number}: Do you want to sign in? Answer with the code on your screen within 5 minutes. If it is not you, do not answer.`;
+
+    async function signIn(): Promise<string> {
+      await press('Sign in');
+      const [screen] = await untilShown('on the screen');
+      const code = String(screen?.code);
+      assert.match(code, /^\d{6}$/);
+      await untilSent(asks);
+      return code;
+    }
+
+    it('confirms a number that sends the code back', async () => {
+      await deploy(name);
+      const code = await signIn();
+      simulator.reply({ from: number, body: ` ${code.slice(0, 3)} ${code.slice(3)}.` });
+      const [confirmed] = await untilShown('confirmed');
+      assert.equal(confirmed?.topic, number);
+    });
+
+    it('does not confirm another code, and gives no second try', async () => {
+      await deploy(name);
+      const code = await signIn();
+      simulator.reply({ from: number, body: code === '000000' ? '000001' : '000000' });
+      await untilShown('wrong code');
+      const late = simulator.reply({ from: number, body: code });
+      await press('Sign in');
+      await untilShown('asked', 2);
+      await simulator.until(() => late.read);
+      assert.ok(!namesShown().includes('confirmed'));
+    });
+
+    it('lets the code expire', async () => {
+      await deploy(name, {}, ({ waitType }) => (waitType === 'num' ? { wait: '0.002' } : {}));
+      await signIn();
+      const [expired] = await untilShown('expired');
+      assert.equal(expired?.topic, number);
+    });
+  });
+
+  describe('Survey of three questions', () => {
+    const name = 'Survey of three questions';
+    const [one, two, three] = [
+      'How did you like your stay, from 1 to 5?',
+      'What did you like best?',
+      'Will you come again?',
+    ] as const;
+    const other = '6421555124';
+
+    /** A handset answers the question that it was asked last. */
+    async function answer(from: string, question: string, body: string): Promise<void> {
+      const isAsked = () =>
+        simulator.messages.some((message) => message.body === question && message.to.includes(from));
+      await waitUntil(isAsked, () => `${from} was not asked: ${JSON.stringify(sent())}`);
+      simulator.reply({ from, body });
+    }
+
+    it('asks each number its next question, and gathers the answers, across a kill', async () => {
+      await deploy(name);
+      await press('Start');
+      await answer(number, one, '5');
+      await answer(other, one, '1');
+      await answer(number, two, 'The breakfast');
+      await waitUntil(
+        () => sidebar.shown.filter((shown) => shown.name === 'asked').length >= 4,
+        () => JSON.stringify(sent()),
+      );
+      await restart();
+      await answer(number, three, 'Yes');
+      await answer(other, two, 'The end');
+      await answer(other, three, 'No');
+      const shown = await untilShown('answers', 2);
+      assert.deepEqual(
+        new Map(shown.map(({ topic, answers }) => [topic, answers])),
+        new Map([
+          [number, ['5', 'The breakfast', 'Yes']],
+          [other, ['1', 'The end', 'No']],
+        ]),
+      );
+      await untilSent(...[number, other].map((to) => `${to}: Thank you for your answers.`));
+    });
+
+    it('shows the answers so far of who does not go on', async () => {
+      await deploy(name, {}, ({ waitType }) => (waitType === 'num' ? { wait: '0.03' } : {}));
+      await press('Start');
+      await answer(number, one, '4');
+      const ended = await untilShown('no answer: so far', 2);
+      assert.deepEqual(
+        new Map(ended.map(({ topic, answers }) => [topic, answers])),
+        new Map<unknown, unknown>([
+          [number, ['4']],
+          [other, []],
+        ]),
+      );
     });
   });
 
