@@ -49,7 +49,11 @@ export class Succession {
     if (this.#estate && this.#storeName === settings.storeName) return this.#estate;
     const earlier = this.#estate;
     const estate = this.#create(settings);
-    if (earlier) void this.#host.keepOpen(() => handOver(earlier, estate, false)).then(() => earlier.inbox.close());
+    if (earlier) {
+      const handed = this.#host.keepOpen(() => handOver(earlier, estate, false));
+      // What the new place does not take stays in the old one.
+      void handed.catch((error) => settings.onFault?.(error)).then(() => earlier.inbox.close());
+    }
     return estate;
   }
 
@@ -68,7 +72,11 @@ export class Succession {
       const to = this.estateOf(member);
       const hadPolls = polls.size > 0;
       const ended = polls.ended();
-      await this.#host.keepOpen(() => handOver(from, to, true));
+      try {
+        await this.#host.keepOpen(() => handOver(from, to, true));
+      } catch {
+        return false;
+      }
       // What is in a store that cannot be used is safe there, and may be asked for again.
       if (from.inbox.failure || to.inbox.failure) return false;
       if (!hadPolls && hasWaited) return true;

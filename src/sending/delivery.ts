@@ -6,6 +6,7 @@ import type { EndedText, Outlet, OutletState } from './outlet';
 export class Deliveries {
   readonly #ledger: Ledger;
   readonly #onDelivered: (text: Text) => void;
+  readonly #onFault: (error: unknown) => void;
   readonly #outlets = new Map<string, Outlet>();
   /** What nodes gave with texts that are under way. */
   readonly #origins = new Map<string, unknown>();
@@ -13,10 +14,14 @@ export class Deliveries {
   readonly #undelivered = new Map<string, boolean>();
   readonly #delivering = new Set<string>();
 
-  /** @param onDelivered the outcome of a text has entered the flow */
-  constructor(ledger: Ledger, onDelivered: (text: Text) => void) {
+  /**
+   * @param onDelivered the outcome of a text has entered the flow
+   * @param onFault a node has thrown
+   */
+  constructor(ledger: Ledger, onDelivered: (text: Text) => void, onFault: (error: unknown) => void) {
     this.#ledger = ledger;
     this.#onDelivered = onDelivered;
+    this.#onFault = onFault;
   }
 
   /** Nodes that are here. */
@@ -50,6 +55,12 @@ export class Deliveries {
     this.#origins.set(id, origin);
   }
 
+  /** Takes over what nodes gave, from the account of a login that this one's replaces. */
+  adopt(former: Deliveries): void {
+    for (const [id, origin] of former.#origins) this.#origins.set(id, origin);
+    former.#origins.clear();
+  }
+
   originOf(id: string): unknown {
     return this.#origins.get(id);
   }
@@ -64,7 +75,8 @@ export class Deliveries {
   }
 
   /**
-   * Brings the outcome of a settled text into the flow, now or when its node is back.
+   * Brings the outcome of a settled text into the flow, now or when its node is back. Never rejects: one whose node throws
+   * waits for the next.
    *
    * @param mayBeKnown an earlier process may have sent it into the flow
    */
@@ -86,9 +98,13 @@ export class Deliveries {
       this.#undelivered.delete(id);
       await this.#ledger.delivered(text);
       this.#onDelivered(text);
+    } catch (error) {
+      this.#onFault(error);
     } finally {
       this.#delivering.delete(id);
     }
+    // It came while the one before it was being told.
+    if (this.#undelivered.has(id) && this.#outlets.get(text.node) !== outlet) await this.deliver(text, mayBeKnown);
   }
 
   /** The store has what is undelivered; it is found again when that is opened. */

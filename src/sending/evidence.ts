@@ -136,19 +136,21 @@ export class Case {
     const stop = new AbortController();
     const onAbort = () => stop.abort(signal.reason);
     signal.addEventListener('abort', onAbort);
-    if (signal.aborted) onAbort();
     const until = this.#options.clock.elapsed() + forMs;
-    const complete = new Promise<void>((resolve) => {
+    const complete = new Promise<void>((resolve, reject) => {
       this.#onComplete = resolve;
       if (this.#isComplete) resolve();
+      // A reading of the feed is not waited for then.
+      stop.signal.addEventListener('abort', () => reject(stop.signal.reason));
     });
     const reading = this.#readFeedUntil(until, stop.signal);
+    if (signal.aborted) onAbort();
     try {
       await Promise.race([complete, reading]);
       if (signal.aborted) throw signal.reason;
     } finally {
       signal.removeEventListener('abort', onAbort);
-      reading.catch(() => {});
+      for (const ending of [complete, reading]) ending.catch(() => {});
       stop.abort();
     }
     return { ...(this.#by === undefined ? undefined : { sent: this.#found(this.#by) }), looked: this.#looked() };

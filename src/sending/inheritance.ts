@@ -2,9 +2,10 @@ import type { Step } from '../journal';
 import type { Item, Remembered } from '../store/store';
 import { isKeyOfLimits, limitPrefix, mergeCounts } from './limits';
 import { mailboxKey } from './question';
+import { handsetPrefix, isKeyOfHandset, mergeReferences } from './sent';
 
 /** The keys that the ledger remembers under begin so. */
-export const ledgerPrefixes = ['once:', 'sent:', 'handset:', 'asked:', limitPrefix, mailboxKey];
+export const ledgerPrefixes = ['once:', 'sent:', handsetPrefix, 'asked:', limitPrefix, mailboxKey];
 
 type Memories = readonly (readonly [key: string, remembered: Remembered])[];
 
@@ -12,13 +13,15 @@ type Memories = readonly (readonly [key: string, remembered: Remembered])[];
 export function adopt(items: readonly Item[], memories: Memories): Step<void> {
   return {
     keys: memories.map(([key]) => key),
-    whileFailing: 'apply',
+    // Kept in two stores, a text may be sent by either.
+    whileFailing: 'refuse',
     decide(look, changes) {
       for (const item of items) changes.keep.set(item.id, item);
       for (const [key, remembered] of memories) {
         const own = look(key);
         if (!own) changes.remember.set(key, remembered);
         else if (isKeyOfLimits(key)) changes.remember.set(key, mergeCounts(own, remembered));
+        else if (isKeyOfHandset(key)) changes.remember.set(key, mergeReferences(own, remembered));
       }
       return () => {};
     },

@@ -28,6 +28,8 @@ export interface IntakeOptions {
   departure: Departure;
   /** A text that is not kept has its outcome. */
   onEnded(text: Text, outcome: Outcome, from: Attachment): Promise<void>;
+  /** A node has thrown. */
+  onFault(error: unknown): void;
 }
 
 /** How soon it is asked again what became of a text that another instance is sending. */
@@ -102,7 +104,7 @@ export class Intake {
     const detail = String(failure.params.detail ?? '');
     const outcome = isUnkept ? new SmsError('keepRefused', { params: { detail } }) : failure;
     this.#options.counts.add(outcome, text.message.to.length);
-    await this.#options.deliveries.tell(from.outlet, text, outcome).catch(() => false);
+    await this.#options.deliveries.tell(from.outlet, text, outcome).catch(this.#options.onFault);
     this.#options.deliveries.forget(text.id);
   }
 }

@@ -21,6 +21,8 @@ export interface KeepingOptions {
   /** Its node has not been here for too long. */
   onAbandoned(text: Text): void;
   onState(node: string): void;
+  /** A node has thrown. */
+  onFault(error: unknown): void;
 }
 
 const firstRepeatDelayMs = 1_000;
@@ -164,7 +166,7 @@ export class KeptTexts {
     if (waiting.isQueued) return;
     waiting.isQueued = true;
     const turn = { signal: neverAborted, priority: waiting.priority, isKept: true };
-    void this.#options.queue.run((begun) => this.#takeTurn(waiting, begun), turn);
+    this.#options.queue.run((begun) => this.#takeTurn(waiting, begun), turn).catch(this.#options.onFault);
   }
 
   async #takeTurn(waiting: Waiting, turn: Turn): Promise<void> {
@@ -186,7 +188,8 @@ export class KeptTexts {
       waiting.isQueued = false;
       if (isProbe && this.#outage?.probe === id) {
         this.#outage.probe = undefined;
-        if (!isTried) this.#tryOne();
+        // Unless it has failed, and another is to try later.
+        this.#tryOne();
       }
     }
     if (this.#waiting.get(id) === waiting) this.#queueUp(waiting);

@@ -182,24 +182,25 @@ export class Ledger {
     await this.#options.journal.run(forgetQuestion(question, isLast));
   }
 
-  /** Gives everything to another ledger, and forgets it once that one has it in its store. */
+  /**
+   * Gives everything to another ledger, and forgets it once that one has it in its store.
+   *
+   * @throws SmsError `SMS_STORE` when that store does not take it: what is left stays where it is safe
+   */
   async handOver(heir: Ledger, isLast: boolean): Promise<void> {
     const { journal } = this.#options;
     if (isLast) this.#heir = heir;
     if (journal.isShared && !isLast) return;
     const items = [...this.#texts.values(), ...this.questions.values()];
     const remembered = await journal.remembered(ledgerPrefixes);
-    this.#letGo(() => false);
-    if (items.length === 0 && remembered.length === 0) return;
     for (let start = 0; start < Math.max(items.length, remembered.length); start += sliceSize) {
       const part = items.slice(start, start + sliceSize);
       const memory = remembered.slice(start, start + sliceSize);
       await heir.#options.journal.run(adopt(part, memory));
-      // Otherwise it stays where it is safe.
-      if (heir.#options.journal.failure) return;
+      for (const item of part) this.#forget(item);
       await journal.run(abandon(part, memory));
+      heir.#found(part, false, false);
     }
-    heir.#found(items, false, false);
   }
 
   #memory(): Memory {
@@ -225,6 +226,14 @@ export class Ledger {
     const leftMs = Math.min(uncertainMs, Math.max(0, (text.settledAt ?? 0) + uncertainMs - clock.now()));
     const expire = () => void this.discard(text);
     this.#decisions.set(text.id, clock.after(leftMs, expire, true));
+  }
+
+  #forget(item: Text | Question): void {
+    if (item.kind === 'question') this.questions.delete(item.id);
+    else {
+      this.#texts.delete(item.id);
+      this.#decided(item.id);
+    }
   }
 
   #decided(id: string): void {

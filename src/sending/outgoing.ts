@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { SmsError, type SmsErrorDetails, type SmsErrorReason } from '../errors';
+import { isSmsError, SmsError, type SmsErrorDetails, type SmsErrorReason } from '../errors';
 import type { Delivery, OutboundMessage } from '../model';
 import type { Item } from '../store/store';
 import type { Encoding } from './gsm';
@@ -151,6 +151,11 @@ export function isUnknown(outcome: Outcome): boolean {
   const { code, statusCode = 0 } = outcome;
   if (code === 'SMS_SERVICE') return statusCode >= 500 && statusCode !== 503;
   return code === 'SMS_UNCERTAIN' || code === 'SMS_RESPONSE';
+}
+
+/** Says whether nothing was sent by a try, or for want of one: what earlier ones have sent is another matter. */
+export function isUnsent(outcome: unknown): boolean {
+  return isSmsError(outcome, 'SMS_UNREACHABLE', 'SMS_CLOSED', 'SMS_LIMIT', 'SMS_BUSY', 'SMS_EXPIRED');
 }
 
 /** Says whether the service cannot be reached or used now: a kept text goes on waiting, since nothing was sent. */

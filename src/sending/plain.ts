@@ -3,7 +3,7 @@ import { isSmsError, SmsError } from '../errors';
 import type { Delivery } from '../model';
 import type { StopSignals } from './attachment';
 import type { Case } from './evidence';
-import { isUnknown, type Outcome, type Text } from './outgoing';
+import { isUnknown, isUnsent, type Outcome, type Text } from './outgoing';
 import type { SendQueue } from './queue';
 import { send } from './send';
 
@@ -26,6 +26,7 @@ export async function sendPlain(text: Text, surroundings: PlainSurroundings): Pr
   const { retries, retryUncertain, resolveMs, priority } = text.options;
   const { clock, queue, attempt, signals, evidence } = surroundings;
   const policy = { retries, retryUncertain: retryUncertain && !evidence };
+  let uncertain: SmsError | undefined;
   for (let tries = 0; ; tries++) {
     let failure: SmsError;
     try {
@@ -43,11 +44,12 @@ export async function sendPlain(text: Text, surroundings: PlainSurroundings): Pr
     } catch (error) {
       failure = isSmsError(error) ? error : new SmsError('unexpected', { cause: error });
     }
-    if (!evidence || !isUnknown(failure)) return failure;
+    if (!evidence || !isUnknown(failure)) return isUnsent(failure) ? (uncertain ?? failure) : failure;
     try {
       const { sent, looked } = await evidence.look(resolveMs, signals.signal);
       if (sent) return sent;
       failure = failure.with({ looked });
+      uncertain = failure;
     } catch {
       // The flow is being stopped.
       return failure;

@@ -14,6 +14,8 @@ export interface QuestionsOptions {
   origin(text: string): unknown;
   /** No question of a text is left. */
   onAllAnswered(text: string): void;
+  /** A node has thrown. */
+  onFault(error: unknown): void;
 }
 
 /** What a restart has made overdue waits for so long at most until the replies that the service still has were read. */
@@ -113,9 +115,14 @@ export class Questions {
   }
 
   async #timeOut(id: string): Promise<void> {
+    const { ledger, onFault } = this.#options;
     this.#stopWaiting(id);
-    const ended = await this.#options.ledger.endQuestion(id, { reason: 'timeout' });
-    if (ended) await this.#deliver(id, false);
+    try {
+      const ended = await ledger.endQuestion(id, { reason: 'timeout' });
+      if (ended) await this.#deliver(id, false);
+    } catch (error) {
+      onFault(error);
+    }
   }
 
   #stopWaiting(id: string): void {
@@ -125,7 +132,7 @@ export class Questions {
   }
 
   async #deliver(id: string, mayBeKnown: boolean): Promise<void> {
-    const { ledger, outlet, origin, onAllAnswered } = this.#options;
+    const { ledger, outlet, origin, onAllAnswered, onFault } = this.#options;
     const question = ledger.questions.get(id);
     if (!question?.answer || this.#isClosed || this.#delivering.has(id)) return;
     this.#undelivered.set(id, mayBeKnown);
@@ -148,9 +155,13 @@ export class Questions {
       this.#undelivered.delete(id);
       await ledger.forgetQuestion(question);
       if (ledger.questions.of(question.text).length === 0) onAllAnswered(question.text);
+    } catch (error) {
+      onFault(error);
     } finally {
       this.#delivering.delete(id);
     }
+    // It came while the one before it was being told.
+    if (this.#undelivered.has(id) && outlet(question.node) !== taker) await this.#deliver(id, mayBeKnown);
   }
 
   /** Replies may have been read elsewhere, as long as something is asked. */

@@ -1,7 +1,7 @@
 import { type Clock, systemClock, wait } from '../clock';
 import { isSmsError, SmsError } from '../errors';
 import type { Delivery } from '../model';
-import { isUnknown } from './outgoing';
+import { isUnknown, isUnsent } from './outgoing';
 
 /** When a send is tried again. */
 export interface RetryPolicy {
@@ -42,8 +42,7 @@ export async function send(
     } catch (error) {
       if (isSmsError(error) && isUnknown(error)) uncertain = error;
       // An unknown outcome stays unknown; only what never left may be called unsent.
-      const isUnsent = isSmsError(error, 'SMS_UNREACHABLE', 'SMS_CLOSED', 'SMS_LIMIT');
-      const failure = isUnsent ? (uncertain ?? error) : error;
+      const failure = isUnsent(error) ? (uncertain ?? error) : error;
       const again = isSmsError(error, 'SMS_UNREACHABLE') || (policy.retryUncertain && error === uncertain);
       if (!again || tries >= policy.retries) throw failure;
       try {

@@ -14,7 +14,16 @@ import { Intake } from './intake';
 import { KeptTexts } from './keeping';
 import { Ledger } from './ledger';
 import type { LimitSettings } from './limits';
-import { type Evidence, isRemembered, isTracked, type Outcome, type Text, uncountedBy, withLimited } from './outgoing';
+import {
+  type Evidence,
+  isRemembered,
+  isTracked,
+  isUnsent,
+  type Outcome,
+  type Text,
+  uncountedBy,
+  withLimited,
+} from './outgoing';
 import type { Outlet, SendingNode } from './outlet';
 import type { Question } from './question';
 import { Questions } from './questions';
@@ -42,6 +51,8 @@ export interface SenderOptions {
   onDiscarded(node: string): void;
   /** Questions have been opened, for whose replies the account has to poll, or the last one has ended. */
   onAsking(isAsking: boolean): void;
+  /** A node has thrown, or something that nobody waits for has failed. */
+  onFault(error: unknown): void;
 }
 
 /**
@@ -78,7 +89,7 @@ export class Sender {
         this.#tellState(node);
       },
     });
-    this.#deliveries = new Deliveries(this.#ledger, (text) => this.#delivered(text));
+    this.#deliveries = new Deliveries(this.#ledger, (text) => this.#delivered(text), options.onFault);
     this.#questions = new Questions({
       clock,
       ledger: this.#ledger,
@@ -86,6 +97,7 @@ export class Sender {
       outlet,
       origin: (text) => this.#deliveries.originOf(text),
       onAllAnswered: (text) => this.#deliveries.forget(text),
+      onFault: options.onFault,
     });
     const evidence = new EvidenceRoom(clock, options.sources);
     this.#clearing = new Clearing(evidence);
@@ -103,10 +115,11 @@ export class Sender {
       ledger: this.#ledger,
       outlet,
       attempt: (text, { client }, signal) => departure.depart(text, { client, signal }),
-      onEnded: (text, outcome) => void this.#end(text, outcome),
-      onUnknown: (text, error) => void this.#clearUp(text, error),
+      onEnded: (text, outcome) => void this.#end(text, outcome).catch(options.onFault),
+      onUnknown: (text, error) => void this.#clearUp(text, error).catch(options.onFault),
+      onFault: options.onFault,
       onAbandoned: (text) => {
-        void this.#ledger.discard(text);
+        void this.#ledger.discard(text).catch(options.onFault);
         options.onAbandoned(text.node);
       },
       onState: (node) => this.#tellState(node),
@@ -116,7 +129,10 @@ export class Sender {
       kept: this.#kept,
       queue,
       counts: options.counts ?? new SendCounts(),
-      release: async (text) => this.#kept.admit(await this.#ledger.sendAgain({ ...text, isReleased: true })),
+      release: async (text) => {
+        const again = { ...text, isReleased: true, arrivedAt: clock.now() } as const;
+        this.#kept.admit(await this.#ledger.sendAgain(again));
+      },
       onDiscarded: (text) => this.#discarded(text),
     });
     this.#intake = new Intake({
@@ -177,6 +193,7 @@ export class Sender {
   /** Gives everything to another sender. What a shared store has stays there, unless nobody else is to take it any more. */
   async handOver(heir: Sender, { isLast }: { isLast: boolean }): Promise<void> {
     await this.close();
+    heir.#deliveries.adopt(this.#deliveries);
     await this.#ledger.handOver(heir.#ledger, isLast);
   }
 
@@ -197,8 +214,12 @@ export class Sender {
   }
 
   /** A text has its outcome. */
-  async #end(text: Text, result: Outcome, from?: Attachment): Promise<void> {
+  async #end(text: Text, given: Outcome, from?: Attachment): Promise<void> {
     const { messageId } = text.message;
+    // Of one that may have been sent earlier nobody may say that it was not.
+    const isStillUnknown =
+      (text.repeats !== undefined || text.isReleased) && given instanceof SmsError && isUnsent(given);
+    const result = isStillUnknown ? new SmsError('uncertain', { params: { detail: given.code } }) : given;
     const isError = result instanceof SmsError;
     const full = isError ? result : withLimited(result, text.limited);
     const outcome = isError && messageId !== undefined ? result.with({ messageId }) : full;
@@ -235,12 +256,13 @@ export class Sender {
 
   /** Takes up what an earlier process, or another instance, has left. */
   #resume(texts: readonly Text[], questions: readonly Question[]): void {
+    const { onFault } = this.#options;
     for (const text of texts) {
       if (text.state === 'waiting' && text.options.keep) this.#kept.admit(text);
       // It was only guarded, and nothing of it has been sent.
-      else if (text.state === 'waiting') void this.#ledger.discard(text);
+      else if (text.state === 'waiting') void this.#ledger.discard(text).catch(onFault);
       else if (text.state === 'leaving')
-        void this.#clearUp(text, new SmsError('uncertain', { params: { detail: 'stopped' } }));
+        void this.#clearUp(text, new SmsError('uncertain', { params: { detail: 'stopped' } })).catch(onFault);
       else if (text.state === 'settled') void this.#deliveries.deliver(text, true);
     }
     this.#questions.resume(questions);

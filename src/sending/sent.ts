@@ -1,5 +1,5 @@
 import type { IncomingRecord, MatchedBy, SentText, StatusRecord } from '../model';
-import type { Changes, Look } from '../store/store';
+import type { Changes, Look, Remembered as Memory } from '../store/store';
 import { isBlank } from '../wire/fields';
 import type { Duration } from './once';
 import { digest, submittedOf, type Text } from './outgoing';
@@ -37,8 +37,11 @@ const referencesPerHandset = 8;
 /** Of the open questions to one handset so many are; more than a person can answer. */
 const questionsPerHandset = 200;
 
+/** Begins the keys of what is known of handsets. */
+export const handsetPrefix = 'handset:';
+
 const sentKey = (reference: string) => `sent:${reference}`;
-const handsetKey = (msisdn: unknown) => `handset:${digest(normaliseHandset(msisdn))}`;
+const handsetKey = (msisdn: unknown) => `${handsetPrefix}${digest(normaliseHandset(msisdn))}`;
 
 /** Names a text among the remembered ones: by its messageId, or else by what the ledger calls it. */
 export function referenceOf(messageId: string | undefined, text: Pick<Text, 'id'>): string {
@@ -151,6 +154,18 @@ export function questionOf(record: StatusRecord, look: Look): Match['question'] 
   return sent && ownQuestion(reference, record.from, look);
 }
 
+/** Says whether what is known of a handset is under a key. */
+export function isKeyOfHandset(key: string): boolean {
+  return key.startsWith(handsetPrefix);
+}
+
+/** Puts together what two logins know of one handset. */
+export function mergeReferences(own: Memory, other: Memory): Memory {
+  const known = parseReferences(own);
+  const added = parseReferences(other).filter(({ sent }) => !known.some((reference) => reference.sent === sent));
+  return formatReferences([...added, ...known]);
+}
+
 /** Says whether a recipient is a number, rather than a contact or group. */
 export function isHandset(recipient: string): boolean {
   return /^\d+$/.test(recipient);
@@ -220,17 +235,24 @@ function readSent(reference: string, look: Look): Remembered | undefined {
 }
 
 function readReferences(key: string, look: Look): Reference[] {
-  const remembered = look(key);
+  return parseReferences(look(key));
+}
+
+function parseReferences(remembered: Memory | undefined): Reference[] {
   return remembered ? (JSON.parse(remembered.value) as Reference[]) : [];
 }
 
 function writeReferences(key: string, references: readonly Reference[], changes: Changes): void {
+  changes.remember.set(key, formatReferences(references));
+}
+
+function formatReferences(references: readonly Reference[]): Memory {
   const open = references.filter(({ question }) => question !== undefined).slice(-questionsPerHandset);
   const others = references.filter(({ question }) => question === undefined).slice(-referencesPerHandset);
   const kept = [...open, ...others].sort((a, b) => a.at - b.at);
   const at = Math.min(...kept.map((reference) => reference.at));
   const until = Math.max(...kept.map((reference) => reference.until));
-  changes.remember.set(key, { at, forMs: until - at, value: JSON.stringify(kept) });
+  return { at, forMs: until - at, value: JSON.stringify(kept) };
 }
 
 /** §2.3: `default` stands for a text that had no messageId. */

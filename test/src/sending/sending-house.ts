@@ -20,6 +20,8 @@ import { FailingStore, Platter } from '../store/failing-store';
 export interface Turn {
   /** The text is sent, whatever is answered. */
   takes?: boolean;
+  /** The connection stands when this resolves. */
+  connects?: Promise<unknown>;
   /** Fails before the first byte. */
   unreachable?: boolean;
   error?: SmsError;
@@ -37,6 +39,8 @@ export class FakeService {
   tries = 0;
   feed: Feed = { format: 'ATOM', account: {}, entries: [] };
   feedReads = 0;
+  /** The feed answers when this resolves. */
+  feedAfter: Promise<unknown> = Promise.resolve();
 
   createClient(): Client {
     return new FakeClient(this);
@@ -65,6 +69,7 @@ class FakeClient extends Client {
     service.tries++;
     if (signal?.aborted) throw createError('closed');
     const turn = service.script.shift() ?? service.otherwise;
+    if (turn.connects) await Promise.race([turn.connects, aborted(signal)]);
     if (turn.unreachable) throw createError('unreachable');
     await beforeLeaving?.();
     if (signal?.aborted) throw createError('closed');
@@ -82,10 +87,18 @@ class FakeClient extends Client {
     };
   }
 
-  override readFeed(): Promise<Feed> {
+  override async readFeed(): Promise<Feed> {
     this.#service.feedReads++;
-    return Promise.resolve(this.#service.feed);
+    await this.#service.feedAfter;
+    return this.#service.feed;
   }
+}
+
+/** Rejects as a request does that is given up before it has left. */
+function aborted(signal: AbortSignal | undefined): Promise<never> {
+  return new Promise((_, reject) => {
+    signal?.addEventListener('abort', () => reject(createError('closed')), { once: true });
+  });
 }
 
 /** A node that notes what it is told. */
@@ -98,20 +111,24 @@ export class FakeNode implements Outlet {
   readonly usesStore = true;
   /** Whether what it sends gets into the flow. */
   isFlowing = true;
+  /** What its handlers throw. */
+  fault: Error | undefined;
 
   constructor(
     readonly id: string,
     readonly client: Client,
   ) {}
 
-  onOutcome(news: OutcomeNews): Promise<boolean> {
+  async onOutcome(news: OutcomeNews): Promise<boolean> {
+    if (this.fault) throw this.fault;
     if (this.isFlowing) this.outcomes.push(news);
-    return Promise.resolve(this.isFlowing);
+    return this.isFlowing;
   }
 
-  onAnswer(news: AnswerNews): Promise<boolean> {
+  async onAnswer(news: AnswerNews): Promise<boolean> {
+    if (this.fault) throw this.fault;
     if (this.isFlowing) this.answers.push(news);
-    return Promise.resolve(this.isFlowing);
+    return this.isFlowing;
   }
 
   onDiscarded(origin: unknown): void {
@@ -157,6 +174,7 @@ export class House {
   /** What an `sms-in` gets. */
   readonly received: InboxRecord[] = [];
   readonly abandoned: string[] = [];
+  readonly faults: unknown[] = [];
   asking = false;
   #lastMessage = 0;
   #attached: SendingNode[] = [];
@@ -184,6 +202,7 @@ export class House {
       limits: () => options.limits,
       sources: () => ['status'],
       onAbandoned: (node) => this.abandoned.push(node),
+      onFault: (error) => this.faults.push(error),
       onDiscarded: () => {},
       onAsking: (isAsking) => {
         this.asking = isAsking;

@@ -1,0 +1,166 @@
+import assert from 'node:assert/strict';
+import { createError } from '../some-error';
+import { FailingStore } from '../store/failing-store';
+import { forever, House, sendText } from './sending-house';
+
+const never = new Promise<never>(() => {});
+const minuteMs = 60_000;
+
+describe('sending, when everything comes at once', () => {
+  const keep = forever;
+
+  it('an outage outlives the text that tries: the others are sent when it ends', async () => {
+    const house = new House();
+    const node = house.attach();
+    house.service.script.push({ unreachable: true }, { connects: never });
+    sendText(node, 'first', { keep: { expireMs: minuteMs } });
+    await house.pass(10);
+    sendText(node, 'second', { keep });
+    await house.pass(2 * minuteMs);
+    assert.deepEqual(node.ends, ['SMS_EXPIRED', 'to 6421555123']);
+    assert.equal(node.state?.outage, undefined);
+  });
+
+  it('a text that somebody has sent once more is not given up because its time was over', async () => {
+    const house = new House();
+    const node = house.attach();
+    house.service.script.push({ takes: true, error: createError('uncertain') });
+    sendText(node, 'hello', { keep: { expireMs: minuteMs } });
+    await house.pass(10 * minuteMs);
+    const [entry] = house.sender.desk.entries('uncertain', 10).entries;
+    assert.equal(await house.sender.desk.act(entry?.id ?? '', 'send'), 'done');
+    await house.pass(100);
+    assert.deepEqual(node.ends, ['SMS_UNCERTAIN', 'to 6421555123 again']);
+  });
+
+  it('a text that may have been sent is not called expired: its outcome is unknown', async () => {
+    const house = new House();
+    const node = house.attach();
+    house.service.script.push({ takes: true, error: createError('uncertain') });
+    house.service.otherwise = { unreachable: true };
+    sendText(node, 'hello', { keep: { expireMs: minuteMs }, retryUncertain: true, messageId: 'm1', once: 'key' });
+    await house.pass(2 * minuteMs);
+    assert.deepEqual(node.ends, ['SMS_UNCERTAIN']);
+    assert.equal(house.sender.desk.state.uncertain, 1);
+    assert.equal(house.sender.desk.counts.expired, 0);
+  });
+
+  it('nor is one whose evidence was looked for, and whose next try never reached the service', async () => {
+    const house = new House();
+    const node = house.attach();
+    house.service.script.push({ takes: true, error: createError('uncertain') });
+    house.service.otherwise = { unreachable: true };
+    sendText(node, 'hello', { retries: 1, retryUncertain: true, resolveMs: 1_000, messageId: 'm1' });
+    await house.pass(minuteMs);
+    assert.deepEqual(node.ends, ['SMS_UNCERTAIN']);
+  });
+
+  it('a node that throws is a fault of its own: the text waits for the next, and no other is held up', async () => {
+    const house = new House();
+    const [bad, good] = [house.attach('bad'), house.attach('good')];
+    bad.fault = new Error('made to fail');
+    sendText(bad, 'kept', { keep });
+    sendText(bad, 'plain');
+    sendText(bad, 'asked', { keep, waitMs: minuteMs, messageId: 'm1' });
+    sendText(good, 'good', { keep });
+    await house.pass(1_000);
+    assert.deepEqual(good.ends, ['to 6421555123']);
+    assert.deepEqual(house.faults, Array(3).fill(bad.fault));
+    const next = house.attach('bad');
+    await house.pass(100);
+    assert.deepEqual(next.ends, ['to 6421555123', 'to 6421555123']);
+    next.fault = bad.fault;
+    await house.incoming('6421555123', 'yes', { inReplyToId: 'm1' });
+    assert.equal(house.faults.length, 4);
+    const last = house.attach('bad');
+    await house.pass(100);
+    assert.equal(last.answers.length, 1);
+  });
+
+  for (const kept of [{}, { keep }]) {
+    it(`a node that is closed does not wait for the feed${kept.keep ? ', nor does the account' : ''}`, async () => {
+      const house = new House();
+      const node = house.attach();
+      house.service.feedAfter = never;
+      house.service.script.push({ takes: true, error: createError('uncertain') });
+      sendText(node, 'hello', { ...kept, resolveMs: minuteMs, messageId: 'm1' });
+      await house.pass(5_000);
+      assert.equal(house.service.feedReads, 1);
+      let isClosed = false;
+      void house.close().then(() => {
+        isClosed = true;
+      });
+      await house.pass(10_000);
+      assert.equal(isClosed, true);
+    });
+  }
+
+  describe('a login that changes', () => {
+    /** Two accounts, of a login and of the one that replaces it. */
+    function createHouses() {
+      const former = new House();
+      const store = new FailingStore();
+      const heir = new House({ clock: former.clock, service: former.service, store });
+      return { former, heir, store };
+    }
+
+    async function handOver(former: House, heir: House): Promise<void> {
+      const handed = former.sender.handOver(heir.sender, { isLast: true });
+      const settled = Promise.allSettled([handed]);
+      await Promise.all([settled, former.pass(1_000)]);
+      await former.pass(1_000);
+    }
+
+    it('takes along what the flow gave with each text', async () => {
+      const { former, heir } = createHouses();
+      const node = former.attach();
+      former.service.otherwise = { unreachable: true };
+      sendText(node, 'hello', { keep });
+      await former.pass(100);
+      await Promise.all([node.node.close(), former.pass(0)]);
+      former.service.otherwise = { takes: true };
+      const next = heir.attach();
+      await handOver(former, heir);
+      assert.deepEqual(next.ends, ['to 6421555123']);
+      assert.deepEqual(next.outcomes[0]?.origin, { body: 'hello' });
+    });
+
+    it('sends a text once whose new store fails as it is handed over', async () => {
+      const { former, heir, store } = createHouses();
+      const node = former.attach();
+      former.service.otherwise = { unreachable: true };
+      sendText(node, 'hello', { keep });
+      await former.pass(100);
+      await Promise.all([node.node.close(), former.pass(0)]);
+      former.service.otherwise = { takes: true };
+      const next = heir.attach();
+      await heir.pass(100);
+      store.failing.add('commit').add('open');
+      await handOver(former, heir);
+      assert.equal(next.ends.length, 0);
+      store.failing.clear();
+      await heir.pass(60_000);
+      await handOver(former, heir);
+      await handOver(former, heir);
+      assert.deepEqual(next.ends, ['to 6421555123']);
+      assert.deepEqual(former.service.bodies, ['hello']);
+    });
+
+    it('leaves an open question open to a handset that the new login has sent to', async () => {
+      const { former, heir } = createHouses();
+      const node = former.attach();
+      sendText(node, 'well?', { keep, waitMs: 10 * minuteMs });
+      await former.pass(100);
+      await Promise.all([node.node.close(), former.pass(0)]);
+      const next = heir.attach();
+      sendText(next, 'by the way', { remember: { value: 1 } });
+      await heir.pass(100);
+      await handOver(former, heir);
+      await heir.incoming('6421555123', 'yes');
+      assert.deepEqual(
+        next.answers.map(({ answer }) => ('reply' in answer ? answer.reply.body : answer.reason)),
+        ['yes'],
+      );
+    });
+  });
+});
