@@ -268,7 +268,7 @@ describe('sms-account', () => {
         flow.send('send', { topic: handset, payload: 'hello' });
         flow.send('send', { topic: handset, payload: 'hello' });
         await flow.done('send', 2);
-        const codes = flow.received('caught').map(({ sms }) => sms?.error?.code);
+        const codes = (await flow.messages('caught', 2)).map(({ sms }) => sms?.error?.code);
         assert.deepEqual(codes, ['SMS_CONFIG', 'SMS_CONFIG']);
         assert.equal(flow.log.filter(({ id, level }) => id === 'account' && level === errorLevel).length, 1);
         assert.deepEqual(flow.status('send'), { fill: 'red', shape: 'ring', text: 'not configured' });
