@@ -47,6 +47,7 @@ export function forgetQuestion(question: Question, isLast: boolean): Step<void> 
   return {
     keys: [],
     whileFailing: 'apply',
+    drops: [question.id],
     lazy: true,
     decide(_look, changes) {
       changes.keep.delete(question.id);

@@ -167,6 +167,7 @@ export function delivered(text: Text): Step<Text | undefined> {
   return {
     keys: [],
     whileFailing: 'apply',
+    drops: [text.id],
     lazy: true,
     decide(_look, changes) {
       if (outcome && isUnknown(outcome) && isTracked(text)) {
@@ -186,6 +187,7 @@ export function discard(text: Text): Step<void> {
   return {
     keys: once === undefined ? [] : [once],
     whileFailing: 'apply',
+    drops: [text.id],
     decide(_look, changes) {
       drop(text, changes);
       if (once !== undefined && text.state === 'waiting') changes.remember.set(once, undefined);

@@ -292,6 +292,29 @@ describe('kept texts', () => {
     }
   });
 
+  it('an outcome that has entered the flow does not enter it again when the store was gone in between', async () => {
+    const store = new FailingStore();
+    const house = new House({ store });
+    const node = house.attach();
+    const take = node.onOutcome.bind(node);
+    node.onOutcome = (news) => {
+      // The note that it has entered the flow cannot be written any more.
+      store.failing.add('commit').add('open');
+      return take(news);
+    };
+    sendText(node, 'hello', { keep });
+    await house.pass(3_000);
+    assert.equal(store.platter.entries.size, 1);
+    node.onOutcome = take;
+    sendText(node, 'refused', { keep });
+    await house.pass(1_000);
+    store.failing.clear();
+    await house.pass(20_000);
+    assert.deepEqual(node.ends, ['to 6421555123', 'SMS_STORE']);
+    assert.deepEqual(house.service.bodies, ['hello']);
+    assert.equal(store.platter.entries.size, 0);
+  });
+
   it('the end of an account leaves what waits for the next', async () => {
     const store = new FailingStore();
     const house = new House({ store });
