@@ -1,6 +1,5 @@
 import type { Clock } from '../clock';
 import { SmsError } from '../errors';
-import { createStopSignal } from '../http/stop-signal';
 import type { Journal } from '../journal';
 import { Attachment, closeGraceMs } from './attachment';
 import { Clearing } from './clearing';
@@ -8,22 +7,14 @@ import { Correlation } from './correlation';
 import { Deliveries } from './delivery';
 import { Departure } from './departure';
 import { Desk } from './desk';
+import { Endings } from './endings';
 import { EvidenceRoom } from './evidence';
 import { Followers } from './followers';
 import { Intake } from './intake';
 import { KeptTexts } from './keeping';
 import { Ledger } from './ledger';
 import type { LimitSettings } from './limits';
-import {
-  type Evidence,
-  isRemembered,
-  isTracked,
-  isUnsent,
-  type Outcome,
-  type Text,
-  uncountedBy,
-  withLimited,
-} from './outgoing';
+import type { Evidence, Text } from './outgoing';
 import type { Outlet, SendingNode } from './outlet';
 import type { Question } from './question';
 import { Questions } from './questions';
@@ -69,11 +60,10 @@ export class Sender {
   readonly #deliveries: Deliveries;
   readonly #kept: KeptTexts;
   readonly #questions: Questions;
-  readonly #clearing: Clearing;
+  readonly #endings: Endings;
   readonly #intake: Intake;
   readonly #followers = new Followers();
   readonly #attachments = new Map<string, Attachment>();
-  #closing = createStopSignal();
 
   constructor(options: SenderOptions) {
     const { journal, clock, queue } = options;
@@ -89,7 +79,7 @@ export class Sender {
         this.#tellState(node);
       },
     });
-    this.#deliveries = new Deliveries(this.#ledger, (text) => this.#delivered(text), options.onFault);
+    this.#deliveries = new Deliveries(this.#ledger, (text) => this.#endings.delivered(text), options.onFault);
     this.#questions = new Questions({
       clock,
       ledger: this.#ledger,
@@ -100,7 +90,7 @@ export class Sender {
       onFault: options.onFault,
     });
     const evidence = new EvidenceRoom(clock, options.sources);
-    this.#clearing = new Clearing(evidence);
+    const clearing = new Clearing(evidence);
     this.correlation = new Correlation({
       ledger: this.#ledger,
       evidence,
@@ -108,15 +98,15 @@ export class Sender {
       now: () => clock.now(),
       onAnswered: (question) => this.#questions.onAnswered(question),
     });
-    const departure = new Departure(this.#ledger, this.#clearing);
+    const departure = new Departure(this.#ledger, clearing);
     this.#kept = new KeptTexts({
       clock,
       queue,
       ledger: this.#ledger,
       outlet,
       attempt: (text, { client }, signal) => departure.depart(text, { client, signal }),
-      onEnded: (text, outcome) => void this.#end(text, outcome).catch(options.onFault),
-      onUnknown: (text, error) => void this.#clearUp(text, error).catch(options.onFault),
+      onEnded: (text, outcome) => void this.#endings.end(text, outcome).catch(options.onFault),
+      onUnknown: (text, error) => void this.#endings.clearUp(text, error).catch(options.onFault),
       onFault: options.onFault,
       onAbandoned: (text) => {
         void this.#ledger.discard(text).catch(options.onFault);
@@ -135,16 +125,25 @@ export class Sender {
       },
       onDiscarded: (text) => this.#discarded(text),
     });
+    this.#endings = new Endings({
+      ledger: this.#ledger,
+      deliveries: this.#deliveries,
+      questions: this.#questions,
+      clearing,
+      followers: this.#followers,
+      counts: this.desk.counts,
+      onRepeat: (text, repeats) => this.#kept.admit(text, repeats),
+    });
     this.#intake = new Intake({
       ...options,
       ledger: this.#ledger,
       deliveries: this.#deliveries,
       kept: this.#kept,
-      clearing: this.#clearing,
+      clearing,
       followers: this.#followers,
       counts: this.desk.counts,
       departure,
-      onEnded: (text, outcome, from) => this.#end(text, outcome, from),
+      onEnded: (text, outcome, from) => this.#endings.end(text, outcome, from),
     });
   }
 
@@ -182,7 +181,7 @@ export class Sender {
 
   /** The last node is gone. Resolves when nothing is being sent any more; what has left is followed for 10 s. */
   async close(): Promise<void> {
-    this.#closing.abort();
+    this.#endings.close();
     this.#questions.close();
     const timer = this.#options.clock.after(closeGraceMs, () => this.#kept.giveUp());
     await this.#kept.close();
@@ -198,8 +197,7 @@ export class Sender {
   }
 
   #open(): void {
-    if (!this.#closing.signal.aborted) return;
-    this.#closing = createStopSignal();
+    if (!this.#endings.open()) return;
     this.#kept.open();
     this.#questions.open();
     // What is in no store is still in hand.
@@ -213,47 +211,6 @@ export class Sender {
     this.#kept.nodeChanged(outlet.id);
   }
 
-  /** A text has its outcome. */
-  async #end(text: Text, given: Outcome, from?: Attachment): Promise<void> {
-    const { messageId } = text.message;
-    // Of one that may have been sent earlier nobody may say that it was not.
-    const isStillUnknown =
-      (text.repeats !== undefined || text.isReleased) && given instanceof SmsError && isUnsent(given);
-    const result = isStillUnknown ? new SmsError('uncertain', { params: { detail: given.code } }) : given;
-    const isError = result instanceof SmsError;
-    const full = isError ? result : withLimited(result, text.limited);
-    const outcome = isError && messageId !== undefined ? result.with({ messageId }) : full;
-    this.#clearing.close(text.id);
-    this.desk.counts.add(outcome, text.message.to.length);
-    const isWritten = isTracked(text) || isRemembered(text) || uncountedBy(text, outcome).length > 0;
-    const settled = isWritten ? await this.#ledger.settle(text, outcome) : text;
-    this.#followers.ended(text.id);
-    if (isTracked(text)) await this.#deliveries.deliver(settled, false);
-    else if (from && (await this.#deliveries.tell(from.outlet, settled, outcome))) this.#delivered(settled);
-    else this.#delivered(settled);
-  }
-
-  /** The outcome of a kept text is unknown: evidence is looked for before anything else. */
-  async #clearUp(text: Text, error: SmsError): Promise<void> {
-    const { resolveMs, retryUncertain, keep } = text.options;
-    const client = this.#deliveries.outlet(text.node)?.client;
-    const evidence = client && this.#clearing.open(text, client);
-    let outcome: Outcome = error;
-    if (evidence) {
-      try {
-        const { sent, looked } = await evidence.look(resolveMs, this.#closing.signal);
-        outcome = sent ?? error.with({ looked });
-      } catch {
-        // Looked for again when the account is used again.
-        return;
-      }
-    }
-    if (outcome instanceof SmsError && retryUncertain && keep) {
-      const repeats = (text.repeats ?? 0) + 1;
-      this.#kept.admit(await this.#ledger.sendAgain({ ...text, repeats }), repeats);
-    } else await this.#end(text, outcome);
-  }
-
   /** Takes up what an earlier process, or another instance, has left. */
   #resume(texts: readonly Text[], questions: readonly Question[]): void {
     const { onFault } = this.#options;
@@ -262,17 +219,11 @@ export class Sender {
       // It was only guarded, and nothing of it has been sent.
       else if (text.state === 'waiting') void this.#ledger.discard(text).catch(onFault);
       else if (text.state === 'leaving')
-        void this.#clearUp(text, new SmsError('uncertain', { params: { detail: 'stopped' } })).catch(onFault);
+        void this.#endings.clearUp(text, new SmsError('uncertain', { params: { detail: 'stopped' } })).catch(onFault);
       else if (text.state === 'settled') void this.#deliveries.deliver(text, true);
     }
     this.#questions.resume(questions);
     if (questions.length > 0) this.#options.onAsking(this.#ledger.questions.size > 0);
-  }
-
-  /** The outcome of a text has entered the flow, or never will. */
-  #delivered(text: Text): void {
-    this.#questions.begin(text.id);
-    if (this.#ledger.questions.of(text.id).length === 0) this.#deliveries.forget(text.id);
   }
 
   /** Somebody has decided that nobody wants the text any more. */

@@ -73,7 +73,6 @@ const stillLarger: Readonly<Record<string, number>> = {
   Journal: 35,
   KeptTexts: 31,
   Ledger: 36,
-  Sender: 27,
 };
 
 /** The ways through the imports that come back to where they began. */

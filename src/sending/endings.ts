@@ -1,0 +1,94 @@
+import { SmsError } from '../errors';
+import { createStopSignal } from '../http/stop-signal';
+import type { Attachment } from './attachment';
+import type { Clearing } from './clearing';
+import type { Deliveries } from './delivery';
+import type { Followers } from './followers';
+import type { Ledger } from './ledger';
+import { isRemembered, isTracked, isUnsent, type Outcome, type Text, uncountedBy, withLimited } from './outgoing';
+import type { Questions } from './questions';
+import type { SendCounts } from './send-counts';
+
+/** What brings texts to their end. */
+export interface EndingsOptions {
+  ledger: Ledger;
+  deliveries: Deliveries;
+  questions: Questions;
+  clearing: Clearing;
+  followers: Followers;
+  counts: SendCounts;
+  /** A text whose outcome is unknown waits to be sent again. */
+  onRepeat(text: Text, repeats: number): void;
+}
+
+/** What follows once a text has left, until its outcome has entered the flow: each text ends once. */
+export class Endings {
+  readonly #options: EndingsOptions;
+  #closing = createStopSignal();
+
+  constructor(options: EndingsOptions) {
+    this.#options = options;
+  }
+
+  /** A text has its outcome. */
+  async end(text: Text, given: Outcome, from?: Attachment): Promise<void> {
+    const { ledger, deliveries, clearing, followers, counts } = this.#options;
+    const { messageId } = text.message;
+    // Of one that may have been sent earlier nobody may say that it was not.
+    const isStillUnknown =
+      (text.repeats !== undefined || text.isReleased) && given instanceof SmsError && isUnsent(given);
+    const result = isStillUnknown ? new SmsError('uncertain', { params: { detail: given.code } }) : given;
+    const isError = result instanceof SmsError;
+    const full = isError ? result : withLimited(result, text.limited);
+    const outcome = isError && messageId !== undefined ? result.with({ messageId }) : full;
+    clearing.close(text.id);
+    counts.add(outcome, text.message.to.length);
+    const isWritten = isTracked(text) || isRemembered(text) || uncountedBy(text, outcome).length > 0;
+    const settled = isWritten ? await ledger.settle(text, outcome) : text;
+    followers.ended(text.id);
+    if (isTracked(text)) await deliveries.deliver(settled, false);
+    else if (from && (await deliveries.tell(from.outlet, settled, outcome))) this.delivered(settled);
+    else this.delivered(settled);
+  }
+
+  /** The outcome of a kept text is unknown: evidence is looked for before anything else. */
+  async clearUp(text: Text, error: SmsError): Promise<void> {
+    const { ledger, deliveries, clearing, onRepeat } = this.#options;
+    const { resolveMs, retryUncertain, keep } = text.options;
+    const client = deliveries.outlet(text.node)?.client;
+    const evidence = client && clearing.open(text, client);
+    let outcome: Outcome = error;
+    if (evidence) {
+      try {
+        const { sent, looked } = await evidence.look(resolveMs, this.#closing.signal);
+        outcome = sent ?? error.with({ looked });
+      } catch {
+        // Looked for again when the account is used again.
+        return;
+      }
+    }
+    if (outcome instanceof SmsError && retryUncertain && keep) {
+      const repeats = (text.repeats ?? 0) + 1;
+      onRepeat(await ledger.sendAgain({ ...text, repeats }), repeats);
+    } else await this.end(text, outcome);
+  }
+
+  /** The outcome of a text has entered the flow, or never will. */
+  delivered({ id }: Text): void {
+    const { ledger, deliveries, questions } = this.#options;
+    questions.begin(id);
+    if (ledger.questions.of(id).length === 0) deliveries.forget(id);
+  }
+
+  /** Looks for no more evidence. */
+  close(): void {
+    this.#closing.abort();
+  }
+
+  /** Goes on after {@link close}. Says whether it was closed. */
+  open(): boolean {
+    const wasClosed = this.#closing.signal.aborted;
+    if (wasClosed) this.#closing = createStopSignal();
+    return wasClosed;
+  }
+}
