@@ -1,11 +1,12 @@
-import type { Clock, Timer } from '../clock';
+import type { Clock } from '../clock';
 import { isSmsError, SmsError } from '../errors';
 import { Expiries } from './expiry';
 import type { Ledger } from './ledger';
-import { Outage } from './outage';
+import { OutageWatch } from './outage-watch';
 import { isOutage, isUnknown, type Sent, type Text } from './outgoing';
 import type { Outlet } from './outlet';
 import type { SendQueue, Turn } from './queue';
+import { type Waiting, WaitingRoom } from './waiting-room';
 
 /** What kept texts need. */
 export interface KeepingOptions {
@@ -28,67 +29,56 @@ export interface KeepingOptions {
 const firstRepeatDelayMs = 1_000;
 const longestRepeatDelayMs = 60_000;
 
-/** A kept text that waits, or is being tried. */
-interface Waiting {
-  readonly id: string;
-  readonly node: string;
-  readonly priority: number;
-  /** Ends a try that has not left. */
-  abort?: AbortController;
-  /** It is in the queue, or has its turn. */
-  isQueued: boolean;
-  /** It is left alone for a while, after an outcome that was unknown. */
-  pause?: Timer | undefined;
-}
-
 /**
  * Texts that are kept until they are sent: each waits for its turn in the queue, or, while the service is out of reach,
  * for the outage to end, which one of them tries from time to time.
  */
 export class KeptTexts {
   readonly #options: KeepingOptions;
-  readonly #waiting = new Map<string, Waiting>();
-  readonly #byNode = new Map<string, Set<Waiting>>();
+  readonly #room = new WaitingRoom();
+  readonly #outages: OutageWatch;
   readonly #expiries: Expiries;
   readonly #tries = new Set<Promise<boolean>>();
-  /** How many texts of each node are being tried. */
-  readonly #tried = new Map<string, number>();
-  #outage: Outage | undefined;
   #isOpen = true;
 
   constructor(options: KeepingOptions) {
     this.#options = options;
     this.#expiries = new Expiries(options.clock, (id) => this.#expire(id));
+    this.#outages = new OutageWatch({
+      clock: options.clock,
+      room: this.#room,
+      outlet: options.outlet,
+      onProbe: (waiting) => this.#enqueue(waiting),
+      onEnd: () => {
+        for (const waiting of this.#room.values()) this.#queueUp(waiting);
+      },
+    });
   }
 
   /** Texts that wait or are being tried. */
   get size(): number {
-    return this.#waiting.size;
+    return this.#room.size;
   }
 
   /** When the oldest of them came, in ms. */
   get oldestAt(): number | undefined {
-    const [oldest] = this.#waiting.keys();
+    const { oldest } = this.#room;
     return oldest === undefined ? undefined : this.#options.ledger.text(oldest)?.arrivedAt;
   }
 
   /** How many texts of a node are being tried, how many wait, and why if there is an outage. */
   stateOf(node: string): { sending: number; waiting: number; outage?: SmsError } {
-    const all = this.#byNode.get(node)?.size ?? 0;
-    const sending = this.#tried.get(node) ?? 0;
-    return {
-      sending,
-      waiting: all - sending,
-      ...(this.#outage && all > 0 ? { outage: this.#outage.error } : undefined),
-    };
+    const all = this.#room.countOf(node);
+    const sending = this.#room.triedOf(node);
+    const outage = all > 0 ? this.#outages.error : undefined;
+    return { sending, waiting: all - sending, ...(outage && { outage }) };
   }
 
   /** @param repeats how often its outcome has been unknown: after that it waits for a while before it is sent again */
   admit(text: Text, repeats = 0): void {
     const { id, node } = text;
     const waiting: Waiting = { id, node, priority: text.options.priority, isQueued: false };
-    this.#waiting.set(id, waiting);
-    this.#byNode.set(node, (this.#byNode.get(node) ?? new Set()).add(waiting));
+    this.#room.add(waiting);
     this.#expiries.watch(text, this.#options.outlet(node) !== undefined);
     if (repeats === 0) {
       this.#queueUp(waiting);
@@ -104,7 +94,7 @@ export class KeptTexts {
   /** A node has come, and its texts may leave; or it has gone, and they wait for it. */
   nodeChanged(node: string): void {
     const isHere = this.#options.outlet(node) !== undefined;
-    for (const waiting of [...(this.#byNode.get(node) ?? [])]) {
+    for (const waiting of this.#room.of(node)) {
       const text = this.#options.ledger.text(waiting.id);
       if (text) this.#expiries.watch(text, isHere);
       if (isHere) this.#queueUp(waiting);
@@ -113,18 +103,17 @@ export class KeptTexts {
 
   /** Tries a text now, whatever it waits for. */
   sendNow(id: string): void {
-    const waiting = this.#waiting.get(id);
+    const waiting = this.#room.get(id);
     if (!waiting) return;
     waiting.pause?.cancel();
     waiting.pause = undefined;
-    if (this.#outage?.probe === undefined) this.#outage?.end();
-    if (this.#outage) this.#outage.probe ??= id;
+    this.#outages.hasten(waiting);
     this.#enqueue(waiting);
   }
 
   /** Nobody wants a text any more. Says whether it could be stopped. */
   remove(id: string): boolean {
-    const waiting = this.#waiting.get(id);
+    const waiting = this.#room.get(id);
     if (!waiting || this.#options.ledger.text(id)?.state !== 'waiting') return false;
     this.#forget(waiting);
     waiting.abort?.abort();
@@ -134,19 +123,17 @@ export class KeptTexts {
   /** Makes no further try. Resolves when what is being tried has ended; what waits is in the ledger. */
   async close(): Promise<void> {
     this.#isOpen = false;
-    this.#outage?.end();
-    this.#outage = undefined;
+    this.#outages.close();
     this.#expiries.clear();
-    for (const { pause } of this.#waiting.values()) pause?.cancel();
+    for (const { pause } of this.#room.values()) pause?.cancel();
     await Promise.allSettled(this.#tries);
     if (this.#isOpen) return;
-    this.#waiting.clear();
-    this.#byNode.clear();
+    this.#room.clear();
   }
 
   /** Follows what has left no longer. */
   giveUp(): void {
-    for (const { abort } of this.#waiting.values()) abort?.abort();
+    for (const { abort } of this.#room.values()) abort?.abort();
   }
 
   /** Goes on after {@link close}. */
@@ -157,8 +144,8 @@ export class KeptTexts {
   /** Puts a text into the queue, unless an outage has it wait. */
   #queueUp(waiting: Waiting): void {
     if (!this.#isOpen || waiting.pause || waiting.isQueued || !this.#options.outlet(waiting.node)) return;
-    if (!this.#outage) this.#enqueue(waiting);
-    else this.#tell(waiting.node);
+    if (!this.#outages.error) this.#enqueue(waiting);
+    else this.#outages.tell(waiting.node);
     this.#options.onState(waiting.node);
   }
 
@@ -173,12 +160,11 @@ export class KeptTexts {
     const { id, node } = waiting;
     const text = this.#options.ledger.text(id);
     const outlet = this.#options.outlet(node);
-    const isProbe = this.#outage?.probe === id;
     if (this.#expiries.isOver(id)) this.#expire(id);
-    const isWanted = this.#isOpen && text && outlet && this.#waiting.get(id) === waiting;
+    const isWanted = this.#isOpen && text && outlet && this.#room.has(waiting);
     let isTried = false;
     try {
-      if (isWanted && (isProbe || !this.#outage)) {
+      if (isWanted && this.#outages.lets(waiting)) {
         const trying = this.#try(waiting, text, outlet);
         this.#tries.add(trying);
         isTried = await trying.finally(() => this.#tries.delete(trying));
@@ -186,13 +172,9 @@ export class KeptTexts {
     } finally {
       if (!isTried) turn.giveBack();
       waiting.isQueued = false;
-      if (isProbe && this.#outage?.probe === id) {
-        this.#outage.probe = undefined;
-        // Unless it has failed, and another is to try later.
-        this.#tryOne();
-      }
+      this.#outages.turnOver(waiting);
     }
-    if (this.#waiting.get(id) === waiting) this.#queueUp(waiting);
+    if (this.#room.has(waiting)) this.#queueUp(waiting);
     this.#options.onState(node);
   }
 
@@ -200,80 +182,44 @@ export class KeptTexts {
   async #try(waiting: Waiting, text: Text, outlet: Outlet): Promise<boolean> {
     const abort = new AbortController();
     waiting.abort = abort;
-    this.#countTried(waiting.node, 1);
+    this.#room.countTried(waiting.node, 1);
+    this.#options.onState(waiting.node);
     try {
       const outcome = await this.#options.attempt(text, outlet, abort.signal);
-      this.#outageEnds();
+      this.#outages.ended();
       this.#end(waiting, (current) => this.#options.onEnded(current, outcome));
     } catch (thrown) {
       const error: SmsError = isSmsError(thrown) ? thrown : new SmsError('unexpected', { cause: thrown });
       if (isSmsError(error, 'SMS_CLOSED') || isOutage(error)) await this.#goOnWaiting(waiting, error);
       else {
         const isKeptBack = isSmsError(thrown, 'SMS_LIMIT');
-        if (!isKeptBack) this.#outageEnds();
+        if (!isKeptBack) this.#outages.ended();
         const { onUnknown, onEnded } = this.#options;
         this.#end(waiting, (current) => (isUnknown(error) ? onUnknown(current, error) : onEnded(current, error)));
         return !isKeptBack;
       }
     } finally {
       delete waiting.abort;
-      this.#countTried(waiting.node, -1);
+      this.#room.countTried(waiting.node, -1);
+      this.#options.onState(waiting.node);
     }
     return true;
   }
 
-  #countTried(node: string, more: 1 | -1): void {
-    this.#tried.set(node, (this.#tried.get(node) ?? 0) + more);
-    this.#options.onState(node);
-  }
-
   async #goOnWaiting(waiting: Waiting, error: SmsError): Promise<void> {
     const text = this.#options.ledger.text(waiting.id);
-    if (this.#waiting.get(waiting.id) !== waiting) return;
+    if (!this.#room.has(waiting)) return;
     if (text?.state === 'leaving') await this.#options.ledger.putBack(text);
     if (!isOutage(error) || !this.#isOpen) return;
-    if (!this.#outage) this.#outage = new Outage(this.#options.clock, error, () => this.#tryOne());
-    else if (this.#outage.probe === waiting.id) this.#outage.failed(error);
-    this.#tell(waiting.node);
+    this.#outages.failed(waiting, error);
   }
 
   #end(waiting: Waiting, tell: (text: Text) => void): void {
     const text = this.#options.ledger.text(waiting.id);
     // Ended by somebody else meanwhile, or left for the next process when the account was closed.
-    if (!text || this.#waiting.get(waiting.id) !== waiting) return;
+    if (!text || !this.#room.has(waiting)) return;
     this.#forget(waiting);
     tell(text);
-  }
-
-  #outageEnds(): void {
-    if (!this.#outage) return;
-    this.#outage.end();
-    this.#outage = undefined;
-    for (const waiting of [...this.#waiting.values()]) this.#queueUp(waiting);
-  }
-
-  /** In an outage one text tries: the one that would leave first. */
-  #tryOne(): void {
-    if (!this.#outage?.isDue) return;
-    let first: Waiting | undefined;
-    for (const waiting of this.#waiting.values()) {
-      if (waiting.pause || !this.#options.outlet(waiting.node)) continue;
-      if (!first || waiting.priority > first.priority) first = waiting;
-    }
-    if (first) {
-      this.#outage.probe = first.id;
-      this.#enqueue(first);
-    } else {
-      // Nobody waits any more: the next one finds out for itself.
-      this.#outage = undefined;
-    }
-  }
-
-  #tell(node: string): void {
-    const outlet = this.#options.outlet(node);
-    if (!this.#outage || !outlet || this.#outage.told.has(node)) return;
-    this.#outage.told.add(node);
-    outlet.onOutage(this.#outage.error.with({ waiting: this.#byNode.get(node)?.size ?? 0 }));
   }
 
   #expire(id: string): void {
@@ -289,11 +235,7 @@ export class KeptTexts {
 
   #forget(waiting: Waiting): void {
     this.#expiries.forget(waiting.id);
-    waiting.pause?.cancel();
-    this.#waiting.delete(waiting.id);
-    const others = this.#byNode.get(waiting.node);
-    others?.delete(waiting);
-    if (others?.size === 0) this.#byNode.delete(waiting.node);
+    this.#room.remove(waiting);
   }
 }
 

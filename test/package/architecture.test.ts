@@ -71,7 +71,6 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
 /** Classes that wait to be taken apart. They may shrink. */
 const stillLarger: Readonly<Record<string, number>> = {
   Journal: 35,
-  KeptTexts: 31,
   Ledger: 36,
 };
 
