@@ -1,12 +1,17 @@
 // Runs the library on a virtual clock against a model of the world, one schedule for each seed.
 //
-//   npm run simulate -- --seed 1 --runs 1000     so many schedules from a seed on
+//   npm run simulate -- --seed 1 --runs 1000     so many schedules from a seed on; a failure is shrunk and told
 //   npm run simulate -- --seed 17 --trace        the story of one
-//   npm run simulate -- --mutants [--only NAME]  which mistakes in src/ the schedules find
+//   npm run simulate -- --mutants                which mistakes in src/ the schedules find, as a table
+//   npm run simulate -- --mutant "NAME"          one of them
+import { spawn } from 'node:child_process';
+import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { describeCampaign, runCampaign, seedsFrom } from '../test/simulation/campaign';
+import { formatHunts, type Hunt, hunt } from '../test/simulation/hunt';
 import { loadLibrary } from '../test/simulation/library';
-import { createPlan } from '../test/simulation/plan';
+import { mutants } from '../test/simulation/mutants';
+import { createPlan, type Plan } from '../test/simulation/plan';
 import { describeFinding, shrink } from '../test/simulation/shrink';
 import { simulate } from '../test/simulation/simulation';
 
@@ -17,10 +22,16 @@ const { values } = parseArgs({
     store: { type: 'string', multiple: true, default: ['memory', 'disk', 'shared'] },
     failures: { type: 'string', default: '1' },
     trace: { type: 'boolean', default: false },
+    mutants: { type: 'boolean', default: false },
+    mutant: { type: 'string' },
+    most: { type: 'string', default: '20000' },
   },
 });
-const limits = { stores: values.store as ('memory' | 'disk' | 'shared')[] };
+const limits = { stores: values.store as Plan['store'][] };
 const seed = Number(values.seed);
+
+/** A mutant that spins without an end is caught, too. */
+const longestHuntMs = 15 * 60_000;
 
 async function trace(): Promise<void> {
   const lines: string[] = [];
@@ -43,4 +54,49 @@ async function run(): Promise<void> {
   process.exitCode = 1;
 }
 
-void (values.trace ? trace() : run());
+async function huntOne(name: string): Promise<void> {
+  const mutant = mutants.find((one) => one.name === name);
+  if (!mutant) throw new Error(`no mutant "${name}"`);
+  console.log(JSON.stringify(await hunt(mutant, Number(values.most))));
+}
+
+/** Each in a process of its own, since a mutant may do anything. */
+async function huntAll(): Promise<void> {
+  const left = [...mutants];
+  const hunts = new Map<string, Hunt>();
+  const work = async () => {
+    for (let mutant = left.shift(); mutant; mutant = left.shift()) {
+      const found = await huntInChild(mutant.name, mutant.file);
+      hunts.set(mutant.name, found);
+      console.error(`${found.isCaught ? 'caught' : 'NOT CAUGHT'}: ${found.name} (${found.schedules}, ${found.by})`);
+    }
+  };
+  await Promise.all(Array.from({ length: availableParallelism() }, work));
+  const all = mutants.map(({ name }) => hunts.get(name)).filter((found) => found !== undefined);
+  const caught = all.filter(({ isCaught }) => isCaught).length;
+  console.log(`${formatHunts(all)}\n\n${caught} of ${all.length} found, within ${values.most} schedules each`);
+}
+
+function huntInChild(name: string, file: string): Promise<Hunt> {
+  const options = ['--require', 'tsx/cjs', __filename, '--mutant', name, '--most', values.most];
+  const child = spawn(process.execPath, options, { stdio: ['ignore', 'pipe', 'ignore'], timeout: longestHuntMs });
+  let output = '';
+  child.stdout.on('data', (chunk) => {
+    output += chunk;
+  });
+  return new Promise((resolve) => {
+    child.on('close', (_code, signal) => {
+      const how = signal ? 'spins' : 'ends the process';
+      resolve(output ? (JSON.parse(output) as Hunt) : { name, file, isCaught: true, schedules: 1, by: how });
+    });
+  });
+}
+
+async function main(): Promise<void> {
+  if (values.mutants) await huntAll();
+  else if (values.mutant !== undefined) await huntOne(values.mutant);
+  else if (values.trace) await trace();
+  else await run();
+}
+
+void main();

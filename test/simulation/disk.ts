@@ -108,6 +108,7 @@ class DiskModel implements Store, PlaceStore {
   readonly #onFailure: () => void;
   /** A call has failed, and none has succeeded since that would have written what it did not. */
   hasFailed = false;
+  isReady = false;
   #isOpen = false;
   #underWay: Call | undefined;
   #committing: Changes | undefined;
@@ -240,9 +241,11 @@ class DiskModel implements Store, PlaceStore {
           }
           resolve(work());
           if (call === 'open' || call === 'commit') this.hasFailed = false;
+          if (call === 'open' || call === 'close') this.isReady = call === 'open';
         } catch (error) {
           world.say(() => `${this.#process.name}: ${call} of its store fails`);
           this.hasFailed = true;
+          this.isReady = false;
           this.#onFailure();
           reject(error);
         }

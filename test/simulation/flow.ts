@@ -56,7 +56,6 @@ export class Flow {
   /** A node is about to send a message into its flow. */
   examineSend(message: Message, { id, kind }: NodePlan): void {
     const { world } = this.#process;
-    if (message.mayRepeat) return;
     for (const [other, share] of message.shares) {
       if (!this.#isTaken(message, share)) continue;
       const isSameWay = (kind === 'callback') === (world.kindOf(other) === 'callback');
@@ -100,6 +99,11 @@ export class Flow {
     world.say(() => `${name}: ${plan.id} gets ${message.name}${redelivered ? ', marked' : ''}`);
     this.#examine(message, share, plan, redelivered);
     share.deliveries++;
+    const { kind, acknowledge, maxAttempts } = plan;
+    const isCounted = acknowledge === 'flow' && kind !== 'callback' && !message.mayRepeat;
+    if (isCounted && share.deliveries > maxAttempts + message.deaths) {
+      world.violate('more attempts than allowed', `${message.name} at ${plan.id}`);
+    }
     share.isOut = true;
     if (plan.acknowledge === 'auto') {
       world.settle(message, plan.id, this.#process);
@@ -147,7 +151,9 @@ export class Flow {
   /** Whether the library knows that a node has taken a message. */
   #isTaken(message: Message, { isDone, doneIn, doneAs }: Share): boolean {
     const { life, era } = this.#process;
-    const { completedAs } = message;
+    const { completedAs, mayRepeat, arrivals } = message;
+    // What came twice while nobody could look up whether it was seen may be taken twice.
+    if (mayRepeat && arrivals > 1) return false;
     // Who has taken it is known as long as the deployment lasts; the store knows only whether all have.
     const isKnown = doneAs === era || (completedAs !== undefined && completedAs !== era);
     return isDone && doneIn === life && isKnown;

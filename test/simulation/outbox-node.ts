@@ -31,5 +31,9 @@ export class OutboxNode implements DeployedNode {
     this.#subscription?.close();
   }
 
+  poll(): void {
+    void this.#subscription?.poll(undefined).catch(() => {});
+  }
+
   acknowledge(): void {}
 }

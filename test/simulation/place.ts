@@ -24,6 +24,8 @@ export interface Place {
 export interface PlaceStore {
   /** A call has failed, and none has succeeded since that would have written what it did not. */
   readonly hasFailed: boolean;
+  /** It is open, and the library has not been told since that it has failed. */
+  readonly isReady: boolean;
   /** The process has died: what it was writing is written, or not. */
   die(): void;
 }

@@ -91,9 +91,15 @@ export class Process implements Callee, Surrounding {
   }
 
   async callBack(message: Message, bytes: Buffer, contentType: string): Promise<number> {
+    const { world } = this;
+    message.arrivals++;
     this.#take(message);
     for (const node of this.#nodes.values()) {
-      if (node instanceof CallbackNode) return node.callBack(message, bytes, contentType);
+      if (!(node instanceof CallbackNode)) continue;
+      const status = await node.callBack(message, bytes, contentType);
+      const isElsewhere = message.isKept || message.reachedAs !== undefined || world.plan.store === 'memory';
+      if (this.isAlive && status === 200 && !isElsewhere) world.violate('accepted and never kept', message.name);
+      return status;
     }
     return 404;
   }
@@ -109,8 +115,9 @@ export class Process implements Callee, Surrounding {
   /** An answer with these has arrived here. */
   reach(messages: readonly Message[]): void {
     for (const message of messages) {
+      message.arrivals++;
       this.#take(message);
-      if (this.#store?.hasFailed) this.#notKept(message);
+      if (this.#store?.hasFailed) this.world.blind(message);
     }
   }
 
@@ -158,6 +165,7 @@ export class Process implements Callee, Surrounding {
     this.#store?.die();
     const kept = new Set([...this.#open].filter((message) => machine.place.isCommitted(message)));
     if (isPowerFailure) machine.place.loseUnflushed(this.random);
+    for (const message of this.#open) message.deaths++;
     for (const dispatcher of this.#dispatchers) dispatcher.break();
     for (const sender of this.#senders) sender.die();
     this.#disturb();
@@ -184,7 +192,10 @@ export class Process implements Callee, Surrounding {
     const { world, machine } = this;
     const hasFailed = this.#store?.hasFailed === true;
     for (const message of this.#open) {
-      if (hasFailed) this.#notKept(message);
+      if (hasFailed) {
+        world.blind(message);
+        if (!message.isKept && !machine.place.has(message)) message.isUnkept = true;
+      }
       if (world.plan.store !== 'memory' && machine.place.has(message)) {
         message.isKept = true;
         continue;
@@ -211,11 +222,33 @@ export class Process implements Callee, Surrounding {
     if (requests > 0) world.violate('a request is left', `${requests} of ${name}`);
   }
 
+  /** Somebody asks for what has been sent. */
+  pollOutbox(): void {
+    if (!this.isAlive) return;
+    for (const node of this.#nodes.values()) if (node instanceof OutboxNode) node.poll();
+  }
+
+  /** What is polled now has to be kept when it comes. */
+  examinePoll(): void {
+    if (this.isAlive && this.#store && !this.#store.isReady) {
+      this.world.violate('polled though nothing could be kept', this.name);
+    }
+  }
+
   /** Says what is wrong with what is under way now. */
   examineRequests(): void {
+    const { drain } = this.world.plan;
+    this.#examinePolls('/api/1/sms/in', drain);
+    this.#examinePolls('/api/1/sms/status', drain);
+    this.#examinePolls('/api/3/sms/out/poll', 1);
     for (const { sending } of this.#dispatchers) {
       if (sending > this.world.plan.concurrency) this.world.violate('more sends at once than allowed', String(sending));
     }
+  }
+
+  #examinePolls(path: string, most: number): void {
+    const count = this.#dispatchers.reduce((sum, dispatcher) => sum + dispatcher.polling(path), 0);
+    if (count > most) this.world.violate('more polls at once than allowed', `${count} of ${path} in ${this.name}`);
   }
 
   #startFlows(): void {
@@ -318,11 +351,6 @@ export class Process implements Callee, Surrounding {
   #mustBeKept({ isUnkept, isKept, reachedAs, callback, excuse }: Message): boolean {
     if (isUnkept || reachedAs === undefined || excuse !== undefined) return false;
     return this.world.plan.store === 'disk' || (isKept && callback === 'none');
-  }
-
-  #notKept(message: Message): void {
-    message.isUnkept = true;
-    this.world.blind(message);
   }
 
   #excuse(message: Message, why: string): void {

@@ -103,6 +103,7 @@ class ServerModel implements Store, PlaceStore {
   readonly shared = true as const;
   readonly takeOverMs = aliveMs + graceMs + 2 * heartbeatMs;
   hasFailed = false;
+  isReady = false;
   readonly #server: Server;
   readonly #troubles: ReadonlySet<StoreTrouble>;
   readonly #process: Owner;
@@ -241,6 +242,7 @@ class ServerModel implements Store, PlaceStore {
         if (this.#session !== session) return;
         if (this.#isCutOff || this.#server.signOf(this.#consumer) !== session.sign) {
           this.#session = undefined;
+          this.isReady = false;
           this.hasFailed = true;
           this.#onFailure();
           session.events.onFailure(failure('connection closed'));
@@ -288,10 +290,12 @@ class ServerModel implements Store, PlaceStore {
           }
           resolve(work());
           if (call === 'open' || call === 'commit') this.hasFailed = false;
+          if (call === 'open' || call === 'close') this.isReady = call === 'open';
         } catch (error) {
           const isConflict = (error as Error).constructor === this.#server.createConflict().constructor;
           world.say(() => `${this.#process.name}: ${call} of its store ${isConflict ? 'meets another' : 'fails'}`);
           if (!isConflict) {
+            this.isReady = false;
             this.hasFailed = true;
             this.#onFailure();
           }

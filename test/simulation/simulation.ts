@@ -65,6 +65,7 @@ class Run {
     this.#service = new Service(this.world);
     this.#network = new Network(this.world, this.#service);
     this.#network.onReached = (owner, messages) => (owner as Process).reach(messages);
+    this.#network.onPoll = (owner) => (owner as Process).examinePoll();
     const callbacks = new Callbacks(this.world, this.#network, () => this.#processes);
     this.#service.onCallback = (message, format) => callbacks.begin(message, format);
     library.surroundings.random = this.world.random('library');
@@ -211,6 +212,7 @@ class Run {
       }
       case 'outgoing':
         for (let index = 0; index < happening.count; index++) this.#service.addOutgoing();
+        for (const process of this.#processes) process?.pollOutbox();
         break;
       case 'send':
         for (let index = 0; index < happening.count; index++) this.#send(happening);

@@ -17,6 +17,8 @@ export class Network {
   readonly troubles = new Set<Trouble>();
   /** Called when an answer has arrived whole at a process that awaited it. */
   onReached: (process: Owner, messages: readonly Message[]) => void = () => {};
+  /** Called when a process begins to poll. */
+  onPoll: (process: Owner) => void = () => {};
   readonly #world: World;
   readonly #service: Service;
   readonly #random: Random;
@@ -67,6 +69,11 @@ export class ModelDispatcher {
     return this.#underWay.size;
   }
 
+  /** Polls at a path, on connections that stand. */
+  polling(path: string): number {
+    return [...this.#underWay].filter(({ path: at, hasLeft }) => at === path && hasLeft).length;
+  }
+
   /** Texts on connections that stand. */
   get sending(): number {
     return [...this.#underWay].filter(({ isPoll, hasLeft }) => !isPoll && hasLeft).length;
@@ -90,6 +97,7 @@ export class ModelDispatcher {
       },
     );
     this.#underWay.add(exchange);
+    if (exchange.isPoll) this.#network.onPoll(this.#process);
     exchange.begin(this.#network.draw());
     return true;
   }
@@ -101,6 +109,13 @@ export class ModelDispatcher {
     return new Promise((resolve) => {
       this.#onIdle = resolve;
     });
+  }
+
+  /** Ends running requests. */
+  destroy(): Promise<void> {
+    this.#isClosed = true;
+    for (const exchange of [...this.#underWay]) exchange.destroy();
+    return Promise.resolve();
   }
 
   /** The process has died: the service notices after a while that its connections are gone. */
@@ -125,7 +140,7 @@ class Exchange {
   readonly #handler: Dispatcher.DispatchHandler;
   readonly #onEnd: () => void;
   readonly #controller: Dispatcher.DispatchController;
-  readonly #path: string;
+  readonly path: string;
   readonly #query: string;
   readonly #body: unknown;
   readonly #startedMs: number;
@@ -143,7 +158,7 @@ class Exchange {
     this.#handler = handler;
     this.#onEnd = onEnd;
     const [name = '', query = ''] = path.split('?');
-    this.#path = name;
+    this.path = name;
     this.#query = query;
     this.#body = body;
     this.isPoll = name !== '/api/3/sms/out';
@@ -165,6 +180,11 @@ class Exchange {
     else if (kind === 'broken before it left') this.#later(() => this.#fail('ECONNRESET'));
     else if (kind === 'connection hangs') this.#later(() => this.#fail('UND_ERR_CONNECT_TIMEOUT'), connectTimeoutMs);
     else this.#later(() => this.#start(trouble));
+  }
+
+  /** The connections are taken away. */
+  destroy(): void {
+    this.#abort(createError('UND_ERR_DESTROYED'));
   }
 
   /** The process is gone. */
@@ -211,7 +231,7 @@ class Exchange {
       this.#answer({ status: 200, body: '<html>Log in first</html>', contentType: 'text/html' }, trouble);
     } else {
       this.#request = {
-        path: this.#path,
+        path: this.path,
         parameters,
         isGone: false,
         answer: (answer) => this.#answer(answer, trouble),
@@ -297,7 +317,7 @@ class Exchange {
     const { world } = this.#ends;
     const waitedMs = world.timeline.nowMs - this.#startedMs;
     world.say(() => `${this.#name()} is given up by its process`);
-    if (this.#path.startsWith('/api/1/') && waitedMs < pollTimeoutMs) {
+    if (this.path.startsWith('/api/1/') && waitedMs < pollTimeoutMs) {
       world.violate('a poll was aborted', `${this.#name()} after ${waitedMs} ms`);
     }
     Object.assign(this.#controller, { aborted: true, reason });
@@ -331,7 +351,7 @@ class Exchange {
   }
 
   #name(): string {
-    return `${this.#ends.process.name}: ${this.#path.split('/').slice(3).join('/')}`;
+    return `${this.#ends.process.name}: ${this.path.split('/').slice(3).join('/')}`;
   }
 }
 

@@ -17,6 +17,10 @@ export interface Message {
   isRead: boolean;
   /** When its answer reached a machine whole, in the order of all answers: the first time. */
   reachedAs: number | undefined;
+  /** How often a process has died that had it: each may have taken the count of an attempt along. */
+  deaths: number;
+  /** How often it has come to a process, in either way. */
+  arrivals: number;
   /** Times that the service answered with it and nobody heard. */
   lost: number;
   callback: 'none' | 'due' | 'accepted';
@@ -128,6 +132,8 @@ export class World {
       isPolled,
       isRead: !isPolled,
       reachedAs: undefined,
+      deaths: 0,
+      arrivals: 0,
       lost: 0,
       callback: 'none',
       completedAs: undefined,

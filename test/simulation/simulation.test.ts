@@ -1,0 +1,100 @@
+import assert from 'node:assert/strict';
+import { type Campaign, describeCampaign, runCampaign, seedsFrom } from './campaign';
+import { hunt } from './hunt';
+import { applyMutant, loadLibrary } from './library';
+import { mutants } from './mutants';
+import { createPlan } from './plan';
+import { describeFinding, shrink } from './shrink';
+import { simulate } from './simulation';
+
+/** Seeds that have found something, and what. */
+const findings: readonly (readonly [seed: number, mistake: string])[] = [
+  [143, 'attempts were counted once for each node'],
+  [165, 'a message that nobody had seen was called redelivered'],
+  [212, 'a message was given up before its last attempt'],
+  [225, 'the store was closed, and the account forgotten, under a poll in flight'],
+  [422, 'a message was given up that its node had never got'],
+  [1074, 'attempts were counted once for each node, on a shared store'],
+  [1141, 'a journal that was closed twice at once closed its store twice'],
+  [1278, 'a node that was away was charged for the attempts of the others'],
+  [1509, 'a node that was away gave up what it had never got'],
+  [3981, 'a message that one node did not want left the store before the other had it'],
+  [11328, 'a node that was redeployed during a commit missed a message'],
+  [12529, 'of two texts of one second, one was answered for as delivered when the other was'],
+];
+
+/** How long to run schedules that nobody has run before. `npm test` takes longer. */
+const randomSeconds = Number(process.env.SIMULATION_SECONDS ?? 5);
+const fixedSchedules = 300;
+
+describe('The whole library on a virtual clock', function () {
+  this.timeout((randomSeconds + 600) * 1_000);
+  const library = loadLibrary();
+
+  /** Fails with the shortest story that breaks the rule. */
+  async function assertNothingFound(campaign: Campaign): Promise<void> {
+    console.log(`      ${describeCampaign(campaign)}`);
+    assert.ok(campaign.runs > 0, 'no schedule was run');
+    const [failed] = campaign.failed;
+    if (failed) assert.fail(describeFinding(await shrink(library, failed)));
+  }
+
+  it('keeps its promises where it once did not', async () => {
+    await assertNothingFound(await runCampaign(library, { seeds: findings.map(([seed]) => seed) }));
+  });
+
+  it('keeps its promises on a fixed set of schedules', async () => {
+    await assertNothingFound(await runCampaign(library, { seeds: seedsFrom(1, fixedSchedules) }));
+  });
+
+  it('keeps its promises on schedules that nobody has seen before', async () => {
+    const first = Number(process.env.SIMULATION_SEED ?? 1_000_000 + (Date.now() % 1_000_000_000));
+    console.log(`      from seed ${first} on, for ${randomSeconds} s`);
+    const untilMs = performance.now() + randomSeconds * 1_000;
+    await assertNothingFound(await runCampaign(library, { seeds: seedsFrom(first), untilMs }));
+  });
+
+  it('tells the same story for the same seed', async () => {
+    const stories: string[] = [];
+    for (const _ of [1, 2]) {
+      const lines: string[] = [];
+      await simulate(library, createPlan(17), lines);
+      stories.push(lines.join('\n'));
+    }
+    assert.ok((stories[0]?.length ?? 0) > 1_000);
+    assert.equal(stories[0], stories[1]);
+  });
+
+  it('tells a broken rule by no more than it takes to break it', async () => {
+    const mutant = mutants.find(({ name }) => name === 'an early acknowledgement');
+    assert.ok(mutant);
+    const broken = loadLibrary(mutant);
+    const { failed } = await runCampaign(broken, { seeds: seedsFrom(1, 300) });
+    assert.ok(failed[0]);
+    const finding = await shrink(broken, failed[0]);
+    assert.ok(finding.plan.happenings.length <= 3, describeFinding(finding));
+    assert.match(describeFinding(finding), /breaks a rule: .*\n[\s\S]*the service has /);
+  });
+
+  it('knows forty mistakes and more, each a line that is in the source once', () => {
+    assert.ok(mutants.length >= 40);
+    for (const mutant of mutants) assert.notEqual(applyMutant(mutant), '');
+    assert.equal(new Set(mutants.map(({ name }) => name)).size, mutants.length);
+  });
+
+  for (const name of [
+    'nothing is held before the commit',
+    'a hold is let go of before the commit',
+    'leftovers are forgotten',
+    'attempts are counted once for each node',
+    'nothing is recognised',
+    'what has left is tried again',
+  ]) {
+    it(`finds out when ${name}`, async () => {
+      const mutant = mutants.find((one) => one.name === name);
+      assert.ok(mutant);
+      const { isCaught, by } = await hunt(mutant, 1_000);
+      assert.ok(isCaught, by);
+    });
+  }
+});
