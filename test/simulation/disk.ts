@@ -1,5 +1,5 @@
 import type { Changes, Held, Item, Leftovers, Remembered, Store } from '../../src/store/store';
-import { Copies, failure, type Place, type PlaceStore } from './place';
+import { Copies, failure, isGivenUp, type Place, type PlaceStore } from './place';
 import type { StoreTrouble } from './plan';
 import type { Random } from './random';
 import type { Owner } from './timeline';
@@ -33,7 +33,8 @@ export class Disk implements Place {
   }
 
   get remains(): string | undefined {
-    if (this.entries.size > 0) return `${this.entries.size} entries stay on a disk`;
+    const { length } = [...this.entries.values()].filter((text) => !isGivenUp(text));
+    if (length > 0) return `${length} entries stay on a disk`;
     return this.held.size > 0 ? `${this.held.size} held answers stay on a disk` : undefined;
   }
 

@@ -12,8 +12,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'a hold is let go of before the commit',
     'receiving/accept.ts',
-    'const audience = distribution.audience(channelOf(arrival), arrival);',
-    'handling.letGo(); const audience = distribution.audience(channelOf(arrival), arrival);',
+    'const audience = distribution.attendance.audience(channelOf(arrival), arrival);',
+    'handling.letGo(); const audience = distribution.attendance.audience(channelOf(arrival), arrival);',
   ),
   mutant(
     'a hold is let go of though the commit failed',
@@ -41,7 +41,7 @@ export const mutants: readonly Mutant[] = [
     'left.isStored = true;\n      undelivered.add(left);',
     'left.isStored = true;',
   ),
-  mutant('leftovers are handed to nobody', 'receiving/leftovers.ts', '  distribution.handOutSoon();\n', ''),
+  mutant('leftovers are handed to nobody', 'receiving/leftovers.ts', '  else distribution.handOutSoon();\n', ''),
   mutant(
     'what is unsaved is forgotten with the next failure',
     'step.ts',
@@ -119,7 +119,7 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'a node that came during the commit misses it',
     'receiving/distribution.ts',
-    'const present = this.audience(first.entry.channel, destination);',
+    'const present = this.attendance.audience(first.entry.channel, destination);',
     'const present = audience.filter((taker) => this.#isAttached(fresh, taker));',
   ),
   mutant(
@@ -163,8 +163,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'an acknowledgement is forgotten',
     'receiving/receiver.ts',
-    'else this.#inbox.done(entry, this);\n    this.#options.onOutstanding();',
-    'this.#options.onOutstanding();',
+    "if (ending === 'done') this.#inbox.done(entry, this);\n    else if",
+    'if',
   ),
   mutant(
     'a failure counts as an acknowledgement',

@@ -49,6 +49,7 @@ export class Copies {
 
   /** The messages in something that is kept or held. */
   in(text: string): Message[] {
+    if (isGivenUp(text)) return [];
     const { kind, record, records, twin } = JSON.parse(text) as {
       kind: Kind;
       record?: Record<string, unknown>;
@@ -59,6 +60,11 @@ export class Copies {
     const messages = all.map((found) => this.#world.find(kind, found)).filter((message) => message !== undefined);
     return [...new Set(messages)];
   }
+}
+
+/** Whether it is a message that was given up, which stays for a week. */
+export function isGivenUp(text: string): boolean {
+  return text.includes('"part":"givenUp"');
 }
 
 /** What goes wrong with a store. */

@@ -1,5 +1,5 @@
 import type { Changes, Item, Leftovers, Remembered, Store, StoreEvents } from '../../src/store/store';
-import { Copies, failure, type Place, type PlaceStore } from './place';
+import { Copies, failure, isGivenUp, type Place, type PlaceStore } from './place';
 import type { StoreTrouble } from './plan';
 import type { Random } from './random';
 import type { Owner } from './timeline';
@@ -66,8 +66,8 @@ export class ServerConnection implements Place {
   }
 
   get remains(): string | undefined {
-    const { size } = this.#server.items;
-    return size > 0 ? `${size} items stay on the server` : undefined;
+    const { length } = [...this.#server.items.values()].filter(({ text }) => !isGivenUp(text));
+    return length > 0 ? `${length} items stay on the server` : undefined;
   }
 
   has(message: Message): boolean {
