@@ -250,7 +250,8 @@ export class Account {
     const { estate } = this.#succession;
     await estate?.inbox.close();
     if (this.#isNeeded) return;
-    if (!estate || (estate.inbox.isDisposable && estate.sender.isSettled)) this.#forget();
+    const isDisposable = !estate || (estate.inbox.isDisposable && estate.sender.isSettled);
+    if (isDisposable && this.#queue.isRested) this.#forget();
     else if (this.#isSettled) {
       this.#forgetting = this.#options.clock.after(forgetAfterMs, () => this.#forget(), true);
     }

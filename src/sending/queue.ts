@@ -85,6 +85,11 @@ export class SendQueue {
     return this.#waiting.size - this.#keptHere + (this.#options.kept?.() ?? 0);
   }
 
+  /** Whether the next task need not wait on account of those before it, so that a new queue would be the same. */
+  get isRested(): boolean {
+    return this.#inFlight === 0 && this.#delayMs() === 0;
+  }
+
   /**
    * Runs `task` when its turn comes.
    *

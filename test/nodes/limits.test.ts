@@ -29,6 +29,12 @@ describe('the limits of an account in a flow (contract §3)', () => {
     ...catcher(),
   ];
 
+  function startOnDisk(limits: Record<string, unknown>): Promise<RunningFlow> {
+    const userDir = mkdtempSync(join(tmpdir(), 'sms-limits-'));
+    stopLater(async () => rmSync(userDir, { recursive: true, force: true }));
+    return RunningFlow.start(nodes({ ...limits, store: 'disk' }), { settings: { userDir } });
+  }
+
   async function send(flow: RunningFlow, to: string, payload: string, from = 'send'): Promise<void> {
     const before = flow.completions.filter(({ id }) => id === from).length;
     flow.send(from, { topic: to, payload });
@@ -113,9 +119,7 @@ describe('the limits of an account in a flow (contract §3)', () => {
   });
 
   it('are counted on across a redeploy, and a restart on disk', async () => {
-    const userDir = mkdtempSync(join(tmpdir(), 'sms-limits-'));
-    stopLater(async () => rmSync(userDir, { recursive: true, force: true }));
-    const flow = await RunningFlow.start(nodes({ perHandset: '2', store: 'disk' }), { settings: { userDir } });
+    const flow = await startOnDisk({ perHandset: '2' });
     await send(flow, one, 'a');
     await flow.deploy(nodes({ perHandset: '2', store: 'disk', name: 'changed' }));
     await send(flow, one, 'b');
@@ -133,6 +137,16 @@ describe('the limits of an account in a flow (contract §3)', () => {
     await flow.messages('sent', 1);
     assert.equal((await flow.messages('caught', 1))[0]?.payload, 'b');
     assert.equal(sim.messages.length, 1);
+  });
+
+  it('keep the pace across a redeploy', async () => {
+    const flow = await startOnDisk({ perSecond: '1' });
+    const startedAt = Date.now();
+    await send(flow, one, 'a');
+    await flow.deploy(nodes({ perSecond: '1', store: 'disk' }));
+    await send(flow, one, 'b');
+    const [, second] = sim.requests;
+    assert.ok((second?.at ?? 0) >= startedAt + 1_000 - 5, `left ${(second?.at ?? 0) - startedAt} ms after the first`);
   });
 
   it('let the text of the highest priority leave next', async () => {
