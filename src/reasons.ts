@@ -213,11 +213,11 @@ export const reasons = {
   ],
   expired: [
     'SMS_EXPIRED',
-    'The text could not leave within {{minutes}} minutes and was given up; nothing was sent. Check the connection to the service, or send it again.',
+    'The text could not leave within {{minutes}} min and was given up; nothing was sent. Check the connection to the service, or send it again.',
   ],
   limitHandset: [
     'SMS_LIMIT',
-    'At most {{limit}} texts go to one number in {{minutes}} minutes; nothing was sent. The limit of the account ends at {{until}}.',
+    'At most {{limit}} texts go to one number in {{minutes}} min; nothing was sent. The limit of the account ends at {{until}}.',
   ],
   limitDay: [
     'SMS_LIMIT',
