@@ -449,7 +449,7 @@ describe('limits of one’s own (contract §3 perHandset, perDay)', () => {
     assert.equal(error.reason, 'limitDay');
     assert.match(error.message, /^At most 3 texts .* 2026-01-01T12:00:01Z\.$/);
     const { message } = createLimitError([{ ...handsetLimit, msisdn: '6421555001', until }]);
-    assert.match(message, /^At most 1 texts .* 60 minutes.* 2026-01-01T12:00:01Z\.$/);
+    assert.match(message, /^At most 1 texts .* 60 min.* 2026-01-01T12:00:01Z\.$/);
     assert.doesNotMatch(message, /6421555/);
   });
 
