@@ -51,7 +51,7 @@ describe('the limits of an account in a flow (contract §3)', () => {
     assert.equal(caught?.payload, 'c');
     assert.deepEqual([caught?.error?.code, caught?.sms?.error?.code], ['SMS_LIMIT', 'SMS_LIMIT']);
     const message = String(caught?.sms?.error?.message);
-    const [, until = ''] = /^At most 2 texts go to one number in 90 minutes; .* (\S+Z)\.$/.exec(message) ?? [];
+    const [, until = ''] = /^At most 2 texts go to one number in 90 min; .* (\S+Z)\.$/.exec(message) ?? [];
     assert.ok(Math.abs(Date.parse(until) - startedAt - 90 * 60_000) < 10_000, message);
     const { fill, shape, text = '' } = flow.status('send') as { fill?: string; shape?: string; text?: string };
     assert.deepEqual([fill, shape], ['red', 'ring']);
