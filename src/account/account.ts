@@ -220,7 +220,7 @@ export class Account {
       return;
     }
     void this.#connections?.close().catch(() => {});
-    await this.#awaitArriving();
+    await this.#polls.arrived(this.#options.clock, halfReceivedGraceMs);
     // A record sent in this turn of the event loop counts as delivered in the next.
     await wait(this.#options.clock, 0);
     await this.#succession.estate?.sender.close();
@@ -228,15 +228,6 @@ export class Account {
     const isIdle = this.#polls.size === 0;
     const closed = this.#closeWhenIdle();
     if (isIdle) await closed;
-  }
-
-  async #awaitArriving(): Promise<void> {
-    const arrived = this.#polls.arrived();
-    if (!arrived) return;
-    const grace = new AbortController();
-    const timeout = wait(this.#options.clock, halfReceivedGraceMs, grace.signal).catch(() => {});
-    await Promise.race([arrived, timeout]);
-    grace.abort();
   }
 
   get #isNeeded(): boolean {

@@ -1,3 +1,5 @@
+import { type Clock, wait } from '../clock';
+
 /** Polls that are not handed over yet; they outlive those who wanted them. */
 export class Polls {
   readonly #inFlight = new Set<Promise<unknown>>();
@@ -29,8 +31,12 @@ export class Polls {
     await Promise.allSettled(this.#inFlight);
   }
 
-  /** Resolves when those have been handed over whose answer has begun to arrive by now; `undefined` when there are none. */
-  arrived(): Promise<unknown> | undefined {
-    return this.#arriving.size > 0 ? Promise.allSettled(this.#arriving) : undefined;
+  /** Resolves when those have been handed over whose answer has begun to arrive by now, or after `graceMs`. */
+  async arrived(clock: Clock, graceMs: number): Promise<void> {
+    if (this.#arriving.size === 0) return;
+    const grace = new AbortController();
+    const timeout = wait(clock, graceMs, grace.signal).catch(() => {});
+    await Promise.race([Promise.allSettled(this.#arriving), timeout]);
+    grace.abort();
   }
 }
