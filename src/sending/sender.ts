@@ -201,7 +201,7 @@ export class Sender {
     this.#kept.open();
     this.#questions.open();
     // What is in no store is still in hand.
-    this.#resume([...this.#ledger.texts()], [...this.#ledger.questions.values()]);
+    this.#resume([...this.#ledger.texts.values()], [...this.#ledger.questions.values()]);
   }
 
   #detach(attachment: Attachment): void {
