@@ -183,6 +183,8 @@ export class Sender {
   async close(): Promise<void> {
     this.#endings.close();
     this.#questions.close();
+    // Nobody is here in whose name to poll.
+    this.#options.onAsking(false);
     const timer = this.#options.clock.after(closeGraceMs, () => this.#kept.giveUp());
     await this.#kept.close();
     timer.cancel();
