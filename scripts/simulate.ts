@@ -9,7 +9,7 @@ import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { describeCampaign, runCampaign, seedsFrom } from '../test/simulation/campaign';
 import { formatHunts, type Hunt, hunt } from '../test/simulation/hunt';
-import { loadLibrary } from '../test/simulation/library';
+import { applyMutant, loadLibrary } from '../test/simulation/library';
 import { mutants } from '../test/simulation/mutants';
 import { createPlan, type Plan } from '../test/simulation/plan';
 import { describeFinding, shrink } from '../test/simulation/shrink';
@@ -57,11 +57,19 @@ async function run(): Promise<void> {
 async function huntOne(name: string): Promise<void> {
   const mutant = mutants.find((one) => one.name === name);
   if (!mutant) throw new Error(`no mutant "${name}"`);
-  console.log(JSON.stringify(await hunt(mutant, Number(values.most))));
+  applyMutant(mutant);
+  const found = await hunt(mutant, Number(values.most));
+  const [seed] = found.seeds;
+  if (seed !== undefined) {
+    const { failed } = await runCampaign(loadLibrary(), { seeds: [seed] });
+    if (failed.length > 0) throw new Error(`seed ${seed} breaks a rule without the mutant`);
+  }
+  console.log(JSON.stringify(found));
 }
 
 /** Each in a process of its own, since a mutant may do anything. */
 async function huntAll(): Promise<void> {
+  for (const mutant of mutants) applyMutant(mutant);
   const left = [...mutants];
   const hunts = new Map<string, Hunt>();
   const work = async () => {
@@ -86,8 +94,12 @@ function huntInChild(name: string, file: string): Promise<Hunt> {
   });
   return new Promise((resolve) => {
     child.on('close', (_code, signal) => {
-      const how = signal ? 'spins' : 'ends the process';
-      resolve(output ? (JSON.parse(output) as Hunt) : { name, file, isCaught: true, schedules: 1, by: how });
+      const how = signal ? 'spins' : 'could not be run';
+      resolve(
+        output
+          ? (JSON.parse(output) as Hunt)
+          : { name, file, isCaught: signal !== null, schedules: 1, by: how, seeds: [] },
+      );
     });
   });
 }

@@ -1,5 +1,5 @@
 import { describeCampaign, runCampaign, seedsFrom } from './campaign';
-import { loadLibrary, type Mutant } from './library';
+import { applyMutant, loadLibrary, type Mutant } from './library';
 
 /** What became of a mutant. */
 export interface Hunt {
@@ -10,11 +10,15 @@ export interface Hunt {
   schedules: number;
   /** The rule that it broke first, or how else it gave itself away. */
   by: string;
+  /** Those that found it. */
+  seeds: number[];
 }
 
 /** Runs schedules on a mutant until one of them breaks a rule. */
 export async function hunt(mutant: Mutant, mostSchedules: number): Promise<Hunt> {
   const { name, file } = mutant;
+  // It has to be the mistake that is found.
+  applyMutant(mutant);
   const campaign = await runCampaign(loadLibrary(mutant), { seeds: seedsFrom(1, mostSchedules) });
   const [violation] = campaign.failed[0]?.violations ?? [];
   return {
@@ -23,6 +27,7 @@ export async function hunt(mutant: Mutant, mostSchedules: number): Promise<Hunt>
     isCaught: violation !== undefined,
     schedules: campaign.runs,
     by: violation?.rule ?? describeCampaign(campaign),
+    seeds: campaign.failed.map(({ plan }) => plan.seed),
   };
 }
 

@@ -341,7 +341,7 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'what is unknown is called unsent',
     'sending/send.ts',
-    'const failure = isUnsent ? (uncertain ?? error) : error;',
+    'const failure = isUnsent(error) ? (uncertain ?? error) : error;',
     'const failure = error;',
   ),
   mutant(

@@ -19,6 +19,8 @@ const epochMs = Date.UTC(2026, 0, 2);
 const closeTimeoutMs = 15_000;
 /** No step takes longer, however slow the store is. */
 const stepMs = 10_000;
+/** In 10 s, for all endpoints together, while they bring nothing. */
+const mostPolls = 100;
 const dedupeMs = 72 * 3_600_000;
 
 /** A node of the flows, in whichever way it gets its messages. */
@@ -62,6 +64,8 @@ export class Process implements Callee, Surrounding {
   #store: PlaceStore | undefined;
   #membership: Membership | undefined;
   /** Flows are being stopped or started. */
+  /** When polls began, of late, since one brought something. */
+  #polls: number[] = [];
   #isDeploying = false;
   #isDeployingNode = false;
   #isStopped = false;
@@ -114,6 +118,7 @@ export class Process implements Callee, Surrounding {
 
   /** An answer with these has arrived here. */
   reach(messages: readonly Message[]): void {
+    this.#polls = [];
     for (const message of messages) {
       message.arrivals++;
       this.#take(message);
@@ -214,6 +219,11 @@ export class Process implements Callee, Surrounding {
     }
   }
 
+  /** Whether a request is under way, or flows are being stopped. */
+  get isBusy(): boolean {
+    return this.#membership !== undefined || this.#dispatchers.some(({ underWay }) => underWay > 0);
+  }
+
   /** Says what is left of a process whose flows have been stopped for long. */
   examineRemains(): void {
     const { world, name } = this;
@@ -230,6 +240,9 @@ export class Process implements Callee, Surrounding {
 
   /** What is polled now has to be kept when it comes. */
   examinePoll(): void {
+    const { nowMs } = this.world.timeline;
+    this.#polls = [...this.#polls.filter((atMs) => atMs > nowMs - 10_000), nowMs];
+    if (this.#polls.length > mostPolls) this.world.violate('spins', `${this.#polls.length} polls in 10 s`);
     if (this.isAlive && this.#store && !this.#store.isReady) {
       this.world.violate('polled though nothing could be kept', this.name);
     }

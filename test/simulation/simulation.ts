@@ -110,7 +110,8 @@ class Run {
     if (unsettled !== undefined) this.world.violate('does not settle', unsettled);
     if (this.world.violations.length > 0) return;
     for (const process of this.#processes) void process?.stop();
-    await this.#until(() => false, timeline.nowMs + remainsMs);
+    await this.#until(() => !this.#processes.some((process) => process?.isBusy), timeline.nowMs + remainsMs);
+    await this.#until(() => false, timeline.nowMs + 1_000);
     for (const process of this.#processes) process?.examineRemains();
   }
 
@@ -160,7 +161,7 @@ class Run {
   #unsettled(): string | undefined {
     const { messages, texts, timeline, plan } = this.world;
     const { lastArrivalMs } = this.#service;
-    if (this.#processes.some((process) => !process?.isAlive)) return 'a process is down';
+    if (this.#machines.some((_, index) => !this.#processes[index]?.isAlive)) return 'a process is down';
     for (const message of messages) {
       if (message.callback === 'due') return `${message.name} is called back for ever`;
       if (!plan.nodes.some(({ kind }) => kind === message.kind)) continue;

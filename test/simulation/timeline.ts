@@ -53,7 +53,7 @@ export class Timeline {
     return {
       now: () => Math.floor(this.#nowMs + offsetMs),
       elapsed: () => this.#nowMs,
-      after: (delayMs, callback) => {
+      after: (delayMs, callback, isIdle = false) => {
         const event = this.#add(
           'timer',
           Math.max(1, delayMs),
@@ -63,7 +63,8 @@ export class Timeline {
           },
           owner,
         );
-        timers.add(event);
+        // What is idle keeps no process alive.
+        if (!isIdle) timers.add(event);
         return {
           cancel: () => {
             timers.delete(event);
