@@ -720,13 +720,33 @@ describe('the examples, deployed against the simulator', function () {
       assert.equal(simulator.messages.length, 3);
     });
 
-    it('asks the next one at once when somebody cannot be reached, and only whoever was asked is told', async () => {
+    it('asks the next one at once when a text fails as a whole', async () => {
       await deploy(name);
-      simulator.block(first);
       simulator.fault('send', { status: 400 }, 1);
       await press('Alarm');
       await untilSent(`${second}: ${asks}`);
-      simulator.setOutcome(third, 'NUR');
+      simulator.reply({ from: second, body: 'OK' });
+      await untilSent(`${second}: ${second} has taken the alarm: Pump 3 has stopped.`);
+    });
+
+    it('asks the next one at once when a text does not arrive, where the account reads statuses', async () => {
+      await deploy(name);
+      const statuses = { id: 'statuses', type: 'sms-status', filter: 'final', wires: [] };
+      const flows = await nodeRed.readFlows();
+      const [send] = flows.filter(({ type }) => type === 'sms-send');
+      await nodeRed.deploy([...flows, { ...statuses, z: send?.z, account: send?.account }], 'nodes');
+      simulator.setOutcome(first, 'NUR');
+      await press('Alarm');
+      await untilSent(`${second}: ${asks}`);
+      simulator.reply({ from: second, body: 'OK' });
+      await untilSent(`${first} ${second}: ${second} has taken the alarm: Pump 3 has stopped.`);
+    });
+
+    it('asks the next one at once when the service refuses a number, and tells only those who were asked', async () => {
+      await deploy(name);
+      simulator.block(first);
+      await press('Alarm');
+      await untilSent(`${second}: ${asks}`);
       simulator.reply({ from: second, body: 'OK' });
       await untilSent(`${second}: ${second} has taken the alarm: Pump 3 has stopped.`);
     });
