@@ -95,7 +95,7 @@ export = (RED: NodeAPI) => {
         const { maxLength } = getAccount(RED, config.account);
         const { message: text, encoding, parts, options } = await fields.read(message, maxLength);
         const copy = options.waitMs === undefined ? undefined : { copy: RED.util.cloneMessage(message) };
-        const origin: Origin = { message, ...copy, done, node: this };
+        const origin: Origin = { message, ...copy, done: callOnce(done), node: this };
         attach().send({ message: text, encoding, parts, options, origin, carried: () => formatCarried(message) });
       } catch (error) {
         const raised = putError(RED, this, message, error);
@@ -124,3 +124,12 @@ export = (RED: NodeAPI) => {
 
   RED.nodes.registerType('sms-send', SmsSend);
 };
+
+/** An outcome that the flow did not get, since it was stopped in that moment, is told again. */
+function callOnce(done: Origin['done']): Origin['done'] {
+  let isDone = false;
+  return (error) => {
+    if (!isDone) done(error);
+    isDone = true;
+  };
+}

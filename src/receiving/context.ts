@@ -14,6 +14,8 @@ export interface InboxContext {
   readonly clock: Clock;
   readonly undelivered: UndeliveredEntries;
   readonly distribution: Distribution;
+  /** For whom it takes over what other processes leave, when it has been handed over for good. */
+  heir?: InboxContext | undefined;
   /** Absent: nobody knows anything of them. */
   readonly correlator?: Correlator | undefined;
   /** Whether duplicates are left out. The outbox always leaves them out. */
@@ -22,6 +24,11 @@ export interface InboxContext {
   dedupeMs(): number;
   /** Takes a step that nobody waits for. */
   run(step: Step<unknown>): void;
+}
+
+/** Names of those whom an inbox finds takers for, as in `Item.takers`. */
+export function wantedBy({ heir, distribution }: InboxContext): string[] {
+  return heir ? wantedBy(heir) : distribution.attendance.wanted;
 }
 
 /** An entry, or who was called with what is to be one. */

@@ -12,7 +12,7 @@ import { GivenUp } from './given-up';
 import type { Kind } from './identity';
 import { createInboxKeeper } from './leftovers';
 import { createRelease } from './release';
-import { createDrop, createKeep, createLate } from './settle';
+import { createDrop, createKeep, createLate, settle } from './settle';
 import type { Taker } from './taker';
 import { type Undelivered, UndeliveredEntries } from './undelivered';
 
@@ -62,15 +62,13 @@ export class Inbox {
   readonly givenUp: GivenUp;
   readonly #context: InboxContext;
   readonly #onAccepted: NonNullable<InboxOptions['onAccepted']>;
-  /** For whom it takes over what other processes leave. */
-  #heir: Inbox | undefined;
 
   constructor(options: InboxOptions) {
     const { journal, clock = systemClock, onFault = throwLater, dedupe, dedupeMs, correlator } = options;
     const undelivered = new UndeliveredEntries();
     const events = {
       onAttempt: (entry: Entry, attempt: number) => this.countAttempt(entry, attempt),
-      onTaken: (taken: Undelivered) => this.#settle(taken),
+      onTaken: (taken: Undelivered) => settle(this.#context, taken),
       onFault,
     };
     const distribution = new Distribution(undelivered, events, clock);
@@ -78,10 +76,7 @@ export class Inbox {
     const guarded = correlator && guardCorrelator(correlator, onFault);
     this.#context = { journal, clock, undelivered, distribution, correlator: guarded, dedupe, dedupeMs, run };
     this.#onAccepted = options.onAccepted ?? (() => {});
-    journal.join(
-      'inbox',
-      createInboxKeeper(this.#context, () => this.#wanted()),
-    );
+    journal.join('inbox', createInboxKeeper(this.#context));
     this.givenUp = new GivenUp(this.#context, options.onGivenUpFull ?? (() => {}));
   }
 
@@ -136,7 +131,7 @@ export class Inbox {
 
   /** Adds a node to those that get what comes on a channel. What waits for it is given to it soon. */
   attach(channel: Channel, taker: Taker): void {
-    this.#heir = undefined;
+    this.#context.heir = undefined;
     this.#context.distribution.attendance.attach(channel, taker);
     this.open();
   }
@@ -167,7 +162,7 @@ export class Inbox {
     const undelivered = this.#context.undelivered.get(entry.id);
     if (!undelivered?.owed.delete(taker.id)) return;
     undelivered.taken++;
-    if (undelivered.owed.size === 0) this.#settle(undelivered);
+    if (undelivered.owed.size === 0) settle(this.#context, undelivered);
   }
 
   /** A node's flow does not take an entry. It is kept for somebody to decide about. */
@@ -182,7 +177,7 @@ export class Inbox {
     const released = this.#context.undelivered.takeReleased(id);
     if (!released) return;
     const successor = this.#context.undelivered.findCalledBack(released.identity);
-    if (successor) this.#settle(successor);
+    if (successor) settle(this.#context, successor);
     else this.#context.run(createLate(this.#context, released.identity));
   }
 
@@ -219,7 +214,7 @@ export class Inbox {
    * take over what other processes leave, for {@link takeOverMs}.
    */
   async handOver(heir: Inbox, { isLast = false } = {}): Promise<void> {
-    if (isLast) this.#heir = heir;
+    if (isLast) this.#context.heir = heir.#context;
     await this.ready().catch(() => {});
     await this.flush();
     const keepsOwn = this.#context.journal.isShared && !isLast;
@@ -236,16 +231,6 @@ export class Inbox {
     }
     await this.givenUp.handOver(heir.givenUp, keepsOwn);
     await this.flush();
-  }
-
-  #settle(undelivered: Undelivered): void {
-    this.#context.undelivered.remove(undelivered.entry.id);
-    this.#context.run(createDrop(this.#context, [undelivered]));
-    undelivered.end(true);
-  }
-
-  #wanted(): string[] {
-    return this.#heir ? this.#heir.#wanted() : this.#context.distribution.attendance.wanted;
   }
 }
 

@@ -1,7 +1,7 @@
 import type { Circumstances, Keeper } from '../keeper';
 import type { Item } from '../store/store';
 import { createAccept } from './accept';
-import type { InboxContext } from './context';
+import { type InboxContext, wantedBy } from './context';
 import { isEntry, parseHeld } from './entry';
 import { identify, keysOf } from './identity';
 import { createDrop, createKeep } from './settle';
@@ -10,15 +10,11 @@ import { createUndelivered } from './undelivered';
 /** Entries taken charge of in one turn of the event loop. */
 const sliceSize = 500;
 
-/**
- * Takes charge of what an earlier process left, of what a dead one held, and lets go of what the store keeps.
- *
- * @param wanted see {@link Keeper.wanted}
- */
-export function createInboxKeeper(context: InboxContext, wanted: () => string[]): Keeper {
+/** Takes charge of what an earlier process left, of what a dead one held, and lets go of what the store keeps. */
+export function createInboxKeeper(context: InboxContext): Keeper {
   const { undelivered } = context;
   return {
-    wanted,
+    wanted: () => wantedBy(context),
     isReadable: isEntry,
     found: (items, circumstances) => findEntries(context, items, circumstances),
     recover(text, letGo) {

@@ -6,6 +6,13 @@ import type { Undelivered } from './undelivered';
 
 const nothing = () => {};
 
+/** Every node that an entry is for has taken it. */
+export function settle(context: InboxContext, undelivered: Undelivered): void {
+  context.undelivered.remove(undelivered.entry.id);
+  context.run(createDrop(context, [undelivered]));
+  undelivered.end(true);
+}
+
 /** Forgets entries that are delivered, or somebody else's to deliver. */
 export function createDrop(
   context: InboxContext,

@@ -51,7 +51,7 @@ export class Correlation {
     const effect = () => {
       observe();
       if (answered && this.#options.ledger.questions.get(answered.id)) {
-        this.#options.ledger.answered(answered);
+        this.#options.ledger.questions.update(answered);
         this.#options.onAnswered(answered);
       }
     };

@@ -37,7 +37,7 @@ export class Deliveries {
   attach(outlet: Outlet): void {
     this.#outlets.set(outlet.id, outlet);
     for (const [id, mayBeKnown] of [...this.#undelivered]) {
-      const text = this.#ledger.text(id);
+      const text = this.#ledger.texts.get(id);
       if (text?.node === outlet.id) void this.deliver(text, mayBeKnown);
     }
   }

@@ -62,7 +62,7 @@ export class Desk {
       waiting: queue.waiting,
       kept: kept.size,
       ...(oldestAt === undefined ? undefined : { oldestKeptAt: oldestAt }),
-      uncertain: ledger.uncertain,
+      uncertain: ledger.texts.uncertain,
       asking: ledger.questions.size,
     };
   }
@@ -71,7 +71,7 @@ export class Desk {
   entries(state: 'kept' | 'uncertain', most: number): { entries: TextEntry[]; total: number } {
     const entries: TextEntry[] = [];
     let total = 0;
-    for (const text of this.#options.ledger.texts()) {
+    for (const text of this.#options.ledger.texts.values()) {
       if (stateOf(text) !== state) continue;
       total++;
       if (entries.length < most) entries.push(formatEntry(text, state));
@@ -81,7 +81,7 @@ export class Desk {
 
   /** Whether somebody may decide about a text. */
   has(id: string): boolean {
-    const text = this.#options.ledger.text(id);
+    const text = this.#options.ledger.texts.get(id);
     return text !== undefined && stateOf(text) !== undefined;
   }
 
@@ -92,7 +92,7 @@ export class Desk {
    */
   async act(id: string, action: 'send' | 'discard'): Promise<'done' | 'gone' | 'unfit'> {
     const { ledger, kept, release, onDiscarded } = this.#options;
-    const text = ledger.text(id);
+    const text = ledger.texts.get(id);
     const state = text && stateOf(text);
     if (!text || !state) return 'gone';
     if (action === 'send') {

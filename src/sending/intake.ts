@@ -73,7 +73,8 @@ export class Intake {
       this.#options.deliveries.forget(text.id);
     } else if (verdict.type === 'underway') {
       // Another instance has it in hand, and says so in the store alone.
-      if (this.#options.ledger.text(verdict.id)) await this.#options.followers.follow(verdict.id, from.signals.signal);
+      if (this.#options.ledger.texts.get(verdict.id))
+        await this.#options.followers.follow(verdict.id, from.signals.signal);
       else await wait(clock, otherInstanceMs, from.signals.signal);
       await this.#takeIn(text, from);
     } else if (text.options.keep) this.#options.kept.admit(text);

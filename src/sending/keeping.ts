@@ -63,7 +63,7 @@ export class KeptTexts {
   /** When the oldest of them came, in ms. */
   get oldestAt(): number | undefined {
     const { oldest } = this.#room;
-    return oldest === undefined ? undefined : this.#options.ledger.text(oldest)?.arrivedAt;
+    return oldest === undefined ? undefined : this.#options.ledger.texts.get(oldest)?.arrivedAt;
   }
 
   /** How many texts of a node are being tried, how many wait, and why if there is an outage. */
@@ -95,7 +95,7 @@ export class KeptTexts {
   nodeChanged(node: string): void {
     const isHere = this.#options.outlet(node) !== undefined;
     for (const waiting of this.#room.of(node)) {
-      const text = this.#options.ledger.text(waiting.id);
+      const text = this.#options.ledger.texts.get(waiting.id);
       if (text) this.#expiries.watch(text, isHere);
       if (isHere) this.#queueUp(waiting);
     }
@@ -114,7 +114,7 @@ export class KeptTexts {
   /** Nobody wants a text any more. Says whether it could be stopped. */
   remove(id: string): boolean {
     const waiting = this.#room.get(id);
-    if (!waiting || this.#options.ledger.text(id)?.state !== 'waiting') return false;
+    if (!waiting || this.#options.ledger.texts.get(id)?.state !== 'waiting') return false;
     this.#forget(waiting);
     waiting.abort?.abort();
     return true;
@@ -158,7 +158,7 @@ export class KeptTexts {
 
   async #takeTurn(waiting: Waiting, turn: Turn): Promise<void> {
     const { id, node } = waiting;
-    const text = this.#options.ledger.text(id);
+    const text = this.#options.ledger.texts.get(id);
     const outlet = this.#options.outlet(node);
     if (this.#expiries.isOver(id)) this.#expire(id);
     const isWanted = this.#isOpen && text && outlet && this.#room.has(waiting);
@@ -207,7 +207,7 @@ export class KeptTexts {
   }
 
   async #goOnWaiting(waiting: Waiting, error: SmsError): Promise<void> {
-    const text = this.#options.ledger.text(waiting.id);
+    const text = this.#options.ledger.texts.get(waiting.id);
     if (!this.#room.has(waiting)) return;
     if (text?.state === 'leaving') await this.#options.ledger.putBack(text);
     if (!isOutage(error) || !this.#isOpen) return;
@@ -215,7 +215,7 @@ export class KeptTexts {
   }
 
   #end(waiting: Waiting, tell: (text: Text) => void): void {
-    const text = this.#options.ledger.text(waiting.id);
+    const text = this.#options.ledger.texts.get(waiting.id);
     // Ended by somebody else meanwhile, or left for the next process when the account was closed.
     if (!text || !this.#room.has(waiting)) return;
     this.#forget(waiting);
@@ -224,7 +224,7 @@ export class KeptTexts {
 
   #expire(id: string): void {
     const { ledger, outlet, onEnded, onAbandoned } = this.#options;
-    const text = ledger.text(id);
+    const text = ledger.texts.get(id);
     // What is leaving cannot be stopped any more.
     if (!text || !this.remove(id)) return;
     const minutes = Math.round((text.options.keep?.expireMs ?? 0) / 60_000);

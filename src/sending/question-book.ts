@@ -50,6 +50,11 @@ export class QuestionBook {
     this.#count(node, 1);
   }
 
+  /** Puts a question in the place of an earlier state of it, unless that is gone. */
+  update(question: Question): void {
+    if (this.has(question.id)) this.set(question);
+  }
+
   delete(id: string): void {
     const question = this.#byId.get(id);
     if (!question) return;

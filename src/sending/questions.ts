@@ -56,10 +56,10 @@ export class Questions {
     const { clock, ledger } = this.#options;
     for (const question of questions) {
       if (question.answer) {
-        if (question.askedAt !== undefined || !ledger.text(question.text)) void this.#deliver(question.id, true);
+        if (question.askedAt !== undefined || !ledger.texts.get(question.text)) void this.#deliver(question.id, true);
       } else if (question.askedAt === undefined) {
         // Whether its text was accepted is known to nobody, or will be when the text is settled.
-        if (!ledger.text(question.text)) void ledger.forgetQuestion(question);
+        if (!ledger.texts.get(question.text)) void ledger.forgetQuestion(question);
       } else if (remainingMs(question, clock.now()) > 0) this.#await(question);
       else this.#overdue.add(question.id);
     }

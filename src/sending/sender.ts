@@ -183,6 +183,8 @@ export class Sender {
   async close(): Promise<void> {
     this.#endings.close();
     this.#questions.close();
+    // Nobody is here in whose name to poll.
+    this.#options.onAsking(false);
     const timer = this.#options.clock.after(closeGraceMs, () => this.#kept.giveUp());
     await this.#kept.close();
     timer.cancel();
@@ -201,7 +203,7 @@ export class Sender {
     this.#kept.open();
     this.#questions.open();
     // What is in no store is still in hand.
-    this.#resume([...this.#ledger.texts()], [...this.#ledger.questions.values()]);
+    this.#resume([...this.#ledger.texts.values()], [...this.#ledger.questions.values()]);
   }
 
   #detach(attachment: Attachment): void {

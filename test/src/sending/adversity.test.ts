@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { MemoryStore } from '../../../src/store/memory';
 import { createError } from '../some-error';
 import { FailingStore } from '../store/failing-store';
 import { forever, House, sendText } from './sending-house';
@@ -75,6 +76,23 @@ describe('sending, when everything comes at once', () => {
     const last = house.attach('bad');
     await house.pass(100);
     assert.equal(last.answers.length, 1);
+  });
+
+  it('nothing is polled for a question while nobody is there who asks', async () => {
+    const house = new House({ store: new MemoryStore() });
+    const node = house.attach();
+    sendText(node, 'well?', { keep, waitMs: minuteMs });
+    await house.pass(100);
+    assert.equal(house.asking, true);
+    const closed = house.close();
+    await house.pass(100);
+    await closed;
+    assert.equal(house.asking, false);
+    const next = house.attach();
+    assert.equal(house.asking, true);
+    await house.incoming('6421555123', 'yes');
+    assert.equal(next.answers.length, 1);
+    assert.equal(house.asking, false);
   });
 
   for (const kept of [{}, { keep }]) {

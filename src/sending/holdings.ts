@@ -1,0 +1,107 @@
+import type { Journal, Keeper, Step } from '../journal';
+import type { Circumstances } from '../keeper';
+import type { Item } from '../store/store';
+import { abandon, adopt, ledgerPrefixes } from './inheritance';
+import type { Text } from './outgoing';
+import type { Question } from './question';
+import type { QuestionBook } from './question-book';
+import type { TextBook } from './text-book';
+
+/** What holdings are made of. */
+export interface HoldingsOptions {
+  journal: Journal;
+  texts: TextBook;
+  questions: QuestionBook;
+  /** What an earlier process left, or a dead one held, has been found. */
+  onFound(texts: readonly Text[], questions: readonly Question[]): void;
+  /** Which nodes are here, so that what dead processes held for them may be taken over. */
+  nodes(): readonly string[];
+}
+
+/** Items handed over in one commit. */
+const sliceSize = 500;
+
+/** What a ledger holds as a whole: how it is found in the store, let go of, and given to another ledger. */
+export class Holdings implements Keeper {
+  readonly #options: HoldingsOptions;
+  /** For whom it takes over what other processes leave. */
+  #heir: Holdings | undefined;
+
+  constructor(options: HoldingsOptions) {
+    this.#options = options;
+  }
+
+  wanted(): string[] {
+    return this.#heir ? this.#heir.wanted() : this.#options.nodes().map((node) => `node ${node}`);
+  }
+
+  found(items: readonly Item[], { isOpening, isReset }: Pick<Circumstances, 'isOpening' | 'isReset'>): void {
+    const { journal, texts: book, questions: questionBook, onFound } = this.#options;
+    const found = items as readonly (Text | Question)[];
+    if (isOpening && journal.isShared) this.#reconcile(new Set(found.map(({ id }) => id)), isReset);
+    const texts = found.filter((item) => item.kind === 'text').filter(({ id }) => !book.has(id));
+    const questions = found.filter((item) => item.kind === 'question').filter(({ id }) => !questionBook.has(id));
+    for (const text of texts) {
+      if (text.state === 'uncertain') book.setUndecided(text);
+      else book.set(text);
+    }
+    for (const question of questions) questionBook.set(question);
+    if (texts.length > 0 || questions.length > 0) onFound(texts, questions);
+  }
+
+  /** The store keeps them until it is opened again. */
+  letGo(isUnsaved: (id: string) => boolean): void {
+    for (const item of this.#items()) if (!isUnsaved(item.id)) this.#forget(item);
+  }
+
+  /**
+   * Gives everything to another ledger, and forgets it once that one has it in its store.
+   *
+   * @throws SmsError `SMS_STORE` when that store does not take it: what is left stays where it is safe
+   */
+  async handOver(heir: Holdings, isLast: boolean): Promise<void> {
+    const { journal } = this.#options;
+    if (isLast) this.#heir = heir;
+    if (journal.isShared && !isLast) return;
+    const items = this.#items();
+    const remembered = await journal.remembered(ledgerPrefixes);
+    for (let start = 0; start < Math.max(items.length, remembered.length); start += sliceSize) {
+      const part = items.slice(start, start + sliceSize);
+      const memory = remembered.slice(start, start + sliceSize);
+      await heir.#options.journal.run(adopt(part, memory));
+      for (const item of part) this.#forget(item);
+      await journal.run(abandon(part, memory));
+      heir.found(part, { isOpening: false, isReset: false });
+    }
+  }
+
+  #items(): (Text | Question)[] {
+    const { texts, questions } = this.#options;
+    return [...texts.values(), ...questions.values()];
+  }
+
+  #forget({ kind, id }: Text | Question): void {
+    if (kind === 'text') this.#options.texts.delete(id);
+    else this.#options.questions.delete(id);
+  }
+
+  /** What is not among the found has been taken over by another process, or, after a reset, is to be kept anew. */
+  #reconcile(found: ReadonlySet<string>, isReset: boolean): void {
+    for (const item of this.#items()) {
+      if (found.has(item.id)) continue;
+      if (isReset) void this.#options.journal.run(keepAnew(item));
+      else this.#forget(item);
+    }
+  }
+}
+
+function keepAnew(item: Item): Step<void> {
+  return {
+    keys: [],
+    whileFailing: 'apply',
+    decide(_look, changes) {
+      changes.keep.set(item.id, item);
+      return () => {};
+    },
+  };
+}

@@ -1,0 +1,263 @@
+import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Simulator } from '../../simulator';
+import type { FlowNode } from '../node-red-process';
+import { account, catcher, RunningFlow, sink, startService, stopEverything, until } from './running-flow';
+
+const handset = '64215551234';
+const blocked = '64215550000';
+
+describe('sms-send, redeployed in the middle', () => {
+  let sim: Simulator;
+
+  beforeEach(async () => {
+    sim = await startService();
+    sim.block(blocked);
+  });
+
+  afterEach(stopEverything);
+
+  function nodes(properties: Record<string, unknown> = {}, of: Record<string, unknown> = {}): FlowNode[] {
+    const wires = [['sent'], ['failed'], ['reply'], ['noReply']];
+    return [
+      account(sim, { pause: 0, ...of }),
+      { id: 'send', type: 'sms-send', account: 'account', outputs: 4, wires, ...properties },
+      ...['sent', 'failed', 'reply', 'noReply'].map(sink),
+      ...catcher(),
+    ];
+  }
+
+  const errorsOf = (flow: RunningFlow) => flow.received('caught').map(({ sms }) => sms?.error?.code);
+
+  for (const type of ['full', 'flows', 'nodes'] as const) {
+    it(`keeps texts across a deployment of the kind ${type}, and is done with each once`, async () => {
+      await sim.setOnline(false);
+      const flow = await RunningFlow.start(nodes({ keep: true }));
+      for (const payload of ['1', '2', '3']) flow.send('send', { topic: handset, payload });
+      await until(() => errorsOf(flow).length > 0);
+      await flow.deploy(nodes({ keep: true, name: 'a' }), type);
+      await flow.deploy(nodes({ keep: true, name: 'b' }, { timeout: '20' }), type);
+      await sim.setOnline(true);
+      await flow.messages('sent', 3);
+      await sleep(50);
+      assert.deepEqual(
+        sim.messages.map(({ body }) => body),
+        ['1', '2', '3'],
+      );
+      assert.deepEqual([...new Set(errorsOf(flow))], ['SMS_UNREACHABLE']);
+      assert.deepEqual(
+        flow.completions.map(({ id, error }) => [id, error]),
+        Array(3).fill(['send', undefined]),
+      );
+      assert.ok(flow.received('sent').every(({ sms }) => !('redelivered' in (sms ?? {}))));
+    });
+  }
+
+  it('a disabled node keeps its texts until it is enabled', async () => {
+    await sim.setOnline(false);
+    const flow = await RunningFlow.start(nodes({ keep: true }));
+    flow.send('send', { topic: handset, payload: 'hello' });
+    await until(() => errorsOf(flow).length > 0);
+    await flow.deploy(nodes({ keep: true, d: true }));
+    await sim.setOnline(true);
+    await sleep(1_500);
+    assert.equal(sim.messages.length, 0);
+    await flow.deploy(nodes({ keep: true }));
+    await flow.messages('sent', 1);
+    await sleep(50);
+    assert.equal(flow.completions.length, 1);
+  });
+
+  it('the account alone deployed anew: an open question is answered once, and the text is not sent again', async () => {
+    const flow = await RunningFlow.start(nodes({ keep: true, wait: 10, waitType: 'num', messageIdType: 'uuid' }));
+    flow.send('send', { topic: `${handset} ${blocked}`, payload: 'well?', custom: Buffer.from('x') });
+    await flow.messages('sent', 1);
+    const changed = nodes({ keep: true, wait: 10, waitType: 'num', messageIdType: 'uuid' }, { timeout: '20' });
+    await flow.deploy(changed, 'nodes');
+    sim.reply({ from: handset, body: 'yes' });
+    const [reply] = await flow.messages('reply', 1);
+    await sleep(100);
+    assert.equal(sim.messages.length, 1);
+    assert.equal(flow.received('noReply').length, 0);
+    assert.deepEqual(reply?.custom, Buffer.from('x'));
+    assert.equal(reply?.payload, 'yes');
+    assert.equal(reply?.topic, handset);
+  });
+
+  it('has exactly these properties at its outputs', async () => {
+    const flow = await RunningFlow.start(
+      nodes({
+        keep: true,
+        wait: 0.02,
+        waitType: 'num',
+        messageId: 'm1',
+        messageIdType: 'str',
+        remember: 'x',
+        rememberType: 'str',
+      }),
+    );
+    flow.send('send', { topic: `${handset} 64215551235 ${blocked}`, payload: 'well?' });
+    const [sent] = await flow.messages('sent', 1);
+    const [failed] = await flow.messages('failed', 1);
+    sim.reply({ from: handset, body: 'yes' });
+    const [reply] = await flow.messages('reply', 1);
+    const [none] = await flow.messages('noReply', 1);
+    const { errorCode, errorMessage, ...rest } = failed?.sms ?? {};
+    assert.deepEqual(rest, { messageId: 'm1', msisdn: blocked });
+    const bad = { msisdn: blocked, errorCode, errorMessage };
+    assert.deepEqual(sent?.sms, {
+      messageId: 'm1',
+      statusCode: 200,
+      isError: false,
+      recipients: [
+        { msisdn: handset, isError: false },
+        { msisdn: '64215551235', isError: false },
+        { ...bad, isError: true },
+      ],
+      accepted: [handset, '64215551235'],
+      failed: [bad],
+      encoding: 'GSM-7',
+      parts: 1,
+    });
+    assert.deepEqual(none?.sms, { messageId: 'm1', msisdn: '64215551235', reason: 'timeout' });
+    assert.deepEqual([none?.payload, none?.topic], ['well?', '64215551235']);
+    const {
+      sent: of,
+      messageId: _,
+      messageDate: __,
+      displayName: ___,
+      contentType: ____,
+      to: _____,
+      ...record
+    } = reply?.sms ?? {};
+    assert.deepEqual(record, {
+      from: handset,
+      inReplyToId: 'm1',
+      isReply: true,
+      body: 'yes',
+      via: 'poll',
+      awaited: true,
+    });
+    const { sentAt, ...known } = of as Record<string, unknown>;
+    assert.match(String(sentAt), /^\d{4}-.*Z$/);
+    assert.deepEqual(known, {
+      messageId: 'm1',
+      to: [handset, '64215551235', blocked],
+      body: 'well?',
+      node: 'send',
+      remembered: 'x',
+      matchedBy: 'messageId',
+    });
+    for (const message of [sent, failed, reply, none])
+      assert.doesNotMatch(JSON.stringify(Object.values(message?.sms ?? {}).map(String)), /undefined/);
+  });
+
+  it('a message that cannot be copied holds up no other, and ends nothing', async () => {
+    const flow = await RunningFlow.start(nodes({ keep: true }));
+    const hostile = { topic: `${handset} ${blocked}`, payload: 'hostile' };
+    Object.defineProperty(hostile, 'trap', {
+      enumerable: true,
+      get() {
+        throw new Error('a trap');
+      },
+    });
+    flow.send('send', hostile);
+    flow.send('send', { topic: handset, payload: 'hello' });
+    await flow.messages('sent', 1);
+    await until(() => sim.messages.length === 2);
+    await sleep(50);
+    assert.equal(flow.received('sent').length, 1);
+  });
+
+  for (const store of ['memory', 'disk']) {
+    it(`a login that changes takes along what waits, is asked and is guarded (${store})`, async () => {
+      const asks = { id: 'asks', name: 'asks', wait: 10, waitType: 'num', messageIdType: 'uuid' };
+      const once = { id: 'once', name: 'once', once: 'topic', onceType: 'msg' };
+      const all = (of: Record<string, unknown>) => [
+        ...nodes({ keep: true }, { store, perHandset: '4', ...of }),
+        { ...nodes(asks)[1], ...asks } as FlowNode,
+        { ...nodes(once)[1], ...once } as FlowNode,
+      ];
+      const flow = await RunningFlow.start(all({}));
+      flow.send('asks', { topic: handset, payload: 'well?', custom: 1 });
+      flow.send('once', { topic: handset, payload: 'guarded' });
+      await flow.messages('sent', 2);
+      await sim.setOnline(false);
+      flow.send('send', { topic: handset, payload: 'waits' });
+      await until(() => errorsOf(flow).length > 0);
+      await flow.deploy(all({ authType: 'basic' }), 'nodes');
+      await sim.setOnline(true);
+      await flow.messages('sent', 3);
+      flow.send('once', { topic: handset, payload: 'guarded' });
+      const guarded = (await flow.messages('sent', 4))[3];
+      assert.equal(guarded?.sms?.duplicate, true);
+      sim.reply({ from: handset, body: 'yes', inReplyTo: sim.messages[0]?.messageId ?? '' });
+      const [reply] = await flow.messages('reply', 1);
+      assert.deepEqual([reply?.payload, reply?.custom], ['yes', 1]);
+      flow.send('send', { topic: handset, payload: 'fourth' });
+      await flow.messages('sent', 5);
+      flow.send('send', { topic: handset, payload: 'fifth' });
+      await until(() => errorsOf(flow).includes('SMS_LIMIT'));
+      assert.deepEqual(sim.messages.map(({ body }) => body).sort(), ['fourth', 'guarded', 'waits', 'well?']);
+      await sleep(50);
+      assert.equal(flow.completions.length, 6);
+    });
+  }
+
+  it('two account nodes on one login are one account: one goes, and what it sent is answered all the same', async () => {
+    const second = { ...account(sim, { pause: 0 }), id: 'account2' };
+    const asks = { wait: 10, waitType: 'num', messageIdType: 'uuid', keep: true };
+    const other = { ...nodes(asks)[1], id: 'send2', account: 'account2' } as FlowNode;
+    const flow = await RunningFlow.start([...nodes(asks), second, other]);
+    flow.send('send', { topic: handset, payload: 'one' });
+    flow.send('send2', { topic: '64215551235', payload: 'two' });
+    await flow.messages('sent', 2);
+    await flow.deploy([...nodes(asks).slice(2), second, other], 'nodes');
+    sim.reply({ from: '64215551235', body: 'yes' });
+    await flow.messages('reply', 1);
+    await flow.deploy([...nodes(asks), second, other], 'nodes');
+    sim.reply({ from: handset, body: 'yes too' });
+    const [, reply] = await flow.messages('reply', 2);
+    assert.equal(reply?.payload, 'yes too');
+  });
+
+  it('is done once with a text whose outcome the flow did not get, though it gets it later', async () => {
+    const flow = await RunningFlow.start(nodes({ keep: true }));
+    const again = nodes({ keep: true, name: 'again' });
+    const send = flow.node('send') as ReturnType<RunningFlow['node']> & { wires: string[][] };
+    send.send = () => {
+      // The flow is stopped before the message is with the next node.
+      void send.close(false);
+      setImmediate(() => {
+        send.wires = [['gone']];
+      });
+    };
+    flow.send('send', { topic: handset, payload: 'hello' });
+    await flow.done('send', 1);
+    await flow.deploy(again);
+    await flow.messages('sent', 1);
+    await sleep(50);
+    assert.equal(flow.completions.length, 1);
+    assert.equal(sim.messages.length, 1);
+  });
+
+  it('is done with each text once, whenever it is deployed anew', async () => {
+    const flow = await RunningFlow.start(nodes({ keep: true }));
+    sim.fault('send', { delayMs: 5 });
+    const count = 150;
+    for (let n = 0; n < count; n++) {
+      flow.send('send', { topic: handset, payload: String(n) });
+      if (n % 5 === 4) await flow.deploy(nodes({ keep: true, name: String(n) }), n % 2 ? 'nodes' : 'full');
+      else if (n % 5 === 2) await sleep(n % 7);
+    }
+    await until(() => flow.completions.length >= count);
+    await sleep(200);
+    assert.equal(flow.completions.length, count);
+    assert.equal(sim.messages.length, count);
+    const sent = flow.received('sent').filter(({ sms }) => sms?.redelivered !== true);
+    assert.deepEqual(errorsOf(flow), []);
+    assert.ok(flow.received('sent').length >= count);
+    assert.equal(new Set(flow.received('sent').map(({ payload }) => payload)).size, count);
+    assert.equal(new Set(sent.map(({ payload }) => payload)).size, sent.length);
+  });
+});

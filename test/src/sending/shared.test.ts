@@ -1,0 +1,142 @@
+import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { systemClock } from '../../../src/clock';
+import { RedisStore } from '../../../src/store/redis';
+import { RedisServer } from '../../redis-server';
+import { TcpProxy } from '../../tcp-proxy';
+import { VirtualClock } from '../../virtual-clock';
+import { Closing } from '../closing';
+import { FakeService, forever, House, type HouseOptions, sendText } from './sending-house';
+
+const key = '0123456789abcdef0123456789abcdef';
+const timing = { aliveMs: 400, heartbeatMs: 100, graceMs: 200, commandTimeoutMs: 500 };
+
+/** The machine's clock, for what stands on a server that has one too. */
+class RealClock extends VirtualClock {
+  override now = systemClock.now;
+  override elapsed = systemClock.elapsed;
+  override after = systemClock.after;
+  override nextTurn = systemClock.nextTurn;
+  override random = systemClock.random;
+
+  override async advance(byMs: number): Promise<void> {
+    await sleep(byMs);
+  }
+}
+
+async function until(isTrue: () => boolean, what = String(isTrue)): Promise<void> {
+  for (const deadline = Date.now() + 8_000; !isTrue(); await sleep(5)) {
+    if (Date.now() > deadline) throw new Error(`It did not come to this: ${what}`);
+  }
+}
+
+describe('sending from several processes on one Redis', () => {
+  const keep = forever;
+  const closing = new Closing();
+  let redis: RedisServer;
+
+  before(async () => {
+    redis = await RedisServer.start();
+  });
+
+  after(() => redis?.stop());
+
+  beforeEach(() => redis.client.flushall());
+
+  afterEach(() => closing.run());
+
+  function create(service: FakeService, { url = redis.url, ...options }: HouseOptions & { url?: string } = {}): House {
+    const store = new RedisStore({ url, key, timing });
+    return closing.add(new House({ clock: new RealClock(), service, store, ...options }), (house) => house.close());
+  }
+
+  it('what a dead one kept is sent by exactly one of the others that have the node', async () => {
+    const dead = new FakeService();
+    dead.otherwise = { unreachable: true };
+    const service = new FakeService();
+    const proxy = closing.add(await TcpProxy.start(redis.port), (it) => it.close());
+    const first = create(dead, { url: `redis://127.0.0.1:${proxy.port}` });
+    const node = first.attach();
+    for (let n = 0; n < 50; n++) sendText(node, `text ${n}`, { keep });
+    await until(() => node.outages.length === 1);
+    await sleep(100);
+    const others = [create(service), create(service)];
+    const nodes = others.map((house) => house.attach());
+    const stranger = create(service).attach('another');
+    await sleep(300);
+    assert.equal(service.taken.length, 0);
+    await proxy.close();
+    await until(() => service.taken.length === 50);
+    await sleep(500);
+    assert.equal(new Set(service.bodies).size, 50);
+    assert.equal(service.taken.length + dead.taken.length, 50);
+    assert.equal(nodes.flatMap(({ ends }) => ends).length, 50);
+    assert.deepEqual(stranger.ends, []);
+  });
+
+  it('a text is sent once under its key, whichever takes it', async () => {
+    const service = new FakeService();
+    const houses = [create(service), create(service), create(service)];
+    const nodes = houses.map((house) => house.attach());
+    await Promise.all(houses.map(({ journal }) => journal.ready()));
+    for (let n = 0; n < 10; n++)
+      for (const node of nodes) sendText(node, 'hello', { once: 'key', ...(n % 2 ? { keep } : {}) });
+    await until(() => nodes.flatMap(({ ends }) => ends).length === 30);
+    assert.equal(service.taken.length, 1);
+    const ends = nodes.flatMap((node) => node.ends).sort();
+    assert.deepEqual(ends, ['to 6421555123', ...Array(29).fill('to 6421555123 duplicate')]);
+  });
+
+  it('a reply that another polls is an answer of the one that asked', async () => {
+    const service = new FakeService();
+    const [asking, polling] = [create(service), create(service)];
+    const node = asking.attach();
+    const other = polling.attach();
+    polling.receive();
+    await Promise.all([asking.journal.ready(), polling.journal.ready()]);
+    const to = Array.from({ length: 20 }, (_, n) => String(6421555100 + n));
+    sendText(node, 'well?', { to, waitMs: 60_000, messageId: 'm1' });
+    await until(() => node.ends.length === 1);
+    for (const [n, from] of to.entries())
+      await polling.incoming(from, `answer ${n}`, n % 2 ? { inReplyToId: 'm1' } : {});
+    await until(() => node.answers.length === 20);
+    await sleep(700);
+    assert.equal(node.answers.length, 20);
+    assert.equal(other.answers.length, 0);
+    assert.equal(asking.sender.desk.state.asking, 0);
+    assert.ok(polling.received.every((record) => 'awaited' in record && record.awaited === true));
+  });
+
+  it('an open question of a dead one ends at another, with the reply that a third has polled', async () => {
+    const service = new FakeService();
+    const proxy = closing.add(await TcpProxy.start(redis.port), (it) => it.close());
+    const first = create(service, { url: `redis://127.0.0.1:${proxy.port}` });
+    const node = first.attach();
+    sendText(node, 'well?', { to: ['6421555100', '6421555101'], waitMs: 2_000, messageId: 'm1', keep });
+    await until(() => node.ends.length === 1);
+    await sleep(100);
+    await proxy.close();
+    const third = create(service);
+    third.receive();
+    await third.journal.ready();
+    await third.incoming('6421555100', 'yes', { inReplyToId: 'm1' });
+    const next = create(service).attach();
+    await until(() => next.answers.length === 2);
+    await sleep(700);
+    assert.deepEqual(next.answers.map(({ answer }) => ('reply' in answer ? answer.reply.body : answer.reason)).sort(), [
+      'timeout',
+      'yes',
+    ]);
+    assert.equal(next.answers[0]?.carried, '{"payload":"well?"}');
+  });
+
+  it('five of a hundred leave that come at once at three', async () => {
+    const service = new FakeService();
+    const limits = { perHandset: 5, perHandsetMs: 3_600_000 };
+    const nodes = [0, 1, 2].map(() => create(service, { limits }).attach());
+    for (let n = 0; n < 100; n++) sendText(nodes[n % 3] as (typeof nodes)[number], `text ${n}`, n % 2 ? { keep } : {});
+    await until(() => nodes.flatMap(({ ends }) => ends).length === 100);
+    assert.equal(service.taken.length, 5);
+    assert.equal(nodes.flatMap((node) => node.ends).filter((end) => end === 'SMS_LIMIT').length, 95);
+  });
+});
