@@ -57,12 +57,15 @@ export class Holdings implements Keeper {
   /**
    * Gives everything to another ledger, and forgets it once that one has it in its store.
    *
-   * @throws SmsError `SMS_STORE` when that store does not take it: what is left stays where it is safe
+   * @throws SmsError `SMS_STORE` when one of the stores cannot be used: what is left stays where it is safe
    */
   async handOver(heir: Holdings, isLast: boolean): Promise<void> {
     const { journal } = this.#options;
     if (isLast) this.#heir = heir;
     if (journal.isShared && !isLast) return;
+    await journal.ready();
+    // It may have been closed since it was used last.
+    await heir.#options.journal.ready();
     const items = this.#items();
     const remembered = await journal.remembered(ledgerPrefixes);
     for (let start = 0; start < Math.max(items.length, remembered.length); start += sliceSize) {

@@ -95,6 +95,50 @@ describe('sending, when everything comes at once', () => {
     assert.equal(house.asking, false);
   });
 
+  it('texts that wait are sent once when the store fails in the middle and comes back', async () => {
+    const store = new FailingStore();
+    const house = new House({ store, concurrency: 2 });
+    const node = house.attach();
+    house.service.otherwise = { unreachable: true };
+    for (let n = 0; n < 20; n++) sendText(node, String(n), { keep, once: String(n) });
+    await house.pass(1_000);
+    store.failing.add('commit').add('recall').add('open');
+    house.service.otherwise = { takes: true };
+    await house.pass(minuteMs);
+    sendText(node, 'new', { keep });
+    await house.pass(minuteMs);
+    assert.deepEqual([house.service.taken.length, node.ends], [0, ['SMS_STORE']]);
+    store.failing.clear();
+    await house.pass(2 * minuteMs);
+    assert.equal(new Set(house.service.bodies).size, 20);
+    assert.equal(house.service.taken.length, 20);
+    assert.equal(node.ends.length, 21);
+    assert.equal(node.state?.outage, undefined);
+    assert.equal(store.platter.entries.size, 0);
+  });
+
+  it('an outcome that comes while the store fails enters the flow once, and outlives nothing', async () => {
+    const store = new FailingStore();
+    const house = new House({ store });
+    const node = house.attach();
+    let answer = () => {};
+    house.service.script.push({ takes: true, after: new Promise<void>((resolve) => (answer = resolve)) });
+    sendText(node, 'hello', { keep, waitMs: minuteMs, messageId: 'm1' });
+    await house.pass(100);
+    store.failing.add('commit').add('open');
+    answer();
+    await house.pass(minuteMs / 2);
+    assert.deepEqual(node.ends, ['to 6421555123']);
+    store.failing.clear();
+    await house.pass(minuteMs);
+    assert.deepEqual(
+      node.answers.map(({ answer }) => 'reason' in answer && answer.reason),
+      ['timeout'],
+    );
+    assert.equal(node.ends.length, 1);
+    assert.equal(store.platter.entries.size, 0);
+  });
+
   for (const kept of [{}, { keep }]) {
     it(`a node that is closed does not wait for the feed${kept.keep ? ', nor does the account' : ''}`, async () => {
       const house = new House();
@@ -162,6 +206,28 @@ describe('sending, when everything comes at once', () => {
       await handOver(former, heir);
       assert.deepEqual(next.ends, ['to 6421555123']);
       assert.deepEqual(former.service.bodies, ['hello']);
+    });
+
+    it('gives to an account that has been closed, and wakes it', async () => {
+      const { former, heir } = createHouses();
+      const node = former.attach();
+      former.service.otherwise = { unreachable: true };
+      for (let n = 0; n < 1_200; n++) sendText(node, String(n), { keep });
+      await former.pass(100);
+      await Promise.all([node.node.close(), former.pass(0)]);
+      heir.attach();
+      await heir.pass(100);
+      await Promise.all([heir.close(), heir.pass(1_000)]);
+      former.service.otherwise = { takes: true };
+      await handOver(former, heir);
+      const next = heir.attach();
+      await heir.pass(1_000);
+      assert.equal(next.ends.length, 1_200);
+      assert.deepEqual(
+        former.service.bodies,
+        Array.from({ length: 1_200 }, (_, n) => String(n)),
+      );
+      assert.equal(former.sender.isSettled, true);
     });
 
     it('leaves an open question open to a handset that the new login has sent to', async () => {
