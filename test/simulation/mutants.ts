@@ -138,8 +138,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'an entry counts as delivered when one has it',
     'receiving/inbox.ts',
-    'if (undelivered.owed.size === 0) this.#settle(undelivered);',
-    'this.#settle(undelivered);',
+    'if (undelivered.owed.size === 0) settle(this.#context, undelivered);',
+    'settle(this.#context, undelivered);',
   ),
   mutant(
     'a filter is not asked',
