@@ -1,10 +1,12 @@
-import type { Clock, Timer } from './clock';
+import type { Clock } from './clock';
 import type { SmsError } from './errors';
 import { ItemIds } from './item-ids';
-import { type Circumstances, type Keeper, Keepers } from './keeper';
-import { createTask, type Step, StepWriter, type Task } from './step';
+import { type Keeper, Keepers } from './keeper';
+import { createTask, type Step, StepWriter } from './step';
+import { StepQueue } from './step-queue';
 import { StoreLifecycle, type StoreMode } from './store/lifecycle';
-import type { Item, Part, Remembered, Store } from './store/store';
+import type { Part, Remembered, Store } from './store/store';
+import { StoreSession } from './store-session';
 
 export type { Keeper } from './keeper';
 export type { Step, WhileFailing } from './step';
@@ -21,9 +23,6 @@ export interface JournalOptions {
   reopenDelayMs?: number;
 }
 
-const largestGroup = 256;
-const longestLazyMs = 25;
-
 /**
  * Knows when something is written and whether the store is open: takes one {@link Step} after the other, as many of them
  * in one commit as come in one turn of the event loop or while a commit runs, opens the store again when it has failed, and tells
@@ -33,17 +32,12 @@ export class Journal {
   readonly isShared: boolean;
   readonly isDurable: boolean;
   readonly #store: Store;
-  readonly #clock: Clock;
-  readonly #onUnreadable: (place: string) => void;
   readonly #keepers = new Keepers();
   readonly #lifecycle: StoreLifecycle;
   readonly #writer: StepWriter;
   readonly #ids: ItemIds;
-  #queue: Task[] = [];
-  /** What comes before any step. */
-  #errands: (() => Promise<void>)[] = [];
-  #working: Promise<void> | undefined;
-  #lazy: Timer | undefined;
+  readonly #steps: StepQueue;
+  readonly #session: StoreSession;
   /** Nobody has asked since for the store to be open. */
   #isClosing = false;
 
@@ -51,12 +45,21 @@ export class Journal {
     this.isShared = store.shared === true;
     this.isDurable = store.durable;
     this.#store = store;
-    this.#clock = clock;
-    this.#onUnreadable = onUnreadable;
-    const onRetry = () => this.#doFirst(() => this.#open());
+    const onRetry = () => this.#steps.doFirst(() => this.#session.open());
     this.#lifecycle = new StoreLifecycle({ store, clock, onStore, onRetry, reopenDelayMs });
     this.#writer = new StepWriter(store, this.#lifecycle, this.#keepers);
     this.#ids = new ItemIds(clock);
+    this.#steps = new StepQueue(clock, this.#writer, async () => {
+      if (this.mode === 'closed') await this.#session.open();
+    });
+    this.#session = new StoreSession({
+      lifecycle: this.#lifecycle,
+      keepers: this.#keepers,
+      writer: this.#writer,
+      steps: this.#steps,
+      ids: this.#ids,
+      onUnreadable,
+    });
   }
 
   get mode(): StoreMode {
@@ -75,7 +78,7 @@ export class Journal {
 
   /** Whether nothing waits to be written. */
   get isWritten(): boolean {
-    return this.#queue.length === 0 && !this.#writer.hasUnsaved;
+    return this.#steps.isEmpty && !this.#writer.hasUnsaved;
   }
 
   /** Makes a room one of those that keep here. Has to be called before the journal is opened. */
@@ -86,7 +89,7 @@ export class Journal {
   /** Opens the store if it is closed, and finds what an earlier process left. Failures go to `onStore`. */
   open(): void {
     this.#isClosing = false;
-    this.#work();
+    this.#steps.work();
   }
 
   /**
@@ -103,11 +106,8 @@ export class Journal {
   }
 
   /** Resolves when nothing is being written any more. */
-  async flush(): Promise<void> {
-    while (this.#working || this.#queue.length > 0) {
-      if (!this.#working) this.#work();
-      await this.#working;
-    }
+  flush(): Promise<void> {
+    return this.#steps.flush();
   }
 
   /** Writes what is unwritten and closes the store, unless it is opened again meanwhile. */
@@ -118,13 +118,13 @@ export class Journal {
       await this.flush();
       if (!this.#isClosing) return;
       // Somebody else who closes it may have been faster.
-      if (this.#working) continue;
-      this.#working = this.#closeStore().finally(() => {
-        this.#working = undefined;
-        if (this.#hasWork || !this.#isClosing) this.#work();
-      });
-      await this.#working;
-    } while (this.#working || this.mode !== 'closed');
+      if (this.#steps.isWorking) continue;
+      const { isDurable } = this;
+      await this.#steps.interpose(
+        () => this.#session.close({ isDurable }),
+        () => !this.#isClosing,
+      );
+    } while (this.#steps.isWorking || this.mode !== 'closed');
   }
 
   /**
@@ -135,16 +135,14 @@ export class Journal {
   run<Result>(step: Step<Result>): Promise<Result> {
     if (step.whileFailing === 'refuse' && this.#isClosing) return Promise.reject(this.#lifecycle.unavailable());
     const { result, ...task } = createTask(step);
-    this.#queue.push(task);
-    if (!step.lazy) this.#work();
-    else if (!this.#working) this.#lazy ??= this.#clock.after(longestLazyMs, () => this.#work());
+    this.#steps.add(task);
     return result;
   }
 
   /** Everything that is remembered under keys that begin so, if the store is open. */
   remembered(prefixes: readonly string[]): Promise<[key: string, remembered: Remembered][]> {
     return new Promise((resolve, reject) => {
-      this.#doFirst(async () => {
+      this.#steps.doFirst(async () => {
         if (this.mode === 'open') await this.#store.list(prefixes).then(resolve, reject);
         else resolve([]);
       });
@@ -159,76 +157,5 @@ export class Journal {
   /** An id for a new item: ascending with time, unique among processes. */
   nextId(): string {
     return this.#ids.next();
-  }
-
-  get #hasWork(): boolean {
-    const canSave = this.mode === 'open' && this.#writer.hasUnsaved;
-    return this.#errands.length > 0 || this.#queue.length > 0 || canSave;
-  }
-
-  #doFirst(errand: () => Promise<void>): void {
-    this.#errands.push(errand);
-    this.#work();
-  }
-
-  #work(): void {
-    this.#lazy?.cancel();
-    this.#lazy = undefined;
-    this.#working ??= this.#workOff().finally(() => {
-      this.#working = undefined;
-      if (this.#hasWork) this.#work();
-    });
-  }
-
-  async #workOff(): Promise<void> {
-    // What is asked for in the same turn of the event loop shares a commit.
-    await undefined;
-    if (this.mode === 'closed') await this.#open();
-    while (this.#hasWork) {
-      const errand = this.#errands.shift();
-      if (errand) {
-        await errand();
-      } else {
-        const group = this.#queue.splice(0, largestGroup);
-        await this.#writer.write(group);
-        await this.#writer.sweepWhenDue(this.#clock);
-        if (group.length === largestGroup) await new Promise<void>((resolve) => void this.#clock.nextTurn(resolve));
-      }
-    }
-    await this.#writer.sweepWhenDue(this.#clock);
-  }
-
-  async #open(): Promise<void> {
-    // What was taken over before it failed is found again, or has been taken over by another since.
-    this.#errands = [];
-    const leftovers = await this.#lifecycle.open({
-      onTakenOver: (items) => this.#doFirst(() => this.#find(items, { isReset: false, isOpening: false })),
-      wanted: () => this.#keepers.wanted(),
-      isReadable: (item) => this.#keepers.isReadable(item),
-      onUnreadable: this.#onUnreadable,
-    });
-    if (!leftovers) return;
-    const { items, held, isReset = false } = leftovers;
-    await this.#find(items, { isReset, isOpening: true });
-    // What an earlier process held came before what was put off, and that before what waits.
-    const waiting = this.#queue.splice(0);
-    for (const one of held) {
-      const place = this.#keepers.recover(one);
-      if (place !== undefined) this.#onUnreadable(place);
-    }
-    this.#queue = [...this.#queue, ...this.#writer.takePostponed(), ...waiting];
-    if (!this.#writer.hasUnsaved) this.#lifecycle.recovered();
-  }
-
-  async #find(items: readonly Item[], circumstances: Omit<Circumstances, 'unwritten'>): Promise<void> {
-    this.#ids.follow(items);
-    const dropped = new Set(this.#queue.flatMap(({ step: { drops = [] } }) => drops));
-    const isLeft = ({ id }: Item) => !dropped.has(id) && !this.#writer.isDropped(id);
-    await this.#keepers.found(items.filter(isLeft), { ...circumstances, unwritten: this.#writer.unwritten });
-  }
-
-  async #closeStore(): Promise<void> {
-    if (this.mode === 'open' && this.isDurable) this.#keepers.letGo((id) => this.#writer.isUnsaved(id));
-    await this.#lifecycle.close();
   }
 }

@@ -104,6 +104,11 @@ export class StepWriter {
     return !isNoChange(this.#unsaved);
   }
 
+  /** Whether something is unsaved that the store may take now. */
+  get canSave(): boolean {
+    return this.#lifecycle.mode === 'open' && this.hasUnsaved;
+  }
+
   isUnsaved(id: string): boolean {
     return this.#unsaved.keep.has(id);
   }

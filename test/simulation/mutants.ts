@@ -31,9 +31,9 @@ export const mutants: readonly Mutant[] = [
   ),
   mutant(
     'what is held is not recovered',
-    'journal.ts',
-    'const place = this.#keepers.recover(one);',
-    'const place = one.text ? undefined : this.#keepers.recover(one);',
+    'store-session.ts',
+    'const place = keepers.recover(one);',
+    'const place = one.text ? undefined : keepers.recover(one);',
   ),
   mutant(
     'leftovers are forgotten',
@@ -56,9 +56,9 @@ export const mutants: readonly Mutant[] = [
   ),
   mutant(
     'what is dropped without the store is found again',
-    'journal.ts',
-    '!dropped.has(id) && !this.#writer.isDropped(id)',
-    '!dropped.has(id)',
+    'store-session.ts',
+    '!drops.has(id) && !writer.isDropped(id)',
+    '!drops.has(id)',
   ),
   mutant(
     'the store is let go of with what is unsaved',
@@ -102,7 +102,7 @@ export const mutants: readonly Mutant[] = [
     'if (error instanceof StoreConflict) continue;',
     'if (error instanceof StoreConflict) return;',
   ),
-  mutant('a journal is closed twice at once', 'journal.ts', 'if (this.#working) continue;', ''),
+  mutant('a journal is closed twice at once', 'journal.ts', 'if (this.#steps.isWorking) continue;', ''),
   // Who gets what.
   mutant(
     'what is handed out is owed to nobody',

@@ -1,0 +1,115 @@
+import type { Clock, Timer } from './clock';
+import type { StepWriter, Task } from './step';
+
+const largestGroup = 256;
+const longestLazyMs = 25;
+
+/** What a journal has to do, one after the other: errands first, then steps, a group of them at a time. */
+export class StepQueue {
+  readonly #clock: Clock;
+  readonly #writer: StepWriter;
+  readonly #begin: () => Promise<void>;
+  #tasks: Task[] = [];
+  /** What comes before any step. */
+  #errands: (() => Promise<void>)[] = [];
+  #working: Promise<void> | undefined;
+  #lazy: Timer | undefined;
+
+  /** @param begin awaited whenever there is something to do after there was nothing. Must not reject */
+  constructor(clock: Clock, writer: StepWriter, begin: () => Promise<void>) {
+    this.#clock = clock;
+    this.#writer = writer;
+    this.#begin = begin;
+  }
+
+  /** Whether no step waits. */
+  get isEmpty(): boolean {
+    return this.#tasks.length === 0;
+  }
+
+  get isWorking(): boolean {
+    return this.#working !== undefined;
+  }
+
+  /** Ids of items that waiting steps drop. */
+  get drops(): Set<string> {
+    return new Set(this.#tasks.flatMap(({ step: { drops = [] } }) => drops));
+  }
+
+  /** Has a step taken after those that came before. */
+  add(task: Task): void {
+    this.#tasks.push(task);
+    if (!task.step.lazy) this.work();
+    else if (!this.#working) this.#lazy ??= this.#clock.after(longestLazyMs, () => this.work());
+  }
+
+  /** Adds steps, in their order, to be taken in the course of what is being done. */
+  append(tasks: readonly Task[]): void {
+    this.#tasks = [...this.#tasks, ...tasks];
+  }
+
+  /** Takes out all that wait. */
+  takeAll(): Task[] {
+    return this.#tasks.splice(0);
+  }
+
+  /** Runs something, which must not reject, before the next step is taken. */
+  doFirst(errand: () => Promise<void>): void {
+    this.#errands.push(errand);
+    this.work();
+  }
+
+  /** Forgets the errands that have not been run. */
+  forgetErrands(): void {
+    this.#errands = [];
+  }
+
+  /** Runs something while no step is taken, when nothing is being done. Goes on then, if `isWanted` or there is something to do. */
+  async interpose(errand: () => Promise<void>, isWanted: () => boolean): Promise<void> {
+    this.#working = errand().finally(() => {
+      this.#working = undefined;
+      if (this.#hasWork || isWanted()) this.work();
+    });
+    await this.#working;
+  }
+
+  /** Does what there is to do, beginning at the end of this turn of the event loop. */
+  work(): void {
+    this.#lazy?.cancel();
+    this.#lazy = undefined;
+    this.#working ??= this.#workOff().finally(() => {
+      this.#working = undefined;
+      if (this.#hasWork) this.work();
+    });
+  }
+
+  /** Resolves when nothing is being done any more. */
+  async flush(): Promise<void> {
+    while (this.#working || !this.isEmpty) {
+      if (!this.#working) this.work();
+      await this.#working;
+    }
+  }
+
+  get #hasWork(): boolean {
+    return this.#errands.length > 0 || !this.isEmpty || this.#writer.canSave;
+  }
+
+  async #workOff(): Promise<void> {
+    // What is asked for in the same turn of the event loop shares a commit.
+    await undefined;
+    await this.#begin();
+    while (this.#hasWork) {
+      const errand = this.#errands.shift();
+      if (errand) {
+        await errand();
+      } else {
+        const group = this.#tasks.splice(0, largestGroup);
+        await this.#writer.write(group);
+        await this.#writer.sweepWhenDue(this.#clock);
+        if (group.length === largestGroup) await new Promise<void>((resolve) => void this.#clock.nextTurn(resolve));
+      }
+    }
+    await this.#writer.sweepWhenDue(this.#clock);
+  }
+}

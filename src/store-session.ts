@@ -1,0 +1,65 @@
+import type { ItemIds } from './item-ids';
+import type { Circumstances, Keepers } from './keeper';
+import type { StepWriter } from './step';
+import type { StepQueue } from './step-queue';
+import type { StoreLifecycle } from './store/lifecycle';
+import type { Item } from './store/store';
+
+/** What a {@link StoreSession} joins. */
+export interface StoreSessionOptions {
+  lifecycle: StoreLifecycle;
+  keepers: Keepers;
+  writer: StepWriter;
+  steps: StepQueue;
+  ids: ItemIds;
+  /** Something in the store could not be read and is set aside; `place` says where it is now, and nothing of its content. */
+  onUnreadable(place: string): void;
+}
+
+/** Opens the store, tells the keepers what is found there, then and later, and closes it. */
+export class StoreSession {
+  readonly #options: StoreSessionOptions;
+
+  constructor(options: StoreSessionOptions) {
+    this.#options = options;
+  }
+
+  /** Opens the store, unless it is open. Never rejects: failures are told by its lifecycle. */
+  async open(): Promise<void> {
+    const { lifecycle, keepers, writer, steps, onUnreadable } = this.#options;
+    // What was taken over before it failed is found again, or has been taken over by another since.
+    steps.forgetErrands();
+    const leftovers = await lifecycle.open({
+      onTakenOver: (items) => steps.doFirst(() => this.#find(items, { isReset: false, isOpening: false })),
+      wanted: () => keepers.wanted(),
+      isReadable: (item) => keepers.isReadable(item),
+      onUnreadable,
+    });
+    if (!leftovers) return;
+    const { items, held, isReset = false } = leftovers;
+    await this.#find(items, { isReset, isOpening: true });
+    // What an earlier process held came before what was put off, and that before what waits.
+    const waiting = steps.takeAll();
+    for (const one of held) {
+      const place = keepers.recover(one);
+      if (place !== undefined) onUnreadable(place);
+    }
+    steps.append([...writer.takePostponed(), ...waiting]);
+    if (!writer.hasUnsaved) lifecycle.recovered();
+  }
+
+  /** Closes the store; a durable one keeps what keepers may forget then. Never rejects. */
+  async close({ isDurable }: { isDurable: boolean }): Promise<void> {
+    const { lifecycle, keepers, writer } = this.#options;
+    if (lifecycle.mode === 'open' && isDurable) keepers.letGo((id) => writer.isUnsaved(id));
+    await lifecycle.close();
+  }
+
+  async #find(items: readonly Item[], circumstances: Omit<Circumstances, 'unwritten'>): Promise<void> {
+    const { keepers, writer, steps, ids } = this.#options;
+    ids.follow(items);
+    const { drops } = steps;
+    const isLeft = ({ id }: Item) => !drops.has(id) && !writer.isDropped(id);
+    await keepers.found(items.filter(isLeft), { ...circumstances, unwritten: writer.unwritten });
+  }
+}
