@@ -56,7 +56,7 @@ export = (RED: NodeAPI) => {
           send([outputs]);
           done();
         },
-        (error) => failMessage(RED, this, message, error, done),
+        (error) => failMessage(RED, this, { message, done }, error),
       );
     });
 

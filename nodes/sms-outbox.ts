@@ -73,7 +73,7 @@ export = (RED: NodeAPI) => {
     this.on('input', (message: SmsMessage, _send, done) => {
       poll(message).then(
         () => done(),
-        (error) => failMessage(RED, this, message, error, done),
+        (error) => failMessage(RED, this, { message, done }, error),
       );
     });
 

@@ -45,7 +45,7 @@ export = (RED: NodeAPI) => {
         }
       };
       if (outcome instanceof SmsError) {
-        const error = putError(RED, this, message, outcome, redelivered);
+        const error = putError(RED, this, message, { error: outcome, redelivered });
         countLate(error);
         badge.showOutcome(badges.error(RED, error));
         end(error);
@@ -98,7 +98,7 @@ export = (RED: NodeAPI) => {
         const origin: Origin = { message, ...copy, done: callOnce(done), node: this };
         attach().send({ message: text, encoding, parts, options, origin, carried: () => formatCarried(message) });
       } catch (error) {
-        const raised = putError(RED, this, message, error);
+        const raised = putError(RED, this, message, { error });
         sending?.countRefused();
         countLate(raised);
         badge.showOutcome(badges.error(RED, raised));

@@ -9,20 +9,25 @@ export interface SmsMessage extends NodeMessage {
   error?: unknown;
 }
 
+/** A message at the input of a node, and how to say that it is done with. */
+export interface Input {
+  message: SmsMessage;
+  done(error: Error): void;
+}
+
 /** Reports that an input message failed as a whole: badge, `msg.sms.error`, Catch node. */
-export function failMessage(
-  RED: NodeAPI,
-  node: Node,
-  message: SmsMessage,
-  error: unknown,
-  done: (error: Error) => void,
-): void {
+export function failMessage(RED: NodeAPI, node: Node, { message, done }: Input, error: unknown): void {
   node.status(badges.error(RED, error));
-  done(putError(RED, node, message, error));
+  done(putError(RED, node, message, { error }));
 }
 
 /** Puts a failure into the message that it is of, as `msg.sms.error`. Returns it as it is to be raised. */
-export function putError(RED: NodeAPI, node: Node, message: SmsMessage, error: unknown, redelivered = false): SmsError {
+export function putError(
+  RED: NodeAPI,
+  node: Node,
+  message: SmsMessage,
+  { error, redelivered = false }: { error: unknown; redelivered?: boolean },
+): SmsError {
   const translated = translateError(RED, error);
   logCause(RED, node, translated);
   message.sms = { error: translated.toJSON() satisfies PlainSmsError, ...(redelivered ? { redelivered } : undefined) };

@@ -63,14 +63,14 @@ export const badges = {
   error: (RED: NodeAPI, error: unknown) => {
     const { code, reason, params } = asSmsError(error);
     if (reason === 'limitHandset' || reason === 'limitDay') {
-      return badge(RED, 'red', 'ring', `status.${reason}`, { until: formatUntil(Date.parse(String(params.until))) });
+      return badge(RED, ['red', 'ring'], `status.${reason}`, { until: formatUntil(Date.parse(String(params.until))) });
     }
-    return badge(RED, 'red', 'ring', ownBadges[reason] ?? `short.${code}`);
+    return badge(RED, ['red', 'ring'], ownBadges[reason] ?? `short.${code}`);
   },
-  connecting: (RED: NodeAPI) => badge(RED, 'yellow', 'ring', 'status.connecting'),
+  connecting: (RED: NodeAPI) => badge(RED, ['yellow', 'ring'], 'status.connecting'),
   /** @param path where a node is called */
   at: (path: string): NodeStatus => ({ fill: 'green', shape: 'dot', text: path }),
-  listening: (RED: NodeAPI) => badge(RED, 'green', 'dot', 'status.listening'),
+  listening: (RED: NodeAPI) => badge(RED, ['green', 'dot'], 'status.listening'),
   /** @param until when the wait ends, in ms since 1970; shown by the clock of the server */
   waiting: (RED: NodeAPI, until: number): NodeStatus => ({
     fill: 'green',
@@ -78,15 +78,15 @@ export const badges = {
     // Each is a text of its own, which would drive out those that come again.
     text: translate(RED, 'status.waiting', { time: new Date(until).toTimeString().slice(0, 8) }),
   }),
-  paused: (RED: NodeAPI, n: number) => badge(RED, 'blue', 'ring', 'status.paused', { n }),
-  sending: (RED: NodeAPI, n: number) => badge(RED, 'blue', 'dot', 'status.sending', { n }),
-  waitingTexts: (RED: NodeAPI, n: number) => badge(RED, 'blue', 'ring', 'status.waitingTexts', { n }),
-  asking: (RED: NodeAPI, n: number) => badge(RED, 'blue', 'ring', 'status.asking', { n }),
-  sent: (RED: NodeAPI) => badge(RED, 'green', 'dot', 'status.sent'),
+  paused: (RED: NodeAPI, n: number) => badge(RED, ['blue', 'ring'], 'status.paused', { n }),
+  sending: (RED: NodeAPI, n: number) => badge(RED, ['blue', 'dot'], 'status.sending', { n }),
+  waitingTexts: (RED: NodeAPI, n: number) => badge(RED, ['blue', 'ring'], 'status.waitingTexts', { n }),
+  asking: (RED: NodeAPI, n: number) => badge(RED, ['blue', 'ring'], 'status.asking', { n }),
+  sent: (RED: NodeAPI) => badge(RED, ['green', 'dot'], 'status.sent'),
   partlyFailed: (RED: NodeAPI, failed: number, total: number) =>
-    badge(RED, 'yellow', 'dot', 'status.partlyFailed', { failed, total }),
-  reading: (RED: NodeAPI) => badge(RED, 'blue', 'dot', 'status.reading'),
-  messages: (RED: NodeAPI, n: number) => badge(RED, 'green', 'dot', 'status.messages', { n }),
+    badge(RED, ['yellow', 'dot'], 'status.partlyFailed', { failed, total }),
+  reading: (RED: NodeAPI) => badge(RED, ['blue', 'dot'], 'status.reading'),
+  messages: (RED: NodeAPI, n: number) => badge(RED, ['green', 'dot'], 'status.messages', { n }),
 } as const;
 
 /** When something ends, by the clock of the server: the minute after which it has, or the month and day of a later date. */
@@ -106,13 +106,9 @@ export function showPollState(RED: NodeAPI, node: Node, state: PollState): void 
   else node.status(badges.listening(RED));
 }
 
-function badge(
-  RED: NodeAPI,
-  fill: 'red' | 'green' | 'yellow' | 'blue',
-  shape: 'ring' | 'dot',
-  key: string,
-  params: Params = {},
-): NodeStatus {
+type Look = readonly [fill: 'red' | 'green' | 'yellow' | 'blue', shape: 'ring' | 'dot'];
+
+function badge(RED: NodeAPI, [fill, shape]: Look, key: string, params: Params = {}): NodeStatus {
   return { fill, shape, text: badgeText(RED, key, params) };
 }
 
