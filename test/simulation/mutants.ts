@@ -120,7 +120,7 @@ export const mutants: readonly Mutant[] = [
     'a node that came during the commit misses it',
     'receiving/distribution.ts',
     'const present = this.attendance.audience(first.entry.channel, destination);',
-    'const present = audience.filter((taker) => this.#isAttached(fresh, taker));',
+    'const present = audience.filter((taker) => this.attendance.isHere(first.entry.channel, taker));',
   ),
   mutant(
     'whoever has taken it gets it again',
