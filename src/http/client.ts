@@ -10,6 +10,7 @@ import type {
   StatusRecord,
 } from '../model';
 import { parseFeed } from '../wire/feed';
+import { normaliseRecipient } from '../wire/fields';
 import { parseIncoming } from '../wire/incoming';
 import { parseOutbox } from '../wire/outbox';
 import { formatOutboundMessage, parseErrorHeading, parseSendResponse } from '../wire/send';
@@ -160,18 +161,13 @@ type Parse<Result> = (bytes: Uint8Array, contentType?: string, onUnknownCharset?
 function createDelivery(message: OutboundMessage, statusCode: number, response: SendResponse): Delivery {
   const { recipients } = response;
   const failed = recipients.filter(({ isError }) => isError).map(({ isError: _, ...result }) => result);
-  const failedItems = new Set(failed.map(({ msisdn }) => normaliseItem(msisdn)));
+  const failedItems = new Set(failed.map(({ msisdn }) => normaliseRecipient(msisdn)));
   const accepted =
-    failed.length === 0 ? [...message.to] : message.to.filter((item) => !failedItems.has(normaliseItem(item)));
+    failed.length === 0 ? [...message.to] : message.to.filter((item) => !failedItems.has(normaliseRecipient(item)));
   const delivery: Delivery = { statusCode, recipients, accepted, failed };
   const messageId = response.messageId || message.messageId;
   if (messageId) delivery.messageId = messageId;
   return delivery;
-}
-
-/** The service reports the item as submitted (§2.2); a `+` more or a space around it is still the same item. */
-function normaliseItem(item: string): string {
-  return item.trim().replace(/^\+/, '');
 }
 
 type ServiceError = Pick<SendResponse, 'errorCode' | 'errorMessage'>;

@@ -1,7 +1,8 @@
 import { type Clock, wait } from '../clock';
 import type { Feed, FeedEntry, IncomingRecord, OutboundMessage, OutboxRecord, StatusRecord } from '../model';
+import { normaliseRecipient } from '../wire/fields';
 import type { Evidence, Sent } from './outgoing';
-import { isHandset, normaliseHandset } from './sent';
+import { isHandset } from './sent';
 
 /** A record that passes the account, whichever way it came. */
 export type Witness =
@@ -118,7 +119,7 @@ export class Case {
       return;
     }
     const to = this.#to;
-    const handset = normaliseHandset(witness.record.from);
+    const handset = normaliseRecipient(witness.record.from);
     // A number that was not submitted is that of a contact, or of a member of a group.
     const spokenOf = to.includes(handset) ? [handset] : to.filter((item) => !isHandset(item));
     if (spokenOf.length === 0) return;

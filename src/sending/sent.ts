@@ -1,6 +1,6 @@
 import type { IncomingRecord, MatchedBy, SentText, StatusRecord } from '../model';
 import type { Changes, Look, Remembered as Memory } from '../store/store';
-import { isBlank } from '../wire/fields';
+import { isBlank, normaliseRecipient } from '../wire/fields';
 import type { Duration } from './once';
 import { digest, submittedOf, type Text } from './outgoing';
 
@@ -41,7 +41,7 @@ const questionsPerHandset = 200;
 export const handsetPrefix = 'handset:';
 
 const sentKey = (reference: string) => `sent:${reference}`;
-const handsetKey = (msisdn: unknown) => `${handsetPrefix}${digest(normaliseHandset(msisdn))}`;
+const handsetKey = (msisdn: unknown) => `${handsetPrefix}${digest(normaliseRecipient(msisdn))}`;
 
 /** Names a text among the remembered ones: by its messageId, or else by what the ledger calls it. */
 export function referenceOf(messageId: string | undefined, text: Pick<Text, 'id'>): string {
@@ -171,12 +171,6 @@ export function isHandset(recipient: string): boolean {
   return /^\d+$/.test(recipient);
 }
 
-/** Brings a number into the form in which recipients are kept. */
-export function normaliseHandset(msisdn: unknown): string {
-  const text = String(msisdn ?? '').trim();
-  return text.startsWith('+') ? text.slice(1) : text;
-}
-
 function matchHandset(msisdn: string, look: Look): Match | undefined {
   const reference = latestTo(msisdn, look);
   const sent = reference && readSent(reference.sent, look);
@@ -196,7 +190,7 @@ function latestTo(msisdn: string, look: Look): Reference | undefined {
 function openQuestion(reference: string, sent: Remembered, msisdn: string, look: Look): Match['question'] {
   const own = ownQuestion(reference, msisdn, look);
   const [item] = sent.items ?? [];
-  if (own || !item || sent.to.includes(normaliseHandset(msisdn))) return own;
+  if (own || !item || sent.to.includes(normaliseRecipient(msisdn))) return own;
   return { id: item.question, close: withoutItem(sentKey(reference), item.question, look) };
 }
 

@@ -14,6 +14,13 @@ export function trimmed(text: string | undefined): string | undefined {
   return isBlank(text) ? undefined : text.trim();
 }
 
+/** Brings a recipient into the form in which it is kept: a `+` more or a space around it is still the same one (§2.2). */
+export function normaliseRecipient(recipient: unknown): string {
+  return String(recipient ?? '')
+    .trim()
+    .replace(/^\+/, '');
+}
+
 /** Says whether a name must never become a key of a record, because it could reach the record's prototype. */
 export function isUnsafeKey(name: string): boolean {
   return unsafeKeys.has(name);
