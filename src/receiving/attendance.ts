@@ -40,6 +40,8 @@ export class Attendance {
     this.#takers.get(channel)?.delete(taker.id);
     if (taker.onDemand || channel === 'callback') return;
     this.#absent.set(channel, (this.#absent.get(channel) ?? new Set()).add(taker.id));
+    // A redeploy has begun before all were here: who comes back with it is seen at its end.
+    this.#isRollCallDue = false;
     this.#absence?.cancel();
     this.#absence = this.#clock.after(absenceMs, () => this.#wantRollCall(), true);
   }
