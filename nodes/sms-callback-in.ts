@@ -1,5 +1,5 @@
 import type { NodeAPI, NodeDef } from 'node-red';
-import { type CallbackEvent, type CallbackSubscription, parseCallback } from '../src';
+import { type CallbackEvent, type CallbackSubscription, type Kind, parseCallback, type RecordsOfKind } from '../src';
 import { limits } from './limits';
 import { getAccount } from './runtime/account-node';
 import type { CallbackAnswer, CallbackBody } from './runtime/callback-body';
@@ -49,12 +49,11 @@ export = (RED: NodeAPI) => {
         },
       });
 
-    const accept = async ({ kind, records }: CallbackEvent, query: Query): Promise<CallbackAnswer> => {
+    const accept = async (event: CallbackEvent, query: Query): Promise<CallbackAnswer> => {
       try {
         // Without one the flows have not started yet, or it is told why there is none.
         if (!subscription) getAccount(RED, config.account);
-        const withQuery = records.map((record) => ({ ...record, query }));
-        const isTaken = await subscription?.accept({ kind, records: withQuery });
+        const isTaken = await subscription?.accept(withQuery(event, query));
         if (path !== undefined) this.status(badges.at(path));
         return isTaken ? accepted : notNow('The flow has not taken it.');
       } catch (error) {
@@ -94,3 +93,8 @@ export = (RED: NodeAPI) => {
     credentials: { token: { type: 'password' } },
   });
 };
+
+/** What the address was called with goes along with every record. */
+function withQuery<K extends Kind>({ kind, records }: RecordsOfKind<K>, query: Query): RecordsOfKind<K> {
+  return { kind, records: records.map((record) => ({ ...record, query })) };
+}

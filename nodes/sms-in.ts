@@ -1,5 +1,6 @@
 import type { Node, NodeAPI } from 'node-red';
 import type { IncomingRecord } from '../src';
+import { limits } from './limits';
 import { type PollingConfig, runPollingNode } from './runtime/polling-node';
 import { parseChoice } from './runtime/settings';
 
@@ -15,7 +16,10 @@ export = (RED: NodeAPI) => {
   function SmsIn(this: Node, config: PollingConfig) {
     RED.nodes.createNode(this, config);
     const passes = filters[parseChoice(config.filter, ['all', 'replies', 'new', 'unasked'])];
-    runPollingNode(RED, this, config, { kind: 'incoming', wants: (record) => passes(record as IncomingRecord) });
+    runPollingNode(RED, this, config, {
+      range: limits['sms-in'],
+      subscribe: (membership, subscriber) => membership.subscribe('incoming', { ...subscriber, wants: passes }),
+    });
   }
 
   RED.nodes.registerType('sms-in', SmsIn);

@@ -96,7 +96,7 @@ function createEach(RED: NodeAPI, records: readonly OutboxRecord[], trigger: Sms
   const id = RED.util.generateId();
   return records.map((record, index) => ({
     ...RED.util.cloneMessage(trigger),
-    ...createReceivedMessage('outbox', record),
+    ...createReceivedMessage({ kind: 'outbox', record }),
     parts: { id, type: 'array', count: records.length, index },
   }));
 }

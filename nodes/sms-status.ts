@@ -1,5 +1,6 @@
 import type { Node, NodeAPI } from 'node-red';
 import type { StatusRecord } from '../src';
+import { limits } from './limits';
 import { type PollingConfig, runPollingNode } from './runtime/polling-node';
 import { parseChoice } from './runtime/settings';
 
@@ -8,9 +9,10 @@ export = (RED: NodeAPI) => {
     RED.nodes.createNode(this, config);
     const filter = parseChoice(config.filter, ['all', 'final']);
     // Whether an unknown code is final is unknown too, so it passes.
+    const wants = ({ final }: StatusRecord) => filter === 'all' || final !== false;
     runPollingNode(RED, this, config, {
-      kind: 'status',
-      wants: (record) => filter === 'all' || (record as StatusRecord).final !== false,
+      range: limits['sms-status'],
+      subscribe: (membership, subscriber) => membership.subscribe('status', { ...subscriber, wants }),
     });
   }
 

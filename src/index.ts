@@ -30,8 +30,6 @@ export { createStopSignal } from './http/stop-signal';
 export { type Authentication, parseAuthentication, parseBaseUrl } from './login';
 export type * from './model';
 export { reasons } from './reasons';
-export type { InboxRecord } from './receiving/entry';
-export type { Kind } from './receiving/identity';
 export { PollLoop, type PollState } from './receiving/poll';
 export type { FlowDelivery } from './receiving/receiver';
 export { type CheckedDraft, checkDraft, type Draft } from './sending/draft';

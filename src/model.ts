@@ -97,6 +97,25 @@ export interface OutboxRecord extends Parameters {
   recipientsList: OutboxRecipient[];
 }
 
+/** What is read from the service, by kind. */
+export interface Records {
+  incoming: IncomingRecord;
+  status: StatusRecord;
+  outbox: OutboxRecord;
+}
+
+/** What a record is. */
+export type Kind = keyof Records;
+
+/** Any record that is read from the service. */
+export type InboxRecord = Records[Kind];
+
+/** A record and what it is. */
+export type RecordOfKind<K extends Kind = Kind> = { [P in K]: { kind: P; record: Records[P] } }[K];
+
+/** Records that came together and what they are. */
+export type RecordsOfKind<K extends Kind = Kind> = { [P in K]: { kind: P; records: readonly Records[P][] } }[K];
+
 /** The two values of `contentType` (§2.1). */
 export type ContentType = 'text/plain' | 'text/plain; charset=UTF-16';
 

@@ -1,6 +1,6 @@
 import type { Node, NodeAPI, NodeDef } from 'node-red';
-import { type InboxRecord, SmsError, type Subscription } from '../../src';
-import { limits } from '../limits';
+import { type Membership, SmsError, type Subscriber, type Subscription } from '../../src';
+import type { limits } from '../limits';
 import { getAccount } from './account-node';
 import { createFlowSender, startWithFlows } from './flows';
 import { raiseToCatch, takeAcknowledgements } from './outcome';
@@ -17,29 +17,29 @@ export interface PollingConfig extends NodeDef {
   maxAttempts?: number | string;
 }
 
-/** What a node delivers of what its account polls. */
+/** What sets a node that polls apart from the others. */
 export interface Polled {
-  kind: 'incoming' | 'status';
-  wants(record: InboxRecord): boolean;
+  range: (typeof limits)['sms-in' | 'sms-status'];
+  /** Subscribes the node to what it is for, and says what it wants of that. */
+  subscribe(membership: Membership, subscriber: Omit<Subscriber, 'wants'>): Subscription;
 }
 
 /** Makes a node deliver what its account polls, and take acknowledgements at its input. */
-export function runPollingNode(RED: NodeAPI, node: Node, config: PollingConfig, { kind, wants }: Polled): void {
+export function runPollingNode(RED: NodeAPI, node: Node, config: PollingConfig, polled: Polled): void {
   const sender = createFlowSender(RED, node);
   let subscription: Subscription | undefined;
 
   const subscribe = () => {
     const { membership } = getAccount(RED, config.account);
-    const range = limits[kind === 'incoming' ? 'sms-in' : 'sms-status'];
-    subscription = membership.subscribe(kind, {
+    const { range } = polled;
+    subscription = polled.subscribe(membership, {
       id: node.id,
-      wants,
       acknowledge: parseChoice(config.acknowledge, ['auto', 'flow']),
       ackTimeoutMs: parseNumber('ackTimeout', config.ackTimeout, range.ackTimeout) * 1_000,
       maxAttempts: parseNumber('maxAttempts', config.maxAttempts, range.maxAttempts),
       send: (delivery) => sender.send([createDeliveredMessage(delivery)]),
-      onUndelivered: (record, attempts) => {
-        const message = createReceivedMessage(kind, record, { redelivered: true });
+      onUndelivered: (news, attempts) => {
+        const message = createReceivedMessage(news, { redelivered: true });
         node.error(translateError(RED, new SmsError('undelivered', { params: { attempts } })), message);
       },
       onState: (state) => showPollState(RED, node, state),

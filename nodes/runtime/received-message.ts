@@ -1,19 +1,19 @@
-import type { FlowDelivery, InboxRecord, IncomingRecord, Kind, OutboxRecord, StatusRecord } from '../../src';
+import type { FlowDelivery, InboxRecord, RecordOfKind } from '../../src';
 import type { SmsMessage } from './outcome';
 
 /** A message as every receiving node sends it: what a person reads, who the other party is, and the whole record. */
-export function createReceivedMessage(kind: Kind, record: InboxRecord, additions: object = {}): SmsMessage {
+export function createReceivedMessage({ kind, record }: RecordOfKind, additions: object = {}): SmsMessage {
   // The flow may change what it gets; the inbox may have to deliver it again.
   const sms = { ...(isFlat(record) ? record : structuredClone(record)), ...additions };
   if (kind === 'status') {
-    const { statusCode, from } = record as StatusRecord;
+    const { statusCode, from } = record;
     return { payload: statusCode, topic: from, sms };
   }
   if (kind === 'incoming') {
-    const { body, from } = record as IncomingRecord;
+    const { body, from } = record;
     return { payload: body, topic: from, sms };
   }
-  const { body, recipientsList } = record as OutboxRecord;
+  const { body, recipientsList } = record;
   const topic = recipientsList
     .map(({ to }) => to)
     .filter((to) => to)
@@ -22,8 +22,9 @@ export function createReceivedMessage(kind: Kind, record: InboxRecord, additions
 }
 
 /** A message as it is delivered: marked when it may have been before, and with what the flow has to bring back. */
-export function createDeliveredMessage({ kind, record, redelivered, ackId }: FlowDelivery): SmsMessage {
-  return createReceivedMessage(kind, record, {
+export function createDeliveredMessage(delivery: FlowDelivery): SmsMessage {
+  const { redelivered, ackId } = delivery;
+  return createReceivedMessage(delivery, {
     ...(redelivered ? { redelivered } : undefined),
     ...(ackId === undefined ? undefined : { ackId }),
   });

@@ -3,7 +3,7 @@ import { type Clock, type Timer, wait } from '../clock';
 import { SmsError } from '../errors';
 import { Client } from '../http/client';
 import { createConnections } from '../http/connections';
-import type { Kind } from '../receiving/identity';
+import type { Kind } from '../model';
 import type { Inbox } from '../receiving/inbox';
 import { SendQueue } from '../sending/queue';
 import { Asking } from './asking';

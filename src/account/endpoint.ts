@@ -1,8 +1,7 @@
 import type { Clock } from '../clock';
 import type { SmsError } from '../errors';
 import type { CallOptions, Client } from '../http/client';
-import type { InboxRecord } from '../receiving/entry';
-import type { Kind } from '../receiving/identity';
+import type { Kind, RecordsOfKind } from '../model';
 import type { Acceptance, Arrival, Inbox } from '../receiving/inbox';
 import { PollLoop, type PollOutcome, type PollState } from '../receiving/poll';
 import type { Receiver } from '../receiving/receiver';
@@ -33,7 +32,7 @@ export interface EndpointHost {
 
 /** What sets an endpoint apart from the others. */
 interface Plan {
-  fetch(client: Client, options: CallOptions): Promise<InboxRecord[]>;
+  fetch(client: Client, options: CallOptions): Promise<RecordsOfKind>;
   /** How long to wait when there was nothing. */
   pauseMs(settings: AccountSettings | undefined, watchers: Iterable<Watcher>): number;
   /** Polls in flight at once while messages keep coming. */
@@ -61,9 +60,18 @@ const list: Omit<Plan, 'fetch'> = {
 };
 
 const plans: Readonly<Record<Kind, Plan>> = {
-  incoming: { ...queue, fetch: (client, options) => client.pollIncoming(options) },
-  status: { ...queue, fetch: (client, options) => client.pollStatuses(options) },
-  outbox: { ...list, fetch: (client, options) => client.pollOutbox(options) },
+  incoming: {
+    ...queue,
+    fetch: async (client, options) => ({ kind: 'incoming', records: await client.pollIncoming(options) }),
+  },
+  status: {
+    ...queue,
+    fetch: async (client, options) => ({ kind: 'status', records: await client.pollStatuses(options) }),
+  },
+  outbox: {
+    ...list,
+    fetch: async (client, options) => ({ kind: 'outbox', records: await client.pollOutbox(options) }),
+  },
 };
 
 /** One endpoint that is polled, for all who want it: its loop runs while somebody does. */
@@ -182,10 +190,10 @@ export class Endpoint {
       const fetch = async (): Promise<Acceptance[]> => {
         await this.#host.inboxOf(member).ready();
         const { client } = this.#host.present(member);
-        const records = await this.#plan.fetch(client, { ...options, onAnswer });
+        const fetched = await this.#plan.fetch(client, { ...options, onAnswer });
         this.#lastAnswerAt = this.#host.clock.now();
-        if (records.length === 0) return [];
-        return this.#host.inboxOf(member).accept({ kind: this.#kind, via: 'poll', records, ...destination });
+        if (fetched.records.length === 0) return [];
+        return this.#host.inboxOf(member).accept({ ...fetched, via: 'poll', ...destination });
       };
       if (!this.#plan.takesTurns) return fetch();
       const polling = this.#turn.then(fetch);

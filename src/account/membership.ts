@@ -1,5 +1,6 @@
 import type { SmsError } from '../errors';
 import type { Client } from '../http/client';
+import type { Kind } from '../model';
 import type { CallbackReceiver, CallbackReceiverOptions } from '../receiving/callback-receiver';
 import type { Channel } from '../receiving/entry';
 import type { OutboxReceiverOptions } from '../receiving/outbox-receiver';
@@ -21,15 +22,16 @@ export interface Watcher {
 }
 
 /** What a node gets by polling: a {@link Watcher} whose records are acknowledged. */
-export type Subscriber = Watcher & Omit<ReceiverOptions, 'channel' | 'path' | 'onFailure' | 'onOutstanding'>;
+export type Subscriber<K extends Kind = Kind> = Watcher &
+  Omit<ReceiverOptions<K>, 'channel' | 'path' | 'onFailure' | 'onOutstanding'>;
 
 /** What a node wants of the outbound messages. Without an interval it gets those that it asks for. */
 export type OutboxSubscriber = Watcher & Omit<OutboxReceiverOptions, 'onDemand'>;
 
 /** Who wants what, by channel. */
 export interface Subscribers {
-  incoming: Subscriber;
-  status: Subscriber;
+  incoming: Subscriber<'incoming'>;
+  status: Subscriber<'status'>;
   outbox: OutboxSubscriber;
   callback: CallbackReceiverOptions;
 }

@@ -1,6 +1,6 @@
 import { SmsError } from '../errors';
+import type { Kind } from '../model';
 import type { GivenUpItem } from '../receiving/given-up';
-import type { Kind } from '../receiving/identity';
 import type { InboxState } from '../receiving/inbox';
 import type { SendState } from '../sending/desk';
 import type { Endpoint } from './endpoint';

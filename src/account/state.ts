@@ -1,5 +1,5 @@
 import type { SmsError } from '../errors';
-import type { Kind } from '../receiving/identity';
+import type { Kind } from '../model';
 import type { InboxState } from '../receiving/inbox';
 import type { PollState } from '../receiving/poll';
 import type { SendState, TextEntry } from '../sending/desk';

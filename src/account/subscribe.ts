@@ -1,7 +1,7 @@
 import type { Clock } from '../clock';
+import type { Kind } from '../model';
 import { CallbackReceiver } from '../receiving/callback-receiver';
 import type { Channel } from '../receiving/entry';
-import type { Kind } from '../receiving/identity';
 import type { Inbox } from '../receiving/inbox';
 import { OutboxReceiver } from '../receiving/outbox-receiver';
 import { Receiver } from '../receiving/receiver';
@@ -19,7 +19,10 @@ export interface Desk {
   readonly tally: Tally;
 }
 
-/** Makes a node one of those that get what comes on a channel. See {@link Membership.subscribe}. */
+/**
+ * Makes a node one of those that get what comes on a channel. See {@link Membership.subscribe}. From here on whoever
+ * subscribed to a kind counts as one who takes any: the inbox gives on a channel only what is of its kind.
+ */
 export const subscribe: { [C in Channel]: (desk: Desk, subscriber: Subscribers[C]) => Subscriptions[C] } = {
   incoming: (desk, subscriber) => subscribeToPolled('incoming', desk, subscriber),
   status: (desk, subscriber) => subscribeToPolled('status', desk, subscriber),
@@ -58,9 +61,9 @@ function subscribeToPolled(
       maxAttempts,
       wants: (record) => subscriber.wants(record),
       send: countRedelivered(subscriber, tally),
-      onUndelivered: (record, attempts) => {
+      onUndelivered: (news, attempts) => {
         tally.setAside();
-        subscriber.onUndelivered(record, attempts);
+        subscriber.onUndelivered(news, attempts);
       },
       onOutstanding: () => endpoint.holdOrResume(),
     },

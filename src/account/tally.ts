@@ -1,4 +1,4 @@
-import type { Kind } from '../receiving/identity';
+import type { Kind } from '../model';
 import type { Acceptance } from '../receiving/inbox';
 import { SendCounts } from '../sending/send-counts';
 import type { Counts, ReceiveCounts } from './state';

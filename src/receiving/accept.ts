@@ -1,5 +1,5 @@
 import type { Step } from '../journal';
-import type { Via } from '../model';
+import type { InboxRecord, RecordOfKind, RecordsOfKind, Via } from '../model';
 import type { Changes, Look } from '../store/store';
 import type { Destination } from './attendance';
 import {
@@ -11,16 +11,12 @@ import {
   judgeAndRemember,
   keepEntry,
 } from './context';
-import { type Entry, type InboxRecord, nameTakers, type RecordOfKind } from './entry';
-import { type Identity, identify, type Kind, keysOf, type Verdict } from './identity';
+import { type Entry, nameTakers, newsOf, separate } from './entry';
+import { type Identity, identify, keysOf, type Verdict } from './identity';
 import { createUndelivered, type Undelivered } from './undelivered';
 
 /** Records that came in one answer or one callback. */
-export interface Arrival extends Destination {
-  kind: Kind;
-  via: Via;
-  records: readonly InboxRecord[];
-}
+export type Arrival = Destination & RecordsOfKind & { via: Via };
 
 /** What became of one record of an {@link Arrival}. */
 export interface Acceptance {
@@ -54,15 +50,14 @@ interface Outcome {
 /** Keeps what came, and gives the new to the nodes it is for. */
 export function createAccept(context: InboxContext, arrival: Arrival, handling: Handling): Step<Acceptance[]> {
   const { distribution, undelivered } = context;
-  const items = arrival.records.map((record) => ({ record, identity: identify(arrival.kind, record) }));
+  const items = separate(arrival).map((news) => ({ news, identity: identify(news) }));
   const { correlator } = context;
-  const news = items.map(({ record }) => ({ kind: arrival.kind, record }) as RecordOfKind);
   return {
     keys: [
       ...items.flatMap(({ identity }) => [...keysOf(identity), ...holdKeysOf(context, arrival, identity)]),
-      ...news.flatMap((one) => correlator?.keys(one) ?? []),
+      ...items.flatMap(({ news }) => correlator?.keys(news) ?? []),
     ],
-    further: (look) => news.flatMap((one) => correlator?.furtherKeys(one, look) ?? []),
+    further: (look) => items.flatMap(({ news }) => correlator?.furtherKeys(news, look) ?? []),
     // The service has forgotten what it was polled for, but not what it called back.
     whileFailing: arrival.via === 'callback' ? 'refuse' : 'apply',
     decide(look, changes) {
@@ -90,7 +85,7 @@ export function createAccept(context: InboxContext, arrival: Arrival, handling: 
 
 /** One record on its way in. */
 interface Candidate {
-  record: InboxRecord;
+  news: RecordOfKind;
   identity: Identity;
   arrival: Arrival;
   /** How often it will have been sent into a flow. */
@@ -100,7 +95,7 @@ interface Candidate {
 
 function acceptRecord(context: InboxContext, candidate: Candidate, look: Look, changes: Changes): Outcome {
   const { undelivered, distribution } = context;
-  const { record, identity, arrival, isLeftover } = candidate;
+  const { news, identity, arrival, isLeftover } = candidate;
   const { kind, via } = arrival;
   const outcome = judgeAndRemember(context, { identity, via }, look, changes);
   let orphan: Undelivered | undefined;
@@ -110,7 +105,7 @@ function acceptRecord(context: InboxContext, candidate: Candidate, look: Look, c
       const acceptance = { outcome, entry: pending.entry };
       if (via !== 'poll') return { acceptance };
       const twinned = { ...currentEntry(pending.entry, changes) };
-      const twin = { ...record, ...answerOf(twinned.record) };
+      const twin = { ...news.record, ...answerOf(twinned.record) };
       addTwin(twinned, twin);
       changes.keep.set(twinned.id, twinned);
       return { acceptance, twinned: { entry: pending.entry, twin } };
@@ -122,10 +117,15 @@ function acceptRecord(context: InboxContext, candidate: Candidate, look: Look, c
       return { acceptance: heldElsewhere ? { outcome, heldElsewhere } : { outcome } };
     }
   }
-  const news = { kind, record } as RecordOfKind;
-  const correlated: Correlated = context.correlator?.correlate(news, look, changes) ?? { record };
+  const correlated: Correlated = context.correlator?.correlate(news, look, changes) ?? news;
   if (isForNobody(context, arrival, correlated.record)) return { acceptance: { outcome }, ...effectOf(correlated) };
-  const fresh = createFresh(context, { ...candidate, record: correlated.record }, orphan?.entry.record);
+  const fresh = createFresh(context, {
+    news: newsOf(news, correlated.record),
+    identity,
+    address: arrival.address,
+    attempts: candidate.attempts,
+    twin: orphan?.entry.record,
+  });
   if (orphan) dropEntry(context, orphan.entry, orphan.identity, changes);
   keepEntry(context, fresh.entry, identity, changes);
   if (fresh.entry.channel === 'callback') undelivered.expect(fresh, changes);
@@ -152,25 +152,29 @@ function answerOf({ sent, awaited }: InboxRecord): object {
   return { ...(sent === undefined ? undefined : { sent }), ...(awaited === undefined ? undefined : { awaited }) };
 }
 
+/** What is to be an entry. */
+interface Fresh extends Pick<Candidate, 'news' | 'identity' | 'attempts'> {
+  address?: Arrival['address'];
+  twin?: InboxRecord | undefined;
+}
+
 /** Makes an entry of a record, to be kept. */
 export function createFresh(
   { journal, undelivered }: InboxContext,
-  { record, identity, arrival: { kind, address }, attempts }: Omit<Candidate, 'isLeftover'>,
-  twin?: InboxRecord,
+  { news, identity, address, attempts, twin }: Fresh,
 ): Undelivered {
   const entry: Entry = {
     id: journal.nextId(),
     part: 'inbox',
-    takers: address ? nameTakers(address) : [kind],
-    channel: channelOf({ kind, address }),
-    kind,
-    record,
+    takers: address ? nameTakers(address) : [news.kind],
+    channel: channelOf({ kind: news.kind, address }),
+    ...news,
     ...(address ? { address } : undefined),
-    ...(twin ? { twin } : undefined),
     attempts: attempts + (address ? undelivered.attemptsBefore(identity) : 0),
     // Nobody can say whether another process has delivered it already.
     ...(journal.isShared && journal.mode !== 'open' ? { unsure: true as const } : undefined),
   };
+  if (twin) entry.twin = twin;
   return createUndelivered(entry, identity);
 }
 

@@ -7,7 +7,7 @@ import { createUndelivered } from './undelivered';
 /** Takes charge of entries of another inbox. Whether they were seen here does not matter: they are undelivered. */
 export function createAdopt(context: InboxContext, entries: readonly Entry[]): Step<void> {
   const { undelivered, distribution } = context;
-  const items = entries.map((entry) => ({ entry, identity: identify(entry.kind, entry.record) }));
+  const items = entries.map((entry) => ({ entry, identity: identify(entry) }));
   return {
     keys: items.flatMap(({ entry, identity }) => [...keysOf(identity), ...holdKeysOf(context, entry, identity)]),
     whileFailing: 'apply',

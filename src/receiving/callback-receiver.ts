@@ -1,5 +1,5 @@
 import type { Clock } from '../clock';
-import type { InboxRecord } from './entry';
+import type { RecordsOfKind } from '../model';
 import type { Inbox } from './inbox';
 import { Receiver, type ReceiverOptions } from './receiver';
 
@@ -10,10 +10,7 @@ export interface CallbackReceiverOptions extends Pick<ReceiverOptions, 'id' | 'a
 }
 
 /** What one callback brought (§6). */
-export interface Callback {
-  kind: 'incoming' | 'status';
-  records: readonly InboxRecord[];
-}
+export type Callback = RecordsOfKind<'incoming' | 'status'>;
 
 /**
  * The share of a node that is called back: what came is the service's to bring again until the flow has taken it.
@@ -55,11 +52,11 @@ export class CallbackReceiver {
    *
    * @throws SmsError `SMS_STORE` when it cannot be kept
    */
-  async accept({ kind, records }: Callback): Promise<boolean> {
+  async accept(callback: Callback): Promise<boolean> {
     if (this.#isClosed || this.#receiver.isFull) return false;
     const { id, path = '' } = this.#options;
     const address = { node: id, path };
-    const acceptances = await this.#inbox.accept({ kind, via: 'callback', records, address });
+    const acceptances = await this.#inbox.accept({ ...callback, via: 'callback', address });
     const ended = acceptances.map(({ entry, heldElsewhere }) => (entry ? this.#inbox.ended(entry) : !heldElsewhere));
     return this.#inTime(Promise.all(ended));
   }

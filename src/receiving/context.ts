@@ -1,11 +1,11 @@
 import type { Clock } from '../clock';
 import type { Journal, Step } from '../journal';
-import type { Via } from '../model';
+import type { Kind, Via } from '../model';
 import type { Changes, Look } from '../store/store';
 import type { Correlator } from './correlator';
 import type { Distribution } from './distribution';
 import { type Channel, type Entry, isEntry } from './entry';
-import { type Identity, judge, type Kind, type Verdict } from './identity';
+import { type Identity, judge, type Verdict } from './identity';
 import type { UndeliveredEntries } from './undelivered';
 
 /** What the steps of an inbox work with. Deciding, they only look at it. */

@@ -1,5 +1,5 @@
+import type { InboxRecord, RecordOfKind } from '../model';
 import type { Changes, Look } from '../store/store';
-import type { InboxRecord, RecordOfKind } from './entry';
 
 /** What somebody else knows of the records that come in, and makes of them in the step that takes them in. */
 export interface Correlator {

@@ -1,37 +1,28 @@
-import type { IncomingRecord, OutboxRecord, StatusRecord } from '../model';
+import type { Kind, RecordOfKind, Records, RecordsOfKind } from '../model';
 import type { Item } from '../store/store';
-import type { Kind } from './identity';
-
-/** Any record that the inbox keeps. */
-export type InboxRecord = IncomingRecord | StatusRecord | OutboxRecord;
-
-/** A record and what it is. */
-export type RecordOfKind =
-  | { kind: 'incoming'; record: IncomingRecord }
-  | { kind: 'status'; record: StatusRecord }
-  | { kind: 'outbox'; record: OutboxRecord };
 
 /** Where an entry is delivered: to the nodes that poll its kind, or to the node that was called back. */
 export type Channel = Kind | 'callback';
 
+/** The kinds that are delivered on a channel. */
+export type KindOn<C extends Channel> = C extends Kind ? C : Kind;
+
 /** A record that has been read from the service and not been delivered yet. Plain data. */
-export interface Entry extends Item {
+export type Entry<K extends Kind = Kind> = {
+  [P in K]: EntryItem &
+    RecordOfKind<P> & {
+      /** On channel `callback`: its polled copy, which stands in should the called node refuse. */
+      twin?: Records[P];
+    };
+}[K];
+
+interface EntryItem extends Item {
   part: 'inbox';
   channel: Channel;
-  kind: Kind;
-  record: InboxRecord;
   /** On channel `callback`: the node and the path that were called. On another: the only node that gets it, which had given it up. */
   address?: { node: string; path: string };
-  /** On channel `callback`: its polled copy, which stands in should the called node refuse. */
-  twin?: InboxRecord;
   /** It came while what was seen could not be looked up: it may have been delivered before, under another id. */
   unsure?: true;
-}
-
-/** Polled records on their way into the store. Plain data. */
-export interface HeldRecords {
-  kind: Kind;
-  records: readonly InboxRecord[];
 }
 
 const kinds: ReadonlySet<unknown> = new Set<Kind>(['incoming', 'status', 'outbox']);
@@ -46,23 +37,33 @@ export function isEntry(item: Item): item is Entry {
 }
 
 /** Whether something has a record, and says what it is. */
-export function isRecordOfKind(value: object): value is Pick<Entry, 'kind' | 'record'> {
-  const { kind, record } = value as Partial<Record<keyof Entry, unknown>>;
+export function isRecordOfKind(value: object): value is RecordOfKind {
+  const { kind, record } = value as Partial<Record<keyof RecordOfKind, unknown>>;
   return kinds.has(kind) && isRecord(record);
 }
 
 /**
- * Reads what was on its way into the store when a process died.
+ * Reads polled records that were on their way into the store when a process died.
  *
  * @throws any error when it cannot be read
  */
-export function parseHeld(text: string): HeldRecords {
-  const { kind, records } = JSON.parse(text) as Partial<Record<keyof HeldRecords, unknown>>;
+export function parseHeld(text: string): RecordsOfKind {
+  const { kind, records } = JSON.parse(text) as Partial<Record<keyof RecordsOfKind, unknown>>;
   if (!kinds.has(kind) || !Array.isArray(records) || !records.every(isRecord)) throw new TypeError('not held records');
-  return { kind: kind as Kind, records };
+  return { kind, records } as RecordsOfKind;
 }
 
-function isRecord(value: unknown): value is InboxRecord {
+/** Takes apart what came together. */
+export function separate<K extends Kind>({ kind, records }: RecordsOfKind<K>): RecordOfKind<K>[] {
+  return records.map((record) => ({ kind, record }));
+}
+
+/** The record of a thing, or another one of the same kind in its place, and what it is. */
+export function newsOf<K extends Kind>(thing: RecordOfKind<K>, record: Records[K] = thing.record): RecordOfKind<K> {
+  return { kind: thing.kind, record };
+}
+
+function isRecord(value: unknown): value is object {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 

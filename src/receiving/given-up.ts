@@ -1,14 +1,17 @@
 import type { Timer } from '../clock';
 import type { Step } from '../journal';
 import type { Circumstances, Keeper } from '../keeper';
+import type { RecordOfKind } from '../model';
 import type { Changes, Item } from '../store/store';
 import type { InboxContext } from './context';
-import { type Entry, isRecordOfKind } from './entry';
+import { type Entry, isRecordOfKind, newsOf } from './entry';
 import { identify } from './identity';
 import { createUndelivered } from './undelivered';
 
 /** A record that the flow of a node did not take, and that somebody may decide about. Plain data. */
-export interface GivenUpItem extends Item, Pick<Entry, 'kind' | 'record'> {
+export type GivenUpItem = RecordOfKind & GivenUpFacts;
+
+interface GivenUpFacts extends Item {
   part: 'givenUp';
   node: string;
   /** When it was given up, in ms since 1970. */
@@ -58,10 +61,10 @@ export class GivenUp {
   }
 
   /** A node has given an entry up. What drops the entry in the same turn of the event loop shares the commit. */
-  add({ id, kind, record, attempts }: Entry, node: string): void {
+  add(entry: Entry, node: string): void {
     // By its name it is the same one, should the entry come again because the drop was not written.
-    const own = { id: `${id}~${node}`, part: 'givenUp' as const, takers: [kind], attempts };
-    this.#context.run(this.#keep([{ ...own, kind, record, node, at: this.#context.clock.now() }]));
+    const own = { id: `${entry.id}~${node}`, part: 'givenUp' as const, takers: [entry.kind], attempts: entry.attempts };
+    this.#context.run(this.#keep([{ ...own, ...newsOf(entry), node, at: this.#context.clock.now() }]));
     if (this.#kept.size > mostKept) this.#makeRoom();
   }
 
@@ -162,14 +165,13 @@ export class GivenUp {
 
 /** Makes an entry of it again, for the node that had given it up. */
 function createDelivery({ journal, undelivered, distribution }: InboxContext, item: GivenUpItem): Step<void> {
-  const { kind, record, node } = item;
+  const { kind, node } = item;
   const entry: Entry = {
     id: journal.nextId(),
     part: 'inbox',
     takers: [kind],
     channel: kind,
-    kind,
-    record,
+    ...newsOf(item),
     address: { node, path: '' },
     attempts: 0,
     unsure: true,
@@ -180,7 +182,7 @@ function createDelivery({ journal, undelivered, distribution }: InboxContext, it
       changes.keep.set(entry.id, entry);
     },
     () => {
-      undelivered.add(createUndelivered(entry, identify(kind, record)));
+      undelivered.add(createUndelivered(entry, identify(entry)));
       distribution.handOutSoon();
     },
   );
@@ -206,6 +208,6 @@ function dropItems(changes: Changes, ids: readonly string[]): void {
 }
 
 function isGivenUp(item: Item): item is GivenUpItem {
-  const { part, node, at } = item as Partial<Record<keyof GivenUpItem, unknown>>;
+  const { part, node, at } = item as Partial<Record<keyof GivenUpFacts, unknown>>;
   return part === 'givenUp' && typeof node === 'string' && typeof at === 'number' && isRecordOfKind(item);
 }

@@ -1,10 +1,7 @@
 import { hash } from 'node:crypto';
-import type { IncomingRecord, OutboxRecord, StatusRecord, Via } from '../model';
+import type { RecordOfKind, Via } from '../model';
 import type { Changes, Look } from '../store/store';
 import { parseDate } from '../wire/date';
-
-/** What a record is, and with that what identifies it. */
-export type Kind = 'incoming' | 'status' | 'outbox';
 
 /** What identifies a record: its identifier, or for an incoming message also who wrote what and when. */
 export interface Identity {
@@ -54,19 +51,19 @@ export interface Memory {
  * Derives what identifies a record (§2.3, §2.5, §6.4, §6.5). A record without identifier and date has no identity and
  * is always new.
  */
-export function identify(kind: Kind, record: IncomingRecord | StatusRecord | OutboxRecord): Identity {
+export function identify({ kind, record }: RecordOfKind): Identity {
   const { messageId } = record;
   const identity: Identity = {};
   if (typeof messageId === 'string' && messageId.trim()) identity.id = `${kind}:${digest(messageId)}`;
   if (kind === 'incoming') {
-    const { from, body, messageDate } = record as IncomingRecord;
+    const { from, body, messageDate } = record;
     const instant = parseInstant(messageDate);
     if (instant) {
       const second = Math.floor(instant.ms / 1000);
       identity.text = { key: `text:${digest(normaliseSender(from), normaliseText(body), second)}`, instant };
     }
   } else if (kind === 'status' && !identity.id) {
-    const { inReplyToId, from, statusCode, statusDate } = record as StatusRecord;
+    const { inReplyToId, from, statusCode, statusDate } = record;
     identity.id = `change:${digest(inReplyToId, from, statusCode, statusDate)}`;
   }
   return identity;

@@ -2,14 +2,14 @@ import { type Clock, systemClock } from '../clock';
 import type { SmsError } from '../errors';
 import { timeOf } from '../item-ids';
 import type { Journal, Step } from '../journal';
+import type { Kind } from '../model';
 import { type Acceptance, type Arrival, createAccept } from './accept';
 import { createAdopt } from './adopt';
 import type { InboxContext } from './context';
 import { type Correlator, guardCorrelator } from './correlator';
 import { Distribution } from './distribution';
-import type { Channel, Entry } from './entry';
+import type { Channel, Entry, KindOn } from './entry';
 import { GivenUp } from './given-up';
-import type { Kind } from './identity';
 import { createInboxKeeper } from './leftovers';
 import { createRelease } from './release';
 import { createDrop, createKeep, createLate, settle } from './settle';
@@ -130,14 +130,14 @@ export class Inbox {
   }
 
   /** Adds a node to those that get what comes on a channel. What waits for it is given to it soon. */
-  attach(channel: Channel, taker: Taker): void {
+  attach<C extends Channel>(channel: C, taker: Taker<KindOn<C>>): void {
     this.#context.heir = undefined;
     this.#context.distribution.attendance.attach(channel, taker);
     this.open();
   }
 
   /** Takes a node away. What it has not answered waits for it, or for others. */
-  detach(channel: Channel, taker: Taker): void {
+  detach<C extends Channel>(channel: C, taker: Taker<KindOn<C>>): void {
     this.#context.distribution.attendance.detach(channel, taker);
   }
 

@@ -18,8 +18,7 @@ export function createInboxKeeper(context: InboxContext): Keeper {
     isReadable: isEntry,
     found: (items, circumstances) => findEntries(context, items, circumstances),
     recover(text, letGo) {
-      const { kind, records } = parseHeld(text);
-      context.run(createAccept(context, { kind, via: 'poll', records }, { isLeftover: true, letGo }));
+      context.run(createAccept(context, { ...parseHeld(text), via: 'poll' }, { isLeftover: true, letGo }));
     },
     saved(ids) {
       for (const id of ids) {
@@ -47,7 +46,7 @@ async function findEntries(
   for (const [index, entry] of items.entries()) {
     if (index > 0 && index % sliceSize === 0) await new Promise<void>((resolve) => void clock.nextTurn(resolve));
     if (!isEntry(entry) || undelivered.has(entry.id)) continue;
-    const left = createUndelivered(entry, identify(entry.kind, entry.record));
+    const left = createUndelivered(entry, identify(entry));
     const [key] = keysOf(left.identity);
     if (key !== undefined && unwritten(key)) {
       // Its commit seemed to fail and had not: it has been given out again under another id.

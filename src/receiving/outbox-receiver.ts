@@ -18,7 +18,7 @@ export interface OutboxReceiverOptions {
 }
 
 /** One node's share of the outbound messages that the inbox keeps: sending is delivering. */
-export class OutboxReceiver implements Taker {
+export class OutboxReceiver implements Taker<'outbox'> {
   readonly id: string;
   readonly onDemand: boolean;
   readonly #inbox: Inbox;
@@ -32,8 +32,8 @@ export class OutboxReceiver implements Taker {
     inbox.attach('outbox', this);
   }
 
-  take(entries: readonly Entry[], context?: unknown): void {
-    const records = entries.map(({ record }) => record as OutboxRecord);
+  take(entries: readonly Entry<'outbox'>[], context?: unknown): void {
+    const records = entries.map(({ record }) => record);
     void this.#send(records, context).then((sent) => {
       if (sent) for (const entry of entries) this.#inbox.done(entry, this);
     });

@@ -1,29 +1,27 @@
 import { type Clock, systemClock } from '../clock';
-import type { Channel, Entry, InboxRecord } from './entry';
-import type { Kind } from './identity';
+import type { Kind, RecordOfKind, Records } from '../model';
+import { type Channel, type Entry, newsOf } from './entry';
 import type { Inbox } from './inbox';
 import { type Ending, idOf, Outstanding } from './outstanding';
 import type { Taker } from './taker';
 
 /** One delivery of a record into the flow. */
-export interface FlowDelivery {
-  kind: Kind;
-  record: InboxRecord;
+export type FlowDelivery<K extends Kind = Kind> = RecordOfKind<K> & {
   /** It may have been sent into the flow before. */
   redelivered: boolean;
   /** What the flow has to bring back; absent when it need not. */
   ackId?: string;
-}
+};
 
-/** How a {@link Receiver} hands over. */
-export interface ReceiverOptions {
+/** How a {@link Receiver} hands over records of these kinds. */
+export interface ReceiverOptions<K extends Kind = Kind> {
   /** The node's id. */
   id: string;
   channel: Channel;
   /** On channel `callback`: the path that the node answers. */
   path?: string;
   /** Whether the node is interested in a record; what it does not want counts as delivered. */
-  wants(record: InboxRecord): boolean;
+  wants(record: Records[K]): boolean;
   /** `auto`: sending is delivering. `flow`: the flow says when. */
   acknowledge: 'auto' | 'flow';
   /** How long the flow may take. */
@@ -33,9 +31,9 @@ export interface ReceiverOptions {
   /** Deliveries of one record before it is given up. */
   maxAttempts: number;
   /** Sends into the flow. Resolves with whether it got there: not when the flow was stopped meanwhile. */
-  send(delivery: FlowDelivery): Promise<boolean>;
+  send(delivery: FlowDelivery<K>): Promise<boolean>;
   /** A record was given up. */
-  onUndelivered(record: InboxRecord, attempts: number): void;
+  onUndelivered(news: RecordOfKind<K>, attempts: number): void;
   /** The number of records that the flow has not acknowledged has changed. */
   onOutstanding(): void;
 }
@@ -159,11 +157,11 @@ export class Receiver implements Taker {
 
   #giveUp(entry: Entry): void {
     this.#inbox.giveUp(entry, this);
-    this.#options.onUndelivered(entry.record, this.#options.maxAttempts);
+    this.#options.onUndelivered(newsOf(entry), this.#options.maxAttempts);
   }
 }
 
-function deliveryOf(entry: Entry, attempt: number): FlowDelivery {
+function deliveryOf<K extends Kind>(entry: Entry<K>, attempt: number): FlowDelivery<K> {
   const { kind, record } = entry;
   return { kind, record, redelivered: attempt > 1 || entry.unsure === true };
 }

@@ -1,6 +1,7 @@
 import type { Step } from '../journal';
 import { createFresh } from './accept';
 import { currentEntry, dropEntry, type InboxContext, keepEntry } from './context';
+import { newsOf } from './entry';
 import { forget, keysOf } from './identity';
 import type { Undelivered } from './undelivered';
 
@@ -24,7 +25,8 @@ export function createRelease(context: InboxContext, released: Undelivered, onSe
     postponed: settle,
     decide(look, changes) {
       if (undelivered.get(id) !== released || changes.drop.has(id)) return onSettled;
-      const { kind, twin } = currentEntry(released.entry, changes);
+      const current = currentEntry(released.entry, changes);
+      const { kind, twin } = current;
       dropEntry(context, released.entry, identity, changes);
       if (!twin) {
         for (const [key, value] of forget(identity, look)) changes.remember.set(key, value);
@@ -34,9 +36,12 @@ export function createRelease(context: InboxContext, released: Undelivered, onSe
           settle();
         };
       }
-      const arrival = { kind, via: 'poll' as const, records: [twin] };
       const audience = distribution.attendance.audience(kind, {});
-      const standIn = createFresh(context, { record: twin, identity, arrival, attempts: audience.length > 0 ? 1 : 0 });
+      const standIn = createFresh(context, {
+        news: newsOf(current, twin),
+        identity,
+        attempts: audience.length > 0 ? 1 : 0,
+      });
       keepEntry(context, standIn.entry, identity, changes);
       return () => {
         undelivered.remove(id);

@@ -1,7 +1,8 @@
+import type { Kind } from '../model';
 import type { Entry } from './entry';
 
-/** One node, as the inbox sees it. */
-export interface Taker {
+/** One node, as the inbox sees it, and what it takes. */
+export interface Taker<K extends Kind = Kind> {
   /** The node's id: a node that comes back under it after a redeploy gets what it was owed. */
   readonly id: string;
   /** On channel `callback`: the path it answers. */
@@ -16,5 +17,5 @@ export interface Taker {
    *
    * @param context what {@link Arrival.context} said
    */
-  take(entries: readonly Entry[], context?: unknown): void;
+  take(entries: readonly Entry<K>[], context?: unknown): void;
 }

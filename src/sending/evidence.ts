@@ -1,14 +1,11 @@
 import { type Clock, wait } from '../clock';
-import type { Feed, FeedEntry, IncomingRecord, OutboundMessage, OutboxRecord, StatusRecord } from '../model';
+import type { Feed, FeedEntry, OutboundMessage, RecordOfKind } from '../model';
 import { normaliseRecipient } from '../wire/fields';
 import type { Evidence, Sent } from './outgoing';
 import { isHandset } from './sent';
 
 /** A record that passes the account, whichever way it came. */
-export type Witness =
-  | { kind: 'incoming'; record: IncomingRecord }
-  | { kind: 'status'; record: StatusRecord }
-  | { kind: 'outbox'; record: OutboxRecord };
+export type Witness = RecordOfKind;
 
 /** A text whose outcome may turn out to be unknown. */
 export interface Suspect {

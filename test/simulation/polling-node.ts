@@ -1,4 +1,4 @@
-import type { Membership, Subscription } from '../../src';
+import type { Membership, Subscriber, Subscription } from '../../src';
 import type { DeployedNode, Surrounding } from './flow';
 import { Output } from './output';
 import type { NodePlan } from './plan';
@@ -22,7 +22,7 @@ export class PollingNode implements DeployedNode {
   open(membership: Membership): void {
     const { id, acknowledge, ackTimeoutMs, maxAttempts } = this.#plan;
     const { world, flow } = this.#process;
-    this.#subscription = membership.subscribe(this.#kind, {
+    const subscriber: Subscriber = {
       id,
       wants: (record) => this.#wants(record),
       acknowledge,
@@ -32,14 +32,15 @@ export class PollingNode implements DeployedNode {
         if (!this.#wants(delivery.record)) world.violate('given though it was not wanted', id);
         return this.#output.send([delivery]);
       },
-      onUndelivered: (record) => {
-        const message = world.find(this.#kind, record);
+      onUndelivered: ({ kind, record }) => {
+        const message = world.find(kind, record);
         if (message) flow.gaveUp(message, this.#plan);
       },
       onState: () => {},
       onFailing: ({ code }) => flow.examineBlame(code),
       onRecovered: () => {},
-    });
+    };
+    this.#subscription = membership.subscribe(this.#kind, subscriber);
   }
 
   close(isFlowGone: boolean): void {

@@ -29,7 +29,7 @@ class Memory {
 
   judge(record: IncomingRecord, via: Via = 'poll'): string {
     const { look, now, dedupeMs: forMs, forgets } = this;
-    const { outcome, remember } = judge(identify('incoming', record), via, { look, now, forMs, forgets });
+    const { outcome, remember } = judge(identify({ kind: 'incoming', record }), via, { look, now, forMs, forgets });
     this.#change(remember);
     return outcome;
   }
@@ -78,12 +78,18 @@ describe('identity (contract §3 dedupe, §8)', () => {
     });
 
     it('kinds do not share identifiers', () => {
-      const keys = (['incoming', 'status', 'outbox'] as const).map((kind) => identify(kind, status()).id);
-      assert.equal(new Set(keys).size, 3);
+      const messageId = 's1';
+      const identities = [
+        identify({ kind: 'incoming', record: incoming({ messageId }) }),
+        identify({ kind: 'status', record: status({ messageId }) }),
+        identify({ kind: 'outbox', record: { messageId, body: 'hello', recipientsList: [] } }),
+      ];
+      assert.equal(new Set(identities.map(({ id }) => id)).size, 3);
     });
 
     it('a blank one is none', () => {
-      for (const messageId of ['', '  ']) assert.equal(identify('incoming', incoming({ messageId })).id, undefined);
+      for (const messageId of ['', '  '])
+        assert.equal(identify({ kind: 'incoming', record: incoming({ messageId }) }).id, undefined);
     });
   });
 
@@ -209,7 +215,7 @@ describe('identity (contract §3 dedupe, §8)', () => {
       it(`counts as not remembered: ${value || 'nothing'}`, () => {
         memory.poll('1');
         for (const remembered of memory.seen.values()) remembered.value = value;
-        memory.forget(identify('incoming', incoming()));
+        memory.forget(identify({ kind: 'incoming', record: incoming() }));
         assert.deepEqual([memory.poll('1'), memory.poll('1')], ['new', 'repeated']);
       });
     }
@@ -218,10 +224,10 @@ describe('identity (contract §3 dedupe, §8)', () => {
   describe('statuses (§2.5, §6.5)', () => {
     it('one without identifier is known by what it says', () => {
       const blank = { messageId: '', inReplyToId: 'm' };
-      const { id } = identify('status', status(blank));
-      assert.equal(identify('status', status(blank)).id, id);
+      const { id } = identify({ kind: 'status', record: status(blank) });
+      assert.equal(identify({ kind: 'status', record: status(blank) }).id, id);
       for (const other of [{ statusCode: 'SNT' }, { from: '6421555002' }, { inReplyToId: 'n' }]) {
-        assert.notEqual(identify('status', status({ ...blank, ...other })).id, id);
+        assert.notEqual(identify({ kind: 'status', record: status({ ...blank, ...other }) }).id, id);
       }
     });
   });
@@ -231,21 +237,21 @@ describe('identity (contract §3 dedupe, §8)', () => {
       const later = { messageDate: '2026-03-01T10:00:00.900Z' };
       memory.call();
       memory.call(later);
-      memory.forget(identify('incoming', incoming()));
+      memory.forget(identify({ kind: 'incoming', record: incoming() }));
       assert.deepEqual([memory.call(later), memory.call(), memory.call()], ['duplicate', 'new', 'duplicate']);
     });
 
     it('leaves nothing when there was nothing else', () => {
       for (const fields of [{}, { messageId: '1' }]) {
         memory.call(fields);
-        memory.forget(identify('incoming', incoming(fields)));
+        memory.forget(identify({ kind: 'incoming', record: incoming(fields) }));
         assert.equal(memory.seen.size, 0);
       }
     });
   });
 
   it('isSameMessage tells what judge takes for one', () => {
-    const of = (fields: Partial<IncomingRecord>) => identify('incoming', incoming(fields));
+    const of = (fields: Partial<IncomingRecord>) => identify({ kind: 'incoming', record: incoming(fields) });
     assert.equal(isSameMessage(of({}), of({ messageId: '1' })), true);
     assert.equal(isSameMessage(of({ messageId: '1' }), of({ messageId: '1', body: 'x' })), true);
     assert.equal(isSameMessage(of({ messageId: '1' }), of({ messageId: '2' })), false);
@@ -255,7 +261,7 @@ describe('identity (contract §3 dedupe, §8)', () => {
   });
 
   it('keys give away neither text nor number', () => {
-    const identity = identify('incoming', incoming({ messageId: 'id-4711' }));
+    const identity = identify({ kind: 'incoming', record: incoming({ messageId: 'id-4711' }) });
     memory.judge(incoming({ messageId: 'id-4711' }));
     const kept = JSON.stringify([keysOf(identity), [...memory.seen]]);
     for (const secret of ['hello', '6421555001', 'id-4711']) assert.ok(!kept.includes(secret));

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { mock } from 'node:test';
 import fc from 'fast-check';
-import type { IncomingRecord } from '../../../src/model';
-import type { Entry, HeldRecords } from '../../../src/receiving/entry';
+import type { IncomingRecord, RecordsOfKind } from '../../../src/model';
+import type { Entry } from '../../../src/receiving/entry';
 import type { Acceptance, Inbox } from '../../../src/receiving/inbox';
 import type { Taker } from '../../../src/receiving/taker';
 import { FailingStore, Platter } from '../store/failing-store';
@@ -183,7 +183,7 @@ class World {
     // An attempt is counted as it is made, where that is possible: the count may go with the process.
     for (const entry of entries) if (entry.attempts === 0) this.find(entry).isUncounted = true;
     for (const text of this.platter.held.values()) {
-      const { records } = JSON.parse(text) as HeldRecords;
+      const { records } = JSON.parse(text) as RecordsOfKind;
       for (const { messageDate } of records) kept.add(messageDate);
     }
     if (this.isFailing || this.inbox.failure) for (const message of this.messages) message.isUncounted = true;

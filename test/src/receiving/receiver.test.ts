@@ -41,7 +41,7 @@ class Bench {
           this.sent.push({ ...delivery, body: delivery.record.body });
           return Promise.resolve(this.gotThere);
         },
-        onUndelivered: ({ body }, attempts) => this.undelivered.push({ body, attempts }),
+        onUndelivered: ({ record: { body } }, attempts) => this.undelivered.push({ body, attempts }),
         onOutstanding: () => this.outstandingChanges++,
         ...options,
       },

@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { inspect } from 'node:util';
+import type { StatusRecord } from '../../../src/model';
 import type { Entry } from '../../../src/receiving/entry';
 import { RedisStore, type RedisStoreOptions, type RedisTiming } from '../../../src/store/redis';
 import { createChanges, type Item, type Remembered, StoreConflict, type StoreEvents } from '../../../src/store/store';
@@ -21,7 +22,7 @@ const everything = ['incoming', 'status', 'outbox', 'node node', 'path /path'];
 /** Valkey is tested where it is installed. */
 const programs: RedisProgram[] = hasProgram('valkey-server') ? ['redis-server', 'valkey-server'] : ['redis-server'];
 
-function entry(id: string, fields: Partial<Entry> = {}): Entry {
+function entry(id: string, fields: Partial<Entry<'incoming'>> = {}): Entry<'incoming'> {
   const record = { messageId: id, from: '6421555001', body: `text ${id}`, isReply: false, via: 'poll' as const };
   const [part, takers] = ['inbox' as const, ['incoming']];
   return { id, part, takers, channel: 'incoming', kind: 'incoming', record, attempts: 1, ...fields };
@@ -327,14 +328,15 @@ for (const program of programs) {
       });
 
       it('takes over only what its own nodes can take', async () => {
-        const called = (node: string, path: string): Partial<Entry> => ({
+        const called = (node: string, path: string): Partial<Entry<'incoming'>> => ({
           channel: 'callback',
           address: { node, path },
           takers: [`node ${node}`, `path ${path}`],
         });
+        const record: StatusRecord = { messageId: '2', from: '6421555001', statusCode: 'RCV', via: 'poll' };
         await createDead(
           entry('1'),
-          entry('2', { channel: 'status', kind: 'status', takers: ['status'] }),
+          { id: '2', part: 'inbox', takers: ['status'], channel: 'status', kind: 'status', record, attempts: 1 },
           entry('3', called('node', '/elsewhere')),
           entry('4', called('another', '/path')),
           entry('5', called('another', '/elsewhere')),
