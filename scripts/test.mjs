@@ -97,7 +97,11 @@ const results = [
   runSuite({
     node: process.execPath,
     // The library does not know what it runs in: two minutes of schedules that nobody has seen are enough once.
-    env: { NR: require.resolve('node-red'), NR_RED_JS: redJs, SIMULATION_SECONDS: '120' },
+    env: {
+      NR: require.resolve('node-red'),
+      NR_RED_JS: redJs,
+      SIMULATION_SECONDS: process.env.SIMULATION_SECONDS ?? '5',
+    },
     coverage: true,
   }),
 ];

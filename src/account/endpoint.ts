@@ -189,6 +189,9 @@ export class Endpoint {
     return polls.track((onAnswer) => {
       const fetch = async (): Promise<Acceptance[]> => {
         await this.#host.inboxOf(member).ready();
+        // The store may have failed since, in the same turn of the event loop.
+        const { failure } = this.#host;
+        if (failure) throw failure;
         const { client } = this.#host.present(member);
         const fetched = await this.#plan.fetch(client, { ...options, onAnswer });
         this.#lastAnswerAt = this.#host.clock.now();

@@ -23,7 +23,7 @@ export interface Acceptance {
   outcome: Verdict['outcome'];
   /** The entry, when it is new or not delivered yet. */
   entry?: Entry;
-  /** It was called back before, and another process has not delivered it yet: it may still be refused there. */
+  /** Another process, or nodes that are being redeployed, have not delivered it yet: the service is to ask again. */
   heldElsewhere?: boolean;
 }
 
@@ -110,8 +110,11 @@ function acceptRecord(context: InboxContext, candidate: Candidate, look: Look, c
       changes.keep.set(twinned.id, twinned);
       return { acceptance, twinned: { entry: pending.entry, twin } };
     }
-    if (via === 'callback' && !distribution.attendance.hasTakers(kind))
+    if (via === 'callback' && !distribution.attendance.hasTakers(kind)) {
       orphan = undelivered.findOn(kind, identity, changes);
+      // Its nodes are being redeployed, and get it when they are back.
+      if (orphan && distribution.attendance.expects(kind)) return { acceptance: { outcome, heldElsewhere: true } };
+    }
     if (!orphan) {
       const heldElsewhere = holdKeysOf(context, arrival, identity).some((key) => look(key) !== undefined);
       return { acceptance: heldElsewhere ? { outcome, heldElsewhere } : { outcome } };

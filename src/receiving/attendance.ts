@@ -19,8 +19,10 @@ export class Attendance {
   readonly #clock: Clock;
   readonly #onRollCall: () => void;
   readonly #takers = new Map<Channel, Map<string, Taker>>();
-  /** A redeploy of one must not make it miss what the others get. */
-  readonly #absent = new Map<Channel, Set<string>>();
+  /** A redeploy of one must not make it miss what the others get. With how often a node had come when each was taken away. */
+  readonly #absent = new Map<Channel, Map<string, number>>();
+  /** How often a node has come. */
+  #comings = 0;
   #absence: Timer | undefined;
   #isRollCallDue = false;
 
@@ -32,6 +34,7 @@ export class Attendance {
 
   attach(channel: Channel, taker: Taker): void {
     this.#takers.set(channel, (this.#takers.get(channel) ?? new Map()).set(taker.id, taker));
+    this.#comings++;
     this.#wantRollCall();
   }
 
@@ -39,11 +42,16 @@ export class Attendance {
     if (!this.isHere(channel, taker)) return;
     this.#takers.get(channel)?.delete(taker.id);
     if (taker.onDemand || channel === 'callback') return;
-    this.#absent.set(channel, (this.#absent.get(channel) ?? new Set()).add(taker.id));
-    // A redeploy has begun before all were here: who comes back with it is seen at its end.
-    this.#isRollCallDue = false;
+    this.#absent.set(channel, (this.#absent.get(channel) ?? new Map()).set(taker.id, this.#comings));
     this.#absence?.cancel();
-    this.#absence = this.#clock.after(absenceMs, () => this.#wantRollCall(), true);
+    this.#absence = this.#clock.after(
+      absenceMs,
+      () => {
+        this.#comings++;
+        this.#wantRollCall();
+      },
+      true,
+    );
   }
 
   /** Nodes on a channel, by id. */
@@ -51,9 +59,9 @@ export class Attendance {
     return this.#takers.get(channel) ?? new Map();
   }
 
-  /** Ids of the nodes of a channel that may come back. */
-  away(channel: Channel): ReadonlySet<string> {
-    return this.#absent.get(channel) ?? new Set();
+  /** The nodes of a channel that may come back, by id. */
+  away(channel: Channel): ReadonlyMap<string, unknown> {
+    return this.#absent.get(channel) ?? new Map();
   }
 
   /** Whether this very node, and not a redeployed one in its place, is on a channel. */
@@ -94,8 +102,11 @@ export class Attendance {
   callRoll(): boolean {
     const isDue = this.#isRollCallDue;
     if (isDue) {
-      this.#absent.clear();
-      this.#absence?.cancel();
+      for (const absent of this.#absent.values()) {
+        // Who was taken away since the last node came is being redeployed.
+        for (const [id, comings] of absent) if (comings < this.#comings) absent.delete(id);
+      }
+      if (![...this.#absent.values()].some(({ size }) => size > 0)) this.#absence?.cancel();
     }
     this.#isRollCallDue = false;
     return isDue;

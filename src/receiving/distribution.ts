@@ -113,7 +113,7 @@ export class Distribution {
   }
 
   #oweToAbsent({ entry, owed }: Undelivered): void {
-    for (const id of this.attendance.away(entry.channel)) owed.set(id, undefined);
+    for (const id of this.attendance.away(entry.channel).keys()) owed.set(id, undefined);
   }
 
   /** Gives a slice of what nobody has in hand to the nodes that are here, and the rest in the turns that follow. */

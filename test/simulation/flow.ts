@@ -17,6 +17,9 @@ export interface Surrounding {
   readonly hasStoreFailed: boolean;
 }
 
+/** Before that long ago everything that was given is written down as given: while the store is in order, and while it is slow or fails. */
+const unwrittenMs = { inOrder: 50, inTrouble: 10_000 };
+
 /** A node as its flow sees it: messages come back to whichever is deployed under its id. */
 export interface DeployedNode {
   acknowledge(message: Message, ackId: string, failed: boolean): void;
@@ -99,12 +102,14 @@ export class Flow {
     world.say(() => `${name}: ${plan.id} gets ${message.name}${redelivered ? ', marked' : ''}`);
     this.#examine(message, share, plan, redelivered);
     share.deliveries++;
+    share.givenAtMs = world.timeline.nowMs;
     const { kind, acknowledge, maxAttempts } = plan;
     const isCounted = acknowledge === 'flow' && kind !== 'callback' && !message.mayRepeat;
     if (isCounted && share.deliveries > maxAttempts + message.deaths) {
       world.violate('more attempts than allowed', `${message.name} at ${plan.id}`);
     }
-    share.isOut = true;
+    // It may have been on its way when the acknowledgement of an earlier attempt came.
+    share.isOut = !this.#isTaken(message, share);
     if (plan.acknowledge === 'auto') {
       world.settle(message, plan.id, this.#process);
     } else if (ackId === undefined) {
@@ -140,7 +145,7 @@ export class Flow {
     world.say(() => `${name}: ${id} gives ${message.name} up`);
     if (!message.mayRepeat) {
       if (this.#isTaken(message, share)) world.violate('given up though acknowledged', which);
-      if (share.deliveries > maxAttempts) world.violate('more attempts than allowed', which);
+      if (share.deliveries > maxAttempts + message.deaths) world.violate('more attempts than allowed', which);
     }
     if (share.deliveries < maxAttempts && !message.mayBeMarked) {
       world.violate('given up before the last attempt', which);
@@ -159,6 +164,11 @@ export class Flow {
     return isDone && doneIn === life && isKnown;
   }
 
+  get #unwrittenMs(): number {
+    const { happenings } = this.#process.world.plan;
+    return happenings.some(({ what }) => what === 'store') ? unwrittenMs.inTrouble : unwrittenMs.inOrder;
+  }
+
   #examine(message: Message, share: Share, { id, kind }: NodePlan, redelivered: boolean): void {
     const { world, era } = this.#process;
     const which = `${message.name} at ${id}`;
@@ -166,7 +176,9 @@ export class Flow {
     // Who let it go in an earlier deployment does not know it any more.
     const isForgotten = share.releasedIn !== undefined && share.releasedIn !== era;
     if (kind === 'outbox') return;
-    if (isRepeated && !redelivered && !message.mayRepeat && !isForgotten)
+    // That it was given may not have been written down yet when the process died.
+    const isUnwritten = (message.diedAtMs ?? Number.NaN) - (share.givenAtMs ?? Number.NaN) < this.#unwrittenMs;
+    if (isRepeated && !redelivered && !message.mayRepeat && !isForgotten && !isUnwritten)
       world.violate('repeated without a mark', which);
     if (!isRepeated && redelivered && !message.mayBeMarked) world.violate('marked for no reason', which);
     if (

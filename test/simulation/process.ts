@@ -170,7 +170,7 @@ export class Process implements Callee, Surrounding {
     this.#store?.die();
     const kept = new Set([...this.#open].filter((message) => machine.place.isCommitted(message)));
     if (isPowerFailure) machine.place.loseUnflushed(this.random);
-    for (const message of this.#open) message.deaths++;
+    for (const message of this.#open) world.noteDeath(message);
     for (const dispatcher of this.#dispatchers) dispatcher.break();
     for (const sender of this.#senders) sender.die();
     this.#disturb();
@@ -207,7 +207,9 @@ export class Process implements Callee, Surrounding {
       }
       const shares = [...message.shares.values()];
       const isDone =
-        (shares.some((share) => share.isDone) && !shares.some((share) => share.isOut)) ||
+        // What was answered for and is given out again after a crash may be let go of without a word to the service.
+        (shares.some((share) => share.isDone) &&
+          (message.callback === 'accepted' || !shares.some((share) => share.isOut))) ||
         (message.reachedAs !== undefined && world.nodesFor(message).length === 0);
       if (world.plan.store === 'memory') {
         if (isDone && world.isDoneByAll(message)) this.#open.delete(message);

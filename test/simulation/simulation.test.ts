@@ -22,6 +22,8 @@ const findings: readonly (readonly [seed: number, mistake: string])[] = [
   [11328, 'a node that was redeployed during a commit missed a message'],
   [12529, 'of two texts of one second, one was answered for as delivered when the other was'],
   [343743795, 'a node that was taken away again before all were here did not count as one that may come back'],
+  [704632, 'a poll was made in the turn in which the store had failed'],
+  [709342, 'a callback took what a node that was being redeployed had in hand'],
 ];
 
 /** How long to run schedules that nobody has run before. `npm test` takes longer. */

@@ -92,15 +92,18 @@ class Run {
 
   async play(): Promise<void> {
     const { timeline } = this.world;
+    // A stall has several of them happen at one moment.
+    let ahead = this.#plan.happenings.length;
     for (const happening of this.#plan.happenings) {
       timeline.outside(happening.atMs, () => {
+        ahead--;
         this.world.say(() => `> ${describeHappening(happening)}`);
         this.#happen(happening);
       });
     }
     for (const index of this.#machines.keys()) timeline.outside(0, () => this.#start(index));
     const lastMs = this.#plan.happenings.at(-1)?.atMs ?? 0;
-    await this.#until(() => timeline.nowMs >= lastMs && this.#faults === 0, lastMs + 600_000);
+    await this.#until(() => ahead === 0 && this.#faults === 0, lastMs + 600_000);
     this.world.isCalm = true;
     this.world.say(() => 'no fault is left');
     for (const process of this.#processes) if (process?.flow.hasThrown) void process.redeploy(0);

@@ -19,6 +19,8 @@ export interface Message {
   reachedAs: number | undefined;
   /** How often a process has died that had it: each may have taken the count of an attempt along. */
   deaths: number;
+  /** When the last of those died. */
+  diedAtMs?: number;
   /** How often it has come to a process, in either way. */
   arrivals: number;
   /** Times that the service answered with it and nobody heard. */
@@ -55,6 +57,8 @@ export interface Share {
   doneAs?: string;
   /** In which deployment the service was told to bring it again. */
   releasedIn?: string;
+  /** When it was given to the node last. */
+  givenAtMs?: number;
 }
 
 /** What the world knows of a text on its way out. Everything about an outcome is data, so that later parts add theirs. */
@@ -92,7 +96,7 @@ export class World {
   readonly #lines: string[] | undefined;
   readonly #byName = new Map<string, Message>();
   readonly #byText = new Map<string, Text>();
-  readonly #last = new Map<string, Message>();
+  readonly #last = new Map<string, { message: Message; atMs: number }>();
   #answers = 0;
   /** No fault is left. */
   isCalm = false;
@@ -194,12 +198,14 @@ export class World {
   }
 
   /** The last of those that came to a node for the first time, in the order of the service. */
+  /** The last message that a node was given, unless that was at this very moment: a node that comes as one is given out gets it first. */
   lastAt(node: string): Message | undefined {
-    return this.#last.get(node);
+    const last = this.#last.get(node);
+    return last && last.atMs < this.timeline.nowMs ? last.message : undefined;
   }
 
   noteLastAt(node: string, message: Message): void {
-    this.#last.set(node, message);
+    this.#last.set(node, { message, atMs: this.timeline.nowMs });
   }
 
   /** Whether all nodes that poll for it have done with a message. */
@@ -220,7 +226,16 @@ export class World {
     share.isDone = true;
     if (!by) return;
     Object.assign(share, { doneIn: by.life, doneAs: by.era });
-    if (this.isDoneByAll(message)) message.completedAs ??= by.era;
+    const isCompleted = this.nodesFor(message).every(({ id }) => message.shares.get(id)?.doneIn === by.life);
+    if (isCompleted) message.completedAs ??= by.era;
+  }
+
+  /** The process that has a message has died. */
+  noteDeath(message: Message): void {
+    message.deaths++;
+    message.diedAtMs = this.timeline.nowMs;
+    // What was known of it was known to that process.
+    message.completedAs = undefined;
   }
 
   shareOf(message: Message, node: string): Share {
