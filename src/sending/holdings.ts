@@ -6,6 +6,7 @@ import type { Text } from './outgoing';
 import type { Question } from './question';
 import type { QuestionBook } from './question-book';
 import type { TextBook } from './text-book';
+import { discard } from './transitions';
 
 /** What holdings are made of. */
 export interface HoldingsOptions {
@@ -26,6 +27,8 @@ export class Holdings implements Keeper {
   readonly #options: HoldingsOptions;
   /** For whom it takes over what other processes leave. */
   #heir: Holdings | undefined;
+  /** Texts that the store would not take, of which it may have written some all the same. */
+  readonly #refused = new Set<string>();
 
   constructor(options: HoldingsOptions) {
     this.#options = options;
@@ -37,7 +40,8 @@ export class Holdings implements Keeper {
 
   found(items: readonly Item[], { isOpening, isReset }: Pick<Circumstances, 'isOpening' | 'isReset'>): void {
     const { journal, texts: book, questions: questionBook, onFound } = this.#options;
-    const found = items as readonly (Text | Question)[];
+    const found = (items as readonly (Text | Question)[]).filter((item) => !this.#isRefused(item));
+    if (isOpening) this.#refused.clear();
     if (isOpening && journal.isShared) this.#reconcile(new Set(found.map(({ id }) => id)), isReset);
     const texts = found.filter((item) => item.kind === 'text').filter(({ id }) => !book.has(id));
     const questions = found.filter((item) => item.kind === 'question').filter(({ id }) => !questionBook.has(id));
@@ -47,6 +51,11 @@ export class Holdings implements Keeper {
     }
     for (const question of questions) questionBook.set(question);
     if (texts.length > 0 || questions.length > 0) onFound(texts, questions);
+  }
+
+  /** A text has not been taken in: should the store have written it, it is discarded as it is found. */
+  refuse({ id }: Text): void {
+    this.#refused.add(id);
   }
 
   /** The store keeps them until it is opened again. */
@@ -76,6 +85,13 @@ export class Holdings implements Keeper {
       await journal.run(abandon(part, memory));
       heir.found(part, { isOpening: false, isReset: false });
     }
+  }
+
+  /** Its node has been told that nothing is sent. */
+  #isRefused(item: Text | Question): boolean {
+    if (item.kind === 'question' || !this.#refused.has(item.id)) return false;
+    void this.#options.journal.run(discard(item));
+    return true;
   }
 
   #items(): (Text | Question)[] {

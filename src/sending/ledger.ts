@@ -61,7 +61,10 @@ export class Ledger {
 
   /** @throws SmsError `SMS_STORE` when it cannot be kept: nothing may be sent then */
   async takeIn(text: Text): Promise<OnceVerdict> {
-    const verdict = await this.#options.journal.run(takeIn(text, this.#memory()));
+    const verdict = await this.#options.journal.run(takeIn(text, this.#memory())).catch((error: unknown) => {
+      this.#holdings.refuse(text);
+      throw error;
+    });
     if (verdict.type === 'new') this.texts.set(text);
     return verdict;
   }
@@ -110,7 +113,7 @@ export class Ledger {
   }
 
   async settle(text: Text, outcome: Outcome): Promise<Text> {
-    const step = settle(text, outcome, this.#memory(), this.questions.of(text.id));
+    const step = settle(text, outcome, this.#memory(), this.questions);
     return this.#move(await this.#options.journal.run(step));
   }
 

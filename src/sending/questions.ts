@@ -53,13 +53,15 @@ export class Questions {
 
   /** An earlier process has asked. */
   resume(questions: readonly Question[]): void {
-    const { clock, ledger } = this.#options;
+    const { clock, ledger, origin } = this.#options;
+    // One that is in no store is known by its origin alone.
+    const isUnderWay = ({ text }: Question) => ledger.texts.has(text) || origin(text) !== undefined;
     for (const question of questions) {
       if (question.answer) {
-        if (question.askedAt !== undefined || !ledger.texts.get(question.text)) void this.#deliver(question.id, true);
+        if (question.askedAt !== undefined || !isUnderWay(question)) void this.#deliver(question.id, true);
       } else if (question.askedAt === undefined) {
         // Whether its text was accepted is known to nobody, or will be when the text is settled.
-        if (!ledger.texts.get(question.text)) void ledger.forgetQuestion(question);
+        if (!isUnderWay(question)) void ledger.forgetQuestion(question);
       } else if (remainingMs(question, clock.now()) > 0) this.#await(question);
       else this.#overdue.add(question.id);
     }

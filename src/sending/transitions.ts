@@ -123,7 +123,7 @@ export function putBack(text: Text, memory: Memory): Step<Moved> {
 }
 
 /** → settled: its outcome is known, or is known to be unknown. */
-export function settle(text: Text, outcome: Outcome, memory: Memory, questions: readonly Question[]): Step<Moved> {
+export function settle(text: Text, outcome: Outcome, memory: Memory, known: Pick<QuestionBook, 'of'>): Step<Moved> {
   const { to, messageId: ownId } = text.message;
   const sent = isAccepted(outcome) ? outcome : undefined;
   const messageId = ownId ?? sent?.messageId;
@@ -138,6 +138,8 @@ export function settle(text: Text, outcome: Outcome, memory: Memory, questions: 
     ],
     whileFailing: 'apply',
     decide(look, changes) {
+      // A reply may have come since the step was asked for, or in the same commit.
+      const questions = known.of(text.id).map((question) => latest(question, changes));
       if (text.countedAt) giveBack(leavingOf(text, uncounted, memory), text.countedAt, look, changes);
       const settled = change(text, { state: 'settled', outcome: formatOutcome(outcome), settledAt: memory.now });
       if (isTracked(text)) changes.keep.set(text.id, settled);
@@ -235,6 +237,11 @@ function createQuestion(
     ...(messageId === undefined ? undefined : { messageId }),
     ...rest,
   };
+}
+
+/** A question as the steps of the same commit leave it. */
+function latest(question: Question, changes: Changes): Question {
+  return (changes.keep.get(question.id) as Question | undefined) ?? question;
 }
 
 /** The wait for those who were accepted begins. */

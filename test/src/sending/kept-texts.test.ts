@@ -41,6 +41,26 @@ describe('kept texts', () => {
     assert.equal(house.service.tries, 0);
   });
 
+  it('does not send a text that was refused, though the store has written it all the same', async () => {
+    const store = new FailingStore();
+    const house = new House({ store });
+    const node = house.attach();
+    await house.pass(10);
+    store.failing.add('commit');
+    store.failsAfterwards = true;
+    sendText(node, 'hello', { keep, once: 'key' });
+    await house.pass(100);
+    assert.deepEqual(node.ends, ['SMS_STORE']);
+    assert.equal(store.platter.entries.size, 1);
+    store.failing.clear();
+    await house.pass(60_000);
+    assert.equal(house.service.tries, 0);
+    assert.equal(store.platter.entries.size, 0);
+    sendText(node, 'hello', { keep, once: 'key' });
+    await house.pass(1_000);
+    assert.deepEqual(house.service.bodies, ['hello']);
+  });
+
   it('waits through an outage, tells of it once, and then sends all in order', async () => {
     const house = new House({ concurrency: 1 });
     const node = house.attach();

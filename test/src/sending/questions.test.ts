@@ -191,6 +191,54 @@ describe('conversations', () => {
       }
     });
 
+    it('a reply that is being written down as the acceptance becomes known is not lost', async () => {
+      const { house, node, store } = begin();
+      let accept = () => {};
+      const after = new Promise<void>((resolve) => {
+        accept = resolve;
+      });
+      house.service.script.push({ takes: true, after });
+      sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
+      await house.pass(100);
+      store.turns = 10;
+      const arriving = house.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
+      await new Promise(setImmediate);
+      accept();
+      await arriving;
+      for (let turn = 0; turn < 30; turn++) await new Promise(setImmediate);
+      await house.pass(100);
+      assert.deepEqual(node.ends, ['to 6421555123']);
+      assert.deepEqual(answersOf(node), ['6421555123: yes']);
+    });
+
+    it('a redeploy forgets no question of a text that is under way', async () => {
+      const { house, node, store } = begin();
+      let accept = () => {};
+      const after = new Promise<void>((resolve) => {
+        accept = resolve;
+      });
+      house.service.script.push({ takes: true, after });
+      sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
+      await house.pass(100);
+      const closed = house.sender.close();
+      await house.pass(100);
+      await closed;
+      const second = house.attach();
+      await house.pass(100);
+      accept();
+      await house.pass(100);
+      const restarted = house.restart(copyPlatter(store.platter));
+      restarted.receive();
+      const third = restarted.attach();
+      await restarted.pass(100);
+      await restarted.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
+      assert.deepEqual([node.ends, second.ends], [['to 6421555123'], []]);
+      assert.deepEqual(
+        third.answers.map(({ carried }) => carried),
+        ['{"payload":"Come?"}'],
+      );
+    });
+
     it('a reply that comes before the acceptance is known follows the outcome', async () => {
       const { house, node } = begin();
       let answer = () => {};
