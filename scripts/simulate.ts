@@ -2,6 +2,7 @@
 //
 //   npm run simulate -- --seed 1 --runs 1000     so many schedules from a seed on; a failure is shrunk and told
 //   npm run simulate -- --seed 17 --trace        the story of one
+//   npm run simulate -- --way out ...            schedules about kept texts, keys, questions and limits
 //   npm run simulate -- --mutants                which mistakes in src/ the schedules find, as a table
 //   npm run simulate -- --mutant "NAME"          one of them
 import { spawn } from 'node:child_process';
@@ -11,7 +12,7 @@ import { describeCampaign, runCampaign, seedsFrom } from '../test/simulation/cam
 import { formatHunts, type Hunt, hunt } from '../test/simulation/hunt';
 import { applyMutant, loadLibrary } from '../test/simulation/library';
 import { mutants } from '../test/simulation/mutants';
-import { createPlan, type Plan } from '../test/simulation/plan';
+import { createPlan, type Plan, type Way } from '../test/simulation/plan';
 import { describeFinding, shrink } from '../test/simulation/shrink';
 import { simulate } from '../test/simulation/simulation';
 
@@ -20,6 +21,7 @@ const { values } = parseArgs({
     seed: { type: 'string', default: '1' },
     runs: { type: 'string', default: '1' },
     store: { type: 'string', multiple: true, default: ['memory', 'disk', 'shared'] },
+    way: { type: 'string', default: 'in' },
     failures: { type: 'string', default: '1' },
     trace: { type: 'boolean', default: false },
     mutants: { type: 'boolean', default: false },
@@ -27,7 +29,7 @@ const { values } = parseArgs({
     most: { type: 'string', default: '20000' },
   },
 });
-const limits = { stores: values.store as Plan['store'][] };
+const limits = { stores: values.store as Plan['store'][], way: values.way as Way };
 const seed = Number(values.seed);
 
 /** A mutant that spins without an end is caught, too. */

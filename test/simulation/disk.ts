@@ -1,5 +1,5 @@
 import type { Changes, Held, Item, Leftovers, Remembered, Store } from '../../src/store/store';
-import { Copies, failure, isGivenUp, type Place, type PlaceStore } from './place';
+import { Copies, failure, findRemains, type Place, type PlaceStore } from './place';
 import type { StoreTrouble } from './plan';
 import type { Random } from './random';
 import type { Owner } from './timeline';
@@ -33,8 +33,8 @@ export class Disk implements Place {
   }
 
   get remains(): string | undefined {
-    const { length } = [...this.entries.values()].filter((text) => !isGivenUp(text));
-    if (length > 0) return `${length} entries stay on a disk`;
+    const left = findRemains(this.entries.values(), this.world);
+    if (left !== undefined) return `an entry stays on a disk: ${left}`;
     return this.held.size > 0 ? `${this.held.size} held answers stay on a disk` : undefined;
   }
 

@@ -44,12 +44,13 @@ export class Copies {
   }
 
   count(text: string, by: number): void {
+    this.#world.outward?.count(text, by);
     for (const message of this.in(text)) this.#counts.set(message, (this.#counts.get(message) ?? 0) + by);
   }
 
   /** The messages in something that is kept or held. */
   in(text: string): Message[] {
-    if (isGivenUp(text)) return [];
+    if (isUndecided(text)) return [];
     const { kind, record, records, twin } = JSON.parse(text) as {
       kind: Kind;
       record?: Record<string, unknown>;
@@ -62,9 +63,19 @@ export class Copies {
   }
 }
 
-/** Whether it is a message that was given up, which stays for a week. */
-export function isGivenUp(text: string): boolean {
-  return text.includes('"part":"givenUp"');
+/** Of what is kept, something that should not be there in the end: not what waits for a decision, or for a node that nobody has. */
+export function findRemains(texts: Iterable<string>, { plan }: World): string | undefined {
+  for (const text of texts) {
+    if (isUndecided(text)) continue;
+    const { part, kind } = JSON.parse(text) as { part: string; kind: string };
+    if (part !== 'inbox' || !plan.outward || plan.nodes.some((node) => node.kind === kind)) return text;
+  }
+  return undefined;
+}
+
+/** Whether somebody may decide about it, for a week: a message that was given up, or a text whose outcome is unknown. */
+function isUndecided(text: string): boolean {
+  return text.includes('"part":"givenUp"') || text.includes('"state":"uncertain"');
 }
 
 /** What goes wrong with a store. */

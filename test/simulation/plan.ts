@@ -1,3 +1,4 @@
+import { createOrder, createOutwardPlan, type OrderPlan, type OutwardPlan } from './outward-plan';
 import { Random } from './random';
 
 /** How requests fail while a network or the service is in trouble. */
@@ -31,6 +32,7 @@ export type Happening = { atMs: number } & (
   | { what: 'status'; count: number; callback?: Format; polled: boolean }
   | { what: 'outgoing'; count: number }
   | { what: 'send'; process: number; count: number; recipients: number; retries: number; retryUncertain: boolean }
+  | OrderPlan
   | Fault
 );
 
@@ -67,13 +69,21 @@ export interface Plan {
   pauseMs: number;
   drain: number;
   nodes: NodePlan[];
+  /** The plan is about the way out. */
+  outward?: OutwardPlan;
   happenings: Happening[];
 }
 
 /** What a plan may hold: a simulation can be told to leave something out. */
 export interface PlanLimits {
-  stores: readonly Plan['store'][];
+  stores?: readonly Plan['store'][];
+  /** What it is about: what comes in, and texts that are merely sent; or all that texts can be asked for on their way out. */
+  way?: Way;
 }
+
+export type Way = 'in' | 'out';
+
+const allStores: readonly Plan['store'][] = ['memory', 'disk', 'shared'];
 
 const faultWeights: readonly (readonly [Fault['what'], number])[] = [
   ['network', 6],
@@ -89,8 +99,8 @@ const faultWeights: readonly (readonly [Fault['what'], number])[] = [
 ];
 
 /** Makes the plan of a seed. */
-export function createPlan(seed: number, { stores }: PlanLimits = { stores: ['memory', 'disk', 'shared'] }): Plan {
-  const random = new Random(seed, 'plan');
+export function createPlan(seed: number, { stores = allStores, way = 'in' }: PlanLimits = {}): Plan {
+  const random = new Random(seed, way === 'in' ? 'plan' : 'plan of the way out');
   const store = random.weigh(
     (
       [
@@ -102,13 +112,19 @@ export function createPlan(seed: number, { stores }: PlanLimits = { stores: ['me
   );
   const instances = store === 'shared' ? random.between(1, 2) : 1;
   const lengthMs = random.pick([2_000, 10_000, 40_000, 90_000]);
-  const nodes = createNodes(random);
+  const nodes = createNodes(random).filter(() => way === 'in' || random.chance(0.6));
+  const outward = way === 'out' ? createOutwardPlan(random) : undefined;
+  const senders = outward?.senders.length ?? 0;
   const happenings: Happening[] = [];
   const load = random.between(2, 10);
-  for (let index = 0; index < load; index++) happenings.push(createLoad(random, lengthMs, instances));
+  for (let index = 0; index < load; index++) {
+    if (outward && random.chance(0.85)) {
+      happenings.push({ atMs: random.below(lengthMs), ...createOrder(random, instances, senders) });
+    } else happenings.push(createLoad(random, lengthMs, instances));
+  }
   const faults = random.pick([0, 1, 1, 2, 2, 3, 4, 6]);
   for (let index = 0; index < faults; index++) {
-    happenings.push({ atMs: random.below(lengthMs), ...createFault(random, instances, nodes.length) });
+    happenings.push({ atMs: random.below(lengthMs), ...createFault(random, instances, nodes.length + senders) });
   }
   // What is wrong tends to show when a fault meets another, or the load.
   if (happenings.length > 1 && random.chance(0.5)) {
@@ -129,6 +145,7 @@ export function createPlan(seed: number, { stores }: PlanLimits = { stores: ['me
     pauseMs: random.pick([0, 1_000, 30_000]),
     drain: random.pick([1, 1, 1, 3, 16]),
     nodes,
+    ...(outward && { outward }),
     happenings,
   };
 }
@@ -199,7 +216,7 @@ function createFault(random: Random, instances: number, nodes: number): Fault {
   }
   if (what === 'redeploy') {
     const down = { what, process, forMs: random.pick([0, 5, 300, 5_000]) };
-    return random.chance(0.4) ? { ...down, node: random.below(nodes) } : down;
+    return nodes > 0 && random.chance(0.4) ? { ...down, node: random.below(nodes) } : down;
   }
   if (what === 'clock') return { what, process, byMs: random.pick([-3_600_000, -1_000, 1_000, 3_600_000]) };
   if (what === 'stall') return { what, forMs: random.pick([20, 300, 5_000]) };

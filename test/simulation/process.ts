@@ -4,7 +4,10 @@ import { CallbackNode } from './callback-node';
 import type { Callee } from './callbacks';
 import { type DeployedNode, Flow, type Surrounding } from './flow';
 import type { Library } from './library';
+import { OrderNode } from './order-node';
 import { OutboxNode } from './outbox-node';
+import type { Input } from './outward';
+import type { OrderPlan } from './outward-plan';
 import type { Place, PlaceStore } from './place';
 import type { FlowTrouble, NodePlan } from './plan';
 import { PollingNode } from './polling-node';
@@ -61,6 +64,9 @@ export class Process implements Callee, Surrounding {
   /** When messages came here. */
   readonly #latest = new Map<Message, number>();
   readonly #senders: SendingNode[] = [];
+  readonly #orderNodes = new Map<string, OrderNode>();
+  /** What this process was asked for, or has had to do with. */
+  readonly #inputs = new Set<Input>();
   #store: PlaceStore | undefined;
   #membership: Membership | undefined;
   /** Flows are being stopped or started. */
@@ -116,6 +122,16 @@ export class Process implements Callee, Surrounding {
     sender.send(this.#membership, text);
   }
 
+  /** A message of the flow asks for a text. Without its node nobody hears it. */
+  order(order: OrderPlan): void {
+    const { outward } = this.world;
+    const node = this.#orderNodes.get(this.world.plan.outward?.senders[order.sender] ?? '');
+    if (!this.isAlive || !this.#membership || this.#isDeploying || !node || !outward) return;
+    const input = outward.order(order);
+    this.#inputs.add(input);
+    node.send(input);
+  }
+
   /** An answer with these has arrived here. */
   reach(messages: readonly Message[]): void {
     this.#polls = [];
@@ -136,7 +152,10 @@ export class Process implements Callee, Surrounding {
 
   /** Takes one node away and puts it there again; the others stay. */
   redeployNode(index: number, forMs: number): void {
-    const plan = this.world.plan.nodes[index];
+    const { nodes, outward } = this.world.plan;
+    const sender = outward?.senders[index - nodes.length];
+    if (sender !== undefined) this.#redeploySender(sender, forMs);
+    const plan = nodes[index];
     const node = plan && this.#nodes.get(plan.id);
     if (!node || this.#isDeploying || this.#isDeployingNode) return;
     this.#isDeployingNode = true;
@@ -149,6 +168,23 @@ export class Process implements Callee, Surrounding {
       () => {
         this.#isDeployingNode = false;
         this.#addNode(plan.id);
+      },
+      this,
+    );
+  }
+
+  #redeploySender(id: string, forMs: number): void {
+    const node = this.#orderNodes.get(id);
+    if (!node || this.#isDeploying || this.#isDeployingNode) return;
+    this.#isDeployingNode = true;
+    this.world.say(() => `${this.name}: ${id} is redeployed`);
+    this.#orderNodes.delete(id);
+    void node.close();
+    this.world.timeline.outside(
+      forMs,
+      () => {
+        this.#isDeployingNode = false;
+        this.#addOrderNode(id);
       },
       this,
     );
@@ -173,6 +209,7 @@ export class Process implements Callee, Surrounding {
     for (const message of this.#open) world.noteDeath(message);
     for (const dispatcher of this.#dispatchers) dispatcher.break();
     for (const sender of this.#senders) sender.die();
+    world.outward?.died(this.#inputs, isPowerFailure || this.hasStoreFailed);
     this.#disturb();
     if (world.plan.store === 'memory') for (const message of world.messages) world.blind(message);
     for (const message of this.#open) {
@@ -274,6 +311,14 @@ export class Process implements Callee, Surrounding {
     this.#membership = membership;
     this.#senders.push(new SendingNode(this.world, this.name));
     for (const { id } of this.world.plan.nodes) this.#addNode(id);
+    for (const id of this.world.plan.outward?.senders ?? []) this.#addOrderNode(id);
+  }
+
+  #addOrderNode(id: string): void {
+    if (!this.#membership || this.#isStopped) return;
+    const node = new OrderNode(id, this);
+    this.#orderNodes.set(id, node);
+    node.open(this.#membership);
   }
 
   #addNode(id: string): void {
@@ -299,10 +344,11 @@ export class Process implements Callee, Surrounding {
     for (const node of closing) node.close(true);
     const { timeline } = this.world;
     const sender = this.#senders.at(-1);
-    const sent = sender?.close();
+    const sent = [sender?.close(), ...[...this.#orderNodes.values()].map((node) => node.close())];
+    this.#orderNodes.clear();
     const left = membership?.leave();
     const timeout = new Promise<void>((resolve) => timeline.outside(closeTimeoutMs, resolve, this));
-    await Promise.race([Promise.all([sent, left]), timeout]);
+    await Promise.race([Promise.all([...sent, left]), timeout]);
     this.#membership = undefined;
   }
 
@@ -328,6 +374,8 @@ export class Process implements Callee, Surrounding {
         return dispatcher as never;
       },
       clock: this.clock,
+      ...(plan.outward?.limits && { limits: plan.outward.limits }),
+      onAbandoned: (node) => this.world.outward?.abandoned(node),
     };
   }
 

@@ -73,7 +73,7 @@ export class SendingNode {
 }
 
 /** Errors that say that nothing was sent. */
-const unsent: ReadonlySet<string> = new Set(['SMS_UNREACHABLE', 'SMS_CLOSED', 'SMS_BUSY', 'SMS_INPUT']);
+const unsent: ReadonlySet<string> = new Set(['SMS_UNREACHABLE', 'SMS_CLOSED', 'SMS_BUSY', 'SMS_INPUT', 'SMS_LIMIT']);
 /** Errors that say that the service was asked and has not accepted it, or may have failed while it did. */
 const answered: ReadonlySet<string> = new Set([
   'SMS_BAD_REQUEST',

@@ -1,5 +1,5 @@
 import type { Changes, Item, Leftovers, Remembered, Store, StoreEvents } from '../../src/store/store';
-import { Copies, failure, isGivenUp, type Place, type PlaceStore } from './place';
+import { Copies, failure, findRemains, type Place, type PlaceStore } from './place';
 import type { StoreTrouble } from './plan';
 import type { Random } from './random';
 import type { Owner } from './timeline';
@@ -66,8 +66,9 @@ export class ServerConnection implements Place {
   }
 
   get remains(): string | undefined {
-    const { length } = [...this.#server.items.values()].filter(({ text }) => !isGivenUp(text));
-    return length > 0 ? `${length} items stay on the server` : undefined;
+    const texts = [...this.#server.items.values()].map(({ text }) => text);
+    const left = findRemains(texts, this.#server.world);
+    return left && `an item stays on the server: ${left}`;
   }
 
   has(message: Message): boolean {

@@ -1,5 +1,6 @@
+import type { Leaving, OutwardText } from './outward';
 import type { Random } from './random';
-import type { Kind, Message, Text, World } from './world';
+import type { Kind, Message, SentText, World } from './world';
 
 /** What the service answers. `brings` are the messages in it, which it takes for read. */
 export interface ServiceAnswer {
@@ -7,6 +8,7 @@ export interface ServiceAnswer {
   statusText?: string;
   contentType?: string;
   body?: string;
+  retryAfter?: string;
   brings?: readonly Message[];
 }
 
@@ -14,11 +16,13 @@ export interface ServiceAnswer {
 export interface ServiceRequest {
   path: string;
   parameters: URLSearchParams;
+  leaving: Leaving;
   answer(answer: ServiceAnswer): void;
   /** The service has noticed that nobody waits for the answer any more. */
   isGone: boolean;
 }
 
+const feedPath = '/api/2/sms/list';
 const pollWaitMs = 30_000;
 const epoch = Date.UTC(2026, 0, 1);
 const kinds: Readonly<Record<string, Kind>> = {
@@ -33,6 +37,8 @@ export class Service {
   readonly #random: Random;
   readonly #unread: Record<Kind, Message[]> = { incoming: [], status: [], outbox: [] };
   readonly #waiting: Record<Kind, ServiceRequest[]> = { incoming: [], status: [], outbox: [] };
+  /** Ids of the entries of the feed. */
+  readonly #fed: string[] = [];
   /** What comes of texts has come by then. */
   lastArrivalMs = 0;
   /** It forgets to mark as read what it answers with. */
@@ -51,13 +57,13 @@ export class Service {
   }
 
   /** A handset sends something, or a reply. */
-  addIncoming(options: { inReplyToId?: string; isPolled: boolean; callback?: 'form' | 'xml' }): void {
+  addIncoming(options: { inReplyToId?: string; from?: string; isPolled: boolean; callback?: 'form' | 'xml' }): Message {
     const message = this.#world.addMessage(
       'incoming',
       (_name, number) => ({
         messageId: `in-${number}`,
         // Few senders, texts and seconds, so that messages resemble each other; the instant tells them apart.
-        from: `6421555000${number % 2}`,
+        from: options.from ?? `6421555000${number % 2}`,
         body: `text ${number % 3}`,
         messageDate: new Date(epoch + number).toISOString(),
         ...(options.inReplyToId === undefined ? undefined : { inReplyToId: options.inReplyToId }),
@@ -65,6 +71,7 @@ export class Service {
       options.isPolled,
     );
     this.#arrive(message, options.callback);
+    return message;
   }
 
   addStatus(options: {
@@ -94,6 +101,10 @@ export class Service {
   }
 
   handle(request: ServiceRequest): void {
+    if (request.path === feedPath) {
+      request.answer({ status: 200, contentType: 'application/atom+xml', body: this.#feed() });
+      return;
+    }
     const kind = kinds[request.path];
     if (kind === undefined) {
       this.#accept(request);
@@ -173,23 +184,54 @@ export class Service {
         ? `<recipient msisdn="${item}" isError="true" errorCode="403" errorMessage="blocked"/>`
         : `<recipient msisdn="${item}" isError="false"/>`,
     );
-    const body = `<outbound-message-delivery messageId="${text.messageId}" isError="false">${recipients.join('')}</outbound-message-delivery>`;
+    const messageId = text.messageId ?? `made-${text.name.replaceAll(/\W/g, '-')}`;
+    if (accepted.length > 0)
+      this.#fed.push(this.#world.plan.outward?.feedKnows ? messageId : `out-${this.#fed.length}`);
+    const body = `<outbound-message-delivery messageId="${messageId}" isError="false">${recipients.join('')}</outbound-message-delivery>`;
     request.answer({ status: 200, contentType: 'text/xml', body });
-    this.#follow(text, accepted);
+    if ('order' in text) {
+      this.#world.outward?.arrived(text, accepted, request.leaving);
+      this.#reply(text, messageId, accepted);
+    } else this.#follow(text, accepted);
   }
 
   /** What comes of a text: a status of each handset, and now and then a reply. */
-  #follow(text: Text, accepted: readonly string[]): void {
+  #follow(text: SentText, accepted: readonly string[]): void {
     for (const from of accepted) {
       this.#later(3_000, () => {
-        this.addStatus({ inReplyToId: text.messageId, from, code: 'RCV', isPolled: true });
+        this.addStatus({ inReplyToId: text.messageId ?? '', from, code: 'RCV', isPolled: true });
       });
       if (this.#random.chance(0.3)) {
         this.#later(5_000, () => {
-          this.addIncoming({ inReplyToId: text.messageId, isPolled: true });
+          this.addIncoming({ inReplyToId: text.messageId ?? '', isPolled: true });
         });
       }
     }
+  }
+
+  /** What comes of a text whose sender may wait for it. */
+  #reply(text: OutwardText, messageId: string, accepted: readonly string[]): void {
+    const random = this.#random;
+    for (const from of accepted) {
+      if (random.chance(0.7)) {
+        const code = random.chance(0.8) ? 'RCV' : 'EXP';
+        this.#later(3_000, () => {
+          if (code !== 'RCV') this.#world.outward?.undelivered(text, from);
+          this.addStatus({ inReplyToId: messageId, from, code, isPolled: true });
+        });
+      }
+      for (let count = random.pick([0, 0, 1, 1, 2]); count > 0; count--) {
+        this.#later(20_000, () => {
+          const message = this.addIncoming({ inReplyToId: messageId, from, isPolled: true });
+          this.#world.outward?.replied(text, from, message);
+        });
+      }
+    }
+  }
+
+  #feed(): string {
+    const entries = this.#fed.map((id) => `<entry><id>${id}</id><title>text</title></entry>`);
+    return `<feed xmlns="http://www.w3.org/2005/Atom"><title>out</title>${entries.join('')}</feed>`;
   }
 
   #later(mostMs: number, run: () => void): void {

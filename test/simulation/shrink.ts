@@ -58,13 +58,14 @@ function* smaller(plan: Plan): Generator<Plan> {
 
 /** Says a finding in words. */
 export function describeFinding({ plan, rule, detail, lines }: Finding): string {
-  const { seed, nodes, happenings, ...settings } = plan;
+  const { seed, nodes, happenings, outward, ...settings } = plan;
   return [
     `Seed ${seed} breaks a rule: ${rule} (${detail})`,
     '',
     `Settings: ${Object.entries(settings)
       .map(([name, value]) => `${name} ${value}`)
       .join(', ')}`,
+    ...(outward ? [`Way out: ${JSON.stringify(outward)}`] : []),
     ...nodes.map(
       ({ id, kind, acknowledge, ackTimeoutMs, maxAttempts, repliesOnly }) =>
         `Node ${id}: ${kind}${repliesOnly ? ' (replies only)' : ''}, acknowledge ${acknowledge}, ackTimeout ${ackTimeoutMs} ms, maxAttempts ${maxAttempts}`,

@@ -29,6 +29,8 @@ const mostEvents = 400_000;
 const settleMs = 45_000 + 100_000 + 60_000;
 /** After 401 and 403. */
 const refusedSettleMs = settleMs + 300_000;
+/** A pause that the service asks for, the search for evidence, and the wait for a reply, one after the other. */
+const outwardSettleMs = 60_000 + 60_000 + 60_000;
 /** Polls that wait end by themselves, and what is remembered in memory alone is forgotten. */
 const remainsMs = 150_000;
 
@@ -108,7 +110,10 @@ class Run {
     this.world.say(() => 'no fault is left');
     for (const process of this.#processes) if (process?.flow.hasThrown) void process.redeploy(0);
     const refused = this.#plan.happenings.some(({ what, ...rest }) => what === 'network' && isRefusal(rest));
-    await this.#until(() => this.#unsettled() === undefined, timeline.nowMs + (refused ? refusedSettleMs : settleMs));
+    await this.#until(
+      () => this.#unsettled() === undefined,
+      timeline.nowMs + (refused ? refusedSettleMs : settleMs) + (this.#plan.outward ? outwardSettleMs : 0),
+    );
     const unsettled = this.#unsettled();
     if (unsettled !== undefined) this.world.violate('does not settle', unsettled);
     if (this.world.violations.length > 0) return;
@@ -158,6 +163,7 @@ class Run {
       process.examineRequests();
     }
     for (const text of this.world.texts) examineArrivals(this.world, text);
+    this.world.outward?.examine();
   }
 
   /** What is not as it has to be in the end, if anything. */
@@ -182,6 +188,8 @@ class Run {
     for (const text of texts) {
       if (!text.isAbandoned && text.outcomes.length === 0) return `${text.name} has no outcome`;
     }
+    const unsent = this.world.outward?.unsettled;
+    if (unsent !== undefined) return unsent;
     const remains = this.#machines.map(({ place }) => place.remains).find((found) => found !== undefined);
     if (remains !== undefined) return remains;
     return timeline.nowMs < lastArrivalMs ? 'more is to come' : undefined;
@@ -221,9 +229,16 @@ class Run {
       case 'send':
         for (let index = 0; index < happening.count; index++) this.#send(happening);
         break;
+      case 'order':
+        for (let index = 0; index < happening.count; index++) {
+          this.#processes[happening.process]?.order(happening);
+        }
+        break;
       case 'network': {
         const { trouble, share, status, forMs } = happening;
-        const active: Trouble = { trouble, share, status };
+        const { retryAfterS } = this.#plan.outward ?? {};
+        const isAskedToWait = retryAfterS !== undefined && (status === 429 || status === 503);
+        const active: Trouble = { trouble, share, status, ...(isAskedToWait && { retryAfter: String(retryAfterS) }) };
         this.#network.troubles.add(active);
         this.#fault(forMs, () => this.#network.troubles.delete(active));
         break;

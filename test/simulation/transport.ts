@@ -10,6 +10,7 @@ export interface Trouble {
   trouble: NetworkTrouble;
   share: number;
   status: number;
+  retryAfter?: string;
 }
 
 /** The network between all processes and the service. */
@@ -41,6 +42,8 @@ export class Network {
   }
 }
 
+const sendPath = '/api/3/sms/out';
+const feedPath = '/api/2/sms/list';
 const connectTimeoutMs = 10_000;
 /** A poll waits 30 s at the service, and gets 15 s more. */
 const pollTimeoutMs = 45_000;
@@ -76,7 +79,7 @@ export class ModelDispatcher {
 
   /** Texts on connections that stand. */
   get sending(): number {
-    return [...this.#underWay].filter(({ isPoll, hasLeft }) => !isPoll && hasLeft).length;
+    return [...this.#underWay].filter(({ path, hasLeft }) => path === sendPath && hasLeft).length;
   }
 
   dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
@@ -145,6 +148,7 @@ class Exchange {
   readonly #body: unknown;
   readonly #startedMs: number;
   hasLeft = false;
+  #leftMs = 0;
   #isOver = false;
   #request: ServiceRequest | undefined;
 
@@ -161,7 +165,7 @@ class Exchange {
     this.path = name;
     this.#query = query;
     this.#body = body;
-    this.isPoll = name !== '/api/3/sms/out';
+    this.isPoll = name !== sendPath && name !== feedPath;
     this.#startedMs = ends.world.timeline.nowMs;
     this.#controller = {
       aborted: false,
@@ -212,6 +216,8 @@ class Exchange {
 
   #leave(form: string, trouble: Trouble | undefined): void {
     const kind = trouble?.trouble;
+    this.#leftMs = this.#ends.world.timeline.nowMs;
+    if (this.path === sendPath) this.#ends.world.outward?.leave(new URLSearchParams(form).get('body') ?? '');
     if (kind === 'request lost') {
       this.#later(() => this.#fail('UND_ERR_SOCKET'));
     } else {
@@ -226,7 +232,15 @@ class Exchange {
     const kind = trouble?.trouble;
     if (kind === 'no answer' && this.#ends.random.chance(0.5)) return;
     if (kind === 'status') {
-      this.#answer({ status: trouble?.status ?? 500, body: '<h1>no</h1>', contentType: 'text/html' }, trouble);
+      this.#answer(
+        {
+          status: trouble?.status ?? 500,
+          body: '<h1>no</h1>',
+          contentType: 'text/html',
+          ...(trouble?.retryAfter === undefined ? undefined : { retryAfter: trouble.retryAfter }),
+        },
+        trouble,
+      );
     } else if (kind === 'garbage' && this.isPoll) {
       this.#answer({ status: 200, body: '<html>Log in first</html>', contentType: 'text/html' }, trouble);
     } else {
@@ -234,6 +248,7 @@ class Exchange {
         path: this.path,
         parameters,
         isGone: false,
+        leaving: { startedMs: this.#startedMs, leftMs: this.#leftMs },
         answer: (answer) => this.#answer(answer, trouble),
       };
       service.handle(this.#request);
@@ -264,7 +279,10 @@ class Exchange {
         else if (arrives) this.#lose(answer);
         return;
       }
-      const headers = answer.contentType === undefined ? {} : { 'content-type': answer.contentType };
+      const headers = {
+        ...(answer.contentType === undefined ? undefined : { 'content-type': answer.contentType }),
+        ...(answer.retryAfter === undefined ? undefined : { 'retry-after': answer.retryAfter }),
+      };
       this.#handler.onResponseStart?.(this.#controller, answer.status, headers, answer.statusText ?? '');
       const bytes = cutAt === undefined ? body.length : cutAt - headLength;
       const middle = random.below(bytes + 1);

@@ -1,3 +1,4 @@
+import { Outward, type OutwardText } from './outward';
 import type { NodePlan, Plan } from './plan';
 import { Random } from './random';
 import { Timeline } from './timeline';
@@ -61,19 +62,25 @@ export interface Share {
   givenAtMs?: number;
 }
 
-/** What the world knows of a text on its way out. Everything about an outcome is data, so that later parts add theirs. */
-export interface Text {
+/** What the service knows of a text. */
+export interface SentText {
   readonly name: string;
   readonly to: readonly string[];
-  readonly messageId: string;
-  readonly retries: number;
-  readonly retryUncertain: boolean;
+  /** Absent: the service makes one. */
+  readonly messageId: string | undefined;
   /** Requests that have reached the service. */
   arrivals: number;
   /** Of these, how many the service has accepted. */
   acceptances: number;
   /** Recipients that the service has accepted at any time. */
   readonly accepted: Set<string>;
+}
+
+/** What the world knows of a text that is merely sent. */
+export interface Text extends SentText {
+  readonly messageId: string;
+  readonly retries: number;
+  readonly retryUncertain: boolean;
   outcomes: Outcome[];
   /** The process that was to send it has died, or the run has ended. */
   isAbandoned: boolean;
@@ -92,6 +99,8 @@ export class World {
   readonly messages: Message[] = [];
   readonly texts: Text[] = [];
   readonly violations: Violation[] = [];
+  /** When the plan is about the way out. */
+  readonly outward: Outward | undefined;
   readonly #random: Random;
   readonly #lines: string[] | undefined;
   readonly #byName = new Map<string, Message>();
@@ -108,6 +117,7 @@ export class World {
     this.#random = new Random(plan.seed);
     this.#lines = lines;
     this.timeline = new Timeline(this.#random.fork('order'));
+    this.outward = plan.outward && new Outward(this, plan.outward);
   }
 
   random(name: string): Random {
@@ -168,13 +178,14 @@ export class World {
     this.#byText.set(text.name, text);
   }
 
-  findText(name: string): Text | undefined {
-    return this.#byText.get(name);
+  findText(name: string): Text | OutwardText | undefined {
+    return this.#byText.get(name) ?? this.outward?.texts.get(name);
   }
 
   /** An answer with these has reached a machine whole. */
   reached(messages: readonly Message[]): void {
     for (const message of messages) message.reachedAs ??= this.#answers++;
+    this.outward?.reached(messages);
   }
 
   /** Nobody could look up whether it was seen, nor can its like be: texts of one sender and second are remembered together. */

@@ -1,0 +1,92 @@
+import type { Membership, OutcomeNews } from '../../src';
+import type { Surrounding } from './flow';
+import type { Input } from './outward';
+
+/** A node that sends, with all that texts can be asked for. */
+export class OrderNode {
+  readonly #id: string;
+  readonly #process: Surrounding;
+  #node: ReturnType<Membership['attachSender']> | undefined;
+  #isClosed = false;
+
+  constructor(id: string, process: Surrounding) {
+    this.#id = id;
+    this.#process = process;
+  }
+
+  open(membership: Membership): void {
+    const { world } = this.#process;
+    const { outward } = world;
+    this.#node = membership.attachSender({
+      id: this.#id,
+      usesStore: true,
+      onOutcome: (news) =>
+        this.#send(() => {
+          const input = (news.origin as Input | undefined) ?? outward?.find(news.carried);
+          world.say(() => `${this.#process.name}: ${this.#id} tells of ${input?.text.name} ${describe(news)}`);
+          outward?.ended(input, news);
+        }),
+      onAnswer: (news) =>
+        this.#send(() => {
+          const input = (news.origin as Input | undefined) ?? outward?.find(news.carried);
+          const what = 'reply' in news.answer ? 'a reply' : news.answer.reason;
+          world.say(() => `${this.#process.name}: ${this.#id} has ${what} of ${news.recipient} to ${input?.text.name}`);
+          outward?.answered(input, news, (record) => world.find('incoming', record as Record<string, unknown>));
+        }),
+      onDiscarded: () => world.violate('discarded by nobody', this.#id),
+      onOutage: () => {},
+      onState: () => {},
+    });
+  }
+
+  /** What ends until it is closed still gets into the flow. */
+  async close(): Promise<void> {
+    await this.#node?.close();
+    this.#isClosed = true;
+  }
+
+  send(input: Input): void {
+    const { text, order } = input;
+    const { retries, retryUncertain, resolveMs, priority, unlimited, keep, expireMs, remember, waitMs } = order;
+    this.#process.world.say(() => `${this.#process.name}: ${this.#id} is given ${text.name} (input ${input.number})`);
+    this.#node?.send({
+      message: {
+        to: [...text.to],
+        body: text.name,
+        ...(text.messageId === undefined ? undefined : { messageId: text.messageId }),
+      },
+      encoding: 'GSM-7',
+      parts: 1,
+      options: {
+        retries,
+        retryUncertain,
+        resolveMs,
+        priority,
+        unlimited,
+        ...(keep ? { keep: { expireMs: expireMs === 0 ? undefined : expireMs } } : undefined),
+        ...(order.key === undefined ? undefined : { once: `key ${order.key}` }),
+        ...(remember ? { remember: { value: input.number } } : undefined),
+        ...(waitMs === 0 ? undefined : { waitMs }),
+      },
+      origin: input,
+      carried: () => String(input.number),
+    });
+  }
+
+  /** What it sends gets into the flow on the next turn, unless that is gone by then. */
+  #send(run: () => void): Promise<boolean> {
+    if (this.#isClosed) return Promise.resolve(false);
+    return new Promise((resolve) => {
+      this.#process.clock.nextTurn(() => {
+        const arrives = !this.#isClosed;
+        if (arrives) run();
+        resolve(arrives);
+      });
+    });
+  }
+}
+
+function describe({ outcome, redelivered, duplicate }: OutcomeNews): string {
+  const what = 'code' in outcome ? outcome.code : `sent to ${outcome.accepted.join(' ')}`;
+  return `${what}${redelivered ? ', marked' : ''}${duplicate ? ', a duplicate' : ''}`;
+}

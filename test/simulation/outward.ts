@@ -1,0 +1,353 @@
+import type { AnswerNews, OutcomeNews } from '../../src';
+import type { OrderPlan, OutwardPlan } from './outward-plan';
+import type { Message, SentText, World } from './world';
+
+type Outcome = OutcomeNews['outcome'];
+
+/** A text as it may be asked for: by several messages of the flow, when they have one key. */
+export interface OutwardText extends SentText {
+  readonly order: OrderPlan;
+  readonly node: string;
+  readonly inputs: Input[];
+  /** Its requests so far, of which each may send it. */
+  lastAcceptedMs: number;
+}
+
+/** A message of the flow that asks for a text. */
+export interface Input {
+  readonly number: number;
+  readonly text: OutwardText;
+  readonly order: OrderPlan;
+  readonly outcomes: OutcomeNews[];
+  /** By recipient. */
+  readonly answers: Map<string, AnswerNews[]>;
+  /** In how many places the text is kept now, and where it stood when it was written last. */
+  copies: number;
+  state: string | undefined;
+  wasKept: boolean;
+  /** Nobody can be asked any more to say what became of it. */
+  isAbandoned: boolean;
+  /** What was told was written nowhere, or not flushed, when its process ended. */
+  mayRepeat: boolean;
+  /** The wait for replies was known to a memory that is gone. */
+  isUnasked: boolean;
+}
+
+/** A request that carries a text, as its first byte goes out. */
+export interface Leaving {
+  startedMs: number;
+  leftMs: number;
+}
+
+/** Between the look at a rule and what follows from it the store may take so long. */
+const slackMs = 15_000;
+
+/** Errors that say that nothing was sent. */
+const unsent: ReadonlySet<string> = new Set([
+  'SMS_UNREACHABLE',
+  'SMS_CLOSED',
+  'SMS_BUSY',
+  'SMS_STORE',
+  'SMS_LIMIT',
+  'SMS_EXPIRED',
+]);
+/** Errors of a message that was not compared with those before it. */
+const saysNothing: ReadonlySet<string> = new Set(['SMS_BUSY', 'SMS_STORE', 'SMS_CLOSED']);
+/** Errors that no kept text ends with. */
+const waitsAfter: ReadonlySet<string> = new Set(['SMS_UNREACHABLE', 'SMS_CLOSED', 'SMS_UNAUTHORIZED']);
+const refused: ReadonlySet<string> = new Set(['SMS_BAD_REQUEST', 'SMS_FORBIDDEN', 'SMS_UNAUTHORIZED']);
+const unknown: ReadonlySet<string> = new Set(['SMS_SERVICE', 'SMS_RESPONSE', 'SMS_UNCERTAIN']);
+
+/** What is true of texts on their way out, and what is wrong with what the library makes of it. */
+export class Outward {
+  readonly texts = new Map<string, OutwardText>();
+  readonly inputs: Input[] = [];
+  readonly #world: World;
+  readonly #plan: OutwardPlan;
+  /** What limits count, by handset. */
+  readonly #accepted: { handset: string; atMs: number }[] = [];
+  /** Texts that were given up since their node was gone, and that have not left the store yet. */
+  readonly #givenUp = new Map<string, number>();
+  readonly #repliesUsed = new Map<Message, string>();
+  readonly #replies: { text: OutwardText; from: string; message: Message }[] = [];
+  readonly #undelivered = new Set<string>();
+  readonly #reachedMs = new Map<Message, number>();
+  #unsettledFrom = 0;
+
+  constructor(world: World, plan: OutwardPlan) {
+    this.#world = world;
+    this.#plan = plan;
+  }
+
+  /** A message of the flow asks for a text. */
+  order(order: OrderPlan): Input {
+    const node = this.#plan.senders[order.sender] ?? '';
+    const number = this.inputs.length;
+    const name = order.key === undefined ? `Order ${number}.` : `Key ${order.key} of ${node}.`;
+    const text = this.texts.get(name) ?? createText(name, number, node, order);
+    this.texts.set(name, text);
+    const input: Input = {
+      number,
+      text,
+      order: { ...order, retryUncertain: order.retryUncertain },
+      outcomes: [],
+      answers: new Map(),
+      copies: 0,
+      state: undefined,
+      wasKept: false,
+      isAbandoned: false,
+      mayRepeat: false,
+      isUnasked: false,
+    };
+    text.inputs.push(input);
+    this.inputs.push(input);
+    return input;
+  }
+
+  find(carried: string | undefined): Input | undefined {
+    return carried === undefined ? undefined : this.inputs[Number(carried)];
+  }
+
+  /** A store has one copy more or less of something. */
+  count(item: string, by: number): void {
+    if (!item.includes('"kind":"text"')) return;
+    const { carried, state } = JSON.parse(item) as { carried?: string; state?: string };
+    const input = this.find(carried);
+    if (!input) return;
+    input.copies += by;
+    if (by < 0) return;
+    input.state = state;
+    input.wasKept = true;
+  }
+
+  /** Its first byte goes out. */
+  leave(name: string): void {
+    const text = this.texts.get(name);
+    if (!text || this.#world.plan.store === 'memory' || !text.order.keep) return;
+    if (!text.inputs.some(({ state }) => state === 'leaving')) this.#violate('left before it was marked', name);
+  }
+
+  /** The service has a text, and has accepted it for these. */
+  arrived(text: OutwardText, accepted: readonly string[], { leftMs }: Leaving): void {
+    const { inputs, order } = text;
+    const isRepeated = inputs.some((input) => input.order.retryUncertain);
+    if (text.acceptances > 1 && !isRepeated && !this.#isForgetful) this.#violate('sent twice', text.name);
+    const ends = inputs.map(({ outcomes }) => outcomes.at(-1)?.outcome);
+    const isCalledUnsent = ends.every((outcome) => outcome && 'code' in outcome && unsent.has(outcome.code));
+    if (isCalledUnsent) this.#violate('sent after it was called unsent', text.name);
+    if (accepted.length > 0) text.lastAcceptedMs = this.#world.timeline.nowMs;
+    if (!order.unlimited && order.key === undefined) this.#examineLimits(accepted, leftMs);
+  }
+
+  /** A handset replies to a text. */
+  replied(text: OutwardText, from: string, message: Message): void {
+    this.#replies.push({ text, from, message });
+  }
+
+  undelivered(text: OutwardText, handset: string): void {
+    this.#undelivered.add(`${text.name} ${handset}`);
+  }
+
+  reached(messages: readonly Message[]): void {
+    for (const message of messages) {
+      if (!this.#reachedMs.has(message)) this.#reachedMs.set(message, this.#world.timeline.nowMs);
+    }
+  }
+
+  /** An outcome has entered the flow. */
+  ended(input: Input | undefined, news: OutcomeNews): void {
+    if (!input) {
+      this.#violate('an outcome of no message', news.message.body);
+      return;
+    }
+    const { outcome, redelivered } = news;
+    const name = nameOf(input);
+    if (input.outcomes.length > 0 && !redelivered && !input.mayRepeat) this.#violate('more than one outcome', name);
+    if (redelivered && !this.#isDisturbed) this.#violate('called redelivered for no reason', name);
+    input.outcomes.push(news);
+    if ('code' in outcome) this.#examineError(input, outcome);
+    else this.#examineSent(input, news, outcome);
+  }
+
+  /** The end of a question has entered the flow. */
+  answered(input: Input | undefined, news: AnswerNews, find: (record: object) => Message | undefined): void {
+    if (!input) {
+      this.#violate('an answer to no message', news.recipient);
+      return;
+    }
+    const { recipient, answer, redelivered } = news;
+    const name = `${nameOf(input)} to ${recipient}`;
+    const answers = input.answers.get(recipient) ?? [];
+    input.answers.set(recipient, [...answers, news]);
+    if (answers.length > 0 && !redelivered && !input.mayRepeat) this.#violate('more than one answer', name);
+    if (redelivered && !this.#isDisturbed) this.#violate('an answer is called redelivered for no reason', name);
+    if (!acceptedOf(input).includes(recipient)) this.#violate('an answer before its outcome', name);
+    if (!('reply' in answer)) {
+      if (answer.reason === 'timeout') this.#examineTimeout(input, recipient);
+      else if (!this.#undelivered.has(`${input.text.name} ${recipient}`))
+        this.#violate('called undelivered and was not', name);
+      return;
+    }
+    const message = find(answer.reply);
+    if (!message || answer.reply.from !== recipient) this.#violate('answered by somebody else', name);
+    else if ((this.#repliesUsed.get(message) ?? name) !== name) this.#violate('one reply to two questions', name);
+    else this.#repliesUsed.set(message, name);
+  }
+
+  /** Its node has not been there for so long that a text was given up. */
+  abandoned(node: string): void {
+    this.#givenUp.set(node, (this.#givenUp.get(node) ?? 0) + 1);
+  }
+
+  /**
+   * A process has died that had these.
+   *
+   * @param isUnsure what it wrote last may not be written
+   */
+  died(inputs: Iterable<Input>, isUnsure: boolean): void {
+    const isMemory = this.#world.plan.store === 'memory';
+    for (const input of inputs) {
+      const isSafe = input.wasKept && input.order.keep && !isMemory;
+      if (input.outcomes.length === 0 && !isSafe) input.isAbandoned = true;
+      if (isUnsure) input.mayRepeat = true;
+      if (isMemory || isUnsure || (input.outcomes.length === 0 && !isSafe)) input.isUnasked = true;
+    }
+  }
+
+  /** Says what is wrong now. Looked at after every event. */
+  examine(): void {
+    if (this.#world.plan.store === 'memory') return;
+    for (const input of this.inputs) {
+      if (!input.wasKept || input.copies > 0 || input.isAbandoned || input.outcomes.length > 0) continue;
+      const { node } = input.text;
+      const left = this.#givenUp.get(node) ?? 0;
+      if (left === 0 && input.order.keep) this.#violate('a kept text has gone in silence', nameOf(input));
+      else if (left === 0) continue;
+      this.#givenUp.set(node, left - 1);
+      input.isAbandoned = true;
+    }
+  }
+
+  /** What is not as it has to be in the end, if anything. */
+  get unsettled(): string | undefined {
+    for (; this.#unsettledFrom < this.inputs.length; this.#unsettledFrom++) {
+      const input = this.inputs[this.#unsettledFrom] as Input;
+      if (input.isAbandoned) continue;
+      if (input.outcomes.length === 0) return `${nameOf(input)} has no outcome`;
+      if (input.isUnasked || input.order.waitMs === 0) continue;
+      const lacking = acceptedOf(input).find((recipient) => !input.answers.has(recipient));
+      if (lacking !== undefined) return `${nameOf(input)} has no answer of ${lacking}`;
+    }
+    return undefined;
+  }
+
+  #examineError(input: Input, { code }: { code: string }): void {
+    const { text, order } = input;
+    const name = `${nameOf(input)}: ${code}`;
+    const mayRepeat = text.inputs.some((one) => one.order.retryUncertain);
+    if (!unsent.has(code) && !refused.has(code) && !unknown.has(code))
+      this.#violate('an error that no text can have', name);
+    // One that was not even looked at says nothing of those before it that have its key.
+    const isOnlyItself = text.inputs.length > 1 && saysNothing.has(code);
+    if (!unknown.has(code) && text.accepted.size > 0 && !mayRepeat && !isOnlyItself)
+      this.#violate('called unsent and was sent', name);
+    if (order.keep && input.wasKept && waitsAfter.has(code)) this.#violate('a kept text did not wait', name);
+    if (code === 'SMS_EXPIRED' && order.expireMs === 0) this.#violate('expired and has no end', name);
+    if (code === 'SMS_LIMIT' && (!this.#plan.limits || order.unlimited)) this.#violate('limited without a limit', name);
+  }
+
+  #examineSent({ text, order }: Input, { duplicate }: OutcomeNews, outcome: Exclude<Outcome, { code: string }>): void {
+    const { accepted, resolvedBy, limited = [] } = outcome;
+    const { name } = text;
+    // Those speak of the text, and not of its recipients.
+    const isOfAll = resolvedBy === 'feed' || resolvedBy === 'outbox';
+    const isTrue = isOfAll ? text.acceptances > 0 : accepted.every((item) => text.accepted.has(item));
+    if (!isTrue) this.#violate('called sent and was not', name);
+    if (duplicate && order.key === undefined) this.#violate('a duplicate without a key', name);
+    const isPartial = resolvedBy === 'status' || resolvedBy === 'reply' || text.arrivals > 1;
+    const untold = [...text.accepted].filter((item) => !accepted.includes(item));
+    if (untold.length > 0 && !isPartial) this.#violate('sent to somebody untold', name);
+    if (limited.some(({ msisdn }) => text.accepted.has(msisdn)) && text.arrivals === 1)
+      this.#violate('kept back and sent', name);
+  }
+
+  /** A reply that came while the question was open is its answer. */
+  #examineTimeout(input: Input, recipient: string): void {
+    const { text, order } = input;
+    if (this.#isDisturbed || text.inputs.length > 1) return;
+    const untilMs = text.lastAcceptedMs + order.waitMs - slackMs;
+    for (const { text: to, from, message } of this.#replies) {
+      if (to !== text || from !== recipient) continue;
+      const reachedMs = this.#reachedMs.get(message);
+      if (reachedMs !== undefined && reachedMs < untilMs)
+        this.#violate('a reply is lost', `${nameOf(input)}: ${message.name}`);
+    }
+  }
+
+  #examineLimits(accepted: readonly string[], atMs: number): void {
+    const { limits } = this.#plan;
+    for (const handset of accepted) this.#accepted.push({ handset, atMs });
+    if (!limits || !this.#counts) return;
+    const { perHandset, perHandsetMs, perDay } = limits;
+    if (perDay !== undefined && this.#accepted.length > perDay)
+      this.#violate('more in a day than allowed', `${perDay}`);
+    for (const handset of perHandset === undefined ? [] : accepted) {
+      const times = this.#accepted.filter((one) => one.handset === handset).map((one) => one.atMs);
+      for (const start of times) {
+        const count = times.filter((ms) => ms >= start && ms < start + perHandsetMs - slackMs).length;
+        if (count > (perHandset ?? 0)) this.#violate('more to a handset than allowed', `${count} to ${handset}`);
+      }
+    }
+  }
+
+  /** Nothing has happened that what was counted could have been lost by. */
+  get #counts(): boolean {
+    const { happenings, store } = this.#world.plan;
+    const spoils = ['store', 'power failure', 'clock', ...(store === 'memory' ? ['kill', 'stop', 'redeploy'] : [])];
+    return !happenings.some(({ what }) => spoils.includes(what));
+  }
+
+  /** Keys were known to the memory of a process that is gone. */
+  get #isForgetful(): boolean {
+    const { happenings, store } = this.#world.plan;
+    return (
+      store === 'memory' &&
+      happenings.some(({ what }) => what === 'kill' || what === 'power failure' || what === 'stop')
+    );
+  }
+
+  /** Something has happened after which what was told may be told again. */
+  get #isDisturbed(): boolean {
+    return this.#world.plan.happenings.some(({ what }) =>
+      ['store', 'flow', 'kill', 'power failure', 'stop', 'redeploy', 'clock'].includes(what),
+    );
+  }
+
+  #violate(rule: string, detail: string): void {
+    this.#world.violate(rule, detail);
+  }
+}
+
+function createText(name: string, number: number, node: string, order: OrderPlan): OutwardText {
+  return {
+    name,
+    node,
+    order,
+    to: order.to.map((digit) => `642155000${digit}`),
+    messageId: order.hasOwnId ? `order-${number}` : undefined,
+    inputs: [],
+    arrivals: 0,
+    acceptances: 0,
+    accepted: new Set(),
+    lastAcceptedMs: 0,
+  };
+}
+
+function nameOf({ number, text }: Input): string {
+  return `${text.name} (input ${number})`;
+}
+
+/** Those whom a wait was begun for. */
+function acceptedOf({ outcomes }: Input): string[] {
+  return outcomes.flatMap(({ outcome, duplicate }) => ('code' in outcome || duplicate ? [] : outcome.accepted));
+}
