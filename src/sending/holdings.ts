@@ -53,6 +53,10 @@ export class Holdings implements Keeper {
     if (texts.length > 0 || questions.length > 0) onFound(texts, questions);
   }
 
+  saved(ids: Iterable<string>): void {
+    this.#options.questions.written(ids);
+  }
+
   /** A text has not been taken in: should the store have written it, it is discarded as it is found. */
   refuse({ id }: Text): void {
     this.#refused.add(id);
@@ -107,7 +111,7 @@ export class Holdings implements Keeper {
   /** What is not among the found has been taken over by another process, or, after a reset, is to be kept anew. */
   #reconcile(found: ReadonlySet<string>, isReset: boolean): void {
     for (const item of this.#items()) {
-      if (found.has(item.id)) continue;
+      if (found.has(item.id) || this.#options.questions.isUnwritten(item.id)) continue;
       if (isReset) void this.#options.journal.run(keepAnew(item));
       else this.#forget(item);
     }

@@ -168,9 +168,9 @@ export class Ledger {
     return { now: moment.now, moment, limits: limits() ?? noLimits, dedupeMs: dedupeMs(), sentMs: sentMs() };
   }
 
-  #move({ text, asked, unasked }: Moved): Text {
+  #move({ text, asked, unasked, isWritten }: Moved): Text {
     if (isTracked(text)) this.texts.set(text);
-    for (const question of asked) this.questions.set(question);
+    for (const question of asked) this.questions.set(question, isWritten);
     for (const id of unasked) this.questions.delete(id);
     return text;
   }

@@ -4,6 +4,8 @@ import type { Question } from './question';
 export class QuestionBook {
   readonly #byId = new Map<string, Question>();
   readonly #byText = new Map<string, Set<string>>();
+  /** What the store has never had. */
+  readonly #unwritten = new Set<string>();
   readonly #countByNode = new Map<string, number>();
   readonly #onCount: (node: string) => void;
 
@@ -40,12 +42,17 @@ export class QuestionBook {
     return this.#countByNode.get(node) ?? 0;
   }
 
-  /** Adds a question, or puts it in the place of an earlier state of it. */
-  set(question: Question): void {
+  /**
+   * Adds a question, or puts it in the place of an earlier state of it.
+   *
+   * @param isWritten the store has it
+   */
+  set(question: Question, isWritten = true): void {
     const { id, text, node } = question;
     const isNew = !this.#byId.has(id);
     this.#byId.set(id, question);
     if (!isNew) return;
+    if (!isWritten) this.#unwritten.add(id);
     this.#byText.set(text, (this.#byText.get(text) ?? new Set()).add(id));
     this.#count(node, 1);
   }
@@ -59,10 +66,21 @@ export class QuestionBook {
     const question = this.#byId.get(id);
     if (!question) return;
     this.#byId.delete(id);
+    this.#unwritten.delete(id);
     const others = this.#byText.get(question.text);
     others?.delete(id);
     if (others?.size === 0) this.#byText.delete(question.text);
     this.#count(question.node, -1);
+  }
+
+  /** These are in the store now. */
+  written(ids: Iterable<string>): void {
+    if (this.#unwritten.size > 0) for (const id of ids) this.#unwritten.delete(id);
+  }
+
+  /** Whether the store has never had a question, so that no other process can have taken it over. */
+  isUnwritten(id: string): boolean {
+    return this.#unwritten.has(id);
   }
 
   #count(node: string, more: 1 | -1): void {

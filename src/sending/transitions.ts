@@ -44,6 +44,8 @@ export interface Moved {
   asked: readonly Question[];
   /** Ids of questions that are asked no more. */
   unasked: readonly string[];
+  /** Not while the store fails: then it is written later. */
+  isWritten: boolean;
 }
 
 /** A question and what the flow sent with it stay for so long after its time, should nobody be there to take its end. */
@@ -101,7 +103,7 @@ export function leave(text: Text, memory: Memory, known: Pick<QuestionBook, 'get
       if (isTracked(text)) changes.keep.set(text.id, left);
       const asked = isKnownByIt ? ask(left, submitted, known) : [];
       if (isKnownByIt) remember({ text: left, messageId, asked }, memory, look, changes);
-      return () => ({ text: left, asked, unasked: [] });
+      return (isWritten) => ({ text: left, asked, unasked: [], isWritten });
     },
   };
 }
@@ -117,7 +119,7 @@ export function putBack(text: Text, memory: Memory): Step<Moved> {
       if (countedAt) giveBack(leavingOf(text, submitted, memory), countedAt, look, changes);
       const back = change(rest, { state: 'waiting' });
       if (isTracked(text)) changes.keep.set(text.id, back);
-      return () => ({ text: back, asked: [], unasked: [] });
+      return (isWritten) => ({ text: back, asked: [], unasked: [], isWritten });
     },
   };
 }
@@ -158,7 +160,7 @@ export function settle(text: Text, outcome: Outcome, memory: Memory, known: Pick
         changes.drop.set(question.id, 'ledger');
         closeQuestion(question, look, changes);
       }
-      return () => ({ text: settled, asked, unasked: unasked.map(({ id }) => id) });
+      return (isWritten) => ({ text: settled, asked, unasked: unasked.map(({ id }) => id), isWritten });
     },
   };
 }

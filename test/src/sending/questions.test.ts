@@ -211,6 +211,21 @@ describe('conversations', () => {
       assert.deepEqual(answersOf(node), ['6421555123: yes']);
     });
 
+    it('a question that was asked while a shared store failed is asked when it works again', async () => {
+      const store = Object.assign(new FailingStore(), { shared: true as const });
+      const { house, node } = begin(store);
+      await house.pass(100);
+      store.failing.add('commit').add('open').add('recall');
+      sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
+      await house.pass(100);
+      assert.deepEqual([node.ends, node.state?.asking], [['to 6421555123'], 1]);
+      store.failing.clear();
+      await house.pass(60_000);
+      assert.equal(node.state?.asking, 1);
+      await house.pass(hour);
+      assert.deepEqual(answersOf(node), ['6421555123: timeout']);
+    });
+
     it('a redeploy forgets no question of a text that is under way', async () => {
       const { house, node, store } = begin();
       let accept = () => {};
