@@ -5,7 +5,7 @@ import type { EvidenceRoom, Witness } from './evidence';
 import type { Ledger } from './ledger';
 import { type Answer, type Letter, mailboxKey, type Question } from './question';
 import { furtherKeysOfRecord, keysOfRecord, match, questionOf } from './sent';
-import { questionGraceMs } from './transitions';
+import { latest, questionGraceMs } from './transitions';
 
 /** What the ledger knows of records that come in: which text they answer, and what follows from them. */
 export interface CorrelationOptions {
@@ -14,7 +14,7 @@ export interface CorrelationOptions {
   /** Whether other instances ask questions too. */
   isShared: boolean;
   now(): number;
-  /** A question has been answered, and that is written. */
+  /** A question has been answered, and that is written. It is given as it stood before. */
   onAnswered(question: Question): void;
 }
 
@@ -50,10 +50,11 @@ export class Correlation {
     const { record, answered } = this.#answer(witness, this.#unexpired(look), changes);
     const effect = () => {
       observe();
-      if (answered && this.#options.ledger.questions.get(answered.id)) {
-        this.#options.ledger.questions.update(answered);
-        this.#options.onAnswered(answered);
-      }
+      const asked = answered && this.#options.ledger.questions.get(answered.id);
+      if (!asked) return;
+      this.#options.ledger.questions.update(answered);
+      // As far as it is known, which its text's acceptance in the same commit is not yet.
+      this.#options.onAnswered(asked);
     };
     return { record, effect };
   }
@@ -68,7 +69,8 @@ export class Correlation {
     const record = { ...witness.record, sent: found.sent };
     const isEnd = witness.kind === 'status' && isUndelivered(witness.record);
     const question = isEnd ? questionOf(witness.record, look) : found.question;
-    const own = question && this.#options.ledger.questions.get(question.id);
+    const known = question && this.#options.ledger.questions.get(question.id);
+    const own = known && latest(known, changes);
     // One that is asked nowhere any more.
     if (!question || (!own && !this.#options.isShared)) return { record };
     question.close(changes);

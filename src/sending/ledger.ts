@@ -170,7 +170,11 @@ export class Ledger {
 
   #move({ text, asked, unasked, isWritten }: Moved): Text {
     if (isTracked(text)) this.texts.set(text);
-    for (const question of asked) this.questions.set(question, isWritten);
+    for (const question of asked) {
+      // Another step of the same commit may have answered it.
+      const { answer } = this.questions.get(question.id) ?? {};
+      this.questions.set(answer ? { ...question, answer } : question, isWritten);
+    }
     for (const id of unasked) this.questions.delete(id);
     return text;
   }

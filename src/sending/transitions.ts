@@ -241,8 +241,8 @@ function createQuestion(
   };
 }
 
-/** A question as the steps of the same commit leave it. */
-function latest(question: Question, changes: Changes): Question {
+/** A question as the steps before it in the same commit leave it. */
+export function latest(question: Question, changes: Changes): Question {
   return (changes.keep.get(question.id) as Question | undefined) ?? question;
 }
 

@@ -211,6 +211,28 @@ describe('conversations', () => {
       assert.deepEqual(answersOf(node), ['6421555123: yes']);
     });
 
+    it('a reply that is written down together with the acceptance follows it', async () => {
+      const { house, node, store } = begin();
+      let accept = () => {};
+      const after = new Promise<void>((resolve) => {
+        accept = resolve;
+      });
+      house.service.script.push({ takes: true, after });
+      sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
+      await house.pass(100);
+      store.turns = 20;
+      const arriving = [house.incoming('6421555777', 'occupies the store')];
+      await new Promise(setImmediate);
+      accept();
+      await new Promise(setImmediate);
+      arriving.push(house.incoming('6421555123', 'yes', { inReplyToId: 'q1' }));
+      await Promise.all(arriving);
+      for (let turn = 0; turn < 60; turn++) await new Promise(setImmediate);
+      await house.pass(100);
+      assert.deepEqual(node.ends, ['to 6421555123']);
+      assert.deepEqual(answersOf(node), ['6421555123: yes']);
+    });
+
     it('a question that was asked while a shared store failed is asked when it works again', async () => {
       const store = Object.assign(new FailingStore(), { shared: true as const });
       const { house, node } = begin(store);
