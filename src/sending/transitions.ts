@@ -125,7 +125,7 @@ export function putBack(text: Text, memory: Memory): Step<Moved> {
 }
 
 /** → settled: its outcome is known, or is known to be unknown. */
-export function settle(text: Text, outcome: Outcome, memory: Memory, known: Pick<QuestionBook, 'of'>): Step<Moved> {
+export function settle(text: Text, outcome: Outcome, memory: Memory, known: Pick<QuestionBook, 'get'>): Step<Moved> {
   const { to, messageId: ownId } = text.message;
   const sent = isAccepted(outcome) ? outcome : undefined;
   const messageId = ownId ?? sent?.messageId;
@@ -140,8 +140,7 @@ export function settle(text: Text, outcome: Outcome, memory: Memory, known: Pick
     ],
     whileFailing: 'apply',
     decide(look, changes) {
-      // A reply may have come since the step was asked for, or in the same commit.
-      const questions = known.of(text.id).map((question) => latest(question, changes));
+      const questions = questionsOf(text, known, changes);
       if (text.countedAt) giveBack(leavingOf(text, uncounted, memory), text.countedAt, look, changes);
       const settled = change(text, { state: 'settled', outcome: formatOutcome(outcome), settledAt: memory.now });
       if (isTracked(text)) changes.keep.set(text.id, settled);
@@ -244,6 +243,15 @@ function createQuestion(
 /** A question as the steps before it in the same commit leave it. */
 export function latest(question: Question, changes: Changes): Question {
   return (changes.keep.get(question.id) as Question | undefined) ?? question;
+}
+
+/** What a text asks, as it stands now: its mark may be written, or a reply come, in the same commit. */
+function questionsOf(text: Text, known: Pick<QuestionBook, 'get'>, changes: Changes): Question[] {
+  if (text.options.waitMs === undefined) return [];
+  return text.message.to
+    .map((_, index) => `${text.id}-${index}`)
+    .map((id) => (changes.keep.get(id) as Question | undefined) ?? known.get(id))
+    .filter((question) => question !== undefined);
 }
 
 /** The wait for those who were accepted begins. */
