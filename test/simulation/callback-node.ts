@@ -29,7 +29,7 @@ export class CallbackNode implements DeployedNode {
       acknowledge,
       ackTimeoutMs,
       send: (delivery) => {
-        if (acknowledge === 'flow') clock.after(ackTimeoutMs, () => this.#forgetIfOut(delivery));
+        if (acknowledge === 'flow') clock.after(ackTimeoutMs, () => this.#forgetIfOut(delivery), true);
         return this.#output.send([delivery]);
       },
     });

@@ -132,8 +132,10 @@ export class Outward {
     const { inputs, order } = text;
     const isRepeated = inputs.some((input) => input.order.retryUncertain);
     if (text.acceptances > 1 && !isRepeated && !this.#isForgetful) this.#violate('sent twice', text.name);
-    const ends = inputs.map(({ outcomes }) => outcomes.at(-1)?.outcome);
-    const isCalledUnsent = ends.every((outcome) => outcome && 'code' in outcome && unsent.has(outcome.code));
+    const isCalledUnsent = inputs.every(({ outcomes, mayRepeat }) => {
+      const outcome = outcomes.at(-1)?.outcome;
+      return !mayRepeat && outcome && 'code' in outcome && unsent.has(outcome.code);
+    });
     if (isCalledUnsent) this.#violate('sent after it was called unsent', text.name);
     if (accepted.length > 0) text.lastAcceptedMs = this.#world.timeline.nowMs;
     if (!order.unlimited && order.key === undefined) this.#examineLimits(accepted, leftMs);
@@ -162,7 +164,8 @@ export class Outward {
     }
     const { outcome, redelivered } = news;
     const name = nameOf(input);
-    if (input.outcomes.length > 0 && !redelivered && !input.mayRepeat) this.#violate('more than one outcome', name);
+    if (input.outcomes.length > 0 && !redelivered && !input.mayRepeat && !this.#mayBeTakenOver)
+      this.#violate('more than one outcome', name);
     if (redelivered && !this.#isDisturbed) this.#violate('called redelivered for no reason', name);
     input.outcomes.push(news);
     if ('code' in outcome) this.#examineError(input, outcome);
@@ -172,16 +175,18 @@ export class Outward {
   /** The end of a question has entered the flow. */
   answered(input: Input | undefined, news: AnswerNews, find: (record: object) => Message | undefined): void {
     if (!input) {
-      this.#violate('an answer to no message', news.recipient);
+      if (!this.#mayBeTakenOver) this.#violate('an answer to no message', news.recipient);
       return;
     }
     const { recipient, answer, redelivered } = news;
     const name = `${nameOf(input)} to ${recipient}`;
     const answers = input.answers.get(recipient) ?? [];
     input.answers.set(recipient, [...answers, news]);
-    if (answers.length > 0 && !redelivered && !input.mayRepeat) this.#violate('more than one answer', name);
+    if (answers.length > 0 && !redelivered && !input.mayRepeat && !this.#mayBeTakenOver)
+      this.#violate('more than one answer', name);
     if (redelivered && !this.#isDisturbed) this.#violate('an answer is called redelivered for no reason', name);
-    if (!acceptedOf(input).includes(recipient)) this.#violate('an answer before its outcome', name);
+    if (!acceptedOf(input).includes(recipient) && !input.isAbandoned)
+      this.#violate('an answer before its outcome', name);
     if (!('reply' in answer)) {
       if (answer.reason === 'timeout') this.#examineTimeout(input, recipient);
       else if (!this.#undelivered.has(`${input.text.name} ${recipient}`))
@@ -206,10 +211,11 @@ export class Outward {
    */
   died(inputs: Iterable<Input>, isUnsure: boolean): void {
     const isMemory = this.#world.plan.store === 'memory';
+    // The process may have had to do with those of its forerunners, too.
+    if (isUnsure) for (const input of this.inputs) input.mayRepeat = true;
     for (const input of inputs) {
       const isSafe = input.wasKept && input.order.keep && !isMemory;
       if (input.outcomes.length === 0 && !isSafe) input.isAbandoned = true;
-      if (isUnsure) input.mayRepeat = true;
       if (isMemory || isUnsure || (input.outcomes.length === 0 && !isSafe)) input.isUnasked = true;
     }
   }
@@ -234,7 +240,9 @@ export class Outward {
       const input = this.inputs[this.#unsettledFrom] as Input;
       if (input.isAbandoned) continue;
       if (input.outcomes.length === 0) return `${nameOf(input)} has no outcome`;
-      if (input.isUnasked || input.order.waitMs === 0) continue;
+      // Of two instances that part while the server fails, either may think that the other asks.
+      const isParted = this.#mayBeTakenOver && this.#world.plan.instances > 1;
+      if (input.isUnasked || isParted || input.order.waitMs === 0) continue;
       const lacking = acceptedOf(input).find((recipient) => !input.answers.has(recipient));
       if (lacking !== undefined) return `${nameOf(input)} has no answer of ${lacking}`;
     }
@@ -305,6 +313,12 @@ export class Outward {
     const { happenings, store } = this.#world.plan;
     const spoils = ['store', 'power failure', 'clock', ...(store === 'memory' ? ['kill', 'stop', 'redeploy'] : [])];
     return !happenings.some(({ what }) => spoils.includes(what));
+  }
+
+  /** What a process has in hand that the server does not hear of any more, others take for left. */
+  get #mayBeTakenOver(): boolean {
+    const { happenings, store } = this.#world.plan;
+    return store === 'shared' && happenings.some(({ what }) => what === 'store');
   }
 
   /** Keys were known to the memory of a process that is gone. */

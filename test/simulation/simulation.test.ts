@@ -30,6 +30,9 @@ const findings: readonly (readonly [seed: number, mistake: string])[] = [
 const outwardFindings: readonly (readonly [seed: number, mistake: string])[] = [
   [158, 'a text that was refused was sent when the store turned out to have written it'],
   [257, 'a reply was lost that was written down as the acceptance became known'],
+  [4318, 'a reply was lost that was written down together with the acceptance'],
+  [6118, 'a text that expired as its mark was being written left its questions open'],
+  [2965, 'what was asked while a shared store failed was forgotten when it worked again'],
   [476, 'a redeploy forgot the questions of a text under way, and the message of the flow with them'],
 ];
 
