@@ -63,7 +63,7 @@ async function huntOne(name: string): Promise<void> {
   const found = await hunt(mutant, Number(values.most));
   const [seed] = found.seeds;
   if (seed !== undefined) {
-    const { failed } = await runCampaign(loadLibrary(), { seeds: [seed] });
+    const { failed } = await runCampaign(loadLibrary(), { seeds: [seed], limits: { way: mutant.way ?? 'in' } });
     if (failed.length > 0) throw new Error(`seed ${seed} breaks a rule without the mutant`);
   }
   console.log(JSON.stringify(found));

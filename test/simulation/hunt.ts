@@ -16,10 +16,10 @@ export interface Hunt {
 
 /** Runs schedules on a mutant until one of them breaks a rule. */
 export async function hunt(mutant: Mutant, mostSchedules: number): Promise<Hunt> {
-  const { name, file } = mutant;
+  const { name, file, way = 'in' } = mutant;
   // It has to be the mistake that is found.
   applyMutant(mutant);
-  const campaign = await runCampaign(loadLibrary(mutant), { seeds: seedsFrom(1, mostSchedules) });
+  const campaign = await runCampaign(loadLibrary(mutant), { seeds: seedsFrom(1, mostSchedules), limits: { way } });
   const [violation] = campaign.failed[0]?.violations ?? [];
   return {
     name,

@@ -4,6 +4,7 @@ import { createRequire } from 'node:module';
 import { dirname, join, relative } from 'node:path';
 import { compileFunction } from 'node:vm';
 import { transformSync } from 'esbuild';
+import type { Way } from './plan';
 import type { Random } from './random';
 
 /** One line of `src/` changed for the worse. */
@@ -14,6 +15,8 @@ export interface Mutant {
   /** Is there exactly once. */
   search: string;
   replace: string;
+  /** The schedules that have to find it; of the way in when absent. */
+  way?: Way;
 }
 
 /** What a simulation gives the modules of `src/` instead of the machine's own. */

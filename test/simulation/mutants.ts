@@ -381,8 +381,97 @@ export const mutants: readonly Mutant[] = [
     'this.#timer = clock.after(call.timeoutMs, () => {});',
   ),
   mutant('a timer outlives its request', 'http/exchange.ts', '    this.#timer.cancel();\n', ''),
+  // Texts that are kept, guarded, counted, or ask.
+  outward(
+    'a mark after the first byte',
+    'sending/departure.ts',
+    'const marked = await marking;',
+    'const marked: Text | undefined = judged;',
+  ),
+  outward(
+    'a limit checked before the await',
+    'sending/transitions.ts',
+    '      if (limited.length > 0) return () => undefined;\n',
+    '',
+  ),
+  outward(
+    'an outcome is dropped before it entered the flow',
+    'sending/delivery.ts',
+    'if (!(await outlet.onOutcome(news))) return;',
+    'await this.#ledger.delivered(text); if (!(await outlet.onOutcome(news))) return;',
+  ),
+  outward(
+    'a text is put back after an unknown outcome',
+    'sending/outgoing.ts',
+    "return code === 'SMS_UNREACHABLE' ||",
+    "return code === 'SMS_UNCERTAIN' || code === 'SMS_UNREACHABLE' ||",
+  ),
+  outward(
+    'a question is closed twice',
+    'sending/answering.ts',
+    '      if (isClosed(question, look)) return () => undefined;\n',
+    '',
+  ),
+  outward(
+    'a question is closed by a reply that was not written',
+    'sending/correlation.ts',
+    'if (answered) changes.keep.set(answered.id, answered);',
+    '',
+  ),
+  outward(
+    'a question is taken for open when its text is accepted',
+    'sending/transitions.ts',
+    '(changes.keep.get(id) as Question | undefined) ?? known.get(id)',
+    'known.get(id)',
+  ),
+  outward(
+    'a text that had left is sent after a crash',
+    'sending/sender.ts',
+    "text.state === 'waiting' && text.options.keep",
+    "text.state !== 'settled' && text.options.keep",
+  ),
+  outward(
+    'an outcome that comes again is not marked',
+    'sending/sender.ts',
+    'this.#deliveries.deliver(text, true)',
+    'this.#deliveries.deliver(text, false)',
+  ),
+  outward(
+    'what is leaving expires',
+    'sending/keeping.ts',
+    "?.state !== 'waiting') return false;",
+    "?.state === 'settled') return false;",
+  ),
+  outward(
+    'an outage is an outcome',
+    'sending/keeping.ts',
+    "if (isSmsError(error, 'SMS_CLOSED') || isOutage(error)) await",
+    "if (isSmsError(error, 'SMS_CLOSED')) await",
+  ),
+  outward(
+    'what was refused is sent when it is found',
+    'sending/holdings.ts',
+    '!this.#refused.has(item.id)) return false;',
+    'this.#refused.size >= 0) return false;',
+  ),
+  outward(
+    'a key forgets its outcome',
+    'sending/once.ts',
+    'if (!isAccepted(outcome) && !isUnknown(outcome)) changes',
+    'if (!isAccepted(outcome) || !isUnknown(outcome)) changes',
+  ),
+  outward(
+    'who may have got a text is not counted',
+    'sending/outgoing.ts',
+    'if (!text.countedAt || isUnknown(outcome)) return [];',
+    'if (!text.countedAt) return [];',
+  ),
 ];
 
 function mutant(name: string, file: string, search: string, replace: string): Mutant {
   return { name, file, search, replace };
+}
+
+function outward(name: string, file: string, search: string, replace: string): Mutant {
+  return { name, file, search, replace, way: 'out' };
 }
