@@ -54,7 +54,14 @@ export = (RED: NodeAPI) => {
       const { accepted, failed } = outcome;
       const total = accepted.length + failed.length;
       badge.showOutcome(failed.length === 0 ? badges.sent(RED) : badges.partlyFailed(RED, failed.length, total));
-      const isSent = sender.send(createOutputs(RED, message, news, outcome));
+      const outputs = createOutputs(RED, message, news, outcome);
+      if (!fields.usesStore && origin) {
+        // Nobody waits to hear whether it got there: what is in no store cannot be told again.
+        this.send(outputs);
+        end();
+        return true;
+      }
+      const isSent = sender.send(outputs);
       end();
       return isSent;
     };
