@@ -1,12 +1,8 @@
+import { backOffMs } from '../back-off';
 import { isSmsError, type SmsError } from '../errors';
 
 /** What one poll brought: something new; only what had been polled before; or nothing (204). */
 export type PollOutcome = 'new' | 'repeated' | 'empty';
-
-const firstDelayMs = 1_000;
-const longestDelayMs = 60_000;
-const firstRefusedDelayMs = 30_000;
-const longestRefusedDelayMs = 300_000;
 
 /** An empty answer that came sooner than this did not wait at the service as §8 says it would. */
 const hastyAnswerMs = 250;
@@ -58,16 +54,7 @@ export class Rhythm {
       const hastyMs = Math.min(hastyAnswerMs, firstHastyDelayMs * 2 ** Math.min(this.#hastyAnswers, 10));
       return this.#hastyAnswers > 0 ? Math.max(pauseMs, hastyMs) : pauseMs;
     }
-    if (outcome === 'repeated') return this.#backOff(this.#repeats, firstDelayMs, longestDelayMs);
-    if (isSmsError(outcome, 'SMS_UNAUTHORIZED', 'SMS_FORBIDDEN')) {
-      return this.#backOff(this.#failures, firstRefusedDelayMs, longestRefusedDelayMs);
-    }
-    return this.#backOff(this.#failures, firstDelayMs, longestDelayMs);
-  }
-
-  /** Doubles from `firstMs` to at most `longestMs`, with up to a quarter of jitter. */
-  #backOff(attempt: number, firstMs: number, longestMs: number): number {
-    const delayMs = Math.min(longestMs * 0.8, firstMs * 2 ** Math.min(attempt - 1, 30));
-    return delayMs * (1 + this.#random() / 4);
+    if (outcome === 'repeated') return backOffMs(this.#repeats, this.#random());
+    return backOffMs(this.#failures, this.#random(), isSmsError(outcome, 'SMS_UNAUTHORIZED', 'SMS_FORBIDDEN'));
   }
 }

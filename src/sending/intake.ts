@@ -115,7 +115,7 @@ function createText(
   { message, encoding, parts, options, carried }: SendRequest,
   node: string,
 ): Text {
-  const needsMessage = options.keep !== undefined || options.once !== undefined || options.waitMs !== undefined;
+  const needsMessage = isTracked({ options }) || options.waitMs !== undefined;
   return {
     id: journal.nextId(),
     part: 'ledger',

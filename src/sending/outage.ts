@@ -1,10 +1,6 @@
+import { backOffMs } from '../back-off';
 import type { Clock, Timer } from '../clock';
 import { isSmsError, type SmsError } from '../errors';
-
-const firstDelayMs = 1_000;
-const longestDelayMs = 60_000;
-const firstRefusedDelayMs = 30_000;
-const longestRefusedDelayMs = 300_000;
 
 /** An outage, from the first text that found the service out of reach until one gets through. */
 export class Outage {
@@ -40,7 +36,8 @@ export class Outage {
     this.#error = error;
     this.#failures++;
     this.#timer?.cancel();
-    const delayMs = Math.max(this.#backOffMs(), retryAfterMs(error.retryAfter, this.#clock.now()));
+    const ownMs = backOffMs(this.#failures, this.#clock.random(), isSmsError(error, 'SMS_UNAUTHORIZED'));
+    const delayMs = Math.max(ownMs, retryAfterMs(error.retryAfter, this.#clock.now()));
     this.#timer = this.#clock.after(delayMs, () => this.tryNow(), true);
   }
 
@@ -55,18 +52,10 @@ export class Outage {
     this.#timer?.cancel();
     this.#timer = undefined;
   }
-
-  #backOffMs(): number {
-    const isRefused = isSmsError(this.#error, 'SMS_UNAUTHORIZED');
-    const firstMs = isRefused ? firstRefusedDelayMs : firstDelayMs;
-    const longestMs = isRefused ? longestRefusedDelayMs : longestDelayMs;
-    const delayMs = Math.min(longestMs * 0.8, firstMs * 2 ** Math.min(this.#failures - 1, 30));
-    return delayMs * (1 + this.#clock.random() / 4);
-  }
 }
 
 /** Reads a `Retry-After`, which is a number of seconds or a date; 0 when it is neither, or past. */
-export function retryAfterMs(retryAfter: string | undefined, now: number): number {
+function retryAfterMs(retryAfter: string | undefined, now: number): number {
   const text = retryAfter?.trim() ?? '';
   if (/^\d{1,9}$/.test(text)) return Number(text) * 1_000;
   const date = Date.parse(text);

@@ -54,6 +54,7 @@ const journal = ['item-ids', 'journal', 'keeper', 'step', 'step-queue', 'store-s
 
 /** What the files of each room may import besides those of their own. */
 const arrows: Readonly<Record<string, readonly string[]>> = {
+  'back-off': [],
   clock: [],
   model: [],
   reasons: [],
@@ -63,8 +64,8 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   http: ['wire', ...plain],
   store: ['clock', 'errors'],
   ...Object.fromEntries(journal.map((name) => [name, [...journal, 'store', 'clock', 'errors']])),
-  receiving: [...journal, 'store', 'wire', ...plain],
-  sending: [...journal, 'store', 'wire', 'http', ...plain],
+  receiving: ['back-off', ...journal, 'store', 'wire', ...plain],
+  sending: ['back-off', ...journal, 'store', 'wire', 'http', ...plain],
   account: ['receiving', 'sending', 'http', ...journal, 'store', 'wire', ...plain],
 };
 

@@ -328,7 +328,7 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'a loop spins after a failure',
     'receiving/rhythm.ts',
-    'return this.#backOff(this.#failures, firstDelayMs, longestDelayMs);',
+    "return backOffMs(this.#failures, this.#random(), isSmsError(outcome, 'SMS_UNAUTHORIZED', 'SMS_FORBIDDEN'));",
     'return 0;',
   ),
   // Texts on their way out.
