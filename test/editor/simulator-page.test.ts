@@ -569,7 +569,7 @@ describe("the simulator's page in a browser", function () {
     await bubble.waitFor();
     assert.equal(await bubble.evaluate((element) => element === document.activeElement), true);
     await page.getByRole('button', { name: 'Back to the newest' }).click();
-    assert.equal(await page.locator('.log-entry').count(), 100);
+    await page.waitForFunction(() => document.querySelectorAll('.log-entry').length === 100);
     assert.deepEqual(problems, []);
   });
 
