@@ -13,7 +13,7 @@ export type {
   Watcher,
 } from './account/membership';
 export type { AccountSettings, ConnectionSettings } from './account/settings';
-export type { AccountEntry, AccountState, EntryAction, EntryState } from './account/state';
+export type { AccountEntry, AccountState, Counts, EntryAction, EntryState } from './account/state';
 export { type Clock, systemClock, type Timer, wait } from './clock';
 export {
   isSmsError,

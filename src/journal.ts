@@ -17,6 +17,8 @@ export interface JournalOptions {
   clock: Clock;
   /** Called with an error when the store fails, and with `undefined` when it works again. */
   onStore(error: SmsError | undefined): void;
+  /** Steps have been taken, or the store has been read, and what comes of it is done. */
+  onSteps?(): void;
   /** Something in the store could not be read and is set aside; `place` says where it is now, and nothing of its content. */
   onUnreadable?(place: string): void;
   /** How long to wait before a store that has failed is opened again; 5 s when absent. */
@@ -41,7 +43,7 @@ export class Journal {
   /** Nobody has asked since for the store to be open. */
   #isClosing = false;
 
-  constructor({ store, clock, onStore, onUnreadable = () => {}, reopenDelayMs }: JournalOptions) {
+  constructor({ store, clock, onStore, onSteps = () => {}, onUnreadable = () => {}, reopenDelayMs }: JournalOptions) {
     this.isShared = store.shared === true;
     this.isDurable = store.durable;
     this.#store = store;
@@ -49,8 +51,11 @@ export class Journal {
     this.#lifecycle = new StoreLifecycle({ store, clock, onStore, onRetry, reopenDelayMs });
     this.#writer = new StepWriter(store, this.#lifecycle, this.#keepers);
     this.#ids = new ItemIds(clock);
-    this.#steps = new StepQueue(clock, this.#writer, async () => {
-      if (this.mode === 'closed') await this.#session.open();
+    this.#steps = new StepQueue(clock, this.#writer, {
+      begin: async () => {
+        if (this.mode === 'closed') await this.#session.open();
+      },
+      onTaken: onSteps,
     });
     this.#session = new StoreSession({
       lifecycle: this.#lifecycle,

@@ -4,22 +4,29 @@ import type { StepWriter, Task } from './step';
 const largestGroup = 256;
 const longestLazyMs = 25;
 
+/** Told of the work of a {@link StepQueue}. */
+export interface StepQueueEvents {
+  /** Awaited whenever there is something to do after there was nothing. Must not reject. */
+  begin(): Promise<void>;
+  /** A group of steps, or errands, is done. */
+  onTaken(): void;
+}
+
 /** What a journal has to do, one after the other: errands first, then steps, a group of them at a time. */
 export class StepQueue {
   readonly #clock: Clock;
   readonly #writer: StepWriter;
-  readonly #begin: () => Promise<void>;
+  readonly #events: StepQueueEvents;
   #tasks: Task[] = [];
   /** What comes before any step. */
   #errands: (() => Promise<void>)[] = [];
   #working: Promise<void> | undefined;
   #lazy: Timer | undefined;
 
-  /** @param begin awaited whenever there is something to do after there was nothing. Must not reject */
-  constructor(clock: Clock, writer: StepWriter, begin: () => Promise<void>) {
+  constructor(clock: Clock, writer: StepWriter, events: StepQueueEvents) {
     this.#clock = clock;
     this.#writer = writer;
-    this.#begin = begin;
+    this.#events = events;
   }
 
   /** Whether no step waits. */
@@ -98,7 +105,7 @@ export class StepQueue {
   async #workOff(): Promise<void> {
     // What is asked for in the same turn of the event loop shares a commit.
     await undefined;
-    await this.#begin();
+    await this.#events.begin();
     while (this.#hasWork) {
       const errand = this.#errands.shift();
       if (errand) {
@@ -107,9 +114,11 @@ export class StepQueue {
         const group = this.#tasks.splice(0, largestGroup);
         await this.#writer.write(group);
         await this.#writer.sweepWhenDue(this.#clock);
+        this.#events.onTaken();
         if (group.length === largestGroup) await new Promise<void>((resolve) => void this.#clock.nextTurn(resolve));
       }
     }
     await this.#writer.sweepWhenDue(this.#clock);
+    this.#events.onTaken();
   }
 }

@@ -69,6 +69,7 @@ export class Account {
       clock: options.clock,
       settings: () => this.#settings ?? { concurrency: 1, queueLimit: 0 },
       kept: () => this.#succession.estate?.sender.keptWaiting ?? 0,
+      onChanged: () => this.#changed(),
     });
     const host = this.#createHost();
     this.#succession = new Succession(host);
@@ -112,7 +113,8 @@ export class Account {
         subscribe[channel]({ clock, member, inbox: estateOf().inbox, endpoints: this.#endpoints, tally }, subscriber),
       attachSender: (outlet) => estateOf().sender.attach({ ...outlet, client }),
       state: () => this.#overview.state,
-      entries: (state, most) => this.#overview.entries(state, most),
+      countsToday: () => this.#overview.countsToday,
+      entries: (state, most, after) => this.#overview.entries(state, most, after),
       act: (id, action) => this.#overview.act(id, action),
       leave: () => {
         left ??= this.#leave(member);
@@ -146,6 +148,7 @@ export class Account {
         return account.#succession.estate?.inbox.failure;
       },
       inboxOf: (member) => this.#succession.estateOf(member).inbox,
+      onChanged: () => this.#changed(),
       onDrained: (kind) => {
         if (kind === 'incoming') this.#succession.estate?.sender.onRepliesRead();
       },
@@ -160,6 +163,7 @@ export class Account {
     const { incoming, status, outbox } = this.#endpoints;
     const onStore = () => {
       for (const endpoint of Object.values(this.#endpoints)) endpoint.holdOrResume();
+      this.#changed();
     };
     return createEstate({
       store: settings.createStore(key),
@@ -167,6 +171,7 @@ export class Account {
       queue: this.#queue,
       counts: tally.sends,
       onStore,
+      onSteps: () => this.#changed(),
       onAccepted: (kind, acceptances) => tally.accepted(kind, acceptances),
       onGivenUpFull: () => this.#settings?.onAsideFull?.(),
       sentMs: () => (this.#settings ?? settings).sentMs ?? sentMs,
@@ -185,6 +190,10 @@ export class Account {
       dedupe: () => incoming.settings?.dedupe ?? settings.dedupe,
       dedupeMs: () => incoming.settings?.dedupeMs ?? settings.dedupeMs,
     });
+  }
+
+  #changed(): void {
+    this.#settings?.onChanged?.();
   }
 
   /** A member, or another while it is here no more. */

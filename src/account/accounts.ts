@@ -17,7 +17,7 @@ export function createAccounts(): Accounts {
   const tallies = new Map<string, Tally>();
 
   const create = (key: string, clock: Clock): Account => {
-    const tally = tallies.get(key) ?? new Tally();
+    const tally = tallies.get(key) ?? new Tally(clock);
     tallies.set(key, tally);
     const account: Account = new Account({
       key,

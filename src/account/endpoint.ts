@@ -20,6 +20,8 @@ export interface EndpointHost {
   /** Why what comes cannot be kept now, if so. */
   readonly failure: SmsError | undefined;
   inboxOf(member: Member): Inbox;
+  /** The poll has come to another state, or has been answered. */
+  onChanged(): void;
   /** The service has nothing more of a kind for now. */
   onDrained(kind: Kind): void;
   /**
@@ -140,6 +142,7 @@ export class Endpoint {
     return () => {
       this.#watchers.delete(watcher);
       if (this.#watchers.size === 0) this.#loop.stop();
+      this.#host.onChanged();
     };
   }
 
@@ -195,6 +198,7 @@ export class Endpoint {
         const { client } = this.#host.present(member);
         const fetched = await this.#plan.fetch(client, { ...options, onAnswer });
         this.#lastAnswerAt = this.#host.clock.now();
+        this.#host.onChanged();
         if (fetched.records.length === 0) return [];
         return this.#host.inboxOf(member).accept({ ...fetched, via: 'poll', ...destination });
       };
@@ -216,6 +220,7 @@ export class Endpoint {
   #tell(state: PollState): void {
     if (state.name !== this.#lastState) this.#since = this.#host.clock.now();
     this.#lastState = state.name;
+    this.#host.onChanged();
     const failing = state.name === 'failing' ? state.error : undefined;
     const isNew = failing && this.#isNews(failing);
     const hasRecovered = !failing && state.name !== 'paused' && this.#told.size > 0;

@@ -30,6 +30,8 @@ export interface EstateOptions extends Pick<InboxOptions, 'onAccepted' | 'onGive
   /** See {@link Sender}. */
   sources(): readonly Evidence[];
   onStore(error: SmsError | undefined): void;
+  /** See {@link JournalOptions.onSteps}. */
+  onSteps(): void;
   onUnreadable(place: string): void;
   onFault(error: unknown): void;
   onAbandoned(node: string): void;
@@ -39,8 +41,8 @@ export interface EstateOptions extends Pick<InboxOptions, 'onAccepted' | 'onGive
 
 /** Joins what comes in and what goes out, which know nothing of each other, in one journal. */
 export function createEstate(options: EstateOptions): Estate {
-  const { store, onStore, onUnreadable, ...rest } = options;
-  const journal = new Journal({ store, clock: options.clock, onStore, onUnreadable });
+  const { store, onStore, onSteps, onUnreadable, ...rest } = options;
+  const journal = new Journal({ store, clock: options.clock, onStore, onSteps, onUnreadable });
   const sender = new Sender({ ...rest, journal });
   return { sender, inbox: new Inbox({ ...rest, journal, correlator: sender.correlation }) };
 }

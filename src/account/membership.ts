@@ -7,7 +7,7 @@ import type { OutboxReceiverOptions } from '../receiving/outbox-receiver';
 import type { PollState } from '../receiving/poll';
 import type { ReceiverOptions } from '../receiving/receiver';
 import type { Outlet, SendingNode } from '../sending/outlet';
-import type { AccountState, Decision, EntryAction, EntryList, EntryState } from './state';
+import type { AccountState, Counts, Decision, EntryAction, EntryList, EntryState } from './state';
 
 /** Who wants an endpoint polled. */
 export interface Watcher {
@@ -83,8 +83,14 @@ export interface Membership {
   subscribe<C extends Channel>(channel: C, subscriber: Subscribers[C]): Subscriptions[C];
   /** What goes on in the account. */
   state(): AccountState;
-  /** What somebody may decide about: at most so many entries, oldest first. It shows private texts. */
-  entries(state: EntryState, most: number): EntryList;
+  /** Of what {@link state} counts, what was counted since the last midnight, or since the start of the process. */
+  countsToday(): Counts;
+  /**
+   * What somebody may decide about: at most so many entries, oldest first. It shows private texts.
+   *
+   * @param after what an earlier list gave as its `next`; absent: from the first
+   */
+  entries(state: EntryState, most: number, after?: string): EntryList;
   /**
    * Takes a decision about an entry.
    *

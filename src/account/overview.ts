@@ -5,7 +5,16 @@ import type { InboxState } from '../receiving/inbox';
 import type { SendState } from '../sending/desk';
 import type { Endpoint } from './endpoint';
 import type { Estate } from './estate';
-import type { AccountState, AsideEntry, Decision, EntryAction, EntryList, EntryState, StoreState } from './state';
+import type {
+  AccountState,
+  AsideEntry,
+  Counts,
+  Decision,
+  EntryAction,
+  EntryList,
+  EntryState,
+  StoreState,
+} from './state';
 import type { Tally } from './tally';
 
 /** What an overview looks at. */
@@ -43,13 +52,14 @@ export class Overview {
     };
   }
 
-  /** At most so many entries, oldest first, and how many there are. */
-  entries(state: EntryState, most: number): EntryList {
+  /** See {@link Membership.entries}. */
+  entries(state: EntryState, most: number, after?: string): EntryList {
     const estate = this.#parts.estate();
     if (!estate) return { entries: [], total: 0 };
     const { inbox, sender } = estate;
-    if (state !== 'aside') return sender.desk.entries(state, most);
-    return { entries: inbox.givenUp.list(most).map(createAsideEntry), total: inbox.givenUp.size };
+    if (state !== 'aside') return sender.desk.entries(state, most, after);
+    const { items, ...more } = inbox.givenUp.page(most, after);
+    return { entries: items.map(createAsideEntry), total: inbox.givenUp.size, ...more };
   }
 
   /** @throws SmsError `SMS_STORE` when the store is needed for it and cannot be used */
@@ -71,6 +81,11 @@ export class Overview {
       this.#parts.onDiscarded(item.node);
     }
     return 'done';
+  }
+
+  /** As {@link state} counts, since midnight or the start of the process. */
+  get countsToday(): Counts {
+    return this.#parts.tally.countsToday;
   }
 
   get #store(): StoreState {

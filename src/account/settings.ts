@@ -48,6 +48,8 @@ export interface AccountSettings {
   clock?: Clock;
   /** More was given up than is kept, and the oldest goes; told once. */
   onAsideFull?(): void;
+  /** What {@link Membership.state} tells may have changed. It is called at every step, and must cost next to nothing. */
+  onChanged?(): void;
   /** Told of the character set of an answer that is not known here; the answer is read as it is. */
   onUnknownCharset?: (charset: string) => void;
 }

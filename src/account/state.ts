@@ -78,4 +78,6 @@ export type Decision = 'done' | 'gone' | 'unfit';
 export interface EntryList {
   entries: AccountEntry[];
   total: number;
+  /** What to ask for more with; absent: these were the last. */
+  next?: string;
 }

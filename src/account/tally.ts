@@ -1,3 +1,4 @@
+import type { Clock } from '../clock';
 import type { Kind } from '../model';
 import type { Acceptance } from '../receiving/inbox';
 import { SendCounts } from '../sending/send-counts';
@@ -6,11 +7,27 @@ import type { Counts, ReceiveCounts } from './state';
 /** Counts what an account does. It outlives the account, which goes with the last of its members. */
 export class Tally {
   readonly sends = new SendCounts();
+  readonly #clock: Clock;
   readonly #receives: ReceiveCounts = { received: 0, statuses: 0, duplicates: 0, redelivered: 0, setAside: 0 };
+  /** What had been counted when this day began. */
+  #before: Counts | undefined;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+    this.#awaitMidnight();
+  }
 
   get counts(): Counts {
     const { add: _, ...sends } = this.sends;
     return { ...sends, ...this.#receives };
+  }
+
+  /** What was counted since the last midnight of the machine's time zone, or since the start. */
+  get countsToday(): Counts {
+    const { counts } = this;
+    if (!this.#before) return counts;
+    for (const [name, before] of Object.entries(this.#before)) counts[name as keyof Counts] -= before;
+    return counts;
   }
 
   /** Records have come and are kept. */
@@ -27,5 +44,15 @@ export class Tally {
 
   setAside(): void {
     this.#receives.setAside++;
+  }
+
+  #awaitMidnight(): void {
+    const now = this.#clock.now();
+    const begin = () => {
+      this.#before = this.counts;
+      this.#awaitMidnight();
+    };
+    // A day may have 23 or 25 hours.
+    this.#clock.after(new Date(now).setHours(24, 0, 0, 0) - now, begin, true);
   }
 }

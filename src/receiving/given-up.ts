@@ -1,4 +1,5 @@
 import type { Timer } from '../clock';
+import { EntryOrder } from '../entry-order';
 import type { Step } from '../journal';
 import type { Circumstances, Keeper } from '../keeper';
 import type { RecordOfKind } from '../model';
@@ -32,6 +33,7 @@ export class GivenUp {
   readonly #context: InboxContext;
   readonly #onFull: () => void;
   readonly #kept = new Map<string, Kept>();
+  readonly #order = new EntryOrder();
   #sweep: Timer | undefined;
   #hasBeenFull = false;
 
@@ -50,14 +52,10 @@ export class GivenUp {
     return this.#kept.get(id)?.item;
   }
 
-  /** At most so many, the oldest first. */
-  list(most: number): GivenUpItem[] {
-    const oldest: GivenUpItem[] = [];
-    for (const { item } of this.#kept.values()) {
-      if (oldest.length === most) break;
-      oldest.push(item);
-    }
-    return oldest;
+  /** At most so many, the oldest first, and what to ask for more with. See {@link EntryOrder.page}. */
+  page(most: number, after?: string): { items: GivenUpItem[]; next?: string } {
+    const { ids, ...more } = this.#order.page(most, after);
+    return { items: ids.flatMap((id) => this.get(id) ?? []), ...more };
   }
 
   /** A node has given an entry up. What drops the entry in the same turn of the event loop shares the commit. */
@@ -79,7 +77,7 @@ export class GivenUp {
   deliver(id: string): boolean {
     const kept = this.#kept.get(id);
     if (!kept) return false;
-    this.#kept.delete(id);
+    this.#forget(id);
     this.#context.run(createDelivery(this.#context, kept.item));
     return true;
   }
@@ -89,6 +87,7 @@ export class GivenUp {
     const handed = [...this.#kept.values()].filter(({ isStored }) => !(keepsStored && isStored));
     const items = handed.map(({ item }) => item);
     this.#kept.clear();
+    this.#order.clear();
     if (items.length === 0) return;
     await heir.#context.journal.run(heir.#keep(items));
     // Otherwise it stays where it is safe.
@@ -96,14 +95,13 @@ export class GivenUp {
   }
 
   #makeRoom(): void {
-    const tooMany = [...this.#kept.keys()].slice(0, this.#kept.size - mostKept);
-    this.#context.run(this.#drop(tooMany));
+    this.#context.run(this.#drop(this.#order.page(this.#kept.size - mostKept).ids));
     if (!this.#hasBeenFull) this.#onFull();
     this.#hasBeenFull = true;
   }
 
   #keep(items: readonly GivenUpItem[]): Step<void> {
-    for (const item of items) this.#kept.set(item.id, { item, isStored: false });
+    for (const item of items) this.#put({ item, isStored: false });
     this.#sweepLater();
     return createStep((changes) => {
       for (const item of items) if (this.#kept.has(item.id)) changes.keep.set(item.id, item);
@@ -111,8 +109,23 @@ export class GivenUp {
   }
 
   #drop(ids: readonly string[]): Step<void> {
-    for (const id of ids) this.#kept.delete(id);
+    for (const id of ids) this.#forget(id);
     return { ...createStep((changes) => dropItems(changes, ids)), drops: ids };
+  }
+
+  #put(kept: Kept): void {
+    const { id, at } = kept.item;
+    // The same one may come again at another time.
+    this.#forget(id);
+    this.#kept.set(id, kept);
+    this.#order.add(id, at);
+  }
+
+  #forget(id: string): void {
+    const item = this.get(id);
+    if (!item) return;
+    this.#kept.delete(id);
+    this.#order.delete(id, item.at);
   }
 
   #sweepLater(): void {
@@ -140,7 +153,7 @@ export class GivenUp {
         }
       },
       letGo: (isUnsaved) => {
-        for (const id of this.#kept.keys()) if (!isUnsaved(id)) this.#kept.delete(id);
+        for (const id of this.#kept.keys()) if (!isUnsaved(id)) this.#forget(id);
         this.#sweep?.cancel();
         this.#sweep = undefined;
       },
@@ -154,10 +167,10 @@ export class GivenUp {
       for (const [id, { item, isStored }] of this.#kept) {
         if (!isStored || found.has(id)) continue;
         if (isReset) lost.push(item);
-        else this.#kept.delete(id);
+        else this.#forget(id);
       }
     }
-    for (const item of items) this.#kept.set(item.id, { item, isStored: true });
+    for (const item of items) this.#put({ item, isStored: true });
     if (lost.length > 0) this.#context.run(this.#keep(lost));
     this.#sweepLater();
   }

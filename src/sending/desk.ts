@@ -3,6 +3,7 @@ import type { Ledger } from './ledger';
 import { parseOutcome, type Text } from './outgoing';
 import type { SendQueue } from './queue';
 import type { SendCounts } from './send-counts';
+import { entryOf, type TextEntryState } from './text-book';
 
 /** What goes on with texts that go out. */
 export interface SendState {
@@ -21,7 +22,7 @@ export interface SendState {
 /** A text that somebody may decide about. */
 export interface TextEntry {
   id: string;
-  state: 'kept' | 'uncertain';
+  state: TextEntryState;
   /** When it came, or when its outcome became unknown; ms. */
   at: number;
   node: string;
@@ -30,6 +31,14 @@ export interface TextEntry {
   body: string;
   /** Why it is uncertain. */
   error?: { code: string; message: string };
+}
+
+/** The oldest first, and how many there are in all. */
+export interface TextEntryList {
+  entries: TextEntry[];
+  total: number;
+  /** What to ask for more with; absent: these were the last. */
+  next?: string;
 }
 
 /** What the desk looks at. */
@@ -67,22 +76,17 @@ export class Desk {
     };
   }
 
-  /** At most so many entries, oldest first, and how many there are. */
-  entries(state: 'kept' | 'uncertain', most: number): { entries: TextEntry[]; total: number } {
-    const entries: TextEntry[] = [];
-    let total = 0;
-    for (const text of this.#options.ledger.texts.values()) {
-      if (stateOf(text) !== state) continue;
-      total++;
-      if (entries.length < most) entries.push(formatEntry(text, state));
-    }
-    return { entries, total };
+  /** At most so many entries, the first or those after an earlier list's `next`. However many there are, it reads no others. */
+  entries(state: TextEntryState, most: number, after?: string): TextEntryList {
+    const { texts } = this.#options.ledger;
+    const { ids, ...more } = texts.page(state, most, after);
+    return { entries: ids.flatMap((id) => formatEntry(texts.get(id)) ?? []), total: texts.count(state), ...more };
   }
 
   /** Whether somebody may decide about a text. */
   has(id: string): boolean {
     const text = this.#options.ledger.texts.get(id);
-    return text !== undefined && stateOf(text) !== undefined;
+    return text !== undefined && entryOf(text) !== undefined;
   }
 
   /**
@@ -93,8 +97,9 @@ export class Desk {
   async act(id: string, action: 'send' | 'discard'): Promise<'done' | 'gone' | 'unfit'> {
     const { ledger, kept, release, onDiscarded } = this.#options;
     const text = ledger.texts.get(id);
-    const state = text && stateOf(text);
-    if (!text || !state) return 'gone';
+    const entry = text && entryOf(text);
+    if (!entry) return 'gone';
+    const { state } = entry;
     if (action === 'send') {
       if (state === 'uncertain') await release(text);
       else kept.sendNow(id);
@@ -107,18 +112,14 @@ export class Desk {
   }
 }
 
-function stateOf({ state }: Text): TextEntry['state'] | undefined {
-  if (state === 'waiting' || state === 'leaving') return 'kept';
-  return state === 'uncertain' ? 'uncertain' : undefined;
-}
-
-function formatEntry(text: Text, state: TextEntry['state']): TextEntry {
-  const { id, node, message, outcome, arrivedAt, settledAt } = text;
+function formatEntry(text: Text | undefined): TextEntry | undefined {
+  const entry = text && entryOf(text);
+  if (!entry) return undefined;
+  const { id, node, message, outcome } = text;
   const error = outcome && 'error' in outcome ? parseOutcome(outcome) : undefined;
   return {
     id,
-    state,
-    at: state === 'uncertain' ? (settledAt ?? arrivedAt) : arrivedAt,
+    ...entry,
     node,
     to: message.to,
     ...(message.from === undefined ? undefined : { from: message.from }),

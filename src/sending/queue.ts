@@ -19,6 +19,8 @@ export interface SendQueueOptions {
   settings(): QueueSettings;
   /** How many texts wait that are kept: they count for the limit wherever they wait. Absent: none. */
   kept?(): number;
+  /** Other tasks run or wait. */
+  onChanged?(): void;
 }
 
 /** When a task's turn comes. */
@@ -158,11 +160,13 @@ export class SendQueue {
   async #start<T>(task: (turn: Turn) => Promise<T>): Promise<T> {
     const giveBack = this.#countStart();
     this.#inFlight++;
+    this.#options.onChanged?.();
     try {
       // What it throws at once comes later too, so that ten thousand in a row do not nest.
       return await new Promise<T>((resolve) => resolve(task({ giveBack })));
     } finally {
       this.#inFlight--;
+      this.#options.onChanged?.();
       this.nudge();
     }
   }
@@ -183,6 +187,7 @@ export class SendQueue {
 
   #enter(waiting: Waiting, signal: AbortSignal): void {
     this.#waiting.add(waiting);
+    this.#options.onChanged?.();
     if (waiting.isKept) this.#keptHere++;
     const listened = this.#listened.get(signal);
     if (listened) {

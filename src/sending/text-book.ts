@@ -1,7 +1,11 @@
 import type { Clock, Timer } from '../clock';
+import { EntryOrder, type EntryPage } from '../entry-order';
 import type { Text } from './outgoing';
 
 const uncertainMs = 7 * 24 * 3_600_000;
+
+/** What somebody may decide about: a text that waits, or one whose outcome is unknown. */
+export type TextEntryState = 'kept' | 'uncertain';
 
 /** The texts of this process that are on their way or may be decided about, found by id. */
 export class TextBook {
@@ -10,6 +14,10 @@ export class TextBook {
   readonly #onExpired: (text: Text) => void;
   /** An uncertain text can be decided about for so long. */
   readonly #decisions = new Map<string, Timer>();
+  readonly #entries: Readonly<Record<TextEntryState, EntryOrder>> = {
+    kept: new EntryOrder(),
+    uncertain: new EntryOrder(),
+  };
 
   /** @param onExpired nobody has decided about a text in time */
   constructor(clock: Clock, onExpired: (text: Text) => void) {
@@ -41,7 +49,23 @@ export class TextBook {
 
   /** Adds a text, or puts it in the place of an earlier state of it. */
   set(text: Text): void {
-    this.#byId.set(text.id, text);
+    const { id } = text;
+    const former = this.#byId.get(id);
+    this.#byId.set(id, text);
+    const [before, now] = [former && entryOf(former), entryOf(text)];
+    if (before?.state === now?.state && before?.at === now?.at) return;
+    if (before) this.#entries[before.state].delete(id, before.at);
+    if (now) this.#entries[now.state].add(id, now.at);
+  }
+
+  /** How many somebody may decide about in a state. */
+  count(state: TextEntryState): number {
+    return this.#entries[state].size;
+  }
+
+  /** Those of a state that come first, or after an earlier page. See {@link EntryOrder.page}. */
+  page(state: TextEntryState, most: number, after?: string): EntryPage {
+    return this.#entries[state].page(most, after);
   }
 
   /** Adds a text that somebody may decide about for 7 days from its outcome. */
@@ -59,7 +83,16 @@ export class TextBook {
   }
 
   delete(id: string): void {
+    const text = this.#byId.get(id);
+    const entry = text && entryOf(text);
+    if (entry) this.#entries[entry.state].delete(id, entry.at);
     this.#byId.delete(id);
     this.decided(id);
   }
+}
+
+/** As what a text is listed, and since when: when it came, or when its outcome became unknown; in ms. */
+export function entryOf({ state, arrivedAt, settledAt }: Text): { state: TextEntryState; at: number } | undefined {
+  if (state === 'waiting' || state === 'leaving') return { state: 'kept', at: arrivedAt };
+  return state === 'uncertain' ? { state, at: settledAt ?? arrivedAt } : undefined;
 }

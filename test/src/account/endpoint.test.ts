@@ -58,6 +58,7 @@ describe('Endpoint', () => {
     const host: EndpointHost = {
       clock,
       polls: new Polls(),
+      onChanged: () => {},
       onDrained: () => {},
       settings: undefined,
       get failure() {

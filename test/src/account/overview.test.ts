@@ -4,7 +4,9 @@ import type { FullMembership } from '../../../src/account/account';
 import { createAccounts } from '../../../src/account/accounts';
 import type { Subscriber } from '../../../src/account/membership';
 import type { AccountSettings } from '../../../src/account/settings';
+import type { AccountState } from '../../../src/account/state';
 import type { FlowDelivery } from '../../../src/receiving/receiver';
+import type { SendRequest } from '../../../src/sending/outlet';
 import { Closing } from '../closing';
 import { FailingStore, Platter } from '../store/failing-store';
 
@@ -208,12 +210,20 @@ describe('what goes on in an account (contract §8a)', () => {
     assert.equal(await membership.act('none', 'send'), 'gone');
   });
 
-  it('counts recipients that were accepted and refused, and texts that were not sent', async () => {
-    const membership = enter();
+  const options: SendRequest['options'] = {
+    retries: 0,
+    retryUncertain: false,
+    resolveMs: 0,
+    priority: 0,
+    unlimited: false,
+  };
+
+  /** A node that sends. Returns how to send with it, until the outcome is known. */
+  function attachSender(membership: FullMembership): (to: string[], changes?: object) => Promise<void> {
     let outcomes = 0;
     const sender = membership.attachSender({
       id: 'send',
-      usesStore: false,
+      usesStore: true,
       onOutcome: () => {
         outcomes++;
         return Promise.resolve(true);
@@ -224,19 +234,62 @@ describe('what goes on in an account (contract §8a)', () => {
       onState: () => {},
     });
     closing.add(sender, (it) => it.close());
-    const options = { retries: 0, retryUncertain: false, resolveMs: 0, priority: 0, unlimited: false };
-    const send = async (...to: string[]) => {
+    return async (to, changes = {}) => {
       const ended = outcomes + 1;
       const message = { to, body: 'hello' };
-      sender.send({ message, encoding: 'GSM-7', parts: 1, options, origin: undefined, carried: () => '' });
+      const request = { message, encoding: 'GSM-7' as const, parts: 1, origin: undefined, carried: () => '' };
+      sender.send({ ...request, options: { ...options, ...changes } });
       await until(() => outcomes === ended);
     };
-    await send('6421555001', 'Nobody');
+  }
+
+  it('counts recipients that were accepted and refused, and texts that were not sent', async () => {
+    const membership = enter();
+    const send = attachSender(membership);
+    await send(['6421555001', 'Nobody']);
     simulator.fault('send', { status: 400 }, 1);
-    await send('6421555001');
+    await send(['6421555001']);
     simulator.fault('send', { status: 500 }, 1);
-    await send('6421555001');
+    await send(['6421555001']);
     const { sent, failed, refused, uncertain } = membership.state().counts;
     assert.deepEqual({ sent, failed, refused, uncertain }, { sent: 1, failed: 1, refused: 1, uncertain: 1 });
+    assert.deepEqual(membership.countsToday(), membership.state().counts);
+  });
+
+  it('says whenever something has changed, and nothing while nothing does', async () => {
+    let seen: AccountState | undefined;
+    let changes = 0;
+    let looking: NodeJS.Timeout | undefined;
+    const look = () => {
+      looking = undefined;
+      seen = membership.state();
+    };
+    const membership: FullMembership = enter({
+      pauseMs: 60_000,
+      onChanged: () => {
+        changes++;
+        looking ??= setTimeout(look, 5);
+      },
+    });
+    listen(membership, { ackTimeoutMs: 60_000 });
+    receive('one');
+    await until(() => seen?.inbox.undelivered === 1);
+    await until(() => seen?.polls[0]?.state === 'waiting' && seen.polls[0].lastAnswerAt !== undefined);
+    const send = attachSender(membership);
+    await send(['6421555001']);
+    await until(() => seen?.counts.sent === 1);
+    simulator.fault('send', { status: 500 }, 1);
+    await send(['6421555001'], { keep: { expireMs: undefined } });
+    await until(() => seen?.sends.uncertain === 1 && seen.sends.inFlight === 0);
+    assert.equal(await membership.act(membership.entries('uncertain', 1).entries[0]?.id ?? '', 'discard'), 'done');
+    await until(() => seen?.sends.uncertain === 0);
+    await until(() => looking === undefined);
+    const before = changes;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    assert.equal(changes, before);
+    store.failing.add('commit');
+    void send(['6421555001'], { keep: { expireMs: undefined } });
+    await until(() => seen?.store.ok === false);
+    store.failing.clear();
   });
 });

@@ -73,14 +73,14 @@ describe('what was given up (contract §5, §8a)', () => {
     await receive(inbox, 'hello');
     await clock.advance(60_000);
     await inbox.flush();
-    const [item] = inbox.givenUp.list(1);
+    const [item] = inbox.givenUp.page(1).items;
     assert.ok(item);
     return { inbox, sent, id: item.id };
   }
 
   it('is kept with its node and its time, and is undelivered no more', async () => {
     const { inbox } = await giveUp();
-    const { kind, record, node, at, attempts } = inbox.givenUp.list(200)[0] ?? {};
+    const { kind, record, node, at, attempts } = inbox.givenUp.page(200).items[0] ?? {};
     assert.deepEqual([kind, record?.body, node, at, attempts], ['incoming', 'hello', 'node', clock.now(), 1]);
     assert.deepEqual(inbox.state, { undelivered: 0, setAside: 1 });
   });
@@ -92,7 +92,7 @@ describe('what was given up (contract §5, §8a)', () => {
     await clock.advance(60_000);
     assert.deepEqual([a.length, b.length], [1, 1]);
     assert.deepEqual(
-      inbox.givenUp.list(200).map(({ node }) => node),
+      inbox.givenUp.page(200).items.map(({ node }) => node),
       ['a', 'b'],
     );
   });
@@ -148,7 +148,7 @@ describe('what was given up (contract §5, §8a)', () => {
     const next = createInbox();
     await next.ready();
     assert.deepEqual(
-      next.givenUp.list(200).map((item) => [item.id, item.node, item.record.body]),
+      next.givenUp.page(200).items.map((item) => [item.id, item.node, item.record.body]),
       [[id, 'node', 'hello']],
     );
   });
@@ -219,7 +219,7 @@ describe('what was given up (contract §5, §8a)', () => {
     await clock.advance(60_000);
     await inbox.flush();
     assert.deepEqual([inbox.state.setAside, timesFull], [10_000, 1]);
-    assert.equal(inbox.givenUp.list(1)[0]?.record.body, '2');
+    assert.equal(inbox.givenUp.page(1).items[0]?.record.body, '2');
     assert.equal(platter.entries.size, 10_000);
   });
 

@@ -1,0 +1,75 @@
+import assert from 'node:assert/strict';
+import { Desk, type DeskOptions } from '../../../src/sending/desk';
+import type { Text, TextState } from '../../../src/sending/outgoing';
+import { TextBook } from '../../../src/sending/text-book';
+import { VirtualClock } from '../../virtual-clock';
+
+describe('the list of texts to decide about (contract §8a)', () => {
+  let clock: VirtualClock;
+  let texts: TextBook;
+  let desk: Desk;
+  /** Texts that were looked at. */
+  let read: number;
+
+  beforeEach(() => {
+    clock = new VirtualClock();
+    texts = new TextBook(clock, () => {});
+    desk = new Desk({ ledger: { texts } } as DeskOptions);
+    read = 0;
+  });
+
+  function createText(number: number, state: TextState, settledAt?: number): Text {
+    return {
+      id: `t${String(number).padStart(6, '0')}`,
+      state,
+      node: 'send',
+      arrivedAt: number,
+      ...(settledAt === undefined ? undefined : { settledAt }),
+      get message() {
+        read++;
+        return { to: ['64215551234'], body: `text ${number}` };
+      },
+    } as Partial<Text> as Text;
+  }
+
+  it('reads no more of a hundred thousand than it shows, on any page', () => {
+    for (let number = 0; number < 100_000; number++) texts.set(createText(number, 'waiting'));
+    let next: string | undefined;
+    for (const first of [0, 200, 400]) {
+      read = 0;
+      const list = desk.entries('kept', 200, next);
+      assert.equal(list.total, 100_000);
+      assert.deepEqual(
+        list.entries.map(({ body }) => body),
+        Array.from({ length: 200 }, (_, index) => `text ${first + index}`),
+      );
+      assert.equal(read, 200);
+      next = list.next;
+    }
+    read = 0;
+    assert.deepEqual(desk.entries('uncertain', 200), { entries: [], total: 0 });
+    assert.equal(read, 0);
+  });
+
+  it('has each text in the state that it came to last, and none that has gone', () => {
+    for (const number of [1, 2, 3]) texts.set(createText(number, 'waiting'));
+    texts.set(createText(1, 'leaving'));
+    texts.setUndecided(createText(2, 'uncertain', 9));
+    texts.set(createText(3, 'settled'));
+    texts.set(createText(4, 'waiting'));
+    texts.delete('t000004');
+    const bodies = (state: 'kept' | 'uncertain') => desk.entries(state, 200).entries.map(({ body, at }) => [body, at]);
+    assert.deepEqual(bodies('kept'), [['text 1', 1]]);
+    assert.deepEqual(bodies('uncertain'), [['text 2', 9]]);
+    assert.deepEqual([desk.has('t000001'), desk.has('t000002'), desk.has('t000003')], [true, true, false]);
+  });
+
+  it('has the outcome that has been unknown the longest first, whenever its text came', () => {
+    texts.setUndecided(createText(1, 'uncertain', 20));
+    texts.setUndecided(createText(2, 'uncertain', 10));
+    assert.deepEqual(
+      desk.entries('uncertain', 200).entries.map(({ body }) => body),
+      ['text 2', 'text 1'],
+    );
+  });
+});
