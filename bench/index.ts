@@ -9,12 +9,12 @@ import { idle } from './rows/idle';
 import { kept } from './rows/kept';
 import { limits } from './rows/limits';
 import { nodes } from './rows/nodes';
-import { receive } from './rows/receive';
+import { receive, slowDisk } from './rows/receive';
 import { send } from './rows/send';
 import { soak } from './rows/soak';
 import { start } from './rows/start';
 
-const rows: readonly Row[] = [send, kept, limits, receive, callbacks, delay, nodes, idle, soak, start];
+const rows: readonly Row[] = [send, kept, limits, receive, slowDisk, callbacks, delay, nodes, idle, soak, start];
 
 const page = join(__dirname, '..', 'docs', 'performance.md');
 

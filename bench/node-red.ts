@@ -33,11 +33,17 @@ export interface BenchNodeRed {
   stop(): Promise<void>;
 }
 
+/** What is slower than usual. */
+export interface BenchNodeRedOptions {
+  /** By how much each flush of the store takes longer. */
+  flushDelayMs?: number;
+}
+
 /**
  * Starts Node-RED on a copy of the built package, which a build meanwhile does not disturb. The editor has a root of
  * its own, so that every HTTP node gets its requests unparsed.
  */
-export async function startBenchNodeRed(): Promise<BenchNodeRed> {
+export async function startBenchNodeRed({ flushDelayMs }: BenchNodeRedOptions = {}): Promise<BenchNodeRed> {
   const userDir = createUserDir();
   const modules = join(userDir, 'node_modules');
   const packageFolder = join(modules, '@messaging-service', 'node-red-sms');
@@ -48,6 +54,7 @@ export async function startBenchNodeRed(): Promise<BenchNodeRed> {
   const nodeRed = await startNodeRed({
     userDir,
     settings: { httpAdminRoot: '/admin', logging: { console: { level: 'info' } } },
+    ...(flushDelayMs === undefined ? undefined : { env: delayFlushes(flushDelayMs) }),
   });
   return {
     process: nodeRed,
@@ -65,4 +72,9 @@ export async function startBenchNodeRed(): Promise<BenchNodeRed> {
     },
     stop: () => nodeRed.stop(),
   };
+}
+
+function delayFlushes(flushDelayMs: number): NodeJS.ProcessEnv {
+  const preload = join(root, 'bench', 'probe', 'delayed-flush.js');
+  return { BENCH_FLUSH_DELAY_MS: String(flushDelayMs), NODE_OPTIONS: `--require ${JSON.stringify(preload)}` };
 }

@@ -73,6 +73,9 @@ function node, the limit one loop around undici; both neither keep nor recognise
 and no latency each message waits for its own flush to disk, which is what a message then costs. With \`drain\` 8
 several are flushed at once.
 
+**receive, each flush 25 ms longer.** The same on a disk that is slow to flush, as a card is: every flushed write of the store
+is answered 25 ms later (\`bench/probe/delayed-flush.js\`). The rival and the limit flush nothing.
+
 **callbacks.** Replies in XMLv3 over 64 connections. This package stores each before it answers 200. The rival is \`http in\`, \`xml\`, a
 function node and \`http response\`, and the limit a handler of Node-RED's own express that reads the body and answers; both store
 nothing. What was called back together is flushed together.

@@ -1,4 +1,4 @@
-import { type BenchNodeRed, type Cost, startBenchNodeRed } from './node-red';
+import { type BenchNodeRed, type BenchNodeRedOptions, type Cost, startBenchNodeRed } from './node-red';
 import type { BenchOptions, Contestant } from './row';
 import { type ServiceProcess, startService } from './service-process';
 
@@ -17,10 +17,11 @@ let lastProfile = 0;
 export async function withSurroundings<T>(
   options: BenchOptions,
   work: (surroundings: Surroundings) => Promise<T>,
+  nodeRedOptions: BenchNodeRedOptions = {},
 ): Promise<T> {
   const service = await startService();
   try {
-    const nodeRed = await startBenchNodeRed();
+    const nodeRed = await startBenchNodeRed(nodeRedOptions);
     try {
       await nodeRed.order('connect', { baseUrl: service.baseUrl });
       const contestant = (name: string, round: () => Promise<Cost>): Contestant => {
