@@ -10,6 +10,8 @@ import { type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-pr
 
 const folder = join(__dirname, '..', '..', 'examples');
 const waitLimitMs = 15_000;
+/** The name of an example begins with its number in the import list, which is left out here. */
+const files = new Map(readdirSync(folder).map((file) => [file.replace(/^\d\d /, '').replace(/\.json$/, ''), file]));
 const number = '6421555123';
 const duty = '6421555999';
 
@@ -91,6 +93,10 @@ async function waitUntil(isTrue: () => boolean, what: () => string): Promise<voi
   }
 }
 
+function readExample(name: string): FlowNode[] {
+  return JSON.parse(readFileSync(join(folder, files.get(name) ?? name), 'utf8')) as FlowNode[];
+}
+
 /** The code of the error that a message carries. */
 function codeOf(shown: Shown | undefined): unknown {
   return (shown?.sms?.error as { code?: unknown } | undefined)?.code;
@@ -126,7 +132,7 @@ describe('the examples, deployed against the simulator', function () {
     simulator = await startSimulator({ statusDelayMs: 10, ...options });
     sidebar = new DebugSidebar();
     await sidebar.open();
-    flow = JSON.parse(readFileSync(join(folder, `${name}.json`), 'utf8')) as FlowNode[];
+    flow = readExample(name);
     deployments += 1;
     // An account with an id of its own inherits nothing of what another test has left.
     const ownId = (id: unknown) => `${id}-${deployments}`;
@@ -216,18 +222,15 @@ describe('the examples, deployed against the simulator', function () {
     const answerTo = (from: string, text: string) =>
       `${from}: Thank you for your message: ${text}. We will call you back.`;
 
-    it('answers each number, at most three times in an hour', async () => {
+    it('answers each number, as often in an hour as the account allows', async () => {
       await deploy('Auto-reply');
-      for (const text of ['one', 'two', 'three', 'four']) await write(number, text);
+      const texts = Array.from({ length: 20 }, (_, index) => `text ${index + 1}`);
+      for (const text of [...texts, 'one too many']) await write(number, text);
       await write('6421555124', 'Me too');
-      await untilShown('received', 5);
       const [error] = await untilShown('error');
       assert.equal(codeOf(error), 'SMS_LIMIT');
-      await untilSent(
-        ...['one', 'two', 'three'].map((text) => answerTo(number, text)),
-        answerTo('6421555124', 'Me too'),
-      );
-      assert.equal(simulator.messages.length, 4);
+      await untilSent(...texts.map((text) => answerTo(number, text)), answerTo('6421555124', 'Me too'));
+      assert.equal(simulator.messages.length, 21);
     });
 
     it('leaves alone who wrote STOP, until they write START', async () => {
@@ -896,15 +899,26 @@ describe('the examples, deployed against the simulator', function () {
 
   it('are all tested here, each in a suite of its name', async function () {
     await deploy('Send a text');
-    const suites = this.test?.parent?.suites.map(({ title }) => `${title}.json`);
-    assert.deepEqual(suites?.sort(), readdirSync(folder).sort());
+    const suites = this.test?.parent?.suites.map(({ title }) => title);
+    assert.deepEqual(suites?.sort(), [...files.keys()].sort());
+  });
+});
+
+describe('The examples, all together', () => {
+  const examples = [...files.keys()].map(readExample);
+
+  it('have names that begin with a number of their own, so that the import list has an order', () => {
+    const numbers = [...files.values()].map((file) => /^(\d\d) \S.*\.json$/.exec(file)?.[1]);
+    assert.ok(!numbers.includes(undefined), JSON.stringify(numbers));
+    assert.equal(new Set(numbers).size, numbers.length);
   });
 
-  it('share no identifier, so that all of them can be imported into one workspace', async () => {
-    await deploy('Send a text');
-    const ids = readdirSync(folder).flatMap((name) =>
-      (JSON.parse(readFileSync(join(folder, name), 'utf8')) as FlowNode[]).map(({ id }) => id),
-    );
+  it('share one account, alike in each, and no other identifier', () => {
+    const accounts = examples.map((nodes) => nodes.filter(({ type }) => type === 'sms-account'));
+    const [first] = accounts;
+    assert.equal(first?.length, 1);
+    for (const account of accounts) assert.deepEqual(account, first);
+    const ids = examples.flatMap((nodes) => nodes.filter(({ type }) => type !== 'sms-account').map(({ id }) => id));
     assert.equal(new Set(ids).size, ids.length);
   });
 });
