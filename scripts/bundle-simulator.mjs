@@ -11,7 +11,7 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const require = createRequire(import.meta.url);
 const tsc = join(dirname(require.resolve('typescript/package.json')), 'bin', 'tsc');
 const folder = join(root, 'dist', 'simulator');
-const { dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+const { dependencies, optionalDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
 
 rmSync(folder, { recursive: true, force: true });
 const options = {
@@ -24,7 +24,7 @@ const options = {
   legalComments: 'inline',
   logLevel: 'warning',
 };
-const external = Object.keys(dependencies);
+const external = Object.keys({ ...dependencies, ...optionalDependencies });
 const { metafile } = await build({ ...options, entryPoints: ['simulator/index.ts'], external, metafile: true });
 await build({ ...options, entryPoints: ['simulator/cli.ts'], external: [...external, './index'] });
 

@@ -1,4 +1,4 @@
-import { ClassicLevel } from 'classic-level';
+import type { ClassicLevel } from 'classic-level';
 import type { Account, SavedAccount } from './account';
 import type { Changes } from './changes';
 import { type History, isMessage, isOutbound } from './history';
@@ -51,10 +51,16 @@ export class Data {
 
   /**
    * Fills the surroundings with what is in the folder, and keeps what changes from then on.
-   * @throws when the folder cannot be used, or another simulator uses it
+   * @throws when the folder cannot be used, another simulator uses it, or this machine has no LevelDB
    */
   static async open(folder: string, surroundings: DataSurroundings): Promise<Data> {
-    const level: Level = new ClassicLevel(folder, { valueEncoding: 'json' });
+    // Loaded only here: it is missing on some machines, where everything else works.
+    const module = await import('classic-level').catch((error: unknown) => {
+      throw new Error(`The folder ${folder} cannot be used for data: LevelDB does not run on this machine`, {
+        cause: error,
+      });
+    });
+    const level: Level = new module.ClassicLevel(folder, { valueEncoding: 'json' });
     try {
       await level.open();
     } catch (error) {

@@ -207,6 +207,14 @@ export const reasons = {
   ],
   unexpected: ['SMS_SERVICE', 'Something unexpected went wrong. Please report it with the log of Node-RED.'],
   storeUnavailable: ['SMS_STORE', 'The inbox cannot be written ({{detail}}); polling is paused until it can.'],
+  databaseMissing: [
+    'SMS_STORE',
+    'There is no database for this machine ({{detail}}): nothing can be kept on disk, and polling is paused. Run Node-RED on Node.js 22.13 or later, or choose another inbox in the account.',
+  ],
+  databaseForeign: [
+    'SMS_STORE',
+    'The inbox in {{folder}} is a database that cannot be opened on this machine ({{detail}}). It is left as it is, and polling is paused. Let Node-RED deliver it where it ran before, or move the folder away to begin with an empty inbox.',
+  ],
   keepRefused: [
     'SMS_STORE',
     'The text could not be kept ({{detail}}); nothing was sent. Free disk space or correct permissions, then send it again.',

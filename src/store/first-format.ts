@@ -29,15 +29,11 @@ export function readFirstItem(value: unknown): unknown {
 
 const pageSize = 1_000;
 
-/** A database, and where what 0.1.0 kept is kept now. */
-interface FirstDatabase {
-  database: ClassicLevel;
-  items: Sublevel;
-  remembered: Sublevel;
-}
-
 /** Moves what 0.1.0 kept under prefixes to where it is kept now, as it is. What a crash leaves undone is done next time. */
-export async function takeOverFirstDatabase({ database, items, remembered }: FirstDatabase): Promise<void> {
+export async function takeOverFirstDatabase(
+  database: ClassicLevel,
+  { items, remembered }: { items: Sublevel; remembered: Sublevel },
+): Promise<void> {
   for (const [prefix, sublevel] of [
     ['entry:', items],
     ['seen:', remembered],

@@ -1,0 +1,162 @@
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import { parentPort } from 'node:worker_threads';
+import { endOf, type KeyRange, type Operation, type Table, tables } from './database';
+
+/** What this thread is asked for. The first is to open, the last to close. */
+export type Call =
+  | { name: 'open'; file: string }
+  | { name: 'read'; table: Table; keys: readonly string[] }
+  | { name: 'list'; table: Table; range: KeyRange }
+  | { name: 'write'; operations: readonly Operation[]; isFlushed: boolean }
+  | { name: 'close' };
+
+/** What it answers to each, in their order. A failure is in SQLite's words, and holds nothing of what was to be kept. */
+export type Answer = { result: unknown } | { failure: string };
+
+interface Row {
+  key: string;
+  text: string;
+}
+
+interface Statements {
+  get: StatementSync;
+  put: StatementSync;
+  remove: StatementSync;
+  listFrom: StatementSync;
+  listAfter: StatementSync;
+}
+
+/** One file: a table of texts by key for each {@link Table}. */
+class TextFile {
+  readonly #database: DatabaseSync;
+  readonly #statements: Readonly<Record<Table, Statements>>;
+  #isFlushing = true;
+
+  constructor(file: string) {
+    const { DatabaseSync } = loadSqlite();
+    this.#database = new DatabaseSync(file);
+    // Exclusive: no other process gets in, and no memory is shared, which not every file system can.
+    this.#database.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL');
+    // What a flush of macOS leaves in the cache of the disk is not flushed.
+    this.#database.exec('PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON');
+    this.#inTransaction(() => {
+      for (const table of tables) {
+        this.#database.exec(`CREATE TABLE IF NOT EXISTS ${table} (key TEXT PRIMARY KEY, text TEXT) WITHOUT ROWID`);
+      }
+    });
+    this.#statements = Object.fromEntries(tables.map((table) => [table, this.#prepare(table)])) as Record<
+      Table,
+      Statements
+    >;
+  }
+
+  read(table: Table, keys: readonly string[]): (string | undefined)[] {
+    const { get } = this.#statements[table];
+    return keys.map((key) => (get.get(key) as Row | undefined)?.text);
+  }
+
+  list(table: Table, { after, prefix = '', limit }: KeyRange): [string, string][] {
+    const { listFrom, listAfter } = this.#statements[table];
+    const list = after === undefined ? listFrom : listAfter;
+    return (list.all(after ?? prefix, endOf(prefix), limit) as Row[]).map(({ key, text }) => [key, text]);
+  }
+
+  write(operations: readonly Operation[], isFlushed: boolean): void {
+    if (isFlushed !== this.#isFlushing) {
+      this.#database.exec(`PRAGMA synchronous = ${isFlushed ? 'FULL' : 'NORMAL'}`);
+      this.#isFlushing = isFlushed;
+    }
+    this.#inTransaction(() => {
+      for (const { table, key, text } of operations) {
+        const { put, remove } = this.#statements[table];
+        if (text === undefined) remove.run(key);
+        else put.run(key, text);
+      }
+    });
+  }
+
+  close(): void {
+    this.#database.close();
+  }
+
+  #prepare(table: Table): Statements {
+    const list = (comparison: string) =>
+      this.#database.prepare(
+        `SELECT key, text FROM ${table} WHERE key ${comparison} ? AND key < ? ORDER BY key LIMIT ?`,
+      );
+    return {
+      get: this.#database.prepare(`SELECT text FROM ${table} WHERE key = ?`),
+      put: this.#database.prepare(`INSERT OR REPLACE INTO ${table} VALUES (?, ?)`),
+      remove: this.#database.prepare(`DELETE FROM ${table} WHERE key = ?`),
+      listFrom: list('>='),
+      listAfter: list('>'),
+    };
+  }
+
+  #inTransaction(change: () => void): void {
+    this.#database.exec('BEGIN IMMEDIATE');
+    try {
+      change();
+      this.#database.exec('COMMIT');
+    } catch (error) {
+      // Some failures have rolled it back already.
+      tryTo(() => this.#database.exec('ROLLBACK'));
+      throw error;
+    }
+  }
+}
+
+/** Without the warning of some versions that it is experimental: ADR 14 says what is made of that. */
+function loadSqlite(): typeof import('node:sqlite') {
+  const { emitWarning } = process;
+  process.emitWarning = () => {};
+  try {
+    return require('node:sqlite');
+  } finally {
+    process.emitWarning = emitWarning;
+  }
+}
+
+function tryTo(change: () => void): void {
+  try {
+    change();
+  } catch {
+    // The failure before it is the one to tell.
+  }
+}
+
+let file: TextFile | undefined;
+
+function answer(call: Call): unknown {
+  if (call.name === 'open') {
+    file = new TextFile(call.file);
+    return undefined;
+  }
+  if (!file) throw new Error('not open');
+  switch (call.name) {
+    case 'read':
+      return file.read(call.table, call.keys);
+    case 'list':
+      return file.list(call.table, call.range);
+    case 'write':
+      return file.write(call.operations, call.isFlushed);
+    case 'close':
+      return file.close();
+  }
+}
+
+/** `errstr` is what SQLite calls the failure: `database or disk is full`. */
+function describe(error: unknown): string {
+  const { errstr, message } = error as { errstr?: string; message?: string };
+  return errstr ?? message ?? 'unknown reason';
+}
+
+parentPort?.on('message', (call: Call) => {
+  let told: Answer;
+  try {
+    told = { result: answer(call) };
+  } catch (error) {
+    told = { failure: describe(error) };
+  }
+  parentPort?.postMessage(told);
+});

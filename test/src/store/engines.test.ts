@@ -1,0 +1,123 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { SmsError } from '../../../src/errors';
+import type { Database, Engine } from '../../../src/store/database';
+import { DiskStore } from '../../../src/store/disk';
+import { openDatabase } from '../../../src/store/engines';
+import { levelDb } from '../../../src/store/level-database';
+import { sqlite } from '../../../src/store/sqlite-database';
+import { createChanges } from '../../../src/store/store';
+import { Closing } from '../closing';
+
+/** An engine that tells what it has opened. */
+function createEngine({ name, hasWritten }: Engine, opened: string[]): Engine {
+  const open = () => {
+    opened.push(name);
+    return Promise.resolve({} as Database);
+  };
+  return { name, hasWritten, load: () => Promise.resolve(open) };
+}
+
+/** The same engine where it cannot be loaded. */
+function without(engine: Engine): Engine {
+  return { ...engine, load: () => Promise.resolve(undefined) };
+}
+
+describe('the database of a folder', () => {
+  const closing = new Closing();
+  let folder: string;
+  let opened: string[];
+  beforeEach(async () => {
+    opened = [];
+    folder = closing.add(await mkdtemp(join(tmpdir(), 'engines-')), (path) => rm(path, { recursive: true }));
+  });
+  afterEach(() => closing.run());
+
+  const openBy = (...candidates: Engine[]) => openDatabase(folder, candidates);
+  const isRefused = (reason: string) => (error: unknown) =>
+    error instanceof SmsError && error.code === 'SMS_STORE' && error.reason === reason;
+
+  /** What an inbox with one message leaves. */
+  async function fillBy(engine: Engine): Promise<void> {
+    const store = new DiskStore(folder, [engine]);
+    await store.open(events);
+    const changes = createChanges();
+    changes.keep.set('1', { id: '1', part: 'inbox', takers: ['incoming'], attempts: 1 });
+    await store.commit(changes);
+    await store.close();
+  }
+
+  const events = {
+    onTakenOver: () => {},
+    wanted: () => [],
+    onFailure: () => {},
+    isReadable: () => true,
+    onUnreadable: () => {},
+  };
+
+  async function contents(): Promise<Map<string, string>> {
+    const files = new Map<string, string>();
+    for (const name of await readdir(folder)) files.set(name, await readFile(join(folder, name), 'latin1'));
+    return files;
+  }
+
+  it('is LevelDB where it can be loaded, and else what Node.js brings', async () => {
+    await openBy(createEngine(levelDb, opened), createEngine(sqlite, opened));
+    await openBy(without(levelDb), createEngine(sqlite, opened));
+    assert.deepEqual(opened, ['LevelDB', 'SQLite']);
+  });
+
+  it('is refused where there is none, in words that say what to do, and stays empty', async () => {
+    await assert.rejects(openBy(without(levelDb), without(sqlite)), (error) => {
+      assert.ok(isRefused('databaseMissing')(error));
+      assert.match(String(error), /no LevelDB, no SQLite\).*Node\.js 22\.13 or later/);
+      return true;
+    });
+    assert.deepEqual(await readdir(folder), []);
+  });
+
+  it('is refused, and nothing of it changed, where LevelDB has left it and cannot be loaded', async () => {
+    await fillBy(levelDb);
+    const before = await contents();
+    await assert.rejects(openBy(without(levelDb), createEngine(sqlite, opened)), isRefused('databaseForeign'));
+    assert.deepEqual(opened, []);
+    assert.deepEqual(await contents(), before);
+    await openBy(createEngine(levelDb, opened), createEngine(sqlite, opened));
+    assert.deepEqual(opened, ['LevelDB']);
+  });
+
+  it('stays with SQLite where that has left it, though LevelDB could be loaded by now', async () => {
+    const files = ['store.sqlite'];
+    assert.ok(sqlite.hasWritten(files) && !levelDb.hasWritten(files));
+    await writeFile(join(folder, 'store.sqlite'), '');
+    await openBy(createEngine(levelDb, opened), createEngine(sqlite, opened));
+    await assert.rejects(openBy(createEngine(levelDb, opened), without(sqlite)), isRefused('databaseForeign'));
+    assert.deepEqual(opened, ['SQLite']);
+  });
+
+  it('has SQLite block a thread of its own, and says nothing of it, though some versions of Node.js would warn', async function () {
+    if (!(await sqlite.load())) return this.skip();
+    const script = `
+      const { sqlite } = require(${JSON.stringify(resolve(__dirname, '../../../src/store/sqlite-database.ts'))});
+      const isLoaded = () => process.moduleLoadList.some((name) => / sqlite$/.test(name));
+      sqlite.load().then(async (open) => {
+        const database = await open(${JSON.stringify(folder)});
+        await database.write([{ table: 'items', key: '1', text: 'one' }], { isFlushed: true });
+        const texts = await database.read('items', ['1']);
+        await database.close();
+        const before = isLoaded();
+        process.emitWarning = () => {};
+        require('node:sqlite');
+        process.stdout.write(JSON.stringify([texts, before, isLoaded()]));
+      });`;
+    const { NODE_V8_COVERAGE: _, ...env } = process.env;
+    const { stdout, stderr } = spawnSync(process.execPath, ['-e', script], {
+      encoding: 'utf8',
+      env: { ...env, NODE_OPTIONS: `--require=${require.resolve('tsx/cjs')}` },
+    });
+    assert.deepEqual([stdout, stderr], ['[["one"],false,true]', '']);
+  });
+});
