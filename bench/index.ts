@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { formatPage, formatTable } from './report';
-import type { Line, Row } from './row';
+import { formatComparison, formatPage, formatTable } from './report';
+import type { BenchOptions, Line, Row } from './row';
 import { callbacks } from './rows/callbacks';
 import { delay } from './rows/delay';
 import { idle } from './rows/idle';
@@ -13,6 +13,8 @@ import { receive, slowDisk } from './rows/receive';
 import { send } from './rows/send';
 import { soak } from './rows/soak';
 import { start } from './rows/start';
+import { Turns } from './turns';
+import { buildVersion, hasProperty, present, type Version } from './version';
 
 const rows: readonly Row[] = [send, kept, limits, receive, slowDisk, callbacks, delay, nodes, idle, soak, start];
 
@@ -21,22 +23,53 @@ const page = join(__dirname, '..', 'docs', 'performance.md');
 async function main(): Promise<void> {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
-    options: { quick: { type: 'boolean', default: false }, 'cpu-prof': { type: 'boolean', default: false } },
+    options: {
+      quick: { type: 'boolean', default: false },
+      'cpu-prof': { type: 'boolean', default: false },
+      compare: { type: 'string' },
+    },
   });
-  const options = { quick: values.quick, profile: values['cpu-prof'] };
+  const options = { quick: values.quick, profile: values['cpu-prof'], version: present };
   const unknown = positionals.find((name) => !rows.some((row) => row.name === name));
   if (unknown) throw new Error(`There is no row ${unknown}, only ${rows.map(({ name }) => name).join(', ')}.`);
   const chosen = rows.filter(({ name }) => positionals.length === 0 || positionals.includes(name));
+  if (values.compare !== undefined) {
+    await compareWith(buildVersion(values.compare), chosen, options);
+    return;
+  }
   const lines: Line[] = [];
   const startedAt = performance.now();
   for (const row of chosen) {
-    const rowStartedAt = performance.now();
-    lines.push(...(await row.run(options)));
-    console.error(`${row.name}: ${Math.round((performance.now() - rowStartedAt) / 1_000)} s`);
+    lines.push(...(await timed(row, () => row.run(options))));
   }
   console.log(formatTable(lines));
   const isWhole = chosen.length === rows.length && !options.quick && !options.profile;
   if (isWhole) writeFileSync(page, formatPage(lines, Math.round((performance.now() - startedAt) / 60_000)));
+}
+
+/** Lets both versions do each row, in turns. */
+async function compareWith(former: Version, chosen: readonly Row[], options: BenchOptions): Promise<void> {
+  const own: Line[] = [];
+  const theirs: Line[] = [];
+  for (const row of chosen) {
+    if (row.needs && !hasProperty(former, row.needs.node, row.needs.property)) {
+      console.error(`${row.name}: ${former.name} has no ${row.needs.property}`);
+      continue;
+    }
+    const turns = new Turns();
+    const measure = (version: Version) => turns.run(() => row.run({ ...options, version, turns }));
+    const [now, before] = await timed(row, () => Promise.all([measure(present), measure(former)]));
+    own.push(...now);
+    theirs.push(...before);
+  }
+  console.log(formatComparison(own, theirs, former.name));
+}
+
+async function timed<Result>(row: Row, work: () => Promise<Result>): Promise<Result> {
+  const startedAt = performance.now();
+  const result = await work();
+  console.error(`${row.name}: ${Math.round((performance.now() - startedAt) / 1_000)} s`);
+  return result;
 }
 
 void main();

@@ -1,6 +1,7 @@
-import { cpSync, mkdirSync, symlinkSync } from 'node:fs';
+import { symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { createUserDir, type FlowNode, type NodeRedProcess, startNodeRed } from '../test/node-red-process';
+import { copyVersion, type Version } from './version';
 
 const root = join(__dirname, '..');
 
@@ -40,21 +41,21 @@ export interface BenchNodeRedOptions {
 }
 
 /**
- * Starts Node-RED on a copy of the built package, which a build meanwhile does not disturb. The editor has a root of
- * its own, so that every HTTP node gets its requests unparsed.
+ * Starts Node-RED on a copy of a built version. The editor has a root of its own, so that every HTTP node gets its
+ * requests unparsed.
  */
-export async function startBenchNodeRed({ flushDelayMs }: BenchNodeRedOptions = {}): Promise<BenchNodeRed> {
+export async function startBenchNodeRed(
+  version: Version,
+  { flushDelayMs }: BenchNodeRedOptions = {},
+): Promise<BenchNodeRed> {
   const userDir = createUserDir();
   const modules = join(userDir, 'node_modules');
-  const packageFolder = join(modules, '@messaging-service', 'node-red-sms');
-  mkdirSync(packageFolder, { recursive: true });
-  for (const part of ['package.json', 'dist']) cpSync(join(root, part), join(packageFolder, part), { recursive: true });
-  symlinkSync(join(root, 'node_modules'), join(packageFolder, 'node_modules'), 'junction');
+  copyVersion(version, join(modules, '@messaging-service', 'node-red-sms'));
   symlinkSync(join(root, 'bench', 'probe'), join(modules, 'bench-probe'), 'junction');
   const nodeRed = await startNodeRed({
     userDir,
     settings: { httpAdminRoot: '/admin', logging: { console: { level: 'info' } } },
-    ...(flushDelayMs === undefined ? undefined : { env: delayFlushes(flushDelayMs) }),
+    ...(flushDelayMs === undefined ? undefined : { env: delayFlushes(version, flushDelayMs) }),
   });
   return {
     process: nodeRed,
@@ -74,7 +75,11 @@ export async function startBenchNodeRed({ flushDelayMs }: BenchNodeRedOptions = 
   };
 }
 
-function delayFlushes(flushDelayMs: number): NodeJS.ProcessEnv {
+function delayFlushes({ folder }: Version, flushDelayMs: number): NodeJS.ProcessEnv {
   const preload = join(root, 'bench', 'probe', 'delayed-flush.js');
-  return { BENCH_FLUSH_DELAY_MS: String(flushDelayMs), NODE_OPTIONS: `--require ${JSON.stringify(preload)}` };
+  return {
+    BENCH_FLUSH_DELAY_MS: String(flushDelayMs),
+    BENCH_PACKAGE: join(folder, 'package.json'),
+    NODE_OPTIONS: `--require ${JSON.stringify(preload)}`,
+  };
 }

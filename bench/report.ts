@@ -1,9 +1,8 @@
 import { arch, cpus, loadavg, release, totalmem, type } from 'node:os';
-import { formatNumber, type Line } from './row';
+import { formatNumber, formatRatio, type Line } from './row';
+import { median } from './statistics';
 
-const headings = ['work', 'measure', 'to the rival', 'to the limit', 'aim', 'behind it, on this machine'];
-
-/** The table, in Markdown. */
+/** The table of one version, in Markdown. */
 export function formatTable(lines: readonly Line[]): string {
   const cells = lines.map(({ work, measure, toRival, toLimit, aim, figures }) => [
     work,
@@ -13,6 +12,22 @@ export function formatTable(lines: readonly Line[]): string {
     aim ?? '',
     figures,
   ]);
+  return formatCells(['work', 'measure', 'to the rival', 'to the limit', 'aim', 'behind it, on this machine'], cells);
+}
+
+/** The table of a version beside a former one: what both have measured, round by round. */
+export function formatComparison(lines: readonly Line[], before: readonly Line[], name: string): string {
+  const cells = lines.flatMap(({ work, measure, own }) => {
+    const former = before.find((line) => line.work === work && line.measure === measure)?.own;
+    if (!own || !former) return [];
+    const ratio = own.values.map((value, round) => value / (former.values[round] ?? Number.NaN));
+    const figures = [own, former].map(({ values, unit }) => `${formatNumber(median(values))} ${unit}`.trim());
+    return [[work, measure, formatRatio(ratio), ...figures]];
+  });
+  return formatCells(['work', 'measure', `to ${name}`, 'this version', name], cells);
+}
+
+function formatCells(headings: readonly string[], cells: readonly (readonly string[])[]): string {
   const widths = headings.map((heading, column) =>
     Math.max(heading.length, ...cells.map((row) => row[column]?.length ?? 0)),
   );
@@ -21,17 +36,14 @@ export function formatTable(lines: readonly Line[]): string {
   return [format(headings), format(widths.map((width) => '-'.repeat(width))), ...cells.map(format)].join('\n');
 }
 
-function formatRatio(ratio: number | undefined): string {
-  return ratio === undefined ? '' : `${formatNumber(ratio)}×`;
-}
-
 /** The page `docs/performance.md`: the machine, the table, and what its rows mean. */
 export function formatPage(lines: readonly Line[], minutes: number): string {
   return `# Performance
 
 Written by \`npm run bench\`, which measures all of it in one run of about ${minutes} minutes. \`npm run bench -- send\` measures one row
 and \`npm run bench -- --quick\` measures coarsely; neither writes this page. \`--cpu-prof\` writes a CPU profile of each contestant's
-second round to the current folder.
+second round to the current folder. \`npm run bench -- --compare REF\` measures another version of this package instead of a rival and
+a limit: it builds what git knows as REF with the dependencies of its own lock file, and both do each round right after one another.
 
 What counts is the ratio between two figures of the same run. The figures behind it hold for the machine and the hour
 they were taken on:
@@ -41,14 +53,14 @@ ${formatMachine()}
 ${formatTable(lines)}
 
 A ratio *to the rival* or *to the limit* is this package's figure divided by the other's: of CPU time and delay less is better, of a
-rate more.
+rate more. In brackets is the middle half of the rounds: what lies within that is no difference.
 
 ## How it is measured
 
 - The service is a process of its own that speaks the protocol over loopback with ready-made answers (\`bench/service.ts\`). The
   simulator, which checks what it is sent and keeps it, would be what is measured.
 - This package, the rival and the limit run in one process of Node-RED, in turns, after rounds that warm up and do not count. A figure
-  is the median of the rounds, and a ratio the median of the ratios within each round, since the speed of a machine changes from
+  is the median of the rounds, and a ratio the median of the ratios within each round (the spread in brackets), since the speed of a machine changes from
   minute to minute. Before each round garbage is collected, so that none pays for another's.
 - CPU time is that of the whole process, user and system, its threads that write to disk included. It is the steadier figure: a rate
   also depends on what else the machine does.
@@ -58,8 +70,9 @@ rate more.
 
 **send.** Eight messages in flight through \`sms-send\`. The rival is what a user would wire by hand: a function node that makes the same
 checks (recipients, length, alphabet, parts) and the form, \`http request\` with kept connections, \`xml\`, and a function node that reads
-the outcome into the same \`msg.sms\`. The limit is a loop around undici in the same process that posts the same forms and reads the
-answers as text. It neither checks nor parses nor passes a message through Node-RED's nodes; the last line of the row adds to it what
+the outcome into the same \`msg.sms\`. The limit is a loop around undici's \`request\` in the same process that posts the same forms and reads the
+answers as text. It neither checks nor parses nor passes a message through Node-RED's nodes. A second limit does the same by undici's bare
+\`dispatch\`, which this package uses too; the last line of the row adds to the first what
 a message takes through one node that does nothing. What is left beyond that is mostly reading the
 XML of the answer, which is checked to be well-formed and free of DTDs as it is read.
 

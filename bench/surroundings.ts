@@ -11,6 +11,9 @@ export interface Surroundings {
   contestant(name: string, round: () => Promise<Cost>): Contestant;
 }
 
+/** What this package is held against: left out where it is held against another version of itself. */
+const others: readonly string[] = ['rival', 'limit', 'dispatch', 'passage'];
+
 let lastProfile = 0;
 
 /** Runs `work` with a service and a Node-RED that have seen nothing else. */
@@ -21,7 +24,7 @@ export async function withSurroundings<T>(
 ): Promise<T> {
   const service = await startService();
   try {
-    const nodeRed = await startBenchNodeRed(nodeRedOptions);
+    const nodeRed = await startBenchNodeRed(options.version, nodeRedOptions);
     try {
       await nodeRed.order('connect', { baseUrl: service.baseUrl });
       const contestant = (name: string, round: () => Promise<Cost>): Contestant => {
@@ -34,7 +37,12 @@ export async function withSurroundings<T>(
           await nodeRed.order('profileStop', { file });
           return cost;
         };
-        return { name, round: profiled };
+        const inTurn = async () => {
+          const cost = await profiled();
+          await options.turns?.pass();
+          return cost;
+        };
+        return { name, round: inTurn, isLeftOut: options.turns !== undefined && others.includes(name) };
       };
       return await work({ options, service, nodeRed, contestant });
     } finally {

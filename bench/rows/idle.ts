@@ -29,11 +29,13 @@ export const idle: Row = {
           work: `idle, ${accounts} accounts`,
           measure: 'CPU time',
           figures: `${formatNumber(cpuSecondsPerHour)} s per hour, Node-RED's own included; from ${seconds} s`,
+          own: { values: [cpuSecondsPerHour], unit: 's per hour' },
         },
         {
           work: `idle, ${accounts} accounts`,
           measure: 'memory per account',
           figures: `${formatNumber(perAccount('heapUsed'))} KiB of heap, ${formatNumber(perAccount('external'))} KiB beside it`,
+          own: { values: [perAccount('heapUsed')], unit: 'KiB of heap' },
         },
       ];
     }),

@@ -3,7 +3,18 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createKeptSendFlows } from '../flows';
 import type { Cost } from '../node-red';
-import { compare, cpuMicrosPerMessage, figureOf, formatNumber, type Line, perSecond, type Row, ratioOf } from '../row';
+import {
+  compare,
+  cpuMicrosPerMessage,
+  figureOf,
+  figuresOf,
+  formatNumber,
+  formatRatio,
+  type Line,
+  perSecond,
+  type Row,
+  ratioOf,
+} from '../row';
 import { withSurroundings } from '../surroundings';
 
 const concurrency = 8;
@@ -11,6 +22,7 @@ const concurrency = 8;
 /** What it costs to keep each text until it is sent, flushed to disk before it leaves and as it does, eight in flight. */
 export const kept: Row = {
   name: 'kept',
+  needs: { node: 'sms-send', property: 'keep' },
   run: (options) =>
     withSurroundings(options, async ({ service, nodeRed, contestant }) => {
       const folder = mkdtempSync(join(tmpdir(), 'sms-bench-kept-'));
@@ -24,13 +36,14 @@ export const kept: Row = {
           const [on, off, file] = ['on', 'off', 'rival'].map((name) =>
             formatNumber(figureOf(results, name, read) ?? Number.NaN),
           );
-          const ratio = formatNumber(ratioOf(results, 'on', ['off'], read) ?? Number.NaN);
+          const ratio = formatRatio(ratioOf(results, 'on', ['off'], read));
           return {
             work: 'send, kept',
             measure,
             toRival: ratioOf(results, 'on', ['rival'], read),
             aim,
-            figures: `${ratio}× without keep: ${on} ${unit}, without ${off} ${unit}, a file with fsync first ${file} ${unit}`,
+            figures: `${ratio} without keep: ${on} ${unit}, without ${off} ${unit}, a file with fsync first ${file} ${unit}`,
+            own: figuresOf(results, 'on', read, unit),
           };
         };
         return [

@@ -1,11 +1,23 @@
 import { createLimitedSendFlows } from '../flows';
 import type { Cost } from '../node-red';
-import { compare, cpuMicrosPerMessage, figureOf, formatNumber, type Line, perSecond, type Row, ratioOf } from '../row';
+import {
+  compare,
+  cpuMicrosPerMessage,
+  figureOf,
+  figuresOf,
+  formatNumber,
+  formatRatio,
+  type Line,
+  perSecond,
+  type Row,
+  ratioOf,
+} from '../row';
 import { withSurroundings } from '../surroundings';
 
 /** What it costs to count what goes out: texts on disk, one account with limits that are never reached beside one without. */
 export const limits: Row = {
   name: 'limits',
+  needs: { node: 'sms-account', property: 'perDay' },
   run: (options) =>
     withSurroundings(options, async ({ service, nodeRed, contestant }) => {
       await nodeRed.deploy(createLimitedSendFlows(service.baseUrl));
@@ -17,12 +29,13 @@ export const limits: Row = {
         options.quick ? { rounds: 3 } : { rounds: 7 },
       );
       const createLine = (measure: string, read: typeof perSecond, unit: string): Line => {
-        const ratio = formatNumber(ratioOf(results, 'on', ['off'], read) ?? Number.NaN);
+        const ratio = formatRatio(ratioOf(results, 'on', ['off'], read));
         const [on, off] = ['on', 'off'].map((name) => formatNumber(figureOf(results, name, read) ?? Number.NaN));
         return {
           work: 'send with limits',
           measure,
-          figures: `${ratio}× without: ${on} ${unit}, without ${off} ${unit}`,
+          figures: `${ratio} without: ${on} ${unit}, without ${off} ${unit}`,
+          own: figuresOf(results, 'on', read, unit),
         };
       };
       return [createLine('CPU time per message', cpuMicrosPerMessage, 'µs'), createLine('rate', perSecond, '/s')];

@@ -1,6 +1,15 @@
 import { createManyReceivers } from '../flows';
 import type { Cost } from '../node-red';
-import { compare, cpuMicrosPerMessage, figureOf, formatFigures, type Row, ratioOf } from '../row';
+import {
+  compare,
+  cpuMicrosPerMessage,
+  figureOf,
+  figuresOf,
+  formatFigures,
+  formatRatio,
+  type Row,
+  ratioOf,
+} from '../row';
 import { withSurroundings } from '../surroundings';
 
 const many = 10;
@@ -26,7 +35,8 @@ export const nodes: Row = {
         {
           work: `receive with ${many} nodes on one account, drain 8`,
           measure: 'CPU time per message, as a multiple of one node',
-          figures: `${formatFigures([ratio], '×')}: ${formatFigures([all], 'µs')} for ${many} nodes, ${formatFigures([one], 'µs')} for one`,
+          figures: `${formatRatio(ratio)}: ${formatFigures([all], 'µs')} for ${many} nodes, ${formatFigures([one], 'µs')} for one`,
+          own: figuresOf(results, 'many', cpuMicrosPerMessage, 'µs'),
         },
       ];
     }),

@@ -20,12 +20,19 @@ export const send: Row = {
           contestant('rival', drive('rival-probe', count / 4)),
           contestant('passage', drive('passage-probe', count)),
           contestant('limit', () => nodeRed.order('limitSend', { count, concurrency, apiKey: 'limit' })),
+          contestant('dispatch', () => nodeRed.order('limitSend', { count, concurrency, apiKey: 'limit', bare: true })),
         ],
         options.quick ? { rounds: 3 } : { rounds: 7 },
       );
       const figure = (name: string) => formatNumber(figureOf(results, name, cpuMicrosPerMessage) ?? Number.NaN);
       return [
         ...createCostLines('send', results, { cpu: 'rival ≤ 0.5, limit ≤ 1.5' }),
+        {
+          work: 'send',
+          measure: "CPU time per message, the limit by undici's bare dispatch",
+          toLimit: ratioOf(results, 'sms', ['dispatch'], cpuMicrosPerMessage),
+          figures: `${figure('sms')} µs, limit ${figure('dispatch')} µs`,
+        },
         {
           work: 'send',
           measure: "CPU time per message, the limit with Node-RED's passage through one node",

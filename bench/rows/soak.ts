@@ -50,6 +50,7 @@ export const soak: Row = {
         {
           work,
           measure: 'rate',
+          own: { values: [(count / Math.max(into.wallMs, out.wallMs)) * 1_000], unit: '/s' },
           figures: `${formatNumber((count / into.wallMs) * 1_000)} /s in and ${formatNumber((count / out.wallMs) * 1_000)} /s out`,
         },
       ];

@@ -2,10 +2,10 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { runNpm } from '../npm';
 import { formatNumber, type Line, type Row } from '../row';
 import { median } from '../statistics';
 
-const root = join(__dirname, '..', '..');
 const own = '@messaging-service/node-red-sms';
 const rivals = ['node-red-node-twilio', 'node-red-contrib-telegrambot', 'node-red-node-email'];
 
@@ -19,11 +19,12 @@ interface Installed {
 /** What it takes to have the package: to load its types, and to install it, beside packages for the like. */
 export const start: Row = {
   name: 'start',
-  run: async ({ quick }) => {
+  run: async ({ quick, version, turns }) => {
     const folder = mkdtempSync(join(tmpdir(), 'sms-bench-start-'));
     try {
-      const tarball = npm(['pack', '--ignore-scripts', '--silent', '--pack-destination', folder], root).trim();
-      const all = [own, ...rivals].map((name, index) =>
+      const pack = ['pack', '--ignore-scripts', '--silent', '--pack-destination', folder];
+      const tarball = runNpm(pack, version.folder).trim();
+      const all = [own, ...(turns ? [] : rivals)].map((name, index) =>
         install(join(folder, String(index)), name, name === own ? join(folder, tarball) : name),
       );
       const times = new Map(all.map(({ name }): [string, number[]] => [name, []]));
@@ -32,11 +33,12 @@ export const start: Row = {
           const ms = timeLoad(installed);
           if (round >= 0) times.get(installed.name)?.push(ms);
         }
+        await turns?.pass();
       }
       return [
-        createLine('time to load the types', all, ({ name }) => median(times.get(name) ?? []), 'ms'),
-        createLine('installed size', all, ({ bytes }) => bytes / 1_048_576, 'MiB'),
-        createLine('packages', all, ({ packages }) => packages, ''),
+        createLine('time to load the types', all, ({ name }) => times.get(name) ?? [], 'ms'),
+        createLine('installed size', all, ({ bytes }) => [bytes / 1_048_576], 'MiB'),
+        createLine('packages', all, ({ packages }) => [packages], ''),
       ];
     } finally {
       rmSync(folder, { recursive: true, force: true });
@@ -47,33 +49,25 @@ export const start: Row = {
 function createLine(
   measure: string,
   all: readonly Installed[],
-  read: (installed: Installed) => number,
+  read: (installed: Installed) => readonly number[],
   unit: string,
 ): Line {
-  const [ours = 0, ...theirs] = all.map(read);
-  const formatted = all.map((installed) => `${installed.name} ${formatNumber(read(installed))} ${unit}`.trim());
+  const [ours = [], ...theirs] = all.map(read);
+  const formatted = all.map((installed) => `${installed.name} ${formatNumber(median(read(installed)))} ${unit}`.trim());
   return {
     work: 'start',
     measure,
-    toRival: ours / Math.min(...theirs),
+    toRival: ours.map((value, round) => value / Math.min(...theirs.map((values) => values[round] ?? Number.NaN))),
     aim: 'less than each: < 1',
     figures: formatted.join(', '),
+    own: { values: ours, unit },
   };
-}
-
-function npm(parameters: readonly string[], cwd: string): string {
-  return execFileSync('npm', parameters, {
-    cwd,
-    encoding: 'utf8',
-    stdio: ['ignore', 'pipe', 'ignore'],
-    shell: process.platform === 'win32',
-  });
 }
 
 function install(folder: string, name: string, what: string): Installed {
   mkdirSync(folder);
   writeFileSync(join(folder, 'package.json'), '{"private":true}');
-  npm(['install', '--no-audit', '--no-fund', '--omit=dev', what], folder);
+  runNpm(['install', '--no-audit', '--no-fund', '--omit=dev', what], folder);
   const lock = JSON.parse(readFileSync(join(folder, 'package-lock.json'), 'utf8')) as { packages: object };
   return { name, folder, packages: Object.keys(lock.packages).length - 1, bytes: sizeOf(join(folder, 'node_modules')) };
 }

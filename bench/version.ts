@@ -1,0 +1,64 @@
+import { execFileSync } from 'node:child_process';
+import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { runNpm } from './npm';
+
+const root = join(__dirname, '..');
+
+/** A built version of the package. */
+export interface Version {
+  name: string;
+  /** Folder with its `package.json`, `dist` and `node_modules`. */
+  folder: string;
+}
+
+/** What is built in this checkout. */
+export const present: Version = { name: 'this version', folder: root };
+
+/**
+ * Builds the version that git knows as `ref`, with the dependencies of its own lock file, in a folder of the ignored
+ * cache, where the next comparison finds it.
+ *
+ * @throws Error when there is no such version, or it cannot be built
+ */
+export function buildVersion(ref: string): Version {
+  const commit = run('git', ['rev-parse', '--verify', '--end-of-options', `${ref}^{commit}`]).trim();
+  const version = { name: ref, folder: join(root, '.cache', 'versions', commit) };
+  if (existsSync(version.folder)) return version;
+  const unfinished = `${version.folder}.unfinished`;
+  rmSync(unfinished, { recursive: true, force: true });
+  mkdirSync(unfinished, { recursive: true });
+  const archive = join(unfinished, 'version.tar');
+  run('git', ['archive', '--format=tar', `--output=${archive}`, commit]);
+  run('tar', ['-xf', archive, '-C', unfinished]);
+  rmSync(archive);
+  if (lockOf(unfinished) === lockOf(root)) linkModules(unfinished);
+  else runNpm(['ci', '--prefer-offline', '--no-audit', '--no-fund'], unfinished);
+  runNpm(['run', 'build'], unfinished);
+  renameSync(unfinished, version.folder);
+  return version;
+}
+
+/** Whether a form of that version has a property: what came later cannot be compared. */
+export function hasProperty({ folder }: Version, node: string, property: string): boolean {
+  return readFileSync(join(folder, 'dist', 'nodes', `${node}.html`), 'utf8').includes(`${property}: {`);
+}
+
+/** Copies what Node-RED loads, so that a build meanwhile disturbs nothing. */
+export function copyVersion({ folder }: Version, target: string): void {
+  mkdirSync(target, { recursive: true });
+  for (const part of ['package.json', 'dist']) cpSync(join(folder, part), join(target, part), { recursive: true });
+  linkModules(target, folder);
+}
+
+function linkModules(target: string, folder = root): void {
+  symlinkSync(join(folder, 'node_modules'), join(target, 'node_modules'), 'junction');
+}
+
+function lockOf(folder: string): string {
+  return readFileSync(join(folder, 'package-lock.json'), 'utf8');
+}
+
+function run(command: string, parameters: readonly string[]): string {
+  return execFileSync(command, parameters, { cwd: root, encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] });
+}
