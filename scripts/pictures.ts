@@ -22,6 +22,9 @@ async function main(): Promise<void> {
     await editor.open(nodeRed);
     await drawFlow(editor, nodeRed.url);
     await drawForms(editor);
+    await nodeRed.deploy(createFirstFlow(simulator));
+    await editor.open(nodeRed);
+    await drawFirstFlow(editor, nodeRed.url);
   } finally {
     await browser.close();
     await nodeRed.stop();
@@ -52,6 +55,74 @@ async function drawFlow(editor: Editor, url: string): Promise<void> {
     await page.waitForTimeout(1_500);
   }
   await page.screenshot({ path: join(folder, 'flow.png') });
+}
+
+/** What the README has its readers build first. */
+function createFirstFlow(simulator: Simulator): FlowNode[] {
+  const apiKey = simulator.credentials.apiKey ?? '';
+  return [
+    { id: 'tab', type: 'tab', label: 'Flow 1' },
+    {
+      id: 'account',
+      type: 'sms-account',
+      name: '',
+      baseUrl: simulator.baseUrl,
+      authType: 'bearer',
+      credentials: { apiKey },
+    },
+    {
+      id: 'press',
+      type: 'inject',
+      z: 'tab',
+      props: [{ p: 'payload' }],
+      payloadType: 'date',
+      repeat: '',
+      crontab: '',
+      x: 120,
+      y: 80,
+      wires: [['send']],
+    },
+    {
+      id: 'send',
+      type: 'sms-send',
+      z: 'tab',
+      account: 'account',
+      to: '6421555123',
+      toType: 'str',
+      body: 'Hello from Node-RED',
+      bodyType: 'str',
+      messageIdType: 'uuid',
+      x: 320,
+      y: 80,
+      wires: [['show'], []],
+    },
+    {
+      id: 'show',
+      type: 'debug',
+      z: 'tab',
+      active: true,
+      tosidebar: true,
+      complete: 'true',
+      targetType: 'full',
+      x: 520,
+      y: 80,
+      wires: [],
+    },
+  ];
+}
+
+async function drawFirstFlow(editor: Editor, url: string): Promise<void> {
+  const { page } = editor;
+  await page.setViewportSize({ width: 1200, height: 520 });
+  await page.keyboard.press('Control+g');
+  await page.keyboard.press('d');
+  await fetch(`${url}/inject/press`, { method: 'POST' });
+  const message = page.locator('.red-ui-debug-msg-object-entry', { hasText: /^sms:/ });
+  await page.locator('.red-ui-debug-msg-expandable').first().click();
+  await message.locator('.red-ui-debug-msg-expandable').first().click();
+  await message.locator('.red-ui-debug-msg-object-entry').first().waitFor();
+  await page.mouse.move(600, 500);
+  await page.screenshot({ path: join(folder, 'first-flow.png') });
 }
 
 async function drawForms(editor: Editor): Promise<void> {

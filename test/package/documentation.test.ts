@@ -5,14 +5,56 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { startSimulator } from '../../simulator';
 import { reasons } from '../../src';
-import { installPackage, type PackageJson, readJson, root } from './packed';
+import { installPackage, readJson, root } from './packed';
 
-const pages = ['', 'docs', 'docs/adr', '.github']
+const folders = ['', 'docs', ...listFolders('docs'), '.github'];
+const pages = folders
   .flatMap((folder) => readdirSync(join(root, folder)).map((name) => (folder ? `${folder}/${name}` : name)))
   .filter((file) => file.endsWith('.md'));
 
+function listFolders(folder: string): string[] {
+  return readdirSync(join(root, folder), { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .map(({ name }) => `${folder}/${name}`);
+}
+
 const read = (file: string) => readFileSync(join(root, file), 'utf8');
 const readme = read('README.md');
+const troubleshooting = read('docs/troubleshooting.md');
+const repository = 'https://github.com/messaging-service/node-red-sms';
+
+/** What a page links to, and the pictures that it shows. */
+function links(page: string): string[] {
+  const text = withoutCode(page);
+  return [...text.matchAll(/\]\(([^)\s]+)\)|<(\w+:[^>\s]+)>/g)].map(([, target, address]) => target ?? address ?? '');
+}
+
+/** The file of this repository that an address shows, with its anchor; undefined for the address of anything else. */
+function ownFile(address: string): string | undefined {
+  const [, file, anchor = ''] =
+    /^https:\/\/(?:github\.com\/messaging-service\/node-red-sms\/(?:blob|tree)|raw\.githubusercontent\.com\/messaging-service\/node-red-sms)\/main\/([^#]+)(#.*)?$/.exec(
+      address,
+    ) ?? [];
+  if (file !== undefined) return `${file}${anchor}`;
+  const ofReadme = address.startsWith(`${repository}#`) && !address.endsWith('#readme');
+  return ofReadme ? `README.md${address.slice(repository.length)}` : undefined;
+}
+
+/** Says whether the file, and the heading in it, are there. */
+function isThere(target: string, from: string): boolean {
+  const [path = '', anchor] = target.split('#');
+  const file = path === '' ? from : decodeURIComponent(path);
+  if (!existsSync(join(root, file))) return false;
+  return anchor === undefined || anchors(read(file)).includes(anchor);
+}
+
+/** Others' addresses are judged by their shape: a test asks nobody outside. */
+function isWellFormed(address: string): boolean {
+  if (!URL.canParse(address)) return false;
+  const { protocol, hostname, username } = new URL(address);
+  if (hostname === '127.0.0.1') return protocol === 'http:';
+  return protocol === 'https:' && hostname.includes('.') && username === '' && !/[.,;]$/.test(address);
+}
 
 /** The code blocks of a language, in order. */
 function codeBlocks(page: string, language: string): string[] {
@@ -39,13 +81,12 @@ function anchors(page: string): string[] {
 describe('the documentation', () => {
   for (const page of pages) {
     it(`links from ${page} to files and headings that are there`, () => {
-      const links = [...withoutCode(read(page)).matchAll(/\]\(([^)\s]+)\)/g)].map(([, target = '']) => target);
-      const broken = links.filter((target) => {
-        if (/^[a-z]+:/.test(target)) return false;
-        const [path = '', anchor] = target.split('#');
-        const file = path === '' ? page : join(dirname(page), decodeURIComponent(path));
-        if (!existsSync(join(root, file))) return true;
-        return anchor !== undefined && !anchors(read(file)).includes(anchor);
+      const targets = links(read(page));
+      const broken = targets.filter((target) => {
+        const own = ownFile(target);
+        if (own !== undefined) return !isThere(own, page);
+        if (/^[a-z]+:/.test(target)) return !isWellFormed(target);
+        return !isThere(target.startsWith('#') ? target : join(dirname(page), target), page);
       });
       assert.deepEqual(broken, []);
     });
@@ -63,20 +104,23 @@ describe('the documentation', () => {
         .filter((path) => !made.test(path) && !existsSync(join(root, path)));
       assert.deepEqual(missing, []);
     });
-
-    it(`names in ${page} only scripts that package.json has`, () => {
-      const { scripts } = readJson<PackageJson>(join(root, 'package.json'));
-      const named = [...read(page).matchAll(/npm run ([\w:-]+)/g)].map(([, name = '']) => name);
-      assert.deepEqual(
-        named.filter((name) => scripts[name] === undefined),
-        [],
-      );
-    });
   }
 
+  it('has a README whose links and pictures hold on the pages of npm and of the flow library too: whole addresses', () => {
+    // The flow library takes what is relative for files of a branch `master`, and gives headings no names.
+    assert.deepEqual(
+      links(readme).filter((target) => !target.startsWith('http')),
+      [],
+      `write ${repository}/blob/main/…, and https://raw.githubusercontent.com/messaging-service/node-red-sms/main/… for a picture`,
+    );
+    assert.ok(links(readme).filter((target) => ownFile(target)?.startsWith('docs/')).length > 10);
+  });
+
   it('shows pictures that are not empty', () => {
-    const pictures = [...readme.matchAll(/!\[[^\]]+\]\((docs\/[^)]+)\)/g)].map(([, path = '']) => path);
-    assert.ok(pictures.length >= 3);
+    const pictures = [...readme.matchAll(/!\[[^\]]+\]\(([^)]+)\)/g)].flatMap(
+      ([, address = '']) => ownFile(address) ?? [],
+    );
+    assert.ok(pictures.length >= 5);
     for (const path of pictures) assert.ok(statSync(join(root, path)).size > 10_000, path);
   });
 
@@ -85,7 +129,7 @@ describe('the documentation', () => {
       join(root, 'nodes', 'locales', 'en-US', 'sms-account.json'),
     )['sms-account'];
     for (const code of new Set(Object.values(reasons).map(([code]) => code))) {
-      assert.ok(readme.includes(`| \`${code}\` | ${short[code]} |`), `the README does not explain ${code}`);
+      assert.ok(troubleshooting.includes(`| \`${code}\` | ${short[code]} |`), `${code} is not explained`);
     }
   });
 
@@ -93,14 +137,14 @@ describe('the documentation', () => {
     const { status } = readJson<Record<'sms-account', { status: Record<string, string> }>>(
       join(root, 'nodes', 'locales', 'en-US', 'sms-account.json'),
     )['sms-account'];
-    const badges = [...readme.matchAll(/^\| (?:green|yellow|blue|red) (?:dot|ring), \*([^*]+)\*/gm)].map(
+    const badges = [...troubleshooting.matchAll(/^\| (?:green|yellow|blue|red) (?:dot|ring), \*([^*]+)\*/gm)].map(
       ([, text = '']) => text,
     );
     for (const text of Object.values(status)) {
       const pattern = new RegExp(`^${text.replaceAll(/__\w+__/g, '[\\d:]+')}$`);
       assert.ok(
         badges.some((badge) => pattern.test(badge)),
-        `the README does not explain "${text}"`,
+        `"${text}" is not explained`,
       );
     }
   });
