@@ -1,0 +1,134 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
+import { isBuiltin } from 'node:module';
+import { join } from 'node:path';
+import { type Simulator, startSimulator } from '../../simulator';
+import { levelDb } from '../../src/store/level-database';
+import { createUserDir, type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
+import { createAccount } from '../reliability/flows';
+import { packPackage } from './packed';
+
+/** Node.js brings it from 22.13 on; Node.js 20, on which a part of this does not run, has none. */
+const hasSqlite = isBuiltin('node:sqlite');
+
+/**
+ * The package as npm installs it where LevelDB has no binary and nothing to compile one with. Its other dependencies are
+ * fetched from the registry.
+ */
+describe('the package where LevelDB cannot be had', function () {
+  this.timeout(240_000);
+  let simulator: Simulator;
+  let userDir: string;
+  let nodeRed: NodeRedProcess | undefined;
+
+  before(async () => {
+    simulator = await startSimulator({ waitMs: 200 });
+    userDir = createUserDir();
+    const { tarball } = packPackage();
+    execFileSync('npm', ['install', '--no-audit', '--no-fund', '--silent', tarball], {
+      cwd: userDir,
+      shell: process.platform === 'win32',
+      stdio: 'pipe',
+      // A binary that comes along is not to be taken, and none can be made of the source.
+      env: {
+        ...process.env,
+        npm_config_build_from_source: 'true',
+        npm_config_nodedir: join(userDir, 'none'),
+        CXX: 'false',
+      },
+    });
+  });
+  afterEach(async () => {
+    await nodeRed?.stop();
+    nodeRed = undefined;
+    rmSync(join(userDir, 'sms-inbox'), { recursive: true, force: true });
+  });
+  after(() => simulator?.close());
+
+  /** Writes to the log what it receives, and acknowledges nothing. */
+  const flows = (): FlowNode[] => [
+    createAccount(simulator),
+    { id: 'tab', type: 'tab', label: 'flow' },
+    {
+      id: 'in',
+      type: 'sms-in',
+      z: 'tab',
+      account: 'account',
+      filter: 'all',
+      acknowledge: 'flow',
+      inputs: 1,
+      wires: [['log']],
+    },
+    {
+      id: 'log',
+      type: 'function',
+      z: 'tab',
+      func: "node.warn(['received', msg.payload, msg.sms.redelivered ? 'again' : 'first'].join(' '));",
+      outputs: 1,
+      wires: [[]],
+    },
+  ];
+
+  const start = async () => {
+    nodeRed = await startNodeRed({ userDir, flows: flows() });
+    return nodeRed;
+  };
+
+  /** The folder of the account's store, which Node-RED makes as it opens it. */
+  const storeFolder = () => {
+    const inbox = join(userDir, 'sms-inbox');
+    const [key = assert.fail('no folder')] = readdirSync(inbox);
+    return join(inbox, key);
+  };
+
+  it('is installed without it', () => {
+    assert.ok(existsSync(join(userDir, 'node_modules', packPackage().json.name, 'dist')));
+    assert.ok(existsSync(join(userDir, 'node_modules', 'undici')));
+    assert.equal(existsSync(join(userDir, 'node_modules', 'classic-level')), false);
+  });
+
+  it('delivers what it has received over a kill of the process, from the SQLite of Node.js, and warns of nothing', async function () {
+    if (!hasSqlite) return this.skip();
+    const first = await start();
+    simulator.receive({ from: '64215550001', to: '64215559999', body: 'one' });
+    await first.waitForLog(/received one first/);
+    await first.kill();
+    const second = await start();
+    await second.waitForLog(/received one again/);
+    assert.ok(readdirSync(storeFolder()).includes('store.sqlite'));
+    assert.doesNotMatch(first.log + second.log, /Warning:|\[error\]/);
+  });
+
+  it('says once what to do where Node.js has no SQLite, and reads nothing from the service', async function () {
+    if (hasSqlite) return this.skip();
+    const before = simulator.requests.length;
+    simulator.receive({ from: '64215550001', to: '64215559999', body: 'two' });
+    const process = await start();
+    await process.waitForLog(/no LevelDB, no SQLite\).*Run Node-RED on Node\.js 22\.13 or later/);
+    // Longer than it waits before it looks again.
+    await new Promise((resolve) => setTimeout(resolve, 6_000));
+    assert.equal(process.log.match(/no LevelDB/g)?.length, 1);
+    assert.equal(simulator.requests.length, before);
+    assert.equal(simulator.incoming.at(-1)?.read, false);
+  });
+
+  it('leaves an inbox of LevelDB as it is, says so, and reads nothing from the service', async () => {
+    const former = await start();
+    await former.waitForLog(hasSqlite ? /Started flows/ : /no LevelDB/);
+    await former.stop();
+    const folder = storeFolder();
+    rmSync(folder, { recursive: true });
+    mkdirSync(folder);
+    const open = (await levelDb.load()) ?? assert.fail('no LevelDB here');
+    const database = await open(folder);
+    await database.close();
+    const files = readdirSync(folder).sort();
+    const requests = simulator.requests.length;
+    const process = await start();
+    await process.waitForLog(/cannot be opened on this machine \(.*no LevelDB\)/);
+    await process.stop();
+    assert.deepEqual(readdirSync(folder).sort(), files);
+    assert.equal(simulator.requests.length, requests);
+  });
+});
