@@ -144,12 +144,16 @@ export class Journal {
     return result;
   }
 
-  /** Everything that is remembered under keys that begin so, if the store is open. */
+  /**
+   * Everything that is remembered under keys that begin so.
+   *
+   * @throws SmsError `SMS_STORE` when the store cannot be used
+   */
   remembered(prefixes: readonly string[]): Promise<[key: string, remembered: Remembered][]> {
     return new Promise((resolve, reject) => {
       this.#steps.doFirst(async () => {
         if (this.mode === 'open') await this.#store.list(prefixes).then(resolve, reject);
-        else resolve([]);
+        else reject(this.#lifecycle.unavailable());
       });
     });
   }

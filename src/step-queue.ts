@@ -19,7 +19,7 @@ export class StepQueue {
   readonly #events: StepQueueEvents;
   #tasks: Task[] = [];
   /** What comes before any step. */
-  #errands: (() => Promise<void>)[] = [];
+  readonly #errands: (() => Promise<void>)[] = [];
   #working: Promise<void> | undefined;
   #lazy: Timer | undefined;
 
@@ -64,11 +64,6 @@ export class StepQueue {
   doFirst(errand: () => Promise<void>): void {
     this.#errands.push(errand);
     this.work();
-  }
-
-  /** Forgets the errands that have not been run. */
-  forgetErrands(): void {
-    this.#errands = [];
   }
 
   /** Runs something while no step is taken, when nothing is being done. Goes on then, if `isWanted` or there is something to do. */

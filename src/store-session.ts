@@ -19,6 +19,8 @@ export interface StoreSessionOptions {
 /** Opens the store, tells the keepers what is found there, then and later, and closes it. */
 export class StoreSession {
   readonly #options: StoreSessionOptions;
+  /** The last time that the store was opened. */
+  #opening: object | undefined;
 
   constructor(options: StoreSessionOptions) {
     this.#options = options;
@@ -27,15 +29,19 @@ export class StoreSession {
   /** Opens the store, unless it is open. Never rejects: failures are told by its lifecycle. */
   async open(): Promise<void> {
     const { lifecycle, keepers, writer, steps, onUnreadable } = this.#options;
-    // What was taken over before it failed is found again, or has been taken over by another since.
-    steps.forgetErrands();
+    const opening = {};
     const leftovers = await lifecycle.open({
-      onTakenOver: (items) => steps.doFirst(() => this.#find(items, { isReset: false, isOpening: false })),
+      onTakenOver: (items) =>
+        steps.doFirst(async () => {
+          // What was taken over before the store failed is found again, or has been taken over by another since.
+          if (opening === this.#opening) await this.#find(items, { isReset: false, isOpening: false });
+        }),
       wanted: () => keepers.wanted(),
       isReadable: (item) => keepers.isReadable(item),
       onUnreadable,
     });
     if (!leftovers) return;
+    this.#opening = opening;
     const { items, held, isReset = false } = leftovers;
     await this.#find(items, { isReset, isOpening: true });
     // What an earlier process held came before what was put off, and that before what waits.

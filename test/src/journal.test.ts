@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import type { SmsError } from '../../src/errors';
 import { Journal, type Keeper, type Step } from '../../src/journal';
+import { formatRemembered } from '../../src/store/format';
 import { MemoryStore } from '../../src/store/memory';
 import {
   type Changes,
@@ -458,6 +459,28 @@ describe('Journal', () => {
         { isReset: false, isOpening: false },
         { isReset: true, isOpening: true },
       ]);
+    });
+  });
+
+  describe('what is remembered', () => {
+    it('is told to whoever asks while the store is being opened, and again after it has failed', async () => {
+      await new FailingStore(store.platter).open();
+      store.platter.owner = undefined;
+      const remembered = { at: clock.now(), forMs: 1_000, value: 'known' };
+      store.platter.remembered.set('key:1', formatRemembered(remembered));
+      const journal = create();
+      const opening = journal.ready();
+      assert.deepEqual(await journal.remembered(['key:']), [['key:1', remembered]]);
+      await opening;
+      store.failing.add('commit').add('open');
+      await journal.run(keep('1'));
+      const asked = journal.remembered(['key:']);
+      const retried = clock.advance(5_000);
+      await assert.rejects(asked, { code: 'SMS_STORE' });
+      await retried;
+      store.failing.clear();
+      await clock.advance(5_000);
+      assert.deepEqual(await journal.remembered(['key:']), [['key:1', remembered]]);
     });
   });
 
