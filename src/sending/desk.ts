@@ -57,6 +57,8 @@ export interface DeskOptions {
 export class Desk {
   readonly counts: SendCounts;
   readonly #options: DeskOptions;
+  /** Ids of texts about which a decision is being written. */
+  readonly #decided = new Set<string>();
 
   constructor(options: DeskOptions) {
     this.counts = options.counts;
@@ -95,17 +97,29 @@ export class Desk {
    * @returns `gone` when there is no such entry any more, `unfit` when the action does not fit its state
    */
   async act(id: string, action: 'send' | 'discard'): Promise<'done' | 'gone' | 'unfit'> {
-    const { ledger, kept, release, onDiscarded } = this.#options;
-    const text = ledger.texts.get(id);
+    const text = this.#options.ledger.texts.get(id);
     const entry = text && entryOf(text);
     if (!entry) return 'gone';
-    const { state } = entry;
-    if (action === 'send') {
-      if (state === 'uncertain') await release(text);
-      else kept.sendNow(id);
-      return 'done';
+    // Of two who decide at once the second would undo what the first has been told.
+    if (this.#decided.has(id)) return 'unfit';
+    this.#decided.add(id);
+    try {
+      return action === 'send' ? await this.#send(text, entry) : await this.#discard(text, entry);
+    } finally {
+      this.#decided.delete(id);
     }
-    if (state === 'kept' && !kept.remove(id)) return 'unfit';
+  }
+
+  async #send(text: Text, { state }: Pick<TextEntry, 'state'>): Promise<'done'> {
+    const { kept, release } = this.#options;
+    if (state === 'uncertain') await release(text);
+    else kept.sendNow(text.id);
+    return 'done';
+  }
+
+  async #discard(text: Text, { state }: Pick<TextEntry, 'state'>): Promise<'done' | 'unfit'> {
+    const { ledger, kept, onDiscarded } = this.#options;
+    if (state === 'kept' && !kept.remove(text.id)) return 'unfit';
     await ledger.discard(text);
     onDiscarded(text);
     return 'done';

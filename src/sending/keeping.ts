@@ -114,7 +114,7 @@ export class KeptTexts {
   /** Nobody wants a text any more. Says whether it could be stopped. */
   remove(id: string): boolean {
     const waiting = this.#room.get(id);
-    if (!waiting || this.#options.ledger.texts.get(id)?.state !== 'waiting') return false;
+    if (!waiting || !this.#options.ledger.isWaiting(id)) return false;
     this.#forget(waiting);
     waiting.abort?.abort();
     return true;
@@ -212,6 +212,8 @@ export class KeptTexts {
     if (text?.state === 'leaving') await this.#options.ledger.putBack(text);
     if (!isOutage(error) || !this.#isOpen) return;
     this.#outages.failed(waiting, error);
+    // Its time may have ended while it could not be stopped.
+    if (this.#expiries.isOver(waiting.id)) this.#expire(waiting.id);
   }
 
   #end(waiting: Waiting, tell: (text: Text) => void): void {

@@ -42,6 +42,8 @@ export class Ledger {
   readonly #options: LedgerOptions;
   readonly #holdings: Holdings;
   readonly #createMoment: () => Moment;
+  /** Ids of texts whose mark that they leave is being written. */
+  readonly #leaving = new Set<string>();
   /** Until when, by {@link Clock.elapsed}, a limit is known to keep somebody back. */
   #tightUntil = 0;
 
@@ -95,10 +97,17 @@ export class Ledger {
    * @throws SmsError `SMS_STORE` when a tracked text's mark cannot be written: it must not leave then
    */
   async leave(text: Text): Promise<Text | undefined> {
-    const moved = await this.#options.journal.run(leave(text, this.#memory(), this.questions));
+    this.#leaving.add(text.id);
+    const step = leave(text, this.#memory(), this.questions);
+    const moved = await this.#options.journal.run(step).finally(() => this.#leaving.delete(text.id));
     if (moved) return this.#move(moved);
     this.#tightUntil = Number.POSITIVE_INFINITY;
     return undefined;
+  }
+
+  /** Whether a text waits, so that it can still be stopped: not once its mark is being written. */
+  isWaiting(id: string): boolean {
+    return this.texts.get(id)?.state === 'waiting' && !this.#leaving.has(id);
   }
 
   /** Nothing of it was sent. */

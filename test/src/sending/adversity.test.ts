@@ -157,6 +157,113 @@ describe('sending, when everything comes at once', () => {
     });
   }
 
+  describe('somebody who decides about a text', () => {
+    const actOnFirst = (house: House, state: 'kept' | 'uncertain', action: 'send' | 'discard') => {
+      const [entry] = house.sender.desk.entries(state, 1).entries;
+      return house.sender.desk.act(entry?.id ?? '', action);
+    };
+
+    it('in whose turn it is sent by hand has it sent once', async () => {
+      const house = new House();
+      const node = house.attach();
+      let connect = () => {};
+      house.service.script.push({ takes: true, connects: new Promise<void>((resolve) => (connect = resolve)) });
+      sendText(node, 'hello', { keep });
+      await house.pass(100);
+      assert.equal(await actOnFirst(house, 'kept', 'send'), 'done');
+      await house.pass(100);
+      connect();
+      await house.pass(minuteMs);
+      assert.deepEqual([node.ends, house.service.tries], [['to 6421555123'], 1]);
+    });
+
+    it('in whose turn it is sent by hand, while another has found an outage, has it tried on', async () => {
+      const house = new House();
+      const node = house.attach();
+      let give = () => {};
+      const connects = new Promise<void>((resolve) => (give = resolve));
+      house.service.script.push({ unreachable: true, connects }, { unreachable: true });
+      for (const body of ['slow', 'fast']) sendText(node, body, { keep });
+      await house.pass(100);
+      assert.ok(node.state?.outage);
+      assert.equal(await actOnFirst(house, 'kept', 'send'), 'done');
+      await house.pass(minuteMs);
+      assert.deepEqual(node.ends, []);
+      give();
+      await house.pass(minuteMs);
+      assert.deepEqual([...house.service.bodies].sort(), ['fast', 'slow']);
+      assert.equal(node.ends.length, 2);
+    });
+
+    it('twice at once has an uncertain text sent once', async () => {
+      const store = new FailingStore();
+      const house = new House({ store });
+      const node = house.attach();
+      house.service.script.push({ error: createError('uncertain') });
+      sendText(node, 'hello', { keep });
+      await house.pass(100);
+      store.turns = 2;
+      const first = actOnFirst(house, 'uncertain', 'send');
+      await new Promise(setImmediate);
+      const others = ['send', 'discard'] as const;
+      const second = Promise.all(others.map((action) => actOnFirst(house, 'uncertain', action)));
+      await Promise.all([first, second, house.pass(100)]);
+      assert.deepEqual([await first, await second], ['done', ['unfit', 'unfit']]);
+      await house.pass(100);
+      assert.deepEqual([node.ends, house.service.taken.length], [['SMS_UNCERTAIN', 'to 6421555123 again'], 1]);
+    });
+
+    it('too late to stop it, its mark being written, is told so', async () => {
+      const store = new FailingStore();
+      const house = new House({ store });
+      const node = house.attach();
+      await house.pass(100);
+      const commit = store.commit.bind(store);
+      const marks: Promise<unknown>[] = [];
+      store.commit = async (changes) => {
+        const marked = [...changes.keep.values()].some((item) => 'state' in item && item.state === 'leaving');
+        if (marked) marks.push(actOnFirst(house, 'kept', 'discard'));
+        await commit(changes);
+      };
+      sendText(node, 'hello', { keep });
+      await house.pass(100);
+      assert.deepEqual([await Promise.all(marks), node.ends], [['unfit'], ['to 6421555123']]);
+      assert.deepEqual([node.discarded, store.platter.entries.size], [[], 0]);
+    });
+  });
+
+  it('a text whose time ends while its mark is being written is not stopped any more', async () => {
+    const store = new FailingStore();
+    const house = new House({ store });
+    const node = house.attach();
+    await house.pass(100);
+    const commit = store.commit.bind(store);
+    store.commit = async (changes) => {
+      const marked = [...changes.keep.values()].some((item) => 'state' in item && item.state === 'leaving');
+      if (marked) await house.clock.advance(minuteMs);
+      await commit(changes);
+    };
+    sendText(node, 'hello', { keep: { expireMs: minuteMs } });
+    await house.pass(100);
+    assert.deepEqual([node.ends, house.service.bodies], [['to 6421555123'], ['hello']]);
+    assert.equal(store.platter.entries.size, 0);
+  });
+
+  it('a text whose time ends on its way is given up as soon as it is known that nothing was sent', async () => {
+    const house = new House();
+    const [node, other] = [house.attach(), house.attach('other')];
+    let answer = () => {};
+    const after = new Promise<void>((resolve) => (answer = resolve));
+    house.service.script.push({ error: createError('serverError').with({ statusCode: 503 }), after });
+    house.service.otherwise = { connects: never };
+    sendText(node, 'hello', { keep: { expireMs: minuteMs } });
+    sendText(other, 'tries', { keep });
+    await house.pass(2 * minuteMs);
+    answer();
+    await house.pass(10);
+    assert.deepEqual([node.ends, node.state?.waiting], [['SMS_EXPIRED'], 0]);
+  });
+
   describe('a login that changes', () => {
     /** Two accounts, of a login and of the one that replaces it. */
     function createHouses() {
