@@ -95,6 +95,7 @@ export class Desk {
    * Does what somebody has decided: `send` an uncertain text once more or a kept one now, `discard` either.
    *
    * @returns `gone` when there is no such entry any more, `unfit` when the action does not fit its state
+   * @throws SmsError `SMS_STORE` when what is to be discarded cannot be forgotten now: it stays
    */
   async act(id: string, action: 'send' | 'discard'): Promise<'done' | 'gone' | 'unfit'> {
     const text = this.#options.ledger.texts.get(id);
@@ -120,7 +121,12 @@ export class Desk {
   async #discard(text: Text, { state }: Pick<TextEntry, 'state'>): Promise<'done' | 'unfit'> {
     const { ledger, kept, onDiscarded } = this.#options;
     if (state === 'kept' && !kept.remove(text.id)) return 'unfit';
-    await ledger.discard(text);
+    try {
+      await ledger.withdraw(text);
+    } catch (error) {
+      if (state === 'kept') kept.admit(text);
+      throw error;
+    }
     onDiscarded(text);
     return 'done';
   }

@@ -139,6 +139,16 @@ export class Ledger {
     await this.#options.journal.run(discard(text));
   }
 
+  /**
+   * Somebody wants it no more.
+   *
+   * @throws SmsError `SMS_STORE` when that cannot be written: it stays as it is
+   */
+  async withdraw(text: Text): Promise<void> {
+    await this.#options.journal.run(discard(text, 'refuse'));
+    this.texts.delete(text.id);
+  }
+
   /** A question has ended; when it has already, nothing changes. */
   async endQuestion(id: string, answer: Answer): Promise<Question | undefined> {
     const question = this.questions.get(id);

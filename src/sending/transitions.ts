@@ -184,15 +184,19 @@ export function delivered(text: Text): Step<Text | undefined> {
   };
 }
 
-/** → gone: nobody wants it any more, or nobody is there for it. Its key is free, unless it may have been sent. */
-export function discard(text: Text): Step<void> {
+/**
+ * → gone, flushed: nobody wants it any more, or nobody is there for it. Its key is free, unless it may have been sent. A power
+ * cut must not bring it back, which would send it.
+ */
+export function discard(text: Text, whileFailing: 'refuse' | 'apply' = 'apply'): Step<void> {
   const once = onceKey(text);
   return {
     keys: once === undefined ? [] : [once],
-    whileFailing: 'apply',
+    whileFailing,
     drops: [text.id],
     decide(_look, changes) {
       drop(text, changes);
+      changes.firm = true;
       if (once !== undefined && text.state === 'waiting') changes.remember.set(once, undefined);
       return () => {};
     },

@@ -3,7 +3,15 @@ import type { Database, Operation, Table } from './database';
 import { engines, openDatabase } from './engines';
 import { formatRemembered, parseItem, parseRemembered } from './format';
 import { HeldFiles } from './held-files';
-import type { Changes, Item, Leftovers, Remembered, Store, StoreEvents } from './store';
+import {
+  type Changes,
+  type Item,
+  isFlushed,
+  type Leftovers,
+  type Remembered,
+  type Store,
+  type StoreEvents,
+} from './store';
 
 /** Items read in one turn of the event loop, and what is remembered in one sweep. */
 const pageSize = 1_000;
@@ -11,7 +19,7 @@ const probeLength = 256 * 1024;
 
 /**
  * Keeps everything in a database in a folder of its own. What is kept is on disk, flushed, before `commit` resolves;
- * what is dropped is written but not flushed, since losing that merely delivers twice.
+ * what is dropped is written but not flushed, since losing that merely delivers twice, unless the step is firm.
  */
 export class DiskStore implements Store {
   readonly durable = true;
@@ -65,7 +73,8 @@ export class DiskStore implements Store {
     return found;
   }
 
-  async commit({ keep, loose, drop, remember }: Changes): Promise<void> {
+  async commit(changes: Changes): Promise<void> {
+    const { keep, drop, remember } = changes;
     const operations: Operation[] = [];
     for (const item of keep.values()) operations.push({ table: 'items', key: item.id, text: JSON.stringify(item) });
     for (const id of drop.keys()) operations.push({ table: 'items', key: id, text: undefined });
@@ -74,7 +83,7 @@ export class DiskStore implements Store {
       if (value) this.#nextOutdated = Math.min(this.#nextOutdated, value.at + value.forMs);
     }
     try {
-      await this.#opened().write(operations, { isFlushed: [...keep.keys()].some((id) => !loose.has(id)) });
+      await this.#opened().write(operations, { isFlushed: isFlushed(changes) });
     } catch (error) {
       this.#hasFailed = true;
       throw error;

@@ -76,6 +76,8 @@ export interface Changes {
   drop: Map<string, Part>;
   /** `undefined` forgets. */
   remember: Map<string, Remembered | undefined>;
+  /** A power cut must not undo it, though it may only drop and forget. */
+  firm: boolean;
 }
 
 /**
@@ -118,13 +120,13 @@ export interface Store {
 
 /** Starts from nothing, or from earlier changes, the later ones prevailing. */
 export function createChanges(...earlier: readonly Changes[]): Changes {
-  const changes: Changes = { keep: new Map(), loose: new Set(), drop: new Map(), remember: new Map() };
+  const changes: Changes = { keep: new Map(), loose: new Set(), drop: new Map(), remember: new Map(), firm: false };
   for (const later of earlier) addChanges(changes, later);
   return changes;
 }
 
 /** Adds later changes, which prevail. */
-export function addChanges(changes: Changes, { keep, loose, drop, remember }: Changes): void {
+export function addChanges(changes: Changes, { keep, loose, drop, remember, firm }: Changes): void {
   for (const [id, item] of keep) {
     changes.drop.delete(id);
     // What was to be flushed before still is.
@@ -137,6 +139,12 @@ export function addChanges(changes: Changes, { keep, loose, drop, remember }: Ch
     changes.drop.set(id, part);
   }
   for (const [key, value] of remember) changes.remember.set(key, value);
+  changes.firm ||= firm;
+}
+
+/** Says whether a step has to be flushed: what is merely dropped need not be, since losing that tells twice. */
+export function isFlushed({ keep, loose, firm }: Changes): boolean {
+  return firm || [...keep.keys()].some((id) => !loose.has(id));
 }
 
 /** Says whether there is nothing to commit. */

@@ -1,4 +1,12 @@
-import type { Changes, Held, Item, Leftovers, Remembered, Store } from '../../src/store/store';
+import {
+  type Changes,
+  type Held,
+  type Item,
+  isFlushed,
+  type Leftovers,
+  type Remembered,
+  type Store,
+} from '../../src/store/store';
 import { Copies, failure, findRemains, type Place, type PlaceStore } from './place';
 import type { StoreTrouble } from './plan';
 import type { Random } from './random';
@@ -54,11 +62,12 @@ export class Disk implements Place {
     if (text !== undefined && this.held.delete(key)) this.#copies.count(text, -1);
   }
 
-  write({ keep, loose, drop, remember }: Changes): void {
+  write(changes: Changes): void {
+    const { keep, drop, remember } = changes;
     for (const [id, entry] of keep) this.#set(id, JSON.stringify(entry));
     for (const id of drop.keys()) this.#set(id, undefined);
     for (const [key, value] of remember) this.#remember(key, value === undefined ? undefined : JSON.stringify(value));
-    if ([...keep.keys()].some((id) => !loose.has(id))) this.unflushed.length = 0;
+    if (isFlushed(changes)) this.unflushed.length = 0;
   }
 
   forget(keys: Iterable<string>): void {
@@ -186,6 +195,7 @@ class DiskModel implements Store, PlaceStore {
       loose: new Set(changes.loose),
       drop: new Map(changes.drop),
       remember: new Map(changes.remember),
+      firm: changes.firm,
     };
     this.#committing = step;
     return this.#call('commit', () => this.#opened().write(step));

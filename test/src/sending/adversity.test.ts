@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { MemoryStore } from '../../../src/store/memory';
+import { isFlushed } from '../../../src/store/store';
 import { createError } from '../some-error';
 import { FailingStore } from '../store/failing-store';
 import { forever, House, sendText } from './sending-house';
@@ -211,6 +212,33 @@ describe('sending, when everything comes at once', () => {
       assert.deepEqual([await first, await second], ['done', ['unfit', 'unfit']]);
       await house.pass(100);
       assert.deepEqual([node.ends, house.service.taken.length], [['SMS_UNCERTAIN', 'to 6421555123 again'], 1]);
+    });
+
+    it('has it discarded once a power cut cannot bring it back, or not at all', async () => {
+      const store = new FailingStore();
+      const house = new House({ store });
+      const node = house.attach();
+      house.service.otherwise = { unreachable: true };
+      sendText(node, 'hello', { keep, once: 'key' });
+      await house.pass(100);
+      store.failing.add('commit').add('open');
+      await assert.rejects(Promise.all([actOnFirst(house, 'kept', 'discard'), house.pass(100)]), { code: 'SMS_STORE' });
+      store.failing.clear();
+      await house.pass(2 * minuteMs);
+      assert.deepEqual([house.sender.desk.state.kept, node.discarded], [1, []]);
+      const flushed: boolean[] = [];
+      const commit = store.commit.bind(store);
+      store.commit = (changes) => {
+        flushed.push(isFlushed(changes));
+        return commit(changes);
+      };
+      const discarded = actOnFirst(house, 'kept', 'discard');
+      await house.pass(100);
+      assert.deepEqual([await discarded, flushed, store.platter.entries.size], ['done', [true], 0]);
+      house.service.otherwise = { takes: true };
+      sendText(node, 'hello', { keep, once: 'key' });
+      await house.pass(2 * minuteMs);
+      assert.deepEqual(node.ends, ['to 6421555123']);
     });
 
     it('too late to stop it, its mark being written, is told so', async () => {
