@@ -7,7 +7,7 @@ import { putError, raiseToCatch, type SmsMessage } from './runtime/outcome';
 import { SendBadge } from './runtime/send-badge';
 import { type SendConfig, SendFields } from './runtime/send-fields';
 import { createAnswerOutputs, createOutputs } from './runtime/send-outputs';
-import { badges } from './runtime/texts';
+import { badges, translate } from './runtime/texts';
 
 /** What a message brought, for when its outcome is known. */
 interface Origin {
@@ -33,10 +33,13 @@ export = (RED: NodeAPI) => {
       if (isClosing) lateErrors.set(message, (lateErrors.get(message) ?? 0) + 1);
     };
 
+    const restore = (carried: string | undefined) =>
+      parseCarried(carried, () => this.warn(translate(RED, 'log.carriedUnreadable'))) as SmsMessage;
+
     const onOutcome = async (news: OutcomeNews): Promise<boolean> => {
       const { outcome, redelivered } = news;
       const origin = news.origin as Origin | undefined;
-      const message = origin?.message ?? (parseCarried(news.carried) as SmsMessage);
+      const message = origin?.message ?? restore(news.carried);
       const end = (error?: Error) => {
         if (origin?.node === this) origin.done(error);
         else {
@@ -68,7 +71,7 @@ export = (RED: NodeAPI) => {
 
     const onAnswer = (news: AnswerNews): Promise<boolean> => {
       const origin = news.origin as Origin | undefined;
-      const message = origin ? (origin.copy ?? origin.message) : (parseCarried(news.carried) as SmsMessage);
+      const message = origin ? (origin.copy ?? origin.message) : restore(news.carried);
       return sender.send(createAnswerOutputs(RED, message, news));
     };
 

@@ -25,10 +25,21 @@ export function formatCarried(message: NodeMessage): string {
   }
 }
 
-/** Reads what {@link formatCarried} wrote. */
-export function parseCarried(text: string | undefined): NodeMessage {
+/**
+ * Reads what {@link formatCarried} wrote. What cannot be read is an empty message, lest what became of the text be lost with it.
+ *
+ * @param onUnreadable called when it cannot be read
+ */
+export function parseCarried(text: string | undefined, onUnreadable: () => void): NodeMessage {
   if (text === undefined) return {};
-  return JSON.parse(text, (_key, value: unknown) => restore(value)) as NodeMessage;
+  try {
+    const message: unknown = JSON.parse(text, (_key, value: unknown) => restore(value));
+    if (typeof message === 'object' && message !== null && !Array.isArray(message)) return message as NodeMessage;
+  } catch {
+    // Told below.
+  }
+  onUnreadable();
+  return {};
 }
 
 interface Marked {

@@ -1,11 +1,11 @@
 import type { IncomingRecord, StatusRecord } from '../model';
 import type { Changes, Look } from '../store/store';
 import { withAnswer } from './answering';
+import { latest, questionGraceMs } from './asking';
 import type { EvidenceRoom, Witness } from './evidence';
 import type { Ledger } from './ledger';
 import { type Answer, type Letter, mailboxKey, type Question } from './question';
 import { furtherKeysOfRecord, keysOfRecord, match, questionOf } from './sent';
-import { latest, questionGraceMs } from './transitions';
 
 /** What the ledger knows of records that come in: which text they answer, and what follows from them. */
 export interface CorrelationOptions {

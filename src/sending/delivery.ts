@@ -92,7 +92,7 @@ export class Deliveries {
         ...this.#ended(text),
         outcome: parseOutcome(text.outcome),
         redelivered: mayBeKnown || text.isReleased === true,
-        duplicate: false,
+        duplicate: text.follows === true,
       };
       if (!(await outlet.onOutcome(news))) return;
       this.#undelivered.delete(id);

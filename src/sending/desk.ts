@@ -1,3 +1,4 @@
+import type { Duplicates } from './duplicates';
 import type { KeptTexts } from './keeping';
 import type { Ledger } from './ledger';
 import { parseOutcome, type Text } from './outgoing';
@@ -45,10 +46,13 @@ export interface TextEntryList {
 export interface DeskOptions {
   ledger: Ledger;
   kept: KeptTexts;
+  duplicates: Duplicates;
   queue: SendQueue;
   counts: SendCounts;
   /** Sends an uncertain text once more. */
   release(text: Text): Promise<void>;
+  /** A text that was stopped waits as before. */
+  goOn(text: Text): void;
   /** Nobody wants the text any more. */
   onDiscarded(text: Text): void;
 }
@@ -66,12 +70,12 @@ export class Desk {
   }
 
   get state(): SendState {
-    const { ledger, kept, queue } = this.#options;
+    const { ledger, kept, duplicates, queue } = this.#options;
     const { oldestAt } = kept;
     return {
       inFlight: queue.inFlight,
       waiting: queue.waiting,
-      kept: kept.size,
+      kept: kept.size + duplicates.size,
       ...(oldestAt === undefined ? undefined : { oldestKeptAt: oldestAt }),
       uncertain: ledger.texts.uncertain,
       asking: ledger.questions.size,
@@ -119,12 +123,12 @@ export class Desk {
   }
 
   async #discard(text: Text, { state }: Pick<TextEntry, 'state'>): Promise<'done' | 'unfit'> {
-    const { ledger, kept, onDiscarded } = this.#options;
-    if (state === 'kept' && !kept.remove(text.id)) return 'unfit';
+    const { ledger, kept, duplicates, goOn, onDiscarded } = this.#options;
+    if (state === 'kept' && !kept.remove(text.id) && !duplicates.remove(text.id)) return 'unfit';
     try {
       await ledger.withdraw(text);
     } catch (error) {
-      if (state === 'kept') kept.admit(text);
+      if (state === 'kept') goOn(text);
       throw error;
     }
     onDiscarded(text);

@@ -5,6 +5,7 @@ import type { Attachment } from './attachment';
 import type { Clearing } from './clearing';
 import type { Deliveries } from './delivery';
 import type { Departure } from './departure';
+import { type Duplicates, otherInstanceMs } from './duplicates';
 import type { Followers } from './followers';
 import type { KeptTexts } from './keeping';
 import type { Ledger } from './ledger';
@@ -22,6 +23,7 @@ export interface IntakeOptions {
   ledger: Ledger;
   deliveries: Deliveries;
   kept: KeptTexts;
+  duplicates: Duplicates;
   clearing: Clearing;
   followers: Followers;
   counts: SendCounts;
@@ -31,9 +33,6 @@ export interface IntakeOptions {
   /** A node has thrown. */
   onFault(error: unknown): void;
 }
-
-/** How soon it is asked again what became of a text that another instance is sending. */
-const otherInstanceMs = 1_000;
 
 /** Takes texts of nodes in: keeps them, compares them by their keys, or sends them at once. */
 export class Intake {
@@ -66,9 +65,14 @@ export class Intake {
     const { queue, clock } = this.#options;
     if (text.options.keep) queue.assertRoom();
     this.#arriving++;
-    const verdict = await this.#options.ledger.takeIn(text).finally(() => this.#arriving--);
+    const taken = await this.#options.ledger.takeIn(text).finally(() => this.#arriving--);
+    const { verdict } = taken;
     if (verdict.type === 'taken') throw new SmsError('onceTaken', { field: 'once' });
-    if (verdict.type === 'ended') {
+    if (text.options.keep) {
+      if (verdict.type === 'new') this.#options.kept.admit(text);
+      else if (verdict.type === 'ended') await this.#options.duplicates.end(text, verdict.outcome);
+      else void this.#options.duplicates.resume(taken.text);
+    } else if (verdict.type === 'ended') {
       await this.#options.deliveries.tell(from.outlet, text, parseOutcome(verdict.outcome), true);
       this.#options.deliveries.forget(text.id);
     } else if (verdict.type === 'underway') {
@@ -77,8 +81,7 @@ export class Intake {
         await this.#options.followers.follow(verdict.id, from.signals.signal);
       else await wait(clock, otherInstanceMs, from.signals.signal);
       await this.#takeIn(text, from);
-    } else if (text.options.keep) this.#options.kept.admit(text);
-    else await this.#send(text, from);
+    } else await this.#send(text, from);
   }
 
   async #send(text: Text, from: Attachment): Promise<void> {

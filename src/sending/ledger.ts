@@ -3,13 +3,24 @@ import type { Journal } from '../journal';
 import { collectLetters, endQuestion, forgetQuestion, readCarried } from './answering';
 import { Holdings } from './holdings';
 import { keysOfLimits, type LimitSettings } from './limits';
-import type { OnceVerdict } from './once';
-import { isTracked, type Outcome, type Text } from './outgoing';
+import { isTracked, type Outcome, type StoredOutcome, type Text } from './outgoing';
 import type { Answer, Question } from './question';
 import { QuestionBook } from './question-book';
 import { createMoments, type Moment } from './sliding-window';
 import { TextBook } from './text-book';
-import { delivered, discard, judge, leave, type Memory, type Moved, putBack, settle, takeIn } from './transitions';
+import {
+  delivered,
+  discard,
+  echo,
+  judge,
+  leave,
+  type Memory,
+  type Moved,
+  putBack,
+  settle,
+  type TakenIn,
+  takeIn,
+} from './transitions';
 
 /** What the ledger stands on. */
 export interface LedgerOptions {
@@ -62,13 +73,20 @@ export class Ledger {
   }
 
   /** @throws SmsError `SMS_STORE` when it cannot be kept: nothing may be sent then */
-  async takeIn(text: Text): Promise<OnceVerdict> {
-    const verdict = await this.#options.journal.run(takeIn(text, this.#memory())).catch((error: unknown) => {
-      this.#holdings.refuse(text);
+  async takeIn(text: Text): Promise<TakenIn> {
+    const taken = await this.#options.journal.run(takeIn(text, this.#memory())).catch((error: unknown) => {
+      if (!text.follows) this.#holdings.refuse(text);
       throw error;
     });
-    if (verdict.type === 'new') this.texts.set(text);
-    return verdict;
+    if (taken.verdict.type === 'new' || taken.text.follows) this.texts.set(taken.text);
+    return taken;
+  }
+
+  /** A text with a key that another has ends as that did. */
+  async echo(text: Text, outcome: StoredOutcome): Promise<Text> {
+    const settled = await this.#options.journal.run(echo(text, outcome, this.#memory()));
+    this.texts.set(settled);
+    return settled;
   }
 
   /** Whether a text is counted when it leaves. */

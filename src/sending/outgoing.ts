@@ -80,6 +80,8 @@ export interface Text extends Item {
   settledAt?: number;
   /** How often its outcome has been unknown, and it was put back. */
   repeats?: number;
+  /** Another text has its key, and its outcome is the one of that. */
+  follows?: true;
   /** Somebody had it sent again: what comes of it has entered the flow before in another form. */
   isReleased?: true;
 }

@@ -7,6 +7,7 @@ import { Correlation } from './correlation';
 import { Deliveries } from './delivery';
 import { Departure } from './departure';
 import { Desk } from './desk';
+import { Duplicates } from './duplicates';
 import { Endings } from './endings';
 import { EvidenceRoom } from './evidence';
 import { Followers } from './followers';
@@ -59,6 +60,7 @@ export class Sender {
   readonly #ledger: Ledger;
   readonly #deliveries: Deliveries;
   readonly #kept: KeptTexts;
+  readonly #duplicates: Duplicates;
   readonly #questions: Questions;
   readonly #endings: Endings;
   readonly #intake: Intake;
@@ -109,20 +111,31 @@ export class Sender {
       onUnknown: (text, error) => void this.#endings.clearUp(text, error).catch(options.onFault),
       onFault: options.onFault,
       onAbandoned: (text) => {
-        void this.#ledger.discard(text).catch(options.onFault);
+        const discarded = this.#ledger.discard(text).catch(options.onFault);
+        void discarded.then(() => this.#followers.ended(text.id));
         options.onAbandoned(text.node);
       },
       onState: (node) => this.#tellState(node),
     });
+    this.#duplicates = new Duplicates({
+      clock,
+      ledger: this.#ledger,
+      followers: this.#followers,
+      kept: this.#kept,
+      deliveries: this.#deliveries,
+      onFault: options.onFault,
+    });
     this.desk = new Desk({
       ledger: this.#ledger,
       kept: this.#kept,
+      duplicates: this.#duplicates,
       queue,
       counts: options.counts ?? new SendCounts(),
       release: async (text) => {
         const again = { ...text, isReleased: true, arrivedAt: clock.now() } as const;
         this.#kept.admit(await this.#ledger.sendAgain(again));
       },
+      goOn: (text) => this.#takeUp(text),
       onDiscarded: (text) => this.#discarded(text),
     });
     this.#endings = new Endings({
@@ -139,6 +152,7 @@ export class Sender {
       ledger: this.#ledger,
       deliveries: this.#deliveries,
       kept: this.#kept,
+      duplicates: this.#duplicates,
       clearing,
       followers: this.#followers,
       counts: this.desk.counts,
@@ -149,7 +163,7 @@ export class Sender {
 
   /** How many kept texts wait: they count for the queue's limit. */
   get keptWaiting(): number {
-    return this.#kept.size + this.#intake.arriving;
+    return this.#kept.size + this.#duplicates.size + this.#intake.arriving;
   }
 
   /** Whether nothing would be lost by forgetting it once its store is closed. */
@@ -183,6 +197,7 @@ export class Sender {
   async close(): Promise<void> {
     this.#endings.close();
     this.#questions.close();
+    this.#duplicates.close();
     // Nobody is here in whose name to poll.
     this.#options.onAsking(false);
     const timer = this.#options.clock.after(closeGraceMs, () => this.#kept.giveUp());
@@ -215,17 +230,20 @@ export class Sender {
 
   /** Takes up what an earlier process, or another instance, has left. */
   #resume(texts: readonly Text[], questions: readonly Question[]): void {
-    const { onFault } = this.#options;
-    for (const text of texts) {
-      if (text.state === 'waiting' && text.options.keep) this.#kept.admit(text);
-      // It was only guarded, and nothing of it has been sent.
-      else if (text.state === 'waiting') void this.#ledger.discard(text).catch(onFault);
-      else if (text.state === 'leaving')
-        void this.#endings.clearUp(text, new SmsError('uncertain', { params: { detail: 'stopped' } })).catch(onFault);
-      else if (text.state === 'settled') void this.#deliveries.deliver(text, true);
-    }
+    for (const text of texts) this.#takeUp(text);
     this.#questions.resume(questions);
     if (questions.length > 0) this.#options.onAsking(this.#ledger.questions.size > 0);
+  }
+
+  #takeUp(text: Text): void {
+    const { onFault } = this.#options;
+    if (text.state === 'waiting' && text.follows) void this.#duplicates.resume(text);
+    else if (text.state === 'waiting' && text.options.keep) this.#kept.admit(text);
+    // It was only guarded, and nothing of it has been sent.
+    else if (text.state === 'waiting') void this.#ledger.discard(text).catch(onFault);
+    else if (text.state === 'leaving')
+      void this.#endings.clearUp(text, new SmsError('uncertain', { params: { detail: 'stopped' } })).catch(onFault);
+    else if (text.state === 'settled') void this.#deliveries.deliver(text, true);
   }
 
   /** Somebody has decided that nobody wants the text any more. */

@@ -1,5 +1,6 @@
 import type { Step } from '../journal';
 import { type Changes, createChanges, type Look } from '../store/store';
+import { ask, begin, questionGraceMs, questionsOf } from './asking';
 import {
   giveBack,
   judgeLimits,
@@ -18,7 +19,7 @@ import {
   isUnknown,
   type Outcome,
   parseOutcome,
-  type Sent,
+  type StoredOutcome,
   submittedOf,
   type Text,
   uncountedBy,
@@ -48,22 +49,28 @@ export interface Moved {
   isWritten: boolean;
 }
 
-/** A question and what the flow sent with it stay for so long after its time, should nobody be there to take its end. */
-export const questionGraceMs = 7 * 24 * 3_600_000;
+/** What became of a text that came. */
+export interface TakenIn {
+  verdict: OnceVerdict;
+  /** As it is in the store, if it is. */
+  text: Text;
+}
 
-/** A text comes: it is flushed before anything else happens to it, unless its key says that it was sent. */
-export function takeIn(text: Text, { now, dedupeMs }: Memory): Step<OnceVerdict> {
+/**
+ * A text comes: it is flushed before anything else happens to it, unless its key says that it was sent. One that is kept and
+ * has the key of another that is under way is kept until that one has its outcome.
+ */
+export function takeIn(text: Text, { now, dedupeMs }: Memory): Step<TakenIn> {
   const key = onceKey(text);
   return {
     keys: key === undefined ? [] : [key],
     whileFailing: 'refuse',
     decide(look, changes) {
       const verdict = judgeOnce(text, look, now);
-      if (verdict.type === 'new') {
-        guard(text, changes, now, dedupeMs);
-        changes.keep.set(text.id, text);
-      }
-      return () => verdict;
+      const taken = { verdict, text: followOrLead(text, verdict) };
+      if (verdict.type === 'new') guard(text, changes, now, dedupeMs);
+      if (verdict.type === 'new' || taken.text !== text) changes.keep.set(text.id, taken.text);
+      return () => taken;
     },
   };
 }
@@ -164,6 +171,19 @@ export function settle(text: Text, outcome: Outcome, memory: Memory, known: Pick
   };
 }
 
+/** waiting → settled, of a text with a key that another has: its outcome is the same. */
+export function echo(text: Text, outcome: StoredOutcome, { now }: Memory): Step<Text> {
+  const settled = change(text, { state: 'settled', outcome, settledAt: now, follows: true });
+  return {
+    keys: [],
+    whileFailing: 'apply',
+    decide(_look, changes) {
+      changes.keep.set(text.id, settled);
+      return () => settled;
+    },
+  };
+}
+
 /** settled → gone, or → uncertain: its outcome has entered the flow. */
 export function delivered(text: Text): Step<Text | undefined> {
   const outcome = text.outcome && parseOutcome(text.outcome);
@@ -173,7 +193,7 @@ export function delivered(text: Text): Step<Text | undefined> {
     drops: [text.id],
     lazy: true,
     decide(_look, changes) {
-      if (outcome && isUnknown(outcome) && isTracked(text)) {
+      if (outcome && isUnknown(outcome) && isTracked(text) && !text.follows) {
         const uncertain = change(text, { state: 'uncertain' });
         changes.keep.set(text.id, uncertain);
         return () => uncertain;
@@ -197,7 +217,7 @@ export function discard(text: Text, whileFailing: 'refuse' | 'apply' = 'apply'):
     decide(_look, changes) {
       drop(text, changes);
       changes.firm = true;
-      if (once !== undefined && text.state === 'waiting') changes.remember.set(once, undefined);
+      if (once !== undefined && text.state === 'waiting' && !text.follows) changes.remember.set(once, undefined);
       return () => {};
     },
   };
@@ -207,6 +227,14 @@ function leavingOf({ options }: Text, recipients: readonly string[], { limits, m
   return { recipients, settings: limits, moment, isUnlimited: options.unlimited };
 }
 
+/** A kept text waits for the one that has its key; when there is none any more, it is sent itself. */
+function followOrLead(text: Text, { type }: OnceVerdict): Text {
+  if (type === 'underway' && text.options.keep && !text.follows) return change(text, { follows: true });
+  if (type !== 'new' || !text.follows) return text;
+  const { follows: _, ...leading } = text;
+  return change(leading, {});
+}
+
 function change(text: Text, changed: Partial<Text>): Text {
   return { ...text, ...changed, revision: nextRevision(text) };
 }
@@ -214,61 +242,6 @@ function change(text: Text, changed: Partial<Text>): Text {
 function drop({ id }: Text, changes: Changes): void {
   changes.keep.delete(id);
   changes.drop.set(id, 'ledger');
-}
-
-/** Questions to be, of a text that may be answered before it is known to be accepted. */
-function ask(text: Text, recipients: readonly string[], known: Pick<QuestionBook, 'get'>): Question[] {
-  const { waitMs } = text.options;
-  if (waitMs === undefined) return [];
-  return recipients.map((recipient) => {
-    const id = `${text.id}-${text.message.to.indexOf(recipient)}`;
-    return known.get(id) ?? createQuestion(text, { id, recipient, messageId: text.message.messageId, waitMs });
-  });
-}
-
-function createQuestion(
-  text: Text,
-  asked: { id: string; recipient: string; messageId: string | undefined; waitMs: number },
-): Question {
-  const { messageId, ...rest } = asked;
-  return {
-    part: 'ledger',
-    kind: 'question',
-    takers: text.takers,
-    attempts: 0,
-    node: text.node,
-    text: text.id,
-    reference: referenceOf(messageId, text),
-    ...(messageId === undefined ? undefined : { messageId }),
-    ...rest,
-  };
-}
-
-/** A question as the steps before it in the same commit leave it. */
-export function latest(question: Question, changes: Changes): Question {
-  return (changes.keep.get(question.id) as Question | undefined) ?? question;
-}
-
-/** What a text asks, as it stands now: its mark may be written, or a reply come, in the same commit. */
-function questionsOf(text: Text, known: Pick<QuestionBook, 'get'>, changes: Changes): Question[] {
-  if (text.options.waitMs === undefined) return [];
-  return text.message.to
-    .map((_, index) => `${text.id}-${index}`)
-    .map((id) => (changes.keep.get(id) as Question | undefined) ?? known.get(id))
-    .filter((question) => question !== undefined);
-}
-
-/** The wait for those who were accepted begins. */
-function begin(text: Text, sent: Sent, questions: readonly Question[], { now }: Memory): Question[] {
-  const { waitMs } = text.options;
-  if (waitMs === undefined) return [];
-  const messageId = text.message.messageId ?? sent.messageId;
-  const known = new Map(questions.map((question) => [question.recipient, question]));
-  return sent.accepted.map((recipient) => {
-    const id = `${text.id}-${text.message.to.indexOf(recipient)}`;
-    const question = known.get(recipient) ?? createQuestion(text, { id, recipient, messageId, waitMs });
-    return { ...question, askedAt: now, revision: nextRevision(question) };
-  });
 }
 
 function remember(

@@ -247,6 +247,8 @@ describe('sms-send: delivery and conversation', () => {
   });
 
   describe('a message written down', () => {
+    const read = (text: string) => parseCarried(text, () => assert.fail('unreadable'));
+
     it('comes back as JSON carries it, with Buffers and Dates, without req and res', () => {
       const message = {
         _msgid: '1',
@@ -259,17 +261,27 @@ describe('sms-send: delivery and conversation', () => {
         nothing: undefined,
       };
       const { req: _, res: __, call: ___, nothing: ____, ...rest } = message;
-      assert.deepEqual(parseCarried(formatCarried(message as never)), rest);
-      const { at } = parseCarried(formatCarried({ at: new Date(Number.NaN) } as never)) as { at?: unknown };
+      assert.deepEqual(read(formatCarried(message as never)), rest);
+      const { at } = read(formatCarried({ at: new Date(Number.NaN) } as never)) as { at?: unknown };
       assert.ok(at instanceof Date && Number.isNaN(at.getTime()));
     });
 
     it('without its content when it is over 256 KiB, or cannot be written', () => {
       const circular: Record<string, unknown> = { _msgid: '2', topic: 't' };
       circular.self = circular;
-      assert.deepEqual(parseCarried(formatCarried(circular as never)), { _msgid: '2', topic: 't' });
+      assert.deepEqual(read(formatCarried(circular as never)), { _msgid: '2', topic: 't' });
       const large = { _msgid: '1', topic: 't', payload: 'x'.repeat(256 * 1024) };
-      assert.deepEqual(parseCarried(formatCarried(large)), { _msgid: '1', topic: 't' });
+      assert.deepEqual(read(formatCarried(large)), { _msgid: '1', topic: 't' });
+    });
+
+    it('comes back empty when it cannot be read, and that is told', () => {
+      for (const text of ['', '{"payload":', 'null', '5', '[1]', '"text"']) {
+        let isTold = false;
+        const message = parseCarried(text, () => {
+          isTold = true;
+        });
+        assert.deepEqual([message, isTold], [{}, true], text);
+      }
     });
   });
 });

@@ -420,7 +420,7 @@ export const mutants: readonly Mutant[] = [
   ),
   outward(
     'a question is taken for open when its text is accepted',
-    'sending/transitions.ts',
+    'sending/asking.ts',
     '(changes.keep.get(id) as Question | undefined) ?? known.get(id)',
     'known.get(id)',
   ),
@@ -438,9 +438,9 @@ export const mutants: readonly Mutant[] = [
   ),
   outward(
     'what is leaving expires',
-    'sending/keeping.ts',
-    "?.state !== 'waiting') return false;",
-    "?.state === 'settled') return false;",
+    'sending/ledger.ts',
+    "return this.texts.get(id)?.state === 'waiting' &&",
+    "return this.texts.get(id)?.state !== 'settled' &&",
   ),
   outward(
     'an outage is an outcome',

@@ -129,11 +129,117 @@ describe('once', () => {
   it('a node that is closed has nobody wait for ever', async () => {
     const house = new House();
     const node = house.attach();
-    house.service.otherwise = { unreachable: true };
-    sendText(node, 'hello', { once: 'a', keep: forever });
-    sendText(node, 'hello', { once: 'a', keep: forever });
+    house.service.otherwise = { connects: new Promise(() => {}) };
+    sendText(node, 'hello', { once: 'a' });
+    sendText(node, 'hello', { once: 'a' });
     await house.pass(1_000);
-    await Promise.all([node.node.close(), house.pass(100)]);
+    await Promise.all([node.node.close(), house.pass(11_000)]);
     assert.deepEqual(node.ends, ['SMS_CLOSED']);
+  });
+
+  describe('a second that is kept', () => {
+    const twins = (options: { dedupeMs?: number } = {}) => {
+      const store = new FailingStore();
+      const house = new House({ store, ...options });
+      const node = house.attach();
+      house.service.otherwise = { unreachable: true };
+      for (let count = 0; count < 2; count++) sendText(node, 'hello', { once: 'a', keep: forever });
+      return { store, house, node };
+    };
+
+    it('goes on waiting across a redeploy, with what the flow gave', async () => {
+      const { house, node, store } = twins();
+      await house.pass(1_000);
+      await Promise.all([node.node.close(), house.pass(100)]);
+      assert.deepEqual(node.ends, []);
+      house.service.otherwise = { takes: true };
+      const back = house.attach();
+      await house.pass(120_000);
+      assert.deepEqual(back.ends, ['to 6421555123', 'to 6421555123 duplicate']);
+      assert.deepEqual(back.outcomes[1]?.origin, { body: 'hello' });
+      assert.deepEqual([house.service.bodies.length, store.platter.entries.size], [1, 0]);
+    });
+
+    it('and when the whole account is closed meanwhile', async () => {
+      const { house, store } = twins();
+      await house.pass(1_000);
+      await Promise.all([house.close(), house.pass(100)]);
+      assert.equal(store.platter.entries.size, 2);
+      house.service.otherwise = { takes: true };
+      const back = house.attach();
+      await house.pass(120_000);
+      assert.deepEqual(back.ends, ['to 6421555123', 'to 6421555123 duplicate']);
+      assert.equal(house.service.bodies.length, 1);
+    });
+
+    it('and a crash', async () => {
+      const { house, store } = twins();
+      await house.pass(1_000);
+      const next = house.restart(copyPlatter(store.platter));
+      house.service.otherwise = { takes: true };
+      const back = next.attach();
+      await next.pass(120_000);
+      assert.deepEqual(back.ends, ['to 6421555123', 'to 6421555123 duplicate']);
+      assert.equal(next.sender.isSettled, true);
+    });
+
+    it('gets its outcome again after a crash before that has entered the flow, and is not listed as uncertain', async () => {
+      const { house, node, store } = twins();
+      house.service.otherwise = { takes: true, error: createError('uncertain') };
+      node.isFlowing = false;
+      await house.pass(120_000);
+      const next = house.restart(copyPlatter(store.platter));
+      const back = next.attach();
+      await next.pass(1_000);
+      assert.deepEqual(back.ends, ['SMS_UNCERTAIN again', 'SMS_UNCERTAIN again duplicate']);
+      assert.equal(next.sender.desk.state.uncertain, 1);
+    });
+
+    it('is sent itself when nothing was sent of the first', async () => {
+      const { house, node } = twins();
+      await house.pass(100);
+      house.service.otherwise = { takes: true };
+      house.service.script.push({ error: createError('forbidden') });
+      await house.pass(120_000);
+      assert.deepEqual(node.ends, ['SMS_FORBIDDEN', 'to 6421555123']);
+      assert.equal(house.sender.desk.state.kept, 0);
+    });
+
+    it('is sent itself when somebody discards the first, and can be discarded', async () => {
+      for (const index of [0, 1]) {
+        const { house, node, store } = twins();
+        await house.pass(100);
+        const { entries } = house.sender.desk.entries('kept', 2);
+        assert.equal(house.sender.desk.state.kept, 2);
+        const acted = house.sender.desk.act(entries[index]?.id ?? '', 'discard');
+        house.service.otherwise = { takes: true };
+        await house.pass(120_000);
+        assert.deepEqual([await acted, node.ends], ['done', ['to 6421555123']]);
+        assert.deepEqual([house.service.bodies.length, store.platter.entries.size], [1, 0]);
+      }
+    });
+
+    it('whose store fails meanwhile goes on waiting when it is back', async () => {
+      const { house, node, store } = twins();
+      await house.pass(100);
+      house.service.otherwise = { takes: true };
+      store.failing.add('commit').add('open');
+      await house.pass(120_000);
+      store.failing.clear();
+      await house.pass(120_000);
+      assert.deepEqual(node.ends, ['to 6421555123', 'to 6421555123 duplicate']);
+      assert.deepEqual([house.service.bodies.length, store.platter.entries.size], [1, 0]);
+    });
+
+    it('counts for the limit of the queue', async () => {
+      const house = new House({ queueLimit: 3 });
+      const node = house.attach();
+      house.service.otherwise = { unreachable: true };
+      for (let count = 0; count < 4; count++) {
+        sendText(node, 'hello', { once: 'a', keep: forever });
+        await house.pass(100);
+      }
+      assert.deepEqual(node.ends, ['SMS_BUSY']);
+    });
   });
 });
