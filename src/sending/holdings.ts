@@ -2,6 +2,7 @@ import type { Journal, Keeper, Step } from '../journal';
 import type { Circumstances } from '../keeper';
 import type { Item } from '../store/store';
 import { abandon, adopt, ledgerPrefixes } from './inheritance';
+import { isLedgerItem } from './ledger-item';
 import type { Text } from './outgoing';
 import type { Question } from './question';
 import type { QuestionBook } from './question-book';
@@ -36,6 +37,10 @@ export class Holdings implements Keeper {
 
   wanted(): string[] {
     return this.#heir ? this.#heir.wanted() : this.#options.nodes().map((node) => `node ${node}`);
+  }
+
+  isReadable(item: Item): boolean {
+    return isLedgerItem(item);
   }
 
   found(items: readonly Item[], { isOpening, isReset }: Pick<Circumstances, 'isOpening' | 'isReset'>): void {

@@ -1,0 +1,61 @@
+import assert from 'node:assert/strict';
+import { isLedgerItem } from '../../../src/sending/ledger-item';
+import type { Item } from '../../../src/store/store';
+import { createError } from '../some-error';
+import { FailingStore } from '../store/failing-store';
+import { forever, House, sendText } from './sending-house';
+
+type Stored = Item & Record<string, unknown>;
+
+/** A text that waits, one whose outcome no flow has taken, and a question, as they are in the store. */
+async function createItems(): Promise<Stored[]> {
+  const store = new FailingStore();
+  const house = new House({ store });
+  const node = house.attach();
+  house.service.script.push({ takes: true }, { error: createError('forbidden') });
+  sendText(node, 'asks', { keep: forever, waitMs: 60_000 });
+  await house.pass(100);
+  node.isFlowing = false;
+  sendText(node, 'is refused', { keep: forever });
+  await house.pass(100);
+  house.service.otherwise = { unreachable: true };
+  sendText(node, 'waits', { keep: forever });
+  await house.pass(100);
+  return [...store.platter.entries.values()].map((text) => JSON.parse(text) as Stored);
+}
+
+describe('an item of the ledger', () => {
+  it('is readable as it was written', async () => {
+    const items = await createItems();
+    assert.deepEqual(items.map(({ kind, state }) => [kind, state].filter(Boolean).join(' ')).sort(), [
+      'question',
+      'text settled',
+      'text waiting',
+    ]);
+    for (const item of items) assert.equal(isLedgerItem(item), true, JSON.stringify(item));
+  });
+
+  it('is not without what everything is done with', async () => {
+    const needed: Record<string, readonly string[]> = {
+      text: ['state', 'node', 'message', 'options', 'arrivedAt'],
+      question: ['node', 'text', 'recipient', 'reference', 'waitMs'],
+    };
+    for (const item of await createItems()) {
+      for (const name of needed[String(item.kind)] ?? []) {
+        const { [name]: _, ...rest } = item;
+        assert.equal(isLedgerItem(rest as Stored), false, `${item.kind} without ${name}`);
+      }
+    }
+  });
+
+  it('nor with an outcome that this version does not know', async () => {
+    const settled = (await createItems()).find(({ state }) => state === 'settled') ?? assert.fail();
+    for (const outcome of [undefined, null, {}, 5, { error: { reason: 'of another version' } }]) {
+      assert.equal(isLedgerItem({ ...settled, outcome } as Stored), false, JSON.stringify(outcome));
+    }
+  });
+
+  it('of a kind that this version does not know is left alone', () => {
+    assert.equal(isLedgerItem({ id: '1', part: 'ledger', takers: [], attempts: 0, kind: 'other' } as Item), true);
+  });
+});
