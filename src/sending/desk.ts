@@ -126,7 +126,7 @@ export class Desk {
     const { ledger, kept, duplicates, goOn, onDiscarded } = this.#options;
     if (state === 'kept' && !kept.remove(text.id) && !duplicates.remove(text.id)) return 'unfit';
     try {
-      await ledger.withdraw(text);
+      await ledger.discard(text, 'refuse');
     } catch (error) {
       if (state === 'kept') goOn(text);
       throw error;

@@ -99,7 +99,7 @@ export class Holdings implements Keeper {
   /** Its node has been told that nothing is sent. */
   #isRefused(item: Text | Question): boolean {
     if (item.kind === 'question' || !this.#refused.has(item.id)) return false;
-    void this.#options.journal.run(discard(item));
+    void this.#options.journal.run(discard(item, 'apply'));
     return true;
   }
 

@@ -114,7 +114,7 @@ export class KeptTexts {
   /** Nobody wants a text any more. Says whether it could be stopped. */
   remove(id: string): boolean {
     const waiting = this.#room.get(id);
-    if (!waiting || !this.#options.ledger.isWaiting(id)) return false;
+    if (!waiting || !this.#options.ledger.texts.isWaiting(id)) return false;
     this.#forget(waiting);
     waiting.abort?.abort();
     return true;

@@ -53,8 +53,6 @@ export class Ledger {
   readonly #options: LedgerOptions;
   readonly #holdings: Holdings;
   readonly #createMoment: () => Moment;
-  /** Ids of texts whose mark that they leave is being written. */
-  readonly #leaving = new Set<string>();
   /** Until when, by {@link Clock.elapsed}, a limit is known to keep somebody back. */
   #tightUntil = 0;
 
@@ -115,17 +113,11 @@ export class Ledger {
    * @throws SmsError `SMS_STORE` when a tracked text's mark cannot be written: it must not leave then
    */
   async leave(text: Text): Promise<Text | undefined> {
-    this.#leaving.add(text.id);
-    const step = leave(text, this.#memory(), this.questions);
-    const moved = await this.#options.journal.run(step).finally(() => this.#leaving.delete(text.id));
+    const marking = this.#options.journal.run(leave(text, this.#memory(), this.questions));
+    const moved = await this.texts.whileMarked(text.id, marking);
     if (moved) return this.#move(moved);
     this.#tightUntil = Number.POSITIVE_INFINITY;
     return undefined;
-  }
-
-  /** Whether a text waits, so that it can still be stopped: not once its mark is being written. */
-  isWaiting(id: string): boolean {
-    return this.texts.get(id)?.state === 'waiting' && !this.#leaving.has(id);
   }
 
   /** Nothing of it was sent. */
@@ -152,18 +144,10 @@ export class Ledger {
     if (uncertain) this.texts.setUndecided(uncertain);
   }
 
-  async discard(text: Text): Promise<void> {
-    this.texts.delete(text.id);
-    await this.#options.journal.run(discard(text));
-  }
-
-  /**
-   * Somebody wants it no more.
-   *
-   * @throws SmsError `SMS_STORE` when that cannot be written: it stays as it is
-   */
-  async withdraw(text: Text): Promise<void> {
-    await this.#options.journal.run(discard(text, 'refuse'));
+  /** @throws SmsError `SMS_STORE` when it is to be refused while that cannot be written: it stays as it is then */
+  async discard(text: Text, whileFailing: 'refuse' | 'apply' = 'apply'): Promise<void> {
+    if (whileFailing === 'apply') this.texts.delete(text.id);
+    await this.#options.journal.run(discard(text, whileFailing));
     this.texts.delete(text.id);
   }
 

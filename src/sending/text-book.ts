@@ -12,6 +12,8 @@ export class TextBook {
   readonly #byId = new Map<string, Text>();
   readonly #clock: Clock;
   readonly #onExpired: (text: Text) => void;
+  /** Ids of texts whose mark that they leave is being written. */
+  readonly #marked = new Set<string>();
   /** An uncertain text can be decided about for so long. */
   readonly #decisions = new Map<string, Timer>();
   readonly #entries: Readonly<Record<TextEntryState, EntryOrder>> = {
@@ -45,6 +47,17 @@ export class TextBook {
 
   get(id: string): Text | undefined {
     return this.#byId.get(id);
+  }
+
+  /** Whether a text waits, so that it can still be stopped: not once its mark is being written. */
+  isWaiting(id: string): boolean {
+    return this.get(id)?.state === 'waiting' && !this.#marked.has(id);
+  }
+
+  /** A text's mark is being written until `marking` has settled. */
+  whileMarked<T>(id: string, marking: Promise<T>): Promise<T> {
+    this.#marked.add(id);
+    return marking.finally(() => this.#marked.delete(id));
   }
 
   /** Adds a text, or puts it in the place of an earlier state of it. */

@@ -208,7 +208,7 @@ export function delivered(text: Text): Step<Text | undefined> {
  * → gone, flushed: nobody wants it any more, or nobody is there for it. Its key is free, unless it may have been sent. A power
  * cut must not bring it back, which would send it.
  */
-export function discard(text: Text, whileFailing: 'refuse' | 'apply' = 'apply'): Step<void> {
+export function discard(text: Text, whileFailing: 'refuse' | 'apply'): Step<void> {
   const once = onceKey(text);
   return {
     keys: once === undefined ? [] : [once],

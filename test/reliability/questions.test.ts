@@ -111,6 +111,7 @@ describe('kill -9 of instances that ask questions, on one Redis', function () {
     people = livePeople();
     const fed = new Map<string, { instance: Instance; at: number }>();
     const fresh = new Set<string>();
+    const dead = new Set<Instance>();
     let isFed = false;
     const feed = async () => {
       const pauseMs = (askingMs * 20) / questions;
@@ -123,7 +124,8 @@ describe('kill -9 of instances that ask questions, on one Redis', function () {
     /** Two handsets are asked with one text. */
     const ask = async (question: number) => {
       const to = [handsetOf(question), handsetOf(question + 1)];
-      const instance = instances[(question / 2) % instances.length] ?? assert.fail();
+      const live = instances.filter((one) => !dead.has(one));
+      const instance = live[(question / 2) % live.length] ?? assert.fail();
       for (const handset of to) fed.set(handset, { instance, at: performance.now() });
       const taken = await fetch(`${instance.url}/feed`, {
         method: 'POST',
@@ -136,6 +138,7 @@ describe('kill -9 of instances that ask questions, on one Redis', function () {
       for (let kill = 0; kill < kills; kill++) {
         await sleep((Math.random() * 2 * askingMs) / kills);
         const victim = instances[kill % instances.length] ?? assert.fail();
+        dead.add(victim);
         await victim.kill();
         const killedAt = performance.now();
         for (const [handset, { instance, at }] of fed) {
@@ -147,6 +150,7 @@ describe('kill -9 of instances that ask questions, on one Redis', function () {
           await victim.run();
           return victim;
         });
+        dead.delete(victim);
       }
     };
     await Promise.all([feed(), disturb()]);

@@ -438,9 +438,9 @@ export const mutants: readonly Mutant[] = [
   ),
   outward(
     'what is leaving expires',
-    'sending/ledger.ts',
-    "return this.texts.get(id)?.state === 'waiting' &&",
-    "return this.texts.get(id)?.state !== 'settled' &&",
+    'sending/text-book.ts',
+    "return this.get(id)?.state === 'waiting' &&",
+    "return this.get(id)?.state !== 'settled' &&",
   ),
   outward(
     'an outage is an outcome',
