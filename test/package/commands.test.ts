@@ -87,6 +87,15 @@ const programs: Record<string, (words: readonly string[], page: string) => Fault
   cd: () => undefined,
   rm: (words) => (words.join(' ') === '-rf node_modules' ? undefined : 'removes something else'),
   bash: (words) => missing(words),
+  // The names that it makes and the files that it takes are compared in test/package/containers.test.ts.
+  kubectl: ([verb = '']) => (['create', 'apply'].includes(verb) ? undefined : `what is kubectl ${verb}?`),
+  docker: (words) => {
+    if (words[0] === 'run') return sameImage(words);
+    if (words[0] !== 'compose') return `what is docker ${words[0]}?`;
+    const compose = read('docs/containers/compose.yaml');
+    const [, profile] = /--profile (\S+)/.exec(words.join(' ')) ?? [];
+    return profile === undefined || compose.includes(`profiles: [${profile}]`) ? undefined : `no profile ${profile}`;
+  },
   curl: (_, page) => {
     const test = curlIsRunBy[page];
     return test !== undefined && existsSync(join(root, test)) && read(test).includes(page.slice(page.indexOf('/') + 1))
@@ -94,6 +103,12 @@ const programs: Record<string, (words: readonly string[], page: string) => Fault
       : 'no test runs it';
   },
 };
+
+/** The image of the Dockerfile is the one that makes the hash, so that one is downloaded. */
+function sameImage(words: readonly string[]): Fault {
+  const [, image = ''] = /^FROM (\S+)$/m.exec(read('docs/containers/Dockerfile')) ?? [];
+  return words.includes(image) ? undefined : `not the image ${image}`;
+}
 
 function missing(files: readonly string[]): Fault {
   const gone = files.filter((file) => !existsSync(join(root, file)));
