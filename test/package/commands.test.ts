@@ -68,7 +68,8 @@ type Fault = string | undefined;
 const programs: Record<string, (words: readonly string[], page: string) => Fault> = {
   npm: ([verb = '', ...rest]) => {
     if (verb === 'ci' || verb === 'pack') return rest.length === 0 ? undefined : 'too much';
-    if (verb === 'install') return options(rest).length === 0 && rest.every(isPackage) ? undefined : 'another package';
+    if (verb === 'install')
+      return rest.every((word) => word === '--save-dev' || isPackage(word)) ? undefined : 'another package';
     if (verb === 'publish') return undefined;
     const [script = '', ...given] = verb === 'run' ? rest : [verb, ...rest];
     const command = scripts[script];
@@ -80,6 +81,7 @@ const programs: Record<string, (words: readonly string[], page: string) => Fault
   },
   npx: ([program = '', ...rest]) => {
     if (program === name || program === 'sms-simulator') return unknownOptions('simulator/cli.ts', rest)[0];
+    if (program === 'mocha' && rest.length === 0) return undefined;
     return program === 'tsx' ? missing(rest) : `what is ${program}?`;
   },
   git: ([verb, address]) =>
