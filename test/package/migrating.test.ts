@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { startSimulator } from '../../simulator';
+import { type FlowNode, startNodeRed } from '../node-red-process';
+import { root } from './packed';
+
+const page = readFileSync(join(root, 'docs', 'migrating.md'), 'utf8');
+const flows = [...page.matchAll(/^```json\n([\s\S]*?)^```$/gm)].map(
+  ([, block = '']) => JSON.parse(block) as FlowNode[],
+);
+
+describe('docs/migrating.md', () => {
+  it('has a flow before and a flow after', () => {
+    const [before = [], after = []] = flows;
+    assert.equal(flows.length, 2);
+    assert.ok(
+      before.every(({ type }) => !type.startsWith('sms-')) && before.some(({ type }) => type === 'http request'),
+    );
+    assert.ok(after.every(({ type }) => type !== 'http request') && after.length < before.length);
+  });
+
+  for (const [index, which] of ['before', 'after'].entries()) {
+    it(`has a flow ${which} that answers each text`, async function () {
+      this.timeout(60_000);
+      const simulator = await startSimulator({ waitMs: 100 });
+      const apiKey = simulator.credentials.apiKey ?? '';
+      const nodeRed = await startNodeRed({
+        env: { SMS_BASE_URL: simulator.baseUrl, SMS_API_KEY: apiKey },
+        flows: [
+          { id: 'tab', type: 'tab' },
+          ...(flows[index] ?? []).map((node) =>
+            node.type === 'sms-account' ? { ...node, credentials: { apiKey } } : node,
+          ),
+        ],
+      });
+      try {
+        for (const from of ['6421555123', '6421555124']) {
+          simulator.receive({ from, to: '642100000001', body: 'hello' });
+        }
+        await simulator.until(() => simulator.messages.length === 2, 30_000);
+        assert.deepEqual(simulator.messages.map(({ to, body }) => [...to, body]).sort(), [
+          ['6421555123', 'Thank you.'],
+          ['6421555124', 'Thank you.'],
+        ]);
+      } finally {
+        await nodeRed.stop();
+        await simulator.close();
+      }
+    });
+  }
+});
