@@ -129,7 +129,7 @@ export class Journal {
         () => this.#session.close({ isDurable }),
         () => !this.#isClosing,
       );
-    } while (this.#steps.isWorking || this.mode !== 'closed');
+    } while (this.#steps.isWorking || !this.#steps.isEmpty || this.mode !== 'closed');
   }
 
   /**
@@ -158,9 +158,9 @@ export class Journal {
     });
   }
 
-  /** Puts what `format` returns where a crash does not reach it, as far as the store can. See {@link Store.hold}. */
-  hold(format: () => string): () => void {
-    return this.#store.hold?.(format()) ?? (() => {});
+  /** Puts what `format` returns where a crash does not reach it, if the store can. See {@link Store.hold}. */
+  hold(format: () => string): (() => void) | undefined {
+    return this.#store.hold?.(format());
   }
 
   /** An id for a new item: ascending with time, unique among processes. */

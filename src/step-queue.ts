@@ -18,10 +18,14 @@ export class StepQueue {
   readonly #writer: StepWriter;
   readonly #events: StepQueueEvents;
   #tasks: Task[] = [];
+  /** Of those, the ones that are not lazy. */
+  #urgent = 0;
   /** What comes before any step. */
   readonly #errands: (() => Promise<void>)[] = [];
   #working: Promise<void> | undefined;
+  /** Runs while a lazy one waits that is not due. */
   #lazy: Timer | undefined;
+  #isLazyDue = false;
 
   constructor(clock: Clock, writer: StepWriter, events: StepQueueEvents) {
     this.#clock = clock;
@@ -45,19 +49,21 @@ export class StepQueue {
 
   /** Has a step taken after those that came before. */
   add(task: Task): void {
-    this.#tasks.push(task);
+    this.append([task]);
     if (!task.step.lazy) this.work();
-    else if (!this.#working) this.#lazy ??= this.#clock.after(longestLazyMs, () => this.work());
   }
 
-  /** Adds steps, in their order, to be taken in the course of what is being done. */
+  /** Adds steps, in their order, to be taken in the course of what is being done, or when one comes that is not lazy. */
   append(tasks: readonly Task[]): void {
-    this.#tasks = [...this.#tasks, ...tasks];
+    this.#tasks.push(...tasks);
+    this.#urgent += countUrgent(tasks);
+    if (this.#tasks.length >= largestGroup) this.#hurry();
+    else if (this.#urgent < this.#tasks.length) this.#lazy ??= this.#clock.after(longestLazyMs, () => this.#hurry());
   }
 
   /** Takes out all that wait. */
   takeAll(): Task[] {
-    return this.#tasks.splice(0);
+    return this.#take(this.#tasks.length);
   }
 
   /** Runs something, which must not reject, before the next step is taken. */
@@ -77,8 +83,6 @@ export class StepQueue {
 
   /** Does what there is to do, beginning at the end of this turn of the event loop. */
   work(): void {
-    this.#lazy?.cancel();
-    this.#lazy = undefined;
     this.#working ??= this.#workOff().finally(() => {
       this.#working = undefined;
       if (this.#hasWork) this.work();
@@ -88,13 +92,30 @@ export class StepQueue {
   /** Resolves when nothing is being done any more. */
   async flush(): Promise<void> {
     while (this.#working || !this.isEmpty) {
-      if (!this.#working) this.work();
+      this.#hurry();
       await this.#working;
     }
   }
 
   get #hasWork(): boolean {
-    return this.#errands.length > 0 || !this.isEmpty || this.#writer.canSave;
+    return this.#errands.length > 0 || this.#urgent > 0 || this.#isLazyDue || this.#writer.canSave;
+  }
+
+  /** Lazy ones wait no longer. */
+  #hurry(): void {
+    this.#isLazyDue = !this.isEmpty;
+    this.work();
+  }
+
+  #take(count: number): Task[] {
+    const taken = this.#tasks.splice(0, count);
+    this.#urgent -= countUrgent(taken);
+    if (this.isEmpty) {
+      this.#lazy?.cancel();
+      this.#lazy = undefined;
+      this.#isLazyDue = false;
+    }
+    return taken;
   }
 
   async #workOff(): Promise<void> {
@@ -106,7 +127,7 @@ export class StepQueue {
       if (errand) {
         await errand();
       } else {
-        const group = this.#tasks.splice(0, largestGroup);
+        const group = this.#take(largestGroup);
         await this.#writer.write(group);
         await this.#writer.sweepWhenDue(this.#clock);
         this.#events.onTaken();
@@ -116,4 +137,8 @@ export class StepQueue {
     await this.#writer.sweepWhenDue(this.#clock);
     this.#events.onTaken();
   }
+}
+
+function countUrgent(tasks: readonly Task[]): number {
+  return tasks.filter(({ step }) => !step.lazy).length;
 }

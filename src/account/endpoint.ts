@@ -3,7 +3,7 @@ import type { SmsError } from '../errors';
 import type { CallOptions, Client } from '../http/client';
 import type { Kind, RecordsOfKind } from '../model';
 import type { Acceptance, Arrival, Inbox } from '../receiving/inbox';
-import { PollLoop, type PollOutcome, type PollState } from '../receiving/poll';
+import { type PollEvents, PollLoop, type PollOutcome, type PollState } from '../receiving/poll';
 import type { Receiver } from '../receiving/receiver';
 import type { Member } from './member';
 import type { Watcher } from './membership';
@@ -44,6 +44,12 @@ interface Plan {
   /** One poll at a time, since each moves the one date on that they all go by. */
   takesTurns: boolean;
 }
+
+/**
+ * Answers of an endpoint that may be held and not flushed beside one for each poll of its `drain`. With fewer, a disk that is
+ * slow to flush sets the pace; each of them is a message more that a power cut may cost.
+ */
+export const mostAhead = 5;
 
 /** What comes piece by piece, each piece once (§4.2, §4.4). */
 const queue: Omit<Plan, 'fetch'> = {
@@ -98,7 +104,8 @@ export class Endpoint {
     this.#host = host;
     this.#loop = new PollLoop(
       {
-        poll: (onSent) => this.#poll(onSent),
+        poll: (events) => this.#poll(events),
+        mostUnderWay: () => this.#mostUnderWay,
         pauseMs: () => this.#plan.pauseMs(this.settings, this.#watchers.keys()),
         drain: () => this.#plan.drain(this.settings),
       },
@@ -179,15 +186,22 @@ export class Endpoint {
     return member;
   }
 
-  async #poll(onSent: () => void): Promise<PollOutcome> {
-    const acceptances = await this.#fetch(this.#host.present(this.#starter), { onSent });
+  /** No more than each receiver can take. */
+  get #mostUnderWay(): number {
+    const rooms = [...this.#receivers].map(({ room }) => room);
+    return Math.min(this.#plan.drain(this.settings) + mostAhead, ...rooms);
+  }
+
+  async #poll(events: PollEvents): Promise<PollOutcome> {
+    const acceptances = await this.#fetch(this.#host.present(this.#starter), events);
     if (acceptances.length > 0) return this.#plan.judge(acceptances);
     this.#host.onDrained(this.#kind);
     return 'empty';
   }
 
   /** One poll, from the request until what it brought is kept. The account outlives it. */
-  #fetch(member: Member, options: CallOptions, destination: Pick<Arrival, 'asker' | 'context'> = {}) {
+  #fetch(member: Member, events: Partial<PollEvents>, destination: Pick<Arrival, 'asker' | 'context'> = {}) {
+    const { onSent, onHeld } = events;
     const { polls } = this.#host;
     return polls.track((onAnswer) => {
       const fetch = async (): Promise<Acceptance[]> => {
@@ -196,11 +210,13 @@ export class Endpoint {
         const { failure } = this.#host;
         if (failure) throw failure;
         const { client } = this.#host.present(member);
-        const fetched = await this.#plan.fetch(client, { ...options, onAnswer });
+        const fetched = await this.#plan.fetch(client, { ...(onSent && { onSent }), onAnswer });
         this.#lastAnswerAt = this.#host.clock.now();
         this.#host.onChanged();
         if (fetched.records.length === 0) return [];
-        return this.#host.inboxOf(member).accept({ ...fetched, via: 'poll', ...destination });
+        // What moves one date on is asked for when it is due, whatever it has brought.
+        const tellHeld = this.#plan.takesTurns ? undefined : onHeld;
+        return this.#host.inboxOf(member).accept({ ...fetched, via: 'poll', ...destination }, tellHeld);
       };
       if (!this.#plan.takesTurns) return fetch();
       const polling = this.#turn.then(fetch);

@@ -3,6 +3,7 @@ import type { Journal, Step } from '../journal';
 import type { Kind, Via } from '../model';
 import type { Changes, Look } from '../store/store';
 import type { Correlator } from './correlator';
+import type { Delivered } from './delivered';
 import type { Distribution } from './distribution';
 import { type Channel, type Entry, isEntry } from './entry';
 import { type Identity, judge, type Verdict } from './identity';
@@ -13,6 +14,7 @@ export interface InboxContext {
   readonly journal: Journal;
   readonly clock: Clock;
   readonly undelivered: UndeliveredEntries;
+  readonly delivered: Delivered;
   readonly distribution: Distribution;
   /** For whom it takes over what other processes leave, when it has been handed over for good. */
   heir?: InboxContext | undefined;

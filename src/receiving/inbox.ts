@@ -7,6 +7,7 @@ import { type Acceptance, type Arrival, createAccept } from './accept';
 import { createAdopt } from './adopt';
 import type { InboxContext } from './context';
 import { type Correlator, guardCorrelator } from './correlator';
+import { Delivered } from './delivered';
 import { Distribution } from './distribution';
 import type { Channel, Entry, KindOn } from './entry';
 import { GivenUp } from './given-up';
@@ -74,7 +75,17 @@ export class Inbox {
     const distribution = new Distribution(undelivered, events, clock);
     const run = (step: Step<unknown>) => void journal.run(step).catch(onFault);
     const guarded = correlator && guardCorrelator(correlator, onFault);
-    this.#context = { journal, clock, undelivered, distribution, correlator: guarded, dedupe, dedupeMs, run };
+    this.#context = {
+      journal,
+      clock,
+      undelivered,
+      delivered: new Delivered(journal),
+      distribution,
+      correlator: guarded,
+      dedupe,
+      dedupeMs,
+      run,
+    };
     this.#onAccepted = options.onAccepted ?? (() => {});
     journal.join('inbox', createInboxKeeper(this.#context));
     this.givenUp = new GivenUp(this.#context, options.onGivenUpFull ?? (() => {}));
@@ -144,15 +155,18 @@ export class Inbox {
   /**
    * Keeps what came and gives the new to the nodes it is for. Resolves when it is in the store, in order with `records`.
    *
+   * @param onHeld called before, when what was polled is where a crash does not reach it; not, when there is no such place
    * @throws SmsError `SMS_STORE` for a callback when the store cannot keep it, or is closed
    * @throws what a node threw, when everything is kept and the other nodes have it
    */
-  async accept(arrival: Arrival): Promise<Acceptance[]> {
+  async accept(arrival: Arrival, onHeld?: () => void): Promise<Acceptance[]> {
     const { kind, via, records } = arrival;
-    const letGo = via === 'poll' ? this.#context.journal.hold(() => JSON.stringify({ kind, records })) : () => {};
-    const acceptances = await this.#context.journal.run(
-      createAccept(this.#context, arrival, { isLeftover: false, letGo }),
+    const letGo = via === 'poll' ? this.#context.journal.hold(() => JSON.stringify({ kind, records })) : undefined;
+    const accepting = this.#context.journal.run(
+      createAccept(this.#context, arrival, { isLeftover: false, letGo: letGo ?? (() => {}) }),
     );
+    if (letGo) onHeld?.();
+    const acceptances = await accepting;
     this.#onAccepted(kind, acceptances);
     return acceptances;
   }
@@ -167,7 +181,9 @@ export class Inbox {
 
   /** A node's flow does not take an entry. It is kept for somebody to decide about. */
   giveUp(entry: Entry, taker: Taker): void {
-    if (!this.#context.undelivered.get(entry.id)?.owed.has(taker.id)) return;
+    const undelivered = this.#context.undelivered.get(entry.id);
+    if (!undelivered?.owed.has(taker.id)) return;
+    undelivered.isGivenUp = true;
     this.givenUp.add(entry, taker.id);
     this.done(entry, taker);
   }

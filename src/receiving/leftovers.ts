@@ -2,6 +2,7 @@ import type { Circumstances, Keeper } from '../keeper';
 import type { Item } from '../store/store';
 import { createAccept } from './accept';
 import { type InboxContext, wantedBy } from './context';
+import { parseDelivered } from './delivered';
 import { isEntry, parseHeld } from './entry';
 import { identify, keysOf } from './identity';
 import { createDrop, createKeep } from './settle';
@@ -18,6 +19,11 @@ export function createInboxKeeper(context: InboxContext): Keeper {
     isReadable: isEntry,
     found: (items, circumstances) => findEntries(context, items, circumstances),
     recover(text, letGo) {
+      const delivered = parseDelivered(text);
+      if (delivered) {
+        dropDelivered(context, delivered, letGo);
+        return;
+      }
       context.run(createAccept(context, { ...parseHeld(text), via: 'poll' }, { isLeftover: true, letGo }));
     },
     saved(ids) {
@@ -34,6 +40,26 @@ export function createInboxKeeper(context: InboxContext): Keeper {
       }
     },
   };
+}
+
+/** Forgets what had been delivered when an earlier process died, before it is handed out. */
+function dropDelivered(context: InboxContext, ids: readonly string[], letGo: () => void): void {
+  const { undelivered } = context;
+  const found = ids.map((id) => undelivered.get(id)).filter((one) => one !== undefined);
+  for (const { entry, end } of found) {
+    undelivered.remove(entry.id);
+    end(true);
+  }
+  const { decide, ...drop } = createDrop(context, found);
+  context.run({
+    ...drop,
+    decide(look, changes) {
+      decide(look, changes);
+      return (isWritten) => {
+        if (isWritten) letGo();
+      };
+    },
+  });
 }
 
 async function findEntries(

@@ -13,25 +13,35 @@ export type PollState =
   | { name: 'paused'; unacknowledged: number }
   | { name: 'failing'; error: SmsError };
 
+/** What a poll tells before it ends. */
+export interface PollEvents {
+  /** The request has left on an open connection. */
+  onSent(): void;
+  /** It has brought something, which is where a crash does not reach it, though it is not handed over yet. */
+  onHeld(): void;
+}
+
 /** What a loop polls, and how. Read anew before each poll, so that they may change under a running loop. */
 export interface PollSource {
   /**
    * Makes one poll and hands over what it brought. It is never aborted: the service marks a message read as it
    * answers (§3), so an answer that nobody awaits is a message lost.
    *
-   * @param onSent to be called when the request has left on an open connection
    * @throws SmsError when it failed
    */
-  poll(onSent: () => void): Promise<PollOutcome>;
+  poll(events: PollEvents): Promise<PollOutcome>;
   /** How long to wait after an empty answer (§8). */
   pauseMs(): number;
   /** Polls in flight at once while messages keep coming; 1 keeps their order. */
   drain(): number;
+  /** Polls in flight, and answers that are held and not handed over, all in all. Absent: as many as `drain`. */
+  mostUnderWay?(): number;
 }
 
 /**
  * Polls a source for as long as it is wanted: again at once after something new, after a pause when there was nothing,
- * and after a growing delay when it failed or brought nothing new. It never ends by itself and never spins.
+ * and after a growing delay when it failed or brought nothing new. What an answer brought need only be held, not handed
+ * over, when the next is asked for. It never ends by itself and never spins.
  */
 export class PollLoop {
   readonly #source: PollSource;
@@ -43,6 +53,10 @@ export class PollLoop {
   #held: PollState | undefined;
   #workers = 0;
   #inFlight = 0;
+  /** Polls whose answers are held and not handed over. */
+  readonly #handingOver = new Set<Promise<unknown>>();
+  /** What one of those brought, if not something new, until it has been heeded or something newer is known. */
+  #late: PollOutcome | SmsError | undefined;
   /** What it was last seen to fail of, until a poll is in order. */
   #failure: SmsError | undefined;
   /** Ends what waits until a time, and what waits to be resumed. */
@@ -69,6 +83,7 @@ export class PollLoop {
     if (this.#wanted) return;
     this.#wanted = true;
     this.#failure = undefined;
+    this.#late = undefined;
     this.#rhythm.reset();
     this.#setState({ name: 'connecting' });
     if (this.#held) this.#setState(this.#held);
@@ -123,7 +138,13 @@ export class PollLoop {
           await new Promise<void>((resolve) => void this.#onHold.add(resolve));
           continue;
         }
-        const outcome = await this.#poll();
+        if (this.#inFlight + this.#handingOver.size >= this.#mostUnderWay) {
+          // Whoever has a poll in flight goes on.
+          if (this.#handingOver.size === 0) return;
+          await Promise.race(this.#handingOver);
+          continue;
+        }
+        const outcome = this.#late ?? (await this.#ask());
         if (outcome === 'new') {
           if (this.#wanted && !this.#held && this.#workers < this.#source.drain()) this.#work();
           continue;
@@ -131,6 +152,7 @@ export class PollLoop {
         // A helper ends with its first answer that brings nothing, and leaves it to the last one, which stays, to find
         // out whether the service fails.
         if (this.#workers > 1 || !this.#wanted) return;
+        this.#late = undefined;
         if (typeof outcome !== 'string') {
           this.#rhythm.failed();
           if (!this.#held) {
@@ -155,22 +177,63 @@ export class PollLoop {
     }
   }
 
-  async #poll(): Promise<PollOutcome | SmsError> {
+  /** While it has to wait for what the service does, it wants to know first what an answer brought. */
+  get #mostUnderWay(): number {
+    const drain = this.#source.drain();
+    return Math.max(1, this.#rhythm.isBackingOff ? drain : (this.#source.mostUnderWay?.() ?? drain));
+  }
+
+  /** Makes a poll, and does not wait for what it brings to be handed over, where the next may be asked for before. */
+  async #ask(): Promise<PollOutcome | SmsError> {
+    let isHeld = false;
+    let tellHeld: (outcome: PollOutcome) => void = () => {};
+    const held = new Promise<PollOutcome>((resolve) => {
+      tellHeld = resolve;
+    });
+    const polling = this.#poll(() => {
+      isHeld = true;
+      tellHeld('new');
+    });
+    const outcome = await Promise.race([held, polling]);
+    if (!isHeld) return outcome;
+    this.#handingOver.add(polling);
+    void polling.then((last) => {
+      this.#handingOver.delete(polling);
+      this.#late = last === 'new' ? undefined : last;
+    });
+    return outcome;
+  }
+
+  async #poll(onHeld: () => void): Promise<PollOutcome | SmsError> {
+    const { repeats } = this.#rhythm;
     const startedAt = this.#clock.elapsed();
+    let hasAnswer = false;
     this.#inFlight++;
+    const answered = () => {
+      if (hasAnswer) return;
+      hasAnswer = true;
+      this.#inFlight--;
+      this.#rhythm.answered();
+      this.#failure = undefined;
+      if (this.#wanted && !this.#held) this.#setState({ name: 'listening' });
+    };
     const onSent = () => {
       if (!this.#rhythm.isFailing && this.#wanted && !this.#held) this.#setState({ name: 'listening' });
     };
     try {
-      const outcome = await this.#source.poll(onSent);
-      this.#rhythm.answered(outcome, this.#clock.elapsed() - startedAt);
-      this.#failure = undefined;
-      if (this.#wanted && !this.#held) this.#setState({ name: 'listening' });
+      const outcome = await this.#source.poll({
+        onSent,
+        onHeld: () => {
+          answered();
+          onHeld();
+        },
+      });
+      answered();
+      this.#rhythm.brought(outcome, { tookMs: this.#clock.elapsed() - startedAt, repeats });
       return outcome;
     } catch (error) {
+      if (!hasAnswer) this.#inFlight--;
       return error as SmsError;
-    } finally {
-      this.#inFlight--;
     }
   }
 

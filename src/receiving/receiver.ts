@@ -86,9 +86,14 @@ export class Receiver implements Taker {
     return this.#outstanding.size;
   }
 
+  /** Further records that can be sent before one is acknowledged. */
+  get room(): number {
+    return Math.max(0, this.#mostOut - this.outstanding);
+  }
+
   /** Whether no further record can be sent before one is acknowledged. */
   get isFull(): boolean {
-    return this.outstanding >= this.#mostOut;
+    return this.room === 0;
   }
 
   /** Begins to receive. */

@@ -37,10 +37,23 @@ export class Rhythm {
     this.#repeats = 0;
   }
 
-  /** An answer is in order, and took so long. */
-  answered(outcome: PollOutcome, tookMs: number): void {
+  /** How many polls in a row have brought nothing new. */
+  get repeats(): number {
+    return this.#repeats;
+  }
+
+  /** An answer is in order. */
+  answered(): void {
     this.#failures = 0;
-    this.#repeats = outcome === 'repeated' ? this.#repeats + 1 : 0;
+  }
+
+  /**
+   * An answer that took so long has brought this.
+   *
+   * @param repeats how many there were when it was asked for: polls that did not know of each other count once
+   */
+  brought(outcome: PollOutcome, { tookMs, repeats }: { tookMs: number; repeats: number }): void {
+    this.#repeats = outcome === 'repeated' ? Math.max(this.#repeats, repeats + 1) : 0;
     this.#hastyAnswers = outcome === 'empty' && tookMs < hastyAnswerMs ? this.#hastyAnswers + 1 : 0;
   }
 

@@ -8,12 +8,15 @@ const nothing = () => {};
 
 /** Every node that an entry is for has taken it. */
 export function settle(context: InboxContext, undelivered: Undelivered): void {
-  context.undelivered.remove(undelivered.entry.id);
+  const { id } = undelivered.entry;
+  context.undelivered.remove(id);
+  // What is kept of one that was given up is not written yet.
+  if (!undelivered.isGivenUp) context.delivered.note(id);
   context.run(createDrop(context, [undelivered]));
   undelivered.end(true);
 }
 
-/** Forgets entries that are delivered, or somebody else's to deliver. */
+/** Forgets entries that are delivered, or somebody else's to deliver. Losing it merely delivers again, so it waits for the next commit. */
 export function createDrop(
   context: InboxContext,
   delivered: readonly Pick<Undelivered, 'entry' | 'identity'>[],
@@ -22,9 +25,12 @@ export function createDrop(
     keys: [],
     whileFailing: 'apply',
     drops: delivered.map(({ entry }) => entry.id),
+    lazy: true,
     decide(_look, changes) {
       for (const { entry, identity } of delivered) dropEntry(context, entry, identity, changes);
-      return nothing;
+      return () => {
+        for (const { entry } of delivered) context.delivered.forget(entry.id);
+      };
     },
   };
 }

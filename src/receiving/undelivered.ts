@@ -19,6 +19,8 @@ export interface Undelivered {
   isStored: boolean;
   /** The service is to bring it again: nobody here gets it any more. */
   isReleased: boolean;
+  /** A node's flow does not take it. */
+  isGivenUp: boolean;
   /** Resolves with whether it was delivered. */
   readonly ended: Promise<boolean>;
   end(delivered: boolean): void;
@@ -39,6 +41,7 @@ export function createUndelivered(entry: Entry, identity: Identity): Undelivered
     firstAttempt: 1,
     isStored: false,
     isReleased: false,
+    isGivenUp: false,
     ended,
     end,
   };

@@ -53,8 +53,8 @@ export class DiskStore implements Store {
     return { items: await readItems(database, events), held: this.#heldFiles.read() };
   }
 
-  hold(text: string): () => void {
-    return this.#database ? this.#heldFiles.hold(text) : () => {};
+  hold(text: string): (() => void) | undefined {
+    return this.#database && this.#heldFiles.hold(text);
   }
 
   async recall(keys: readonly string[]): Promise<(Remembered | undefined)[]> {

@@ -1,18 +1,27 @@
 import { randomUUID } from 'node:crypto';
-import { closeSync, ftruncateSync, openSync, readdirSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
+import { crc32 } from 'node:zlib';
 import type { Held } from './store';
 
 /** One file for each commit under way; LevelDB leaves other names alone. */
 const prefix = 'held-';
 const asidePrefix = 'unreadable-';
+const longestHead = 32;
 
 interface HoldingFile {
   path: string;
   descriptor: number;
 }
 
-/** Files of a folder that hold what is not committed yet. Written at once, and not flushed: that outlives the process. */
+/** What stands in a file that holds nothing. */
+const nothing = format('');
+
+/**
+ * Files of a folder that hold what is not committed yet. Written at once, and not flushed: that outlives the process. A file
+ * is written over again and again and never cut off, which costs a slow disk much more: what it holds begins with its
+ * length and checksum, and what follows is left from before.
+ */
 export class HeldFiles {
   readonly #folder: string;
   /** Open files that hold something, and those that are free to. */
@@ -24,16 +33,19 @@ export class HeldFiles {
   }
 
   /** See {@link Store.hold}. */
-  hold(text: string): () => void {
+  hold(text: string): (() => void) | undefined {
+    let file: HoldingFile | undefined;
     try {
-      const file = this.#free.pop() ?? createHoldingFile(this.#folder);
-      this.#holding.add(file);
-      writeSync(file.descriptor, text, 0);
-      return () => this.#letGo(file);
+      file = this.#free.pop() ?? createHoldingFile(this.#folder);
+      write(file, format(text));
     } catch {
       // The commit that follows meets the same disk, and reports it.
-      return () => {};
+      if (file) discard(file);
+      return undefined;
     }
+    const holding = file;
+    this.#holding.add(holding);
+    return () => this.#letGo(holding);
   }
 
   /** What an earlier process held. */
@@ -54,10 +66,7 @@ export class HeldFiles {
   /** Closes all; what holds something stays. */
   close(): void {
     for (const { descriptor } of this.#holding) closeSync(descriptor);
-    for (const { descriptor, path } of this.#free.splice(0)) {
-      closeSync(descriptor);
-      rmSync(path, { force: true });
-    }
+    for (const file of this.#free.splice(0)) discard(file);
     this.#holding.clear();
   }
 
@@ -65,10 +74,10 @@ export class HeldFiles {
     // After a close the next open finds the file, and that what it holds is committed.
     if (!this.#holding.delete(file)) return;
     try {
-      ftruncateSync(file.descriptor);
+      write(file, nothing);
       this.#free.push(file);
     } catch {
-      closeSync(file.descriptor);
+      discard(file);
     }
   }
 }
@@ -78,13 +87,32 @@ function createHoldingFile(folder: string): HoldingFile {
   return { path, descriptor: openSync(path, 'wx', 0o600) };
 }
 
-/** What cannot even be opened reads as what nobody understands. */
+function format(text: string): Buffer {
+  const body = Buffer.from(text);
+  return Buffer.concat([Buffer.from(`${body.length} ${crc32(body)}\n`), body]);
+}
+
+/** What no version has written so, and what cannot even be opened, reads as what nobody understands. */
 function readText(path: string): string {
   try {
-    return readFileSync(path, 'utf8');
+    const bytes = readFileSync(path);
+    const [head, length, checksum] = /^(\d+) (\d+)\n/.exec(bytes.toString('latin1', 0, longestHead)) ?? [];
+    // Up to 0.1.0 a file was what it held.
+    if (head === undefined) return bytes.toString();
+    const body = bytes.subarray(head.length, head.length + Number(length));
+    return body.length === Number(length) && crc32(body) === Number(checksum) ? body.toString() : ' ';
   } catch {
     return ' ';
   }
+}
+
+function write({ descriptor }: HoldingFile, bytes: Buffer): void {
+  if (writeSync(descriptor, bytes, 0, bytes.length, 0) < bytes.length) throw new Error('not written whole');
+}
+
+function discard({ descriptor, path }: HoldingFile): void {
+  closeSync(descriptor);
+  rmSync(path, { force: true });
 }
 
 /** Where that fails, it stays where it is, and is found again. */

@@ -3,7 +3,7 @@ import { type Database, type Engine, endOf, type KeyRange, type Operation, type 
 import { takeOverFirstDatabase } from './first-format';
 import { openSublevel, type Sublevel } from './sublevel';
 
-const fewKeys = 64;
+const fewKeys = 8;
 
 /** LevelDB. It is native code that comes compiled for most platforms, and is missing on the others. */
 export const levelDb: Engine = {

@@ -99,9 +99,10 @@ export interface Store {
   open(events: StoreEvents): Promise<Leftovers>;
   /**
    * Puts a text where a crash does not reach it, before it returns: a commit takes its time, and whoever sent it has
-   * forgotten it already. Never throws. Returns how to let go of it when it is committed. Absent: there is no such place.
+   * forgotten it already. Never throws. Returns how to let go of it when it is committed, `undefined` when it could not.
+   * Absent: there is no such place.
    */
-  hold?(text: string): () => void;
+  hold?(text: string): (() => void) | undefined;
   /** What is remembered under each key, `undefined` where nothing is. */
   recall(keys: readonly string[]): Promise<(Remembered | undefined)[]>;
   /** Everything that is remembered under keys that begin so. */

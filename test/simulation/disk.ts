@@ -159,10 +159,10 @@ class DiskModel implements Store, PlaceStore {
     });
   }
 
-  hold(text: string): () => void {
+  hold(text: string): (() => void) | undefined {
     if (!this.#isUsable || this.#fails('commit')) {
       this.hasFailed = true;
-      return () => {};
+      return undefined;
     }
     const letGo = this.#disk.hold(text);
     return () => {
@@ -256,7 +256,14 @@ class DiskModel implements Store, PlaceStore {
         } catch (error) {
           world.say(() => `${this.#process.name}: ${call} of its store fails`);
           this.hasFailed = true;
-          this.isReady = false;
+          // Until it has heard of it, the library may poll while an answer is held that it cannot keep.
+          world.timeline.outside(
+            0,
+            () => {
+              this.isReady = false;
+            },
+            this.#process,
+          );
           this.#onFailure();
           reject(error);
         }

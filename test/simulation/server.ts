@@ -138,10 +138,6 @@ class ServerModel implements Store, PlaceStore {
     });
   }
 
-  hold(): () => void {
-    return () => {};
-  }
-
   recall(keys: readonly string[]): Promise<(Remembered | undefined)[]> {
     return this.#call('recall', () => {
       this.#opened();

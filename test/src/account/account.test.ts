@@ -6,6 +6,7 @@ import { Dispatcher } from 'undici';
 import { type Simulator, startSimulator } from '../../../simulator';
 import type { FullMembership } from '../../../src/account/account';
 import { createAccounts } from '../../../src/account/accounts';
+import { mostAhead } from '../../../src/account/endpoint';
 import type { OutboxSubscriber, Subscriber, Subscription } from '../../../src/account/membership';
 import type { AccountSettings } from '../../../src/account/settings';
 import type { SmsError } from '../../../src/errors';
@@ -13,6 +14,7 @@ import type { OutboxRecord } from '../../../src/model';
 import type { Entry } from '../../../src/receiving/entry';
 import type { PollState } from '../../../src/receiving/poll';
 import type { FlowDelivery } from '../../../src/receiving/receiver';
+import { maxOutstanding } from '../../../src/receiving/receiver';
 import { DiskStore } from '../../../src/store/disk';
 import { MemoryStore } from '../../../src/store/memory';
 import { VirtualClock } from '../../virtual-clock';
@@ -602,6 +604,60 @@ describe('Account', () => {
       await until(() => a.deliveries.length === 2);
       assert.deepEqual(a.bodies, ['1', '2']);
       assert.deepEqual([a.failures.length, a.recoveries], [1, 1]);
+    });
+
+    const read = () => simulator.incoming.filter((message) => message.read).length;
+
+    it('that is slow to write has the next polled meanwhile, a few at most, and all come in order', async () => {
+      const platter = new Platter();
+      const { stores, changes } = failing(platter);
+      const a = new Listener('a');
+      subscribe(enter(changes), a);
+      await until(isPolling);
+      const [store] = stores;
+      assert.ok(store);
+      store.turns = Number.POSITIVE_INFINITY;
+      const bodies = Array.from({ length: 20 }, (_, index) => `${index}`);
+      bodies.forEach(receive);
+      await until(() => platter.held.size === 1 + mostAhead);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      assert.deepEqual([read(), simulator.polling('incoming'), a.bodies], [1 + mostAhead, 0, []]);
+      store.turns = 0;
+      await until(() => a.deliveries.length === 20);
+      assert.deepEqual(a.bodies, bodies);
+    });
+
+    it('that fails has lost nothing of what was polled meanwhile, and no more is', async function () {
+      this.timeout(30_000);
+      const { stores, changes } = failing(new Platter());
+      const a = new Listener('a');
+      subscribe(enter(changes), a);
+      await until(isPolling);
+      const [store] = stores;
+      assert.ok(store);
+      store.turns = Number.POSITIVE_INFINITY;
+      const bodies = Array.from({ length: 20 }, (_, index) => `${index}`);
+      bodies.forEach(receive);
+      await until(() => read() === 1 + mostAhead);
+      store.failing.add('commit');
+      store.turns = 0;
+      await until(() => a.failures.length === 1 && a.deliveries.length === 1 + mostAhead);
+      assert.equal(read(), 1 + mostAhead);
+      store.failing.clear();
+      await until(() => a.deliveries.length === 20);
+      assert.deepEqual(a.bodies, bodies);
+    });
+
+    it('that is slow to write has no more polled than a flow may have unacknowledged', async () => {
+      const { stores, changes } = failing(new Platter());
+      const a = new Listener('a');
+      a.acknowledge = 'flow';
+      subscribe(enter({ ...changes, drain: 4 }), a);
+      await until(isPolling);
+      for (const store of stores) store.turns = 20;
+      for (let index = 0; index < maxOutstanding + 20; index++) receive(`${index}`);
+      await until(() => a.deliveries.length === maxOutstanding && a.stateNames.at(-1) === 'paused');
+      assert.equal(read(), maxOutstanding);
     });
 
     it('that cannot be opened keeps the first poll from being made', async () => {

@@ -70,6 +70,7 @@ describe('CallbackReceiver (contract §8)', () => {
     assert.equal(bench.receiver.acknowledge(bench.ackIds[0] ?? '', false), true);
     await clock.advance(1);
     assert.deepEqual(bench.answers, [true]);
+    await inbox.flush();
     assert.equal(platter.entries.size, 0);
     assert.equal(clock.timers, 0);
   });

@@ -183,7 +183,7 @@ class World {
     // An attempt is counted as it is made, where that is possible: the count may go with the process.
     for (const entry of entries) if (entry.attempts === 0) this.find(entry).isUncounted = true;
     for (const text of this.platter.held.values()) {
-      const { records } = JSON.parse(text) as RecordsOfKind;
+      const { records = [] } = JSON.parse(text) as Partial<RecordsOfKind>;
       for (const { messageDate } of records) kept.add(messageDate);
     }
     if (this.isFailing || this.inbox.failure) for (const message of this.messages) message.isUncounted = true;

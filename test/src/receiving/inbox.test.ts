@@ -381,7 +381,7 @@ describe('Inbox', () => {
       assert.equal(other?.given.length, 0);
       inbox.done(asker.last, asker);
       attach(inbox, new Node('later', { onDemand: true }), 'outbox');
-      await settle();
+      await inbox.flush();
       assert.equal(inbox.isSettled, true);
     });
 
@@ -696,7 +696,7 @@ describe('Inbox', () => {
       const ended = inbox.ended(node.last);
       inbox.doneLate(first.id);
       assert.equal(await ended, true);
-      await settle();
+      await inbox.flush();
       assert.deepEqual([...store.platter.entries], []);
       await inbox.release(node.last);
       assert.deepEqual(outcomes(await inbox.accept(called())), ['duplicate']);
@@ -842,7 +842,7 @@ describe('Inbox', () => {
       await settle();
       assert.deepEqual(a.texts, ['hello']);
       inbox.done(a.last, a);
-      await settle();
+      await inbox.flush();
       assert.deepEqual([...store.platter.entries], []);
     });
 
@@ -1048,6 +1048,71 @@ describe('Inbox', () => {
       await settle();
       assert.equal(b.given.length, 0);
       assert.equal(platter.held.size, 0);
+    });
+  });
+
+  describe('crash after a delivery (contract §5)', () => {
+    /** A process dies in the turn of the event loop in which its nodes have done this with a message. */
+    async function dieAfter(act: (inbox: Inbox, a: Node) => void): Promise<{ inbox: Inbox; platter: Platter }> {
+      const platter = new Platter();
+      const store = new FailingStore(platter);
+      const before = createInbox(store);
+      const a = attach(before, new Node('a'));
+      await before.accept(polled(incoming('1')));
+      act(before, a);
+      await Promise.resolve();
+      inboxes.pop();
+      store.kill();
+      assert.equal(platter.entries.size, 1);
+      return { inbox: createInbox(new FailingStore(platter)), platter };
+    }
+
+    it('delivers nothing again, though that it was delivered is not in the store yet', async () => {
+      const { inbox, platter } = await dieAfter((before, a) => before.done(a.last, a));
+      const b = attach(inbox, new Node('a'));
+      await settle();
+      await inbox.flush();
+      assert.deepEqual([b.texts, platter.entries.size, platter.held.size], [[], 0, 0]);
+    });
+
+    it('delivers again what was given up, since what is kept of that is not in the store either', async () => {
+      const { inbox } = await dieAfter((before, a) => before.giveUp(a.last, a));
+      const b = attach(inbox, new Node('a'));
+      await settle();
+      assert.deepEqual(b.texts, ['1']);
+    });
+
+    it('is ready for an entry that is not in the store any more', async () => {
+      const { inbox, platter } = await dieAfter((before, a) => before.done(a.last, a));
+      platter.entries.clear();
+      await inbox.ready();
+      await inbox.flush();
+      assert.equal(platter.held.size, 0);
+    });
+  });
+
+  describe('what is delivered', () => {
+    it('is written with the next commit, and noted no longer than until then', async () => {
+      const store = new FailingStore();
+      const inbox = createInbox(store);
+      const a = attach(inbox, new Node('a'));
+      await inbox.accept(polled(incoming('1'), incoming('2')));
+      const { commits } = store;
+      for (const { entry } of a.given) inbox.done(entry, a);
+      await settle();
+      assert.deepEqual([store.commits - commits, store.platter.entries.size, store.platter.held.size], [0, 2, 1]);
+      await inbox.accept(polled(incoming('3')));
+      assert.deepEqual([store.commits - commits, store.platter.entries.size, store.platter.held.size], [1, 1, 0]);
+    });
+
+    it('by the thousand is written without waiting', async () => {
+      const store = new FailingStore();
+      const inbox = createInbox(store);
+      const a = attach(inbox, new Node('a'));
+      await inbox.accept(polled(...Array.from({ length: 1_000 }, (_, index) => incoming(`${index}`))));
+      for (const { entry } of a.given) inbox.done(entry, a);
+      await settle();
+      assert.equal(store.platter.entries.size, 0);
     });
   });
 

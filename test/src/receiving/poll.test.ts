@@ -8,28 +8,32 @@ import { createError } from '../some-error';
 class Bench {
   readonly states: PollState[] = [];
   /** Polls in flight, oldest first. */
-  readonly pending: { resolve(outcome: PollOutcome): void; reject(error: SmsError): void }[] = [];
+  readonly pending: { resolve(outcome: PollOutcome): void; reject(error: SmsError): void; onHeld(): void }[] = [];
+  /** Polls whose answers are held, oldest first. */
+  readonly held: Bench['pending'] = [];
   /** Tell of each poll that it has left; kept while there is no connection. */
   readonly unsent: (() => void)[] = [];
   isConnected = true;
   polls = 0;
   mostAtOnce = 0;
   pauseMs = 30_000;
+  ahead = 3;
   drain = 1;
   readonly loop: PollLoop;
 
   constructor(readonly clock: VirtualClock) {
     this.loop = new PollLoop(
       {
-        poll: (onSent) => {
+        poll: ({ onSent, onHeld }) => {
           this.polls++;
           if (this.isConnected) onSent();
           else this.unsent.push(onSent);
           return new Promise((resolve, reject) => {
-            this.pending.push({ resolve, reject });
+            this.pending.push({ resolve, reject, onHeld });
             this.mostAtOnce = Math.max(this.mostAtOnce, this.pending.length);
           });
         },
+        mostUnderWay: () => this.drain + this.ahead,
         pauseMs: () => this.pauseMs,
         drain: () => this.drain,
       },
@@ -49,6 +53,23 @@ class Bench {
       poll.resolve(outcome);
       await settle();
     }
+  }
+
+  /** So many answers have come and are held. */
+  async hold(count = 1): Promise<void> {
+    for (let index = 0; index < count; index++) {
+      const poll = this.pending.shift();
+      assert.ok(poll, 'no poll is in flight');
+      this.held.push(poll);
+      poll.onHeld();
+      await settle();
+    }
+  }
+
+  /** The oldest that are held are handed over. */
+  async handOver(...outcomes: PollOutcome[]): Promise<void> {
+    for (const outcome of outcomes) this.held.shift()?.resolve(outcome);
+    await settle();
   }
 
   async fail(reason: SmsErrorReason = 'serverError'): Promise<void> {
@@ -82,7 +103,7 @@ describe('PollLoop', () => {
   });
   afterEach(async () => {
     bench.loop.stop();
-    for (const poll of bench.pending.splice(0)) poll.resolve('empty');
+    for (const poll of [...bench.pending.splice(0), ...bench.held.splice(0)]) poll.resolve('empty');
     await settle();
   });
 
@@ -424,6 +445,117 @@ describe('PollLoop', () => {
       bench.loop.nudge();
       await settle();
       assert.equal(bench.polls, 2);
+    });
+  });
+
+  describe('while an answer is held and not handed over', () => {
+    it('asks for the next, until as many are under way as may be', async () => {
+      bench.loop.start();
+      await bench.hold(3);
+      assert.equal(bench.polls, 4);
+      await bench.hold();
+      await clock.advance(600_000);
+      assert.deepEqual([bench.polls, bench.pending.length, bench.mostAtOnce], [4, 0, 1]);
+      await bench.handOver('new');
+      assert.equal(bench.polls, 5);
+    });
+
+    it('asks for none with no more under way than drain', async () => {
+      bench.ahead = 0;
+      bench.loop.start();
+      await bench.hold();
+      assert.equal(bench.polls, 1);
+      await bench.handOver('new');
+      assert.equal(bench.polls, 2);
+    });
+
+    it('starts helpers, and has no more under way in all, in flight or held', async () => {
+      bench.drain = 4;
+      bench.loop.start();
+      for (let index = 0; index < 20 && bench.pending.length > 0; index++) await bench.hold();
+      assert.deepEqual([bench.held.length, bench.mostAtOnce], [7, 4]);
+      await bench.handOver('new', 'new', 'new', 'new', 'new', 'new', 'new');
+      assert.equal(bench.pending.length, 4);
+    });
+
+    it('asks for none that could not be taken, and goes on when it can', async () => {
+      bench.drain = 4;
+      bench.loop.start();
+      await bench.hold();
+      bench.ahead = -3;
+      await bench.hold(2);
+      assert.equal(bench.pending.length, 0);
+      await bench.handOver('new', 'new', 'new');
+      assert.equal(bench.pending.length, 1);
+    });
+
+    it('asks for none when it is held because what comes cannot be kept', async () => {
+      bench.loop.start();
+      await bench.hold(2);
+      bench.loop.hold({ name: 'failing', error: createError('storeUnavailable') });
+      await bench.hold();
+      await clock.advance(600_000);
+      assert.equal(bench.polls, 3);
+      bench.loop.resume();
+      await settle();
+      assert.equal(bench.polls, 4);
+    });
+
+    it('backs off once for all that prove to be duplicates', async () => {
+      bench.loop.start();
+      await bench.hold(4);
+      await bench.handOver('repeated', 'repeated', 'repeated', 'repeated');
+      assert.equal(bench.polls, 4);
+      await bench.waitsBetween(1_000, 1_250);
+      await bench.hold();
+      await clock.advance(600_000);
+      assert.equal(bench.polls, 5);
+      await bench.handOver('repeated');
+      await bench.waitsBetween(2_000, 2_500);
+    });
+
+    it('forgets of a duplicate when something new follows', async () => {
+      bench.loop.start();
+      await bench.hold(2);
+      await bench.handOver('repeated', 'new');
+      await bench.hold();
+      assert.equal(bench.pending.length, 1);
+    });
+
+    it('fails when it cannot be handed over, and goes on', async () => {
+      bench.loop.start();
+      await bench.hold();
+      bench.held.shift()?.reject(createError('storeUnavailable'));
+      await settle();
+      await bench.hold();
+      assert.equal(bench.loop.state.name, 'failing');
+      await bench.handOver('new');
+      await bench.waitsBetween(1_000, 1_250);
+    });
+
+    it('says where it stands by the last answer, not by what is handed over late', async () => {
+      bench.loop.start();
+      await bench.hold();
+      await bench.answer('empty');
+      await bench.handOver('new');
+      assert.equal(bench.loop.state.name, 'waiting');
+      await bench.waitsBetween(30_000, 30_000);
+      await bench.hold();
+      await bench.fail();
+      await bench.handOver('new');
+      assert.equal(bench.loop.state.name, 'failing');
+      await bench.waitsBetween(1_000, 1_250);
+    });
+
+    it('is started again with one poll', async () => {
+      bench.loop.start();
+      await bench.hold(2);
+      bench.loop.stop();
+      bench.loop.start();
+      await settle();
+      assert.equal(bench.pending.length, 1);
+      await bench.handOver('new', 'new');
+      assert.deepEqual([bench.pending.length, bench.mostAtOnce], [1, 1]);
     });
   });
 

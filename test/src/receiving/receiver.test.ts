@@ -107,6 +107,7 @@ describe('Receiver', () => {
       await bench.receive('1', '2', '3');
       assert.deepEqual(bench.bodies, ['1', '2', '3']);
       assert.ok(bench.sent.every(({ ackId, redelivered }) => ackId === undefined && !redelivered));
+      await bench.inbox.flush();
       assert.equal(platter.entries.size, 0);
       assert.equal(bench.receiver.outstanding, 0);
     });
@@ -123,6 +124,7 @@ describe('Receiver', () => {
         next.sent.map(({ body, redelivered }) => [body, redelivered]),
         [['1', true]],
       );
+      await bench.inbox.flush();
       assert.equal(platter.entries.size, 0);
     });
 
@@ -131,6 +133,7 @@ describe('Receiver', () => {
         const bench = createBench({ acknowledge, wants: ({ body }) => body === 'wanted' });
         await bench.receive(`unwanted ${acknowledge}`);
         assert.deepEqual(bench.bodies, []);
+        await bench.inbox.flush();
         assert.equal(platter.entries.size, 0);
         bench.receiver.detach();
         await bench.inbox.close();
@@ -146,6 +149,7 @@ describe('Receiver', () => {
       assert.equal(bench.receiver.outstanding, 1);
       assert.equal(bench.receiver.acknowledge(bench.lastAckId, false), true);
       await settle();
+      await bench.inbox.flush();
       assert.equal(platter.entries.size, 0);
       assert.equal(bench.receiver.outstanding, 0);
       await tick(600_000);
@@ -242,6 +246,7 @@ describe('Receiver', () => {
       assert.equal(bench.sent.length, 2);
       assert.equal(bench.receiver.acknowledge(early, false), true);
       await settle();
+      await bench.inbox.flush();
       assert.equal(platter.entries.size, 0);
       await tick(600_000);
       assert.equal(bench.sent.length, 2);
@@ -255,6 +260,7 @@ describe('Receiver', () => {
       bench.receiver.acknowledge(ackId, false);
       await tick(600_000);
       assert.equal(bench.sent.length, 1);
+      await bench.inbox.flush();
       assert.equal(platter.entries.size, 0);
     });
 
@@ -281,6 +287,7 @@ describe('Receiver', () => {
       }
       await settle();
       assert.deepEqual(bench.bodies, ids);
+      await bench.inbox.flush();
       assert.equal(platter.entries.size, 0);
       assert.ok(bench.outstandingChanges >= 500);
     });
@@ -373,6 +380,7 @@ describe('Receiver', () => {
       await settle();
       assert.equal(next.receiver.acknowledge(before, false), true);
       await settle();
+      await bench.inbox.flush();
       assert.equal(platter.entries.size, 0);
     });
   });

@@ -167,8 +167,8 @@ function testDiskStore(engine: Engine): void {
       await store.open(events);
       const letGo = store.hold('one');
       store.hold('two');
-      letGo();
-      letGo();
+      letGo?.();
+      letGo?.();
       await store.close();
       const { held: found } = await store.open(events);
       assert.deepEqual(
@@ -183,7 +183,7 @@ function testDiskStore(engine: Engine): void {
     it('does not mix up a short one with a longer one before it', async () => {
       const store = createStore();
       await store.open(events);
-      store.hold('long '.repeat(1_000))();
+      store.hold('long '.repeat(1_000))?.();
       store.hold('short');
       await store.close();
       const { held } = await store.open(events);
@@ -191,6 +191,49 @@ function testDiskStore(engine: Engine): void {
         held.map(({ text }) => text),
         ['short'],
       );
+    });
+
+    it('outlives a process that ends without a word', async () => {
+      const store = createStore();
+      await store.open(events);
+      store.hold('long '.repeat(1_000))?.();
+      store.hold('é');
+      const name = (await readdir(join(folder, 'store'))).find((one) => one.startsWith('held-')) ?? '';
+      const bytes = await readFile(join(folder, 'store', name));
+      await store.close();
+      await writeFile(join(folder, 'store', name), bytes);
+      assert.deepEqual(
+        (await store.open(events)).held.map(({ text }) => text),
+        ['é'],
+      );
+    });
+
+    it('is read as versions up to 0.1.0 wrote it', async () => {
+      const store = createStore();
+      await store.open(events);
+      await store.close();
+      await writeFile(join(folder, 'store', 'held-first'), '{"kind":"incoming","records":[]}');
+      await writeFile(join(folder, 'store', 'held-empty'), '');
+      assert.deepEqual(
+        (await store.open(events)).held.map(({ text }) => text),
+        ['{"kind":"incoming","records":[]}'],
+      );
+    });
+
+    it('is nothing that anybody understands when it is not whole, or not what was written', async () => {
+      const store = createStore();
+      await store.open(events);
+      store.hold('{"kind":"incoming","records":[]}');
+      const name = (await readdir(join(folder, 'store'))).find((one) => one.startsWith('held-')) ?? '';
+      await store.close();
+      const path = join(folder, 'store', name);
+      const whole = await readFile(path);
+      for (const bytes of [whole.subarray(0, -1), Buffer.from(whole.toString().replace('incoming', 'outgoing'))]) {
+        await writeFile(path, bytes);
+        const { held } = await store.open(events);
+        assert.throws(() => JSON.parse(held[0]?.text ?? '{}'));
+        await store.close();
+      }
     });
 
     it('is not found again once it was set aside, and stays where the place says', async () => {
@@ -211,7 +254,7 @@ function testDiskStore(engine: Engine): void {
       await store.open(events);
       for (let round = 0; round < 50; round++) {
         const held = [1, 2, 3].map((n) => store.hold(String(n)));
-        for (const letGo of held) letGo();
+        for (const letGo of held) letGo?.();
       }
       const names = await readdir(join(folder, 'store'));
       assert.ok(names.filter((name) => name.startsWith('held-')).length <= 3);

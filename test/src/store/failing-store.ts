@@ -56,8 +56,8 @@ export class FailingStore implements Store {
     });
   }
 
-  hold(text: string): () => void {
-    if (!this.isOpen || this.failing.has('commit')) return () => {};
+  hold(text: string): (() => void) | undefined {
+    if (!this.isOpen || this.failing.has('commit')) return undefined;
     const key = this.platter.hold(text);
     return () => this.platter.held.delete(key);
   }
