@@ -82,8 +82,8 @@ export class Duplicates {
       if (verdict?.type === 'taken') {
         return this.end(text, formatOutcome(new SmsError('onceTaken', { field: 'once' })));
       }
-      // Another instance that has it in hand says so in the store alone, which may fail.
-      if (verdict && ledger.texts.has(verdict.id)) await followers.follow(verdict.id, signal);
+      // What has just ended here, or another instance has in hand, is known by the store alone, which may fail.
+      if (verdict && ledger.texts.isUnderWay(verdict.id)) await followers.follow(verdict.id, signal);
       else await wait(clock, otherInstanceMs, signal);
     }
   }

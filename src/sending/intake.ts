@@ -76,8 +76,8 @@ export class Intake {
       await this.#options.deliveries.tell(from.outlet, text, parseOutcome(verdict.outcome), true);
       this.#options.deliveries.forget(text.id);
     } else if (verdict.type === 'underway') {
-      // Another instance has it in hand, and says so in the store alone.
-      if (this.#options.ledger.texts.get(verdict.id))
+      // What has just ended here, or another instance has in hand, is known by the store alone.
+      if (this.#options.ledger.texts.isUnderWay(verdict.id))
         await this.#options.followers.follow(verdict.id, from.signals.signal);
       else await wait(clock, otherInstanceMs, from.signals.signal);
       await this.#takeIn(text, from);

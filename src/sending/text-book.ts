@@ -54,6 +54,12 @@ export class TextBook {
     return this.get(id)?.state === 'waiting' && !this.#marked.has(id);
   }
 
+  /** Whether the outcome of a text is still to come. */
+  isUnderWay(id: string): boolean {
+    const state = this.get(id)?.state;
+    return state === 'waiting' || state === 'leaving';
+  }
+
   /** A text's mark is being written until `marking` has settled. */
   whileMarked<T>(id: string, marking: Promise<T>): Promise<T> {
     this.#marked.add(id);

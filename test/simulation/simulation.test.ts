@@ -33,6 +33,7 @@ const outwardFindings: readonly (readonly [seed: number, mistake: string])[] = [
   [4318, 'a reply was lost that was written down together with the acceptance'],
   [6118, 'a text that expired as its mark was being written left its questions open'],
   [2965, 'what was asked while a shared store failed was forgotten when it worked again'],
+  [889622, 'a text waited for ever for another with its key that had ended in the same commit'],
   [476, 'a redeploy forgot the questions of a text under way, and the message of the flow with them'],
 ];
 

@@ -137,6 +137,35 @@ describe('once', () => {
     assert.deepEqual(node.ends, ['SMS_CLOSED']);
   });
 
+  for (const keep of [undefined, { expireMs: 60_000 }]) {
+    it(`a second that is ${keep ? 'kept' : 'guarded'} in the commit that ends the first is not forgotten`, async () => {
+      const store = new FailingStore();
+      const house = new House({ store });
+      const node = house.attach();
+      let answer = () => {};
+      const after = new Promise<void>((resolve) => (answer = resolve));
+      house.service.script.push({ takes: true, after });
+      sendText(node, 'hello', { once: 'a', keep });
+      await house.pass(100);
+      const tell = node.onOutcome.bind(node);
+      node.onOutcome = async (news) => {
+        await new Promise(setImmediate);
+        return tell(news);
+      };
+      const commit = store.commit.bind(store);
+      store.commit = async (changes) => {
+        store.commit = commit;
+        sendText(node, 'hello', { once: 'a', keep });
+        answer();
+        await house.clock.advance(10);
+        await commit(changes);
+      };
+      sendText(node, 'another', { once: 'b' });
+      await house.pass(10_000);
+      assert.deepEqual(node.ends.sort(), ['to 6421555123', 'to 6421555123', 'to 6421555123 duplicate']);
+    });
+  }
+
   describe('a second that is kept', () => {
     const twins = (options: { dedupeMs?: number } = {}) => {
       const store = new FailingStore();
