@@ -39,6 +39,7 @@ export class KeptTexts {
   readonly #outages: OutageWatch;
   readonly #expiries: Expiries;
   readonly #tries = new Set<Promise<boolean>>();
+  readonly #neverAborted = new AbortController().signal;
   #isOpen = true;
 
   constructor(options: KeepingOptions) {
@@ -152,7 +153,7 @@ export class KeptTexts {
   #enqueue(waiting: Waiting): void {
     if (waiting.isQueued) return;
     waiting.isQueued = true;
-    const turn = { signal: neverAborted, priority: waiting.priority, isKept: true };
+    const turn = { signal: this.#neverAborted, priority: waiting.priority, isKept: true };
     this.#options.queue.run((begun) => this.#takeTurn(waiting, begun), turn).catch(this.#options.onFault);
   }
 
@@ -240,5 +241,3 @@ export class KeptTexts {
     this.#room.remove(waiting);
   }
 }
-
-const neverAborted = new AbortController().signal;

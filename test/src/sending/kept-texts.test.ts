@@ -400,6 +400,25 @@ describe('kept texts', () => {
     assert.equal(house.service.tries, 3);
   });
 
+  it('texts that wait for their turn in a dozen accounts share no signal, of whose listeners Node.js would warn', async () => {
+    const warnings: Error[] = [];
+    const onWarning = (warning: Error) => warnings.push(warning);
+    process.on('warning', onWarning);
+    try {
+      for (let count = 0; count < 12; count++) {
+        const house = new House({ concurrency: 1 });
+        const node = house.attach();
+        house.service.otherwise = { connects: new Promise(() => {}) };
+        for (const body of ['1', '2']) sendText(node, body, { keep });
+        await house.pass(100);
+      }
+      await new Promise(setImmediate);
+      assert.deepEqual(warnings, []);
+    } finally {
+      process.off('warning', onWarning);
+    }
+  });
+
   it('somebody can have an uncertain text sent once more, or discard it', async () => {
     const house = new House();
     const node = house.attach();
