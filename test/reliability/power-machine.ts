@@ -1,0 +1,97 @@
+/**
+ * A machine that sends and receives until its power is cut: the library on one store, told what to do by messages, writing down
+ * what enters its flows where no cut loses it.
+ */
+import { appendFileSync } from 'node:fs';
+import { DiskStore, joinAccount } from '../../src';
+import { engines } from '../../src/store/engines';
+import { imageFlushes } from './power';
+
+/** What it is told to do. */
+export type Order = { send: string; once?: true } | { discard: string };
+
+/** What it writes down. */
+export type Entry =
+  | { what: 'outcome'; body: string; name: string; redelivered: boolean }
+  | { what: 'message'; body: string; redelivered: boolean }
+  | { what: 'discarded'; body: string };
+
+const [folder = '', file = '', baseUrl = '', apiKey = '', images = ''] = process.argv.slice(2);
+const hourMs = 3_600_000;
+
+const write = (entry: Entry) => appendFileSync(file, `${JSON.stringify(entry)}\n`);
+
+const membership = joinAccount({
+  baseUrl,
+  authentication: { type: 'bearer', apiKey },
+  method: 'POST',
+  timeoutMs: 30_000,
+  concurrency: 4,
+  queueLimit: 10_000,
+  pauseMs: 0,
+  drain: 1,
+  dedupe: true,
+  dedupeMs: hourMs,
+  storeName: folder,
+  createStore: () => new DiskStore(folder, images === '' ? engines : [imageFlushes(images)]),
+});
+
+const sender = membership.attachSender({
+  id: 'send',
+  usesStore: true,
+  async onOutcome({ message: { body }, outcome, redelivered }) {
+    write({ what: 'outcome', body, name: 'code' in outcome ? outcome.code : 'sent', redelivered });
+    return true;
+  },
+  onAnswer: () => Promise.resolve(true),
+  onDiscarded: () => {},
+  onOutage: () => {},
+  onState: () => {},
+});
+
+membership.subscribe('incoming', {
+  id: 'in',
+  wants: () => true,
+  acknowledge: 'auto',
+  ackTimeoutMs: hourMs,
+  maxAttempts: 100,
+  async send({ record: { body }, redelivered }) {
+    write({ what: 'message', body, redelivered });
+    return true;
+  },
+  onUndelivered: () => {},
+  onState: () => {},
+  onFailing: () => {},
+  onRecovered: () => {},
+});
+
+process.on('message', (order: Order) => {
+  if ('send' in order) send(order.send, order.once === true);
+  else void discard(order.discard);
+});
+process.send?.('ready');
+
+function send(body: string, isOnce: boolean): void {
+  sender.send({
+    message: { to: ['64215550001'], body, messageId: body },
+    encoding: 'GSM-7',
+    parts: 1,
+    options: {
+      retries: 0,
+      retryUncertain: false,
+      resolveMs: 0,
+      priority: 0,
+      unlimited: false,
+      keep: { expireMs: undefined },
+      ...(isOnce ? { once: body } : undefined),
+    },
+    origin: undefined,
+    carried: () => '{}',
+  });
+}
+
+async function discard(body: string): Promise<void> {
+  const entry = membership.entries('kept', 10_000).entries.find((one) => one.body === body);
+  const decision = entry && (await membership.act(entry.id, 'discard'));
+  if (decision === 'done') write({ what: 'discarded', body });
+}

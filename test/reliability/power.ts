@@ -1,0 +1,205 @@
+import { execFileSync } from 'node:child_process';
+import {
+  closeSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Database, Engine } from '../../src/store/database';
+import { levelDb } from '../../src/store/level-database';
+
+/** A disk whose power can be cut. */
+export interface PoweredDisk {
+  /** A folder on it. */
+  readonly folder: string;
+  /** The process that uses it has been stopped in this moment: what it has not flushed is lost. */
+  cut(): void;
+  /** That process is gone, and the disk is found as the cut has left it. */
+  powerOn(): void;
+  remove(): void;
+}
+
+const sizesFile = 'sizes.json';
+
+/**
+ * Hands on what a database is told, and keeps an image of its folder as of the last flush: links to the files, which LevelDB
+ * only ever appends to, and how long each was.
+ *
+ * @param images where the images are kept
+ */
+export function imageFlushes(images: string): Engine {
+  let count = 0;
+  const takeImage = (folder: string) => {
+    const part = join(images, 'part');
+    rmSync(part, { recursive: true, force: true });
+    mkdirSync(part, { recursive: true });
+    const names = readdirSync(folder).filter((name) => name !== 'LOCK' && !name.startsWith('held-'));
+    const sizes = names.map((name) => {
+      linkSync(join(folder, name), join(part, name));
+      return [name, statSync(join(part, name)).size];
+    });
+    writeFileSync(join(part, sizesFile), JSON.stringify(sizes));
+    renameSync(part, join(images, String(++count)));
+    rmSync(join(images, String(count - 1)), { recursive: true, force: true });
+  };
+  return {
+    ...levelDb,
+    async load() {
+      const open = await levelDb.load();
+      return open && (async (folder) => observe(await open(folder), () => takeImage(folder)));
+    },
+  };
+}
+
+function observe(database: Database, onFlushed: () => void): Database {
+  onFlushed();
+  return {
+    read: (table, keys) => database.read(table, keys),
+    list: (table, range) => database.list(table, range),
+    place: (table, key) => database.place(table, key),
+    close: () => database.close(),
+    async write(operations, options) {
+      await database.write(operations, options);
+      if (options.isFlushed) onFlushed();
+    },
+  };
+}
+
+/** A disk that keeps what {@link imageFlushes} has seen flushed, and of what came after that as much as chance wants. */
+export class ImagedDisk implements PoweredDisk {
+  readonly images: string;
+  readonly folder: string;
+  readonly #place = mkdtempSync(join(tmpdir(), 'sms-power-'));
+  readonly #random: () => number;
+
+  /** @param random 0 loses all that was not flushed */
+  constructor(random: () => number) {
+    this.#random = random;
+    this.images = join(this.#place, 'images');
+    this.folder = join(this.#place, 'disk');
+    mkdirSync(this.folder);
+    mkdirSync(this.images);
+  }
+
+  cut(): void {
+    // The image is there.
+  }
+
+  powerOn(): void {
+    const live = join(this.#place, 'live');
+    renameSync(this.folder, live);
+    mkdirSync(this.folder);
+    const numbers = readdirSync(this.images).filter((name) => /^\d+$/.test(name));
+    const latest = numbers.sort((a, b) => Number(a) - Number(b)).at(-1);
+    if (latest !== undefined) this.#restore(join(this.images, latest));
+    for (const name of readdirSync(live).filter((one) => one.startsWith('held-'))) {
+      if (this.#random() > 0.5) this.#copy(join(live, name), name, 0);
+    }
+    rmSync(live, { recursive: true });
+    for (const name of readdirSync(this.images)) rmSync(join(this.images, name), { recursive: true });
+  }
+
+  remove(): void {
+    rmSync(this.#place, { recursive: true, force: true });
+  }
+
+  #restore(image: string): void {
+    const sizes = JSON.parse(readFileSync(join(image, sizesFile), 'utf8')) as [name: string, size: number][];
+    for (const [name, size] of sizes) this.#copy(join(image, name), name, size);
+  }
+
+  /** What was flushed of a file, and some of what was not. */
+  #copy(from: string, name: string, flushed: number): void {
+    const content = readFileSync(from);
+    const kept = flushed + Math.floor(this.#random() * (content.length - flushed + 1));
+    writeFileSync(join(this.folder, name), content.subarray(0, kept));
+  }
+}
+
+/** `EXT4_IOC_SHUTDOWN`, without flushing the journal: what is in memory never gets to the disk. */
+const shutDown = `
+  open(my $folder, '<', $ARGV[0]) or die "$!";
+  my $withoutFlush = pack('L', 2);
+  defined(ioctl($folder, 0x8004587D, $withoutFlush)) or die "$!";
+`;
+
+const mounted = new Set<string>();
+process.once('exit', () => {
+  for (const folder of mounted) execFileSync('umount', ['-l', folder]);
+});
+
+/** A file system of its own, ext4 on a loop device. */
+export class MountedDisk implements PoweredDisk {
+  readonly folder: string;
+  readonly #place = mkdtempSync(join(tmpdir(), 'sms-power-'));
+  readonly #device: string;
+  readonly #mountPoint: string;
+
+  /** @throws any error where nothing may be mounted, or ext4 or `perl` is missing */
+  constructor() {
+    this.#device = join(this.#place, 'device');
+    this.#mountPoint = join(this.#place, 'mounted');
+    this.folder = join(this.#mountPoint, 'disk');
+    mkdirSync(this.#mountPoint);
+    closeSync(openSync(this.#device, 'w'));
+    try {
+      execFileSync('truncate', ['-s', '64M', this.#device], { stdio: 'pipe' });
+      execFileSync('mkfs.ext4', ['-q', '-F', this.#device], { stdio: 'pipe' });
+      this.#mount();
+    } catch (error) {
+      this.remove();
+      throw error;
+    }
+    mkdirSync(this.folder);
+    execFileSync('sync', ['-f', this.#mountPoint]);
+  }
+
+  cut(): void {
+    execFileSync('perl', ['-e', shutDown, this.#mountPoint], { stdio: 'pipe' });
+  }
+
+  powerOn(): void {
+    this.#unmount();
+    this.#mount();
+  }
+
+  remove(): void {
+    this.#unmount();
+    rmSync(this.#place, { recursive: true, force: true });
+  }
+
+  #mount(): void {
+    execFileSync('mount', ['-t', 'ext4', '-o', 'loop', this.#device, this.#mountPoint], { stdio: 'pipe' });
+    mounted.add(this.#mountPoint);
+  }
+
+  #unmount(): void {
+    if (!mounted.delete(this.#mountPoint)) return;
+    execFileSync('umount', [this.#mountPoint], { stdio: 'pipe' });
+  }
+}
+
+/** Says whether this machine lets the power of a {@link MountedDisk} be cut. */
+export function canMountDisks(): boolean {
+  let disk: MountedDisk | undefined;
+  try {
+    disk = new MountedDisk();
+    disk.cut();
+    disk.powerOn();
+    return existsSync(disk.folder);
+  } catch {
+    return false;
+  } finally {
+    disk?.remove();
+  }
+}
