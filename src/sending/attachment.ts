@@ -32,7 +32,9 @@ export class Attachment implements SendingNode {
   readonly #onChanged: () => void;
   readonly #stop = createStopSignal();
   readonly #giveUp = createStopSignal();
-  readonly #running = new Set<Promise<void>>();
+  /** Not a set: what a set has let go of is kept alive for a while by its former tables, and with it whole messages. */
+  #running = 0;
+  #onIdle: (() => void) | undefined;
 
   constructor(outlet: Outlet, clock: Clock, options: AttachmentOptions) {
     this.outlet = outlet;
@@ -49,16 +51,11 @@ export class Attachment implements SendingNode {
 
   /** Texts under way that are not kept. */
   get running(): number {
-    return this.#running.size;
+    return this.#running;
   }
 
   send(request: SendRequest): void {
-    const sending = this.#submit(request, this).finally(() => {
-      this.#running.delete(sending);
-      this.#onChanged();
-    });
-    this.#running.add(sending);
-    this.#onChanged();
+    void this.#follow(request);
   }
 
   countRefused(): void {
@@ -69,7 +66,23 @@ export class Attachment implements SendingNode {
     this.#stop.abort();
     this.#onClosed();
     const timer = this.#clock.after(closeGraceMs, () => this.#giveUp.abort());
-    await Promise.allSettled(this.#running);
+    if (this.#running > 0) {
+      await new Promise<void>((resolve) => {
+        this.#onIdle = resolve;
+      });
+    }
     timer.cancel();
+  }
+
+  async #follow(request: SendRequest): Promise<void> {
+    this.#running++;
+    this.#onChanged();
+    try {
+      await this.#submit(request, this);
+    } finally {
+      this.#running--;
+      this.#onChanged();
+      if (this.#running === 0) this.#onIdle?.();
+    }
   }
 }

@@ -1,6 +1,13 @@
+import type { Attachment } from './attachment';
 import type { Ledger } from './ledger';
 import { type Outcome, parseOutcome, type Text } from './outgoing';
-import type { EndedText, Outlet, OutletState } from './outlet';
+import type { OutcomeNews, Outlet } from './outlet';
+
+/** Who gave a text, and what with it. */
+export interface Given {
+  from: Attachment;
+  origin: unknown;
+}
 
 /** Brings outcomes into the flow, each to the node that its text is of, which may come back later. */
 export class Deliveries {
@@ -46,11 +53,7 @@ export class Deliveries {
     if (this.#outlets.get(outlet.id) === outlet) this.#outlets.delete(outlet.id);
   }
 
-  tellState(node: string, state: OutletState): void {
-    this.#outlets.get(node)?.onState(state);
-  }
-
-  /** Remembers what a node gave with a text, for as long as the text is under way. */
+  /** Remembers what a node gave with a text that may outlast the call that gave it. */
   remember(id: string, origin: unknown): void {
     this.#origins.set(id, origin);
   }
@@ -70,8 +73,8 @@ export class Deliveries {
   }
 
   /** Tells a node an outcome that is in no store. */
-  tell(outlet: Outlet, text: Text, outcome: Outcome, duplicate = false): Promise<boolean> {
-    return outlet.onOutcome({ ...this.#ended(text), outcome, redelivered: false, duplicate });
+  tell({ from, origin }: Given, text: Text, outcome: Outcome, duplicate = false): Promise<boolean> {
+    return from.outlet.onOutcome(createNews(text, { outcome, origin, redelivered: false, duplicate }));
   }
 
   /**
@@ -88,12 +91,12 @@ export class Deliveries {
     if (!outlet) return;
     this.#delivering.add(id);
     try {
-      const news = {
-        ...this.#ended(text),
+      const news = createNews(text, {
         outcome: parseOutcome(text.outcome),
+        origin: this.#origins.get(id),
         redelivered: mayBeKnown || text.isReleased === true,
         duplicate: text.follows === true,
-      };
+      });
       if (!(await outlet.onOutcome(news))) return;
       this.#undelivered.delete(id);
       await this.#ledger.delivered(text);
@@ -111,14 +114,13 @@ export class Deliveries {
   letGo(): void {
     this.#undelivered.clear();
   }
+}
 
-  #ended({ id, message, encoding, parts, carried }: Text): EndedText {
-    return {
-      message,
-      encoding,
-      parts,
-      origin: this.#origins.get(id),
-      ...(carried === undefined ? undefined : { carried }),
-    };
-  }
+function createNews(
+  { message, encoding, parts, carried }: Text,
+  { outcome, origin, redelivered, duplicate }: Pick<OutcomeNews, 'outcome' | 'origin' | 'redelivered' | 'duplicate'>,
+): OutcomeNews {
+  const news: OutcomeNews = { message, encoding, parts, origin, outcome, redelivered, duplicate };
+  if (carried !== undefined) news.carried = carried;
+  return news;
 }

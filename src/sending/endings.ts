@@ -1,8 +1,7 @@
 import { SmsError } from '../errors';
 import { createStopSignal } from '../http/stop-signal';
-import type { Attachment } from './attachment';
 import type { Clearing } from './clearing';
-import type { Deliveries } from './delivery';
+import type { Deliveries, Given } from './delivery';
 import type { Followers } from './followers';
 import type { Ledger } from './ledger';
 import { isRemembered, isTracked, isUnsent, type Outcome, type Text, uncountedBy, withLimited } from './outgoing';
@@ -31,13 +30,13 @@ export class Endings {
   }
 
   /** A text has its outcome. */
-  async end(text: Text, given: Outcome, from?: Attachment): Promise<void> {
+  async end(text: Text, told: Outcome, given?: Given): Promise<void> {
     const { ledger, deliveries, clearing, followers, counts } = this.#options;
     const { messageId } = text.message;
     // Of one that may have been sent earlier nobody may say that it was not.
     const isStillUnknown =
-      (text.repeats !== undefined || text.isReleased) && given instanceof SmsError && isUnsent(given);
-    const result = isStillUnknown ? new SmsError('uncertain', { params: { detail: given.code } }) : given;
+      (text.repeats !== undefined || text.isReleased) && told instanceof SmsError && isUnsent(told);
+    const result = isStillUnknown ? new SmsError('uncertain', { params: { detail: told.code } }) : told;
     const isError = result instanceof SmsError;
     const full = isError ? result : withLimited(result, text.limited);
     const outcome = isError && messageId !== undefined ? result.with({ messageId }) : full;
@@ -47,8 +46,10 @@ export class Endings {
     const settled = isWritten ? await ledger.settle(text, outcome) : text;
     followers.ended(text.id);
     if (isTracked(text)) await deliveries.deliver(settled, false);
-    else if (from && (await deliveries.tell(from.outlet, settled, outcome))) this.delivered(settled);
-    else this.delivered(settled);
+    else {
+      if (given) await deliveries.tell(given, settled, outcome);
+      this.delivered(settled);
+    }
   }
 
   /** The outcome of a kept text is unknown: evidence is looked for before anything else. */
@@ -77,7 +78,7 @@ export class Endings {
   delivered({ id }: Text): void {
     const { ledger, deliveries, questions } = this.#options;
     questions.begin(id);
-    if (ledger.questions.of(id).length === 0) deliveries.forget(id);
+    if (!ledger.questions.hasOf(id)) deliveries.forget(id);
   }
 
   /** Looks for no more evidence. */

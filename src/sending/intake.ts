@@ -3,7 +3,7 @@ import { isSmsError, SmsError } from '../errors';
 import type { Journal } from '../journal';
 import type { Attachment } from './attachment';
 import type { Clearing } from './clearing';
-import type { Deliveries } from './delivery';
+import type { Deliveries, Given } from './delivery';
 import type { Departure } from './departure';
 import { type Duplicates, otherInstanceMs } from './duplicates';
 import type { Followers } from './followers';
@@ -29,7 +29,7 @@ export interface IntakeOptions {
   counts: SendCounts;
   departure: Departure;
   /** A text that is not kept has its outcome. */
-  onEnded(text: Text, outcome: Outcome, from: Attachment): Promise<void>;
+  onEnded(text: Text, outcome: Outcome, given: Given): Promise<void>;
   /** A node has thrown. */
   onFault(error: unknown): void;
 }
@@ -51,17 +51,20 @@ export class Intake {
   /** Never rejects: what goes wrong is an outcome. */
   async submit(request: SendRequest, from: Attachment): Promise<void> {
     const text = createText(this.#options, request, from.outlet.id);
-    this.#options.deliveries.remember(text.id, request.origin);
+    const given = { from, origin: request.origin };
+    const isLong = isTracked(text) || text.options.waitMs !== undefined;
+    if (isLong) this.#options.deliveries.remember(text.id, request.origin);
     try {
-      if (isTracked(text)) await this.#takeIn(text, from);
-      else await this.#send(text, from);
+      if (isTracked(text)) await this.#takeIn(text, given);
+      else await this.#send(text, given);
     } catch (error) {
-      await this.#refuse(text, from, error);
+      await this.#refuse(text, given, error);
     }
   }
 
   /** Keeps a text, or guards it by its key, before anything else happens to it. */
-  async #takeIn(text: Text, from: Attachment): Promise<void> {
+  async #takeIn(text: Text, given: Given): Promise<void> {
+    const { signal } = given.from.signals;
     const { queue, clock } = this.#options;
     if (text.options.keep) queue.assertRoom();
     this.#arriving++;
@@ -73,19 +76,18 @@ export class Intake {
       else if (verdict.type === 'ended') await this.#options.duplicates.end(text, verdict.outcome);
       else void this.#options.duplicates.resume(taken.text);
     } else if (verdict.type === 'ended') {
-      await this.#options.deliveries.tell(from.outlet, text, parseOutcome(verdict.outcome), true);
+      await this.#options.deliveries.tell(given, text, parseOutcome(verdict.outcome), true);
       this.#options.deliveries.forget(text.id);
     } else if (verdict.type === 'underway') {
       // What has just ended here, or another instance has in hand, is known by the store alone.
-      if (this.#options.ledger.texts.isUnderWay(verdict.id))
-        await this.#options.followers.follow(verdict.id, from.signals.signal);
-      else await wait(clock, otherInstanceMs, from.signals.signal);
-      await this.#takeIn(text, from);
-    } else await this.#send(text, from);
+      if (this.#options.ledger.texts.isUnderWay(verdict.id)) await this.#options.followers.follow(verdict.id, signal);
+      else await wait(clock, otherInstanceMs, signal);
+      await this.#takeIn(text, given);
+    } else await this.#send(text, given);
   }
 
-  async #send(text: Text, from: Attachment): Promise<void> {
-    const { outlet, signals } = from;
+  async #send(text: Text, given: Given): Promise<void> {
+    const { outlet, signals } = given.from;
     const { clock, queue } = this.#options;
     let current = text;
     const onMoved = (moved: Text) => {
@@ -98,17 +100,17 @@ export class Intake {
       attempt: (signal) => this.#options.departure.depart(current, { client: outlet.client, signal, onMoved }),
       evidence: this.#options.clearing.open(text, outlet.client),
     });
-    await this.#options.onEnded(current, outcome, from);
+    await this.#options.onEnded(current, outcome, given);
   }
 
   /** It was not taken in at all. */
-  async #refuse(text: Text, from: Attachment, error: unknown): Promise<void> {
-    const failure = isSmsError(error) ? error : describe(error, from);
+  async #refuse(text: Text, given: Given, error: unknown): Promise<void> {
+    const failure = isSmsError(error) ? error : describe(error, given.from);
     const isUnkept = text.options.keep !== undefined && failure.code === 'SMS_STORE';
     const detail = String(failure.params.detail ?? '');
     const outcome = isUnkept ? new SmsError('keepRefused', { params: { detail } }) : failure;
     this.#options.counts.add(outcome, text.message.to.length);
-    await this.#options.deliveries.tell(from.outlet, text, outcome).catch(this.#options.onFault);
+    await this.#options.deliveries.tell(given, text, outcome).catch(this.#options.onFault);
     this.#options.deliveries.forget(text.id);
   }
 }

@@ -174,7 +174,7 @@ export class Ledger {
 
   async forgetQuestion(question: Question): Promise<void> {
     this.questions.delete(question.id);
-    const isLast = this.questions.of(question.text).length === 0;
+    const isLast = !this.questions.hasOf(question.text);
     await this.#options.journal.run(forgetQuestion(question, isLast));
   }
 

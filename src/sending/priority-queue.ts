@@ -1,9 +1,13 @@
+/** What can be in one queue at a time, which notes in it where. */
+export interface Placed {
+  place?: number | undefined;
+}
+
 /** Items in the order of a comparison: adding one, taking the first and leaving from anywhere cost O(log n). */
-export class PriorityQueue<Item> {
+export class PriorityQueue<Item extends Placed> {
   readonly #isBefore: (a: Item, b: Item) => boolean;
   /** Each item is before the two at twice its place and one or two more. */
   readonly #heap: Item[] = [];
-  readonly #places = new Map<Item, number>();
 
   /** @param isBefore a strict order that does not change while its items are here */
   constructor(isBefore: (a: Item, b: Item) => boolean) {
@@ -28,9 +32,9 @@ export class PriorityQueue<Item> {
 
   /** Says whether it was here. */
   delete(item: Item): boolean {
-    const place = this.#places.get(item);
+    const { place } = item;
     if (place === undefined) return false;
-    this.#places.delete(item);
+    item.place = undefined;
     const last = this.#heap.pop();
     if (last !== undefined && last !== item) this.#settle(last, place);
     return true;
@@ -59,6 +63,6 @@ export class PriorityQueue<Item> {
 
   #put(item: Item, place: number): void {
     this.#heap[place] = item;
-    this.#places.set(item, place);
+    item.place = place;
   }
 }

@@ -37,6 +37,11 @@ export class QuestionBook {
     return ids.map((id) => this.#byId.get(id)).filter((question) => question !== undefined);
   }
 
+  /** Whether a text has any. */
+  hasOf(text: string): boolean {
+    return this.#byText.has(text);
+  }
+
   /** How many a node has. */
   countOf(node: string): number {
     return this.#countByNode.get(node) ?? 0;

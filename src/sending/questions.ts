@@ -44,7 +44,9 @@ export class Questions {
 
   /** The outcome of a text has entered the flow: the wait for its replies goes on. */
   begin(text: string): void {
-    for (const question of this.#options.ledger.questions.of(text)) {
+    const { questions } = this.#options.ledger;
+    if (questions.size === 0) return;
+    for (const question of questions.of(text)) {
       if (question.answer) void this.#deliver(question.id, false);
       else this.#await(question);
     }
@@ -156,7 +158,7 @@ export class Questions {
       if (!isTaken) return;
       this.#undelivered.delete(id);
       await ledger.forgetQuestion(question);
-      if (ledger.questions.of(question.text).length === 0) onAllAnswered(question.text);
+      if (!ledger.questions.hasOf(question.text)) onAllAnswered(question.text);
     } catch (error) {
       onFault(error);
     } finally {

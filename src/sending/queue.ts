@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '../clock';
 import { SmsError } from '../errors';
-import { PriorityQueue } from './priority-queue';
+import { type Placed, PriorityQueue } from './priority-queue';
 
 /** How fast and how far a queue goes. */
 export interface QueueSettings {
@@ -39,7 +39,7 @@ export interface Turn {
   giveBack(): void;
 }
 
-interface Waiting {
+interface Waiting extends Placed {
   readonly priority: number;
   readonly order: number;
   readonly isKept: boolean;
@@ -97,7 +97,12 @@ export class SendQueue {
    *
    * @throws SmsError `SMS_BUSY` at once when too many wait already; `SMS_CLOSED` when `signal` aborts before its turn
    */
-  async run<T>(task: (turn: Turn) => Promise<T>, { signal, priority = 0, isKept = false }: TaskOptions): Promise<T> {
+  run<T>(task: (turn: Turn) => Promise<T>, options: TaskOptions): Promise<T> {
+    const isNext = this.#waiting.size === 0 && !options.signal.aborted && this.#isFree();
+    return isNext ? this.#start(task) : this.#wait(task, options);
+  }
+
+  async #wait<T>(task: (turn: Turn) => Promise<T>, { signal, priority = 0, isKept = false }: TaskOptions): Promise<T> {
     if (signal.aborted) throw new SmsError('closed');
     this.nudge();
     if (!isKept && !this.#isFree()) this.assertRoom();
@@ -161,9 +166,15 @@ export class SendQueue {
     const giveBack = this.#countStart();
     this.#inFlight++;
     this.#options.onChanged?.();
+    let result: Promise<T>;
     try {
-      // What it throws at once comes later too, so that ten thousand in a row do not nest.
-      return await new Promise<T>((resolve) => resolve(task({ giveBack })));
+      result = task({ giveBack });
+    } catch (error) {
+      // It comes later like any other, so that ten thousand in a row do not nest.
+      result = Promise.reject(error);
+    }
+    try {
+      return await result;
     } finally {
       this.#inFlight--;
       this.#options.onChanged?.();

@@ -157,7 +157,7 @@ export class Sender {
       followers: this.#followers,
       counts: this.desk.counts,
       departure,
-      onEnded: (text, outcome, from) => this.#endings.end(text, outcome, from),
+      onEnded: (text, outcome, given) => this.#endings.end(text, outcome, given),
     });
   }
 

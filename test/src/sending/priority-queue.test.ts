@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { PriorityQueue } from '../../../src/sending/priority-queue';
+import { type Placed, PriorityQueue } from '../../../src/sending/priority-queue';
 
-interface Item {
+interface Item extends Placed {
   rank: number;
   order: number;
 }
@@ -47,7 +47,7 @@ describe('PriorityQueue', () => {
       comparisons++;
       return isBefore(a, b);
     });
-    const items = Array.from({ length: 10_000 }, (_, order) => ({ rank: (order * 7_919) % 21, order }));
+    const items: Item[] = Array.from({ length: 10_000 }, (_, order) => ({ rank: (order * 7_919) % 21, order }));
     const most = 2 * Math.ceil(Math.log2(items.length)) + 2;
     const count = (operation: () => unknown) => {
       comparisons = 0;
