@@ -16,7 +16,7 @@ import { parseOutbox } from '../wire/outbox';
 import { formatOutboundMessage, parseErrorHeading, parseSendResponse } from '../wire/send';
 import { parseStatuses } from '../wire/status';
 import type { OnUnknownCharset } from '../wire/text';
-import { type Answer, type Call, exchange, type Target } from './exchange';
+import { type Answer, type Call, createExchange, type Target } from './exchange';
 import { createRedactor } from './redact';
 
 /** How long the service waits when a polled endpoint has nothing unread (§8). */
@@ -50,11 +50,13 @@ export interface CallOptions {
  */
 export class Client {
   readonly #options: ClientOptions;
+  readonly #exchange: (call: Call) => Promise<Answer>;
   /** Takes the credentials out of what the service says. */
   readonly #redact: (text: string) => string;
 
   constructor(options: ClientOptions) {
     this.#options = options;
+    this.#exchange = createExchange(options);
     this.#redact = createRedactor(options.authentication);
   }
 
@@ -149,12 +151,17 @@ export class Client {
     }
   }
 
-  /** @param call what differs from a read without parameters */
-  #call(call: Pick<Call, 'path'> & Partial<Call>, options: CallOptions): Promise<Answer> {
-    const { method, timeoutMs } = this.#options;
-    return exchange(this.#options, { method, timeoutMs, parameters: [], effect: 'read', ...call, ...options });
+  /** @param request what differs from a read without parameters */
+  #call(request: Request, { signal, onSent, onAnswer, beforeLeaving }: CallOptions): Promise<Answer> {
+    const { path, effect = 'read', parameters = noParameters } = request;
+    const { method = this.#options.method, timeoutMs = this.#options.timeoutMs } = request;
+    return this.#exchange({ method, path, parameters, timeoutMs, effect, signal, onSent, onAnswer, beforeLeaving });
   }
 }
+
+type Request = Pick<Call, 'path'> & Partial<Pick<Call, 'method' | 'parameters' | 'timeoutMs' | 'effect'>>;
+
+const noParameters: Call['parameters'] = [];
 
 type Parse<Result> = (bytes: Uint8Array, contentType?: string, onUnknownCharset?: OnUnknownCharset) => Result;
 

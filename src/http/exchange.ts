@@ -4,6 +4,7 @@ import { type Clock, systemClock, type Timer } from '../clock';
 import { isSmsError, SmsError } from '../errors';
 import type { Authentication } from '../login';
 import { formatForm } from '../wire/form';
+import { type AbortListener, AbortWatch } from './abort-watch';
 import { createUnreachable, describeFailure, isProxyRefusal } from './failure';
 
 /** Where requests go and as whom. */
@@ -50,69 +51,78 @@ export interface Answer {
 export const maxAnswerBytes = 8 * 1024 * 1024;
 
 /**
- * Makes one request and reads its answer, whatever the status. Redirects are not followed.
+ * Makes what requests of a target: one request at a time and its answer read, whatever the status. Redirects are not followed.
  *
  * Of a refusal (a status from 300 on) as much is read as comes of it.
  *
- * @throws SmsError `SMS_UNREACHABLE` when the request never left; `SMS_UNCERTAIN` (send) or `SMS_RESPONSE` (read) when
- *   the connection broke, was cut off or timed out after it had left; `SMS_RESPONSE` for an answer over 8 MiB;
- *   `SMS_CLOSED` when `signal` aborted before the request left
+ * What it returns throws SmsError `SMS_UNREACHABLE` when the request never left; `SMS_UNCERTAIN` (send) or `SMS_RESPONSE`
+ * (read) when the connection broke, was cut off or timed out after it had left; `SMS_RESPONSE` for an answer over 8 MiB;
+ * `SMS_CLOSED` when `signal` aborted before the request left
  */
-export function exchange(target: Target, call: Call): Promise<Answer> {
-  const pathStart = target.baseUrl.indexOf('/', target.baseUrl.indexOf('//') + 2);
-  const origin = pathStart === -1 ? target.baseUrl : target.baseUrl.slice(0, pathStart);
-  const headers: Record<string, string> = { accept: '*/*', 'user-agent': 'node-red-sms' };
-  const parameters = [...call.parameters];
-  const { authentication } = target;
-  if (authentication.type === 'form') {
-    parameters.unshift(['userId', authentication.userId], ['password', authentication.password]);
-  } else {
-    headers.authorization = formatAuthorization(authentication);
-  }
-  let path = pathStart === -1 ? call.path : target.baseUrl.slice(pathStart).replace(/\/$/, '') + call.path;
-  let body: string | undefined;
-  const form = formatForm(parameters);
-  if (call.method === 'POST') {
-    headers['content-type'] = 'application/x-www-form-urlencoded';
-    body = form;
-  } else if (form) {
-    path += `?${form}`;
-  }
-  return new Promise((resolve, reject) => {
-    const host = origin.slice(origin.indexOf('//') + 2);
-    const reader = new AnswerReader({ call, host, clock: target.clock ?? systemClock }, resolve, reject);
-    if (call.beforeLeaving && body !== undefined) headers['content-length'] = String(Buffer.byteLength(body));
-    // undici documents async iterables as bodies; its types leave them out.
-    const outgoing = call.beforeLeaving
-      ? (reader.holdBack(body, call.beforeLeaving) as AsyncIterable<Buffer> as unknown as Readable)
-      : body;
-    try {
-      target.connections.dispatch(
-        { origin, path, method: call.method, headers, ...(outgoing === undefined ? undefined : { body: outgoing }) },
-        reader,
-      );
-    } catch (error) {
-      reader.onResponseError(undefined, error as Error);
-    }
-  });
+export function createExchange(target: Target): (call: Call) => Promise<Answer> {
+  const { baseUrl, authentication, connections, clock = systemClock } = target;
+  const pathStart = baseUrl.indexOf('/', baseUrl.indexOf('//') + 2);
+  const origin = pathStart === -1 ? baseUrl : baseUrl.slice(0, pathStart);
+  const host = origin.slice(origin.indexOf('//') + 2);
+  const basePath = pathStart === -1 ? '' : baseUrl.slice(pathStart).replace(/\/$/, '');
+  const headersOfGet = ['accept', '*/*', 'user-agent', 'node-red-sms', ...formatAuthorization(authentication)];
+  const headersOfPost = [...headersOfGet, 'content-type', 'application/x-www-form-urlencoded'];
+  const credentials = credentialsOf(authentication);
+
+  return (call) => {
+    const { method, parameters, beforeLeaving } = call;
+    const form = formatForm(credentials.length === 0 ? parameters : [...credentials, ...parameters]);
+    const isPost = method === 'POST';
+    const path = basePath + call.path + (isPost || form === '' ? '' : `?${form}`);
+    const headers = isPost ? headersOfPost : headersOfGet;
+    return new Promise((resolve, reject) => {
+      const reader = new AnswerReader({ call, host, clock }, resolve, reject);
+      const request: Dispatcher.DispatchOptions = { origin, path, method, headers };
+      if (beforeLeaving) {
+        if (isPost) request.headers = [...headers, 'content-length', String(Buffer.byteLength(form))];
+        // undici documents async iterables as bodies; its types leave them out.
+        const body: AsyncIterable<Buffer> = reader.holdBack(isPost ? form : undefined, beforeLeaving);
+        request.body = body as unknown as Readable;
+      } else if (isPost) request.body = form;
+      try {
+        connections.dispatch(request, reader);
+      } catch (error) {
+        reader.onResponseError(undefined, error as Error);
+      }
+    });
+  };
 }
 
-function formatAuthorization(authentication: Exclude<Authentication, { type: 'form' }>): string {
-  if (authentication.type === 'bearer') return `Bearer ${authentication.apiKey}`;
+/** The header, as name and value, if the credentials are in one. */
+function formatAuthorization(authentication: Authentication): string[] {
+  if (authentication.type === 'form') return [];
+  if (authentication.type === 'bearer') return ['authorization', `Bearer ${authentication.apiKey}`];
   const { userId, password } = authentication;
-  return `Basic ${Buffer.from(`${userId}:${password}`).toString('base64')}`;
+  return ['authorization', `Basic ${Buffer.from(`${userId}:${password}`).toString('base64')}`];
+}
+
+/** The parameters that carry the credentials, if they do (§5). */
+function credentialsOf(authentication: Authentication): [string, string][] {
+  if (authentication.type !== 'form') return [];
+  const { userId, password } = authentication;
+  return [
+    ['userId', userId],
+    ['password', password],
+  ];
 }
 
 const noBytes = Buffer.alloc(0);
 
 /** Follows one exchange. It is told just before the first byte goes out, which decides what a failure means. */
-class AnswerReader implements Dispatcher.DispatchHandler {
+class AnswerReader implements Dispatcher.DispatchHandler, AbortListener {
   readonly #call: Call;
   /** As the base URL has it, with its port. */
   readonly #host: string;
   readonly #resolve: (answer: Answer) => void;
   readonly #reject: (error: SmsError) => void;
   readonly #timer: Timer;
+  /** Where it is told that the signal aborts. */
+  #watched: { watch: AbortWatch; place: number } | undefined;
   #controller: Dispatcher.DispatchController | undefined;
   #settled = false;
   /** From the first byte on nobody can say any more that nothing was sent. */
@@ -130,9 +140,13 @@ class AnswerReader implements Dispatcher.DispatchHandler {
     this.#host = host;
     this.#resolve = resolve;
     this.#reject = reject;
-    this.#timer = clock.after(call.timeoutMs, this.#onTimeout);
-    if (call.signal?.aborted) this.#onAbort();
-    else call.signal?.addEventListener('abort', this.#onAbort, { once: true });
+    this.#timer = clock.after(call.timeoutMs, () => this.#onTimeout());
+    const { signal } = call;
+    if (signal?.aborted) this.onAbort();
+    else if (signal) {
+      const watch = AbortWatch.of(signal);
+      this.#watched = { watch, place: watch.add(this) };
+    }
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
@@ -189,14 +203,14 @@ class AnswerReader implements Dispatcher.DispatchHandler {
     this.#fail(this.#failure(describeFailure(error), error));
   }
 
-  readonly #onTimeout = () => {
+  #onTimeout(): void {
     this.#fail(this.#failure(`timed out after ${this.#call.timeoutMs / 1000} s`));
-  };
+  }
 
-  readonly #onAbort = () => {
+  onAbort(): void {
     const closed = this.#call.effect === 'send' ? 'closed' : 'closedRead';
     this.#fail(this.#hasLeft ? this.#failure('stopped') : new SmsError(closed));
-  };
+  }
 
   #failure(detail: string, cause?: Error): SmsError {
     const { effect } = this.#call;
@@ -234,6 +248,6 @@ class AnswerReader implements Dispatcher.DispatchHandler {
   #settle(): void {
     this.#settled = true;
     this.#timer.cancel();
-    this.#call.signal?.removeEventListener('abort', this.#onAbort);
+    this.#watched?.watch.delete(this.#watched.place);
   }
 }

@@ -34,7 +34,12 @@ export class Departure {
    *
    * @throws SmsError as `Client.send` does, or `SMS_LIMIT` when nobody is left
    */
-  async depart(text: Text, { client, signal, onMoved = () => {} }: Try): Promise<Delivery> {
+  depart(text: Text, given: Try): Promise<Delivery> {
+    const isFree = !this.#needsMark(text) && text.limited === undefined;
+    return isFree ? given.client.send(text.message, given) : this.#departMarked(text, given);
+  }
+
+  async #departMarked(text: Text, { client, signal, onMoved = () => {} }: Try): Promise<Delivery> {
     for (;;) {
       const judged = await this.#ledger.judge(text);
       const to = submittedOf(judged);
@@ -74,6 +79,6 @@ export class Departure {
   }
 
   #isWritten(text: Text): boolean {
-    return isTracked(text) || isRemembered(text) || this.#ledger.counts(text);
+    return isTracked(text) || isRemembered(text) || this.#ledger.counts;
   }
 }

@@ -68,11 +68,10 @@ export class KeptTexts {
   }
 
   /** How many texts of a node are being tried, how many wait, and why if there is an outage. */
-  stateOf(node: string): { sending: number; waiting: number; outage?: SmsError } {
+  stateOf(node: string): { sending: number; waiting: number; outage: SmsError | undefined } {
     const all = this.#room.countOf(node);
     const sending = this.#room.triedOf(node);
-    const outage = all > 0 ? this.#outages.error : undefined;
-    return { sending, waiting: all - sending, ...(outage && { outage }) };
+    return { sending, waiting: all - sending, outage: all > 0 ? this.#outages.error : undefined };
   }
 
   /** @param repeats how often its outcome has been unknown: after that it waits for a while before it is sent again */

@@ -2,7 +2,7 @@ import type { Clock } from '../clock';
 import type { Journal } from '../journal';
 import { collectLetters, endQuestion, forgetQuestion, readCarried } from './answering';
 import { Holdings } from './holdings';
-import { keysOfLimits, type LimitSettings } from './limits';
+import { hasLimits, type LimitSettings } from './limits';
 import { isTracked, type Outcome, type StoredOutcome, type Text } from './outgoing';
 import type { Answer, Question } from './question';
 import { QuestionBook } from './question-book';
@@ -87,9 +87,10 @@ export class Ledger {
     return settled;
   }
 
-  /** Whether a text is counted when it leaves. */
-  counts({ message }: Text): boolean {
-    return keysOfLimits(message.to, this.#memory().limits).length > 0;
+  /** Whether texts are counted when they leave. */
+  get counts(): boolean {
+    const limits = this.#options.limits();
+    return limits !== undefined && hasLimits(limits);
   }
 
   /**
@@ -99,7 +100,7 @@ export class Ledger {
   async judge(text: Text): Promise<Text> {
     const { limited: _, ...rest } = text;
     const { clock, journal } = this.#options;
-    if (!this.counts(text) || clock.elapsed() >= this.#tightUntil) return rest;
+    if (!this.counts || clock.elapsed() >= this.#tightUntil) return rest;
     const limited = await journal.run(judge(text, this.#memory()));
     const aheadMs = clock.elapsed() - clock.now();
     const known = Number.isFinite(this.#tightUntil) ? this.#tightUntil : 0;

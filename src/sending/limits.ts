@@ -41,6 +41,11 @@ const dayKey = `${limitPrefix}day`;
 /** What is remembered outlasts its window by so long, lest it be swept when the clock is set forward. */
 const spareMs = 24 * 3_600_000;
 
+/** Whether anything is limited, so that what goes out is counted. */
+export function hasLimits({ perHandset, perDay }: LimitSettings): boolean {
+  return perHandset !== undefined || perDay !== undefined;
+}
+
 /** The keys that {@link takeWithinLimits} and {@link giveBack} look at. None without limits. */
 export function keysOfLimits(recipients: readonly string[], settings: LimitSettings): string[] {
   const keys = settings.perDay === undefined ? [] : [dayKey];

@@ -4,7 +4,7 @@ import type { Delivery } from '../model';
 import type { StopSignals } from './attachment';
 import type { Case } from './evidence';
 import { isUnknown, isUnsent, type Outcome, type Text } from './outgoing';
-import type { SendQueue } from './queue';
+import type { SendQueue, Turn } from './queue';
 import { send } from './send';
 
 /** What a text that is not kept is sent with. */
@@ -27,26 +27,23 @@ export async function sendPlain(text: Text, surroundings: PlainSurroundings): Pr
   const { clock, queue, attempt, signals, evidence } = surroundings;
   const policy = { retries, retryUncertain: retryUncertain && !evidence };
   let uncertain: SmsError | undefined;
+  const { signal, giveUp } = signals;
   for (let tries = 0; ; tries++) {
     let failure: SmsError;
+    let turn: Turn | undefined;
+    const take = (given: Turn) => {
+      turn = given;
+      return send(attempt, policy, { signal, giveUp, clock });
+    };
     try {
-      return await queue.run(
-        async (turn) => {
-          try {
-            return await send(attempt, policy, { ...signals, clock });
-          } catch (error) {
-            if (isSmsError(error, 'SMS_LIMIT')) turn.giveBack();
-            throw error;
-          }
-        },
-        { signal: signals.signal, priority },
-      );
+      return await queue.run(take, { signal, priority });
     } catch (error) {
+      if (isSmsError(error, 'SMS_LIMIT')) turn?.giveBack();
       failure = isSmsError(error) ? error : new SmsError('unexpected', { cause: error });
     }
     if (!evidence || !isUnknown(failure)) return isUnsent(failure) ? (uncertain ?? failure) : failure;
     try {
-      const { sent, looked } = await evidence.look(resolveMs, signals.signal);
+      const { sent, looked } = await evidence.look(resolveMs, signal);
       if (sent) return sent;
       failure = failure.with({ looked });
       uncertain = failure;

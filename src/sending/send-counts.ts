@@ -14,7 +14,8 @@ export class SendCounts {
   /** Counts the outcome of a text that went to so many recipients. */
   add(outcome: Outcome, recipients: number): void {
     if (!(outcome instanceof SmsError)) {
-      const limited = outcome.failed.filter(({ errorCode }) => errorCode === 'SMS_LIMIT').length;
+      let limited = 0;
+      for (const { errorCode } of outcome.failed) if (errorCode === 'SMS_LIMIT') limited++;
       this.sent += outcome.accepted.length;
       this.failed += outcome.failed.length - limited;
       this.limited += limited;

@@ -16,7 +16,7 @@ import { KeptTexts } from './keeping';
 import { Ledger } from './ledger';
 import type { LimitSettings } from './limits';
 import type { Evidence, Text } from './outgoing';
-import type { Outlet, SendingNode } from './outlet';
+import type { Outlet, OutletState, SendingNode } from './outlet';
 import type { Question } from './question';
 import { Questions } from './questions';
 import type { SendQueue } from './queue';
@@ -261,6 +261,8 @@ export class Sender {
     if (!attachment) return;
     const kept = this.#kept.stateOf(node);
     const sending = attachment.running + kept.sending;
-    attachment.outlet.onState({ ...kept, sending, asking: this.#ledger.questions.countOf(node) });
+    const state: OutletState = { sending, waiting: kept.waiting, asking: this.#ledger.questions.countOf(node) };
+    if (kept.outage) state.outage = kept.outage;
+    attachment.outlet.onState(state);
   }
 }

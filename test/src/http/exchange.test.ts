@@ -5,7 +5,7 @@ import { connect, createServer, type Socket } from 'node:net';
 import { inspect } from 'node:util';
 import { isSmsError, SmsError, type SmsErrorCode } from '../../../src/errors';
 import { createConnections, type ProxyOptions, type TlsOptions } from '../../../src/http/connections';
-import { type Answer, type Call, exchange } from '../../../src/http/exchange';
+import { type Answer, type Call, createExchange } from '../../../src/http/exchange';
 import { type Authentication, parseAuthentication, parseBaseUrl } from '../../../src/login';
 import { Closing } from '../closing';
 import { createSelfSigned, findClosedPort, type RawService, startRawService, startSocketService } from '../raw-service';
@@ -33,10 +33,15 @@ describe('http', () => {
   function call(baseUrl: string, options: Options = {}): Promise<Answer> {
     const { authentication = bearer, tls, proxy, connections, ...rest } = options;
     const pool = connections ?? open(baseUrl, { ...(tls && { tls }), ...(proxy && { proxy }) });
-    return exchange(
-      { baseUrl, authentication, connections: pool },
-      { method: 'POST', path: '/x', parameters: [['a', '1']], timeoutMs: 10_000, effect: 'read', ...rest },
-    );
+    const exchange = createExchange({ baseUrl, authentication, connections: pool });
+    return exchange({
+      method: 'POST',
+      path: '/x',
+      parameters: [['a', '1']],
+      timeoutMs: 10_000,
+      effect: 'read',
+      ...rest,
+    });
   }
 
   async function failure(promise: Promise<unknown>): Promise<SmsError> {
