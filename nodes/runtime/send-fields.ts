@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Node, NodeAPI, NodeDef } from 'node-red';
-import { type CheckedDraft, checkDraft, isBlank, type SendOptions, SmsError } from '../../src';
+import { type CheckedDraft, checkDraft, type Draft, isBlank, type SendOptions, SmsError } from '../../src';
 import { isInRange, limits, type Range } from '../limits';
 import { type CallbackNode, isCallbackNode } from './callback-node';
 import { parseKey } from './once-key';
@@ -42,6 +42,12 @@ export type SendConfig = NodeDef & {
   [Key in Field | `${Field}Type`]?: unknown;
 };
 
+/** What the configuration alone says. */
+type FixedOptions = Pick<SendOptions, 'retries' | 'retryUncertain' | 'resolveMs' | 'unlimited'>;
+
+/** The values of the fields for one message. */
+type Values = Draft & { [Key in Field]?: unknown };
+
 /** A text as a message asks for it, checked. */
 export interface SendOrder extends CheckedDraft {
   options: SendOptions;
@@ -55,19 +61,26 @@ export class SendFields {
   readonly #RED: NodeAPI;
   readonly #node: Node;
   readonly #config: SendConfig;
-  readonly #fields: readonly TypedInput[];
+  /** Values that are the same for every message. */
+  readonly #constants: Values = { to: undefined, body: undefined };
+  /** Fields whose values each message may have others of. */
+  readonly #variables: readonly TypedInput<Field>[];
+  readonly #typed: ReadonlySet<Field>;
+  readonly #isKept: boolean;
+  #settings: FixedOptions | undefined;
+  /** Whether texts of the node may have to outlive the process. */
+  readonly usesStore: boolean;
 
   constructor(RED: NodeAPI, node: Node, config: SendConfig) {
     this.#RED = RED;
     this.#node = node;
     this.#config = config;
-    this.#fields = (Object.keys(defaults) as Field[]).map((field) => readField(config, field));
-  }
-
-  /** Whether texts of the node may have to outlive the process. */
-  get usesStore(): boolean {
-    const isTyped = (field: Field) => this.#fields.some((input) => input.field === field && input.type !== 'none');
-    return parseFlag(this.#config.keep, false) || isTyped('once') || isTyped('remember') || isTyped('wait');
+    const inputs = (Object.keys(defaults) as Field[]).map((field) => readField(config, field));
+    this.#variables = inputs.filter((input) => !isConstant(input));
+    for (const input of inputs) if (isConstant(input)) this.#constants[input.field] = constantOf(input);
+    this.#typed = new Set(inputs.filter(({ type }) => type !== 'none').map(({ field }) => field));
+    this.#isKept = parseFlag(config.keep, false);
+    this.usesStore = this.#isKept || (['once', 'remember', 'wait'] as const).some((field) => this.#typed.has(field));
   }
 
   /**
@@ -75,15 +88,16 @@ export class SendFields {
    *
    * @throws SmsError `SMS_CONFIG`
    */
-  parseSettings(): Pick<SendOptions, 'retries' | 'retryUncertain' | 'resolveMs' | 'unlimited'> {
+  parseSettings(): FixedOptions {
     const { retries, retryUncertain, resolve, unlimited } = this.#config;
     const ranges = limits['sms-send'];
-    return {
+    this.#settings ??= {
       retries: parseNumber('retries', retries, ranges.retries),
       retryUncertain: parseFlag(retryUncertain, false),
       resolveMs: parseNumber('resolve', resolve, ranges.resolve) * 1_000,
       unlimited: parseFlag(unlimited, false),
     };
+    return this.#settings;
   }
 
   /**
@@ -92,28 +106,25 @@ export class SendFields {
    * @throws SmsError `SMS_CONFIG`, or `SMS_INPUT` whose `field` names the first field at fault
    */
   async read(message: SmsMessage, maxLength: number | undefined): Promise<SendOrder> {
-    const settings = this.parseSettings();
-    const values: Partial<Record<Field, unknown>> = {};
-    for (const input of this.#fields) {
+    const { retries, retryUncertain, resolveMs, unlimited } = this.parseSettings();
+    const values: Values = { ...this.#constants };
+    for (const input of this.#variables) {
       const value = this.#evaluate(input, message);
-      values[input.field as Field] = value instanceof Promise ? await value : value;
+      values[input.field] = value instanceof Promise ? await value : value;
     }
-    const { to, body, once, remember, wait, ...rest } = values;
-    const draft = checkDraft({ to, body, ...rest }, maxLength);
-    const priority = this.#number('priority', message);
-    const options: SendOptions = { ...settings, priority: typeof priority === 'number' ? priority : await priority };
-    if (parseFlag(this.#config.keep, false)) {
+    const { message: text, encoding, parts } = checkDraft(values, maxLength);
+    const given = this.#number('priority', message);
+    const priority = typeof given === 'number' ? given : await given;
+    const options: SendOptions = { retries, retryUncertain, resolveMs, priority, unlimited };
+    if (this.#isKept) {
       const minutes = await this.#number('expire', message);
       options.keep = { expireMs: minutes === 0 ? undefined : minutes * minuteMs };
     }
-    if (this.#typeOf('once') !== 'none') options.once = parseKey(once);
-    if (this.#typeOf('remember') !== 'none') options.remember = { value: parseRemembered(remember) };
-    if (this.#typeOf('wait') !== 'none' && !isBlank(wait)) options.waitMs = parseWait(wait);
-    return { ...draft, options };
-  }
-
-  #typeOf(field: Field): string {
-    return this.#fields.find((input) => input.field === field)?.type ?? 'none';
+    const { once, remember, wait } = values;
+    if (this.#typed.has('once')) options.once = parseKey(once);
+    if (this.#typed.has('remember')) options.remember = { value: parseRemembered(remember) };
+    if (this.#typed.has('wait') && !isBlank(wait)) options.waitMs = parseWait(wait);
+    return { message: text, encoding, parts, options };
   }
 
   /** A number that stands in the configuration, or, when it has a type, where that says. */
@@ -132,12 +143,9 @@ export class SendFields {
 
   #evaluate(input: TypedInput, message: SmsMessage): unknown {
     const { field, type, value } = input;
-    if (type === 'none') return undefined;
     if (type === 'uuid') return randomUUID();
-    if (type === 'auto') return 'auto';
     if (type === 'node') return isBlank(value) ? undefined : this.#callbackUrl(field, String(value));
     if (type === 'mailto') return parseMailto(field, value);
-    if (type === 'num' && field === 'remember') return isBlank(value) ? undefined : Number(value);
     return evaluate(this.#RED, this.#node, input, message);
   }
 
@@ -150,7 +158,19 @@ export class SendFields {
   }
 }
 
-function readField(config: SendConfig, field: Field): TypedInput {
+function isConstant({ type, value }: TypedInput): boolean {
+  if (type === 'none' || type === 'auto' || type === 'str' || type === 'num') return true;
+  return type !== 'uuid' && (value === undefined || value === '');
+}
+
+function constantOf({ field, type, value }: TypedInput): unknown {
+  if (type === 'none') return undefined;
+  if (type === 'auto') return type;
+  if (type === 'num' && field === 'remember') return isBlank(value) ? undefined : Number(value);
+  return value;
+}
+
+function readField(config: SendConfig, field: Field): TypedInput<Field> {
   const [type, value] = defaults[field];
   const given = config[field];
   const givenType = config[`${field}Type`];

@@ -19,15 +19,15 @@ export function createOutputs(
   sent: Sent,
 ): SendOutputs {
   const { messageId, statusCode, resolvedBy, accepted } = sent;
-  const translate = createLimitTranslator(RED, sent);
-  const [recipients, failed] = [sent.recipients.map(translate), sent.failed.map(translate)];
-  const id = messageId === undefined ? undefined : { messageId };
-  const marks = { ...(redelivered ? { redelivered } : undefined), ...(duplicate ? { duplicate } : undefined) };
+  const { recipients, failed } = translateLimits(RED, sent);
   const groupId = failed.length > 0 ? RED.util.generateId() : '';
   const copies = failed.map((result, index): SmsMessage => {
     const copy = RED.util.cloneMessage(message);
     copy.topic = result.msisdn;
-    copy.sms = { ...id, ...result, ...marks };
+    const sms: Record<string, unknown> = messageId === undefined ? { ...result } : { messageId, ...result };
+    if (redelivered) sms.redelivered = true;
+    if (duplicate) sms.duplicate = true;
+    copy.sms = sms;
     copy.parts = {
       ...(message.parts === undefined ? undefined : { parts: message.parts }),
       id: groupId,
@@ -38,28 +38,31 @@ export function createOutputs(
     return copy;
   });
   if (accepted.length === 0) return [null, copies, null, null];
-  message.sms = {
-    ...id,
-    ...(statusCode === undefined ? undefined : { statusCode }),
-    ...(resolvedBy === undefined ? undefined : { resolvedBy }),
-    isError: false,
-    recipients,
-    accepted,
-    failed,
-    encoding,
-    parts,
-    ...marks,
-  };
+  const sms: Record<string, unknown> = {};
+  if (messageId !== undefined) sms.messageId = messageId;
+  if (statusCode !== undefined) sms.statusCode = statusCode;
+  if (resolvedBy !== undefined) sms.resolvedBy = resolvedBy;
+  sms.isError = false;
+  sms.recipients = recipients;
+  sms.accepted = accepted;
+  sms.failed = failed;
+  sms.encoding = encoding;
+  sms.parts = parts;
+  if (redelivered) sms.redelivered = true;
+  if (duplicate) sms.duplicate = true;
+  message.sms = sms;
   return [message, copies, null, null];
 }
 
-/** Tells in the language of the server why a limit keeps a recipient back. */
-function createLimitTranslator(RED: NodeAPI, { limited = [] }: Sent) {
-  const texts = new Map(limited.map((one) => [one.msisdn, translateError(RED, createLimitError([one])).message]));
-  return <Result extends { msisdn: string }>(result: Result): Result => {
+/** Tells in the language of the server why a limit keeps recipients back. */
+function translateLimits(RED: NodeAPI, sent: Sent): Pick<Sent, 'recipients' | 'failed'> {
+  if (!sent.limited?.length) return sent;
+  const texts = new Map(sent.limited.map((one) => [one.msisdn, translateError(RED, createLimitError([one])).message]));
+  const translate = <Result extends { msisdn: string }>(result: Result): Result => {
     const errorMessage = texts.get(result.msisdn);
     return errorMessage === undefined ? result : { ...result, errorMessage };
   };
+  return { recipients: sent.recipients.map(translate), failed: sent.failed.map(translate) };
 }
 
 /** Output 3: a copy of the message with the reply. Output 4: one that says why none came. */

@@ -2,8 +2,8 @@ import type { Node, NodeAPI, NodeMessage } from 'node-red';
 import { SmsError } from '../../src';
 
 /** A field of a form as it is saved: its value and the type of that value. */
-export interface TypedInput {
-  field: string;
+export interface TypedInput<Field extends string = string> {
+  field: Field;
   value: unknown;
   type: string;
 }
