@@ -4,6 +4,7 @@ import type { EditorNode } from './forms/editor';
 import { checkBaseUrl, checkRedisUrl } from './forms/rules';
 import { fillDefaults, numberIn, prepare, savedPassword, tell, text, valueIn } from './forms/shared';
 import { limits } from './limits';
+import { addTab, removeTab, showTab } from './sidebar/tab';
 
 const { timeout, concurrency, queueLimit, maxLength, sentHours, perSecond, perHandset, perHandsetMinutes, perDay } =
   limits['sms-account'];
@@ -60,10 +61,13 @@ RED.nodes.registerType('sms-account', {
   labelStyle() {
     return this.name ? 'node_label_italic' : '';
   },
+  onpaletteadd: addTab,
+  onpaletteremove: removeTab,
   oneditprepare() {
     fillDefaults(this);
     prepareChoices();
     prepareTest(this);
+    $('#sms-account-overview').on('click', showTab);
     prepare(this);
   },
 });

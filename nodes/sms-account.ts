@@ -1,6 +1,7 @@
 import type { NodeAPI } from 'node-red';
 import { Client, createConnections, joinAccount, SmsError } from '../src';
 import { serveAccounts } from './runtime/account-admin';
+import { AccountNews } from './runtime/account-news';
 import type { AccountNode } from './runtime/account-node';
 import {
   type AccountConfig,
@@ -30,6 +31,7 @@ type ConnectionTest = { [Field in (typeof formFields)[number]]?: string };
 export = (RED: NodeAPI) => {
   const logins = new Logins();
   const nodes = new Map<string, AccountNode>();
+  const news = new AccountNews(RED);
   serveAccounts(RED, nodes);
 
   function SmsAccount(this: AccountNode, config: AccountConfig) {
@@ -46,6 +48,7 @@ export = (RED: NodeAPI) => {
         onUnknownCharset: createCharsetWarning(RED, this),
         onUnreadable: (place) => this.warn(translate(RED, 'log.unreadable', { place })),
         onFault: (error) => raiseToCatch(RED, this, error),
+        onChanged: news.changed,
         onAsideFull: () => this.warn(translate(RED, 'log.asideFull')),
       });
       stopInheriting = inheritFromFormerLogins(RED, this, this.membership, logins.of(this.id, settings.loginsFile));
@@ -54,9 +57,11 @@ export = (RED: NodeAPI) => {
       this.error(this.membership);
     }
     nodes.set(this.id, this);
+    news.changed();
     this.on('close', (removed: boolean, done: () => void) => {
       // One that is redeployed keeps its place among the others.
       if (removed) nodes.delete(this.id);
+      news.changed();
       stopInheriting();
       if (this.membership instanceof SmsError) done();
       else this.membership.leave().finally(done);

@@ -11,6 +11,7 @@ const rows = join(nodes, 'forms', 'rows');
 
 /** The form that every flow with one of the nodes needs, and which brings the styles of all. */
 const styled = 'sms-account';
+const styles = ['forms/forms.css', 'sidebar/sidebar.css'];
 
 /** In a package of type commonjs, esbuild wraps what exports nothing as if it could be required. */
 const asModule = {
@@ -67,7 +68,10 @@ export async function buildForms() {
       `<script type="text/html" data-template-name="${type}">\n${fillTemplate(readFileSync(join(nodes, `${type}.html`), 'utf8'))}</script>\n`,
       `<script type="text/javascript">\n${(await bundleForm(type)).script}</script>\n`,
     ];
-    if (type === styled) parts.unshift(`<style>\n${readFileSync(join(nodes, 'forms', 'forms.css'), 'utf8')}</style>\n`);
+    if (type === styled) {
+      const sheets = styles.map((name) => readFileSync(join(nodes, name), 'utf8'));
+      parts.unshift(`<style>\n${sheets.join('')}</style>\n`);
+    }
     writeFileSync(join(folder, `${type}.html`), parts.join('\n'));
   }
 }

@@ -32,6 +32,9 @@ export interface NodeDefinition {
   /** Called for a node that comes from the palette or is pasted. */
   onadd?(this: EditorNode): void;
   oneditprepare?(this: EditorNode): void;
+  /** Called when the type can be used in the editor, and when it no longer can. */
+  onpaletteadd?(): void;
+  onpaletteremove?(): void;
 }
 
 /** A node as the editor holds it, with its properties as they are saved. */
@@ -70,6 +73,22 @@ interface TypedInputOptions {
 interface Flow {
   label?: string;
   name?: string;
+  disabled?: boolean;
+}
+
+/** A tab of the sidebar. */
+interface SidebarTab {
+  id: string;
+  /** What is on the tab, and what it is called in menus. */
+  label: string;
+  name: string;
+  iconClass: string;
+  content: HTMLElement;
+  /** It can be used while a form is open. */
+  enableOnEdit: boolean;
+  /** It is among those that are always in sight. */
+  pinned: boolean;
+  action: string;
 }
 
 /** Node-RED's editor, as far as the forms use it. */
@@ -82,6 +101,21 @@ interface Editor {
     eachConfig(visit: (node: EditorNode) => void): void;
     workspace(id: string | undefined): Flow | undefined;
     subflow(id: string | undefined): Flow | undefined;
+  };
+  sidebar: { addTab(tab: SidebarTab): void; removeTab(id: string): void; show(id: string): void };
+  actions: { add(name: string, action: () => void): void; remove(name: string): void };
+  editor: { editConfig(name: string, type: string, id: string): void };
+  view: { reveal(id: string): void };
+  events: {
+    on(event: string, listener: (argument: EditorNode) => void): void;
+    off(event: string, listener: (argument: EditorNode) => void): void;
+  };
+  /** What the runtime publishes. Node-RED before 4.0 tells nobody that it is connected again. */
+  comms: {
+    subscribe(topic: string, listener: () => void): void;
+    unsubscribe(topic: string, listener: () => void): void;
+    on?(event: 'connect', listener: () => void): void;
+    off?(event: 'connect', listener: () => void): void;
   };
   settings: { httpNodeRoot?: string | false };
   i18n: { lang(): string };

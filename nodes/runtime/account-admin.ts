@@ -9,10 +9,11 @@ import {
   SmsError,
 } from '../../src';
 import type { AccountNode } from './account-node';
+import type { AccountsReport, EntriesReport, EntryReport, RunningAccount, StateReport } from './account-report';
 import { formatMetrics, type MeasuredAccount, metricsType } from './metrics';
 import { translateError } from './texts';
 
-/** At most so many entries are shown at once. */
+/** At most so many entries are shown at once, and as many when nobody asks for fewer. */
 const mostEntries = 200;
 
 const entryStates: readonly EntryState[] = ['kept', 'uncertain', 'aside'];
@@ -38,6 +39,12 @@ export function serveAccounts(RED: NodeAPI, nodes: ReadonlyMap<string, AccountNo
       .end(formatMetrics(findMeasured(nodes)));
   });
 
+  httpAdmin.get('/sms-account/state', mayRead, (_request, response) => {
+    const accounts = findAccounts(nodes).map((account) => formatAccount(RED, account));
+    const report: AccountsReport = { at: formatTime(Date.now()), accounts };
+    neverKeep(response).json(report);
+  });
+
   httpAdmin.get(
     '/sms-account/:id/state',
     mayRead,
@@ -55,8 +62,11 @@ export function serveAccounts(RED: NodeAPI, nodes: ReadonlyMap<string, AccountNo
         response.sendStatus(400);
         return;
       }
-      const { entries, total } = membership.entries(state, mostEntries);
-      response.json({ entries: entries.map((entry) => formatEntry(entry)), total });
+      const { after } = query;
+      const place = typeof after === 'string' ? after : undefined;
+      const { entries, ...rest } = membership.entries(state, parseMost(query.most), place);
+      const report: EntriesReport = { entries: entries.map((entry) => formatEntry(entry)), ...rest };
+      response.json(report);
     }),
   );
 
@@ -93,22 +103,53 @@ function isUsable(node: AccountNode): node is UsableNode {
   return !(node.membership instanceof SmsError);
 }
 
-/** Nodes that count as one account are measured once, under the first of them. */
-function findMeasured(nodes: ReadonlyMap<string, AccountNode>): MeasuredAccount[] {
-  const measured = new Map<string, MeasuredAccount>();
+/** An account with the nodes that count as one: the first of them speaks for all. */
+interface FoundAccount {
+  node: AccountNode;
+  ids: string[];
+}
+
+function findAccounts(nodes: ReadonlyMap<string, AccountNode>): FoundAccount[] {
+  const found = new Map<string, FoundAccount>();
   for (const node of nodes.values()) {
-    if (!isUsable(node) || measured.has(node.membership.key)) continue;
-    const { id, name = '', membership } = node;
-    measured.set(membership.key, { id, name, state: membership.state() });
+    // One that cannot be used is like no other.
+    const key = isUsable(node) ? `key ${node.membership.key}` : `node ${node.id}`;
+    const account = found.get(key) ?? { node, ids: [] };
+    account.ids.push(node.id);
+    found.set(key, account);
   }
-  return [...measured.values()];
+  return [...found.values()];
+}
+
+function findMeasured(nodes: ReadonlyMap<string, AccountNode>): MeasuredAccount[] {
+  return findAccounts(nodes).flatMap(({ node }) => {
+    if (!isUsable(node)) return [];
+    const { id, name = '', membership } = node;
+    return [{ id, name, state: membership.state() }];
+  });
+}
+
+/** A number of entries within bounds, whatever was asked for. */
+function parseMost(asked: unknown): number {
+  const most = Math.floor(Number(asked ?? mostEntries));
+  return most >= 1 ? Math.min(most, mostEntries) : mostEntries;
 }
 
 function neverKeep(response: Response): Response {
   return response.set('Cache-Control', 'no-store');
 }
 
-function formatState(RED: NodeAPI, { polls, inbox, sends, store, counts }: AccountState): object {
+function formatAccount(RED: NodeAPI, { node, ids }: FoundAccount): RunningAccount {
+  const { name = '' } = node;
+  if (!isUsable(node)) {
+    const { code, message } = translateError(RED, node.membership);
+    return { ids, name, error: { code, message } };
+  }
+  const { membership } = node;
+  return { ids, name, state: formatState(RED, membership.state()), today: membership.countsToday() };
+}
+
+function formatState(RED: NodeAPI, { polls, inbox, sends, store, counts }: AccountState): StateReport {
   const { error, ...storeFacts } = store;
   return {
     polls: polls.map(({ since, lastAnswerAt, ...poll }) => ({
@@ -123,11 +164,13 @@ function formatState(RED: NodeAPI, { polls, inbox, sends, store, counts }: Accou
   };
 }
 
-function formatEntry(entry: AccountEntry): object {
+function formatEntry(entry: AccountEntry): EntryReport {
   return { ...entry, at: formatTime(entry.at) };
 }
 
 /** What has no time is left out of JSON. */
+function formatTime(ms: number): string;
+function formatTime(ms: number | undefined): string | undefined;
 function formatTime(ms: number | undefined): string | undefined {
   return ms === undefined ? undefined : new Date(ms).toISOString();
 }

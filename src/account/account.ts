@@ -69,7 +69,7 @@ export class Account {
       clock: options.clock,
       settings: () => this.#settings ?? { concurrency: 1, queueLimit: 0 },
       kept: () => this.#succession.estate?.sender.keptWaiting ?? 0,
-      onChanged: () => this.#changed(),
+      onChanged: () => this.#settings?.onChanged?.(),
     });
     const host = this.#createHost();
     this.#succession = new Succession(host);
@@ -148,7 +148,7 @@ export class Account {
         return account.#succession.estate?.inbox.failure;
       },
       inboxOf: (member) => this.#succession.estateOf(member).inbox,
-      onChanged: () => this.#changed(),
+      onChanged: () => this.#settings?.onChanged?.(),
       onDrained: (kind) => {
         if (kind === 'incoming') this.#succession.estate?.sender.onRepliesRead();
       },
@@ -161,9 +161,10 @@ export class Account {
   #createEstate(settings: AccountSettings): Estate {
     const { key, clock, tally } = this.#options;
     const { incoming, status, outbox } = this.#endpoints;
+    const onChanged = () => (this.#settings ?? settings).onChanged?.();
     const onStore = () => {
       for (const endpoint of Object.values(this.#endpoints)) endpoint.holdOrResume();
-      this.#changed();
+      onChanged();
     };
     return createEstate({
       store: settings.createStore(key),
@@ -171,7 +172,7 @@ export class Account {
       queue: this.#queue,
       counts: tally.sends,
       onStore,
-      onSteps: () => this.#changed(),
+      onSteps: onChanged,
       onAccepted: (kind, acceptances) => tally.accepted(kind, acceptances),
       onGivenUpFull: () => this.#settings?.onAsideFull?.(),
       sentMs: () => (this.#settings ?? settings).sentMs ?? sentMs,
@@ -190,10 +191,6 @@ export class Account {
       dedupe: () => incoming.settings?.dedupe ?? settings.dedupe,
       dedupeMs: () => incoming.settings?.dedupeMs ?? settings.dedupeMs,
     });
-  }
-
-  #changed(): void {
-    this.#settings?.onChanged?.();
   }
 
   /** A member, or another while it is here no more. */

@@ -2,9 +2,9 @@ import type { Page } from 'playwright-core';
 
 const enough = 4.5;
 
-/** The visible texts of a page whose contrast to what is behind them is less than 4.5 to 1, and how much it is. */
-export async function findFaintTexts(page: Page): Promise<string[]> {
-  const texts = await page.locator('body *').evaluateAll((elements) =>
+/** The visible texts of a page, or of a part of it, whose contrast to what is behind them is less than 4.5 to 1, and how much it is. */
+export async function findFaintTexts(page: Page, part = 'body'): Promise<string[]> {
+  const texts = await page.locator(`${part} *`).evaluateAll((elements) =>
     elements
       .filter((element) => element.checkVisibility() && !element.closest('option'))
       .map((element) => {

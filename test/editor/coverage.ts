@@ -10,7 +10,7 @@ const root = dirname(dirname(__dirname));
 const folder = process.env.NODE_V8_COVERAGE;
 
 /** The sources that only a browser runs. */
-const formSource = /^nodes\/(forms\/(shared|rules)|[a-z-]+\.form)\.ts$/;
+const formSource = /^nodes\/(forms\/(shared|rules)|sidebar\/[a-z-]+|[a-z-]+\.form)\.ts$/;
 
 type Entry = Awaited<ReturnType<Page['coverage']['stopJSCoverage']>>[number];
 

@@ -10,6 +10,7 @@ import type { NodeAPI } from 'node-red';
 import helper from 'node-red-node-test-helper';
 import { serveAccounts } from '../../nodes/runtime/account-admin';
 import type { AccountNode } from '../../nodes/runtime/account-node';
+import type { AccountsReport, EntriesReport } from '../../nodes/runtime/account-report';
 import { type AccountEntry, type AccountState, type EntryAction, type EntryState, SmsError } from '../../src';
 import { startNodeRed } from '../node-red-process';
 import { account, catcher, RunningFlow, sink, startService, stopEverything, stopLater } from './running-flow';
@@ -48,9 +49,12 @@ function createNode(id: string, key: string): AccountNode {
   const membership = {
     key,
     state: () => state,
-    entries: (wanted: EntryState, most: number) => {
+    countsToday: () => ({ ...counts, sent: 7 }),
+    entries: (wanted: EntryState, most: number, after = '0') => {
       const entries = wanted === 'kept' ? Array.from({ length: 300 }, () => kept) : [];
-      return { entries: entries.slice(0, most), total: entries.length };
+      const end = Number(after) + most;
+      const next = end < entries.length ? { next: String(end) } : undefined;
+      return { entries: entries.slice(Number(after), end), total: entries.length, ...next };
     },
     act: async (entry: string, action: EntryAction) => {
       if (entry === 'broken') throw new SmsError('storeUnavailable', { params: { detail: 'ENOSPC' } });
@@ -135,6 +139,41 @@ describe('what goes on in an account (contract §8a)', () => {
     assert.deepEqual((await ask('a/entries?state=aside')).body, { entries: [], total: 0 });
   });
 
+  it('shows the entries after those that were shown, as many as are asked for, and at most 200', async () => {
+    const ask = await serve(createNode('a', 'login'));
+    const read = async (query: string) => {
+      const { entries, next } = (await ask(`a/entries?state=kept&${query}`)).body as unknown as EntriesReport;
+      return [entries.length, next];
+    };
+    assert.deepEqual(await read('most=20'), [20, '20']);
+    assert.deepEqual(await read('most=20&after=20'), [20, '40']);
+    assert.deepEqual(await read('after=200'), [100, undefined]);
+    for (const most of ['1000', '0', '-1', 'many', '', '1&most=2']) {
+      assert.deepEqual(await read(`most=${most}`), [200, '200'], most);
+    }
+    assert.deepEqual(await read('most=20&after=20&after=40'), [20, '20']);
+  });
+
+  it('is told of all accounts at once, each once, with what was counted today, or why one cannot be used', async () => {
+    const broken = { ...createNode('broken', ''), name: '', membership: new SmsError('noAccount') } as AccountNode;
+    const ask = await serve(createNode('a', 'login'), broken, createNode('b', 'login'), createNode('c', 'other'));
+    const { status, body, headers } = await ask('state');
+    const { at, accounts } = body as unknown as AccountsReport;
+    assert.deepEqual([status, headers.get('cache-control')], [200, 'no-store']);
+    assert.ok(Math.abs(Date.parse(at) - Date.now()) < 60_000);
+    assert.deepEqual(
+      accounts.map(({ ids, name, error }) => [ids, name, error?.code]),
+      [
+        [['a', 'b'], 'name of a', undefined],
+        [['broken'], '', 'SMS_CONFIG'],
+        [['c'], 'name of c', undefined],
+      ],
+    );
+    assert.deepEqual(accounts[0]?.state, (await ask('a/state')).body);
+    assert.deepEqual([accounts[0]?.today?.sent, accounts[0]?.state?.counts.sent], [7, 0]);
+    assert.equal(accounts[1]?.state, undefined);
+  });
+
   it('is 400 for a state and an action that there are not', async () => {
     const ask = await serve(createNode('a', 'login'));
     for (const query of ['', '?state=', '?state=all', '?state=kept&state=aside']) {
@@ -176,6 +215,7 @@ describe('what goes on in an account (contract §8a)', () => {
       const label = permissions.join(' ');
       assert.equal(await ask('account/state'), told, label);
       assert.equal(await ask('metrics'), told, label);
+      assert.equal(await ask('state'), told, label);
       assert.equal(await ask('account/entries?state=aside'), private_, label);
       const headers = { 'content-type': 'application/json' };
       const decision = { method: 'POST', headers, body: JSON.stringify({ action: 'discard' }) };

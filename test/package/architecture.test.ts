@@ -55,6 +55,7 @@ const journal = ['item-ids', 'journal', 'keeper', 'step', 'step-queue', 'store-s
 /** What the files of each room may import besides those of their own. */
 const arrows: Readonly<Record<string, readonly string[]>> = {
   'back-off': [],
+  'entry-order': [],
   clock: [],
   model: [],
   reasons: [],
@@ -64,8 +65,8 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   http: ['wire', ...plain],
   store: ['clock', 'errors'],
   ...Object.fromEntries(journal.map((name) => [name, [...journal, 'store', 'clock', 'errors']])),
-  receiving: ['back-off', ...journal, 'store', 'wire', ...plain],
-  sending: ['back-off', ...journal, 'store', 'wire', 'http', ...plain],
+  receiving: ['back-off', 'entry-order', ...journal, 'store', 'wire', ...plain],
+  sending: ['back-off', 'entry-order', ...journal, 'store', 'wire', 'http', ...plain],
   account: ['receiving', 'sending', 'http', ...journal, 'store', 'wire', ...plain],
 };
 

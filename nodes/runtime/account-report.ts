@@ -1,0 +1,91 @@
+/** What the sidebar is told of the accounts. Types alone, for both sides of the wire; times are ISO 8601. */
+export interface AccountsReport {
+  /** When it was looked at, by the clock of the server. */
+  at: string;
+  accounts: RunningAccount[];
+}
+
+/** An account as it runs. Nodes that count as one account are one. */
+export interface RunningAccount {
+  /** Of its nodes; the first one speaks for all. */
+  ids: string[];
+  name: string;
+  /** Absent: it cannot be used, for this reason. */
+  state?: StateReport;
+  error?: ErrorReport;
+  /** Counts since midnight, or since the start of the process. */
+  today?: CountsReport;
+}
+
+export interface ErrorReport {
+  code: string;
+  message: string;
+}
+
+/** The answer of `GET sms-account/:id/state`. */
+export interface StateReport {
+  polls: PollReport[];
+  inbox: { undelivered: number; oldestAt?: string | undefined; setAside: number };
+  sends: {
+    inFlight: number;
+    waiting: number;
+    kept: number;
+    oldestKeptAt?: string | undefined;
+    uncertain: number;
+    asking: number;
+  };
+  store: { kind: string; ok: boolean; error?: ErrorReport };
+  counts: CountsReport;
+}
+
+export interface PollReport {
+  kind: 'incoming' | 'status' | 'outbox';
+  state: 'connecting' | 'listening' | 'waiting' | 'paused' | 'failing';
+  since: string;
+  lastAnswerAt?: string | undefined;
+}
+
+export type CountsReport = Record<CountName, number>;
+
+export type CountName =
+  | 'sent'
+  | 'failed'
+  | 'refused'
+  | 'uncertain'
+  | 'resolved'
+  | 'expired'
+  | 'limited'
+  | 'received'
+  | 'statuses'
+  | 'duplicates'
+  | 'redelivered'
+  | 'setAside';
+
+/** What an entry is. */
+export type EntryStateName = 'kept' | 'uncertain' | 'aside';
+
+/** What can be decided about one. */
+export type EntryActionName = 'send' | 'deliver' | 'discard';
+
+/** Part of a list, and how long that is in all. */
+export interface EntriesReport {
+  entries: EntryReport[];
+  total: number;
+  /** What to ask for more with; absent: these were the last. */
+  next?: string;
+}
+
+/** What somebody may decide about. */
+export interface EntryReport {
+  id: string;
+  state: EntryStateName;
+  at: string;
+  node: string;
+  to?: readonly string[];
+  from?: string;
+  body: string;
+  error?: ErrorReport;
+}
+
+/** Under what editors are told that something has changed. */
+export const changedTopic = 'sms-account/changed';

@@ -1,0 +1,265 @@
+import type { CountName, EntryStateName, RunningAccount, StateReport } from '../runtime/account-report';
+import { arrange, element, icon, setText, show } from './element';
+import { EntryList } from './entry-list';
+import { formatAge, formatMoment, formatNumber, say } from './wording';
+
+/** An account of the editor, of the runtime, or of both. */
+export interface ShownAccount {
+  /** Id of its first node. */
+  id: string;
+  label: string;
+  /** Id of the node whose form can be opened. */
+  editable?: string;
+  /** Absent: it is not deployed. */
+  running?: RunningAccount;
+  isDisabled: boolean;
+}
+
+/** How it stands, as its dot says. */
+type Health = 'good' | 'warning' | 'bad' | 'idle';
+
+const states: readonly EntryStateName[] = ['kept', 'uncertain', 'aside'];
+
+/** Counts that are shown when they are 0, too. */
+const mainCounts: readonly CountName[] = ['sent', 'received'];
+const countNames: readonly CountName[] = [
+  'sent',
+  'received',
+  'statuses',
+  'failed',
+  'refused',
+  'limited',
+  'uncertain',
+  'resolved',
+  'expired',
+  'duplicates',
+  'redelivered',
+  'setAside',
+];
+
+interface Shelf {
+  heading: HTMLButtonElement;
+  panel: HTMLElement;
+  label: HTMLElement;
+  count: HTMLElement;
+  age: HTMLElement;
+  list?: EntryList;
+}
+
+/** What a poll does. */
+interface PollLine {
+  element: HTMLElement;
+  state: HTMLElement;
+  times: HTMLElement;
+}
+
+/** What goes on in one account. */
+export class Card {
+  readonly element: HTMLElement;
+  readonly #dot = element('span', { class: 'sms-dot', 'aria-hidden': 'true' });
+  readonly #title = element('h3', {});
+  readonly #edit: HTMLButtonElement;
+  readonly #note = element('p', { class: 'sms-note' });
+  readonly #polls = element('ul', { class: 'sms-polls' });
+  readonly #lines = new Map<string, PollLine>();
+  readonly #noPolls = element('li', { class: 'sms-note' }, say('noPolls'));
+  readonly #facts = element('dl', { class: 'sms-facts' });
+  readonly #shelves: Readonly<Record<EntryStateName, Shelf>>;
+  readonly #today = element('dl', { class: 'sms-facts' });
+  readonly #details: HTMLElement;
+  readonly #now: () => number;
+  #account: ShownAccount;
+
+  /** @param now by the clock of the server */
+  constructor(account: ShownAccount, now: () => number) {
+    this.#account = account;
+    this.#now = now;
+    this.#title.id = `sms-card-${account.id}`;
+    this.#edit = element(
+      'button',
+      { type: 'button', class: 'red-ui-button red-ui-button-small sms-edit' },
+      icon('pencil'),
+    );
+    this.#edit.addEventListener('click', () => {
+      const { editable } = this.#account;
+      if (editable !== undefined) RED.editor.editConfig('', 'sms-account', editable);
+    });
+    this.#shelves = {
+      kept: this.#createShelf('kept'),
+      uncertain: this.#createShelf('uncertain'),
+      aside: this.#createShelf('aside'),
+    };
+    const shelves = states.flatMap((state) => [this.#shelves[state].heading, this.#shelves[state].panel]);
+    this.#details = element(
+      'div',
+      {},
+      this.#polls,
+      this.#facts,
+      element('div', { class: 'sms-shelves' }, ...shelves),
+      element('h4', {}, say('today')),
+      this.#today,
+    );
+    this.element = element(
+      'section',
+      { class: 'sms-card', 'aria-labelledby': this.#title.id, 'data-sms-account': account.id },
+      element('div', { class: 'sms-card-head' }, this.#dot, this.#title, this.#edit),
+      this.#note,
+      this.#details,
+    );
+  }
+
+  /** Shows what is known now, and reads the lists anew that are open. */
+  update(account: ShownAccount, isEditing: boolean): void {
+    this.#account = account;
+    const { label, running, editable } = account;
+    setText(this.#title, label);
+    this.#edit.setAttribute('aria-label', say('edit', { name: label }));
+    this.#edit.title = say('edit', { name: label });
+    show(this.#edit, editable !== undefined);
+    this.#edit.disabled = isEditing;
+    setText(this.#note, this.#explain());
+    show(this.#note, this.#note.textContent !== '');
+    this.#dot.dataset.health = healthOf(running);
+    show(this.#details, running?.state !== undefined);
+    this.tick();
+    for (const shelf of Object.values(this.#shelves)) {
+      if (running?.state) void shelf.list?.refresh();
+      else close(shelf);
+    }
+  }
+
+  /** Time has passed. */
+  tick(): void {
+    const { state, today } = this.#account.running ?? {};
+    if (!state) return;
+    this.#showPolls(state);
+    this.#showFacts(state);
+    this.#showShelves(state);
+    const shown = countNames.filter((name) => mainCounts.includes(name) || (today?.[name] ?? 0) > 0);
+    showFacts(
+      this.#today,
+      shown.map((name) => [say(`count.${name}`), formatNumber(today?.[name] ?? 0)]),
+    );
+  }
+
+  #explain(): string {
+    const { running, isDisabled } = this.#account;
+    if (running) return running.error?.message ?? '';
+    return say(isDisabled ? 'disabled' : 'notDeployed');
+  }
+
+  #showPolls({ polls }: StateReport): void {
+    const now = this.#now();
+    const lines = polls.map(({ kind, state, since, lastAnswerAt }) => {
+      const line = this.#lines.get(kind) ?? createPollLine();
+      this.#lines.set(kind, line);
+      const answer = lastAnswerAt ? say('lastAnswer', { age: formatAge(lastAnswerAt, now) }) : say('noAnswer');
+      setText(line.state, `${say(`kind.${kind}`)}: ${say(`poll.${state}`)}`);
+      setText(line.times, `${say('since', { time: formatMoment(since, now) })} · ${answer}`);
+      line.element.dataset.state = state;
+      return line.element;
+    });
+    arrange(this.#polls, lines.length > 0 ? lines : [this.#noPolls]);
+  }
+
+  #showFacts({ inbox, sends, store }: StateReport): void {
+    const kind = say(`store.${store.kind}`);
+    const { undelivered, oldestAt } = inbox;
+    const age = oldestAt ? ` · ${say('oldest', { age: formatAge(oldestAt, this.#now()) })}` : '';
+    showFacts(this.#facts, [
+      [say('store.label'), store.ok ? say('store.ok', { kind }) : (store.error?.message ?? kind), !store.ok],
+      [say('undelivered'), `${formatNumber(undelivered)}${age}`],
+      [say('inFlight'), formatNumber(sends.inFlight)],
+      [say('waiting'), formatNumber(sends.waiting)],
+      [say('asking'), formatNumber(sends.asking)],
+    ]);
+  }
+
+  #showShelves({ inbox, sends }: StateReport): void {
+    const counts = { kept: sends.kept, uncertain: sends.uncertain, aside: inbox.setAside };
+    for (const name of states) {
+      const { count, age, heading, label } = this.#shelves[name];
+      setText(label, say(`shelf.${name}`));
+      setText(count, formatNumber(counts[name]));
+      heading.dataset.count = String(counts[name]);
+      const oldestAt = name === 'kept' ? sends.oldestKeptAt : undefined;
+      setText(age, oldestAt ? say('oldest', { age: formatAge(oldestAt, this.#now()) }) : '');
+    }
+  }
+
+  #createShelf(state: EntryStateName): Shelf {
+    const id = `sms-entries-${this.#account.id}-${state}`;
+    const panel = element('div', { id, class: 'sms-shelf', role: 'region', 'aria-label': say(`shelf.${state}`) });
+    const [label, count, age] = [
+      element('span', { class: 'sms-shelf-label' }),
+      element('span', { class: 'sms-count' }),
+      element('span', { class: 'sms-muted' }),
+    ];
+    const heading = element(
+      'button',
+      {
+        type: 'button',
+        class: 'sms-shelf-heading',
+        'aria-expanded': 'false',
+        'aria-controls': id,
+        'data-state': state,
+      },
+      icon('caret-right'),
+      label,
+      age,
+      count,
+    );
+    const shelf: Shelf = { heading, panel, label, count, age };
+    show(panel, false);
+    heading.addEventListener('click', () => {
+      if (shelf.list) {
+        close(shelf);
+        return;
+      }
+      show(panel, true);
+      heading.setAttribute('aria-expanded', 'true');
+      shelf.list = new EntryList(this.#account.id, state, this.#now);
+      panel.append(shelf.list.element);
+      void shelf.list.refresh();
+    });
+    return shelf;
+  }
+}
+
+/** Private texts stay nowhere that nobody looks at. */
+function close(shelf: Shelf): void {
+  show(shelf.panel, false);
+  shelf.heading.setAttribute('aria-expanded', 'false');
+  shelf.panel.replaceChildren();
+  delete shelf.list;
+}
+
+function createPollLine(): PollLine {
+  const [state, times] = [element('div', {}), element('div', { class: 'sms-muted' })];
+  return { state, times, element: element('li', {}, state, times) };
+}
+
+/** What is told in a line, and whether it is at fault. */
+type Fact = readonly [name: string, value: string, isBad?: boolean];
+
+function showFacts(list: HTMLElement, facts: readonly Fact[]): void {
+  const children = facts.flatMap(([name, value, isBad = false], index) => {
+    const term = (list.children[2 * index] as HTMLElement | undefined) ?? element('dt', {});
+    const told = (list.children[2 * index + 1] as HTMLElement | undefined) ?? element('dd', {});
+    setText(term, name);
+    setText(told, value);
+    told.classList.toggle('sms-bad', isBad);
+    return [term, told];
+  });
+  arrange(list, children);
+}
+
+function healthOf(running: RunningAccount | undefined): Health {
+  if (!running) return 'idle';
+  const { state } = running;
+  if (!state?.store.ok || state.polls.some((poll) => poll.state === 'failing')) return 'bad';
+  const { polls, sends, inbox } = state;
+  const isToDecide = sends.uncertain > 0 || inbox.setAside > 0;
+  if (isToDecide || polls.some((poll) => poll.state === 'paused' || poll.state === 'connecting')) return 'warning';
+  return polls.length > 0 ? 'good' : 'idle';
+}

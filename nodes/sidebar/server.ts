@@ -1,0 +1,41 @@
+import type { AccountsReport, EntriesReport, EntryActionName, EntryStateName } from '../runtime/account-report';
+
+/** Why an answer is none: the permission is missing, what was asked for is not there, and so on. */
+export type Refusal = 'denied' | 'missing' | 'unfit' | 'unreachable' | 'failed';
+
+/** What was asked for, or why it is not to be had; `message` is what the server says of it. */
+export type Answer<T> = { value: T } | { refusal: Refusal; message?: string };
+
+const timeoutMs = 30_000;
+
+export function readAccounts(): Promise<Answer<AccountsReport>> {
+  return ask<AccountsReport>('sms-account/state');
+}
+
+export function readEntries(
+  account: string,
+  state: EntryStateName,
+  { most, after }: { most: number; after?: string | undefined },
+): Promise<Answer<EntriesReport>> {
+  const query = new URLSearchParams({ state, most: String(most), ...(after === undefined ? undefined : { after }) });
+  return ask<EntriesReport>(`sms-account/${encodeURIComponent(account)}/entries?${query}`);
+}
+
+export function decide(account: string, entry: string, action: EntryActionName): Promise<Answer<unknown>> {
+  const url = `sms-account/${encodeURIComponent(account)}/entries/${encodeURIComponent(entry)}`;
+  return ask(url, { type: 'POST', contentType: 'application/json; charset=utf-8', data: JSON.stringify({ action }) });
+}
+
+/** The editor's own way to ask, which knows where the admin API is and who is logged in. */
+async function ask<T>(url: string, settings: JQueryAjaxSettings = {}): Promise<Answer<T>> {
+  try {
+    return { value: await $.ajax({ url, cache: false, timeout: timeoutMs, ...settings }) };
+  } catch (error) {
+    const { status = 0, responseJSON } = error as JQuery.jqXHR;
+    const refusal = refusals[status] ?? (status === 0 ? 'unreachable' : 'failed');
+    const message: unknown = responseJSON?.error?.message;
+    return { refusal, ...(typeof message === 'string' ? { message } : undefined) };
+  }
+}
+
+const refusals: Readonly<Record<number, Refusal>> = { 401: 'denied', 403: 'denied', 404: 'missing', 409: 'unfit' };

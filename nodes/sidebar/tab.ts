@@ -1,0 +1,219 @@
+import type { EditorNode } from '../forms/editor';
+import { type AccountsReport, changedTopic, type RunningAccount } from '../runtime/account-report';
+import { Card, type ShownAccount } from './card';
+import { arrange, button, element, setText, show } from './element';
+import { type Refusal, readAccounts } from './server';
+import { say } from './wording';
+
+const tabId = 'sms';
+const showAction = 'sms:show-sidebar';
+
+/** How often what says how long ago something was is brought up to date. */
+const tickMs = 5_000;
+
+/** The sidebar tab: a card for each account. It asks only while somebody can see it, and when there is something new. */
+class Tab {
+  readonly content = element('div', { class: 'sms-sidebar' });
+  readonly #note = element('p', { class: 'sms-note', role: 'status', 'aria-live': 'polite' });
+  readonly #again = button(say('again'), () => void this.#refresh());
+  readonly #cards = element('div', { class: 'sms-cards' });
+  readonly #shown = new Map<string, Card>();
+  readonly #visibility = new IntersectionObserver((entries) => {
+    this.#isOnScreen = entries.at(-1)?.isIntersecting === true;
+    this.#look();
+  });
+  /** Undoes what {@link start} does. */
+  readonly #undo: (() => void)[] = [];
+  #isOnScreen = false;
+  #isEditing = false;
+  #isReading = false;
+  #isStale = true;
+  #isDrawing = false;
+  #report: AccountsReport | undefined;
+  #refusal: Refusal | undefined;
+  /** How far the clock of the server is ahead of the browser's. */
+  #aheadMs = 0;
+
+  start(): void {
+    show(this.#again, false);
+    this.content.append(this.#note, this.#again, this.#cards);
+    this.#visibility.observe(this.content);
+    const onNews = () => this.#invalidate();
+    const onLook = () => this.#look();
+    RED.comms.subscribe(changedTopic, onNews);
+    RED.comms.on?.('connect', onNews);
+    document.addEventListener('visibilitychange', onLook);
+    const timer = setInterval(() => this.#tick(), tickMs);
+    this.#undo.push(
+      () => RED.comms.unsubscribe(changedTopic, onNews),
+      () => RED.comms.off?.('connect', onNews),
+      () => document.removeEventListener('visibilitychange', onLook),
+      () => clearInterval(timer),
+      () => this.#visibility.disconnect(),
+    );
+    const onNode = (node: EditorNode) => {
+      if (node.type === 'sms-account') this.#drawSoon();
+    };
+    for (const event of ['nodes:add', 'nodes:change', 'nodes:remove']) this.#on(event, onNode);
+    this.#on('workspace:clear', () => this.#drawSoon());
+    this.#on('deploy', onNews);
+    this.#on('editor:open', () => this.#setEditing(true));
+    this.#on('editor:close', () => this.#setEditing(false));
+    this.#draw();
+  }
+
+  stop(): void {
+    for (const undo of this.#undo.splice(0)) undo();
+  }
+
+  #on(event: string, listener: (argument: EditorNode) => void): void {
+    RED.events.on(event, listener);
+    this.#undo.push(() => RED.events.off(event, listener));
+  }
+
+  readonly #now = (): number => Date.now() + this.#aheadMs;
+
+  get #isLookedAt(): boolean {
+    return this.#isOnScreen && document.visibilityState === 'visible';
+  }
+
+  #setEditing(isEditing: boolean): void {
+    this.#isEditing = isEditing;
+    this.#drawSoon();
+  }
+
+  #invalidate(): void {
+    this.#isStale = true;
+    this.#look();
+  }
+
+  #look(): void {
+    if (this.#isLookedAt && this.#isStale) void this.#refresh();
+  }
+
+  #tick(): void {
+    if (this.#isLookedAt) for (const card of this.#shown.values()) card.tick();
+  }
+
+  async #refresh(): Promise<void> {
+    this.#isStale = true;
+    if (this.#isReading) return;
+    this.#isReading = true;
+    while (this.#isStale && this.#isLookedAt) {
+      this.#isStale = false;
+      const answer = await readAccounts();
+      this.#refusal = 'refusal' in answer ? answer.refusal : undefined;
+      if ('value' in answer) {
+        this.#report = answer.value;
+        this.#aheadMs = Date.parse(answer.value.at) - Date.now();
+      } else if (answer.refusal === 'denied') {
+        this.#report = undefined;
+      }
+      this.#draw();
+    }
+    this.#isReading = false;
+  }
+
+  /** An import adds many nodes. */
+  #drawSoon(): void {
+    if (this.#isDrawing) return;
+    this.#isDrawing = true;
+    setTimeout(() => this.#draw());
+  }
+
+  #draw(): void {
+    this.#isDrawing = false;
+    const isDenied = this.#refusal === 'denied';
+    const accounts = isDenied ? [] : listAccounts(this.#report?.accounts);
+    setText(this.#note, this.#explain(accounts.length));
+    show(this.#note, this.#note.textContent !== '');
+    show(this.#again, this.#refusal !== undefined && !isDenied);
+    this.content.classList.toggle('sms-stale', this.#refusal !== undefined);
+    const gone = new Set(this.#shown.keys());
+    const cards = accounts.map((account) => {
+      gone.delete(account.id);
+      const card = this.#shown.get(account.id) ?? new Card(account, this.#now);
+      this.#shown.set(account.id, card);
+      card.update(account, this.#isEditing);
+      return card.element;
+    });
+    for (const id of gone) this.#shown.delete(id);
+    arrange(this.#cards, cards);
+  }
+
+  #explain(count: number): string {
+    if (this.#refusal) return say(`refusal.${this.#refusal}`);
+    if (!this.#report) return say('reading');
+    return count === 0 ? say('noAccount') : '';
+  }
+}
+
+/** Accounts in the order of the editor; then those that run and that it does not hold, such as copies in subflows. */
+function listAccounts(running: readonly RunningAccount[] | undefined): ShownAccount[] {
+  if (!running) return [];
+  const byId = new Map(running.flatMap((account) => account.ids.map((id) => [id, account] as const)));
+  const listed = new Map<string, ShownAccount & { labels: string[] }>();
+  const list = (node: EditorNode | undefined, account: RunningAccount | undefined) => {
+    const id = account?.ids[0] ?? node?.id ?? '';
+    const label = node ? RED.utils.getNodeLabel(node, node.id) : account?.name || say('account');
+    const known = listed.get(id);
+    if (known) {
+      known.labels.push(label);
+      known.label = known.labels.join(', ');
+      return;
+    }
+    const isDisabled = node !== undefined && (node.d === true || RED.nodes.workspace(node.z)?.disabled === true);
+    listed.set(id, {
+      id,
+      label,
+      labels: [label],
+      isDisabled,
+      ...(node && { editable: node.id }),
+      ...(account && { running: account }),
+    });
+  };
+  const held = new Set<string>();
+  RED.nodes.eachConfig((node) => {
+    if (node.type !== 'sms-account') return;
+    // What is in a subflow runs only as copies of it.
+    if (RED.nodes.subflow(node.z)) return;
+    held.add(node.id);
+    list(node, byId.get(node.id));
+  });
+  for (const account of running) if (!account.ids.some((id) => held.has(id))) list(undefined, account);
+  return [...listed.values()];
+}
+
+let tab: Tab | undefined;
+
+/** Puts the tab into the sidebar. */
+export function addTab(): void {
+  if (tab) return;
+  tab = new Tab();
+  RED.actions.add(showAction, showTab);
+  RED.sidebar.addTab({
+    id: tabId,
+    label: say('label'),
+    name: say('name'),
+    iconClass: 'fa fa-commenting',
+    content: tab.content,
+    enableOnEdit: true,
+    pinned: true,
+    action: showAction,
+  });
+  tab.start();
+}
+
+/** Takes the tab away. */
+export function removeTab(): void {
+  if (!tab) return;
+  tab.stop();
+  tab = undefined;
+  RED.sidebar.removeTab(tabId);
+  RED.actions.remove(showAction);
+}
+
+/** Brings the tab to the front. */
+export function showTab(): void {
+  RED.sidebar.show(tabId);
+}

@@ -1,0 +1,45 @@
+import type { TextParams } from '../forms/editor';
+import { text } from '../forms/shared';
+
+const minuteMs = 60_000;
+const hourMs = 60 * minuteMs;
+const dayMs = 24 * hourMs;
+
+/** A text of the sidebar. */
+export function say(key: string, params?: TextParams): string {
+  return text(`sms-account.sidebar.${key}`, params);
+}
+
+/** A number as the editor's language writes it. */
+export function formatNumber(number: number): string {
+  return number.toLocaleString(language());
+}
+
+/** How long ago something was: `12 sec. ago`. What is yet to come, by clocks that differ, is now. */
+export function formatAge(at: string, now: number): string {
+  const ageMs = Math.max(0, now - Date.parse(at));
+  const format = new Intl.RelativeTimeFormat(language(), { numeric: 'auto', style: 'short' });
+  if (ageMs < minuteMs) return format.format(-Math.floor(ageMs / 1_000), 'second');
+  if (ageMs < hourMs) return format.format(-Math.floor(ageMs / minuteMs), 'minute');
+  if (ageMs < 2 * dayMs) return format.format(-Math.floor(ageMs / hourMs), 'hour');
+  return format.format(-Math.floor(ageMs / dayMs), 'day');
+}
+
+/** A moment by the clock of the browser; with its date, unless that is today. */
+export function formatMoment(at: string, now: number): string {
+  const date = new Date(at);
+  const isToday = date.toDateString() === new Date(now).toDateString();
+  return date.toLocaleString(
+    language(),
+    isToday ? { timeStyle: 'short' } : { dateStyle: 'medium', timeStyle: 'short' },
+  );
+}
+
+/** That of the editor, or of the browser where that is no language. */
+function language(): string | undefined {
+  try {
+    return Intl.getCanonicalLocales(RED.i18n.lang())[0];
+  } catch {
+    return undefined;
+  }
+}

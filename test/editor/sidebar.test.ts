@@ -1,0 +1,424 @@
+import assert from 'node:assert/strict';
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Browser, Locator } from 'playwright-core';
+import { type Simulator, startSimulator } from '../../simulator';
+import { type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
+import { startBrowser } from './browser';
+import { findFaintTexts } from './contrast';
+import { Editor, unresolvedText } from './editor';
+
+const languages = readdirSync(join(__dirname, '..', '..', 'nodes', 'locales'));
+const tab = { id: 'tab', type: 'tab', label: 'Flow' };
+
+/** The parts of the editor's own interface that the tests ask. */
+declare const RED: {
+  sidebar: { show(id: string): void };
+  nodes: { node(id: string): object | null; remove(id: string): void; dirty(dirty: boolean): void };
+  events: { emit(event: string, argument?: object): void };
+};
+
+describe('The sidebar tab SMS', function () {
+  this.timeout(90_000);
+  let tests = 0;
+  let simulator: Simulator;
+  let browser: Browser;
+  let nodeRed: NodeRedProcess;
+  let editor: Editor;
+  /** Requests for what goes on that the page has made. */
+  let asked: string[];
+  /** Id of the account. One that is moved takes along what waits in it, so that each test has another. */
+  let accountId: string;
+
+  function account(changes: Record<string, unknown> = {}): FlowNode {
+    return {
+      id: accountId,
+      type: 'sms-account',
+      name: 'Main',
+      baseUrl: simulator.baseUrl,
+      authType: 'bearer',
+      method: 'POST',
+      store: 'memory',
+      pause: 0.1,
+      credentials: { apiKey: simulator.credentials.apiKey },
+      ...changes,
+    };
+  }
+
+  /** A button, and a node that sends a kept text when it is pressed. */
+  const sending = (): [FlowNode, FlowNode] => [
+    {
+      id: 'press',
+      type: 'inject',
+      z: 'tab',
+      x: 200,
+      y: 60,
+      name: 'Press',
+      props: [{ p: 'payload' }, { p: 'topic', vt: 'str' }],
+      topic: '64215551234',
+      payload: '1',
+      payloadType: 'date',
+      wires: [['send']],
+    },
+    {
+      id: 'send',
+      type: 'sms-send',
+      z: 'tab',
+      x: 400,
+      y: 60,
+      account: accountId,
+      keep: true,
+      name: 'Alarm',
+      wires: [[], []],
+    },
+  ];
+
+  /** A node whose flow takes nothing. */
+  const receiving = (): FlowNode => ({
+    id: 'in',
+    type: 'sms-in',
+    z: 'tab',
+    x: 400,
+    y: 120,
+    name: 'Answers',
+    account: accountId,
+    acknowledge: 'flow',
+    inputs: 1,
+    ackTimeout: '0.05',
+    maxAttempts: '1',
+    wires: [[]],
+  });
+
+  const press = () => fetch(`${nodeRed.url}/inject/press`, { method: 'POST' });
+  const receive = (body: string) => simulator.receive({ from: '64215550000', to: '642100000001', body });
+
+  const content = () => editor.page.locator('.sms-sidebar');
+  const card = (id = accountId) => editor.page.locator(`.sms-card[data-sms-account="${id}"]`);
+  const shelf = (state: string, count: number | string) =>
+    card().locator(`[data-state="${state}"][data-count="${count}"]`);
+
+  async function open(flows: FlowNode[], options: Parameters<Editor['open']>[1] = {}): Promise<void> {
+    await nodeRed.deploy([tab, ...flows]);
+    await editor.open(nodeRed, options);
+    // Whoever looked at the account of the test before as it went was told that it is not there.
+    editor.takeProblems();
+    await editor.page.evaluate(() => RED.sidebar.show('sms'));
+    await content().waitFor();
+  }
+
+  /** What {@link locator} says, as soon as it says what is waited for. */
+  const says = (locator: Locator, text: string | RegExp) => locator.filter({ hasText: text }).first().waitFor();
+
+  before(async () => {
+    [browser, nodeRed] = await Promise.all([startBrowser(), startNodeRed()]);
+    editor = await Editor.create(browser);
+    editor.page.on('request', (request) => {
+      if (/sms-account\/(state|.*entries)/.test(request.url())) asked.push(request.url());
+    });
+  });
+
+  beforeEach(async () => {
+    asked = [];
+    accountId = `account${++tests}`;
+    // At another address is another account, which knows nothing of what the test before has left.
+    simulator = await startSimulator({ waitMs: 100, statusDelayMs: Number.POSITIVE_INFINITY });
+  });
+
+  afterEach(async () => {
+    const problems = editor.takeProblems();
+    await nodeRed.deploy([tab]);
+    await simulator.close();
+    assert.deepEqual(problems, []);
+  });
+
+  after(async () => {
+    await editor?.close();
+    await browser?.close();
+    await nodeRed?.stop();
+  });
+
+  it('says what to do where there is no account, where one is not deployed, and where nothing receives', async () => {
+    await open([]);
+    await says(content(), 'There is no SMS account yet.');
+    await nodeRed.deploy([tab, account(), { ...receiving(), d: true }]);
+    await editor.reload();
+    await editor.page.evaluate(() => RED.sidebar.show('sms'));
+    await says(card(), 'Nothing is received');
+    const id = await editor.drag('sms-in', 300, 300);
+    await editor.openForm(id);
+    await editor.page.locator('#node-input-account').selectOption('_ADD_');
+    await editor.addAccount();
+    await editor.page.locator('#node-config-input-name').fill('Second');
+    await editor.page.locator('#node-config-input-baseUrl').fill(simulator.baseUrl);
+    await editor.page.locator('#node-config-input-apiKey').fill('demo-api-key');
+    await editor.saveAccount();
+    const second = editor.page.locator('.sms-card', { hasText: 'Second' });
+    await says(second, 'This account is not deployed yet.');
+    await editor.save();
+    await editor.deploy();
+    await says(second, /Incoming messages: /);
+  });
+
+  it('follows an account without being told to: what comes, what waits, what fails', async () => {
+    await open([account(), ...sending(), receiving()]);
+    await says(card(), /Incoming messages: (listening|waiting for the next poll)/);
+    await says(card(), /last answer/);
+    await says(card(), 'memory, working');
+    receive('Is anybody there?');
+    await shelf('aside', 1).waitFor();
+    await press();
+    await says(card().locator('dl').last(), /Sent1/);
+    simulator.fault('send', { status: 503 });
+    await press();
+    await shelf('kept', 1).waitFor();
+    simulator.fault('incoming', { status: 500 });
+    await says(card(), 'Incoming messages: failing');
+    await card().locator('.sms-dot[data-health="bad"]').waitFor();
+  });
+
+  it('asks for nothing while nothing changes, while it is hidden, and once for all accounts', async () => {
+    const accounts = Array.from({ length: 50 }, (_, index) =>
+      account({ id: `many${index}`, name: `Account ${index}`, credentials: { apiKey: `key-${index}` } }),
+    );
+    const [button, send] = sending();
+    await open([...accounts, button, { ...send, account: 'many7', keep: false }]);
+    await says(card('many49'), 'Account 49');
+    assert.equal(await editor.page.locator('.sms-card').count(), 50);
+    // What the deploy has changed has been told by then.
+    await editor.page.waitForTimeout(1_500);
+    asked = [];
+    await editor.page.waitForTimeout(1_500);
+    assert.deepEqual(asked, []);
+    await editor.page.evaluate(() => RED.sidebar.show('help'));
+    await content().waitFor({ state: 'hidden' });
+    await press();
+    await editor.badge('send').waitFor();
+    await editor.page.waitForTimeout(1_500);
+    assert.deepEqual(asked, []);
+    await editor.page.evaluate(() => RED.sidebar.show('sms'));
+    await says(card('many7').locator('dl').last(), /Not sent1/);
+    assert.equal(new Set(asked).size, asked.length);
+    assert.ok(asked.every((url) => new URL(url).pathname === '/sms-account/state'));
+  });
+
+  it('lists what was set aside, and gives it to its flow again', async () => {
+    await open([account(), ...sending(), receiving()]);
+    receive('One <b>bold</b>\nmove');
+    await shelf('aside', 1).waitFor();
+    await shelf('aside', 1).click();
+    const entry = card().locator('.sms-entry');
+    await says(entry, '64215550000 → 642100000001');
+    assert.equal(await entry.locator('.sms-entry-text').innerText(), 'One <b>bold</b>\nmove');
+    await entry.locator('.sms-link', { hasText: 'Answers' }).waitFor();
+    await entry.getByText('Deliver again').click();
+    await says(card().getByRole('status'), 'The message was given to its flow.');
+    // It is not taken this time either.
+    await says(card().locator('dl').last(), /Set aside2/);
+    await entry.waitFor();
+  });
+
+  it('asks before what cannot be undone, and does nothing when the answer is no', async () => {
+    await open([account(), ...sending()]);
+    simulator.fault('send', { status: 500 }, 1);
+    await press();
+    await shelf('uncertain', 1).waitFor();
+    const requests = simulator.requests.length;
+    await shelf('uncertain', 1).click();
+    const entry = card().locator('.sms-entry');
+    await says(entry, 'service error');
+    for (const action of ['Send now', 'Discard']) {
+      await entry.getByRole('button', { name: action }).click();
+      const question = entry.getByRole('group');
+      await says(question, /\?/);
+      assert.equal(await focused(), 'Cancel');
+      await editor.page.keyboard.press(action === 'Discard' ? 'Escape' : 'Enter');
+      await question.waitFor({ state: 'detached' });
+      assert.equal(await focused(), action);
+    }
+    assert.equal(simulator.requests.filter(({ endpoint }) => endpoint === 'send').length, 1);
+    assert.ok(simulator.requests.length >= requests);
+    await entry.getByRole('button', { name: 'Send now' }).click();
+    await says(entry.getByRole('group'), 'It may have arrived already.');
+    await entry.getByRole('group').getByRole('button', { name: 'Send now' }).click();
+    await says(card().getByRole('status'), 'The text is on its way.');
+    await shelf('uncertain', 0).waitFor();
+    await says(card(), 'No outcome is unknown.');
+    await says(card().locator('dl').last(), /Sent1/);
+  });
+
+  it('shows a hundred texts by twenties, which the keyboard goes through, and discards one after the other', async () => {
+    await open([account({ store: 'disk' }), ...sending()]);
+    simulator.fault('send', { status: 503 });
+    await Promise.all(Array.from({ length: 45 }, press));
+    await shelf('kept', 45).waitFor();
+    await shelf('kept', 45).focus();
+    await editor.page.keyboard.press('Enter');
+    await says(card(), '1–20 of 45');
+    assert.equal(await card().locator('.sms-entry').count(), 20);
+    await card().getByRole('button', { name: 'More' }).click();
+    await says(card(), '21–40 of 45');
+    await card().getByRole('button', { name: 'More' }).click();
+    await says(card(), '41–45 of 45');
+    assert.equal(await card().getByRole('button', { name: 'More' }).isEnabled(), false);
+    const entries = card().locator('.sms-entry');
+    for (let left = 5; left > 1; left--) {
+      await entries.first().getByRole('button', { name: 'Discard' }).focus();
+      await editor.page.keyboard.press('Enter');
+      await entries.first().getByRole('group').waitFor();
+      await editor.page.keyboard.press('Tab');
+      assert.equal(await focused(), 'Discard');
+      await editor.page.keyboard.press('Enter');
+      await editor.page.waitForFunction((count) => document.querySelectorAll('.sms-entry').length === count, left - 1);
+      // Whoever goes through the list by the keyboard is still in it.
+      assert.equal(await focused(), 'Send now');
+    }
+    await entries.first().getByRole('button', { name: 'Discard' }).click();
+    await entries.first().locator('[data-sure]').click();
+    // With the last entry goes its page.
+    await says(card(), '21–40 of 40');
+    await shelf('kept', 40).click();
+    await entries.first().waitFor({ state: 'detached' });
+    simulator.fault('send', null);
+    await shelf('kept', 40).click();
+    await entries.first().getByRole('button', { name: 'Send now' }).click();
+    await shelf('kept', 0).waitFor();
+    await says(card(), 'No text is kept.');
+  });
+
+  it('goes on when what it shows is gone by the time that somebody decides', async () => {
+    await open([account(), ...sending()]);
+    simulator.fault('send', { status: 500 }, 1);
+    await press();
+    await shelf('uncertain', 1).click();
+    await card().locator('.sms-entry').waitFor();
+    await editor.page.route('**/sms-account/*/entries/*', (route) => route.fulfill({ status: 404, body: '' }));
+    await card().locator('[data-action="discard"]').click();
+    await card().locator('[data-sure="discard"]').click();
+    await says(card().getByRole('status'), 'It is no longer there');
+    await editor.page.unroute('**/sms-account/*/entries/*');
+    editor.takeProblems();
+  });
+
+  it('follows an account that is renamed and removed, and opens its form', async () => {
+    await open([account(), account({ id: 'other', name: 'Other', credentials: { apiKey: 'other' } }), receiving()]);
+    await says(card('other'), 'Nothing is received');
+    await card().getByRole('button', { name: 'Edit Main' }).click();
+    await editor.form();
+    assert.equal(await card('other').getByRole('button', { name: 'Edit Other' }).isEnabled(), false);
+    await editor.page.evaluate(() => RED.sidebar.show('help'));
+    await editor.page.locator('#sms-account-overview').click();
+    await content().waitFor();
+    await editor.page.locator('#node-config-input-name').fill('Renamed');
+    await editor.saveAccount();
+    await says(card(), 'Renamed');
+    await nodeRed.deploy([tab, account({ name: 'Renamed' }), receiving()]);
+    await editor.reload();
+    await editor.page.evaluate(() => RED.sidebar.show('sms'));
+    await says(card(), 'Renamed');
+    await card('other').waitFor({ state: 'detached' });
+  });
+
+  it('shows why an account cannot be used', async () => {
+    await open([account({ credentials: {} })]);
+    await says(card(), 'The account has no API key.');
+  });
+
+  it('says that Node-RED does not answer, keeps what was known, and goes on by itself', async () => {
+    await open([account(), ...sending()]);
+    await says(card(), 'memory, working');
+    await editor.page.route('**/sms-account/state*', (route) => route.abort());
+    await press();
+    await says(content(), 'Node-RED cannot be reached.');
+    await says(card(), 'memory, working');
+    await editor.page.unroute('**/sms-account/state*');
+    await content().getByRole('button', { name: 'Try again' }).click();
+    await says(card().locator('dl').last(), /Sent1/);
+    await editor.page.getByText('Node-RED cannot be reached.').waitFor({ state: 'hidden' });
+    editor.takeProblems();
+  });
+
+  it('says which permission is missing, and shows no text without it', async () => {
+    const editing = ['context', 'flows', 'library', 'nodes', 'plugins', 'settings', 'status'].map(
+      (one) => `${one}.read`,
+    );
+    for (const [permissions, sentence] of [
+      [editing, 'sms-account.read'],
+      [['read'], 'sms-account.write'],
+    ] as const) {
+      const adminAuth = { type: 'credentials', users: [], default: { permissions: [...permissions, 'flows.write'] } };
+      const guarded = await startNodeRed({
+        settings: { adminAuth },
+        flows: [tab, account(), ...sending()],
+      });
+      try {
+        await editor.open(guarded);
+        await editor.page.evaluate(() => RED.sidebar.show('sms'));
+        if (sentence === 'sms-account.write') await shelf('kept', 0).click();
+        await says(content(), `You are not permitted to see`);
+        await says(content(), sentence);
+        assert.equal(await editor.page.locator('.sms-entry').count(), 0);
+      } finally {
+        await guarded.stop();
+        editor.takeProblems();
+      }
+    }
+  });
+
+  for (const theme of ['light', 'dark'] as const) {
+    it(`can be read in the ${theme} theme, narrow and wide, with every list open`, async () => {
+      await open([account(), ...sending(), receiving()], { theme });
+      receive('A text without any place to break: '.concat('x'.repeat(120)));
+      simulator.fault('send', { status: 500 }, 1);
+      await press();
+      await shelf('uncertain', 1).waitFor();
+      simulator.fault('send', { status: 503 });
+      await press();
+      for (const state of ['kept', 'uncertain', 'aside']) await shelf(state, 1).click();
+      await editor.page.waitForFunction(() => document.querySelectorAll('.sms-entry').length === 3);
+      await card().locator('[data-action="discard"]').first().click();
+      for (const width of [180, 320, 700]) {
+        await resize(width);
+        assert.deepEqual(await findOverflow(), [], `at ${width} px`);
+      }
+      assert.deepEqual(await findFaintTexts(editor.page, '.sms-sidebar'), []);
+    });
+  }
+
+  for (const language of languages) {
+    it(`speaks ${language}, in a narrow sidebar too`, async () => {
+      await open([account(), ...sending(), receiving()], { language });
+      for (const state of ['kept', 'uncertain', 'aside']) await shelf(state, 0).click();
+      await editor.page.waitForFunction(
+        () =>
+          [...document.querySelectorAll('.sms-entries > p:nth-of-type(2)')].filter((line) => line.checkVisibility())
+            .length === 3,
+      );
+      await resize(180);
+      assert.deepEqual(await findOverflow(), []);
+      const text = await content().innerText();
+      assert.doesNotMatch(text, unresolvedText);
+      if (language !== 'en-US') assert.doesNotMatch(text, /Incoming|Nothing|Waiting|Kept|Today|ago/);
+    });
+  }
+
+  /** The label of what has the focus. */
+  function focused(): Promise<string | undefined> {
+    return editor.page.evaluate(() => document.activeElement?.textContent?.trim());
+  }
+
+  async function resize(width: number): Promise<void> {
+    await content().evaluate((element, px) => {
+      element.style.width = `${px}px`;
+    }, width);
+  }
+
+  /** What is wider than the sidebar lets be seen. */
+  function findOverflow(): Promise<string[]> {
+    return content().evaluate((sidebar) => {
+      const right = sidebar.getBoundingClientRect().right + 0.5;
+      return [...sidebar.querySelectorAll('*')]
+        .filter((element) => element.checkVisibility() && element.getBoundingClientRect().right > right)
+        .map((element) => `${element.tagName} ${element.className}: ${element.textContent?.slice(0, 40)}`);
+    });
+  }
+});

@@ -1,0 +1,36 @@
+import assert from 'node:assert/strict';
+import type { NodeAPI } from 'node-red';
+import { AccountNews } from '../../nodes/runtime/account-news';
+import { VirtualClock } from '../virtual-clock';
+
+describe('what editors are told of accounts', () => {
+  let clock: VirtualClock;
+  let news: AccountNews;
+  let told: unknown[][];
+
+  beforeEach(() => {
+    clock = new VirtualClock();
+    told = [];
+    const comms = { publish: (...news: unknown[]) => told.push(news) } as unknown as NodeAPI['comms'];
+    news = new AccountNews({ comms }, clock);
+  });
+
+  it('is that something has changed, and not what, since everybody who may see badges is told', async () => {
+    news.changed();
+    await clock.advance(100);
+    assert.deepEqual(told, [['sms-account/changed', {}, false]]);
+  });
+
+  it('is told at most once a second, however much changes, and never too late', async () => {
+    for (let ms = 0; ms < 10_000; ms++) {
+      news.changed();
+      await clock.advance(1);
+    }
+    assert.equal(told.length, 10);
+    await clock.advance(2_000);
+    assert.equal(told.length, 11);
+    await clock.advance(60_000);
+    assert.equal(told.length, 11);
+    assert.equal(clock.timers, 0);
+  });
+});
