@@ -140,3 +140,8 @@ function fill(text: string, params: Readonly<Record<string, string | number>>): 
 export function isSmsError(error: unknown, ...codes: SmsErrorCode[]): error is SmsError {
   return error instanceof SmsError && (codes.length === 0 || codes.includes(error.code));
 }
+
+/** What was thrown, if it is a {@link SmsError}, else one with it as its cause. */
+export function asSmsError(thrown: unknown): SmsError {
+  return isSmsError(thrown) ? thrown : new SmsError('unexpected', { cause: thrown });
+}

@@ -16,6 +16,7 @@ export type { AccountSettings, ConnectionSettings } from './account/settings';
 export type { AccountEntry, AccountState, Counts, EntryAction, EntryState } from './account/state';
 export { type Clock, systemClock, type Timer, wait } from './clock';
 export {
+  asSmsError,
   isSmsError,
   type PlainSmsError,
   SmsError,

@@ -29,7 +29,7 @@ export const reasons = {
   ],
   tlsMissing: [
     'SMS_CONFIG',
-    'The TLS configuration of the account does not exist, is disabled or is not deployed yet. Choose another one, or deploy it.',
+    'The TLS settings of the account do not exist, are disabled or are not deployed yet. Choose others, or deploy them.',
   ],
   proxyMissing: [
     'SMS_CONFIG',
@@ -41,11 +41,11 @@ export const reasons = {
   ],
   callbackNodeMissing: [
     'SMS_CONFIG',
-    'The sms-callback-in node chosen for "{{field}}" does not exist or is disabled. Choose another one.',
+    'The sms callback node chosen for "{{field}}" does not exist or is disabled. Choose another one.',
   ],
   callbackNodeUrlMissing: [
     'SMS_CONFIG',
-    'The sms-callback-in node chosen for "{{field}}" has no usable public URL. Enter its public URL and its path.',
+    'The sms callback node chosen for "{{field}}" has no usable public URL. Enter its public URL and its path.',
   ],
   callbackPathMissing: ['SMS_CONFIG', 'The callback has no path. Enter a path such as /sms/callback.'],
   callbackHttpOff: [
@@ -58,7 +58,7 @@ export const reasons = {
   ],
   callbackPathTaken: [
     'SMS_CONFIG',
-    'Another sms-callback-in node already answers at {{path}}. Give this node another path.',
+    'Another sms callback node already answers at {{path}}. Give this node another path.',
   ],
 
   recipientsType: [
@@ -119,13 +119,12 @@ export const reasons = {
   rememberTooLarge: ['SMS_INPUT', 'The value to remember is larger than 64 KiB. Remember less, such as an identifier.'],
   inputNumber: [
     'SMS_INPUT',
-    'The field {{field}} is not a number from {{min}} to {{max}}. Correct it or leave it blank.',
+    'The field "{{field}}" is not a number from {{min}} to {{max}}. Correct it or leave it blank.',
   ],
   waitRange: [
     'SMS_INPUT',
     'The time to wait for a reply is not a number of minutes from {{min}} to {{max}}. Correct it or choose none.',
   ],
-  minutesRange: ['SMS_INPUT', 'The field "{{field}}" is not a number of minutes from {{min}} to {{max}}. Correct it.'],
 
   badRequest: ['SMS_BAD_REQUEST', '{{detail}}'],
   badRequestBare: [

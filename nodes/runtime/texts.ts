@@ -1,5 +1,5 @@
 import type { Node, NodeAPI, NodeStatus } from 'node-red';
-import { type PollState, SmsError, type SmsErrorReason } from '../../src';
+import { asSmsError, type PollState, type SmsError, type SmsErrorReason } from '../../src';
 
 const catalogs = '@messaging-service/node-red-sms/';
 
@@ -22,17 +22,17 @@ export function translate(RED: NodeAPI, key: string, params: Params = {}): strin
 /** Turns whatever was thrown into a {@link SmsError} with its text in the language of the server. */
 export function translateError(RED: NodeAPI, error: unknown): SmsError {
   const known = asSmsError(error);
-  const text = translate(RED, `errors.${known.reason}`, nameFields(RED, known.params));
+  const text = translate(RED, `errors.${known.reason}`, formatParams(RED, known.params));
   // A catalog that does not know the reason gives the key back.
   return known.translate(text.endsWith(`errors.${known.reason}`) ? known.message : text);
 }
 
-/** An error names a property as the flow file does; a person reads what its form calls it. */
-function nameFields(RED: NodeAPI, params: Params): Params {
-  const places = Object.entries(params).map(([place, value]) => [
-    place,
-    place === 'field' || place === 'setting' ? labelOf(RED, String(value)) : value,
-  ]);
+/** An error names a property as the flow file does, and a time as ISO 8601; a person reads what the form calls it, and the clock of the server. */
+function formatParams(RED: NodeAPI, params: Params): Params {
+  const places = Object.entries(params).map(([place, value]) => {
+    if (place === 'field' || place === 'setting') return [place, labelOf(RED, String(value))];
+    return [place, place === 'until' ? formatMinute(nextMinute(Date.parse(String(value)))) : value];
+  });
   return Object.fromEntries(places);
 }
 
@@ -43,10 +43,6 @@ function labelOf(RED: NodeAPI, property: string): string {
     if (!label.endsWith(key)) return label;
   }
   return property;
-}
-
-function asSmsError(error: unknown): SmsError {
-  return error instanceof SmsError ? error : new SmsError('unexpected', { cause: error });
 }
 
 /** The reasons whose code says too little: who looks for what it names finds nothing. */
@@ -91,9 +87,20 @@ export const badges = {
 
 /** When something ends, by the clock of the server: the minute after which it has, or the month and day of a later date. */
 function formatUntil(until: number): string {
-  const end = new Date(Math.ceil(until / minuteMs) * minuteMs);
-  if (end.getTime() - Date.now() <= dayMs + minuteMs) return end.toTimeString().slice(0, 5);
-  return [end.getMonth() + 1, end.getDate()].map((part) => String(part).padStart(2, '0')).join('-');
+  const end = nextMinute(until);
+  const isSoon = end.getTime() - Date.now() <= dayMs + minuteMs;
+  return isSoon ? formatMinute(end).slice(11) : formatMinute(end).slice(5, 10);
+}
+
+/** The first full minute by which it is over. */
+function nextMinute(until: number): Date {
+  return new Date(Math.ceil(until / minuteMs) * minuteMs);
+}
+
+/** Such as `2026-11-22 14:05`, by the clock of the server. */
+function formatMinute(date: Date): string {
+  const [month, day] = [date.getMonth() + 1, date.getDate()].map((part) => String(part).padStart(2, '0'));
+  return `${date.getFullYear()}-${month}-${day} ${date.toTimeString().slice(0, 5)}`;
 }
 
 /** Shows where a poll loop stands. */
