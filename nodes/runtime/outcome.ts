@@ -70,7 +70,7 @@ export interface Acknowledgement {
 }
 
 /** Reads the acknowledgement in a message, if it is one. */
-export function readAcknowledgement({ sms, error }: SmsMessage): Acknowledgement | undefined {
+function readAcknowledgement({ sms, error }: SmsMessage): Acknowledgement | undefined {
   const ackId = (sms as { ackId?: unknown } | undefined)?.ackId;
   return typeof ackId === 'string' ? { ackId, failed: !isBlank(error) } : undefined;
 }

@@ -249,17 +249,13 @@ export class Account {
     if (this.#isNeeded) return;
     const isDisposable = !estate || (estate.inbox.isDisposable && estate.sender.isSettled);
     if (isDisposable && this.#queue.isRested) this.#forget();
-    else if (this.#isSettled) {
+    else if (!estate || estate.isSettled) {
       this.#forgetting = this.#options.clock.after(forgetAfterMs, () => this.#forget(), true);
     }
   }
 
   #forget(): void {
-    if (!this.#isNeeded && this.#isSettled) this.#options.onIdle();
-  }
-
-  get #isSettled(): boolean {
-    const { estate } = this.#succession;
-    return !estate || (estate.inbox.isSettled && estate.sender.isSettled);
+    const isSettled = this.#succession.estate?.isSettled ?? true;
+    if (!this.#isNeeded && isSettled) this.#options.onIdle();
   }
 }

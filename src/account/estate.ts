@@ -13,6 +13,8 @@ import type { Store } from '../store/store';
 export interface Estate {
   readonly inbox: Inbox;
   readonly sender: Sender;
+  /** Whether nothing would be lost by forgetting it. */
+  readonly isSettled: boolean;
 }
 
 /** What the keeping of an account stands on. */
@@ -44,5 +46,12 @@ export function createEstate(options: EstateOptions): Estate {
   const { store, onStore, onSteps, onUnreadable, ...rest } = options;
   const journal = new Journal({ store, clock: options.clock, onStore, onSteps, onUnreadable });
   const sender = new Sender({ ...rest, journal });
-  return { sender, inbox: new Inbox({ ...rest, journal, correlator: sender.correlation }) };
+  const inbox = new Inbox({ ...rest, journal, correlator: sender.correlation });
+  return {
+    sender,
+    inbox,
+    get isSettled() {
+      return inbox.isSettled && sender.isSettled;
+    },
+  };
 }

@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import { type Clock, systemClock, type Timer } from '../clock';
-import { isSmsError, SmsError } from '../errors';
+import { asSmsError, SmsError } from '../errors';
 import type { Authentication } from '../login';
 import { formatForm } from '../wire/form';
 import { type AbortListener, AbortWatch } from './abort-watch';
@@ -48,7 +48,7 @@ export interface Answer {
 }
 
 /** Largest answer that is read, in bytes. */
-export const maxAnswerBytes = 8 * 1024 * 1024;
+const maxAnswerBytes = 8 * 1024 * 1024;
 
 /**
  * Makes what requests of a target: one request at a time and its answer read, whatever the status. Redirects are not followed.
@@ -165,7 +165,7 @@ class AnswerReader implements Dispatcher.DispatchHandler, AbortListener {
     try {
       await beforeLeaving();
     } catch (error) {
-      this.#fail(isSmsError(error) ? error : new SmsError('unexpected', { cause: error }));
+      this.#fail(asSmsError(error));
     }
     if (this.#settled) throw new Error('given up');
     this.#hasLeft = true;

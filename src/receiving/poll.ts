@@ -1,5 +1,5 @@
 import { type Clock, systemClock } from '../clock';
-import type { SmsError } from '../errors';
+import { asSmsError, type SmsError } from '../errors';
 import { type PollOutcome, Rhythm } from './rhythm';
 
 export type { PollOutcome } from './rhythm';
@@ -233,7 +233,7 @@ export class PollLoop {
       return outcome;
     } catch (error) {
       if (!hasAnswer) this.#inFlight--;
-      return error as SmsError;
+      return asSmsError(error);
     }
   }
 

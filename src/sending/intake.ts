@@ -1,5 +1,5 @@
 import { type Clock, wait } from '../clock';
-import { isSmsError, SmsError } from '../errors';
+import { asSmsError, isSmsError, SmsError } from '../errors';
 import type { Journal } from '../journal';
 import type { Attachment } from './attachment';
 import type { Clearing } from './clearing';
@@ -140,5 +140,5 @@ function createText(
 
 /** Whoever waited for another text is told when its node is closed. */
 function describe(error: unknown, { signals }: Attachment): SmsError {
-  return signals.signal.aborted ? new SmsError('closed') : new SmsError('unexpected', { cause: error });
+  return signals.signal.aborted ? new SmsError('closed') : asSmsError(error);
 }

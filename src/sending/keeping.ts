@@ -1,5 +1,5 @@
 import type { Clock } from '../clock';
-import { isSmsError, SmsError } from '../errors';
+import { asSmsError, isSmsError, SmsError } from '../errors';
 import { Expiries } from './expiry';
 import type { Ledger } from './ledger';
 import { OutageWatch } from './outage-watch';
@@ -189,7 +189,7 @@ export class KeptTexts {
       this.#outages.ended();
       this.#end(waiting, (current) => this.#options.onEnded(current, outcome));
     } catch (thrown) {
-      const error: SmsError = isSmsError(thrown) ? thrown : new SmsError('unexpected', { cause: thrown });
+      const error = asSmsError(thrown);
       if (isSmsError(error, 'SMS_CLOSED') || isOutage(error)) await this.#goOnWaiting(waiting, error);
       else {
         const isKeptBack = isSmsError(thrown, 'SMS_LIMIT');

@@ -1,5 +1,5 @@
 import type { Clock } from '../clock';
-import { isSmsError, SmsError } from '../errors';
+import { asSmsError, isSmsError, type SmsError } from '../errors';
 import type { Delivery } from '../model';
 import type { StopSignals } from './attachment';
 import type { Case } from './evidence';
@@ -39,7 +39,7 @@ export async function sendPlain(text: Text, surroundings: PlainSurroundings): Pr
       return await queue.run(take, { signal, priority });
     } catch (error) {
       if (isSmsError(error, 'SMS_LIMIT')) turn?.giveBack();
-      failure = isSmsError(error) ? error : new SmsError('unexpected', { cause: error });
+      failure = asSmsError(error);
     }
     if (!evidence || !isUnknown(failure)) return isUnsent(failure) ? (uncertain ?? failure) : failure;
     try {

@@ -1,6 +1,6 @@
 import { SmsError } from '../errors';
 import type { ContentType } from '../model';
-import { isBlank } from '../wire/fields';
+import { isBlank, readWholeNumber } from '../wire/fields';
 import { type Encoding, measureText } from './gsm';
 
 /** How a text travels. */
@@ -46,7 +46,7 @@ export function parseMessageId(value: unknown): string | undefined {
  */
 export function parseFragmentationLimit(value: unknown): number | undefined {
   if (isBlank(value)) return undefined;
-  const limit = typeof value === 'string' && /^\s*\d+\s*$/.test(value) ? Number(value) : value;
+  const limit = typeof value === 'string' ? readWholeNumber(value) : value;
   if (typeof limit !== 'number' || !Number.isSafeInteger(limit) || limit < 1) {
     throw new SmsError('fragmentationLimit', { field: 'fragmentationLimit' });
   }
@@ -84,7 +84,7 @@ export function planTravel(
  *
  * @throws SmsError `SMS_INPUT` with the field `contentType`
  */
-export function parseContentType(value: unknown): ContentType | undefined {
+function parseContentType(value: unknown): ContentType | undefined {
   if (isBlank(value)) return undefined;
   const given = String(value).replace(/\s+/g, '').toLowerCase();
   const known = contentTypes.find((contentType) => contentType.replace(' ', '').toLowerCase() === given);

@@ -29,7 +29,7 @@ export interface RedisStoreOptions {
 }
 
 /** What a dead instance held is another's after at most `aliveMs` and one or two heartbeats, which is less than 60 s. */
-export const redisTiming: RedisTiming = {
+const redisTiming: RedisTiming = {
   aliveMs: 30_000,
   heartbeatMs: 10_000,
   graceMs: 15_000,

@@ -1,12 +1,5 @@
 import { SmsError } from '../errors';
 
-/** An e-mail that the service sends for each reply (§6.3). */
-export interface MailtoCallback {
-  mailto: string;
-  subject?: string;
-  body?: string;
-}
-
 /** The variables that the service replaces at runtime (§6.2), whatever their case. */
 const variables = /(\{!(?:messageId|body|recipient\.msisdn|recipient\.displayname|status)\})/i;
 /** Nothing that a header or a request line could be split at. */

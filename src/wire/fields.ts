@@ -59,9 +59,14 @@ export function presentFields<Name extends string>(
 
 /** An `errorCode` as records have it: a number when it reads as a whole number, else the text as received. */
 export function readErrorCode(text: string): number | string {
+  return readWholeNumber(text) ?? text;
+}
+
+/** The whole number that a text is in decimal digits, white space around it aside; `undefined` when it is none, or too large to be exact. */
+export function readWholeNumber(text: string): number | undefined {
   const trimmed = text.trim();
-  const code = Number(trimmed);
-  return wholeNumber.test(trimmed) && Number.isSafeInteger(code) ? code : text;
+  const number = Number(trimmed);
+  return wholeNumber.test(trimmed) && Number.isSafeInteger(number) ? number : undefined;
 }
 
 /** The fields that the service may have added since (§1), as received but for an `errorCode`: all but those in `known`. */
