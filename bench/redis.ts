@@ -1,6 +1,7 @@
 /**
- * Measures draining a backlog with each kind of store, and with one, two and three instances on one Redis, which is
- * started for it. Prints the rows of the table in docs/scaling.md. Needs the built package: `npx tsx bench/redis.ts`.
+ * Measures draining a backlog with each kind of store, with one, two and three instances on one Redis, which is started for
+ * it, and what that Redis spends on a message. Prints the rows of the table in docs/scaling.md. Needs the built package:
+ * `npx tsx bench/redis.ts`, or with the names of stores to measure these alone: `npx tsx bench/redis.ts everysec always`.
  */
 import { performance } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -13,25 +14,40 @@ const messages = 6_000;
 const warmUp = 1_000;
 const rounds = 3;
 
+/** `appendfsync` of the server, or a store that needs none. */
+const stores = ['memory', 'disk', 'everysec', 'always'] as const;
+type StoreName = (typeof stores)[number];
+
+interface Measured {
+  perSecond: number;
+  /** Milliseconds of its processor, for one message. */
+  redisCpuMs: number;
+}
+
 async function main(): Promise<void> {
-  console.log('| store | instances | drain 1 | drain 8 |\n|---|---|---|---|');
-  for (const [store, instances] of [
-    ['memory', 1],
-    ['disk', 1],
-    ['redis', 1],
-    ['redis', 2],
-    ['redis', 3],
-  ] as const) {
-    const rates: string[] = [];
-    for (const drain of [1, 8]) rates.push(`${Math.round(await measure(store, instances, drain))}/s`);
-    console.log(`| \`${store}\` | ${instances} | ${rates.join(' | ')} |`);
+  const chosen = process.argv.slice(2);
+  console.log(
+    '| store | instances | drain 1 | drain 8 | CPU of Redis per message, drain 1 | drain 8 |\n|---|---|---|---|---|---|',
+  );
+  for (const store of stores.filter((name) => chosen.length === 0 || chosen.includes(name))) {
+    const isShared = store === 'everysec' || store === 'always';
+    for (const instances of isShared ? [1, 2, 3] : [1]) {
+      const measured: Measured[] = [];
+      for (const drain of [1, 8]) measured.push(await measure(store, instances, drain));
+      const rates = measured.map(({ perSecond }) => `${Math.round(perSecond).toLocaleString('en')}/s`);
+      const costs = measured.map(({ redisCpuMs }) => (isShared ? `${redisCpuMs.toFixed(2)} ms` : ''));
+      const name = isShared ? `\`redis\`, \`appendfsync ${store}\`` : `\`${store}\``;
+      console.log(`| ${[name, instances, ...rates, ...costs].join(' | ')} |`);
+    }
   }
 }
 
-/** The median of the rounds, in messages per second. */
-async function measure(store: string, instances: number, drain: number): Promise<number> {
+/** The median of the rounds. */
+async function measure(name: StoreName, instances: number, drain: number): Promise<Measured> {
   const simulator = await startSimulator({ waitMs: 1_000, keepRequests: 10 });
-  const redis = await RedisServer.start('redis-server', { config: ['--appendonly', 'yes'] });
+  const fsync = name === 'always' ? 'always' : 'everysec';
+  const store = name === 'memory' || name === 'disk' ? name : 'redis';
+  const redis = await RedisServer.start('redis-server', { config: ['--appendonly', 'yes', '--appendfsync', fsync] });
   const { apiKey } = simulator.credentials;
   const processes: NodeRedProcess[] = [];
   const receive = (count: number) => {
@@ -55,18 +71,26 @@ async function measure(store: string, instances: number, drain: number): Promise
     receive(warmUp);
     await drained();
     const rates: number[] = [];
+    const cpuBefore = await readCpuMs(redis);
     for (let round = 0; round < rounds; round++) {
       const startedAt = performance.now();
       receive(messages / rounds);
       await drained();
       rates.push((messages / rounds / (performance.now() - startedAt)) * 1_000);
     }
-    return rates.sort((a, b) => a - b)[Math.floor(rounds / 2)] ?? 0;
+    const redisCpuMs = ((await readCpuMs(redis)) - cpuBefore) / messages;
+    return { perSecond: rates.sort((a, b) => a - b)[Math.floor(rounds / 2)] ?? 0, redisCpuMs };
   } finally {
     await Promise.all(processes.map((nodeRed) => nodeRed.kill()));
     await simulator.close();
     await redis.stop();
   }
+}
+
+/** What the server has spent so far, writing its file included. */
+async function readCpuMs({ client }: RedisServer): Promise<number> {
+  const info = await client.info('cpu');
+  return [...info.matchAll(/^used_cpu_(?:sys|user):([\d.]+)/gm)].reduce((sum, [, s]) => sum + Number(s) * 1_000, 0);
 }
 
 void main();

@@ -84,6 +84,17 @@ export function createTask<Result>(step: Step<Result>): Task & { result: Promise
 /** A sweep looks at twice as many as were remembered since the last, so that it keeps up. */
 const rememberedPerSweep = 500;
 
+/** A presumption costs as much as it compares when it does not hold. Steps that look at more share the round trip of asking. */
+const mostPresumed = 64;
+
+type Recalled = ReadonlyMap<string, Remembered | undefined>;
+
+/** What steps change together, and what follows when it is written. */
+interface Decided {
+  changes: Changes;
+  effects: ((isWritten: boolean) => void)[];
+}
+
 /** Takes steps, a group of them in one commit, and without the store while that fails. */
 export class StepWriter {
   readonly #store: Store;
@@ -127,15 +138,23 @@ export class StepWriter {
 
   /** Takes a group of steps, in their order, and saves what is unsaved along with them. Never rejects. */
   async write(tasks: readonly Task[]): Promise<void> {
-    for (;;) {
-      const recalled = await this.#recall(tasks);
+    let found: Recalled = new Map();
+    for (let isFirst = true; ; isFirst = false) {
+      const presumed = isFirst ? this.#presume(tasks) : undefined;
+      const recalled = presumed ?? (await this.#recall(tasks, found));
       if (this.#lifecycle.mode !== 'open') return this.#writeLater(tasks, recalled);
-      const { changes, effects } = this.#decide(tasks, recalled);
+      const decided = this.#decide(tasks, recalled, presumed !== undefined);
+      // A presumption that changes nothing is compared with nothing.
+      if (!decided || (presumed && isNoChange(decided.changes))) continue;
+      const { changes, effects } = decided;
       const all = createChanges(this.#unsaved, changes);
       try {
-        if (!isNoChange(all)) await this.#store.commit(all, recalled);
+        if (!isNoChange(all)) await this.#store.commit(all, recalled, presumed !== undefined);
       } catch (error) {
-        if (error instanceof StoreConflict) continue;
+        if (error instanceof StoreConflict) {
+          found = error.found;
+          continue;
+        }
         this.#lifecycle.fail(error);
         return this.#writeLater(tasks, recalled);
       }
@@ -155,13 +174,31 @@ export class StepWriter {
     await this.#store.sweep(clock.now()).catch((error: unknown) => this.#lifecycle.fail(error));
   }
 
-  async #recall(tasks: readonly Task[]): Promise<Map<string, Remembered | undefined>> {
+  /** That nothing is known of what steps look at, as of most messages: where to ask takes a round trip, a commit finds out by itself. */
+  #presume(tasks: readonly Task[]): Recalled | undefined {
+    if (!this.#store.shared) return undefined;
+    const presumed = new Map<string, undefined>();
+    for (const key of tasks.flatMap(({ step }) => step.keys)) presumed.set(key, undefined);
+    const look = this.#look(createChanges(), presumed);
+    for (const key of tasks.flatMap((task) => task.further(look))) presumed.set(key, undefined);
+    return presumed.size > 0 && presumed.size <= mostPresumed ? presumed : undefined;
+  }
+
+  /** @param found what a conflict has told already */
+  async #recall(tasks: readonly Task[], found: Recalled): Promise<Recalled> {
     const recalled = new Map<string, Remembered | undefined>();
+    const add = async (keys: readonly string[]) => {
+      const missing = [...new Set(keys)].filter((key) => !recalled.has(key));
+      for (const key of missing.filter((one) => found.has(one))) recalled.set(key, found.get(key));
+      const asked = missing.filter((key) => !found.has(key));
+      if (asked.length === 0 || this.#lifecycle.mode !== 'open') return;
+      const values = await this.#store.recall(asked);
+      for (const [index, key] of asked.entries()) recalled.set(key, values[index]);
+    };
     try {
-      await this.#add(recalled, new Set(tasks.flatMap(({ step }) => step.keys)));
+      await add(tasks.flatMap(({ step }) => step.keys));
       const look = this.#look(createChanges(), recalled);
-      const further = tasks.flatMap((task) => task.further(look));
-      await this.#add(recalled, new Set(further.filter((key) => !recalled.has(key))));
+      await add(tasks.flatMap((task) => task.further(look)));
       return recalled;
     } catch (error) {
       this.#lifecycle.fail(error);
@@ -169,15 +206,11 @@ export class StepWriter {
     }
   }
 
-  async #add(recalled: Map<string, Remembered | undefined>, keys: ReadonlySet<string>): Promise<void> {
-    if (keys.size === 0 || this.#lifecycle.mode !== 'open') return;
-    const list = [...keys];
-    const values = await this.#store.recall(list);
-    for (const [index, key] of list.entries()) recalled.set(key, values[index]);
-  }
-
-  /** One that throws is left out, with all that it has changed: the others are decided anew without it. */
-  #decide(tasks: readonly Task[], recalled: ReadonlyMap<string, Remembered | undefined>) {
+  /**
+   * One that throws is left out, with all that it has changed: the others are decided anew without it. For what is only
+   * presumed nobody is to blame: it is `undefined` then.
+   */
+  #decide(tasks: readonly Task[], recalled: Recalled, isPresumed = false): Decided | undefined {
     const left = new Set(tasks);
     for (;;) {
       const changes = createChanges();
@@ -188,17 +221,18 @@ export class StepWriter {
           effects.push(task.decide(look, changes));
           return false;
         } catch (error) {
-          task.reject(error);
+          if (!isPresumed) task.reject(error);
           return true;
         }
       });
+      if (faulty && isPresumed) return undefined;
       if (!faulty) return { changes, effects };
       left.delete(faulty);
     }
   }
 
   /** Takes each as it may be taken without the store. */
-  #writeLater(tasks: readonly Task[], recalled: ReadonlyMap<string, Remembered | undefined>): void {
+  #writeLater(tasks: readonly Task[], recalled: Recalled): void {
     for (const task of tasks) {
       const { whileFailing } = task.step;
       if (whileFailing === 'refuse') {
@@ -207,14 +241,14 @@ export class StepWriter {
         this.#postponed.push(task);
         task.step.postponed?.();
       } else {
-        const { changes, effects } = this.#decide([task], recalled);
-        addChanges(this.#unsaved, changes);
-        for (const run of effects) run(false);
+        const decided = this.#decide([task], recalled);
+        if (decided) addChanges(this.#unsaved, decided.changes);
+        for (const run of decided?.effects ?? []) run(false);
       }
     }
   }
 
-  #look({ remember }: Changes, recalled: ReadonlyMap<string, Remembered | undefined>): Look {
+  #look({ remember }: Changes, recalled: Recalled): Look {
     const layers = [remember, this.#unsaved.remember, recalled];
     return (key) => layers.find((layer) => layer.has(key))?.get(key);
   }

@@ -7,16 +7,21 @@ export const leftSign = 'left';
 const pageSize = 1_000;
 
 /**
- * Commits one step, or nothing when what it is based on has changed (0), or when the sign of life does not stand any
- * more and others may have taken over what this instance holds (-1). Keys: stream, sign of life, then one for each
- * remembered. A new entry is its holder's from the beginning.
+ * Commits one step, and returns 1 with the stream ids of what was added. Or nothing: 0 with what there is under the keys when what
+ * it is based on is not so; -1 when the sign of life does not stand any more and others may have taken over what this instance
+ * holds. Keys: stream, sign of life, one for each remembered, then those that are only compared. A new entry is its holder's from
+ * the beginning.
  */
 const commitScript = `
 local step = cjson.decode(ARGV[1])
-if redis.call('GET', KEYS[2]) ~= step.sign then return -1 end
+if redis.call('GET', KEYS[2]) ~= step.sign then return { -1, {} } end
+local found = {}
+local isSo = true
 for index, expected in ipairs(step.expected) do
-  if expected.check and redis.call('GET', KEYS[index + 2]) ~= expected.value then return 0 end
+  found[index] = expected.check and redis.call('GET', KEYS[index + 2])
+  if expected.check and found[index] ~= expected.value then isSo = false end
 end
+if not isSo then return { 0, found } end
 for index, remembered in ipairs(step.remember) do
   if remembered then redis.call('SET', KEYS[index + 2], remembered.text, 'PX', remembered.forMs)
   else redis.call('DEL', KEYS[index + 2]) end
@@ -34,7 +39,7 @@ for _, id in ipairs(step.drop) do
   redis.call('XACK', KEYS[1], step.group, id)
   redis.call('XDEL', KEYS[1], id)
 end
-return ids
+return { 1, ids }
 `;
 
 /** Lists a page of what a consumer holds: stream id, attempts and text of each, and the last stream id looked at. */
@@ -91,6 +96,9 @@ return taken
 /** What the server lists of an item: where it stands in the stream, how often it was handed on, and what it is. */
 export type ListedItem = [streamId: string, attempts: number, text: string];
 
+/** How a commit ended, with stream ids (1) or with what is under the keys (0). */
+export type CommitResult = [end: 1, streamIds: string[]] | [end: 0, found: (string | null)[]] | [end: -1, nothing: []];
+
 /** The commands that the server learns. Each takes the number of its keys, the keys, and its arguments. */
 export const scripts = {
   commitStep: { lua: commitScript },
@@ -100,8 +108,7 @@ export const scripts = {
 
 /** A connection whose server knows {@link scripts}. */
 export interface ScriptedRedis extends Redis {
-  /** The stream ids of what was added; 0 when what the step is based on has changed; -1 without a sign of life. */
-  commitStep(keys: number, ...keysAndStep: string[]): Promise<string[] | 0 | -1>;
+  commitStep(keys: number, ...keysAndStep: string[]): Promise<CommitResult>;
   listHeld(stream: string, group: string, consumer: string, from: string): Promise<[ListedItem[], string]>;
   takeOverHeld(keys: number, ...keysAndStep: string[]): Promise<ListedItem[]>;
 }

@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { type Clock, systemClock } from '../clock';
-import { formatRemembered, parseItem, parseRemembered } from './format';
+import { formatRemembered, parseItem } from './format';
 import { attempt, describeFailure, signExpired } from './redis-failures';
 import { group, type ListedItem } from './redis-scripts';
 import { createKeys, type RedisKeys, RedisSession, type RedisTiming } from './redis-session';
+import { RedisTexts } from './redis-texts';
 import {
   type Changes,
   type Item,
@@ -59,8 +60,7 @@ export class RedisStore implements Store {
   readonly #consumer = randomUUID();
   /** Where the items that this instance holds are in the stream, by id. */
   readonly #places = new Map<string, Place>();
-  /** What was recalled and is not written as this version would. */
-  readonly #foreignTexts = new WeakMap<Remembered, string>();
+  readonly #texts = new RedisTexts();
   #session: RedisSession | undefined;
   #epoch: string | undefined;
 
@@ -80,7 +80,7 @@ export class RedisStore implements Store {
       const isReset = this.#epoch !== undefined && this.#epoch !== epoch;
       this.#epoch = epoch;
       const listed = [...(await session.listOwn()), ...(await session.takeOver(events.wanted()))];
-      const items = await this.#read(session, listed, events);
+      const items = await this.#readItems(session, listed, events);
       session.keepAlive({
         beat: () => this.#takeOver(session, events),
         onFailure: (error) => events.onFailure(error),
@@ -95,12 +95,7 @@ export class RedisStore implements Store {
   async recall(keys: readonly string[]): Promise<(Remembered | undefined)[]> {
     const { redis } = this.#opened();
     const texts = await attempt(redis.mget(keys.map(this.#keys.seen)));
-    return texts.map((text) => {
-      if (text === null) return undefined;
-      const remembered = parseRemembered(text);
-      if (formatRemembered(remembered) !== text) this.#foreignTexts.set(remembered, text);
-      return remembered;
-    });
+    return texts.map((text) => this.#texts.read(text));
   }
 
   async list(prefixes: readonly string[]): Promise<[string, Remembered][]> {
@@ -120,7 +115,11 @@ export class RedisStore implements Store {
     return listed;
   }
 
-  async commit(changes: Changes, recalled: ReadonlyMap<string, Remembered | undefined>): Promise<void> {
+  async commit(
+    changes: Changes,
+    recalled: ReadonlyMap<string, Remembered | undefined>,
+    isPresumed = false,
+  ): Promise<void> {
     const { redis, sign } = this.#opened();
     const added: Item[] = [];
     const counted: { id: string; attempts: number }[] = [];
@@ -130,25 +129,26 @@ export class RedisStore implements Store {
       else added.push(item);
     }
     const remembered = [...changes.remember];
+    const unchanged = isPresumed ? [...recalled.keys()].filter((key) => !changes.remember.has(key)) : [];
+    const keys = [...changes.remember.keys(), ...unchanged];
     const step = {
       group,
       consumer: this.#consumer,
       sign,
-      expected: remembered.map(([key]) => ({ check: recalled.has(key), value: this.#formerText(recalled.get(key)) })),
+      expected: keys.map((key) => ({ check: recalled.has(key), value: this.#texts.former(recalled.get(key)) })),
       remember: remembered.map(([, value]) => value !== undefined && formatExpiring(value)),
       add: added.map((item) => ({ text: JSON.stringify(item), attempts: item.attempts })),
       count: counted,
       // What is in a stream cannot be changed, only replaced.
       drop: this.#streamIds([...changes.drop.keys(), ...added.map(({ id }) => id)]),
     };
-    const names = [
-      this.#keys.inbox,
-      this.#keys.alive(this.#consumer),
-      ...remembered.map(([key]) => this.#keys.seen(key)),
-    ];
-    const result = await attempt(redis.commitStep(names.length, ...names, JSON.stringify(step)));
-    if (result === 0) throw new StoreConflict('changed by another instance');
-    if (result === -1) throw signExpired();
+    const names = [this.#keys.inbox, this.#keys.alive(this.#consumer), ...keys.map(this.#keys.seen)];
+    const [end, result] = await attempt(redis.commitStep(names.length, ...names, JSON.stringify(step)));
+    if (end === -1) throw signExpired();
+    if (end === 0) {
+      const compared = keys.map((key, index) => [key, this.#texts.read(result[index] ?? null)] as const);
+      throw new StoreConflict(new Map(compared.filter(([key]) => recalled.has(key))));
+    }
     for (const [index, streamId] of result.entries()) {
       const item = added[index];
       if (item) this.#places.set(item.id, { streamId, revision: revisionOf(item) });
@@ -188,12 +188,12 @@ export class RedisStore implements Store {
   }
 
   async #takeOver(session: RedisSession, events: StoreEvents): Promise<void> {
-    const items = await this.#read(session, await session.takeOver(events.wanted()), events);
+    const items = await this.#readItems(session, await session.takeOver(events.wanted()), events);
     if (this.#session === session && items.length > 0) events.onTakenOver(items);
   }
 
   /** Reads what the server has listed, and sets aside what cannot be read. */
-  async #read({ redis }: RedisSession, listed: readonly ListedItem[], events: StoreEvents): Promise<Item[]> {
+  async #readItems({ redis }: RedisSession, listed: readonly ListedItem[], events: StoreEvents): Promise<Item[]> {
     const { inbox, unreadable } = this.#keys;
     const items: Item[] = [];
     for (const [streamId, attempts, text] of listed) {
@@ -215,12 +215,6 @@ export class RedisStore implements Store {
   /** Where items stand, as far as they do. */
   #streamIds(ids: readonly string[]): string[] {
     return ids.map((id) => this.#places.get(id)?.streamId).filter((streamId) => streamId !== undefined);
-  }
-
-  /** As it stands at the server; `false` for nothing, as there. */
-  #formerText(remembered: Remembered | undefined): string | false {
-    if (remembered === undefined) return false;
-    return this.#foreignTexts.get(remembered) ?? formatRemembered(remembered);
   }
 
   #opened(): RedisSession {

@@ -99,8 +99,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'a step that met another is not taken anew',
     'step.ts',
-    'if (error instanceof StoreConflict) continue;',
-    'if (error instanceof StoreConflict) return;',
+    'found = error.found;\n          continue;',
+    'return;',
   ),
   mutant('a journal is closed twice at once', 'journal.ts', 'if (this.#steps.isWorking) continue;', ''),
   // Who gets what.

@@ -9,6 +9,8 @@ const aliveMs = 30_000;
 const heartbeatMs = 10_000;
 const graceMs = 15_000;
 
+type Recalled = ReadonlyMap<string, Remembered | undefined>;
+
 interface Kept {
   text: string;
   revision: number;
@@ -26,12 +28,19 @@ export class Server {
   readonly world: World;
   readonly copies: Copies;
   /** Made by the library: a commit that another process got in the way of is told by it. */
-  readonly createConflict: () => Error;
+  readonly createConflict: (found?: Recalled) => Error;
 
-  constructor(world: World, createConflict: () => Error) {
+  constructor(world: World, createConflict: (found?: Recalled) => Error) {
     this.world = world;
     this.copies = new Copies(world);
     this.createConflict = createConflict;
+  }
+
+  lookUpAll(keys: Iterable<string>): Map<string, Remembered | undefined> {
+    const found = [...keys].map((key) => [key, this.lookUp(key)] as const);
+    return new Map(
+      found.map(([key, text]) => [key, text === undefined ? undefined : (JSON.parse(text) as Remembered)]),
+    );
   }
 
   signOf(consumer: string): string | undefined {
@@ -141,10 +150,7 @@ class ServerModel implements Store, PlaceStore {
   recall(keys: readonly string[]): Promise<(Remembered | undefined)[]> {
     return this.#call('recall', () => {
       this.#opened();
-      return keys.map((key) => {
-        const text = this.#server.lookUp(key);
-        return text === undefined ? undefined : (JSON.parse(text) as Remembered);
-      });
+      return [...this.#server.lookUpAll(keys).values()];
     });
   }
 
@@ -159,7 +165,7 @@ class ServerModel implements Store, PlaceStore {
     });
   }
 
-  commit(changes: Changes, recalled: ReadonlyMap<string, Remembered | undefined>): Promise<void> {
+  commit(changes: Changes, recalled: Recalled, isPresumed = false): Promise<void> {
     const keep = [...changes.keep].map(([id, item]) => ({
       id,
       text: JSON.stringify(item),
@@ -171,16 +177,19 @@ class ServerModel implements Store, PlaceStore {
       key,
       forMs: value?.forMs ?? 0,
       text: value === undefined ? undefined : JSON.stringify(value),
-      isChecked: recalled.has(key),
-      expected: recalled.get(key) === undefined ? undefined : JSON.stringify(recalled.get(key)),
     }));
+    const compared = new Map(
+      [...recalled]
+        .filter(([key]) => isPresumed || changes.remember.has(key))
+        .map(([key, value]) => [key, value && JSON.stringify(value)]),
+    );
     const session = this.#session;
     const write = () => {
       const { world } = this.#server;
       if (!session || this.#server.signOf(this.#consumer) !== session.sign)
         throw failure('no sign of life for too long');
-      for (const { key, isChecked, expected } of remember) {
-        if (isChecked && this.#server.lookUp(key) !== expected) throw this.#server.createConflict();
+      if ([...compared].some(([key, expected]) => this.#server.lookUp(key) !== expected)) {
+        throw this.#server.createConflict(this.#server.lookUpAll(compared.keys()));
       }
       for (const { key, text, forMs } of remember) {
         if (text === undefined) this.#server.remembered.delete(key);

@@ -75,9 +75,7 @@ class Run {
       if (!(error instanceof FlowError)) this.world.violate('thrown', describe(error));
     };
     const server =
-      plan.store === 'shared'
-        ? new Server(this.world, () => new library.store.StoreConflict('changed by another instance'))
-        : undefined;
+      plan.store === 'shared' ? new Server(this.world, (found) => new library.store.StoreConflict(found)) : undefined;
     for (let index = 0; index < plan.instances; index++) {
       this.#machines.push({
         name: `process ${index + 1}`,

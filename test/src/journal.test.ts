@@ -124,7 +124,7 @@ describe('Journal', () => {
       const commit = store.commit.bind(store);
       let conflicts = 3;
       store.commit = async (...call) => {
-        if (conflicts-- > 0) throw new StoreConflict('another was faster');
+        if (conflicts-- > 0) throw new StoreConflict();
         return commit(...call);
       };
       let [decisions, effects] = [0, 0];
@@ -356,6 +356,103 @@ describe('Journal', () => {
     store.failing.clear();
     await clock.advance(5_000);
     assert.deepEqual(states, ['SMS_STORE', undefined]);
+  });
+
+  describe('a step on a shared store', () => {
+    let commits: { recalled: Map<string, string | undefined>; isPresumed: boolean | undefined }[];
+    let recalls: string[][];
+    beforeEach(() => {
+      [commits, recalls] = [[], []];
+      const shared: Store = Object.assign(store, { shared: true as const });
+      const [commit, recall] = [store.commit.bind(store), store.recall.bind(store)];
+      shared.recall = (keys) => {
+        recalls.push([...keys]);
+        return recall(keys);
+      };
+      shared.commit = async (changes, recalled, isPresumed) => {
+        commits.push({ recalled: new Map([...recalled].map(([key, value]) => [key, value?.value])), isPresumed });
+        const keys = [...recalled.keys()];
+        const found = new Map((await recall(keys)).map((remembered, index) => [keys[index] ?? '', remembered]));
+        if (keys.some((key) => found.get(key)?.value !== recalled.get(key)?.value)) throw new StoreConflict(found);
+        return commit(changes);
+      };
+    });
+
+    const append = (key: string) =>
+      step((changes, look) => changes.remember.set(key, { at: 1, forMs: 1, value: `${look(key)?.value ?? ''}x` }), {
+        keys: [key],
+      });
+
+    it('is taken as if nothing were remembered, without asking', async () => {
+      await create().run(append('key'));
+      assert.deepEqual(commits, [{ recalled: new Map([['key', undefined]]), isPresumed: true }]);
+      assert.deepEqual(recalls, []);
+    });
+
+    it('is decided anew with what the store has found, without asking', async () => {
+      const journal = create();
+      for (let index = 0; index < 2; index++) await journal.run(append('key'));
+      assert.deepEqual(commits.slice(1), [
+        { recalled: new Map([['key', undefined]]), isPresumed: true },
+        { recalled: new Map([['key', 'x']]), isPresumed: false },
+      ]);
+      assert.deepEqual(recalls, []);
+      assert.equal((await store.recall(['key']))[0]?.value, 'xx');
+    });
+
+    it('asks for what follows from what was found', async () => {
+      const journal = create();
+      for (const key of ['first', 'second']) await journal.run(append(key));
+      const seen: (string | undefined)[] = [];
+      const look = step(
+        (changes, lookUp) => {
+          seen.push(lookUp('second')?.value);
+          changes.keep.set('1', item('1'));
+        },
+        { keys: ['first'], further: (lookUp) => (lookUp('first') ? ['second'] : []) },
+      );
+      await journal.run(look);
+      assert.deepEqual([seen.at(-1), recalls], ['x', [['second']]]);
+    });
+
+    it('that would change nothing is decided on what is remembered', async () => {
+      const journal = create();
+      await journal.run(append('key'));
+      const isKnown = await journal.run({
+        keys: ['key'],
+        whileFailing: 'refuse',
+        decide: (look) => {
+          const known = look('key') !== undefined;
+          return () => known;
+        },
+      });
+      assert.deepEqual([isKnown, recalls], [true, [['key']]]);
+    });
+
+    it('is not blamed for what was only presumed', async () => {
+      const journal = create();
+      await journal.run(append('key'));
+      const value = await journal.run({
+        keys: ['key'],
+        whileFailing: 'refuse',
+        decide: (look, changes) => {
+          const remembered = look('key') ?? assert.fail('nothing is remembered');
+          changes.keep.set('1', item('1'));
+          return () => remembered.value;
+        },
+      });
+      assert.equal(value, 'x');
+    });
+
+    it('with more to look at than a wrong presumption is worth asks first', async () => {
+      const keys = Array.from({ length: 65 }, (_, index) => `key ${index}`);
+      await create().run(keep('1', { keys }));
+      assert.deepEqual(recalls, [keys]);
+      assert.deepEqual(
+        commits.map(({ isPresumed }) => isPresumed),
+        [false],
+      );
+    });
   });
 
   describe('what is found', () => {

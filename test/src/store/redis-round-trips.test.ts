@@ -1,0 +1,117 @@
+import assert from 'node:assert/strict';
+import type { IncomingRecord } from '../../../src/model';
+import type { Inbox } from '../../../src/receiving/inbox';
+import type { Taker } from '../../../src/receiving/taker';
+import { RedisStore } from '../../../src/store/redis';
+import { RedisServer } from '../../redis-server';
+import { VirtualClock } from '../../virtual-clock';
+import { Closing } from '../closing';
+import { createInboxOn } from '../receiving/inbox-on';
+
+const messages = 20;
+
+function incoming(messageId: string): IncomingRecord {
+  return { messageId, from: '6421555001', body: messageId, isReply: false, via: 'poll' };
+}
+
+/** What a server is asked for by others than the test, scripts counted as one. */
+class Commands {
+  readonly #server: RedisServer;
+  readonly #names: string[];
+
+  private constructor(server: RedisServer, names: string[]) {
+    this.#server = server;
+    this.#names = names;
+  }
+
+  static async watch(server: RedisServer, closing: Closing): Promise<Commands> {
+    const names: string[] = [];
+    const monitor = await server.client.duplicate().monitor();
+    closing.add(monitor, (it) => it.disconnect());
+    monitor.on('monitor', (_time: string, [name = '', mark = '']: string[], source: string) => {
+      if (source !== 'lua') names.push(name.toLowerCase() === 'echo' ? mark : name.toLowerCase());
+    });
+    return new Commands(server, names);
+  }
+
+  /** Those that came since the last call. */
+  async take(): Promise<string[]> {
+    const mark = `mark ${Math.random()}`;
+    await this.#server.client.echo(mark);
+    while (!this.#names.includes(mark)) await new Promise((turn) => setImmediate(turn));
+    return this.#names.splice(0).slice(0, -1);
+  }
+}
+
+/** No command of the store is sent before the last one is answered, so that each of them is a round trip. */
+describe('what a message asks of Redis (docs/scaling.md)', () => {
+  const closing = new Closing();
+  const clock = new VirtualClock(Date.UTC(2026, 10, 22));
+  let commands: Commands;
+  let inbox: Inbox;
+  let taken: string[];
+
+  beforeEach(async () => {
+    const server = closing.add(await RedisServer.start(), (it) => it.stop());
+    const store = new RedisStore({ url: server.url, key: '0123456789abcdef', clock });
+    const create = () => createInboxOn({ store, clock, dedupe: () => true, dedupeMs: () => 60_000 });
+    inbox = closing.add(create(), (it) => it.close());
+    taken = [];
+    const node: Taker = {
+      id: 'node',
+      take: (entries) => {
+        taken.push(...entries.map(({ record }) => record.messageId ?? ''));
+        // As by a node: on the turn after it was sent into the flow.
+        setImmediate(() => {
+          for (const entry of entries) inbox.done(entry, node);
+        });
+      },
+    };
+    inbox.attach('incoming', node);
+    await inbox.ready();
+    await inbox.accept({ kind: 'incoming', via: 'poll', records: [incoming('first')] });
+    await new Promise((turn) => setImmediate(turn));
+    await inbox.flush();
+    commands = await Commands.watch(server, closing);
+  });
+  afterEach(() => closing.run());
+
+  async function accept(...ids: string[]) {
+    const accepted = await inbox.accept({ kind: 'incoming', via: 'poll', records: ids.map((id) => incoming(id)) });
+    await new Promise((turn) => setImmediate(turn));
+    return accepted;
+  }
+
+  it('is one round trip for each that comes alone, with what the one before it has left', async () => {
+    for (let index = 0; index < messages; index++) await accept(`message ${index}`);
+    const asked = await commands.take();
+    assert.deepEqual(new Set(asked), new Set(['evalsha']));
+    assert.equal(asked.length, messages);
+    assert.equal(taken.length, messages + 1);
+  });
+
+  it('is a second one where no other comes in 25 ms', async () => {
+    await accept('message');
+    assert.deepEqual(await commands.take(), ['evalsha']);
+    await clock.advance(25);
+    await inbox.flush();
+    assert.deepEqual(await commands.take(), ['evalsha']);
+  });
+
+  it('is one round trip for all that come together', async () => {
+    await accept(...Array.from({ length: messages }, (_, index) => `message ${index}`));
+    assert.deepEqual(await commands.take(), ['evalsha']);
+    assert.equal(taken.length, messages + 1);
+  });
+
+  it('is one round trip for one that is known already', async () => {
+    await accept('message');
+    await inbox.flush();
+    await commands.take();
+    assert.deepEqual(
+      (await accept('message')).map(({ outcome }) => outcome),
+      ['repeated'],
+    );
+    assert.deepEqual(await commands.take(), ['evalsha']);
+  });
+});
