@@ -95,8 +95,15 @@ if (!npm(['run', 'build', '--silent'])) fail('The build failed; no test was run.
 heading('Lint and types');
 if (!npm(['run', 'lint', '--silent'])) fail('The lint failed; no test was run.');
 
-heading('Redis server');
-if (!run('bash', [join(root, 'scripts', 'redis-server.sh')])) fail('There is no redis-server to test with; see above.');
+heading('Programs to test with');
+for (const program of [
+  ['redis-server', 'redis-server'],
+  ['prometheus', 'prometheus', 'promtool'],
+]) {
+  if (!run('bash', [join(root, 'scripts', 'debian-program.sh'), ...program])) {
+    fail(`There is no ${program[0]} to test with; see above.`);
+  }
+}
 
 heading("The flow library's check");
 installFolder('flow-library');

@@ -1,10 +1,11 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { findFreePort } from './free-port';
+import { findProgram, requireProgram } from './installed-program';
 
 const startLimitMs = 20_000;
 
@@ -21,12 +22,6 @@ process.once('exit', () => {
 /** Says whether a program is on this machine. */
 export function hasProgram(program: RedisProgram): boolean {
   return findProgram(program) !== undefined;
-}
-
-/** The program that is installed, or the one that `scripts/redis-server.sh` has unpacked. */
-function findProgram(program: RedisProgram): string | undefined {
-  const unpacked = join(dirname(__dirname), '.cache', 'debian', 'bin', program);
-  return [program, unpacked].find((path) => spawnSync(path, ['--version']).status === 0);
 }
 
 /** A server of its own on loopback, with its own folder, and a client of the test to look at it. */
@@ -52,12 +47,7 @@ export class RedisServer {
     program: RedisProgram = 'redis-server',
     { config = [], password = '' }: { config?: readonly string[]; password?: string } = {},
   ): Promise<RedisServer> {
-    const path = findProgram(program);
-    if (path === undefined) {
-      throw new Error(
-        `${program} is missing: install it, or run \`bash scripts/redis-server.sh\` for Debian's redis-server.`,
-      );
-    }
+    const path = requireProgram(program);
     const folder = mkdtempSync(join(tmpdir(), 'sms-redis-'));
     folders.add(folder);
     const further = password ? [...config, '--requirepass', password] : config;

@@ -1,0 +1,177 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Simulator, startSimulator } from '../../simulator';
+import { findFreePort } from '../free-port';
+import { requireProgram } from '../installed-program';
+import { type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
+
+const docs = join(__dirname, '..', '..', 'docs');
+const waitLimitMs = 30_000;
+const stepMs = 200;
+
+interface Dashboard {
+  panels: { title: string; targets: { expr: string }[] }[];
+  templating: { list: { name: string; query: string }[] };
+}
+
+/** What Prometheus answers to a query. */
+interface QueryAnswer {
+  status: string;
+  error?: string;
+  data?: { result: unknown[] };
+}
+
+const dashboard = JSON.parse(readFileSync(join(docs, 'grafana-dashboard.json'), 'utf8')) as Dashboard;
+
+/** A query of the dashboard as Grafana asks it, for all accounts. */
+function fillIn(expr: string): string {
+  return expr.replaceAll('$account', '.*').replaceAll('$__rate_interval', '10s');
+}
+
+describe('a Prometheus that scrapes a running Node-RED', function () {
+  this.timeout(90_000);
+  let simulator: Simulator;
+  let nodeRed: NodeRedProcess;
+  let prometheus: ChildProcess;
+  let folder: string;
+  let url: string;
+
+  const flows = (): FlowNode[] => {
+    const receiving = { type: 'sms-in', z: 'tab', account: 'account', acknowledge: 'flow', inputs: 1, wires: [[]] };
+    return [
+      { id: 'tab', type: 'tab', label: 'Flow' },
+      {
+        id: 'account',
+        type: 'sms-account',
+        name: 'Main "one"\\',
+        baseUrl: simulator.baseUrl,
+        authType: 'bearer',
+        store: 'memory',
+        pause: 0.2,
+        credentials: { apiKey: simulator.credentials.apiKey },
+      },
+      { ...receiving, id: 'gives up', ackTimeout: '0.05', maxAttempts: '1' },
+      { ...receiving, id: 'waits', ackTimeout: '600' },
+      { id: 'statuses', type: 'sms-status', z: 'tab', account: 'account', wires: [[]] },
+      { id: 'sent', type: 'sms-outbox', z: 'tab', account: 'account', interval: '1', wires: [[]] },
+      {
+        id: 'press',
+        type: 'inject',
+        z: 'tab',
+        props: [{ p: 'payload' }, { p: 'topic', vt: 'str' }],
+        topic: '64215551234',
+        payloadType: 'date',
+        wires: [['send']],
+      },
+      { id: 'send', type: 'sms-send', z: 'tab', account: 'account', keep: true, wires: [[], []] },
+    ];
+  };
+
+  async function ask(query: string): Promise<QueryAnswer> {
+    const response = await fetch(`${url}/api/v1/query?${new URLSearchParams({ query })}`);
+    return (await response.json()) as QueryAnswer;
+  }
+
+  /** Resolves when a query has a result. */
+  async function untilKnown(query: string): Promise<void> {
+    const endsAt = Date.now() + waitLimitMs;
+    for (;;) {
+      const { error, data } = await ask(query).catch((cause: unknown) => ({ error: String(cause), data: undefined }));
+      if (data && data.result.length > 0) return;
+      if (Date.now() > endsAt) throw new Error(`${query} has no result: ${error ?? 'none came in time'}`);
+      await sleep(stepMs);
+    }
+  }
+
+  before(async () => {
+    const program = requireProgram('prometheus');
+    folder = mkdtempSync(join(tmpdir(), 'sms-prometheus-'));
+    simulator = await startSimulator({ waitMs: 100, statusDelayMs: 0 });
+    nodeRed = await startNodeRed({ flows: flows() });
+    const config = {
+      global: { scrape_interval: '1s', scrape_timeout: '1s' },
+      scrape_configs: [
+        {
+          job_name: 'node-red-sms',
+          metrics_path: '/sms-account/metrics',
+          static_configs: [{ targets: [new URL(nodeRed.url).host] }],
+        },
+      ],
+    };
+    // Every JSON is YAML.
+    writeFileSync(join(folder, 'prometheus.yml'), JSON.stringify(config));
+    const address = `127.0.0.1:${await findFreePort()}`;
+    url = `http://${address}`;
+    prometheus = spawn(
+      program,
+      [
+        `--config.file=${join(folder, 'prometheus.yml')}`,
+        `--storage.tsdb.path=${join(folder, 'data')}`,
+        `--web.listen-address=${address}`,
+      ],
+      { stdio: 'ignore' },
+    );
+    await once(prometheus, 'spawn');
+  });
+
+  after(async () => {
+    if (prometheus?.exitCode === null) {
+      const exit = once(prometheus, 'exit');
+      prometheus.kill('SIGKILL');
+      await exit;
+    }
+    await nodeRed?.stop();
+    await simulator?.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  it('has an answer to every query of the dashboard', async () => {
+    const press = () => fetch(`${nodeRed.url}/inject/press`, { method: 'POST' });
+    simulator.receive({ from: '64215550000', to: '642100000001', body: 'hello' });
+    await press();
+    await untilKnown('node_red_sms_sent_recipients_total == 1');
+    simulator.fault('send', { status: 500 }, 1);
+    await press();
+    await untilKnown('node_red_sms_sends_uncertain == 1');
+    simulator.fault('send', { status: 503 });
+    await press();
+    await untilKnown('node_red_sms_sends_kept == 1');
+    await untilKnown('node_red_sms_inbox_set_aside_messages == 1');
+    const queries = dashboard.panels.flatMap(({ targets }) => targets.map(({ expr }) => fillIn(expr)));
+    assert.ok(queries.length > 10);
+    for (const query of queries) await untilKnown(query);
+    assert.deepEqual((await ask('node_red_sms_store_up{name="Main \\"one\\"\\\\"}')).data?.result.length, 1);
+    assert.deepEqual((await ask('up{job="node-red-sms"} == 0')).data?.result, []);
+  });
+
+  it('can list the accounts for the choice of the dashboard', async () => {
+    const [, metric, label] =
+      /^label_values\((\w+), (\w+)\)$/.exec(
+        dashboard.templating.list.find(({ name }) => name === 'account')?.query ?? '',
+      ) ?? [];
+    await untilKnown(String(metric));
+    const response = await fetch(
+      `${url}/api/v1/label/${label}/values?${new URLSearchParams({ 'match[]': String(metric) })}`,
+    );
+    assert.deepEqual(((await response.json()) as { data: string[] }).data, ['account']);
+  });
+
+  it('takes the metrics and the rules of the documentation without a remark', async () => {
+    const promtool = requireProgram('promtool', 'prometheus');
+    const metrics = await (await fetch(`${nodeRed.url}/sms-account/metrics`)).text();
+    const remarks = execFileSync(promtool, ['check', 'metrics'], { input: metrics, encoding: 'utf8', stdio: 'pipe' });
+    assert.equal(remarks, '');
+    const blocks = [...readFileSync(join(docs, 'monitoring.md'), 'utf8').matchAll(/```yaml\n([\s\S]*?)```/g)];
+    const rules = blocks.map(([, text = '']) => text).find((text) => text.startsWith('groups:'));
+    assert.ok(rules);
+    const file = join(folder, 'rules.yml');
+    writeFileSync(file, rules);
+    assert.match(execFileSync(promtool, ['check', 'rules', file], { encoding: 'utf8' }), /SUCCESS: \d+ rules found/);
+    for (const [, expr = ''] of rules.matchAll(/expr: (.*)/g)) assert.equal((await ask(expr)).status, 'success', expr);
+  });
+});
