@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { mock } from 'node:test';
 import type { SmsError } from '../../../src/errors';
 import type { IncomingRecord, OutboxRecord, StatusRecord, Via } from '../../../src/model';
+import { parseDelivered } from '../../../src/receiving/delivered';
 import type { Entry } from '../../../src/receiving/entry';
 import type { Acceptance, Arrival, Inbox } from '../../../src/receiving/inbox';
 import type { Taker } from '../../../src/receiving/taker';
@@ -1103,6 +1104,25 @@ describe('Inbox', () => {
       assert.deepEqual([store.commits - commits, store.platter.entries.size, store.platter.held.size], [0, 2, 1]);
       await inbox.accept(polled(incoming('3')));
       assert.deepEqual([store.commits - commits, store.platter.entries.size, store.platter.held.size], [1, 1, 0]);
+    });
+
+    it('far ahead of a store that is slow is not noted all, and nothing is noted twice', async () => {
+      const store = new FailingStore();
+      const inbox = createInbox(store);
+      const a = attach(inbox, new Node('a'));
+      await inbox.accept(polled(...Array.from({ length: 200 }, (_, index) => incoming(`${index}`))));
+      store.turns = Number.POSITIVE_INFINITY;
+      void inbox.accept(polled(incoming('slow')));
+      await settle();
+      for (const { entry } of a.given) {
+        inbox.done(entry, a);
+        await Promise.resolve();
+      }
+      const ids = [...store.platter.held.values()].flatMap((text) => parseDelivered(text) ?? []);
+      assert.deepEqual([ids.length, new Set(ids).size], [64, 64]);
+      store.turns = 0;
+      await inbox.flush();
+      assert.deepEqual([store.platter.entries.size, store.platter.held.size], [1, 0]);
     });
 
     it('by the thousand is written without waiting', async () => {
