@@ -80,6 +80,7 @@ function testDiskStore(engine: Engine): void {
 
   /** Changes or looks at what a store that is closed has left. */
   async function edit<T>(location: string, change: (database: Database) => Promise<T>): Promise<T> {
+    await mkdir(location, { recursive: true });
     const open = (await engine.load()) ?? assert.fail();
     const database = await open(location);
     try {
@@ -483,6 +484,26 @@ function testDiskStore(engine: Engine): void {
         assert.equal(states[1], undefined);
         await inbox.close();
         assert.equal((await createStore(location).open(events)).items.length, 1);
+      } finally {
+        mock.timers.reset();
+      }
+    });
+
+    it('leaves a database that cannot be read as it is, says so, and opens when it is gone', async () => {
+      const location = join(folder, 'store');
+      await edit(location, () => Promise.resolve());
+      const main = engine === levelDb ? 'CURRENT' : 'store.sqlite';
+      await writeFile(join(location, main), 'garbage'.repeat(1_000));
+      const states: (string | undefined)[] = [];
+      mock.timers.enable({ apis: ['setTimeout'] });
+      try {
+        const inbox = createInbox(createStore(location), states);
+        await assert.rejects(inbox.ready(), { code: 'SMS_STORE' });
+        assert.equal(await readFile(join(location, main), 'utf8'), 'garbage'.repeat(1_000));
+        await rm(location, { recursive: true });
+        mock.timers.tick(5_000);
+        await until(() => states.length === 2);
+        await inbox.ready();
       } finally {
         mock.timers.reset();
       }

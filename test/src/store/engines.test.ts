@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { SmsError } from '../../../src/errors';
@@ -96,6 +96,24 @@ describe('the database of a folder', () => {
     await openBy(createEngine(levelDb, opened), createEngine(sqlite, opened));
     await assert.rejects(openBy(createEngine(levelDb, opened), without(sqlite)), isRefused('databaseForeign'));
     assert.deepEqual(opened, ['SQLite']);
+  });
+
+  it('is not LevelDB where its binary is missing, or is one of another machine', async () => {
+    const { platform, arch } = process;
+    const prebuilds = join(folder, 'prebuilds', `${platform}-${arch}`);
+    const source = JSON.stringify(resolve(__dirname, '../../../src/store/level-database.ts'));
+    const script = `require(${source}).levelDb.load().then((open) => process.stdout.write(String(open)));`;
+    const { NODE_V8_COVERAGE: _, ...env } = process.env;
+    const load = () =>
+      spawnSync(process.execPath, ['--require', 'tsx/cjs', '-e', script], {
+        encoding: 'utf8',
+        cwd: resolve(__dirname, '../../..'),
+        env: { ...env, CLASSIC_LEVEL_PREBUILD: folder },
+      }).stdout;
+    assert.equal(load(), 'undefined');
+    await mkdir(prebuilds, { recursive: true });
+    await writeFile(join(prebuilds, 'node.napi.node'), 'of another machine');
+    assert.equal(load(), 'undefined');
   });
 
   it('has SQLite block a thread of its own, and says nothing of it, though some versions of Node.js would warn', async function () {
