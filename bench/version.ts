@@ -32,8 +32,7 @@ export function buildVersion(ref: string): Version {
   run('git', ['archive', '--format=tar', `--output=${archive}`, commit]);
   run('tar', ['-xf', archive, '-C', unfinished]);
   rmSync(archive);
-  if (lockOf(unfinished) === lockOf(root)) linkModules(unfinished);
-  else runNpm(['ci', '--prefer-offline', '--no-audit', '--no-fund'], unfinished);
+  runNpm(['ci', '--prefer-offline', '--no-audit', '--no-fund'], unfinished);
   runNpm(['run', 'build'], unfinished);
   renameSync(unfinished, version.folder);
   return version;
@@ -48,15 +47,7 @@ export function hasProperty({ folder }: Version, node: string, property: string)
 export function copyVersion({ folder }: Version, target: string): void {
   mkdirSync(target, { recursive: true });
   for (const part of ['package.json', 'dist']) cpSync(join(folder, part), join(target, part), { recursive: true });
-  linkModules(target, folder);
-}
-
-function linkModules(target: string, folder = root): void {
   symlinkSync(join(folder, 'node_modules'), join(target, 'node_modules'), 'junction');
-}
-
-function lockOf(folder: string): string {
-  return readFileSync(join(folder, 'package-lock.json'), 'utf8');
 }
 
 function run(command: string, parameters: readonly string[]): string {
