@@ -121,7 +121,7 @@ function createText(
   node: string,
 ): Text {
   const needsMessage = isTracked({ options }) || options.waitMs !== undefined;
-  return {
+  const text: Text = {
     id: journal.nextId(),
     part: 'ledger',
     kind: 'text',
@@ -133,9 +133,10 @@ function createText(
     encoding,
     parts,
     options,
-    ...(needsMessage ? { carried: carried() } : undefined),
     arrivedAt: clock.now(),
   };
+  if (needsMessage) text.carried = carried();
+  return text;
 }
 
 /** Whoever waited for another text is told when its node is closed. */

@@ -1,5 +1,6 @@
 import { SmsError } from '../errors';
 
+const separator = /[\s,;]/;
 const separators = /[,;\n]/;
 const whiteSpace = /\s+/;
 /** Digits, with formatting characters around and between them. White space gets this far in list items only. */
@@ -33,6 +34,7 @@ export function parseRecipients(to: unknown): string[] {
 
 function itemsOf(to: unknown): Item[] {
   if (typeof to !== 'string') return (Array.isArray(to) ? to : [to]).map((item) => ({ item, isPart: false }));
+  if (!separator.test(to)) return [{ item: to, isPart: false }];
   return to.split(separators).flatMap((group) => {
     const parts = group.trim().split(whiteSpace);
     return parts.map((item, index) => ({

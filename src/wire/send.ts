@@ -5,6 +5,18 @@ import { decodeText, type OnUnknownCharset } from './text';
 import { unreadable } from './unreadable';
 import { parseXml, type XmlElement } from './xml';
 
+/** In the order of §2.1. */
+const parameterNames = [
+  'to',
+  'body',
+  'from',
+  'messageId',
+  'fragmentationLimit',
+  'contentType',
+  'callbackUrl',
+  'callbackStatusUrl',
+] as const satisfies readonly (keyof OutboundMessage)[];
+
 const headingLength = 500;
 /** An error page with its heading further down is not one that is worth the search. */
 const headingSearchLength = 65_536;
@@ -16,18 +28,13 @@ const tagStart = /<(\/?[a-z][a-z0-9]*)/iy;
  * is blank is left out.
  */
 export function formatOutboundMessage(message: OutboundMessage): [string, string][] {
-  const { to, body, from, messageId, fragmentationLimit, contentType, callbackUrl, callbackStatusUrl } = message;
-  const parameters: [string, string | undefined][] = [
-    ['to', to.join(' ')],
-    ['body', body],
-    ['from', from],
-    ['messageId', messageId],
-    ['fragmentationLimit', fragmentationLimit?.toString()],
-    ['contentType', contentType],
-    ['callbackUrl', callbackUrl],
-    ['callbackStatusUrl', callbackStatusUrl],
-  ];
-  return parameters.filter((parameter): parameter is [string, string] => !isBlank(parameter[1]));
+  const parameters: [string, string][] = [];
+  for (const name of parameterNames) {
+    const value = message[name];
+    const text = typeof value === 'object' ? value.join(' ') : value?.toString();
+    if (!isBlank(text)) parameters.push([name, text]);
+  }
+  return parameters;
 }
 
 /**

@@ -48,12 +48,13 @@ export function decodeText(bytes: Uint8Array, contentType?: string, onUnknownCha
 
 /** The charset that a body and its Content-Type header declare, as {@link decodeText} says. */
 export function charsetOf(bytes: Uint8Array, contentType?: string, onUnknownCharset?: OnUnknownCharset): Charset {
-  const labels = [labelIn(contentType), labelOfXml(bytes)].filter((label) => label !== undefined);
-  for (const label of labels) {
-    const charset = findCharset(label);
-    if (charset !== undefined) return charset;
-  }
-  const [label] = labels;
+  const given = labelIn(contentType);
+  const byHeader = given === undefined ? undefined : findCharset(given);
+  if (byHeader !== undefined) return byHeader;
+  const declared = labelOfXml(bytes);
+  const byDeclaration = declared === undefined ? undefined : findCharset(declared);
+  if (byDeclaration !== undefined) return byDeclaration;
+  const label = given ?? declared;
   if (label === undefined || hasMark(bytes)) return 'utf-8';
   onUnknownCharset?.(label);
   return 'unknown';

@@ -31,9 +31,9 @@ const maxParts = 400_000;
 
 const space = '[ \\t\\n]';
 const name = '[A-Za-z_:\\u00c0-\\uffff][\\w:.\\-\\u00b7-\\uffff]*';
-const tagStart = new RegExp(`<(/?)(${name})`, 'y');
+const tagStart = new RegExp(`</?${name}`, 'y');
 const attribute = new RegExp(`${space}+(${name})${space}*=${space}*(?:"([^"]*)"|'([^']*)')`, 'y');
-const tagEnd = new RegExp(`${space}*(/?)>`, 'y');
+const tagEnd = new RegExp(`${space}*/?>`, 'y');
 const bareAmpersand = /&(?!#\d+;|#x[\da-f]+;|[a-z]\w*;)/i;
 
 /**
@@ -108,16 +108,18 @@ interface Tag {
 const noAttributes: ReadonlyMap<string, string> = new Map();
 
 function readTag(text: string, start: number): Tag {
+  const isClosing = text[start + 1] === '/';
   tagStart.lastIndex = start;
-  const [, slash, name] = tagStart.exec(text) ?? [];
-  if (name === undefined) throw brokenTag(text, start);
-  const { attributes, end } =
-    slash === '/' ? { attributes: noAttributes, end: tagStart.lastIndex } : readAttributes(text, tagStart.lastIndex);
+  if (!tagStart.test(text)) throw brokenTag(text, start);
+  const name = text.slice(start + (isClosing ? 2 : 1), tagStart.lastIndex);
+  const { attributes, end } = isClosing
+    ? { attributes: noAttributes, end: tagStart.lastIndex }
+    : readAttributes(text, tagStart.lastIndex);
   tagEnd.lastIndex = end;
-  const [match, endSlash] = tagEnd.exec(text) ?? [];
-  if (match === undefined || (slash === '/' && endSlash === '/')) throw brokenTag(text, start);
-  const kind = slash === '/' ? 'closing' : endSlash === '/' ? 'empty' : 'opening';
-  return { kind, name, attributes, end: tagEnd.lastIndex };
+  const isEnded = tagEnd.test(text);
+  const isEmpty = isEnded && text[tagEnd.lastIndex - 2] === '/';
+  if (!isEnded || (isClosing && isEmpty)) throw brokenTag(text, start);
+  return { kind: isClosing ? 'closing' : isEmpty ? 'empty' : 'opening', name, attributes, end: tagEnd.lastIndex };
 }
 
 function readAttributes(text: string, start: number): Pick<Tag, 'attributes' | 'end'> {
