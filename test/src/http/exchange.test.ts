@@ -551,6 +551,29 @@ describe('http', () => {
       await gone;
     });
 
+    it('by one listener, however many requests the signal ends, each of them once', async () => {
+      const controller = new AbortController();
+      const { signal } = controller;
+      let listeners = 0;
+      const listen = signal.addEventListener.bind(signal);
+      signal.addEventListener = (...args: Parameters<typeof listen>) => {
+        listeners++;
+        listen(...args);
+      };
+      const { baseUrl: echoing } = await startEcho();
+      await Promise.all(Array.from({ length: 20 }, () => call(echoing, { signal })));
+      let arrived = 0;
+      const { baseUrl } = await startRawService(closing, () => {
+        arrived++;
+        if (arrived === 20) controller.abort();
+      });
+      const hanging = Array.from({ length: 20 }, () => failure(call(baseUrl, { signal, effect: 'send' })));
+      const codes = (await Promise.all(hanging)).map(({ code }) => code);
+      assert.deepEqual(new Set(codes), new Set(['SMS_UNCERTAIN']));
+      assert.equal(listeners, 1);
+      assert.equal((await failure(call(echoing, { signal, effect: 'send' }))).code, 'SMS_CLOSED');
+    });
+
     it('after the answer, nothing happens', async () => {
       const { baseUrl } = await startEcho();
       const controller = new AbortController();
