@@ -1,13 +1,14 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { createCipheriv, createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { createServer } from 'node:net';
 import { dirname, join, relative, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { type Simulator, startSimulator } from '../simulator';
+import { createFlows } from './start-flows';
 
 const root = dirname(__dirname);
 const packageName = '@messaging-service/node-red-sms';
@@ -16,9 +17,12 @@ const startLimitMs = 60_000;
 /** Node-RED gives its nodes 15 s to close. */
 const stopLimitMs = 20_000;
 
+/** What a person without a login has chosen in the editor: the first sidebar is the one that opens (Node-RED 5 always shows this one). */
+const firstPreferences = { _: { editor: { sidebar: { order: ['debug', 'info', 'help', 'version-control'] } } } };
+
 const help = `Usage: npm start -- [options]
 
-Runs the simulator of the SMS service and Node-RED with flows to try, both on this machine only.
+Builds the package, and runs the simulator of the SMS service and Node-RED with flows to try, both on this machine only.
 
   --port <number>            port of Node-RED (default 1880)
   --simulator-port <number>  port of the simulator (default 8025)
@@ -29,13 +33,8 @@ Runs the simulator of the SMS service and Node-RED with flows to try, both on th
 /** What a person can do something about; told without a stack. */
 class StartError extends Error {}
 
-interface FlowNode {
-  id: string;
-  type: string;
-  [property: string]: unknown;
-}
-
 interface Options {
+  build: boolean;
   port: number;
   simulatorPort: number;
   userDir: string;
@@ -47,11 +46,13 @@ function readOptions(): Options | undefined {
       port: { type: 'string', default: '1880' },
       'simulator-port': { type: 'string', default: '8025' },
       'user-dir': { type: 'string', default: join(root, '.node-red') },
+      build: { type: 'boolean', default: false },
       help: { type: 'boolean', default: false },
     },
   });
   if (values.help) return undefined;
   return {
+    build: values.build,
     port: readPort('port', values.port),
     simulatorPort: readPort('simulator-port', values['simulator-port']),
     userDir: resolve(values['user-dir']),
@@ -81,6 +82,11 @@ async function requireFree(port: number, user: string, option: string): Promise<
   await once(server, 'close');
 }
 
+function buildPackage(): void {
+  const { status } = spawnSync(process.execPath, [join(__dirname, 'build.mjs')], { cwd: root, stdio: 'inherit' });
+  if (status !== 0) throw new StartError('The build failed; see above.');
+}
+
 /** Makes the user directory usable, and leaves alone whatever a person has changed in it. Says whether the flows were there. */
 function prepareUserDir(userDir: string, simulator: Simulator): boolean {
   const packageFolder = join(userDir, 'node_modules', packageName);
@@ -88,77 +94,54 @@ function prepareUserDir(userDir: string, simulator: Simulator): boolean {
   // Made anew each time, because the project may have been moved.
   rmSync(packageFolder, { recursive: true, force: true });
   symlinkSync(root, packageFolder, 'junction');
-  const settings = join(userDir, 'settings.js');
-  if (!existsSync(settings)) writeFileSync(settings, formatSettings(), { mode: 0o600 });
   const flows = join(userDir, 'flows.json');
   if (existsSync(flows)) return true;
-  const { accountId, nodes } = createFlows();
-  const credentials = { [accountId]: { apiKey: simulator.credentials.apiKey } };
-  // Node-RED encrypts them at the first deploy.
+  const settings = join(userDir, 'settings.js');
+  if (!existsSync(settings)) {
+    writeFileSync(settings, formatSettings(randomBytes(32).toString('hex')), { mode: 0o600 });
+  }
+  const { credentialSecret = '' } = createRequire(__filename)(settings) as { credentialSecret?: string };
+  const nodes = createFlows((name) => existsSync(join(userDir, 'node_modules', name)));
+  const accounts = nodes.filter(({ type }) => type === 'sms-account');
+  const logins = Object.fromEntries(accounts.map(({ id }) => [id, simulator.credentials]));
+  const credentials = encryptCredentials(logins, credentialSecret);
   writeFileSync(join(userDir, 'flows_cred.json'), JSON.stringify(credentials), { mode: 0o600 });
+  const preferences = join(userDir, '.config.users.json');
+  if (!existsSync(preferences)) writeFileSync(preferences, JSON.stringify(firstPreferences));
   writeFileSync(flows, JSON.stringify(nodes, null, 2));
   return false;
 }
 
-function formatSettings(): string {
+function formatSettings(credentialSecret: string): string {
   return `module.exports = ${JSON.stringify(
     {
       uiHost: host,
       flowFile: 'flows.json',
-      credentialSecret: randomBytes(32).toString('hex'),
+      credentialSecret,
       telemetry: { enabled: false, updateNotification: false },
       diagnostics: { enabled: false },
-      editorTheme: { tours: false, palette: { catalogues: [] } },
+      // Without `projects`, each start warns that they are switched off.
+      editorTheme: { tours: false, palette: { catalogues: [] }, projects: {} },
+      contextStorage: {
+        default: { module: 'memory' },
+        file: { module: 'localfilesystem', config: { cache: false } },
+      },
     },
     null,
     2,
   )};\n`;
 }
 
-/** The first flow and every example, all of them on the first flow's account, which is the simulator's. */
-function createFlows(): { accountId: string; nodes: FlowNode[] } {
-  const first = readFlow(join(__dirname, 'first-flow.json'));
-  const accountId = first.find(({ type }) => type === 'sms-account')?.id;
-  if (accountId === undefined) throw new Error('The first flow has no account.');
-  const folder = join(root, 'examples');
-  const examples = readdirSync(folder)
-    .sort()
-    .map((name) => readFlow(join(folder, name)));
-  // All tabs share the simulator's one account: one that reads by itself would answer what the first flow answers too.
-  const running = examples.filter((nodes) => !readsByItself(nodes));
-  const disabled = examples.filter(readsByItself);
-  return {
-    accountId,
-    nodes: [
-      ...first,
-      ...running.flatMap((nodes) => adaptExample(nodes, accountId, false)),
-      ...disabled.flatMap((nodes) => adaptExample(nodes, accountId, true)),
-    ],
-  };
-}
-
-function readsByItself(nodes: FlowNode[]): boolean {
-  return nodes.some(({ type }) => type.startsWith('sms-') && type !== 'sms-account' && type !== 'sms-send');
-}
-
-function adaptExample(nodes: FlowNode[], accountId: string, disabled: boolean): FlowNode[] {
-  return nodes
-    .filter(({ type }) => type !== 'sms-account')
-    .map((node) => ({
-      ...node,
-      ...(node.type === 'tab' && { disabled }),
-      ...(node.account !== undefined && { account: accountId }),
-      // biome-ignore lint/suspicious/noTemplateCurlyInString: Node-RED fills it in
-      ...(node.type === 'sms-callback-in' && { publicUrl: '${SMS_NODE_RED_URL}' }),
-    }));
-}
-
-function readFlow(file: string): FlowNode[] {
-  return JSON.parse(readFileSync(file, 'utf8')) as FlowNode[];
+/** As Node-RED keeps them; in clear it would warn of them. */
+function encryptCredentials(credentials: object, secret: string): { $: string } {
+  const vector = randomBytes(16);
+  const cipher = createCipheriv('aes-256-ctr', createHash('sha256').update(secret).digest(), vector);
+  const encrypted = cipher.update(JSON.stringify(credentials), 'utf8', 'base64') + cipher.final('base64');
+  return { $: vector.toString('hex') + encrypted };
 }
 
 function startNodeRed({ port, userDir }: Options, simulator: Simulator, url: string): ChildProcess {
-  const redJs = createRequire(__filename).resolve('node-red/red.js');
+  const redJs = process.env.NR_RED_JS ?? createRequire(__filename).resolve('node-red/red.js');
   const settings = join(userDir, 'settings.js');
   return spawn(process.execPath, [redJs, '--userDir', userDir, '--settings', settings, '--port', String(port)], {
     // Files that a flow names without a folder lie there.
@@ -200,9 +183,10 @@ async function stopNodeRed(nodeRed: ChildProcess, ended: Promise<unknown>): Prom
 }
 
 async function run(options: Options): Promise<void> {
-  const { port, simulatorPort, userDir } = options;
+  const { build, port, simulatorPort, userDir } = options;
   await requireFree(port, 'Node-RED', 'port');
   await requireFree(simulatorPort, 'the simulator', 'simulator-port');
+  if (build) buildPackage();
   const asked = new Promise<void>((stop) => {
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => stop());
   });

@@ -108,6 +108,9 @@ for (const program of [
 heading("The flow library's check");
 installFolder('flow-library');
 
+heading('What some of the examples need');
+installFolder('example-packages');
+
 const redJs = require.resolve('node-red/red.js');
 const results = [
   runSuite({

@@ -12,9 +12,13 @@ interface Red {
     getNodeHelp(type: string): string;
     node(id: string): EditorNode | null;
     createCompleteNodeSet(): FlowNode[];
+    filterNodes(filter: {
+      z: string;
+    }): { id: string; type: string; name: string; x: number; y: number; w: number; h: number }[];
     dirty(): boolean;
   };
-  workspaces: { active(): string };
+  view: { importNodes(nodes: FlowNode[], options: { generateIds: boolean }): void };
+  workspaces: { active(): string; show(id: string): void };
 }
 
 /** A node as the editor holds it. */
@@ -154,6 +158,59 @@ export class Editor {
     await flows.nth(before).waitFor();
     // By the keyboard, as the note of what was imported lies over the tabs.
     await this.page.keyboard.press('Control+]');
+  }
+
+  /** As {@link importExample}, where a node of the example is there already, and the copy is imported that the editor proposes. */
+  async importExampleAsCopy(packageName: string, name: string): Promise<void> {
+    const list = await this.#unfoldExamples(packageName);
+    const flows = this.page.locator('#red-ui-workspace-tabs li[flowname]');
+    const before = await flows.count();
+    await list.getByText(name, { exact: true }).click();
+    await this.page.locator('#red-ui-clipboard-dialog-ok').click();
+    await this.page.locator('.red-ui-notification button', { hasText: 'Import copy' }).click();
+    await flows.nth(before).waitFor();
+  }
+
+  /** Imports what that button imports, without the dialogs. */
+  async importCopy(nodes: FlowNode[]): Promise<void> {
+    await this.page.evaluate((imported) => RED.view.importNodes(imported, { generateIds: true }), nodes);
+  }
+
+  /** All nodes of the workspace, deployed or not. */
+  async flows(): Promise<FlowNode[]> {
+    return this.page.evaluate(() => RED.nodes.createCompleteNodeSet());
+  }
+
+  async showFlow(id: string): Promise<void> {
+    await this.page.evaluate((flow) => RED.workspaces.show(flow), id);
+    await this.page.waitForFunction((flow) => RED.workspaces.active() === flow, id);
+  }
+
+  /** Where the nodes of the flow stand that is shown, with their labels and the buttons at their sides. */
+  async boxes(): Promise<{ label: string; left: number; right: number; top: number; bottom: number }[]> {
+    const buttonWidth = 25;
+    const drawn = await this.page.waitForFunction(() => {
+      const nodes = RED.nodes.filterNodes({ z: RED.workspaces.active() });
+      return (
+        nodes.every(({ id }) => document.getElementById(id)) &&
+        nodes.map(({ id, type, name, x, y, w, h }) => ({ label: name || `${type} ${id}`, type, x, y, w, h }))
+      );
+    });
+    const nodes = (await drawn.jsonValue()) as {
+      label: string;
+      type: string;
+      x: number;
+      y: number;
+      w: number;
+      h: number;
+    }[];
+    return nodes.map(({ label, type, x, y, w, h }) => ({
+      label,
+      left: x - w / 2 - (type === 'inject' ? buttonWidth : 0),
+      right: x + w / 2 + (type === 'debug' ? buttonWidth : 0),
+      top: y - h / 2,
+      bottom: y + h / 2,
+    }));
   }
 
   async #unfoldExamples(packageName: string): Promise<Locator> {

@@ -2,14 +2,18 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import type { Browser } from 'playwright-core';
+import { createFlows } from '../../scripts/start-flows';
 import { type Simulator, startSimulator } from '../../simulator';
-import { type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
+import { linkNodePackages } from '../examples/packages';
+import { createLinkedUserDir, type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
 import { startBrowser } from './browser';
 import { Editor, unresolvedText } from './editor';
 
 const root = join(__dirname, '..', '..');
 const packageName = '@messaging-service/node-red-sms';
-const names = readdirSync(join(root, 'examples')).map((file) => basename(file, '.json'));
+const names = readdirSync(join(root, 'examples'))
+  .sort()
+  .map((file) => basename(file, '.json'));
 
 function readExample(name: string): FlowNode[] {
   return JSON.parse(readFileSync(join(root, 'examples', `${name}.json`), 'utf8')) as FlowNode[];
@@ -18,6 +22,35 @@ function readExample(name: string): FlowNode[] {
 /** Identifiers with their types, in an order that does not depend on where they come from. */
 function identify(nodes: FlowNode[]): string[] {
   return nodes.map(({ id, type }) => `${id} ${type}`).sort();
+}
+
+/** Where a node of a flow stands, as the editor has drawn it. */
+interface Box {
+  label: string;
+  left: number;
+  right: number;
+  top: number;
+  bottom: number;
+}
+
+/** How wide the workspace is that a flow has to fit into. */
+const workspaceWidth = 1300;
+
+/** That nothing on the flow is drawn outside of the workspace, or over something else. */
+function assertFits(boxes: Box[]): void {
+  assert.ok(boxes.length > 0);
+  for (const box of boxes) {
+    assert.ok(box.left >= 0 && box.right <= workspaceWidth, `${box.label} is drawn up to ${box.right} px`);
+    const over = boxes.find(
+      (other) =>
+        other !== box &&
+        other.left < box.right &&
+        box.left < other.right &&
+        other.top < box.bottom &&
+        box.top < other.bottom,
+    );
+    assert.equal(over?.label, undefined, `lies over ${box.label}`);
+  }
 }
 
 /** Types of the package whose nodes stand on a flow, and show themselves there. */
@@ -35,10 +68,12 @@ describe('The examples in the editor', function () {
   const portsSeen = new Set<string>();
 
   before(async () => {
+    const userDir = createLinkedUserDir();
+    linkNodePackages(userDir);
     [simulator, browser, nodeRed] = await Promise.all([
       startSimulator({ waitMs: 100 }),
       startBrowser(),
-      startNodeRed({ env: { no_proxy: '127.0.0.1', NO_PROXY: '127.0.0.1' } }),
+      startNodeRed({ userDir, env: { no_proxy: '127.0.0.1', NO_PROXY: '127.0.0.1' } }),
     ]);
     editor = await Editor.create(browser);
   });
@@ -60,9 +95,9 @@ describe('The examples in the editor', function () {
     await simulator?.close();
   });
 
-  it('are all listed by the import dialog, under the name of the package', async () => {
+  it('are all listed by the import dialog in their order, under the name of the package', async () => {
     await editor.openExamples();
-    assert.deepEqual((await editor.exampleNames(packageName)).sort(), [...names].sort());
+    assert.deepEqual(await editor.exampleNames(packageName), names);
   });
 
   for (const name of names) {
@@ -72,6 +107,7 @@ describe('The examples in the editor', function () {
       await editor.openExamples();
       await editor.importExample(packageName, name);
       for (const { id } of ours) await editor.page.locator(`[id="${id}"]`).waitFor();
+      assertFits(await editor.boxes());
 
       const [first] = ours;
       assert.ok(first, 'no node of the package');
@@ -107,6 +143,32 @@ describe('The examples in the editor', function () {
       assert.doesNotMatch(await editor.textOnScreen(), unresolvedText);
     });
   }
+
+  it('leave one account when all are imported, each as the editor proposes', async () => {
+    const [first = '', second = '', ...others] = names;
+    await editor.openExamples();
+    await editor.importExample(packageName, first);
+    await editor.openExamples();
+    await editor.importExampleAsCopy(packageName, second);
+    for (const name of others) await editor.importCopy(readExample(name));
+    const imported = await editor.flows();
+    const [account, ...more] = imported.filter(({ type }) => type === 'sms-account');
+    assert.deepEqual(more, []);
+    for (const node of imported) if (isOnFlow(node)) assert.equal(node.account, account?.id);
+    assert.equal(imported.filter(({ type }) => type === 'tab').length, names.length + 1);
+  });
+
+  it('fit on the tabs of npm start, with what is added there to try them', async () => {
+    const flows = createFlows(() => true);
+    await nodeRed.deploy(flows);
+    await editor.reload();
+    for (const { id, label } of flows.filter(({ type }) => type === 'tab')) {
+      await editor.showFlow(id);
+      const boxes = await editor.boxes();
+      assert.ok(boxes.length > 3, String(label));
+      assertFits(boxes);
+    }
+  });
 
   it('have shown the ports of every node of the package', () => {
     assert.deepEqual([...portsSeen].sort(), [

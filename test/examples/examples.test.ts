@@ -1,19 +1,34 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
+import { createRequire } from 'node:module';
 import type { AddressInfo } from 'node:net';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Simulator, type SimulatorOptions, startSimulator } from '../../simulator';
-import { type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
+import { type FlowNode, type NodeRedOptions, type NodeRedProcess, startNodeRed } from '../node-red-process';
+import { type MqttBroker, startMqttBroker } from './mqtt-broker';
 
 const folder = join(__dirname, '..', '..', 'examples');
 const waitLimitMs = 15_000;
+/** The expressions of Node-RED, with the Node-RED that brings them. */
+const jsonata = createRequire(require.resolve('node-red/red.js'))('jsonata') as (expression: string) => {
+  evaluate(input: object, bindings: object): Promise<unknown>;
+};
 /** The name of an example begins with its number in the import list, which is left out here. */
 const files = new Map(readdirSync(folder).map((file) => [file.replace(/^\d\d /, '').replace(/\.json$/, ''), file]));
-const number = '6421555123';
-const duty = '6421555999';
+
+/** Node-RED with the context store that some of the examples ask for. */
+const how: NodeRedOptions = {
+  env: { no_proxy: '127.0.0.1', NO_PROXY: '127.0.0.1' },
+  settings: {
+    contextStorage: {
+      default: { module: 'memory' },
+      file: { module: 'localfilesystem', config: { cache: false } },
+    },
+  },
+};
 
 /** What a debug node of an example showed. */
 interface Shown {
@@ -93,6 +108,12 @@ async function waitUntil(isTrue: () => boolean, what: () => string): Promise<voi
   }
 }
 
+/** The handsets of an example. Each has its own, by its number in the list, so that no two flows answer the same one. */
+function handsetsOf(name: string): { number: string; other: string; third: string; duty: string } {
+  const block = `6421555${files.get(name)?.slice(0, 2)}`;
+  return { number: `${block}1`, other: `${block}2`, third: `${block}3`, duty: `${block}9` };
+}
+
 function readExample(name: string): FlowNode[] {
   return JSON.parse(readFileSync(join(folder, files.get(name) ?? name), 'utf8')) as FlowNode[];
 }
@@ -111,7 +132,7 @@ describe('the examples, deployed against the simulator', function () {
   let deployments = 0;
 
   before(async () => {
-    nodeRed = await startNodeRed({ env: { no_proxy: '127.0.0.1', NO_PROXY: '127.0.0.1' } });
+    nodeRed = await startNodeRed(how);
   });
 
   after(async () => {
@@ -187,7 +208,18 @@ describe('the examples, deployed against the simulator', function () {
   async function restart(): Promise<void> {
     await nodeRed.kill();
     const { userDir, port } = nodeRed;
-    nodeRed = await startNodeRed({ userDir, port, env: { no_proxy: '127.0.0.1', NO_PROXY: '127.0.0.1' } });
+    nodeRed = await startNodeRed({ ...how, userDir, port });
+  }
+
+  /** Where the context of the flow is kept that is deployed. */
+  const contextFolder = (): string => {
+    const tab = flow.find(({ type }) => type === 'tab');
+    return join(nodeRed.userDir, 'context', String(tab?.id));
+  };
+
+  /** Takes away what the flows have kept in the context on disk, as Node-RED does when they are deleted. */
+  async function forgetContext(): Promise<void> {
+    await nodeRed.deploy([]);
   }
 
   /** A handset writes, and the flow has heard of all it wrote. */
@@ -197,6 +229,7 @@ describe('the examples, deployed against the simulator', function () {
   }
 
   describe('Send a text', () => {
+    const { number } = handsetsOf('Send a text');
     it('sends its text to its number and shows the result', async () => {
       await deploy('Send a text');
       await press('Send');
@@ -219,6 +252,7 @@ describe('the examples, deployed against the simulator', function () {
   });
 
   describe('Auto-reply', () => {
+    const { number, other } = handsetsOf('Auto-reply');
     const answerTo = (from: string, text: string) =>
       `${from}: Thank you for your message: ${text}. We will call you back.`;
 
@@ -226,17 +260,17 @@ describe('the examples, deployed against the simulator', function () {
       await deploy('Auto-reply');
       const texts = Array.from({ length: 20 }, (_, index) => `text ${index + 1}`);
       for (const text of [...texts, 'one too many']) await write(number, text);
-      await write('6421555124', 'Me too');
+      await write(other, 'Me too');
       const [error] = await untilShown('error');
       assert.equal(codeOf(error), 'SMS_LIMIT');
-      await untilSent(...texts.map((text) => answerTo(number, text)), answerTo('6421555124', 'Me too'));
+      await untilSent(...texts.map((text) => answerTo(number, text)), answerTo(other, 'Me too'));
       assert.equal(simulator.messages.length, 21);
     });
 
     it('leaves alone who wrote STOP, until they write START', async () => {
       await deploy('Auto-reply');
       // The account counts on from one test to the next.
-      const [number, other] = ['6421555125', '6421555126'];
+      const [number, other] = ['6421555023', '6421555024'];
       await write(number, 'stop!');
       await write(number, 'Are you there?');
       await write(other, 'Stopping by');
@@ -248,31 +282,82 @@ describe('the examples, deployed against the simulator', function () {
   });
 
   describe('Answer by keyword', () => {
+    const { number, other } = handsetsOf('Answer by keyword');
+
+    it('answers the first word, and says what may be asked to any other', async () => {
+      await deploy('Answer by keyword');
+      await write(number, ' hours? Thanks');
+      await untilSent(`${number}: We are open from Monday to Friday, 8 to 17.`);
+      await write(other, 'Address');
+      await untilSent(`${other}: You find us at 12 Harbour Street.`);
+      await write(other, 'What are your hours?');
+      await untilSent(`${other}: Please write HOURS or ADDRESS.`);
+      await untilShown('answered', 3);
+      assert.equal(simulator.messages.length, 3);
+    });
+
+    it('answers nobody more often than the account allows', async () => {
+      await deploy('Answer by keyword', {}, ({ type }) => (type === 'sms-account' ? { perHandset: 1 } : {}));
+      await write(number, '...');
+      await write(number, '...');
+      const [error] = await untilShown('error');
+      assert.equal(codeOf(error), 'SMS_LIMIT');
+      assert.deepEqual(sent(), [`${number}: Please write HOURS or ADDRESS.`]);
+    });
+  });
+
+  describe('Opt-out that is remembered', () => {
+    const { number, other } = handsetsOf('Opt-out that is remembered');
     const news = 'We are open on Saturday. Answer STOP to end these messages.';
+    const stopped = 'You will get no more messages. Answer START to get them again.';
+
+    afterEach(forgetContext);
 
     it('sends the news to everybody but who wrote STOP, until they write START', async () => {
-      await deploy('Answer by keyword');
+      await deploy('Opt-out that is remembered');
       await press('News');
-      await untilSent(`${number} 6421555124: ${news}`);
+      await untilSent(`${number} ${other}: ${news}`);
       await write(number, ' stop. Thanks');
-      await untilSent(`${number}: You will get no more messages. Answer START to get them again.`);
+      await untilSent(`${number}: ${stopped}`);
       await press('News');
-      await untilSent(`6421555124: ${news}`);
+      await untilSent(`${other}: ${news}`);
       await write(number, 'Start');
       await untilSent(`${number}: You will get our messages again. Answer STOP to end them.`);
       await press('News');
       await waitUntil(
-        () => sent().filter((text) => text === `${number} 6421555124: ${news}`).length === 2,
+        () => sent().filter((text) => text === `${number} ${other}: ${news}`).length === 2,
         () => JSON.stringify(sent()),
       );
     });
 
-    it('sends no news when everybody wrote STOP, and does not answer any other text', async () => {
-      await deploy('Answer by keyword');
-      await write(number, 'STOP');
-      await write('6421555124', 'STOP');
-      await untilShown('sent', 2);
+    it('still knows after a kill who wrote STOP, also when two wrote at once', async () => {
+      await deploy('Opt-out that is remembered');
+      for (const from of [number, other]) simulator.receive({ from, to: '642100000001', body: 'STOP' });
+      await untilSent(`${number}: ${stopped}`, `${other}: ${stopped}`);
+      await restart();
       await press('News');
+      await write(number, 'START');
+      await untilSent(`${number}: You will get our messages again. Answer STOP to end them.`);
+      await press('News');
+      await untilSent(`${number}: ${news}`);
+      assert.equal(simulator.messages.length, 4);
+    });
+
+    it('notes a STOP as soon as the disk takes it', async () => {
+      await deploy('Opt-out that is remembered', {}, ({ type }) =>
+        type === 'delay' ? { timeout: '50', timeoutUnits: 'milliseconds' } : {},
+      );
+      mkdirSync(dirname(contextFolder()), { recursive: true });
+      writeFileSync(contextFolder(), 'in the way');
+      await write(number, 'STOP');
+      await untilShown('error', 2);
+      assert.equal(simulator.messages.length, 0);
+      rmSync(contextFolder());
+      await untilSent(`${number}: ${stopped}`);
+    });
+
+    it('does not answer any other text', async () => {
+      await deploy('Opt-out that is remembered');
       await write(number, '...');
       await write(number, 'Stopping by tomorrow');
       const others = await untilShown('other message', 2);
@@ -280,11 +365,12 @@ describe('the examples, deployed against the simulator', function () {
         others.map(({ payload }) => payload),
         ['...', 'Stopping by tomorrow'],
       );
-      assert.equal(simulator.messages.length, 2);
+      assert.equal(simulator.messages.length, 0);
     });
   });
 
   describe('Track delivery and raise an alarm', () => {
+    const { number, duty } = handsetsOf('Track delivery and raise an alarm');
     const alarm = (reason: string): string => `${duty}: The message to ${number} did not arrive: ${reason}`;
 
     it('shows what arrived and raises no alarm', async () => {
@@ -324,6 +410,7 @@ describe('the examples, deployed against the simulator', function () {
   });
 
   describe('Callbacks instead of polling', () => {
+    const { number } = handsetsOf('Callbacks instead of polling');
     for (const callbackFormat of ['XMLv3', 'FORMv1'] as const) {
       it(`gets the status and the reply called back as ${callbackFormat}, and confirms the reply`, async () => {
         const token = 'a token of the tests';
@@ -352,6 +439,7 @@ describe('the examples, deployed against the simulator', function () {
   });
 
   describe('Store every message before acknowledging it', () => {
+    const { number, other } = handsetsOf('Store every message before acknowledging it');
     const storeFolder = (): string => join(nodeRed.userDir, 'sms-received');
     const readStored = (): Record<string, string>[] =>
       readdirSync(storeFolder()).map(
@@ -367,7 +455,7 @@ describe('the examples, deployed against the simulator', function () {
     it('writes each message to a file of its own', async () => {
       await deploy('Store every message before acknowledging it', {}, edit);
       await write(number, 'one\ntwo');
-      await write('6421555124', '"three"');
+      await write(other, '"three"');
       await untilShown('stored', 2);
       assert.deepEqual(
         new Set(readStored()),
@@ -423,6 +511,7 @@ describe('the examples, deployed against the simulator', function () {
   });
 
   describe('Warn when the balance is low', () => {
+    const { duty } = handsetsOf('Warn when the balance is low');
     const warning = (balance: number): string => `${duty}: The SMS balance is ${balance} EUR. Please top it up.`;
 
     it('warns once when the balance falls below the limit, and again only after it was raised', async () => {
@@ -449,10 +538,11 @@ describe('the examples, deployed against the simulator', function () {
   });
 
   describe('Send to a list from a CSV', () => {
+    const { number, other, third } = handsetsOf('Send to a list from a CSV');
     const texts = [
-      '6421555123: Dear Anna, Your parcel is here.',
-      '6421555124: Dear Ben, Your parcel is here, too.',
-      '6421555125: Dear Carl, Your parcel comes tomorrow.',
+      `${number}: Dear Anna, Your parcel is here.`,
+      `${other}: Dear Ben, Your parcel is here, too.`,
+      `${third}: Dear Carl, Your parcel comes tomorrow.`,
     ];
     const edit = (node: FlowNode): object =>
       node.type === 'delay' ? { timeout: '100', timeoutUnits: 'milliseconds' } : {};
@@ -466,22 +556,22 @@ describe('the examples, deployed against the simulator', function () {
 
     it('tries a recipient that failed again, and gives up after three more tries', async () => {
       await deploy('Send to a list from a CSV', {}, edit);
-      simulator.block('6421555124');
+      simulator.block(other);
       await press('Send to all');
       const [given] = await untilShown('given up');
-      assert.equal(given?.topic, '6421555124');
-      assert.equal(simulator.requests.filter(({ params }) => params.to === '6421555124').length, 4);
+      assert.equal(given?.topic, other);
+      assert.equal(simulator.requests.filter(({ params }) => params.to === other).length, 4);
       await untilShown('sent', 2);
     });
 
     it('sends to a recipient that failed at first, with the text of its row', async () => {
       await deploy('Send to a list from a CSV', {}, edit);
-      simulator.block('6421555125');
+      simulator.block(third);
       await press('Send to all');
-      await simulator.until(() => simulator.requests.filter(({ params }) => params.to === '6421555125').length === 2);
-      simulator.block('6421555125', false);
+      await simulator.until(() => simulator.requests.filter(({ params }) => params.to === third).length === 2);
+      simulator.block(third, false);
       const shown = await untilShown('sent', 3);
-      assert.deepEqual(shown.at(-1)?.sms?.accepted, ['6421555125']);
+      assert.deepEqual(shown.at(-1)?.sms?.accepted, [third]);
       assert.ok(
         sent()
           .slice(1)
@@ -491,11 +581,11 @@ describe('the examples, deployed against the simulator', function () {
 
     it('tries again what the service was at fault for, and nothing that is refused for good or may have been sent', async () => {
       await deploy('Send to a list from a CSV', {}, (node) =>
-        node.type === 'template' ? { template: 'number,name,text\n6421555123,Anna,Hi\n' } : edit(node),
+        node.type === 'template' ? { template: `number,name,text\n${number},Anna,Hi\n` } : edit(node),
       );
       simulator.fault('send', { status: 500 }, 2);
       await press('Send to all');
-      await untilSent('6421555123: Dear Anna, Hi');
+      await untilSent(`${number}: Dear Anna, Hi`);
       simulator.fault('send', { drop: 'after' }, 1);
       await press('Send to all');
       const [uncertain] = await untilShown('given up');
@@ -509,6 +599,7 @@ describe('the examples, deployed against the simulator', function () {
   });
 
   describe('An alarm that survives an outage and a restart', () => {
+    const { number } = handsetsOf('An alarm that survives an outage and a restart');
     const name = 'An alarm that survives an outage and a restart';
     const text = `${number}: Pump 3 has stopped.`;
     const withSend =
@@ -568,6 +659,7 @@ describe('the examples, deployed against the simulator', function () {
   });
 
   describe('Answer once', () => {
+    const { number, other } = handsetsOf('Answer once');
     const answer = `${number}: Thank you for your message. We will call you back.`;
 
     it('answers a message once and acknowledges it', async () => {
@@ -620,13 +712,14 @@ describe('the examples, deployed against the simulator', function () {
       await write(number, 'Are you there?');
       const [unknown] = await untilShown('nobody knows whether it was answered');
       assert.equal(codeOf(unknown), 'SMS_UNCERTAIN');
-      await write('6421555124', 'Me too');
+      await write(other, 'Me too');
       await untilShown('answered');
       assert.ok(!namesShown().includes('given up, or polling failed'));
     });
   });
 
   describe('Appointment reminder with YES or NO', () => {
+    const { number, other } = handsetsOf('Appointment reminder with YES or NO');
     const name = 'Appointment reminder with YES or NO';
     const question = `${number}: Dear Anna, your appointment is on Monday at 10. Do you come? Answer YES or NO.`;
 
@@ -658,7 +751,7 @@ describe('the examples, deployed against the simulator', function () {
       await untilShown('asked');
       simulator.reply({ from: number, body: 'YES' });
       await untilShown('confirmed');
-      await write('6421555124', 'Are you open?');
+      await write(other, 'Are you open?');
       await write(number, 'I shall be late');
       const [later] = await untilShown('later message');
       assert.equal(later?.payload, 'I shall be late');
@@ -667,8 +760,8 @@ describe('the examples, deployed against the simulator', function () {
         date: 'Monday at 10',
         number,
       });
-      const [other] = await untilShown('other message');
-      assert.equal(other?.topic, '6421555124');
+      const [unrelated] = await untilShown('other message');
+      assert.equal(unrelated?.topic, other);
       assert.equal(simulator.messages.length, 2);
     });
 
@@ -682,7 +775,7 @@ describe('the examples, deployed against the simulator', function () {
 
   describe('On-call rota until someone answers OK', () => {
     const name = 'On-call rota until someone answers OK';
-    const [first, second, third] = ['6421555001', '6421555002', '6421555003'] as const;
+    const { number: first, other: second, third } = handsetsOf(name);
     const asks = 'Pump 3 has stopped. Answer OK to take the alarm.';
     const withWait =
       (minutes: string) =>
@@ -767,6 +860,7 @@ describe('the examples, deployed against the simulator', function () {
   });
 
   describe('One-time code that expires', () => {
+    const { number } = handsetsOf('One-time code that expires');
     const name = 'One-time code that expires';
     const asks = `${number}: Do you want to sign in? Answer with the code on your screen within 5 minutes. If it is not you, do not answer.`;
 
@@ -808,13 +902,13 @@ describe('the examples, deployed against the simulator', function () {
   });
 
   describe('Survey of three questions', () => {
+    const { number, other } = handsetsOf('Survey of three questions');
     const name = 'Survey of three questions';
     const [one, two, three] = [
       'How did you like your stay, from 1 to 5?',
       'What did you like best?',
       'Will you come again?',
     ] as const;
-    const other = '6421555124';
 
     /** A handset answers the question that it was asked last. */
     async function answer(from: string, question: string, body: string): Promise<void> {
@@ -864,7 +958,257 @@ describe('the examples, deployed against the simulator', function () {
     });
   });
 
+  describe('One-time code for a login', () => {
+    const { number, other } = handsetsOf('One-time code for a login');
+
+    /** What the page answers to what a visitor enters. */
+    async function enter(path: string, fields: Record<string, string>): Promise<string> {
+      const response = await fetch(`${nodeRed.url}${path}`, { method: 'POST', body: new URLSearchParams(fields) });
+      assert.equal(response.status, 200);
+      return heading(await response.text());
+    }
+
+    function heading(page: string): string {
+      return /<h1>(.*)<\/h1>/.exec(page)?.[1] ?? page;
+    }
+
+    async function askFor(to: string): Promise<string> {
+      assert.equal(await enter('/sms-login/code', { number: `+${to}` }), 'Which code did you get?');
+      const code = /^(\d{6}) is your code/.exec(simulator.messages.at(-1)?.body ?? '')?.[1];
+      assert.ok(code, JSON.stringify(sent()));
+      return code;
+    }
+
+    it('lets in who enters the code that was sent, once', async () => {
+      await deploy('One-time code for a login');
+      const page = await (await fetch(`${nodeRed.url}/sms-login`)).text();
+      assert.equal(heading(page), 'Log in');
+      assert.match(page, /action="\/sms-login\/code"/);
+      const code = await askFor(number);
+      assert.equal(
+        await enter('/sms-login', { number, code: `${code.slice(0, 3)} ${code.slice(3)}` }),
+        'You are logged in.',
+      );
+      const [login] = await untilShown('login');
+      assert.equal(login?.topic, number);
+      assert.equal(await enter('/sms-login', { number, code }), 'This code is wrong, or has expired.');
+    });
+
+    it('lets nobody in with the code of another number, or after three wrong ones', async () => {
+      await deploy('One-time code for a login');
+      const wrong = 'This code is wrong, or has expired.';
+      const code = await askFor(number);
+      await askFor(other);
+      assert.equal(await enter('/sms-login', { number: other, code }), wrong);
+      const guess = code === '000000' ? '000001' : '000000';
+      for (let count = 0; count < 3; count += 1)
+        assert.equal(await enter('/sms-login', { number, code: guess }), wrong);
+      assert.equal(await enter('/sms-login', { number, code }), wrong);
+      assert.equal(await enter('/sms-login', { number: '__proto__', code: '' }), wrong);
+    });
+
+    it('says when the code cannot be sent', async () => {
+      await deploy('One-time code for a login');
+      const failed = 'The code could not be sent. Is the number right?';
+      assert.equal(await enter('/sms-login/code', { number: '12' }), failed);
+      simulator.block(number);
+      assert.equal(await enter('/sms-login/code', { number }), failed);
+    });
+  });
+
+  describe('Alarm from MQTT with quiet hours', () => {
+    const name = 'Alarm from MQTT with quiet hours';
+    const { number } = handsetsOf(name);
+    let broker: MqttBroker;
+
+    beforeEach(async () => {
+      broker = await startMqttBroker();
+    });
+
+    afterEach(async () => {
+      await forgetContext();
+      await broker.close();
+    });
+
+    /** Deploys it with quiet hours from `from` to `until`. */
+    const deployQuiet = (from: string, until: string): Promise<void> =>
+      deploy(name, {}, (node) => {
+        if (node.type === 'mqtt-broker') return { port: String(broker.port) };
+        if (node.type !== 'tab') return {};
+        const quiet = new Map([
+          ['QUIET_FROM', from],
+          ['QUIET_UNTIL', until],
+        ]);
+        const env = node.env as { name: string; value: string }[];
+        return { env: env.map((one) => ({ ...one, value: quiet.get(one.name) ?? one.value })) };
+      });
+
+    it('sends what comes by MQTT, a text or JSON, at once outside of the quiet hours', async () => {
+      await deployQuiet('0', '0');
+      await broker.publish('alarms/cellar', '{"text": "Water in the cellar.", "urgent": true}');
+      await broker.publish('alarms/filter', 'The filter is to be cleaned.');
+      await untilSent(`${number}: Water in the cellar.`, `${number}: The filter is to be cleaned.`);
+    });
+
+    it('sends only what is urgent in the quiet hours, and the rest in one text in the morning, also after a kill', async () => {
+      await deployQuiet('0', '24');
+      await press('Alarm');
+      await untilShown('held back');
+      await broker.publish('alarms/door', 'The door is open.');
+      await untilShown('held back', 2);
+      await press('Urgent alarm');
+      await untilSent(`${number}: Water in the cellar.`);
+      assert.equal(simulator.messages.length, 1);
+      await restart();
+      await press('Morning');
+      await untilSent(`${number}: In the night (2): The filter is to be cleaned. The door is open.`);
+      await press('Morning');
+      await press('Urgent alarm');
+      await waitUntil(
+        () => simulator.messages.length === 3,
+        () => JSON.stringify(sent()),
+      );
+      assert.equal(sent()[2], `${number}: Water in the cellar.`);
+    });
+
+    for (const [from, until, hours] of [
+      ['22', '7', 'over midnight'],
+      ['1', '6', 'within a day'],
+    ] as const) {
+      it(`knows quiet hours ${hours}`, () => {
+        const node = readExample(name).find(({ type }) => type === 'switch');
+        const expression = jsonata(String(node?.property));
+        const isQuiet = (hour: number): Promise<unknown> =>
+          expression.evaluate(
+            { urgent: false },
+            {
+              moment: () => ({ format: () => String(hour) }),
+              env: (one: string) => (one === 'QUIET_FROM' ? from : until),
+            },
+          );
+        return Promise.all(
+          Array.from({ length: 24 }, async (_, hour) => {
+            const isExpected = from === '22' ? hour >= 22 || hour < 7 : hour >= 1 && hour < 6;
+            assert.equal(await isQuiet(hour), isExpected, `at ${hour}`);
+          }),
+        );
+      });
+    }
+  });
+
+  describe('On-call rota by weekday', () => {
+    const name = 'On-call rota by weekday';
+    const asks = 'Pump 3 has stopped. Answer OK to take the alarm.';
+    const { number: monday, other: tuesday, duty: deputy } = handsetsOf(name);
+    const notTaken = `${deputy}: Pump 3 has stopped. Not taken by ${tuesday}.`;
+
+    /** Deploys it as if an alarm came at that time. */
+    const deployAt = (at: string, wait = '10'): Promise<void> =>
+      deploy(name, {}, ({ type, props, waitType }) => {
+        if (waitType === 'num') return { wait };
+        return type === 'inject' ? { props: [...(props as unknown[]), { p: 'at', v: at, vt: 'str' }] } : {};
+      });
+
+    it('asks who is on duty on that day, from eight to eight', async () => {
+      await deployAt('2026-12-22T07:59');
+      await press('Alarm');
+      await untilSent(`${monday}: ${asks}`);
+      await deployAt('2026-12-22T08:00');
+      await press('Alarm');
+      await untilSent(`${tuesday}: ${asks}`);
+      simulator.reply({ from: tuesday, body: 'ok' });
+      const [taken] = await untilShown('taken');
+      assert.equal(taken?.topic, tuesday);
+      assert.equal(simulator.messages.length, 1);
+    });
+
+    it('tells the deputy when somebody does not answer, or answers otherwise', async () => {
+      await deployAt('2026-12-22T12:00', '0.002');
+      await press('Alarm');
+      await untilSent(notTaken);
+      await deployAt('2026-12-22T12:00');
+      await press('Alarm');
+      await untilShown('asked');
+      simulator.reply({ from: tuesday, body: 'I am ill' });
+      await untilSent(notTaken);
+    });
+
+    it('tells the deputy when the text cannot be sent, but not because of an outage', async () => {
+      await deployAt('2026-12-22T12:00');
+      simulator.fault('send', { status: 503 });
+      await press('Alarm');
+      await untilShown('it waits, and will be sent');
+      simulator.fault('send', null);
+      await untilSent(`${tuesday}: ${asks}`);
+      simulator.block(tuesday);
+      await press('Alarm');
+      await untilSent(notTaken);
+      // What was refused is among them.
+      assert.equal(simulator.messages.length, 3);
+    });
+  });
+
+  describe('Send from a spreadsheet and report who got it', () => {
+    const name = 'Send from a spreadsheet and report who got it';
+    const { number, other, third } = handsetsOf(name);
+    const reportFile = (): string => join(nodeRed.userDir, 'sms-report.csv');
+    const texts = [
+      `${number}: Dear Anna, Your parcel is here.`,
+      `${other}: Dear Ben, Your parcel is here, too.`,
+      `${third}: Dear Carl, Your parcel comes tomorrow.`,
+    ];
+
+    afterEach(async () => {
+      await forgetContext();
+      rmSync(reportFile(), { force: true });
+    });
+
+    async function untilReported(anna: string, ben: string, carl: string): Promise<void> {
+      const expected = `number,name,result\r\n${number},Anna,${anna}\r\n${other},Ben,${ben}\r\n${third},Carl,${carl}\r\n`;
+      await waitUntil(
+        () => existsSync(reportFile()) && readFileSync(reportFile(), 'utf8') === expected,
+        () => `${existsSync(reportFile()) && readFileSync(reportFile(), 'utf8')}, log: ${nodeRed.log}`,
+      );
+    }
+
+    it('reports who got it, who did not, and who was not sent to', async () => {
+      await deploy(name);
+      simulator.setOutcome(other, 'NUR');
+      simulator.block(third);
+      await press('Send');
+      await untilReported('received', 'not received: number unreachable', 'not sent: Number is in the blocked list');
+      simulator.setOutcome(other, undefined);
+      simulator.block(third, false);
+      await press('Send');
+      await untilReported('received', 'received', 'received');
+    });
+
+    it('reports what waits in an outage, and who got it after a kill', async () => {
+      await deploy(name);
+      simulator.fault('send', { status: 503 });
+      await press('Send');
+      await untilReported('waits to be sent', 'waits to be sent', 'waits to be sent');
+      await restart();
+      simulator.fault('send', null);
+      await untilReported('received', 'received', 'received');
+      assert.deepEqual(sent().sort(), texts);
+    });
+
+    it('reports a text that failed as a whole', async () => {
+      await deploy(name, {}, ({ type }) =>
+        type === 'template'
+          ? { template: `number,name,text\n${number},Anna,Hi\n${other},Ben,Hi\n${third},Carl,Hi\n` }
+          : {},
+      );
+      simulator.fault('send', { status: 400, reason: 'No such thing' }, 3);
+      await press('Send');
+      const failed = 'not sent: No such thing';
+      await untilReported(failed, failed, failed);
+    });
+  });
+
   describe('Log what was sent', () => {
+    const { number, other } = handsetsOf('Log what was sent');
     afterEach(() => {
       rmSync(join(nodeRed.userDir, 'sms-sent.csv'), { force: true });
     });
@@ -877,7 +1221,7 @@ describe('the examples, deployed against the simulator', function () {
           headers: { Authorization: `Bearer ${simulator.credentials.apiKey}` },
           body: new URLSearchParams({ to, body }),
         });
-      await send(`${number} 6421555124`, 'plain');
+      await send(`${number} ${other}`, 'plain');
       await send(number, 'with, comma and "quotes"');
       await press('Read now');
       await untilShown('logged', 2);
@@ -889,7 +1233,7 @@ describe('the examples, deployed against the simulator', function () {
       assert.equal(
         readFileSync(join(nodeRed.userDir, 'sms-sent.csv'), 'utf8'),
         [
-          `${dates[0]},${number} 6421555124,SNT,plain\n`,
+          `${dates[0]},${number} ${other},SNT,plain\n`,
           `${dates[1]},${number},SNT,"with, comma and ""quotes"""\n`,
           `${dates[2]},${number},SNT,last\n`,
         ].join(''),
@@ -911,6 +1255,23 @@ describe('The examples, all together', () => {
     const numbers = [...files.values()].map((file) => /^(\d\d) \S.*\.json$/.exec(file)?.[1]);
     assert.ok(!numbers.includes(undefined), JSON.stringify(numbers));
     assert.equal(new Set(numbers).size, numbers.length);
+  });
+
+  it('each say in a comment of at most five lines what they do, what is to be set, and how they are tried', () => {
+    for (const nodes of examples) {
+      const comments = nodes.filter(({ type }) => type === 'comment');
+      assert.equal(comments.length, 1);
+      const lines = String(comments[0]?.info).split('\n');
+      assert.ok(lines.length <= 5, String(comments[0]?.name));
+      assert.match(lines.join('\n'), /^- .*\n(- To set: .*\n)+- To try it: .*$/);
+    }
+  });
+
+  it('each have handsets of their own, so that no two answer the same one', () => {
+    for (const [name, file] of files) {
+      const numbers = JSON.stringify(readExample(name)).match(/6421555\d{3}/g) ?? [];
+      for (const number of numbers) assert.equal(number.slice(7, 9), file.slice(0, 2), `${name}: ${number}`);
+    }
   });
 
   it('share one account, alike in each, and no other identifier', () => {

@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { OutboundMessage } from '../../simulator';
+import { startBrowser } from '../editor/browser';
 import { findFreePort } from '../free-port';
 
 const root = join(__dirname, '..', '..');
@@ -17,6 +18,56 @@ interface FlowNode {
   type: string;
   name?: string;
   [property: string]: unknown;
+}
+
+const survey = ['How did you like your stay, from 1 to 5?', 'What did you like best?', 'Will you come again?'] as const;
+
+/** What is sent when each example is tried, and nothing else. */
+const tried = [
+  '6421555011: Hello from Node-RED',
+  '6421555021: Thank you for your message: Are you open today?. We will call you back.',
+  '6421555031: We are open from Monday to Friday, 8 to 17.',
+  '6421555041: Thank you for your message. We will call you back.',
+  '6421555051 6421555052: We are open on Saturday. Answer STOP to end these messages.',
+  '6421555051: You will get no more messages. Answer START to get them again.',
+  '6421555061: Dear Anna, your appointment is on Monday at 10. Do you come? Answer YES or NO.',
+  '6421555061: Thank you, Anna. See you on Monday at 10.',
+  `6421555071 6421555072: ${survey[0]}`,
+  ...['6421555071', '6421555072'].flatMap((to) => [
+    `${to}: ${survey[1]}`,
+    `${to}: ${survey[2]}`,
+    `${to}: Thank you for your answers.`,
+  ]),
+  '6421555081: Do you want to sign in? Answer with the code on your screen within 5 minutes. If it is not you, do not answer.',
+  '6421555091: 123456 is your code. It is valid for 5 minutes. We never ask you for it.',
+  '6421555101: Pump 3 has stopped.',
+  '6421555111: Water in the cellar.',
+  '6421555121: Pump 3 has stopped. Answer OK to take the alarm.',
+  '6421555121: 6421555121 has taken the alarm: Pump 3 has stopped.',
+  '642155513*: Pump 3 has stopped. Answer OK to take the alarm.',
+  '6421555141: Your order is ready.',
+  '6421555151: Dear Anna, Your parcel is here.',
+  '6421555152: Dear Ben, Your parcel is here, too.',
+  '6421555153: Dear Carl, Your parcel comes tomorrow.',
+  '6421555161: Dear Anna, Your parcel is here.',
+  '6421555162: Dear Ben, Your parcel is here, too.',
+  '6421555163: Dear Carl, Your parcel comes tomorrow.',
+  '6421555191: Shall we come tomorrow? Answer YES or NO.',
+  '6421555191: We have noted: YES',
+  '6421555229: The SMS balance is 42 EUR. Please top it up.',
+];
+
+/** The button that the comment of a flow says to press first. */
+function buttonOf(nodes: FlowNode[]): FlowNode | undefined {
+  const names = nodes.flatMap(({ type, name }) =>
+    type === 'comment' ? [/press "([^"]+)"/.exec(name ?? '')?.[1]] : [],
+  );
+  return nodes.find(({ type, name }) => type === 'inject' && names.includes(name));
+}
+
+function needsPackage(file: string): boolean {
+  const nodes = JSON.parse(readFileSync(join(root, 'examples', file), 'utf8')) as FlowNode[];
+  return nodes.some(({ type }) => type === 'global-config');
 }
 
 /** `npm start` without the build, on free ports and with a user directory of its own. */
@@ -58,10 +109,10 @@ class Start {
   }
 }
 
-async function waitUntil(isTrue: () => boolean | Promise<boolean>): Promise<void> {
+async function waitUntil(isTrue: () => boolean | Promise<boolean>, what = () => 'waited too long'): Promise<void> {
   const deadline = Date.now() + startLimitMs;
   while (!(await isTrue())) {
-    assert.ok(Date.now() < deadline, 'waited too long');
+    assert.ok(Date.now() < deadline, what());
     await sleep(50);
   }
 }
@@ -94,7 +145,7 @@ describe('npm start', function () {
     rmSync(userDir, { recursive: true, force: true, maxRetries: 3 });
   });
 
-  function start(ports: { port?: number; simulatorPort?: number } = {}): Start {
+  function start(ports: { port?: number; simulatorPort?: number; build?: boolean } = {}): Start {
     const made = new Start(
       '--port',
       String(ports.port ?? port),
@@ -102,6 +153,7 @@ describe('npm start', function () {
       String(ports.simulatorPort ?? simulatorPort),
       '--user-dir',
       userDir,
+      ...(ports.build ? ['--build'] : []),
     );
     started.push(made);
     return made;
@@ -123,18 +175,37 @@ describe('npm start', function () {
   async function press(name: string): Promise<void> {
     const button = (await readFlows()).find((node) => node.type === 'inject' && node.name === name);
     assert.ok(button, name);
+    await pressNode(button.id);
+  }
+
+  async function pressNode(id: string): Promise<void> {
     // 404 until the flows have started.
     await waitUntil(
-      async () => (await fetch(`http://127.0.0.1:${port}/inject/${button.id}`, { method: 'POST' })).status === 200,
+      async () => (await fetch(`http://127.0.0.1:${port}/inject/${id}`, { method: 'POST' })).status === 200,
     );
   }
 
-  async function untilSent(...bodies: string[]): Promise<void> {
-    await waitUntil(async () => {
-      const state = await (await fetch(`http://127.0.0.1:${simulatorPort}/control/state`)).json();
-      const { messages } = state as { messages: OutboundMessage[] };
-      return bodies.every((body) => messages.some((message) => message.body === body));
-    });
+  /** What was sent so far, without what differs from one time to the next: a code, the balance, who is on duty today. */
+  async function readSent(): Promise<string[]> {
+    const state = await (await fetch(`http://127.0.0.1:${simulatorPort}/control/state`)).json();
+    const { messages } = state as { messages: OutboundMessage[] };
+    return messages.map(({ to, body }) =>
+      `${to.join(' ')}: ${body}`
+        .replace(/\b\d{6} is/, '123456 is')
+        .replace(/is \d+ EUR/, 'is 42 EUR')
+        .replace(/^(642155513)\d/, '$1*'),
+    );
+  }
+
+  async function untilSent(...texts: string[]): Promise<void> {
+    let sent: string[] = [];
+    await waitUntil(
+      async () => {
+        sent = await readSent();
+        return texts.every((text) => sent.some((one) => one.endsWith(text)));
+      },
+      () => `not among ${JSON.stringify(sent)}: ${JSON.stringify(texts.filter((text) => !sent.includes(text)))}`,
+    );
   }
 
   it('runs flows that send a text, and answer a handset that writes and one that replies', async () => {
@@ -145,29 +216,58 @@ describe('npm start', function () {
     await untilSent('Hello from Node-RED');
     await press('A handset writes');
     await press('The handset answers');
-    await untilSent('Thank you. You wrote: Are you open today?', 'Thank you. You wrote: Hello Node-RED');
+    await untilSent(
+      '6421555002: Thank you. You wrote: Are you open today?',
+      '6421555001: Thank you. You wrote: Hello Node-RED',
+    );
   });
 
-  it('loads every example as a tab on the account of the simulator, with only one that reads by itself switched on', async () => {
+  it('loads every example as a tab at the simulator, each with a button and handsets of its own', async () => {
     await start().ready();
     const flows = await readFlows();
-    const accounts = flows.filter(({ type }) => type === 'sms-account');
-    assert.equal(accounts.length, 1);
+    const accounts = flows.filter(({ type }) => type === 'sms-account').map(({ id }) => id);
     const users = flows.filter(({ account }) => account !== undefined);
-    assert.ok(users.length > 10);
-    assert.deepEqual(new Set(users.map(({ account }) => account)), new Set([accounts[0]?.id]));
-    const tabs = flows.filter(({ type }) => type === 'tab');
-    assert.equal(tabs[0]?.label, 'Try it');
-    assert.ok(tabs.length > 9);
-    const reading = tabs.filter(
-      ({ id, disabled }) =>
-        disabled !== true && flows.some(({ z, type }) => z === id && /^sms-(?!send|account)/.test(type)),
-    );
-    assert.deepEqual(
-      reading.map(({ label }) => label),
-      ['Try it'],
-    );
-    assert.equal(tabs[1]?.disabled, false);
+    assert.deepEqual(new Set(users.map(({ account }) => account)), new Set(accounts));
+    const [tryIt, ...tabs] = flows.filter(({ type }) => type === 'tab');
+    assert.equal(tryIt?.label, 'Try it');
+    const examples = readdirSync(join(root, 'examples')).filter((file) => !needsPackage(file));
+    assert.equal(tabs.length, examples.length);
+    for (const [index, tab] of tabs.entries()) {
+      const nodes = flows.filter(({ id, z }) => id === tab.id || z === tab.id);
+      assert.equal(tab.disabled, false);
+      assert.ok(buttonOf(nodes), `${tab.label} does not say how it is tried`);
+      const numbers = JSON.stringify(nodes).match(/6421555\d{3}/g) ?? [];
+      for (const number of numbers) assert.equal(number.slice(7, 9), examples[index]?.slice(0, 2), String(tab.label));
+    }
+  });
+
+  it('has every example tried by one click, none of which answers the handset of another, with nothing to warn of', async () => {
+    const running = await start().ready();
+    const flows = await readFlows();
+    for (const { id } of flows.filter(({ type }) => type === 'tab').slice(1)) {
+      const button = buttonOf(flows.filter(({ z }) => z === id));
+      assert.ok(button);
+      await pressNode(button.id);
+    }
+    await untilSent(...tried);
+    for (const file of ['sms-received', 'sms-sent.csv', 'sms-report.csv']) {
+      await waitUntil(() => existsSync(join(userDir, file)));
+    }
+    assert.deepEqual(new Set(await readSent()), new Set(tried));
+    assert.doesNotMatch(running.output, /\[(warn|error)\]/);
+  });
+
+  it('opens at the first flow, with the debug messages beside it', async () => {
+    await start().ready();
+    const browser = await startBrowser();
+    try {
+      const page = await browser.newPage();
+      await page.goto(`http://127.0.0.1:${port}/`);
+      await page.locator('.red-ui-debug-content-list').waitFor();
+      await page.locator('#red-ui-workspace-tabs li.active', { hasText: 'Try it' }).waitFor();
+    } finally {
+      await browser.close();
+    }
   });
 
   it('stops Node-RED and the simulator on Ctrl-C, without an error', async () => {
@@ -217,21 +317,24 @@ describe('npm start', function () {
     await untilSent('changed by hand');
   });
 
-  it('says which port is taken and how to choose another, and starts nothing', async () => {
+  it('says which port is taken and how to choose another, and builds and starts nothing', async () => {
+    const built = join(root, 'dist', 'nodes', 'sms-send.js');
+    const { mtimeMs } = statSync(built);
     const taken = await findFreePort();
     const server = createServer().listen(taken, '127.0.0.1');
     await once(server, 'listening');
     try {
-      const onNodeRed = start({ port: taken });
+      const onNodeRed = start({ port: taken, build: true });
       assert.equal(await onNodeRed.ended, 1);
       assert.match(
         onNodeRed.output,
         new RegExp(`Port ${taken}, for Node-RED, is in use by another program\\. .*-- --port <number>`),
       );
-      const onSimulator = start({ simulatorPort: taken });
+      const onSimulator = start({ simulatorPort: taken, build: true });
       assert.equal(await onSimulator.ended, 1);
       assert.match(onSimulator.output, new RegExp(`Port ${taken}, for the simulator, .*--simulator-port <number>`));
       assert.doesNotMatch(onNodeRed.output + onSimulator.output, /Welcome to Node-RED/);
+      assert.equal(statSync(built).mtimeMs, mtimeMs);
     } finally {
       server.close();
     }

@@ -74,7 +74,7 @@ const programs: Record<string, (words: readonly string[], page: string) => Fault
     const [script = '', ...given] = verb === 'run' ? rest : [verb, ...rest];
     const command = scripts[script];
     if (command === undefined) return `no script ${script}`;
-    const [, program] = /(?:tsx|node) (\S+)$/.exec(command) ?? [];
+    const [, program] = /(?:tsx|node) (\S+)(?: --\S+)*$/.exec(command) ?? [];
     if (program !== undefined) return unknownOptions(program, given).map((option) => `no option --${option}`)[0];
     if (script === 'test:one') return missing(given.filter((word) => word.startsWith('test/')));
     return undefined;

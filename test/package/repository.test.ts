@@ -25,7 +25,9 @@ function findFilesWith(pattern: RegExp): string[] {
 }
 
 describe('the files of the project', () => {
-  for (const lock of ['', 'test/node-red-5/', 'test/flow-library/'].map((folder) => `${folder}package-lock.json`)) {
+  for (const lock of ['', 'test/node-red-5/', 'test/flow-library/', 'test/example-packages/'].map(
+    (folder) => `${folder}package-lock.json`,
+  )) {
     it(`install from whichever registry npm is configured for: ${lock} has no download address`, () => {
       const { packages } = readJson<PackageLock>(join(root, lock));
       assert.ok(Object.keys(packages).length > 1);
