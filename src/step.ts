@@ -22,7 +22,7 @@ export type WhileFailing = 'refuse' | 'postpone' | 'apply';
 export interface Step<Result> {
   /** What `decide` may look at. */
   readonly keys: readonly string[];
-  /** What else it may look at, once what is under those is known. Absent: nothing. */
+  /** What else it may look at, once what is under those is known; asked until nothing is new. Absent: nothing. */
   further?(look: Look): readonly string[];
   /**
    * Says what changes, and changes nothing else: it is repeated when another process got in between. `changes` may
@@ -196,10 +196,13 @@ export class StepWriter {
       for (const [index, key] of asked.entries()) recalled.set(key, values[index]);
     };
     try {
-      await add(tasks.flatMap(({ step }) => step.keys));
       const look = this.#look(createChanges(), recalled);
-      await add(tasks.flatMap((task) => task.further(look)));
-      return recalled;
+      for (let keys = tasks.flatMap(({ step }) => step.keys); ; ) {
+        await add(keys);
+        if (this.#lifecycle.mode !== 'open') return recalled;
+        keys = tasks.flatMap((task) => task.further(look)).filter((key) => !recalled.has(key));
+        if (keys.length === 0) return recalled;
+      }
     } catch (error) {
       this.#lifecycle.fail(error);
       return new Map();

@@ -5,11 +5,13 @@ import { latest, questionGraceMs } from './asking';
 import type { EvidenceRoom, Witness } from './evidence';
 import type { Ledger } from './ledger';
 import { type Answer, type Letter, mailboxKey, type Question } from './question';
+import type { Remembrance } from './remembrance';
 import { furtherKeysOfRecord, keysOfRecord, match, questionOf } from './sent';
 
 /** What the ledger knows of records that come in: which text they answer, and what follows from them. */
 export interface CorrelationOptions {
   ledger: Ledger;
+  remembrance: Remembrance;
   evidence: EvidenceRoom;
   /** Whether other instances ask questions too. */
   isShared: boolean;
@@ -28,16 +30,20 @@ export class Correlation {
     this.#options = options;
   }
 
-  /** The keys that a record needs, beside those of its identity. */
+  /** The keys that a record needs, beside those of its identity: none while nothing is remembered. */
   keys(witness: Witness): readonly string[] {
-    if (witness.kind === 'outbox') return [];
-    const keys = keysOfRecord(witness.kind, witness.record);
-    return this.#options.isShared && keys.length > 0 ? [...keys, mailboxKey] : keys;
+    const { remembrance } = this.#options;
+    const keys = this.#keysOf(witness);
+    if (keys.length === 0) return [];
+    return remembrance.isExpected ? keys : remembrance.keys;
   }
 
   /** The keys that follow from what those say. */
   furtherKeys(witness: Witness, look: Look): readonly string[] {
-    return witness.kind === 'incoming' ? furtherKeysOfRecord('incoming', witness.record, this.#unexpired(look)) : [];
+    const keys = this.#keysOf(witness);
+    if (keys.length === 0 || !this.#options.remembrance.isRemembered(look)) return [];
+    if (witness.kind !== 'incoming') return keys;
+    return [...keys, ...furtherKeysOfRecord('incoming', witness.record, this.#unexpired(look))];
   }
 
   /**
@@ -57,6 +63,12 @@ export class Correlation {
       this.#options.onAnswered(asked);
     };
     return { record, effect };
+  }
+
+  #keysOf(witness: Witness): readonly string[] {
+    if (witness.kind === 'outbox') return [];
+    const keys = keysOfRecord(witness.kind, witness.record);
+    return this.#options.isShared && keys.length > 0 ? [...keys, mailboxKey] : keys;
   }
 
   #answer(

@@ -6,6 +6,7 @@ import { isLedgerItem } from './ledger-item';
 import type { Text } from './outgoing';
 import type { Question } from './question';
 import type { QuestionBook } from './question-book';
+import type { Remembrance } from './remembrance';
 import type { TextBook } from './text-book';
 import { discard } from './transitions';
 
@@ -14,6 +15,7 @@ export interface HoldingsOptions {
   journal: Journal;
   texts: TextBook;
   questions: QuestionBook;
+  remembrance: Remembrance;
   /** What an earlier process left, or a dead one held, has been found. */
   onFound(texts: readonly Text[], questions: readonly Question[]): void;
   /** Which nodes are here, so that what dead processes held for them may be taken over. */
@@ -44,7 +46,8 @@ export class Holdings implements Keeper {
   }
 
   found(items: readonly Item[], { isOpening, isReset }: Pick<Circumstances, 'isOpening' | 'isReset'>): void {
-    const { journal, texts: book, questions: questionBook, onFound } = this.#options;
+    const { journal, texts: book, questions: questionBook, remembrance, onFound } = this.#options;
+    if (isOpening) void journal.run(remembrance.findOut());
     const found = (items as readonly (Text | Question)[]).filter((item) => !this.#isRefused(item));
     if (isOpening) this.#refused.clear();
     if (isOpening && journal.isShared) this.#reconcile(new Set(found.map(({ id }) => id)), isReset);
@@ -90,6 +93,7 @@ export class Holdings implements Keeper {
       const part = items.slice(start, start + sliceSize);
       const memory = remembered.slice(start, start + sliceSize);
       await heir.#options.journal.run(adopt(part, memory));
+      await heir.#options.journal.run(heir.#options.remembrance.findOut());
       for (const item of part) this.#forget(item);
       await journal.run(abandon(part, memory));
       heir.found(part, { isOpening: false, isReset: false });

@@ -2,10 +2,11 @@ import type { Step } from '../journal';
 import type { Item, Remembered } from '../store/store';
 import { isKeyOfLimits, limitPrefix, mergeCounts } from './limits';
 import { mailboxKey } from './question';
+import { mergeRemembrances, remembranceKey } from './remembrance';
 import { handsetPrefix, isKeyOfHandset, mergeReferences } from './sent';
 
 /** The keys that the ledger remembers under begin so. */
-export const ledgerPrefixes = ['once:', 'sent:', handsetPrefix, 'asked:', limitPrefix, mailboxKey];
+export const ledgerPrefixes = ['once:', 'sent:', handsetPrefix, 'asked:', limitPrefix, mailboxKey, remembranceKey];
 
 type Memories = readonly (readonly [key: string, remembered: Remembered])[];
 
@@ -22,6 +23,7 @@ export function adopt(items: readonly Item[], memories: Memories): Step<void> {
         if (!own) changes.remember.set(key, remembered);
         else if (isKeyOfLimits(key)) changes.remember.set(key, mergeCounts(own, remembered));
         else if (isKeyOfHandset(key)) changes.remember.set(key, mergeReferences(own, remembered));
+        else if (key === remembranceKey) changes.remember.set(key, mergeRemembrances(own, remembered));
       }
       return () => {};
     },

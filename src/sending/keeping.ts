@@ -39,7 +39,6 @@ export class KeptTexts {
   readonly #outages: OutageWatch;
   readonly #expiries: Expiries;
   readonly #tries = new Set<Promise<boolean>>();
-  readonly #neverAborted = new AbortController().signal;
   #isOpen = true;
 
   constructor(options: KeepingOptions) {
@@ -152,7 +151,7 @@ export class KeptTexts {
   #enqueue(waiting: Waiting): void {
     if (waiting.isQueued) return;
     waiting.isQueued = true;
-    const turn = { signal: this.#neverAborted, priority: waiting.priority, isKept: true };
+    const turn = { priority: waiting.priority, isKept: true };
     this.#options.queue.run((begun) => this.#takeTurn(waiting, begun), turn).catch(this.#options.onFault);
   }
 

@@ -3,14 +3,16 @@ import type { Journal } from '../journal';
 import { collectLetters, endQuestion, forgetQuestion, readCarried } from './answering';
 import { Holdings } from './holdings';
 import { hasLimits, type LimitSettings } from './limits';
-import { isTracked, type Outcome, type StoredOutcome, type Text } from './outgoing';
+import { isRemembered, isTracked, type Outcome, type StoredOutcome, type Text } from './outgoing';
 import type { Answer, Question } from './question';
 import { QuestionBook } from './question-book';
+import type { Remembrance } from './remembrance';
 import { createMoments, type Moment } from './sliding-window';
 import { TextBook } from './text-book';
 import {
   delivered,
   discard,
+  durationOf,
   echo,
   judge,
   leave,
@@ -26,6 +28,8 @@ import {
 export interface LedgerOptions {
   journal: Journal;
   clock: Clock;
+  /** Is told what is going to be remembered. */
+  remembrance: Remembrance;
   /** How long a key guards. */
   dedupeMs(): number;
   /** How long a text is remembered. */
@@ -114,7 +118,7 @@ export class Ledger {
    * @throws SmsError `SMS_STORE` when a tracked text's mark cannot be written: it must not leave then
    */
   async leave(text: Text): Promise<Text | undefined> {
-    const marking = this.#options.journal.run(leave(text, this.#memory(), this.questions));
+    const marking = this.#options.journal.run(leave(text, this.#memory(text), this.questions));
     const moved = await this.texts.whileMarked(text.id, marking);
     if (moved) return this.#move(moved);
     this.#tightUntil = Number.POSITIVE_INFINITY;
@@ -133,7 +137,7 @@ export class Ledger {
   }
 
   async settle(text: Text, outcome: Outcome): Promise<Text> {
-    const step = settle(text, outcome, this.#memory(), this.questions);
+    const step = settle(text, outcome, this.#memory(text), this.questions);
     return this.#move(await this.#options.journal.run(step));
   }
 
@@ -184,10 +188,14 @@ export class Ledger {
     return this.#holdings.handOver(heir.#holdings, isLast);
   }
 
-  #memory(): Memory {
-    const { dedupeMs, sentMs, limits } = this.#options;
+  /** @param remembered a text that may be remembered now */
+  #memory(remembered?: Text): Memory {
+    const { dedupeMs, sentMs, limits, remembrance } = this.#options;
     const moment = this.#createMoment();
-    return { now: moment.now, moment, limits: limits() ?? noLimits, dedupeMs: dedupeMs(), sentMs: sentMs() };
+    const memory = { now: moment.now, moment, limits: limits() ?? noLimits, dedupeMs: dedupeMs(), sentMs: sentMs() };
+    // Before a reply can come, which may be in the same commit.
+    if (remembered && isRemembered(remembered)) remembrance.expect(durationOf(remembered, memory));
+    return memory;
   }
 
   #move({ text, asked, unasked, isWritten }: Moved): Text {

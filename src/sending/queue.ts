@@ -25,8 +25,8 @@ export interface SendQueueOptions {
 
 /** When a task's turn comes. */
 export interface TaskOptions {
-  /** Ends its waiting; a task that runs is not stopped. */
-  signal: AbortSignal;
+  /** Ends its waiting; a task that runs is not stopped. Absent: it waits for as long as it takes. */
+  signal?: AbortSignal;
   /** The highest goes first, equals in the order in which they came. 0 when absent. */
   priority?: number;
   /** It is one of those that {@link SendQueueOptions.kept} counts, and is not refused. */
@@ -98,12 +98,12 @@ export class SendQueue {
    * @throws SmsError `SMS_BUSY` at once when too many wait already; `SMS_CLOSED` when `signal` aborts before its turn
    */
   run<T>(task: (turn: Turn) => Promise<T>, options: TaskOptions): Promise<T> {
-    const isNext = this.#waiting.size === 0 && !options.signal.aborted && this.#isFree();
+    const isNext = this.#waiting.size === 0 && !options.signal?.aborted && this.#isFree();
     return isNext ? this.#start(task) : this.#wait(task, options);
   }
 
   async #wait<T>(task: (turn: Turn) => Promise<T>, { signal, priority = 0, isKept = false }: TaskOptions): Promise<T> {
-    if (signal.aborted) throw new SmsError('closed');
+    if (signal?.aborted) throw new SmsError('closed');
     this.nudge();
     if (!isKept && !this.#isFree()) this.assertRoom();
     return new Promise((resolve, reject) => {
@@ -196,10 +196,11 @@ export class SendQueue {
     };
   }
 
-  #enter(waiting: Waiting, signal: AbortSignal): void {
+  #enter(waiting: Waiting, signal: AbortSignal | undefined): void {
     this.#waiting.add(waiting);
     this.#options.onChanged?.();
     if (waiting.isKept) this.#keptHere++;
+    if (!signal) return;
     const listened = this.#listened.get(signal);
     if (listened) {
       listened.waiting.add(waiting);
@@ -214,9 +215,10 @@ export class SendQueue {
     signal.addEventListener('abort', onAbort, { once: true });
   }
 
-  #leave(waiting: Waiting, signal: AbortSignal): void {
+  #leave(waiting: Waiting, signal: AbortSignal | undefined): void {
     this.#waiting.delete(waiting);
     if (waiting.isKept) this.#keptHere--;
+    if (!signal) return;
     const listened = this.#listened.get(signal);
     if (!listened) return;
     listened.waiting.delete(waiting);

@@ -20,6 +20,7 @@ import type { Outlet, OutletState, SendingNode } from './outlet';
 import type { Question } from './question';
 import { Questions } from './questions';
 import type { SendQueue } from './queue';
+import { Remembrance } from './remembrance';
 import { SendCounts } from './send-counts';
 
 /** What the sending side of an account stands on. */
@@ -72,8 +73,10 @@ export class Sender {
     this.#options = options;
     const outlet = (node: string) => this.#deliveries.outlet(node);
     const isShared = journal.isShared;
+    const remembrance = new Remembrance(isShared, () => clock.now());
     this.#ledger = new Ledger({
       ...options,
+      remembrance,
       nodes: () => this.#deliveries.nodes,
       onFound: (texts, questions) => this.#resume(texts, questions),
       onAsking: (node) => {
@@ -95,6 +98,7 @@ export class Sender {
     const clearing = new Clearing(evidence);
     this.correlation = new Correlation({
       ledger: this.#ledger,
+      remembrance,
       evidence,
       isShared,
       now: () => clock.now(),

@@ -26,6 +26,7 @@ import {
 } from './outgoing';
 import { askedKey, type Question } from './question';
 import type { QuestionBook } from './question-book';
+import { noteRemembrance, remembranceKey } from './remembrance';
 import { nextRevision } from './revision';
 import { closeQuestion, keysOfSent, referenceOf, rememberSent } from './sent';
 import type { Moment } from './sliding-window';
@@ -98,7 +99,7 @@ export function leave(text: Text, memory: Memory, known: Pick<QuestionBook, 'get
   const isKnownByIt = isRemembered(text) && messageId !== undefined;
   const reference = referenceOf(messageId, text);
   return {
-    keys: [...limits, ...(isKnownByIt ? keysOfSent(reference, submitted) : [])],
+    keys: [...limits, ...(isKnownByIt ? [...keysOfSent(reference, submitted), remembranceKey] : [])],
     whileFailing: isTracked(text) ? 'refuse' : 'apply',
     decide(look, changes) {
       const counted = createChanges();
@@ -142,7 +143,7 @@ export function settle(text: Text, outcome: Outcome, memory: Memory, known: Pick
   return {
     keys: [
       ...(once === undefined ? [] : [once]),
-      ...(isRemembered(text) ? keysOfSent(reference, to) : []),
+      ...(isRemembered(text) ? [...keysOfSent(reference, to), remembranceKey] : []),
       ...keysOfLimits(uncounted, memory.limits),
     ],
     whileFailing: 'apply',
@@ -244,14 +245,20 @@ function drop({ id }: Text, changes: Changes): void {
   changes.drop.set(id, 'ledger');
 }
 
+/** From when on, and for how long, a text is remembered that is accepted or leaves now. */
+export function durationOf({ options }: Text, { now, sentMs }: Pick<Memory, 'now' | 'sentMs'>): Duration {
+  const { waitMs } = options;
+  return { at: now, forMs: Math.max(sentMs, waitMs === undefined ? 0 : waitMs + questionGraceMs) };
+}
+
 function remember(
   { text, messageId, asked }: { text: Text; messageId: string | undefined; asked: readonly Question[] },
-  { now, sentMs }: Memory,
+  memory: Memory,
   look: Look,
   changes: Changes,
 ): void {
-  const { waitMs } = text.options;
-  const duration: Duration = { at: now, forMs: Math.max(sentMs, waitMs === undefined ? 0 : waitMs + questionGraceMs) };
+  const duration = durationOf(text, memory);
+  noteRemembrance(duration, look, changes);
   const questions = new Map(asked.map(({ recipient, id }) => [recipient, id]));
   rememberSent({ text, messageId, questions }, duration, look, changes);
   for (const question of asked) changes.keep.set(question.id, question);

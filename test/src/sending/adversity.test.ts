@@ -273,6 +273,7 @@ describe('sending, when everything comes at once', () => {
     };
     sendText(node, 'hello', { keep: { expireMs: minuteMs } });
     await house.pass(100);
+    await house.pass(2 * minuteMs);
     assert.deepEqual([node.ends, house.service.bodies], [['to 6421555123'], ['hello']]);
     assert.equal(store.platter.entries.size, 0);
   });

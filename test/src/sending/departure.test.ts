@@ -51,7 +51,7 @@ describe('a text and the limits of its account (contract §3)', () => {
         await house.pass(0);
         assert.equal(service.taken.length, 3);
         assert.equal(house.sender.desk.counts.limited, 1);
-        await house.close();
+        await Promise.all([house.close(), house.pass(100)]);
       });
 
       it('goes to those who are left, and has the others among the failed with the limit and its end', async () => {
@@ -79,7 +79,7 @@ describe('a text and the limits of its account (contract §3)', () => {
         );
         const { sent: sentCount, failed, limited } = house.sender.desk.counts;
         assert.deepEqual({ sentCount, failed, limited }, { sentCount: 2, failed: 0, limited: 1 });
-        await house.close();
+        await Promise.all([house.close(), house.pass(100)]);
       });
 
       it('does not count who was refused, and counts who may have been sent to', async () => {
@@ -103,7 +103,7 @@ describe('a text and the limits of its account (contract §3)', () => {
           'SMS_UNCERTAIN',
           'SMS_LIMIT',
         ]);
-        await house.close();
+        await Promise.all([house.close(), house.pass(100)]);
       });
 
       it('goes to all where the node is unlimited, and is counted', async () => {
@@ -115,7 +115,7 @@ describe('a text and the limits of its account (contract §3)', () => {
         await house.pass(0);
         assert.equal(service.taken.length, 2);
         assert.equal(outcomesOf(node)[2], 'SMS_LIMIT');
-        await house.close();
+        await Promise.all([house.close(), house.pass(100)]);
       });
 
       it('lets 5 of 100 go that come at once, and none twice', async () => {
@@ -124,7 +124,7 @@ describe('a text and the limits of its account (contract §3)', () => {
         await house.pass(0);
         assert.equal(service.taken.length, 5);
         assert.equal(outcomesOf(node).filter((outcome) => outcome === 'SMS_LIMIT').length, 95);
-        await house.close();
+        await Promise.all([house.close(), house.pass(100)]);
       });
 
       it('is counted across a restart', async () => {
@@ -138,7 +138,7 @@ describe('a text and the limits of its account (contract §3)', () => {
         send(laterNode, [a], {}, '3');
         await later.pass(0);
         assert.deepEqual(outcomesOf(laterNode), ['SMS_LIMIT']);
-        await later.close();
+        await Promise.all([later.close(), later.pass(100)]);
       });
     });
   }
@@ -159,7 +159,7 @@ describe('a text and the limits of its account (contract §3)', () => {
     sendText(node, 'third', { to: [a] });
     await house.pass(0);
     assert.deepEqual(outcomesOf(node).slice(1), [{ to: [a], not: [] }, 'SMS_LIMIT']);
-    await house.close();
+    await Promise.all([house.close(), house.pass(100)]);
   });
 
   it('counts a text twice that may have been sent twice', async () => {
@@ -180,7 +180,7 @@ describe('a text and the limits of its account (contract §3)', () => {
       'SMS_LIMIT',
       'SMS_LIMIT',
     ]);
-    await house.close();
+    await Promise.all([house.close(), house.pass(100)]);
   });
 
   it('is not called kept back when an earlier try may have been sent', async () => {
@@ -190,7 +190,7 @@ describe('a text and the limits of its account (contract §3)', () => {
     await house.pass(minuteMs);
     assert.deepEqual(outcomesOf(node), ['SMS_UNCERTAIN']);
     assert.equal(service.taken.length, 1);
-    await house.close();
+    await Promise.all([house.close(), house.pass(100)]);
   });
 
   it('asks for no connection while a limit is known to keep it back', async () => {
@@ -206,7 +206,7 @@ describe('a text and the limits of its account (contract §3)', () => {
     await house.pass(0);
     assert.deepEqual(service.bodies, ['0', 'later']);
     assert.equal(service.tries, 3);
-    await house.close();
+    await Promise.all([house.close(), house.pass(100)]);
   });
 
   it('is remembered, and asks, only for those whom it went to', async () => {
@@ -219,7 +219,7 @@ describe('a text and the limits of its account (contract §3)', () => {
       node.answers.map(({ recipient }) => recipient),
       [a],
     );
-    await house.close();
+    await Promise.all([house.close(), house.pass(100)]);
   });
 
   it('is found by evidence only for those whom it went to', async () => {
@@ -229,7 +229,7 @@ describe('a text and the limits of its account (contract §3)', () => {
     sendText(node, 'text', { to: [a, b], messageId: 'm', resolveMs: minuteMs });
     await house.pass(minuteMs);
     assert.deepEqual(outcomesOf(node), [{ to: [a], not: [[b, 'SMS_LIMIT']] }]);
-    await house.close();
+    await Promise.all([house.close(), house.pass(100)]);
   });
 
   it('holds nobody up when it is kept back: the pace counts what is sent', async () => {
@@ -239,7 +239,7 @@ describe('a text and the limits of its account (contract §3)', () => {
       sendText(node, 'other', { to: [b], ...options });
       await house.pass(1_000);
       assert.deepEqual(service.bodies, ['0', 'other']);
-      await house.close();
+      await Promise.all([house.close(), house.pass(100)]);
     }
   });
 
@@ -260,7 +260,7 @@ describe('a text and the limits of its account (contract §3)', () => {
     service.otherwise = { takes: true };
     await house.pass(10 * minuteMs);
     assert.deepEqual(service.bodies, ['first', 'b', 'c']);
-    await house.close();
+    await Promise.all([house.close(), house.pass(100)]);
   });
 
   it('goes by the limits all the same while the store fails, where it may go at all', async () => {
@@ -275,7 +275,7 @@ describe('a text and the limits of its account (contract §3)', () => {
     }
     assert.deepEqual(outcomesOf(node).slice(1), [{ to: [a], not: [] }, { to: [a], not: [] }, 'SMS_LIMIT']);
     store.failing.clear();
-    await house.close();
+    await Promise.all([house.close(), house.pass(100)]);
   });
 
   it('is counted by the account that takes over from another, beside its own', async () => {
@@ -296,7 +296,7 @@ describe('a text and the limits of its account (contract §3)', () => {
     }
     assert.deepEqual(outcomesOf(node).slice(1), ['SMS_LIMIT', { to: [b], not: [] }]);
     await former.house.close();
-    await house.close();
+    await Promise.all([house.close(), house.pass(100)]);
   });
 
   it('sends the same again under its key, and what was kept back with it, as a duplicate', async () => {
@@ -309,7 +309,7 @@ describe('a text and the limits of its account (contract §3)', () => {
     assert.deepEqual(outcomesOf(node), [expected, expected]);
     assert.equal(node.outcomes[1]?.duplicate, true);
     assert.equal(service.taken.length, 1);
-    await house.close();
+    await Promise.all([house.close(), house.pass(100)]);
   });
 
   it('gives back what a request was counted for that was given up before its first byte', async () => {
@@ -319,6 +319,6 @@ describe('a text and the limits of its account (contract §3)', () => {
     sendText(node, 'text', { to: [a], retries: 1 });
     await house.pass(minuteMs);
     assert.deepEqual(outcomesOf(node), [{ to: [a], not: [] }]);
-    await house.close();
+    await Promise.all([house.close(), house.pass(100)]);
   });
 });

@@ -1,0 +1,152 @@
+import assert from 'node:assert/strict';
+import { type Changes, type Remembered, StoreConflict } from '../../../src/store/store';
+import { FailingStore } from '../store/failing-store';
+import { copyPlatter, forever, House, sendText } from './sending-house';
+
+const hourMs = 3_600_000;
+
+type Recalled = ReadonlyMap<string, Remembered | undefined>;
+
+/** A store that notes what it is asked for, one list of kinds of keys for each reading. */
+class ReadStore extends FailingStore {
+  readonly readings: string[][] = [];
+
+  override recall(keys: readonly string[]): Promise<(Remembered | undefined)[]> {
+    this.readings.push(keys.map((key) => key.replace(/:.*/, '')).sort());
+    return super.recall(keys);
+  }
+
+  /** Those since the last call. */
+  takeReadings(): string[][] {
+    return this.readings.splice(0);
+  }
+}
+
+describe('what is looked up for what comes in', () => {
+  function begin(store = new ReadStore()) {
+    const house = new House({ store, sentMs: hourMs });
+    const node = house.attach();
+    house.receive();
+    return { house, node, store };
+  }
+
+  const sentWith = ({ received }: House) => (received.at(-1)?.sent as { remembered?: unknown } | undefined)?.remembered;
+
+  it('is its identity alone while nothing is remembered', async () => {
+    const { house, store, node } = begin();
+    sendText(node, 'kept, and not remembered', { keep: forever });
+    await house.pass(100);
+    store.takeReadings();
+    await house.incoming('6421555123', 'hi');
+    await house.incoming('6421555123', 'hi', { inReplyToId: 'q1' });
+    await house.status('6421555123', 'RCV', 'q1');
+    assert.deepEqual(store.takeReadings(), [['incoming'], ['incoming'], ['status']]);
+  });
+
+  it('is read at once with what is remembered of a text that it names', async () => {
+    const { house, store, node } = begin();
+    sendText(node, 'well?', { messageId: 'q1', remember: { value: 7 } });
+    await house.pass(100);
+    store.takeReadings();
+    await house.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
+    assert.equal(sentWith(house), 7);
+    assert.deepEqual(store.takeReadings(), [['handset', 'incoming', 'sent']]);
+    await house.status('6421555123', 'RCV', 'q1');
+    assert.equal(sentWith(house), 7);
+    assert.deepEqual(store.takeReadings(), [['handset', 'sent', 'status']]);
+  });
+
+  it('is its identity alone again when nothing is remembered any more', async () => {
+    const { house, store, node } = begin();
+    sendText(node, 'well?', { remember: { value: 7 } });
+    await house.pass(3 * hourMs);
+    store.takeReadings();
+    await house.incoming('6421555123', 'yes');
+    assert.equal(sentWith(house), undefined);
+    assert.deepEqual(store.takeReadings(), [['incoming']]);
+  });
+
+  it('is known after a restart, from the one reading as the store opens', async () => {
+    for (const remember of [undefined, { value: 7 }]) {
+      const { house, node, store } = begin();
+      sendText(node, 'well?', { messageId: 'q1', ...(remember ? { remember } : undefined), keep: forever });
+      await house.pass(100);
+      const next = begin(new ReadStore(copyPlatter(store.platter)));
+      await next.house.pass(100);
+      assert.deepEqual(next.store.takeReadings(), [['remembers']]);
+      await next.house.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
+      assert.equal(sentWith(next.house), remember?.value);
+      assert.deepEqual(next.store.takeReadings(), [remember ? ['handset', 'incoming', 'sent'] : ['incoming']]);
+    }
+  });
+
+  it('is found of what came with another login', async () => {
+    const former = begin();
+    sendText(former.node, 'well?', { messageId: 'q1', remember: { value: 7 } });
+    await former.house.pass(100);
+    await Promise.all([former.node.node.close(), former.house.pass(100)]);
+    const heir = new House({ clock: former.house.clock, store: new ReadStore(), sentMs: hourMs });
+    heir.attach();
+    heir.receive();
+    await heir.incoming('6421555123', 'before');
+    const handed = former.house.sender.handOver(heir.sender, { isLast: true });
+    await Promise.all([handed, former.house.pass(1_000)]);
+    await heir.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
+    assert.equal(sentWith(heir), 7);
+  });
+
+  describe('in a store that others share', () => {
+    class SharedStore extends ReadStore {
+      readonly shared = true as const;
+
+      /** Compares what was presumed, and tells what is so. */
+      override async commit(changes: Changes, recalled: Recalled = new Map(), isPresumed = false): Promise<void> {
+        const known = [...recalled.keys()].filter((key) => this.platter.remembered.has(key));
+        if (isPresumed && known.length > 0) {
+          const keys = [...recalled.keys()];
+          const found = await super.recall(keys);
+          this.readings.pop();
+          throw new StoreConflict(new Map(keys.map((key, index) => [key, found[index]])));
+        }
+        await super.commit(changes);
+      }
+    }
+
+    it('is nothing more while nothing is remembered, and what others remember is found', async () => {
+      const { house, node, store } = begin(new SharedStore());
+      await house.pass(100);
+      store.takeReadings();
+      await house.incoming('6421555123', 'hi');
+      // That nothing is known is presumed, and compared as the record is written down.
+      assert.deepEqual(store.takeReadings(), []);
+      // Another instance writes down the same that this one would.
+      const other = begin(new SharedStore());
+      for (const value of [7, 8]) {
+        sendText(other.node, 'well?', { messageId: `q${value}`, remember: { value } });
+        await other.house.pass(100);
+      }
+      for (const [key, text] of other.store.platter.remembered) store.platter.remembered.set(key, text);
+      await house.incoming('6421555123', 'yes');
+      assert.equal(sentWith(house), 8);
+      assert.deepEqual(store.takeReadings(), [['answers', 'handset'], ['sent']]);
+      await house.incoming('6421555123', 'yes', { inReplyToId: 'q7' });
+      assert.equal(sentWith(house), 7);
+      assert.deepEqual(store.takeReadings(), []);
+      assert.equal(node.answers.length, 0);
+    });
+  });
+
+  it('is found while the store fails as far as it is known, and all of it when it is back', async () => {
+    const { house, store, node } = begin();
+    await house.pass(100);
+    store.failing.add('commit').add('open');
+    sendText(node, 'well?', { messageId: 'q1', remember: { value: 7 } });
+    await house.pass(100);
+    await house.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
+    assert.equal(sentWith(house), 7);
+    store.failing.clear();
+    await house.pass(60_000);
+    await house.incoming('6421555123', 'again', { inReplyToId: 'q1' });
+    assert.equal(sentWith(house), 7);
+  });
+});
