@@ -4,14 +4,15 @@
  */
 import { appendFileSync } from 'node:fs';
 import { DiskStore, joinAccount } from '../../src';
-import { engines } from '../../src/store/engines';
-import { imageFlushes } from './power';
+import type { Item } from '../../src/store/store';
+import { createImager, observeFlushes } from './power';
 
 /** What it is told to do. */
 export type Order = { send: string; once?: true } | { discard: string };
 
 /** What it writes down. */
 export type Entry =
+  | { what: 'kept'; part: 'inbox' | 'ledger'; body: string }
   | { what: 'outcome'; body: string; name: string; redelivered: boolean }
   | { what: 'message'; body: string; redelivered: boolean }
   | { what: 'discarded'; body: string };
@@ -20,6 +21,17 @@ const [folder = '', file = '', baseUrl = '', apiKey = '', images = ''] = process
 const hourMs = 3_600_000;
 
 const write = (entry: Entry) => appendFileSync(file, `${JSON.stringify(entry)}\n`);
+
+const takeImage = images === '' ? () => {} : createImager(images);
+const engine = observeFlushes((flushed, operations) => {
+  takeImage(flushed);
+  for (const { table, text } of operations) {
+    if (table !== 'items' || text === undefined) continue;
+    const { part, record, message, state } = JSON.parse(text) as Item & Record<string, { body: string } | undefined>;
+    if (part === 'inbox' && record) write({ what: 'kept', part, body: record.body });
+    if (part === 'ledger' && message && String(state) === 'waiting') write({ what: 'kept', part, body: message.body });
+  }
+});
 
 const membership = joinAccount({
   baseUrl,
@@ -33,7 +45,7 @@ const membership = joinAccount({
   dedupe: true,
   dedupeMs: hourMs,
   storeName: folder,
-  createStore: () => new DiskStore(folder, images === '' ? engines : [imageFlushes(images)]),
+  createStore: () => new DiskStore(folder, [engine]),
 });
 
 const sender = membership.attachSender({

@@ -15,7 +15,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Database, Engine } from '../../src/store/database';
+import type { Database, Engine, Operation } from '../../src/store/database';
 import { levelDb } from '../../src/store/level-database';
 
 /** A disk whose power can be cut. */
@@ -31,15 +31,26 @@ export interface PoweredDisk {
 
 const sizesFile = 'sizes.json';
 
+/** Hands on to LevelDB what a database is told, and tells what has been flushed: at first that everything is. */
+export function observeFlushes(onFlushed: (folder: string, operations: readonly Operation[]) => void): Engine {
+  return {
+    ...levelDb,
+    async load() {
+      const open = await levelDb.load();
+      return open && (async (folder) => observe(await open(folder), (operations) => onFlushed(folder, operations)));
+    },
+  };
+}
+
 /**
- * Hands on what a database is told, and keeps an image of its folder as of the last flush: links to the files, which LevelDB
- * only ever appends to, and how long each was.
+ * Returns how to keep an image of a folder as of its last flush: links to the files, which LevelDB only ever appends to, and how long
+ * each was.
  *
  * @param images where the images are kept
  */
-export function imageFlushes(images: string): Engine {
+export function createImager(images: string): (folder: string) => void {
   let count = 0;
-  const takeImage = (folder: string) => {
+  return (folder) => {
     const part = join(images, 'part');
     rmSync(part, { recursive: true, force: true });
     mkdirSync(part, { recursive: true });
@@ -52,17 +63,10 @@ export function imageFlushes(images: string): Engine {
     renameSync(part, join(images, String(++count)));
     rmSync(join(images, String(count - 1)), { recursive: true, force: true });
   };
-  return {
-    ...levelDb,
-    async load() {
-      const open = await levelDb.load();
-      return open && (async (folder) => observe(await open(folder), () => takeImage(folder)));
-    },
-  };
 }
 
-function observe(database: Database, onFlushed: () => void): Database {
-  onFlushed();
+function observe(database: Database, onFlushed: (operations: readonly Operation[]) => void): Database {
+  onFlushed([]);
   return {
     read: (table, keys) => database.read(table, keys),
     list: (table, range) => database.list(table, range),
@@ -70,12 +74,12 @@ function observe(database: Database, onFlushed: () => void): Database {
     close: () => database.close(),
     async write(operations, options) {
       await database.write(operations, options);
-      if (options.isFlushed) onFlushed();
+      if (options.isFlushed) onFlushed(operations);
     },
   };
 }
 
-/** A disk that keeps what {@link imageFlushes} has seen flushed, and of what came after that as much as chance wants. */
+/** A disk that keeps what {@link createImager} has seen flushed, and of what came after that as much as chance wants. */
 export class ImagedDisk implements PoweredDisk {
   readonly images: string;
   readonly folder: string;
