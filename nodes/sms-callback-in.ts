@@ -34,6 +34,8 @@ export = (RED: NodeAPI) => {
     const address = { path, publicUrl: config.publicUrl, token };
     const sender = createFlowSender(RED, this);
     let subscription: CallbackSubscription | undefined;
+    /** The badge shows why one could not be taken, not the path. */
+    let showsError = false;
 
     this.callbackUrl = () => formatCallbackAddress(RED, address);
 
@@ -54,11 +56,14 @@ export = (RED: NodeAPI) => {
         // Without one the flows have not started yet, or it is told why there is none.
         if (!subscription) getAccount(RED, config.account);
         const isTaken = await subscription?.accept(withQuery(event, query));
-        if (path !== undefined) this.status(badges.at(path));
+        // Every badge is an event to the editor and to Status nodes, and thousands of callbacks may come in a second.
+        if (path !== undefined && showsError) this.status(badges.at(path));
+        showsError = false;
         return isTaken ? accepted : notNow('The flow has not taken it.');
       } catch (error) {
         const translated = translateError(RED, error);
         this.status(badges.error(RED, translated));
+        showsError = true;
         return notNow(translated.message);
       }
     };

@@ -10,6 +10,8 @@ export interface DistributionEvents {
   onAttempt(entry: Entry, attempt: number): void;
   /** All who are still part of the flows have taken an entry. */
   onTaken(undelivered: Undelivered): void;
+  /** Resolves when what was handed out until now is written down; must not reject. */
+  written(): Promise<void>;
   /** A node threw as it was given what it had not asked for. */
   onFault(error: unknown): void;
 }
@@ -47,6 +49,7 @@ export class Distribution {
   #handingOut: Timer | undefined;
   #round: Round | undefined;
   #isRoundWanted = false;
+  #isWriting = false;
 
   constructor(undelivered: UndeliveredEntries, events: DistributionEvents, clock: Clock) {
     this.attendance = new Attendance(clock, () => this.handOutSoon());
@@ -121,18 +124,30 @@ export class Distribution {
     // Whoever has come since gets all in order, too.
     if (!this.#round || this.#isRoundWanted) this.#round = this.#beginRound();
     const round = this.#round;
+    let hasGiven = false;
     if (round.next < round.list.length) {
-      this.#handOutSlice(round);
+      hasGiven = this.#handOutSlice(round);
     } else {
       const gift = round.waiting.shift();
       if (gift) this.#attempt(() => this.#giveNew(gift));
     }
-    const isOver = round.next >= round.list.length && round.waiting.length === 0 && !this.#isRoundWanted;
-    if (isOver) this.#round = undefined;
+    const isRest = round.next < round.list.length;
+    if (!isRest && round.waiting.length === 0 && !this.#isRoundWanted) this.#round = undefined;
+    else if (isRest && hasGiven) this.#goOnWhenWritten();
     else this.#goOnNextTurn();
   }
 
+  /** What is handed out faster than it can be written would all wait in memory. */
+  #goOnWhenWritten(): void {
+    this.#isWriting = true;
+    void this.#events.written().then(() => {
+      this.#isWriting = false;
+      this.#goOnNextTurn();
+    });
+  }
+
   #goOnNextTurn(): void {
+    if (this.#isWriting) return;
     this.#handingOut ??= this.#clock.nextTurn(() => {
       this.#handingOut = undefined;
       this.#handOut();
@@ -148,7 +163,8 @@ export class Distribution {
     return { list, next: 0, isRollCall, waiting };
   }
 
-  #handOutSlice(round: Round): void {
+  /** Returns whether anybody was given anything. */
+  #handOutSlice(round: Round): boolean {
     const slice = round.list.slice(round.next, round.next + sliceSize);
     round.next += sliceSize;
     const gifts = new Map<Taker, Undelivered[]>();
@@ -169,6 +185,7 @@ export class Distribution {
       }
     }
     for (const [taker, list] of gifts) this.#attempt(() => this.#give(list, [taker]));
+    return gifts.size > 0;
   }
 
   #attempt(give: () => void): void {

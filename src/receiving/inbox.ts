@@ -13,7 +13,7 @@ import type { Channel, Entry, KindOn } from './entry';
 import { GivenUp } from './given-up';
 import { createInboxKeeper } from './leftovers';
 import { createRelease } from './release';
-import { createDrop, createKeep, createLate, settle } from './settle';
+import { createDrop, createKeep, createLate, createPause, settle } from './settle';
 import type { Taker } from './taker';
 import { type Undelivered, UndeliveredEntries } from './undelivered';
 
@@ -70,6 +70,7 @@ export class Inbox {
     const events = {
       onAttempt: (entry: Entry, attempt: number) => this.countAttempt(entry, attempt),
       onTaken: (taken: Undelivered) => settle(this.#context, taken),
+      written: () => journal.run(createPause()).catch(onFault),
       onFault,
     };
     const distribution = new Distribution(undelivered, events, clock);

@@ -50,6 +50,11 @@ export function createKeep({ undelivered }: InboxContext, entries: readonly Entr
   };
 }
 
+/** Changes nothing: when it is taken, so is all that came before. */
+export function createPause(): Step<void> {
+  return { keys: [], whileFailing: 'apply', decide: () => nothing };
+}
+
 /** Somebody has taken after all what had been released: it is known when the service brings it again. */
 export function createLate(context: InboxContext, identity: Identity): Step<void> {
   return {

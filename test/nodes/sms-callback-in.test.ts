@@ -628,6 +628,9 @@ describe('sms-callback-in', () => {
       assert.equal(again.status, 200);
       assert.equal((await flow.messages('replies', 1)).length, 1);
       await flow.badge('callback', { fill: 'green', shape: 'dot', text: '/sms/callback' });
+      const { length } = flow.statuses('callback');
+      assert.equal((await post(url, formStatus())).status, 200);
+      assert.equal(flow.statuses('callback').length, length, 'a badge was shown again that stood there already');
     });
 
     it('when there is no usable account', async () => {

@@ -37,6 +37,8 @@ function entry(index: number, called: boolean): Entry {
 class FullStore implements Store {
   readonly durable = true;
   dropped = 0;
+  /** No commit ends. */
+  isStuck = false;
   events: StoreEvents | undefined;
   readonly #items: Item[];
   readonly #remembered = new Map<string, Remembered>();
@@ -58,10 +60,10 @@ class FullStore implements Store {
     return Promise.resolve([]);
   }
 
-  commit({ drop, remember }: Changes): Promise<void> {
+  async commit({ drop, remember }: Changes): Promise<void> {
+    while (this.isStuck) await settle();
     this.dropped += drop.size;
     for (const [key, value] of remember) if (value) this.#remembered.set(key, value);
-    return Promise.resolve();
   }
 
   sweep(): Promise<void> {
@@ -156,6 +158,20 @@ describe('Distribution', () => {
       assert.ok(clock.turns >= 2 * (100_000 / 500), `${clock.turns} turns`);
     });
   }
+
+  it('hands out no more while what was handed out waits to be written', async () => {
+    const { inbox, store } = createInbox(2_000);
+    const node = new Node('a');
+    await inbox.ready();
+    store.isStuck = true;
+    inbox.attach('incoming', node);
+    await until(() => node.gifts.length > 0);
+    for (let turn = 0; turn < 50; turn++) await settle();
+    assert.equal(node.taken.length, 250);
+    store.isStuck = false;
+    await until(() => node.taken.length === 2_000);
+    assert.deepEqual(node.taken, ids(2_000));
+  });
 
   it('gives what comes meanwhile after what was there before', async () => {
     const { inbox } = createInbox(2_000);

@@ -301,7 +301,7 @@ describe('Receiver', () => {
         platter.entries.set(key, JSON.stringify({ ...JSON.parse(text), attempts: 5 }));
       }
       const bench = createBench();
-      await settle();
+      while (bench.undelivered.length < ids.length) await settle();
       await bench.inbox.flush();
       assert.deepEqual(
         bench.undelivered.map(({ body }) => body),
