@@ -149,6 +149,28 @@ describe('the documentation', () => {
     }
   });
 
+  it('calls what is pressed and chosen in the first flow as the editor does', () => {
+    const firstFlow = /^## First flow$([\s\S]*?)^## /m.exec(readme)?.[1] ?? '';
+    const own = (type: string) => read(`nodes/locales/en-US/${type}.json`);
+    const nodeRed = (catalog: string) => readFileSync(require.resolve(catalog), 'utf8');
+    const catalogs = [
+      own('sms-account'),
+      own('sms-send'),
+      own('sms-in'),
+      nodeRed('@node-red/nodes/locales/en-US/messages.json'),
+      nodeRed('@node-red/editor-client/locales/en-US/editor.json'),
+    ].join('\n');
+    const named = [...firstFlow.matchAll(/(?<!\*)\*{1,2}([^*]+)\*{1,2}(?!\*)/g)].map(([, name = '']) => name);
+    assert.ok(named.length > 15, named.join());
+    const { type } = (JSON.parse(own('sms-send')) as { 'sms-send': { type: { text: string } } })['sms-send'];
+    assert.ok(firstFlow.includes(`choose *${type.text}*`));
+    // The + is a symbol on the button.
+    assert.deepEqual(
+      named.filter((name) => name !== '+' && !catalogs.includes(`"${name}"`)),
+      [],
+    );
+  });
+
   it('shows JavaScript that can be read', () => {
     for (const page of pages) {
       for (const code of codeBlocks(read(page), 'js'))
