@@ -3,6 +3,7 @@ import { execFile } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { parse as parseYaml } from 'yaml';
 import { startSimulator } from '../../simulator';
 import { reasons } from '../../src';
 import { installPackage, readJson, root } from './packed';
@@ -176,6 +177,29 @@ describe('the documentation', () => {
       for (const code of codeBlocks(read(page), 'js'))
         assert.doesNotThrow(() => new Function(`const msg = {};\n${code}`), code);
     }
+  });
+
+  it('shows YAML and JSON that can be read', () => {
+    for (const page of pages) {
+      for (const block of codeBlocks(read(page), 'yaml')) assert.doesNotThrow(() => parseYaml(block), block);
+      for (const block of codeBlocks(read(page), 'json')) assert.doesNotThrow(() => JSON.parse(block), block);
+    }
+  });
+
+  it('is linked from the help of the nodes by addresses that are there', () => {
+    const addresses = listFolders('nodes/locales').flatMap((folder) =>
+      readdirSync(join(root, folder))
+        .filter((file) => file.endsWith('.html'))
+        .flatMap((file) =>
+          [...read(`${folder}/${file}`).matchAll(/href="([^"]+)"/g)].map(([, address = '']) => address),
+        ),
+    );
+    assert.ok(addresses.length > 50);
+    const broken = [...new Set(addresses)].filter((address) => {
+      const own = ownFile(address);
+      return own === undefined ? !isWellFormed(address) : !isThere(own, 'README.md');
+    });
+    assert.deepEqual(broken, []);
   });
 
   it('shows a program with the library that sends a text', async () => {
