@@ -65,7 +65,7 @@ RED.nodes.registerType('sms-account', {
   onpaletteremove: removeTab,
   oneditprepare() {
     fillDefaults(this);
-    prepareChoices();
+    prepareChoices(this);
     prepareTest(this);
     $('#sms-account-overview').on('click', showTab);
     prepare(this);
@@ -88,8 +88,21 @@ function parseUrl(value: unknown): URL | undefined {
   return URL.canParse(address) ? new URL(address) : undefined;
 }
 
+/** Another account at the same address: with the same login, both count as one. Who signs in is secret here. */
+function findNeighbour(node: EditorNode): EditorNode | undefined {
+  const address = (value: unknown) => (parseUrl(value)?.href ?? String(value ?? '').trim()).replace(/\/+$/, '');
+  const own = address(field('baseUrl').val());
+  const authType = field('authType').val();
+  let neighbour: EditorNode | undefined;
+  RED.nodes.eachConfig((other) => {
+    const isSame = other.type === 'sms-account' && other.authType === authType && address(other.baseUrl) === own;
+    if (isSame && other.id !== node.id && own !== '') neighbour ??= other;
+  });
+  return neighbour;
+}
+
 /** Shows what belongs to what is chosen, and warns of what it costs. */
-function prepareChoices(): void {
+function prepareChoices(node: EditorNode): void {
   const form = field('baseUrl').closest('.sms-form');
   const update = () => {
     const authType = field('authType').val();
@@ -105,6 +118,11 @@ function prepareChoices(): void {
     $('#sms-account-memory-warning').toggle(store === 'memory');
     form.find('.sms-account-handset').toggle(!isBlank(field('perHandset').val()));
     form.find('.sms-account-dedupe').toggle(field('dedupe').prop('checked'));
+    const neighbour = findNeighbour(node);
+    const name = neighbour && RED.utils.getNodeLabel(neighbour, neighbour.id);
+    $('#sms-account-same')
+      .toggle(name !== undefined)
+      .text(name === undefined ? '' : node._('sms-account.hint.sameLogin', { name }));
   };
   form.on('change keyup input', update);
   update();

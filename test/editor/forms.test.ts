@@ -288,6 +288,24 @@ describe('The forms in the editor', function () {
     assert.equal(await editor.complaint('baseUrl', 'node-config-input'), '');
   });
 
+  it('of sms-account says what it shares with another account at the same base URL', async () => {
+    await openEditor(
+      account({ baseUrl: 'https://sms.example.com/' }),
+      account({ id: 'second', name: 'Night shift', baseUrl: 'https://SMS.example.com' }),
+      node('sms-feed', { account: 'account' }),
+    );
+    await editor.openForm('sms-feed');
+    const form = await editor.editAccount();
+    const hint = form.locator('#sms-account-same');
+    assert.match(await hint.innerText(), /“Night shift” has the same base URL\..*both share connections/);
+    await form.locator('#node-config-input-baseUrl').fill('https://sms.example.com/eu');
+    await hint.waitFor({ state: 'hidden' });
+    await form.locator('#node-config-input-baseUrl').fill('https://sms.example.com');
+    await hint.waitFor();
+    await form.locator('#node-config-input-authType').selectOption('basic');
+    await hint.waitFor({ state: 'hidden' });
+  });
+
   it('of sms-account explains every wrong value and takes an environment variable for each', async () => {
     await openEditor(node('sms-feed'));
     await editor.openForm('sms-feed');
