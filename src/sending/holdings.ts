@@ -1,3 +1,4 @@
+import type { Clock } from '../clock';
 import type { Journal, Keeper, Step } from '../journal';
 import type { Circumstances } from '../keeper';
 import type { Item } from '../store/store';
@@ -13,6 +14,7 @@ import { discard } from './transitions';
 /** What holdings are made of. */
 export interface HoldingsOptions {
   journal: Journal;
+  clock: Clock;
   texts: TextBook;
   questions: QuestionBook;
   remembrance: Remembrance;
@@ -92,11 +94,11 @@ export class Holdings implements Keeper {
     for (let start = 0; start < Math.max(items.length, remembered.length); start += sliceSize) {
       const part = items.slice(start, start + sliceSize);
       const memory = remembered.slice(start, start + sliceSize);
-      await heir.#options.journal.run(adopt(part, memory));
+      const adopted = await heir.#options.journal.run(adopt(part, memory, heir.#options.clock.now()));
       await heir.#options.journal.run(heir.#options.remembrance.findOut());
       for (const item of part) this.#forget(item);
       await journal.run(abandon(part, memory));
-      heir.found(part, { isOpening: false, isReset: false });
+      heir.found(adopted, { isOpening: false, isReset: false });
     }
   }
 

@@ -10,14 +10,26 @@ export const ledgerPrefixes = ['once:', 'sent:', handsetPrefix, 'asked:', limitP
 
 type Memories = readonly (readonly [key: string, remembered: Remembered])[];
 
-/** Takes over what another ledger has. What is remembered here already is the younger; what either has counted counts. */
-export function adopt(items: readonly Item[], memories: Memories): Step<void> {
+/** That an item was taken over is known for longer than a login is changed in several attempts. */
+const adoptedMs = 30 * 24 * 3_600_000;
+
+const adoptedKey = ({ id }: Item) => `adopted:${id}`;
+
+/**
+ * Takes over what another ledger has. What is remembered here already is the younger; what either has counted counts. Results in
+ * the items that are new here: after a crash the other may still have what was taken over before, and has been sent since.
+ */
+export function adopt<Kept extends Item>(items: readonly Kept[], memories: Memories, now: number): Step<Kept[]> {
   return {
-    keys: memories.map(([key]) => key),
+    keys: [...items.map(adoptedKey), ...memories.map(([key]) => key)],
     // Kept in two stores, a text may be sent by either.
     whileFailing: 'refuse',
     decide(look, changes) {
-      for (const item of items) changes.keep.set(item.id, item);
+      const fresh = items.filter((item) => !look(adoptedKey(item)));
+      for (const item of fresh) {
+        changes.keep.set(item.id, item);
+        changes.remember.set(adoptedKey(item), { at: now, forMs: adoptedMs, value: '' });
+      }
       for (const [key, remembered] of memories) {
         const own = look(key);
         if (!own) changes.remember.set(key, remembered);
@@ -25,7 +37,7 @@ export function adopt(items: readonly Item[], memories: Memories): Step<void> {
         else if (isKeyOfHandset(key)) changes.remember.set(key, mergeReferences(own, remembered));
         else if (key === remembranceKey) changes.remember.set(key, mergeRemembrances(own, remembered));
       }
-      return () => {};
+      return () => fresh;
     },
   };
 }
@@ -36,7 +48,11 @@ export function abandon(items: readonly Item[], memories: Memories): Step<void> 
     keys: [],
     whileFailing: 'apply',
     decide(_look, changes) {
-      for (const { id } of items) changes.drop.set(id, 'ledger');
+      for (const item of items) {
+        changes.drop.set(item.id, 'ledger');
+        // It may come back.
+        changes.remember.set(adoptedKey(item), undefined);
+      }
       for (const [key] of memories) changes.remember.set(key, undefined);
       return () => {};
     },

@@ -3,7 +3,7 @@ import { MemoryStore } from '../../../src/store/memory';
 import { isFlushed } from '../../../src/store/store';
 import { createError } from '../some-error';
 import { FailingStore } from '../store/failing-store';
-import { forever, House, sendText } from './sending-house';
+import { copyPlatter, forever, House, sendText } from './sending-house';
 
 const never = new Promise<never>(() => {});
 const minuteMs = 60_000;
@@ -342,6 +342,55 @@ describe('sending, when everything comes at once', () => {
       await handOver(former, heir);
       assert.deepEqual(next.ends, ['to 6421555123']);
       assert.deepEqual(former.service.bodies, ['hello']);
+    });
+
+    it('sends a text once that both stores have after a crash as it is handed over', async () => {
+      const formerStore = new FailingStore();
+      const former = new House({ store: formerStore });
+      const heirStore = new FailingStore();
+      const heir = new House({ clock: former.clock, service: former.service, store: heirStore });
+      const node = former.attach();
+      former.service.otherwise = { unreachable: true };
+      sendText(node, 'hello', { keep });
+      await former.pass(100);
+      await Promise.all([node.node.close(), former.pass(0)]);
+      formerStore.commit = () => never;
+      void former.sender.handOver(heir.sender, { isLast: true });
+      await former.pass(1_000);
+      assert.deepEqual([formerStore.platter.entries.size, heirStore.platter.entries.size], [1, 1]);
+
+      const [formerAgain, heirAgain] = [
+        former.restart(copyPlatter(formerStore.platter)),
+        heir.restart(copyPlatter(heirStore.platter)),
+      ];
+      former.service.otherwise = { takes: true };
+      const next = heirAgain.attach();
+      await heirAgain.pass(100);
+      assert.deepEqual(next.ends, ['to 6421555123']);
+      await handOver(formerAgain, heirAgain);
+      assert.deepEqual([next.ends, former.service.bodies], [['to 6421555123'], ['hello']]);
+      assert.equal(formerAgain.sender.isSettled && heirAgain.sender.isSettled, true);
+    });
+
+    it('takes along a text there and back, and there again', async () => {
+      const { former, heir } = createHouses();
+      let node = former.attach();
+      former.service.otherwise = { unreachable: true };
+      sendText(node, 'hello', { keep });
+      await former.pass(100);
+      for (const [from, to] of [
+        [former, heir],
+        [heir, former],
+        [former, heir],
+      ] as const) {
+        await Promise.all([node.node.close(), former.pass(100)]);
+        node = to.attach();
+        await handOver(from, to);
+        assert.equal(to.sender.desk.state.kept, 1);
+      }
+      former.service.otherwise = { takes: true };
+      await former.pass(2 * minuteMs);
+      assert.deepEqual([node.ends, former.service.bodies], [['to 6421555123'], ['hello']]);
     });
 
     it('gives to an account that has been closed, and wakes it', async () => {
