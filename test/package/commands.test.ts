@@ -88,7 +88,7 @@ const programs: Record<string, (words: readonly string[], page: string) => Fault
     verb === 'clone' && `git+${address}` === repository.url ? undefined : 'another repository',
   cd: () => undefined,
   rm: (words) => (words.join(' ') === '-rf node_modules' ? undefined : 'removes something else'),
-  bash: (words) => missing(words),
+  bash: ([script = '']) => missing([script]),
   // The names that it makes and the files that it takes are compared in test/package/containers.test.ts.
   kubectl: ([verb = '']) => (['create', 'apply'].includes(verb) ? undefined : `what is kubectl ${verb}?`),
   docker: (words) => {

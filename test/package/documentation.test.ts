@@ -117,6 +117,11 @@ describe('the documentation', () => {
     assert.ok(links(readme).filter((target) => ownFile(target)?.startsWith('docs/')).length > 10);
   });
 
+  it('lists every example in the README, in the order of the import dialog', () => {
+    const listed = links(readme).flatMap((address) => /^examples\/(.+)/.exec(ownFile(address) ?? '')?.[1] ?? []);
+    assert.deepEqual(listed.map(decodeURIComponent), readdirSync(join(root, 'examples')).sort());
+  });
+
   it('shows pictures that are not empty', () => {
     const pictures = [...readme.matchAll(/!\[[^\]]+\]\(([^)]+)\)/g)].flatMap(
       ([, address = '']) => ownFile(address) ?? [],
