@@ -37,6 +37,8 @@ export interface IntakeOptions {
 /** Takes texts of nodes in: keeps them, compares them by their keys, or sends them at once. */
 export class Intake {
   readonly #options: IntakeOptions;
+  /** Ids of texts that this process will tell of by itself. */
+  readonly #underWay = new Set<string>();
   #arriving = 0;
 
   constructor(options: IntakeOptions) {
@@ -48,17 +50,25 @@ export class Intake {
     return this.#arriving;
   }
 
+  /** Whether a text that is found in the store, which was closed meanwhile, is still in hand here. */
+  isUnderWay(id: string): boolean {
+    return this.#underWay.has(id);
+  }
+
   /** Never rejects: what goes wrong is an outcome. */
   async submit(request: SendRequest, from: Attachment): Promise<void> {
     const text = createText(this.#options, request, from.outlet.id);
     const given = { from, origin: request.origin };
     const isLong = isTracked(text) || text.options.waitMs !== undefined;
     if (isLong) this.#options.deliveries.remember(text.id, request.origin);
+    if (isTracked(text)) this.#underWay.add(text.id);
     try {
       if (isTracked(text)) await this.#takeIn(text, given);
       else await this.#send(text, given);
     } catch (error) {
       await this.#refuse(text, given, error);
+    } finally {
+      this.#underWay.delete(text.id);
     }
   }
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createError } from '../some-error';
 import { FailingStore } from '../store/failing-store';
-import { copyPlatter, forever, House, sendText } from './sending-house';
+import { copyPlatter, type FakeNode, forever, House, sendText } from './sending-house';
 
 describe('once', () => {
   it('the same text under the same key is sent once, and its outcome comes again', async () => {
@@ -269,6 +269,44 @@ describe('once', () => {
         await house.pass(100);
       }
       assert.deepEqual(node.ends, ['SMS_BUSY']);
+    });
+  });
+
+  describe('when the store is closed by a redeploy before the outcome is known', () => {
+    async function redeploy(prepare: (house: House, node: FakeNode, until: Promise<void>) => void): Promise<string[]> {
+      const house = new House();
+      const node = house.attach();
+      let goOn = () => {};
+      prepare(
+        house,
+        node,
+        new Promise((resolve) => {
+          goOn = resolve;
+        }),
+      );
+      sendText(node, 'hello', { once: 'a' });
+      await house.pass(10);
+      const closed = node.node.close();
+      await house.sender.close();
+      await house.journal.close();
+      goOn();
+      await house.pass(100);
+      await closed;
+      const back = house.attach();
+      await house.pass(1_000);
+      return [...node.ends, ...back.ends];
+    }
+
+    it('one that has left is told as it was, and not as unknown', async () => {
+      const ends = await redeploy(({ service }, _node, after) => service.script.push({ takes: true, after }));
+      assert.deepEqual(ends, ['to 6421555123 again']);
+    });
+
+    it('one that has not left is told all the same', async () => {
+      const ends = await redeploy((_house, { client }, until) => {
+        client.send = () => until.then(() => Promise.reject(createError('forbidden')));
+      });
+      assert.deepEqual(ends, ['SMS_FORBIDDEN again']);
     });
   });
 });
