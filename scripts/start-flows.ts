@@ -75,6 +75,7 @@ const trials: Readonly<Record<string, Trial>> = {
   'Track delivery and raise an alarm': { how: 'press "Send an order"' },
   'Send to a list from a CSV': { how: 'press "Send to all"' },
   'Send from a spreadsheet and report who got it': { how: 'press "Send"' },
+  'Dashboard chat': { ...writes('Is anybody there?'), how: 'open /dashboard/sms, and press "A handset writes"' },
   'Callbacks instead of polling': {
     how: 'press "Ask"; the handset answers YES',
     answers: { node: 'sms-send', payload: "{ from, body: 'YES' }" },

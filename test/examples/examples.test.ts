@@ -6,9 +6,19 @@ import { createRequire } from 'node:module';
 import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Browser } from 'playwright-core';
 import { type Simulator, type SimulatorOptions, startSimulator } from '../../simulator';
-import { type FlowNode, type NodeRedOptions, type NodeRedProcess, startNodeRed } from '../node-red-process';
+import { startBrowser } from '../editor/browser';
+import {
+  createLinkedUserDir,
+  type FlowNode,
+  type NodeRedOptions,
+  type NodeRedProcess,
+  startNodeRed,
+} from '../node-red-process';
+import { MailServer } from './mail-server';
 import { type MqttBroker, startMqttBroker } from './mqtt-broker';
+import { linkNodePackages } from './packages';
 
 const folder = join(__dirname, '..', '..', 'examples');
 const waitLimitMs = 15_000;
@@ -132,7 +142,9 @@ describe('the examples, deployed against the simulator', function () {
   let deployments = 0;
 
   before(async () => {
-    nodeRed = await startNodeRed(how);
+    const userDir = createLinkedUserDir();
+    linkNodePackages(userDir);
+    nodeRed = await startNodeRed({ ...how, userDir });
   });
 
   after(async () => {
@@ -1204,6 +1216,125 @@ describe('the examples, deployed against the simulator', function () {
       await press('Send');
       const failed = 'not sent: No such thing';
       await untilReported(failed, failed, failed);
+    });
+  });
+
+  describe('SMS to e-mail and back', () => {
+    const name = 'SMS to e-mail and back';
+    const { number, other } = handsetsOf(name);
+    let mail: MailServer;
+
+    beforeEach(async () => {
+      mail = new MailServer();
+      await mail.open();
+    });
+
+    afterEach(async () => {
+      await nodeRed.deploy([]);
+      await mail.close();
+    });
+
+    const deployWithMail = (): Promise<void> =>
+      deploy(name, {}, ({ type }) => {
+        const server = { server: '127.0.0.1', credentials: { userid: 'sms@example.com', password: 'secret' } };
+        if (type === 'e-mail') return { ...server, port: mail.smtpPort, secure: false, tls: false };
+        if (type === 'delay') return { timeout: '50', timeoutUnits: 'milliseconds' };
+        // By the other protocol that the node speaks, for which a server is a tenth of the work.
+        return type === 'e-mail in' ? { ...server, protocol: 'POP3', port: mail.pop3Port, useSSL: false } : {};
+      });
+
+    it('sends each text by e-mail', async () => {
+      await deployWithMail();
+      await write(number, 'Is anybody there?');
+      const [mailed] = await untilShown('mailed text');
+      assert.equal(mailed?.topic, `SMS from ${number}`);
+      assert.match(mail.taken[0] ?? '', /^To: office@example\.com\r$/m);
+      assert.match(mail.taken[0] ?? '', /^Is anybody there\?\r$/m);
+    });
+
+    it('delivers a text again until the mail server takes it', async () => {
+      mail.isTaking = false;
+      await deployWithMail();
+      await write(other, 'Patience');
+      await untilShown('not mailed yet', 2);
+      mail.isTaking = true;
+      await untilShown('mailed text');
+      assert.equal(mail.taken.length, 1);
+    });
+
+    it('sends the answer to an e-mail as a text, and once when the e-mail is read twice', async () => {
+      const answer = {
+        from: 'Office <office@example.com>',
+        subject: `Re: SMS from ${number}`,
+        id: 'one@example.com',
+        body: 'Yes, from 8 to 17.\n\nOn Monday, sms@example.com wrote:\n> Is anybody there?',
+      };
+      mail.put(answer);
+      mail.put(answer);
+      await deployWithMail();
+      const shown = await untilShown('answered', 2);
+      assert.deepEqual(
+        shown.map(({ payload }) => payload),
+        ['Yes, from 8 to 17.', 'Yes, from 8 to 17.'],
+      );
+      assert.deepEqual(sent(), [`${number}: Yes, from 8 to 17.`]);
+    });
+
+    it('sends no text for an e-mail of somebody else, or about something else', async () => {
+      mail.put({ from: 'mallory@example.org', subject: `SMS from ${number}`, body: 'Buy!', id: 'two@example.org' });
+      mail.put({ from: 'office@example.com', subject: 'Lunch', body: 'At noon?', id: 'three@example.com' });
+      await deployWithMail();
+      await untilShown('another e-mail', 2);
+      assert.equal(simulator.messages.length, 0);
+    });
+  });
+
+  describe('Dashboard chat', () => {
+    const { number, other } = handsetsOf('Dashboard chat');
+    let browser: Browser;
+
+    before(async () => {
+      browser = await startBrowser();
+    });
+
+    after(async () => {
+      await browser.close();
+    });
+
+    it('shows what a handset writes, answers it, and shows what becomes of the answer', async () => {
+      await deploy('Dashboard chat');
+      const page = await browser.newPage();
+      await page.goto(`${nodeRed.url}/dashboard/sms`);
+      const chat = page.locator('.sms-chat');
+      await chat.waitFor();
+      await write(number, 'Is anybody there?');
+      await chat.locator('li', { hasText: 'Is anybody there?' }).waitFor();
+      await chat.getByLabel('Text', { exact: true }).fill('Yes, from 8 to 17.');
+      await chat.getByRole('button', { name: 'Send' }).click();
+      await untilSent(`${number}: Yes, from 8 to 17.`);
+      await chat.locator('li.mine', { hasText: /Yes, from 8 to 17\..*received by the handset/s }).waitFor();
+      await write(other, 'Me too');
+      await chat.getByLabel('Handset').fill(other);
+      await chat.locator('li', { hasText: 'Me too' }).waitFor();
+      assert.equal(await chat.locator('li').count(), 1);
+      await page.reload();
+      await chat.locator('li').first().waitFor();
+      assert.equal(simulator.messages.length, 1);
+    });
+
+    it('says what could not be sent', async () => {
+      await deploy('Dashboard chat');
+      simulator.block(number);
+      const page = await browser.newPage();
+      await page.goto(`${nodeRed.url}/dashboard/sms`);
+      const chat = page.locator('.sms-chat');
+      await chat.getByLabel('Handset').fill(number);
+      for (const text of ['blocked', 'refused']) {
+        await chat.getByLabel('Text', { exact: true }).fill(text);
+        await chat.getByRole('button', { name: 'Send' }).click();
+        await chat.locator('li.mine', { hasText: new RegExp(`${text}.*not sent: `, 's') }).waitFor();
+        simulator.fault('send', { status: 400, reason: 'No such thing' }, 1);
+      }
     });
   });
 
