@@ -18,14 +18,14 @@ export interface Limit extends Range {
 /** More than anybody means. */
 const largest = 1_000_000_000;
 
-/** A setting of 0 has a meaning of its own, or none: this is the shortest time that is one. */
+/** The shortest time that counts as one: 0 has a meaning of its own, or is refused. */
 const shortest = 0.001;
 
 const daySeconds = 86_400;
 const yearHours = 8_760;
 const yearMinutes = 525_600;
 
-/** Node's timers take no longer time: 24.8 days. */
+/** Node's timers go up to 24.8 days. */
 const timerSeconds = 2_000_000;
 
 const acknowledgement = {

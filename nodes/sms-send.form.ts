@@ -250,7 +250,7 @@ function prepareTypes(node: EditorNode): void {
   }
 }
 
-/** A name of a property is no text, nor the other way: who goes from one to the other finds what was there before. */
+/** The name of a property is no text, and a text no name: who changes the type finds what it held before. */
 function keepApart(node: EditorNode, property: string): void {
   const { defaults } = node._def;
   const isNameByDefault = defaults[`${property}Type`]?.value === 'msg';

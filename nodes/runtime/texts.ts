@@ -45,7 +45,7 @@ function labelOf(RED: NodeAPI, property: string): string {
   return property;
 }
 
-/** The reasons whose code says too little: who looks for what it names finds nothing. */
+/** Reasons with a badge of their own: that of their code would send people looking in the wrong place. */
 const ownBadges: { [Reason in SmsErrorReason]?: string } = {
   callbackPathTaken: 'status.pathTaken',
   certificateUntrusted: 'status.certificateUntrusted',
@@ -71,7 +71,7 @@ export const badges = {
   waiting: (RED: NodeAPI, until: number): NodeStatus => ({
     fill: 'green',
     shape: 'ring',
-    // Each is a text of its own, which would drive out those that come again.
+    // Not kept like the others: each names another time, and would take the place of one that comes again.
     text: translate(RED, 'status.waiting', { time: new Date(until).toTimeString().slice(0, 8) }),
   }),
   paused: (RED: NodeAPI, n: number) => badge(RED, ['blue', 'ring'], 'status.paused', { n }),

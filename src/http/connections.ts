@@ -25,7 +25,7 @@ export interface ProxyOptions {
 const connectTimeoutMs = 10_000;
 
 /**
- * Opens a pool of kept-alive connections. Redirects are not followed and answers are not timed here: {@link exchange}
+ * Opens a pool of kept-alive connections. Redirects are not followed and answers are not timed here: {@link createExchange}
  * does that for each request as a whole. Close it with `close()`, which lets running requests finish.
  *
  * @param options.baseUrl what will be asked: its scheme says which proxy of the environment applies

@@ -51,11 +51,11 @@ export interface Answer {
 const maxAnswerBytes = 8 * 1024 * 1024;
 
 /**
- * Makes what requests of a target: one request at a time and its answer read, whatever the status. Redirects are not followed.
+ * Prepares a target. What it returns makes one request and reads the answer, whatever its status. Redirects are not followed.
  *
  * Of a refusal (a status from 300 on) as much is read as comes of it.
  *
- * What it returns throws SmsError `SMS_UNREACHABLE` when the request never left; `SMS_UNCERTAIN` (send) or `SMS_RESPONSE`
+ * That rejects with SmsError `SMS_UNREACHABLE` when the request never left; `SMS_UNCERTAIN` (send) or `SMS_RESPONSE`
  * (read) when the connection broke, was cut off or timed out after it had left; `SMS_RESPONSE` for an answer over 8 MiB;
  * `SMS_CLOSED` when `signal` aborted before the request left
  */
@@ -93,7 +93,7 @@ export function createExchange(target: Target): (call: Call) => Promise<Answer> 
   };
 }
 
-/** The header, as name and value, if the credentials are in one. */
+/** The header with the credentials, as name and value, where they travel so (§5). */
 function formatAuthorization(authentication: Authentication): string[] {
   if (authentication.type === 'form') return [];
   if (authentication.type === 'bearer') return ['authorization', `Bearer ${authentication.apiKey}`];
@@ -101,7 +101,7 @@ function formatAuthorization(authentication: Authentication): string[] {
   return ['authorization', `Basic ${Buffer.from(`${userId}:${password}`).toString('base64')}`];
 }
 
-/** The parameters that carry the credentials, if they do (§5). */
+/** The credentials as parameters, where they travel so (§5). */
 function credentialsOf(authentication: Authentication): [string, string][] {
   if (authentication.type !== 'form') return [];
   const { userId, password } = authentication;

@@ -19,7 +19,10 @@ export class Attendance {
   readonly #clock: Clock;
   readonly #onRollCall: () => void;
   readonly #takers = new Map<Channel, Map<string, Taker>>();
-  /** A redeploy of one must not make it miss what the others get. With how often a node had come when each was taken away. */
+  /**
+   * Nodes that were taken away and may be back after a redeploy, which must not make them miss what others get. Each with how many nodes
+   * had come by then.
+   */
   readonly #absent = new Map<Channel, Map<string, number>>();
   /** How often a node has come. */
   #comings = 0;

@@ -32,7 +32,7 @@ export class Attachment implements SendingNode {
   readonly #onChanged: () => void;
   readonly #stop = createStopSignal();
   readonly #giveUp = createStopSignal();
-  /** Not a set: what a set has let go of is kept alive for a while by its former tables, and with it whole messages. */
+  /** Not a set: the tables that a set outgrows keep former members alive until the next full garbage collection, and messages with them. */
   #running = 0;
   #onIdle: (() => void) | undefined;
 

@@ -38,7 +38,7 @@ export class Duplicates {
     return this.#waiting.size;
   }
 
-  /** Has a kept text leave, wait for the one that has its key, or end as that did. Never rejects. */
+  /** Sends a kept text, has it wait for the text that holds its key, or ends it as that one has ended. Never rejects. */
   async resume(text: Text): Promise<void> {
     this.#waiting.get(text.id)?.abort();
     const stop = new AbortController();

@@ -33,7 +33,7 @@ export class Endings {
   async end(text: Text, told: Outcome, given?: Given): Promise<void> {
     const { ledger, deliveries, clearing, followers, counts } = this.#options;
     const { messageId } = text.message;
-    // Of one that may have been sent earlier nobody may say that it was not.
+    // An earlier try may have been accepted, so it must not be called unsent.
     const isStillUnknown =
       (text.repeats !== undefined || text.isReleased) && told instanceof SmsError && isUnsent(told);
     const result = isStillUnknown ? new SmsError('uncertain', { params: { detail: told.code } }) : told;

@@ -171,7 +171,7 @@ export class Case {
       const { entries } = await this.#options.readFeed();
       if (entries.some((entry) => speaksOf(entry, this.#suspect.message.messageId))) this.#foundAll('feed');
     } catch {
-      // The next reading may succeed; that there was none to see says nothing.
+      // A reading that fails proves nothing, and the next may succeed.
     }
   }
 

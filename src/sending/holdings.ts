@@ -30,7 +30,7 @@ const sliceSize = 500;
 /** What a ledger holds as a whole: how it is found in the store, let go of, and given to another ledger. */
 export class Holdings implements Keeper {
   readonly #options: HoldingsOptions;
-  /** For whom it takes over what other processes leave. */
+  /** Who gets what is still found here, since everything else was handed over. */
   #heir: Holdings | undefined;
   /** Texts that the store would not take, of which it may have written some all the same. */
   readonly #refused = new Set<string>();

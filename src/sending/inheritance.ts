@@ -16,8 +16,8 @@ const adoptedMs = 30 * 24 * 3_600_000;
 const adoptedKey = ({ id }: Item) => `adopted:${id}`;
 
 /**
- * Takes over what another ledger has. What is remembered here already is the younger; what either has counted counts. Results in
- * the items that are new here: after a crash the other may still have what was taken over before, and has been sent since.
+ * Takes over what another ledger has. Where both remember something, what is here is newer and stays; their counts are added up.
+ * Results in the items that are new here: after a crash the other may still have what was taken over before, and has been sent since.
  */
 export function adopt<Kept extends Item>(items: readonly Kept[], memories: Memories, now: number): Step<Kept[]> {
   return {

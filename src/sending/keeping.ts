@@ -130,7 +130,7 @@ export class KeptTexts {
     this.#room.clear();
   }
 
-  /** Follows what has left no longer. */
+  /** Stops following what has left. */
   giveUp(): void {
     for (const { abort } of this.#room.values()) abort?.abort();
   }

@@ -84,7 +84,7 @@ export class Ledger {
     return taken;
   }
 
-  /** A text with a key that another has ends as that did. */
+  /** Ends a text as the one that holds its key has ended. */
   async echo(text: Text, outcome: StoredOutcome): Promise<Text> {
     const settled = await this.#options.journal.run(echo(text, outcome, this.#memory()));
     this.texts.set(settled);

@@ -87,7 +87,7 @@ export function takeWithinLimits(
 /** Says who would be kept back now. Nobody is counted. */
 export function judgeLimits(leaving: Leaving, look: Look, changes: Changes): Limited[] {
   const { limited } = takeWithinLimits(leaving, look, createChanges());
-  // What lies ahead since the clock was set back is to end some time.
+  // What was counted before the clock was set back lies in the future now, and must not count for ever.
   if (limited.length > 0) {
     const windows = new Windows(leaving, look);
     for (const { msisdn } of limited) windows.of(msisdn);

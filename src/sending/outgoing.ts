@@ -133,7 +133,7 @@ export function withLimited(outcome: Sent, limited: readonly Limited[] = []): Se
   };
 }
 
-/** Writes an outcome down without what cannot be: the cause of an error. */
+/** An outcome as it is stored: without the cause of an error, which is no plain data. */
 export function formatOutcome(outcome: Outcome): StoredOutcome {
   if (!(outcome instanceof SmsError)) return { sent: outcome };
   const { reason, params, statusCode, errorCode, errorMessage, field, messageId, looked } = outcome;

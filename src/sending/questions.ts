@@ -18,7 +18,7 @@ export interface QuestionsOptions {
   onFault(error: unknown): void;
 }
 
-/** What a restart has made overdue waits for so long at most until the replies that the service still has were read. */
+/** A question that ran out while no process ran ends when the replies that the service still has were read, or after so long. */
 const readRepliesFirstMs = 60_000;
 const letterIntervalMs = 500;
 

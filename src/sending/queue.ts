@@ -52,7 +52,7 @@ interface Listened {
   onAbort: () => void;
 }
 
-/** Timers come late by about so much. It is made up for, lest the pace fall behind by it each time. */
+/** Timers come late by about so much. A start that is no later counts as punctual, lest the pace fall behind each time. */
 const latenessMs = 2;
 
 /** Finer than any clock: less than this is no delay. */
@@ -170,7 +170,7 @@ export class SendQueue {
     try {
       result = task({ giveBack });
     } catch (error) {
-      // It comes later like any other, so that ten thousand in a row do not nest.
+      // It is dealt with later, like any other: at once, ten thousand in a row would nest.
       result = Promise.reject(error);
     }
     try {

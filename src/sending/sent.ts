@@ -32,9 +32,9 @@ export interface Match {
   question?: { id: string; close(changes: Changes): void };
 }
 
-/** Of the texts to one handset that are no open questions so many are known; the latest counts. */
+/** Besides its open questions, so many texts to one handset are known; the latest is the one that counts. */
 const referencesPerHandset = 8;
-/** Of the open questions to one handset so many are; more than a person can answer. */
+/** So many open questions to one handset are known: more than a person can answer. */
 const questionsPerHandset = 200;
 
 /** Begins the keys of what is known of handsets. */
@@ -145,7 +145,7 @@ export function match(
   return question === undefined ? found : { ...found, question };
 }
 
-/** Finds the open question to whom a status says that nothing will come. */
+/** Finds the open question that a status ends, since it says that no reply will come. */
 export function questionOf(record: StatusRecord, look: Look): Match['question'] {
   const id = answeredId(record);
   if (id === undefined) return undefined;

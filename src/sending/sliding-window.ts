@@ -22,7 +22,7 @@ export function createMoments(clock: Clock): () => Moment {
 /** So many texts went out at a time, or in the time since the entry before. */
 type Counted = [at: number, count: number];
 
-/** More moments than these are put together, in steps of so many to a window. */
+/** Where there are more moments, those of one step are put together; a window has so many steps. */
 const mostEntries = 400;
 const stepsOfWindow = 360;
 

@@ -71,7 +71,7 @@ function isNumberPart(code: number): boolean {
 function listIn(value: unknown): readonly unknown[] {
   if (Array.isArray(value)) return value;
   if (isObject(value)) {
-    // The list that every message has is none of messages.
+    // One with a list of recipients is a message, and no list of messages.
     if (value.messageId !== undefined || Array.isArray(value.recipientsList)) return [value];
     const [list, ...others] = Object.values(value).filter((property) => Array.isArray(property));
     if (list !== undefined && others.length === 0) return list;
@@ -80,7 +80,7 @@ function listIn(value: unknown): readonly unknown[] {
   throw unreadable('answer', 'JSON without a list of messages');
 }
 
-/** A message without a messageId is one all the same: the service has moved its date on and will not give it again. */
+/** A message without a messageId is kept all the same: the service has moved its date on and will not give it again. */
 function createRecord(entry: JsonObject): OutboxRecord | undefined {
   const { messageId, body, recipientCount, recipients, messageDate, statusCode, deleted, recipientsList, ...others } =
     entry;

@@ -1,0 +1,36 @@
+/**
+ * Counts what is under way, and tells when nothing is any more. It knows nothing of it: the tables that a set outgrows keep former
+ * members alive until the next full garbage collection, and with the promise of a text all that it closes over.
+ */
+export class UnderWay {
+  readonly #onChanged: () => void;
+  readonly #waiting: (() => void)[] = [];
+  #size = 0;
+
+  /** @param onChanged something has begun or ended */
+  constructor(onChanged: () => void = () => {}) {
+    this.#onChanged = onChanged;
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  /** Does something, which counts until it has ended. */
+  async run<Result>(work: () => Promise<Result>): Promise<Result> {
+    this.#size++;
+    this.#onChanged();
+    try {
+      return await work();
+    } finally {
+      this.#size--;
+      this.#onChanged();
+      if (this.#size === 0) for (const resolve of this.#waiting.splice(0)) resolve();
+    }
+  }
+
+  /** Resolves when nothing is under way. */
+  idle(): Promise<void> {
+    return this.#size === 0 ? Promise.resolve() : new Promise((resolve) => this.#waiting.push(resolve));
+  }
+}
