@@ -1,6 +1,7 @@
 import type { Clock } from '../clock';
 import { createStopSignal } from '../http/stop-signal';
 import type { Outlet, SendingNode, SendRequest } from './outlet';
+import { UnderWay } from './under-way';
 
 /** What ends texts of a node that is being closed. */
 export interface StopSignals {
@@ -29,12 +30,9 @@ export class Attachment implements SendingNode {
   readonly #submit: (request: SendRequest, from: Attachment) => Promise<void>;
   readonly #onClosed: () => void;
   readonly #onRefused: () => void;
-  readonly #onChanged: () => void;
   readonly #stop = createStopSignal();
   readonly #giveUp = createStopSignal();
-  /** Not a set: the tables that a set outgrows keep former members alive until the next full garbage collection, and messages with them. */
-  #running = 0;
-  #onIdle: (() => void) | undefined;
+  readonly #running: UnderWay;
 
   constructor(outlet: Outlet, clock: Clock, options: AttachmentOptions) {
     this.outlet = outlet;
@@ -42,7 +40,7 @@ export class Attachment implements SendingNode {
     this.#submit = options.submit;
     this.#onClosed = () => options.onClosed(this);
     this.#onRefused = () => options.onRefused();
-    this.#onChanged = () => options.onChanged(this);
+    this.#running = new UnderWay(() => options.onChanged(this));
   }
 
   get signals(): StopSignals {
@@ -51,11 +49,11 @@ export class Attachment implements SendingNode {
 
   /** Texts under way that are not kept. */
   get running(): number {
-    return this.#running;
+    return this.#running.size;
   }
 
   send(request: SendRequest): void {
-    void this.#follow(request);
+    void this.#running.run(() => this.#submit(request, this));
   }
 
   countRefused(): void {
@@ -66,23 +64,7 @@ export class Attachment implements SendingNode {
     this.#stop.abort();
     this.#onClosed();
     const timer = this.#clock.after(closeGraceMs, () => this.#giveUp.abort());
-    if (this.#running > 0) {
-      await new Promise<void>((resolve) => {
-        this.#onIdle = resolve;
-      });
-    }
+    await this.#running.idle();
     timer.cancel();
-  }
-
-  async #follow(request: SendRequest): Promise<void> {
-    this.#running++;
-    this.#onChanged();
-    try {
-      await this.#submit(request, this);
-    } finally {
-      this.#running--;
-      this.#onChanged();
-      if (this.#running === 0) this.#onIdle?.();
-    }
   }
 }

@@ -6,6 +6,7 @@ import { OutageWatch } from './outage-watch';
 import { isOutage, isUnknown, type Sent, type Text } from './outgoing';
 import type { Outlet } from './outlet';
 import type { SendQueue, Turn } from './queue';
+import { UnderWay } from './under-way';
 import { type Waiting, WaitingRoom } from './waiting-room';
 
 /** What kept texts need. */
@@ -38,7 +39,7 @@ export class KeptTexts {
   readonly #room = new WaitingRoom();
   readonly #outages: OutageWatch;
   readonly #expiries: Expiries;
-  readonly #tries = new Set<Promise<boolean>>();
+  readonly #tries = new UnderWay();
   #isOpen = true;
 
   constructor(options: KeepingOptions) {
@@ -125,7 +126,7 @@ export class KeptTexts {
     this.#outages.close();
     this.#expiries.clear();
     for (const { pause } of this.#room.values()) pause?.cancel();
-    await Promise.allSettled(this.#tries);
+    await this.#tries.idle();
     if (this.#isOpen) return;
     this.#room.clear();
   }
@@ -164,9 +165,7 @@ export class KeptTexts {
     let isTried = false;
     try {
       if (isWanted && this.#outages.lets(waiting)) {
-        const trying = this.#try(waiting, text, outlet);
-        this.#tries.add(trying);
-        isTried = await trying.finally(() => this.#tries.delete(trying));
+        isTried = await this.#tries.run(() => this.#try(waiting, text, outlet));
       }
     } finally {
       if (!isTried) turn.giveBack();
