@@ -1,0 +1,100 @@
+import assert from 'node:assert/strict';
+import type { Browser, Locator } from 'playwright-core';
+import { type Simulator, startSimulator } from '../../simulator';
+import { type NodeRedProcess, startNodeRed } from '../node-red-process';
+import { startBrowser } from './browser';
+import { Editor } from './editor';
+
+describe('The first flow of the README', function () {
+  this.timeout(120_000);
+  let browser: Browser;
+  let nodeRed: NodeRedProcess;
+  let simulator: Simulator;
+  let editor: Editor;
+
+  before(async () => {
+    [browser, nodeRed, simulator] = await Promise.all([startBrowser(), startNodeRed(), startSimulator()]);
+    editor = await Editor.create(browser);
+    await nodeRed.deploy([{ id: 'tab', type: 'tab', label: 'Flow 1' }]);
+    await editor.open(nodeRed);
+  });
+
+  after(async () => {
+    await editor?.close();
+    await browser?.close();
+    await nodeRed?.stop();
+    await simulator?.close();
+  });
+
+  /** Draws a wire from the first output of a node to the input of another. */
+  async function wire(from: string, to: string): Promise<void> {
+    const { page } = editor;
+    await page.locator(`[id="${from}"] .red-ui-flow-port-output .red-ui-flow-port`).first().hover();
+    await page.mouse.down();
+    await page.locator(`[id="${to}"] .red-ui-flow-port-input .red-ui-flow-port`).hover();
+    await page.mouse.up();
+  }
+
+  /** Chooses a type of a field by what the menu calls it. */
+  async function choose(property: string, label: string): Promise<void> {
+    const { page } = editor;
+    await page.locator(`#node-input-${property} + .red-ui-typedInput-container .red-ui-typedInput-type-select`).click();
+    await page.locator('.red-ui-typedInput-options:visible').getByText(label, { exact: true }).click();
+    await editor.settle();
+  }
+
+  /** As {@link Editor.openForm} does for the nodes of this package: two clicks can come too far apart. */
+  async function openDebug(id: string): Promise<void> {
+    const { page } = editor;
+    const output = page.locator('#node-input-typed-complete');
+    const opens = async (): Promise<boolean> => {
+      await page.locator(`[id="${id}"] .red-ui-flow-node`).dblclick();
+      return output.waitFor({ state: 'attached', timeout: 5_000 }).then(
+        () => true,
+        () => false,
+      );
+    };
+    assert.ok((await opens()) || (await opens()), 'the form of the debug node did not open');
+    await editor.settle();
+  }
+
+  it('sends a text, and shows what came of it, when each step is done as it says', async () => {
+    const { page } = editor;
+    const button = (form: Locator, name: string) => form.getByRole('button', { name, exact: true });
+    const inject = await editor.drag('inject', 120, 100);
+    const send = await editor.drag('sms-send', 320, 100);
+    const debug = await editor.drag('debug', 520, 100);
+    await wire(inject, send);
+    await wire(send, debug);
+
+    await editor.openForm(send);
+    const account = await editor.addAccount();
+    await account.locator('#node-config-input-baseUrl').fill(simulator.baseUrl);
+    await account.locator('#node-config-input-apiKey').fill(simulator.credentials.apiKey ?? '');
+    await button(account, 'Test connection').click();
+    await account.locator('#sms-account-test-result', { hasText: 'Balance' }).waitFor();
+    await editor.saveAccount();
+
+    await choose('to', 'text');
+    await editor.typed('to').fill('6421555123');
+    await choose('body', 'text');
+    await page.locator('#sms-send-body-text').fill('Hello from Node-RED');
+    await editor.save();
+
+    await openDebug(debug);
+    await choose('typed-complete', 'complete msg object');
+    await editor.save();
+
+    await editor.deploy();
+    await page.locator(`[id="${inject}"] .red-ui-flow-node-button-button`).click();
+    await simulator.until(() => simulator.messages.length === 1, 30_000);
+    assert.deepEqual(simulator.messages[0]?.to, ['6421555123']);
+    assert.equal(simulator.messages[0]?.body, 'Hello from Node-RED');
+
+    await page.keyboard.press('Control+g');
+    await page.keyboard.press('d');
+    await page.locator('.red-ui-debug-msg-expandable').first().click();
+    await page.locator('.red-ui-debug-msg-object-entry', { hasText: /^sms:/ }).waitFor();
+    assert.deepEqual(editor.takeProblems(), []);
+  });
+});
