@@ -172,6 +172,16 @@ export function createKeptSendFlows(baseUrl: string, file: string): FlowNode[] {
   ];
 }
 
+/** Keeps so many texts that cannot leave: nobody listens where the service should be. */
+export function createWaitingFlows(count: number): FlowNode[] {
+  return [
+    tab,
+    createAccount('http://127.0.0.1:1', 'sms', { store: 'memory', queueLimit: count + 1 }),
+    createProbe('probe', ['send']),
+    { id: 'send', type: 'sms-send', ...place, account: 'account', keep: true, wires: [[], []] },
+  ];
+}
+
 /** Receives by polling: this package to `sms-probe`, the rival, which `rival-probe` starts, to `rival-probe`. */
 export function createReceiveFlows(baseUrl: string, drain: number): FlowNode[] {
   return [

@@ -9,6 +9,7 @@ import { idle } from './rows/idle';
 import { kept } from './rows/kept';
 import { limits } from './rows/limits';
 import { nodes } from './rows/nodes';
+import { overview } from './rows/overview';
 import { receive, slowDisk } from './rows/receive';
 import { send } from './rows/send';
 import { soak } from './rows/soak';
@@ -16,7 +17,20 @@ import { start } from './rows/start';
 import { Turns } from './turns';
 import { buildVersion, hasProperty, present, type Version } from './version';
 
-const rows: readonly Row[] = [send, kept, limits, receive, slowDisk, callbacks, delay, nodes, idle, soak, start];
+const rows: readonly Row[] = [
+  send,
+  kept,
+  limits,
+  receive,
+  slowDisk,
+  callbacks,
+  delay,
+  nodes,
+  idle,
+  overview,
+  soak,
+  start,
+];
 
 const page = join(__dirname, '..', 'docs', 'performance.md');
 

@@ -2,6 +2,7 @@
 // runs in the process of Node-RED, whose CPU time it measures; `POST /bench` gives the orders.
 const { writeFileSync } = require('node:fs');
 const { Session } = require('node:inspector');
+const { monitorEventLoopDelay } = require('node:perf_hooks');
 const { setFlagsFromString } = require('node:v8');
 const { runInNewContext } = require('node:vm');
 const { Pool } = require('undici');
@@ -26,6 +27,7 @@ module.exports = (RED) => {
   let pool;
   let hasLimitRoute = false;
   let session;
+  let loopDelay;
 
   function BenchProbe(config) {
     RED.nodes.createNode(this, config);
@@ -109,6 +111,27 @@ module.exports = (RED) => {
         };
         for (let index = 0; index < concurrency; index++) next();
       });
+    },
+
+    /** Sends messages into a flow, however many are on their way. */
+    async flood(order) {
+      const probe = probeOf(order);
+      for (let sent = 0; sent < order.count; sent++) {
+        probe.node.send(createMessage(sent));
+        if (sent % 100 === 99) await new Promise(setImmediate);
+      }
+    },
+
+    /** Begins to look how long the event loop is held up. */
+    watchLoop() {
+      loopDelay = monitorEventLoopDelay({ resolution: 1 });
+      loopDelay.enable();
+    },
+
+    /** The longest that it was since then. */
+    watchedLoop() {
+      loopDelay.disable();
+      return { longestMs: loopDelay.max / 1e6 };
     },
 
     /** Begins to count what comes out of a flow; `kick` starts a flow that does not start by itself. */

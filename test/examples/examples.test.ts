@@ -549,6 +549,52 @@ describe('the examples, deployed against the simulator', function () {
     });
   });
 
+  describe('Watch the accounts and raise an alarm', () => {
+    const name = 'Watch the accounts and raise an alarm';
+    const edit = (node: FlowNode): object => {
+      if (node.type === 'http request') return { url: `${nodeRed.editorUrl}/sms-account/state` };
+      if (node.type === 'sms-account') return { name: 'Main', pause: 0 };
+      return node.type === 'function' ? { func: String(node.func).replace('5 * 60 * 1000', '1000') } : {};
+    };
+
+    it('raises one alarm when nothing has been heard for too long, and tells when it is over', async () => {
+      await deploy(name, { waitMs: 100 }, edit);
+      await press('Check now');
+      await untilShown('all is well');
+      simulator.fault('incoming', { hang: true });
+      await sleep(1_500);
+      await press('Check now');
+      const [alarm] = await untilShown('alarm');
+      assert.match(String(alarm?.payload), /^Main: nothing heard \(incoming\) since 20/);
+      await press('Check now');
+      simulator.fault('incoming', null);
+      await simulator.setOnline(false);
+      await simulator.setOnline(true);
+      await write(number, 'It works again');
+      await untilShown('received');
+      await press('Check now');
+      await untilShown('all is well', 2);
+      assert.equal((await untilShown('alarm')).length, 1);
+    });
+
+    it('raises the alarm when an account cannot be used', async () => {
+      await deploy(name, {}, (node) => ({ ...edit(node), ...(node.type === 'sms-account' && { baseUrl: '' }) }));
+      await press('Check now');
+      const [alarm] = await untilShown('alarm');
+      assert.match(String(alarm?.payload), /^Main: The account has no base URL/);
+    });
+
+    it('raises the alarm when it is not told of the accounts', async () => {
+      await deploy(name, {}, (node) => ({
+        ...edit(node),
+        ...(node.type === 'http request' && { url: `${nodeRed.url}/nowhere` }),
+      }));
+      await press('Check now');
+      const [unread] = await untilShown('alarm');
+      assert.equal(unread?.payload, 'The state of the accounts cannot be read (404).');
+    });
+  });
+
   describe('Send to a list from a CSV', () => {
     const { number, other, third } = handsetsOf('Send to a list from a CSV');
     const texts = [
