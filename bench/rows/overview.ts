@@ -24,10 +24,11 @@ export const overview: Row = {
       await nodeRed.order('flood', { probe: 'probe', count });
       while ((await ask<State>('state')).sends.kept < count) await sleep(500);
       // What came of the flood is over by then.
-      await sleep(2_000);
+      await sleep(5_000);
       const rounds = options.quick ? 20 : 100;
       const measure = async (name: string, path: string, aim?: string): Promise<Line> => {
-        await ask(path);
+        for (let warmUp = 0; warmUp < 20; warmUp++) await ask(path);
+        await nodeRed.order('memory');
         await nodeRed.order('watchLoop');
         const times: number[] = [];
         for (let round = 0; round < rounds; round++) {
