@@ -46,7 +46,7 @@ const habitOf = (handset: string): Habit => habits[(Number(handset) - first) % h
 
 describe('kill -9 of instances that ask questions, on one Redis', function () {
   this.timeout(60_000 + askingMs + kills * 15_000 + endLimitMs);
-  const folder = mkdtempSync(join(tmpdir(), 'sms-questions-'));
+  let folder: string;
   const file = (name: string) => join(folder, `${name}.txt`);
   const instances: Instance[] = [];
   const signs = new Map<Instance, string>();
@@ -54,14 +54,16 @@ describe('kill -9 of instances that ask questions, on one Redis', function () {
   let redis: RedisServer;
   let people: NodeJS.Timeout | undefined;
 
-  before(async () => {
+  // Anew when it is tried again.
+  beforeEach(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'sms-questions-'));
     simulator = await startSimulator({ waitMs: 200, statusDelayMs: 0, statusBatch: 20, balance: 1e9 });
     redis = await RedisServer.start();
   });
 
-  after(async () => {
+  afterEach(async () => {
     clearInterval(people);
-    await Promise.all(instances.map((instance) => instance.close()));
+    await Promise.all(instances.splice(0).map((instance) => instance.close()));
     await simulator.close();
     await redis.stop();
     rmSync(folder, { recursive: true, force: true });
