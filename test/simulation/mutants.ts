@@ -437,6 +437,18 @@ export const mutants: readonly Mutant[] = [
     'this.#deliveries.deliver(text, false)',
   ),
   outward(
+    'nothing is looked up though something is remembered',
+    'sending/remembrance.ts',
+    'return !this.#isKnown || this.#until > this.#now();',
+    'return !this.#isKnown;',
+  ),
+  outward(
+    'a text that follows another is sent after a crash',
+    'sending/sender.ts',
+    "text.state === 'waiting' && text.follows",
+    "text.state === 'settled' && text.follows && !text.outcome",
+  ),
+  outward(
     'what is leaving expires',
     'sending/text-book.ts',
     "return this.get(id)?.state === 'waiting' &&",
