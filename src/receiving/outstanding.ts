@@ -24,7 +24,9 @@ export interface OutstandingOptions {
 interface Out {
   entry: Entry;
   attempt: number;
-  /** Runs while the flow has it. */
+  /** Whether the flow has it; otherwise it waits to be sent again. */
+  isInFlow: boolean;
+  /** Ends either. */
   timer: Timer | undefined;
 }
 
@@ -45,7 +47,7 @@ export class Outstanding {
 
   /** Sends an entry. */
   add(entry: Entry, attempt: number): void {
-    const out: Out = { entry, attempt, timer: undefined };
+    const out: Out = { entry, attempt, isInFlow: false, timer: undefined };
     this.#out.set(entry.id, out);
     this.#send(out);
   }
@@ -61,7 +63,7 @@ export class Outstanding {
     const out = this.#out.get(idOf(ackId));
     if (!out) return false;
     if (!failed) this.#end(out, 'done');
-    else if (out.timer && Number(attempt) === out.attempt) this.#fail(out);
+    else if (out.isInFlow && Number(attempt) === out.attempt) this.#fail(out);
     return true;
   }
 
@@ -78,6 +80,7 @@ export class Outstanding {
       return;
     }
     this.#options.onAttempt(entry, attempt);
+    out.isInFlow = true;
     out.timer = this.#options.clock.after(this.#options.ackTimeoutMs, () => this.#timeOut(out));
     this.#options.send(entry, attempt, `${entry.id}.${attempt}`);
   }
@@ -89,7 +92,7 @@ export class Outstanding {
 
   #fail(out: Out): void {
     out.timer?.cancel();
-    out.timer = undefined;
+    out.isInFlow = false;
     if (this.#options.onFailure === 'release') this.#end(out, 'released');
     else if (out.attempt >= this.#options.maxAttempts) this.#end(out, 'givenUp');
     else this.#sendLater(out);
@@ -98,9 +101,7 @@ export class Outstanding {
   /** Leaves the flow a moment to recover, a longer one each time. */
   #sendLater(out: Out): void {
     const delayMs = Math.min(this.#options.ackTimeoutMs, firstRetryDelayMs * 2 ** (out.attempt - 1));
-    this.#options.clock.after(delayMs, () => {
-      if (this.#out.get(out.entry.id) === out) this.#sendAgain(out);
-    });
+    out.timer = this.#options.clock.after(delayMs, () => this.#sendAgain(out));
   }
 
   #sendAgain(out: Out): void {

@@ -206,6 +206,9 @@ export class Process implements Callee, Surrounding {
     this.#store?.die();
     const kept = new Set([...this.#open].filter((message) => machine.place.isCommitted(message)));
     if (isPowerFailure) machine.place.loseUnflushed(this.random);
+    // That some were delivered may not have been flushed.
+    if (isPowerFailure && world.plan.store === 'disk')
+      for (const message of world.messages) if (machine.place.has(message)) this.#open.add(message);
     for (const message of this.#open) world.noteDeath(message);
     for (const dispatcher of this.#dispatchers) dispatcher.break();
     for (const sender of this.#senders) sender.die();

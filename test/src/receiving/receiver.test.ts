@@ -337,6 +337,14 @@ describe('Receiver', () => {
       );
     });
 
+    it('what waits for its acknowledgement, or to be sent again, leaves no timer behind', async () => {
+      const bench = createBench();
+      await bench.receive('1', '2');
+      bench.receiver.acknowledge(bench.lastAckId, true);
+      bench.receiver.detach();
+      assert.equal(clock.timers, 0);
+    });
+
     it('one that only waited behind others is not attempted by that', async () => {
       let bench = createBench({ maxAttempts: 2 });
       const bodies = Array.from({ length: maxOutstanding + 1 }, (_, index) => `m${index}`);
