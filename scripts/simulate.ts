@@ -48,7 +48,7 @@ async function run(): Promise<void> {
   const campaign = await runCampaign(library, { seeds, limits, mostFailures: Number(values.failures) });
   console.log(`${describeCampaign(campaign)}, in ${((performance.now() - began) / 1_000).toFixed(1)} s`);
   const [first] = campaign.failed;
-  for (const { plan, violations } of campaign.failed.slice(1)) {
+  for (const { plan, violations } of campaign.failed) {
     console.log(`Seed ${plan.seed}: ${violations[0]?.rule} (${violations[0]?.detail})`);
   }
   if (!first) return;

@@ -191,11 +191,16 @@ export class Inbox {
 
   /** A node has taken after all what was released: it is known when the service brings it again, or has already. */
   doneLate(id: string): void {
-    const released = this.#context.undelivered.takeReleased(id);
+    const { undelivered, distribution } = this.#context;
+    const released = undelivered.takeReleased(id);
     if (!released) return;
-    const successor = this.#context.undelivered.findCalledBack(released.identity);
+    const { identity, entry } = released;
+    // Its polled copy is for those who poll; where nobody does, it only waits for the service to call again.
+    const isForPollers = distribution.attendance.expects(entry.kind);
+    const successor =
+      undelivered.findCalledBack(identity) ?? (isForPollers ? undefined : undelivered.findOn(entry.kind, identity));
     if (successor) settle(this.#context, successor);
-    else this.#context.run(createLate(this.#context, released.identity));
+    else this.#context.run(createLate(this.#context, identity));
   }
 
   /**

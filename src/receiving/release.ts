@@ -45,6 +45,7 @@ export function createRelease(context: InboxContext, released: Undelivered, onSe
       keepEntry(context, standIn.entry, identity, changes);
       return () => {
         undelivered.remove(id);
+        undelivered.keepReleased(released);
         undelivered.add(standIn);
         settle();
         distribution.giveNew([standIn], audience);

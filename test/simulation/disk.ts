@@ -7,7 +7,7 @@ import {
   type Remembered,
   type Store,
 } from '../../src/store/store';
-import { Copies, failure, findRemains, type Place, type PlaceStore } from './place';
+import { Copies, failure, findRemains, type Place, type PlaceStore, Readiness } from './place';
 import type { StoreTrouble } from './plan';
 import type { Random } from './random';
 import type { Owner } from './timeline';
@@ -21,7 +21,7 @@ export class Disk implements Place {
   readonly remembered = new Map<string, string>();
   readonly held = new Map<number, string>();
   readonly troubles = new Set<StoreTrouble>();
-  /** How to take back what was not flushed, the latest last. */
+  /** How to take back each commit that was not flushed, the latest last. */
   readonly unflushed: (() => void)[] = [];
   /** Only the process that opened it may use it. */
   owner: object | undefined;
@@ -64,17 +64,18 @@ export class Disk implements Place {
 
   write(changes: Changes): void {
     const { keep, drop, remember } = changes;
-    for (const [id, entry] of keep) this.#set(id, JSON.stringify(entry));
-    for (const id of drop.keys()) this.#set(id, undefined);
-    for (const [key, value] of remember) this.#remember(key, value === undefined ? undefined : JSON.stringify(value));
+    const undo: (() => void)[] = [];
+    for (const [id, entry] of keep) undo.push(this.#set(id, JSON.stringify(entry)));
+    for (const id of drop.keys()) undo.push(this.#set(id, undefined));
+    for (const [key, value] of remember) undo.push(this.#remember(key, value && JSON.stringify(value)));
     if (isFlushed(changes)) this.unflushed.length = 0;
+    else
+      this.unflushed.push(() => {
+        for (const take of undo.reverse()) take();
+      });
   }
 
-  forget(keys: Iterable<string>): void {
-    for (const key of keys) this.#remember(key, undefined);
-  }
-
-  /** The power fails: what was not flushed is there up to some point only, and each file that was not may be gone. */
+  /** The power fails: of the commits that were not flushed only those up to some point are there, and each file that was not may be gone. */
   loseUnflushed(random: Random): void {
     for (let count = random.between(0, this.unflushed.length); count > 0; count--) this.unflushed.pop()?.();
     this.unflushed.length = 0;
@@ -83,11 +84,11 @@ export class Disk implements Place {
     }
   }
 
-  #set(id: string, text: string | undefined): void {
+  /** Returns how to take it back. */
+  #set(id: string, text: string | undefined): () => void {
     const before = this.entries.get(id);
-    if (before === text) return;
-    this.unflushed.push(() => this.#put(id, before));
     this.#put(id, text);
+    return () => this.#put(id, before);
   }
 
   #put(id: string, text: string | undefined): void {
@@ -98,14 +99,14 @@ export class Disk implements Place {
     if (text !== undefined) this.#copies.count(text, 1);
   }
 
-  #remember(key: string, text: string | undefined): void {
+  #remember(key: string, text: string | undefined): () => void {
     const before = this.remembered.get(key);
-    this.unflushed.push(() => {
-      if (before === undefined) this.remembered.delete(key);
-      else this.remembered.set(key, before);
-    });
-    if (text === undefined) this.remembered.delete(key);
-    else this.remembered.set(key, text);
+    const put = (value: string | undefined) => {
+      if (value === undefined) this.remembered.delete(key);
+      else this.remembered.set(key, value);
+    };
+    put(text);
+    return () => put(before);
   }
 }
 
@@ -118,7 +119,7 @@ class DiskModel implements Store, PlaceStore {
   readonly #onFailure: () => void;
   /** A call has failed, and none has succeeded since that would have written what it did not. */
   hasFailed = false;
-  isReady = false;
+  readonly readiness: Readiness;
   #isOpen = false;
   #underWay: Call | undefined;
   #committing: Changes | undefined;
@@ -126,6 +127,7 @@ class DiskModel implements Store, PlaceStore {
   /** @param onFailure a call has failed */
   constructor(disk: Disk, process: Owner, random: Random, onFailure: () => void) {
     this.#disk = disk;
+    this.readiness = new Readiness(disk.world.timeline);
     this.#process = process;
     this.#random = random;
     this.#onFailure = onFailure;
@@ -252,18 +254,11 @@ class DiskModel implements Store, PlaceStore {
           }
           resolve(work());
           if (call === 'open' || call === 'commit') this.hasFailed = false;
-          if (call === 'open' || call === 'close') this.isReady = call === 'open';
+          if (call === 'open' || call === 'close') this.readiness.set(call === 'open');
         } catch (error) {
           world.say(() => `${this.#process.name}: ${call} of its store fails`);
           this.hasFailed = true;
-          // Until it has heard of it, the library may poll while an answer is held that it cannot keep.
-          world.timeline.outside(
-            0,
-            () => {
-              this.isReady = false;
-            },
-            this.#process,
-          );
+          this.readiness.set(false);
           this.#onFailure();
           reject(error);
         }

@@ -1,7 +1,7 @@
 import type { Store } from '../../src/store/store';
 import type { StoreTrouble } from './plan';
 import type { Random } from './random';
-import type { Owner } from './timeline';
+import type { Owner, Timeline } from './timeline';
 import type { Kind, Message, World } from './world';
 
 /** Where things are kept: it outlives processes. */
@@ -24,10 +24,29 @@ export interface Place {
 export interface PlaceStore {
   /** A call has failed, and none has succeeded since that would have written what it did not. */
   readonly hasFailed: boolean;
-  /** It is open, and the library has not been told since that it has failed. */
-  readonly isReady: boolean;
+  readonly readiness: Readiness;
   /** The process has died: what it was writing is written, or not. */
   die(): void;
+}
+
+/** Whether a store is open, as far as the library can know: what is told now is known when nothing is left to do of this event. */
+export class Readiness {
+  readonly #timeline: Timeline;
+  #isReady = false;
+  #endedIn = -1;
+
+  constructor(timeline: Timeline) {
+    this.#timeline = timeline;
+  }
+
+  get isReady(): boolean {
+    return this.#isReady || this.#endedIn === this.#timeline.count;
+  }
+
+  set(isReady: boolean): void {
+    if (this.#isReady && !isReady) this.#endedIn = this.#timeline.count;
+    this.#isReady = isReady;
+  }
 }
 
 /** Counts in how many texts each message is. */

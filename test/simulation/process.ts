@@ -285,7 +285,7 @@ export class Process implements Callee, Surrounding {
     const { nowMs } = this.world.timeline;
     this.#polls = [...this.#polls.filter((atMs) => atMs > nowMs - 10_000), nowMs];
     if (this.#polls.length > mostPolls) this.world.violate('spins', `${this.#polls.length} polls in 10 s`);
-    if (this.isAlive && this.#store && !this.#store.isReady) {
+    if (this.isAlive && this.#store && !this.#store.readiness.isReady) {
       this.world.violate('polled though nothing could be kept', this.name);
     }
   }

@@ -1,5 +1,5 @@
 import type { Changes, Item, Leftovers, Remembered, Store, StoreEvents } from '../../src/store/store';
-import { Copies, failure, findRemains, type Place, type PlaceStore } from './place';
+import { Copies, failure, findRemains, type Place, type PlaceStore, Readiness } from './place';
 import type { StoreTrouble } from './plan';
 import type { Random } from './random';
 import type { Owner } from './timeline';
@@ -113,7 +113,7 @@ class ServerModel implements Store, PlaceStore {
   readonly shared = true as const;
   readonly takeOverMs = aliveMs + graceMs + 2 * heartbeatMs;
   hasFailed = false;
-  isReady = false;
+  readonly readiness: Readiness;
   readonly #server: Server;
   readonly #troubles: ReadonlySet<StoreTrouble>;
   readonly #process: Owner;
@@ -126,6 +126,7 @@ class ServerModel implements Store, PlaceStore {
 
   constructor(server: Server, troubles: ReadonlySet<StoreTrouble>, { process, random, onFailure }: Circumstances) {
     this.#server = server;
+    this.readiness = new Readiness(server.world.timeline);
     this.#troubles = troubles;
     this.#process = process;
     this.#random = random;
@@ -248,7 +249,7 @@ class ServerModel implements Store, PlaceStore {
         if (this.#session !== session) return;
         if (this.#isCutOff || this.#server.signOf(this.#consumer) !== session.sign) {
           this.#session = undefined;
-          this.isReady = false;
+          this.readiness.set(false);
           this.hasFailed = true;
           this.#onFailure();
           session.events.onFailure(failure('connection closed'));
@@ -296,12 +297,12 @@ class ServerModel implements Store, PlaceStore {
           }
           resolve(work());
           if (call === 'open' || call === 'commit') this.hasFailed = false;
-          if (call === 'open' || call === 'close') this.isReady = call === 'open';
+          if (call === 'open' || call === 'close') this.readiness.set(call === 'open');
         } catch (error) {
           const isConflict = (error as Error).constructor === this.#server.createConflict().constructor;
           world.say(() => `${this.#process.name}: ${call} of its store ${isConflict ? 'meets another' : 'fails'}`);
           if (!isConflict) {
-            this.isReady = false;
+            this.readiness.set(false);
             this.hasFailed = true;
             this.#onFailure();
           }

@@ -7,7 +7,7 @@ import { createPlan } from './plan';
 import { describeFinding, shrink } from './shrink';
 import { simulate } from './simulation';
 
-/** Seeds that have found something, and what. */
+/** Seeds that have found a mistake, be it of the library or of the rules, and which. */
 const findings: readonly (readonly [seed: number, mistake: string])[] = [
   [143, 'attempts were counted once for each node'],
   [165, 'a message that nobody had seen was called redelivered'],
@@ -23,6 +23,7 @@ const findings: readonly (readonly [seed: number, mistake: string])[] = [
   [12529, 'of two texts of one second, one was answered for as delivered when the other was'],
   [343743795, 'a node that was taken away again before all were here did not count as one that may come back'],
   [704632, 'a poll was made in the turn in which the store had failed'],
+  [815830, 'a rule thought that a power failure leaves everything delivered that was'],
   [709342, 'a callback took what a node that was being redeployed had in hand'],
 ];
 
@@ -34,6 +35,10 @@ const outwardFindings: readonly (readonly [seed: number, mistake: string])[] = [
   [6118, 'a text that expired as its mark was being written left its questions open'],
   [2965, 'what was asked while a shared store failed was forgotten when it worked again'],
   [889622, 'a text waited for ever for another with its key that had ended in the same commit'],
+  [9599, 'what was polled for nobody came unmarked when its flow had failed and the service called again'],
+  [13496, 'the same, polled while the flow had it'],
+  [13553, 'a rule had the library know of a failure in the moment of it'],
+  [22709, 'the disk kept half of a commit when the power failed'],
   [476, 'a redeploy forgot the questions of a text under way, and the message of the flow with them'],
 ];
 

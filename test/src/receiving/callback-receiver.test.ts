@@ -103,6 +103,49 @@ describe('CallbackReceiver (contract §8)', () => {
     assert.equal(bench.sent.length, 1);
   });
 
+  describe('of a message that was polled too, for nobody', () => {
+    async function poll(...ids: string[]): Promise<void> {
+      const records = ids.map((id) => ({ ...incoming(id), via: 'poll' as const }));
+      await inbox.accept({ kind: 'incoming', via: 'poll', records });
+    }
+
+    for (const isPolledFirst of [true, false]) {
+      const when = isPolledFirst ? 'before it was called' : 'while its flow had it';
+
+      it(`marks what comes again after its flow has failed, polled ${when}`, async () => {
+        const bench = new Bench(inbox, clock);
+        if (isPolledFirst) await poll('1');
+        await bench.call('1');
+        if (!isPolledFirst) await poll('1');
+        bench.receiver.acknowledge(bench.ackIds[0] ?? '', true);
+        await clock.advance(1);
+        await bench.call('1');
+        assert.deepEqual(
+          bench.sent.map(({ redelivered }) => redelivered),
+          [false, true],
+        );
+        bench.receiver.acknowledge(bench.ackIds[1] ?? '', false);
+        await clock.advance(1);
+        assert.deepEqual(bench.answers, [false, true]);
+        assert.equal(platter.entries.size, 0);
+      });
+
+      it(`knows what is acknowledged late, polled ${when}`, async () => {
+        const bench = new Bench(inbox, clock);
+        if (isPolledFirst) await poll('1');
+        await bench.call('1');
+        if (!isPolledFirst) await poll('1');
+        await clock.advance(ackTimeoutMs + 1);
+        assert.equal(bench.receiver.acknowledge(bench.ackIds[0] ?? '', false), false);
+        await clock.advance(1);
+        await bench.call('1');
+        assert.deepEqual(bench.answers, [false, true]);
+        assert.equal(bench.sent.length, 1);
+        assert.equal(platter.entries.size, 0);
+      });
+    }
+  });
+
   it('sends nothing again by itself', async () => {
     const bench = new Bench(inbox, clock);
     await bench.call('1', '2');
