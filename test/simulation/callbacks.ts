@@ -43,7 +43,7 @@ export class Callbacks {
       timeline.outside(delayMs, () => this.#call(message, format, untilMs));
     };
     const callees = this.#callees();
-    const callee = callees.length > 0 ? this.#random.pick(callees) : undefined;
+    const callee = callees[this.#random.below(callees.length)];
     const trouble = this.#network.draw()?.trouble;
     if (!callee?.isAlive) {
       again('no process');
@@ -77,7 +77,8 @@ export class Callbacks {
         isOver = true;
         message.callback = 'accepted';
         const isDelivered = [...message.shares.values()].some(({ isDone }) => isDone);
-        if (!isDelivered && message.reachedAs === undefined && message.excuse === undefined) {
+        const isExcused = message.excuse !== undefined || message.mayBeTakenForAnother;
+        if (!isDelivered && message.reachedAs === undefined && !isExcused) {
           this.#world.violate('accepted though nobody got it', message.name);
         }
       });

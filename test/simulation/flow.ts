@@ -103,6 +103,7 @@ export class Flow {
     this.#examine(message, share, plan, redelivered);
     share.deliveries++;
     share.givenAtMs = world.timeline.nowMs;
+    share.givenAs = this.#process.era;
     const { kind, acknowledge, maxAttempts } = plan;
     const isCounted = acknowledge === 'flow' && kind !== 'callback' && !message.mayRepeat;
     if (isCounted && share.deliveries > maxAttempts + message.deaths) {
@@ -134,7 +135,8 @@ export class Flow {
     message.isOutOfOrder = true;
     const share = world.shareOf(message, id);
     share.isOut = false;
-    share.releasedIn = era;
+    // Whoever has refused it since, because another had it in hand, knows no more of it than before.
+    share.releasedIn = share.givenAs ?? era;
   }
 
   /** The library says that the last attempt has failed. */

@@ -24,6 +24,40 @@ export interface Surroundings {
   random: Random | undefined;
   /** Something was thrown where only the platform hears it. */
   onThrown: (error: unknown) => void;
+  readonly signals: Signals;
+}
+
+/** Who listens to the signals that the library makes. */
+export class Signals {
+  #listeners = new Map<AbortSignal, Set<unknown>>();
+
+  /** On signals that have not come, since those that have need nobody to leave. */
+  get listeners(): number {
+    let count = 0;
+    for (const [signal, listeners] of this.#listeners) if (!signal.aborted) count += listeners.size;
+    return count;
+  }
+
+  /** What was made before is not looked at any more. */
+  forget(): void {
+    this.#listeners = new Map();
+  }
+
+  watch(signal: AbortSignal): void {
+    const listeners = new Set<unknown>();
+    this.#listeners.set(signal, listeners);
+    const { addEventListener, removeEventListener } = signal;
+    Object.assign(signal, {
+      addEventListener: (...values: Parameters<typeof addEventListener>) => {
+        listeners.add(values[1]);
+        addEventListener.apply(signal, values);
+      },
+      removeEventListener: (...values: Parameters<typeof removeEventListener>) => {
+        listeners.delete(values[1]);
+        removeEventListener.apply(signal, values);
+      },
+    });
+  }
 }
 
 /** The modules of `src/`, loaded anew: what they keep at the top level is theirs alone. */
@@ -49,6 +83,7 @@ const shadowed = [
   'Math',
   'performance',
   'queueMicrotask',
+  'AbortController',
 ] as const;
 
 /** Loads `src/` as it is, or with one line changed. Time and chance that it reads past its clock are refused. */
@@ -58,6 +93,7 @@ export function loadLibrary(mutant?: Mutant): Library {
     onThrown: (error) => {
       throw error;
     },
+    signals: new Signals(),
   };
   const shadows = createShadows(surroundings);
   const modules = new Map<string, { exports: unknown }>();
@@ -140,6 +176,12 @@ function createShadows(surroundings: Surroundings): Record<(typeof shadowed)[num
     }),
     Math: Object.defineProperties(Object.create(Math), { random: { value: refuse('Math.random') } }),
     performance: { now: refuse('performance.now') },
+    AbortController: class extends AbortController {
+      constructor() {
+        super();
+        surroundings.signals.watch(this.signal);
+      }
+    },
     queueMicrotask: (run: () => void) =>
       queueMicrotask(() => {
         try {

@@ -53,6 +53,7 @@ export async function simulate(library: Library, plan: Plan, lines?: string[]): 
 class Run {
   readonly world: World;
   readonly #plan: Plan;
+  readonly #library: Library;
   readonly #service: Service;
   readonly #network: Network;
   readonly #machines: Machine[] = [];
@@ -63,6 +64,7 @@ class Run {
 
   constructor(library: Library, plan: Plan, lines: string[] | undefined) {
     this.#plan = plan;
+    this.#library = library;
     this.world = new World(plan, lines);
     this.#service = new Service(this.world);
     this.#network = new Network(this.world, this.#service);
@@ -70,6 +72,7 @@ class Run {
     this.#network.onPoll = (owner) => (owner as Process).examinePoll();
     const callbacks = new Callbacks(this.world, this.#network, () => this.#processes);
     this.#service.onCallback = (message, format) => callbacks.begin(message, format);
+    library.surroundings.signals.forget();
     library.surroundings.random = this.world.random('library');
     library.surroundings.onThrown = (error) => {
       if (!(error instanceof FlowError)) this.world.violate('thrown', describe(error));
@@ -115,10 +118,19 @@ class Run {
     const unsettled = this.#unsettled();
     if (unsettled !== undefined) this.world.violate('does not settle', unsettled);
     if (this.world.violations.length > 0) return;
+    this.#examineListeners();
     for (const process of this.#processes) void process?.stop();
     await this.#until(() => !this.#processes.some((process) => process?.isBusy), timeline.nowMs + remainsMs);
     await this.#until(() => false, timeline.nowMs + 1_000);
     for (const process of this.#processes) process?.examineRemains();
+    this.#examineListeners();
+  }
+
+  /** While nothing goes on, nobody listens to what would end it; unless a process has ended before it could leave anything in order. */
+  #examineListeners(): void {
+    const { listeners } = this.#library.surroundings.signals;
+    const isCutShort = this.#plan.happenings.some(({ what }) => ['kill', 'power failure', 'stop'].includes(what));
+    if (listeners > 0 && !isCutShort) this.world.violate('a listener is left', `${listeners}`);
   }
 
   #start(index: number): void {
@@ -176,6 +188,7 @@ class Run {
       if (message.excuse !== undefined) continue;
       const isDone = (id: string) => message.shares.get(id)?.isDone === true;
       if (message.callback === 'accepted') {
+        if (message.mayBeTakenForAnother) continue;
         const isWanted = message.reachedAs === undefined || this.world.nodesFor(message).length > 0;
         if (isWanted && ![...message.shares.values()].some((share) => share.isDone)) return `${message.name} is lost`;
       } else if (message.reachedAs !== undefined) {

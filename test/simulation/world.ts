@@ -41,6 +41,8 @@ export interface Message {
   mayRepeat: boolean;
   /** It may be called redelivered though no flow has seen it: it may have been on its way when a node or a process ended. */
   mayBeMarked: boolean;
+  /** It, or another of its sender, text and second, came while a shared store failed: what is written later of them together may be outdated. */
+  mayBeTakenForAnother: boolean;
   /** It may come later than those that were read after it. */
   isOutOfOrder: boolean;
 }
@@ -58,8 +60,9 @@ export interface Share {
   doneAs?: string;
   /** In which deployment the service was told to bring it again. */
   releasedIn?: string;
-  /** When it was given to the node last. */
+  /** When it was given to the node last, and in which deployment. */
   givenAtMs?: number;
+  givenAs?: string;
 }
 
 /** What the service knows of a text. */
@@ -157,6 +160,7 @@ export class World {
       isUnkept: false,
       mayRepeat: false,
       mayBeMarked: false,
+      mayBeTakenForAnother: false,
       isOutOfOrder: false,
     };
     this.messages.push(message);
@@ -199,6 +203,7 @@ export class World {
       ) {
         other.mayRepeat = true;
         other.mayBeMarked = true;
+        other.mayBeTakenForAnother = this.plan.store === 'shared' && other.kind === 'incoming';
         other.isOutOfOrder = true;
       }
     }
