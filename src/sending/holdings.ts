@@ -39,6 +39,11 @@ export class Holdings implements Keeper {
     this.#options = options;
   }
 
+  /** Whether a text was refused that the store may turn out to have. */
+  get hasRefused(): boolean {
+    return this.#refused.size > 0;
+  }
+
   wanted(): string[] {
     return this.#heir ? this.#heir.wanted() : this.#options.nodes().map((node) => `node ${node}`);
   }

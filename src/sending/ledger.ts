@@ -71,7 +71,7 @@ export class Ledger {
 
   /** Whether nothing would be lost by forgetting it: what is in a durable store is found again. */
   get isSettled(): boolean {
-    return this.texts.size === 0 && this.questions.size === 0;
+    return this.texts.size === 0 && this.questions.size === 0 && !this.#holdings.hasRefused;
   }
 
   /** @throws SmsError `SMS_STORE` when it cannot be kept: nothing may be sent then */

@@ -7,7 +7,7 @@ import {
   type Remembered,
   type Store,
 } from '../../src/store/store';
-import { Copies, failure, findRemains, type Place, type PlaceStore, Readiness } from './place';
+import { type Circumstances, Copies, failure, findRemains, type Place, type PlaceStore, Readiness } from './place';
 import type { StoreTrouble } from './plan';
 import type { Random } from './random';
 import type { Owner } from './timeline';
@@ -17,18 +17,14 @@ type Call = 'open' | 'recall' | 'commit' | 'sweep' | 'close';
 
 /** A disk: what is on it outlives processes, and what was flushed outlives a power failure. Everything is text. */
 export class Disk implements Place {
-  readonly entries = new Map<string, string>();
-  readonly remembered = new Map<string, string>();
-  readonly held = new Map<number, string>();
   readonly troubles = new Set<StoreTrouble>();
-  /** How to take back each commit that was not flushed, the latest last. */
-  readonly unflushed: (() => void)[] = [];
-  /** Only the process that opened it may use it. */
-  owner: object | undefined;
-  #held = 0;
+  readonly world: World;
   readonly #copies: Copies;
+  /** One for each login. */
+  readonly #folders = new Map<string, Folder>();
 
-  constructor(readonly world: World) {
+  constructor(world: World) {
+    this.world = world;
     this.#copies = new Copies(world);
   }
 
@@ -37,17 +33,45 @@ export class Disk implements Place {
   }
 
   isCommitted(message: Message): boolean {
-    return [...this.entries.values()].some((text) => this.#copies.in(text).includes(message));
+    const texts = [...this.#folders.values()].flatMap(({ entries }) => [...entries.values()]);
+    return texts.some((text) => this.#copies.in(text).includes(message));
   }
 
   get remains(): string | undefined {
-    const left = findRemains(this.entries.values(), this.world);
-    if (left !== undefined) return `an entry stays on a disk: ${left}`;
-    return this.held.size > 0 ? `${this.held.size} held answers stay on a disk` : undefined;
+    for (const { entries, held } of this.#folders.values()) {
+      const left = findRemains(entries.values(), this.world);
+      if (left !== undefined) return `an entry stays on a disk: ${left}`;
+      if (held.size > 0) return `${held.size} held answers stay on a disk`;
+    }
+    return undefined;
   }
 
-  createStore(process: Owner, random: Random, onFailure: () => void): DiskModel {
-    return new DiskModel(this, process, random, onFailure);
+  createStore(login: string, circumstances: Circumstances): DiskModel {
+    const folder = this.#folders.get(login) ?? new Folder(this.#copies);
+    this.#folders.set(login, folder);
+    return new DiskModel(this, folder, circumstances);
+  }
+
+  /** The power fails: what was not flushed may be gone. */
+  loseUnflushed(random: Random): void {
+    for (const folder of this.#folders.values()) folder.loseUnflushed(random);
+  }
+}
+
+/** Where the account of a login keeps. */
+class Folder {
+  readonly entries = new Map<string, string>();
+  readonly remembered = new Map<string, string>();
+  readonly held = new Map<number, string>();
+  /** How to take back each commit that was not flushed, the latest last. */
+  readonly unflushed: (() => void)[] = [];
+  /** Only the process that opened it may use it. */
+  owner: object | undefined;
+  #held = 0;
+  readonly #copies: Copies;
+
+  constructor(copies: Copies) {
+    this.#copies = copies;
   }
 
   hold(text: string): () => void {
@@ -114,6 +138,7 @@ export class Disk implements Place {
 class DiskModel implements Store, PlaceStore {
   readonly durable = true;
   readonly #disk: Disk;
+  readonly #folder: Folder;
   readonly #process: Owner;
   readonly #random: Random;
   readonly #onFailure: () => void;
@@ -124,9 +149,9 @@ class DiskModel implements Store, PlaceStore {
   #underWay: Call | undefined;
   #committing: Changes | undefined;
 
-  /** @param onFailure a call has failed */
-  constructor(disk: Disk, process: Owner, random: Random, onFailure: () => void) {
+  constructor(disk: Disk, folder: Folder, { process, random, onFailure }: Circumstances) {
     this.#disk = disk;
+    this.#folder = folder;
     this.readiness = new Readiness(disk.world.timeline);
     this.#process = process;
     this.#random = random;
@@ -134,14 +159,14 @@ class DiskModel implements Store, PlaceStore {
   }
 
   get #isUsable(): boolean {
-    return this.#isOpen && this.#disk.owner === this;
+    return this.#isOpen && this.#folder.owner === this;
   }
 
   open(): Promise<Leftovers> {
     return this.#call('open', () => {
-      const { owner, entries, held } = this.#disk;
+      const { owner, entries, held } = this.#folder;
       if (owner && owner !== this) throw failure('LEVEL_LOCKED');
-      this.#disk.owner = this;
+      this.#folder.owner = this;
       this.#isOpen = true;
       return {
         items: [...entries].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, text]) => JSON.parse(text) as Item),
@@ -149,7 +174,7 @@ class DiskModel implements Store, PlaceStore {
           ([key, text]): Held => ({
             text,
             letGo: () => {
-              if (this.#process.isAlive) this.#disk.letGo(key);
+              if (this.#process.isAlive) this.#folder.letGo(key);
             },
             setAside: () => {
               this.#disk.world.violate('set aside what is in order', text);
@@ -166,7 +191,7 @@ class DiskModel implements Store, PlaceStore {
       this.hasFailed = true;
       return undefined;
     }
-    const letGo = this.#disk.hold(text);
+    const letGo = this.#folder.hold(text);
     return () => {
       if (this.#process.isAlive && this.#isUsable) letGo();
     };
@@ -214,7 +239,7 @@ class DiskModel implements Store, PlaceStore {
   /** The process has died: what it was writing is on the disk, or not. */
   die(): void {
     if (this.#underWay === 'commit' && this.#committing && this.#isUsable && this.#random.chance(0.5)) {
-      this.#disk.write(this.#committing);
+      this.#folder.write(this.#committing);
     }
     this.release();
   }
@@ -222,12 +247,12 @@ class DiskModel implements Store, PlaceStore {
   /** Others may open the disk. */
   release(): void {
     this.#isOpen = false;
-    if (this.#disk.owner === this) this.#disk.owner = undefined;
+    if (this.#folder.owner === this) this.#folder.owner = undefined;
   }
 
-  #opened(): Disk {
+  #opened(): Folder {
     if (!this.#isUsable) throw failure('LEVEL_DATABASE_NOT_OPEN');
-    return this.#disk;
+    return this.#folder;
   }
 
   #fails(call: Call): boolean {

@@ -16,8 +16,16 @@ export interface Place {
   isCommitted(message: Message): boolean;
   /** The power of the machine fails. */
   loseUnflushed(random: Random): void;
-  /** @param onFailure a call of it has failed */
-  createStore(process: Owner, random: Random, onFailure: () => void): Store & PlaceStore;
+  /** Where the account of a login keeps. */
+  createStore(login: string, circumstances: Circumstances): Store & PlaceStore;
+}
+
+/** What a store has to do with. */
+export interface Circumstances {
+  process: Owner;
+  random: Random;
+  /** A call of it has failed. */
+  onFailure(): void;
 }
 
 /** What a run asks of a process's store besides what the library does. */

@@ -25,6 +25,8 @@ const stepMs = 10_000;
 /** In 10 s, for all endpoints together, while they bring nothing. */
 const mostPolls = 100;
 const dedupeMs = 72 * 3_600_000;
+/** How long the account node waits before it asks again for what a former login has left. */
+const inheritAgainMs = 10_000;
 
 /** A node of the flows, in whichever way it gets its messages. */
 type RunningNode = DeployedNode & { open(membership: Membership): void; close(isFlowGone: boolean): void };
@@ -43,6 +45,10 @@ export interface Machine {
   /** How far its clock has been set. */
   clockMs: number;
   lives: number;
+  /** Counts how often its account has got another. */
+  login: number;
+  /** Keys of the logins that its account node has had, and has not taken over from. */
+  readonly formerKeys: Set<string>;
 }
 
 /** A process with flows in it, from its start to its end. */
@@ -67,7 +73,10 @@ export class Process implements Callee, Surrounding {
   readonly #orderNodes = new Map<string, OrderNode>();
   /** What this process was asked for, or has had to do with. */
   readonly #inputs = new Set<Input>();
-  #store: PlaceStore | undefined;
+  /** By the key of the login; of each the latest. */
+  readonly #stores = new Map<string, PlaceStore>();
+  /** Keys of logins by their names. */
+  readonly #keys = new Map<string, string>();
   #membership: Membership | undefined;
   /** Flows are being stopped or started. */
   /** When polls began, of late, since one brought something. */
@@ -94,6 +103,17 @@ export class Process implements Callee, Surrounding {
 
   get era(): string {
     return `${this.life} ${this.#deployments}`;
+  }
+
+  /** The name of the present one. */
+  get #login(): string {
+    return `key ${this.machine.login}`;
+  }
+
+  /** The store of a login fails. */
+  get #hasFailedNow(): boolean {
+    for (const { hasFailed } of this.#stores.values()) if (hasFailed) return true;
+    return false;
   }
 
   get isStopped(): boolean {
@@ -133,20 +153,22 @@ export class Process implements Callee, Surrounding {
   }
 
   /** An answer with these has arrived here. */
-  reach(messages: readonly Message[]): void {
+  reach(messages: readonly Message[], login: string): void {
     this.#polls = [];
     for (const message of messages) {
       message.arrivals++;
       this.#take(message);
-      if (this.#store?.hasFailed) this.world.blind(message);
+      // Another login knows nothing of what this one has seen.
+      if (this.#hasFailedNow || login !== this.#login) this.world.blind(message);
     }
   }
 
   /** Takes the flows away and puts them there again, as a full deployment does. */
-  async redeploy(forMs: number): Promise<void> {
+  async redeploy(forMs: number, isOtherLogin = false): Promise<void> {
     if (this.#isDeploying || this.#isDeployingNode || this.#isStopped) return;
-    this.world.say(() => `${this.name}: all flows are redeployed`);
+    this.world.say(() => `${this.name}: all flows are redeployed${isOtherLogin ? ', with another login' : ''}`);
     await this.#stopFlows();
+    if (isOtherLogin) this.#changeLogin();
     this.world.timeline.outside(forMs, () => this.#startFlows(), this);
   }
 
@@ -171,6 +193,11 @@ export class Process implements Callee, Surrounding {
       },
       this,
     );
+  }
+
+  #changeLogin(): void {
+    this.machine.login++;
+    for (const message of this.world.messages) if (message.arrivals > 0) this.world.blind(message);
   }
 
   #redeploySender(id: string, forMs: number): void {
@@ -203,7 +230,7 @@ export class Process implements Callee, Surrounding {
     if (!this.isAlive) return;
     const { world, machine } = this;
     this.isAlive = false;
-    this.#store?.die();
+    for (const store of this.#stores.values()) store.die();
     const kept = new Set([...this.#open].filter((message) => machine.place.isCommitted(message)));
     if (isPowerFailure) machine.place.loseUnflushed(this.random);
     // That some were delivered may not have been flushed.
@@ -217,7 +244,7 @@ export class Process implements Callee, Surrounding {
     if (world.plan.store === 'memory') for (const message of world.messages) world.blind(message);
     for (const message of this.#open) {
       if (world.plan.store === 'memory') this.#excuse(message, 'it was in the memory of a process that ended');
-      else if (this.#store?.hasFailed) world.blind(message);
+      else if (this.#hasFailedNow) world.blind(message);
       if (world.plan.store === 'memory' || machine.place.has(message)) continue;
       if (message.isUnkept) this.#excuse(message, 'the store failed, and its process ended');
       else if (isPowerFailure && !kept.has(message)) this.#excuse(message, 'the power failed before the flush');
@@ -235,7 +262,7 @@ export class Process implements Callee, Surrounding {
   /** Says what is wrong with what is kept now. Looked at after every event. */
   examineCustody(): void {
     const { world, machine } = this;
-    const hasFailed = this.#store?.hasFailed === true;
+    const hasFailed = this.#hasFailedNow;
     for (const message of this.#open) {
       if (hasFailed) {
         world.blind(message);
@@ -281,11 +308,11 @@ export class Process implements Callee, Surrounding {
   }
 
   /** What is polled now has to be kept when it comes. */
-  examinePoll(): void {
+  examinePoll(login: string): void {
     const { nowMs } = this.world.timeline;
     this.#polls = [...this.#polls.filter((atMs) => atMs > nowMs - 10_000), nowMs];
     if (this.#polls.length > mostPolls) this.world.violate('spins', `${this.#polls.length} polls in 10 s`);
-    if (this.isAlive && this.#store && !this.#store.readiness.isReady) {
+    if (this.isAlive && this.#stores.get(this.#keys.get(login) ?? '')?.readiness.isReady === false) {
       this.world.violate('polled though nothing could be kept', this.name);
     }
   }
@@ -293,16 +320,21 @@ export class Process implements Callee, Surrounding {
   /** Says what is wrong with what is under way now. */
   examineRequests(): void {
     const { drain } = this.world.plan;
-    this.#examinePolls('/api/1/sms/in', drain);
-    this.#examinePolls('/api/1/sms/status', drain);
-    this.#examinePolls('/api/3/sms/out/poll', 1);
+    for (const login of this.#dispatchers.length > 1
+      ? new Set(this.#dispatchers.map((one) => one.login))
+      : [this.#login]) {
+      this.#examinePolls(login, '/api/1/sms/in', drain);
+      this.#examinePolls(login, '/api/1/sms/status', drain);
+      this.#examinePolls(login, '/api/3/sms/out/poll', 1);
+    }
     for (const { sending } of this.#dispatchers) {
       if (sending > this.world.plan.concurrency) this.world.violate('more sends at once than allowed', String(sending));
     }
   }
 
-  #examinePolls(path: string, most: number): void {
-    const count = this.#dispatchers.reduce((sum, dispatcher) => sum + dispatcher.polling(path), 0);
+  #examinePolls(login: string, path: string, most: number): void {
+    const dispatchers = this.#dispatchers.filter((one) => one.login === login);
+    const count = dispatchers.reduce((sum, dispatcher) => sum + dispatcher.polling(path), 0);
     if (count > most) this.world.violate('more polls at once than allowed', `${count} of ${path} in ${this.name}`);
   }
 
@@ -312,9 +344,26 @@ export class Process implements Callee, Surrounding {
     if (this.#isStopped) return;
     const membership = this.#accounts.join(this.#settings());
     this.#membership = membership;
+    this.#keys.set(this.#login, membership.key);
+    this.#inherit(membership);
     this.#senders.push(new SendingNode(this.world, this.name));
     for (const { id } of this.world.plan.nodes) this.#addNode(id);
     for (const id of this.world.plan.outward?.senders ?? []) this.#addOrderNode(id);
+  }
+
+  /** As the account node does when the flows have started. */
+  #inherit(membership: Membership): void {
+    const { formerKeys } = this.machine;
+    const keys = [...formerKeys].filter((key) => key !== membership.key);
+    formerKeys.add(membership.key);
+    const inherit = (key: string) => {
+      if (!this.isAlive || this.#membership !== membership) return;
+      void membership.inherit(key).then((isDone) => {
+        if (isDone) formerKeys.delete(key);
+        else this.clock.after(inheritAgainMs, () => inherit(key), true);
+      });
+    };
+    if (keys.length > 0) this.clock.nextTurn(() => keys.forEach(inherit));
   }
 
   #addOrderNode(id: string): void {
@@ -357,10 +406,11 @@ export class Process implements Callee, Surrounding {
 
   #settings(): AccountSettings {
     const { plan } = this.world;
+    const login = this.#login;
     const { method, timeoutMs, concurrency, queueLimit, pauseMs, drain } = plan;
     return {
       baseUrl: 'http://service.test',
-      authentication: { type: 'bearer', apiKey: 'key' },
+      authentication: { type: 'bearer', apiKey: login },
       method,
       timeoutMs,
       concurrency,
@@ -370,9 +420,9 @@ export class Process implements Callee, Surrounding {
       dedupe: true,
       dedupeMs,
       storeName: plan.store,
-      createStore: () => this.#createStore(),
+      createStore: (key) => this.#createStore(key),
       createConnections: () => {
-        const dispatcher = this.machine.network.createConnections(this);
+        const dispatcher = this.machine.network.createConnections(this, login);
         this.#dispatchers.push(dispatcher);
         return dispatcher as never;
       },
@@ -382,11 +432,15 @@ export class Process implements Callee, Surrounding {
     };
   }
 
-  #createStore(): Store {
+  #createStore(key: string): Store {
     const { plan } = this.world;
     if (plan.store === 'memory') return new this.machine.library.index.MemoryStore();
-    const store = this.machine.place.createStore(this, this.random.fork('store'), () => this.#onStoreFailure());
-    this.#store = store;
+    const store = this.machine.place.createStore(key, {
+      process: this,
+      random: this.random.fork('store'),
+      onFailure: () => this.#onStoreFailure(),
+    });
+    this.#stores.set(key, store);
     return store;
   }
 

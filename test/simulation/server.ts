@@ -1,5 +1,5 @@
 import type { Changes, Item, Leftovers, Remembered, Store, StoreEvents } from '../../src/store/store';
-import { Copies, failure, findRemains, type Place, type PlaceStore, Readiness } from './place';
+import { type Circumstances, Copies, failure, findRemains, type Place, type PlaceStore, Readiness } from './place';
 import type { StoreTrouble } from './plan';
 import type { Random } from './random';
 import type { Owner } from './timeline';
@@ -19,20 +19,45 @@ interface Kept {
   holder: string;
 }
 
-/** A server that several processes keep on, as `RedisStore` uses it: who holds what, and who gives a sign of life. */
+/** A server that several processes keep on. */
 export class Server {
+  readonly world: World;
+  readonly copies: Copies;
+  /** Made by the library: a commit that another process got in the way of is told by it. */
+  readonly createConflict: (found?: Recalled) => Error;
+  /** By login. */
+  readonly #spaces = new Map<string, Space>();
+
+  constructor(world: World, createConflict: (found?: Recalled) => Error) {
+    this.world = world;
+    this.copies = new Copies(world);
+    this.createConflict = createConflict;
+  }
+
+  spaceOf(login: string): Space {
+    const space = this.#spaces.get(login) ?? new Space(this);
+    this.#spaces.set(login, space);
+    return space;
+  }
+
+  get texts(): string[] {
+    return [...this.#spaces.values()].flatMap(({ items }) => [...items.values()].map(({ text }) => text));
+  }
+}
+
+/** What a server has of a login, as `RedisStore` uses it: who holds what, and who gives a sign of life. */
+class Space {
   readonly items = new Map<string, Kept>();
   readonly remembered = new Map<string, { text: string; untilMs: number }>();
   /** Signs of life by consumer. */
   readonly alive = new Map<string, { sign: string; untilMs: number }>();
   readonly world: World;
   readonly copies: Copies;
-  /** Made by the library: a commit that another process got in the way of is told by it. */
   readonly createConflict: (found?: Recalled) => Error;
 
-  constructor(world: World, createConflict: (found?: Recalled) => Error) {
+  constructor({ world, copies, createConflict }: Server) {
     this.world = world;
-    this.copies = new Copies(world);
+    this.copies = copies;
     this.createConflict = createConflict;
   }
 
@@ -75,8 +100,7 @@ export class ServerConnection implements Place {
   }
 
   get remains(): string | undefined {
-    const texts = [...this.#server.items.values()].map(({ text }) => text);
-    const left = findRemains(texts, this.#server.world);
+    const left = findRemains(this.#server.texts, this.#server.world);
     return left && `an item stays on the server: ${left}`;
   }
 
@@ -91,8 +115,8 @@ export class ServerConnection implements Place {
   /** The server has a power supply of its own. */
   loseUnflushed(): void {}
 
-  createStore(process: Owner, random: Random, onFailure: () => void): ServerModel {
-    return new ServerModel(this.#server, this.troubles, { process, random, onFailure });
+  createStore(login: string, circumstances: Circumstances): ServerModel {
+    return new ServerModel(this.#server.spaceOf(login), this.troubles, circumstances);
   }
 }
 
@@ -102,19 +126,13 @@ interface Session {
   events: StoreEvents;
 }
 
-interface Circumstances {
-  process: Owner;
-  random: Random;
-  onFailure: () => void;
-}
-
 class ServerModel implements Store, PlaceStore {
   readonly durable = true;
   readonly shared = true as const;
   readonly takeOverMs = aliveMs + graceMs + 2 * heartbeatMs;
   hasFailed = false;
   readonly readiness: Readiness;
-  readonly #server: Server;
+  readonly #space: Space;
   readonly #troubles: ReadonlySet<StoreTrouble>;
   readonly #process: Owner;
   readonly #random: Random;
@@ -124,9 +142,9 @@ class ServerModel implements Store, PlaceStore {
   #sessions = 0;
   #writing: (() => void) | undefined;
 
-  constructor(server: Server, troubles: ReadonlySet<StoreTrouble>, { process, random, onFailure }: Circumstances) {
-    this.#server = server;
-    this.readiness = new Readiness(server.world.timeline);
+  constructor(space: Space, troubles: ReadonlySet<StoreTrouble>, { process, random, onFailure }: Circumstances) {
+    this.#space = space;
+    this.readiness = new Readiness(space.world.timeline);
     this.#troubles = troubles;
     this.#process = process;
     this.#random = random;
@@ -137,11 +155,11 @@ class ServerModel implements Store, PlaceStore {
   open(events: StoreEvents): Promise<Leftovers> {
     this.#session = undefined;
     return this.#call('open', () => {
-      const { timeline } = this.#server.world;
+      const { timeline } = this.#space.world;
       const session: Session = { sign: `${this.#consumer} ${++this.#sessions}`, openedAtMs: timeline.nowMs, events };
       this.#session = session;
-      this.#server.alive.set(this.#consumer, { sign: session.sign, untilMs: timeline.nowMs + aliveMs });
-      const own = [...this.#server.items].filter(([, { holder }]) => holder === this.#consumer);
+      this.#space.alive.set(this.#consumer, { sign: session.sign, untilMs: timeline.nowMs + aliveMs });
+      const own = [...this.#space.items].filter(([, { holder }]) => holder === this.#consumer);
       const items = [...own.map(([, kept]) => readItem(kept)), ...this.#takeOver(session)];
       this.#beatLater(session);
       return { items, held: [], isReset: false };
@@ -151,16 +169,16 @@ class ServerModel implements Store, PlaceStore {
   recall(keys: readonly string[]): Promise<(Remembered | undefined)[]> {
     return this.#call('recall', () => {
       this.#opened();
-      return [...this.#server.lookUpAll(keys).values()];
+      return [...this.#space.lookUpAll(keys).values()];
     });
   }
 
   list(prefixes: readonly string[]): Promise<[string, Remembered][]> {
     return this.#call('recall', () => {
       this.#opened();
-      const keys = [...this.#server.remembered.keys()].filter((key) => prefixes.some((start) => key.startsWith(start)));
+      const keys = [...this.#space.remembered.keys()].filter((key) => prefixes.some((start) => key.startsWith(start)));
       return keys.flatMap((key) => {
-        const text = this.#server.lookUp(key);
+        const text = this.#space.lookUp(key);
         return text === undefined ? [] : [[key, JSON.parse(text) as Remembered] as [string, Remembered]];
       });
     });
@@ -186,23 +204,23 @@ class ServerModel implements Store, PlaceStore {
     );
     const session = this.#session;
     const write = () => {
-      const { world } = this.#server;
-      if (!session || this.#server.signOf(this.#consumer) !== session.sign)
+      const { world } = this.#space;
+      if (!session || this.#space.signOf(this.#consumer) !== session.sign)
         throw failure('no sign of life for too long');
-      if ([...compared].some(([key, expected]) => this.#server.lookUp(key) !== expected)) {
-        throw this.#server.createConflict(this.#server.lookUpAll(compared.keys()));
+      if ([...compared].some(([key, expected]) => this.#space.lookUp(key) !== expected)) {
+        throw this.#space.createConflict(this.#space.lookUpAll(compared.keys()));
       }
       for (const { key, text, forMs } of remember) {
-        if (text === undefined) this.#server.remembered.delete(key);
-        else this.#server.remembered.set(key, { text, untilMs: world.timeline.nowMs + forMs });
+        if (text === undefined) this.#space.remembered.delete(key);
+        else this.#space.remembered.set(key, { text, untilMs: world.timeline.nowMs + forMs });
       }
       for (const { id, text, revision, attempts } of keep) {
-        const before = this.#server.items.get(id);
+        const before = this.#space.items.get(id);
         // What is in a stream cannot be changed but for the count beside it, only replaced.
         const isUpToDate = before !== undefined && before.holder === this.#consumer && before.revision === revision;
-        this.#server.set(id, { text: isUpToDate ? before.text : text, revision, attempts, holder: this.#consumer });
+        this.#space.set(id, { text: isUpToDate ? before.text : text, revision, attempts, holder: this.#consumer });
       }
-      for (const id of drop) if (this.#server.items.get(id)?.holder === this.#consumer) this.#server.set(id, undefined);
+      for (const id of drop) if (this.#space.items.get(id)?.holder === this.#consumer) this.#space.set(id, undefined);
     };
     this.#writing = write;
     return this.#call('commit', write);
@@ -216,9 +234,9 @@ class ServerModel implements Store, PlaceStore {
     const session = this.#session;
     return this.#call('close', () => {
       this.#session = undefined;
-      if (session && this.#server.signOf(this.#consumer) === session.sign && !this.#isCutOff) {
-        const untilMs = this.#server.world.timeline.nowMs + aliveMs;
-        this.#server.alive.set(this.#consumer, { sign: 'left', untilMs });
+      if (session && this.#space.signOf(this.#consumer) === session.sign && !this.#isCutOff) {
+        const untilMs = this.#space.world.timeline.nowMs + aliveMs;
+        this.#space.alive.set(this.#consumer, { sign: 'left', untilMs });
       }
     });
   }
@@ -242,12 +260,12 @@ class ServerModel implements Store, PlaceStore {
   }
 
   #beatLater(session: Session): void {
-    const { timeline } = this.#server.world;
+    const { timeline } = this.#space.world;
     timeline.outside(
       heartbeatMs,
       () => {
         if (this.#session !== session) return;
-        if (this.#isCutOff || this.#server.signOf(this.#consumer) !== session.sign) {
+        if (this.#isCutOff || this.#space.signOf(this.#consumer) !== session.sign) {
           this.#session = undefined;
           this.readiness.set(false);
           this.hasFailed = true;
@@ -255,7 +273,7 @@ class ServerModel implements Store, PlaceStore {
           session.events.onFailure(failure('connection closed'));
           return;
         }
-        this.#server.alive.set(this.#consumer, { sign: session.sign, untilMs: timeline.nowMs + aliveMs });
+        this.#space.alive.set(this.#consumer, { sign: session.sign, untilMs: timeline.nowMs + aliveMs });
         const taken = this.#takeOver(session);
         if (taken.length > 0) session.events.onTakenOver(taken);
         this.#beatLater(session);
@@ -266,25 +284,25 @@ class ServerModel implements Store, PlaceStore {
 
   /** What others hold who have left, or, when all have had time to come back, who give no sign of life. */
   #takeOver({ events, openedAtMs }: Session): Item[] {
-    const { world, items } = this.#server;
+    const { world, items } = this.#space;
     const isPatient = world.timeline.nowMs - openedAtMs >= graceMs;
     const wanted = new Set(events.wanted());
     const taken: Item[] = [];
     for (const [id, kept] of items) {
       if (kept.holder === this.#consumer) continue;
-      const sign = this.#server.signOf(kept.holder);
+      const sign = this.#space.signOf(kept.holder);
       if (sign !== 'left' && !(isPatient && sign === undefined)) continue;
       const item = readItem(kept);
       if (!item.takers.some((taker) => wanted.has(taker))) continue;
-      this.#server.set(id, { ...kept, holder: this.#consumer });
-      world.say(() => `${this.#process.name} takes over ${this.#server.copies.in(kept.text).map(({ name }) => name)}`);
+      this.#space.set(id, { ...kept, holder: this.#consumer });
+      world.say(() => `${this.#process.name} takes over ${this.#space.copies.in(kept.text).map(({ name }) => name)}`);
       taken.push(item);
     }
     return taken;
   }
 
   #call<Result>(call: 'open' | 'recall' | 'commit' | 'close', work: () => Result): Promise<Result> {
-    const { world } = this.#server;
+    const { world } = this.#space;
     return new Promise((resolve, reject) => {
       const isSlow = this.#troubles.has('is slow');
       const finish = () => {
@@ -299,7 +317,7 @@ class ServerModel implements Store, PlaceStore {
           if (call === 'open' || call === 'commit') this.hasFailed = false;
           if (call === 'open' || call === 'close') this.readiness.set(call === 'open');
         } catch (error) {
-          const isConflict = (error as Error).constructor === this.#server.createConflict().constructor;
+          const isConflict = (error as Error).constructor === this.#space.createConflict().constructor;
           world.say(() => `${this.#process.name}: ${call} of its store ${isConflict ? 'meets another' : 'fails'}`);
           if (!isConflict) {
             this.readiness.set(false);

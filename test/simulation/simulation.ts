@@ -68,8 +68,8 @@ class Run {
     this.world = new World(plan, lines);
     this.#service = new Service(this.world);
     this.#network = new Network(this.world, this.#service);
-    this.#network.onReached = (owner, messages) => (owner as Process).reach(messages);
-    this.#network.onPoll = (owner) => (owner as Process).examinePoll();
+    this.#network.onReached = (owner, messages, login) => (owner as Process).reach(messages, login);
+    this.#network.onPoll = (owner, login) => (owner as Process).examinePoll(login);
     const callbacks = new Callbacks(this.world, this.#network, () => this.#processes);
     this.#service.onCallback = (message, format) => callbacks.begin(message, format);
     library.surroundings.signals.forget();
@@ -89,6 +89,8 @@ class Run {
         flowTroubles: new Set(),
         clockMs: 0,
         lives: 0,
+        login: 0,
+        formerKeys: new Set(),
       });
     }
   }

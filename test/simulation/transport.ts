@@ -17,9 +17,9 @@ export interface Trouble {
 export class Network {
   readonly troubles = new Set<Trouble>();
   /** Called when an answer has arrived whole at a process that awaited it. */
-  onReached: (process: Owner, messages: readonly Message[]) => void = () => {};
+  onReached: (process: Owner, messages: readonly Message[], login: string) => void = () => {};
   /** Called when a process begins to poll. */
-  onPoll: (process: Owner) => void = () => {};
+  onPoll: (process: Owner, login: string) => void = () => {};
   readonly #world: World;
   readonly #service: Service;
   readonly #random: Random;
@@ -37,8 +37,9 @@ export class Network {
   }
 
   /** The connections of a process, as undici would have them. */
-  createConnections(process: Owner): ModelDispatcher {
-    return new ModelDispatcher(this.#world, this.#service, this, process, this.#random);
+  createConnections(process: Owner, login: string): ModelDispatcher {
+    const surroundings = { world: this.#world, service: this.#service, network: this, random: this.#random };
+    return new ModelDispatcher(surroundings, process, login);
   }
 }
 
@@ -49,8 +50,17 @@ const connectTimeoutMs = 10_000;
 const pollTimeoutMs = 45_000;
 const headLength = 100;
 
+interface Surroundings {
+  world: World;
+  service: Service;
+  network: Network;
+  random: Random;
+}
+
 /** What an account uses of undici's `Dispatcher`, on virtual time. */
 export class ModelDispatcher {
+  /** The name of the login that they are for. */
+  readonly login: string;
   readonly #world: World;
   readonly #service: Service;
   readonly #network: Network;
@@ -60,7 +70,8 @@ export class ModelDispatcher {
   #isClosed = false;
   #onIdle: () => void = () => {};
 
-  constructor(world: World, service: Service, network: Network, process: Owner, random: Random) {
+  constructor({ world, service, network, random }: Surroundings, process: Owner, login: string) {
+    this.login = login;
     this.#world = world;
     this.#service = service;
     this.#network = network;
@@ -90,7 +101,7 @@ export class ModelDispatcher {
         service: this.#service,
         process: this.#process,
         random: this.#random,
-        onReached: (messages) => this.#network.onReached(this.#process, messages),
+        onReached: (messages) => this.#network.onReached(this.#process, messages, this.login),
       },
       options,
       handler,
@@ -100,7 +111,7 @@ export class ModelDispatcher {
       },
     );
     this.#underWay.add(exchange);
-    if (exchange.isPoll) this.#network.onPoll(this.#process);
+    if (exchange.isPoll) this.#network.onPoll(this.#process, this.login);
     exchange.begin(this.#network.draw());
     return true;
   }

@@ -52,8 +52,10 @@ describe('kept texts', () => {
     await house.pass(100);
     assert.deepEqual(node.ends, ['SMS_STORE']);
     assert.equal(store.platter.entries.size, 1);
+    assert.equal(house.sender.isSettled, false, 'a redeploy would forget that it was refused');
     store.failing.clear();
     await house.pass(60_000);
+    assert.equal(house.sender.isSettled, true);
     assert.equal(house.service.tries, 0);
     assert.equal(store.platter.entries.size, 0);
     sendText(node, 'hello', { keep, once: 'key' });
