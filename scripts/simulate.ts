@@ -2,6 +2,7 @@
 //
 //   npm run simulate -- --seed 1 --runs 1000     so many schedules from a seed on; a failure is shrunk and told
 //   npm run simulate -- --seed 17 --trace        the story of one
+//   npm run simulate -- --plain ...              without the scenes
 //   npm run simulate -- --way out ...            schedules about kept texts, keys, questions and limits
 //   npm run simulate -- --mutants                which mistakes in src/ the schedules find, as a table
 //   npm run simulate -- --mutant "NAME"          one of them
@@ -22,6 +23,7 @@ const { values } = parseArgs({
     runs: { type: 'string', default: '1' },
     store: { type: 'string', multiple: true, default: ['memory', 'disk', 'shared'] },
     way: { type: 'string', default: 'in' },
+    plain: { type: 'boolean', default: false },
     failures: { type: 'string', default: '1' },
     trace: { type: 'boolean', default: false },
     mutants: { type: 'boolean', default: false },
@@ -29,7 +31,7 @@ const { values } = parseArgs({
     most: { type: 'string', default: '20000' },
   },
 });
-const limits = { stores: values.store as Plan['store'][], way: values.way as Way };
+const limits = { stores: values.store as Plan['store'][], way: values.way as Way, isPlain: values.plain };
 const seed = Number(values.seed);
 
 /** A mutant that spins without an end is caught, too. */

@@ -31,6 +31,11 @@ export class Polls {
     await Promise.allSettled(this.#inFlight);
   }
 
+  /** Resolves when one of those that are in flight now has been handed over; at once when there is none. */
+  async oneEnded(): Promise<void> {
+    if (this.#inFlight.size > 0) await Promise.race([...this.#inFlight].map((polling) => polling.catch(() => {})));
+  }
+
   /** Resolves when those have been handed over whose answer has begun to arrive by now, or after `graceMs`. */
   async arrived(clock: Clock, graceMs: number): Promise<void> {
     if (this.#arriving.size === 0) return;

@@ -39,6 +39,8 @@ export class Succession {
   /** Others are here now: the first of them who asks says where it is kept. */
   begin(): void {
     this.#isChosen = false;
+    // Should a login come back that another has replaced, it keeps for itself again. So no two keep for each other.
+    if (this.#estate) yieldTo(this.#estate, undefined);
   }
 
   /** What is kept. Of those who are here, the first member that asks for it says where. */
@@ -64,14 +66,16 @@ export class Succession {
 
   async #takeOver(former: Succession, member: Member): Promise<boolean> {
     const { members, polls } = former.#host;
-    for (let hasWaited = false; ; hasWaited = true) {
+    let hasIdled = false;
+    for (let isFirst = true; ; isFirst = false) {
       // Whoever is on it gets what it holds.
       if (members.size > 0) return true;
       if (!this.#host.members.has(member)) return false;
       const from = former.#estate ?? former.#create(member.settings);
       const to = this.estateOf(member);
+      yieldTo(from, to);
       const hadPolls = polls.size > 0;
-      const ended = polls.ended();
+      const ended = polls.oneEnded();
       try {
         await this.#host.keepOpen(() => handOver(from, to, true));
       } catch {
@@ -79,9 +83,12 @@ export class Succession {
       }
       // What is in a store that cannot be used is safe there, and may be asked for again.
       if (from.inbox.failure || to.inbox.failure) return false;
-      if (!hadPolls && hasWaited) return true;
       await ended;
-      if (!hasWaited && from.inbox.takeOverMs > 0) await this.#idle(from.inbox.takeOverMs);
+      // What each has brought is handed over at once.
+      if (hadPolls || isFirst) continue;
+      if (hasIdled || from.inbox.takeOverMs === 0) return true;
+      await this.#idle(from.inbox.takeOverMs);
+      hasIdled = true;
     }
   }
 
@@ -95,6 +102,12 @@ export class Succession {
   #idle(delayMs: number): Promise<void> {
     return new Promise((resolve) => void this.#host.clock.after(delayMs, resolve, true));
   }
+}
+
+/** Lets one go on to take over what other processes leave on a shared store, for the other or for itself. */
+function yieldTo(from: Estate, heir: Estate | undefined): void {
+  from.inbox.yieldTo(heir?.inbox);
+  from.sender.yieldTo(heir?.sender);
 }
 
 /** Gives everything to another store. What a shared one has stays there, unless nobody else is to take it any more. */

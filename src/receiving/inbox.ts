@@ -143,7 +143,6 @@ export class Inbox {
 
   /** Adds a node to those that get what comes on a channel. What waits for it is given to it soon. */
   attach<C extends Channel>(channel: C, taker: Taker<KindOn<C>>): void {
-    this.#context.heir = undefined;
     this.#context.distribution.attendance.attach(channel, taker);
     this.open();
   }
@@ -230,25 +229,34 @@ export class Inbox {
     return this.#context.undelivered.ended(entry);
   }
 
+  /** Takes over what other processes leave for the nodes of another inbox from now on; `undefined`: for its own. */
+  yieldTo(heir: Inbox | undefined): void {
+    this.#context.heir = heir ? heir.#context : undefined;
+  }
+
   /**
    * Gives what is undelivered, here or in the store, to another inbox, and forgets it once that one has it in its store.
-   * A shared store keeps what is in it for whoever opens it, unless nobody is to any more (`isLast`): then it goes on to
-   * take over what other processes leave, for {@link takeOverMs}.
+   * A shared store keeps what is in it for whoever opens it, unless nobody is to any more (`isLast`).
    */
   async handOver(heir: Inbox, { isLast = false } = {}): Promise<void> {
-    if (isLast) this.#context.heir = heir.#context;
     await this.ready().catch(() => {});
     await this.flush();
-    const keepsOwn = this.#context.journal.isShared && !isLast;
-    const all = this.#context.undelivered.values();
-    const handed = all.filter(({ isStored }) => !(keepsOwn && isStored));
-    for (const { entry } of all) this.#context.undelivered.remove(entry.id);
+    const { journal, undelivered } = this.#context;
+    const keepsOwn = journal.isShared && !isLast;
+    const handed: Undelivered[] = [];
+    for (const one of undelivered.values()) {
+      if (keepsOwn && one.isStored) undelivered.remove(one.entry.id);
+      else handed.push(one);
+    }
     for (let start = 0; start < handed.length; start += sliceSize) {
       const slice = handed.slice(start, start + sliceSize);
-      const entries = slice.map(({ entry }) => entry);
-      await heir.#context.journal.run(createAdopt(heir.#context, entries));
-      // Otherwise it stays where it is safe, and may be delivered once more.
+      const fresh = slice.filter(({ isHandedOver }) => !isHandedOver);
+      for (const one of fresh) one.isHandedOver = true;
+      const entries = fresh.map(({ entry }) => entry);
+      if (fresh.length > 0) await heir.#context.journal.run(createAdopt(heir.#context, entries));
+      // The other delivers them, and may have them nowhere but in its memory: until it is asked again they stay where they are safe.
       if (heir.failure) return;
+      for (const { entry } of slice) undelivered.remove(entry.id);
       this.#context.run(createDrop(this.#context, slice));
     }
     await this.givenUp.handOver(heir.givenUp, keepsOwn);

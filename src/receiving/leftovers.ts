@@ -33,8 +33,9 @@ export function createInboxKeeper(context: InboxContext): Keeper {
       }
     },
     letGo(isUnsaved) {
-      for (const { entry, end } of undelivered.values()) {
-        if (isUnsaved(entry.id)) continue;
+      for (const { entry, end, isHandedOver } of undelivered.values()) {
+        // What another inbox has is not to be found again.
+        if (isUnsaved(entry.id) || isHandedOver) continue;
         undelivered.remove(entry.id);
         end(false);
       }

@@ -21,6 +21,8 @@ export interface Undelivered {
   isReleased: boolean;
   /** A node's flow does not take it. */
   isGivenUp: boolean;
+  /** Another inbox has it in hand. */
+  isHandedOver: boolean;
   /** Resolves with whether it was delivered. */
   readonly ended: Promise<boolean>;
   end(delivered: boolean): void;
@@ -42,6 +44,7 @@ export function createUndelivered(entry: Entry, identity: Identity): Undelivered
     isStored: false,
     isReleased: false,
     isGivenUp: false,
+    isHandedOver: false,
     ended,
     end,
   };

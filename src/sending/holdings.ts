@@ -82,6 +82,11 @@ export class Holdings implements Keeper {
     for (const item of this.#items()) if (!isUnsaved(item.id)) this.#forget(item);
   }
 
+  /** Takes over what other processes leave for the nodes of another ledger from now on; `undefined`: for its own. */
+  yieldTo(heir: Holdings | undefined): void {
+    this.#heir = heir;
+  }
+
   /**
    * Gives everything to another ledger, and forgets it once that one has it in its store.
    *
@@ -89,7 +94,6 @@ export class Holdings implements Keeper {
    */
   async handOver(heir: Holdings, isLast: boolean): Promise<void> {
     const { journal } = this.#options;
-    if (isLast) this.#heir = heir;
     if (journal.isShared && !isLast) return;
     await journal.ready();
     // It may have been closed since it was used last.

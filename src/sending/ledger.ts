@@ -183,6 +183,11 @@ export class Ledger {
     await this.#options.journal.run(forgetQuestion(question, isLast));
   }
 
+  /** See {@link Holdings.yieldTo}. */
+  yieldTo(heir: Ledger | undefined): void {
+    this.#holdings.yieldTo(heir ? heir.#holdings : undefined);
+  }
+
   /** See {@link Holdings.handOver}. */
   handOver(heir: Ledger, isLast: boolean): Promise<void> {
     return this.#holdings.handOver(heir.#holdings, isLast);

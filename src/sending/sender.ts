@@ -210,6 +210,11 @@ export class Sender {
     this.#deliveries.letGo();
   }
 
+  /** Takes over what other processes leave for the nodes of another sender from now on; `undefined`: for its own. */
+  yieldTo(heir: Sender | undefined): void {
+    this.#ledger.yieldTo(heir ? heir.#ledger : undefined);
+  }
+
   /** Gives everything to another sender. What a shared store has stays there, unless nobody else is to take it any more. */
   async handOver(heir: Sender, { isLast }: { isLast: boolean }): Promise<void> {
     await this.close();

@@ -38,7 +38,8 @@ export class Disk implements Place {
   }
 
   get remains(): string | undefined {
-    for (const { entries, held } of this.#folders.values()) {
+    for (const { entries, held, hasComeBack } of this.#folders.values()) {
+      if (hasComeBack) continue;
       const left = findRemains(entries.values(), this.world);
       if (left !== undefined) return `an entry stays on a disk: ${left}`;
       if (held.size > 0) return `${held.size} held answers stay on a disk`;
@@ -46,9 +47,15 @@ export class Disk implements Place {
     return undefined;
   }
 
+  abandon(login: string): void {
+    const folder = this.#folders.get(login);
+    if (folder) folder.isAbandoned = true;
+  }
+
   createStore(login: string, circumstances: Circumstances): DiskModel {
     const folder = this.#folders.get(login) ?? new Folder(this.#copies);
     this.#folders.set(login, folder);
+    folder.isAbandoned = false;
     return new DiskModel(this, folder, circumstances);
   }
 
@@ -67,11 +74,19 @@ class Folder {
   readonly unflushed: (() => void)[] = [];
   /** Only the process that opened it may use it. */
   owner: object | undefined;
+  /** Nobody keeps here any more. */
+  isAbandoned = false;
+  #wasCut = false;
   #held = 0;
   readonly #copies: Copies;
 
   constructor(copies: Copies) {
     this.#copies = copies;
+  }
+
+  /** What was taken over from it may be here again. */
+  get hasComeBack(): boolean {
+    return this.isAbandoned && this.#wasCut;
   }
 
   hold(text: string): () => void {
@@ -101,6 +116,7 @@ class Folder {
 
   /** The power fails: of the commits that were not flushed only those up to some point are there, and each file that was not may be gone. */
   loseUnflushed(random: Random): void {
+    this.#wasCut = true;
     for (let count = random.between(0, this.unflushed.length); count > 0; count--) this.unflushed.pop()?.();
     this.unflushed.length = 0;
     for (const key of [...this.held.keys()]) {

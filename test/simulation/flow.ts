@@ -40,8 +40,8 @@ export class Flow {
   readonly #process: Surrounding;
   readonly #random: Random;
   readonly #troubles: ReadonlySet<FlowTrouble>;
-  /** What a flow has thrown at stays with its node until that is deployed again. */
-  hasThrown = false;
+  /** Ids of nodes that a flow has thrown at: what they had in hand stays with them until they are deployed again. */
+  readonly thrownAt = new Set<string>();
   readonly #findNode: (id: string) => DeployedNode | undefined;
 
   constructor(
@@ -68,9 +68,9 @@ export class Flow {
   }
 
   /** A flow that is in that mood throws as it is given something. */
-  throwNowAndThen(messages: readonly Message[]): void {
+  throwNowAndThen(messages: readonly Message[], { id }: NodePlan): void {
     if (!this.#troubles.has('throws') || !this.#random.chance(0.3)) return;
-    this.hasThrown = true;
+    this.thrownAt.add(id);
     for (const message of messages) {
       this.#process.world.say(() => `${this.#process.name}: a flow throws as it is given ${message.name}`);
       message.mayBeMarked = true;
@@ -158,9 +158,9 @@ export class Flow {
   /** Whether the library knows that a node has taken a message. */
   #isTaken(message: Message, { isDone, doneIn, doneAs }: Share): boolean {
     const { life, era } = this.#process;
-    const { completedAs, mayRepeat, arrivals } = message;
+    const { completedAs, mayRepeat, mayBeWithTwo, arrivals } = message;
     // What came twice while nobody could look up whether it was seen may be taken twice.
-    if (mayRepeat && arrivals > 1) return false;
+    if (mayRepeat && (arrivals > 1 || mayBeWithTwo)) return false;
     // Who has taken it is known as long as the deployment lasts; the store knows only whether all have.
     const isKnown = doneAs === era || (completedAs !== undefined && completedAs !== era);
     return isDone && doneIn === life && isKnown;

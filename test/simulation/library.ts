@@ -4,6 +4,7 @@ import { createRequire } from 'node:module';
 import { dirname, join, relative } from 'node:path';
 import { compileFunction } from 'node:vm';
 import { transformSync } from 'esbuild';
+import type { AbortListener, AbortWatch } from '../../src/http/abort-watch';
 import type { Way } from './plan';
 import type { Random } from './random';
 
@@ -30,17 +31,34 @@ export interface Surroundings {
 /** Who listens to the signals that the library makes. */
 export class Signals {
   #listeners = new Map<AbortSignal, Set<unknown>>();
+  /** Requests that are told by the one watch of a signal. */
+  #watching = 0;
 
-  /** On signals that have not come, since those that have need nobody to leave. */
+  /** Beside the one watch of each. On signals that have not come, since those that have need nobody to leave. */
   get listeners(): number {
-    let count = 0;
-    for (const [signal, listeners] of this.#listeners) if (!signal.aborted) count += listeners.size;
+    let count = this.#watching;
+    for (const [signal, { size }] of this.#listeners) if (!signal.aborted) count += Math.max(0, size - 1);
     return count;
   }
 
   /** What was made before is not looked at any more. */
   forget(): void {
     this.#listeners = new Map();
+    this.#watching = 0;
+  }
+
+  /** Counts those who are told by watches. */
+  countOn({ prototype }: typeof AbortWatch): void {
+    const { add, delete: remove } = prototype;
+    const signals = this;
+    prototype.add = function (this: AbortWatch, listener: AbortListener) {
+      signals.#watching++;
+      return add.call(this, listener);
+    };
+    prototype.delete = function (this: AbortWatch, place: number) {
+      signals.#watching--;
+      remove.call(this, place);
+    };
   }
 
   watch(signal: AbortSignal): void {
@@ -112,6 +130,7 @@ export function loadLibrary(mutant?: Mutant): Library {
     return module.exports;
   };
   const open = (name: string) => load(findSource(join(source, name)));
+  surroundings.signals.countOn((open('http/abort-watch') as typeof import('../../src/http/abort-watch')).AbortWatch);
   return {
     surroundings,
     index: open('index') as Library['index'],

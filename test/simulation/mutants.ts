@@ -63,8 +63,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'the store is let go of with what is unsaved',
     'receiving/leftovers.ts',
-    'if (isUnsaved(entry.id)) continue;',
-    '',
+    'if (isUnsaved(entry.id) || isHandedOver) continue;',
+    'if (isHandedOver) continue;',
   ),
   mutant(
     'a store that failed is not opened again',

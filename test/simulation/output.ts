@@ -30,7 +30,10 @@ export class Output {
       if (!message) world.violate('a record that the service never had', JSON.stringify(record));
       else flow.examineSend(message, plan);
     }
-    flow.throwNowAndThen(found.map(({ message }) => message).filter((message) => message !== undefined));
+    flow.throwNowAndThen(
+      found.map(({ message }) => message).filter((message) => message !== undefined),
+      plan,
+    );
     return new Promise((resolve) => {
       clock.nextTurn(() => {
         // A node that was closed in between does not get it.

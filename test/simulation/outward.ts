@@ -19,6 +19,8 @@ export interface Input {
   readonly text: OutwardText;
   readonly order: OrderPlan;
   readonly outcomes: OutcomeNews[];
+  /** When the last of them entered the flow. */
+  endedMs?: number;
   /** By recipient. */
   readonly answers: Map<string, AnswerNews[]>;
   /** In how many places the text is kept now, and where it stood when it was written last. */
@@ -168,6 +170,7 @@ export class Outward {
       this.#violate('more than one outcome', name);
     if (redelivered && !this.#isDisturbed) this.#violate('called redelivered for no reason', name);
     input.outcomes.push(news);
+    input.endedMs = this.#world.timeline.nowMs;
     if ('code' in outcome) this.#examineError(input, outcome);
     else this.#examineSent(input, news, outcome);
   }
@@ -287,6 +290,8 @@ export class Outward {
     for (const { text: to, from, message } of this.#replies) {
       if (to !== text || from !== recipient) continue;
       const reachedMs = this.#reachedMs.get(message);
+      // An id that the service makes is known with the acceptance, and not before.
+      if (!order.hasOwnId && reachedMs !== undefined && reachedMs <= (input.endedMs ?? 0)) continue;
       if (reachedMs !== undefined && reachedMs < untilMs)
         this.#violate('a reply is lost', `${nameOf(input)}: ${message.name}`);
     }
@@ -310,9 +315,11 @@ export class Outward {
 
   /** Nothing has happened that what was counted could have been lost by. */
   get #counts(): boolean {
-    const { happenings, store } = this.#world.plan;
+    const { happenings, store, instances } = this.#world.plan;
     const spoils = ['store', 'power failure', 'clock', ...(store === 'memory' ? ['kill', 'stop', 'redeploy'] : [])];
-    return !happenings.some(({ what }) => spoils.includes(what));
+    // Instances with different logins share no count.
+    const isParted = instances > 1 && happenings.some((one) => one.what === 'redeploy' && one.isOtherLogin);
+    return !isParted && !happenings.some(({ what }) => spoils.includes(what));
   }
 
   /** What a process has in hand that the server does not hear of any more, others take for left. */

@@ -16,6 +16,8 @@ export interface Place {
   isCommitted(message: Message): boolean;
   /** The power of the machine fails. */
   loseUnflushed(random: Random): void;
+  /** Everything has been taken over from a login. What a power failure brings back is there for whoever logs in with it again. */
+  abandon(login: string): void;
   /** Where the account of a login keeps. */
   createStore(login: string, circumstances: Circumstances): Store & PlaceStore;
 }

@@ -1,5 +1,6 @@
 import { createOrder, createOutwardPlan, type OrderPlan, type OutwardPlan } from './outward-plan';
 import { Random } from './random';
+import { addScene } from './scenes';
 
 /** How requests fail while a network or the service is in trouble. */
 export const networkTroubles = [
@@ -14,7 +15,8 @@ export const networkTroubles = [
   'status after the work',
   'garbage',
 ] as const;
-export type NetworkTrouble = (typeof networkTroubles)[number];
+/** `anything`: each request meets one of the others. */
+export type NetworkTrouble = (typeof networkTroubles)[number] | 'anything';
 
 /** What a store does while it is in trouble. */
 export const storeTroubles = ['fails', 'fails afterwards', 'is full', 'is slow', 'fails now and then'] as const;
@@ -42,7 +44,8 @@ export type Fault =
   | { what: 'store'; process: number; forMs: number; trouble: StoreTrouble }
   | { what: 'flow'; process: number; forMs: number; trouble: FlowTrouble }
   | { what: 'kill' | 'power failure' | 'stop'; process: number; forMs: number }
-  | { what: 'redeploy'; process: number; forMs: number; node?: number }
+  | { what: 'redeploy'; process: number; forMs: number; node?: number; isOtherLogin?: boolean }
+  | { what: 'emptied'; forMs: number }
   | { what: 'stall'; forMs: number }
   | { what: 'clock'; process: number; byMs: number };
 
@@ -79,6 +82,8 @@ export interface PlanLimits {
   stores?: readonly Plan['store'][];
   /** What it is about: what comes in, and texts that are merely sent; or all that texts can be asked for on their way out. */
   way?: Way;
+  /** Without scenes: what a seed was before there were any. */
+  isPlain?: boolean;
 }
 
 export type Way = 'in' | 'out';
@@ -99,7 +104,7 @@ const faultWeights: readonly (readonly [Fault['what'], number])[] = [
 ];
 
 /** Makes the plan of a seed. */
-export function createPlan(seed: number, { stores = allStores, way = 'in' }: PlanLimits = {}): Plan {
+export function createPlan(seed: number, { stores = allStores, way = 'in', isPlain = false }: PlanLimits = {}): Plan {
   const random = new Random(seed, way === 'in' ? 'plan' : 'plan of the way out');
   const store = random.weigh(
     (
@@ -134,7 +139,7 @@ export function createPlan(seed: number, { stores = allStores, way = 'in' }: Pla
     }
   }
   happenings.sort((a, b) => a.atMs - b.atMs);
-  return {
+  const plan: Plan = {
     seed,
     store,
     instances,
@@ -146,9 +151,12 @@ export function createPlan(seed: number, { stores = allStores, way = 'in' }: Pla
     drain: random.pick([1, 1, 1, 3, 16]),
     nodes,
     ...(outward && { outward }),
-    // What two instances make of one question or refusal while the server fails one of them is nobody's rule yet.
-    happenings: outward && instances > 1 ? happenings.filter(({ what }) => what !== 'store') : happenings,
+    happenings,
   };
+  if (!isPlain) addScene(plan, new Random(seed, 'scene'));
+  // What two instances make of one question or refusal while the server fails one of them is nobody's rule yet.
+  if (outward && instances > 1) plan.happenings = plan.happenings.filter(({ what }) => what !== 'store');
+  return plan;
 }
 
 function createNodes(random: Random): NodePlan[] {

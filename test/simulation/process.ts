@@ -25,6 +25,7 @@ const stepMs = 10_000;
 /** In 10 s, for all endpoints together, while they bring nothing. */
 const mostPolls = 100;
 const dedupeMs = 72 * 3_600_000;
+const logins = 2;
 /** How long the account node waits before it asks again for what a former login has left. */
 const inheritAgainMs = 10_000;
 
@@ -45,7 +46,7 @@ export interface Machine {
   /** How far its clock has been set. */
   clockMs: number;
   lives: number;
-  /** Counts how often its account has got another. */
+  /** Which of {@link logins} its account has. */
   login: number;
   /** Keys of the logins that its account node has had, and has not taken over from. */
   readonly formerKeys: Set<string>;
@@ -116,6 +117,16 @@ export class Process implements Callee, Surrounding {
     return false;
   }
 
+  /** Whether it has a message in its memory, too. */
+  hasInHand(message: Message): boolean {
+    return this.isAlive && this.#membership !== undefined && !this.#isDeploying && this.#open.has(message);
+  }
+
+  /** Nodes are missing. */
+  get isDeploying(): boolean {
+    return this.isAlive && !this.#isStopped && (this.#isDeploying || this.#isDeployingNode);
+  }
+
   get isStopped(): boolean {
     return this.#isStopped;
   }
@@ -178,26 +189,42 @@ export class Process implements Callee, Surrounding {
     const sender = outward?.senders[index - nodes.length];
     if (sender !== undefined) this.#redeploySender(sender, forMs);
     const plan = nodes[index];
-    const node = plan && this.#nodes.get(plan.id);
-    if (!node || this.#isDeploying || this.#isDeployingNode) return;
+    if (plan) this.#redeployNodes([plan.id], forMs);
+  }
+
+  /** Deploys the nodes again that a flow has thrown at, and no others. */
+  redeployThrown(): void {
+    this.#redeployNodes([...this.flow.thrownAt], 0);
+  }
+
+  #redeployNodes(ids: readonly string[], forMs: number): void {
+    if (this.#isDeploying || this.#isDeployingNode) return;
+    const closing = ids.map((id) => ({ id, node: this.#nodes.get(id) })).filter(({ node }) => node !== undefined);
+    if (closing.length === 0) return;
     this.#isDeployingNode = true;
-    this.world.say(() => `${this.name}: ${plan.id} is redeployed`);
     this.#disturb();
-    this.#nodes.delete(plan.id);
-    node.close(false);
+    for (const { id, node } of closing) {
+      this.world.say(() => `${this.name}: ${id} is redeployed`);
+      this.#nodes.delete(id);
+      node?.close(false);
+    }
     this.world.timeline.outside(
       forMs,
       () => {
         this.#isDeployingNode = false;
-        this.#addNode(plan.id);
+        for (const { id } of closing) this.#addNode(id);
       },
       this,
     );
   }
 
   #changeLogin(): void {
-    this.machine.login++;
-    for (const message of this.world.messages) if (message.arrivals > 0) this.world.blind(message);
+    this.machine.login = (this.machine.login + 1) % logins;
+    for (const message of this.world.messages) {
+      if (message.arrivals === 0) continue;
+      this.world.blind(message);
+      message.mayBeWithTwo = this.hasStoreFailed;
+    }
   }
 
   #redeploySender(id: string, forMs: number): void {
@@ -359,8 +386,10 @@ export class Process implements Callee, Surrounding {
     const inherit = (key: string) => {
       if (!this.isAlive || this.#membership !== membership) return;
       void membership.inherit(key).then((isDone) => {
-        if (isDone) formerKeys.delete(key);
-        else this.clock.after(inheritAgainMs, () => inherit(key), true);
+        if (isDone) {
+          formerKeys.delete(key);
+          this.machine.place.abandon(key);
+        } else this.clock.after(inheritAgainMs, () => inherit(key), true);
       });
     };
     if (keys.length > 0) this.clock.nextTurn(() => keys.forEach(inherit));

@@ -40,6 +40,11 @@ export class Server {
     return space;
   }
 
+  /** It comes back with nothing. */
+  empty(): void {
+    for (const space of this.#spaces.values()) space.empty();
+  }
+
   get texts(): string[] {
     return [...this.#spaces.values()].flatMap(({ items }) => [...items.values()].map(({ text }) => text));
   }
@@ -49,6 +54,11 @@ export class Server {
 class Space {
   readonly items = new Map<string, Kept>();
   readonly remembered = new Map<string, { text: string; untilMs: number }>();
+  /** Tells when everything is lost. */
+  epoch: number | undefined;
+  /** Those that have been opened, and have not been closed since: what they keep they have in hand. */
+  readonly users = new Set<ServerModel>();
+  #epochs = 0;
   /** Signs of life by consumer. */
   readonly alive = new Map<string, { sign: string; untilMs: number }>();
   readonly world: World;
@@ -66,6 +76,19 @@ class Space {
     return new Map(
       found.map(([key, text]) => [key, text === undefined ? undefined : (JSON.parse(text) as Remembered)]),
     );
+  }
+
+  settleIn(): number {
+    this.epoch ??= ++this.#epochs;
+    return this.epoch;
+  }
+
+  empty(): void {
+    for (const id of [...this.items.keys()]) this.set(id, undefined);
+    this.remembered.clear();
+    this.alive.clear();
+    this.epoch = undefined;
+    for (const user of [...this.users]) user.disconnect();
   }
 
   signOf(consumer: string): string | undefined {
@@ -115,6 +138,8 @@ export class ServerConnection implements Place {
   /** The server has a power supply of its own. */
   loseUnflushed(): void {}
 
+  abandon(): void {}
+
   createStore(login: string, circumstances: Circumstances): ServerModel {
     return new ServerModel(this.#server.spaceOf(login), this.troubles, circumstances);
   }
@@ -138,6 +163,7 @@ class ServerModel implements Store, PlaceStore {
   readonly #random: Random;
   readonly #onFailure: () => void;
   readonly #consumer: string;
+  #epoch: number | undefined;
   #session: Session | undefined;
   #sessions = 0;
   #writing: (() => void) | undefined;
@@ -158,11 +184,15 @@ class ServerModel implements Store, PlaceStore {
       const { timeline } = this.#space.world;
       const session: Session = { sign: `${this.#consumer} ${++this.#sessions}`, openedAtMs: timeline.nowMs, events };
       this.#session = session;
+      const epoch = this.#space.settleIn();
+      const isReset = this.#epoch !== undefined && this.#epoch !== epoch;
+      this.#epoch = epoch;
+      this.#space.users.add(this);
       this.#space.alive.set(this.#consumer, { sign: session.sign, untilMs: timeline.nowMs + aliveMs });
       const own = [...this.#space.items].filter(([, { holder }]) => holder === this.#consumer);
       const items = [...own.map(([, kept]) => readItem(kept)), ...this.#takeOver(session)];
       this.#beatLater(session);
-      return { items, held: [], isReset: false };
+      return { items, held: [], isReset };
     });
   }
 
@@ -232,6 +262,7 @@ class ServerModel implements Store, PlaceStore {
 
   close(): Promise<void> {
     const session = this.#session;
+    this.#space.users.delete(this);
     return this.#call('close', () => {
       this.#session = undefined;
       if (session && this.#space.signOf(this.#consumer) === session.sign && !this.#isCutOff) {
@@ -241,7 +272,17 @@ class ServerModel implements Store, PlaceStore {
     });
   }
 
+  /** The connection is lost. */
+  disconnect(): void {
+    const session = this.#session;
+    if (!session) return;
+    this.#session = undefined;
+    this.#fail();
+    session.events.onFailure(failure('connection closed'));
+  }
+
   die(): void {
+    this.#space.users.delete(this);
     try {
       if (this.#random.chance(0.5)) this.#writing?.();
     } catch {
@@ -266,11 +307,7 @@ class ServerModel implements Store, PlaceStore {
       () => {
         if (this.#session !== session) return;
         if (this.#isCutOff || this.#space.signOf(this.#consumer) !== session.sign) {
-          this.#session = undefined;
-          this.readiness.set(false);
-          this.hasFailed = true;
-          this.#onFailure();
-          session.events.onFailure(failure('connection closed'));
+          this.disconnect();
           return;
         }
         this.#space.alive.set(this.#consumer, { sign: session.sign, untilMs: timeline.nowMs + aliveMs });
@@ -319,11 +356,7 @@ class ServerModel implements Store, PlaceStore {
         } catch (error) {
           const isConflict = (error as Error).constructor === this.#space.createConflict().constructor;
           world.say(() => `${this.#process.name}: ${call} of its store ${isConflict ? 'meets another' : 'fails'}`);
-          if (!isConflict) {
-            this.readiness.set(false);
-            this.hasFailed = true;
-            this.#onFailure();
-          }
+          if (!isConflict) this.#fail();
           reject(error);
         }
       };
@@ -333,6 +366,12 @@ class ServerModel implements Store, PlaceStore {
         this.#process,
       );
     });
+  }
+
+  #fail(): void {
+    this.readiness.set(false);
+    this.hasFailed = true;
+    this.#onFailure();
   }
 
   #fails(call: string): boolean {

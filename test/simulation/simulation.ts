@@ -56,6 +56,7 @@ class Run {
   readonly #library: Library;
   readonly #service: Service;
   readonly #network: Network;
+  readonly #server: Server | undefined;
   readonly #machines: Machine[] = [];
   readonly #processes: (Process | undefined)[] = [];
   #texts = 0;
@@ -77,15 +78,16 @@ class Run {
     library.surroundings.onThrown = (error) => {
       if (!(error instanceof FlowError)) this.world.violate('thrown', describe(error));
     };
-    const server =
-      plan.store === 'shared' ? new Server(this.world, (found) => new library.store.StoreConflict(found)) : undefined;
+    if (plan.store === 'shared') {
+      this.#server = new Server(this.world, (found) => new library.store.StoreConflict(found));
+    }
     for (let index = 0; index < plan.instances; index++) {
       this.#machines.push({
         name: `process ${index + 1}`,
         world: this.world,
         library,
         network: this.#network,
-        place: server ? new ServerConnection(server) : new Disk(this.world),
+        place: this.#server ? new ServerConnection(this.#server) : new Disk(this.world),
         flowTroubles: new Set(),
         clockMs: 0,
         lives: 0,
@@ -111,7 +113,7 @@ class Run {
     await this.#until(() => ahead === 0 && this.#faults === 0, lastMs + 600_000);
     this.world.isCalm = true;
     this.world.say(() => 'no fault is left');
-    for (const process of this.#processes) if (process?.flow.hasThrown) void process.redeploy(0);
+    for (const process of this.#processes) process?.redeployThrown();
     const refused = this.#plan.happenings.some(({ what, ...rest }) => what === 'network' && isRefusal(rest));
     await this.#until(
       () => this.#unsettled() === undefined,
@@ -183,6 +185,7 @@ class Run {
     const { messages, texts, timeline, plan } = this.world;
     const { lastArrivalMs } = this.#service;
     if (this.#machines.some((_, index) => !this.#processes[index]?.isAlive)) return 'a process is down';
+    if (this.#processes.some((process) => process?.isDeploying)) return 'flows are being deployed';
     for (const message of messages) {
       if (message.callback === 'due') return `${message.name} is called back for ever`;
       if (!plan.nodes.some(({ kind }) => kind === message.kind)) continue;
@@ -268,6 +271,9 @@ class Run {
         this.#fault(happening.forMs, () => troubles?.delete(happening.trouble));
         break;
       }
+      case 'emptied':
+        this.#empty(happening.forMs);
+        break;
       case 'flow':
         this.#troubleFlow(happening.process, happening.trouble, happening.forMs);
         break;
@@ -277,8 +283,9 @@ class Run {
         this.#end(happening.process, happening.what, happening.forMs);
         break;
       case 'redeploy':
-        if (happening.node === undefined) void this.#processes[happening.process]?.redeploy(happening.forMs);
-        else this.#processes[happening.process]?.redeployNode(happening.node, happening.forMs);
+        if (happening.node === undefined) {
+          void this.#processes[happening.process]?.redeploy(happening.forMs, happening.isOtherLogin);
+        } else this.#processes[happening.process]?.redeployNode(happening.node, happening.forMs);
         this.#fault(happening.forMs + 20_000, () => {});
         break;
       case 'stall':
@@ -303,6 +310,24 @@ class Run {
       this.world.say(() => 'a fault ends');
       end();
     });
+  }
+
+  /** The server is gone, and comes back with nothing. */
+  #empty(forMs: number): void {
+    const kept = this.world.messages.filter((message) => this.#machines.some(({ place }) => place.has(message)));
+    for (const message of kept) {
+      if (this.#processes.some((process) => process?.hasInHand(message))) message.isKept = false;
+      else message.excuse ??= 'only the server had it, and lost it';
+    }
+    this.#server?.empty();
+    for (const message of this.world.messages) this.world.blind(message);
+    for (const { place } of this.#machines) {
+      const isFailing = place.troubles.has('fails');
+      place.troubles.add('fails');
+      this.#fault(forMs, () => {
+        if (!isFailing) place.troubles.delete('fails');
+      });
+    }
   }
 
   #troubleFlow(index: number, trouble: FlowTrouble, forMs: number): void {

@@ -1,5 +1,5 @@
 import type { Dispatcher } from 'undici';
-import type { NetworkTrouble } from './plan';
+import { type NetworkTrouble, networkTroubles } from './plan';
 import type { Random } from './random';
 import type { Service, ServiceAnswer, ServiceRequest } from './service';
 import type { Owner } from './timeline';
@@ -32,7 +32,10 @@ export class Network {
 
   /** What strikes a request that is made now, if anything. */
   draw(): Trouble | undefined {
-    for (const trouble of this.troubles) if (this.#random.chance(trouble.share)) return trouble;
+    for (const trouble of this.troubles) {
+      if (!this.#random.chance(trouble.share)) continue;
+      return trouble.trouble === 'anything' ? { ...trouble, trouble: this.#random.pick(networkTroubles) } : trouble;
+    }
     return undefined;
   }
 

@@ -43,6 +43,8 @@ export interface Message {
   mayBeMarked: boolean;
   /** It, or another of its sender, text and second, came while a shared store failed: what is written later of them together may be outdated. */
   mayBeTakenForAnother: boolean;
+  /** The login has changed, and the store had failed: it may be with two of them. */
+  mayBeWithTwo: boolean;
   /** It may come later than those that were read after it. */
   isOutOfOrder: boolean;
 }
@@ -161,6 +163,7 @@ export class World {
       mayRepeat: false,
       mayBeMarked: false,
       mayBeTakenForAnother: false,
+      mayBeWithTwo: false,
       isOutOfOrder: false,
     };
     this.messages.push(message);

@@ -17,6 +17,7 @@ import type { FlowDelivery } from '../../../src/receiving/receiver';
 import { maxOutstanding } from '../../../src/receiving/receiver';
 import { DiskStore } from '../../../src/store/disk';
 import { MemoryStore } from '../../../src/store/memory';
+import type { StoreEvents } from '../../../src/store/store';
 import { VirtualClock } from '../../virtual-clock';
 import { Closing } from '../closing';
 import { startRawService } from '../raw-service';
@@ -541,6 +542,44 @@ describe('Account', () => {
       await until(() => b.deliveries.length === 25);
       assert.equal(last.inbox.failure, undefined);
       assert.deepEqual(new Set(b.bodies), new Set(Array.from({ length: 25 }, (_, index) => `${index}`)));
+    });
+
+    it('has the other keep for its nodes, and keeps for its own when it comes back', async () => {
+      const asked = new Map<string, () => readonly string[]>();
+      /** Goes on to take over what other processes leave. */
+      class LastingStore extends FailingStore {
+        readonly takeOverMs = 60_000;
+
+        constructor(readonly key: string) {
+          super();
+        }
+
+        override open(events?: StoreEvents) {
+          if (events) asked.set(this.key, events.wanted);
+          return super.open();
+        }
+      }
+      const stores = { storeName: 'lasting', createStore: (key: string) => new LastingStore(key) };
+      const wanted = (key: string) => asked.get(key)?.().join();
+      const one = enter(stores);
+      await leaveUnacknowledged(one);
+      const two = enter({ ...basic(), ...stores });
+      const b = new Listener('b');
+      b.acknowledge = 'flow';
+      const subscription = subscribe(two, b);
+      void two.inherit(one.key);
+      await until(() => b.deliveries.length === 1);
+      assert.equal(wanted(one.key), 'incoming');
+      subscription.close();
+      await two.leave();
+      const again = enter(stores);
+      void again.inherit(two.key);
+      await until(() => wanted(two.key) === '');
+      assert.equal(wanted(one.key), '');
+      const c = new Listener('c');
+      subscribe(again, c);
+      await until(() => c.deliveries.length === 1);
+      assert.deepEqual([wanted(one.key), wanted(two.key)], ['incoming', 'incoming']);
     });
 
     it('leaves to others what is theirs, and comes back for what cannot be read now', async () => {

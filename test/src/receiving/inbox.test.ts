@@ -637,6 +637,33 @@ describe('Inbox', () => {
       assert.deepEqual(callback.texts, ['2']);
     });
 
+    it('hands nothing over twice, though the other could not store it the first time', async () => {
+      const [from, to] = [new FailingStore(), new FailingStore()];
+      const earlier = createInbox(from);
+      const later = createInbox(to);
+      const node = attach(later, new Node('node'));
+      await settle();
+      for (const store of [from, to]) store.failing.add('commit');
+      await earlier.accept(polled(incoming('1')));
+      await earlier.handOver(later);
+      await settle();
+      later.done(node.last, node);
+      from.failing.clear();
+      mock.timers.tick(5_000);
+      await settle();
+      assert.equal(from.platter.entries.size, 1);
+      await earlier.handOver(later);
+      assert.equal(from.platter.entries.size, 1, 'the other cannot store it yet');
+      to.failing.clear();
+      mock.timers.tick(5_000);
+      await settle();
+      await earlier.handOver(later);
+      await settle();
+      assert.deepEqual(node.texts, ['1']);
+      assert.equal(from.platter.entries.size, 0);
+      assert.ok(earlier.isSettled);
+    });
+
     it('new entries stay behind older ones even when the clock was set back', async () => {
       const platter = new Platter();
       const before = createInbox(new FailingStore(platter));

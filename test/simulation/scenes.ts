@@ -1,0 +1,192 @@
+import { createOrder, type OrderPlan } from './outward-plan';
+import type { Happening, Plan } from './plan';
+import type { Random } from './random';
+
+/** Things that happen together, at times from the beginning of a scene on. */
+type Scene = (plan: Plan, random: Random, process: number) => Happening[];
+
+/** What it takes two or three things within some milliseconds to go wrong by, which chance alone brings too seldom. */
+const inward: readonly Scene[] = [
+  // Nodes come while something is being written for those that are there.
+  (plan, random, process) => [
+    { atMs: 0, what: 'store', process, forMs: 8_000, trouble: 'is slow' },
+    ...several(3, () => redeployNode(plan, random, process, random.below(4_000), [0, 5, 300, 1_000])),
+    ...several(4, () => messages(random, random.below(5_000), 2)),
+  ],
+  // The store comes back while a node is away.
+  (plan, random, process) => [
+    messages(random, 0, 2),
+    flow(random, process, 'is silent', 100),
+    { atMs: 20, what: 'store', process, forMs: random.pick([5, 300, 3_000]), trouble: 'fails' },
+    redeployNode(plan, random, process, random.below(6_000), [5_000]),
+    messages(random, random.below(6_000), 2),
+  ],
+  // Flows go while the store fails.
+  (_plan, random, process) => [
+    flow(random, process, random.pick(['is silent', 'fails', 'is late']), 8_000),
+    messages(random, random.below(1_000), 3),
+    { atMs: 500, what: 'store', process, forMs: 8_000, trouble: random.pick(['fails', 'is full', 'fails afterwards']) },
+    messages(random, random.below(3_000), 3),
+    { atMs: 1_000 + random.below(4_000), what: 'redeploy', process, forMs: random.pick([0, 5, 300, 5_000]) },
+  ],
+  // Of several tries each meets something else.
+  (_plan, random, process) => [
+    { atMs: 0, what: 'network', forMs: 20_000, trouble: 'anything', share: 0.8, status: 500 },
+    ...several(4, () => ({
+      atMs: random.below(10_000),
+      what: 'send' as const,
+      process,
+      count: 2,
+      recipients: 1,
+      retries: random.pick([1, 3]),
+      retryUncertain: random.chance(0.7),
+    })),
+  ],
+  // A flow throws at one of two nodes.
+  (_plan, random, process) => [
+    flow(random, process, 'throws', 2_000),
+    ...several(3, () => messages(random, random.below(2_000), 3)),
+  ],
+  changeLogin,
+  emptyServer,
+];
+
+const outward: readonly Scene[] = [
+  // Of several tries each meets something else.
+  (plan, random, process) => [
+    {
+      atMs: 0,
+      what: 'network',
+      forMs: 20_000,
+      trouble: 'anything',
+      share: 0.8,
+      status: random.pick([500, 503, 401, 400]),
+    },
+    ...several(4, () => order(plan, random, process, random.below(10_000), { retryUncertain: random.chance(0.5) })),
+  ],
+  // The store is slow, or fails with what it has written, as texts are taken in, leave, expire and end.
+  (plan, random, process) => [
+    {
+      atMs: 0,
+      what: 'store',
+      process,
+      forMs: 10_000,
+      trouble: random.pick(['is slow', 'fails afterwards', 'fails now and then']),
+    },
+    ...several(3, () =>
+      order(plan, random, process, random.below(5_000), { expireMs: random.pick([0, 2_000, 5_000]) }),
+    ),
+    { atMs: random.below(10_000), what: random.pick(['redeploy', 'kill']), process, forMs: random.pick([0, 300]) },
+  ],
+  // Replies, and the ends of questions, meet each other and what takes flows away.
+  (plan, random, process) => [
+    ...several(3, () =>
+      order(plan, random, process, random.below(3_000), { waitMs: random.pick([500, 2_000, 20_000]) }),
+    ),
+    { atMs: 0, what: 'store', process, forMs: 30_000, trouble: 'is slow' },
+    { atMs: random.below(20_000), what: 'redeploy', process, forMs: random.pick([0, 300, 5_000]) },
+  ],
+  // The same key, again and again, while its text is refused, unknown or sent.
+  (plan, random, process) => [
+    {
+      atMs: random.below(2_000),
+      what: 'network',
+      forMs: random.pick([1_000, 5_000, 20_000]),
+      trouble: random.pick(['anything', 'status', 'status after the work', 'no answer']),
+      share: 0.8,
+      status: random.pick([400, 403, 500, 503]),
+    },
+    ...several(5, () => order(plan, random, process, random.below(30_000), { key: 0, sender: 0, count: 1 })),
+  ],
+  // Many to one handset, some of whom may have got it.
+  (plan, random, process) => [
+    { atMs: 0, what: 'network', forMs: 20_000, trouble: 'anything', share: 0.5, status: 500 },
+    ...several(5, () => order(plan, random, process, random.below(30_000), { to: [1], count: 2, unlimited: false })),
+  ],
+  changeLogin,
+];
+
+/** The account gets another login, and perhaps the first again, while polls are in flight and flows are busy. */
+function changeLogin(plan: Plan, random: Random, process: number): Happening[] {
+  return [
+    flow(random, process, random.pick(['is silent', 'is late', 'fails']), 3_000),
+    ...several(4, () =>
+      plan.outward && random.chance(0.7)
+        ? order(plan, random, process, random.below(8_000), {})
+        : messages(random, random.below(8_000), 2),
+    ),
+    ...several(random.between(1, 2), () => ({
+      atMs: random.below(8_000),
+      what: 'redeploy' as const,
+      process,
+      forMs: random.pick([0, 5, 300]),
+      isOtherLogin: true,
+    })),
+  ];
+}
+
+/** The server comes back with nothing. */
+function emptyServer(plan: Plan, random: Random, process: number): Happening[] {
+  if (plan.store !== 'shared') return changeLogin(plan, random, process);
+  return [
+    flow(random, process, random.pick(['is silent', 'is late', 'fails']), 3_000),
+    ...several(3, () =>
+      plan.outward && random.chance(0.7)
+        ? order(plan, random, process, random.below(8_000), {})
+        : messages(random, random.below(8_000), 2),
+    ),
+    { atMs: random.below(8_000), what: 'emptied', forMs: random.pick([50, 1_000, 8_000]) },
+  ];
+}
+
+const share = 0.35;
+
+/** Puts a scene into some plans. Which, and what is in it, is a matter of the seed alone. */
+export function addScene(plan: Plan, random: Random): void {
+  if (!random.chance(share)) return;
+  const scene = random.pick(plan.outward ? outward : inward);
+  const startsMs = random.below(plan.happenings.at(-1)?.atMs ?? 1_000);
+  const happenings = scene(plan, random, random.below(plan.instances));
+  for (const happening of happenings) happening.atMs += startsMs;
+  plan.happenings.push(...happenings);
+  plan.happenings.sort((a, b) => a.atMs - b.atMs);
+}
+
+function several(count: number, create: () => Happening): Happening[] {
+  return Array.from({ length: count }, create);
+}
+
+function messages(random: Random, atMs: number, count: number): Happening {
+  const callback = random.pick(['form', 'xml', 'none', 'none'] as const);
+  return {
+    atMs,
+    what: 'message',
+    count,
+    isReply: true,
+    polled: callback === 'none' || random.chance(0.7),
+    ...(callback !== 'none' && { callback }),
+  };
+}
+
+function flow(
+  random: Random,
+  process: number,
+  trouble: Extract<Happening, { what: 'flow' }>['trouble'],
+  mostMs: number,
+): Happening {
+  return { atMs: 0, what: 'flow', process, forMs: random.between(1, mostMs), trouble };
+}
+
+function redeployNode(
+  { nodes }: Plan,
+  random: Random,
+  process: number,
+  atMs: number,
+  forMs: readonly number[],
+): Happening {
+  return { atMs, what: 'redeploy', process, forMs: random.pick(forMs), node: random.below(Math.max(1, nodes.length)) };
+}
+
+function order(plan: Plan, random: Random, process: number, atMs: number, given: Partial<OrderPlan>): Happening {
+  return { atMs, ...createOrder(random, plan.instances, plan.outward?.senders.length ?? 1), process, ...given };
+}
