@@ -127,6 +127,7 @@ describe('CallbackReceiver (contract §8)', () => {
         bench.receiver.acknowledge(bench.ackIds[1] ?? '', false);
         await clock.advance(1);
         assert.deepEqual(bench.answers, [false, true]);
+        await clock.advance(30);
         assert.equal(platter.entries.size, 0);
       });
 
@@ -141,6 +142,7 @@ describe('CallbackReceiver (contract §8)', () => {
         await bench.call('1');
         assert.deepEqual(bench.answers, [false, true]);
         assert.equal(bench.sent.length, 1);
+        await clock.advance(30);
         assert.equal(platter.entries.size, 0);
       });
     }
