@@ -15,7 +15,7 @@ import { applyMutant, loadLibrary } from '../test/simulation/library';
 import { mutants } from '../test/simulation/mutants';
 import { createPlan, type Plan, type Way } from '../test/simulation/plan';
 import { describeFinding, shrink } from '../test/simulation/shrink';
-import { simulate } from '../test/simulation/simulation';
+import { type Result, simulate } from '../test/simulation/simulation';
 
 const { values } = parseArgs({
   options: {
@@ -47,12 +47,11 @@ async function run(): Promise<void> {
   const library = loadLibrary();
   const seeds = seedsFrom(seed, Number(values.runs));
   const began = performance.now();
-  const campaign = await runCampaign(library, { seeds, limits, mostFailures: Number(values.failures) });
+  const onFailed = ({ plan, violations: [first] }: Result) =>
+    console.log(`Seed ${plan.seed}: ${first?.rule} (${first?.detail})`);
+  const campaign = await runCampaign(library, { seeds, limits, mostFailures: Number(values.failures), onFailed });
   console.log(`${describeCampaign(campaign)}, in ${((performance.now() - began) / 1_000).toFixed(1)} s`);
   const [first] = campaign.failed;
-  for (const { plan, violations } of campaign.failed) {
-    console.log(`Seed ${plan.seed}: ${violations[0]?.rule} (${violations[0]?.detail})`);
-  }
   if (!first) return;
   console.log(describeFinding(await shrink(library, first)));
   process.exitCode = 1;

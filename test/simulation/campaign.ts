@@ -20,11 +20,13 @@ export interface CampaignOptions {
   untilMs?: number;
   /** So many failures are enough. */
   mostFailures?: number;
+  /** Called with each failure as it is found. */
+  onFailed?(result: Result): void;
 }
 
 /** Runs one plan after the other. */
 export async function runCampaign(library: Library, options: CampaignOptions): Promise<Campaign> {
-  const { seeds, limits, untilMs = Number.POSITIVE_INFINITY, mostFailures = 1 } = options;
+  const { seeds, limits, untilMs = Number.POSITIVE_INFINITY, mostFailures = 1, onFailed = () => {} } = options;
   const campaign: Campaign = { runs: 0, events: 0, hours: 0, failed: [] };
   for (const seed of seeds) {
     if (performance.now() >= untilMs || campaign.failed.length >= mostFailures) break;
@@ -32,7 +34,9 @@ export async function runCampaign(library: Library, options: CampaignOptions): P
     campaign.runs++;
     campaign.events += result.events;
     campaign.hours += result.seconds / 3_600;
-    if (result.violations.length > 0) campaign.failed.push(result);
+    if (result.violations.length === 0) continue;
+    campaign.failed.push(result);
+    onFailed(result);
   }
   return campaign;
 }

@@ -11,7 +11,7 @@ import { type Circumstances, Copies, failure, findRemains, type Place, type Plac
 import type { StoreTrouble } from './plan';
 import type { Random } from './random';
 import type { Owner } from './timeline';
-import type { Message, World } from './world';
+import type { Kind, Message, World } from './world';
 
 type Call = 'open' | 'recall' | 'commit' | 'sweep' | 'close';
 
@@ -162,6 +162,7 @@ class DiskModel implements Store, PlaceStore {
   hasFailed = false;
   readonly readiness: Readiness;
   #isOpen = false;
+  readonly #held = new Map<Kind, number>();
   #underWay: Call | undefined;
   #committing: Changes | undefined;
 
@@ -208,9 +209,18 @@ class DiskModel implements Store, PlaceStore {
       return undefined;
     }
     const letGo = this.#folder.hold(text);
+    const { kind } = JSON.parse(text) as { kind?: Kind };
+    if (kind) this.#held.set(kind, this.held(kind) + 1);
+    let isHeld = true;
     return () => {
+      if (kind && isHeld) this.#held.set(kind, this.held(kind) - 1);
+      isHeld = false;
       if (this.#process.isAlive && this.#isUsable) letGo();
     };
+  }
+
+  held(kind: Kind): number {
+    return this.#held.get(kind) ?? 0;
   }
 
   recall(keys: readonly string[]): Promise<(Remembered | undefined)[]> {

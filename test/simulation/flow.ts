@@ -59,6 +59,8 @@ export class Flow {
   /** A node is about to send a message into its flow. */
   examineSend(message: Message, { id, kind }: NodePlan): void {
     const { world } = this.#process;
+    if (message.isNoted && !message.mayRepeat && kind !== 'callback')
+      world.violate('given again after a kill though it was delivered', `${message.name} at ${id}`);
     for (const [other, share] of message.shares) {
       if (!this.#isTaken(message, share)) continue;
       const isSameWay = (kind === 'callback') === (world.kindOf(other) === 'callback');
@@ -145,6 +147,7 @@ export class Flow {
     const share = world.shareOf(message, id);
     const which = `${message.name} at ${id}`;
     world.say(() => `${name}: ${id} gives ${message.name} up`);
+    message.isGivenUp = true;
     if (!message.mayRepeat) {
       if (this.#isTaken(message, share)) world.violate('given up though acknowledged', which);
       if (share.deliveries > maxAttempts + message.deaths) world.violate('more attempts than allowed', which);

@@ -45,8 +45,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'what is unsaved is forgotten with the next failure',
     'step.ts',
-    'addChanges(this.#unsaved, changes);',
-    'this.#unsaved = changes;',
+    'if (decided) addChanges(this.#unsaved, decided.changes);',
+    'if (decided) this.#unsaved = decided.changes;',
   ),
   mutant(
     'what was unsaved is not written with the next commit',
@@ -377,10 +377,60 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'a request has no end',
     'http/exchange.ts',
-    'this.#timer = clock.after(call.timeoutMs, this.#onTimeout);',
+    'this.#timer = clock.after(call.timeoutMs, () => this.#onTimeout());',
     'this.#timer = clock.after(call.timeoutMs, () => {});',
   ),
   mutant('a timer outlives its request', 'http/exchange.ts', '    this.#timer.cancel();\n', ''),
+  mutant(
+    'a request listens to its signal for ever',
+    'http/exchange.ts',
+    'this.#watched?.watch.delete(this.#watched.place);',
+    '',
+  ),
+  mutant(
+    'a wait listens to its signal for ever',
+    'clock.ts',
+    "      signal?.removeEventListener('abort', onAbort);\n",
+    '',
+  ),
+  // Other logins, and a server that comes back empty.
+  mutant(
+    'two logins keep for each other',
+    'account/succession.ts',
+    '    if (this.#estate) yieldTo(this.#estate, undefined);\n',
+    '',
+  ),
+  mutant(
+    'what was handed over is found again',
+    'receiving/leftovers.ts',
+    'if (isUnsaved(entry.id) || isHandedOver) continue;',
+    'if (isUnsaved(entry.id)) continue;',
+  ),
+  mutant('a former login lets go of what the other cannot keep', 'receiving/inbox.ts', 'if (heir.failure) return;', ''),
+  mutant(
+    'what the last poll of a former login brings is left there',
+    'account/succession.ts',
+    'if (hadPolls || isFirst) continue;',
+    'if (isFirst) continue;',
+  ),
+  mutant(
+    'what an empty server has lost is kept nowhere',
+    'receiving/leftovers.ts',
+    'if (entries.length > 0) context.run(createKeep(context, entries));',
+    '',
+  ),
+  mutant(
+    'what was delivered before a kill is not noted',
+    'receiving/settle.ts',
+    'if (!undelivered.isGivenUp) context.delivered.note(id);',
+    '',
+  ),
+  mutant(
+    'more answers are asked for than may be held',
+    'account/endpoint.ts',
+    'Math.min(this.#plan.drain(this.settings) + mostAhead, ...rooms)',
+    'this.#plan.drain(this.settings) + 9 * mostAhead',
+  ),
   // Texts that are kept, guarded, counted, or ask.
   outward(
     'a mark after the first byte',

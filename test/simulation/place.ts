@@ -35,6 +35,8 @@ export interface PlaceStore {
   /** A call has failed, and none has succeeded since that would have written what it did not. */
   readonly hasFailed: boolean;
   readonly readiness: Readiness;
+  /** Answers of a kind that are held and not committed. */
+  held(kind: Kind): number;
   /** The process has died: what it was writing is written, or not. */
   die(): void;
 }

@@ -15,7 +15,7 @@ import type { Random } from './random';
 import { SendingNode } from './sender';
 import type { Timeline } from './timeline';
 import type { ModelDispatcher, Network } from './transport';
-import type { Message, Text, World } from './world';
+import type { Kind, Message, Text, World } from './world';
 
 const epochMs = Date.UTC(2026, 0, 2);
 /** Node-RED waits for so long for nodes that close. */
@@ -26,6 +26,8 @@ const stepMs = 10_000;
 const mostPolls = 100;
 const dedupeMs = 72 * 3_600_000;
 const logins = 2;
+/** Answers that may be held beside one for each poll at once. */
+const mostAhead = 5;
 /** How long the account node waits before it asks again for what a former login has left. */
 const inheritAgainMs = 10_000;
 
@@ -260,6 +262,7 @@ export class Process implements Callee, Surrounding {
     for (const store of this.#stores.values()) store.die();
     const kept = new Set([...this.#open].filter((message) => machine.place.isCommitted(message)));
     if (isPowerFailure) machine.place.loseUnflushed(this.random);
+    if (world.plan.store === 'disk' && !isPowerFailure && !this.hasStoreFailed) this.#noteDelivered();
     // That some were delivered may not have been flushed.
     if (isPowerFailure && world.plan.store === 'disk')
       for (const message of world.messages) if (machine.place.has(message)) this.#open.add(message);
@@ -284,6 +287,14 @@ export class Process implements Callee, Surrounding {
     }
     for (const message of this.#open) for (const share of message.shares.values()) share.isOut = false;
     this.#open.clear();
+  }
+
+  /** That it is delivered is where a kill does not reach it. */
+  #noteDelivered(): void {
+    for (const message of this.world.messages) {
+      const isPolled = message.callback === 'none' && message.isPolled && !message.isGivenUp;
+      if (isPolled && message.completedAs?.startsWith(`${this.life} `)) message.isNoted = true;
+    }
   }
 
   /** Says what is wrong with what is kept now. Looked at after every event. */
@@ -353,10 +364,22 @@ export class Process implements Callee, Surrounding {
       this.#examinePolls(login, '/api/1/sms/in', drain);
       this.#examinePolls(login, '/api/1/sms/status', drain);
       this.#examinePolls(login, '/api/3/sms/out/poll', 1);
+      this.#examineAhead(login, 'incoming', '/api/1/sms/in');
+      this.#examineAhead(login, 'status', '/api/1/sms/status');
     }
     for (const { sending } of this.#dispatchers) {
       if (sending > this.world.plan.concurrency) this.world.violate('more sends at once than allowed', String(sending));
     }
+  }
+
+  /** A power failure costs no more than what is under way or held. */
+  #examineAhead(login: string, kind: Kind, path: string): void {
+    const held = this.#stores.get(this.#keys.get(login) ?? '')?.held(kind) ?? 0;
+    if (held === 0) return;
+    const dispatchers = this.#dispatchers.filter((one) => one.login === login);
+    const count = held + dispatchers.reduce((sum, dispatcher) => sum + dispatcher.polling(path), 0);
+    const most = this.world.plan.drain + mostAhead;
+    if (count > most) this.world.violate('more is held than allowed', `${count} of ${path} in ${this.name}`);
   }
 
   #examinePolls(login: string, path: string, most: number): void {

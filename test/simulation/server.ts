@@ -178,6 +178,11 @@ class ServerModel implements Store, PlaceStore {
     this.#consumer = random.hex(8);
   }
 
+  /** It holds nothing. */
+  held(): number {
+    return 0;
+  }
+
   open(events: StoreEvents): Promise<Leftovers> {
     this.#session = undefined;
     return this.#call('open', () => {

@@ -45,6 +45,10 @@ export interface Message {
   mayBeTakenForAnother: boolean;
   /** The login has changed, and the store had failed: it may be with two of them. */
   mayBeWithTwo: boolean;
+  /** A node has given it up. */
+  isGivenUp: boolean;
+  /** It was delivered, and that was written down, before its process was killed. */
+  isNoted: boolean;
   /** It may come later than those that were read after it. */
   isOutOfOrder: boolean;
 }
@@ -164,6 +168,8 @@ export class World {
       mayBeMarked: false,
       mayBeTakenForAnother: false,
       mayBeWithTwo: false,
+      isGivenUp: false,
+      isNoted: false,
       isOutOfOrder: false,
     };
     this.messages.push(message);
