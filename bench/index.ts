@@ -7,6 +7,7 @@ import { callbacks } from './rows/callbacks';
 import { delay } from './rows/delay';
 import { idle } from './rows/idle';
 import { kept } from './rows/kept';
+import { leftovers } from './rows/leftovers';
 import { limits } from './rows/limits';
 import { nodes } from './rows/nodes';
 import { overview } from './rows/overview';
@@ -29,6 +30,7 @@ const rows: readonly Row[] = [
   idle,
   overview,
   soak,
+  leftovers,
   start,
 ];
 

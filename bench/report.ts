@@ -104,6 +104,12 @@ collection, as the difference between 50 accounts and one.
 **soak.** Half of the messages in, half out, at the same time. Memory is measured after a garbage collection at each tenth. What is left
 is what the process holds after the flow is removed beyond what it held before.
 
+**start with messages undelivered.** A process takes up what a former one has left in a store on disk, and a flow takes each message. A block
+is the time between two turns of the event loop.
+
+**one busy account.** Messages kept in the store, recognised and dropped, eight in a commit. What is counted is resident memory outside V8's heap, which is the database's:
+what was written last, and what was read.
+
 **start.** The time to load the files of the node types, in a process of its own and without Node-RED, and what
 \`npm install\` puts on disk, beside the packages for Twilio, Telegram and e-mail. The ratio is to the smallest of the
 three. undici and the store are loaded when the first account is deployed. Most of the size is the embedded store, which carries its
