@@ -42,7 +42,7 @@ function readFlow(simulator: Simulator): FlowNode[] {
 
 async function drawFlow(editor: Editor, url: string): Promise<void> {
   const { page } = editor;
-  await page.setViewportSize({ width: 1490, height: 700 });
+  await page.setViewportSize({ width: 1700, height: 700 });
   await page.locator('.red-ui-palette-node[data-palette-type="sms-callback-in"]').scrollIntoViewIfNeeded();
   await page.keyboard.press('Control+g');
   await page.keyboard.press('d');
