@@ -238,7 +238,7 @@ export class Endpoint {
     this.#lastState = state.name;
     this.#host.onChanged();
     const failing = state.name === 'failing' ? state.error : undefined;
-    const isNew = failing && this.#isNews(failing);
+    const isNew = failing && isNews(failing, this.#told);
     const hasRecovered = !failing && state.name !== 'paused' && this.#told.size > 0;
     if (hasRecovered) this.#told.clear();
     for (const watcher of this.#watchers.keys()) {
@@ -248,12 +248,12 @@ export class Endpoint {
     const [first] = this.#watchers.keys();
     if (hasRecovered) first?.onRecovered();
   }
+}
 
-  /** The store may fail and come back while the service fails all the time. */
-  #isNews({ code }: SmsError): boolean {
-    const what = code === 'SMS_STORE' ? 'store' : 'service';
-    if (this.#told.has(what)) return false;
-    this.#told.add(what);
-    return true;
-  }
+/** Says whether it has not been told. The store may fail and come back while the service fails all the time. */
+function isNews({ code }: SmsError, told: Set<'service' | 'store'>): boolean {
+  const what = code === 'SMS_STORE' ? 'store' : 'service';
+  if (told.has(what)) return false;
+  told.add(what);
+  return true;
 }

@@ -1,6 +1,8 @@
 import { type Clock, systemClock } from '../clock';
 import { asSmsError, type SmsError } from '../errors';
+import { HandingOver } from './handing-over';
 import { type PollOutcome, Rhythm } from './rhythm';
+import { Waits } from './waits';
 
 export type { PollOutcome } from './rhythm';
 
@@ -53,15 +55,12 @@ export class PollLoop {
   #held: PollState | undefined;
   #workers = 0;
   #inFlight = 0;
-  /** Polls whose answers are held and not handed over. */
-  readonly #handingOver = new Set<Promise<unknown>>();
-  /** What one of those brought, if not something new, until it has been heeded or something newer is known. */
-  #late: PollOutcome | SmsError | undefined;
+  readonly #handingOver = new HandingOver();
   /** What it was last seen to fail of, until a poll is in order. */
   #failure: SmsError | undefined;
   /** Ends what waits until a time, and what waits to be resumed. */
-  readonly #waiting = new Set<() => void>();
-  readonly #onHold = new Set<() => void>();
+  readonly #waiting: Waits;
+  readonly #onHold: Waits;
 
   constructor(
     source: PollSource,
@@ -72,6 +71,8 @@ export class PollLoop {
     this.#onState = onState;
     this.#clock = clock;
     this.#rhythm = new Rhythm(() => clock.random());
+    this.#waiting = new Waits(clock);
+    this.#onHold = new Waits(clock);
   }
 
   get state(): PollState {
@@ -83,7 +84,7 @@ export class PollLoop {
     if (this.#wanted) return;
     this.#wanted = true;
     this.#failure = undefined;
-    this.#late = undefined;
+    this.#handingOver.late = undefined;
     this.#rhythm.reset();
     this.#setState({ name: 'connecting' });
     if (this.#held) this.#setState(this.#held);
@@ -96,8 +97,8 @@ export class PollLoop {
     this.#wanted = false;
     // Whoever starts it again is not told of the end of what those before have seen begin.
     this.#state = { name: 'connecting' };
-    wake(this.#waiting);
-    wake(this.#onHold);
+    this.#waiting.wake();
+    this.#onHold.wake();
   }
 
   /** Makes no further poll until {@link resume}; `state` says why. */
@@ -110,20 +111,20 @@ export class PollLoop {
   resume(): void {
     if (!this.#held) return;
     this.#held = undefined;
-    wake(this.#onHold);
+    this.#onHold.wake();
     if (!this.#wanted) return;
     if (this.#failure) {
       // It has not been seen to end, and waits its time as if nothing else had been the matter.
       this.#setState({ name: 'failing', error: this.#failure });
     } else {
       this.#setState(this.#inFlight > 0 ? { name: 'listening' } : { name: 'connecting' });
-      wake(this.#waiting);
+      this.#waiting.wake();
     }
   }
 
   /** Cuts a wait short, because the pause has become shorter or something is known to be there. */
   nudge(): void {
-    if (!this.#rhythm.isBackingOff) wake(this.#waiting);
+    if (!this.#rhythm.isBackingOff) this.#waiting.wake();
   }
 
   #work(): void {
@@ -135,16 +136,16 @@ export class PollLoop {
     try {
       while (this.#wanted) {
         if (this.#held) {
-          await new Promise<void>((resolve) => void this.#onHold.add(resolve));
+          await this.#onHold.wait();
           continue;
         }
-        if (this.#inFlight + this.#handingOver.size >= this.#mostUnderWay) {
+        if (this.#inFlight + this.#handingOver.size >= mostUnderWay(this.#source, this.#rhythm)) {
           // Whoever has a poll in flight goes on.
           if (this.#handingOver.size === 0) return;
-          await Promise.race(this.#handingOver);
+          await this.#handingOver.next();
           continue;
         }
-        const outcome = this.#late ?? (await this.#ask());
+        const outcome = this.#handingOver.late ?? (await this.#ask());
         if (outcome === 'new') {
           if (this.#wanted && !this.#held && this.#workers < this.#source.drain()) this.#work();
           continue;
@@ -152,7 +153,7 @@ export class PollLoop {
         // A helper ends with its first answer that brings nothing, and leaves it to the last one, which stays, to find
         // out whether the service fails.
         if (this.#workers > 1 || !this.#wanted) return;
-        this.#late = undefined;
+        this.#handingOver.late = undefined;
         if (typeof outcome !== 'string') {
           this.#rhythm.failed();
           if (!this.#held) {
@@ -168,19 +169,13 @@ export class PollLoop {
             const seconds = delayMs < 1_000 ? 0 : Math.round(delayMs / 1_000);
             this.#setState({ name: 'waiting', seconds, until: this.#clock.now() + delayMs });
           }
-          await this.#sleep(delayMs);
+          await this.#waiting.wait(delayMs);
         }
       }
     } finally {
       // In the turn in which it ends, so that of several that end together the last one knows that it is the last.
       this.#workers--;
     }
-  }
-
-  /** While it has to wait for what the service does, it wants to know first what an answer brought. */
-  get #mostUnderWay(): number {
-    const drain = this.#source.drain();
-    return Math.max(1, this.#rhythm.isBackingOff ? drain : (this.#source.mostUnderWay?.() ?? drain));
   }
 
   /** Makes a poll, and does not wait for what it brings to be handed over, where the next may be asked for before. */
@@ -197,10 +192,6 @@ export class PollLoop {
     const outcome = await Promise.race([held, polling]);
     if (!isHeld) return outcome;
     this.#handingOver.add(polling);
-    void polling.then((last) => {
-      this.#handingOver.delete(polling);
-      this.#late = last === 'new' ? undefined : last;
-    });
     return outcome;
   }
 
@@ -243,26 +234,12 @@ export class PollLoop {
     this.#state = state;
     this.#onState(state, previous);
   }
-
-  /** Waits so long, or until woken. */
-  #sleep(delayMs: number): Promise<void> {
-    return new Promise((resolve) => {
-      const end = () => {
-        timer.cancel();
-        this.#waiting.delete(end);
-        resolve();
-      };
-      const timer = this.#clock.after(delayMs, end);
-      this.#waiting.add(end);
-    });
-  }
 }
 
-function wake(sleepers: Set<() => void>): void {
-  for (const end of [...sleepers]) {
-    sleepers.delete(end);
-    end();
-  }
+/** While it has to wait for what the service does, it wants to know first what an answer brought. */
+function mostUnderWay(source: PollSource, rhythm: Rhythm): number {
+  const drain = source.drain();
+  return Math.max(1, rhythm.isBackingOff ? drain : (source.mostUnderWay?.() ?? drain));
 }
 
 function isSameState(a: PollState, b: PollState): boolean {
