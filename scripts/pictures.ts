@@ -12,6 +12,8 @@ const folder = join(root, 'docs', 'images');
 
 async function main(): Promise<void> {
   const simulator = await startSimulator({ waitMs: 1_000 });
+  // Its account has seen nothing of what the other pictures show.
+  const waterWorks = await startSimulator({ waitMs: 1_000 });
   const [browser, nodeRed] = await Promise.all([
     startBrowser(),
     startNodeRed({ env: { SMS_SIMULATOR_URL: simulator.baseUrl } }),
@@ -22,6 +24,9 @@ async function main(): Promise<void> {
     await editor.open(nodeRed);
     await drawFlow(editor, nodeRed.url);
     await drawForms(editor);
+    await nodeRed.deploy(createBusyFlow(waterWorks));
+    await editor.open(nodeRed);
+    await drawSidebar(editor, waterWorks, nodeRed.url);
     await nodeRed.deploy(createFirstFlow(simulator));
     await editor.open(nodeRed);
     await drawFirstFlow(editor, nodeRed.url);
@@ -29,6 +34,7 @@ async function main(): Promise<void> {
     await browser.close();
     await nodeRed.stop();
     await simulator.close();
+    await waterWorks.close();
   }
 }
 
@@ -142,6 +148,72 @@ async function drawForms(editor: Editor): Promise<void> {
   await drawTray(editor, 'account-form.png');
 }
 
+/** Sends kept texts at the press of a button, and takes no message that it is given. */
+function createBusyFlow(simulator: Simulator): FlowNode[] {
+  const place = { z: 'busy', x: 200, y: 100 };
+  return [
+    { id: 'busy', type: 'tab', label: 'Pumps' },
+    {
+      id: 'busy-account',
+      type: 'sms-account',
+      name: 'Water works',
+      baseUrl: simulator.baseUrl,
+      authType: 'bearer',
+      pause: 1,
+      credentials: { apiKey: simulator.credentials.apiKey ?? '' },
+    },
+    {
+      id: 'press',
+      type: 'inject',
+      ...place,
+      props: [{ p: 'payload' }, { p: 'topic', vt: 'str' }],
+      payload: 'Pump 3 has stopped: 81 degrees.',
+      payloadType: 'str',
+      topic: '6421555123',
+      wires: [['send']],
+    },
+    { id: 'send', type: 'sms-send', ...place, name: 'Alarm', account: 'busy-account', keep: true, wires: [[], []] },
+    {
+      id: 'in',
+      type: 'sms-in',
+      ...place,
+      name: 'Answers',
+      account: 'busy-account',
+      acknowledge: 'flow',
+      inputs: 1,
+      ackTimeout: '0.05',
+      maxAttempts: '1',
+      wires: [[]],
+    },
+    { id: 'status', type: 'sms-status', ...place, account: 'busy-account', wires: [[]] },
+  ];
+}
+
+async function drawSidebar(editor: Editor, simulator: Simulator, url: string): Promise<void> {
+  const { page } = editor;
+  await page.setViewportSize({ width: 1500, height: 860 });
+  await page.evaluate(() => RED.sidebar.show('sms'));
+  const shelf = (state: string, count: number) => page.locator(`[data-state="${state}"][data-count="${count}"]`);
+  const press = () => fetch(`${url}/inject/press`, { method: 'POST' });
+  simulator.receive({ from: '6421555123', to: '642100000001', body: 'OK, on my way.' });
+  await shelf('aside', 1).waitFor();
+  await Promise.all(Array.from({ length: 12 }, press));
+  await page.locator('.sms-card dd', { hasText: /^12$/ }).first().waitFor();
+  simulator.fault('send', { drop: 'during' }, 1);
+  await press();
+  await shelf('uncertain', 1).waitFor();
+  simulator.fault('send', { status: 503 });
+  await Promise.all([press(), press()]);
+  await shelf('kept', 2).waitFor();
+  await shelf('uncertain', 1).click();
+  await page.locator('.sms-entry').waitFor();
+  await page.locator('.sms-polls li').nth(1).waitFor();
+  const card = await page.locator('.sms-card').boundingBox();
+  await page.setViewportSize({ width: 1500, height: Math.round((card?.y ?? 0) + (card?.height ?? 0)) + 40 });
+  await editor.settle();
+  await page.locator('#red-ui-sidebar').screenshot({ path: join(folder, 'sidebar.png') });
+}
+
 /** The tray on top, no higher than what is in it. */
 async function drawTray(editor: Editor, name: string): Promise<void> {
   const { page } = editor;
@@ -157,6 +229,9 @@ async function drawTray(editor: Editor, name: string): Promise<void> {
 }
 
 /** The parts of the editor's own interface that are asked. */
-declare const RED: { nodes: { createCompleteNodeSet(): FlowNode[] } };
+declare const RED: {
+  nodes: { createCompleteNodeSet(): FlowNode[] };
+  sidebar: { show(id: string): void };
+};
 
 void main();
