@@ -264,8 +264,12 @@ export class Process implements Callee, Surrounding {
     if (isPowerFailure) machine.place.loseUnflushed(this.random);
     if (world.plan.store === 'disk' && !isPowerFailure && !this.hasStoreFailed) this.#noteDelivered();
     // That some were delivered may not have been flushed.
-    if (isPowerFailure && world.plan.store === 'disk')
-      for (const message of world.messages) if (machine.place.has(message)) this.#open.add(message);
+    if (isPowerFailure && world.plan.store === 'disk') {
+      for (const message of world.messages) {
+        message.isNoted = false;
+        if (machine.place.has(message)) this.#open.add(message);
+      }
+    }
     for (const message of this.#open) world.noteDeath(message);
     for (const dispatcher of this.#dispatchers) dispatcher.break();
     for (const sender of this.#senders) sender.die();
