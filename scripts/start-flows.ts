@@ -82,6 +82,7 @@ const trials: Readonly<Record<string, Trial>> = {
   },
   'Store every message before acknowledging it': writes('Please keep this.'),
   'Log what was sent': { how: 'press "Read now"' },
+  'Watch the accounts and raise an alarm': { how: 'press "Check now"' },
   'Warn when the balance is low': {
     how: 'press "The balance falls"',
     click: {
@@ -139,11 +140,20 @@ function adaptExample(file: string, example: FlowNode[]): FlowNode[] {
       ...(node.type === 'sms-callback-in' && { publicUrl: '${SMS_NODE_RED_URL}' }),
       // There is no broker.
       ...(node.type === 'mqtt in' && { d: true }),
+      ...(asksItself(node) && { url: '' }),
+      ...(node.type === 'inject' && example.some(asksItself) && { props: [...(node.props as object[]), ownState] }),
       ...(node.type === 'comment' && trial && explain(node, trial)),
     }));
   const heard = nodes.filter(({ type }) => type === 'sms-in').reduce((all, node) => hear(all, node, handsets), nodes);
   return trial ? [...heard, ...createTrial(heard, trial, handsets)] : heard;
 }
+
+/** Whether a node asks Node-RED what goes on in the accounts, at the port that is usual. */
+function asksItself({ type, url }: FlowNode): boolean {
+  return type === 'http request' && String(url).endsWith('/sms-account/state');
+}
+
+const ownState = { p: 'url', v: '$env("SMS_NODE_RED_URL") & "/sms-account/state"', vt: 'jsonata' };
 
 function explain({ name, info }: FlowNode, { how }: Trial): object {
   const [title] = String(name).split(':');

@@ -164,6 +164,8 @@ describe('The examples in the editor', function () {
 
   it('fit on the tabs of npm start, with what is added there to try them', async () => {
     const flows = createFlows(() => true);
+    // An open editor would tell of flows that were deployed elsewhere.
+    await editor.page.goto(`${nodeRed.editorUrl}/settings`);
     await nodeRed.deploy(flows);
     await editor.reload();
     for (const { id, label } of flows.filter(({ type }) => type === 'tab')) {

@@ -570,7 +570,7 @@ describe('the examples, deployed against the simulator', function () {
       simulator.fault('incoming', null);
       await simulator.setOnline(false);
       await simulator.setOnline(true);
-      await write('6421555123', 'It works again');
+      await write(handsetsOf(name).number, 'It works again');
       await untilShown('received');
       await press('Check now');
       await untilShown('all is well', 2);
