@@ -3,6 +3,8 @@
  * it, and what that Redis spends on a message. Prints the rows of the table in docs/scaling.md. Needs the built package:
  * `npx tsx bench/redis.ts`, or with the names of stores to measure these alone: `npx tsx bench/redis.ts everysec always`.
  */
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startSimulator } from '../simulator';
@@ -11,11 +13,14 @@ import { RedisServer } from '../test/redis-server';
 import { createAccount } from '../test/reliability/flows';
 
 const messages = 6_000;
-const warmUp = 1_000;
+const messagesFar = 900;
+const warmUp = 300;
+/** How long each way to a server that is far takes. */
+const farMs = 5;
 const rounds = 3;
 
-/** `appendfsync` of the server, or a store that needs none. */
-const stores = ['memory', 'disk', 'everysec', 'always'] as const;
+/** `appendfsync` of the server, one with the default that is {@link farMs} away, or a store that needs none. */
+const stores = ['memory', 'disk', 'everysec', 'always', 'far'] as const;
 type StoreName = (typeof stores)[number];
 
 interface Measured {
@@ -30,13 +35,14 @@ async function main(): Promise<void> {
     '| store | instances | drain 1 | drain 8 | CPU of Redis per message, drain 1 | drain 8 |\n|---|---|---|---|---|---|',
   );
   for (const store of stores.filter((name) => chosen.length === 0 || chosen.includes(name))) {
-    const isShared = store === 'everysec' || store === 'always';
-    for (const instances of isShared ? [1, 2, 3] : [1]) {
+    const isShared = store !== 'memory' && store !== 'disk';
+    for (const instances of isShared && store !== 'far' ? [1, 2, 3] : [1]) {
       const measured: Measured[] = [];
       for (const drain of [1, 8]) measured.push(await measure(store, instances, drain));
       const rates = measured.map(({ perSecond }) => `${Math.round(perSecond).toLocaleString('en')}/s`);
       const costs = measured.map(({ redisCpuMs }) => (isShared ? `${redisCpuMs.toFixed(2)} ms` : ''));
-      const name = isShared ? `\`redis\`, \`appendfsync ${store}\`` : `\`${store}\``;
+      const fsync = store === 'far' ? `everysec\`, ${2 * farMs} ms there and back` : `${store}\``;
+      const name = isShared ? `\`redis\`, \`appendfsync ${fsync}` : `\`${store}\``;
       console.log(`| ${[name, instances, ...rates, ...costs].join(' | ')} |`);
     }
   }
@@ -48,6 +54,8 @@ async function measure(name: StoreName, instances: number, drain: number): Promi
   const fsync = name === 'always' ? 'always' : 'everysec';
   const store = name === 'memory' || name === 'disk' ? name : 'redis';
   const redis = await RedisServer.start('redis-server', { config: ['--appendonly', 'yes', '--appendfsync', fsync] });
+  const far = name === 'far' ? await startFarAway(redis.port) : undefined;
+  const count = far ? messagesFar : messages;
   const { apiKey } = simulator.credentials;
   const processes: NodeRedProcess[] = [];
   const receive = (count: number) => {
@@ -60,7 +68,7 @@ async function measure(name: StoreName, instances: number, drain: number): Promi
   };
   try {
     for (let index = 0; index < instances; index++) {
-      const credentials = { apiKey, redisUrl: redis.url };
+      const credentials = { apiKey, redisUrl: far?.url ?? redis.url };
       const flows = [
         createAccount(simulator, { store, drain, credentials }),
         { id: 'tab', type: 'tab', label: 'flow' },
@@ -74,17 +82,39 @@ async function measure(name: StoreName, instances: number, drain: number): Promi
     const cpuBefore = await readCpuMs(redis);
     for (let round = 0; round < rounds; round++) {
       const startedAt = performance.now();
-      receive(messages / rounds);
+      receive(count / rounds);
       await drained();
-      rates.push((messages / rounds / (performance.now() - startedAt)) * 1_000);
+      rates.push((count / rounds / (performance.now() - startedAt)) * 1_000);
     }
-    const redisCpuMs = ((await readCpuMs(redis)) - cpuBefore) / messages;
+    const redisCpuMs = ((await readCpuMs(redis)) - cpuBefore) / count;
     return { perSecond: rates.sort((a, b) => a - b)[Math.floor(rounds / 2)] ?? 0, redisCpuMs };
   } finally {
     await Promise.all(processes.map((nodeRed) => nodeRed.kill()));
     await simulator.close();
+    far?.close();
     await redis.stop();
   }
+}
+
+/** Stands before a server and has everything take its time, either way. */
+async function startFarAway(port: number): Promise<{ url: string; close(): void }> {
+  const sockets: Socket[] = [];
+  const carry = (from: Socket, to: Socket) => {
+    sockets.push(from);
+    from.on('data', (bytes) => setTimeout(() => to.writable && to.write(bytes), farMs));
+    from.on('error', () => {}).once('close', () => to.destroy());
+  };
+  const server = createServer((socket) => {
+    const target = connect(port, '127.0.0.1');
+    carry(socket.setNoDelay(), target);
+    carry(target.setNoDelay(), socket);
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const close = () => {
+    server.close();
+    for (const socket of sockets) socket.destroy();
+  };
+  return { url: `redis://127.0.0.1:${(server.address() as AddressInfo).port}`, close };
 }
 
 /** What the server has spent so far, writing its file included. */
