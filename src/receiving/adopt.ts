@@ -1,8 +1,8 @@
 import type { Step } from '../journal';
-import { holdKeysOf, type InboxContext, judgeAndRemember, keepEntry } from './context';
+import { dropEntry, holdKeysOf, type InboxContext, judgeAndRemember, keepEntry } from './context';
 import type { Entry } from './entry';
-import { identify, keysOf } from './identity';
-import { createUndelivered } from './undelivered';
+import { forget, identify, keysOf } from './identity';
+import { createUndelivered, type Undelivered } from './undelivered';
 
 /** Takes charge of entries of another inbox. Whether they were seen here does not matter: they are undelivered. */
 export function createAdopt(context: InboxContext, entries: readonly Entry[]): Step<void> {
@@ -22,6 +22,26 @@ export function createAdopt(context: InboxContext, entries: readonly Entry[]): S
         for (const { entry, identity } of adopted) undelivered.add(createUndelivered(entry, identity));
         distribution.handOutSoon();
       };
+    },
+  };
+}
+
+/**
+ * Forgets entries that another inbox has taken charge of. What was called back is new here from now on: should the other let go
+ * of it, and this login come back, the service brings it here.
+ */
+export function createAbandon(context: InboxContext, handed: readonly Undelivered[]): Step<void> {
+  const called = handed.filter(({ entry: { channel, twin } }) => channel === 'callback' && !twin);
+  return {
+    keys: called.flatMap(({ identity }) => keysOf(identity)),
+    whileFailing: 'apply',
+    drops: handed.map(({ entry }) => entry.id),
+    decide(look, changes) {
+      for (const { entry, identity } of handed) dropEntry(context, entry, identity, changes);
+      for (const { identity } of called) {
+        for (const [key, value] of forget(identity, look)) changes.remember.set(key, value);
+      }
+      return () => {};
     },
   };
 }

@@ -4,7 +4,7 @@ import { timeOf } from '../item-ids';
 import type { Journal, Step } from '../journal';
 import type { Kind } from '../model';
 import { type Acceptance, type Arrival, createAccept } from './accept';
-import { createAdopt } from './adopt';
+import { createAbandon, createAdopt } from './adopt';
 import type { InboxContext } from './context';
 import { type Correlator, guardCorrelator } from './correlator';
 import { Delivered } from './delivered';
@@ -13,7 +13,7 @@ import type { Channel, Entry, KindOn } from './entry';
 import { GivenUp } from './given-up';
 import { createInboxKeeper } from './leftovers';
 import { createRelease } from './release';
-import { createDrop, createKeep, createLate, createPause, settle } from './settle';
+import { createKeep, createLate, createPause, settle } from './settle';
 import type { Taker } from './taker';
 import { type Undelivered, UndeliveredEntries } from './undelivered';
 
@@ -257,7 +257,7 @@ export class Inbox {
       // The other delivers them, and may have them nowhere but in its memory: until it is asked again they stay where they are safe.
       if (heir.failure) return;
       for (const { entry } of slice) undelivered.remove(entry.id);
-      this.#context.run(createDrop(this.#context, slice));
+      this.#context.run(createAbandon(this.#context, slice));
     }
     await this.givenUp.handOver(heir.givenUp, keepsOwn);
     await this.flush();

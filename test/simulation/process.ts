@@ -263,6 +263,7 @@ export class Process implements Callee, Surrounding {
     const kept = new Set([...this.#open].filter((message) => machine.place.isCommitted(message)));
     if (isPowerFailure) machine.place.loseUnflushed(this.random);
     if (world.plan.store === 'disk' && !isPowerFailure && !this.hasStoreFailed) this.#noteDelivered();
+    if (isPowerFailure) for (const message of world.messages) message.isNoted = false;
     // That some were delivered may not have been flushed.
     if (isPowerFailure && world.plan.store === 'disk') {
       for (const message of world.messages) {
@@ -379,7 +380,8 @@ export class Process implements Callee, Surrounding {
   /** A power failure costs no more than what is under way or held. */
   #examineAhead(login: string, kind: Kind, path: string): void {
     const held = this.#stores.get(this.#keys.get(login) ?? '')?.held(kind) ?? 0;
-    if (held === 0) return;
+    // What a store that failed did not take stays held until it is opened again.
+    if (held === 0 || this.hasStoreFailed) return;
     const dispatchers = this.#dispatchers.filter((one) => one.login === login);
     const count = held + dispatchers.reduce((sum, dispatcher) => sum + dispatcher.polling(path), 0);
     const most = this.world.plan.drain + mostAhead;
@@ -524,9 +526,9 @@ export class Process implements Callee, Surrounding {
   }
 
   /** The service has given it away, and this process has had time to keep it. */
-  #mustBeKept({ isUnkept, isKept, reachedAs, callback, excuse }: Message): boolean {
+  #mustBeKept({ isUnkept, isKept, reachedAs, callback, excuse, mayRepeat }: Message): boolean {
     if (isUnkept || reachedAs === undefined || excuse !== undefined) return false;
-    return this.world.plan.store === 'disk' || (isKept && callback === 'none');
+    return this.world.plan.store === 'disk' || (isKept && !mayRepeat && callback === 'none');
   }
 
   #excuse(message: Message, why: string): void {

@@ -42,6 +42,7 @@ const outwardFindings: readonly (readonly [seed: number, mistake: string])[] = [
   [13553, 'a rule had the library know of a failure in the moment of it'],
   [22709, 'the disk kept half of a commit when the power failed'],
   [26264, 'a text that was refused was sent after a redeploy when the store turned out to have written it'],
+  [200433, 'a rule thought that a power failure leaves what was noted before a kill'],
   [476, 'a redeploy forgot the questions of a text under way, and the message of the flow with them'],
 ];
 
@@ -52,6 +53,9 @@ const sceneFindings: readonly (readonly [way: Way, seed: number, mistake: string
   ['in', 2536, 'what was handed to a login whose store failed stayed with the former one'],
   ['in', 327, 'what was handed to a login whose store failed was found again when the former store was closed'],
   ['in', 828, 'a rule looked for what a power failure brings back where nobody looks'],
+  ['in', 6256, 'a callback that the other login had let go of counted as seen when a login came back'],
+  ['in', 8538, 'a rule had one instance keep what another could not'],
+  ['in', 4139, 'a rule counted what a store that failed did not take'],
   ['out', 1674, 'a rule had a login that came back know what the other had delivered meanwhile'],
   ['out', 2303, 'a text that expired as its mark was being written was put back after its end'],
 ];
@@ -98,7 +102,9 @@ describe('The whole library on a virtual clock', function () {
       ['out', 0.25],
     ] as const) {
       const untilMs = performance.now() + randomSeconds * 1_000 * share;
-      await assertNothingFound(await runCampaign(library, { seeds: seedsFrom(first), limits: { way }, untilMs }));
+      // What scenes find is looked for by `npm run simulate`: they are made to find what is no fault of the change at hand.
+      const limits = { way, isPlain: true };
+      await assertNothingFound(await runCampaign(library, { seeds: seedsFrom(first), limits, untilMs }));
     }
   });
 

@@ -637,6 +637,20 @@ describe('Inbox', () => {
       assert.deepEqual(callback.texts, ['2']);
     });
 
+    it('knows no more of what was called back and handed over, since the other may let go of it', async () => {
+      for (const fields of [{}, { messageId: '1' }]) {
+        const [one, two] = [createInbox(), createInbox()];
+        const a = attach(one, new Node('callback'), 'callback');
+        await one.accept(called(fields));
+        one.detach('callback', a);
+        await one.handOver(two);
+        const b = attach(two, new Node('callback'), 'callback');
+        await settle();
+        await two.release(b.last);
+        assert.deepEqual(outcomes(await one.accept(called(fields))), ['new']);
+      }
+    });
+
     it('hands nothing over twice, though the other could not store it the first time', async () => {
       const [from, to] = [new FailingStore(), new FailingStore()];
       const earlier = createInbox(from);
