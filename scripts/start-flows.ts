@@ -17,7 +17,7 @@ interface Trial {
   /** What the comment of the flow says. */
   how: string;
   /** A further button, which has something asked of the simulator or of Node-RED, and then passes it on to `next`. */
-  click?: { name: string; url: string; payload: object; next?: string };
+  click?: { name: string; url: string; payload(handset: string): object; next?: string };
   /** What the handsets do that were sent to by `node`, three seconds later. */
   answers?: { node: string; payload: string; url?: string };
 }
@@ -28,7 +28,7 @@ function writes(body: string): Pick<Trial, 'how' | 'click'> {
   const url = `${simulatorUrl} & "/control/receive"`;
   return {
     how: 'press "A handset writes"',
-    click: { name: 'A handset writes', url, payload: { to: '642100000001', body } },
+    click: { name: 'A handset writes', url, payload: (from) => ({ from, to: '642100000001', body }) },
   };
 }
 
@@ -55,7 +55,11 @@ const trials: Readonly<Record<string, Trial>> = {
   },
   'One-time code for a login': {
     how: 'press "A visitor logs in", or open /sms-login yourself',
-    click: { name: 'A visitor logs in', url: '$env("SMS_NODE_RED_URL") & "/sms-login/code"', payload: {} },
+    click: {
+      name: 'A visitor logs in',
+      url: '$env("SMS_NODE_RED_URL") & "/sms-login/code"',
+      payload: (number) => ({ number }),
+    },
     answers: {
       node: 'send the code',
       url: "env.get('SMS_NODE_RED_URL') + '/sms-login'",
@@ -88,7 +92,7 @@ const trials: Readonly<Record<string, Trial>> = {
     click: {
       name: 'The balance falls',
       url: `${simulatorUrl} & "/control/balance"`,
-      payload: { balance: 42 },
+      payload: () => ({ balance: 42 }),
       next: 'sms-feed',
     },
   },
@@ -211,7 +215,7 @@ function createTrial(nodes: FlowNode[], { click, answers }: Trial, handsets: str
     {
       ...request,
       type: 'http request',
-      name: click?.name === 'A visitor logs in' ? 'visitor' : 'simulated handset',
+      name: 'outside world',
       method: 'POST',
       ret: 'txt',
       paytoqs: 'ignore',
@@ -230,7 +234,7 @@ function createTrial(nodes: FlowNode[], { click, answers }: Trial, handsets: str
     {
       ...shown,
       type: 'debug',
-      name: 'from outside',
+      name: 'what it says',
       active: true,
       tosidebar: true,
       console: false,
@@ -246,7 +250,6 @@ function createTrial(nodes: FlowNode[], { click, answers }: Trial, handsets: str
   ];
   if (click) {
     const { name, url, payload } = click;
-    const from = `${handsets}1`;
     made.push({
       id: idOf('click', tab),
       type: 'inject',
@@ -254,7 +257,7 @@ function createTrial(nodes: FlowNode[], { click, answers }: Trial, handsets: str
       name,
       props: [
         { p: 'url', v: url, vt: 'jsonata' },
-        { p: 'payload', v: JSON.stringify({ ...payload, ...whoIs(click, from) }), vt: 'json' },
+        { p: 'payload', v: JSON.stringify(payload(`${handsets}1`)), vt: 'json' },
       ],
       repeat: '',
       crontab: '',
@@ -311,12 +314,6 @@ function createTrial(nodes: FlowNode[], { click, answers }: Trial, handsets: str
     );
   }
   return made;
-}
-
-/** Who does what a button has done: a handset, a visitor, or nobody. */
-function whoIs({ url, name }: { url: string; name: string }, handset: string): object {
-  if (url.endsWith('/control/receive"')) return { from: handset };
-  return name === 'A visitor logs in' ? { number: handset } : {};
 }
 
 /** An identifier that is the same each time. */

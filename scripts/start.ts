@@ -166,7 +166,8 @@ async function untilReady(url: string, ended: Promise<unknown>): Promise<true | 
   });
   const deadline = Date.now() + startLimitMs;
   while (!over) {
-    const answer = await fetch(`${url}/flows`).catch(() => undefined);
+    // Asked for its flows before it has read them, Node-RED would log an error.
+    const answer = await fetch(`${url}/settings`).catch(() => undefined);
     await answer?.body?.cancel();
     if (answer) return true;
     if (Date.now() > deadline) throw new StartError(`Node-RED did not answer within ${startLimitMs / 1000} s.`);

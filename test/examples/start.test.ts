@@ -90,11 +90,11 @@ class Start {
     this.ended = once(this.#child, 'close').then(([code]) => code as number | null);
   }
 
-  /** Waits until both addresses are told. */
+  /** Waits until both addresses are told and the flows run. */
   async ready(): Promise<this> {
     await waitUntil(() => {
       assert.equal(this.#child.exitCode, null, this.output);
-      return this.output.includes('Stop both with Ctrl-C');
+      return this.output.includes('Stop both with Ctrl-C') && this.output.includes('Started flows');
     });
     return this;
   }
