@@ -14,7 +14,7 @@ import { canMountDisks, createImager, ImagedDisk, MountedDisk, observeFlushes, t
 import type { Entry, Order } from './power-machine';
 
 /** More by hand: `POWER_CUTS=200 npm run test:one -- test/reliability/power-loss.test.ts`. */
-const cuts = Number(process.env.POWER_CUTS ?? 5);
+const cuts = Number(process.env.POWER_CUTS ?? 4);
 const textsPerCut = 20;
 const messagesPerCut = 10;
 const endLimitMs = 60_000;
@@ -53,7 +53,8 @@ describe('a power cut', function () {
       it('loses what was not flushed, and nothing that was', async () => {
         const disk = add(can && name.startsWith('a store') ? new ImagedDisk(() => 0) : create());
         const open = async () => {
-          const engine: Engine = disk instanceof ImagedDisk ? observeFlushes(createImager(disk.images)) : levelDb;
+          const engine: Engine =
+            disk instanceof ImagedDisk ? observeFlushes({ onFlushed: createImager(disk.images) }) : levelDb;
           return (await engine.load())?.(disk.folder) ?? assert.fail('There is no LevelDB here.');
         };
         const put = (key: string): Operation[] => [{ table: 'items', key, text: key }];
@@ -142,7 +143,7 @@ async function live(disk: PoweredDisk, simulator: Simulator, file: string): Prom
   const ends = groupByBody(read(file, 'outcome'));
   const messages = groupByBody(read(file, 'message'));
   const sent = countBodies(simulator);
-  const flushed = new Set(read(file, 'kept').map(({ body }) => body));
+  const flushed = new Set(read(file, 'keeping').map(({ body }) => body));
   const unkept = [...sent.keys()].filter((body) => !flushed.has(body));
   const twice = [...sent].filter(([, count]) => count > 1);
   const silent = [...sent.keys()].filter((body) => !ends.has(body));

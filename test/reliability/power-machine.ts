@@ -4,6 +4,7 @@
  */
 import { appendFileSync } from 'node:fs';
 import { DiskStore, joinAccount } from '../../src';
+import type { Operation } from '../../src/store/database';
 import type { Item } from '../../src/store/store';
 import { createImager, observeFlushes } from './power';
 
@@ -12,6 +13,7 @@ export type Order = { send: string; once?: true } | { discard: string };
 
 /** What it writes down. */
 export type Entry =
+  | { what: 'keeping'; part: 'inbox' | 'ledger'; body: string }
   | { what: 'kept'; part: 'inbox' | 'ledger'; body: string }
   | { what: 'outcome'; body: string; name: string; redelivered: boolean }
   | { what: 'message'; body: string; redelivered: boolean }
@@ -23,14 +25,20 @@ const hourMs = 3_600_000;
 const write = (entry: Entry) => appendFileSync(file, `${JSON.stringify(entry)}\n`);
 
 const takeImage = images === '' ? () => {} : createImager(images);
-const engine = observeFlushes((flushed, operations) => {
-  takeImage(flushed);
+const note = (what: 'keeping' | 'kept', operations: readonly Operation[]) => {
   for (const { table, text } of operations) {
     if (table !== 'items' || text === undefined) continue;
     const { part, record, message, state } = JSON.parse(text) as Item & Record<string, { body: string } | undefined>;
-    if (part === 'inbox' && record) write({ what: 'kept', part, body: record.body });
-    if (part === 'ledger' && message && String(state) === 'waiting') write({ what: 'kept', part, body: message.body });
+    if (part === 'inbox' && record) write({ what, part, body: record.body });
+    if (part === 'ledger' && message && String(state) === 'waiting') write({ what, part, body: message.body });
   }
+};
+const engine = observeFlushes({
+  onFlush: (operations) => note('keeping', operations),
+  onFlushed(flushed, operations) {
+    takeImage(flushed);
+    note('kept', operations);
+  },
 });
 
 const membership = joinAccount({

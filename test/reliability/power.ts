@@ -31,13 +31,21 @@ export interface PoweredDisk {
 
 const sizesFile = 'sizes.json';
 
-/** Hands on to LevelDB what a database is told, and tells what has been flushed: at first that everything is. */
-export function observeFlushes(onFlushed: (folder: string, operations: readonly Operation[]) => void): Engine {
+/** Who is told of the flushes of a database. */
+export interface FlushObserver {
+  /** These are about to be flushed. */
+  onFlush?(operations: readonly Operation[]): void;
+  /** All is flushed that has been written in a folder, these at last. It is told first when the database has been opened. */
+  onFlushed(folder: string, operations: readonly Operation[]): void;
+}
+
+/** Hands on to LevelDB what a database is told, and tells of its flushes. */
+export function observeFlushes(observer: FlushObserver): Engine {
   return {
     ...levelDb,
     async load() {
       const open = await levelDb.load();
-      return open && (async (folder) => observe(await open(folder), (operations) => onFlushed(folder, operations)));
+      return open && (async (folder) => observe(await open(folder), folder, observer));
     },
   };
 }
@@ -49,7 +57,7 @@ export function observeFlushes(onFlushed: (folder: string, operations: readonly 
  * @param images where the images are kept
  */
 export function createImager(images: string): (folder: string) => void {
-  let count = 0;
+  let count = Math.max(0, ...numbersOf(images));
   return (folder) => {
     const part = join(images, 'part');
     rmSync(part, { recursive: true, force: true });
@@ -65,16 +73,23 @@ export function createImager(images: string): (folder: string) => void {
   };
 }
 
-function observe(database: Database, onFlushed: (operations: readonly Operation[]) => void): Database {
-  onFlushed([]);
+function numbersOf(images: string): number[] {
+  return readdirSync(images)
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number);
+}
+
+function observe(database: Database, folder: string, observer: FlushObserver): Database {
+  observer.onFlushed(folder, []);
   return {
     read: (table, keys) => database.read(table, keys),
     list: (table, range) => database.list(table, range),
     place: (table, key) => database.place(table, key),
     close: () => database.close(),
     async write(operations, options) {
+      if (options.isFlushed) observer.onFlush?.(operations);
       await database.write(operations, options);
-      if (options.isFlushed) onFlushed(operations);
+      if (options.isFlushed) observer.onFlushed(folder, operations);
     },
   };
 }
@@ -103,14 +118,15 @@ export class ImagedDisk implements PoweredDisk {
     const live = join(this.#place, 'live');
     renameSync(this.folder, live);
     mkdirSync(this.folder);
-    const numbers = readdirSync(this.images).filter((name) => /^\d+$/.test(name));
-    const latest = numbers.sort((a, b) => Number(a) - Number(b)).at(-1);
-    if (latest !== undefined) this.#restore(join(this.images, latest));
+    const numbers = numbersOf(this.images);
+    if (numbers.length > 0) this.#restore(join(this.images, String(Math.max(...numbers))));
     for (const name of readdirSync(live).filter((one) => one.startsWith('held-'))) {
       if (this.#random() > 0.5) this.#copy(join(live, name), name, 0);
     }
     rmSync(live, { recursive: true });
     for (const name of readdirSync(this.images)) rmSync(join(this.images, name), { recursive: true });
+    // The next cut may come before anything is flushed.
+    createImager(this.images)(this.folder);
   }
 
   remove(): void {
