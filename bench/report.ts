@@ -82,9 +82,8 @@ counted in the store, on disk, before it leaves; texts that leave together are c
 **receive.** A backlog of 20,000 messages, polled one by one as the service has it (§4.2), at a service that answers at once or after
 20 ms; of the backlog with 20 ms each round drains a part, since the rate is the same throughout. The inbox is on disk: each
 message is written and flushed before the flow gets it, and looked up among those seen. The rival is a loop of \`http request\` and a
-function node, the limit one loop around undici; both neither keep nor recognise anything, and poll one at a time. With \`drain\` 1
-and no latency each message waits for its own flush to disk, which is what a message then costs. With \`drain\` 8
-several are flushed at once.
+function node, the limit one loop around undici; both neither keep nor recognise anything, and poll one at a time. The next is
+asked for while the last is being flushed, \`drain\` + 5 under way at most, so that several share a flush.
 
 **receive, each flush 25 ms longer.** The same on a disk that is slow to flush, as a card is: every flushed write of the store
 is answered 25 ms later (\`bench/probe/delayed-flush.js\`). The rival and the limit flush nothing.
