@@ -54,8 +54,9 @@ export class Ledger {
   readonly texts: TextBook;
   /** Questions that have not entered the flow. */
   readonly questions: QuestionBook;
+  /** All that it holds, to be given to another ledger. */
+  readonly holdings: Holdings;
   readonly #options: LedgerOptions;
-  readonly #holdings: Holdings;
   readonly #createMoment: () => Moment;
   /** Until when, by {@link Clock.elapsed}, a limit is known to keep somebody back. */
   #tightUntil = 0;
@@ -65,19 +66,19 @@ export class Ledger {
     this.questions = new QuestionBook(options.onAsking);
     this.#createMoment = createMoments(options.clock);
     this.texts = new TextBook(options.clock, (text) => void this.discard(text));
-    this.#holdings = new Holdings({ ...options, texts: this.texts, questions: this.questions });
-    options.journal.join('ledger', this.#holdings);
+    this.holdings = new Holdings({ ...options, texts: this.texts, questions: this.questions });
+    options.journal.join('ledger', this.holdings);
   }
 
   /** Whether nothing would be lost by forgetting it: what is in a durable store is found again. */
   get isSettled(): boolean {
-    return this.texts.size === 0 && this.questions.size === 0 && !this.#holdings.hasRefused;
+    return this.texts.size === 0 && this.questions.size === 0 && !this.holdings.hasRefused;
   }
 
   /** @throws SmsError `SMS_STORE` when it cannot be kept: nothing may be sent then */
   async takeIn(text: Text): Promise<TakenIn> {
     const taken = await this.#options.journal.run(takeIn(text, this.#memory())).catch((error: unknown) => {
-      if (!text.follows) this.#holdings.refuse(text);
+      if (!text.follows) this.holdings.refuse(text);
       throw error;
     });
     if (taken.verdict.type === 'new' || taken.text.follows) this.texts.set(taken.text);
@@ -181,16 +182,6 @@ export class Ledger {
     this.questions.delete(question.id);
     const isLast = !this.questions.hasOf(question.text);
     await this.#options.journal.run(forgetQuestion(question, isLast));
-  }
-
-  /** See {@link Holdings.yieldTo}. */
-  yieldTo(heir: Ledger | undefined): void {
-    this.#holdings.yieldTo(heir ? heir.#holdings : undefined);
-  }
-
-  /** See {@link Holdings.handOver}. */
-  handOver(heir: Ledger, isLast: boolean): Promise<void> {
-    return this.#holdings.handOver(heir.#holdings, isLast);
   }
 
   /** @param remembered a text that may be remembered now */

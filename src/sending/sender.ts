@@ -182,7 +182,11 @@ export class Sender {
       submit: (request, from) => this.#intake.submit(request, from),
       onRefused: () => this.desk.counts.refused++,
       onChanged: () => this.#tellState(outlet.id),
-      onClosed: () => this.#detach(attachment),
+      onClosed: () => {
+        if (this.#attachments.get(outlet.id) === attachment) this.#attachments.delete(outlet.id);
+        this.#deliveries.detach(outlet);
+        this.#kept.nodeChanged(outlet.id);
+      },
     });
     this.#attachments.set(outlet.id, attachment);
     this.#deliveries.attach(outlet);
@@ -212,14 +216,14 @@ export class Sender {
 
   /** Takes over what other processes leave for the nodes of another sender from now on; `undefined`: for its own. */
   yieldTo(heir: Sender | undefined): void {
-    this.#ledger.yieldTo(heir ? heir.#ledger : undefined);
+    this.#ledger.holdings.yieldTo(heir ? heir.#ledger.holdings : undefined);
   }
 
   /** Gives everything to another sender. What a shared store has stays there, unless nobody else is to take it any more. */
   async handOver(heir: Sender, { isLast }: { isLast: boolean }): Promise<void> {
     await this.close();
     heir.#deliveries.adopt(this.#deliveries);
-    await this.#ledger.handOver(heir.#ledger, isLast);
+    await this.#ledger.holdings.handOver(heir.#ledger.holdings, isLast);
   }
 
   #open(): void {
@@ -228,13 +232,6 @@ export class Sender {
     this.#questions.open();
     // What is in no store is still in hand.
     this.#resume([...this.#ledger.texts.values()], [...this.#ledger.questions.values()]);
-  }
-
-  #detach(attachment: Attachment): void {
-    const { outlet } = attachment;
-    if (this.#attachments.get(outlet.id) === attachment) this.#attachments.delete(outlet.id);
-    this.#deliveries.detach(outlet);
-    this.#kept.nodeChanged(outlet.id);
   }
 
   /** Takes up what an earlier process, or another instance, has left. */
