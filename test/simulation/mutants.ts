@@ -304,7 +304,7 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'a loop that was held is not resumed',
     'receiving/poll.ts',
-    '    this.#held = undefined;\n    wake(this.#onHold);',
+    '    this.#held = undefined;\n    this.#onHold.wake();',
     '    this.#held = undefined;',
   ),
   mutant(

@@ -119,11 +119,6 @@ export class Process implements Callee, Surrounding {
     return false;
   }
 
-  /** Whether it has a message in its memory, too. */
-  hasInHand(message: Message): boolean {
-    return this.isAlive && this.#membership !== undefined && !this.#isDeploying && this.#open.has(message);
-  }
-
   /** Nodes are missing. */
   get isDeploying(): boolean {
     return this.isAlive && !this.#isStopped && (this.#isDeploying || this.#isDeployingNode);

@@ -45,6 +45,11 @@ export class Server {
     for (const space of this.#spaces.values()) space.empty();
   }
 
+  /** Whether a process that keeps a message here has it in its memory, too. */
+  isInHand(message: Message): boolean {
+    return [...this.#spaces.values()].some((space) => space.isInHand(message));
+  }
+
   get texts(): string[] {
     return [...this.#spaces.values()].flatMap(({ items }) => [...items.values()].map(({ text }) => text));
   }
@@ -75,6 +80,13 @@ class Space {
     const found = [...keys].map((key) => [key, this.lookUp(key)] as const);
     return new Map(
       found.map(([key, text]) => [key, text === undefined ? undefined : (JSON.parse(text) as Remembered)]),
+    );
+  }
+
+  isInHand(message: Message): boolean {
+    const holders = new Set([...this.users].map(({ consumer }) => consumer));
+    return [...this.items.values()].some(
+      ({ holder, text }) => holders.has(holder) && this.copies.in(text).includes(message),
     );
   }
 
@@ -162,7 +174,7 @@ class ServerModel implements Store, PlaceStore {
   readonly #process: Owner;
   readonly #random: Random;
   readonly #onFailure: () => void;
-  readonly #consumer: string;
+  readonly consumer: string;
   #epoch: number | undefined;
   #session: Session | undefined;
   #sessions = 0;
@@ -175,7 +187,7 @@ class ServerModel implements Store, PlaceStore {
     this.#process = process;
     this.#random = random;
     this.#onFailure = onFailure;
-    this.#consumer = random.hex(8);
+    this.consumer = random.hex(8);
   }
 
   /** It holds nothing. */
@@ -187,14 +199,14 @@ class ServerModel implements Store, PlaceStore {
     this.#session = undefined;
     return this.#call('open', () => {
       const { timeline } = this.#space.world;
-      const session: Session = { sign: `${this.#consumer} ${++this.#sessions}`, openedAtMs: timeline.nowMs, events };
+      const session: Session = { sign: `${this.consumer} ${++this.#sessions}`, openedAtMs: timeline.nowMs, events };
       this.#session = session;
       const epoch = this.#space.settleIn();
       const isReset = this.#epoch !== undefined && this.#epoch !== epoch;
       this.#epoch = epoch;
       this.#space.users.add(this);
-      this.#space.alive.set(this.#consumer, { sign: session.sign, untilMs: timeline.nowMs + aliveMs });
-      const own = [...this.#space.items].filter(([, { holder }]) => holder === this.#consumer);
+      this.#space.alive.set(this.consumer, { sign: session.sign, untilMs: timeline.nowMs + aliveMs });
+      const own = [...this.#space.items].filter(([, { holder }]) => holder === this.consumer);
       const items = [...own.map(([, kept]) => readItem(kept)), ...this.#takeOver(session)];
       this.#beatLater(session);
       return { items, held: [], isReset };
@@ -240,7 +252,7 @@ class ServerModel implements Store, PlaceStore {
     const session = this.#session;
     const write = () => {
       const { world } = this.#space;
-      if (!session || this.#space.signOf(this.#consumer) !== session.sign)
+      if (!session || this.#space.signOf(this.consumer) !== session.sign)
         throw failure('no sign of life for too long');
       if ([...compared].some(([key, expected]) => this.#space.lookUp(key) !== expected)) {
         throw this.#space.createConflict(this.#space.lookUpAll(compared.keys()));
@@ -252,10 +264,10 @@ class ServerModel implements Store, PlaceStore {
       for (const { id, text, revision, attempts } of keep) {
         const before = this.#space.items.get(id);
         // What is in a stream cannot be changed but for the count beside it, only replaced.
-        const isUpToDate = before !== undefined && before.holder === this.#consumer && before.revision === revision;
-        this.#space.set(id, { text: isUpToDate ? before.text : text, revision, attempts, holder: this.#consumer });
+        const isUpToDate = before !== undefined && before.holder === this.consumer && before.revision === revision;
+        this.#space.set(id, { text: isUpToDate ? before.text : text, revision, attempts, holder: this.consumer });
       }
-      for (const id of drop) if (this.#space.items.get(id)?.holder === this.#consumer) this.#space.set(id, undefined);
+      for (const id of drop) if (this.#space.items.get(id)?.holder === this.consumer) this.#space.set(id, undefined);
     };
     this.#writing = write;
     return this.#call('commit', write);
@@ -270,9 +282,9 @@ class ServerModel implements Store, PlaceStore {
     this.#space.users.delete(this);
     return this.#call('close', () => {
       this.#session = undefined;
-      if (session && this.#space.signOf(this.#consumer) === session.sign && !this.#isCutOff) {
+      if (session && this.#space.signOf(this.consumer) === session.sign && !this.#isCutOff) {
         const untilMs = this.#space.world.timeline.nowMs + aliveMs;
-        this.#space.alive.set(this.#consumer, { sign: 'left', untilMs });
+        this.#space.alive.set(this.consumer, { sign: 'left', untilMs });
       }
     });
   }
@@ -311,11 +323,11 @@ class ServerModel implements Store, PlaceStore {
       heartbeatMs,
       () => {
         if (this.#session !== session) return;
-        if (this.#isCutOff || this.#space.signOf(this.#consumer) !== session.sign) {
+        if (this.#isCutOff || this.#space.signOf(this.consumer) !== session.sign) {
           this.disconnect();
           return;
         }
-        this.#space.alive.set(this.#consumer, { sign: session.sign, untilMs: timeline.nowMs + aliveMs });
+        this.#space.alive.set(this.consumer, { sign: session.sign, untilMs: timeline.nowMs + aliveMs });
         const taken = this.#takeOver(session);
         if (taken.length > 0) session.events.onTakenOver(taken);
         this.#beatLater(session);
@@ -331,12 +343,12 @@ class ServerModel implements Store, PlaceStore {
     const wanted = new Set(events.wanted());
     const taken: Item[] = [];
     for (const [id, kept] of items) {
-      if (kept.holder === this.#consumer) continue;
+      if (kept.holder === this.consumer) continue;
       const sign = this.#space.signOf(kept.holder);
       if (sign !== 'left' && !(isPatient && sign === undefined)) continue;
       const item = readItem(kept);
       if (!item.takers.some((taker) => wanted.has(taker))) continue;
-      this.#space.set(id, { ...kept, holder: this.#consumer });
+      this.#space.set(id, { ...kept, holder: this.consumer });
       world.say(() => `${this.#process.name} takes over ${this.#space.copies.in(kept.text).map(({ name }) => name)}`);
       taken.push(item);
     }

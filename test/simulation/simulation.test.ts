@@ -55,6 +55,8 @@ const sceneFindings: readonly (readonly [way: Way, seed: number, mistake: string
   ['in', 828, 'a rule looked for what a power failure brings back where nobody looks'],
   ['in', 6256, 'a callback that the other login had let go of counted as seen when a login came back'],
   ['in', 8538, 'a rule had one instance keep what another could not'],
+  ['in', 5511, 'a rule thought that a process has in hand what a dead one had'],
+  ['in', 5477, 'a rule counted what a node had taken before a redeploy'],
   ['in', 4139, 'a rule counted what a store that failed did not take'],
   ['out', 1674, 'a rule had a login that came back know what the other had delivered meanwhile'],
   ['out', 2303, 'a text that expired as its mark was being written was put back after its end'],

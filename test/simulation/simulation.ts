@@ -316,7 +316,7 @@ class Run {
   #empty(forMs: number): void {
     const kept = this.world.messages.filter((message) => this.#machines.some(({ place }) => place.has(message)));
     for (const message of kept) {
-      if (this.#processes.some((process) => process?.hasInHand(message))) message.isKept = false;
+      if (this.#server?.isInHand(message)) message.isKept = false;
       else message.excuse ??= 'only the server had it, and lost it';
     }
     this.#server?.empty();

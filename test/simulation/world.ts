@@ -251,7 +251,8 @@ export class World {
     share.isDone = true;
     if (!by) return;
     Object.assign(share, { doneIn: by.life, doneAs: by.era });
-    const isCompleted = this.nodesFor(message).every(({ id }) => message.shares.get(id)?.doneIn === by.life);
+    // What one of them has not taken comes to all again after a redeploy.
+    const isCompleted = this.nodesFor(message).every(({ id }) => message.shares.get(id)?.doneAs === by.era);
     if (isCompleted) message.completedAs ??= by.era;
   }
 
