@@ -257,7 +257,9 @@ export class Process implements Callee, Surrounding {
     for (const store of this.#stores.values()) store.die();
     const kept = new Set([...this.#open].filter((message) => machine.place.isCommitted(message)));
     if (isPowerFailure) machine.place.loseUnflushed(this.random);
-    if (world.plan.store === 'disk' && !isPowerFailure && !this.hasStoreFailed) this.#noteDelivered();
+    // A node that is away is owed what it may not even want.
+    const isNoted = world.plan.store === 'disk' && !isPowerFailure && !this.hasStoreFailed;
+    if (isNoted && !this.#isDeploying && !this.#isDeployingNode) this.#noteDelivered();
     if (isPowerFailure) for (const message of world.messages) message.isNoted = false;
     // That some were delivered may not have been flushed.
     if (isPowerFailure && world.plan.store === 'disk') {

@@ -252,8 +252,7 @@ class ServerModel implements Store, PlaceStore {
     const session = this.#session;
     const write = () => {
       const { world } = this.#space;
-      if (!session || this.#space.signOf(this.consumer) !== session.sign)
-        throw failure('no sign of life for too long');
+      if (!session || this.#space.signOf(this.consumer) !== session.sign) throw failure('no sign of life for too long');
       if ([...compared].some(([key, expected]) => this.#space.lookUp(key) !== expected)) {
         throw this.#space.createConflict(this.#space.lookUpAll(compared.keys()));
       }
