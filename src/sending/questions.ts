@@ -138,8 +138,9 @@ export class Questions {
   async #deliver(id: string, mayBeKnown: boolean): Promise<void> {
     const { ledger, outlet, origin, onAllAnswered, onFault } = this.#options;
     const question = ledger.questions.get(id);
-    if (!question?.answer || this.#isClosed || this.#delivering.has(id)) return;
+    if (!question?.answer || this.#isClosed) return;
     this.#undelivered.set(id, mayBeKnown);
+    if (this.#delivering.has(id)) return;
     const taker = outlet(question.node);
     if (!taker) return;
     this.#delivering.add(id);
@@ -155,10 +156,11 @@ export class Questions {
         ...(given === undefined ? undefined : { origin: given }),
         ...(carried === undefined ? undefined : { carried }),
       });
-      if (!isTaken) return;
-      this.#undelivered.delete(id);
-      await ledger.forgetQuestion(question);
-      if (!ledger.questions.hasOf(question.text)) onAllAnswered(question.text);
+      if (isTaken) {
+        this.#undelivered.delete(id);
+        await ledger.forgetQuestion(question);
+        if (!ledger.questions.hasOf(question.text)) onAllAnswered(question.text);
+      }
     } catch (error) {
       onFault(error);
     } finally {
