@@ -111,7 +111,8 @@ export class TextBook {
 }
 
 /** As what a text is listed, and since when: when it came, or when its outcome became unknown; in ms. */
-export function entryOf({ state, arrivedAt, settledAt }: Text): { state: TextEntryState; at: number } | undefined {
-  if (state === 'waiting' || state === 'leaving') return { state: 'kept', at: arrivedAt };
+export function entryOf(text: Text): { state: TextEntryState; at: number } | undefined {
+  const { state, options, arrivedAt, settledAt } = text;
+  if (state === 'waiting' || state === 'leaving') return options.keep && { state: 'kept', at: arrivedAt };
   return state === 'uncertain' ? { state, at: settledAt ?? arrivedAt } : undefined;
 }

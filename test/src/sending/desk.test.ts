@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { Desk, type DeskOptions } from '../../../src/sending/desk';
-import type { Text, TextState } from '../../../src/sending/outgoing';
+import type { SendOptions, Text, TextState } from '../../../src/sending/outgoing';
 import { TextBook } from '../../../src/sending/text-book';
 import { VirtualClock } from '../../virtual-clock';
 
@@ -18,11 +18,12 @@ describe('the list of texts to decide about (contract §8a)', () => {
     read = 0;
   });
 
-  function createText(number: number, state: TextState, settledAt?: number): Text {
+  function createText(number: number, state: TextState, settledAt?: number, isKept = true): Text {
     return {
       id: `t${String(number).padStart(6, '0')}`,
       state,
       node: 'send',
+      options: { keep: isKept ? { expireMs: undefined } : undefined, once: 'k' } as SendOptions,
       arrivedAt: number,
       ...(settledAt === undefined ? undefined : { settledAt }),
       get message() {
@@ -62,6 +63,16 @@ describe('the list of texts to decide about (contract §8a)', () => {
     assert.deepEqual(bodies('kept'), [['text 1', 1]]);
     assert.deepEqual(bodies('uncertain'), [['text 2', 9]]);
     assert.deepEqual([desk.has('t000001'), desk.has('t000002'), desk.has('t000003')], [true, true, false]);
+  });
+
+  it('leaves out a text that is only sent once and on its way, and has it when its outcome is unknown', () => {
+    for (const [index, state] of (['waiting', 'leaving'] as const).entries()) {
+      texts.set(createText(index, state, undefined, false));
+    }
+    assert.deepEqual(desk.entries('kept', 200), { entries: [], total: 0 });
+    assert.equal(desk.has('t000000'), false);
+    texts.setUndecided(createText(1, 'uncertain', 9, false));
+    assert.equal(desk.entries('uncertain', 200).total, 1);
   });
 
   it('has the outcome that has been unknown the longest first, whenever its text came', () => {
