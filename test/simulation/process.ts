@@ -269,6 +269,9 @@ export class Process implements Callee, Surrounding {
       }
     }
     for (const message of this.#open) world.noteDeath(message);
+    // That it was given need not have been flushed, however long ago that was.
+    if (isPowerFailure)
+      for (const { shares } of this.#open) for (const share of shares.values()) share.givenAtMs = world.timeline.nowMs;
     for (const dispatcher of this.#dispatchers) dispatcher.break();
     for (const sender of this.#senders) sender.die();
     world.outward?.died(this.#inputs, isPowerFailure || this.hasStoreFailed);

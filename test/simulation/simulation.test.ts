@@ -23,6 +23,7 @@ const findings: readonly (readonly [seed: number, mistake: string])[] = [
   [12529, 'of two texts of one second, one was answered for as delivered when the other was'],
   [343743795, 'a node that was taken away again before all were here did not count as one that may come back'],
   [704632, 'a poll was made in the turn in which the store had failed'],
+  [321344, 'a rule thought that what was given is flushed after a while'],
   [815830, 'a rule thought that a power failure leaves everything delivered that was'],
   [56693, 'a rule had a process know what another had let go of'],
   [77059, 'a rule overlooked that texts of one second are remembered together'],
