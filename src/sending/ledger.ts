@@ -77,8 +77,15 @@ export class Ledger {
 
   /** @throws SmsError `SMS_STORE` when it cannot be kept: nothing may be sent then */
   async takeIn(text: Text): Promise<TakenIn> {
-    const taken = await this.#options.journal.run(takeIn(text, this.#memory())).catch((error: unknown) => {
-      if (!text.follows) this.holdings.refuse(text);
+    const step = takeIn(text, this.#memory());
+    // Before it is decided nothing of it reaches the store, and while that fails nothing is decided.
+    let mayBeWritten = false;
+    const decide: typeof step.decide = (look, changes) => {
+      mayBeWritten = true;
+      return step.decide(look, changes);
+    };
+    const taken = await this.#options.journal.run({ ...step, decide }).catch((error: unknown) => {
+      if (mayBeWritten && !text.follows) this.holdings.refuse(text);
       throw error;
     });
     if (taken.verdict.type === 'new' || taken.text.follows) this.texts.set(taken.text);

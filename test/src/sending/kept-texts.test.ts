@@ -63,6 +63,18 @@ describe('kept texts', () => {
     assert.deepEqual(house.service.bodies, ['hello']);
   });
 
+  it('remembers nothing of texts that are refused before the store has seen them, however many', async () => {
+    const store = new FailingStore();
+    const house = new House({ store });
+    const node = house.attach();
+    store.failing.add('open');
+    for (let number = 0; number < 1_000; number++) sendText(node, `text ${number}`, { keep, once: `key ${number}` });
+    await house.pass(1_000);
+    assert.deepEqual(new Set(node.ends), new Set(['SMS_STORE']));
+    assert.equal(node.ends.length, 1_000);
+    assert.equal(house.sender.isSettled, true);
+  });
+
   it('waits through an outage, tells of it once, and then sends all in order', async () => {
     const house = new House({ concurrency: 1 });
     const node = house.attach();
