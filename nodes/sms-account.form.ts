@@ -1,4 +1,4 @@
-import { isLoopback } from '../src/login';
+import { isLoopback, parseBaseUrl } from '../src/login';
 import { isBlank } from '../src/wire/fields';
 import type { EditorNode } from './forms/editor';
 import { checkBaseUrl, checkRedisUrl } from './forms/rules';
@@ -90,7 +90,15 @@ function parseUrl(value: unknown): URL | undefined {
 
 /** Another account at the same address: with the same login, both count as one. Who signs in is secret here. */
 function findNeighbour(node: EditorNode): EditorNode | undefined {
-  const address = (value: unknown) => (parseUrl(value)?.href ?? String(value ?? '').trim()).replace(/\/+$/, '');
+  const address = (value: unknown) => {
+    const written = String(value ?? '').trim();
+    try {
+      return parseBaseUrl(written, true);
+    } catch {
+      // Such as an environment variable, which is compared as it is written.
+      return written;
+    }
+  };
   const own = address(field('baseUrl').val());
   const authType = field('authType').val();
   let neighbour: EditorNode | undefined;

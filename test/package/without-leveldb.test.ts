@@ -1,16 +1,13 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
-import { isBuiltin } from 'node:module';
 import { join } from 'node:path';
 import { type Simulator, startSimulator } from '../../simulator';
 import { levelDb } from '../../src/store/level-database';
+import { hasSqlite } from '../has-sqlite';
 import { createUserDir, type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
 import { createAccount } from '../reliability/flows';
 import { packPackage } from './packed';
-
-/** Node.js brings it from 22.13 on; Node.js 20, on which a part of this does not run, has none. */
-const hasSqlite = isBuiltin('node:sqlite');
 
 /**
  * The package as npm installs it where LevelDB has no binary and nothing to compile one with. Its other dependencies are
@@ -88,30 +85,32 @@ describe('the package where LevelDB cannot be had', function () {
     assert.equal(existsSync(join(userDir, 'node_modules', 'classic-level')), false);
   });
 
-  it('delivers what it has received over a kill of the process, from the SQLite of Node.js, and warns of nothing', async function () {
-    if (!hasSqlite) return this.skip();
-    const first = await start();
-    simulator.receive({ from: '64215550001', to: '64215559999', body: 'one' });
-    await first.waitForLog(/received one first/);
-    await first.kill();
-    const second = await start();
-    await second.waitForLog(/received one again/);
-    assert.ok(readdirSync(storeFolder()).includes('store.sqlite'));
-    assert.doesNotMatch(first.log + second.log, /Warning:|\[error\]/);
-  });
+  if (hasSqlite) {
+    it('delivers what it has received over a kill of the process, from the SQLite of Node.js, and warns of nothing', async () => {
+      const first = await start();
+      simulator.receive({ from: '64215550001', to: '64215559999', body: 'one' });
+      await first.waitForLog(/received one first/);
+      await first.kill();
+      const second = await start();
+      await second.waitForLog(/received one again/);
+      assert.ok(readdirSync(storeFolder()).includes('store.sqlite'));
+      assert.doesNotMatch(first.log + second.log, /Warning:|\[error\]/);
+    });
+  }
 
-  it('says once what to do where Node.js has no SQLite, and reads nothing from the service', async function () {
-    if (hasSqlite) return this.skip();
-    const before = simulator.requests.length;
-    simulator.receive({ from: '64215550001', to: '64215559999', body: 'two' });
-    const process = await start();
-    await process.waitForLog(/no LevelDB, no SQLite\).*Run Node-RED on Node\.js 22\.13 or later/);
-    // Longer than it waits before it looks again.
-    await new Promise((resolve) => setTimeout(resolve, 6_000));
-    assert.equal(process.log.match(/no LevelDB/g)?.length, 1);
-    assert.equal(simulator.requests.length, before);
-    assert.equal(simulator.incoming.at(-1)?.read, false);
-  });
+  if (!hasSqlite) {
+    it('says once what to do where Node.js has no SQLite, and reads nothing from the service', async () => {
+      const before = simulator.requests.length;
+      simulator.receive({ from: '64215550001', to: '64215559999', body: 'two' });
+      const process = await start();
+      await process.waitForLog(/no LevelDB, no SQLite\).*Run Node-RED on Node\.js 22\.13 or later/);
+      // Longer than it waits before it looks again.
+      await new Promise((resolve) => setTimeout(resolve, 6_000));
+      assert.equal(process.log.match(/no LevelDB/g)?.length, 1);
+      assert.equal(simulator.requests.length, before);
+      assert.equal(simulator.incoming.at(-1)?.read, false);
+    });
+  }
 
   it('leaves an inbox of LevelDB as it is, says so, and reads nothing from the service', async () => {
     const former = await start();

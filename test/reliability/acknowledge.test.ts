@@ -8,7 +8,7 @@ import { createLinkedUserDir, type FlowNode, type NodeRedProcess, startNodeRed }
 import { createAccount } from './flows';
 import { badgesOf, createObservers, createRecorder, errorsOf, readObservations, waitUntil } from './recorder';
 
-const exampleFile = join(__dirname, '..', '..', 'examples', 'Store every message before acknowledging it.json');
+const exampleFile = join(__dirname, '..', '..', 'examples', '20 Store every message before acknowledging it.json');
 const messages = 400;
 const kills = 3;
 

@@ -15,7 +15,9 @@ import type { Database, Engine } from '../../../src/store/database';
 import { DiskStore } from '../../../src/store/disk';
 import { engines } from '../../../src/store/engines';
 import { levelDb } from '../../../src/store/level-database';
+import { sqlite } from '../../../src/store/sqlite-database';
 import { createChanges, type Remembered, type StoreEvents } from '../../../src/store/store';
+import { hasSqlite } from '../../has-sqlite';
 import { VirtualClock } from '../../virtual-clock';
 import { Closing } from '../closing';
 import { createInboxOn } from '../receiving/inbox-on';
@@ -55,7 +57,8 @@ async function until(isTrue: () => boolean): Promise<void> {
   while (!isTrue()) await new Promise((turn) => setImmediate(turn));
 }
 
-for (const engine of engines) describe(`DiskStore on ${engine.name}`, () => testDiskStore(engine));
+const available = engines.filter((engine) => engine !== sqlite || hasSqlite);
+for (const engine of available) describe(`DiskStore on ${engine.name}`, () => testDiskStore(engine));
 
 function testDiskStore(engine: Engine): void {
   const closing = new Closing();
