@@ -119,7 +119,7 @@ const results = [
     env: {
       NR: require.resolve('node-red'),
       NR_RED_JS: redJs,
-      SIMULATION_SECONDS: process.env.SIMULATION_SECONDS ?? '3',
+      SIMULATION_SECONDS: process.env.SIMULATION_SECONDS ?? '20',
     },
     coverage: true,
   }),
