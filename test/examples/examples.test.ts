@@ -151,9 +151,11 @@ describe('the examples, deployed against the simulator', function () {
     await nodeRed.kill();
   });
 
+  /** Of each deployment of a test. */
+  const opened: { close(): Promise<void> }[] = [];
+
   afterEach(async () => {
-    await simulator.close();
-    await sidebar.close();
+    for (const one of opened.splice(0)) await one.close();
   });
 
   /** Deploys an example as it is, but on an account at a new simulator, with its debug nodes watched, and changed by `edit`. */
@@ -165,6 +167,7 @@ describe('the examples, deployed against the simulator', function () {
     simulator = await startSimulator({ statusDelayMs: 10, ...options });
     sidebar = new DebugSidebar();
     await sidebar.open();
+    opened.push(simulator, sidebar);
     flow = readExample(name);
     deployments += 1;
     // An account with an id of its own inherits nothing of what another test has left.
