@@ -13,9 +13,14 @@ export function ask(text: Text, recipients: readonly string[], known: Pick<Quest
   const { waitMs } = text.options;
   if (waitMs === undefined) return [];
   return recipients.map((recipient) => {
-    const id = `${text.id}-${text.message.to.indexOf(recipient)}`;
+    const id = questionId(text, text.message.to.indexOf(recipient));
     return known.get(id) ?? createQuestion(text, { id, recipient, messageId: text.message.messageId, waitMs });
   });
+}
+
+/** Of the question to the recipient at a place in the list. */
+function questionId({ id }: Text, index: number): string {
+  return `${id}-${index}`;
 }
 
 function createQuestion(
@@ -45,7 +50,7 @@ export function latest(question: Question, changes: Changes): Question {
 export function questionsOf(text: Text, known: Pick<QuestionBook, 'get'>, changes: Changes): Question[] {
   if (text.options.waitMs === undefined) return [];
   return text.message.to
-    .map((_, index) => `${text.id}-${index}`)
+    .map((_, index) => questionId(text, index))
     .map((id) => (changes.keep.get(id) as Question | undefined) ?? known.get(id))
     .filter((question) => question !== undefined);
 }
@@ -57,7 +62,7 @@ export function begin(text: Text, sent: Sent, questions: readonly Question[], { 
   const messageId = text.message.messageId ?? sent.messageId;
   const known = new Map(questions.map((question) => [question.recipient, question]));
   return sent.accepted.map((recipient) => {
-    const id = `${text.id}-${text.message.to.indexOf(recipient)}`;
+    const id = questionId(text, text.message.to.indexOf(recipient));
     const question = known.get(recipient) ?? createQuestion(text, { id, recipient, messageId, waitMs });
     return { ...question, askedAt: now, revision: nextRevision(question) };
   });

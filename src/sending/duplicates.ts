@@ -1,4 +1,3 @@
-import { type Clock, wait } from '../clock';
 import { SmsError } from '../errors';
 import type { Deliveries } from './delivery';
 import type { Followers } from './followers';
@@ -8,7 +7,6 @@ import { formatOutcome, type StoredOutcome, type Text } from './outgoing';
 
 /** What kept texts with a key in common need. */
 export interface DuplicatesOptions {
-  clock: Clock;
   ledger: Ledger;
   followers: Followers;
   kept: KeptTexts;
@@ -16,9 +14,6 @@ export interface DuplicatesOptions {
   /** Something that nobody waits for has failed. */
   onFault(error: unknown): void;
 }
-
-/** How soon it is asked again what became of a text that another instance is sending. */
-export const otherInstanceMs = 1_000;
 
 /**
  * Kept texts whose key another has that is under way: each waits for the outcome of that one, across redeploys and restarts as
@@ -71,7 +66,7 @@ export class Duplicates {
 
   /** Resolves when the text has its outcome, or is sent as any other. */
   async #compare(given: Text, signal: AbortSignal): Promise<void> {
-    const { clock, ledger, followers, kept } = this.#options;
+    const { ledger, followers, kept } = this.#options;
     for (let text = given; ; ) {
       const taken = await ledger.takeIn(text).catch(() => undefined);
       signal.throwIfAborted();
@@ -82,9 +77,7 @@ export class Duplicates {
       if (verdict?.type === 'taken') {
         return this.end(text, formatOutcome(new SmsError('onceTaken', { field: 'once' })));
       }
-      // What has just ended here, or another instance has in hand, is known by the store alone, which may fail.
-      if (verdict && ledger.texts.isUnderWay(verdict.id)) await followers.follow(verdict.id, signal);
-      else await wait(clock, otherInstanceMs, signal);
+      await followers.follow(verdict?.id, signal);
     }
   }
 }

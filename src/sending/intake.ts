@@ -1,11 +1,11 @@
-import { type Clock, wait } from '../clock';
+import type { Clock } from '../clock';
 import { asSmsError, isSmsError, SmsError } from '../errors';
 import type { Journal } from '../journal';
 import type { Attachment } from './attachment';
 import type { Clearing } from './clearing';
 import type { Deliveries, Given } from './delivery';
 import type { Departure } from './departure';
-import { type Duplicates, otherInstanceMs } from './duplicates';
+import type { Duplicates } from './duplicates';
 import type { Followers } from './followers';
 import type { KeptTexts } from './keeping';
 import type { Ledger } from './ledger';
@@ -74,9 +74,7 @@ export class Intake {
 
   /** Keeps a text, or guards it by its key, before anything else happens to it. */
   async #takeIn(text: Text, given: Given): Promise<void> {
-    const { signal } = given.from.signals;
-    const { queue, clock } = this.#options;
-    if (text.options.keep) queue.assertRoom();
+    if (text.options.keep) this.#options.queue.assertRoom();
     this.#arriving++;
     const taken = await this.#options.ledger.takeIn(text).finally(() => this.#arriving--);
     const { verdict } = taken;
@@ -89,9 +87,7 @@ export class Intake {
       await this.#options.deliveries.tell(given, text, parseOutcome(verdict.outcome), true);
       this.#options.deliveries.forget(text.id);
     } else if (verdict.type === 'underway') {
-      // What has just ended here, or another instance has in hand, is known by the store alone.
-      if (this.#options.ledger.texts.isUnderWay(verdict.id)) await this.#options.followers.follow(verdict.id, signal);
-      else await wait(clock, otherInstanceMs, signal);
+      await this.#options.followers.follow(verdict.id, given.from.signals.signal);
       await this.#takeIn(text, given);
     } else await this.#send(text, given);
   }

@@ -65,7 +65,7 @@ export class Sender {
   readonly #questions: Questions;
   readonly #endings: Endings;
   readonly #intake: Intake;
-  readonly #followers = new Followers();
+  readonly #followers: Followers;
   readonly #attachments = new Map<string, Attachment>();
 
   constructor(options: SenderOptions) {
@@ -84,6 +84,7 @@ export class Sender {
         this.#tellState(node);
       },
     });
+    this.#followers = new Followers(clock, (id) => this.#ledger.texts.isUnderWay(id));
     this.#deliveries = new Deliveries(this.#ledger, (text) => this.#endings.delivered(text), options.onFault);
     this.#questions = new Questions({
       clock,
@@ -122,7 +123,6 @@ export class Sender {
       onState: (node) => this.#tellState(node),
     });
     this.#duplicates = new Duplicates({
-      clock,
       ledger: this.#ledger,
       followers: this.#followers,
       kept: this.#kept,

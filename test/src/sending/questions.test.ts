@@ -14,6 +14,16 @@ describe('conversations', () => {
     return { house, node, store };
   }
 
+  /** Has the service take the next text, and accept it only when what it returns is called. */
+  function holdAcceptance({ service }: House): () => void {
+    let accept = () => {};
+    const after = new Promise<void>((resolve) => {
+      accept = resolve;
+    });
+    service.script.push({ takes: true, after });
+    return accept;
+  }
+
   /** What came of the questions of a node: the reply, or why none. */
   const answersOf = ({ answers }: FakeNode) =>
     answers.map(({ recipient, answer, redelivered }) => {
@@ -193,11 +203,7 @@ describe('conversations', () => {
 
     it('a reply that is being written down as the acceptance becomes known is not lost', async () => {
       const { house, node, store } = begin();
-      let accept = () => {};
-      const after = new Promise<void>((resolve) => {
-        accept = resolve;
-      });
-      house.service.script.push({ takes: true, after });
+      const accept = holdAcceptance(house);
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
       await house.pass(100);
       store.turns = 10;
@@ -213,11 +219,7 @@ describe('conversations', () => {
 
     it('a reply that is written down together with the acceptance follows it', async () => {
       const { house, node, store } = begin();
-      let accept = () => {};
-      const after = new Promise<void>((resolve) => {
-        accept = resolve;
-      });
-      house.service.script.push({ takes: true, after });
+      const accept = holdAcceptance(house);
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
       await house.pass(100);
       store.turns = 20;
@@ -250,11 +252,7 @@ describe('conversations', () => {
 
     it('a redeploy forgets no question of a text that is under way', async () => {
       const { house, node, store } = begin();
-      let accept = () => {};
-      const after = new Promise<void>((resolve) => {
-        accept = resolve;
-      });
-      house.service.script.push({ takes: true, after });
+      const accept = holdAcceptance(house);
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
       await house.pass(100);
       const closed = house.sender.close();
