@@ -63,19 +63,22 @@ async function drawFlow(editor: Editor, url: string): Promise<void> {
   await page.screenshot({ path: join(folder, 'flow.png') });
 }
 
+function createAccount(simulator: Simulator, properties: { id: string; name: string; pause?: number }): FlowNode {
+  const { baseUrl, credentials } = simulator;
+  return {
+    type: 'sms-account',
+    baseUrl,
+    authType: 'bearer',
+    credentials: { apiKey: credentials.apiKey ?? '' },
+    ...properties,
+  };
+}
+
 /** What the README has its readers build first. */
 function createFirstFlow(simulator: Simulator): FlowNode[] {
-  const apiKey = simulator.credentials.apiKey ?? '';
   return [
     { id: 'tab', type: 'tab', label: 'Flow 1' },
-    {
-      id: 'account',
-      type: 'sms-account',
-      name: '',
-      baseUrl: simulator.baseUrl,
-      authType: 'bearer',
-      credentials: { apiKey },
-    },
+    createAccount(simulator, { id: 'account', name: '' }),
     {
       id: 'press',
       type: 'inject',
@@ -153,15 +156,7 @@ function createBusyFlow(simulator: Simulator): FlowNode[] {
   const place = { z: 'busy', x: 200, y: 100 };
   return [
     { id: 'busy', type: 'tab', label: 'Pumps' },
-    {
-      id: 'busy-account',
-      type: 'sms-account',
-      name: 'Water works',
-      baseUrl: simulator.baseUrl,
-      authType: 'bearer',
-      pause: 1,
-      credentials: { apiKey: simulator.credentials.apiKey ?? '' },
-    },
+    createAccount(simulator, { id: 'busy-account', name: 'Water works', pause: 1 }),
     {
       id: 'press',
       type: 'inject',

@@ -16,6 +16,30 @@ export function createAccount(simulator: Simulator, properties: Partial<FlowNode
   };
 }
 
+/** A flow that keeps and sends what is posted to `/feed`, as `to` and `body`. `send` says where its outcome goes. */
+export function createFeed(send: Partial<FlowNode>): FlowNode[] {
+  const place = { z: 'tab', x: 100, y: 100 };
+  return [
+    { id: 'tab', type: 'tab', label: 'flow' },
+    { ...place, id: 'feed', type: 'http in', url: '/feed', method: 'post', wires: [['send', 'answer']] },
+    { ...place, id: 'answer', type: 'http response', statusCode: '200', wires: [] },
+    {
+      ...place,
+      id: 'send',
+      type: 'sms-send',
+      account: 'account',
+      to: 'payload.to',
+      toType: 'msg',
+      body: 'payload.body',
+      bodyType: 'msg',
+      messageIdType: 'uuid',
+      keep: true,
+      expire: 0,
+      ...send,
+    },
+  ];
+}
+
 /** A function node that writes down the text of each message at once, so that what the flow got survives a kill. */
 export function createWriter(id: string, file: string): FlowNode {
   return {

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Simulator, startSimulator } from '../../simulator';
 import { createLinkedUserDir, type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
-import { createAccount } from './flows';
+import { createAccount, createFeed } from './flows';
 import { createRecorder, readObservations, waitUntil } from './recorder';
 
 /** More by hand: `KEPT_KILLS=300 KEPT_TEXTS=10000 npm run test:one -- test/reliability/kept-texts.test.ts`. */
@@ -42,24 +42,7 @@ describe('kill -9 of Node-RED while texts are kept', function () {
     const place = { z: 'tab', x: 100, y: 100 };
     return [
       createAccount(simulator, {}),
-      { id: 'tab', type: 'tab', label: 'flow' },
-      { ...place, id: 'feed', type: 'http in', url: '/feed', method: 'post', wires: [['send', 'answer']] },
-      { ...place, id: 'answer', type: 'http response', statusCode: '200', wires: [] },
-      {
-        ...place,
-        id: 'send',
-        type: 'sms-send',
-        account: 'account',
-        to: 'payload.to',
-        toType: 'msg',
-        body: 'payload.body',
-        bodyType: 'msg',
-        messageIdType: 'uuid',
-        keep: true,
-        expire: 0,
-        priority,
-        wires: [['out'], ['out']],
-      },
+      ...createFeed({ priority, wires: [['out'], ['out']] }),
       { ...place, id: 'catch', type: 'catch', scope: null, uncaught: false, wires: [['out']] },
       createRecorder('out', arrived),
     ];

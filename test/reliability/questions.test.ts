@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Simulator, startSimulator } from '../../simulator';
 import type { FlowNode } from '../node-red-process';
 import { RedisServer } from '../redis-server';
-import { createAccount } from './flows';
+import { createAccount, createFeed } from './flows';
 import { Instance, otherGeneration, waitUntil } from './instances';
 import { createRecorder, type Observation, readObservations } from './recorder';
 
@@ -75,26 +75,12 @@ describe('kill -9 of instances that ask questions, on one Redis', function () {
     const outputs = ['sent', 'failed', 'replied', 'silent'];
     return [
       createAccount(simulator, { store: 'redis', credentials: { apiKey, redisUrl } }),
-      { id: 'tab', type: 'tab', label: 'flow' },
-      { ...place, id: 'feed', type: 'http in', url: '/feed', method: 'post', wires: [['send', 'answer']] },
-      { ...place, id: 'answer', type: 'http response', statusCode: '200', wires: [] },
-      {
-        ...place,
-        id: 'send',
-        type: 'sms-send',
-        account: 'account',
-        to: 'payload.to',
-        toType: 'msg',
-        body: 'payload.body',
-        bodyType: 'msg',
-        messageIdType: 'uuid',
-        keep: true,
-        expire: 0,
+      ...createFeed({
         wait: String(waitMs / 60_000),
         waitType: 'num',
         outputs: 4,
         wires: outputs.map((output) => [output]),
-      },
+      }),
       ...outputs.map((output) => createRecorder(output, file(output))),
       { ...place, id: 'status', type: 'sms-status', account: 'account', wires: [[]] },
       { ...place, id: 'catch', type: 'catch', scope: ['send'], uncaught: false, wires: [['error']] },
