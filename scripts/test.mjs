@@ -76,10 +76,16 @@ function runSuite({ node, env, coverage }) {
   });
   const result = existsSync(resultFile) ? JSON.parse(readFileSync(resultFile, 'utf8')) : undefined;
   rmSync(folder, { recursive: true });
-  if (!result) console.error('The suite did not run to its end.');
-  else if (result.passed === 0) console.error('No test passed.');
   const nothing = { passed: 0, failed: 0, skipped: 0, failures: [], retried: [] };
-  return { ...(result ?? nothing), name, succeeded: succeeded && result?.passed > 0 };
+  const told = { ...(result ?? nothing), name, succeeded: succeeded && result?.passed > 0 };
+  // What fails outside of every test, such as a process that does not end, is one failure of the last line.
+  if (!told.succeeded && told.failed === 0) {
+    told.failed = 1;
+    told.failures.push(
+      result ? 'The suite ran, and its process did not end well.' : 'The suite did not run to its end.',
+    );
+  }
+  return told;
 }
 
 /** Repeats at the end, where they are found, the failures that are far up in the output. */

@@ -13,7 +13,8 @@ function runTest(body: string): { code: number | null; output: string } {
   const folder = mkdtempSync(join(tmpdir(), 'sms-guard-'));
   const file = join(folder, 'guarded.js');
   writeFileSync(file, `it('is guarded', async () => { ${body}\n await new Promise(setImmediate); });`);
-  const { TEST_RESULT: _, ...env } = process.env;
+  const { TEST_RESULT: _, ...own } = process.env;
+  const env = { ...own, LEFT_OPEN_MS: '200' };
   const guard = ['--require', 'tsx/cjs', '--require', join(root, 'test', 'process-warnings.ts')];
   const args = [mocha, '--no-config', ...guard, '--retries', '1', file];
   const { status, stdout, stderr } = spawnSync(process.execPath, args, { cwd: root, env, encoding: 'utf8' });
@@ -38,6 +39,12 @@ describe('the guard of the suite', () => {
     );
     assert.notEqual(code, 0);
     assert.match(output, /rejected and not handled: Error: lost/);
+  });
+
+  it('fails for what a test has left open, and says what it is', () => {
+    const { code, output } = runTest("require('node:net').createServer().listen(0, '127.0.0.1');");
+    assert.notEqual(code, 0);
+    assert.match(output, /still keeps the process alive: .*TCPServerWrap/);
   });
 
   it('finds in the log of a process what it was warned of, and nothing else', () => {

@@ -16,7 +16,24 @@ export function failForWarningsIn(output: string): void {
   for (const line of findProcessWarnings(output)) found.push(`${running}: in a process of its own: ${line}`);
 }
 
-/** A process warning or a rejection that nobody handles, in whatever test, fails the run at its end. */
+/** By when the process has to be gone after its last test, unless `LEFT_OPEN_MS` says otherwise. */
+const leftOpenMs = Number(process.env.LEFT_OPEN_MS ?? 20_000);
+
+/** Ends the process with a failure if something keeps it alive: a server, a socket or a timer that a test has left. */
+function endWhatIsLeftOpen(): void {
+  const failure = setTimeout(() => {
+    const kinds = process.getActiveResourcesInfo().join(', ');
+    console.error(`All tests have ended, and ${leftOpenMs} ms later this still keeps the process alive: ${kinds}`);
+    // Mocha sets the exit code as the process exits; this comes after it.
+    process.once('exit', () => {
+      process.exitCode = 1;
+    });
+    process.exit();
+  }, leftOpenMs);
+  failure.unref();
+}
+
+/** A process warning, a rejection that nobody handles or a handle left open, in whatever test, fails the run at its end. */
 export const mochaHooks = {
   beforeAll() {
     const [print = () => {}] = process.listeners('warning');
@@ -33,6 +50,7 @@ export const mochaHooks = {
     running = this.currentTest?.fullTitle() ?? running;
   },
   afterAll() {
+    endWhatIsLeftOpen();
     if (found.length > 0)
       throw new Error(`There were process warnings or unhandled rejections.\n\n${found.join('\n\n')}`);
   },
