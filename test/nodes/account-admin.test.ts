@@ -90,7 +90,7 @@ async function serve(...nodes: AccountNode[]) {
   };
 }
 
-describe('what goes on in an account (contract §8a)', () => {
+describe('what goes on in an account', () => {
   afterEach(stopEverything);
 
   it('is told with ISO 8601 times and a plain error', async () => {

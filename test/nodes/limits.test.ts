@@ -12,7 +12,7 @@ function sendNode(properties: Record<string, unknown> = {}): FlowNode {
   return { id: 'send', type: 'sms-send', account: 'account', wires: [['sent'], ['failed']], ...properties };
 }
 
-describe('the limits of an account in a flow (contract §3)', () => {
+describe('the limits of an account in a flow', () => {
   let sim: Simulator;
 
   beforeEach(async () => {

@@ -57,7 +57,7 @@ describe('sms-account', () => {
 
   afterEach(stopEverything);
 
-  describe('contract §3, Test connection', () => {
+  describe('Test connection', () => {
     it('shows the account with the saved credentials, absent or __PWRD__, by a feed of size 1 that marks nothing as read', async () => {
       const flow = await RunningFlow.start([account(sim)]);
       sim.receive({ from: handset, to: '642100000001', body: 'unread' });
@@ -239,7 +239,7 @@ describe('sms-account', () => {
     });
   });
 
-  describe('contract §3 and §9 SMS_CONFIG', () => {
+  describe('SMS_CONFIG', () => {
     const bad: Record<string, Record<string, unknown>> = {
       'no base URL': { baseUrl: '' },
       'a blank base URL': { baseUrl: '   ' },
@@ -303,7 +303,7 @@ describe('sms-account', () => {
     });
   });
 
-  describe('contract §3 baseUrl and allowHttp', () => {
+  describe('baseUrl and allowHttp', () => {
     it('takes plain http to another host when it is allowed', async () => {
       const properties = { baseUrl: 'http://sms.invalid', allowHttp: true };
       const flow = await RunningFlow.start([
@@ -358,7 +358,7 @@ describe('sms-account', () => {
     });
   }
 
-  describe('contract §3 tls', () => {
+  describe('tls', () => {
     it('trusts what the chosen tls-config trusts, and nothing else', async () => {
       const { key, cert } = createSelfSigned();
       const service = await startService({ tls: { key, cert } });
@@ -393,7 +393,7 @@ describe('sms-account', () => {
     });
   });
 
-  describe('contract §3 proxy', () => {
+  describe('proxy', () => {
     /** A proxy that notes whom it was asked for and with what credentials. */
     async function startProxy(): Promise<{ url: string; asked: (string | undefined)[][] }> {
       const asked: (string | undefined)[][] = [];
@@ -471,7 +471,7 @@ describe('sms-account', () => {
     }
   });
 
-  describe('contract §3, one login is one account', () => {
+  describe('one login is one account', () => {
     it('polls once at a time for two account nodes on one login, and both their nodes get every message', async () => {
       let most = 0;
       sim.on('change', () => {
@@ -577,7 +577,7 @@ describe('sms-account', () => {
     });
   });
 
-  describe('contract §3 drain and pause', () => {
+  describe('drain and pause', () => {
     for (const drain of [1, 4]) {
       it(`has at most ${drain} polls in flight while messages keep coming with a drain of ${drain}`, async () => {
         for (let index = 0; index < 30; index++) sim.receive({ from: handset, to: '642100000001', body: `${index}` });
@@ -622,7 +622,7 @@ describe('sms-account', () => {
     });
   });
 
-  describe('contract §3, no credential leaves by the way', () => {
+  describe('no credential leaves by the way', () => {
     it('keeps credentials out of logs, errors, badges, messages and URLs, whatever fails', async () => {
       const credentials = { apiKey: secret, userId: 'demo', password: secret };
       for (const authType of ['bearer', 'basic', 'form']) {

@@ -124,7 +124,7 @@ describe('sms-callback-in', () => {
     return { flow, url: `${await flow.serve()}/sms/callback` };
   }
 
-  describe('contract §8 a POST of a reply or a status gets 200 OK, after it was sent into the flow', () => {
+  describe('a POST of a reply or a status gets 200 OK, after it was sent into the flow', () => {
     const reply = {
       from: handset,
       inReplyToId: 'order-7',
@@ -191,7 +191,7 @@ describe('sms-callback-in', () => {
     });
   });
 
-  describe('contract §8 the same again gets 200 OK, and nothing is sent', () => {
+  describe('the same again gets 200 OK, and nothing is sent', () => {
     for (const [what, one, another] of [
       ['XMLv3 reply', xmlReply(), xmlReply('another')],
       ['FORMv1 reply', formReply(), formReply('in2')],
@@ -267,7 +267,7 @@ describe('sms-callback-in', () => {
     }
   });
 
-  describe('contract §8 token', () => {
+  describe('token', () => {
     const token = 'a secret+/=&ä';
     const withToken = { credentials: { token } };
 
@@ -312,7 +312,7 @@ describe('sms-callback-in', () => {
     });
   });
 
-  describe('contract §8 msg.sms.query (§6.2)', () => {
+  describe('msg.sms.query (§6.2)', () => {
     it('holds the query parameters but for the token, decoded, repeated ones as a list', async () => {
       const { flow, url } = await start({ credentials: { token: 't' } });
       await post(`${url}?token=t&status=RCV&name=A%26B+%C3%A5&x=1&x=2&__proto__=p&constructor=c&empty=`, formReply());
@@ -331,7 +331,7 @@ describe('sms-callback-in', () => {
     });
   });
 
-  describe('contract §8 another method gets 405 with Allow: POST', () => {
+  describe('another method gets 405 with Allow: POST', () => {
     for (const method of ['GET', 'HEAD', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']) {
       it(method, async () => {
         const { flow, url } = await start();
@@ -342,7 +342,7 @@ describe('sms-callback-in', () => {
     }
   });
 
-  describe('contract §8 what is neither reply nor status gets 400 with one line that says why', () => {
+  describe('what is neither reply nor status gets 400 with one line that says why', () => {
     const deep = `${'<a>'.repeat(100_000 / 4)}`;
     const bad: [string, string | Uint8Array | undefined][] = [
       ['no body', undefined],
@@ -383,7 +383,7 @@ describe('sms-callback-in', () => {
     }
   });
 
-  describe('contract §8 a compressed body gets 400 with one line that names the compression', () => {
+  describe('a compressed body gets 400 with one line that names the compression', () => {
     const compressions: [string, (bytes: string) => Uint8Array, string][] = [
       ['gzip', gzipSync, 'gzip'],
       ['deflate', deflateSync, 'deflate'],
@@ -418,7 +418,7 @@ describe('sms-callback-in', () => {
     }
   });
 
-  describe('contract §8 more than 256 KiB gets 413', () => {
+  describe('more than 256 KiB gets 413', () => {
     const filled = (bytes: number) => `${formReply()}&pad=`.padEnd(bytes, 'x');
 
     it('but not 256 KiB themselves', async () => {
@@ -441,7 +441,7 @@ describe('sms-callback-in', () => {
     });
   });
 
-  describe('contract §8 charsets', () => {
+  describe('charsets', () => {
     const text = 'Grüße € “ok”';
     const latin = 'Grüße ÆØ';
     const wide = (content: string, mark: number[], swap: boolean) => {
@@ -486,7 +486,7 @@ describe('sms-callback-in', () => {
     }
   });
 
-  describe('contract §8 acknowledge: flow', () => {
+  describe('acknowledge: flow', () => {
     const byFlow = { acknowledge: 'flow', inputs: 1 };
 
     it('answers 200 when the message comes back, and not before', async () => {
@@ -606,7 +606,7 @@ describe('sms-callback-in', () => {
     });
   });
 
-  describe('contract §8 what cannot be kept or delivered now gets 503', () => {
+  describe('what cannot be kept or delivered now gets 503', () => {
     it('when the store fails, and goes through when the cause has gone away', async function () {
       this.timeout(40_000);
       const userDir = mkdtempSync(join(tmpdir(), 'sms-callback-'));
@@ -654,7 +654,7 @@ describe('sms-callback-in', () => {
     });
   });
 
-  describe('contract §8 the route', () => {
+  describe('the route', () => {
     it('shows a green dot with its path', async () => {
       const { flow } = await start();
       await flow.badge('callback', { fill: 'green', shape: 'dot', text: '/sms/callback' });
@@ -854,7 +854,7 @@ describe('sms-callback-in', () => {
     });
   });
 
-  describe('contract §8 slow and broken bodies', () => {
+  describe('slow and broken bodies', () => {
     /** Opens a request by hand, and sends only so much of it. */
     async function open(url: string, part: string, length: number) {
       const { port, pathname } = new URL(url);

@@ -46,7 +46,7 @@ describe('sms-feed', () => {
     await new Promise(setImmediate);
   }
 
-  describe('contract §7 what comes out (§2.6)', () => {
+  describe('what comes out (§2.6)', () => {
     it('gives a list of entries with the account, by ATOM and size 8 when nothing is said', async () => {
       await fill();
       const flow = await start();
@@ -158,7 +158,7 @@ describe('sms-feed', () => {
     });
   });
 
-  describe('contract §7 messages (§4.5 type)', () => {
+  describe('messages (§4.5 type)', () => {
     for (const [messages, type, bodies] of [
       ['all', undefined, 2],
       ['out', 'out', 1],
@@ -174,7 +174,7 @@ describe('sms-feed', () => {
     }
   });
 
-  describe('contract §7 size (§4.5, §8)', () => {
+  describe('size (§4.5, §8)', () => {
     for (const [size, sizeType, expected] of [
       ['1', 'num', '1'],
       ['300', 'num', '300'],
@@ -217,7 +217,7 @@ describe('sms-feed', () => {
     }
   });
 
-  describe('contract §9 errors', () => {
+  describe('errors', () => {
     for (const [fault, code] of [
       [{ status: 401 }, 'SMS_UNAUTHORIZED'],
       [{ status: 403 }, 'SMS_FORBIDDEN'],
@@ -264,7 +264,7 @@ describe('sms-feed', () => {
     });
   });
 
-  describe('contract §7 interval', () => {
+  describe('interval', () => {
     it('reads only on input when it is 0 or blank', async () => {
       for (const interval of ['0', '']) {
         const flow = await start({ interval });

@@ -57,7 +57,7 @@ describe('sms-in', () => {
     return RunningFlow.start([account(sim, of), inNode(properties), sink('got'), ...catcher(), ...more]);
   }
 
-  describe('contract §2 the incoming record (§2.3)', () => {
+  describe('the incoming record (§2.3)', () => {
     it('gives a new message with payload, topic and record', async () => {
       const flow = await start();
       const { messageId, messageDate } = sim.receive({ from: handset, to: number, body: 'Grüße + & =\n€' });
@@ -133,7 +133,7 @@ describe('sms-in', () => {
     });
   });
 
-  describe('contract §5 filter', () => {
+  describe('filter', () => {
     for (const [filter, expected] of [
       ['all', ['new', 'reply', 'end', 'end reply']],
       ['replies', ['reply', 'end reply']],
@@ -159,7 +159,7 @@ describe('sms-in', () => {
     });
   });
 
-  describe('contract §5 the loop (§4.2, §7.2, §8)', () => {
+  describe('the loop (§4.2, §7.2, §8)', () => {
     it('gives every message to every node, with one poll at a time', async () => {
       let most = 0;
       sim.on('change', () => {
@@ -230,7 +230,7 @@ describe('sms-in', () => {
     });
   });
 
-  describe('contract §5 a failing loop', () => {
+  describe('a failing loop', () => {
     const faults: [string, Parameters<Simulator['fault']>[1], string][] = [
       ['500s', { status: 500 }, 'service error'],
       ['dropped connections', { drop: 'before' }, 'unreadable answer'],
@@ -351,7 +351,7 @@ describe('sms-in', () => {
     });
   });
 
-  describe('contract §5 a redeploy while a poll is in flight', () => {
+  describe('a redeploy while a poll is in flight', () => {
     for (const type of allFlowTypes) {
       it(`of type ${type} hands the poll over: no second poll, and its message reaches the new node`, async () => {
         const service = await startService({ waitMs: 30_000 });
@@ -453,7 +453,7 @@ describe('sms-in', () => {
     });
   });
 
-  describe('contract §5 acknowledge: flow', () => {
+  describe('acknowledge: flow', () => {
     const byFlow = { acknowledge: 'flow', inputs: 1 };
 
     it('carries an ackId, and is delivered once when it comes back', async () => {
@@ -598,7 +598,7 @@ describe('sms-in', () => {
     }
   });
 
-  describe('contract §5 store: disk', () => {
+  describe('store: disk', () => {
     it('delivers after the start what was read and not delivered, and nothing twice', async () => {
       const userDir = mkdtempSync(join(tmpdir(), 'sms-in-'));
       stopLater(async () => rmSync(userDir, { recursive: true, force: true }));

@@ -54,7 +54,7 @@ describe('sms-outbox', () => {
     return sim.requests.filter(({ endpoint }) => endpoint === 'outbox').length;
   }
 
-  describe('contract §6 the record (§2.4)', () => {
+  describe('the record (§2.4)', () => {
     it('gives each record with text, recipients and types, always by GET', async () => {
       sim.addContact('Anna', handset);
       await sendElsewhere('first', `Anna ${other}`);
@@ -109,7 +109,7 @@ describe('sms-outbox', () => {
     });
   });
 
-  describe('contract §6 on input', () => {
+  describe('on input', () => {
     it('sends nothing in each and [] in list for an empty list, topic left as it is', async () => {
       const flow = await start({}, [outboxNode({ id: 'list', output: 'list', wires: [['got2']] }), sink('got2')]);
       await trigger(flow);
@@ -226,7 +226,7 @@ describe('sms-outbox', () => {
     });
   });
 
-  describe('contract §6 at an interval', () => {
+  describe('at an interval', () => {
     it('polls for all nodes together, at the shortest interval, and gives each of them every record', async () => {
       let most = 0;
       sim.on('change', () => {
@@ -256,7 +256,7 @@ describe('sms-outbox', () => {
       assert.equal(flow.received('got').length, 0);
     });
 
-    it('shows the count between its polls, however short the interval (contract §10)', async () => {
+    it('shows the count between its polls, however short the interval', async () => {
       const flow = await start({ interval: '0.5' });
       await until(() => polls() > 0);
       await flow.badge('outbox', { fill: 'green', shape: 'dot', text: 'messages: 0' });

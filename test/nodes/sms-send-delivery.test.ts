@@ -33,7 +33,7 @@ describe('sms-send: delivery and conversation', () => {
 
   const errorsOf = (flow: RunningFlow) => flow.received('caught').map(({ sms }) => sms?.error);
 
-  describe('contract §4 kept texts', () => {
+  describe('kept texts', () => {
     it('wait through an outage that is raised once, with how many wait, and show it', async () => {
       await sim.setOnline(false);
       const flow = await start({ keep: true });
@@ -102,7 +102,7 @@ describe('sms-send: delivery and conversation', () => {
     });
   });
 
-  describe('contract §4 once', () => {
+  describe('once', () => {
     it('gives the same outputs again, marked, and sends nothing', async () => {
       const flow = await start({ once: 'key', onceType: 'msg' });
       for (let time = 0; time < 2; time++) {
@@ -132,7 +132,7 @@ describe('sms-send: delivery and conversation', () => {
     }
   });
 
-  describe('contract §4 unknown outcomes', () => {
+  describe('unknown outcomes', () => {
     it('are resolved by the feed', async () => {
       sim.fault('send', { drop: 'after' }, 1);
       const flow = await start({ resolve: 1, messageIdType: 'uuid' });
@@ -154,7 +154,7 @@ describe('sms-send: delivery and conversation', () => {
     });
   });
 
-  describe('contract §4a conversations', () => {
+  describe('conversations', () => {
     const receivers: FlowNode[] = [
       { id: 'in', type: 'sms-in', account: 'account', wires: [['in sink']] },
       { id: 'unasked', type: 'sms-in', account: 'account', filter: 'unasked', wires: [['unasked sink']] },

@@ -61,7 +61,7 @@ describe('sms-send', () => {
     assert.equal(flow.received('sent').length + flow.received('failed').length, 0);
   }
 
-  describe('contract §4 outputs', () => {
+  describe('outputs', () => {
     it('passes the message through at output 1 with the record of the sending, once, payload and topic untouched', async () => {
       const flow = await start();
       await send(flow, { other: { kept: true }, sms: { earlier: 1 } });
@@ -204,7 +204,7 @@ describe('sms-send', () => {
     });
   });
 
-  describe('contract §4 fields and their types', () => {
+  describe('fields and their types', () => {
     it('takes to from msg.topic and body from msg.payload in a flow that says nothing', async () => {
       const flow = await start();
       await send(flow, { topic: `+${handset}`, payload: 42 });
@@ -287,7 +287,7 @@ describe('sms-send', () => {
     });
   });
 
-  describe('contract §4 to', () => {
+  describe('to', () => {
     it('reads text and lists, drops formatting, and sends a repeated item once', async () => {
       const flow = await start();
       const cases: [unknown, string][] = [
@@ -324,7 +324,7 @@ describe('sms-send', () => {
     }
   });
 
-  describe('contract §4 body', () => {
+  describe('body', () => {
     it('takes text, numbers, booleans, and a Buffer as UTF-8', async () => {
       const flow = await start();
       for (const payload of ['0', 0, false, true, 1.5, Buffer.from('æøå')]) await send(flow, { payload });
@@ -369,7 +369,7 @@ describe('sms-send', () => {
     }
   });
 
-  describe('contract §4 contentType', () => {
+  describe('contentType', () => {
     const utf16 = 'text/plain; charset=UTF-16';
     const cases: [string, string, string | undefined, string, number][] = [
       ['€^{}[]~|\\ Å', 'auto', undefined, 'GSM-7', 1],
@@ -393,7 +393,7 @@ describe('sms-send', () => {
     });
   });
 
-  describe('contract §4 messageId', () => {
+  describe('messageId', () => {
     it('leaves it to the service when there is none, and reports the one it made', async () => {
       const flow = await start();
       await send(flow);
@@ -421,7 +421,7 @@ describe('sms-send', () => {
     });
   });
 
-  describe('contract §4 callbackUrl and callbackStatusUrl', () => {
+  describe('callbackUrl and callbackStatusUrl', () => {
     const callback: FlowNode = {
       id: 'callback',
       type: 'sms-callback-in',
@@ -550,7 +550,7 @@ describe('sms-send', () => {
     }
   });
 
-  describe('contract §9 errors', () => {
+  describe('errors', () => {
     const root = (attributes: string) => `<outbound-message-delivery messageId="" isError="true" ${attributes}/>`;
     const xml = { contentType: 'text/xml' };
     const cases: [string, Parameters<Simulator['fault']>[1], Record<string, unknown>, RegExp | string][] = [
@@ -666,7 +666,7 @@ describe('sms-send', () => {
     });
   });
 
-  describe('contract §4 retries and retryUncertain', () => {
+  describe('retries and retryUncertain', () => {
     it('tries again when the request never reached the service, and sends once', async () => {
       const flow = await start({ retries: 3 });
       await sim.setOnline(false);
@@ -731,7 +731,7 @@ describe('sms-send', () => {
     }
   });
 
-  describe('contract §3 queue and §10 badges', () => {
+  describe('queue and badges', () => {
     it('shows how many are being sent, and then sent', async () => {
       sim.fault('send', { delayMs: 30 });
       const flow = await start();
@@ -786,7 +786,7 @@ describe('sms-send', () => {
     });
   });
 
-  describe('contract §9 SMS_CLOSED', () => {
+  describe('SMS_CLOSED', () => {
     it('ends what waits with SMS_CLOSED, follows what is in flight to its end, and makes no further request', async () => {
       const flow = await start({}, [], { concurrency: '1' });
       sim.fault('send', { delayMs: 150 });

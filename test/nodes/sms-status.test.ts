@@ -36,7 +36,7 @@ describe('sms-status', () => {
     return sim.status({ messageId: 'order-7', msisdn: handset, statusCode, ...(error && { error }) });
   }
 
-  describe('contract §2 the status record (§2.5)', () => {
+  describe('the status record (§2.5)', () => {
     it('gives payload, topic and record, with what is known of the code', async () => {
       const flow = await start();
       const { messageId, to } = change('NUR', 'Number is unreachable');
@@ -99,7 +99,7 @@ describe('sms-status', () => {
     });
   });
 
-  describe('contract §5 several records in one answer (§4.4)', () => {
+  describe('several records in one answer (§4.4)', () => {
     it('makes the n-th record of the n-th values', async () => {
       const service = await startService({ statusBatch: 3 });
       for (const statusCode of ['SNT', 'RCV', 'EXP']) {
@@ -131,7 +131,7 @@ describe('sms-status', () => {
     });
   });
 
-  describe('contract §5 filter', () => {
+  describe('filter', () => {
     it('gives final codes and unknown ones with final', async () => {
       const flow = await start({ filter: 'final' });
       for (const code of ['SNT', 'RCV', 'SNT', 'ABC', 'ERR']) change(code);
@@ -144,7 +144,7 @@ describe('sms-status', () => {
     });
   });
 
-  describe('contract §5 the loop (§4.4, §7.2)', () => {
+  describe('the loop (§4.4, §7.2)', () => {
     it('gives every update to every node in order, with one poll at a time, at its own endpoint', async () => {
       let most = 0;
       sim.on('change', () => {
@@ -189,7 +189,7 @@ describe('sms-status', () => {
     });
   });
 
-  describe('contract §5 acknowledge: flow', () => {
+  describe('acknowledge: flow', () => {
     const byFlow = { acknowledge: 'flow', inputs: 1 };
 
     it('delivers again after an error and after the time is up, then gives up with SMS_UNDELIVERED', async () => {

@@ -12,7 +12,7 @@ const exampleFile = join(__dirname, '..', '..', 'examples', '20 Store every mess
 const messages = 400;
 const kills = 3;
 
-describe('contract §5: acknowledgement by the flow', function () {
+describe('acknowledgement by the flow', function () {
   this.timeout(180_000);
   let folder: string;
   let simulator: Simulator;

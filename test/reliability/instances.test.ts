@@ -25,7 +25,7 @@ const kills = 8;
 const claimLimitMs = 60_000;
 const recoveryLimitMs = 30_000;
 
-describe('several instances on one account and one Redis (contract §5, store redis)', function () {
+describe('several instances on one account and one Redis (store redis)', function () {
   this.timeout(200_000);
   const folder = mkdtempSync(join(tmpdir(), 'sms-instances-'));
   let holding: Promise<{ early: Delivered[]; late: Delivered[]; pids: number[] }>;

@@ -10,7 +10,7 @@ import { Instance, otherGeneration, waitUntil } from './instances';
 
 const textsAtOnce = 34;
 
-describe('limits of several instances on one Redis (contract §3)', function () {
+describe('limits of several instances on one Redis', function () {
   this.timeout(120_000);
   const folder = mkdtempSync(join(tmpdir(), 'sms-limits-'));
 

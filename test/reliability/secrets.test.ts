@@ -46,7 +46,7 @@ const faults: Fault[] = [
   { hang: true },
 ];
 
-describe('contract §3: no secret shows anywhere', function () {
+describe('no secret shows anywhere', function () {
   this.timeout(180_000);
   let folder: string;
   let observed: string;

@@ -10,7 +10,7 @@ import { crash, createObservers, createRecorder, errorsOf, inject, readObservati
 
 const waiting = 5;
 
-describe('contract §5, §9: the end of the process and of a flow', function () {
+describe('the end of the process and of a flow', function () {
   this.timeout(180_000);
   let folder: string;
   let arrived: string;

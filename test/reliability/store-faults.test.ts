@@ -101,7 +101,7 @@ interface Story {
   callbackAfterwards: number;
 }
 
-describe('contract §5: a store that cannot be used', function () {
+describe('a store that cannot be used', function () {
   this.timeout(180_000);
   let folder: string;
   let observed: string;

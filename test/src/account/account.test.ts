@@ -142,7 +142,7 @@ describe('Account', () => {
     await member.leave();
   }
 
-  describe('members (contract §3: one poll loop per endpoint, shared connections and queue)', () => {
+  describe('members (one poll loop per endpoint, shared connections and queue)', () => {
     it('two members of one login share one loop, and both get every message', async () => {
       const [one, two] = [enter(), enter({ pauseMs: 60_000, concurrency: 1 })];
       assert.equal(one.inbox, two.inbox);
@@ -169,7 +169,7 @@ describe('Account', () => {
       assert.equal(new Set([basic, other, bearer, elsewhere].map(({ inbox }) => inbox)).size, 4);
     });
 
-    it('the settings of the one that started the loop hold, and of the next when it has left (contract §3)', async () => {
+    it('the settings of the one that started the loop hold, and of the next when it has left', async () => {
       const [one, two] = [enter({ pauseMs: 600_000, method: 'GET' }), enter({ pauseMs: 0 })];
       simulator.fault('incoming', { status: 204 });
       const [a, b] = [new Listener('a'), new Listener('b')];
@@ -280,7 +280,7 @@ describe('Account', () => {
     });
   });
 
-  describe('failures (contract §5: once to each node when it starts, one line when it recovers)', () => {
+  describe('failures (once to each node when it starts, one line when it recovers)', () => {
     it('each watcher is told once, and the first of them of the end', async () => {
       simulator.fault('incoming', { status: 500 }, 2);
       const one = enter();
@@ -334,7 +334,7 @@ describe('Account', () => {
     });
   });
 
-  describe('redeploy (contract §5: a poll in flight is not aborted, nor is its half-received answer dropped)', () => {
+  describe('redeploy (a poll in flight is not aborted, nor is its half-received answer dropped)', () => {
     it('a poll in flight as the last member leaves is handed over to the next of the same login', async () => {
       const one = enter();
       await leaveWhilePolling(one);
@@ -448,7 +448,7 @@ describe('Account', () => {
     assert.deepEqual([places, platter.aside.length], [['a place'], 1]);
   });
 
-  describe('a login that replaces another (contract §5: delivered whatever happens next)', () => {
+  describe('a login that replaces another (delivered whatever happens next)', () => {
     const basic = () => {
       const { userId, password } = simulator.credentials;
       return { authentication: { type: 'basic', userId, password } } as const;
@@ -620,7 +620,7 @@ describe('Account', () => {
       return { stores, changes: { storeName: 'failing', createStore } };
     };
 
-    it('while it fails nothing is polled and nothing lost, and it goes on by itself (contract §5)', async function () {
+    it('while it fails nothing is polled and nothing lost, and it goes on by itself', async function () {
       this.timeout(30_000);
       const { stores, changes } = failing(new Platter());
       const one = enter(changes);
@@ -811,7 +811,7 @@ describe('Account', () => {
     });
   });
 
-  describe('acknowledge flow (contract §5: at most 100 are out unacknowledged, then polling pauses)', () => {
+  describe('acknowledge flow (at most 100 are out unacknowledged, then polling pauses)', () => {
     it('pauses at 100 and goes on when one is acknowledged', async () => {
       const one = enter();
       const a = new Listener('a');
@@ -886,7 +886,7 @@ describe('Account', () => {
     });
   });
 
-  describe('the outbox (contract §6)', () => {
+  describe('the outbox', () => {
     const message = { to: ['6421555123'], body: 'x' };
 
     class Taken extends Listener {
@@ -938,7 +938,7 @@ describe('Account', () => {
       quick.close();
     });
 
-    it('an interval below a second is waited for like any other (contract §10)', async () => {
+    it('an interval below a second is waited for like any other', async () => {
       const taken = new Taken('a');
       closing.add(enter().subscribe('outbox', taken.subscriber(20)), (it) => it.close());
       await until(() => taken.stateNames.filter((name) => name === 'waiting').length > 1);

@@ -14,7 +14,7 @@ async function until(isTrue: () => boolean): Promise<void> {
   while (!isTrue()) await new Promise((resolve) => setTimeout(resolve, 2));
 }
 
-describe('what goes on in an account (contract §8a)', () => {
+describe('what goes on in an account', () => {
   const closing = new Closing();
   let accounts: ReturnType<typeof createAccounts>;
   let simulator: Simulator;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { Tally } from '../../../src/account/tally';
 import { VirtualClock } from '../../virtual-clock';
 
-describe('what an account counts (contract §8a)', () => {
+describe('what an account counts', () => {
   it('is counted since the process started, and since midnight', async () => {
     const clock = new VirtualClock(new Date(2026, 5, 1, 22).getTime());
     const tally = new Tally(clock);

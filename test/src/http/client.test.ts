@@ -115,7 +115,7 @@ describe('Client', () => {
     });
   });
 
-  describe('send (§2.2, contract §4)', () => {
+  describe('send (§2.2)', () => {
     it('sends every parameter as it is, the callback URL encoded as a whole (§6.3)', async () => {
       const simulator = await start();
       const full: OutboundMessage = {
@@ -200,7 +200,7 @@ describe('Client', () => {
       ['cut off', '<outbound-message-delivery isError="false"><recipient'],
       ['with a DTD', '<!DOCTYPE x [<!ENTITY y "z">]><outbound-message-delivery isError="false"/>'],
     ] as const) {
-      it(`an answer that is ${title} is SMS_RESPONSE (contract §9)`, async () => {
+      it(`an answer that is ${title} is SMS_RESPONSE`, async () => {
         const { baseUrl } = await startAnswering(200, 'OK', body);
         const error = await failure(createClient(baseUrl).send(message));
         assert.equal(error.code, 'SMS_RESPONSE');
@@ -208,7 +208,7 @@ describe('Client', () => {
     }
   });
 
-  describe('400 (§7.1, contract §9 SMS_BAD_REQUEST)', () => {
+  describe('400 (§7.1, SMS_BAD_REQUEST)', () => {
     for (const [title, reason, body, expected] of [
       ['the reason phrase', 'Parameter to is missing', '<h1>other</h1>', /^Parameter to is missing$/],
       [
@@ -262,7 +262,7 @@ describe('Client', () => {
     assert.deepEqual(told, ['klingon']);
   });
 
-  describe('other statuses (§7, contract §9)', () => {
+  describe('other statuses (§7)', () => {
     for (const [status, code] of [
       [401, 'SMS_UNAUTHORIZED'],
       [403, 'SMS_FORBIDDEN'],
@@ -333,7 +333,7 @@ describe('Client', () => {
     });
   });
 
-  describe('a service that repeats what it was sent (contract §3: no credential ever appears)', () => {
+  describe('a service that repeats what it was sent (no credential ever appears)', () => {
     const secret = 's3cret %+&=/?"<ö>';
     const answers: Record<string, (request: string) => [status: number, reason: string, body: string]> = {
       'in the status line': (request) => [400, `Bad ${request}`, ''],
@@ -414,7 +414,7 @@ describe('Client', () => {
     });
   });
 
-  describe('faults of the connection (contract §9)', () => {
+  describe('faults of the connection', () => {
     for (const [title, fault] of [
       ['dropped before the work', { drop: 'before' }],
       ['dropped after the work', { drop: 'after' }],

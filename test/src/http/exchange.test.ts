@@ -80,7 +80,7 @@ describe('http', () => {
   const read = ({ bytes }: Answer) =>
     JSON.parse(bytes.toString()) as { method: string; url: string; body: string; headers: Record<string, string> };
 
-  describe('parseBaseUrl (contract §3 baseUrl)', () => {
+  describe('parseBaseUrl (baseUrl)', () => {
     it('keeps the path and drops trailing slashes', () => {
       assert.equal(parseBaseUrl('https://sms.example.com'), 'https://sms.example.com');
       assert.equal(parseBaseUrl('https://sms.example.com/'), 'https://sms.example.com');
@@ -249,7 +249,7 @@ describe('http', () => {
       assert.deepEqual([answer.statusCode, answer.bytes.toString()], [200, 'real']);
     });
 
-    it('that redirects is not followed (contract §9 SMS_SERVICE)', async () => {
+    it('that redirects is not followed (SMS_SERVICE)', async () => {
       const asked: string[] = [];
       const { baseUrl } = await startRawService(closing, (incoming, outgoing) => {
         asked.push(incoming.url ?? '');
@@ -259,7 +259,7 @@ describe('http', () => {
       assert.deepEqual(asked, ['/x']);
     });
 
-    it('of 8 MiB is read, and one byte more is refused (contract §9 SMS_RESPONSE)', async () => {
+    it('of 8 MiB is read, and one byte more is refused (SMS_RESPONSE)', async () => {
       const chunk = Buffer.alloc(1024 * 1024, 'x');
       const { baseUrl } = await startRawService(closing, (incoming, outgoing) => {
         for (let index = 0; index < 8; index++) outgoing.write(chunk);
@@ -303,7 +303,7 @@ describe('http', () => {
     });
   });
 
-  describe('without a connection nothing was sent (contract §9 SMS_UNREACHABLE)', () => {
+  describe('without a connection nothing was sent (SMS_UNREACHABLE)', () => {
     it('when it is refused', async () => {
       const port = await findClosedPort();
       await failsOnBoth(`http://127.0.0.1:${port}`, 'SMS_UNREACHABLE', 'SMS_UNREACHABLE');
@@ -394,7 +394,7 @@ describe('http', () => {
     });
   });
 
-  describe('after the request has left the outcome is unknown (contract §9 SMS_UNCERTAIN, SMS_RESPONSE)', () => {
+  describe('after the request has left the outcome is unknown (SMS_UNCERTAIN, SMS_RESPONSE)', () => {
     it('when the connection is dropped without an answer', async () => {
       const { baseUrl } = await startRawService(closing, (incoming) => incoming.socket.destroy());
       await failsOnBoth(baseUrl, 'SMS_UNCERTAIN', 'SMS_RESPONSE');
@@ -523,7 +523,7 @@ describe('http', () => {
   });
 
   describe('aborted', () => {
-    it('before it left, it is closed and never leaves (contract §9 SMS_CLOSED)', async () => {
+    it('before it left, it is closed and never leaves (SMS_CLOSED)', async () => {
       let requests = 0;
       const { baseUrl } = await startRawService(closing, (_incoming, outgoing) => {
         requests++;

@@ -49,7 +49,7 @@ class Bench {
   }
 }
 
-describe('CallbackReceiver (contract §8)', () => {
+describe('CallbackReceiver', () => {
   let clock: VirtualClock;
   let platter: Platter;
   let store: FailingStore;

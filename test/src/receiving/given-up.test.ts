@@ -12,7 +12,7 @@ function incoming(messageId: string): IncomingRecord {
   return { messageId, from: '6421555001', body: messageId, isReply: false, via: 'poll' };
 }
 
-describe('what was given up (contract §5, §8a)', () => {
+describe('what was given up', () => {
   let clock: VirtualClock;
   let platter: Platter;
   let store: FailingStore;

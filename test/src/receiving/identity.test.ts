@@ -55,7 +55,7 @@ class Memory {
   }
 }
 
-describe('identity (contract §3 dedupe, §8)', () => {
+describe('identity (dedupe)', () => {
   let memory: Memory;
   beforeEach(() => {
     memory = new Memory();
@@ -93,7 +93,7 @@ describe('identity (contract §3 dedupe, §8)', () => {
     });
   });
 
-  describe('an XMLv3 reply, which has no identifier (contract §8: by sender, date and text)', () => {
+  describe('an XMLv3 reply, which has no identifier (by sender, date and text)', () => {
     for (const [title, fields] of [
       ['the same', {}],
       ['a sender with +', { from: '+6421555001' }],

@@ -361,7 +361,7 @@ function examine(world: World): void {
   assert.deepEqual(problems, []);
 }
 
-describe('Inbox against a model (contract §5 What is promised)', () => {
+describe('Inbox against a model', () => {
   before(() => mock.timers.enable({ apis: ['setTimeout', 'Date'], now: Date.UTC(2026, 0, 2) }));
   after(() => mock.timers.reset());
 

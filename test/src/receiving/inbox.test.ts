@@ -174,7 +174,7 @@ describe('Inbox', () => {
     assert.deepEqual(back.texts, ['m1']);
   });
 
-  describe('delivery (contract §3: two nodes on one account both get every message)', () => {
+  describe('delivery (two nodes on one account both get every message)', () => {
     it('gives each record to every node, in order, after it is in the store', async () => {
       const store = new FailingStore();
       store.turns = 1;
@@ -245,7 +245,7 @@ describe('Inbox', () => {
     });
   });
 
-  describe('dedupe (contract §3: once across polling and callbacks and their retries)', () => {
+  describe('dedupe (once across polling and callbacks and their retries)', () => {
     it('a polled record that comes again is repeated, whatever its text', async () => {
       const inbox = createInbox();
       const a = attach(inbox, new Node('a'));
@@ -302,7 +302,7 @@ describe('Inbox', () => {
       }
     }
 
-    it('off, everything is delivered, but a poll that repeats is still known to (contract §5)', async () => {
+    it('off, everything is delivered, but a poll that repeats is still known to', async () => {
       dedupe = false;
       const inbox = createInbox();
       const a = attach(inbox, new Node('a'));
@@ -311,7 +311,7 @@ describe('Inbox', () => {
       assert.equal(a.given.length, 2);
     });
 
-    it('off, the outbox still delivers once by messageId (contract §6)', async () => {
+    it('off, the outbox still delivers once by messageId', async () => {
       dedupe = false;
       const inbox = createInbox();
       const a = attach(inbox, new Node('a'), 'outbox');
@@ -348,7 +348,7 @@ describe('Inbox', () => {
     });
   });
 
-  describe('on demand (contract §6)', () => {
+  describe('on demand', () => {
     const list: Arrival = {
       kind: 'outbox',
       via: 'poll',
@@ -386,7 +386,7 @@ describe('Inbox', () => {
       assert.equal(inbox.isSettled, true);
     });
 
-    it('what a node asked for and did not get before a restart is delivered after it (contract §5)', async () => {
+    it('what a node asked for and did not get before a restart is delivered after it', async () => {
       const platter = new Platter();
       const before = createInbox(new FailingStore(platter));
       attach(before, new Node('asker', { onDemand: true }), 'outbox');
@@ -409,7 +409,7 @@ describe('Inbox', () => {
     });
   });
 
-  describe('redeploy (contract §5: what was read but not delivered is delivered at the next start)', () => {
+  describe('redeploy (what was read but not delivered is delivered at the next start)', () => {
     it('a node that comes back under its id gets what it was owed, marked by its attempts', async () => {
       const inbox = createInbox();
       const [a, b] = [attach(inbox, new Node('a')), attach(inbox, new Node('b'))];
@@ -694,7 +694,7 @@ describe('Inbox', () => {
     });
   });
 
-  describe('release (contract §8: the service keeps it and retries)', () => {
+  describe('release (the service keeps it and retries)', () => {
     it('makes a called-back record new again', async () => {
       for (const fields of [{}, { messageId: '1' }]) {
         const store = new FailingStore();
@@ -902,7 +902,7 @@ describe('Inbox', () => {
     });
   });
 
-  describe('when the store fails (contract §5: polling pauses, tries again by itself)', () => {
+  describe('when the store fails (polling pauses, tries again by itself)', () => {
     for (const step of ['open', 'recall', 'commit'] as const) {
       it(`at ${step}: what was polled is delivered, what was called back is refused, and it recovers by itself`, async () => {
         const store = new FailingStore();
@@ -1060,7 +1060,7 @@ describe('Inbox', () => {
     });
   });
 
-  describe('crash (contract §5: kill -9)', () => {
+  describe('crash (kill -9)', () => {
     it('finds what was polled even though it was not committed yet', async () => {
       const platter = new Platter();
       const store = new FailingStore(platter);
@@ -1093,7 +1093,7 @@ describe('Inbox', () => {
     });
   });
 
-  describe('crash after a delivery (contract §5)', () => {
+  describe('crash after a delivery', () => {
     /** A process dies in the turn of the event loop in which its nodes have done this with a message. */
     async function dieAfter(act: (inbox: Inbox, a: Node) => void): Promise<{ inbox: Inbox; platter: Platter }> {
       const platter = new Platter();

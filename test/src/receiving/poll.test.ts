@@ -107,7 +107,7 @@ describe('PollLoop', () => {
     await settle();
   });
 
-  describe('contract §5 the loop', () => {
+  describe('the loop', () => {
     it('polls again at once after something new', async () => {
       bench.loop.start();
       await bench.answer('new', 'new', 'new');
@@ -237,7 +237,7 @@ describe('PollLoop', () => {
     });
   });
 
-  describe('states (contract §10)', () => {
+  describe('states', () => {
     it('come in order, each once', async () => {
       bench.loop.start();
       await bench.answer('new', 'new', 'empty');
@@ -361,7 +361,7 @@ describe('PollLoop', () => {
     });
   });
 
-  describe('stop and start (contract §5: a poll in flight is not aborted by a redeploy)', () => {
+  describe('stop and start (a poll in flight is not aborted by a redeploy)', () => {
     it('makes no further poll after a stop', async () => {
       bench.loop.start();
       bench.loop.stop();
@@ -559,7 +559,7 @@ describe('PollLoop', () => {
     });
   });
 
-  describe('contract §3 drain', () => {
+  describe('drain', () => {
     it('keeps one poll at a time with 1', async () => {
       bench.loop.start();
       for (let index = 0; index < 10; index++) await bench.answer('new');

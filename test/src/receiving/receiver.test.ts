@@ -101,7 +101,7 @@ describe('Receiver', () => {
     await settle();
   }
 
-  describe('acknowledge auto (contract §5)', () => {
+  describe('acknowledge auto', () => {
     it('counts a message as delivered when it was sent', async () => {
       const bench = createBench({ acknowledge: 'auto' });
       await bench.receive('1', '2', '3');
@@ -128,7 +128,7 @@ describe('Receiver', () => {
       assert.equal(platter.entries.size, 0);
     });
 
-    it('what the node does not want counts as delivered without being sent (contract §5 filter)', async () => {
+    it('what the node does not want counts as delivered without being sent (filter)', async () => {
       for (const acknowledge of ['auto', 'flow'] as const) {
         const bench = createBench({ acknowledge, wants: ({ body }) => body === 'wanted' });
         await bench.receive(`unwanted ${acknowledge}`);
@@ -141,7 +141,7 @@ describe('Receiver', () => {
     });
   });
 
-  describe('acknowledge flow (contract §5)', () => {
+  describe('acknowledge flow', () => {
     it('keeps a message until it is acknowledged', async () => {
       const bench = createBench();
       await bench.receive('1');
@@ -313,7 +313,7 @@ describe('Receiver', () => {
     });
   });
 
-  describe('redeploy with messages out (contract §5 What is promised)', () => {
+  describe('redeploy with messages out', () => {
     it('they stay in the inbox, and come again with their attempts counted', async () => {
       const bench = createBench();
       await bench.receive('1', '2');

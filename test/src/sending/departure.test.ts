@@ -31,7 +31,7 @@ const ways = {
   'that is remembered': { remember: { value: 1 } },
 } as const;
 
-describe('a text and the limits of its account (contract §3)', () => {
+describe('a text and the limits of its account', () => {
   for (const [what, options] of Object.entries(ways)) {
     describe(what, () => {
       const send = (node: Parameters<typeof sendText>[0], to: string[], more: object = {}, key = to.join()) =>

@@ -4,7 +4,7 @@ import type { SendOptions, Text, TextState } from '../../../src/sending/outgoing
 import { TextBook } from '../../../src/sending/text-book';
 import { VirtualClock } from '../../virtual-clock';
 
-describe('the list of texts to decide about (contract §8a)', () => {
+describe('the list of texts to decide about', () => {
   let clock: VirtualClock;
   let texts: TextBook;
   let desk: Desk;

@@ -79,7 +79,7 @@ describe('the GSM 03.38 alphabet (§2.1 body)', () => {
   });
 });
 
-describe('the parts of a text (contract §4 length)', () => {
+describe('the parts of a text (length)', () => {
   const vectors: [title: string, text: string, encoding: Encoding, units: number, parts: number][] = [
     ['an empty text', '', 'GSM-7', 0, 0],
     ['160 septets', 'a'.repeat(160), 'GSM-7', 160, 1],

@@ -100,7 +100,7 @@ function countAllowed(process: ReturnType<typeof createProcess>, texts: number, 
   return allowed;
 }
 
-describe('limits of one’s own (contract §3 perHandset, perDay)', () => {
+describe('limits of one’s own (perHandset, perDay)', () => {
   it('looks at nothing and counts nothing where there is no limit', () => {
     const { take, store } = createProcess({});
     assert.deepEqual(keysOfLimits(['6421555001'], { perHandsetMs: hourMs }), []);

@@ -23,7 +23,7 @@ function createTask() {
   return { run, resolve, reject, isStarted: () => started };
 }
 
-describe('SendQueue (contract §3 concurrency, queueLimit)', () => {
+describe('SendQueue (concurrency, queueLimit)', () => {
   const { signal } = createStopSignal();
 
   it('runs so many at once and the others in order, whichever way the first ones end', async () => {
@@ -204,7 +204,7 @@ describe('SendQueue (contract §3 concurrency, queueLimit)', () => {
   });
 });
 
-describe('SendQueue (contract §3 perSecond, §4 priority)', () => {
+describe('SendQueue (perSecond, priority)', () => {
   const { signal } = createStopSignal();
 
   /** A queue that notes when each task began; tasks end at once. */

@@ -46,7 +46,7 @@ class ScriptedClient extends Client {
 
 const attempt = (client: Client) => (signal: AbortSignal) => client.send(message, { signal });
 
-describe('send (contract §4 retries, retryUncertain)', () => {
+describe('send (retries, retryUncertain)', () => {
   const closing = new Closing();
   let clock: VirtualClock;
   beforeEach(() => {
@@ -156,7 +156,7 @@ describe('send (contract §4 retries, retryUncertain)', () => {
     }
   });
 
-  it('an outcome that was unknown once stays so when no later try arrives (contract §9)', async () => {
+  it('an outcome that was unknown once stays so when no later try arrives', async () => {
     const client = new ScriptedClient('uncertain', 'unreachable', 'unreachable', 'unreachable');
     assert.equal(await run(client, { retryUncertain: true }), 'SMS_UNCERTAIN');
     assert.equal(client.sent.length, 4);

@@ -426,7 +426,7 @@ function testDiskStore(engine: Engine): void {
     });
   });
 
-  describe('sweep (contract §3 dedupeHours)', () => {
+  describe('sweep (dedupeHours)', () => {
     it('drops what is older, part by part, and keeps the rest and the entries', async () => {
       const store = createStore();
       await store.open(events);
@@ -468,7 +468,7 @@ function testDiskStore(engine: Engine): void {
     });
   });
 
-  describe('under an inbox (contract §5 What is promised)', () => {
+  describe('under an inbox', () => {
     it('opens as soon as what stands in its place is gone', async () => {
       const location = join(folder, 'store');
       await writeFile(location, 'a file');

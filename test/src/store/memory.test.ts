@@ -31,7 +31,7 @@ describe('MemoryStore', () => {
     assert.deepEqual(await isRemembered(store, 'a'), [true]);
   });
 
-  it('sweeps what is outdated and keeps the rest (contract §3 dedupeHours)', async () => {
+  it('sweeps what is outdated and keeps the rest (dedupeHours)', async () => {
     const store = new MemoryStore();
     await store.commit(remembering(['a', seen(1)], ['b', seen(2)], ['c', seen(3)]));
     await store.sweep(13);

@@ -40,7 +40,7 @@ describe('callback URLs (§6)', () => {
     });
   });
 
-  it('contract §4 gives nothing for a blank value', () => {
+  it('gives nothing for a blank value', () => {
     for (const blank of [undefined, null, '', ' \n']) assert.equal(formatCallbackUrl(blank, 'callbackUrl'), undefined);
   });
 

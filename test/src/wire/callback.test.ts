@@ -131,7 +131,7 @@ describe('a reply, called back (§6.4)', () => {
     assert.equal(body('<![CDATA[a]]><b>c</b>'), 'a<b>c</b>');
   });
 
-  it('contract §2 keeps what was added to root and recipient since, by local name', () => {
+  it('keeps what was added to root and recipient since, by local name', () => {
     const { records } = parse(
       '<n:inbound-message xmlns:n="u" n:messageId="m" channel="Sms"><n:operator>Blue</n:operator><n:recipient msisdn="1" country="NZ"><n:body>x</n:body><group><member/></group></n:recipient></n:inbound-message>',
     );
@@ -157,7 +157,7 @@ describe('a reply, called back (§6.4)', () => {
     assert.equal(record !== undefined && 'messageId' in record, false);
   });
 
-  it('contract §2 lets nothing override isReply, via, redelivered or ackId', () => {
+  it('lets nothing override isReply, via, redelivered or ackId', () => {
     const forged = 'isReply="x" via="poll" redelivered="true" ackId="1"';
     const expected = [{ from: '1', body: 'x', isReply: false, via: 'callback' }];
     assert.deepEqual(
@@ -193,7 +193,7 @@ describe('a status, called back (§6.5)', () => {
     assert.deepEqual(parse(formStatus, formType), { kind: 'status', records: [record] });
   });
 
-  it('contract §2 leaves blank fields out and keeps what was added since', () => {
+  it('leaves blank fields out and keeps what was added since', () => {
     const { records } = parse(
       '<status-update price="2"><statusId>1</statusId><statusCode>XYZ</statusCode><to/><error> </error><network>Blue</network></status-update>',
     );
@@ -202,7 +202,7 @@ describe('a status, called back (§6.5)', () => {
     ]);
   });
 
-  it('contract §2 lets nothing override via, redelivered, ackId, description or final', () => {
+  it('lets nothing override via, redelivered, ackId, description or final', () => {
     const forged =
       '<via>poll</via><redelivered>true</redelivered><ackId>1</ackId><description>d</description><final>false</final>';
     assert.deepEqual(
@@ -212,7 +212,7 @@ describe('a status, called back (§6.5)', () => {
   });
 });
 
-describe('the same event, whichever way it comes (contract §2)', () => {
+describe('the same event, whichever way it comes', () => {
   it('gives equal reply records but for via and the fields that a form lacks', () => {
     const polled = parseIncoming(Buffer.from(`${formReply}&messageDate=2026-11-01T10%3A00%3A00.000Z`));
     const [byXml] = parse(xmlReply).records;
@@ -233,8 +233,8 @@ describe('the same event, whichever way it comes (contract §2)', () => {
   });
 });
 
-describe('what a callback is (contract §8)', () => {
-  it('contract §2 errorCode is the same number, or the same text, whichever way it came', () => {
+describe('what a callback is', () => {
+  it('errorCode is the same number, or the same text, whichever way it came', () => {
     for (const [text, errorCode] of [
       ['403', 403],
       [' -7 ', -7],
@@ -387,7 +387,7 @@ describe('what a callback is (contract §8)', () => {
     });
   }
 
-  it('contract §2 has no own __proto__, constructor or prototype, in any format', () => {
+  it('has no own __proto__, constructor or prototype, in any format', () => {
     const names = ['__proto__', 'constructor', 'prototype'];
     const attributes = names.map((name) => `${name}="x"`).join(' ');
     const children = names.map((name) => `<${name}>x</${name}>`).join('');

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { parseDate } from '../../../src/wire/date';
 
-describe('a date of a feed (contract §7)', () => {
+describe('a date of a feed', () => {
   const dates: [text: string, iso: string][] = [
     ['2026-11-01T10:00:00Z', '2026-11-01T10:00:00.000Z'],
     ['2026-11-01T10:00:00.1234567Z', '2026-11-01T10:00:00.123Z'],

@@ -36,13 +36,13 @@ describe('outgoing messages, polled (§2.4)', () => {
     assert.throws(() => parse({ messages: [record], others: [] }), { code: 'SMS_RESPONSE' });
   });
 
-  it('contract §6 recipientCount is a number', () => {
+  it('recipientCount is a number', () => {
     const count = (recipientCount: unknown) => parse([{ messageId: '1', recipientCount }])[0]?.recipientCount;
     assert.deepEqual([3, '3', ' 3 ', 0, '0'].map(count), [3, 3, 3, 0, 0]);
     assert.deepEqual(['', ' ', null, 'many', true, [], {}].map(count), Array(7).fill(undefined));
   });
 
-  it('contract §6 deleted is a boolean', () => {
+  it('deleted is a boolean', () => {
     const deleted = (value: unknown) => parse([{ messageId: '1', deleted: value }])[0]?.deleted;
     assert.deepEqual([true, 'true', ' TRUE ', 1, '1'].map(deleted), [true, true, true, true, true]);
     assert.deepEqual([false, 'false', 0, '0', 'no'].map(deleted), [false, false, false, false, false]);
@@ -61,7 +61,7 @@ describe('outgoing messages, polled (§2.4)', () => {
     assert.equal(records[2]?.n, 1500);
   });
 
-  it('contract §2 leaves blank fields out and keeps what was added since', () => {
+  it('leaves blank fields out and keeps what was added since', () => {
     assert.deepEqual(
       parse([
         {
@@ -77,7 +77,7 @@ describe('outgoing messages, polled (§2.4)', () => {
     );
   });
 
-  it('contract §2 errorCode is a number when it reads as a whole number, else as received', () => {
+  it('errorCode is a number when it reads as a whole number, else as received', () => {
     const codes = (errorCode: unknown) => {
       const [one] = parse([{ messageId: '1', errorCode, recipientsList: [{ to: '1', errorCode }] }]);
       return [one?.errorCode, one?.recipientsList[0]?.errorCode];
@@ -98,7 +98,7 @@ describe('outgoing messages, polled (§2.4)', () => {
     assert.deepEqual(list({ to: 64215551234 }), [{ to: '64215551234' }]);
   });
 
-  it('contract §6 keeps a message without a messageId: the service will not give it again', () => {
+  it('keeps a message without a messageId: the service will not give it again', () => {
     for (const messageId of [undefined, null, '', ' ', {}]) {
       const { messageId: _, ...others } = record;
       assert.deepEqual(parse([{ ...record, messageId }]), [others]);
@@ -136,7 +136,7 @@ describe('outgoing messages, polled (§2.4)', () => {
     }
   });
 
-  it('contract §2 has no own __proto__, constructor or prototype, however deep', () => {
+  it('has no own __proto__, constructor or prototype, however deep', () => {
     const records = parse(
       '[{"messageId":"1","__proto__":{"polluted":1},"constructor":1,"prototype":1,"x":{"__proto__":{"y":1},"z":[{"constructor":2}]},"recipientsList":[{"__proto__":{"to":"1"},"to":"2"}]}]',
     );
@@ -158,7 +158,7 @@ describe('outgoing messages, polled (§2.4)', () => {
     '<html/>',
     'messageId=1',
   ]) {
-    it(`contract §9 SMS_RESPONSE for ${JSON.stringify(body)}`, () => {
+    it(`SMS_RESPONSE for ${JSON.stringify(body)}`, () => {
       assert.throws(() => parse(body), { code: 'SMS_RESPONSE', reason: 'responseUnreadable' });
     });
   }

@@ -37,7 +37,7 @@ describe('the parameters of a message (§2.1)', () => {
     ]);
   });
 
-  it('contract §4 does not send what is absent or blank', () => {
+  it('does not send what is absent or blank', () => {
     assert.deepEqual(
       formatOutboundMessage({ to: ['1234567'], body: 'x', from: ' ', messageId: '', callbackUrl: '\n' }),
       [
@@ -94,7 +94,7 @@ describe('the answer to a send (§2.2)', () => {
     assert.equal(parseDelivery('').isError, false);
   });
 
-  it('contract §2 errorCode is a number when it reads as a whole number, else text as received', () => {
+  it('errorCode is a number when it reads as a whole number, else text as received', () => {
     const errorCode = (value: string) => parseDelivery(`isError="true" errorCode="${value}"`).errorCode;
     assert.deepEqual(['403', ' 403 ', '-1', '007'].map(errorCode), [403, 403, -1, 7]);
     assert.deepEqual(['E403', '4.5', '1e3', '0x10', '99999999999999999999'].map(errorCode), [
@@ -130,7 +130,7 @@ describe('the answer to a send (§2.2)', () => {
     ['a DTD', '<!DOCTYPE x><outbound-message-delivery isError="false"/>'],
   ];
   for (const [title, body] of unreadable) {
-    it(`contract §9 SMS_RESPONSE for ${title}, without the body in its text`, () => {
+    it(`SMS_RESPONSE for ${title}, without the body in its text`, () => {
       assert.throws(() => parse(body), { name: 'SmsError', code: 'SMS_RESPONSE', reason: 'responseUnreadable' });
       assert.throws(
         () => parse(body),
