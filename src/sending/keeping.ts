@@ -74,8 +74,13 @@ export class KeptTexts {
     return { sending, waiting: all - sending, outage: all > 0 ? this.#outages.error : undefined };
   }
 
-  /** @param repeats how often its outcome has been unknown: after that it waits for a while before it is sent again */
+  /**
+   * Has a text of the ledger wait here, unless this is closed: then whoever opens it finds the text in the ledger.
+   *
+   * @param repeats how often its outcome has been unknown: after that it waits for a while before it is sent again
+   */
   admit(text: Text, repeats = 0): void {
+    if (!this.#isOpen) return;
     const { id, node } = text;
     const waiting: Waiting = { id, node, priority: text.options.priority, isQueued: false };
     this.#room.add(waiting);
@@ -161,6 +166,8 @@ export class KeptTexts {
     const text = this.#options.ledger.texts.get(id);
     const outlet = this.#options.outlet(node);
     if (this.#expiries.isOver(id)) this.#expire(id);
+    // Another process has taken it over.
+    if (!text) this.#forget(waiting);
     const isWanted = this.#isOpen && text && outlet && this.#room.has(waiting);
     let isTried = false;
     try {

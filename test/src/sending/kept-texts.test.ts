@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { SmsError } from '../../../src/errors';
+import { settle } from '../../virtual-clock';
 import { createError } from '../some-error';
 import { FailingStore } from '../store/failing-store';
 import { copyPlatter, forever, House, sendText } from './sending-house';
@@ -190,6 +191,51 @@ describe('kept texts', () => {
     for (let index = 0; index < 5; index++) sendText(node, String(index), { keep });
     await house.pass(1_000);
     assert.deepEqual(node.ends, ['SMS_BUSY', 'SMS_BUSY']);
+  });
+
+  it('a text that is still being written down as the flows go leaves when its node is back', async () => {
+    const store = new FailingStore();
+    const house = new House({ store });
+    const node = house.attach();
+    await house.pass(10);
+    store.turns = 20;
+    sendText(node, 'hello', { keep });
+    await settle();
+    await Promise.all([house.sender.close(), house.pass(0)]);
+    assert.equal(store.commits, 1);
+    await Promise.all([node.node.close(), house.journal.close(), house.pass(20_000)]);
+    assert.equal(store.isOpen, false);
+    const again = house.attach();
+    for (let turn = 0; turn < 100; turn++) await house.pass(10);
+    assert.deepEqual(house.service.bodies, ['hello']);
+    assert.deepEqual(again.ends, ['to 6421555123']);
+  });
+
+  it('a text that another process has taken over has no turn here', async () => {
+    const store = Object.assign(new FailingStore(), { shared: true as const });
+    const house = new House({ store, concurrency: 1 });
+    const node = house.attach();
+    let answer = () => {};
+    const after = new Promise<void>((resolve) => {
+      answer = resolve;
+    });
+    house.service.script.push({ takes: true, after });
+    for (const body of ['taken', 'waiting']) sendText(node, body, { keep });
+    await house.pass(100);
+    store.failing.add('commit');
+    sendText(node, 'refused', { keep });
+    await house.pass(100);
+    const { entries } = store.platter;
+    const [elsewhere] = [...entries].filter(([, text]) => text.includes('"body":"waiting"'));
+    entries.delete(elsewhere?.[0] ?? '');
+    store.failing.clear();
+    await house.pass(10_000);
+    answer();
+    await house.pass(1_000);
+    assert.deepEqual(node.ends, ['SMS_STORE', 'to 6421555123']);
+    assert.deepEqual(house.service.bodies, ['taken']);
+    assert.equal(house.sender.keptWaiting, 0);
+    assert.equal(node.state?.waiting, 0);
   });
 
   it('a redeploy leaves texts waiting, and they leave when their node is back', async () => {
