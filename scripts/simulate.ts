@@ -31,7 +31,7 @@ const { values } = parseArgs({
     most: { type: 'string', default: '20000' },
   },
 });
-const limits = { stores: values.store as Plan['store'][], way: values.way as Way, isPlain: values.plain };
+const limits = { stores: values.store as Plan['store'][], way: values.way as Way, ...(values.plain && { scenes: 0 }) };
 const seed = Number(values.seed);
 
 /** A mutant that spins without an end is caught, too. */

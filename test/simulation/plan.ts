@@ -82,8 +82,8 @@ export interface PlanLimits {
   stores?: readonly Plan['store'][];
   /** What it is about: what comes in, and texts that are merely sent; or all that texts can be asked for on their way out. */
   way?: Way;
-  /** Without scenes: what a seed was before there were any. */
-  isPlain?: boolean;
+  /** Only so many of the scenes, the first ones: what a seed was before there were more. */
+  scenes?: number;
 }
 
 export type Way = 'in' | 'out';
@@ -104,7 +104,7 @@ const faultWeights: readonly (readonly [Fault['what'], number])[] = [
 ];
 
 /** Makes the plan of a seed. */
-export function createPlan(seed: number, { stores = allStores, way = 'in', isPlain = false }: PlanLimits = {}): Plan {
+export function createPlan(seed: number, { stores = allStores, way = 'in', scenes }: PlanLimits = {}): Plan {
   const random = new Random(seed, way === 'in' ? 'plan' : 'plan of the way out');
   const store = random.weigh(
     (
@@ -153,7 +153,7 @@ export function createPlan(seed: number, { stores = allStores, way = 'in', isPla
     ...(outward && { outward }),
     happenings,
   };
-  if (!isPlain) addScene(plan, new Random(seed, 'scene'));
+  if (scenes !== 0) addScene(plan, new Random(seed, 'scene'), scenes);
   // What two instances make of one question or refusal while the server fails one of them is nobody's rule yet.
   if (outward && instances > 1) plan.happenings = plan.happenings.filter(({ what }) => what !== 'store');
   return plan;

@@ -141,10 +141,14 @@ function emptyServer(plan: Plan, random: Random, process: number): Happening[] {
 
 const share = 0.35;
 
-/** Puts a scene into some plans. Which, and what is in it, is a matter of the seed alone. */
-export function addScene(plan: Plan, random: Random): void {
+/**
+ * Puts a scene into some plans. Which, and what is in it, is a matter of the seed alone.
+ *
+ * @param most how many of them there are to choose from: all when absent
+ */
+export function addScene(plan: Plan, random: Random, most?: number): void {
   if (!random.chance(share)) return;
-  const scene = random.pick(plan.outward ? outward : inward);
+  const scene = random.pick((plan.outward ? outward : inward).slice(0, most));
   const startsMs = random.below(plan.happenings.at(-1)?.atMs ?? 1_000);
   const happenings = scene(plan, random, random.below(plan.instances));
   for (const happening of happenings) happening.atMs += startsMs;

@@ -19,6 +19,9 @@ interface Event extends Timer {
   isCancelled: boolean;
 }
 
+/** Whoever reads a clock so often while nothing else happens lets nothing else happen. */
+const mostReads = 100_000;
+
 /**
  * Virtual time. It passes only when nothing is left to do, and then at once. What is due at the same moment happens in an order
  * that the seed chooses, but for what a machine keeps in order: timers among themselves, and callbacks of the next turn.
@@ -31,6 +34,8 @@ export class Timeline {
   #order = 0;
   /** Events that have happened. */
   count = 0;
+  /** Of clocks, since the last of them. */
+  #reads = 0;
 
   constructor(random: Random) {
     this.#random = random;
@@ -52,7 +57,10 @@ export class Timeline {
     const timers = new Set<Event>();
     return {
       now: () => Math.floor(this.#nowMs + offsetMs),
-      elapsed: () => this.#nowMs,
+      elapsed: () => {
+        if (++this.#reads > mostReads) throw new Error('spins');
+        return this.#nowMs;
+      },
       after: (delayMs, callback, isIdle = false) => {
         const event = this.#add(
           'timer',
@@ -105,6 +113,7 @@ export class Timeline {
       if (!event || event.isCancelled || event.owner?.isAlive === false) continue;
       event.isCancelled = true;
       this.count++;
+      this.#reads = 0;
       event.run();
       return true;
     }
