@@ -28,27 +28,52 @@ export function createRedactor(authentication: Authentication): (text: string) =
   return (text) => text.replace(pattern, mark);
 }
 
+/**
+ * White space with what a form makes of it, backslashes, what is beyond ASCII, or one other character. Of the runs each matches in
+ * few ways only: character by character they would match in exponentially many.
+ */
+const pieces = /[\s+]*[ \t-\r][\s+]*|\\+|(?:(?![\s+]*[ \t-\r])[^\0-\x7f])+|[^\\]/gu;
+
 /** @param others a character that may stand for another */
 function patternOf(secret: string, others: Readonly<Record<string, string>> = {}): string {
   // A lone surrogate leaves as U+FFFD, and comes back as that.
   const sent = Buffer.from(secret).toString();
   let pattern = '';
-  for (const [piece] of sent.matchAll(/\s+|\\+|[^\s\\]/gu)) {
+  for (const [piece] of sent.matchAll(pieces)) {
     const [character = ''] = piece;
-    // The longest first: what follows `&` in `&amp;` is a part of it.
-    const writings = [...escapesOf(character), escapePattern(character)];
-    if (character.trim() === '') {
-      pattern += `(?:${[...spaces.flatMap(escapesOf), '\\s', '\\+', '\\\\{1,2}[nrt]'].join('|')})+`;
+    if (/[ \t-\r]/.test(piece)) {
+      pattern += spacePattern(piece);
     } else if (character === '\\') {
-      // Escapes double it. As one run it matches in one way; one by one there would be exponentially many.
-      pattern += `(?:${writings.join('|')}){${piece.length},${4 * piece.length}}`;
+      // Escapes double it.
+      pattern += `(?:${writingsOf(character).join('|')}){${piece.length},${4 * piece.length}}`;
+    } else if (character > '\x7f') {
+      const { length } = [...piece];
+      const each = piece.replace(/\s+|./gsu, (part) =>
+        part.trim() === '' ? spacePattern(part) : choice(writingsOf(part)),
+      );
+      // Read in another character set than it was written in, each byte may have been lost.
+      pattern += choice([`\ufffd{${length},${4 * length}}`, each]);
     } else {
       const other = others[character];
-      if (other !== undefined) writings.push(escapePattern(other));
-      pattern += `(?:${writings.join('|')})`;
+      pattern += choice(other === undefined ? writingsOf(character) : [...writingsOf(character), escapePattern(other)]);
     }
   }
   return pattern;
+}
+
+/** White space of any length, whatever was in it. */
+function spacePattern(run: string): string {
+  const characters = new Set([...spaces, ...run]);
+  return `(?:${[...[...characters].flatMap(escapesOf), '\\s', '\\+', '\\\\{1,2}[nrt]'].join('|')})+`;
+}
+
+/** The longest first: what follows `&` in `&amp;` is a part of it. */
+function writingsOf(character: string): string[] {
+  return [...escapesOf(character), escapePattern(character)];
+}
+
+function choice(patterns: readonly string[]): string {
+  return `(?:${patterns.join('|')})`;
 }
 
 /** The ways to escape a character, each of which starts unlike the others. */
@@ -65,7 +90,7 @@ function escapesOf(character: string): string[] {
   }
   if (codePoint > 0x7f) {
     // Read in another character set than it was written in.
-    escapes.push('\ufffd{1,4}', escapePattern(Buffer.from(character).toString('latin1')));
+    escapes.push(escapePattern(Buffer.from(character).toString('latin1')));
   }
   if ('"\'/`'.includes(character)) escapes.push(`\\\\{1,3}${character === '/' ? '\\/' : character}`);
   return escapes;

@@ -96,6 +96,15 @@ describe('createRedactor', () => {
     }
   });
 
+  it('masks white space of any kind, however it is escaped', () => {
+    for (const space of ['\u00a0', '\u2028', '\u3000', '\u00a0\u2003', ' \u2009', ' + ', '+ ']) {
+      const secret = `gehe${space}imnis`;
+      for (const [title, write] of Object.entries(writings)) {
+        assert.equal(redact(secret, `Bad ${[...secret].map(write).join('')}!`), `Bad ${mark}!`, title);
+      }
+    }
+  });
+
   it('leaves a text that only resembles the password as it is', () => {
     for (const text of ['p"w\\ /%41&+=<ö>', 'Passwords', '']) {
       assert.equal(redact(password, text), text);
@@ -108,6 +117,9 @@ describe('createRedactor', () => {
     ['backslashes', '\\'.repeat(40), '\\'.repeat(39).concat('x')],
     ['white space', `a${' \t'.repeat(20)}b`, ` +%20&#32;`.repeat(100)],
     ['escaped percent signs', '%25'.repeat(20), '%25'.repeat(19)],
+    ['white space, with characters that were lost', 'a b c d e f', `a${'\ufffd'.repeat(1_000)}`],
+    ['characters that were lost', 'пароль-пароль', '\ufffd'.repeat(1_000)],
+    ['plus signs in white space', 'a + + + b', `a${'+'.repeat(1_000)}`],
     ['escaped backslashes', '\\'.repeat(40).concat('x'), '\\\\u005c'.repeat(100)],
   ] as const) {
     it(`looks through a megabyte that never quite are a password of ${title}`, () => {
