@@ -23,6 +23,7 @@ export class Duplicates {
   readonly #options: DuplicatesOptions;
   /** How to end the waiting of each, by id. */
   readonly #waiting = new Map<string, AbortController>();
+  #isClosed = false;
 
   constructor(options: DuplicatesOptions) {
     this.#options = options;
@@ -35,6 +36,8 @@ export class Duplicates {
 
   /** Sends a kept text, has it wait for the text that holds its key, or ends it as that one has ended. Never rejects. */
   async resume(text: Text): Promise<void> {
+    // It was taken in as the account was closed.
+    if (this.#isClosed) return;
     this.#waiting.get(text.id)?.abort();
     const stop = new AbortController();
     this.#waiting.set(text.id, stop);
@@ -59,8 +62,14 @@ export class Duplicates {
     return this.#waiting.delete(id);
   }
 
-  /** Nothing waits any longer; the store has it. */
+  /** Texts may wait again. */
+  open(): void {
+    this.#isClosed = false;
+  }
+
+  /** Nothing waits any longer, nor begins to; the store has it. */
   close(): void {
+    this.#isClosed = true;
     for (const id of [...this.#waiting.keys()]) this.remove(id);
   }
 

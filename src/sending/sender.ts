@@ -229,6 +229,7 @@ export class Sender {
   #open(): void {
     if (!this.#endings.open()) return;
     this.#kept.open();
+    this.#duplicates.open();
     this.#questions.open();
     // What is in no store is still in hand.
     this.#resume([...this.#ledger.texts.values()], [...this.#ledger.questions.values()]);

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { Followers } from '../../../src/sending/followers';
 import { createError } from '../some-error';
 import { FailingStore } from '../store/failing-store';
 import { copyPlatter, type FakeNode, forever, House, sendText } from './sending-house';
@@ -198,6 +199,39 @@ describe('once', () => {
       const back = house.attach();
       await house.pass(120_000);
       assert.deepEqual(back.ends, ['to 6421555123', 'to 6421555123 duplicate']);
+      assert.equal(house.service.bodies.length, 1);
+    });
+
+    it('and when the account is closed in the moment in which it is taken in', async () => {
+      const { house, node, store } = twins();
+      await house.pass(1_000);
+      const { follow } = Followers.prototype;
+      const signals: AbortSignal[] = [];
+      Followers.prototype.follow = function (id, signal) {
+        signals.push(signal);
+        return follow.call(this, id, signal);
+      };
+      let write = () => {};
+      const written = new Promise<void>((resolve) => (write = resolve));
+      const commit = store.commit.bind(store);
+      store.commit = (changes) => written.then(() => commit(changes));
+      sendText(node, 'hello', { once: 'a', keep: forever });
+      await house.pass(100);
+      // The account does not wait for its nodes.
+      const closed = Promise.all([house.sender.close(), node.node.close()]);
+      await house.pass(100);
+      write();
+      await Promise.all([closed.then(() => house.journal.close()), house.pass(10_100)]);
+      Followers.prototype.follow = follow;
+      assert.deepEqual(
+        signals.filter(({ aborted }) => !aborted),
+        [],
+      );
+      assert.equal(store.platter.entries.size, 3);
+      house.service.otherwise = { takes: true };
+      const back = house.attach();
+      await house.pass(120_000);
+      assert.deepEqual(back.ends, ['to 6421555123', 'to 6421555123 duplicate', 'to 6421555123 duplicate']);
       assert.equal(house.service.bodies.length, 1);
     });
 
