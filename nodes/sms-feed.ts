@@ -1,5 +1,5 @@
 import type { Node, NodeAPI, NodeDef } from 'node-red';
-import { createStopSignal, type Feed, isBlank, PollLoop, SmsError } from '../src';
+import { type Feed, isBlank, PollLoop, SmsError } from '../src';
 import { isInRange, limits } from './limits';
 import { getAccount } from './runtime/account-node';
 import { startWithFlows } from './runtime/flows';
@@ -24,7 +24,7 @@ export = (RED: NodeAPI) => {
     const format = parseChoice(config.format, ['ATOM', 'RSS']);
     const messages = parseChoice(config.messages, ['all', 'out', 'reply']);
     const output = parseChoice(config.output, ['list', 'each']);
-    const stop = createStopSignal();
+    const stop = new AbortController();
     let loop: PollLoop | undefined;
 
     const read = async (message: SmsMessage): Promise<SmsMessage[]> => {

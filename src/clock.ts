@@ -1,3 +1,5 @@
+import { onceAborted } from './abort-watch';
+
 /** A delay under way. */
 export interface Timer {
   /** The delay ends without its callback. May be called at any time, and again. */
@@ -48,14 +50,15 @@ export function wait(clock: Clock, delayMs: number, signal?: AbortSignal): Promi
       reject(signal.reason);
       return;
     }
-    const onAbort = () => {
-      timer.cancel();
-      reject(signal?.reason);
-    };
     const timer = clock.after(delayMs, () => {
-      signal?.removeEventListener('abort', onAbort);
+      leave?.();
       resolve();
     });
-    signal?.addEventListener('abort', onAbort, { once: true });
+    const leave =
+      signal &&
+      onceAborted(signal, () => {
+        timer.cancel();
+        reject(signal.reason);
+      });
   });
 }

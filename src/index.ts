@@ -27,7 +27,6 @@ export {
 } from './errors';
 export { type CallOptions, Client, type ClientOptions } from './http/client';
 export { createConnections, type ProxyOptions, type TlsOptions } from './http/connections';
-export { createStopSignal } from './http/stop-signal';
 export { type Authentication, parseAuthentication, parseBaseUrl } from './login';
 export type * from './model';
 export { reasons } from './reasons';

@@ -1,10 +1,10 @@
 import type { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
+import { onceAborted } from '../abort-watch';
 import { type Clock, systemClock, type Timer } from '../clock';
 import { asSmsError, SmsError } from '../errors';
 import type { Authentication } from '../login';
 import { formatForm } from '../wire/form';
-import { type AbortListener, AbortWatch } from './abort-watch';
 import { createUnreachable, describeFailure, isProxyRefusal } from './failure';
 
 /** Where requests go and as whom. */
@@ -114,15 +114,15 @@ function credentialsOf(authentication: Authentication): [string, string][] {
 const noBytes = Buffer.alloc(0);
 
 /** Follows one exchange. It is told just before the first byte goes out, which decides what a failure means. */
-class AnswerReader implements Dispatcher.DispatchHandler, AbortListener {
+class AnswerReader implements Dispatcher.DispatchHandler {
   readonly #call: Call;
   /** As the base URL has it, with its port. */
   readonly #host: string;
   readonly #resolve: (answer: Answer) => void;
   readonly #reject: (error: SmsError) => void;
   readonly #timer: Timer;
-  /** Where it is told that the signal aborts. */
-  #watched: { watch: AbortWatch; place: number } | undefined;
+  /** The signal may abort from now on without its knowing. */
+  readonly #leave: (() => void) | undefined;
   #controller: Dispatcher.DispatchController | undefined;
   #settled = false;
   /** From the first byte on nobody can say any more that nothing was sent. */
@@ -142,11 +142,8 @@ class AnswerReader implements Dispatcher.DispatchHandler, AbortListener {
     this.#reject = reject;
     this.#timer = clock.after(call.timeoutMs, () => this.#onTimeout());
     const { signal } = call;
-    if (signal?.aborted) this.onAbort();
-    else if (signal) {
-      const watch = AbortWatch.of(signal);
-      this.#watched = { watch, place: watch.add(this) };
-    }
+    if (signal?.aborted) this.#onAbort();
+    else if (signal) this.#leave = onceAborted(signal, () => this.#onAbort());
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
@@ -207,7 +204,7 @@ class AnswerReader implements Dispatcher.DispatchHandler, AbortListener {
     this.#fail(this.#failure(`timed out after ${this.#call.timeoutMs / 1000} s`));
   }
 
-  onAbort(): void {
+  #onAbort(): void {
     const closed = this.#call.effect === 'send' ? 'closed' : 'closedRead';
     this.#fail(this.#hasLeft ? this.#failure('stopped') : new SmsError(closed));
   }
@@ -248,6 +245,6 @@ class AnswerReader implements Dispatcher.DispatchHandler, AbortListener {
   #settle(): void {
     this.#settled = true;
     this.#timer.cancel();
-    this.#watched?.watch.delete(this.#watched.place);
+    this.#leave?.();
   }
 }

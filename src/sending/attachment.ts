@@ -1,5 +1,4 @@
 import type { Clock } from '../clock';
-import { createStopSignal } from '../http/stop-signal';
 import type { Outlet, SendingNode, SendRequest } from './outlet';
 import { UnderWay } from './under-way';
 
@@ -30,8 +29,8 @@ export class Attachment implements SendingNode {
   readonly #submit: (request: SendRequest, from: Attachment) => Promise<void>;
   readonly #onClosed: () => void;
   readonly #onRefused: () => void;
-  readonly #stop = createStopSignal();
-  readonly #giveUp = createStopSignal();
+  readonly #stop = new AbortController();
+  readonly #giveUp = new AbortController();
   readonly #running: UnderWay;
 
   constructor(outlet: Outlet, clock: Clock, options: AttachmentOptions) {

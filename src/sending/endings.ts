@@ -1,5 +1,4 @@
 import { SmsError } from '../errors';
-import { createStopSignal } from '../http/stop-signal';
 import type { Clearing } from './clearing';
 import type { Deliveries, Given } from './delivery';
 import type { Followers } from './followers';
@@ -23,7 +22,7 @@ export interface EndingsOptions {
 /** What follows once a text has left, until its outcome has entered the flow: each text ends once. */
 export class Endings {
   readonly #options: EndingsOptions;
-  #closing = createStopSignal();
+  #closing = new AbortController();
 
   constructor(options: EndingsOptions) {
     this.#options = options;
@@ -89,7 +88,7 @@ export class Endings {
   /** Goes on after {@link close}. Says whether it was closed. */
   open(): boolean {
     const wasClosed = this.#closing.signal.aborted;
-    if (wasClosed) this.#closing = createStopSignal();
+    if (wasClosed) this.#closing = new AbortController();
     return wasClosed;
   }
 }

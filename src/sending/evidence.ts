@@ -1,3 +1,4 @@
+import { onceAborted } from '../abort-watch';
 import { type Clock, wait } from '../clock';
 import type { Feed, FeedEntry, OutboundMessage, RecordOfKind } from '../model';
 import { normaliseRecipient } from '../wire/fields';
@@ -132,22 +133,21 @@ export class Case {
    */
   async look(forMs: number, signal: AbortSignal): Promise<Finding> {
     const stop = new AbortController();
-    const onAbort = () => stop.abort(signal.reason);
-    signal.addEventListener('abort', onAbort);
+    const leave = onceAborted(signal, () => stop.abort(signal.reason));
     const until = this.#options.clock.elapsed() + forMs;
     const complete = new Promise<void>((resolve, reject) => {
       this.#onComplete = resolve;
       if (this.#isComplete) resolve();
       // A reading of the feed is not waited for then.
-      stop.signal.addEventListener('abort', () => reject(stop.signal.reason));
+      onceAborted(stop.signal, () => reject(stop.signal.reason));
     });
     const reading = this.#readFeedUntil(until, stop.signal);
-    if (signal.aborted) onAbort();
+    if (signal.aborted) stop.abort(signal.reason);
     try {
       await Promise.race([complete, reading]);
       if (signal.aborted) throw signal.reason;
     } finally {
-      signal.removeEventListener('abort', onAbort);
+      leave();
       for (const ending of [complete, reading]) ending.catch(() => {});
       stop.abort();
     }

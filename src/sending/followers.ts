@@ -1,3 +1,4 @@
+import { onceAborted } from '../abort-watch';
 import { type Clock, wait } from '../clock';
 
 /** How soon it is asked again what became of a text that is not in hand here. */
@@ -28,20 +29,19 @@ export class Followers {
   }
 
   #ended(id: string, signal: AbortSignal): Promise<void> {
+    if (signal.aborted) return Promise.reject(signal.reason);
     return new Promise((resolve, reject) => {
       const others = this.#waiting.get(id) ?? new Set();
       this.#waiting.set(id, others);
-      const onAbort = () => {
+      const leave = onceAborted(signal, () => {
         others.delete(onEnded);
         reject(signal.reason);
-      };
+      });
       const onEnded = () => {
-        signal.removeEventListener('abort', onAbort);
+        leave();
         resolve();
       };
       others.add(onEnded);
-      if (signal.aborted) onAbort();
-      else signal.addEventListener('abort', onAbort, { once: true });
     });
   }
 

@@ -1,3 +1,4 @@
+import { onceAborted } from '../abort-watch';
 import type { Clock, Timer } from '../clock';
 import { SmsError } from '../errors';
 import { type Placed, PriorityQueue } from './priority-queue';
@@ -44,12 +45,6 @@ interface Waiting extends Placed {
   readonly order: number;
   readonly isKept: boolean;
   start(): void;
-  abandon(): void;
-}
-
-interface Listened {
-  waiting: Set<Waiting>;
-  onAbort: () => void;
 }
 
 /** Timers come late by about so much. A start that is no later counts as punctual, lest the pace fall behind each time. */
@@ -64,8 +59,6 @@ export class SendQueue {
   readonly #waiting = new PriorityQueue<Waiting>(
     (a, b) => a.priority > b.priority || (a.priority === b.priority && a.order < b.order),
   );
-  /** One listener for all that wait on a signal: a signal looks through its listeners for each that comes or goes. */
-  readonly #listened = new Map<AbortSignal, Listened>();
   #keptHere = 0;
   #arrivals = 0;
   #inFlight = 0;
@@ -112,15 +105,18 @@ export class SendQueue {
         order: this.#arrivals++,
         isKept,
         start: () => {
-          this.#leave(waiting, signal);
+          leave?.();
+          this.#leave(waiting);
           resolve(this.#start(task));
         },
-        abandon: () => {
-          this.#leave(waiting, signal);
-          reject(new SmsError('closed'));
-        },
       };
-      this.#enter(waiting, signal);
+      const leave =
+        signal &&
+        onceAborted(signal, () => {
+          this.#leave(waiting);
+          reject(new SmsError('closed'));
+        });
+      this.#enter(waiting);
       this.nudge();
     });
   }
@@ -196,34 +192,15 @@ export class SendQueue {
     };
   }
 
-  #enter(waiting: Waiting, signal: AbortSignal | undefined): void {
+  #enter(waiting: Waiting): void {
     this.#waiting.add(waiting);
-    this.#options.onChanged?.();
     if (waiting.isKept) this.#keptHere++;
-    if (!signal) return;
-    const listened = this.#listened.get(signal);
-    if (listened) {
-      listened.waiting.add(waiting);
-      return;
-    }
-    const all = new Set([waiting]);
-    const onAbort = () => {
-      for (const one of all) one.abandon();
-      this.nudge();
-    };
-    this.#listened.set(signal, { waiting: all, onAbort });
-    signal.addEventListener('abort', onAbort, { once: true });
+    this.#options.onChanged?.();
   }
 
-  #leave(waiting: Waiting, signal: AbortSignal | undefined): void {
+  #leave(waiting: Waiting): void {
     this.#waiting.delete(waiting);
     if (waiting.isKept) this.#keptHere--;
-    if (!signal) return;
-    const listened = this.#listened.get(signal);
-    if (!listened) return;
-    listened.waiting.delete(waiting);
-    if (listened.waiting.size > 0) return;
-    signal.removeEventListener('abort', listened.onAbort);
-    this.#listened.delete(signal);
+    if (this.#waiting.size === 0) this.#timer?.cancel();
   }
 }

@@ -49,14 +49,15 @@ function roomOf(path: string): string {
   return first.replace(/\.ts$/, '');
 }
 
-const plain = ['clock', 'errors', 'login', 'model', 'reasons'];
+const plain = ['abort-watch', 'clock', 'errors', 'login', 'model', 'reasons'];
 const journal = ['item-ids', 'journal', 'keeper', 'step', 'step-queue', 'store-session'];
 
 /** What the files of each room may import besides those of their own. */
 const arrows: Readonly<Record<string, readonly string[]>> = {
   'back-off': [],
   'entry-order': [],
-  clock: [],
+  'abort-watch': [],
+  clock: ['abort-watch'],
   model: [],
   reasons: [],
   errors: ['reasons'],

@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 import { dirname, join, relative } from 'node:path';
 import { compileFunction } from 'node:vm';
 import { transformSync } from 'esbuild';
-import type { AbortListener, AbortWatch } from '../../src/http/abort-watch';
+import type { AbortWatch } from '../../src/abort-watch';
 import type { Way } from './plan';
 import type { Random } from './random';
 
@@ -31,12 +31,13 @@ export interface Surroundings {
 /** Who listens to the signals that the library makes. */
 export class Signals {
   #listeners = new Map<AbortSignal, Set<unknown>>();
-  /** Requests that are told by the one watch of a signal. */
-  #watching = 0;
+  /** Who is told by the one watch of a signal. */
+  #told = new Set<{ signal: AbortSignal }>();
 
   /** Beside the one watch of each. On signals that have not come, since those that have need nobody to leave. */
   get listeners(): number {
-    let count = this.#watching;
+    let count = 0;
+    for (const { signal } of this.#told) if (!signal.aborted) count++;
     for (const [signal, { size }] of this.#listeners) if (!signal.aborted) count += Math.max(0, size - 1);
     return count;
   }
@@ -44,20 +45,21 @@ export class Signals {
   /** What was made before is not looked at any more. */
   forget(): void {
     this.#listeners = new Map();
-    this.#watching = 0;
+    this.#told = new Set();
   }
 
   /** Counts those who are told by watches. */
   countOn({ prototype }: typeof AbortWatch): void {
-    const { add, delete: remove } = prototype;
+    const { add } = prototype;
     const signals = this;
-    prototype.add = function (this: AbortWatch, listener: AbortListener) {
-      signals.#watching++;
-      return add.call(this, listener);
-    };
-    prototype.delete = function (this: AbortWatch, place: number) {
-      signals.#watching--;
-      remove.call(this, place);
+    prototype.add = function (this: AbortWatch, callback: () => void) {
+      const told = { signal: this.signal };
+      signals.#told.add(told);
+      const leave = add.call(this, callback);
+      return () => {
+        signals.#told.delete(told);
+        leave();
+      };
     };
   }
 
@@ -130,7 +132,7 @@ export function loadLibrary(mutant?: Mutant): Library {
     return module.exports;
   };
   const open = (name: string) => load(findSource(join(source, name)));
-  surroundings.signals.countOn((open('http/abort-watch') as typeof import('../../src/http/abort-watch')).AbortWatch);
+  surroundings.signals.countOn((open('abort-watch') as typeof import('../../src/abort-watch')).AbortWatch);
   return {
     surroundings,
     index: open('index') as Library['index'],

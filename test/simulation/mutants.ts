@@ -381,18 +381,8 @@ export const mutants: readonly Mutant[] = [
     'this.#timer = clock.after(call.timeoutMs, () => {});',
   ),
   mutant('a timer outlives its request', 'http/exchange.ts', '    this.#timer.cancel();\n', ''),
-  mutant(
-    'a request listens to its signal for ever',
-    'http/exchange.ts',
-    'this.#watched?.watch.delete(this.#watched.place);',
-    '',
-  ),
-  mutant(
-    'a wait listens to its signal for ever',
-    'clock.ts',
-    "      signal?.removeEventListener('abort', onAbort);\n",
-    '',
-  ),
+  mutant('a request listens to its signal for ever', 'http/exchange.ts', 'this.#leave?.();', ''),
+  mutant('a wait listens to its signal for ever', 'clock.ts', '      leave?.();\n', ''),
   // Other logins, and a server that comes back empty.
   mutant(
     'two logins keep for each other',

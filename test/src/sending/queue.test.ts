@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { createStopSignal } from '../../../src/http/stop-signal';
 import { type QueueSettings, SendQueue } from '../../../src/sending/queue';
 import { settle, VirtualClock } from '../../virtual-clock';
 
@@ -24,7 +23,7 @@ function createTask() {
 }
 
 describe('SendQueue (concurrency, queueLimit)', () => {
-  const { signal } = createStopSignal();
+  const { signal } = new AbortController();
 
   it('runs so many at once and the others in order, whichever way the first ones end', async () => {
     const queue = createQueue(2, 10);
@@ -120,7 +119,7 @@ describe('SendQueue (concurrency, queueLimit)', () => {
     const queue = createQueue(1, 2);
     const task = createTask();
     const running = queue.run(task.run, { signal });
-    const stop = createStopSignal();
+    const stop = new AbortController();
     const stopped = queue.run(() => assert.fail('ran'), { signal: stop.signal });
     const stays = queue.run(() => Promise.resolve('stays'), { signal });
     stop.abort();
@@ -141,7 +140,7 @@ describe('SendQueue (concurrency, queueLimit)', () => {
 
   it('keeps a task that runs from being stopped by the queue', async () => {
     const queue = createQueue(1, 2);
-    const stop = createStopSignal();
+    const stop = new AbortController();
     const task = createTask();
     const run = queue.run(task.run, { signal: stop.signal });
     await settle();
@@ -156,7 +155,7 @@ describe('SendQueue (concurrency, queueLimit)', () => {
     process.on('warning', listen);
     try {
       const queue = createQueue(1, 10_000);
-      const stop = createStopSignal();
+      const stop = new AbortController();
       const task = createTask();
       const running = queue.run(task.run, { signal });
       const runs = Array.from({ length: 10_000 }, () =>
@@ -205,7 +204,7 @@ describe('SendQueue (concurrency, queueLimit)', () => {
 });
 
 describe('SendQueue (perSecond, priority)', () => {
-  const { signal } = createStopSignal();
+  const { signal } = new AbortController();
 
   /** A queue that notes when each task began; tasks end at once. */
   function createPacedQueue(settings: Partial<QueueSettings>) {
@@ -386,24 +385,13 @@ describe('SendQueue (perSecond, priority)', () => {
 
   it('leaves no timer when the last that waits is let go of', async () => {
     const { clock, add } = createPacedQueue({ perSecond: 0.01 });
-    const stop = createStopSignal();
+    const stop = new AbortController();
     const runs = ['first', 'second', 'third'].map((name) => add(name, 0, stop.signal).catch((error) => error.code));
     await settle();
     assert.equal(clock.timers, 1);
     stop.abort();
     assert.deepEqual(await Promise.all(runs), [undefined, 'SMS_CLOSED', 'SMS_CLOSED']);
     assert.equal(clock.timers, 0);
-  });
-
-  it('listens to a signal once, however many wait on it, and no longer than they do', async () => {
-    const { clock, add } = createPacedQueue({ perSecond: 1_000 });
-    const { signal: counted, listeners } = createCountedSignal();
-    const runs = Array.from({ length: 100 }, (_, index) => add(`${index}`, index % 3, counted));
-    await settle();
-    assert.equal(listeners(), 1);
-    await clock.advance(1_000);
-    await Promise.all(runs);
-    assert.equal(listeners(), 0);
   });
 
   it('counts kept texts for the limit wherever they wait, and refuses none that is kept already', async () => {
@@ -468,7 +456,7 @@ type Action =
 async function compareWithList(actions: readonly Action[], settings: QueueSettings): Promise<void> {
   const clock = new VirtualClock();
   const queue = new SendQueue({ clock, settings: () => settings });
-  const stops = [0, 1, 2].map(createStopSignal);
+  const stops = [0, 1, 2].map(() => new AbortController());
   const list: { name: number; priority: number; flow: number }[] = [];
   const running = new Map<number, ReturnType<typeof createTask>>();
   const runs: Promise<unknown>[] = [];
@@ -530,20 +518,4 @@ async function compareWithList(actions: readonly Action[], settings: QueueSettin
 
 function isExpected(error: { code?: string; message?: string }): boolean {
   return error.code === 'SMS_CLOSED' || error.message === 'failed';
-}
-
-/** A stop signal that knows how many listen to it. */
-function createCountedSignal() {
-  const { signal } = createStopSignal();
-  let listeners = 0;
-  const { addEventListener, removeEventListener } = signal;
-  signal.addEventListener = (...args: Parameters<typeof addEventListener>) => {
-    listeners++;
-    addEventListener.apply(signal, args);
-  };
-  signal.removeEventListener = (...args: Parameters<typeof removeEventListener>) => {
-    listeners--;
-    removeEventListener.apply(signal, args);
-  };
-  return { signal, listeners: () => listeners };
 }

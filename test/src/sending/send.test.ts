@@ -3,7 +3,6 @@ import { startSimulator } from '../../../simulator';
 import { isSmsError, SmsError, type SmsErrorReason } from '../../../src/errors';
 import { Client } from '../../../src/http/client';
 import { createConnections } from '../../../src/http/connections';
-import { createStopSignal } from '../../../src/http/stop-signal';
 import type { Delivery, OutboundMessage } from '../../../src/model';
 import { type RetryPolicy, send } from '../../../src/sending/send';
 import { VirtualClock } from '../../virtual-clock';
@@ -59,7 +58,7 @@ describe('send (retries, retryUncertain)', () => {
     policy: Partial<RetryPolicy> = {},
     onWait: (stop: AbortController, giveUp: AbortController) => unknown = () => clock.advance(30_000),
   ): Promise<Delivery | string> {
-    const [stop, giveUp] = [createStopSignal(), createStopSignal()];
+    const [stop, giveUp] = [new AbortController(), new AbortController()];
     let outcome: Delivery | string | undefined;
     void send(
       attempt(client),
@@ -99,7 +98,7 @@ describe('send (retries, retryUncertain)', () => {
 
   it('waits 0.2 s, then twice as long each time, at most 30 s', async () => {
     const client = new ScriptedClient(...Array.from({ length: 12 }, () => 'unreachable' as const));
-    const { signal } = createStopSignal();
+    const { signal } = new AbortController();
     const sending = send(attempt(client), { retries: 11, retryUncertain: false }, { signal, giveUp: signal, clock });
     const rejected = assert.rejects(sending, { code: 'SMS_UNREACHABLE' });
     await settle();
@@ -202,7 +201,7 @@ describe('send (retries, retryUncertain)', () => {
         method: 'POST',
         timeoutMs: 5_000,
       });
-      const { signal } = createStopSignal();
+      const { signal } = new AbortController();
       const sending = send(attempt(client), { retries: 9, retryUncertain: false }, { signal, giveUp: signal });
       await settle();
       await simulator.setOnline(true);
@@ -224,7 +223,7 @@ describe('send (retries, retryUncertain)', () => {
         method: 'POST',
         timeoutMs: 5_000,
       });
-      const [stop, giveUp] = [createStopSignal(), createStopSignal()];
+      const [stop, giveUp] = [new AbortController(), new AbortController()];
       const policy = { retries: 3, retryUncertain: false };
       const sending = send(attempt(client), policy, { signal: stop.signal, giveUp: giveUp.signal });
       await simulator.until(() => simulator.polling('send') === 1);
@@ -241,7 +240,7 @@ describe('send (retries, retryUncertain)', () => {
         method: 'POST',
         timeoutMs: 5_000,
       });
-      const { signal } = createStopSignal();
+      const { signal } = new AbortController();
       await assert.rejects(send(attempt(client), { retries: 1, retryUncertain: true }, { signal, giveUp: signal }), {
         code: 'SMS_UNREACHABLE',
       });
