@@ -33,7 +33,7 @@ export class ItemIds {
 }
 
 /** When an item got its id, in ms since 1970: a little later than then where many came at once. */
-export function timeOf({ id }: Item): number {
+export function timeOf({ id }: Pick<Item, 'id'>): number {
   return parseTime(id) / 1_000;
 }
 

@@ -5,7 +5,7 @@ import { type Keeper, Keepers } from './keeper';
 import { createTask, type Step, StepWriter } from './step';
 import { StepQueue } from './step-queue';
 import { StoreLifecycle, type StoreMode } from './store/lifecycle';
-import type { Part, Remembered, Store } from './store/store';
+import type { Page, Part, Remembered, Store } from './store/store';
 import { StoreSession } from './store-session';
 
 export type { Keeper } from './keeper';
@@ -154,6 +154,29 @@ export class Journal {
       this.#steps.doFirst(async () => {
         if (this.mode === 'open') await this.#store.list(prefixes).then(resolve, reject);
         else reject(this.#lifecycle.unavailable());
+      });
+    });
+  }
+
+  /** How many items of what keepers have put off are read at a time; absent: the store lets nothing be put off. */
+  get pageSize(): number | undefined {
+    return this.#store.pages?.size;
+  }
+
+  /**
+   * Reads a page of items of all parts, and has it taken before any other step. Resolves with whether it was: not while the store
+   * fails or is being closed. All that was put off is sifted anew when it is opened again.
+   *
+   * @param after asked for the id after which the page begins when the time has come
+   */
+  readPage(after: () => string, take: (page: Page) => void): Promise<boolean> {
+    const { pages } = this.#store;
+    if (!pages || this.#isClosing || this.mode !== 'open') return Promise.resolve(false);
+    return new Promise((resolve) => {
+      this.#steps.doFirst(async () => {
+        const page = await this.#session.read(() => pages.read(after()));
+        if (page) take(page);
+        resolve(page !== undefined);
       });
     });
   }

@@ -10,8 +10,18 @@ export interface Circumstances {
   unwritten: Look;
 }
 
+/** Says of each item, in order, whether it is put off: it is not found, and is read with {@link Journal.readPage}. */
+export type Sieve = (item: Item) => boolean;
+
 /** A room of the library that keeps items in a journal. */
 export interface Keeper {
+  /**
+   * The store is being opened, and an earlier process held this on its way into it. Returns what all items of its part are put through
+   * before those that are left are found. Absent: none is put off.
+   *
+   * @param unwritten what is not in the store yet of what is remembered; absent: everything is
+   */
+  sift?(held: readonly string[], unwritten: Look | undefined): Sieve;
   /**
    * Takes charge of items of its part. No step is taken until it has returned, or what it returns has resolved. Some of
    * them it may have found before.
@@ -41,6 +51,11 @@ export class Keepers {
 
   join(part: Part, keeper: Keeper): void {
     this.#byPart.set(part, keeper);
+  }
+
+  sift(held: readonly string[], unwritten: Look | undefined): Sieve {
+    const sieves = new Map([...this.#byPart].map(([part, keeper]) => [part, keeper.sift?.(held, unwritten)]));
+    return (item) => sieves.get(item.part)?.(item) ?? false;
   }
 
   async found(items: readonly Item[], circumstances: Circumstances): Promise<void> {

@@ -129,6 +129,11 @@ export class StepWriter {
     return this.#unsaved.drop.has(id);
   }
 
+  /** Whether something is remembered that is not in the store. */
+  get hasUnwritten(): boolean {
+    return this.#unsaved.remember.size > 0;
+  }
+
   /** What is remembered and not in the store. */
   readonly unwritten: Look = (key) => this.#unsaved.remember.get(key);
 

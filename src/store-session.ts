@@ -1,9 +1,9 @@
 import type { ItemIds } from './item-ids';
-import type { Circumstances, Keepers } from './keeper';
+import type { Circumstances, Keepers, Sieve } from './keeper';
 import type { StepWriter } from './step';
 import type { StepQueue } from './step-queue';
 import type { StoreLifecycle } from './store/lifecycle';
-import type { Item } from './store/store';
+import type { Held, Item, Page } from './store/store';
 
 /** What a {@link StoreSession} joins. */
 export interface StoreSessionOptions {
@@ -16,7 +16,7 @@ export interface StoreSessionOptions {
   onUnreadable(place: string): void;
 }
 
-/** Opens the store, tells the keepers what is found there, then and later, and closes it. */
+/** Opens the store, tells the keepers what is found there, then and later, reads on what they have put off, and closes it. */
 export class StoreSession {
   readonly #options: StoreSessionOptions;
   /** The last time that the store was opened. */
@@ -39,6 +39,7 @@ export class StoreSession {
       wanted: () => keepers.wanted(),
       isReadable: (item) => keepers.isReadable(item),
       onUnreadable,
+      sift: (held) => this.#sift(held),
     });
     if (!leftovers) return;
     this.#opening = opening;
@@ -54,6 +55,19 @@ export class StoreSession {
     if (!writer.hasUnsaved) lifecycle.recovered();
   }
 
+  /** Reads something from a store that is open. Never rejects: failures are told by its lifecycle, and `undefined` is returned. */
+  async read(read: () => Promise<Page>): Promise<Page | undefined> {
+    const { lifecycle } = this.#options;
+    if (lifecycle.mode !== 'open') return undefined;
+    try {
+      const page = await read();
+      return lifecycle.mode === 'open' ? { ...page, items: page.items.filter(this.#isLeft) } : undefined;
+    } catch (error) {
+      lifecycle.fail(error);
+      return undefined;
+    }
+  }
+
   /** Closes the store; a durable one keeps what keepers may forget then. Never rejects. */
   async close({ isDurable }: { isDurable: boolean }): Promise<void> {
     const { lifecycle, keepers, writer } = this.#options;
@@ -62,10 +76,30 @@ export class StoreSession {
   }
 
   async #find(items: readonly Item[], circumstances: Omit<Circumstances, 'unwritten'>): Promise<void> {
-    const { keepers, writer, steps, ids } = this.#options;
+    const { keepers, writer, ids } = this.#options;
     ids.follow(items);
+    await keepers.found(items.filter(this.#isLeft), { ...circumstances, unwritten: writer.unwritten });
+  }
+
+  #sift(held: readonly Held[]): Sieve {
+    const { keepers, writer, ids } = this.#options;
+    const unwritten = writer.hasUnwritten ? writer.unwritten : undefined;
+    const sieve = keepers.sift(
+      held.map(({ text }) => text),
+      unwritten,
+    );
+    const isLeft = this.#isLeft;
+    return (item) => {
+      const isPutOff = isLeft(item) && sieve(item);
+      if (isPutOff) ids.follow([item]);
+      return isPutOff;
+    };
+  }
+
+  /** Says of items whether they will still be there when all steps are taken that are known now. */
+  get #isLeft(): (item: Item) => boolean {
+    const { writer, steps } = this.#options;
     const { drops } = steps;
-    const isLeft = ({ id }: Item) => !drops.has(id) && !writer.isDropped(id);
-    await keepers.found(items.filter(isLeft), { ...circumstances, unwritten: writer.unwritten });
+    return ({ id }) => !drops.has(id) && !writer.isDropped(id);
   }
 }

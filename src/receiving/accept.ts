@@ -1,5 +1,5 @@
 import type { Step } from '../journal';
-import type { InboxRecord, RecordOfKind, RecordsOfKind, Via } from '../model';
+import type { InboxRecord, Kind, RecordOfKind, RecordsOfKind, Via } from '../model';
 import type { Changes, Look } from '../store/store';
 import type { Destination } from './attendance';
 import {
@@ -61,7 +61,7 @@ export function createAccept(context: InboxContext, arrival: Arrival, handling: 
     // The service has forgotten what it was polled for, but not what it called back.
     whileFailing: arrival.via === 'callback' ? 'refuse' : 'apply',
     decide(look, changes) {
-      const audience = distribution.attendance.audience(channelOf(arrival), arrival);
+      const audience = distribution.audience(channelOf(arrival), arrival);
       const attempts = audience.length > 0 ? 1 : 0;
       const outcomes = items.map((item) =>
         acceptRecord(context, { ...item, arrival, attempts, isLeftover: handling.isLeftover }, look, changes),
@@ -114,6 +114,13 @@ function acceptRecord(context: InboxContext, candidate: Candidate, look: Look, c
       orphan = undelivered.findOn(kind, identity, changes);
       // Its nodes are being redeployed, and get it when they are back.
       if (orphan && distribution.attendance.expects(kind)) return { acceptance: { outcome, heldElsewhere: true } };
+      // Nobody knows yet whether it is among those.
+      if (!orphan && context.unread.has(kind)) {
+        const acceptance = { outcome, heldElsewhere: true };
+        return distribution.attendance.expects(kind)
+          ? { acceptance }
+          : { acceptance, effect: () => lookFor(context, kind) };
+      }
     }
     if (!orphan) {
       const heldElsewhere = holdKeysOf(context, arrival, identity).some((key) => look(key) !== undefined);
@@ -134,6 +141,12 @@ function acceptRecord(context: InboxContext, candidate: Candidate, look: Look, c
   if (fresh.entry.channel === 'callback') undelivered.expect(fresh, changes);
   const acceptance = { outcome, entry: fresh.entry };
   return { acceptance, fresh, ...effectOf(correlated), ...(orphan ? { orphan } : undefined) };
+}
+
+/** What is in the store is found when the service asks again. */
+function lookFor({ unread, reading }: InboxContext, kind: Kind): void {
+  unread.want(kind);
+  reading.goOn();
 }
 
 /** A record, and what follows from what it answers. */

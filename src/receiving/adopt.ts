@@ -6,7 +6,7 @@ import { createUndelivered, type Undelivered } from './undelivered';
 
 /** Takes charge of entries of another inbox. Whether they were seen here does not matter: they are undelivered. */
 export function createAdopt(context: InboxContext, entries: readonly Entry[]): Step<void> {
-  const { undelivered, distribution } = context;
+  const { undelivered, unread, distribution } = context;
   const items = entries.map((entry) => ({ entry, identity: identify(entry) }));
   return {
     keys: items.flatMap(({ entry, identity }) => [...keysOf(identity), ...holdKeysOf(context, entry, identity)]),
@@ -18,8 +18,10 @@ export function createAdopt(context: InboxContext, entries: readonly Entry[]): S
         judgeAndRemember(context, { identity, via }, look, changes);
         keepEntry(context, entry, identity, changes);
       }
-      return () => {
-        for (const { entry, identity } of adopted) undelivered.add(createUndelivered(entry, identity));
+      return (isWritten) => {
+        for (const { entry, identity } of adopted) {
+          if (!isWritten || !unread.putOff(entry)) undelivered.addRead(createUndelivered(entry, identity));
+        }
         distribution.handOutSoon();
       };
     },

@@ -7,13 +7,17 @@ import type { Delivered } from './delivered';
 import type { Distribution } from './distribution';
 import { type Channel, type Entry, isEntry } from './entry';
 import { type Identity, judge, type Verdict } from './identity';
+import type { Reading } from './reading';
 import type { UndeliveredEntries } from './undelivered';
+import type { Unread } from './unread';
 
 /** What the steps of an inbox work with. Deciding, they only look at it. */
 export interface InboxContext {
   readonly journal: Journal;
   readonly clock: Clock;
   readonly undelivered: UndeliveredEntries;
+  readonly unread: Unread;
+  readonly reading: Reading;
   readonly delivered: Delivered;
   readonly distribution: Distribution;
   /** For whom it takes over what other processes leave, when it has been handed over for good. */

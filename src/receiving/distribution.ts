@@ -1,8 +1,9 @@
 import type { Clock, Timer } from '../clock';
 import { Attendance, type Destination } from './attendance';
-import type { Entry } from './entry';
+import type { Channel, Entry } from './entry';
 import type { Taker } from './taker';
 import type { Undelivered, UndeliveredEntries } from './undelivered';
+import type { Unread } from './unread';
 
 /** What a distribution tells. */
 export interface DistributionEvents {
@@ -14,6 +15,8 @@ export interface DistributionEvents {
   written(): Promise<void>;
   /** A node threw as it was given what it had not asked for. */
   onFault(error: unknown): void;
+  /** Some have been handed out, or could have been. */
+  onHandedOut(): void;
 }
 
 /** Entries handed out in one turn of the event loop. */
@@ -21,12 +24,10 @@ const sliceSize = 250;
 
 /** One going through of all that is undelivered, a slice at a turn. */
 interface Round {
-  list: readonly Undelivered[];
+  list: Undelivered[];
   next: number;
   /** Nodes had come since the last: whoever is neither here nor away for a redeploy is not part of the flows any more. */
   isRollCall: boolean;
-  /** What came meanwhile, which goes after what was there before. */
-  waiting: Gift[];
 }
 
 /** What has just come, on its way to those it was saved for. */
@@ -46,28 +47,42 @@ export class Distribution {
   readonly #undelivered: UndeliveredEntries;
   readonly #events: DistributionEvents;
   readonly #clock: Clock;
+  readonly #unread: Unread;
   #handingOut: Timer | undefined;
   #round: Round | undefined;
+  /** What came while older ones are being handed out, or are not read yet, which it goes after. */
+  readonly #waiting = new Map<Channel, Gift[]>();
   #isRoundWanted = false;
   #isWriting = false;
 
-  constructor(undelivered: UndeliveredEntries, events: DistributionEvents, clock: Clock) {
+  constructor(undelivered: UndeliveredEntries, unread: Unread, events: DistributionEvents, clock: Clock) {
+    this.#unread = unread;
     this.attendance = new Attendance(clock, () => this.handOutSoon());
     this.#undelivered = undelivered;
     this.#events = events;
     this.#clock = clock;
   }
 
+  /** The nodes that what comes now is for: as far as older ones of its channel are not read yet, whoever is here when they are. */
+  audience(channel: Channel, destination: Destination): Taker[] {
+    return this.#unread.has(channel) ? [] : this.attendance.audience(channel, destination);
+  }
+
   /**
    * Gives what has just been saved to those it was saved for; who was redeployed meanwhile gets it when back. While older
-   * entries are being handed out, it waits behind them.
+   * entries are being handed out, or are not read yet, it waits behind them.
    *
    * @throws what the first node threw, when all have been given it
    */
   giveNew(fresh: readonly Undelivered[], audience: readonly Taker[], destination: Destination = {}): void {
-    if (fresh.length === 0) return;
-    if (this.#round) this.#round.waiting.push({ fresh, audience, destination });
-    else this.#giveNew({ fresh, audience, destination });
+    const [first] = fresh;
+    if (!first) return;
+    const { channel } = first.entry;
+    const gift = { fresh, audience, destination };
+    const waiting = this.#waiting.get(channel);
+    if (waiting) waiting.push(gift);
+    else if (this.#round || this.#unread.has(channel)) this.#waiting.set(channel, [gift]);
+    else this.#giveNew(gift);
   }
 
   /** Nodes of a flow attach in one turn of the event loop, so when it ends all are here. */
@@ -80,6 +95,14 @@ export class Distribution {
   handOutFirst(): void {
     this.#round ??= this.#beginRound();
     this.handOutSoon();
+  }
+
+  /** Hands out what has been read from the store, after what is being handed out. */
+  handOutRead(read: readonly Undelivered[]): void {
+    this.#round ??= createRound();
+    this.#round.list = [...this.#round.list.slice(this.#round.next), ...read];
+    this.#round.next = 0;
+    this.#goOnNextTurn();
   }
 
   #giveNew({ fresh, audience, destination }: Gift): void {
@@ -122,19 +145,37 @@ export class Distribution {
   /** Gives a slice of what nobody has in hand to the nodes that are here, and the rest in the turns that follow. */
   #handOut(): void {
     // Whoever has come since gets all in order, too.
-    if (!this.#round || this.#isRoundWanted) this.#round = this.#beginRound();
+    if (this.#isRoundWanted) this.#round = this.#beginRound();
+    this.#round ??= createRound();
     const round = this.#round;
     let hasGiven = false;
     if (round.next < round.list.length) {
       hasGiven = this.#handOutSlice(round);
     } else {
-      const gift = round.waiting.shift();
+      const gift = this.#takeGift();
       if (gift) this.#attempt(() => this.#giveNew(gift));
     }
     const isRest = round.next < round.list.length;
-    if (!isRest && round.waiting.length === 0 && !this.#isRoundWanted) this.#round = undefined;
+    if (!isRest && !this.#givable && !this.#isRoundWanted) this.#round = undefined;
     else if (isRest && hasGiven) this.#goOnWhenWritten();
     else this.#goOnNextTurn();
+    this.#events.onHandedOut();
+  }
+
+  /** A channel that something waits on which nothing that is not read yet is before. */
+  get #givable(): Channel | undefined {
+    for (const channel of this.#waiting.keys()) if (!this.#unread.has(channel)) return channel;
+    return undefined;
+  }
+
+  #takeGift(): Gift | undefined {
+    const channel = this.#givable;
+    const gifts = channel && this.#waiting.get(channel);
+    const gift = gifts?.shift();
+    if (channel && gifts?.length === 0) this.#waiting.delete(channel);
+    // The store may have been closed since, or all been handed over.
+    const fresh = gift?.fresh.filter((one) => this.#undelivered.get(one.entry.id) === one);
+    return gift && fresh && { ...gift, fresh };
   }
 
   /** What is handed out faster than it can be written would all wait in memory. */
@@ -157,10 +198,9 @@ export class Distribution {
   #beginRound(): Round {
     const isRollCall = this.attendance.callRoll();
     this.#isRoundWanted = false;
-    const waiting = this.#round?.waiting ?? [];
-    const promised = new Set(waiting.flatMap(({ fresh }) => fresh));
+    const promised = new Set([...this.#waiting.values()].flat().flatMap(({ fresh }) => fresh));
     const list = this.#undelivered.values().filter((undelivered) => !promised.has(undelivered));
-    return { list, next: 0, isRollCall, waiting };
+    return { ...createRound(), list, isRollCall };
   }
 
   /** Returns whether anybody was given anything. */
@@ -225,6 +265,10 @@ export class Distribution {
     if (watchers.length > 0) this.#oweToAbsent(undelivered);
     return watchers;
   }
+}
+
+function createRound(): Round {
+  return { list: [], next: 0, isRollCall: false };
 }
 
 function owe({ owed, attempts }: Undelivered, taker: Taker, attempt: number): void {

@@ -4,18 +4,20 @@ import { timeOf } from '../item-ids';
 import type { Journal, Step } from '../journal';
 import type { Kind } from '../model';
 import { type Acceptance, type Arrival, createAccept } from './accept';
-import { createAbandon, createAdopt } from './adopt';
 import type { InboxContext } from './context';
 import { type Correlator, guardCorrelator } from './correlator';
 import { Delivered } from './delivered';
 import { Distribution } from './distribution';
 import type { Channel, Entry, KindOn } from './entry';
 import { GivenUp } from './given-up';
+import { handOverEntries } from './hand-over';
 import { createInboxKeeper } from './leftovers';
+import { Reading } from './reading';
 import { createRelease } from './release';
 import { createKeep, createLate, createPause, settle } from './settle';
 import type { Taker } from './taker';
 import { type Undelivered, UndeliveredEntries } from './undelivered';
+import { Unread } from './unread';
 
 export type { Acceptance, Arrival } from './accept';
 
@@ -48,9 +50,6 @@ export interface InboxState {
   setAside: number;
 }
 
-/** Entries handed over in one commit. */
-const sliceSize = 500;
-
 /**
  * Takes charge of what the service gave away (§3): keeps each record until every node that it is for has taken it, and
  * recognises what was seen before, whichever way it came.
@@ -67,19 +66,30 @@ export class Inbox {
   constructor(options: InboxOptions) {
     const { journal, clock = systemClock, onFault = throwLater, dedupe, dedupeMs, correlator } = options;
     const undelivered = new UndeliveredEntries();
+    const unread = new Unread(undelivered, journal.pageSize);
     const events = {
       onAttempt: (entry: Entry, attempt: number) => this.countAttempt(entry, attempt),
       onTaken: (taken: Undelivered) => settle(this.#context, taken),
       written: () => journal.run(createPause()).catch(onFault),
+      onHandedOut: () => reading.goOn(),
       onFault,
     };
-    const distribution = new Distribution(undelivered, events, clock);
+    const distribution = new Distribution(undelivered, unread, events, clock);
+    const reading = new Reading({
+      journal,
+      clock,
+      unread,
+      attendance: distribution.attendance,
+      onRead: (read) => distribution.handOutRead(read),
+    });
     const run = (step: Step<unknown>) => void journal.run(step).catch(onFault);
     const guarded = correlator && guardCorrelator(correlator, onFault);
     this.#context = {
       journal,
       clock,
       undelivered,
+      unread,
+      reading,
       delivered: new Delivered(journal),
       distribution,
       correlator: guarded,
@@ -99,16 +109,21 @@ export class Inbox {
 
   /** Whether everything is delivered and written. */
   get isSettled(): boolean {
-    return this.#context.undelivered.size === 0 && this.givenUp.size === 0 && this.#context.journal.isWritten;
+    return this.#undelivered === 0 && this.givenUp.size === 0 && this.#context.journal.isWritten;
   }
 
   get state(): InboxState {
-    const { size, oldest } = this.#context.undelivered;
+    const { undelivered, unread } = this.#context;
+    const oldest = [...undelivered.oldest, ...unread.beginnings].sort()[0];
     return {
-      undelivered: size,
-      ...(oldest ? { oldestAt: timeOf(oldest.entry) } : undefined),
+      undelivered: this.#undelivered,
+      ...(oldest ? { oldestAt: timeOf({ id: oldest }) } : undefined),
       setAside: this.givenUp.size,
     };
+  }
+
+  get #undelivered(): number {
+    return this.#context.undelivered.size + this.#context.unread.size;
   }
 
   /** Whether nothing would be lost by forgetting this closed inbox. */
@@ -241,24 +256,8 @@ export class Inbox {
   async handOver(heir: Inbox, { isLast = false } = {}): Promise<void> {
     await this.ready().catch(() => {});
     await this.flush();
-    const { journal, undelivered } = this.#context;
-    const keepsOwn = journal.isShared && !isLast;
-    const handed: Undelivered[] = [];
-    for (const one of undelivered.values()) {
-      if (keepsOwn && one.isStored) undelivered.remove(one.entry.id);
-      else handed.push(one);
-    }
-    for (let start = 0; start < handed.length; start += sliceSize) {
-      const slice = handed.slice(start, start + sliceSize);
-      const fresh = slice.filter(({ isHandedOver }) => !isHandedOver);
-      for (const one of fresh) one.isHandedOver = true;
-      const entries = fresh.map(({ entry }) => entry);
-      if (fresh.length > 0) await heir.#context.journal.run(createAdopt(heir.#context, entries));
-      // The other delivers them, and may have them nowhere but in its memory: until it is asked again they stay where they are safe.
-      if (heir.failure) return;
-      for (const { entry } of slice) undelivered.remove(entry.id);
-      this.#context.run(createAbandon(this.#context, slice));
-    }
+    const keepsOwn = this.#context.journal.isShared && !isLast;
+    if (!(await handOverEntries(this.#context, heir.#context, keepsOwn))) return;
     await this.givenUp.handOver(heir.givenUp, keepsOwn);
     await this.flush();
   }

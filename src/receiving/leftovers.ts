@@ -13,8 +13,9 @@ const sliceSize = 500;
 
 /** Takes charge of what an earlier process left, of what a dead one held, and lets go of what the store keeps. */
 export function createInboxKeeper(context: InboxContext): Keeper {
-  const { undelivered } = context;
+  const { undelivered, unread } = context;
   return {
+    sift: (held, unwritten) => unread.sift(held, unwritten),
     wanted: () => wantedBy(context),
     isReadable: isEntry,
     found: (items, circumstances) => findEntries(context, items, circumstances),
@@ -33,6 +34,7 @@ export function createInboxKeeper(context: InboxContext): Keeper {
       }
     },
     letGo(isUnsaved) {
+      unread.clear();
       for (const { entry, end, isHandedOver } of undelivered.values()) {
         // What another inbox has is not to be found again.
         if (isUnsaved(entry.id) || isHandedOver) continue;
@@ -68,7 +70,8 @@ async function findEntries(
   items: readonly Item[],
   { isReset, isOpening, unwritten }: Circumstances,
 ): Promise<void> {
-  const { undelivered, distribution, clock, journal } = context;
+  const { undelivered, unread, distribution, clock, journal } = context;
+  if (isOpening) unread.replace();
   if (isOpening && journal.isShared) reconcile(context, items, isReset);
   for (const [index, entry] of items.entries()) {
     if (index > 0 && index % sliceSize === 0) await new Promise<void>((resolve) => void clock.nextTurn(resolve));
@@ -80,7 +83,7 @@ async function findEntries(
       context.run(createDrop(context, [left]));
     } else {
       left.isStored = true;
-      undelivered.add(left);
+      undelivered.addRead(left);
     }
   }
   if (items.length > sliceSize) distribution.handOutFirst();

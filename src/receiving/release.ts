@@ -36,7 +36,7 @@ export function createRelease(context: InboxContext, released: Undelivered, onSe
           settle();
         };
       }
-      const audience = distribution.attendance.audience(kind, {});
+      const audience = distribution.audience(kind, {});
       const standIn = createFresh(context, {
         news: newsOf(current, twin),
         identity,

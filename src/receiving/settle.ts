@@ -14,6 +14,7 @@ export function settle(context: InboxContext, undelivered: Undelivered): void {
   if (!undelivered.isGivenUp) context.delivered.note(id);
   context.run(createDrop(context, [undelivered]));
   undelivered.end(true);
+  context.reading.goOn();
 }
 
 /** Forgets entries that are delivered, or somebody else's to deliver. Losing it merely delivers again, so it waits for the next commit. */

@@ -56,6 +56,8 @@ const maxReleased = 1_000;
 export class UndeliveredEntries {
   readonly #byId = new Map<string, Undelivered>();
   readonly #byMessage = new Map<Channel, MessageIndex<Undelivered>>();
+  /** Ids of those that were read from the store, in order. */
+  readonly #read = new Map<Channel, Set<string>>();
   /** Called-back entries that a step under way will add. */
   readonly #expected = new WeakMap<Changes, MessageIndex<Undelivered>>();
   /** By id. The oldest are forgotten. */
@@ -68,10 +70,11 @@ export class UndeliveredEntries {
     return this.#byId.size;
   }
 
-  /** The one that was added first. */
-  get oldest(): Undelivered | undefined {
-    const [first] = this.#byId.values();
-    return first;
+  /** Ids one of which is that of the oldest: the one that was added first, and the first that was read of each channel. */
+  get oldest(): string[] {
+    const [first] = this.#byId.keys();
+    const firstRead = [...this.#read.values()].map(([id]) => id);
+    return [first, ...firstRead].filter((id) => id !== undefined);
   }
 
   /** All of them as they are now, in the order in which they were added. */
@@ -94,10 +97,23 @@ export class UndeliveredEntries {
     this.#on(entry.channel).add(undelivered);
   }
 
+  /** Adds one that was read from the store. */
+  addRead(undelivered: Undelivered): void {
+    const { id, channel } = undelivered.entry;
+    this.add(undelivered);
+    this.#read.set(channel, (this.#read.get(channel) ?? new Set()).add(id));
+  }
+
+  /** How many of a channel were read from the store. */
+  countRead(channel: Channel): number {
+    return this.#read.get(channel)?.size ?? 0;
+  }
+
   remove(id: string): void {
     const undelivered = this.#byId.get(id);
     if (!undelivered) return;
     this.#byId.delete(id);
+    this.#read.get(undelivered.entry.channel)?.delete(id);
     this.#on(undelivered.entry.channel).delete(undelivered);
   }
 

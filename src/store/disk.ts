@@ -8,6 +8,7 @@ import {
   type Item,
   isFlushed,
   type Leftovers,
+  type Page,
   type Remembered,
   type Store,
   type StoreEvents,
@@ -23,10 +24,12 @@ const probeLength = 256 * 1024;
  */
 export class DiskStore implements Store {
   readonly durable = true;
+  readonly pages = { size: pageSize, read: (after: string) => this.#readPage(after) };
   readonly #location: string;
   readonly #heldFiles: HeldFiles;
   readonly #engines: typeof engines;
   #database: Database | undefined;
+  #events: StoreEvents | undefined;
   #hasFailed = false;
   /** Where the next sweep goes on; absent at the beginning of a round. */
   #sweptTo: string | undefined;
@@ -50,7 +53,16 @@ export class DiskStore implements Store {
     this.#database = database;
     if (this.#hasFailed) await probe(database);
     this.#hasFailed = false;
-    return { items: await readItems(database, events), held: this.#heldFiles.read() };
+    this.#events = events;
+    const held = this.#heldFiles.read();
+    const isPutOff = events.sift?.(held) ?? (() => false);
+    const items: Item[] = [];
+    for (let after: string | undefined = ''; after !== undefined; ) {
+      const page: Page = await this.#readPage(after);
+      for (const item of page.items) if (!isPutOff(item)) items.push(item);
+      after = page.next;
+    }
+    return { items, held };
   }
 
   hold(text: string): (() => void) | undefined {
@@ -114,22 +126,24 @@ export class DiskStore implements Store {
     await database?.close();
   }
 
+  /** What cannot be read is set aside. */
+  async #readPage(after: string): Promise<Page> {
+    const database = this.#opened();
+    const listed = await database.list('items', { after, limit: pageSize });
+    const items: Item[] = [];
+    for (const [id, text] of listed) {
+      const item = parseItem(text, (one) => this.#events?.isReadable(one) ?? true);
+      if (item?.id === id) items.push(item);
+      else this.#events?.onUnreadable(await setAside(database, id, text));
+    }
+    const last = listed.at(-1);
+    return last && listed.length === pageSize ? { items, next: last[0] } : { items };
+  }
+
   #opened(): Database {
     if (!this.#database) throw new Error('not open');
     return this.#database;
   }
-}
-
-async function readItems(database: Database, { isReadable, onUnreadable }: StoreEvents): Promise<Item[]> {
-  const readable: Item[] = [];
-  for await (const page of listPages(database, 'items')) {
-    for (const [id, text] of page) {
-      const item = parseItem(text, isReadable);
-      if (item?.id === id) readable.push(item);
-      else onUnreadable(await setAside(database, id, text));
-    }
-  }
-  return readable;
 }
 
 /** Returns where it is then. */

@@ -49,8 +49,20 @@ export interface Leftovers {
   isReset?: boolean;
 }
 
+/** Some of the items, in order. */
+export interface Page {
+  items: Item[];
+  /** What to ask for more with; absent: these were the last. */
+  next?: string;
+}
+
 /** What a store asks and tells. */
 export interface StoreEvents {
+  /**
+   * Asked once by a store with {@link Store.pages} as it is opened. Returns who is asked of each readable item, in order, whether it
+   * is put off: then it is not among the leftovers, and is read when somebody asks for its page. Absent: none is.
+   */
+  sift?(held: readonly Held[]): (item: Item) => boolean;
   /** Another process is gone, and what it had in hand is this one's. Only of a store that is shared. */
   onTakenOver(items: readonly Item[]): void;
   /** Names as in {@link Item.takers} that may be taken over now: the rest is left to processes that can deliver it. */
@@ -103,6 +115,13 @@ export interface Store {
   readonly shared?: true;
   /** How long after the opening of a shared store everything is taken over that dead processes held. */
   readonly takeOverMs?: number;
+  /** How it gives what was put off; absent: it gives everything as it is opened. */
+  readonly pages?: {
+    /** So many items at most in one page. */
+    readonly size: number;
+    /** The items after an id, whether it is there or not. */
+    read(after: string): Promise<Page>;
+  };
   /** Opens or reopens, and returns what was left. */
   open(events: StoreEvents): Promise<Leftovers>;
   /**

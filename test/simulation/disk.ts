@@ -4,8 +4,10 @@ import {
   type Item,
   isFlushed,
   type Leftovers,
+  type Page,
   type Remembered,
   type Store,
+  type StoreEvents,
 } from '../../src/store/store';
 import { type Circumstances, Copies, failure, findRemains, type Place, type PlaceStore, Readiness } from './place';
 import type { StoreTrouble } from './plan';
@@ -13,7 +15,10 @@ import type { Random } from './random';
 import type { Owner } from './timeline';
 import type { Kind, Message, World } from './world';
 
-type Call = 'open' | 'recall' | 'commit' | 'sweep' | 'close';
+type Call = 'open' | 'read' | 'recall' | 'commit' | 'sweep' | 'close';
+
+/** Items in one page: so few that there are often more. */
+const pageSize = 1;
 
 /** A disk: what is on it outlives processes, and what was flushed outlives a power failure. Everything is text. */
 export class Disk implements Place {
@@ -139,6 +144,11 @@ class Folder {
     if (text !== undefined) this.#copies.count(text, 1);
   }
 
+  /** In order. */
+  get items(): Item[] {
+    return [...this.entries].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, text]) => JSON.parse(text) as Item);
+  }
+
   #remember(key: string, text: string | undefined): () => void {
     const before = this.remembered.get(key);
     const put = (value: string | undefined) => {
@@ -153,6 +163,7 @@ class Folder {
 /** A process's store on a disk, as slow and as broken as the disk is. Its calls must not overlap. */
 class DiskModel implements Store, PlaceStore {
   readonly durable = true;
+  readonly pages = { size: pageSize, read: (after: string) => this.#readPage(after) };
   readonly #disk: Disk;
   readonly #folder: Folder;
   readonly #process: Owner;
@@ -179,27 +190,35 @@ class DiskModel implements Store, PlaceStore {
     return this.#isOpen && this.#folder.owner === this;
   }
 
-  open(): Promise<Leftovers> {
+  open({ sift }: StoreEvents): Promise<Leftovers> {
     return this.#call('open', () => {
-      const { owner, entries, held } = this.#folder;
+      const { owner } = this.#folder;
       if (owner && owner !== this) throw failure('LEVEL_LOCKED');
       this.#folder.owner = this;
       this.#isOpen = true;
-      return {
-        items: [...entries].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, text]) => JSON.parse(text) as Item),
-        held: [...held].map(
-          ([key, text]): Held => ({
-            text,
-            letGo: () => {
-              if (this.#process.isAlive) this.#folder.letGo(key);
-            },
-            setAside: () => {
-              this.#disk.world.violate('set aside what is in order', text);
-              return 'aside';
-            },
-          }),
-        ),
-      };
+      const held = [...this.#folder.held].map(
+        ([key, text]): Held => ({
+          text,
+          letGo: () => {
+            if (this.#process.isAlive) this.#folder.letGo(key);
+          },
+          setAside: () => {
+            this.#disk.world.violate('set aside what is in order', text);
+            return 'aside';
+          },
+        }),
+      );
+      const isPutOff = sift?.(held) ?? (() => false);
+      return { items: this.#folder.items.filter((item) => !isPutOff(item)), held };
+    });
+  }
+
+  #readPage(after: string): Promise<Page> {
+    return this.#call('read', () => {
+      const items = this.#opened().items.filter(({ id }) => id > after);
+      const page = items.slice(0, pageSize);
+      const last = page.at(-1);
+      return items.length >= pageSize && last ? { items: page, next: last.id } : { items: page };
     });
   }
 

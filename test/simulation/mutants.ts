@@ -12,8 +12,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'a hold is let go of before the commit',
     'receiving/accept.ts',
-    'const audience = distribution.attendance.audience(channelOf(arrival), arrival);',
-    'handling.letGo(); const audience = distribution.attendance.audience(channelOf(arrival), arrival);',
+    'const audience = distribution.audience(channelOf(arrival), arrival);',
+    'handling.letGo(); const audience = distribution.audience(channelOf(arrival), arrival);',
   ),
   mutant(
     'a hold is let go of though the commit failed',
@@ -38,8 +38,22 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'leftovers are forgotten',
     'receiving/leftovers.ts',
-    'left.isStored = true;\n      undelivered.add(left);',
+    'left.isStored = true;\n      undelivered.addRead(left);',
     'left.isStored = true;',
+  ),
+  mutant(
+    'what was put off is never read',
+    'receiving/reading.ts',
+    '    if (kind === undefined) return;\n',
+    '    return;\n',
+  ),
+  mutant('what is read on is handed to nobody', 'receiving/distribution.ts', '...read];', '];'),
+  mutant('what was delivered before a kill is put off', 'receiving/unread.ts', ' || delivered.has(item.id)', ''),
+  mutant(
+    'a login that is replaced keeps what it has not read',
+    'receiving/hand-over.ts',
+    'while (await context.reading.readAny())',
+    'while (context === heir)',
   ),
   mutant('leftovers are handed to nobody', 'receiving/leftovers.ts', '  else distribution.handOutSoon();\n', ''),
   mutant(
@@ -396,7 +410,12 @@ export const mutants: readonly Mutant[] = [
     'if (isUnsaved(entry.id) || isHandedOver) continue;',
     'if (isUnsaved(entry.id)) continue;',
   ),
-  mutant('a former login lets go of what the other cannot keep', 'receiving/inbox.ts', 'if (heir.failure) return;', ''),
+  mutant(
+    'a former login lets go of what the other cannot keep',
+    'receiving/hand-over.ts',
+    'if (heir.journal.failure) return false;',
+    '',
+  ),
   mutant(
     'what the last poll of a former login brings is left there',
     'account/succession.ts',

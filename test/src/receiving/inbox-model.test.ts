@@ -33,10 +33,13 @@ interface Message {
   isExcused: boolean;
 }
 
+/** So few that there are often more. */
+const pageSize = 2;
+
 class World {
   readonly platter = new Platter();
   readonly messages: Message[] = [];
-  store = new FailingStore(this.platter);
+  store = new FailingStore(this.platter, pageSize);
   inbox = this.createInbox();
   /** By id: those of the running process. */
   readonly nodes = new Map<string, ModelNode>();
@@ -166,7 +169,7 @@ class World {
 
   fail(isFailing: boolean): void {
     this.isFailing = isFailing;
-    for (const step of ['open', 'recall', 'commit', 'sweep'] as const) {
+    for (const step of ['open', 'read', 'recall', 'commit', 'sweep'] as const) {
       if (isFailing) this.store.failing.add(step);
       else this.store.failing.delete(step);
     }
@@ -195,7 +198,7 @@ class World {
     }
     // A start takes its time.
     mock.timers.tick(100);
-    this.store = new FailingStore(this.platter);
+    this.store = new FailingStore(this.platter, pageSize);
     this.fail(this.isFailing);
     this.inbox = this.createInbox();
     this.#reattach();
@@ -335,7 +338,9 @@ async function comeToRest(world: World): Promise<void> {
   world.fail(false);
   world.store.turns = 0;
   for (const id of ['a', 'b', 'callback']) if (!world.nodes.has(id)) world.attach(id);
-  for (let round = 0; round < 4; round++) {
+  const hasMore = () => world.platter.entries.size > 0;
+  // What is left is read a page at a time, each when the one before it is taken.
+  for (let round = 0; round < 4 || (hasMore() && round < 100); round++) {
     mock.timers.tick(5_000);
     await turns(15);
     for (const node of world.nodes.values()) while (node.hand.length > 0) node.done(0);

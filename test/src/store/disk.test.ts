@@ -136,6 +136,96 @@ function testDiskStore(engine: Engine): void {
     assert.deepEqual(await again.recall([]), []);
   });
 
+  describe('more than a page of items', () => {
+    const count = 2_500;
+    const id = (index: number) => String(index).padStart(11, '0');
+    const ids = (start: number, end: number) => Array.from({ length: end - start }, (_, index) => id(start + index));
+
+    async function keepMany(store: DiskStore): Promise<void> {
+      await store.open(events);
+      const changes = createChanges();
+      for (let index = 0; index < count; index++) changes.keep.set(id(index), createEntry(id(index)));
+      await store.commit(changes);
+    }
+
+    it('is found but for what is put off, which is read page by page from any place on', async () => {
+      const store = createStore();
+      await keepMany(store);
+      store.hold('held');
+      await store.close();
+      let told: readonly string[] = [];
+      const { items } = await store.open({
+        ...events,
+        sift: (held) => {
+          told = held.map(({ text }) => text);
+          return (item) => item.id >= id(10) && item.id !== id(2_000);
+        },
+      });
+      assert.deepEqual(told, ['held']);
+      assert.deepEqual(
+        items.map((item) => item.id),
+        [...ids(0, 10), id(2_000)],
+      );
+      const read = async (after: string) => {
+        const page = await store.pages.read(after);
+        return [page.items.map((item) => item.id), page.next];
+      };
+      const { size } = store.pages;
+      assert.deepEqual(await read(''), [ids(0, size), id(size - 1)]);
+      assert.deepEqual(await read(id(size - 1)), [ids(size, 2 * size), id(2 * size - 1)]);
+      assert.deepEqual(await read(id(2 * size - 1)), [ids(2 * size, count), undefined]);
+      assert.deepEqual(await read(id(count - 1).slice(0, -1)), [ids(count - 10, count), undefined]);
+      assert.deepEqual(await read(id(count - 1)), [[], undefined]);
+    });
+
+    it('is read without what has become unreadable, which is set aside and said', async () => {
+      const store = createStore();
+      await keepMany(store);
+      await store.close();
+      const unreadable: string[] = [];
+      const said: string[] = [];
+      await store.open({
+        ...events,
+        isReadable: (item) => !unreadable.includes(item.id),
+        onUnreadable: (place) => said.push(place),
+        sift: () => () => true,
+      });
+      unreadable.push(id(3), id(999));
+      const { items, next } = await store.pages.read('');
+      assert.deepEqual([items.length, next, said.length], [998, id(999), 2]);
+    });
+
+    it('reaches a node in order, and no more than a page and a half of it is in memory', async () => {
+      const store = createStore();
+      await keepMany(store);
+      await store.close();
+      const inbox = createInbox(store);
+      await inbox.ready();
+      assert.equal(inbox.state.undelivered, count);
+      const taken: string[] = [];
+      let inHand = 0;
+      let mostInHand = 0;
+      const node: Taker = {
+        id: 'node',
+        take(entries) {
+          inHand += entries.length;
+          mostInHand = Math.max(mostInHand, inHand);
+          for (const entry of entries) {
+            taken.push(entry.id);
+            setImmediate(() => {
+              inHand--;
+              inbox.done(entry, node);
+            });
+          }
+        },
+      };
+      inbox.attach('incoming', node);
+      await until(() => inbox.isSettled);
+      assert.deepEqual(taken, ids(0, count));
+      assert.ok(mostInHand <= 1.5 * store.pages.size, `${mostInHand} at once`);
+    });
+  });
+
   it('makes its folder for its owner alone', async () => {
     await createStore(join(folder, 'a', 'b')).open(events);
     assert.equal((await stat(join(folder, 'a', 'b'))).mode & 0o077, 0);

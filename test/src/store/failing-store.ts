@@ -1,7 +1,7 @@
 import { formatRemembered, parseRemembered } from '../../../src/store/format';
-import type { Changes, Leftovers, Remembered, Store } from '../../../src/store/store';
+import type { Changes, Item, Leftovers, Page, Remembered, Store, StoreEvents } from '../../../src/store/store';
 
-type Step = 'open' | 'recall' | 'commit' | 'sweep' | 'close';
+type Step = 'open' | 'read' | 'recall' | 'commit' | 'sweep' | 'close';
 
 /** What outlives the process: everything in text, so that nobody can change it from afar. */
 export class Platter {
@@ -13,6 +13,11 @@ export class Platter {
   owner: object | undefined;
   #lastHeld = 0;
 
+  /** In order. */
+  get items(): Item[] {
+    return [...this.entries].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, text]) => JSON.parse(text) as Item);
+  }
+
   hold(text: string): number {
     this.held.set(++this.#lastHeld, text);
     return this.#lastHeld;
@@ -22,37 +27,53 @@ export class Platter {
 /** A store that fails when told to, and counts what is asked of it. */
 export class FailingStore implements Store {
   readonly durable = true;
+  readonly pages: NonNullable<Store['pages']>;
   readonly failing = new Set<Step>();
   /** A commit that fails is on the platter all the same. */
   failsAfterwards = false;
   /** Makes every call take turns of the event loop. */
   turns = 0;
   commits = 0;
+  reads = 0;
   sweeps: number[] = [];
   isOpen = false;
   #isDead = false;
   #underWay = 0;
 
-  constructor(readonly platter = new Platter()) {}
+  /** @param pageSize items in one page */
+  constructor(
+    readonly platter = new Platter(),
+    pageSize = 1_000,
+  ) {
+    this.pages = { size: pageSize, read: (after) => this.#readPage(after) };
+  }
 
-  async open(): Promise<Leftovers> {
+  async open(events?: Pick<StoreEvents, 'sift'>): Promise<Leftovers> {
     return this.#call('open', () => {
       if (this.platter.owner && this.platter.owner !== this) throw failure('LEVEL_LOCKED');
       this.platter.owner = this;
       this.isOpen = true;
-      const { entries, held } = this.platter;
-      return {
-        items: [...entries].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, text]) => JSON.parse(text)),
-        held: [...held].map(([key, text]) => {
-          const letGo = () => void held.delete(key);
-          const setAside = () => {
-            letGo();
-            this.platter.aside.push(text);
-            return 'a place';
-          };
-          return { text, letGo, setAside };
-        }),
-      };
+      const held = [...this.platter.held].map(([key, text]) => {
+        const letGo = () => void this.platter.held.delete(key);
+        const setAside = () => {
+          letGo();
+          this.platter.aside.push(text);
+          return 'a place';
+        };
+        return { text, letGo, setAside };
+      });
+      const isPutOff = events?.sift?.(held) ?? (() => false);
+      return { items: this.platter.items.filter((item) => !isPutOff(item)), held };
+    });
+  }
+
+  #readPage(after: string): Promise<Page> {
+    this.reads++;
+    return this.#call('read', () => {
+      const items = this.#opened().items.filter(({ id }) => id > after);
+      const page = items.slice(0, this.pages.size);
+      const last = page.at(-1);
+      return items.length >= this.pages.size && last ? { items: page, next: last.id } : { items: page };
     });
   }
 
