@@ -25,6 +25,18 @@ export interface JournalOptions {
   reopenDelayMs?: number;
 }
 
+/** Items of all parts, some at a time. */
+export interface Pages {
+  readonly size: number;
+  /**
+   * Reads a page, and has it taken before any other step. Resolves with whether it was: not while the store fails or is being closed.
+   * All that was put off is sifted anew when it is opened again.
+   *
+   * @param after asked for the id after which the page begins when the time has come
+   */
+  read(after: () => string, take: (page: Page) => void): Promise<boolean>;
+}
+
 /**
  * Knows when something is written and whether the store is open: takes one {@link Step} after the other, as many of them
  * in one commit as come in one turn of the event loop or while a commit runs, opens the store again when it has failed, and tells
@@ -158,27 +170,21 @@ export class Journal {
     });
   }
 
-  /** How many items of what keepers have put off are read at a time; absent: the store lets nothing be put off. */
-  get pageSize(): number | undefined {
-    return this.#store.pages?.size;
-  }
-
-  /**
-   * Reads a page of items of all parts, and has it taken before any other step. Resolves with whether it was: not while the store
-   * fails or is being closed. All that was put off is sifted anew when it is opened again.
-   *
-   * @param after asked for the id after which the page begins when the time has come
-   */
-  readPage(after: () => string, take: (page: Page) => void): Promise<boolean> {
+  /** How what keepers have put off is read; absent: the store lets nothing be put off. */
+  get pages(): Pages | undefined {
     const { pages } = this.#store;
-    if (!pages || this.#isClosing || this.mode !== 'open') return Promise.resolve(false);
-    return new Promise((resolve) => {
-      this.#steps.doFirst(async () => {
-        const page = await this.#session.read(() => pages.read(after()));
-        if (page) take(page);
-        resolve(page !== undefined);
+    if (!pages) return undefined;
+    const read: Pages['read'] = (after, take) => {
+      if (this.#isClosing || this.mode !== 'open') return Promise.resolve(false);
+      return new Promise((resolve) => {
+        this.#steps.doFirst(async () => {
+          const page = await this.#session.read(() => pages.read(after()));
+          if (page) take(page);
+          resolve(page !== undefined);
+        });
       });
-    });
+    };
+    return { size: pages.size, read };
   }
 
   /** Puts what `format` returns where a crash does not reach it, if the store can. See {@link Store.hold}. */

@@ -3,6 +3,7 @@ import type { InboxRecord, Kind, RecordOfKind, RecordsOfKind, Via } from '../mod
 import type { Changes, Look } from '../store/store';
 import type { Destination } from './attendance';
 import {
+  audienceOf,
   channelOf,
   currentEntry,
   dropEntry,
@@ -61,7 +62,7 @@ export function createAccept(context: InboxContext, arrival: Arrival, handling: 
     // The service has forgotten what it was polled for, but not what it called back.
     whileFailing: arrival.via === 'callback' ? 'refuse' : 'apply',
     decide(look, changes) {
-      const audience = distribution.audience(channelOf(arrival), arrival);
+      const audience = audienceOf(context, channelOf(arrival), arrival);
       const attempts = audience.length > 0 ? 1 : 0;
       const outcomes = items.map((item) =>
         acceptRecord(context, { ...item, arrival, attempts, isLeftover: handling.isLeftover }, look, changes),

@@ -2,12 +2,14 @@ import type { Clock } from '../clock';
 import type { Journal, Step } from '../journal';
 import type { Kind, Via } from '../model';
 import type { Changes, Look } from '../store/store';
+import type { Destination } from './attendance';
 import type { Correlator } from './correlator';
 import type { Delivered } from './delivered';
 import type { Distribution } from './distribution';
 import { type Channel, type Entry, isEntry } from './entry';
 import { type Identity, judge, type Verdict } from './identity';
 import type { Reading } from './reading';
+import type { Taker } from './taker';
 import type { UndeliveredEntries } from './undelivered';
 import type { Unread } from './unread';
 
@@ -43,6 +45,15 @@ type Origin = Pick<Entry, 'kind' | 'address'>;
 /** Where a record that came so is delivered. */
 export function channelOf({ kind, address }: { kind: Kind; address?: object | undefined }): Channel {
   return address ? 'callback' : kind;
+}
+
+/** The nodes that what comes now is for: where older entries are not read yet, whoever is here when they are. */
+export function audienceOf(
+  { distribution, unread }: InboxContext,
+  channel: Channel,
+  destination: Destination,
+): Taker[] {
+  return unread.has(channel) ? [] : distribution.attendance.audience(channel, destination);
 }
 
 /** Says whether a record was seen before, and remembers it. */

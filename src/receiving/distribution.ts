@@ -1,6 +1,7 @@
 import type { Clock, Timer } from '../clock';
 import { Attendance, type Destination } from './attendance';
-import type { Channel, Entry } from './entry';
+import type { Entry } from './entry';
+import { type Gift, Gifts } from './gifts';
 import type { Taker } from './taker';
 import type { Undelivered, UndeliveredEntries } from './undelivered';
 import type { Unread } from './unread';
@@ -30,13 +31,6 @@ interface Round {
   isRollCall: boolean;
 }
 
-/** What has just come, on its way to those it was saved for. */
-interface Gift {
-  fresh: readonly Undelivered[];
-  audience: readonly Taker[];
-  destination: Destination;
-}
-
 /**
  * Gives nodes the undelivered entries: what has just come at once, and what nobody has in hand when nodes come, or come
  * back after a redeploy.
@@ -47,25 +41,18 @@ export class Distribution {
   readonly #undelivered: UndeliveredEntries;
   readonly #events: DistributionEvents;
   readonly #clock: Clock;
-  readonly #unread: Unread;
+  readonly #gifts: Gifts;
   #handingOut: Timer | undefined;
   #round: Round | undefined;
-  /** What came while older ones are being handed out, or are not read yet, which it goes after. */
-  readonly #waiting = new Map<Channel, Gift[]>();
   #isRoundWanted = false;
   #isWriting = false;
 
   constructor(undelivered: UndeliveredEntries, unread: Unread, events: DistributionEvents, clock: Clock) {
-    this.#unread = unread;
+    this.#gifts = new Gifts(undelivered, unread);
     this.attendance = new Attendance(clock, () => this.handOutSoon());
     this.#undelivered = undelivered;
     this.#events = events;
     this.#clock = clock;
-  }
-
-  /** The nodes that what comes now is for: as far as older ones of its channel are not read yet, whoever is here when they are. */
-  audience(channel: Channel, destination: Destination): Taker[] {
-    return this.#unread.has(channel) ? [] : this.attendance.audience(channel, destination);
   }
 
   /**
@@ -79,9 +66,7 @@ export class Distribution {
     if (!first) return;
     const { channel } = first.entry;
     const gift = { fresh, audience, destination };
-    const waiting = this.#waiting.get(channel);
-    if (waiting) waiting.push(gift);
-    else if (this.#round || this.#unread.has(channel)) this.#waiting.set(channel, [gift]);
+    if (this.#round || this.#gifts.areBefore(channel)) this.#gifts.add(channel, gift);
     else this.#giveNew(gift);
   }
 
@@ -152,30 +137,14 @@ export class Distribution {
     if (round.next < round.list.length) {
       hasGiven = this.#handOutSlice(round);
     } else {
-      const gift = this.#takeGift();
+      const gift = this.#gifts.take();
       if (gift) this.#attempt(() => this.#giveNew(gift));
     }
     const isRest = round.next < round.list.length;
-    if (!isRest && !this.#givable && !this.#isRoundWanted) this.#round = undefined;
+    if (!isRest && !this.#gifts.hasNext && !this.#isRoundWanted) this.#round = undefined;
     else if (isRest && hasGiven) this.#goOnWhenWritten();
     else this.#goOnNextTurn();
     this.#events.onHandedOut();
-  }
-
-  /** A channel that something waits on which nothing that is not read yet is before. */
-  get #givable(): Channel | undefined {
-    for (const channel of this.#waiting.keys()) if (!this.#unread.has(channel)) return channel;
-    return undefined;
-  }
-
-  #takeGift(): Gift | undefined {
-    const channel = this.#givable;
-    const gifts = channel && this.#waiting.get(channel);
-    const gift = gifts?.shift();
-    if (channel && gifts?.length === 0) this.#waiting.delete(channel);
-    // The store may have been closed since, or all been handed over.
-    const fresh = gift?.fresh.filter((one) => this.#undelivered.get(one.entry.id) === one);
-    return gift && fresh && { ...gift, fresh };
   }
 
   /** What is handed out faster than it can be written would all wait in memory. */
@@ -198,7 +167,7 @@ export class Distribution {
   #beginRound(): Round {
     const isRollCall = this.attendance.callRoll();
     this.#isRoundWanted = false;
-    const promised = new Set([...this.#waiting.values()].flat().flatMap(({ fresh }) => fresh));
+    const promised = this.#gifts.fresh;
     const list = this.#undelivered.values().filter((undelivered) => !promised.has(undelivered));
     return { ...createRound(), list, isRollCall };
   }

@@ -66,7 +66,7 @@ export class Inbox {
   constructor(options: InboxOptions) {
     const { journal, clock = systemClock, onFault = throwLater, dedupe, dedupeMs, correlator } = options;
     const undelivered = new UndeliveredEntries();
-    const unread = new Unread(undelivered, journal.pageSize);
+    const unread = new Unread(undelivered, journal.pages?.size);
     const events = {
       onAttempt: (entry: Entry, attempt: number) => this.countAttempt(entry, attempt),
       onTaken: (taken: Undelivered) => settle(this.#context, taken),
@@ -109,21 +109,17 @@ export class Inbox {
 
   /** Whether everything is delivered and written. */
   get isSettled(): boolean {
-    return this.#undelivered === 0 && this.givenUp.size === 0 && this.#context.journal.isWritten;
+    return this.state.undelivered === 0 && this.givenUp.size === 0 && this.#context.journal.isWritten;
   }
 
   get state(): InboxState {
     const { undelivered, unread } = this.#context;
     const oldest = [...undelivered.oldest, ...unread.beginnings].sort()[0];
     return {
-      undelivered: this.#undelivered,
+      undelivered: undelivered.size + unread.size,
       ...(oldest ? { oldestAt: timeOf({ id: oldest }) } : undefined),
       setAside: this.givenUp.size,
     };
-  }
-
-  get #undelivered(): number {
-    return this.#context.undelivered.size + this.#context.unread.size;
   }
 
   /** Whether nothing would be lost by forgetting this closed inbox. */

@@ -48,7 +48,9 @@ export class Reading {
 
   #read(kind: Kind): Promise<boolean> {
     const { journal, unread, onRead } = this.#options;
-    return journal.readPage(
+    const { pages } = journal;
+    if (!pages) return Promise.resolve(false);
+    return pages.read(
       () => unread.placeOf(kind),
       (page) => onRead(unread.take(kind, page)),
     );

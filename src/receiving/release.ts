@@ -1,6 +1,6 @@
 import type { Step } from '../journal';
 import { createFresh } from './accept';
-import { currentEntry, dropEntry, type InboxContext, keepEntry } from './context';
+import { audienceOf, currentEntry, dropEntry, type InboxContext, keepEntry } from './context';
 import { newsOf } from './entry';
 import { forget, keysOf } from './identity';
 import type { Undelivered } from './undelivered';
@@ -36,7 +36,7 @@ export function createRelease(context: InboxContext, released: Undelivered, onSe
           settle();
         };
       }
-      const audience = distribution.audience(kind, {});
+      const audience = audienceOf(context, kind, {});
       const standIn = createFresh(context, {
         news: newsOf(current, twin),
         identity,

@@ -12,8 +12,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'a hold is let go of before the commit',
     'receiving/accept.ts',
-    'const audience = distribution.audience(channelOf(arrival), arrival);',
-    'handling.letGo(); const audience = distribution.audience(channelOf(arrival), arrival);',
+    'const audience = audienceOf(context, channelOf(arrival), arrival);',
+    'handling.letGo(); const audience = audienceOf(context, channelOf(arrival), arrival);',
   ),
   mutant(
     'a hold is let go of though the commit failed',

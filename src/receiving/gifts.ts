@@ -1,0 +1,61 @@
+import type { Destination } from './attendance';
+import type { Channel } from './entry';
+import type { Taker } from './taker';
+import type { Undelivered, UndeliveredEntries } from './undelivered';
+import type { Unread } from './unread';
+
+/** What has just come, on its way to those it was saved for. All of it is of one channel. */
+export interface Gift {
+  fresh: readonly Undelivered[];
+  audience: readonly Taker[];
+  destination: Destination;
+}
+
+/** What came while older entries are being handed out, or are not read yet, which it goes after. */
+export class Gifts {
+  readonly #undelivered: UndeliveredEntries;
+  readonly #unread: Unread;
+  readonly #byChannel = new Map<Channel, Gift[]>();
+
+  constructor(undelivered: UndeliveredEntries, unread: Unread) {
+    this.#undelivered = undelivered;
+    this.#unread = unread;
+  }
+
+  /** Whether there is one that {@link take} would return. */
+  get hasNext(): boolean {
+    return this.#next !== undefined;
+  }
+
+  /** All that wait. */
+  get fresh(): Set<Undelivered> {
+    return new Set([...this.#byChannel.values()].flat().flatMap(({ fresh }) => fresh));
+  }
+
+  /** Whether what comes on a channel has to wait, whatever is being handed out. */
+  areBefore(channel: Channel): boolean {
+    return this.#byChannel.has(channel) || this.#unread.has(channel);
+  }
+
+  add(channel: Channel, gift: Gift): void {
+    const gifts = this.#byChannel.get(channel);
+    if (gifts) gifts.push(gift);
+    else this.#byChannel.set(channel, [gift]);
+  }
+
+  /** Takes out the first that nothing is before which is not read yet, as far as it is still here to be given. */
+  take(): Gift | undefined {
+    const channel = this.#next;
+    const gifts = channel && this.#byChannel.get(channel);
+    const gift = gifts?.shift();
+    if (channel && gifts?.length === 0) this.#byChannel.delete(channel);
+    // The store may have been closed since, or all been handed over.
+    const fresh = gift?.fresh.filter((one) => this.#undelivered.get(one.entry.id) === one);
+    return gift && fresh && { ...gift, fresh };
+  }
+
+  get #next(): Channel | undefined {
+    for (const channel of this.#byChannel.keys()) if (!this.#unread.has(channel)) return channel;
+    return undefined;
+  }
+}
