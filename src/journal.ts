@@ -5,8 +5,9 @@ import { type Keeper, Keepers } from './keeper';
 import { createTask, type Step, StepWriter } from './step';
 import { StepQueue } from './step-queue';
 import { StoreLifecycle, type StoreMode } from './store/lifecycle';
-import type { Page, Part, Remembered, Store } from './store/store';
+import type { Part, Remembered, Store } from './store/store';
 import { StoreSession } from './store-session';
+import { Supply } from './supply';
 
 export type { Keeper } from './keeper';
 export type { Step, WhileFailing } from './step';
@@ -25,18 +26,6 @@ export interface JournalOptions {
   reopenDelayMs?: number;
 }
 
-/** Items of all parts, some at a time. */
-export interface Pages {
-  readonly size: number;
-  /**
-   * Reads a page, and has it taken before any other step. Resolves with whether it was: not while the store fails or is being closed.
-   * All that was put off is sifted anew when it is opened again.
-   *
-   * @param after asked for the id after which the page begins when the time has come
-   */
-  read(after: () => string, take: (page: Page) => void): Promise<boolean>;
-}
-
 /**
  * Knows when something is written and whether the store is open: takes one {@link Step} after the other, as many of them
  * in one commit as come in one turn of the event loop or while a commit runs, opens the store again when it has failed, and tells
@@ -45,6 +34,7 @@ export interface Pages {
 export class Journal {
   readonly isShared: boolean;
   readonly isDurable: boolean;
+  readonly supply: Supply;
   readonly #store: Store;
   readonly #keepers = new Keepers();
   readonly #lifecycle: StoreLifecycle;
@@ -77,6 +67,8 @@ export class Journal {
       ids: this.#ids,
       onUnreadable,
     });
+    const isUsable = () => this.mode === 'open' && !this.#isClosing;
+    this.supply = new Supply({ store, steps: this.#steps, session: this.#session, isUsable });
   }
 
   get mode(): StoreMode {
@@ -168,23 +160,6 @@ export class Journal {
         else reject(this.#lifecycle.unavailable());
       });
     });
-  }
-
-  /** How what keepers have put off is read; absent: the store lets nothing be put off. */
-  get pages(): Pages | undefined {
-    const { pages } = this.#store;
-    if (!pages) return undefined;
-    const read: Pages['read'] = (after, take) => {
-      if (this.#isClosing || this.mode !== 'open') return Promise.resolve(false);
-      return new Promise((resolve) => {
-        this.#steps.doFirst(async () => {
-          const page = await this.#session.read(() => pages.read(after()));
-          if (page) take(page);
-          resolve(page !== undefined);
-        });
-      });
-    };
-    return { size: pages.size, read };
   }
 
   /** Puts what `format` returns where a crash does not reach it, if the store can. See {@link Store.hold}. */

@@ -10,7 +10,7 @@ export interface Circumstances {
   unwritten: Look;
 }
 
-/** Says of each item, in order, whether it is put off: it is not found, and is read with {@link Journal.pages}. */
+/** Says of each item, in order, whether it is put off: it is not found, and is read with {@link Supply.readPage}. */
 export type Sieve = (item: Item) => boolean;
 
 /** A room of the library that keeps items in a journal. */

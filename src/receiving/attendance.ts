@@ -1,4 +1,5 @@
 import type { Clock, Timer } from '../clock';
+import type { Kind } from '../model';
 import { type Channel, nameTakers } from './entry';
 import type { Taker } from './taker';
 
@@ -81,14 +82,16 @@ export class Attendance {
     return this.hasTakers(channel) || this.away(channel).size > 0;
   }
 
-  /** Names of those that are here, as in `Item.takers`. */
-  get wanted(): string[] {
-    const callbacks = [...this.here('callback').values()];
-    const polled = [...this.#takers].filter(([channel, { size }]) => channel !== 'callback' && size > 0);
-    return [
-      ...polled.map(([channel]) => channel),
-      ...callbacks.flatMap(({ id, path }) => nameTakers({ node: id, path })),
-    ];
+  /** The kinds that somebody who is here polls for; each is a name as in `Item.takers`. */
+  get takenKinds(): Kind[] {
+    const kinds: Kind[] = [];
+    for (const [channel, { size }] of this.#takers) if (channel !== 'callback' && size > 0) kinds.push(channel);
+    return kinds;
+  }
+
+  /** Names of those that are here and are called back, as in `Item.takers`. */
+  get addresses(): string[] {
+    return [...this.here('callback').values()].flatMap(({ id, path }) => nameTakers({ node: id, path }));
   }
 
   /** The nodes that what comes now is for. */

@@ -66,7 +66,7 @@ export class Inbox {
   constructor(options: InboxOptions) {
     const { journal, clock = systemClock, onFault = throwLater, dedupe, dedupeMs, correlator } = options;
     const undelivered = new UndeliveredEntries();
-    const unread = new Unread(undelivered, journal.pages?.size);
+    const unread = new Unread(undelivered, journal.supply.pageSize);
     const events = {
       onAttempt: (entry: Entry, attempt: number) => this.countAttempt(entry, attempt),
       onTaken: (taken: Undelivered) => settle(this.#context, taken),
@@ -76,7 +76,7 @@ export class Inbox {
     };
     const distribution = new Distribution(undelivered, unread, events, clock);
     const reading = new Reading({
-      journal,
+      supply: journal.supply,
       clock,
       unread,
       attendance: distribution.attendance,

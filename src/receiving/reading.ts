@@ -1,13 +1,13 @@
 import type { Clock } from '../clock';
-import type { Journal } from '../journal';
 import type { Kind } from '../model';
+import type { Supply } from '../supply';
 import type { Attendance } from './attendance';
 import type { Undelivered } from './undelivered';
 import type { Unread } from './unread';
 
 /** What a {@link Reading} stands on. */
 export interface ReadingOptions {
-  journal: Journal;
+  supply: Supply;
   clock: Clock;
   unread: Unread;
   attendance: Attendance;
@@ -26,8 +26,10 @@ export class Reading {
 
   /** Something was delivered, handed out, or could have been since somebody is here. */
   goOn(): void {
-    const { journal, clock, unread, attendance } = this.#options;
-    if (this.#isReading || unread.kinds.length === 0 || journal.mode !== 'open') return;
+    const { supply, clock, unread, attendance } = this.#options;
+    const { takeMore } = supply;
+    if (takeMore && attendance.takenKinds.some((one) => unread.isLow(one))) takeMore();
+    if (this.#isReading || unread.kinds.length === 0 || !supply.isUsable) return;
     const kind = unread.kinds.find((one) => unread.isWanted(one, attendance.hasTakers(one)));
     if (kind === undefined) return;
     this.#isReading = true;
@@ -47,10 +49,8 @@ export class Reading {
   }
 
   #read(kind: Kind): Promise<boolean> {
-    const { journal, unread, onRead } = this.#options;
-    const { pages } = journal;
-    if (!pages) return Promise.resolve(false);
-    return pages.read(
+    const { supply, unread, onRead } = this.#options;
+    return supply.readPage(
       () => unread.placeOf(kind),
       (page) => onRead(unread.take(kind, page)),
     );

@@ -1,7 +1,7 @@
 import type { Kind } from '../model';
 import type { Item, Look, Page } from '../store/store';
 import { parseDelivered } from './delivered';
-import { type Entry, isEntry } from './entry';
+import { type Channel, type Entry, isEntry } from './entry';
 import { identify, keysOf } from './identity';
 import { createUndelivered, type Undelivered, type UndeliveredEntries } from './undelivered';
 
@@ -13,6 +13,9 @@ interface Stretch {
   /** They are to be read whether somebody takes them or not. */
   isWanted: boolean;
 }
+
+/** Where nothing is put off: so much of a kind, and what is taken over with it, is enough in memory. */
+const takenAtATime = 1_000;
 
 /**
  * Undelivered entries that lie in the store and are not in memory: of each kind that is polled those that came last. What was called
@@ -52,8 +55,12 @@ export class Unread {
 
   /** Whether more of a kind is wanted in memory, if somebody takes it (`isTaken`). */
   isWanted(kind: Kind, isTaken: boolean): boolean {
-    const isLow = this.#undelivered.countRead(kind) <= (this.#pageSize ?? 0) / 2;
-    return this.#stretches.get(kind)?.isWanted || (isTaken && isLow);
+    return this.#stretches.get(kind)?.isWanted || (isTaken && this.isLow(kind));
+  }
+
+  /** Whether little of a kind, or of a channel, is in memory of what was read. */
+  isLow(channel: Channel): boolean {
+    return this.#undelivered.countRead(channel) <= (this.#pageSize ?? takenAtATime) / 2;
   }
 
   /** Says that somebody looks for an entry of a kind that may be among them. */

@@ -4,7 +4,8 @@ import type { Redis } from 'ioredis';
 export const group = 'node-red';
 /** The sign of an instance that has closed: others need not wait to take over what it has not delivered. */
 export const leftSign = 'left';
-const pageSize = 1_000;
+/** Items that are listed, or taken over from one instance, at a time. */
+export const pageSize = 1_000;
 
 /**
  * Commits one step, and returns 1 with the stream ids of what was added. Or nothing: 0 with what there is under the keys when what

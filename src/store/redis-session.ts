@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Clock, Timer } from '../clock';
 import { describeFailure, signExpired } from './redis-failures';
-import { group, type ListedItem, leftSign, type ScriptedRedis, scripts } from './redis-scripts';
+import { group, type ListedItem, leftSign, pageSize, type ScriptedRedis, scripts } from './redis-scripts';
 
 /** How fast a {@link RedisStore} notices that another instance is gone. Milliseconds. */
 export interface RedisTiming {
@@ -59,6 +59,8 @@ export class RedisSession {
   readonly redis: ScriptedRedis;
   /** The sign of life of this session. A commit of an earlier one, however late it arrives, finds another. */
   readonly sign = randomUUID();
+  /** As much has been taken over as is at a time. */
+  hasMore = false;
   readonly #options: SessionOptions;
   readonly #openedAtMs: number;
   #life: SessionLife | undefined;
@@ -148,7 +150,15 @@ export class RedisSession {
     const all = clock.elapsed() - this.#openedAtMs >= timing.graceMs;
     const step = JSON.stringify({ group, consumer, others, all, wanted });
     const listed = await this.redis.takeOverHeld(names.length, ...names, step);
+    // Where nobody had room for anything, it is still there.
+    if (listed.length > 0) this.hasMore = listed.length >= pageSize;
     return this.#isEnded ? [] : listed;
+  }
+
+  /** Does at once what comes with the next sign of life. */
+  beatNow(): void {
+    this.hasMore = false;
+    void this.#life?.beat().catch((error: unknown) => this.#fail(error));
   }
 
   /** Tells the others that they need not wait to take over, and ends it. */

@@ -156,6 +156,11 @@ export class RedisStore implements Store {
     for (const id of changes.drop.keys()) this.#places.delete(id);
   }
 
+  get takeMore(): (() => void) | undefined {
+    const session = this.#session;
+    return session?.hasMore ? () => session.beatNow() : undefined;
+  }
+
   /** Redis forgets by itself. */
   sweep(): Promise<void> {
     return Promise.resolve();

@@ -122,6 +122,8 @@ export interface Store {
     /** The items after an id, whether it is there or not. */
     read(after: string): Promise<Page>;
   };
+  /** Takes over more at once, if anybody wants it; there only while dead processes hold more, as far as is known. */
+  readonly takeMore?: (() => void) | undefined;
   /** Opens or reopens, and returns what was left. */
   open(events: StoreEvents): Promise<Leftovers>;
   /**

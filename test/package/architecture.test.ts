@@ -50,7 +50,7 @@ function roomOf(path: string): string {
 }
 
 const plain = ['abort-watch', 'clock', 'errors', 'login', 'model', 'reasons'];
-const journal = ['item-ids', 'journal', 'keeper', 'step', 'step-queue', 'store-session'];
+const journal = ['item-ids', 'journal', 'keeper', 'step', 'step-queue', 'store-session', 'supply'];
 
 /** What the files of each room may import besides those of their own. */
 const arrows: Readonly<Record<string, readonly string[]>> = {

@@ -376,6 +376,27 @@ describe('Inboxes of several processes on one Redis', () => {
     assert.ok(await isEmpty());
   });
 
+  it('takes over what another process has left only in step with what its flow takes', async () => {
+    const { holder } = await createHolder();
+    const names = Array.from({ length: 2_500 }, (_, index) => `m${index}`);
+    await holder.poll(...names.map((name) => incoming(name)));
+    await holder.inbox.close();
+    const heir = await create({ isAcknowledgedAtOnce: false });
+    await heir.untilGiven(1_000);
+    await sleep(5 * timing.heartbeatMs);
+    assert.equal(heir.given.length, 1_000);
+    for (const count of [2_000, 2_500]) {
+      await heir.acknowledge();
+      await heir.untilGiven(count);
+    }
+    await heir.acknowledge();
+    assert.deepEqual(
+      heir.given.map(({ entry }) => entry.record.messageId),
+      names,
+    );
+    assert.equal(await isEmpty(), true);
+  });
+
   it('leaves what it has not delivered to another process when it is closed', async () => {
     const { holder } = await createHolder();
     await holder.poll(incoming('m'));

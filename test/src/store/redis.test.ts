@@ -317,6 +317,30 @@ for (const program of programs) {
         assert.deepEqual(await heir.open(), [entry('1')]);
       });
 
+      it('takes over a page at a time, the next when there is room for it, and knows when there is no more', async () => {
+        const count = 2_500;
+        const left = create();
+        await left.open();
+        const names = Array.from({ length: count }, (_, index) => String(index).padStart(4, '0'));
+        await left.keep(...names.map((name) => entry(name)));
+        await left.store.close();
+        const heir = create(server.url, { timing: { ...timing, graceMs: 1e9, heartbeatMs: 1e6, aliveMs: 1e7 } });
+        const takeMore = () => heir.store.takeMore;
+        const first = await heir.open();
+        assert.equal(first.length, 1_000);
+        takeMore()?.();
+        // Whoever asks while it is on its way has asked for it.
+        assert.equal(takeMore(), undefined);
+        await heir.until(() => heir.takenOver.length === 1_000);
+        takeMore()?.();
+        await heir.until(() => heir.takenOver.length === 1_500);
+        assert.equal(takeMore(), undefined);
+        assert.deepEqual(
+          [...first, ...heir.takenOver].map(({ id }) => id),
+          names,
+        );
+      });
+
       it('leaves the others time to come back after an outage of all', async () => {
         await createDead(entry('1'));
         const patient = create(server.url, { timing: { ...timing, graceMs: 1e9 } });
