@@ -202,6 +202,9 @@ export class Inbox {
   /** A node has taken after all what was released: it is known when the service brings it again, or has already. */
   doneLate(id: string): void {
     const { undelivered, distribution } = this.#context;
+    const waiting = undelivered.get(id);
+    // While a shared store fails its release waits, and need not come.
+    if (waiting?.isReleased) settle(this.#context, waiting);
     const released = undelivered.takeReleased(id);
     if (!released) return;
     const { identity, entry } = released;

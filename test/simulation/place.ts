@@ -76,7 +76,10 @@ export class Copies {
 
   count(text: string, by: number): void {
     this.#world.outward?.count(text, by);
-    for (const message of this.in(text)) this.#counts.set(message, (this.#counts.get(message) ?? 0) + by);
+    for (const message of this.in(text)) {
+      this.#counts.set(message, (this.#counts.get(message) ?? 0) + by);
+      message.hasBeenKept = true;
+    }
   }
 
   /** The messages in something that is kept or held. */

@@ -135,7 +135,7 @@ export class Process implements Callee, Surrounding {
     for (const node of this.#nodes.values()) {
       if (!(node instanceof CallbackNode)) continue;
       const status = await node.callBack(message, bytes, contentType);
-      const isElsewhere = message.isKept || message.reachedAs !== undefined || world.plan.store === 'memory';
+      const isElsewhere = message.hasBeenKept || message.reachedAs !== undefined || world.plan.store === 'memory';
       if (this.isAlive && status === 200 && !isElsewhere) world.violate('accepted and never kept', message.name);
       return status;
     }

@@ -33,8 +33,10 @@ export interface Message {
   readonly shares: Map<string, Share>;
   /** It may be lost or repeated unmarked: why nobody could prevent that. */
   excuse: string | undefined;
-  /** It has been in the store. */
+  /** It has been in the store, and not been lost with all that was there. */
   isKept: boolean;
+  /** It has been in the store at any time. */
+  hasBeenKept: boolean;
   /** It was here while the store failed, and perhaps nowhere else. */
   isUnkept: boolean;
   /** It may come to a node again as if it were new: the store failed when it would have been needed. */
@@ -163,6 +165,7 @@ export class World {
       shares: new Map(),
       excuse: undefined,
       isKept: false,
+      hasBeenKept: false,
       isUnkept: false,
       mayRepeat: false,
       mayBeMarked: false,

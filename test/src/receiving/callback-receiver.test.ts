@@ -5,7 +5,7 @@ import { CallbackReceiver } from '../../../src/receiving/callback-receiver';
 import { Inbox } from '../../../src/receiving/inbox';
 import { type FlowDelivery, maxCalledBack } from '../../../src/receiving/receiver';
 import { settle, VirtualClock } from '../../virtual-clock';
-import { FailingStore, Platter } from '../store/failing-store';
+import { FailingServer, FailingStore, Platter } from '../store/failing-store';
 
 const ackTimeoutMs = 20_000;
 
@@ -101,6 +101,26 @@ describe('CallbackReceiver', () => {
     await bench.call('1');
     assert.deepEqual(bench.answers, [false, true]);
     assert.equal(bench.sent.length, 1);
+  });
+
+  it('knows what is acknowledged late while a shared store fails, before what was let go of is written', async () => {
+    const server = new FailingServer();
+    const journal = new Journal({ store: server, clock, onStore: () => {} });
+    const bench = new Bench(new Inbox({ journal, clock, dedupe: () => true, dedupeMs: () => 1_000_000_000 }), clock);
+    await bench.call('1');
+    server.failing.add('open').add('commit');
+    await bench.call('2');
+    await clock.advance(ackTimeoutMs + 1);
+    assert.deepEqual(bench.answers, ['SMS_STORE', false]);
+    assert.equal(bench.receiver.acknowledge(bench.ackIds[0] ?? '', false), false);
+    server.failing.clear();
+    await clock.advance(10_000);
+    await bench.call('1');
+    assert.deepEqual(bench.answers, ['SMS_STORE', false, true]);
+    assert.equal(bench.sent.length, 1);
+    await clock.advance(30);
+    assert.equal(server.platter.entries.size, 0);
+    await bench.inbox.close();
   });
 
   describe('of a message that was polled too, for nobody', () => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { SmsError } from '../../../src/errors';
 import { settle } from '../../virtual-clock';
 import { createError } from '../some-error';
-import { FailingStore } from '../store/failing-store';
+import { FailingServer, FailingStore } from '../store/failing-store';
 import { copyPlatter, forever, House, sendText } from './sending-house';
 
 describe('kept texts', () => {
@@ -212,7 +212,7 @@ describe('kept texts', () => {
   });
 
   it('a text that another process has taken over has no turn here', async () => {
-    const store = Object.assign(new FailingStore(), { shared: true as const });
+    const store = new FailingServer();
     const house = new House({ store, concurrency: 1 });
     const node = house.attach();
     let answer = () => {};

@@ -1,5 +1,14 @@
 import { formatRemembered, parseRemembered } from '../../../src/store/format';
-import type { Changes, Item, Leftovers, Page, Remembered, Store, StoreEvents } from '../../../src/store/store';
+import {
+  type Changes,
+  type Item,
+  type Leftovers,
+  type Page,
+  type Remembered,
+  type Store,
+  StoreConflict,
+  type StoreEvents,
+} from '../../../src/store/store';
 
 type Step = 'open' | 'read' | 'recall' | 'commit' | 'sweep' | 'close';
 
@@ -156,6 +165,19 @@ export class FailingStore implements Store {
     }
   }
 }
+
+/** The same as a server that others may use, and that tells of what is remembered where nothing was presumed to be. */
+export class FailingServer extends FailingStore {
+  readonly shared = true as const;
+
+  override async commit(changes: Changes, recalled: Recalled = new Map(), isPresumed = false): Promise<void> {
+    const { remembered } = this.platter;
+    if (isPresumed && [...recalled.keys()].some((key) => remembered.has(key))) throw new StoreConflict();
+    await super.commit(changes);
+  }
+}
+
+type Recalled = Parameters<Store['commit']>[1];
 
 function failure(code: string): Error {
   return Object.assign(new Error(`made to fail with ${code}`), { code });
