@@ -39,10 +39,10 @@ export interface Keeper {
   /** These are in the store now, as they were when they were kept. */
   saved?(ids: Iterable<string>): void;
   /**
-   * The store is about to be closed, and keeps what it has until it is opened again, when it is found: whoever wants can
-   * forget it, but for what is unsaved.
+   * The store is about to be closed, and keeps all that there is until it is opened again, when it is found: whoever wants can
+   * forget it.
    */
-  letGo?(isUnsaved: (id: string) => boolean): void;
+  letGo?(): void;
 }
 
 /** All rooms that keep in one journal. */
@@ -90,7 +90,7 @@ export class Keepers {
     for (const keeper of this.#byPart.values()) keeper.saved?.(ids);
   }
 
-  letGo(isUnsaved: (id: string) => boolean): void {
-    for (const keeper of this.#byPart.values()) keeper.letGo?.(isUnsaved);
+  letGo(): void {
+    for (const keeper of this.#byPart.values()) keeper.letGo?.();
   }
 }

@@ -120,10 +120,6 @@ export class StepWriter {
     return this.#lifecycle.mode === 'open' && this.hasUnsaved;
   }
 
-  isUnsaved(id: string): boolean {
-    return this.#unsaved.keep.has(id);
-  }
-
   /** Whether it will not be in the store any more when that is back. */
   isDropped(id: string): boolean {
     return this.#unsaved.drop.has(id);

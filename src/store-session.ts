@@ -70,8 +70,9 @@ export class StoreSession {
 
   /** Closes the store; a durable one keeps what keepers may forget then. Never rejects. */
   async close({ isDurable }: { isDurable: boolean }): Promise<void> {
-    const { lifecycle, keepers, writer } = this.#options;
-    if (lifecycle.mode === 'open' && isDurable) keepers.letGo((id) => writer.isUnsaved(id));
+    const { lifecycle, keepers } = this.#options;
+    // One that is open has all that was ever to be written: whoever closes it has waited for that.
+    if (lifecycle.mode === 'open' && isDurable) keepers.letGo();
     await lifecycle.close();
   }
 

@@ -152,8 +152,8 @@ export class GivenUp {
           if (kept) kept.isStored = true;
         }
       },
-      letGo: (isUnsaved) => {
-        for (const id of this.#kept.keys()) if (!isUnsaved(id)) this.#forget(id);
+      letGo: () => {
+        for (const id of this.#kept.keys()) this.#forget(id);
         this.#sweep?.cancel();
         this.#sweep = undefined;
       },

@@ -33,11 +33,11 @@ export function createInboxKeeper(context: InboxContext): Keeper {
         if (saved) saved.isStored = true;
       }
     },
-    letGo(isUnsaved) {
+    letGo() {
       unread.clear();
       for (const { entry, end, isHandedOver } of undelivered.values()) {
         // What another inbox has is not to be found again.
-        if (isUnsaved(entry.id) || isHandedOver) continue;
+        if (isHandedOver) continue;
         undelivered.remove(entry.id);
         end(false);
       }

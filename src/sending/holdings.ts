@@ -78,8 +78,8 @@ export class Holdings implements Keeper {
   }
 
   /** The store keeps them until it is opened again. */
-  letGo(isUnsaved: (id: string) => boolean): void {
-    for (const item of this.#items()) if (!isUnsaved(item.id)) this.#forget(item);
+  letGo(): void {
+    for (const item of this.#items()) this.#forget(item);
   }
 
   /** Takes over what other processes leave for the nodes of another ledger from now on; `undefined`: for its own. */

@@ -582,18 +582,19 @@ describe('Journal', () => {
   });
 
   describe('close', () => {
-    it('writes what waits, lets go of what is written, and keeps the rest', async () => {
-      const let_go: boolean[] = [];
-      const keeper: Keeper = {
-        found: () => {},
-        wanted: () => [],
-        letGo: (isUnsaved) => void let_go.push(isUnsaved('1')),
-      };
+    it('writes what waits, and lets go of it then; of what a store that fails does not have it lets nobody go', async () => {
+      const letGo: string[][] = [];
+      const keeper: Keeper = { found: () => {}, wanted: () => [], letGo: () => void letGo.push(kept()) };
       const journal = create(store, { ledger: keeper });
       await journal.ready();
       void journal.run(keep('1', { lazy: true }));
       await journal.close();
-      assert.deepEqual([kept(), let_go, journal.mode, store.isOpen], [['1'], [false], 'closed', false]);
+      assert.deepEqual([letGo, journal.mode, store.isOpen], [[['1']], 'closed', false]);
+      await journal.ready();
+      store.failing.add('commit');
+      await journal.run(keep('2'));
+      await journal.close();
+      assert.deepEqual([letGo, journal.mode], [[['1']], 'closed']);
     });
 
     it('refuses what can be refused, takes what cannot, and ends all the same', async () => {
