@@ -32,9 +32,17 @@ async function handOverRead(context: InboxContext, heir: InboxContext, keepsOwn:
     const entries = fresh.map(({ entry }) => entry);
     if (fresh.length > 0) await heir.journal.run(createAdopt(heir, entries));
     // The other delivers them, and may have them nowhere but in its memory: until it is asked again they stay where they are safe.
-    if (heir.journal.failure) return false;
+    if (!(await isKeeping(heir))) return false;
     for (const { entry } of slice) undelivered.remove(entry.id);
     context.run(createAbandon(context, slice));
   }
   return true;
+}
+
+/** Whether all that it was given is in its store. A journal that was closed while that failed knows once it is open again. */
+function isKeeping({ journal }: InboxContext): Promise<boolean> {
+  return journal.ready().then(
+    () => true,
+    () => false,
+  );
 }

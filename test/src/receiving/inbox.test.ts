@@ -678,6 +678,25 @@ describe('Inbox', () => {
       assert.ok(earlier.isSettled);
     });
 
+    it('gives nothing away that the other has in its memory alone, though that was closed since it failed', async () => {
+      const [from, to] = [new FailingStore(), new FailingStore()];
+      const earlier = createInbox(from);
+      const later = createInbox(to);
+      await earlier.accept(polled(incoming('1')));
+      to.failing.add('open').add('commit');
+      await earlier.handOver(later);
+      await later.close();
+      await earlier.handOver(later);
+      await settle();
+      assert.deepEqual([from.platter.entries.size, to.platter.entries.size], [1, 0]);
+      to.failing.clear();
+      mock.timers.tick(5_000);
+      await settle();
+      await earlier.handOver(later);
+      await settle();
+      assert.deepEqual([from.platter.entries.size, to.platter.entries.size], [0, 1]);
+    });
+
     it('new entries stay behind older ones even when the clock was set back', async () => {
       const platter = new Platter();
       const before = createInbox(new FailingStore(platter));
