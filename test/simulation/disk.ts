@@ -23,6 +23,7 @@ const pageSize = 1;
 /** A disk: what is on it outlives processes, and what was flushed outlives a power failure. Everything is text. */
 export class Disk implements Place {
   readonly troubles = new Set<StoreTrouble>();
+  readonly #troublesOf = new Map<number, Set<StoreTrouble>>();
   readonly world: World;
   readonly #copies: Copies;
   /** One for each login. */
@@ -35,6 +36,16 @@ export class Disk implements Place {
 
   has(message: Message): boolean {
     return this.#copies.has(message);
+  }
+
+  isAside(message: Message): boolean {
+    return this.#copies.isAside(message);
+  }
+
+  troublesOf(login: number): Set<StoreTrouble> {
+    const troubles = this.#troublesOf.get(login) ?? new Set();
+    this.#troublesOf.set(login, troubles);
+    return troubles;
   }
 
   isCommitted(message: Message): boolean {
@@ -167,6 +178,7 @@ class DiskModel implements Store, PlaceStore {
   readonly #disk: Disk;
   readonly #folder: Folder;
   readonly #process: Owner;
+  readonly #login: number;
   readonly #random: Random;
   readonly #onFailure: () => void;
   /** A call has failed, and none has succeeded since that would have written what it did not. */
@@ -177,11 +189,12 @@ class DiskModel implements Store, PlaceStore {
   #underWay: Call | undefined;
   #committing: Changes | undefined;
 
-  constructor(disk: Disk, folder: Folder, { process, random, onFailure }: Circumstances) {
+  constructor(disk: Disk, folder: Folder, { process, login, random, onFailure }: Circumstances) {
     this.#disk = disk;
     this.#folder = folder;
     this.readiness = new Readiness(disk.world.timeline);
     this.#process = process;
+    this.#login = login;
     this.#random = random;
     this.#onFailure = onFailure;
   }
@@ -236,6 +249,11 @@ class DiskModel implements Store, PlaceStore {
       isHeld = false;
       if (this.#process.isAlive && this.#isUsable) letGo();
     };
+  }
+
+  /** A disk loses nothing while it is there. */
+  isInHand(): boolean {
+    return false;
   }
 
   held(kind: Kind): number {
@@ -300,26 +318,29 @@ class DiskModel implements Store, PlaceStore {
     return this.#folder;
   }
 
+  #has(trouble: StoreTrouble): boolean {
+    return this.#disk.troubles.has(trouble) || this.#disk.troublesOf(this.#login).has(trouble);
+  }
+
   #fails(call: Call): boolean {
-    const { troubles } = this.#disk;
     if (call === 'close') return false;
-    if (troubles.has('fails') || troubles.has('fails afterwards')) return true;
-    if (troubles.has('is full') && (call === 'commit' || call === 'open')) return true;
-    return troubles.has('fails now and then') && this.#random.chance(0.3);
+    if (this.#has('fails') || this.#has('fails afterwards')) return true;
+    if (this.#has('is full') && (call === 'commit' || call === 'open')) return true;
+    return this.#has('fails now and then') && this.#random.chance(0.3);
   }
 
   #call<Result>(call: Call, work: () => Result): Promise<Result> {
-    const { world, troubles } = this.#disk;
+    const { world } = this.#disk;
     if (this.#underWay) world.violate('calls of the store overlap', `${call} during ${this.#underWay}`);
     this.#underWay = call;
     return new Promise((resolve, reject) => {
-      const isQuick = call === 'recall' && !troubles.has('is slow');
-      const delayMs = troubles.has('is slow') ? this.#random.below(3_000) : this.#random.pick([0, 0, 1, 3, 12]);
+      const isQuick = call === 'recall' && !this.#has('is slow');
+      const delayMs = this.#has('is slow') ? this.#random.below(3_000) : this.#random.pick([0, 0, 1, 3, 12]);
       const finish = () => {
         this.#underWay = undefined;
         try {
           if (this.#fails(call)) {
-            if (call === 'commit' && troubles.has('fails afterwards') && this.#isUsable) work();
+            if (call === 'commit' && this.#has('fails afterwards') && this.#isUsable) work();
             throw failure('ENOSPC');
           }
           resolve(work());

@@ -126,6 +126,7 @@ export class Flow {
   acknowledged(message: Message, { id }: NodePlan): void {
     const { world, name } = this.#process;
     world.say(() => `${name}: ${id} has acknowledged ${message.name}`);
+    world.givenUp.get(message)?.delete(id);
     world.settle(message, id, this.#process);
   }
 
@@ -148,6 +149,7 @@ export class Flow {
     const which = `${message.name} at ${id}`;
     world.say(() => `${name}: ${id} gives ${message.name} up`);
     message.isGivenUp = true;
+    world.givenUp.set(message, (world.givenUp.get(message) ?? new Set()).add(id));
     if (!message.mayRepeat) {
       if (this.#isTaken(message, share)) world.violate('given up though acknowledged', which);
       if (share.deliveries > maxAttempts + message.deaths) world.violate('more attempts than allowed', which);

@@ -75,10 +75,10 @@ export const mutants: readonly Mutant[] = [
     '!drops.has(id)',
   ),
   mutant(
-    'the store is let go of with what is unsaved',
-    'receiving/leftovers.ts',
-    'if (isUnsaved(entry.id) || isHandedOver) continue;',
-    'if (isHandedOver) continue;',
+    'what a store that fails does not have is let go of',
+    'store-session.ts',
+    "if (lifecycle.mode === 'open' && isDurable) keepers.letGo();",
+    'if (isDurable) keepers.letGo();',
   ),
   mutant(
     'a store that failed is not opened again',
@@ -404,16 +404,11 @@ export const mutants: readonly Mutant[] = [
     '    if (this.#estate) yieldTo(this.#estate, undefined);\n',
     '',
   ),
-  mutant(
-    'what was handed over is found again',
-    'receiving/leftovers.ts',
-    'if (isUnsaved(entry.id) || isHandedOver) continue;',
-    'if (isUnsaved(entry.id)) continue;',
-  ),
+  mutant('what was handed over is found again', 'receiving/leftovers.ts', 'if (isHandedOver) continue;', ''),
   mutant(
     'a former login lets go of what the other cannot keep',
     'receiving/hand-over.ts',
-    'if (heir.journal.failure) return false;',
+    'if (!(await isKeeping(heir))) return false;',
     '',
   ),
   mutant(

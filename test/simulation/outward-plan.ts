@@ -23,6 +23,8 @@ export interface OrderPlan {
   waitMs: number;
   priority: number;
   unlimited: boolean;
+  /** How long after the service has accepted it each handset replies, once; some of them within 20 s when absent. */
+  replyMs?: number;
 }
 
 /** What a plan is about when texts go out in all the ways that the library has. */

@@ -74,6 +74,7 @@ export class Outward {
   readonly #replies: { text: OutwardText; from: string; message: Message }[] = [];
   readonly #undelivered = new Set<string>();
   readonly #reachedMs = new Map<Message, number>();
+  readonly #awaited = new Set<Message>();
   #unsettledFrom = 0;
 
   constructor(world: World, plan: OutwardPlan) {
@@ -112,13 +113,11 @@ export class Outward {
 
   /** A store has one copy more or less of something. */
   count(item: string, by: number): void {
-    if (!item.includes('"kind":"text"')) return;
-    const { carried, state } = JSON.parse(item) as { carried?: string; state?: string };
-    const input = this.find(carried);
+    const input = this.#inputOf(item);
     if (!input) return;
     input.copies += by;
     if (by < 0) return;
-    input.state = state;
+    input.state = (JSON.parse(item) as { state?: string }).state;
     input.wasKept = true;
   }
 
@@ -237,6 +236,27 @@ export class Outward {
     }
   }
 
+  /**
+   * The server that keeps everything has lost it.
+   *
+   * @param inHand what processes have in their memory, too, and keep anew
+   */
+  lost(inHand: readonly string[]): void {
+    const safe = new Set(inHand.map((item) => this.#inputOf(item)));
+    const { happenings } = this.#world.plan;
+    const areAllInHand = !happenings.some(({ what }) => ['kill', 'power failure', 'stop', 'redeploy'].includes(what));
+    for (const input of this.inputs) {
+      if (!areAllInHand) input.isUnasked = true;
+      if (input.wasKept && !safe.has(input) && input.outcomes.length === 0) input.isAbandoned = true;
+      input.wasKept = false;
+    }
+  }
+
+  /** A node has got a message that is called the answer to a question. */
+  awaited(message: Message): void {
+    this.#awaited.add(message);
+  }
+
   /** What is not as it has to be in the end, if anything. */
   get unsettled(): string | undefined {
     for (; this.#unsettledFrom < this.inputs.length; this.#unsettledFrom++) {
@@ -249,7 +269,14 @@ export class Outward {
       const lacking = acceptedOf(input).find((recipient) => !input.answers.has(recipient));
       if (lacking !== undefined) return `${nameOf(input)} has no answer of ${lacking}`;
     }
-    return undefined;
+    if (this.#isForgotten) return undefined;
+    const unused = [...this.#awaited].find((message) => !this.#repliesUsed.has(message));
+    return unused && `${unused.name} was to answer a question, and has not`;
+  }
+
+  /** Whose text an item is, if it is one. */
+  #inputOf(item: string): Input | undefined {
+    return item.includes('"kind":"text"') ? this.find((JSON.parse(item) as { carried?: string }).carried) : undefined;
   }
 
   #examineError(input: Input, { code }: { code: string }): void {
@@ -260,7 +287,8 @@ export class Outward {
       this.#violate('an error that no text can have', name);
     // One that was not even looked at says nothing of those before it that have its key.
     const isOnlyItself = text.inputs.length > 1 && saysNothing.has(code);
-    if (!unknown.has(code) && text.accepted.size > 0 && !mayRepeat && !isOnlyItself)
+    const isAnother = text.inputs.length > 1 && this.#isForgetful;
+    if (!unknown.has(code) && text.accepted.size > 0 && !mayRepeat && !isOnlyItself && !isAnother)
       this.#violate('called unsent and was sent', name);
     if (order.keep && input.wasKept && waitsAfter.has(code)) this.#violate('a kept text did not wait', name);
     if (code === 'SMS_EXPIRED' && order.expireMs === 0) this.#violate('expired and has no end', name);
@@ -316,7 +344,13 @@ export class Outward {
   /** Nothing has happened that what was counted could have been lost by. */
   get #counts(): boolean {
     const { happenings, store, instances } = this.#world.plan;
-    const spoils = ['store', 'power failure', 'clock', ...(store === 'memory' ? ['kill', 'stop', 'redeploy'] : [])];
+    const spoils = [
+      'store',
+      'power failure',
+      'clock',
+      'emptied',
+      ...(store === 'memory' ? ['kill', 'stop', 'redeploy'] : []),
+    ];
     // Instances with different logins share no count.
     const isParted = instances > 1 && happenings.some((one) => one.what === 'redeploy' && one.isOtherLogin);
     return !isParted && !happenings.some(({ what }) => spoils.includes(what));
@@ -324,13 +358,26 @@ export class Outward {
 
   /** What a process has in hand that the server does not hear of any more, others take for left. */
   get #mayBeTakenOver(): boolean {
-    const { happenings, store } = this.#world.plan;
-    return store === 'shared' && happenings.some(({ what }) => what === 'store');
+    return this.#world.hasFailingServer;
   }
 
-  /** Keys were known to the memory of a process that is gone. */
+  /** What was asked was known to a memory, or a store, that is gone. */
+  get #isForgotten(): boolean {
+    const isLost = this.#world.plan.happenings.some((one) => ['power failure', 'clock', 'emptied'].includes(one.what));
+    // A reply may come before it is known that nobody was asked.
+    const isUnasked = this.inputs.some(
+      (input) =>
+        input.isUnasked ||
+        input.isAbandoned ||
+        (input.order.waitMs > 0 && input.outcomes.some(({ outcome }) => 'code' in outcome || outcome.resolvedBy)),
+    );
+    return isLost || this.#isForgetful || this.#mayBeTakenOver || isUnasked;
+  }
+
+  /** Keys were known to the memory of a process, or to a server, that is gone. */
   get #isForgetful(): boolean {
     const { happenings, store } = this.#world.plan;
+    if (happenings.some(({ what }) => what === 'emptied')) return true;
     return (
       store === 'memory' &&
       happenings.some(({ what }) => what === 'kill' || what === 'power failure' || what === 'stop')
@@ -340,7 +387,7 @@ export class Outward {
   /** Something has happened after which what was told may be told again. */
   get #isDisturbed(): boolean {
     return this.#world.plan.happenings.some(({ what }) =>
-      ['store', 'flow', 'kill', 'power failure', 'stop', 'redeploy', 'clock'].includes(what),
+      ['store', 'flow', 'kill', 'power failure', 'stop', 'redeploy', 'clock', 'emptied'].includes(what),
     );
   }
 

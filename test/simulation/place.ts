@@ -8,10 +8,14 @@ import type { Kind, Message, World } from './world';
 export interface Place {
   /** What is wrong with it, for the process at hand. */
   readonly troubles: Set<StoreTrouble>;
+  /** The same of where one of the logins keeps. */
+  troublesOf(login: number): Set<StoreTrouble>;
   /** What should not be here in the end, if anything. */
   readonly remains: string | undefined;
-  /** Whether a message is here in any form. */
+  /** Whether a message is here in any form, but that of one that was given up. */
   has(message: Message): boolean;
+  /** Whether a message that was given up is here. */
+  isAside(message: Message): boolean;
   /** Whether a message has been committed here, and so flushed. */
   isCommitted(message: Message): boolean;
   /** The power of the machine fails. */
@@ -25,6 +29,8 @@ export interface Place {
 /** What a store has to do with. */
 export interface Circumstances {
   process: Owner;
+  /** Whose it is. */
+  login: number;
   random: Random;
   /** A call of it has failed. */
   onFailure(): void;
@@ -35,6 +41,8 @@ export interface PlaceStore {
   /** A call has failed, and none has succeeded since that would have written what it did not. */
   readonly hasFailed: boolean;
   readonly readiness: Readiness;
+  /** Whether its process keeps a message here that it has in its memory, too. */
+  isInHand(message: Message): boolean;
   /** Answers of a kind that are held and not committed. */
   held(kind: Kind): number;
   /** The process has died: what it was writing is written, or not. */
@@ -65,6 +73,8 @@ export class Readiness {
 export class Copies {
   readonly #world: World;
   readonly #counts = new Map<Message, number>();
+  /** Of those that were given up. */
+  readonly #aside = new Map<Message, number>();
 
   constructor(world: World) {
     this.#world = world;
@@ -74,8 +84,17 @@ export class Copies {
     return (this.#counts.get(message) ?? 0) > 0;
   }
 
+  isAside(message: Message): boolean {
+    return (this.#aside.get(message) ?? 0) > 0;
+  }
+
   count(text: string, by: number): void {
     this.#world.outward?.count(text, by);
+    if (isGivenUp(text)) {
+      const { kind, record } = JSON.parse(text) as { kind: Kind; record: Record<string, unknown> };
+      const message = this.#world.find(kind, record);
+      if (message) this.#aside.set(message, (this.#aside.get(message) ?? 0) + by);
+    }
     for (const message of this.in(text)) {
       this.#counts.set(message, (this.#counts.get(message) ?? 0) + by);
       message.hasBeenKept = true;
@@ -109,7 +128,11 @@ export function findRemains(texts: Iterable<string>, { plan }: World): string | 
 
 /** Whether somebody may decide about it, for a week: a message that was given up, or a text whose outcome is unknown. */
 function isUndecided(text: string): boolean {
-  return text.includes('"part":"givenUp"') || text.includes('"state":"uncertain"');
+  return isGivenUp(text) || text.includes('"state":"uncertain"');
+}
+
+function isGivenUp(text: string): boolean {
+  return text.includes('"part":"givenUp"');
 }
 
 /** What goes wrong with a store. */

@@ -41,7 +41,8 @@ export type Happening = { atMs: number } & (
 export type Fault =
   | { what: 'network'; forMs: number; trouble: NetworkTrouble; share: number; status: number }
   | { what: 'forgetful service'; forMs: number }
-  | { what: 'store'; process: number; forMs: number; trouble: StoreTrouble }
+  /** With a login, only where that one keeps on a disk. */
+  | { what: 'store'; process: number; forMs: number; trouble: StoreTrouble; login?: number }
   | { what: 'flow'; process: number; forMs: number; trouble: FlowTrouble }
   | { what: 'kill' | 'power failure' | 'stop'; process: number; forMs: number }
   | { what: 'redeploy'; process: number; forMs: number; node?: number; isOtherLogin?: boolean }
@@ -156,6 +157,8 @@ export function createPlan(seed: number, { stores = allStores, way = 'in', scene
   if (scenes !== 0) addScene(plan, new Random(seed, 'scene'), scenes);
   // What two instances make of one question or refusal while the server fails one of them is nobody's rule yet.
   if (outward && instances > 1) plan.happenings = plan.happenings.filter(({ what }) => what !== 'store');
+  // Nor do two with different logins know of each other's keys.
+  if (outward && instances > 1) for (const one of plan.happenings) if (one.what === 'redeploy') delete one.isOtherLogin;
   return plan;
 }
 

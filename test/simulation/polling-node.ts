@@ -29,6 +29,8 @@ export class PollingNode implements DeployedNode {
       ackTimeoutMs,
       maxAttempts,
       send: (delivery) => {
+        const answering = delivery.record.awaited === true ? world.find(delivery.kind, delivery.record) : undefined;
+        if (answering) world.outward?.awaited(answering);
         if (!this.#wants(delivery.record)) world.violate('given though it was not wanted', id);
         return this.#output.send([delivery]);
       },

@@ -50,6 +50,8 @@ export interface Machine {
   lives: number;
   /** Which of {@link logins} its account has. */
   login: number;
+  /** Of the {@link logins}, as far as they have been used. */
+  readonly keys: string[];
   /** Keys of the logins that its account node has had, and has not taken over from. */
   readonly formerKeys: Set<string>;
 }
@@ -70,6 +72,12 @@ export class Process implements Callee, Surrounding {
   readonly #nodes = new Map<string, RunningNode>();
   /** Messages that have reached this process and are not delivered for all that is known. */
   readonly #open = new Set<Message>();
+  /** What a server has lost that this process has in hand: it is to be kept anew. */
+  readonly #lost = new Set<Message>();
+  /** Since when nothing is wrong with any store. */
+  #inOrderSinceMs = 0;
+  /** Of each login and kind: answers that have come since its store failed, and were kept nowhere. */
+  readonly #unkept = new Map<string, Set<readonly Message[]>>();
   /** When messages came here. */
   readonly #latest = new Map<Message, number>();
   readonly #senders: SendingNode[] = [];
@@ -160,9 +168,24 @@ export class Process implements Callee, Surrounding {
     node.send(input);
   }
 
+  /** The server has lost these. */
+  lose(messages: readonly Message[]): void {
+    if (!this.isAlive) return;
+    for (const message of messages) if (this.#open.has(message) && this.#isInHand(message)) this.#lost.add(message);
+  }
+
+  #isInHand(message: Message): boolean {
+    return [...this.#stores.values()].some((store) => store.isInHand(message));
+  }
+
   /** An answer with these has arrived here. */
   reach(messages: readonly Message[], login: string): void {
     this.#polls = [];
+    const [first] = messages;
+    if (first) {
+      const name = `${login} ${first.kind}`;
+      this.#unkept.set(name, (this.#unkept.get(name) ?? new Set()).add(messages));
+    }
     for (const message of messages) {
       message.arrivals++;
       this.#take(message);
@@ -305,6 +328,8 @@ export class Process implements Callee, Surrounding {
   /** Says what is wrong with what is kept now. Looked at after every event. */
   examineCustody(): void {
     const { world, machine } = this;
+    if (this.#lost.size > 0) this.#examineLost();
+    this.#examineGivenUp();
     const hasFailed = this.#hasFailedNow;
     for (const message of this.#open) {
       if (hasFailed) {
@@ -328,6 +353,34 @@ export class Process implements Callee, Surrounding {
       } else if (this.#mustBeKept(message)) {
         world.violate('not kept', `${message.name} is neither delivered nor in the store of ${this.name}`);
       }
+    }
+  }
+
+  /** What a server has lost and a process has in hand is kept anew once that works again, and has had the time. */
+  #examineLost(): void {
+    const { world, machine } = this;
+    const { nowMs } = world.timeline;
+    const stores = [...this.#stores.values()];
+    const isInOrder = stores.every(({ hasFailed, readiness }) => !hasFailed && readiness.isReady);
+    if (!isInOrder || this.isDeploying || this.isStopped || machine.place.troubles.size > 0)
+      this.#inOrderSinceMs = nowMs;
+    for (const message of this.#lost) {
+      const isDone = message.callback !== 'none' || world.isDoneByAll(message) || !this.#open.has(message);
+      if (isDone || machine.place.has(message)) this.#lost.delete(message);
+      else if (nowMs - this.#inOrderSinceMs > stepMs)
+        world.violate('not kept anew', `${message.name} is in the memory of ${this.name} alone`);
+    }
+  }
+
+  /** What a node has given up is there for somebody to decide about, or still to be given up. */
+  #examineGivenUp(): void {
+    const { world, machine } = this;
+    // What one of several cannot write for now is in its memory, whatever the server has.
+    if (world.plan.store === 'memory' || world.hasFailingServer) return;
+    for (const [message, nodes] of world.givenUp) {
+      const { isUnkept, excuse } = message;
+      if (nodes.size === 0 || isUnkept || excuse !== undefined || machine.place.has(message)) continue;
+      if (!machine.place.isAside(message)) world.violate('what was given up is not kept', message.name);
     }
   }
 
@@ -379,13 +432,22 @@ export class Process implements Callee, Surrounding {
 
   /** A power failure costs no more than what is under way or held. */
   #examineAhead(login: string, kind: Kind, path: string): void {
-    const held = this.#stores.get(this.#keys.get(login) ?? '')?.held(kind) ?? 0;
+    const store = this.#stores.get(this.#keys.get(login) ?? '');
+    const held = store?.held(kind) ?? 0;
+    const unkept = this.#unkept.get(`${login} ${kind}`);
+    if (!store?.hasFailed) unkept?.clear();
+    else if (unkept) for (const one of unkept) if (one.every(({ hasBeenKept }) => hasBeenKept)) unkept.delete(one);
+    const unkeptCount = unkept?.size ?? 0;
     // What a store that failed did not take stays held until it is opened again.
-    if (held === 0 || this.hasStoreFailed) return;
+    if (unkeptCount === 0 && (held === 0 || this.hasStoreFailed)) return;
     const dispatchers = this.#dispatchers.filter((one) => one.login === login);
-    const count = held + dispatchers.reduce((sum, dispatcher) => sum + dispatcher.polling(path), 0);
+    const polling = dispatchers.reduce((sum, dispatcher) => sum + dispatcher.polling(path), 0);
     const most = this.world.plan.drain + mostAhead;
-    if (count > most) this.world.violate('more is held than allowed', `${count} of ${path} in ${this.name}`);
+    const where = `of ${path} in ${this.name}`;
+    if (held + polling > most && !this.hasStoreFailed)
+      this.world.violate('more is held than allowed', `${held + polling} ${where}`);
+    if (unkeptCount + polling > most)
+      this.world.violate('more is asked for than can be kept', `${unkeptCount + polling} ${where}`);
   }
 
   #examinePolls(login: string, path: string, most: number): void {
@@ -401,6 +463,7 @@ export class Process implements Callee, Surrounding {
     const membership = this.#accounts.join(this.#settings());
     this.#membership = membership;
     this.#keys.set(this.#login, membership.key);
+    this.machine.keys[this.machine.login] = membership.key;
     this.#inherit(membership);
     this.#senders.push(new SendingNode(this.world, this.name));
     for (const { id } of this.world.plan.nodes) this.#addNode(id);
@@ -495,6 +558,7 @@ export class Process implements Callee, Surrounding {
     if (plan.store === 'memory') return new this.machine.library.index.MemoryStore();
     const store = this.machine.place.createStore(key, {
       process: this,
+      login: this.machine.keys.indexOf(key),
       random: this.random.fork('store'),
       onFailure: () => this.#onStoreFailure(),
     });

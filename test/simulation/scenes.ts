@@ -1,5 +1,5 @@
 import { createOrder, type OrderPlan } from './outward-plan';
-import type { Happening, Plan } from './plan';
+import type { Fault, Happening, Plan } from './plan';
 import type { Random } from './random';
 
 /** Things that happen together, at times from the beginning of a scene on. */
@@ -49,6 +49,7 @@ const inward: readonly Scene[] = [
   ],
   changeLogin,
   emptyServer,
+  changeToFailing,
 ];
 
 const outward: readonly Scene[] = [
@@ -104,6 +105,9 @@ const outward: readonly Scene[] = [
     ...several(5, () => order(plan, random, process, random.below(30_000), { to: [1], count: 2, unlimited: false })),
   ],
   changeLogin,
+  emptyServer,
+  changeToFailing,
+  replyInTime,
 ];
 
 /** The account gets another login, and perhaps the first again, while polls are in flight and flows are busy. */
@@ -121,6 +125,61 @@ function changeLogin(plan: Plan, random: Random, process: number): Happening[] {
       process,
       forMs: random.pick([0, 5, 300]),
       isOtherLogin: true,
+    })),
+  ];
+}
+
+/** The account gets another login, which cannot keep anything where it is to; and then flows, or the process, go. */
+function changeToFailing(plan: Plan, random: Random, process: number): Happening[] {
+  const forMs = random.pick([3_000, 20_000, 40_000]);
+  return [
+    {
+      atMs: 0,
+      what: 'store',
+      process,
+      forMs,
+      trouble: random.pick(['fails', 'is full', 'fails now and then']),
+      login: 1,
+    },
+    flow(random, process, random.pick(['is silent', 'is late']), 3_000),
+    ...several(3, () =>
+      plan.outward && random.chance(0.7)
+        ? order(plan, random, process, random.below(4_000), {})
+        : messages(random, random.below(4_000), 2),
+    ),
+    {
+      atMs: 1_000 + random.below(2_000),
+      what: 'redeploy',
+      process,
+      forMs: random.pick([0, 5, 300]),
+      isOtherLogin: true,
+    },
+    { atMs: 3_000 + random.below(20_000), ...endOrRedeploy(random, process) },
+  ];
+}
+
+function endOrRedeploy(random: Random, process: number): Fault {
+  const forMs = random.pick([0, 300, 2_000]);
+  return random.chance(0.5) ? { what: 'kill', process, forMs } : { what: 'redeploy', process, forMs };
+}
+
+/** Replies come in the moment that their time is up, or before it is known that the text was accepted, as the store is slow and flows go. */
+function replyInTime(plan: Plan, random: Random, process: number): Happening[] {
+  const waitMs = random.pick([2_000, 5_000, 60_000]);
+  return [
+    { atMs: 0, what: 'store', process, forMs: 30_000, trouble: 'is slow' },
+    ...(random.chance(0.5)
+      ? [{ atMs: 0, what: 'network' as const, forMs: 20_000, trouble: 'slow' as const, share: 0.5, status: 500 }]
+      : []),
+    ...several(3, () =>
+      order(plan, random, process, random.below(3_000), { waitMs, replyMs: Math.max(0, waitMs - random.below(3_000)) }),
+    ),
+    ...several(random.between(0, 2), () => ({
+      atMs: waitMs + random.below(5_000),
+      what: 'redeploy' as const,
+      process,
+      forMs: random.pick([0, 300, 5_000]),
+      ...(random.chance(0.5) && { node: plan.nodes.length }),
     })),
   ];
 }

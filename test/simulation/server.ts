@@ -50,6 +50,11 @@ export class Server {
     return [...this.#spaces.values()].some((space) => space.isInHand(message));
   }
 
+  /** What processes that keep it here have in their memory, too. */
+  get textsInHand(): string[] {
+    return [...this.#spaces.values()].flatMap((space) => space.textsInHand);
+  }
+
   get texts(): string[] {
     return [...this.#spaces.values()].flatMap(({ items }) => [...items.values()].map(({ text }) => text));
   }
@@ -84,9 +89,17 @@ class Space {
   }
 
   isInHand(message: Message): boolean {
+    return this.textsInHand.some((text) => this.copies.in(text).includes(message));
+  }
+
+  get textsInHand(): string[] {
     const holders = new Set([...this.users].map(({ consumer }) => consumer));
+    return [...this.items.values()].filter(({ holder }) => holders.has(holder)).map(({ text }) => text);
+  }
+
+  isHeldBy(consumer: string, message: Message): boolean {
     return [...this.items.values()].some(
-      ({ holder, text }) => holders.has(holder) && this.copies.in(text).includes(message),
+      ({ holder, text }) => holder === consumer && this.copies.in(text).includes(message),
     );
   }
 
@@ -134,6 +147,11 @@ export class ServerConnection implements Place {
     this.#server = server;
   }
 
+  /** A server is in trouble for all. */
+  troublesOf(): Set<StoreTrouble> {
+    return this.troubles;
+  }
+
   get remains(): string | undefined {
     const left = findRemains(this.#server.texts, this.#server.world);
     return left && `an item stays on the server: ${left}`;
@@ -141,6 +159,10 @@ export class ServerConnection implements Place {
 
   has(message: Message): boolean {
     return this.#server.copies.has(message);
+  }
+
+  isAside(message: Message): boolean {
+    return this.#server.copies.isAside(message);
   }
 
   isCommitted(message: Message): boolean {
@@ -188,6 +210,10 @@ class ServerModel implements Store, PlaceStore {
     this.#random = random;
     this.#onFailure = onFailure;
     this.consumer = random.hex(8);
+  }
+
+  isInHand(message: Message): boolean {
+    return this.#space.users.has(this) && this.#space.isHeldBy(this.consumer, message);
   }
 
   /** It holds nothing. */

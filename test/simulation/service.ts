@@ -220,12 +220,13 @@ export class Service {
           this.addStatus({ inReplyToId: messageId, from, code, isPolled: true });
         });
       }
-      for (let count = random.pick([0, 0, 1, 1, 2]); count > 0; count--) {
-        this.#later(20_000, () => {
-          const message = this.addIncoming({ inReplyToId: messageId, from, isPolled: true });
-          this.#world.outward?.replied(text, from, message);
-        });
-      }
+      const reply = () => {
+        const message = this.addIncoming({ inReplyToId: messageId, from, isPolled: true });
+        this.#world.outward?.replied(text, from, message);
+      };
+      const { replyMs } = text.order;
+      if (replyMs !== undefined) this.#after(replyMs, reply);
+      else for (let count = random.pick([0, 0, 1, 1, 2]); count > 0; count--) this.#later(20_000, reply);
     }
   }
 
@@ -235,7 +236,10 @@ export class Service {
   }
 
   #later(mostMs: number, run: () => void): void {
-    const delayMs = this.#random.between(0, mostMs);
+    this.#after(this.#random.between(0, mostMs), run);
+  }
+
+  #after(delayMs: number, run: () => void): void {
     this.lastArrivalMs = Math.max(this.lastArrivalMs, this.#world.timeline.nowMs + delayMs);
     this.#world.timeline.outside(delayMs, run);
   }

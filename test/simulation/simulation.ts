@@ -92,6 +92,7 @@ class Run {
         clockMs: 0,
         lives: 0,
         login: 0,
+        keys: [],
         formerKeys: new Set(),
       });
     }
@@ -266,7 +267,8 @@ class Run {
         });
         break;
       case 'store': {
-        const troubles = this.#machines[happening.process]?.place.troubles;
+        const place = this.#machines[happening.process]?.place;
+        const troubles = happening.login === undefined ? place?.troubles : place?.troublesOf(happening.login);
         troubles?.add(happening.trouble);
         this.#fault(happening.forMs, () => troubles?.delete(happening.trouble));
         break;
@@ -319,6 +321,8 @@ class Run {
       if (this.#server?.isInHand(message)) message.isKept = false;
       else message.excuse ??= 'only the server had it, and lost it';
     }
+    for (const process of this.#processes) process?.lose(kept);
+    this.world.outward?.lost(this.#server?.textsInHand ?? []);
     this.#server?.empty();
     for (const message of this.world.messages) this.world.blind(message);
     for (const { place } of this.#machines) {

@@ -109,6 +109,8 @@ export class World {
   readonly timeline: Timeline;
   readonly messages: Message[] = [];
   readonly texts: Text[] = [];
+  /** Messages that nodes have given up, and have not taken after all: each by the ids of those. */
+  readonly givenUp = new Map<Message, Set<string>>();
   readonly violations: Violation[] = [];
   /** When the plan is about the way out. */
   readonly outward: Outward | undefined;
@@ -219,6 +221,12 @@ export class World {
         other.isOutOfOrder = true;
       }
     }
+  }
+
+  /** Something is the matter with a server that everything is on, at some time. */
+  get hasFailingServer(): boolean {
+    const { store, happenings } = this.plan;
+    return store === 'shared' && happenings.some(({ what }) => what === 'store' || what === 'emptied');
   }
 
   kindOf(node: string): NodePlan['kind'] | undefined {
