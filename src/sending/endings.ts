@@ -23,9 +23,16 @@ export interface EndingsOptions {
 export class Endings {
   readonly #options: EndingsOptions;
   #closing = new AbortController();
+  /** Ids of texts of which it is being written what becomes of them. */
+  readonly #written = new Set<string>();
 
   constructor(options: EndingsOptions) {
     this.#options = options;
+  }
+
+  /** Whether it is decided what becomes of a text, though the ledger does not know it yet: it may be opened again meanwhile. */
+  isDecided(id: string): boolean {
+    return this.#written.has(id);
   }
 
   /** A text has its outcome. */
@@ -42,7 +49,7 @@ export class Endings {
     clearing.close(text.id);
     counts.add(outcome, text.message.to.length);
     const isWritten = isTracked(text) || isRemembered(text) || uncountedBy(text, outcome).length > 0;
-    const settled = isWritten ? await ledger.settle(text, outcome) : text;
+    const settled = isWritten ? await this.#whileWritten(text.id, ledger.settle(text, outcome)) : text;
     followers.ended(text.id);
     if (isTracked(text)) await deliveries.deliver(settled, false);
     else {
@@ -69,7 +76,7 @@ export class Endings {
     }
     if (outcome instanceof SmsError && retryUncertain && keep) {
       const repeats = (text.repeats ?? 0) + 1;
-      onRepeat(await ledger.sendAgain({ ...text, repeats }), repeats);
+      onRepeat(await this.#whileWritten(text.id, ledger.sendAgain({ ...text, repeats })), repeats);
     } else await this.end(text, outcome);
   }
 
@@ -90,5 +97,10 @@ export class Endings {
     const wasClosed = this.#closing.signal.aborted;
     if (wasClosed) this.#closing = new AbortController();
     return wasClosed;
+  }
+
+  #whileWritten(id: string, writing: Promise<Text>): Promise<Text> {
+    this.#written.add(id);
+    return writing.finally(() => this.#written.delete(id));
   }
 }

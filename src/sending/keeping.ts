@@ -96,6 +96,11 @@ export class KeptTexts {
     });
   }
 
+  /** Whether a text is being tried, as it may be still when this has been opened again. */
+  isTried(id: string): boolean {
+    return this.#room.get(id)?.abort !== undefined;
+  }
+
   /** A node has come, and its texts may leave; or it has gone, and they wait for it. */
   nodeChanged(node: string): void {
     const isHere = this.#options.outlet(node) !== undefined;

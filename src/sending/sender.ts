@@ -244,7 +244,8 @@ export class Sender {
 
   #takeUp(text: Text): void {
     const { onFault } = this.#options;
-    if (this.#intake.isUnderWay(text.id)) return;
+    const { id } = text;
+    if (this.#intake.isUnderWay(id) || this.#kept.isTried(id) || this.#endings.isDecided(id)) return;
     if (text.state === 'waiting' && text.follows) void this.#duplicates.resume(text);
     else if (text.state === 'waiting' && text.options.keep) this.#kept.admit(text);
     // It was only guarded, and nothing of it has been sent.

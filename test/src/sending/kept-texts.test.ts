@@ -211,6 +211,46 @@ describe('kept texts', () => {
     assert.deepEqual(again.ends, ['to 6421555123']);
   });
 
+  it('a text whose end is still being written as the flows come back is not taken up again', async () => {
+    const store = new FailingStore();
+    const house = new House({ store, limits: { perHandset: 1, perHandsetMs: 1_000 } });
+    const node = house.attach();
+    sendText(node, '1', { keep });
+    await house.pass(100);
+    store.turns = 20;
+    const before = store.commits;
+    sendText(node, '2', { keep });
+    // It is taken in, and then its end is written, since the limit is reached.
+    while (store.commits < before + 2) await settle();
+    const closed = [house.sender.close(), node.node.close()];
+    house.clock.stall(2_000);
+    const again = house.attach();
+    for (let turn = 0; turn < 100; turn++) await house.pass(10);
+    await Promise.all(closed);
+    assert.deepEqual([...node.ends, ...again.ends], ['to 6421555123', 'SMS_LIMIT']);
+    assert.deepEqual(house.service.bodies, ['1']);
+  });
+
+  it('a text that is still being sent as the flows come back is sent once', async () => {
+    const house = new House();
+    const node = house.attach();
+    let answer = () => {};
+    const after = new Promise<void>((resolve) => {
+      answer = resolve;
+    });
+    house.service.script.push({ takes: true, after });
+    sendText(node, 'hello', { keep });
+    await house.pass(100);
+    const closed = house.sender.close();
+    await node.node.close();
+    const again = house.attach();
+    await house.pass(100);
+    answer();
+    await Promise.all([closed, house.pass(1_000)]);
+    assert.deepEqual(again.ends, ['to 6421555123']);
+    assert.equal(house.service.tries, 1);
+  });
+
   it('a text that another process has taken over has no turn here', async () => {
     const store = new FailingServer();
     const house = new House({ store, concurrency: 1 });
