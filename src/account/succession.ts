@@ -1,4 +1,5 @@
 import type { Clock } from '../clock';
+import type { HandOver } from '../sending/sender';
 import type { Estate } from './estate';
 import type { Member } from './member';
 import type { Polls } from './polls';
@@ -52,7 +53,7 @@ export class Succession {
     const earlier = this.#estate;
     const estate = this.#create(settings);
     if (earlier) {
-      const handed = this.#host.keepOpen(() => handOver(earlier, estate, false));
+      const handed = this.#host.keepOpen(() => handOver(earlier, estate, { isLast: false }));
       // What the new place does not take stays in the old one.
       void handed.catch((error) => settings.onFault?.(error)).then(() => earlier.inbox.close());
     }
@@ -77,7 +78,8 @@ export class Succession {
       const hadPolls = polls.size > 0;
       const ended = polls.oneEnded();
       try {
-        await this.#host.keepOpen(() => handOver(from, to, true));
+        const isWanted = () => members.size === 0;
+        await this.#host.keepOpen(() => handOver(from, to, { isLast: true, isWanted }));
       } catch {
         return false;
       }
@@ -110,8 +112,11 @@ function yieldTo(from: Estate, heir: Estate | undefined): void {
   from.sender.yieldTo(heir?.sender);
 }
 
-/** Gives everything to another store. What a shared one has stays there, unless nobody else is to take it any more. */
-async function handOver(from: Estate, to: Estate, isLast: boolean): Promise<void> {
-  await from.inbox.handOver(to.inbox, { isLast });
-  await from.sender.handOver(to.sender, { isLast });
+/**
+ * Gives everything to another store, as long as that `isWanted`. What a shared one has stays there, unless nobody else is to
+ * take it any more.
+ */
+async function handOver(from: Estate, to: Estate, how: HandOver): Promise<void> {
+  await from.inbox.handOver(to.inbox, how);
+  await from.sender.handOver(to.sender, how);
 }

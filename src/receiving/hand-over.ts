@@ -7,19 +7,34 @@ const sliceSize = 500;
 
 /**
  * Gives undelivered entries, those in memory and those that are not read yet, to another inbox, and forgets them once that one has them in
- * its store. Resolves with `false` when it fails: they stay where they are then.
- *
- * @param keepsOwn what is in the store stays there, for whoever opens it
+ * its store. Resolves with `false` when it fails, or is not wanted any more: they stay where they are then.
  */
-export async function handOverEntries(context: InboxContext, heir: InboxContext, keepsOwn: boolean): Promise<boolean> {
+export async function handOverEntries(
+  context: InboxContext,
+  heir: InboxContext,
+  how: EntriesHandOver,
+): Promise<boolean> {
   do {
-    if (!(await handOverRead(context, heir, keepsOwn))) return false;
+    if (!(await handOverRead(context, heir, how))) return false;
   } while (await context.reading.readAny());
   return true;
 }
 
-async function handOverRead(context: InboxContext, heir: InboxContext, keepsOwn: boolean): Promise<boolean> {
+/** How entries are handed over. */
+export interface EntriesHandOver {
+  /** What is in the store stays there, for whoever opens it. */
+  keepsOwn: boolean;
+  /** Whether nobody is here who takes them. */
+  isWanted(): boolean;
+}
+
+async function handOverRead(
+  context: InboxContext,
+  heir: InboxContext,
+  { keepsOwn, isWanted }: EntriesHandOver,
+): Promise<boolean> {
   const { undelivered } = context;
+  if (!isWanted()) return false;
   const handed: Undelivered[] = [];
   for (const one of undelivered.values()) {
     if (keepsOwn && one.isStored) undelivered.remove(one.entry.id);
@@ -27,10 +42,15 @@ async function handOverRead(context: InboxContext, heir: InboxContext, keepsOwn:
   }
   for (let start = 0; start < handed.length; start += sliceSize) {
     const slice = handed.slice(start, start + sliceSize);
+    if (!isWanted()) return false;
     const fresh = slice.filter(({ isHandedOver }) => !isHandedOver);
     for (const one of fresh) one.isHandedOver = true;
     const entries = fresh.map(({ entry }) => entry);
     if (fresh.length > 0) await heir.journal.run(createAdopt(heir, entries));
+    if (!isWanted()) {
+      takeBack(heir, fresh);
+      return false;
+    }
     // The other delivers them, and may have them nowhere but in its memory: until it is asked again they stay where they are safe.
     if (!(await isKeeping(heir))) return false;
     for (const { entry } of slice) undelivered.remove(entry.id);
@@ -45,4 +65,13 @@ function isKeeping({ journal }: InboxContext): Promise<boolean> {
     () => true,
     () => false,
   );
+}
+
+/** Has the other forget entries again: those whom they were for have come back before they were given away. */
+function takeBack(heir: InboxContext, handed: readonly Undelivered[]): void {
+  for (const one of handed) {
+    one.isHandedOver = false;
+    heir.undelivered.remove(one.entry.id);
+  }
+  heir.run(createAbandon(heir, handed));
 }

@@ -41,6 +41,14 @@ export interface InboxOptions {
   onGivenUpFull?(): void;
 }
 
+/** How everything is given to another inbox. */
+export interface HandOver {
+  /** Nobody is to take what a shared store has any more. */
+  isLast?: boolean;
+  /** Whether nobody is here who takes it; nobody ever when absent. */
+  isWanted?(): boolean;
+}
+
 /** What waits in an inbox. */
 export interface InboxState {
   undelivered: number;
@@ -250,13 +258,15 @@ export class Inbox {
 
   /**
    * Gives what is undelivered, here or in the store, to another inbox, and forgets it once that one has it in its store.
-   * A shared store keeps what is in it for whoever opens it, unless nobody is to any more (`isLast`).
+   * A shared store keeps what is in it for whoever opens it, unless nobody is to any more (`isLast`). Whoever comes back meanwhile
+   * keeps what is not given away yet: it is not wanted any more then.
    */
-  async handOver(heir: Inbox, { isLast = false } = {}): Promise<void> {
+  async handOver(heir: Inbox, how: HandOver = {}): Promise<void> {
+    const { isLast = false, isWanted = () => true } = how;
     await this.ready().catch(() => {});
     await this.flush();
     const keepsOwn = this.#context.journal.isShared && !isLast;
-    if (!(await handOverEntries(this.#context, heir.#context, keepsOwn))) return;
+    if (!(await handOverEntries(this.#context, heir.#context, { keepsOwn, isWanted }))) return;
     await this.givenUp.handOver(heir.givenUp, keepsOwn);
     await this.flush();
   }

@@ -58,10 +58,13 @@ export class Deliveries {
     this.#origins.set(id, origin);
   }
 
-  /** Takes over what nodes gave, from the account of a login that this one's replaces. */
-  adopt(former: Deliveries): void {
-    for (const [id, origin] of former.#origins) this.#origins.set(id, origin);
-    former.#origins.clear();
+  /** Takes over what nodes gave with some texts, from the account of a login that this one replaces. */
+  adopt(former: Deliveries, isTheirs: (id: string) => boolean): void {
+    for (const [id, origin] of former.#origins) {
+      if (!isTheirs(id)) continue;
+      this.#origins.set(id, origin);
+      former.#origins.delete(id);
+    }
   }
 
   originOf(id: string): unknown {

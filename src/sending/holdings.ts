@@ -24,6 +24,16 @@ export interface HoldingsOptions {
   nodes(): readonly string[];
 }
 
+/** How holdings are given to others. */
+export interface HoldingsHandOver {
+  /** Nobody is to take what a shared store has any more. */
+  isLast: boolean;
+  /** Whether nobody is here who sends it. */
+  isWanted(): boolean;
+  /** The texts of these ids, or their questions, are the other's now. */
+  onGiven(texts: ReadonlySet<string>): void;
+}
+
 /** Items handed over in one commit. */
 const sliceSize = 500;
 
@@ -88,11 +98,12 @@ export class Holdings implements Keeper {
   }
 
   /**
-   * Gives everything to another ledger, and forgets it once that one has it in its store.
+   * Gives everything to another ledger, and forgets it once that one has it in its store. What it has not got when that is not
+   * wanted any more stays here.
    *
    * @throws SmsError `SMS_STORE` when one of the stores cannot be used: what is left stays where it is safe
    */
-  async handOver(heir: Holdings, isLast: boolean): Promise<void> {
+  async handOver(heir: Holdings, { isLast, isWanted, onGiven }: HoldingsHandOver): Promise<void> {
     const { journal } = this.#options;
     if (journal.isShared && !isLast) return;
     await journal.ready();
@@ -101,11 +112,17 @@ export class Holdings implements Keeper {
     const items = this.#items();
     const remembered = await journal.remembered(ledgerPrefixes);
     for (let start = 0; start < Math.max(items.length, remembered.length); start += sliceSize) {
+      if (!isWanted()) return;
       const part = items.slice(start, start + sliceSize);
       const memory = remembered.slice(start, start + sliceSize);
       const adopted = await heir.#options.journal.run(adopt(part, memory, heir.#options.clock.now()));
       await heir.#options.journal.run(heir.#options.remembrance.findOut());
+      if (!isWanted()) {
+        await heir.#options.journal.run(abandon(part, []));
+        return;
+      }
       for (const item of part) this.#forget(item);
+      onGiven(new Set(part.map((item) => (item.kind === 'text' ? item.id : item.text))));
       await journal.run(abandon(part, memory));
       heir.found(adopted, { isOpening: false, isReset: false });
     }

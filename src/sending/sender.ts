@@ -48,6 +48,14 @@ export interface SenderOptions {
   onFault(error: unknown): void;
 }
 
+/** How everything is given to another sender. */
+export interface HandOver {
+  /** Nobody is to take what a shared store has any more. */
+  isLast: boolean;
+  /** Whether nobody is here who sends it; nobody ever when absent. */
+  isWanted?(): boolean;
+}
+
 /**
  * The sending side of an account: takes texts in, has them sent as their options say, clears up unknown outcomes, waits
  * for replies, and tells each node what became of its texts. What has to outlive the process is in the {@link Ledger}.
@@ -219,11 +227,13 @@ export class Sender {
     this.#ledger.holdings.yieldTo(heir ? heir.#ledger.holdings : undefined);
   }
 
-  /** Gives everything to another sender. What a shared store has stays there, unless nobody else is to take it any more. */
-  async handOver(heir: Sender, { isLast }: { isLast: boolean }): Promise<void> {
+  /** Gives everything to another sender, unless that is not wanted any more. What a shared store has stays there, unless nobody else is to take it any more. */
+  async handOver(heir: Sender, { isLast, isWanted = () => true }: HandOver): Promise<void> {
+    if (!isWanted()) return;
     await this.close();
-    heir.#deliveries.adopt(this.#deliveries);
-    await this.#ledger.holdings.handOver(heir.#ledger.holdings, isLast);
+    if (!isWanted()) return;
+    const onGiven = (texts: ReadonlySet<string>) => heir.#deliveries.adopt(this.#deliveries, (id) => texts.has(id));
+    await this.#ledger.holdings.handOver(heir.#ledger.holdings, { isLast, isWanted, onGiven });
   }
 
   #open(): void {

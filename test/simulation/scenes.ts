@@ -131,6 +131,7 @@ function changeLogin(plan: Plan, random: Random, process: number): Happening[] {
 
 /** The account gets another login, which cannot keep anything where it is to; and then flows, or the process, go. */
 function changeToFailing(plan: Plan, random: Random, process: number): Happening[] {
+  if (plan.store === 'shared') return changeLogin(plan, random, process);
   const forMs = random.pick([3_000, 20_000, 40_000]);
   return [
     {

@@ -678,6 +678,25 @@ describe('Inbox', () => {
       assert.ok(earlier.isSettled);
     });
 
+    it('keeps what it is giving to another when those whom it is for come back', async () => {
+      const [from, to] = [new FailingStore(), new FailingStore()];
+      const earlier = createInbox(from);
+      const later = createInbox(to);
+      await earlier.accept(polled(incoming('1')));
+      let isWanted = true;
+      to.turns = 100;
+      const handing = earlier.handOver(later, { isWanted: () => isWanted });
+      while (to.commits === 0) await settle();
+      isWanted = false;
+      await handing;
+      await later.flush();
+      assert.deepEqual([from.platter.entries.size, to.platter.entries.size], [1, 0]);
+      assert.ok(later.isSettled);
+      const node = attach(earlier, new Node('node'));
+      await settle();
+      assert.deepEqual(node.texts, ['1']);
+    });
+
     it('gives nothing away that the other has in its memory alone, though that was closed since it failed', async () => {
       const [from, to] = [new FailingStore(), new FailingStore()];
       const earlier = createInbox(from);

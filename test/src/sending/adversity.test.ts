@@ -309,6 +309,30 @@ describe('sending, when everything comes at once', () => {
       await former.pass(1_000);
     }
 
+    it('and that comes back meanwhile keeps its texts, which no other sends', async () => {
+      const { former, heir, store } = createHouses();
+      const node = former.attach();
+      former.service.otherwise = { unreachable: true };
+      sendText(node, 'hello', { keep });
+      await former.pass(1_000);
+      await node.node.close();
+      let isWanted = true;
+      const handing = former.sender.handOver(heir.sender, { isLast: true, isWanted: () => isWanted });
+      store.turns = 3;
+      while (store.commits === 0) await former.pass(0);
+      former.service.otherwise = { takes: true };
+      isWanted = false;
+      const again = former.attach();
+      heir.attach();
+      await Promise.all([handing, former.pass(1_000)]);
+      await former.pass(60_000);
+      assert.deepEqual(again.ends, ['to 6421555123']);
+      assert.deepEqual(again.outcomes[0]?.origin, { body: 'hello' });
+      assert.deepEqual(former.service.bodies, ['hello']);
+      assert.equal(heir.sender.isSettled, true);
+      assert.equal(store.platter.entries.size, 0);
+    });
+
     it('takes along what the flow gave with each text', async () => {
       const { former, heir } = createHouses();
       const node = former.attach();
