@@ -82,16 +82,17 @@ export class Attendance {
     return this.hasTakers(channel) || this.away(channel).size > 0;
   }
 
-  /** The kinds that somebody who is here polls for; each is a name as in `Item.takers`. */
+  /** The kinds that somebody who is here polls for. */
   get takenKinds(): Kind[] {
     const kinds: Kind[] = [];
     for (const [channel, { size }] of this.#takers) if (channel !== 'callback' && size > 0) kinds.push(channel);
     return kinds;
   }
 
-  /** Names of those that are here and are called back, as in `Item.takers`. */
-  get addresses(): string[] {
-    return [...this.here('callback').values()].flatMap(({ id, path }) => nameTakers({ node: id, path }));
+  /** Names of those that are here, as in `Item.takers`. */
+  get wanted(): string[] {
+    const callbacks = [...this.here('callback').values()];
+    return [...this.takenKinds, ...callbacks.flatMap(({ id, path }) => nameTakers({ node: id, path }))];
   }
 
   /** The nodes that what comes now is for. */

@@ -34,19 +34,9 @@ export interface InboxContext {
   run(step: Step<unknown>): void;
 }
 
-/**
- * Names of those whom an inbox finds takers for, as in `Item.takers`: for itself, only of kinds that little is in memory of, and the
- * rest is left to others until then.
- */
-export function wantedBy({ heir, distribution, unread }: InboxContext): string[] {
-  const { attendance } = distribution;
-  if (heir) return wantedByAll(heir);
-  return [...attendance.takenKinds.filter((kind) => unread.isLow(kind)), ...attendance.addresses];
-}
-
-function wantedByAll({ heir, distribution }: InboxContext): string[] {
-  const { attendance } = distribution;
-  return heir ? wantedByAll(heir) : [...attendance.takenKinds, ...attendance.addresses];
+/** Names of those whom an inbox finds takers for, as in `Item.takers`. */
+export function wantedBy({ heir, distribution }: InboxContext): string[] {
+  return heir ? wantedBy(heir) : distribution.attendance.wanted;
 }
 
 /** An entry, or who was called with what is to be one. */

@@ -14,7 +14,7 @@ interface Stretch {
   isWanted: boolean;
 }
 
-/** Where nothing is put off: so much of a kind, and what is taken over with it, is enough in memory. */
+/** Where nothing is put off: so much of a kind is enough in memory. */
 const takenAtATime = 1_000;
 
 /**
