@@ -4,16 +4,24 @@ import type { Entry } from './entry';
 import { forget, identify, keysOf } from './identity';
 import { createUndelivered, type Undelivered } from './undelivered';
 
-/** Takes charge of entries of another inbox. Whether they were seen here does not matter: they are undelivered. */
+/**
+ * Takes charge of entries of another inbox. Whether they were seen here does not matter: they are undelivered. But each is taken once:
+ * where a process ended before the other had forgotten it, it may be delivered here already.
+ */
 export function createAdopt(context: InboxContext, entries: readonly Entry[]): Step<void> {
   const { undelivered, unread, distribution } = context;
   const items = entries.map((entry) => ({ entry, identity: identify(entry) }));
   return {
-    keys: items.flatMap(({ entry, identity }) => [...keysOf(identity), ...holdKeysOf(context, entry, identity)]),
+    keys: items.flatMap(({ entry, identity }) => [
+      keyOf(entry),
+      ...keysOf(identity),
+      ...holdKeysOf(context, entry, identity),
+    ]),
     whileFailing: 'apply',
     decide(look, changes) {
-      const adopted = items.filter(({ entry: { id } }) => !undelivered.has(id) && !changes.keep.has(id));
+      const adopted = items.filter(({ entry }) => !undelivered.has(entry.id) && look(keyOf(entry)) === undefined);
       for (const { entry, identity } of adopted) {
+        changes.remember.set(keyOf(entry), { at: context.clock.now(), forMs: context.dedupeMs(), value: '' });
         const via = entry.channel === 'callback' ? 'callback' : 'poll';
         judgeAndRemember(context, { identity, via }, look, changes);
         keepEntry(context, entry, identity, changes);
@@ -39,11 +47,20 @@ export function createAbandon(context: InboxContext, handed: readonly Undelivere
     whileFailing: 'apply',
     drops: handed.map(({ entry }) => entry.id),
     decide(look, changes) {
-      for (const { entry, identity } of handed) dropEntry(context, entry, identity, changes);
+      for (const { entry, identity } of handed) {
+        dropEntry(context, entry, identity, changes);
+        // It may come back.
+        changes.remember.set(keyOf(entry), undefined);
+      }
       for (const { identity } of called) {
         for (const [key, value] of forget(identity, look)) changes.remember.set(key, value);
       }
       return () => {};
     },
   };
+}
+
+/** What is remembered of an entry that has been taken charge of. */
+function keyOf({ id }: Entry): string {
+  return `adopted:${id}`;
 }

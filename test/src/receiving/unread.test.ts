@@ -524,6 +524,38 @@ describe('what is left undelivered in a store', () => {
       assert.deepEqual([heir.state.undelivered, platter.entries.size], [0, 0]);
     });
 
+    it('is delivered once though the process was killed before it was forgotten in its former place', async () => {
+      await leave(names(10));
+      const former = new Platter();
+      for (const [id, text] of platter.entries) former.entries.set(id, text);
+      const heirStore = new FailingStore(new Platter(), pageSize);
+      await handOver(start(), createInbox(heirStore));
+      heirStore.kill();
+      platter = heirStore.platter;
+      const heir = start();
+      const node = attach(heir);
+      await clock.advance(30);
+      node.done(6);
+      await clock.advance(30);
+      const inbox = createInbox(new FailingStore(former, pageSize));
+      await handOver(inbox, heir);
+      await takeAll(node);
+      assert.deepEqual(node.taken, names(10));
+      assert.deepEqual([former.entries.size, platter.entries.size, heir.state.undelivered], [0, 0, 0]);
+    });
+
+    it('comes back with its login, and once more', async () => {
+      await leave(names(10));
+      const one = start();
+      const other = createInbox(new FailingStore(new Platter(), pageSize));
+      await handOver(one, other);
+      await handOver(other, one);
+      await handOver(one, other);
+      const node = attach(other);
+      await takeAll(node);
+      assert.deepEqual([node.taken, one.state.undelivered, other.state.undelivered], [names(10), 0, 0]);
+    });
+
     it('goes by no other way, nor does what waits behind it', async () => {
       await leave(names(20));
       const inbox = start();
