@@ -69,17 +69,22 @@ export interface FlowSender {
 export function createFlowSender(RED: NodeAPI, node: Node & { wires?: string[][] }): FlowSender {
   let nextNodes: (Node | null)[] | undefined;
   const findNextNodes = () => (node.wires ?? []).flat().map((id) => RED.nodes.getNode(id) as Node | null);
+  /** That of what is being sent in one go: what was called back together would otherwise be noted as delivered one by one. */
+  let arrival: Promise<boolean> | undefined;
+  const arrive = async () => {
+    await undefined;
+    arrival = undefined;
+    // Node-RED delivers by `setImmediate` too, so this, which is set when all has been sent, comes after it.
+    await new Promise((resolve) => setImmediate(resolve));
+    const atClose = nextNodes;
+    return !atClose || findNextNodes().every((next, index) => next !== null && next === atClose[index]);
+  };
   return {
     send(outputs) {
       if (nextNodes) return Promise.resolve(false);
       node.send(outputs as NodeMessage[]);
-      return new Promise((resolve) => {
-        // Node-RED delivers by `setImmediate` too, so this comes after it.
-        setImmediate(() => {
-          const atClose = nextNodes;
-          resolve(!atClose || findNextNodes().every((next, index) => next !== null && next === atClose[index]));
-        });
-      });
+      arrival ??= arrive();
+      return arrival;
     },
     close() {
       nextNodes = findNextNodes();
