@@ -33,15 +33,14 @@ export class Correlation {
   /** The keys that a record needs, beside those of its identity: none while nothing is remembered. */
   keys(witness: Witness): readonly string[] {
     const { remembrance } = this.#options;
-    const keys = this.#keysOf(witness);
-    if (keys.length === 0) return [];
-    return remembrance.isExpected ? keys : remembrance.keys;
+    if (remembrance.isExpected) return this.#keysOf(witness);
+    return witness.kind === 'outbox' ? [] : remembrance.keys;
   }
 
   /** The keys that follow from what those say. */
   furtherKeys(witness: Witness, look: Look): readonly string[] {
+    if (witness.kind === 'outbox' || !this.#options.remembrance.isRemembered(look)) return [];
     const keys = this.#keysOf(witness);
-    if (keys.length === 0 || !this.#options.remembrance.isRemembered(look)) return [];
     if (witness.kind !== 'incoming') return keys;
     return [...keys, ...furtherKeysOfRecord('incoming', witness.record, this.#unexpired(look))];
   }
@@ -52,7 +51,10 @@ export class Correlation {
    */
   correlate<W extends Witness>(witness: W, look: Look, changes: Changes): { record: W['record']; effect(): void } {
     const observe = () => this.#options.evidence.observe(witness);
-    if (witness.kind === 'outbox') return { record: witness.record, effect: observe };
+    // What a record may answer is derived from digests, which most accounts never need.
+    if (witness.kind === 'outbox' || !this.#options.remembrance.isExpected) {
+      return { record: witness.record, effect: observe };
+    }
     const { record, answered } = this.#answer(witness, this.#unexpired(look), changes);
     const effect = () => {
       observe();
