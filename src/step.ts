@@ -148,7 +148,7 @@ export class StepWriter {
       // A presumption that changes nothing is compared with nothing.
       if (!decided || (presumed && isNoChange(decided.changes))) continue;
       const { changes, effects } = decided;
-      const all = createChanges(this.#unsaved, changes);
+      const all = this.hasUnsaved ? createChanges(this.#unsaved, changes) : changes;
       try {
         if (!isNoChange(all)) await this.#store.commit(all, recalled, presumed !== undefined);
       } catch (error) {
@@ -159,7 +159,7 @@ export class StepWriter {
         this.#lifecycle.fail(error);
         return this.#writeLater(tasks, recalled);
       }
-      this.#unsaved = createChanges();
+      if (this.hasUnsaved) this.#unsaved = createChanges();
       this.#rememberedSinceSweep += all.remember.size;
       this.#lifecycle.recovered();
       for (const run of effects) run(true);
@@ -189,9 +189,12 @@ export class StepWriter {
   async #recall(tasks: readonly Task[], found: Recalled): Promise<Recalled> {
     const recalled = new Map<string, Remembered | undefined>();
     const add = async (keys: readonly string[]) => {
-      const missing = [...new Set(keys)].filter((key) => !recalled.has(key));
-      for (const key of missing.filter((one) => found.has(one))) recalled.set(key, found.get(key));
-      const asked = missing.filter((key) => !found.has(key));
+      const asked: string[] = [];
+      for (const key of keys) {
+        if (recalled.has(key)) continue;
+        recalled.set(key, found.get(key));
+        if (!found.has(key)) asked.push(key);
+      }
       if (asked.length === 0 || this.#lifecycle.mode !== 'open') return;
       const values = await this.#store.recall(asked);
       for (const [index, key] of asked.entries()) recalled.set(key, values[index]);
