@@ -14,7 +14,7 @@ import {
 } from './context';
 import { type Entry, nameTakers, newsOf, separate } from './entry';
 import { type Identity, identify, keysOf, type Verdict } from './identity';
-import { createUndelivered, type Undelivered } from './undelivered';
+import { Undelivered } from './undelivered';
 
 /** Records that came in one answer or one callback. */
 export type Arrival = Destination & RecordsOfKind & { via: Via };
@@ -192,7 +192,7 @@ export function createFresh(
     ...(journal.isShared && journal.mode !== 'open' ? { unsure: true as const } : undefined),
   };
   if (twin) entry.twin = twin;
-  return createUndelivered(entry, identity);
+  return new Undelivered(entry, identity);
 }
 
 function addTwin(entry: Entry, twin: InboxRecord): void {

@@ -2,7 +2,7 @@ import type { Step } from '../journal';
 import { dropEntry, holdKeysOf, type InboxContext, judgeAndRemember, keepEntry } from './context';
 import type { Entry } from './entry';
 import { forget, identify, keysOf } from './identity';
-import { createUndelivered, type Undelivered } from './undelivered';
+import { Undelivered } from './undelivered';
 
 /**
  * Takes charge of entries of another inbox. Whether they were seen here does not matter: they are undelivered. But each is taken once:
@@ -28,7 +28,7 @@ export function createAdopt(context: InboxContext, entries: readonly Entry[]): S
       }
       return (isWritten) => {
         for (const { entry, identity } of adopted) {
-          if (!isWritten || !unread.putOff(entry)) undelivered.addRead(createUndelivered(entry, identity));
+          if (!isWritten || !unread.putOff(entry)) undelivered.addRead(new Undelivered(entry, identity));
         }
         distribution.handOutSoon();
       };

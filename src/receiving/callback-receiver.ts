@@ -12,6 +12,8 @@ export interface CallbackReceiverOptions extends Pick<ReceiverOptions, 'id' | 'a
 /** What one callback brought (§6). */
 export type Callback = RecordsOfKind<'incoming' | 'status'>;
 
+const nothing = () => {};
+
 /**
  * The share of a node that is called back: what came is the service's to bring again until the flow has taken it.
  */
@@ -20,8 +22,8 @@ export class CallbackReceiver {
   readonly #options: CallbackReceiverOptions;
   readonly #clock: Clock;
   readonly #receiver: Receiver;
-  /** Gives up each callback under way. */
-  readonly #underWay = new Set<() => void>();
+  /** The callbacks under way. Only what is empty is taken out: a set keeps what it let go of alive until the next full collection. */
+  readonly #underWay = new Set<{ giveUp: () => void }>();
   #isClosed = false;
 
   constructor(inbox: Inbox, options: CallbackReceiverOptions, clock: Clock) {
@@ -70,7 +72,7 @@ export class CallbackReceiver {
   close(): void {
     this.#isClosed = true;
     this.#receiver.detach();
-    for (const giveUp of this.#underWay) giveUp();
+    for (const { giveUp } of this.#underWay) giveUp();
   }
 
   /** Waits for the flow, no longer than it may take. */
@@ -78,12 +80,14 @@ export class CallbackReceiver {
     return new Promise((resolve) => {
       const settle = (isDelivered: boolean) => {
         timer.cancel();
-        this.#underWay.delete(giveUp);
+        waiting.giveUp = nothing;
+        this.#underWay.delete(waiting);
         resolve(isDelivered);
       };
       const giveUp = () => settle(false);
+      const waiting = { giveUp };
       const timer = this.#clock.after(this.#options.ackTimeoutMs, giveUp);
-      this.#underWay.add(giveUp);
+      this.#underWay.add(waiting);
       void ended.then((all) => settle(all.every((delivered) => delivered)));
       if (this.#isClosed) giveUp();
     });

@@ -1,13 +1,24 @@
 import type { Journal } from '../journal';
 
-/** What was delivered in one turn of the event loop, and is not in the store yet. */
-interface Note {
-  ids: Set<string>;
-  letGo?: (() => void) | undefined;
+/** Entries that are done with, and the keys that stood for them in a shared store. */
+export interface Gone {
+  readonly ids: readonly string[];
+  readonly holds: readonly string[];
+}
+
+/** Entries that were delivered in one go, and that the store has still. */
+export interface Batch extends Gone {
+  /** They are being dropped: what is delivered from now on belongs to another batch. */
+  close(): void;
+  /** The store has them no more, or fails and will drop them when it is back. */
+  dropped(): void;
 }
 
 /** Each is a file that is open. With more, the store is far behind, and what is not noted would be delivered again, marked. */
 const mostNotes = 64;
+
+/** Ids in a batch. */
+const largestBatch = 256;
 
 /**
  * Says where a crash does not reach it which entries are delivered, until the store says so: that is written with the next
@@ -15,42 +26,54 @@ const mostNotes = 64;
  */
 export class Delivered {
   readonly #journal: Journal;
-  readonly #notes = new Map<string, Note>();
-  #latest: Note | undefined;
-  #held = 0;
+  readonly #onFull: () => void;
+  #latest: { ids: string[]; holds: string[] } | undefined;
+  #notes = 0;
 
-  constructor(journal: Journal) {
+  /** @param onFull so many were delivered that they are to be written without waiting for another commit */
+  constructor(journal: Journal, onFull: () => void) {
     this.#journal = journal;
+    this.#onFull = onFull;
   }
 
-  /** An entry is delivered. What is in this turn of the event loop is noted together. */
-  note(id: string): void {
-    if (!this.#latest) {
-      if (this.#held >= mostNotes) return;
-      this.#latest = { ids: new Set() };
-      queueMicrotask(() => this.#hold());
+  /** An entry is delivered. Returns the batch when it is the first of one, which is to be dropped then. */
+  add(id: string, holds: readonly string[]): Batch | undefined {
+    const latest = this.#latest ?? { ids: [], holds: [] };
+    const batch = this.#latest ? undefined : this.#begin(latest);
+    this.#latest = latest;
+    latest.ids.push(id);
+    latest.holds.push(...holds);
+    if (latest.ids.length === largestBatch) {
+      this.#latest = undefined;
+      this.#onFull();
     }
-    this.#latest.ids.add(id);
-    this.#notes.set(id, this.#latest);
+    return batch;
   }
 
-  /** The store says so now, or fails and will say so when it is back. */
-  forget(id: string): void {
-    const note = this.#notes.get(id);
-    if (!note) return;
-    this.#notes.delete(id);
-    note.ids.delete(id);
-    if (note.ids.size > 0 || !note.letGo) return;
-    this.#held--;
-    note.letGo();
-  }
-
-  #hold(): void {
-    const note = this.#latest;
-    this.#latest = undefined;
-    if (!note || note.ids.size === 0) return;
-    note.letGo = this.#journal.hold(() => JSON.stringify({ delivered: [...note.ids] }));
-    if (note.letGo) this.#held++;
+  #begin(gone: Gone): Batch {
+    let isDropped = false;
+    let letGo: (() => void) | undefined;
+    const close = () => {
+      if (this.#latest === gone) this.#latest = undefined;
+    };
+    const note = () => {
+      close();
+      if (isDropped || this.#notes >= mostNotes) return;
+      letGo = this.#journal.hold(() => JSON.stringify({ delivered: gone.ids }));
+      if (letGo) this.#notes++;
+    };
+    // What is delivered in one go is noted together.
+    void Promise.resolve().then(note);
+    return {
+      ...gone,
+      close,
+      dropped: () => {
+        isDropped = true;
+        if (letGo) this.#notes--;
+        letGo?.();
+        letGo = undefined;
+      },
+    };
   }
 }
 

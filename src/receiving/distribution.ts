@@ -213,10 +213,10 @@ export class Distribution {
     const returned: Taker[] = [];
     let isInHand = false;
     const mayBeGone = isRollCall && attached.size > 0;
-    for (const [id, holder] of [...owed]) {
+    for (const [id, share] of [...owed]) {
       const taker = attached.get(id);
       if (!taker && mayBeGone && !absent.has(id)) owed.delete(id);
-      else if (taker && taker === holder) isInHand = true;
+      else if (taker && taker === share?.taker) isInHand = true;
       else if (taker) returned.push(taker);
     }
     if (returned.length > 0 || isInHand) return returned;
@@ -240,7 +240,6 @@ function createRound(): Round {
   return { list: [], next: 0, isRollCall: false };
 }
 
-function owe({ owed, attempts }: Undelivered, taker: Taker, attempt: number): void {
-  owed.set(taker.id, taker);
-  attempts.set(taker.id, attempt);
+function owe({ owed }: Undelivered, taker: Taker, attempt: number): void {
+  owed.set(taker.id, { taker, attempt });
 }

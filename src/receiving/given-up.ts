@@ -7,7 +7,7 @@ import type { Changes, Item } from '../store/store';
 import type { InboxContext } from './context';
 import { type Entry, isRecordOfKind, newsOf } from './entry';
 import { identify } from './identity';
-import { createUndelivered } from './undelivered';
+import { Undelivered } from './undelivered';
 
 /** A record that the flow of a node did not take, and that somebody may decide about. Plain data. */
 export type GivenUpItem = RecordOfKind & GivenUpFacts;
@@ -195,7 +195,7 @@ function createDelivery({ journal, undelivered, distribution }: InboxContext, it
       changes.keep.set(entry.id, entry);
     },
     () => {
-      undelivered.add(createUndelivered(entry, identify(entry)));
+      undelivered.add(new Undelivered(entry, identify(entry)));
       distribution.handOutSoon();
     },
   );

@@ -98,7 +98,7 @@ export class Inbox {
       undelivered,
       unread,
       reading,
-      delivered: new Delivered(journal),
+      delivered: new Delivered(journal, () => run(createPause())),
       distribution,
       correlator: guarded,
       dedupe,
@@ -236,7 +236,7 @@ export class Inbox {
 
   /** Which attempt it is for a node that has been given an entry. */
   attemptOf(entry: Entry, { id }: Taker): number {
-    return this.#context.undelivered.get(entry.id)?.attempts.get(id) ?? Math.max(1, entry.attempts);
+    return this.#context.undelivered.get(entry.id)?.owed.get(id)?.attempt ?? Math.max(1, entry.attempts);
   }
 
   /** Writes down that an entry is sent into a flow once more. Nodes that make the same attempt count once. */

@@ -5,8 +5,8 @@ import { type InboxContext, wantedBy } from './context';
 import { parseDelivered } from './delivered';
 import { isEntry, parseHeld } from './entry';
 import { identify, keysOf } from './identity';
-import { createDrop, createKeep } from './settle';
-import { createUndelivered } from './undelivered';
+import { createDrop, createKeep, goneOf } from './settle';
+import { Undelivered } from './undelivered';
 
 /** Entries taken charge of in one turn of the event loop. */
 const sliceSize = 500;
@@ -35,11 +35,11 @@ export function createInboxKeeper(context: InboxContext): Keeper {
     },
     letGo() {
       unread.clear();
-      for (const { entry, end, isHandedOver } of undelivered.values()) {
+      for (const one of undelivered.values()) {
         // What another inbox has is not to be found again.
-        if (isHandedOver) continue;
-        undelivered.remove(entry.id);
-        end(false);
+        if (one.isHandedOver) continue;
+        undelivered.remove(one.entry.id);
+        one.end(false);
       }
     },
   };
@@ -49,20 +49,14 @@ export function createInboxKeeper(context: InboxContext): Keeper {
 function dropDelivered(context: InboxContext, ids: readonly string[], letGo: () => void): void {
   const { undelivered } = context;
   const found = ids.map((id) => undelivered.get(id)).filter((one) => one !== undefined);
-  for (const { entry, end } of found) {
-    undelivered.remove(entry.id);
-    end(true);
+  for (const one of found) {
+    undelivered.remove(one.entry.id);
+    one.end(true);
   }
-  const { decide, ...drop } = createDrop(context, found);
-  context.run({
-    ...drop,
-    decide(look, changes) {
-      decide(look, changes);
-      return (isWritten) => {
-        if (isWritten) letGo();
-      };
-    },
-  });
+  const onDropped = (isWritten: boolean) => {
+    if (isWritten) letGo();
+  };
+  context.run(createDrop(goneOf(context, found), onDropped));
 }
 
 async function findEntries(
@@ -76,11 +70,11 @@ async function findEntries(
   for (const [index, entry] of items.entries()) {
     if (index > 0 && index % sliceSize === 0) await new Promise<void>((resolve) => void clock.nextTurn(resolve));
     if (!isEntry(entry) || undelivered.has(entry.id)) continue;
-    const left = createUndelivered(entry, identify(entry));
+    const left = new Undelivered(entry, identify(entry));
     const [key] = keysOf(left.identity);
     if (key !== undefined && unwritten(key)) {
       // Its commit seemed to fail and had not: it has been given out again under another id.
-      context.run(createDrop(context, [left]));
+      context.run(createDrop(goneOf(context, [left])));
     } else {
       left.isStored = true;
       undelivered.addRead(left);
@@ -100,8 +94,8 @@ function reconcile(context: InboxContext, found: readonly Item[], isReset: boole
     if (entries.length > 0) context.run(createKeep(context, entries));
     return;
   }
-  for (const { entry, end } of missing) {
-    undelivered.remove(entry.id);
-    end(false);
+  for (const one of missing) {
+    undelivered.remove(one.entry.id);
+    one.end(false);
   }
 }

@@ -1,5 +1,6 @@
 import type { Step } from '../journal';
-import { currentEntry, dropEntry, type InboxContext, judgeAndRemember } from './context';
+import { currentEntry, holdKeysOf, type InboxContext, judgeAndRemember } from './context';
+import type { Batch, Gone } from './delivered';
 import type { Entry } from './entry';
 import { type Identity, keysOf } from './identity';
 import type { Undelivered } from './undelivered';
@@ -8,30 +9,55 @@ const nothing = () => {};
 
 /** Every node that an entry is for has taken it. */
 export function settle(context: InboxContext, undelivered: Undelivered): void {
-  const { id } = undelivered.entry;
-  context.undelivered.remove(id);
+  const { entry, identity, isGivenUp } = undelivered;
+  context.undelivered.remove(entry.id);
   // What is kept of one that was given up is not written yet.
-  if (!undelivered.isGivenUp) context.delivered.note(id);
-  context.run(createDrop(context, [undelivered]));
+  if (isGivenUp) context.run(createDrop(goneOf(context, [undelivered])));
+  else {
+    const batch = context.delivered.add(entry.id, holdKeysOf(context, entry, identity));
+    if (batch) context.run(createBatchDrop(batch));
+  }
   undelivered.end(true);
   context.reading.goOn();
 }
 
-/** Forgets entries that are delivered, or somebody else's to deliver. Losing it merely delivers again, so it waits for the next commit. */
-export function createDrop(
-  context: InboxContext,
-  delivered: readonly Pick<Undelivered, 'entry' | 'identity'>[],
-): Step<void> {
+/** What is to be dropped of entries. */
+export function goneOf(context: InboxContext, entries: readonly Pick<Undelivered, 'entry' | 'identity'>[]): Gone {
+  return {
+    ids: entries.map(({ entry }) => entry.id),
+    holds: entries.flatMap(({ entry, identity }) => holdKeysOf(context, entry, identity)),
+  };
+}
+
+/**
+ * Forgets entries that are delivered, or somebody else's to deliver. Losing it merely delivers again, so it waits for the next commit.
+ *
+ * @param onDropped told whether that is written
+ */
+export function createDrop({ ids, holds }: Gone, onDropped: (isWritten: boolean) => void = nothing): Step<void> {
   return {
     keys: [],
     whileFailing: 'apply',
-    drops: delivered.map(({ entry }) => entry.id),
+    drops: ids,
     lazy: true,
     decide(_look, changes) {
-      for (const { entry, identity } of delivered) dropEntry(context, entry, identity, changes);
-      return () => {
-        for (const { entry } of delivered) context.delivered.forget(entry.id);
-      };
+      for (const id of ids) {
+        changes.keep.delete(id);
+        changes.drop.set(id, 'inbox');
+      }
+      for (const key of holds) changes.remember.set(key, undefined);
+      return onDropped;
+    },
+  };
+}
+
+function createBatchDrop(batch: Batch): Step<void> {
+  const { decide, ...drop } = createDrop(batch, () => batch.dropped());
+  return {
+    ...drop,
+    decide(look, changes) {
+      batch.close();
+      return decide(look, changes);
     },
   };
 }

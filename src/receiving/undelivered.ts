@@ -1,70 +1,73 @@
+import { PassingMap } from '../passing-map';
 import type { Changes } from '../store/store';
 import type { Channel, Entry } from './entry';
 import type { Identity } from './identity';
 import { MessageIndex } from './message-index';
 import type { Taker } from './taker';
 
-/** An entry that is not delivered yet. */
-export interface Undelivered {
-  readonly entry: Entry;
-  readonly identity: Identity;
-  /** Nodes that have not answered, and who has it in hand for them: nobody, when its node was taken away. */
-  readonly owed: Map<string, Taker | undefined>;
-  /** Nodes that have. */
-  taken: number;
-  /** Which attempt it is for each node that has been given it. */
-  readonly attempts: Map<string, number>;
-  /** Which it is for a node that was away when it came. */
-  firstAttempt: number;
-  isStored: boolean;
-  /** The service is to bring it again: nobody here gets it any more. */
-  isReleased: boolean;
-  /** A node's flow does not take it. */
-  isGivenUp: boolean;
-  /** Another inbox has it in hand. */
-  isHandedOver: boolean;
-  /** Resolves with whether it was delivered. */
-  readonly ended: Promise<boolean>;
-  end(delivered: boolean): void;
+/** What a node has in hand of an entry, or will have when it is back. */
+export interface Share {
+  readonly taker: Taker;
+  /** Which attempt it is for the node. */
+  readonly attempt: number;
 }
 
-/** Makes one that nobody has been given. */
-export function createUndelivered(entry: Entry, identity: Identity): Undelivered {
-  let end: (delivered: boolean) => void = () => {};
-  const ended = new Promise<boolean>((resolve) => {
-    end = resolve;
-  });
-  return {
-    entry,
-    identity,
-    owed: new Map(),
-    attempts: new Map(),
-    taken: 0,
-    firstAttempt: 1,
-    isStored: false,
-    isReleased: false,
-    isGivenUp: false,
-    isHandedOver: false,
-    ended,
-    end,
-  };
+/** Entries that have ended without being delivered: it may be asked for when that has come already. */
+const undone = new WeakSet<Entry>();
+
+/** An entry that is not delivered yet. */
+export class Undelivered {
+  readonly entry: Entry;
+  readonly identity: Identity;
+  /** Nodes that have not answered, by id, and what they have in hand: nothing, when a node was taken away. */
+  readonly owed = new Map<string, Share | undefined>();
+  /** Nodes that have. */
+  taken = 0;
+  /** Which attempt it is for a node that was away when it came. */
+  firstAttempt = 1;
+  isStored = false;
+  /** The service is to bring it again: nobody here gets it any more. */
+  isReleased = false;
+  /** A node's flow does not take it. */
+  isGivenUp = false;
+  /** Another inbox has it in hand. */
+  isHandedOver = false;
+  #ended: Promise<boolean> | undefined;
+  #onEnd: ((delivered: boolean) => void) | undefined;
+
+  /** Begins as one that nobody has been given. */
+  constructor(entry: Entry, identity: Identity) {
+    this.entry = entry;
+    this.identity = identity;
+  }
+
+  /** Resolves with whether it was delivered. */
+  get ended(): Promise<boolean> {
+    this.#ended ??= new Promise((resolve) => {
+      this.#onEnd = resolve;
+    });
+    return this.#ended;
+  }
+
+  end(delivered: boolean): void {
+    if (!delivered) undone.add(this.entry);
+    this.#onEnd?.(delivered);
+  }
 }
 
 const maxReleased = 1_000;
 
 /** The undelivered entries of an inbox, found by id and by the message that they are. */
 export class UndeliveredEntries {
-  readonly #byId = new Map<string, Undelivered>();
+  readonly #byId = new PassingMap<string, Undelivered>();
   readonly #byMessage = new Map<Channel, MessageIndex<Undelivered>>();
   /** Ids of those that were read from the store, in order. */
   readonly #read = new Map<Channel, Set<string>>();
-  /** Called-back entries that a step under way will add. */
-  readonly #expected = new WeakMap<Changes, MessageIndex<Undelivered>>();
+  /** Called-back entries that the steps under way will add. */
+  #expected: { changes: Changes; byMessage: MessageIndex<Undelivered> } | undefined;
   /** By id. The oldest are forgotten. */
   readonly #released = new Map<string, Undelivered>();
   readonly #releasedByMessage = new MessageIndex<Undelivered>();
-  /** It may be asked for when the end has come already. */
-  readonly #endings = new WeakMap<Entry, Promise<boolean>>();
 
   get size(): number {
     return this.#byId.size;
@@ -93,7 +96,6 @@ export class UndeliveredEntries {
   add(undelivered: Undelivered): void {
     const { entry } = undelivered;
     this.#byId.set(entry.id, undelivered);
-    this.#endings.set(entry, undelivered.ended);
     this.#on(entry.channel).add(undelivered);
   }
 
@@ -119,16 +121,15 @@ export class UndeliveredEntries {
 
   /** Lets {@link findCalledBack} find one that will be added when these changes are saved. */
   expect(undelivered: Undelivered, changes: Changes): void {
-    const expected = this.#expected.get(changes) ?? new MessageIndex();
-    this.#expected.set(changes, expected);
-    expected.add(undelivered);
+    if (this.#expected?.changes !== changes) this.#expected = { changes, byMessage: new MessageIndex() };
+    this.#expected.byMessage.add(undelivered);
   }
 
   /** The called-back entry of a message, as it will be with these changes. */
   findCalledBack(identity: Identity, changes?: Changes): Undelivered | undefined {
     const found = this.findOn('callback', identity, changes);
-    if (found || !changes) return found;
-    for (const expected of this.#expected.get(changes)?.find(identity) ?? []) {
+    if (found || this.#expected === undefined || this.#expected.changes !== changes) return found;
+    for (const expected of this.#expected.byMessage.find(identity)) {
       if (!changes.drop.has(expected.entry.id)) return expected;
     }
     return undefined;
@@ -144,7 +145,7 @@ export class UndeliveredEntries {
 
   /** Resolves when an entry has been delivered (`true`), or released or left in a store that was closed (`false`). */
   ended(entry: Entry): Promise<boolean> {
-    return this.#endings.get(entry) ?? Promise.resolve(true);
+    return this.#byId.get(entry.id)?.ended ?? Promise.resolve(!undone.has(entry));
   }
 
   /** Remembers one that was released: it may be taken late, and comes again. */

@@ -3,7 +3,7 @@ import type { Item, Look, Page } from '../store/store';
 import { parseDelivered } from './delivered';
 import { type Channel, type Entry, isEntry } from './entry';
 import { identify, keysOf } from './identity';
-import { createUndelivered, type Undelivered, type UndeliveredEntries } from './undelivered';
+import { Undelivered, type UndeliveredEntries } from './undelivered';
 
 /** Entries of one kind that lie in the store. */
 interface Stretch {
@@ -125,7 +125,7 @@ export class Unread {
     const taken: Undelivered[] = [];
     for (const item of items) {
       if (!isEntry(item) || item.kind !== kind || !canWait(item) || this.#undelivered.has(item.id)) continue;
-      const read = createUndelivered(item, identify(item));
+      const read = new Undelivered(item, identify(item));
       read.isStored = true;
       this.#undelivered.addRead(read);
       taken.push(read);

@@ -122,7 +122,7 @@ export const mutants: readonly Mutant[] = [
     'what is handed out is owed to nobody',
     'receiving/distribution.ts',
     'owe(undelivered, taker, attempt);\n',
-    'undelivered.attempts.set(taker.id, attempt);\n',
+    '',
   ),
   mutant(
     'a node that is redeployed misses what comes',
@@ -426,8 +426,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'what was delivered before a kill is not noted',
     'receiving/settle.ts',
-    'if (!undelivered.isGivenUp) context.delivered.note(id);',
-    '',
+    'const batch = context.delivered.add(entry.id, holdKeysOf(context, entry, identity));\n    if (batch) context.run(createBatchDrop(batch));',
+    'context.run(createDrop(goneOf(context, [undelivered])));',
   ),
   mutant(
     'more answers are asked for than may be held',

@@ -152,6 +152,8 @@ describe('Distribution', () => {
           for (const one of entries) inbox.done(one, node);
         });
       inbox.attach(called ? 'callback' : 'incoming', node);
+      await until(() => node.taken.length === 100_000);
+      await clock.advance(25);
       await until(() => store.dropped === 100_000);
       assert.deepEqual(node.taken, ids(100_000));
       assert.ok(node.gifts.every((count) => count <= 500));
