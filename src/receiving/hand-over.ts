@@ -71,7 +71,8 @@ function isKeeping({ journal }: InboxContext): Promise<boolean> {
 function takeBack(heir: InboxContext, handed: readonly Undelivered[]): void {
   for (const one of handed) {
     one.isHandedOver = false;
-    heir.undelivered.remove(one.entry.id);
+    if (heir.undelivered.has(one.entry.id)) heir.undelivered.remove(one.entry.id);
+    else heir.unread.forget(one.entry);
   }
   heir.run(createAbandon(heir, handed));
 }

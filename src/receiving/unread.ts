@@ -113,6 +113,12 @@ export class Unread {
     return true;
   }
 
+  /** One that was put off a moment ago is about to be dropped. */
+  forget({ kind, ...rest }: Entry): void {
+    const stretch = this.#stretches.get(kind);
+    if (stretch && canWait(rest)) stretch.count = Math.max(0, stretch.count - 1);
+  }
+
   /** Where the next page of a kind begins. */
   placeOf(kind: Kind): string {
     return this.#stretches.get(kind)?.after ?? '';

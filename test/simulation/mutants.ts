@@ -404,7 +404,7 @@ export const mutants: readonly Mutant[] = [
     '    if (this.#estate) yieldTo(this.#estate, undefined);\n',
     '',
   ),
-  mutant('what was handed over is found again', 'receiving/leftovers.ts', 'if (isHandedOver) continue;', ''),
+  mutant('what was handed over is found again', 'receiving/leftovers.ts', 'if (one.isHandedOver) continue;', ''),
   mutant(
     'a former login lets go of what the other cannot keep',
     'receiving/hand-over.ts',

@@ -556,6 +556,21 @@ describe('what is left undelivered in a store', () => {
       assert.deepEqual([node.taken, one.state.undelivered, other.state.undelivered], [names(10), 0, 0]);
     });
 
+    it('is not counted there any more once the former comes back and keeps it', async () => {
+      // Each was in memory as it was left, which is handed over in one go.
+      const inbox = start();
+      for (const name of names(10)) await accept(inbox, polled(name));
+      const heirStore = new FailingStore(new Platter(), pageSize);
+      const heir = createInbox(heirStore);
+      const handing = inbox.handOver(heir, { isWanted: () => heirStore.platter.entries.size === 0 });
+      await clock.advance(200);
+      await handing;
+      assert.deepEqual([heir.state.undelivered, heirStore.platter.entries.size], [0, 0]);
+      const node = attach(inbox);
+      await takeAll(node);
+      assert.deepEqual(node.taken, names(10));
+    });
+
     it('goes by no other way, nor does what waits behind it', async () => {
       await leave(names(20));
       const inbox = start();
