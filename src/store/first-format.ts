@@ -1,6 +1,6 @@
 import type { ClassicLevel } from 'classic-level';
+import type { Table } from './database';
 import type { Remembered } from './store';
-import type { Sublevel } from './sublevel';
 
 /** How version 0.1.0 kept, which knew only an inbox. What it left is taken over. */
 
@@ -32,11 +32,11 @@ const pageSize = 1_000;
 /** Moves what 0.1.0 kept under prefixes to where it is kept now, as it is. What a crash leaves undone is done next time. */
 export async function takeOverFirstDatabase(
   database: ClassicLevel,
-  { items, remembered }: { items: Sublevel; remembered: Sublevel },
+  placeOf: (table: Table, key: string) => string,
 ): Promise<void> {
-  for (const [prefix, sublevel] of [
-    ['entry:', items],
-    ['seen:', remembered],
+  for (const [prefix, table] of [
+    ['entry:', 'items'],
+    ['seen:', 'remembered'],
   ] as const) {
     const range = { gt: prefix, lt: prefix.replace(':', ';'), limit: pageSize };
     for (
@@ -45,7 +45,7 @@ export async function takeOverFirstDatabase(
       page = await database.iterator(range).all()
     ) {
       const moves = page.flatMap(([key, value]) => [
-        { type: 'put' as const, key: key.slice(prefix.length), value, sublevel },
+        { type: 'put' as const, key: placeOf(table, key.slice(prefix.length)), value },
         { type: 'del' as const, key },
       ]);
       await database.batch(moves, { sync: true });

@@ -1,7 +1,6 @@
 import type { ClassicLevel } from 'classic-level';
-import { type Database, type Engine, endOf, type KeyRange, type Operation, type Table, tables } from './database';
+import { type Database, type Engine, endOf, type KeyRange, type Operation, type Table } from './database';
 import { takeOverFirstDatabase } from './first-format';
-import { openSublevel, type Sublevel } from './sublevel';
 
 const fewKeys = 8;
 
@@ -25,20 +24,16 @@ export const levelDb: Engine = {
 
 class LevelDatabase implements Database {
   readonly #database: ClassicLevel;
-  readonly #sublevels: Readonly<Record<Table, Sublevel>>;
 
-  private constructor(database: ClassicLevel, sublevels: Readonly<Record<Table, Sublevel>>) {
+  private constructor(database: ClassicLevel) {
     this.#database = database;
-    this.#sublevels = sublevels;
   }
 
   static async open(database: ClassicLevel): Promise<LevelDatabase> {
     await database.open();
     try {
-      const opened = tables.map(async (table) => [table, await openSublevel(database, table)] as const);
-      const sublevels = Object.fromEntries(await Promise.all(opened)) as Record<Table, Sublevel>;
-      await takeOverFirstDatabase(database, sublevels);
-      return new LevelDatabase(database, sublevels);
+      await takeOverFirstDatabase(database, placeOf);
+      return new LevelDatabase(database);
     } catch (error) {
       await database.close();
       throw error;
@@ -46,34 +41,41 @@ class LevelDatabase implements Database {
   }
 
   read(table: Table, keys: readonly string[]): Promise<(string | undefined)[]> {
-    const { prefix } = this.#sublevels[table];
-    const places = keys.map((key) => prefix + key);
+    const places = keys.map((key) => placeOf(table, key));
     if (places.length > fewKeys) return this.#database.getMany(places);
     // So few are found before another thread would have begun to look.
     return Promise.resolve(places.map((place) => this.#database.getSync(place)));
   }
 
-  list(table: Table, { after, prefix = '', limit }: KeyRange): Promise<[string, string][]> {
-    const from = after === undefined ? { gte: prefix } : { gt: after };
-    return this.#sublevels[table].iterator({ ...from, lt: endOf(prefix), limit }).all();
+  async list(table: Table, { after, prefix = '', limit }: KeyRange): Promise<[string, string][]> {
+    const from = after === undefined ? { gte: placeOf(table, prefix) } : { gt: placeOf(table, after) };
+    const found = await this.#database.iterator({ ...from, lt: placeOf(table, endOf(prefix)), limit }).all();
+    const { length } = placeOf(table, '');
+    return found.map(([place, text]) => [place.slice(length), text]);
   }
 
   async write(operations: readonly Operation[], { isFlushed }: { isFlushed: boolean }): Promise<void> {
     const batch = this.#database.batch();
     for (const { table, key, text } of operations) {
-      // A sublevel of an operation costs three times as much as what it comes to.
-      const place = this.#sublevels[table].prefix + key;
-      if (text === undefined) batch.del(place);
-      else batch.put(place, text);
+      if (text === undefined) batch.del(placeOf(table, key));
+      else batch.put(placeOf(table, key), text);
     }
     await batch.write({ sync: isFlushed });
   }
 
   place(table: Table, key: string): string {
-    return `${this.#database.location} (${this.#sublevels[table].prefix}${key})`;
+    return `${this.#database.location} (${placeOf(table, key)})`;
   }
 
   close(): Promise<void> {
     return this.#database.close();
   }
+}
+
+/**
+ * Where a key of a table stands: as LevelDB's own sublevels have it, which are objects of many parts. They take memory of every account,
+ * and a third of the time of a write.
+ */
+function placeOf(table: Table, key: string): string {
+  return `!${table}!${key}`;
 }

@@ -255,6 +255,35 @@ function testDiskStore(engine: Engine): void {
     assert.deepEqual((await store.open(events)).items, [entry]);
   });
 
+  if (engine === levelDb)
+    it("stands where LevelDB's own sublevels have it, as versions before this one left it", async () => {
+      const location = join(folder, 'store');
+      const opened = async () => {
+        const database = new ClassicLevel(location);
+        const items = database.sublevel('items');
+        const remembered = database.sublevel('remembered');
+        await Promise.all([items.open(), remembered.open()]);
+        return { database, items, remembered };
+      };
+      const before = await opened();
+      await before.items.put('1', JSON.stringify(createEntry('1')));
+      await before.remembered.put('id:1', '5 1000 {"polled":true}');
+      await before.database.close();
+      const store = createStore(location);
+      assert.deepEqual((await store.open(events)).items, [createEntry('1')]);
+      assert.deepEqual(await store.recall(['id:1']), [seen(5)]);
+      assert.deepEqual(await store.list(['id:']), [['id:1', seen(5)]]);
+      const changes = createChanges();
+      changes.drop.set('1', 'inbox');
+      changes.keep.set('2', createEntry('2'));
+      await store.commit(changes);
+      await store.close();
+      const after = await opened();
+      assert.deepEqual(await after.items.keys().all(), ['2']);
+      assert.deepEqual(await after.remembered.keys().all(), ['id:1']);
+      await after.database.close();
+    });
+
   describe('what is held', () => {
     it('is found after a crash, until it is let go of', async () => {
       const store = createStore();
