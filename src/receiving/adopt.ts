@@ -19,17 +19,19 @@ export function createAdopt(context: InboxContext, entries: readonly Entry[]): S
     ]),
     whileFailing: 'apply',
     decide(look, changes) {
-      const adopted = items.filter(({ entry }) => !undelivered.has(entry.id) && look(keyOf(entry)) === undefined);
-      for (const { entry, identity } of adopted) {
+      const adopted = items
+        .filter(({ entry }) => !undelivered.has(entry.id) && look(keyOf(entry)) === undefined)
+        .map(({ entry, identity }) => new Undelivered(entry, identity));
+      for (const one of adopted) {
+        const { entry, identity } = one;
+        const isCalled = entry.channel === 'callback';
         changes.remember.set(keyOf(entry), { at: context.clock.now(), forMs: context.dedupeMs(), value: '' });
-        const via = entry.channel === 'callback' ? 'callback' : 'poll';
-        judgeAndRemember(context, { identity, via }, look, changes);
+        judgeAndRemember(context, { identity, via: isCalled ? 'callback' : 'poll' }, look, changes);
         keepEntry(context, entry, identity, changes);
+        if (isCalled) undelivered.expect(one, changes);
       }
       return (isWritten) => {
-        for (const { entry, identity } of adopted) {
-          if (!isWritten || !unread.putOff(entry)) undelivered.addRead(new Undelivered(entry, identity));
-        }
+        for (const one of adopted) if (!isWritten || !unread.putOff(one.entry)) undelivered.addRead(one);
         distribution.handOutSoon();
       };
     },

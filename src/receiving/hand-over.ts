@@ -59,12 +59,9 @@ async function handOverRead(
   return true;
 }
 
-/** Whether all that it was given is in its store. A journal that was closed while that failed knows once it is open again. */
+/** Whether all that it was given is in its store: what could not be written before is written along with the next step. */
 function isKeeping({ journal }: InboxContext): Promise<boolean> {
-  return journal.ready().then(
-    () => true,
-    () => false,
-  );
+  return journal.run({ keys: [], whileFailing: 'apply', decide: () => (isWritten) => isWritten });
 }
 
 /** Has the other forget entries again: those whom they were for have come back before they were given away. */

@@ -267,6 +267,7 @@ export class Inbox {
     await this.flush();
     const keepsOwn = this.#context.journal.isShared && !isLast;
     if (!(await handOverEntries(this.#context, heir.#context, { keepsOwn, isWanted }))) return;
+    if (!isWanted()) return;
     await this.givenUp.handOver(heir.givenUp, keepsOwn);
     await this.flush();
   }
