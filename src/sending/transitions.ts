@@ -259,7 +259,9 @@ function remember(
 ): void {
   const duration = durationOf(text, memory);
   noteRemembrance(duration, look, changes);
-  const questions = new Map(asked.map(({ recipient, id }) => [recipient, id]));
+  // A text that is sent once more may have been answered already: the first reply counts.
+  const open = asked.filter(({ answer }) => answer === undefined);
+  const questions = new Map(open.map(({ recipient, id }) => [recipient, id]));
   rememberSent({ text, messageId, questions }, duration, look, changes);
   for (const question of asked) changes.keep.set(question.id, question);
   if (asked.length > 0 && text.carried !== undefined) {

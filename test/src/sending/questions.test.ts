@@ -33,6 +33,25 @@ describe('conversations', () => {
 
   const lastReceived = (house: House) => house.received.at(-1) as IncomingRecord;
 
+  it('the first reply is the answer, though its text is sent once more and another comes after that', async () => {
+    const { house, node } = begin();
+    house.service.script.push({ takes: true, error: createError('uncertain') });
+    sendText(node, 'well?', { messageId: 'asked', waitMs: 60_000, keep: forever, retryUncertain: true });
+    await house.pass(10);
+    await house.incoming('6421555123', 'first', { inReplyToId: 'asked' });
+    const accept = holdAcceptance(house);
+    await house.pass(2_000);
+    await house.incoming('6421555123', 'second', { inReplyToId: 'asked' });
+    accept();
+    await house.pass(100);
+    assert.equal(house.service.tries, 2);
+    assert.deepEqual(answersOf(node), ['6421555123: first']);
+    assert.deepEqual(
+      house.received.map(({ awaited }) => awaited),
+      [true, undefined],
+    );
+  });
+
   describe('what a reply or status answers', () => {
     it('a reply by messageId brings back the text and what was remembered', async () => {
       const { house, node } = begin();
