@@ -65,8 +65,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'what was unsaved is not written with the next commit',
     'step.ts',
-    'const all = createChanges(this.#unsaved, changes);',
-    'const all = createChanges(changes);',
+    'const all = this.hasUnsaved ? createChanges(this.#unsaved, changes) : changes;',
+    'const all = changes;',
   ),
   mutant(
     'what is dropped without the store is found again',
@@ -101,8 +101,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'effects run before the commit',
     'step.ts',
-    'const all = createChanges(this.#unsaved, changes);',
-    'const all = createChanges(this.#unsaved, changes); for (const run of effects.splice(0)) run(true);',
+    'const all = this.hasUnsaved ? createChanges(this.#unsaved, changes) : changes;',
+    'const all = this.hasUnsaved ? createChanges(this.#unsaved, changes) : changes; for (const run of effects.splice(0)) run(true);',
   ),
   mutant(
     'what an effect throws is the fault of the store',

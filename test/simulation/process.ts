@@ -291,6 +291,13 @@ export class Process implements Callee, Surrounding {
         if (machine.place.has(message)) this.#open.add(message);
       }
     }
+    // What it had given up, or given to another login, may not be written.
+    if (this.hasStoreFailed) {
+      for (const message of world.givenUp.keys()) {
+        if (!machine.place.has(message) && !machine.place.isAside(message)) world.givenUp.delete(message);
+      }
+      for (const message of world.messages) message.mayBeWithTwo ||= machine.formerKeys.size > 1;
+    }
     for (const message of this.#open) world.noteDeath(message);
     // That it was given need not have been flushed, however long ago that was.
     if (isPowerFailure)
@@ -328,8 +335,9 @@ export class Process implements Callee, Surrounding {
   /** Says what is wrong with what is kept now. Looked at after every event. */
   examineCustody(): void {
     const { world, machine } = this;
+    this.#examineOrder();
     if (this.#lost.size > 0) this.#examineLost();
-    this.#examineGivenUp();
+    if (world.givenUp.size > 0) this.#examineGivenUp();
     const hasFailed = this.#hasFailedNow;
     for (const message of this.#open) {
       if (hasFailed) {
@@ -344,7 +352,9 @@ export class Process implements Callee, Surrounding {
       const isDone =
         // What was answered for and is given out again after a crash may be let go of without a word to the service.
         (shares.some((share) => share.isDone) &&
-          (message.callback === 'accepted' || !shares.some((share) => share.isOut))) ||
+          (message.callback === 'accepted' ||
+            // Of two logins that have it, either may have given it to whoever had taken it from the other.
+            !shares.some((share) => share.isOut && !(share.isDone && message.mayBeWithTwo)))) ||
         (message.reachedAs !== undefined && world.nodesFor(message).length === 0);
       if (world.plan.store === 'memory') {
         if (isDone && world.isDoneByAll(message)) this.#open.delete(message);
@@ -356,14 +366,20 @@ export class Process implements Callee, Surrounding {
     }
   }
 
+  /** Notes since when nothing has been wrong with a store. */
+  #examineOrder(): void {
+    const { place } = this.machine;
+    const isTroubled =
+      place.troubles.size > 0 || [...this.machine.keys.keys()].some((login) => place.troublesOf(login).size > 0);
+    const isInOrder = [...this.#stores.values()].every(({ hasFailed, readiness }) => !hasFailed && readiness.isReady);
+    if (isTroubled || !isInOrder || this.isDeploying || this.isStopped)
+      this.#inOrderSinceMs = this.world.timeline.nowMs;
+  }
+
   /** What a server has lost and a process has in hand is kept anew once that works again, and has had the time. */
   #examineLost(): void {
     const { world, machine } = this;
     const { nowMs } = world.timeline;
-    const stores = [...this.#stores.values()];
-    const isInOrder = stores.every(({ hasFailed, readiness }) => !hasFailed && readiness.isReady);
-    if (!isInOrder || this.isDeploying || this.isStopped || machine.place.troubles.size > 0)
-      this.#inOrderSinceMs = nowMs;
     for (const message of this.#lost) {
       const isDone = message.callback !== 'none' || world.isDoneByAll(message) || !this.#open.has(message);
       if (isDone || machine.place.has(message)) this.#lost.delete(message);
@@ -377,6 +393,7 @@ export class Process implements Callee, Surrounding {
     const { world, machine } = this;
     // What one of several cannot write for now is in its memory, whatever the server has.
     if (world.plan.store === 'memory' || world.hasFailingServer) return;
+    if (this.hasStoreFailed && world.timeline.nowMs - this.#inOrderSinceMs <= stepMs) return;
     for (const [message, nodes] of world.givenUp) {
       const { isUnkept, excuse } = message;
       if (nodes.size === 0 || isUnkept || excuse !== undefined || machine.place.has(message)) continue;

@@ -48,11 +48,11 @@ const outwardFindings: readonly (readonly [seed: number, mistake: string])[] = [
   [476, 'a redeploy forgot the questions of a text under way, and the message of the flow with them'],
 ];
 
-/** How many scenes there were when {@link sceneFindings} were found. */
-const scenesOfFindings = { in: 7, out: 6 };
+/** How many scenes there were when {@link sceneFindings} were found, unless they say otherwise. */
+const firstScenes = { in: 7, out: 6 };
 
 /** Those that scenes have found. */
-const sceneFindings: readonly (readonly [way: Way, seed: number, mistake: string])[] = [
+const sceneFindings: readonly (readonly [way: Way, seed: number, mistake: string, scenes?: number])[] = [
   ['in', 32, 'two logins that had replaced each other kept for each other without an end'],
   ['in', 1792, 'what was handed to a login whose store failed was handed over again'],
   ['in', 2536, 'what was handed to a login whose store failed stayed with the former one'],
@@ -67,6 +67,16 @@ const sceneFindings: readonly (readonly [way: Way, seed: number, mistake: string
   ['out', 2303, 'a text that expired as its mark was being written was put back after its end'],
   ['in', 1002318, 'what a flow acknowledged late was forgotten while the server that others share was gone'],
   ['out', 1000168, 'a text that was being written down as the flows went had its turn for ever when they came back'],
+  [
+    'out',
+    2031706,
+    'a text that had been told of a limit was sent, since that was still being written as the flows came back',
+  ],
+  ['out', 2002735, 'a login that came back had given its texts away meanwhile'],
+  ['out', 3000339, 'a login gave away what another, closed since its store failed, had in its memory alone', 9],
+  ['in', 4034826, 'a login gave away what another was still writing', 8],
+  ['in', 4000799, 'a callback was accepted at once while its message was being handed to the login that it came to', 8],
+  ['out', 4005737, 'of two replies to a text that was sent twice the second was the answer', 9],
 ];
 
 /** How long to run schedules that nobody has run before. `npm test` takes longer. */
@@ -92,10 +102,8 @@ describe('The whole library on a virtual clock', function () {
     );
     const seeds = outwardFindings.map(([seed]) => seed);
     await assertNothingFound(await runCampaign(library, { seeds, limits: { way: 'out', scenes: 0 } }));
-    for (const [way, seed] of sceneFindings) {
-      await assertNothingFound(
-        await runCampaign(library, { seeds: [seed], limits: { way, scenes: scenesOfFindings[way] } }),
-      );
+    for (const [way, seed, , scenes = firstScenes[way]] of sceneFindings) {
+      await assertNothingFound(await runCampaign(library, { seeds: [seed], limits: { way, scenes } }));
     }
   });
 
