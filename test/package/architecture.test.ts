@@ -56,6 +56,7 @@ const journal = ['item-ids', 'journal', 'keeper', 'step', 'step-queue', 'store-s
 const arrows: Readonly<Record<string, readonly string[]>> = {
   'back-off': [],
   'entry-order': [],
+  'passing-map': [],
   'abort-watch': [],
   clock: ['abort-watch'],
   model: [],
@@ -66,7 +67,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   http: ['wire', ...plain],
   store: ['clock', 'errors'],
   ...Object.fromEntries(journal.map((name) => [name, [...journal, 'store', 'clock', 'errors']])),
-  receiving: ['back-off', 'entry-order', ...journal, 'store', 'wire', ...plain],
+  receiving: ['back-off', 'entry-order', 'passing-map', ...journal, 'store', 'wire', ...plain],
   sending: ['back-off', 'entry-order', ...journal, 'store', 'wire', 'http', ...plain],
   account: ['receiving', 'sending', 'http', ...journal, 'store', 'wire', ...plain],
 };
