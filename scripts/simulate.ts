@@ -11,7 +11,7 @@ import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { describeCampaign, runCampaign, seedsFrom } from '../test/simulation/campaign';
 import { formatHunts, type Hunt, hunt } from '../test/simulation/hunt';
-import { applyMutant, loadLibrary } from '../test/simulation/library';
+import { applyMutant, loadLibrary, type Mutant } from '../test/simulation/library';
 import { mutants } from '../test/simulation/mutants';
 import { createPlan, type Plan, type Way } from '../test/simulation/plan';
 import { describeFinding, shrink } from '../test/simulation/shrink';
@@ -70,7 +70,7 @@ async function huntAll(): Promise<void> {
   const hunts = new Map<string, Hunt>();
   const work = async () => {
     for (let mutant = left.shift(); mutant; mutant = left.shift()) {
-      const found = await huntInChild(mutant.name, mutant.file);
+      const found = await huntInChild(mutant);
       hunts.set(mutant.name, found);
       console.error(`${found.isCaught ? 'caught' : 'NOT CAUGHT'}: ${found.name} (${found.schedules}, ${found.by})`);
     }
@@ -81,7 +81,8 @@ async function huntAll(): Promise<void> {
   console.log(`${formatHunts(all)}\n\n${caught} of ${all.length} found, within ${values.most} schedules each`);
 }
 
-function huntInChild(name: string, file: string): Promise<Hunt> {
+function huntInChild({ name, file, way = 'in' }: Mutant): Promise<Hunt> {
+  const began = performance.now();
   const options = ['--require', 'tsx/cjs', __filename, '--mutant', name, '--most', values.most];
   const child = spawn(process.execPath, options, { stdio: ['ignore', 'pipe', 'ignore'], timeout: longestHuntMs });
   let output = '';
@@ -91,9 +92,17 @@ function huntInChild(name: string, file: string): Promise<Hunt> {
   return new Promise((resolve) => {
     child.on('close', (_code, signal) => {
       const how = signal ? 'spins' : 'could not be run';
-      resolve(output ? (JSON.parse(output) as Hunt) : { name, file, isCaught: signal !== null, schedules: 1, by: how });
+      resolve(
+        output
+          ? (JSON.parse(output) as Hunt)
+          : { name, file, way, isCaught: signal !== null, schedules: 1, seconds: secondsSince(began), by: how },
+      );
     });
   });
+}
+
+function secondsSince(beganMs: number): number {
+  return Math.ceil((performance.now() - beganMs) / 1_000);
 }
 
 async function main(): Promise<void> {

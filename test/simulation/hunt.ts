@@ -1,13 +1,18 @@
 import { describeCampaign, runCampaign, seedsFrom } from './campaign';
 import { applyMutant, loadLibrary, type Mutant } from './library';
+import type { Way } from './plan';
 
 /** What became of a mutant. */
 export interface Hunt {
   name: string;
   file: string;
+  /** The way that the schedules were about. */
+  way: Way;
   isCaught: boolean;
   /** After so many. */
   schedules: number;
+  /** What it took on this machine. */
+  seconds: number;
   /** The rule that it broke first, or how else it gave itself away. */
   by: string;
 }
@@ -18,11 +23,13 @@ export async function hunt(mutant: Mutant, mostSchedules: number): Promise<Hunt>
   // It has to be the mistake that is found.
   applyMutant(mutant);
   const limits = { way };
+  const began = performance.now();
   const [library, broken] = [loadLibrary(), loadLibrary(mutant)];
   for (let first = 1; ; ) {
     const campaign = await runCampaign(broken, { seeds: seedsFrom(first, mostSchedules + 1 - first), limits });
     const [failed] = campaign.failed;
-    const found = { name, file, schedules: first - 1 + campaign.runs };
+    const seconds = Math.ceil((performance.now() - began) / 1_000);
+    const found = { name, file, way, seconds, schedules: first - 1 + campaign.runs };
     if (!failed) return { ...found, isCaught: false, by: describeCampaign(campaign) };
     const { seed } = failed.plan;
     const anyway = await runCampaign(library, { seeds: [seed], limits });
@@ -31,11 +38,27 @@ export async function hunt(mutant: Mutant, mostSchedules: number): Promise<Hunt>
   }
 }
 
-/** A table for `docs/reliability.md`. */
+const ways: readonly (readonly [way: Way, name: string])[] = [
+  ['in', 'The way in'],
+  ['out', 'The way out'],
+];
+
+/** The tables of `docs/reliability.md`, one for each way. */
 export function formatHunts(hunts: readonly Hunt[]): string {
-  const rows = hunts.map(
-    ({ name, file, isCaught, schedules, by }) =>
-      `| ${name} | \`${file}\` | ${isCaught ? schedules.toLocaleString('en') : `not within ${schedules.toLocaleString('en')}`} | ${isCaught ? by : ''} |`,
-  );
-  return ['| mistake | file | found after schedules | by the rule |', '|---|---|---|---|', ...rows].join('\n');
+  return ways
+    .map(([way, name]) => {
+      const rows = hunts.filter((one) => one.way === way).map(formatHunt);
+      return [
+        `${name}:\n`,
+        '| mistake | file | found after schedules | in s | by the rule |',
+        '|---|---|---|---|---|',
+        ...rows,
+      ].join('\n');
+    })
+    .join('\n\n');
+}
+
+function formatHunt({ name, file, isCaught, schedules, seconds, by }: Hunt): string {
+  const count = schedules.toLocaleString('en');
+  return `| ${name} | \`${file}\` | ${isCaught ? count : `not within ${count}`} | ${seconds} | ${isCaught ? by : ''} |`;
 }

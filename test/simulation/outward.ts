@@ -270,8 +270,8 @@ export class Outward {
       if (lacking !== undefined) return `${nameOf(input)} has no answer of ${lacking}`;
     }
     if (this.#isForgotten) return undefined;
-    const unused = [...this.#awaited].find((message) => !this.#repliesUsed.has(message));
-    return unused && `${unused.name} was to answer a question, and has not`;
+    const unused = this.#replies.find((reply) => this.#awaited.has(reply.message) && this.#isUnused(reply));
+    return unused && `${unused.message.name} was to answer a question, and has not`;
   }
 
   /** Whose text an item is, if it is one. */
@@ -361,17 +361,20 @@ export class Outward {
     return this.#world.hasFailingServer;
   }
 
+  /** A reply has answered nothing, though it is known that its sender was asked: one may come before that is known. */
+  #isUnused({ text, from, message }: { text: OutwardText; from: string; message: Message }): boolean {
+    const [input, ...others] = text.inputs;
+    if (!input || others.length > 0 || input.isUnasked || input.isAbandoned || this.#repliesUsed.has(message))
+      return false;
+    return input.outcomes.every(
+      ({ outcome }) => !('code' in outcome) && !outcome.resolvedBy && outcome.accepted.includes(from),
+    );
+  }
+
   /** What was asked was known to a memory, or a store, that is gone. */
   get #isForgotten(): boolean {
     const isLost = this.#world.plan.happenings.some((one) => ['power failure', 'clock', 'emptied'].includes(one.what));
-    // A reply may come before it is known that nobody was asked.
-    const isUnasked = this.inputs.some(
-      (input) =>
-        input.isUnasked ||
-        input.isAbandoned ||
-        (input.order.waitMs > 0 && input.outcomes.some(({ outcome }) => 'code' in outcome || outcome.resolvedBy)),
-    );
-    return isLost || this.#isForgetful || this.#mayBeTakenOver || isUnasked;
+    return isLost || this.#isForgetful || this.#mayBeTakenOver;
   }
 
   /** Keys were known to the memory of a process, or to a server, that is gone. */

@@ -173,7 +173,10 @@ function replyInTime(plan: Plan, random: Random, process: number): Happening[] {
       ? [{ atMs: 0, what: 'network' as const, forMs: 20_000, trouble: 'slow' as const, share: 0.5, status: 500 }]
       : []),
     ...several(3, () =>
-      order(plan, random, process, random.below(3_000), { waitMs, replyMs: Math.max(0, waitMs - random.below(3_000)) }),
+      order(plan, random, process, random.below(3_000), {
+        waitMs,
+        replyMs: random.chance(0.5) ? random.below(3_000) : waitMs - random.below(2_000),
+      }),
     ),
     ...several(random.between(0, 2), () => ({
       atMs: waitMs + random.below(5_000),
