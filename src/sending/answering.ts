@@ -1,4 +1,5 @@
 import type { Step } from '../journal';
+import type { Look } from '../store/store';
 import { type Answer, askedKey, type Letter, mailboxKey, type Question } from './question';
 import { nextRevision } from './revision';
 import { closeQuestion, isClosed, keysOfSent } from './sent';
@@ -10,6 +11,8 @@ export function endQuestion(question: Question, answer: Answer): Step<Question |
     whileFailing: 'apply',
     decide(look, changes) {
       if (isClosed(question, look)) return () => undefined;
+      // Another instance has read its reply, though the handset has got so many texts since that nothing else tells of it.
+      if (readLetters(look).some((letter) => letter.question === question.id)) return () => undefined;
       const ended = withAnswer(question, answer);
       closeQuestion(question, look, changes);
       changes.keep.set(question.id, ended);
@@ -25,7 +28,7 @@ export function collectLetters(isOwn: (id: string) => Question | undefined): Ste
     whileFailing: 'postpone',
     decide(look, changes) {
       const remembered = look(mailboxKey);
-      const letters = remembered ? (JSON.parse(remembered.value) as Letter[]) : [];
+      const letters = readLetters(look);
       const own = letters.filter(({ question }) => isOwn(question));
       if (!remembered || own.length === 0) return () => [];
       const rest = letters.filter((letter) => !own.includes(letter));
@@ -35,6 +38,11 @@ export function collectLetters(isOwn: (id: string) => Question | undefined): Ste
       return () => answered;
     },
   };
+}
+
+function readLetters(look: Look): Letter[] {
+  const remembered = look(mailboxKey);
+  return remembered ? (JSON.parse(remembered.value) as Letter[]) : [];
 }
 
 /** The same question, answered. */
