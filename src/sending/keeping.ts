@@ -130,20 +130,19 @@ export class KeptTexts {
     return true;
   }
 
-  /** Makes no further try. Resolves when what is being tried has ended; what waits is in the ledger. */
-  async close(): Promise<void> {
+  /** Makes no further try. Resolves when what is being tried has ended, or is followed no longer; what waits is in the ledger. */
+  async close(graceMs: number): Promise<void> {
     this.#isOpen = false;
     this.#outages.close();
     this.#expiries.clear();
     for (const { pause } of this.#room.values()) pause?.cancel();
+    const followed = this.#options.clock.after(graceMs, () => {
+      for (const { abort } of this.#room.values()) abort?.abort();
+    });
     await this.#tries.idle();
+    followed.cancel();
     if (this.#isOpen) return;
     this.#room.clear();
-  }
-
-  /** Stops following what has left. */
-  giveUp(): void {
-    for (const { abort } of this.#room.values()) abort?.abort();
   }
 
   /** Goes on after {@link close}. */

@@ -216,9 +216,7 @@ export class Sender {
     this.#duplicates.close();
     // Nobody is here in whose name to poll.
     this.#options.onAsking(false);
-    const timer = this.#options.clock.after(closeGraceMs, () => this.#kept.giveUp());
-    await this.#kept.close();
-    timer.cancel();
+    await this.#kept.close(closeGraceMs);
     this.#deliveries.letGo();
   }
 
