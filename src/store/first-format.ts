@@ -32,7 +32,7 @@ const pageSize = 1_000;
 /** Moves what 0.1.0 kept under prefixes to where it is kept now, as it is. What a crash leaves undone is done next time. */
 export async function takeOverFirstDatabase(
   database: ClassicLevel,
-  placeOf: (table: Table, key: string) => string,
+  prefixes: Readonly<Record<Table, string>>,
 ): Promise<void> {
   for (const [prefix, table] of [
     ['entry:', 'items'],
@@ -45,7 +45,7 @@ export async function takeOverFirstDatabase(
       page = await database.iterator(range).all()
     ) {
       const moves = page.flatMap(([key, value]) => [
-        { type: 'put' as const, key: placeOf(table, key.slice(prefix.length)), value },
+        { type: 'put' as const, key: prefixes[table] + key.slice(prefix.length), value },
         { type: 'del' as const, key },
       ]);
       await database.batch(moves, { sync: true });
