@@ -1,7 +1,8 @@
 import type { Clock } from '../clock';
 import type { SmsError } from '../errors';
 import { Journal } from '../journal';
-import { Inbox, type InboxOptions } from '../receiving/inbox';
+import { Inbox } from '../receiving/inbox';
+import type { InboxOptions } from '../receiving/inbox-context';
 import type { LimitSettings } from '../sending/limits';
 import type { Evidence } from '../sending/outgoing';
 import type { SendQueue } from '../sending/queue';

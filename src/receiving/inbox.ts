@@ -1,45 +1,18 @@
-import { type Clock, systemClock } from '../clock';
 import type { SmsError } from '../errors';
 import { timeOf } from '../item-ids';
-import type { Journal, Step } from '../journal';
-import type { Kind } from '../model';
+import type { Journal } from '../journal';
 import { type Acceptance, type Arrival, createAccept } from './accept';
 import type { InboxContext } from './context';
-import { type Correlator, guardCorrelator } from './correlator';
-import { Delivered } from './delivered';
-import { Distribution } from './distribution';
 import type { Channel, Entry, KindOn } from './entry';
 import { GivenUp } from './given-up';
 import { handOverEntries } from './hand-over';
+import { createInboxContext, type InboxOptions } from './inbox-context';
 import { createInboxKeeper } from './leftovers';
-import { Reading } from './reading';
-import { createRelease } from './release';
-import { createKeep, createLate, createPause, settle } from './settle';
+import { createRelease, takeLate } from './release';
+import { createKeep, settle } from './settle';
 import type { Taker } from './taker';
-import { type Undelivered, UndeliveredEntries } from './undelivered';
-import { Unread } from './unread';
 
 export type { Acceptance, Arrival } from './accept';
-
-/** What the inbox needs. */
-export interface InboxOptions {
-  /** Where it keeps. It joins it as the part `inbox`. */
-  journal: Journal;
-  /** The machine's own when absent. */
-  clock?: Clock;
-  /** Whether duplicates are left out. The outbox always leaves them out. */
-  dedupe(): boolean;
-  /** How long an identifier is remembered. */
-  dedupeMs(): number;
-  /** Knows what records answer. */
-  correlator?: Correlator;
-  /** A node threw as it was given what nobody waits for, or the correlator did; absent: it is thrown. */
-  onFault?(error: unknown): void;
-  /** Records that came are kept. */
-  onAccepted?(kind: Kind, acceptances: readonly Acceptance[]): void;
-  /** What was given up had to go before its time, since there is too much of it. */
-  onGivenUpFull?(): void;
-}
 
 /** How everything is given to another inbox. */
 export interface HandOver {
@@ -72,41 +45,9 @@ export class Inbox {
   readonly #onAccepted: NonNullable<InboxOptions['onAccepted']>;
 
   constructor(options: InboxOptions) {
-    const { journal, clock = systemClock, onFault = throwLater, dedupe, dedupeMs, correlator } = options;
-    const undelivered = new UndeliveredEntries();
-    const unread = new Unread(undelivered, journal.supply.pageSize);
-    const events = {
-      onAttempt: (entry: Entry, attempt: number) => this.countAttempt(entry, attempt),
-      onTaken: (taken: Undelivered) => settle(this.#context, taken),
-      written: () => journal.run(createPause()).catch(onFault),
-      onHandedOut: () => reading.goOn(),
-      onFault,
-    };
-    const distribution = new Distribution(undelivered, unread, events, clock);
-    const reading = new Reading({
-      supply: journal.supply,
-      clock,
-      unread,
-      attendance: distribution.attendance,
-      onRead: (read) => distribution.handOutRead(read),
-    });
-    const run = (step: Step<unknown>) => void journal.run(step).catch(onFault);
-    const guarded = correlator && guardCorrelator(correlator, onFault);
-    this.#context = {
-      journal,
-      clock,
-      undelivered,
-      unread,
-      reading,
-      delivered: new Delivered(journal, () => run(createPause())),
-      distribution,
-      correlator: guarded,
-      dedupe,
-      dedupeMs,
-      run,
-    };
+    this.#context = createInboxContext(options, (entry, attempt) => this.countAttempt(entry, attempt));
     this.#onAccepted = options.onAccepted ?? (() => {});
-    journal.join('inbox', createInboxKeeper(this.#context));
+    options.journal.join('inbox', createInboxKeeper(this.#context));
     this.givenUp = new GivenUp(this.#context, options.onGivenUpFull ?? (() => {}));
   }
 
@@ -209,19 +150,7 @@ export class Inbox {
 
   /** A node has taken after all what was released: it is known when the service brings it again, or has already. */
   doneLate(id: string): void {
-    const { undelivered, distribution } = this.#context;
-    const waiting = undelivered.get(id);
-    // While a shared store fails its release waits, and need not come.
-    if (waiting?.isReleased) settle(this.#context, waiting);
-    const released = undelivered.takeReleased(id);
-    if (!released) return;
-    const { identity, entry } = released;
-    // Its polled copy is for those who poll; where nobody does, it only waits for the service to call again.
-    const isForPollers = distribution.attendance.expects(entry.kind);
-    const successor =
-      undelivered.findCalledBack(identity) ?? (isForPollers ? undefined : undelivered.findOn(entry.kind, identity));
-    if (successor) settle(this.#context, successor);
-    else this.#context.run(createLate(this.#context, identity));
+    takeLate(this.#context, id);
   }
 
   /**
@@ -271,10 +200,4 @@ export class Inbox {
     await this.givenUp.handOver(heir.givenUp, keepsOwn);
     await this.flush();
   }
-}
-
-function throwLater(error: unknown): void {
-  queueMicrotask(() => {
-    throw error;
-  });
 }

@@ -3,6 +3,7 @@ import { createFresh } from './accept';
 import { audienceOf, currentEntry, dropEntry, type InboxContext, keepEntry } from './context';
 import { newsOf } from './entry';
 import { forget, keysOf } from './identity';
+import { createLate, settle } from './settle';
 import type { Undelivered } from './undelivered';
 
 /**
@@ -52,4 +53,21 @@ export function createRelease(context: InboxContext, released: Undelivered, onSe
       };
     },
   };
+}
+
+/** A node has taken after all what was released: it is known when the service brings it again, or has already. */
+export function takeLate(context: InboxContext, id: string): void {
+  const { undelivered, distribution } = context;
+  const waiting = undelivered.get(id);
+  // While a shared store fails its release waits, and need not come.
+  if (waiting?.isReleased) settle(context, waiting);
+  const released = undelivered.takeReleased(id);
+  if (!released) return;
+  const { identity, entry } = released;
+  // Its polled copy is for those who poll; where nobody does, it only waits for the service to call again.
+  const isForPollers = distribution.attendance.expects(entry.kind);
+  const successor =
+    undelivered.findCalledBack(identity) ?? (isForPollers ? undefined : undelivered.findOn(entry.kind, identity));
+  if (successor) settle(context, successor);
+  else context.run(createLate(context, identity));
 }

@@ -1,6 +1,7 @@
 import { systemClock } from '../../../src/clock';
 import { Journal, type JournalOptions } from '../../../src/journal';
-import { Inbox, type InboxOptions } from '../../../src/receiving/inbox';
+import { Inbox } from '../../../src/receiving/inbox';
+import type { InboxOptions } from '../../../src/receiving/inbox-context';
 
 type Options = Omit<InboxOptions, 'journal'> &
   Omit<JournalOptions, 'clock' | 'onStore'> &
