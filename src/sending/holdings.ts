@@ -44,6 +44,8 @@ export class Holdings implements Keeper {
   #heir: Holdings | undefined;
   /** Texts that the store would not take, of which it may have written some all the same. */
   readonly #refused = new Set<string>();
+  /** Ids of items that the store has, and that another ledger has not let go of: they are not found before it has. */
+  readonly #arriving = new Set<string>();
 
   constructor(options: HoldingsOptions) {
     this.#options = options;
@@ -65,7 +67,9 @@ export class Holdings implements Keeper {
   found(items: readonly Item[], { isOpening, isReset }: Pick<Circumstances, 'isOpening' | 'isReset'>): void {
     const { journal, texts: book, questions: questionBook, remembrance, onFound } = this.#options;
     if (isOpening) void journal.run(remembrance.findOut());
-    const found = (items as readonly (Text | Question)[]).filter((item) => !this.#isRefused(item));
+    const found = (items as readonly (Text | Question)[]).filter(
+      (item) => !this.#arriving.has(item.id) && !this.#isRefused(item),
+    );
     if (isOpening) this.#refused.clear();
     if (isOpening && journal.isShared) this.#reconcile(new Set(found.map(({ id }) => id)), isReset);
     const texts = found.filter((item) => item.kind === 'text').filter(({ id }) => !book.has(id));
@@ -116,14 +120,19 @@ export class Holdings implements Keeper {
       const part = items.slice(start, start + sliceSize);
       const memory = remembered.slice(start, start + sliceSize);
       const adopted = await heir.#options.journal.run(adopt(part, memory, heir.#options.clock.now()));
-      await heir.#options.journal.run(heir.#options.remembrance.findOut());
-      if (!isWanted()) {
-        await heir.#options.journal.run(abandon(part, []));
-        return;
+      for (const { id } of adopted) heir.#arriving.add(id);
+      try {
+        await heir.#options.journal.run(heir.#options.remembrance.findOut());
+        if (!isWanted()) {
+          await heir.#options.journal.run(abandon(part, []));
+          return;
+        }
+        for (const item of part) this.#forget(item);
+        onGiven(new Set(part.map((item) => (item.kind === 'text' ? item.id : item.text))));
+        await journal.run(abandon(part, memory));
+      } finally {
+        for (const { id } of adopted) heir.#arriving.delete(id);
       }
-      for (const item of part) this.#forget(item);
-      onGiven(new Set(part.map((item) => (item.kind === 'text' ? item.id : item.text))));
-      await journal.run(abandon(part, memory));
       heir.found(adopted, { isOpening: false, isReset: false });
     }
   }

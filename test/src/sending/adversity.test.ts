@@ -296,10 +296,11 @@ describe('sending, when everything comes at once', () => {
   describe('a login that changes', () => {
     /** Two accounts, of a login and of the one that replaces it. */
     function createHouses() {
-      const former = new House();
+      const formerStore = new FailingStore();
+      const former = new House({ store: formerStore });
       const store = new FailingStore();
       const heir = new House({ clock: former.clock, service: former.service, store });
-      return { former, heir, store };
+      return { former, formerStore, heir, store };
     }
 
     async function handOver(former: House, heir: House): Promise<void> {
@@ -366,6 +367,36 @@ describe('sending, when everything comes at once', () => {
       await handOver(former, heir);
       assert.deepEqual(next.ends, ['to 6421555123']);
       assert.deepEqual(former.service.bodies, ['hello']);
+    });
+
+    it('sends a text once whose new store fails as soon as it has it', async () => {
+      const { former, formerStore, heir, store } = createHouses();
+      const node = former.attach();
+      former.service.otherwise = { unreachable: true };
+      sendText(node, 'hello', { keep });
+      await former.pass(100);
+      await Promise.all([node.node.close(), former.pass(0)]);
+      former.service.otherwise = { takes: true };
+      const next = heir.attach();
+      await heir.pass(100);
+      const { commit } = FailingStore.prototype;
+      store.commit = async (changes) => {
+        await commit.call(store, changes);
+        if (store.platter.entries.size > 0) store.failing.add('recall');
+      };
+      const handed = former.sender.handOver(heir.sender, { isLast: true });
+      await heir.pass(100);
+      assert.notEqual(heir.journal.failure, undefined);
+      store.commit = commit;
+      store.failing.clear();
+      // The new one has told the outcome before the former one has let go of the text.
+      formerStore.turns = 100;
+      await Promise.all([handed, heir.pass(10_000)]);
+      await heir.pass(1_000);
+      assert.deepEqual([next.ends, former.service.bodies], [['to 6421555123'], ['hello']]);
+      assert.deepEqual(next.outcomes[0]?.origin, { body: 'hello' });
+      assert.equal(former.sender.isSettled && heir.sender.isSettled, true);
+      assert.equal(store.platter.entries.size, 0);
     });
 
     it('sends a text once that both stores have after a crash as it is handed over', async () => {
