@@ -107,7 +107,9 @@ export class Journal {
    * @throws SmsError `SMS_STORE` when it cannot be used
    */
   async ready(): Promise<void> {
-    if (this.mode !== 'open' && !this.failure) {
+    // Whoever is about to close it has not begun to.
+    const isUsable = this.mode === 'open' && !this.#isClosing;
+    if (!isUsable && !this.failure) {
       this.open();
       await this.flush();
     }

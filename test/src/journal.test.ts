@@ -619,6 +619,18 @@ describe('Journal', () => {
       await journal.run(keep('1', { whileFailing: 'refuse' }));
     });
 
+    it('ends without closing when somebody waits for the store to be open', async () => {
+      const journal = create();
+      await journal.ready();
+      store.turns = 2;
+      void journal.run(keep('1'));
+      const closed = journal.close();
+      await journal.ready();
+      await journal.run(keep('2', { whileFailing: 'refuse' }));
+      await closed;
+      assert.deepEqual([kept(), journal.mode, store.isOpen], [['1', '2'], 'open', true]);
+    });
+
     it('of one that fails ends its tries, and what is unwritten is written when it is opened again', async () => {
       const journal = create();
       store.failing.add('open');
