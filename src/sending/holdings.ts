@@ -2,7 +2,7 @@ import type { Clock } from '../clock';
 import type { Journal, Keeper, Step } from '../journal';
 import type { Circumstances } from '../keeper';
 import type { Item } from '../store/store';
-import { abandon, adopt, ledgerPrefixes } from './inheritance';
+import { abandon, adopt, adoptAnswers, ledgerPrefixes } from './inheritance';
 import { isLedgerItem } from './ledger-item';
 import type { Text } from './outgoing';
 import type { Question } from './question';
@@ -113,8 +113,8 @@ export class Holdings implements Keeper {
     await journal.ready();
     // It may have been closed since it was used last.
     await heir.#options.journal.ready();
-    const items = this.#items();
     const remembered = await journal.remembered(ledgerPrefixes);
+    const items = this.#items();
     for (let start = 0; start < Math.max(items.length, remembered.length); start += sliceSize) {
       if (!isWanted()) return;
       const part = items.slice(start, start + sliceSize);
@@ -123,6 +123,7 @@ export class Holdings implements Keeper {
       for (const { id } of adopted) heir.#arriving.add(id);
       try {
         await heir.#options.journal.run(heir.#options.remembrance.findOut());
+        await this.#followAnswers(adopted, heir);
         if (!isWanted()) {
           await heir.#options.journal.run(abandon(part, []));
           return;
@@ -134,6 +135,22 @@ export class Holdings implements Keeper {
         for (const { id } of adopted) heir.#arriving.delete(id);
       }
       heir.found(adopted, { isOpening: false, isReset: false });
+    }
+  }
+
+  /** Brings answers along that came while items were being adopted. When it resolves nothing is being written here. */
+  async #followAnswers(adopted: (Text | Question)[], heir: Holdings): Promise<void> {
+    for (;;) {
+      await this.#options.journal.flush();
+      const answered: Question[] = [];
+      for (const [index, { id }] of adopted.entries()) {
+        const current = this.#options.questions.get(id);
+        if (!current?.answer || current === adopted[index]) continue;
+        adopted[index] = current;
+        answered.push(current);
+      }
+      if (answered.length === 0) return;
+      await heir.#options.journal.run(adoptAnswers(answered));
     }
   }
 

@@ -1,9 +1,9 @@
 import type { Step } from '../journal';
 import type { Item, Remembered } from '../store/store';
 import { isKeyOfLimits, limitPrefix, mergeCounts } from './limits';
-import { mailboxKey } from './question';
+import { mailboxKey, type Question } from './question';
 import { mergeRemembrances, remembranceKey } from './remembrance';
-import { handsetPrefix, isKeyOfHandset, mergeReferences } from './sent';
+import { closeQuestion, handsetPrefix, isKeyOfHandset, keysOfSent, mergeReferences } from './sent';
 
 /** The keys that the ledger remembers under begin so. */
 export const ledgerPrefixes = ['once:', 'sent:', handsetPrefix, 'asked:', limitPrefix, mailboxKey, remembranceKey];
@@ -38,6 +38,21 @@ export function adopt<Kept extends Item>(items: readonly Kept[], memories: Memor
         else if (key === remembranceKey) changes.remember.set(key, mergeRemembrances(own, remembered));
       }
       return () => fresh;
+    },
+  };
+}
+
+/** Takes over how questions have ended meanwhile that were adopted open. */
+export function adoptAnswers(questions: readonly Question[]): Step<void> {
+  return {
+    keys: questions.flatMap(({ reference, recipient }) => keysOfSent(reference, [recipient])),
+    whileFailing: 'apply',
+    decide(look, changes) {
+      for (const question of questions) {
+        changes.keep.set(question.id, question);
+        closeQuestion(question, look, changes);
+      }
+      return () => {};
     },
   };
 }

@@ -55,6 +55,8 @@ export class Questions {
 
   /** An earlier process has asked. */
   resume(questions: readonly Question[]): void {
+    // Whoever opens this, or takes over from it, finds them in the ledger.
+    if (this.#isClosed) return;
     const { clock, ledger, origin } = this.#options;
     // One that is in no store is known by its origin alone.
     const isUnderWay = ({ text }: Question) => ledger.texts.has(text) || origin(text) !== undefined;

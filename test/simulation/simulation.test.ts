@@ -79,6 +79,14 @@ const sceneFindings: readonly (readonly [way: Way, seed: number, mistake: string
   ['in', 4000799, 'a callback was accepted at once while its message was being handed to the login that it came to', 8],
   ['out', 4005737, 'of two replies to a text that was sent twice the second was the answer', 9],
   ['out', 4009941, 'what was handed to a login whose store failed was sent twice', 9],
+  [
+    'out',
+    4008631,
+    'what a login had put off was forgotten as it was handed over, since its store was about to be closed',
+    9,
+  ],
+  ['out', 1146, 'a reply came as its question was being handed over, and was forgotten', 9],
+  ['out', 4005740, 'a question that was found after its login had changed ended by the former one', 9],
 ];
 
 /** How long to run schedules that nobody has run before. `npm test` takes longer. */

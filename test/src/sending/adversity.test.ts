@@ -470,6 +470,55 @@ describe('sending, when everything comes at once', () => {
       assert.equal(former.sender.isSettled, true);
     });
 
+    it('takes along the reply to a question that comes as it is handed over', async () => {
+      const { former, heir, store } = createHouses();
+      const node = former.attach();
+      sendText(node, 'well?', { waitMs: 10 * minuteMs, messageId: 'm1' });
+      await former.pass(100);
+      await Promise.all([node.node.close(), former.pass(0)]);
+      const next = heir.attach();
+      await heir.pass(100);
+      const { commit } = FailingStore.prototype;
+      let replied: Promise<void> | undefined;
+      store.commit = async (changes) => {
+        replied ??= former.incoming('6421555123', 'yes', { inReplyToId: 'm1' });
+        await replied;
+        await commit.call(store, changes);
+      };
+      await handOver(former, heir);
+      assert.ok(replied);
+      await heir.pass(20 * minuteMs);
+      await heir.incoming('6421555123', 'and another', { inReplyToId: 'm1' });
+      assert.deepEqual(
+        next.answers.map(({ answer }) => ('reply' in answer ? answer.reply.body : answer.reason)),
+        ['yes'],
+      );
+      assert.deepEqual(next.answers[0]?.origin, { body: 'well?' });
+      assert.equal(former.sender.isSettled && heir.sender.isSettled, true);
+    });
+
+    it('leaves the end of a question that is found later to the one that it is handed to', async () => {
+      const formerStore = new FailingStore();
+      const first = new House({ store: formerStore });
+      const node = first.attach();
+      sendText(node, 'well?', { waitMs: 10 * minuteMs, messageId: 'm1' });
+      await first.pass(100);
+
+      const former = first.restart(copyPlatter(formerStore.platter));
+      await Promise.all([former.sender.close(), former.pass(0)]);
+      await Promise.all([former.journal.ready(), former.pass(0)]);
+      await former.pass(20 * minuteMs);
+      const heir = new House({ clock: first.clock, service: first.service });
+      const next = heir.attach();
+      await handOver(former, heir);
+      await heir.incoming('6421555123', 'yes', { inReplyToId: 'm1' });
+      await heir.pass(2 * minuteMs);
+      assert.deepEqual(
+        next.answers.map(({ answer }) => ('reply' in answer ? answer.reply.body : answer.reason)),
+        ['yes'],
+      );
+    });
+
     it('leaves an open question open to a handset that the new login has sent to', async () => {
       const { former, heir } = createHouses();
       const node = former.attach();
