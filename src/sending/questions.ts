@@ -47,7 +47,9 @@ export class Questions {
     const { questions } = this.#options.ledger;
     if (questions.size === 0) return;
     for (const question of questions.of(text)) {
-      if (question.answer) void this.#deliver(question.id, false);
+      // Its text was not accepted: a store that had seemed to fail had it, and it was found after that was settled.
+      if (question.askedAt === undefined) void this.#options.ledger.forgetQuestion(question);
+      else if (question.answer) void this.#deliver(question.id, false);
       else this.#await(question);
     }
     this.#collectLetters();

@@ -269,6 +269,26 @@ describe('conversations', () => {
       assert.deepEqual(answersOf(node), ['6421555123: timeout']);
     });
 
+    it('what was never sent asks nobody, though the store turns out to have its mark as its end is told', async () => {
+      const { house, node, store } = begin();
+      let connect = () => {};
+      const connects = new Promise<void>((resolve) => {
+        connect = resolve;
+      });
+      house.service.script.push({ connects });
+      sendText(node, 'Come?', { messageId: 'q1', waitMs: 20_000, keep: { expireMs: 4_990 } });
+      await house.pass(0);
+      store.failing.add('commit');
+      store.failsAfterwards = true;
+      connect();
+      await house.pass(10);
+      store.failing.clear();
+      // The store is opened again 10 ms after the text has expired, which is not written by then.
+      await house.pass(60_000);
+      assert.deepEqual([node.ends, house.service.taken.length], [['SMS_EXPIRED'], 0]);
+      assert.deepEqual([answersOf(node), node.state?.asking, store.platter.entries.size], [[], 0, 0]);
+    });
+
     it('a redeploy forgets no question of a text that is under way', async () => {
       const { house, node, store } = begin();
       const accept = holdAcceptance(house);
