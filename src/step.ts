@@ -31,6 +31,8 @@ export interface Step<Result> {
    */
   decide(look: Look, changes: Changes): (isWritten: boolean) => Result;
   readonly whileFailing: WhileFailing;
+  /** It is worth nothing when what it looks at cannot be read: it is rejected with `SMS_STORE` then. */
+  readonly needsLook?: boolean;
   /** Ids of items that it drops and that their keeper has forgotten already: it does not find them again when the store opens. */
   readonly drops?: readonly string[];
   /** It need not be written by itself, but with the next that is, or 25 ms later. */
@@ -143,7 +145,7 @@ export class StepWriter {
     for (let isFirst = true; ; isFirst = false) {
       const presumed = isFirst ? this.#presume(tasks) : undefined;
       const recalled = presumed ?? (await this.#recall(tasks, found));
-      if (this.#lifecycle.mode !== 'open') return this.#writeLater(tasks, recalled);
+      if (this.#lifecycle.mode !== 'open') return this.#writeLater(tasks, recalled, { isRecalled: false });
       const decided = this.#decide(tasks, recalled, presumed !== undefined);
       // A presumption that changes nothing is compared with nothing.
       if (!decided || (presumed && isNoChange(decided.changes))) continue;
@@ -157,7 +159,7 @@ export class StepWriter {
           continue;
         }
         this.#lifecycle.fail(error);
-        return this.#writeLater(tasks, recalled);
+        return this.#writeLater(tasks, recalled, { isRecalled: true });
       }
       if (this.hasUnsaved) this.#unsaved = createChanges();
       this.#rememberedSinceSweep += all.remember.size;
@@ -239,10 +241,10 @@ export class StepWriter {
   }
 
   /** Takes each as it may be taken without the store. */
-  #writeLater(tasks: readonly Task[], recalled: Recalled): void {
+  #writeLater(tasks: readonly Task[], recalled: Recalled, { isRecalled }: { isRecalled: boolean }): void {
     for (const task of tasks) {
-      const { whileFailing } = task.step;
-      if (whileFailing === 'refuse') {
+      const { whileFailing, needsLook = false } = task.step;
+      if (whileFailing === 'refuse' || (needsLook && !isRecalled)) {
         task.reject(this.#lifecycle.unavailable());
       } else if (whileFailing === 'postpone') {
         this.#postponed.push(task);

@@ -61,6 +61,8 @@ export function createAccept(context: InboxContext, arrival: Arrival, handling: 
     further: (look) => items.flatMap(({ news }) => correlator?.furtherKeys(news, look) ?? []),
     // The service has forgotten what it was polled for, but not what it called back.
     whileFailing: arrival.via === 'callback' ? 'refuse' : 'apply',
+    // Where it is held it is found again, and may have been committed and delivered.
+    needsLook: handling.isLeftover,
     decide(look, changes) {
       const audience = audienceOf(context, channelOf(arrival), arrival);
       const attempts = audience.length > 0 ? 1 : 0;

@@ -1,4 +1,5 @@
 import { type Clock, systemClock } from '../clock';
+import { isSmsError } from '../errors';
 import type { Journal, Step } from '../journal';
 import type { Kind } from '../model';
 import type { Acceptance } from './accept';
@@ -59,7 +60,12 @@ export function createInboxContext(
     attendance: distribution.attendance,
     onRead: (read) => distribution.handOutRead(read),
   });
-  const run = (step: Step<unknown>) => void journal.run(step).catch(onFault);
+  const run = (step: Step<unknown>) => {
+    journal.run(step).catch((error: unknown) => {
+      // That the store fails it tells by itself.
+      if (!isSmsError(error, 'SMS_STORE')) onFault(error);
+    });
+  };
   const guarded = correlator && guardCorrelator(correlator, onFault);
   const context: InboxContext = {
     journal,

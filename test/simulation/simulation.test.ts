@@ -78,6 +78,7 @@ const sceneFindings: readonly (readonly [way: Way, seed: number, mistake: string
   ['in', 4034826, 'a login gave away what another was still writing', 8],
   ['in', 4000799, 'a callback was accepted at once while its message was being handed to the login that it came to', 8],
   ['out', 2005361, 'a question timed out of a text that had expired, since the store had the mark that it refused'],
+  ['out', 2010245, 'what a dead process held was given again, since nobody could look up that it was committed'],
   ['out', 4005737, 'of two replies to a text that was sent twice the second was the answer', 9],
   ['out', 4009941, 'what was handed to a login whose store failed was sent twice', 9],
   [

@@ -1129,6 +1129,29 @@ describe('Inbox', () => {
       assert.equal(b.given.length, 0);
       assert.equal(platter.held.size, 0);
     });
+
+    it('does not deliver again what is still held, though nobody can look up that it was committed', async () => {
+      const platter = new Platter();
+      const before = createInbox(new FailingStore(platter));
+      await before.accept(polled(incoming('1')));
+      await before.close();
+      platter.hold(JSON.stringify({ kind: 'incoming', records: [incoming('1')] }));
+      platter.hold(JSON.stringify({ kind: 'incoming', records: [incoming('2')] }));
+      const store = new FailingStore(platter);
+      store.failing.add('recall');
+      const a = attach(createInbox(store), new Node('a'));
+      await settle();
+      for (const { entry } of [...a.given]) inboxes.at(-1)?.done(entry, a);
+      for (let index = 0; index < 3; index++) {
+        mock.timers.tick(5_000);
+        await settle();
+      }
+      assert.deepEqual([a.texts, platter.held.size], [['1'], 2]);
+      store.failing.clear();
+      mock.timers.tick(5_000);
+      await settle();
+      assert.deepEqual([a.texts, a.attempts.at(-1), platter.held.size], [['1', '2'], 1, 0]);
+    });
   });
 
   describe('crash after a delivery', () => {
