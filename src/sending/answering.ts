@@ -1,16 +1,24 @@
 import type { Step } from '../journal';
 import type { Look } from '../store/store';
+import { latest } from './asking';
 import { type Answer, askedKey, type Letter, mailboxKey, type Question } from './question';
+import type { QuestionBook } from './question-book';
 import { nextRevision } from './revision';
-import { closeQuestion, isClosed, keysOfSent } from './sent';
+import { closeQuestion, keysOfSent } from './sent';
 
 /** A question ends without a reply. Results in `undefined`, and changes nothing, where a reply has come first. */
-export function endQuestion(question: Question, answer: Answer): Step<Question | undefined> {
+export function endQuestion(
+  question: Question,
+  answer: Answer,
+  known: Pick<QuestionBook, 'get'>,
+): Step<Question | undefined> {
   return {
     keys: [...keysOfSent(question.reference, [question.recipient]), mailboxKey],
     whileFailing: 'apply',
     decide(look, changes) {
-      if (isClosed(question, look)) return () => undefined;
+      const current = known.get(question.id);
+      if (!current || changes.drop.has(question.id)) return () => undefined;
+      if (latest(current, changes).answer) return () => undefined;
       // Another instance has read its reply, though the handset has got so many texts since that nothing else tells of it.
       if (readLetters(look).some((letter) => letter.question === question.id)) return () => undefined;
       const ended = withAnswer(question, answer);

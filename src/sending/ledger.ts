@@ -168,7 +168,7 @@ export class Ledger {
   async endQuestion(id: string, answer: Answer): Promise<Question | undefined> {
     const question = this.questions.get(id);
     if (!question || question.answer) return undefined;
-    const ended = await this.#options.journal.run(endQuestion(question, answer));
+    const ended = await this.#options.journal.run(endQuestion(question, answer, this.questions));
     if (ended) this.questions.set(ended);
     return ended;
   }

@@ -102,17 +102,6 @@ export function closeQuestion(
   else withoutItem(sentKey(reference), id, look)(changes);
 }
 
-/** Says whether a question was closed by a reply, as far as is still known. */
-export function isClosed(question: { id: string; recipient: string; reference: string }, look: Look): boolean {
-  const { id, recipient, reference } = question;
-  if (!isHandset(recipient)) {
-    const items = readSent(reference, look)?.items;
-    return items !== undefined && !items.some((item) => item.question === id);
-  }
-  const own = readReferences(handsetKey(recipient), look).find((other) => other.sent === reference);
-  return own !== undefined && own.question !== id;
-}
-
 /** The keys to look at before {@link match} is asked. */
 export function keysOfRecord(kind: 'incoming' | 'status', record: IncomingRecord | StatusRecord): string[] {
   const id = answeredId(record);

@@ -463,7 +463,7 @@ export const mutants: readonly Mutant[] = [
   outward(
     'a question is closed twice',
     'sending/answering.ts',
-    '      if (isClosed(question, look)) return () => undefined;\n',
+    '      if (latest(current, changes).answer) return () => undefined;\n',
     '',
   ),
   outward(

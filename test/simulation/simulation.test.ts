@@ -89,6 +89,7 @@ const sceneFindings: readonly (readonly [way: Way, seed: number, mistake: string
   ],
   ['out', 1146, 'a reply came as its question was being handed over, and was forgotten', 9],
   ['out', 4005740, 'a question that was found after its login had changed ended by the former one', 9],
+  ['out', 4001927, 'a question never ended whose messageId a later text had, too', 9],
 ];
 
 /** How long to run schedules that nobody has run before. `npm test` takes longer. */

@@ -52,6 +52,22 @@ describe('conversations', () => {
     );
   });
 
+  it('of two texts with one messageId each has an end, whichever is answered', async () => {
+    const { house, node } = begin();
+    for (const body of ['well?', 'so?']) {
+      sendText(node, body, { messageId: 'asked', waitMs: 60_000 });
+      await house.pass(100);
+    }
+    await house.incoming('6421555123', 'yes', { inReplyToId: 'asked' });
+    await house.pass(120_000);
+    assert.deepEqual(
+      node.answers.map(({ origin }) => origin),
+      [{ body: 'so?' }, { body: 'well?' }],
+    );
+    assert.deepEqual(answersOf(node), ['6421555123: yes', '6421555123: timeout']);
+    assert.equal(house.sender.desk.state.asking, 0);
+  });
+
   describe('what a reply or status answers', () => {
     it('a reply by messageId brings back the text and what was remembered', async () => {
       const { house, node } = begin();
