@@ -1,7 +1,7 @@
 import type { Step } from '../journal';
-import type { Look } from '../store/store';
 import { latest } from './asking';
-import { type Answer, askedKey, type Letter, mailboxKey, type Question } from './question';
+import { keepLetters, mailboxKey, readLetters } from './mailbox';
+import { type Answer, askedKey, type Question } from './question';
 import type { QuestionBook } from './question-book';
 import { nextRevision } from './revision';
 import { closeQuestion, keysOfSent } from './sent';
@@ -35,22 +35,16 @@ export function collectLetters(isOwn: (id: string) => Question | undefined): Ste
     keys: [mailboxKey],
     whileFailing: 'postpone',
     decide(look, changes) {
-      const remembered = look(mailboxKey);
       const letters = readLetters(look);
       const own = letters.filter(({ question }) => isOwn(question));
-      if (!remembered || own.length === 0) return () => [];
+      if (own.length === 0) return () => [];
       const rest = letters.filter((letter) => !own.includes(letter));
-      changes.remember.set(mailboxKey, { ...remembered, value: JSON.stringify(rest) });
+      keepLetters(rest, look, changes);
       const answered = own.map(({ question: id, answer }) => withAnswer(isOwn(id) as Question, answer));
       for (const question of answered) changes.keep.set(question.id, question);
       return () => answered;
     },
   };
-}
-
-function readLetters(look: Look): Letter[] {
-  const remembered = look(mailboxKey);
-  return remembered ? (JSON.parse(remembered.value) as Letter[]) : [];
 }
 
 /** The same question, answered. */

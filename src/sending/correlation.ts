@@ -1,10 +1,11 @@
 import type { IncomingRecord, StatusRecord } from '../model';
 import type { Changes, Look } from '../store/store';
 import { withAnswer } from './answering';
-import { latest, questionGraceMs } from './asking';
+import { latest } from './asking';
 import type { EvidenceRoom, Witness } from './evidence';
 import type { Ledger } from './ledger';
-import { type Answer, type Letter, mailboxKey, type Question } from './question';
+import { leaveLetter, mailboxKey } from './mailbox';
+import type { Answer, Question } from './question';
 import type { Remembrance } from './remembrance';
 import { furtherKeysOfRecord, keysOfRecord, match, questionOf } from './sent';
 
@@ -91,18 +92,10 @@ export class Correlation {
     const answer: Answer = isEnd
       ? { reason: 'undelivered', statusCode: witness.record.statusCode }
       : { reply: { ...(record as IncomingRecord), awaited: true } };
-    if (!own) this.#leaveLetter({ question: question.id, at: this.#options.now(), answer }, look, changes);
+    if (!own) leaveLetter({ question: question.id, at: this.#options.now(), answer }, look, changes);
     const answered = own && withAnswer(own, answer);
     if (answered) changes.keep.set(answered.id, answered);
     return { record: isEnd ? record : { ...record, awaited: true }, answered };
-  }
-
-  #leaveLetter(letter: Letter, look: Look, changes: Changes): void {
-    const remembered = look(mailboxKey);
-    const letters = remembered ? (JSON.parse(remembered.value) as Letter[]) : [];
-    const recent = letters.filter(({ at }) => at + questionGraceMs > letter.at);
-    const value = JSON.stringify([...recent, letter]);
-    changes.remember.set(mailboxKey, { at: letter.at, forMs: questionGraceMs, value });
   }
 
   #unexpired(look: Look): Look {

@@ -1,7 +1,8 @@
 import type { Step } from '../journal';
 import type { Item, Remembered } from '../store/store';
 import { isKeyOfLimits, limitPrefix, mergeCounts } from './limits';
-import { mailboxKey, type Question } from './question';
+import { mailboxKey, mergeLetters } from './mailbox';
+import type { Question } from './question';
 import { mergeRemembrances, remembranceKey } from './remembrance';
 import { closeQuestion, handsetPrefix, isKeyOfHandset, keysOfSent, mergeReferences } from './sent';
 
@@ -35,6 +36,7 @@ export function adopt<Kept extends Item>(items: readonly Kept[], memories: Memor
         if (!own) changes.remember.set(key, remembered);
         else if (isKeyOfLimits(key)) changes.remember.set(key, mergeCounts(own, remembered));
         else if (isKeyOfHandset(key)) changes.remember.set(key, mergeReferences(own, remembered));
+        else if (key === mailboxKey) changes.remember.set(key, mergeLetters(own, remembered));
         else if (key === remembranceKey) changes.remember.set(key, mergeRemembrances(own, remembered));
       }
       return () => fresh;

@@ -31,16 +31,6 @@ export function askedKey(text: string): string {
   return `asked:${text}`;
 }
 
-/** Where other instances leave the replies to questions of this one. */
-export const mailboxKey = 'answers';
-
-/** A reply that another instance has read. */
-export interface Letter {
-  question: string;
-  at: number;
-  answer: Answer;
-}
-
 /**
  * How much of a wait is left. The clock may have been set meanwhile: it is never more than the whole.
  *
