@@ -17,7 +17,8 @@ export async function handOverEntries(
   do {
     if (!(await handOverRead(context, heir, how))) return false;
   } while (await context.reading.readAny());
-  return true;
+  // What could not be read is not handed over.
+  return context.unread.size === 0;
 }
 
 /** How entries are handed over. */
