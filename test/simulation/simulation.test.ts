@@ -130,8 +130,8 @@ describe('The whole library on a virtual clock', function () {
     const first = Number(process.env.SIMULATION_SEED ?? 1_000_000 + (Date.now() % 1_000_000_000));
     console.log(`      from seed ${first} on, for ${randomSeconds} s`);
     for (const [way, share] of [
-      ['in', 0.9],
-      ['out', 0.1],
+      ['in', 0.6],
+      ['out', 0.4],
     ] as const) {
       const untilMs = performance.now() + randomSeconds * 1_000 * share;
       // What scenes find is looked for by `npm run simulate`: they are made to find what is no fault of the change at hand.
