@@ -28,20 +28,36 @@ export function createRedactor(authentication: Authentication): (text: string) =
   return (text) => text.replace(pattern, mark);
 }
 
+/** White space with what a form makes of it, backslashes, what is beyond ASCII, or one other character. */
+const runs = /[\s+]+|\\+|[^\s+\\\0-\x7f]+|[^\\]/gu;
+
 /**
- * White space with what a form makes of it, backslashes, what is beyond ASCII, or one other character. Of the runs each matches in
- * few ways only: character by character they would match in exponentially many.
+ * What matches as one piece. Of the runs each matches in few ways only: character by character they would match in exponentially
+ * many.
  */
-const pieces = /[\s+]*[ \t-\r][\s+]*|\\+|(?:(?![\s+]*[ \t-\r])[^\0-\x7f])+|[^\\]/gu;
+function piecesOf(secret: string): string[] {
+  const pieces: string[] = [];
+  for (const [run] of secret.matchAll(runs)) {
+    const last = pieces.at(-1);
+    if (last !== undefined && isBeyondAscii(last) && isBeyondAscii(run)) pieces[pieces.length - 1] = last + run;
+    else if (/^\++$/.test(run)) pieces.push(...run);
+    else pieces.push(run);
+  }
+  return pieces;
+}
+
+function isBeyondAscii(text: string): boolean {
+  return [...text].every((character) => character > '\x7f');
+}
 
 /** @param others a character that may stand for another */
 function patternOf(secret: string, others: Readonly<Record<string, string>> = {}): string {
   // A lone surrogate leaves as U+FFFD, and comes back as that.
   const sent = Buffer.from(secret).toString();
   let pattern = '';
-  for (const [piece] of sent.matchAll(pieces)) {
+  for (const piece of piecesOf(sent)) {
     const [character = ''] = piece;
-    if (/[ \t-\r]/.test(piece)) {
+    if (/\s/.test(piece) && !isBeyondAscii(piece)) {
       pattern += spacePattern(piece);
     } else if (character === '\\') {
       // Escapes double it.

@@ -8,7 +8,7 @@ describe('onceAborted', () => {
   it('listens to a signal once, however many wait on it, and warns of no leak', async () => {
     const clock = new VirtualClock();
     const { signal } = new AbortController();
-    const waits = Array.from({ length: 50_000 }, (_, index) => wait(clock, index % 7, signal));
+    const waits = Array.from({ length: 1_000 }, (_, index) => wait(clock, index % 7, signal));
     assert.equal(getEventListeners(signal, 'abort').length, 1);
     await clock.advance(7);
     await Promise.all(waits);
