@@ -4,7 +4,7 @@ import type { Kind, Via } from '../model';
 import type { Changes, Look } from '../store/store';
 import type { Destination } from './attendance';
 import type { Correlator } from './correlator';
-import type { Delivered } from './delivered';
+import type { Delivered, Gone } from './delivered';
 import type { Distribution } from './distribution';
 import { type Channel, type Entry, isEntry } from './entry';
 import { type Identity, judge, type Verdict } from './identity';
@@ -89,9 +89,24 @@ export function keepEntry(context: InboxContext, entry: Entry, identity: Identit
 
 /** Drops an entry that is done with. */
 export function dropEntry(context: InboxContext, entry: Entry, identity: Identity, changes: Changes): void {
-  changes.keep.delete(entry.id);
-  changes.drop.set(entry.id, 'inbox');
-  for (const key of holdKeysOf(context, entry, identity)) changes.remember.set(key, undefined);
+  dropGone(goneOf(context, [{ entry, identity }]), changes);
+}
+
+/** What is to be dropped of entries. */
+export function goneOf(context: InboxContext, entries: readonly { entry: Entry; identity: Identity }[]): Gone {
+  return {
+    ids: entries.map(({ entry }) => entry.id),
+    holds: entries.flatMap(({ entry, identity }) => holdKeysOf(context, entry, identity)),
+  };
+}
+
+/** Drops what {@link goneOf} has found. */
+export function dropGone({ ids, holds }: Gone, changes: Changes): void {
+  for (const id of ids) {
+    changes.keep.delete(id);
+    changes.drop.set(id, 'inbox');
+  }
+  for (const key of holds) changes.remember.set(key, undefined);
 }
 
 /** An entry as steps before this one, that share its commit, have changed it. */

@@ -1,11 +1,11 @@
 import type { Circumstances, Keeper } from '../keeper';
 import type { Item } from '../store/store';
 import { createAccept } from './accept';
-import { type InboxContext, wantedBy } from './context';
+import { goneOf, type InboxContext, wantedBy } from './context';
 import { parseDelivered } from './delivered';
 import { isEntry, parseHeld } from './entry';
 import { identify, keysOf } from './identity';
-import { createDrop, createKeep, goneOf } from './settle';
+import { createDrop, createKeep } from './settle';
 import { Undelivered } from './undelivered';
 
 /** Entries taken charge of in one turn of the event loop. */

@@ -1,5 +1,5 @@
 import type { Step } from '../journal';
-import { currentEntry, holdKeysOf, type InboxContext, judgeAndRemember } from './context';
+import { currentEntry, dropGone, goneOf, holdKeysOf, type InboxContext, judgeAndRemember } from './context';
 import type { Batch, Gone } from './delivered';
 import type { Entry } from './entry';
 import { type Identity, keysOf } from './identity';
@@ -21,31 +21,19 @@ export function settle(context: InboxContext, undelivered: Undelivered): void {
   context.reading.goOn();
 }
 
-/** What is to be dropped of entries. */
-export function goneOf(context: InboxContext, entries: readonly Pick<Undelivered, 'entry' | 'identity'>[]): Gone {
-  return {
-    ids: entries.map(({ entry }) => entry.id),
-    holds: entries.flatMap(({ entry, identity }) => holdKeysOf(context, entry, identity)),
-  };
-}
-
 /**
  * Forgets entries that are delivered, or somebody else's to deliver. Losing it merely delivers again, so it waits for the next commit.
  *
  * @param onDropped told whether that is written
  */
-export function createDrop({ ids, holds }: Gone, onDropped: (isWritten: boolean) => void = nothing): Step<void> {
+export function createDrop(gone: Gone, onDropped: (isWritten: boolean) => void = nothing): Step<void> {
   return {
     keys: [],
     whileFailing: 'apply',
-    drops: ids,
+    drops: gone.ids,
     lazy: true,
     decide(_look, changes) {
-      for (const id of ids) {
-        changes.keep.delete(id);
-        changes.drop.set(id, 'inbox');
-      }
-      for (const key of holds) changes.remember.set(key, undefined);
+      dropGone(gone, changes);
       return onDropped;
     },
   };

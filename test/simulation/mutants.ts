@@ -23,12 +23,7 @@ export const mutants: readonly Mutant[] = [
   ),
   mutant('a hold is never let go of', 'receiving/accept.ts', 'if (isWritten) handling.letGo();', ''),
   mutant('an entry is not kept', 'receiving/context.ts', 'changes.keep.set(entry.id, entry);', ''),
-  mutant(
-    'an entry that is delivered is not dropped',
-    'receiving/context.ts',
-    "changes.drop.set(entry.id, 'inbox');",
-    '',
-  ),
+  mutant('an entry that is delivered is not dropped', 'receiving/context.ts', "changes.drop.set(id, 'inbox');", ''),
   mutant(
     'what is held is not recovered',
     'store-session.ts',
