@@ -1,5 +1,6 @@
 import type { Clock } from '../clock';
 import type { RecordsOfKind } from '../model';
+import { PassingMap } from '../passing-map';
 import type { Inbox } from './inbox';
 import { Receiver, type ReceiverOptions } from './receiver';
 
@@ -12,8 +13,6 @@ export interface CallbackReceiverOptions extends Pick<ReceiverOptions, 'id' | 'a
 /** What one callback brought (§6). */
 export type Callback = RecordsOfKind<'incoming' | 'status'>;
 
-const nothing = () => {};
-
 /**
  * The share of a node that is called back: what came is the service's to bring again until the flow has taken it.
  */
@@ -22,8 +21,8 @@ export class CallbackReceiver {
   readonly #options: CallbackReceiverOptions;
   readonly #clock: Clock;
   readonly #receiver: Receiver;
-  /** The callbacks under way. Only what is empty is taken out: a set keeps what it let go of alive until the next full collection. */
-  readonly #underWay = new Set<{ giveUp: () => void }>();
+  /** Gives up each callback under way. */
+  readonly #underWay = new PassingMap<object, () => void>();
   #isClosed = false;
 
   constructor(inbox: Inbox, options: CallbackReceiverOptions, clock: Clock) {
@@ -72,7 +71,7 @@ export class CallbackReceiver {
   close(): void {
     this.#isClosed = true;
     this.#receiver.detach();
-    for (const { giveUp } of this.#underWay) giveUp();
+    for (const giveUp of this.#underWay.values()) giveUp();
   }
 
   /** Waits for the flow, no longer than it may take. */
@@ -80,14 +79,13 @@ export class CallbackReceiver {
     return new Promise((resolve) => {
       const settle = (isDelivered: boolean) => {
         timer.cancel();
-        waiting.giveUp = nothing;
-        this.#underWay.delete(waiting);
+        this.#underWay.delete(key);
         resolve(isDelivered);
       };
       const giveUp = () => settle(false);
-      const waiting = { giveUp };
+      const key = {};
       const timer = this.#clock.after(this.#options.ackTimeoutMs, giveUp);
-      this.#underWay.add(waiting);
+      this.#underWay.set(key, giveUp);
       void ended.then((all) => settle(all.every((delivered) => delivered)));
       if (this.#isClosed) giveUp();
     });

@@ -29,7 +29,7 @@ export class Reading {
     const { supply, clock, unread, attendance } = this.#options;
     const { takeMore } = supply;
     if (takeMore && attendance.takenKinds.some((one) => unread.isLow(one))) takeMore();
-    if (this.#isReading || unread.kinds.length === 0 || !supply.isUsable) return;
+    if (this.#isReading || !supply.isUsable) return;
     const kind = unread.kinds.find((one) => unread.isWanted(one, attendance.hasTakers(one)));
     if (kind === undefined) return;
     this.#isReading = true;
