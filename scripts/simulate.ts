@@ -10,7 +10,7 @@ import { spawn } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { describeCampaign, runCampaign, seedsFrom } from '../test/simulation/campaign';
-import { formatHunts, type Hunt, hunt } from '../test/simulation/hunt';
+import { formatHunts, type Hunt, hunt, secondsSince } from '../test/simulation/hunt';
 import { applyMutant, loadLibrary, type Mutant } from '../test/simulation/library';
 import { mutants } from '../test/simulation/mutants';
 import { createPlan, type Plan, type Way } from '../test/simulation/plan';
@@ -99,10 +99,6 @@ function huntInChild({ name, file, way = 'in' }: Mutant): Promise<Hunt> {
       );
     });
   });
-}
-
-function secondsSince(beganMs: number): number {
-  return Math.ceil((performance.now() - beganMs) / 1_000);
 }
 
 async function main(): Promise<void> {

@@ -28,7 +28,7 @@ export async function hunt(mutant: Mutant, mostSchedules: number): Promise<Hunt>
   for (let first = 1; ; ) {
     const campaign = await runCampaign(broken, { seeds: seedsFrom(first, mostSchedules + 1 - first), limits });
     const [failed] = campaign.failed;
-    const seconds = Math.ceil((performance.now() - began) / 1_000);
+    const seconds = secondsSince(began);
     const found = { name, file, way, seconds, schedules: first - 1 + campaign.runs };
     if (!failed) return { ...found, isCaught: false, by: describeCampaign(campaign) };
     const { seed } = failed.plan;
@@ -36,6 +36,11 @@ export async function hunt(mutant: Mutant, mostSchedules: number): Promise<Hunt>
     if (anyway.failed.length === 0) return { ...found, isCaught: true, by: failed.violations[0]?.rule ?? '' };
     first = seed + 1;
   }
+}
+
+/** Whole seconds since `performance.now()` was so much. */
+export function secondsSince(beganMs: number): number {
+  return Math.ceil((performance.now() - beganMs) / 1_000);
 }
 
 const ways: readonly (readonly [way: Way, name: string])[] = [

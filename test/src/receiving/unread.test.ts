@@ -490,6 +490,18 @@ describe('what is left undelivered in a store', () => {
       await handing;
     }
 
+    /** Leaves some in one place, and in another what came later, which an inbox has begun to hand out. */
+    async function leaveInTwo(earlier: readonly string[]) {
+      await leave(earlier);
+      const older = platter;
+      platter = new Platter();
+      await leave(names(30, 100));
+      const heir = start();
+      const node = attach(heir);
+      await clock.advance(30);
+      return { older, heir, node };
+    }
+
     it('is read and handed over, in order, and no more of it is in memory there', async () => {
       await leave(names(30));
       const inbox = start();
@@ -506,13 +518,7 @@ describe('what is left undelivered in a store', () => {
     });
 
     it('is handed over though the other has read on in its own that came later', async () => {
-      await leave(names(30));
-      const older = platter;
-      platter = new Platter();
-      await leave(names(30, 100));
-      const heir = start();
-      const node = attach(heir);
-      await clock.advance(30);
+      const { older, heir, node } = await leaveInTwo(names(30));
       for (let round = 0; round < 10; round++) {
         node.done(1);
         await clock.advance(30);
@@ -587,13 +593,7 @@ describe('what is left undelivered in a store', () => {
     });
 
     it('is given once what the other has in hand, or was done with a moment ago', async () => {
-      await leave(names(2));
-      const older = platter;
-      platter = new Platter();
-      await leave(names(30, 100));
-      const heir = start();
-      const node = attach(heir);
-      await clock.advance(30);
+      const { older, heir, node } = await leaveInTwo(names(2));
       await handOver(createInbox(new FailingStore(older, pageSize)), heir);
       const [kept] = node.hand.splice(0, 1);
       assert.ok(kept);

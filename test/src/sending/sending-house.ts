@@ -142,6 +142,11 @@ export class FakeNode implements Outlet {
     this.state = state;
   }
 
+  /** What was answered, or why nothing was. */
+  get replies(): string[] {
+    return this.answers.map(({ answer }) => ('reply' in answer ? answer.reply.body : answer.reason));
+  }
+
   /** The codes of its outcomes, or who was accepted. */
   get ends(): string[] {
     return this.outcomes.map(({ outcome, redelivered, duplicate }) => {
