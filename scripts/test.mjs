@@ -1,9 +1,10 @@
 // The whole test: build, lint, and the suite on every generation of Node-RED that is supported.
 // Ends with the plain line `N passed, N failed`, added up over the generations, and with an exit code that
 // is 0 only when every step succeeded and tests ran in each generation.
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -14,8 +15,8 @@ const require = createRequire(import.meta.url);
 const mocha = join(dirname(require.resolve('mocha/package.json')), 'bin', 'mocha.js');
 const c8 = join(dirname(require.resolve('c8/package.json')), 'bin', 'c8.js');
 
-/** A generation that has not ended by then hangs. */
-const generationLimitMs = 30 * 60_000;
+/** A generation that has not ended by then, beside another, hangs. */
+const generationLimitMs = 40 * 60_000;
 
 function run(command, args, options = {}) {
   const { error, signal, status } = spawnSync(command, args, { cwd: root, stdio: 'inherit', ...options });
@@ -61,23 +62,35 @@ function installNodeRed5() {
   };
 }
 
-/** Runs the suite with one Node and one Node-RED. Coverage is taken where `coverage` is set, and printed by c8 after the suite. */
-function runSuite({ node, env, coverage }) {
+/**
+ * Runs the suite with one Node and one Node-RED. Coverage is taken where `coverage` is set, and printed by c8 after the suite.
+ * Generations run beside each other, since most of a suite is waiting: what one prints is kept until it has ended.
+ */
+async function runSuite({ node, env, coverage }) {
   const folder = mkdtempSync(join(tmpdir(), 'sms-test-result-'));
   const resultFile = join(folder, 'result.json');
+  const outputFile = join(folder, 'output.txt');
   const version = spawnSync(node, ['--version'], { encoding: 'utf8' }).stdout.trim();
   const nodeRed = JSON.parse(readFileSync(join(dirname(env.NR_RED_JS), 'package.json'), 'utf8')).version;
   const name = `Node-RED ${nodeRed} on Node ${version}`;
-  heading(name);
+  console.log(`${name} begins`);
+  const output = openSync(outputFile, 'w');
   // Real processes and browsers on a busy machine: what fails once is tried once more, what fails twice has failed.
-  const succeeded = run(node, [...(coverage ? [c8, node] : []), mocha, '--retries', '1'], {
+  const suite = spawn(node, [...(coverage ? [c8, node] : []), mocha, '--retries', '1'], {
+    cwd: root,
     env: { ...process.env, ...env, NR_NODE: node, TEST_RESULT: resultFile },
+    stdio: ['ignore', output, output],
     timeout: generationLimitMs,
   });
+  const [status, signal] = await once(suite, 'exit');
+  closeSync(output);
+  heading(name);
+  process.stdout.write(readFileSync(outputFile));
+  if (signal) console.error(`The suite was ended by ${signal}`);
   const result = existsSync(resultFile) ? JSON.parse(readFileSync(resultFile, 'utf8')) : undefined;
   rmSync(folder, { recursive: true });
   const nothing = { passed: 0, failed: 0, skipped: 0, failures: [], retried: [] };
-  const told = { ...(result ?? nothing), name, succeeded: succeeded && result?.passed > 0 };
+  const told = { ...(result ?? nothing), name, succeeded: status === 0 && result?.passed > 0 };
   // What fails outside of every test, such as a process that does not end, is one failure of the last line.
   if (!told.succeeded && told.failed === 0) {
     told.failed = 1;
@@ -117,26 +130,28 @@ installFolder('flow-library');
 heading('What some of the examples need');
 installFolder('example-packages');
 
-const redJs = require.resolve('node-red/red.js');
-const results = [
-  runSuite({
+const suites = [
+  {
     node: process.execPath,
     // Schedules that nobody has seen, in each run others.
     env: {
       NR: require.resolve('node-red'),
-      NR_RED_JS: redJs,
+      NR_RED_JS: require.resolve('node-red/red.js'),
       SIMULATION_SECONDS: process.env.SIMULATION_SECONDS ?? '120',
     },
     coverage: true,
-  }),
+  },
 ];
 if (process.platform === 'linux' && process.arch === 'x64') {
-  results.push(runSuite(installNodeRed5()));
+  suites.push(installNodeRed5());
 } else {
   heading(
     `Node-RED 5 is left out: its Node is packed for linux x64 only, and this is ${process.platform} ${process.arch}`,
   );
 }
+
+heading('Tests, on each generation of Node-RED beside the other');
+const results = await Promise.all(suites.map(runSuite));
 
 recapitulate('Tests that passed only when tried again', results, ({ retried }) => retried);
 recapitulate('Tests that failed', results, ({ failures }) => failures);
