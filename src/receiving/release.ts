@@ -16,14 +16,14 @@ export function createRelease(context: InboxContext, released: Undelivered, onSe
   const { undelivered, distribution, journal } = context;
   const { identity } = released;
   const { id } = released.entry;
-  const settle = () => {
+  const endRelease = () => {
     released.end(false);
     onSettled();
   };
   return {
     keys: keysOf(identity),
     whileFailing: journal.isShared ? 'postpone' : 'apply',
-    postponed: settle,
+    postponed: endRelease,
     decide(look, changes) {
       if (undelivered.get(id) !== released || changes.drop.has(id)) return onSettled;
       const current = currentEntry(released.entry, changes);
@@ -34,7 +34,8 @@ export function createRelease(context: InboxContext, released: Undelivered, onSe
         return () => {
           undelivered.remove(id);
           undelivered.keepReleased(released);
-          settle();
+          endRelease();
+          if (!released.isReleased) takeLate(context, id);
         };
       }
       const audience = audienceOf(context, kind, {});
@@ -48,8 +49,9 @@ export function createRelease(context: InboxContext, released: Undelivered, onSe
         undelivered.remove(id);
         undelivered.keepReleased(released);
         undelivered.add(standIn);
-        settle();
-        distribution.giveNew([standIn], audience);
+        endRelease();
+        if (released.isReleased) distribution.giveNew([standIn], audience);
+        else settle(context, standIn);
       };
     },
   };
@@ -59,8 +61,11 @@ export function createRelease(context: InboxContext, released: Undelivered, onSe
 export function takeLate(context: InboxContext, id: string): void {
   const { undelivered, distribution } = context;
   const waiting = undelivered.get(id);
-  // While a shared store fails its release waits, and need not come.
-  if (waiting?.isReleased) settle(context, waiting);
+  if (waiting?.isReleased) {
+    // Its release need not come, or comes to nothing: while a shared store fails it waits, and it may be being written.
+    waiting.isReleased = false;
+    settle(context, waiting);
+  }
   const released = undelivered.takeReleased(id);
   if (!released) return;
   const { identity, entry } = released;

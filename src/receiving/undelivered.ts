@@ -26,7 +26,7 @@ export class Undelivered {
   /** Which attempt it is for a node that was away when it came. */
   firstAttempt = 1;
   isStored = false;
-  /** The service is to bring it again: nobody here gets it any more. */
+  /** The service is to bring it again: nobody here gets it any more. Not when its node has taken it after all before that was written. */
   isReleased = false;
   /** A node's flow does not take it. */
   isGivenUp = false;

@@ -28,6 +28,10 @@ const findings: readonly (readonly [seed: number, mistake: string])[] = [
   [56693, 'a rule had a process know what another had let go of'],
   [77059, 'a rule overlooked that texts of one second are remembered together'],
   [709342, 'a callback took what a node that was being redeployed had in hand'],
+  [
+    382523366,
+    'a callback that was acknowledged as it was being let go of was answered for, and given to those who poll',
+  ],
 ];
 
 /** The same of the way out. */

@@ -120,7 +120,7 @@ class Run {
       () => this.#unsettled() === undefined,
       timeline.nowMs + (refused ? refusedSettleMs : settleMs) + (this.#plan.outward ? outwardSettleMs : 0),
     );
-    const unsettled = this.#unsettled();
+    const unsettled = this.world.violations.length === 0 ? this.#unsettled() : undefined;
     if (unsettled !== undefined) this.world.violate('does not settle', unsettled);
     if (this.world.violations.length > 0) return;
     this.#examineListeners();

@@ -782,6 +782,31 @@ describe('Inbox', () => {
       assert.deepEqual(outcomes(await inbox.accept(called())), ['duplicate']);
     });
 
+    for (const isPolledToo of [true, false]) {
+      const also = isPolledToo ? ', and polled' : '';
+
+      it(`what the flow takes after all as its release is being written comes to nobody again, called back${also}`, async () => {
+        const store = new FailingStore();
+        const inbox = createInbox(store);
+        const [node, a] = [attach(inbox, new Node('callback'), 'callback'), attach(inbox, new Node('a'))];
+        await inbox.accept(called({ body: '1' }));
+        if (isPolledToo) await inbox.accept(polled(incoming('1')));
+        const ended = inbox.ended(node.last);
+        store.turns = 5;
+        const { commits } = store;
+        const released = inbox.release(node.last);
+        while (store.commits === commits) await new Promise(setImmediate);
+        inbox.doneLate(node.last.id);
+        assert.equal(await ended, true);
+        await released;
+        await inbox.flush();
+        assert.deepEqual(outcomes(await inbox.accept(called({ body: '1' }))), ['duplicate']);
+        assert.deepEqual(outcomes(await inbox.accept(polled(incoming('1')))), [isPolledToo ? 'repeated' : 'duplicate']);
+        await inbox.flush();
+        assert.deepEqual([node.given.length, a.given.length, store.platter.entries.size], [1, 0, 0]);
+      });
+    }
+
     it('a retry that comes while the flow has it waits for the same end', async () => {
       const inbox = createInbox();
       const node = attach(inbox, new Node('callback'), 'callback');
