@@ -2,7 +2,7 @@ import { SmsError } from '../errors';
 import type { Kind } from '../model';
 import type { GivenUpItem } from '../receiving/given-up';
 import type { InboxState } from '../receiving/inbox';
-import type { SendState } from '../sending/desk';
+import { nothingSent } from '../sending/desk';
 import type { Endpoint } from './endpoint';
 import type { Estate } from './estate';
 import type {
@@ -30,7 +30,6 @@ export interface OverviewParts {
 }
 
 const nothingReceived: InboxState = { undelivered: 0, setAside: 0 };
-const nothingSent: SendState = { inFlight: 0, waiting: 0, kept: 0, uncertain: 0, asking: 0 };
 
 /** Tells what goes on in an account, and takes decisions about its entries. */
 export class Overview {
@@ -46,7 +45,7 @@ export class Overview {
     return {
       polls: Object.values(endpoints).flatMap(({ summary }) => summary ?? []),
       inbox: inbox?.state ?? nothingReceived,
-      sends: sender?.desk.state ?? nothingSent,
+      sends: sender?.state ?? nothingSent,
       store: this.#store,
       counts: tally.counts,
     };

@@ -2,23 +2,21 @@ import type { IncomingRecord, StatusRecord } from '../model';
 import type { Changes, Look } from '../store/store';
 import { withAnswer } from './answering';
 import { latest } from './asking';
-import type { EvidenceRoom, Witness } from './evidence';
-import type { Ledger } from './ledger';
+import type { Witness } from './evidence';
 import { leaveLetter, mailboxKey } from './mailbox';
 import type { Answer, Question } from './question';
 import type { Remembrance } from './remembrance';
+import type { SendingRooms } from './rooms';
 import { furtherKeysOfRecord, keysOfRecord, match, questionOf } from './sent';
 
 /** What the ledger knows of records that come in: which text they answer, and what follows from them. */
 export interface CorrelationOptions {
-  ledger: Ledger;
   remembrance: Remembrance;
-  evidence: EvidenceRoom;
+  /** Where texts and questions are that are under way; `undefined` while there are none. */
+  rooms(): SendingRooms | undefined;
   /** Whether other instances ask questions too. */
   isShared: boolean;
   now(): number;
-  /** A question has been answered, and that is written. It is given as it stood before. */
-  onAnswered(question: Question): void;
 }
 
 type Answering = Extract<Witness, { kind: 'incoming' | 'status' }>;
@@ -51,7 +49,7 @@ export class Correlation {
    * are written.
    */
   correlate<W extends Witness>(witness: W, look: Look, changes: Changes): { record: W['record']; effect(): void } {
-    const observe = () => this.#options.evidence.observe(witness);
+    const observe = () => this.#options.rooms()?.evidence.observe(witness);
     // What a record may answer is derived from digests, which most accounts never need.
     if (witness.kind === 'outbox' || !this.#options.remembrance.isExpected) {
       return { record: witness.record, effect: observe };
@@ -59,11 +57,7 @@ export class Correlation {
     const { record, answered } = this.#answer(witness, this.#unexpired(look), changes);
     const effect = () => {
       observe();
-      const asked = answered && this.#options.ledger.questions.get(answered.id);
-      if (!asked) return;
-      this.#options.ledger.questions.update(answered);
-      // As far as it is known, which its text's acceptance in the same commit is not yet.
-      this.#options.onAnswered(asked);
+      if (answered) this.#options.rooms()?.onAnswered(answered);
     };
     return { record, effect };
   }
@@ -84,7 +78,7 @@ export class Correlation {
     const record = { ...witness.record, sent: found.sent };
     const isEnd = witness.kind === 'status' && isUndelivered(witness.record);
     const question = isEnd ? questionOf(witness.record, look) : found.question;
-    const known = question && this.#options.ledger.questions.get(question.id);
+    const known = question && this.#options.rooms()?.ledger.questions.get(question.id);
     const own = known && latest(known, changes);
     // One that is asked nowhere any more.
     if (!question || (!own && !this.#options.isShared)) return { record };

@@ -20,6 +20,9 @@ export interface SendState {
   asking: number;
 }
 
+/** How it is before anything was sent. */
+export const nothingSent: SendState = { inFlight: 0, waiting: 0, kept: 0, uncertain: 0, asking: 0 };
+
 /** A text that somebody may decide about. */
 export interface TextEntry {
   id: string;

@@ -1,9 +1,8 @@
 import type { Clock } from '../clock';
-import type { Journal, Keeper, Step } from '../journal';
+import type { Journal, Step } from '../journal';
 import type { Circumstances } from '../keeper';
 import type { Item } from '../store/store';
 import { abandon, adopt, adoptAnswers, ledgerPrefixes } from './inheritance';
-import { isLedgerItem } from './ledger-item';
 import type { Text } from './outgoing';
 import type { Question } from './question';
 import type { QuestionBook } from './question-book';
@@ -20,8 +19,6 @@ export interface HoldingsOptions {
   remembrance: Remembrance;
   /** What an earlier process left, or a dead one held, has been found. */
   onFound(texts: readonly Text[], questions: readonly Question[]): void;
-  /** Which nodes are here, so that what dead processes held for them may be taken over. */
-  nodes(): readonly string[];
 }
 
 /** How holdings are given to others. */
@@ -38,10 +35,8 @@ export interface HoldingsHandOver {
 const sliceSize = 500;
 
 /** What a ledger holds as a whole: how it is found in the store, let go of, and given to another ledger. */
-export class Holdings implements Keeper {
+export class Holdings {
   readonly #options: HoldingsOptions;
-  /** Who gets what is still found here, since everything else was handed over. */
-  #heir: Holdings | undefined;
   /** Texts that the store would not take, of which it may have written some all the same. */
   readonly #refused = new Set<string>();
   /** Ids of items that the store has, and that another ledger has not let go of: they are not found before it has. */
@@ -56,17 +51,9 @@ export class Holdings implements Keeper {
     return this.#refused.size > 0;
   }
 
-  wanted(): string[] {
-    return this.#heir ? this.#heir.wanted() : this.#options.nodes().map((node) => `node ${node}`);
-  }
-
-  isReadable(item: Item): boolean {
-    return isLedgerItem(item);
-  }
-
+  /** See {@link Keeper.found}. */
   found(items: readonly Item[], { isOpening, isReset }: Pick<Circumstances, 'isOpening' | 'isReset'>): void {
-    const { journal, texts: book, questions: questionBook, remembrance, onFound } = this.#options;
-    if (isOpening) void journal.run(remembrance.findOut());
+    const { journal, texts: book, questions: questionBook, onFound } = this.#options;
     const found = (items as readonly (Text | Question)[]).filter(
       (item) => !this.#arriving.has(item.id) && !this.#isRefused(item),
     );
@@ -82,6 +69,7 @@ export class Holdings implements Keeper {
     if (texts.length > 0 || questions.length > 0) onFound(texts, questions);
   }
 
+  /** See {@link Keeper.saved}. */
   saved(ids: Iterable<string>): void {
     this.#options.questions.written(ids);
   }
@@ -94,11 +82,6 @@ export class Holdings implements Keeper {
   /** The store keeps them until it is opened again. */
   letGo(): void {
     for (const item of this.#items()) this.#forget(item);
-  }
-
-  /** Takes over what other processes leave for the nodes of another ledger from now on; `undefined`: for its own. */
-  yieldTo(heir: Holdings | undefined): void {
-    this.#heir = heir;
   }
 
   /**

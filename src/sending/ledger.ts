@@ -38,8 +38,6 @@ export interface LedgerOptions {
   limits(): LimitSettings | undefined;
   /** What an earlier process left, or a dead one held, has been found. */
   onFound(texts: readonly Text[], questions: readonly Question[]): void;
-  /** Which nodes are here, so that what dead processes held for them may be taken over. */
-  nodes(): readonly string[];
   /** A node has more or fewer open questions. */
   onAsking(node: string): void;
 }
@@ -67,7 +65,6 @@ export class Ledger {
     this.#createMoment = createMoments(options.clock);
     this.texts = new TextBook(options.clock, (text) => void this.discard(text));
     this.holdings = new Holdings({ ...options, texts: this.texts, questions: this.questions });
-    options.journal.join('ledger', this.holdings);
   }
 
   /** Whether nothing would be lost by forgetting it: what is in a durable store is found again. */

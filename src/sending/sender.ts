@@ -1,52 +1,9 @@
-import type { Clock } from '../clock';
-import { SmsError } from '../errors';
-import type { Journal } from '../journal';
-import { Attachment, closeGraceMs } from './attachment';
-import { Clearing } from './clearing';
 import { Correlation } from './correlation';
-import { Deliveries } from './delivery';
-import { Departure } from './departure';
-import { Desk } from './desk';
-import { Duplicates } from './duplicates';
-import { Endings } from './endings';
-import { EvidenceRoom } from './evidence';
-import { Followers } from './followers';
-import { Intake } from './intake';
-import { KeptTexts } from './keeping';
-import { Ledger } from './ledger';
-import type { LimitSettings } from './limits';
-import type { Evidence, Text } from './outgoing';
-import type { Outlet, OutletState, SendingNode } from './outlet';
-import type { Question } from './question';
-import { Questions } from './questions';
-import type { SendQueue } from './queue';
+import { type Desk, nothingSent, type SendState } from './desk';
+import { LedgerKeeper } from './ledger-keeper';
+import type { Outlet, SendingNode } from './outlet';
 import { Remembrance } from './remembrance';
-import { SendCounts } from './send-counts';
-
-/** What the sending side of an account stands on. */
-export interface SenderOptions {
-  journal: Journal;
-  clock: Clock;
-  queue: SendQueue;
-  /** Counts what becomes of texts; begins with none when absent. */
-  counts?: SendCounts;
-  /** How long a key of `once` guards, in ms. */
-  dedupeMs(): number;
-  /** How long a text is known to replies and statuses, in ms. */
-  sentMs(): number;
-  /** The account's own limits; `undefined`: none. */
-  limits(): LimitSettings | undefined;
-  /** Which records pass the account now, so that evidence may be among them. */
-  sources(): readonly Evidence[];
-  /** A text of a node that is not deployed any more has been given up. */
-  onAbandoned(node: string): void;
-  /** Somebody has discarded a text of a node. */
-  onDiscarded(node: string): void;
-  /** Questions have been opened, for whose replies the account has to poll, or the last one has ended. */
-  onAsking(isAsking: boolean): void;
-  /** A node has thrown, or something that nobody waits for has failed. */
-  onFault(error: unknown): void;
-}
+import { type SenderOptions, SendingRooms } from './rooms';
 
 /** How everything is given to another sender. */
 export interface HandOver {
@@ -59,170 +16,69 @@ export interface HandOver {
 /**
  * The sending side of an account: takes texts in, has them sent as their options say, clears up unknown outcomes, waits
  * for replies, and tells each node what became of its texts. What has to outlive the process is in the {@link Ledger}.
+ *
+ * Many an account only receives: the rooms are made when a node begins to send, or something of one is found in the store.
  */
 export class Sender {
   /** What records that come in answer. */
   readonly correlation: Correlation;
-  /** What goes on here, and what somebody may do about it. */
-  readonly desk: Desk;
   readonly #options: SenderOptions;
-  readonly #ledger: Ledger;
-  readonly #deliveries: Deliveries;
-  readonly #kept: KeptTexts;
-  readonly #duplicates: Duplicates;
-  readonly #questions: Questions;
-  readonly #endings: Endings;
-  readonly #intake: Intake;
-  readonly #followers: Followers;
-  readonly #attachments = new Map<string, Attachment>();
+  readonly #remembrance: Remembrance;
+  readonly #keeper: LedgerKeeper;
+  #rooms: SendingRooms | undefined;
+  #isClosed = false;
 
   constructor(options: SenderOptions) {
-    const { journal, clock, queue } = options;
+    const { journal, clock } = options;
+    const now = () => clock.now();
+    const rooms = () => this.#rooms;
+    const remembrance = new Remembrance(journal.isShared, now);
     this.#options = options;
-    const outlet = (node: string) => this.#deliveries.outlet(node);
-    const isShared = journal.isShared;
-    const remembrance = new Remembrance(isShared, () => clock.now());
-    this.#ledger = new Ledger({
-      ...options,
-      remembrance,
-      nodes: () => this.#deliveries.nodes,
-      onFound: (texts, questions) => this.#resume(texts, questions),
-      onAsking: (node) => {
-        options.onAsking(this.#ledger.questions.size > 0);
-        this.#tellState(node);
-      },
-    });
-    this.#followers = new Followers(clock, (id) => this.#ledger.texts.isUnderWay(id));
-    this.#deliveries = new Deliveries(this.#ledger, (text) => this.#endings.delivered(text), options.onFault);
-    this.#questions = new Questions({
-      clock,
-      ledger: this.#ledger,
-      isShared,
-      outlet,
-      origin: (text) => this.#deliveries.originOf(text),
-      onAllAnswered: (text) => this.#deliveries.forget(text),
-      onFault: options.onFault,
-    });
-    const evidence = new EvidenceRoom(clock, options.sources);
-    const clearing = new Clearing(evidence);
-    this.correlation = new Correlation({
-      ledger: this.#ledger,
-      remembrance,
-      evidence,
-      isShared,
-      now: () => clock.now(),
-      onAnswered: (question) => this.#questions.onAnswered(question),
-    });
-    const departure = new Departure(this.#ledger, clearing);
-    this.#kept = new KeptTexts({
-      clock,
-      queue,
-      ledger: this.#ledger,
-      outlet,
-      attempt: (text, { client }, signal) => departure.depart(text, { client, signal }),
-      onEnded: (text, outcome) => void this.#endings.end(text, outcome).catch(options.onFault),
-      onUnknown: (text, error) => void this.#endings.clearUp(text, error).catch(options.onFault),
-      onFault: options.onFault,
-      onAbandoned: (text) => {
-        const discarded = this.#ledger.discard(text).catch(options.onFault);
-        void discarded.then(() => this.#followers.ended(text.id));
-        options.onAbandoned(text.node);
-      },
-      onState: (node) => this.#tellState(node),
-    });
-    this.#duplicates = new Duplicates({
-      ledger: this.#ledger,
-      followers: this.#followers,
-      kept: this.#kept,
-      deliveries: this.#deliveries,
-      onFault: options.onFault,
-    });
-    this.desk = new Desk({
-      ledger: this.#ledger,
-      kept: this.#kept,
-      duplicates: this.#duplicates,
-      queue,
-      counts: options.counts ?? new SendCounts(),
-      release: async (text) => {
-        const again = { ...text, isReleased: true, arrivedAt: clock.now() } as const;
-        this.#kept.admit(await this.#ledger.sendAgain(again));
-      },
-      goOn: (text) => this.#takeUp(text),
-      onDiscarded: (text) => this.#discarded(text),
-    });
-    this.#endings = new Endings({
-      ledger: this.#ledger,
-      deliveries: this.#deliveries,
-      questions: this.#questions,
-      clearing,
-      followers: this.#followers,
-      counts: this.desk.counts,
-      onRepeat: (text, repeats) => this.#kept.admit(text, repeats),
-    });
-    this.#intake = new Intake({
-      ...options,
-      ledger: this.#ledger,
-      deliveries: this.#deliveries,
-      kept: this.#kept,
-      duplicates: this.#duplicates,
-      clearing,
-      followers: this.#followers,
-      counts: this.desk.counts,
-      departure,
-      onEnded: (text, outcome, given) => this.#endings.end(text, outcome, given),
-    });
+    this.#remembrance = remembrance;
+    this.#keeper = new LedgerKeeper({ journal, remembrance, rooms, openRooms: () => this.#opened });
+    this.correlation = new Correlation({ remembrance, rooms, isShared: journal.isShared, now });
+  }
+
+  /** What goes on here, and what somebody may do about it. */
+  get desk(): Desk {
+    return this.#opened.desk;
+  }
+
+  /** See {@link Desk.state}. */
+  get state(): SendState {
+    return this.#rooms?.desk.state ?? nothingSent;
   }
 
   /** How many kept texts wait: they count for the queue's limit. */
   get keptWaiting(): number {
-    return this.#kept.size + this.#duplicates.size + this.#intake.arriving;
+    return this.#rooms?.keptWaiting ?? 0;
   }
 
   /** Whether nothing would be lost by forgetting it once its store is closed. */
   get isSettled(): boolean {
-    return this.#ledger.isSettled;
+    return this.#rooms?.ledger.isSettled ?? true;
   }
 
   /** A node begins to send. Its texts from before go on. */
   attach(outlet: Outlet): SendingNode {
-    this.#open();
-    const attachment = new Attachment(outlet, this.#options.clock, {
-      submit: (request, from) => this.#intake.submit(request, from),
-      onRefused: () => this.desk.counts.refused++,
-      onChanged: () => this.#tellState(outlet.id),
-      onClosed: () => {
-        if (this.#attachments.get(outlet.id) === attachment) this.#attachments.delete(outlet.id);
-        this.#deliveries.detach(outlet);
-        this.#kept.nodeChanged(outlet.id);
-      },
-    });
-    this.#attachments.set(outlet.id, attachment);
-    this.#deliveries.attach(outlet);
-    this.#kept.nodeChanged(outlet.id);
-    this.#questions.attach(outlet.id);
-    if (outlet.usesStore) this.#options.journal.open();
-    return attachment;
+    this.#isClosed = false;
+    return this.#opened.attach(outlet);
   }
 
   /** The service has no more replies for now. */
   onRepliesRead(): void {
-    this.#questions.onRepliesRead();
+    this.#rooms?.onRepliesRead();
   }
 
   /** The last node is gone. Resolves when nothing is being sent any more; what has left is followed for 10 s. */
   async close(): Promise<void> {
-    this.#endings.close();
-    this.#questions.close();
-    this.#duplicates.close();
-    // Nobody is here in whose name to poll.
-    this.#options.onAsking(false);
-    await this.#kept.close(closeGraceMs);
-    this.#deliveries.letGo();
+    this.#isClosed = true;
+    await this.#rooms?.close();
   }
 
   /** Takes over what other processes leave for the nodes of another sender from now on; `undefined`: for its own. */
   yieldTo(heir: Sender | undefined): void {
-    this.#ledger.holdings.yieldTo(heir ? heir.#ledger.holdings : undefined);
+    this.#keeper.yieldTo(heir ? heir.#keeper : undefined);
   }
 
   /** Gives everything to another sender, unless that is not wanted any more. What a shared store has stays there, unless nobody else is to take it any more. */
@@ -230,56 +86,14 @@ export class Sender {
     if (!isWanted()) return;
     await this.close();
     if (!isWanted()) return;
-    const onGiven = (texts: ReadonlySet<string>) => heir.#deliveries.adopt(this.#deliveries, (id) => texts.has(id));
-    await this.#ledger.holdings.handOver(heir.#ledger.holdings, { isLast, isWanted, onGiven });
+    await this.#opened.handOver(heir.#opened, { isLast, isWanted });
   }
 
-  #open(): void {
-    if (!this.#endings.open()) return;
-    this.#kept.open();
-    this.#duplicates.open();
-    this.#questions.open();
-    // What is in no store is still in hand.
-    this.#resume([...this.#ledger.texts.values()], [...this.#ledger.questions.values()]);
-  }
-
-  /** Takes up what an earlier process, or another instance, has left. */
-  #resume(texts: readonly Text[], questions: readonly Question[]): void {
-    for (const text of texts) this.#takeUp(text);
-    this.#questions.resume(questions);
-    if (questions.length > 0) this.#options.onAsking(this.#ledger.questions.size > 0);
-  }
-
-  #takeUp(text: Text): void {
-    const { onFault } = this.#options;
-    const { id } = text;
-    if (this.#intake.isUnderWay(id) || this.#kept.isTried(id) || this.#endings.isDecided(id)) return;
-    if (text.state === 'waiting' && text.follows) void this.#duplicates.resume(text);
-    else if (text.state === 'waiting' && text.options.keep) this.#kept.admit(text);
-    // It was only guarded, and nothing of it has been sent.
-    else if (text.state === 'waiting') void this.#ledger.discard(text).catch(onFault);
-    else if (text.state === 'leaving')
-      void this.#endings.clearUp(text, new SmsError('uncertain', { params: { detail: 'stopped' } })).catch(onFault);
-    else if (text.state === 'settled') void this.#deliveries.deliver(text, true);
-  }
-
-  /** Somebody has decided that nobody wants the text any more. */
-  #discarded(text: Text): void {
-    const origin = this.#deliveries.originOf(text.id);
-    this.#deliveries.forget(text.id);
-    this.#followers.ended(text.id);
-    this.#options.onDiscarded(text.node);
-    if (origin !== undefined) this.#deliveries.outlet(text.node)?.onDiscarded(origin);
-    this.#tellState(text.node);
-  }
-
-  #tellState(node: string): void {
-    const attachment = this.#attachments.get(node);
-    if (!attachment) return;
-    const kept = this.#kept.stateOf(node);
-    const sending = attachment.running + kept.sending;
-    const state: OutletState = { sending, waiting: kept.waiting, asking: this.#ledger.questions.countOf(node) };
-    if (kept.outage) state.outage = kept.outage;
-    attachment.outlet.onState(state);
+  get #opened(): SendingRooms {
+    if (this.#rooms) return this.#rooms;
+    this.#rooms = new SendingRooms({ ...this.#options, remembrance: this.#remembrance });
+    // Nothing is sent before a node is here again.
+    if (this.#isClosed) void this.#rooms.close();
+    return this.#rooms;
   }
 }

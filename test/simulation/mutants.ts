@@ -475,15 +475,15 @@ export const mutants: readonly Mutant[] = [
   ),
   outward(
     'a text that had left is sent after a crash',
-    'sending/sender.ts',
+    'sending/rooms.ts',
     "text.state === 'waiting' && text.options.keep",
     "text.state !== 'settled' && text.options.keep",
   ),
   outward(
     'an outcome that comes again is not marked',
-    'sending/sender.ts',
-    'this.#deliveries.deliver(text, true)',
-    'this.#deliveries.deliver(text, false)',
+    'sending/rooms.ts',
+    'this.deliveries.deliver(text, true)',
+    'this.deliveries.deliver(text, false)',
   ),
   outward(
     'nothing is looked up though something is remembered',
@@ -493,7 +493,7 @@ export const mutants: readonly Mutant[] = [
   ),
   outward(
     'a text that follows another is sent after a crash',
-    'sending/sender.ts',
+    'sending/rooms.ts',
     "text.state === 'waiting' && text.follows",
     "text.state === 'settled' && text.follows && !text.outcome",
   ),

@@ -356,6 +356,23 @@ describe('kept texts', () => {
       assert.equal(next.sender.desk.state.uncertain, 1);
     });
 
+    it('a text that is found by an account that is closed waits there for a node, however long', async () => {
+      const store = new FailingStore();
+      const house = new House({ store });
+      house.service.otherwise = { unreachable: true };
+      sendText(house.attach(), 'hello', { keep });
+      await house.pass(1_000);
+      house.service.otherwise = { takes: true };
+      const next = house.restart(copyPlatter(store.platter));
+      await next.sender.close();
+      next.journal.open();
+      await next.pass(8 * 24 * 3_600_000);
+      assert.deepEqual([next.sender.isSettled, next.abandoned], [false, []]);
+      const back = next.attach();
+      await next.pass(1_000);
+      assert.deepEqual(back.ends, ['to 6421555123']);
+    });
+
     it('an outcome that may not have entered the flow enters it again, marked', async () => {
       const store = new FailingStore();
       const house = new House({ store });

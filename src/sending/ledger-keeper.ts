@@ -1,0 +1,57 @@
+import type { Journal, Keeper } from '../journal';
+import type { Circumstances } from '../keeper';
+import type { Item } from '../store/store';
+import { isLedgerItem } from './ledger-item';
+import type { Remembrance } from './remembrance';
+import type { SendingRooms } from './rooms';
+
+/** What the ledger's keeper stands on. */
+export interface LedgerKeeperOptions {
+  journal: Journal;
+  remembrance: Remembrance;
+  /** Where its items belong; `undefined` while there are none. */
+  rooms(): SendingRooms | undefined;
+  /** The same, made when there are none yet. */
+  openRooms(): SendingRooms;
+}
+
+/** Stands for the ledger in the journal, also before there is one. */
+export class LedgerKeeper implements Keeper {
+  readonly #options: LedgerKeeperOptions;
+  /** Who gets what is still found here, since everything else was handed over. */
+  #heir: LedgerKeeper | undefined;
+
+  constructor(options: LedgerKeeperOptions) {
+    this.#options = options;
+    options.journal.join('ledger', this);
+  }
+
+  wanted(): string[] {
+    const nodes = this.#options.rooms()?.deliveries.nodes ?? [];
+    return this.#heir ? this.#heir.wanted() : nodes.map((node) => `node ${node}`);
+  }
+
+  isReadable(item: Item): boolean {
+    return isLedgerItem(item);
+  }
+
+  found(items: readonly Item[], circumstances: Circumstances): void {
+    const { journal, remembrance, rooms, openRooms } = this.#options;
+    if (circumstances.isOpening) void journal.run(remembrance.findOut());
+    const found = items.length > 0 ? openRooms() : rooms();
+    found?.ledger.holdings.found(items, circumstances);
+  }
+
+  saved(ids: Iterable<string>): void {
+    this.#options.rooms()?.ledger.holdings.saved(ids);
+  }
+
+  letGo(): void {
+    this.#options.rooms()?.ledger.holdings.letGo();
+  }
+
+  /** Takes over what other processes leave for the nodes of another ledger from now on; `undefined`: for its own. */
+  yieldTo(heir: LedgerKeeper | undefined): void {
+    this.#heir = heir;
+  }
+}
