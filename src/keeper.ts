@@ -1,4 +1,4 @@
-import type { Held, Item, Look, Part } from './store/store';
+import type { Held, Item, Look, Part, Remembered } from './store/store';
 
 /** How items were found. */
 export interface Circumstances {
@@ -8,6 +8,16 @@ export interface Circumstances {
   isOpening: boolean;
   /** What is not in the store yet of what is remembered. */
   unwritten: Look;
+}
+
+/** What is remembered under a key, as two processes have changed it. */
+export interface Versions {
+  /** Before that; absent: nothing, or nobody could ask. */
+  base: Remembered | undefined;
+  /** In the store now. */
+  theirs: Remembered;
+  /** Remembered here while the store failed. */
+  mine: Remembered;
 }
 
 /** Says of each item, in order, whether it is put off: it is not found, and is read with {@link Supply.readPage}. */
@@ -36,6 +46,8 @@ export interface Keeper {
    * committed. What makes it throw is set aside. Absent: its part holds nothing.
    */
   recover?(text: string, letGo: () => void): void;
+  /** What a shared store is to remember under a key that others may have changed while it failed here. Absent, or `undefined`: mine. */
+  merge?(key: string, versions: Versions): Remembered | undefined;
   /** These are in the store now, as they were when they were kept. */
   saved?(ids: Iterable<string>): void;
   /**
@@ -84,6 +96,14 @@ export class Keepers {
     } catch {
       return setAside();
     }
+  }
+
+  merge(key: string, versions: Versions): Remembered {
+    for (const keeper of this.#byPart.values()) {
+      const merged = keeper.merge?.(key, versions);
+      if (merged) return merged;
+    }
+    return versions.mine;
   }
 
   saved(ids: Iterable<string>): void {

@@ -2,7 +2,6 @@ import type { Clock } from './clock';
 import type { Keepers } from './keeper';
 import type { StoreLifecycle } from './store/lifecycle';
 import {
-  addChanges,
   type Changes,
   createChanges,
   isNoChange,
@@ -11,6 +10,7 @@ import {
   type Store,
   StoreConflict,
 } from './store/store';
+import { type Recalled, Unsaved } from './unsaved';
 
 /**
  * What becomes of a step while the store fails: `refuse` rejects it with `SMS_STORE`, `postpone` takes it when the store
@@ -89,8 +89,6 @@ const rememberedPerSweep = 500;
 /** A presumption costs as much as it compares when it does not hold. Steps that look at more share the round trip of asking. */
 const mostPresumed = 64;
 
-type Recalled = ReadonlyMap<string, Remembered | undefined>;
-
 /** What steps change together, and what follows when it is written. */
 interface Decided {
   changes: Changes;
@@ -102,8 +100,7 @@ export class StepWriter {
   readonly #store: Store;
   readonly #lifecycle: StoreLifecycle;
   readonly #keepers: Keepers;
-  /** Changes of steps that were taken without the store. */
-  #unsaved = createChanges();
+  readonly #unsaved: Unsaved;
   #postponed: Task[] = [];
   #rememberedSinceSweep = rememberedPerSweep;
 
@@ -111,10 +108,11 @@ export class StepWriter {
     this.#store = store;
     this.#lifecycle = lifecycle;
     this.#keepers = keepers;
+    this.#unsaved = new Unsaved(keepers, store.shared === true);
   }
 
   get hasUnsaved(): boolean {
-    return !isNoChange(this.#unsaved);
+    return !this.#unsaved.isEmpty;
   }
 
   /** Whether something is unsaved that the store may take now. */
@@ -124,16 +122,16 @@ export class StepWriter {
 
   /** Whether it will not be in the store any more when that is back. */
   isDropped(id: string): boolean {
-    return this.#unsaved.drop.has(id);
+    return this.#unsaved.drops(id);
   }
 
   /** Whether something is remembered that is not in the store. */
   get hasUnwritten(): boolean {
-    return this.#unsaved.remember.size > 0;
+    return this.#unsaved.remembered.size > 0;
   }
 
   /** What is remembered and not in the store. */
-  readonly unwritten: Look = (key) => this.#unsaved.remember.get(key);
+  readonly unwritten: Look = (key) => this.#unsaved.remembered.get(key);
 
   takePostponed(): Task[] {
     return this.#postponed.splice(0);
@@ -146,11 +144,12 @@ export class StepWriter {
       const presumed = isFirst ? this.#presume(tasks) : undefined;
       const recalled = presumed ?? (await this.#recall(tasks, found));
       if (this.#lifecycle.mode !== 'open') return this.#writeLater(tasks, recalled, { isRecalled: false });
-      const decided = this.#decide(tasks, recalled, presumed !== undefined);
+      const unsaved = this.hasUnsaved ? this.#unsaved.mergedWith(recalled) : undefined;
+      const decided = this.#decide(tasks, recalled, { unsaved: unsaved?.remember, isPresumed: presumed !== undefined });
       // A presumption that changes nothing is compared with nothing.
       if (!decided || (presumed && isNoChange(decided.changes))) continue;
       const { changes, effects } = decided;
-      const all = this.hasUnsaved ? createChanges(this.#unsaved, changes) : changes;
+      const all = unsaved ? createChanges(unsaved, changes) : changes;
       try {
         if (!isNoChange(all)) await this.#store.commit(all, recalled, presumed !== undefined);
       } catch (error) {
@@ -161,7 +160,7 @@ export class StepWriter {
         this.#lifecycle.fail(error);
         return this.#writeLater(tasks, recalled, { isRecalled: true });
       }
-      if (this.hasUnsaved) this.#unsaved = createChanges();
+      if (unsaved) this.#unsaved.clear();
       this.#rememberedSinceSweep += all.remember.size;
       this.#lifecycle.recovered();
       for (const run of effects) run(true);
@@ -177,9 +176,12 @@ export class StepWriter {
     await this.#store.sweep(clock.now()).catch((error: unknown) => this.#lifecycle.fail(error));
   }
 
-  /** That nothing is known of what steps look at, as of most messages: where to ask takes a round trip, a commit finds out by itself. */
+  /**
+   * That nothing is known of what steps look at, as of most messages: where to ask takes a round trip, a commit finds out by itself.
+   * What is unsaved is brought together with what is known.
+   */
   #presume(tasks: readonly Task[]): Recalled | undefined {
-    if (!this.#store.shared) return undefined;
+    if (!this.#store.shared || this.hasUnwritten) return undefined;
     const presumed = new Map<string, undefined>();
     for (const key of tasks.flatMap(({ step }) => step.keys)) presumed.set(key, undefined);
     const look = this.#look(createChanges(), presumed);
@@ -203,7 +205,7 @@ export class StepWriter {
     };
     try {
       const look = this.#look(createChanges(), recalled);
-      for (let keys = tasks.flatMap(({ step }) => step.keys); ; ) {
+      for (let keys = [...tasks.flatMap(({ step }) => step.keys), ...this.#unsaved.contested]; ; ) {
         await add(keys);
         if (this.#lifecycle.mode !== 'open') return recalled;
         keys = tasks.flatMap((task) => task.further(look)).filter((key) => !recalled.has(key));
@@ -219,11 +221,15 @@ export class StepWriter {
    * One that throws is left out, with all that it has changed: the others are decided anew without it. For what is only
    * presumed nobody is to blame: it is `undefined` then.
    */
-  #decide(tasks: readonly Task[], recalled: Recalled, isPresumed = false): Decided | undefined {
+  #decide(
+    tasks: readonly Task[],
+    recalled: Recalled,
+    { unsaved, isPresumed = false }: { unsaved?: Recalled | undefined; isPresumed?: boolean } = {},
+  ): Decided | undefined {
     const left = new Set(tasks);
     for (;;) {
       const changes = createChanges();
-      const look = this.#look(changes, recalled);
+      const look = this.#look(changes, recalled, unsaved);
       const effects: ((isWritten: boolean) => void)[] = [];
       const faulty = [...left].find((task) => {
         try {
@@ -251,14 +257,14 @@ export class StepWriter {
         task.step.postponed?.();
       } else {
         const decided = this.#decide([task], recalled);
-        if (decided) addChanges(this.#unsaved, decided.changes);
+        if (decided) this.#unsaved.add(decided.changes, recalled);
         for (const run of decided?.effects ?? []) run(false);
       }
     }
   }
 
-  #look({ remember }: Changes, recalled: Recalled): Look {
-    const layers = [remember, this.#unsaved.remember, recalled];
+  #look({ remember }: Changes, recalled: Recalled, unsaved: Recalled = this.#unsaved.remembered): Look {
+    const layers = [remember, unsaved, recalled];
     return (key) => layers.find((layer) => layer.has(key))?.get(key);
   }
 }

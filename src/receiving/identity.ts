@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
+import type { Versions } from '../keeper';
 import type { RecordOfKind, Via } from '../model';
-import type { Changes, Look } from '../store/store';
+import type { Changes, Look, Remembered } from '../store/store';
 import { parseDate } from '../wire/date';
 
 /** What identifies a record: its identifier, or for an incoming message also who wrote what and when. */
@@ -10,6 +11,8 @@ export interface Identity {
   /** Key of sender, text and second, with what tells two messages apart within it. */
   text?: { key: string; instant: Instant };
 }
+
+const textPrefix = 'text:';
 
 /** A date as far as it is known: milliseconds when it has a fraction, else only its second counts. */
 type Instant = { ms: number; exact: boolean };
@@ -21,8 +24,13 @@ interface SeenId {
 
 /** What is remembered of one second of one sender's text. */
 interface SeenText {
-  /** `id` is the key of the identifier; absent while the message is known without one. */
-  messages: { instant: Instant; id?: string }[];
+  messages: SeenMessage[];
+}
+
+interface SeenMessage {
+  instant: Instant;
+  /** Key of the identifier; absent while the message is known without one. */
+  id?: string;
 }
 
 /** Of more equal texts than anybody writes in a second, the oldest are known by their identifiers alone. */
@@ -60,7 +68,7 @@ export function identify({ kind, record }: RecordOfKind): Identity {
     const instant = parseInstant(messageDate);
     if (instant) {
       const second = Math.floor(instant.ms / 1000);
-      identity.text = { key: `text:${digest(normaliseSender(from), normaliseText(body), second)}`, instant };
+      identity.text = { key: `${textPrefix}${digest(normaliseSender(from), normaliseText(body), second)}`, instant };
     }
   } else if (kind === 'status' && !identity.id) {
     const { inReplyToId, from, statusCode, statusDate } = record;
@@ -129,6 +137,38 @@ export function forget(identity: Identity, look: Look): Changes['remember'] {
     remember.set(text.key, isRest ? { ...remembered, value: formatSeen({ messages }) } : undefined);
   }
   return remember;
+}
+
+/** Whether something is remembered of a message itself, and not of another of its sender, text and second. */
+export function isRemembered({ id, text }: Identity, look: Look): boolean {
+  if (id !== undefined) return look(id) !== undefined;
+  return text !== undefined && messagesIn(look(text.key)).some(({ instant }) => isSameInstant(instant, text.instant));
+}
+
+/** See {@link Keeper.merge}: of the texts of one second each process may have seen others. */
+export function mergeSeen(key: string, { base, theirs, mine }: Versions): Remembered | undefined {
+  if (!key.startsWith(textPrefix)) return undefined;
+  const [before, own] = [messagesIn(base), messagesIn(mine)];
+  const messages = messagesIn(theirs).filter((message) => !isAmong(before, message) || isAmong(own, message));
+  for (const message of own) {
+    // What was there before and is not any more, another has let go of.
+    if (isAmong(before, message)) continue;
+    const twin = messages.find(
+      ({ instant, id }) =>
+        isSameInstant(instant, message.instant) && (id === undefined || message.id === undefined || id === message.id),
+    );
+    if (!twin) messages.push(message);
+    else if (message.id !== undefined) messages[messages.indexOf(twin)] = { ...twin, id: message.id };
+  }
+  return { ...mine, value: formatSeen({ messages }) };
+}
+
+function isAmong(messages: readonly SeenMessage[], { instant, id }: SeenMessage): boolean {
+  return messages.some((message) => message.id === id && isSameInstant(message.instant, instant));
+}
+
+function messagesIn(remembered: Remembered | undefined): readonly SeenMessage[] {
+  return (remembered && parseSeen(remembered.value, isSeenText))?.messages ?? [];
 }
 
 function recall<T>(

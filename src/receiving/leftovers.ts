@@ -4,7 +4,7 @@ import { createAccept } from './accept';
 import { goneOf, type InboxContext, wantedBy } from './context';
 import { parseDelivered } from './delivered';
 import { isEntry, parseHeld } from './entry';
-import { identify, keysOf } from './identity';
+import { identify, isRemembered, mergeSeen } from './identity';
 import { createDrop, createKeep } from './settle';
 import { Undelivered } from './undelivered';
 
@@ -27,6 +27,7 @@ export function createInboxKeeper(context: InboxContext): Keeper {
       }
       context.run(createAccept(context, { ...parseHeld(text), via: 'poll' }, { isLeftover: true, letGo }));
     },
+    merge: mergeSeen,
     saved(ids) {
       for (const id of ids) {
         const saved = undelivered.get(id);
@@ -71,8 +72,7 @@ async function findEntries(
     if (index > 0 && index % sliceSize === 0) await new Promise<void>((resolve) => void clock.nextTurn(resolve));
     if (!isEntry(entry) || undelivered.has(entry.id)) continue;
     const left = new Undelivered(entry, identify(entry));
-    const [key] = keysOf(left.identity);
-    if (key !== undefined && unwritten(key)) {
+    if (isRemembered(left.identity, unwritten)) {
       // Its commit seemed to fail and had not: it has been given out again under another id.
       context.run(createDrop(goneOf(context, [left])));
     } else {

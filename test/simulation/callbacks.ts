@@ -77,7 +77,7 @@ export class Callbacks {
         isOver = true;
         message.callback = 'accepted';
         const isDelivered = [...message.shares.values()].some(({ isDone }) => isDone);
-        const isExcused = message.excuse !== undefined || message.mayBeTakenForAnother;
+        const isExcused = message.excuse !== undefined;
         if (!isDelivered && message.reachedAs === undefined && !isExcused) {
           this.#world.violate('accepted though nobody got it', message.name);
         }

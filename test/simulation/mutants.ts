@@ -53,14 +53,20 @@ export const mutants: readonly Mutant[] = [
   mutant('leftovers are handed to nobody', 'receiving/leftovers.ts', '  else distribution.handOutSoon();\n', ''),
   mutant(
     'what is unsaved is forgotten with the next failure',
-    'step.ts',
-    'if (decided) addChanges(this.#unsaved, decided.changes);',
-    'if (decided) this.#unsaved = decided.changes;',
+    'unsaved.ts',
+    'addChanges(this.#changes, changes);',
+    'this.#changes = changes;',
+  ),
+  mutant(
+    'what is unsaved replaces what others have remembered since',
+    'unsaved.ts',
+    'if (mine && theirs) remember',
+    "if (mine && theirs && key === '') remember",
   ),
   mutant(
     'what was unsaved is not written with the next commit',
     'step.ts',
-    'const all = this.hasUnsaved ? createChanges(this.#unsaved, changes) : changes;',
+    'const all = unsaved ? createChanges(unsaved, changes) : changes;',
     'const all = changes;',
   ),
   mutant(
@@ -96,8 +102,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'effects run before the commit',
     'step.ts',
-    'const all = this.hasUnsaved ? createChanges(this.#unsaved, changes) : changes;',
-    'const all = this.hasUnsaved ? createChanges(this.#unsaved, changes) : changes; for (const run of effects.splice(0)) run(true);',
+    'const all = unsaved ? createChanges(unsaved, changes) : changes;',
+    'const all = unsaved ? createChanges(unsaved, changes) : changes; for (const run of effects.splice(0)) run(true);',
   ),
   mutant(
     'what an effect throws is the fault of the store',

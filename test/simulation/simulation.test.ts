@@ -32,6 +32,10 @@ const findings: readonly (readonly [seed: number, mistake: string])[] = [
     382523366,
     'a callback that was acknowledged as it was being let go of was answered for, and given to those who poll',
   ],
+  [
+    382520077,
+    'an instance whose commits failed wrote over what another had remembered of the same sender, text and second',
+  ],
 ];
 
 /** The same of the way out. */

@@ -194,7 +194,6 @@ class Run {
       if (message.excuse !== undefined) continue;
       const isDone = (id: string) => message.shares.get(id)?.isDone === true;
       if (message.callback === 'accepted') {
-        if (message.mayBeTakenForAnother) continue;
         const isWanted = message.reachedAs === undefined || this.world.nodesFor(message).length > 0;
         if (isWanted && ![...message.shares.values()].some((share) => share.isDone)) return `${message.name} is lost`;
       } else if (message.reachedAs !== undefined) {

@@ -43,8 +43,6 @@ export interface Message {
   mayRepeat: boolean;
   /** It may be called redelivered though no flow has seen it: it may have been on its way when a node or a process ended. */
   mayBeMarked: boolean;
-  /** It, or another of its sender, text and second, came while a shared store failed: what is written later of them together may be outdated. */
-  mayBeTakenForAnother: boolean;
   /** The login has changed, and the store had failed: it may be with two of them. */
   mayBeWithTwo: boolean;
   /** A node has given it up. */
@@ -171,7 +169,6 @@ export class World {
       isUnkept: false,
       mayRepeat: false,
       mayBeMarked: false,
-      mayBeTakenForAnother: false,
       mayBeWithTwo: false,
       isGivenUp: false,
       isNoted: false,
@@ -217,7 +214,6 @@ export class World {
       ) {
         other.mayRepeat = true;
         other.mayBeMarked = true;
-        other.mayBeTakenForAnother = this.plan.store === 'shared' && other.kind === 'incoming';
         other.isOutOfOrder = true;
       }
     }

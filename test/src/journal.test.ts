@@ -444,6 +444,40 @@ describe('Journal', () => {
       assert.equal(value, 'x');
     });
 
+    it('taken while it failed is brought together with what others have remembered since', async () => {
+      const merges: unknown[] = [];
+      const merge: Keeper['merge'] = (key, { base, theirs, mine }) => {
+        merges.push([key, base?.value, theirs.value, mine.value]);
+        return key === 'a key of others' ? undefined : { ...mine, value: `${theirs.value}+${mine.value}` };
+      };
+      const journal = create(store, { inbox: Object.assign(new Notes(), { merge }) });
+      const others = ['key', 'a key of others', 'a third'];
+      const remember = async (value: string) => {
+        const remembered = formatRemembered({ at: 1, forMs: 1, value });
+        for (const key of others.slice(0, 2)) store.platter.remembered.set(key, remembered);
+      };
+      await journal.run(append('key'));
+      store.failing.add('commit');
+      for (const key of others) await journal.run(append(key));
+      await remember('theirs');
+      store.failing.clear();
+      const seen: (string | undefined)[] = [];
+      const look = step((_changes, lookUp) => void seen.push(...others.map((key) => lookUp(key)?.value)), {
+        keys: others,
+      });
+      await Promise.all([clock.advance(5_000), journal.run({ ...look, whileFailing: 'postpone' })]);
+      assert.deepEqual(merges, [
+        ['key', 'x', 'theirs', 'xx'],
+        ['a key of others', undefined, 'theirs', 'x'],
+      ]);
+      assert.deepEqual(seen, ['theirs+xx', 'x', 'x']);
+      const written = await store.recall(others);
+      assert.deepEqual(
+        written.map((remembered) => remembered?.value),
+        seen,
+      );
+    });
+
     it('with more to look at than a wrong presumption is worth asks first', async () => {
       const keys = Array.from({ length: 65 }, (_, index) => `key ${index}`);
       await create().run(keep('1', { keys }));

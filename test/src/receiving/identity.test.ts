@@ -1,6 +1,14 @@
 import assert from 'node:assert/strict';
 import type { IncomingRecord, StatusRecord, Via } from '../../../src/model';
-import { forget, type Identity, identify, isSameMessage, judge, keysOf } from '../../../src/receiving/identity';
+import {
+  forget,
+  type Identity,
+  identify,
+  isSameMessage,
+  judge,
+  keysOf,
+  mergeSeen,
+} from '../../../src/receiving/identity';
 import type { Changes, Remembered } from '../../../src/store/store';
 
 function incoming(fields: Partial<IncomingRecord> = {}): IncomingRecord {
@@ -247,6 +255,64 @@ describe('identity (dedupe)', () => {
         memory.forget(identify({ kind: 'incoming', record: incoming(fields) }));
         assert.equal(memory.seen.size, 0);
       }
+    });
+  });
+
+  describe('what two processes remember of one sender, text and second', () => {
+    const early = { messageDate: '2026-03-01T10:00:00.100Z' };
+    const late = { messageDate: '2026-03-01T10:00:00.900Z' };
+    let theirs: Memory;
+    beforeEach(() => {
+      theirs = new Memory();
+    });
+
+    /** Brings it together, and judges by that what comes next. */
+    function merge(base: Memory = new Memory()): Memory {
+      const merged = new Memory();
+      for (const [key, mine] of memory.seen) {
+        const their = theirs.seen.get(key);
+        const versions = their && { base: base.seen.get(key), theirs: their, mine };
+        merged.seen.set(key, (versions && mergeSeen(key, versions)) ?? mine);
+      }
+      return merged;
+    }
+
+    it('are all of them', () => {
+      memory.poll('1', early);
+      theirs.call(late);
+      const merged = merge();
+      assert.deepEqual(
+        [merged.poll('2', late), merged.poll('1', early), merged.call(early)],
+        ['duplicate', 'repeated', 'duplicate'],
+      );
+    });
+
+    it('is one message where each knows it, by whichever name', () => {
+      memory.poll('1', early);
+      theirs.call(early);
+      const merged = merge();
+      assert.equal(merged.poll('2', early), 'new');
+      memory.seen.clear();
+      [memory, theirs] = [theirs, memory];
+      theirs.poll('1', early);
+      assert.equal(merge().poll('2', early), 'new');
+    });
+
+    it('is one message where it was written although that seemed to fail', () => {
+      memory.call(early);
+      theirs.call(early);
+      const merged = merge();
+      assert.deepEqual([merged.poll('1', early), merged.poll('2', early)], ['duplicate', 'new']);
+    });
+
+    it('is not what either has let go of since', () => {
+      const base = new Memory();
+      for (const one of [base, memory, theirs]) for (const fields of [early, late]) one.call(fields);
+      memory.call();
+      theirs.forget(identify({ kind: 'incoming', record: incoming(early) }));
+      memory.forget(identify({ kind: 'incoming', record: incoming(late) }));
+      const merged = merge(base);
+      assert.deepEqual([merged.call(early), merged.call(late), merged.call()], ['new', 'new', 'duplicate']);
     });
   });
 

@@ -257,6 +257,40 @@ describe('Inboxes of several processes on one Redis', () => {
       assert.ok(await isEmpty());
     });
 
+    const early = { body: 'yes', messageDate: '2026-03-01T10:00:00.100Z' };
+    const late = { body: 'yes', messageDate: '2026-03-01T10:00:00.900Z' };
+
+    it('leaves what another process has remembered meanwhile of the same sender, text and second', async () => {
+      const { holder, proxy } = await createHolder();
+      const other = await create();
+      proxy.cut();
+      await holder.untilFailing(true);
+      await holder.poll(incoming('early', early));
+      const { messageId: _, ...anonymous } = incoming('late', late);
+      await other.callBack(anonymous as IncomingRecord);
+      proxy.restore();
+      await holder.untilFailing(false);
+      assert.deepEqual(await holder.poll(incoming('late', late)), [{ outcome: 'duplicate' }]);
+      assert.deepEqual(await other.poll(incoming('early', early)), [{ outcome: 'repeated' }]);
+    });
+
+    it('takes over what another process has left, though of the same sender, text and second something came meanwhile', async () => {
+      const { holder, proxy } = await createHolder();
+      const leaver = await create({ isAcknowledgedAtOnce: false });
+      proxy.cut();
+      await holder.untilFailing(true);
+      await holder.poll(incoming('early', early));
+      const { messageId: _, ...anonymous } = incoming('late', late);
+      await leaver.callBack(anonymous as IncomingRecord);
+      await leaver.inbox.close();
+      proxy.restore();
+      await holder.untilFailing(false);
+      await holder.untilGiven(2);
+      assert.equal(holder.last.entry.record.messageDate, late.messageDate);
+      await holder.acknowledge();
+      assert.ok(await isEmpty());
+    });
+
     it('gives up what another process has taken over meanwhile, and tells the service to bring it again', async () => {
       const { holder, proxy } = await createHolder();
       const heir = await create({ isAcknowledgedAtOnce: false });
