@@ -6,6 +6,9 @@ import { Waits } from './waits';
 
 export type { PollOutcome } from './rhythm';
 
+/** An answer that came sooner is one of many that are there to be fetched from close by, where the requests set the pace. */
+const promptAnswerMs = 2;
+
 /** Where a loop stands. */
 export type PollState =
   | { name: 'connecting' }
@@ -216,7 +219,9 @@ export class PollLoop {
         onSent,
         onHeld: () => {
           answered();
-          onHeld();
+          // The flush of what had to be waited for begins first: it is what somebody waits for.
+          if (this.#clock.elapsed() - startedAt < promptAnswerMs) onHeld();
+          else this.#clock.nextTurn(onHeld);
         },
       });
       answered();

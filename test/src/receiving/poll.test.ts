@@ -460,6 +460,29 @@ describe('PollLoop', () => {
       assert.equal(bench.polls, 5);
     });
 
+    it('asks for the next in the turn after, where an answer had to be waited for', async () => {
+      bench.loop.start();
+      await clock.advance(1);
+      await bench.hold();
+      assert.equal(bench.polls, 2, 'an answer that was there at once');
+      await clock.advance(2);
+      await bench.hold();
+      assert.equal(bench.polls, 2);
+      await clock.advance(0);
+      assert.equal(bench.polls, 3);
+    });
+
+    it('asks once, where it is handed over in the turn in which an answer came', async () => {
+      bench.loop.start();
+      await clock.advance(20);
+      await bench.hold();
+      await bench.handOver('new');
+      await clock.advance(0);
+      assert.equal(bench.polls, 2);
+      await bench.handOver('empty');
+      assert.equal(bench.polls, 2);
+    });
+
     it('asks for none with no more under way than drain', async () => {
       bench.ahead = 0;
       bench.loop.start();
