@@ -25,8 +25,11 @@ class PlainReporter extends reporters.Spec {
     const retried = new Map<string, string>();
     runner.on('retry', (test: Test, error: unknown) => retried.set(test.fullTitle(), describeFailure(test, error)));
     runner.on('fail', (test: Test, error: unknown) => {
-      failures.push(describeFailure(test, error));
-      retried.delete(test.fullTitle());
+      // What the second try met may only follow from the first.
+      const title = test.fullTitle();
+      const first = retried.get(title);
+      retried.delete(title);
+      failures.push(describeFailure(test, error) + (first === undefined ? '' : `\nThe first time: ${first}`));
     });
     // Listeners run in the order they were added: this one comes after the closing of the spec report.
     runner.once('end', () => {

@@ -12,9 +12,13 @@ const textsAtOnce = 34;
 
 describe('limits of several instances on one Redis', function () {
   this.timeout(120_000);
-  const folder = mkdtempSync(join(tmpdir(), 'sms-limits-'));
+  let folder: string;
 
-  after(() => rmSync(folder, { recursive: true, force: true }));
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'sms-limits-'));
+  });
+
+  afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
   it('lets 5 of 100 texts go that three instances send at once, and none more after one was killed', async () => {
     const file = join(folder, 'outcomes.txt');
