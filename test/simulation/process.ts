@@ -138,7 +138,7 @@ export class Process implements Callee, Surrounding {
 
   async callBack(message: Message, bytes: Buffer, contentType: string): Promise<number> {
     const { world } = this;
-    message.arrivals++;
+    world.arrived(message, this.#login);
     this.#take(message);
     for (const node of this.#nodes.values()) {
       if (!(node instanceof CallbackNode)) continue;
@@ -187,7 +187,7 @@ export class Process implements Callee, Surrounding {
       this.#unkept.set(name, (this.#unkept.get(name) ?? new Set()).add(messages));
     }
     for (const message of messages) {
-      message.arrivals++;
+      this.world.arrived(message, login);
       this.#take(message);
       // Another login knows nothing of what this one has seen.
       if (this.#hasFailedNow || login !== this.#login) this.world.blind(message);

@@ -24,6 +24,8 @@ export interface Message {
   diedAtMs?: number;
   /** How often it has come to a process, in either way. */
   arrivals: number;
+  /** Names of the logins under which it has. */
+  readonly logins: Set<string>;
   /** Times that the service answered with it and nobody heard. */
   lost: number;
   callback: 'none' | 'due' | 'accepted';
@@ -159,6 +161,7 @@ export class World {
       reachedAs: undefined,
       deaths: 0,
       arrivals: 0,
+      logins: new Set(),
       lost: 0,
       callback: 'none',
       completedAs: undefined,
@@ -195,6 +198,12 @@ export class World {
 
   findText(name: string): Text | OutwardText | undefined {
     return this.#byText.get(name) ?? this.outward?.texts.get(name);
+  }
+
+  /** A message has come to a process. What was seen under one login, another does not know. */
+  arrived(message: Message, login: string): void {
+    message.arrivals++;
+    if (message.logins.add(login).size > 1) this.blind(message);
   }
 
   /** An answer with these has reached a machine whole. */
