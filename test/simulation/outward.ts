@@ -212,9 +212,15 @@ export class Outward {
    * @param isUnsure what it wrote last may not be written
    */
   died(inputs: Iterable<Input>, isUnsure: boolean): void {
-    const isMemory = this.#world.plan.store === 'memory';
+    const { store } = this.#world.plan;
+    const isMemory = store === 'memory';
     // The process may have had to do with those of its forerunners, too.
-    if (isUnsure) for (const input of this.inputs) input.mayRepeat = true;
+    if (isUnsure) {
+      for (const input of this.inputs) {
+        input.mayRepeat = true;
+        input.isUnasked ||= store === 'disk';
+      }
+    }
     for (const input of inputs) {
       const isSafe = input.wasKept && input.order.keep && !isMemory;
       if (input.outcomes.length === 0 && !isSafe) input.isAbandoned = true;
