@@ -1,10 +1,13 @@
+/** Stands for the table of every map that nothing has come into yet. */
+const none = new Map<never, never>();
+
 /**
  * A map for what comes and goes all the time, in the order in which it came. What is deleted from a `Map` stays alive through the
  * tables that the map has had before, until the next full collection of garbage, and is copied until then; of what is
- * deleted from this one no more than the key does.
+ * deleted from this one no more than the key does. It has no table before something comes: of an idle account's most never need one.
  */
 export class PassingMap<Key, Value> {
-  readonly #places = new Map<Key, { value: Value | undefined }>();
+  #places: Map<Key, { value: Value | undefined }> = none;
 
   get size(): number {
     return this.#places.size;
@@ -20,8 +23,12 @@ export class PassingMap<Key, Value> {
 
   set(key: Key, value: Value): void {
     const place = this.#places.get(key);
-    if (place) place.value = value;
-    else this.#places.set(key, { value });
+    if (place) {
+      place.value = value;
+      return;
+    }
+    if (this.#places === none) this.#places = new Map();
+    this.#places.set(key, { value });
   }
 
   /** Returns whether it was there. */
@@ -29,6 +36,10 @@ export class PassingMap<Key, Value> {
     const place = this.#places.get(key);
     if (place) place.value = undefined;
     return this.#places.delete(key);
+  }
+
+  clear(): void {
+    this.#places.clear();
   }
 
   keys(): IterableIterator<Key> {

@@ -92,7 +92,7 @@ export class Endpoint {
   readonly #watchers = new Map<Watcher, Member>();
   readonly #receivers = new Set<Receiver>();
   /** What fails, and the watchers have been told of: the service, the store. */
-  readonly #told = new Set<'service' | 'store'>();
+  #told: ('service' | 'store')[] = [];
   #turn: Promise<unknown> = Promise.resolve();
   #since = 0;
   #lastState: PollState['name'] | undefined;
@@ -139,7 +139,7 @@ export class Endpoint {
     this.holdOrResume();
     if (isFirst) {
       // Whoever starts it is not told of the end of what those before have seen begin.
-      this.#told.clear();
+      this.#told = [];
       this.#since = this.#host.clock.now();
       this.#lastState = undefined;
       this.#loop.start();
@@ -239,8 +239,8 @@ export class Endpoint {
     this.#host.onChanged();
     const failing = state.name === 'failing' ? state.error : undefined;
     const isNew = failing && isNews(failing, this.#told);
-    const hasRecovered = !failing && state.name !== 'paused' && this.#told.size > 0;
-    if (hasRecovered) this.#told.clear();
+    const hasRecovered = !failing && state.name !== 'paused' && this.#told.length > 0;
+    if (hasRecovered) this.#told = [];
     for (const watcher of this.#watchers.keys()) {
       watcher.onState(state);
       if (isNew) watcher.onFailing(failing);
@@ -251,9 +251,9 @@ export class Endpoint {
 }
 
 /** Says whether it has not been told. The store may fail and come back while the service fails all the time. */
-function isNews({ code }: SmsError, told: Set<'service' | 'store'>): boolean {
+function isNews({ code }: SmsError, told: ('service' | 'store')[]): boolean {
   const what = code === 'SMS_STORE' ? 'store' : 'service';
-  if (told.has(what)) return false;
-  told.add(what);
+  if (told.includes(what)) return false;
+  told.push(what);
   return true;
 }

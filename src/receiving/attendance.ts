@@ -1,5 +1,6 @@
 import type { Clock, Timer } from '../clock';
 import type { Kind } from '../model';
+import { PassingMap } from '../passing-map';
 import { type Channel, nameTakers } from './entry';
 import type { Taker } from './taker';
 
@@ -24,7 +25,7 @@ export class Attendance {
    * Nodes that were taken away and may be back after a redeploy, which must not make them miss what others get. Each with how many nodes
    * had come by then.
    */
-  readonly #absent = new Map<Channel, Map<string, number>>();
+  readonly #absent = new PassingMap<Channel, Map<string, number>>();
   /** How often a node has come. */
   #comings = 0;
   #absence: Timer | undefined;
@@ -46,7 +47,8 @@ export class Attendance {
     if (!this.isHere(channel, taker)) return;
     this.#takers.get(channel)?.delete(taker.id);
     if (taker.onDemand || channel === 'callback') return;
-    this.#absent.set(channel, (this.#absent.get(channel) ?? new Map()).set(taker.id, this.#comings));
+    const absent = this.#absent.get(channel) ?? new Map<string, number>();
+    this.#absent.set(channel, absent.set(taker.id, this.#comings));
     this.#absence?.cancel();
     this.#absence = this.#clock.after(
       absenceMs,

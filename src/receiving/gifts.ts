@@ -1,3 +1,4 @@
+import { PassingMap } from '../passing-map';
 import type { Destination } from './attendance';
 import type { Channel } from './entry';
 import type { Taker } from './taker';
@@ -15,7 +16,7 @@ export interface Gift {
 export class Gifts {
   readonly #undelivered: UndeliveredEntries;
   readonly #unread: Unread;
-  readonly #byChannel = new Map<Channel, Gift[]>();
+  readonly #byChannel = new PassingMap<Channel, Gift[]>();
 
   constructor(undelivered: UndeliveredEntries, unread: Unread) {
     this.#undelivered = undelivered;

@@ -3,6 +3,7 @@ import { EntryOrder } from '../entry-order';
 import type { Step } from '../journal';
 import type { Circumstances, Keeper } from '../keeper';
 import type { RecordOfKind } from '../model';
+import { PassingMap } from '../passing-map';
 import type { Changes, Item } from '../store/store';
 import type { InboxContext } from './context';
 import { type Entry, isRecordOfKind, newsOf } from './entry';
@@ -32,7 +33,7 @@ interface Kept {
 export class GivenUp {
   readonly #context: InboxContext;
   readonly #onFull: () => void;
-  readonly #kept = new Map<string, Kept>();
+  readonly #kept = new PassingMap<string, Kept>();
   readonly #order = new EntryOrder();
   #sweep: Timer | undefined;
   #hasBeenFull = false;
@@ -164,10 +165,10 @@ export class GivenUp {
     const lost: GivenUpItem[] = [];
     if (isOpening && this.#context.journal.isShared) {
       const found = new Set(items.map(({ id }) => id));
-      for (const [id, { item, isStored }] of this.#kept) {
-        if (!isStored || found.has(id)) continue;
+      for (const { item, isStored } of this.#kept.values()) {
+        if (!isStored || found.has(item.id)) continue;
         if (isReset) lost.push(item);
-        else this.#forget(id);
+        else this.#forget(item.id);
       }
     }
     for (const item of items) this.#put({ item, isStored: true });

@@ -3,18 +3,18 @@ import type { PollOutcome } from './rhythm';
 
 /** Polls whose answers are held, so that the next may be asked for, and not handed over yet. */
 export class HandingOver {
-  readonly #polls = new Set<Promise<unknown>>();
+  readonly #polls: Promise<unknown>[] = [];
   /** What one of them brought, if not something new, until it has been heeded or something newer is known. */
   late: PollOutcome | SmsError | undefined;
 
   get size(): number {
-    return this.#polls.size;
+    return this.#polls.length;
   }
 
   add(polling: Promise<PollOutcome | SmsError>): void {
-    this.#polls.add(polling);
+    this.#polls.push(polling);
     void polling.then((outcome) => {
-      this.#polls.delete(polling);
+      this.#polls.splice(this.#polls.indexOf(polling), 1);
       this.late = outcome === 'new' ? undefined : outcome;
     });
   }

@@ -1,4 +1,5 @@
 import type { Clock, Timer } from '../clock';
+import { PassingMap } from '../passing-map';
 import type { Entry } from './entry';
 
 /** How an entry is no longer out: the flow has taken it; it was tried too often; the service is to bring it again. */
@@ -35,7 +36,7 @@ const firstRetryDelayMs = 250;
 /** Entries that are out in the flow until it says what became of them, or its time is up. */
 export class Outstanding {
   readonly #options: OutstandingOptions;
-  readonly #out = new Map<string, Out>();
+  readonly #out = new PassingMap<string, Out>();
 
   constructor(options: OutstandingOptions) {
     this.#options = options;

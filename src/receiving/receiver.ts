@@ -1,5 +1,6 @@
 import { type Clock, systemClock } from '../clock';
 import type { Kind, RecordOfKind, Records } from '../model';
+import { PassingMap } from '../passing-map';
 import { type Channel, type Entry, newsOf } from './entry';
 import type { Inbox } from './inbox';
 import { type Ending, idOf, Outstanding } from './outstanding';
@@ -54,8 +55,8 @@ export class Receiver implements Taker {
   readonly #options: ReceiverOptions;
   readonly #outstanding: Outstanding;
   readonly #mostOut: number;
-  /** Taken, but not sent yet because too many are out. */
-  readonly #waiting = new Set<{ entry: Entry; attempt: number }>();
+  /** Taken, but not sent yet because too many are out: which attempt each will be. */
+  readonly #waiting = new PassingMap<Entry, number>();
   #isSending = false;
 
   constructor(inbox: Inbox, options: ReceiverOptions, clock: Clock = systemClock) {
@@ -112,7 +113,7 @@ export class Receiver implements Taker {
     for (const entry of entries) {
       if (!this.#options.wants(entry.record)) this.#inbox.done(entry, this);
       else if (this.#options.acknowledge === 'auto') this.#sendOnce(entry);
-      else this.#waiting.add({ entry, attempt: this.#inbox.attemptOf(entry, this) });
+      else this.#waiting.set(entry, this.#inbox.attemptOf(entry, this));
     }
     this.#sendWaiting();
   }
@@ -141,10 +142,11 @@ export class Receiver implements Taker {
     if (this.#isSending) return;
     this.#isSending = true;
     try {
-      for (const next of this.#waiting) {
+      for (const entry of this.#waiting.keys()) {
         if (this.isFull) break;
-        this.#waiting.delete(next);
-        this.#outstanding.add(next.entry, next.attempt);
+        const attempt = this.#waiting.get(entry) ?? 1;
+        this.#waiting.delete(entry);
+        this.#outstanding.add(entry, attempt);
         this.#options.onOutstanding();
       }
     } finally {

@@ -60,13 +60,13 @@ const maxReleased = 1_000;
 /** The undelivered entries of an inbox, found by id and by the message that they are. */
 export class UndeliveredEntries {
   readonly #byId = new PassingMap<string, Undelivered>();
-  readonly #byMessage = new Map<Channel, MessageIndex<Undelivered>>();
+  readonly #byMessage = new PassingMap<Channel, MessageIndex<Undelivered>>();
   /** Ids of those that were read from the store, in order. */
-  readonly #read = new Map<Channel, Set<string>>();
+  readonly #read = new PassingMap<Channel, Set<string>>();
   /** Called-back entries that the steps under way will add. */
   #expected: { changes: Changes; byMessage: MessageIndex<Undelivered> } | undefined;
   /** By id. The oldest are forgotten. */
-  readonly #released = new Map<string, Undelivered>();
+  readonly #released = new PassingMap<string, Undelivered>();
   readonly #releasedByMessage = new MessageIndex<Undelivered>();
 
   get size(): number {
@@ -103,7 +103,8 @@ export class UndeliveredEntries {
   addRead(undelivered: Undelivered): void {
     const { id, channel } = undelivered.entry;
     this.add(undelivered);
-    this.#read.set(channel, (this.#read.get(channel) ?? new Set()).add(id));
+    const read = this.#read.get(channel) ?? new Set();
+    this.#read.set(channel, read.add(id));
   }
 
   /** How many of a channel were read from the store. */

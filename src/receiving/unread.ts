@@ -1,4 +1,5 @@
 import type { Kind } from '../model';
+import { PassingMap } from '../passing-map';
 import type { Item, Look, Page } from '../store/store';
 import { parseDelivered } from './delivered';
 import { type Channel, type Entry, isEntry } from './entry';
@@ -24,9 +25,9 @@ const takenAtATime = 1_000;
 export class Unread {
   readonly #undelivered: UndeliveredEntries;
   readonly #pageSize: number | undefined;
-  #stretches = new Map<Kind, Stretch>();
+  #stretches = new PassingMap<Kind, Stretch>();
   /** As the store that is being opened has them. */
-  #sifted = new Map<Kind, Stretch>();
+  #sifted = new PassingMap<Kind, Stretch>();
 
   /** @param pageSize so many of a kind are read at a time; absent: all are in memory */
   constructor(undelivered: UndeliveredEntries, pageSize: number | undefined) {
@@ -72,7 +73,7 @@ export class Unread {
   /** See {@link Keeper.sift}. It counts what is put off; {@link replace} makes that hold. */
   sift(held: readonly string[], unwritten: Look | undefined): (item: Item) => boolean {
     const delivered = new Set(held.flatMap(parseDeliveredIfAny));
-    const sifted = new Map<Kind, Stretch>();
+    const sifted = new PassingMap<Kind, Stretch>();
     this.#sifted = sifted;
     const rooms = new Map<Kind, number>();
     let previous = '';
@@ -95,7 +96,7 @@ export class Unread {
   /** What was sifted is what there is. */
   replace(): void {
     this.#stretches = this.#sifted;
-    this.#sifted = new Map();
+    this.#sifted = new PassingMap();
   }
 
   /** Puts off an entry that is in the store, where too many are in memory, or others before it are not. Returns whether it did. */

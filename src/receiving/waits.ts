@@ -3,7 +3,7 @@ import type { Clock } from '../clock';
 /** Waits of one sort, which can be ended together. */
 export class Waits {
   readonly #clock: Clock;
-  readonly #ends = new Set<() => void>();
+  readonly #ends: (() => void)[] = [];
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -14,16 +14,17 @@ export class Waits {
     return new Promise((resolve) => {
       const end = () => {
         timer?.cancel();
-        this.#ends.delete(end);
+        const place = this.#ends.indexOf(end);
+        if (place !== -1) this.#ends.splice(place, 1);
         resolve();
       };
       const timer = delayMs === undefined ? undefined : this.#clock.after(delayMs, end);
-      this.#ends.add(end);
+      this.#ends.push(end);
     });
   }
 
   /** Ends all that wait now. */
   wake(): void {
-    for (const end of [...this.#ends]) end();
+    for (const end of this.#ends.splice(0)) end();
   }
 }

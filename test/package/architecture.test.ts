@@ -50,7 +50,7 @@ function roomOf(path: string): string {
 }
 
 const plain = ['abort-watch', 'clock', 'errors', 'login', 'model', 'reasons'];
-const journal = ['item-ids', 'journal', 'keeper', 'step', 'step-queue', 'store-session', 'supply'];
+const journal = ['item-ids', 'journal', 'keeper', 'step', 'step-queue', 'store-session', 'supply', 'unsaved'];
 
 /** What the files of each room may import besides those of their own. */
 const arrows: Readonly<Record<string, readonly string[]>> = {
@@ -66,7 +66,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   wire: ['model', 'errors'],
   http: ['wire', ...plain],
   store: ['clock', 'errors'],
-  ...Object.fromEntries(journal.map((name) => [name, [...journal, 'store', 'clock', 'errors']])),
+  ...Object.fromEntries(journal.map((name) => [name, ['passing-map', ...journal, 'store', 'clock', 'errors']])),
   receiving: ['back-off', 'entry-order', 'passing-map', ...journal, 'store', 'wire', ...plain],
   sending: ['back-off', 'entry-order', ...journal, 'store', 'wire', 'http', ...plain],
   account: ['receiving', 'sending', 'http', ...journal, 'store', 'wire', ...plain],
