@@ -71,6 +71,8 @@ export class Outward {
   /** Texts that were given up since their node was gone, and that have not left the store yet. */
   readonly #givenUp = new Map<string, number>();
   readonly #repliesUsed = new Map<Message, string>();
+  /** Replies that a process had read whose store failed until it died. */
+  readonly #unwritten = new Set<Message>();
   readonly #replies: { text: OutwardText; from: string; message: Message }[] = [];
   readonly #undelivered = new Set<string>();
   readonly #reachedMs = new Map<Message, number>();
@@ -212,14 +214,11 @@ export class Outward {
    * @param isUnsure what it wrote last may not be written
    */
   died(inputs: Iterable<Input>, isUnsure: boolean): void {
-    const { store } = this.#world.plan;
-    const isMemory = store === 'memory';
+    const isMemory = this.#world.plan.store === 'memory';
     // The process may have had to do with those of its forerunners, too.
     if (isUnsure) {
-      for (const input of this.inputs) {
-        input.mayRepeat = true;
-        input.isUnasked ||= store === 'disk';
-      }
+      for (const input of this.inputs) input.mayRepeat = true;
+      for (const { message } of this.#replies) if (message.isUnkept) this.#unwritten.add(message);
     }
     for (const input of inputs) {
       const isSafe = input.wasKept && input.order.keep && !isMemory;
@@ -372,6 +371,7 @@ export class Outward {
     const [input, ...others] = text.inputs;
     if (!input || others.length > 0 || input.isUnasked || input.isAbandoned || this.#repliesUsed.has(message))
       return false;
+    if (this.#unwritten.has(message)) return false;
     return input.outcomes.every(
       ({ outcome }) => !('code' in outcome) && !outcome.resolvedBy && outcome.accepted.includes(from),
     );

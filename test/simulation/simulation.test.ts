@@ -54,7 +54,7 @@ const outwardFindings: readonly (readonly [seed: number, mistake: string])[] = [
   [300910, 'the end of a question was forgotten by a redeploy while the store that has its message failed'],
   [200433, 'a rule thought that a power failure leaves what was noted before a kill'],
   [7003516, 'a question timed out whose reply another instance had read, after many texts to its handset'],
-  [700018592, 'a rule thought that a process has only those texts in hand that it was asked for itself'],
+  [700018592, 'a rule had a reply answer that was read by a process whose store failed until it was killed'],
   [476, 'a redeploy forgot the questions of a text under way, and the message of the flow with them'],
 ];
 
