@@ -1,8 +1,7 @@
-import type { Dispatcher } from 'undici';
 import { type Clock, type Timer, wait } from '../clock';
 import { SmsError } from '../errors';
 import { Client } from '../http/client';
-import { createConnections } from '../http/connections';
+import { type Connections, createConnections } from '../http/connections';
 import type { Kind } from '../model';
 import type { Inbox } from '../receiving/inbox';
 import { SendQueue } from '../sending/queue';
@@ -56,7 +55,7 @@ export class Account {
   readonly #asking: Asking;
   readonly #overview: Overview;
   readonly #queue: SendQueue;
-  #connections: Dispatcher | undefined;
+  #connections: Connections | undefined;
   /** What the last member to leave wanted; a poll still in flight is handed over by these. */
   #settings: AccountSettings | undefined;
   /** See {@link #keepOpen}. */
@@ -124,7 +123,7 @@ export class Account {
   }
 
   /** Connections and the settings of the queue are those of the first member. */
-  #open(settings: AccountSettings): Dispatcher {
+  #open(settings: AccountSettings): Connections {
     const isFirst = this.#members.size === 0;
     if (isFirst || !this.#connections) {
       this.#connections = (settings.createConnections ?? createConnections)(settings);

@@ -1,6 +1,5 @@
-import type { Dispatcher } from 'undici';
 import type { Clock } from '../clock';
-import type { ProxyOptions, TlsOptions } from '../http/connections';
+import type { Connections, ProxyOptions, TlsOptions } from '../http/connections';
 import type { Authentication } from '../login';
 import type { LimitSettings } from '../sending/limits';
 import type { Store } from '../store/store';
@@ -43,7 +42,7 @@ export interface AccountSettings {
   /** Makes the store. `key` tells logins apart and gives nothing away. */
   createStore(key: string): Store;
   /** Opens the connections that all members share, and that close with the last of them; undici's when absent. */
-  createConnections?(settings: ConnectionSettings): Dispatcher;
+  createConnections?(settings: ConnectionSettings): Connections;
   /** Time and chance; the machine's own when absent. */
   clock?: Clock;
   /** More was given up than is kept, and the oldest goes; told once. */

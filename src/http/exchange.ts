@@ -5,6 +5,7 @@ import { type Clock, systemClock, type Timer } from '../clock';
 import { asSmsError, SmsError } from '../errors';
 import type { Authentication } from '../login';
 import { formatForm } from '../wire/form';
+import type { Connections } from './connections';
 import { createUnreachable, describeFailure, isProxyRefusal } from './failure';
 
 /** Where requests go and as whom. */
@@ -12,7 +13,7 @@ export interface Target {
   /** As {@link parseBaseUrl} returns it. */
   baseUrl: string;
   authentication: Authentication;
-  connections: Dispatcher;
+  connections: Connections;
   /** Measures timeouts; the machine's own when absent. */
   clock?: Clock;
 }

@@ -223,6 +223,66 @@ describe('http', () => {
     });
   });
 
+  describe('connections', () => {
+    it('that the service has closed are replaced', async () => {
+      const { baseUrl, connections } = await startRawService(closing, (_incoming, outgoing) => {
+        outgoing.setHeader('Connection', 'close');
+        outgoing.end('ok');
+      });
+      const pool = open(baseUrl);
+      for (let round = 0; round < 3; round++) {
+        const answers = await Promise.all([1, 2, 3].map(() => call(baseUrl, { connections: pool })));
+        assert.deepEqual(
+          answers.map(({ bytes }) => bytes.toString()),
+          ['ok', 'ok', 'ok'],
+        );
+      }
+      assert.equal(connections.length, 9);
+    });
+
+    it('that could not be opened are tried anew, when the service is back too', async () => {
+      const port = await findClosedPort();
+      const baseUrl = `http://127.0.0.1:${port}`;
+      const pool = open(baseUrl);
+      for (let index = 0; index < 3; index++) {
+        assert.equal((await failure(call(baseUrl, { connections: pool }))).code, 'SMS_UNREACHABLE');
+      }
+      const answer = 'HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nback';
+      const server = createServer((socket) => socket.once('data', () => socket.end(answer))).listen(port, '127.0.0.1');
+      closing.add(server, (it) => it.close());
+      await once(server, 'listening');
+      assert.equal((await call(baseUrl, { connections: pool })).bytes.toString(), 'back');
+    });
+
+    it('go to the service that each request names', async () => {
+      const services = await Promise.all([startEcho(), startEcho()]);
+      const pool = open('http://127.0.0.1');
+      for (const { baseUrl } of [...services, ...services]) {
+        const { host } = read(await call(baseUrl, { connections: pool })).headers;
+        assert.equal(`http://${host}`, baseUrl);
+      }
+    });
+
+    it('that are closed let what runs finish, and begin nothing more', async () => {
+      let onAsked: (release: () => void) => void;
+      const asked = new Promise<() => void>((resolve) => {
+        onAsked = resolve;
+      });
+      const { baseUrl } = await startRawService(closing, (_incoming, outgoing) => {
+        onAsked(() => outgoing.end('late'));
+      });
+      const pool = open(baseUrl);
+      const running = call(baseUrl, { connections: pool });
+      const release = await asked;
+      const closed = pool.close();
+      const error = await failure(call(baseUrl, { connections: pool }));
+      assert.deepEqual([error.code, error.params.detail], ['SMS_UNREACHABLE', 'UND_ERR_CLOSED']);
+      release();
+      await closed;
+      assert.equal((await running).bytes.toString(), 'late');
+    });
+  });
+
   describe('an answer', () => {
     it('comes back whatever its status, with its reason phrase and content type', async () => {
       const { baseUrl } = await startRawService(closing, (_incoming, outgoing) => {
