@@ -183,22 +183,20 @@ export class PollLoop {
 
   /** Makes a poll, and does not wait for what it brings to be handed over, where the next may be asked for before. */
   async #ask(): Promise<PollOutcome | SmsError> {
-    let isHeld = false;
     let tellHeld: (outcome: PollOutcome) => void = () => {};
     const held = new Promise<PollOutcome>((resolve) => {
       tellHeld = resolve;
     });
-    const polling = this.#poll(() => {
-      isHeld = true;
-      tellHeld('new');
+    const polling = this.#poll((isPrompt) => {
+      this.#handingOver.add(polling);
+      // The flush of what had to be waited for begins first: it is what somebody waits for.
+      if (isPrompt) tellHeld('new');
+      else this.#clock.nextTurn(() => tellHeld('new'));
     });
-    const outcome = await Promise.race([held, polling]);
-    if (!isHeld) return outcome;
-    this.#handingOver.add(polling);
-    return outcome;
+    return Promise.race([held, polling]);
   }
 
-  async #poll(onHeld: () => void): Promise<PollOutcome | SmsError> {
+  async #poll(onHeld: (isPrompt: boolean) => void): Promise<PollOutcome | SmsError> {
     const { repeats } = this.#rhythm;
     const startedAt = this.#clock.elapsed();
     let hasAnswer = false;
@@ -219,9 +217,7 @@ export class PollLoop {
         onSent,
         onHeld: () => {
           answered();
-          // The flush of what had to be waited for begins first: it is what somebody waits for.
-          if (this.#clock.elapsed() - startedAt < promptAnswerMs) onHeld();
-          else this.#clock.nextTurn(onHeld);
+          onHeld(this.#clock.elapsed() - startedAt < promptAnswerMs);
         },
       });
       answered();

@@ -36,6 +36,7 @@ const findings: readonly (readonly [seed: number, mistake: string])[] = [
     382520077,
     'an instance whose commits failed wrote over what another had remembered of the same sender, text and second',
   ],
+  [700002905, 'an answer that was held did not count as under way until the turn after'],
 ];
 
 /** The same of the way out. */

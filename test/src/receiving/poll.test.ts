@@ -483,6 +483,23 @@ describe('PollLoop', () => {
       assert.equal(bench.polls, 2);
     });
 
+    it('counts what is held until the turn after, too', async () => {
+      bench.drain = 2;
+      bench.ahead = 1;
+      bench.loop.start();
+      await bench.hold();
+      await clock.advance(5);
+      bench.pending.splice(1, 1)[0]?.resolve('new');
+      await settle();
+      assert.deepEqual([bench.held.length, bench.pending.length], [1, 2]);
+      await bench.hold(2);
+      assert.deepEqual([bench.held.length, bench.pending.length], [3, 0]);
+      await clock.advance(0);
+      assert.equal(bench.pending.length, 0);
+      await bench.handOver('new');
+      assert.equal(bench.pending.length, 1);
+    });
+
     it('asks for none with no more under way than drain', async () => {
       bench.ahead = 0;
       bench.loop.start();
