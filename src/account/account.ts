@@ -2,11 +2,11 @@ import { type Clock, type Timer, wait } from '../clock';
 import { SmsError } from '../errors';
 import { Client } from '../http/client';
 import { type Connections, createConnections } from '../http/connections';
-import type { Kind } from '../model';
 import type { Inbox } from '../receiving/inbox';
 import { SendQueue } from '../sending/queue';
 import { Asking } from './asking';
-import { Endpoint, type EndpointHost } from './endpoint';
+import type { EndpointHost } from './endpoint';
+import { Endpoints } from './endpoints';
 import { createEstate, type Estate } from './estate';
 import type { Member } from './member';
 import type { Membership } from './membership';
@@ -51,7 +51,7 @@ export class Account {
   readonly #members = new Set<Member>();
   readonly #polls = new Polls();
   readonly #succession: Succession;
-  readonly #endpoints: Readonly<Record<Kind, Endpoint>>;
+  readonly #endpoints: Endpoints;
   readonly #asking: Asking;
   readonly #overview: Overview;
   readonly #queue: SendQueue;
@@ -72,12 +72,8 @@ export class Account {
     });
     const host = this.#createHost();
     this.#succession = new Succession(host);
-    this.#endpoints = {
-      incoming: new Endpoint('incoming', host),
-      status: new Endpoint('status', host),
-      outbox: new Endpoint('outbox', host),
-    };
-    this.#asking = new Asking(this.#endpoints.incoming, () => [...this.#members][0]);
+    this.#endpoints = new Endpoints(host);
+    this.#asking = new Asking(this.#endpoints, () => [...this.#members][0]);
     this.#overview = new Overview({
       endpoints: this.#endpoints,
       tally: options.tally,
@@ -159,10 +155,10 @@ export class Account {
 
   #createEstate(settings: AccountSettings): Estate {
     const { key, clock, tally } = this.#options;
-    const { incoming, status, outbox } = this.#endpoints;
+    const endpoints = this.#endpoints;
     const onChanged = () => (this.#settings ?? settings).onChanged?.();
     const onStore = () => {
-      for (const endpoint of Object.values(this.#endpoints)) endpoint.holdOrResume();
+      endpoints.holdOrResume();
       onChanged();
     };
     return createEstate({
@@ -177,9 +173,9 @@ export class Account {
       sentMs: () => (this.#settings ?? settings).sentMs ?? sentMs,
       limits: () => (this.#settings ?? settings).limits,
       sources: () => [
-        ...(status.isWatched ? (['status'] as const) : []),
-        ...(incoming.isWatched ? (['reply'] as const) : []),
-        ...(outbox.isWatched ? (['outbox'] as const) : []),
+        ...(endpoints.isWatched('status') ? (['status'] as const) : []),
+        ...(endpoints.isWatched('incoming') ? (['reply'] as const) : []),
+        ...(endpoints.isWatched('outbox') ? (['outbox'] as const) : []),
       ],
       onUnreadable: (place) => (this.#settings ?? settings).onUnreadable?.(place),
       onFault: (error) => (this.#settings ?? settings).onFault?.(error),
@@ -187,8 +183,8 @@ export class Account {
       onDiscarded: (node) => this.#settings?.onDiscarded?.(node),
       onAsking: (isAsking) => this.#asking.set(isAsking),
       // There is one memory of what was seen for all loops; that of the messages decides.
-      dedupe: () => incoming.settings?.dedupe ?? settings.dedupe,
-      dedupeMs: () => incoming.settings?.dedupeMs ?? settings.dedupeMs,
+      dedupe: () => endpoints.settingsOf('incoming')?.dedupe ?? settings.dedupe,
+      dedupeMs: () => endpoints.settingsOf('incoming')?.dedupeMs ?? settings.dedupeMs,
     });
   }
 

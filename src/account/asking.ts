@@ -1,15 +1,15 @@
-import type { Endpoint } from './endpoint';
+import type { Endpoints } from './endpoints';
 import type { Member } from './member';
 
 /** Has incoming messages polled while questions are open, as for a node that receives them. */
 export class Asking {
-  readonly #endpoint: Endpoint;
+  readonly #endpoints: Endpoints;
   readonly #member: () => Member | undefined;
   #unwatch: (() => void) | undefined;
 
   /** @param member in whose name to poll */
-  constructor(endpoint: Endpoint, member: () => Member | undefined) {
-    this.#endpoint = endpoint;
+  constructor(endpoints: Endpoints, member: () => Member | undefined) {
+    this.#endpoints = endpoints;
     this.#member = member;
   }
 
@@ -22,6 +22,6 @@ export class Asking {
     const member = this.#member();
     if (this.#unwatch || !member) return;
     // The sending node has no badge for a loop; those that receive tell of its failures.
-    this.#unwatch = this.#endpoint.watch(member, { onState() {}, onFailing() {}, onRecovered() {} });
+    this.#unwatch = this.#endpoints.of('incoming').watch(member, { onState() {}, onFailing() {}, onRecovered() {} });
   }
 }

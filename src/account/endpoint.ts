@@ -90,7 +90,7 @@ export class Endpoint {
   readonly #loop: PollLoop;
   /** In the order in which they came, each with the member it belongs to. */
   readonly #watchers = new Map<Watcher, Member>();
-  readonly #receivers = new Set<Receiver>();
+  #receivers: readonly Receiver[] = [];
   /** What fails, and the watchers have been told of: the service, the store. */
   #told: ('service' | 'store')[] = [];
   #turn: Promise<unknown> = Promise.resolve();
@@ -155,10 +155,10 @@ export class Endpoint {
 
   /** Polls for as long as somebody receives, and only while each of them can take more. Returns how to stop. */
   receive(member: Member, receiver: Receiver, watcher: Watcher): () => void {
-    this.#receivers.add(receiver);
+    this.#receivers = [...this.#receivers, receiver];
     const unwatch = this.watch(member, watcher);
     return () => {
-      this.#receivers.delete(receiver);
+      this.#receivers = this.#receivers.filter((one) => one !== receiver);
       unwatch();
       this.holdOrResume();
     };
@@ -173,9 +173,9 @@ export class Endpoint {
   /** Polls only while what comes can be kept and taken. */
   holdOrResume(): void {
     const { failure: error } = this.#host;
-    const fullest = Math.max(0, ...[...this.#receivers].map(({ outstanding }) => outstanding));
+    const fullest = Math.max(0, ...this.#receivers.map(({ outstanding }) => outstanding));
     if (error) this.#loop.hold({ name: 'failing', error });
-    else if ([...this.#receivers].some(({ isFull }) => isFull)) {
+    else if (this.#receivers.some(({ isFull }) => isFull)) {
       this.#loop.hold({ name: 'paused', unacknowledged: fullest });
     } else this.#loop.resume();
   }
@@ -188,7 +188,7 @@ export class Endpoint {
 
   /** No more than each receiver can take. */
   get #mostUnderWay(): number {
-    const rooms = [...this.#receivers].map(({ room }) => room);
+    const rooms = this.#receivers.map(({ room }) => room);
     return Math.min(this.#plan.drain(this.settings) + mostAhead, ...rooms);
   }
 

@@ -1,9 +1,8 @@
 import { SmsError } from '../errors';
-import type { Kind } from '../model';
 import type { GivenUpItem } from '../receiving/given-up';
 import type { InboxState } from '../receiving/inbox';
 import { nothingSent } from '../sending/desk';
-import type { Endpoint } from './endpoint';
+import type { Endpoints } from './endpoints';
 import type { Estate } from './estate';
 import type {
   AccountState,
@@ -19,7 +18,7 @@ import type { Tally } from './tally';
 
 /** What an overview looks at. */
 export interface OverviewParts {
-  readonly endpoints: Readonly<Record<Kind, Endpoint>>;
+  readonly endpoints: Endpoints;
   readonly tally: Tally;
   /** What the account keeps, if anybody has asked for it. */
   estate(): Estate | undefined;
@@ -43,7 +42,7 @@ export class Overview {
     const { endpoints, tally } = this.#parts;
     const { inbox, sender } = this.#parts.estate() ?? {};
     return {
-      polls: Object.values(endpoints).flatMap(({ summary }) => summary ?? []),
+      polls: endpoints.summaries,
       inbox: inbox?.state ?? nothingReceived,
       sends: sender?.state ?? nothingSent,
       store: this.#store,

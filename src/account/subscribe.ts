@@ -1,11 +1,10 @@
 import type { Clock } from '../clock';
-import type { Kind } from '../model';
 import { CallbackReceiver } from '../receiving/callback-receiver';
 import type { Channel } from '../receiving/entry';
 import type { Inbox } from '../receiving/inbox';
 import { OutboxReceiver } from '../receiving/outbox-receiver';
 import { Receiver } from '../receiving/receiver';
-import type { Endpoint } from './endpoint';
+import type { Endpoints } from './endpoints';
 import type { Member } from './member';
 import type { Subscriber, Subscribers, Subscription, Subscriptions } from './membership';
 import type { Tally } from './tally';
@@ -15,7 +14,7 @@ export interface Desk {
   readonly clock: Clock;
   readonly member: Member;
   readonly inbox: Inbox;
-  readonly endpoints: Readonly<Record<Kind, Endpoint>>;
+  readonly endpoints: Endpoints;
   readonly tally: Tally;
 }
 
@@ -26,7 +25,8 @@ export interface Desk {
 export const subscribe: { [C in Channel]: (desk: Desk, subscriber: Subscribers[C]) => Subscriptions[C] } = {
   incoming: (desk, subscriber) => subscribeToPolled('incoming', desk, subscriber),
   status: (desk, subscriber) => subscribeToPolled('status', desk, subscriber),
-  outbox({ member, inbox, endpoints: { outbox } }, subscriber) {
+  outbox({ member, inbox, endpoints }, subscriber) {
+    const outbox = endpoints.of('outbox');
     const onDemand = subscriber.intervalMs === undefined;
     const { id } = subscriber;
     const send: typeof subscriber.send = (records, context) => subscriber.send(records, context);
@@ -49,7 +49,7 @@ function subscribeToPolled(
   { clock, member, inbox, endpoints, tally }: Desk,
   subscriber: Subscriber,
 ): Subscription {
-  const endpoint = endpoints[channel];
+  const endpoint = endpoints.of(channel);
   const { id, acknowledge, ackTimeoutMs, maxAttempts } = subscriber;
   const receiver = new Receiver(
     inbox,

@@ -17,6 +17,15 @@ const spaces = [' ', '\t', '\n', '\r', '\u00a0'];
 export function createRedactor(authentication: Authentication): (text: string) => string {
   const secret = authentication.type === 'bearer' ? authentication.apiKey : authentication.password;
   if (secret.length < shortestSecret) return (text) => text;
+  let pattern: RegExp | undefined;
+  return (text) => {
+    // Most accounts never meet an error that quotes anything.
+    pattern ??= createPattern(authentication, secret);
+    return text.replace(pattern, mark);
+  };
+}
+
+function createPattern(authentication: Authentication, secret: string): RegExp {
   const patterns = [patternOf(secret)];
   if (authentication.type === 'basic') {
     const token = Buffer.from(`${authentication.userId}:${secret}`).toString('base64');
@@ -24,8 +33,7 @@ export function createRedactor(authentication: Authentication): (text: string) =
   }
   const isWord = secret.length <= longestWord && /^\p{L}+$/u.test(secret);
   const anywhere = `(?:${patterns.join('|')})`;
-  const pattern = new RegExp(isWord ? `(?<![\\p{L}\\p{N}])${anywhere}(?![\\p{L}\\p{N}])` : anywhere, 'giu');
-  return (text) => text.replace(pattern, mark);
+  return new RegExp(isWord ? `(?<![\\p{L}\\p{N}])${anywhere}(?![\\p{L}\\p{N}])` : anywhere, 'giu');
 }
 
 /** White space with what a form makes of it, backslashes, what is beyond ASCII, or one other character. */
