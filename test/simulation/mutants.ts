@@ -172,8 +172,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'an early acknowledgement',
     'receiving/receiver.ts',
-    'this.#outstanding.add(next.entry, next.attempt);',
-    'this.#outstanding.add(next.entry, next.attempt); this.#inbox.done(next.entry, this);',
+    'this.#outstanding.add(entry, attempt);',
+    'this.#outstanding.add(entry, attempt); this.#inbox.done(entry, this);',
   ),
   mutant(
     'an acknowledgement is forgotten',
