@@ -67,6 +67,7 @@ export class Flow {
       if (other === id) world.violate('given again after it was acknowledged', `${message.name} at ${id}`);
       else if (!isSameWay) world.violate('delivered both ways', `${message.name} at ${id} and ${other}`);
     }
+    world.shareOf(message, id).sends++;
   }
 
   /** A flow that is in that mood throws as it is given something. */
@@ -154,7 +155,8 @@ export class Flow {
       if (this.#isTaken(message, share)) world.violate('given up though acknowledged', which);
       if (share.deliveries > maxAttempts + message.deaths) world.violate('more attempts than allowed', which);
     }
-    if (share.deliveries < maxAttempts && !message.mayBeMarked) {
+    // The time of an attempt may be up before it has got into the flow, when the machine stalls.
+    if (share.sends < maxAttempts && !message.mayBeMarked) {
       world.violate('given up before the last attempt', which);
     }
     world.settle(message, id, this.#process);

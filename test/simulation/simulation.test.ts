@@ -37,6 +37,7 @@ const findings: readonly (readonly [seed: number, mistake: string])[] = [
     'an instance whose commits failed wrote over what another had remembered of the same sender, text and second',
   ],
   [700002905, 'an answer that was held did not count as under way until the turn after'],
+  [700028110, 'a rule overlooked that a machine can stall between a node and its flow'],
 ];
 
 /** The same of the way out. */

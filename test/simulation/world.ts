@@ -57,6 +57,8 @@ export interface Message {
 
 /** A message's story at one node. */
 export interface Share {
+  /** Times that its node has sent it towards the flow, and times that it has got there. */
+  sends: number;
   deliveries: number;
   /** The flow has it, and has not said what became of it. */
   isOut: boolean;
@@ -283,7 +285,7 @@ export class World {
   shareOf(message: Message, node: string): Share {
     const existing = message.shares.get(node);
     if (existing) return existing;
-    const share: Share = { deliveries: 0, isOut: false, isDone: false };
+    const share: Share = { sends: 0, deliveries: 0, isOut: false, isDone: false };
     message.shares.set(node, share);
     return share;
   }
