@@ -1,9 +1,9 @@
 import type { Step } from '../journal';
 import { createFresh } from './accept';
-import { audienceOf, currentEntry, dropEntry, type InboxContext, keepEntry } from './context';
+import { audienceOf, currentEntry, dropEntry, type InboxContext, judgeAndRemember, keepEntry } from './context';
 import { newsOf } from './entry';
 import { forget, keysOf } from './identity';
-import { createLate, settle } from './settle';
+import { settle } from './settle';
 import type { Undelivered } from './undelivered';
 
 /**
@@ -59,20 +59,43 @@ export function createRelease(context: InboxContext, released: Undelivered, onSe
 
 /** A node has taken after all what was released: it is known when the service brings it again, or has already. */
 export function takeLate(context: InboxContext, id: string): void {
-  const { undelivered, distribution } = context;
+  const { undelivered } = context;
   const waiting = undelivered.get(id);
   if (waiting?.isReleased) {
     // Its release need not come, or comes to nothing: while a shared store fails it waits, and it may be being written.
     waiting.isReleased = false;
     settle(context, waiting);
   }
-  const released = undelivered.takeReleased(id);
+  const released = undelivered.getReleased(id);
   if (!released) return;
-  const { identity, entry } = released;
+  if (settleSuccessor(context, released)) undelivered.forgetReleased(id);
+  else context.run(createLate(context, released));
+}
+
+/** Says whether the service has brought it again already, which has arrived then. */
+function settleSuccessor(context: InboxContext, { identity, entry }: Undelivered): boolean {
+  const { undelivered, distribution } = context;
   // Its polled copy is for those who poll; where nobody does, it only waits for the service to call again.
   const isForPollers = distribution.attendance.expects(entry.kind);
   const successor =
     undelivered.findCalledBack(identity) ?? (isForPollers ? undefined : undelivered.findOn(entry.kind, identity));
   if (successor) settle(context, successor);
-  else context.run(createLate(context, identity));
+  return successor !== undefined;
+}
+
+/** What was taken after all is known when the service brings it again. */
+function createLate(context: InboxContext, released: Undelivered): Step<void> {
+  const { identity, entry } = released;
+  return {
+    keys: keysOf(identity),
+    whileFailing: 'apply',
+    decide(look, changes) {
+      judgeAndRemember(context, { identity, via: 'callback' }, look, changes);
+      return () => {
+        context.undelivered.forgetReleased(entry.id);
+        // It may have come before this was written, and then it was new.
+        settleSuccessor(context, released);
+      };
+    },
+  };
 }

@@ -1,8 +1,7 @@
 import type { Step } from '../journal';
-import { currentEntry, dropGone, goneOf, holdKeysOf, type InboxContext, judgeAndRemember } from './context';
+import { currentEntry, dropGone, goneOf, holdKeysOf, type InboxContext } from './context';
 import type { Batch, Gone } from './delivered';
 import type { Entry } from './entry';
-import { type Identity, keysOf } from './identity';
 import type { Undelivered } from './undelivered';
 
 const nothing = () => {};
@@ -68,16 +67,4 @@ export function createKeep({ undelivered }: InboxContext, entries: readonly Entr
 /** Changes nothing: when it is taken, so is all that came before. */
 export function createPause(): Step<void> {
   return { keys: [], whileFailing: 'apply', decide: () => nothing };
-}
-
-/** Somebody has taken after all what had been released: it is known when the service brings it again. */
-export function createLate(context: InboxContext, identity: Identity): Step<void> {
-  return {
-    keys: keysOf(identity),
-    whileFailing: 'apply',
-    decide(look, changes) {
-      judgeAndRemember(context, { identity, via: 'callback' }, look, changes);
-      return nothing;
-    },
-  };
 }

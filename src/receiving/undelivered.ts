@@ -155,17 +155,20 @@ export class UndeliveredEntries {
     this.#releasedByMessage.add(undelivered);
     for (const oldest of this.#released.keys()) {
       if (this.#released.size <= maxReleased) break;
-      this.takeReleased(oldest);
+      this.forgetReleased(oldest);
     }
   }
 
-  /** Finds one that was released, and forgets it. */
-  takeReleased(id: string): Undelivered | undefined {
+  /** Finds one that was released. */
+  getReleased(id: string): Undelivered | undefined {
+    return this.#released.get(id);
+  }
+
+  forgetReleased(id: string): void {
     const released = this.#released.get(id);
-    if (!released) return undefined;
+    if (!released) return;
     this.#released.delete(id);
     this.#releasedByMessage.delete(released);
-    return released;
   }
 
   /** How often a message that comes as new was sent into a flow before it was released, or is about to be. */

@@ -807,6 +807,27 @@ describe('Inbox', () => {
       });
     }
 
+    it('what the flow takes after all as the service has just brought it again comes marked, and has arrived', async () => {
+      const store = new FailingStore();
+      const inbox = createInbox(store);
+      const node = attach(inbox, new Node('callback'), 'callback');
+      await inbox.accept(called());
+      const first = node.last;
+      await inbox.release(first);
+      store.turns = 5;
+      const { commits } = store;
+      const other = inbox.accept(polled(incoming('another')));
+      while (store.commits === commits) await new Promise(setImmediate);
+      const retry = inbox.accept(called());
+      inbox.doneLate(first.id);
+      await other;
+      const [acceptance] = await retry;
+      assert.deepEqual(node.attempts, [1, 2]);
+      assert.ok(acceptance?.entry);
+      assert.equal(await inbox.ended(acceptance.entry), true);
+      assert.deepEqual(outcomes(await inbox.accept(called())), ['duplicate']);
+    });
+
     it('a retry that comes while the flow has it waits for the same end', async () => {
       const inbox = createInbox();
       const node = attach(inbox, new Node('callback'), 'callback');
