@@ -55,8 +55,10 @@ return { listed, pending[${pageSize}] and pending[${pageSize}][1] or '' }
 `;
 
 /**
- * Takes over what other consumers hold who have left, or who have no sign of life, as far as it is wanted here. Keys:
- * stream, then the sign of life of each consumer of \`others\`. Returns stream id, attempts and text of each.
+ * Takes over what other consumers hold who have left, or who have no sign of life, as far as it is wanted here. Looks at \`most\` items
+ * in all, of each consumer from where \`from\` says. Keys: stream, then the sign of life of each consumer of \`others\`. Returns stream
+ * id, attempts and text of each, and how far it has come with each consumer: the last stream id looked at, \`\` when there is no more,
+ * \`-\` when its turn has not come.
  */
 const takeOverScript = `
 local step = cjson.decode(ARGV[1])
@@ -76,22 +78,28 @@ local function isWanted(text)
   return wanted['node ' .. tostring(address.node)] or wanted['path ' .. tostring(address.path)]
 end
 local taken = {}
+local reached = {}
+local left = step.most
 for index, name in ipairs(step.others) do
   local sign = redis.call('GET', KEYS[index + 1])
+  reached[index] = ''
   if sign == '${leftSign}' or (step.all and not sign) then
-    local pending = redis.call('XPENDING', KEYS[1], step.group, '-', '+', ${pageSize}, name)
-    local rest = #pending == ${pageSize}
+    local from = step.from[index]
+    local pending = left > 0 and redis.call('XPENDING', KEYS[1], step.group, from, '+', left, name) or {}
+    if #pending == left then reached[index] = left > 0 and pending[left][1] or '-' end
+    left = left - #pending
+    local isEmpty = from == '-' and reached[index] == ''
     for _, item in ipairs(pending) do
       local found = redis.call('XRANGE', KEYS[1], item[1], item[1])[1]
       if found and isWanted(found[2][2]) then
         redis.call('XCLAIM', KEYS[1], step.group, step.consumer, 0, item[1], 'RETRYCOUNT', item[4], 'JUSTID')
         taken[#taken + 1] = { item[1], item[4], found[2][2] }
-      elseif found then rest = true end
+      elseif found then isEmpty = false end
     end
-    if not rest then redis.call('XGROUP', 'DELCONSUMER', KEYS[1], step.group, name) end
+    if isEmpty then redis.call('XGROUP', 'DELCONSUMER', KEYS[1], step.group, name) end
   end
 end
-return taken
+return { taken, reached }
 `;
 
 /** What the server lists of an item: where it stands in the stream, how often it was handed on, and what it is. */
@@ -111,5 +119,5 @@ export const scripts = {
 export interface ScriptedRedis extends Redis {
   commitStep(keys: number, ...keysAndStep: string[]): Promise<CommitResult>;
   listHeld(stream: string, group: string, consumer: string, from: string): Promise<[ListedItem[], string]>;
-  takeOverHeld(keys: number, ...keysAndStep: string[]): Promise<ListedItem[]>;
+  takeOverHeld(keys: number, ...keysAndStep: string[]): Promise<[taken: ListedItem[], reached: string[]]>;
 }

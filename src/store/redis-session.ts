@@ -54,6 +54,9 @@ export function createKeys(login: string): RedisKeys {
   };
 }
 
+/** Pages of what dead instances hold that are looked at with one sign of life: none may be wanted, and the server has others to serve. */
+const mostLooks = 10;
+
 /** One connection, from its opening until it fails or is closed, and the sign that this instance lives. */
 export class RedisSession {
   readonly redis: ScriptedRedis;
@@ -63,6 +66,10 @@ export class RedisSession {
   hasMore = false;
   readonly #options: SessionOptions;
   readonly #openedAtMs: number;
+  /** From where to look on at what dead instances hold: before that is nothing that was wanted. */
+  readonly #places = new Map<string, string>();
+  /** What it was looked for. */
+  #sought = '';
   #life: SessionLife | undefined;
   #nextBeat: Timer | undefined;
   #failure: Error | undefined;
@@ -140,19 +147,38 @@ export class RedisSession {
    * meanwhile nothing is returned: the next one lists it as its own.
    */
   async takeOver(wanted: readonly string[]): Promise<ListedItem[]> {
-    const { keys, consumer, timing, clock } = this.#options;
+    const { keys, consumer } = this.#options;
     const consumers = (await this.redis.xinfo('CONSUMERS', keys.inbox, group)) as string[][];
     const others = consumers
       .map((fields) => fields[fields.indexOf('name') + 1] ?? '')
       .filter((name) => name !== consumer && name !== '');
-    if (others.length === 0) return [];
-    const names = [keys.inbox, ...others.map(keys.alive)];
-    const all = clock.elapsed() - this.#openedAtMs >= timing.graceMs;
-    const step = JSON.stringify({ group, consumer, others, all, wanted });
-    const listed = await this.redis.takeOverHeld(names.length, ...names, step);
+    const listed: ListedItem[] = [];
+    if (this.#sought !== wanted.join()) this.#places.clear();
+    this.#sought = wanted.join();
+    for (let look = 0, isMore = others.length > 0; isMore && look < mostLooks; look++) {
+      const [taken, reached] = await this.#takeOverPage(others, wanted, pageSize - listed.length);
+      listed.push(...taken);
+      for (const [index, name] of others.entries()) this.#lookOn(name, reached[index]);
+      isMore = listed.length < pageSize && reached.some((streamId) => streamId !== '');
+    }
     // Where nobody had room for anything, it is still there.
     if (listed.length > 0) this.hasMore = listed.length >= pageSize;
     return this.#isEnded ? [] : listed;
+  }
+
+  #takeOverPage(others: readonly string[], wanted: readonly string[], most: number) {
+    const { keys, consumer, timing, clock } = this.#options;
+    const names = [keys.inbox, ...others.map(keys.alive)];
+    const all = clock.elapsed() - this.#openedAtMs >= timing.graceMs;
+    const from = others.map((name) => this.#places.get(name) ?? '-');
+    const step = { group, consumer, others, from, all, wanted, most };
+    return this.redis.takeOverHeld(names.length, ...names, JSON.stringify(step));
+  }
+
+  /** @param reached how far a look has come, as the script says it; what is wanted may change, so from the end it is back to the beginning */
+  #lookOn(name: string, reached = ''): void {
+    if (reached === '') this.#places.delete(name);
+    else if (reached !== '-') this.#places.set(name, nextStreamId(reached));
   }
 
   /** Does at once what comes with the next sign of life. */

@@ -383,6 +383,42 @@ for (const program of programs) {
         );
       });
 
+      it('finds what its own nodes can take behind however much that they cannot, in order', async () => {
+        const left = create();
+        await left.open();
+        const names = Array.from({ length: 11_500 }, (_, index) => String(index).padStart(5, '0'));
+        await left.keep(...names.map((name) => entry(name, { takers: ['path /elsewhere'] })));
+        await left.keep(entry('wanted'), entry('too'));
+        await left.store.close();
+        const heir = create();
+        heir.wants = ['incoming'];
+        assert.deepEqual(await heir.open(), []);
+        await heir.until(() => heir.takenOver.length > 1);
+        assert.deepEqual(heir.takenOver, [entry('wanted'), entry('too')]);
+        heir.wants = ['path /elsewhere'];
+        await heir.until(() => heir.takenOver.length > 1_002);
+        assert.deepEqual(
+          heir.takenOver.slice(2, 1_002).map(({ id }) => id),
+          names.slice(0, 1_000),
+        );
+      });
+
+      it('looks through what several that are dead have left', async () => {
+        for (const name of ['a', 'b', 'c']) {
+          const left = create();
+          await left.open();
+          const unwanted = Array.from({ length: 700 }, (_, index) =>
+            entry(name + index, { takers: ['path /elsewhere'] }),
+          );
+          await left.keep(...unwanted, entry(name));
+          await left.store.close();
+        }
+        const heir = create();
+        heir.wants = ['incoming'];
+        const found = await heir.open();
+        assert.deepEqual(found.map(({ id }) => id).sort(), ['a', 'b', 'c']);
+      });
+
       it('forgets the consumers of instances that are gone', async () => {
         await createDead(entry('1'));
         const heir = create();
