@@ -88,7 +88,8 @@ export class Succession {
       await ended;
       // What each has brought is handed over at once.
       if (hadPolls || isFirst) continue;
-      if (hasIdled || from.inbox.takeOverMs === 0) return true;
+      const isDone = hasIdled || from.inbox.takeOverMs === 0;
+      if (!from.inbox.takeMore() && isDone) return true;
       await this.#idle(from.inbox.takeOverMs);
       hasIdled = true;
     }

@@ -91,10 +91,9 @@ export class Attendance {
     return kinds;
   }
 
-  /** Names of those that are here, as in `Item.takers`. */
-  get wanted(): string[] {
-    const callbacks = [...this.here('callback').values()];
-    return [...this.takenKinds, ...callbacks.flatMap(({ id, path }) => nameTakers({ node: id, path }))];
+  /** Names of those that are called back, as in `Item.takers`. */
+  get calledNames(): string[] {
+    return [...this.here('callback').values()].flatMap(({ id, path }) => nameTakers({ node: id, path }));
   }
 
   /** The nodes that what comes now is for. */

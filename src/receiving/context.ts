@@ -34,9 +34,14 @@ export interface InboxContext {
   run(step: Step<unknown>): void;
 }
 
-/** Names of those whom an inbox finds takers for, as in `Item.takers`. */
-export function wantedBy({ heir, distribution }: InboxContext): string[] {
-  return heir ? wantedBy(heir) : distribution.attendance.wanted;
+/**
+ * Names of those whom an inbox can give more to that others leave, as in `Item.takers`. What is for another inbox is handed over to that, and
+ * fills no memory here.
+ */
+export function wantedBy({ heir, distribution, unread }: InboxContext, hasRoom = unread.isLow.bind(unread)): string[] {
+  if (heir) return wantedBy(heir, () => true);
+  const { takenKinds, calledNames } = distribution.attendance;
+  return [...takenKinds.filter((kind) => hasRoom(kind)), ...calledNames];
 }
 
 /** An entry, or who was called with what is to be one. */

@@ -81,6 +81,13 @@ export class Inbox {
     return this.#context.journal.takeOverMs;
   }
 
+  /** Has a shared store take over at once more of what dead processes held, as far as there is more. Returns whether there is. */
+  takeMore(): boolean {
+    const { takeMore } = this.#context.journal.supply;
+    takeMore?.();
+    return takeMore !== undefined;
+  }
+
   /** See {@link Journal.open}. */
   open(): void {
     this.#context.journal.open();

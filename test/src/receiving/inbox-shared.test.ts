@@ -434,6 +434,25 @@ describe('Inboxes of several processes on one Redis', () => {
     assert.equal(await isEmpty(), true);
   });
 
+  it('takes over no more than a page ahead of its flow, however many signs of life it gives, and leaves the rest to others', async () => {
+    const { holder } = await createHolder();
+    const names = Array.from({ length: 3_500 }, (_, index) => `m${index}`);
+    await holder.poll(...names.map((name) => incoming(name)));
+    await holder.inbox.close();
+    const slow = await create({ isAcknowledgedAtOnce: false, heartbeatMs: 20 });
+    await slow.untilGiven(1_000);
+    await sleep(200);
+    assert.equal(slow.given.length, 1_000);
+    const quick = await create();
+    await quick.untilGiven(2_500);
+    await slow.acknowledge();
+    assert.deepEqual(
+      [...slow.given, ...quick.given].map(({ entry }) => entry.record.messageId),
+      names,
+    );
+    assert.equal(await isEmpty(), true);
+  });
+
   it('leaves what it has not delivered to another process when it is closed', async () => {
     const { holder } = await createHolder();
     await holder.poll(incoming('m'));
