@@ -80,11 +80,6 @@ export class Journal {
     return this.#lifecycle.failure;
   }
 
-  /** How long after its opening a store has taken over everything that dead processes held. */
-  get takeOverMs(): number {
-    return this.#store.takeOverMs ?? 0;
-  }
-
   /** Whether nothing waits to be written. */
   get isWritten(): boolean {
     return this.#steps.isEmpty && !this.#writer.hasUnsaved;

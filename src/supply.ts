@@ -48,6 +48,11 @@ export class Supply {
     });
   }
 
+  /** How long after its opening a store has taken over everything that dead processes held, but for what there is more than it takes at a time. */
+  get takeOverMs(): number {
+    return this.#options.store.takeOverMs ?? 0;
+  }
+
   /** See {@link Store.takeMore}. */
   get takeMore(): (() => void) | undefined {
     return this.isUsable ? this.#options.store.takeMore : undefined;

@@ -88,9 +88,10 @@ export class Succession {
       await ended;
       // What each has brought is handed over at once.
       if (hadPolls || isFirst) continue;
-      const isDone = hasIdled || from.inbox.takeOverMs === 0;
-      if (!from.inbox.takeMore() && isDone) return true;
-      await this.#idle(from.inbox.takeOverMs);
+      const { takeOverMs, takeMore } = from.inbox.supply;
+      if (!takeMore && (hasIdled || takeOverMs === 0)) return true;
+      takeMore?.();
+      await this.#idle(takeOverMs);
       hasIdled = true;
     }
   }

@@ -1,6 +1,7 @@
 import type { SmsError } from '../errors';
 import { timeOf } from '../item-ids';
 import type { Journal } from '../journal';
+import type { Supply } from '../supply';
 import { type Acceptance, type Arrival, createAccept } from './accept';
 import type { InboxContext } from './context';
 import type { Channel, Entry, KindOn } from './entry';
@@ -76,16 +77,9 @@ export class Inbox {
     return this.#context.journal.isDurable && this.isSettled;
   }
 
-  /** How long after its opening a store has taken over everything that dead processes held. */
-  get takeOverMs(): number {
-    return this.#context.journal.takeOverMs;
-  }
-
-  /** Has a shared store take over at once more of what dead processes held, as far as there is more. Returns whether there is. */
-  takeMore(): boolean {
-    const { takeMore } = this.#context.journal.supply;
-    takeMore?.();
-    return takeMore !== undefined;
+  /** What the store has that is not here yet. */
+  get supply(): Supply {
+    return this.#context.journal.supply;
   }
 
   /** See {@link Journal.open}. */

@@ -121,3 +121,9 @@ export interface ScriptedRedis extends Redis {
   listHeld(stream: string, group: string, consumer: string, from: string): Promise<[ListedItem[], string]>;
   takeOverHeld(keys: number, ...keysAndStep: string[]): Promise<[taken: ListedItem[], reached: string[]]>;
 }
+
+/** The first stream id that may come after another. */
+export function nextStreamId(streamId: string): string {
+  const [ms = '0', sequence = '0'] = streamId.split('-');
+  return `${ms}-${BigInt(sequence) + 1n}`;
+}

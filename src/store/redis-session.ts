@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { Clock, Timer } from '../clock';
 import { describeFailure, signExpired } from './redis-failures';
-import { group, type ListedItem, leftSign, pageSize, type ScriptedRedis, scripts } from './redis-scripts';
+import type { RedisKeys } from './redis-keys';
+import { group, type ListedItem, leftSign, nextStreamId, pageSize, type ScriptedRedis, scripts } from './redis-scripts';
+import { RedisTakeOver } from './redis-take-over';
 
 /** How fast a {@link RedisStore} notices that another instance is gone. Milliseconds. */
 export interface RedisTiming {
@@ -13,15 +15,6 @@ export interface RedisTiming {
   graceMs: number;
   /** A command or a connection attempt that takes longer has failed. */
   commandTimeoutMs: number;
-}
-
-/** Names of what an account has at the server; the same prefix for all, so that a cluster keeps them together. */
-export interface RedisKeys {
-  readonly inbox: string;
-  readonly unreadable: string;
-  readonly epoch: string;
-  seen(key: string): string;
-  alive(consumer: string): string;
 }
 
 /** What a session stands on. */
@@ -42,21 +35,6 @@ export interface SessionLife {
   onFailure(error: Error): void;
 }
 
-/** Names what the account of a login has at the server. */
-export function createKeys(login: string): RedisKeys {
-  const name = (text: string) => `sms:{${login}}:${text}`;
-  return {
-    inbox: name('inbox'),
-    unreadable: name('unreadable'),
-    epoch: name('epoch'),
-    seen: (key) => name(`seen:${key}`),
-    alive: (consumer) => name(`alive:${consumer}`),
-  };
-}
-
-/** Pages of what dead instances hold that are looked at with one sign of life: none may be wanted, and the server has others to serve. */
-const mostLooks = 10;
-
 /** One connection, from its opening until it fails or is closed, and the sign that this instance lives. */
 export class RedisSession {
   readonly redis: ScriptedRedis;
@@ -66,10 +44,7 @@ export class RedisSession {
   hasMore = false;
   readonly #options: SessionOptions;
   readonly #openedAtMs: number;
-  /** From where to look on at what dead instances hold: before that is nothing that was wanted. */
-  readonly #places = new Map<string, string>();
-  /** What it was looked for. */
-  #sought = '';
+  readonly #takeOver: RedisTakeOver;
   #life: SessionLife | undefined;
   #nextBeat: Timer | undefined;
   #failure: Error | undefined;
@@ -79,6 +54,7 @@ export class RedisSession {
     this.redis = redis;
     this.#options = options;
     this.#openedAtMs = options.clock.elapsed();
+    this.#takeOver = new RedisTakeOver(redis, options);
     redis.on('error', (error: Error) => {
       this.#failure ??= error;
     });
@@ -147,38 +123,12 @@ export class RedisSession {
    * meanwhile nothing is returned: the next one lists it as its own.
    */
   async takeOver(wanted: readonly string[]): Promise<ListedItem[]> {
-    const { keys, consumer } = this.#options;
-    const consumers = (await this.redis.xinfo('CONSUMERS', keys.inbox, group)) as string[][];
-    const others = consumers
-      .map((fields) => fields[fields.indexOf('name') + 1] ?? '')
-      .filter((name) => name !== consumer && name !== '');
-    const listed: ListedItem[] = [];
-    if (this.#sought !== wanted.join()) this.#places.clear();
-    this.#sought = wanted.join();
-    for (let look = 0, isMore = others.length > 0; isMore && look < mostLooks; look++) {
-      const [taken, reached] = await this.#takeOverPage(others, wanted, pageSize - listed.length);
-      listed.push(...taken);
-      for (const [index, name] of others.entries()) this.#lookOn(name, reached[index]);
-      isMore = listed.length < pageSize && reached.some((streamId) => streamId !== '');
-    }
+    const { timing, clock } = this.#options;
+    const isGraceOver = clock.elapsed() - this.#openedAtMs >= timing.graceMs;
+    const listed = await this.#takeOver.take(wanted, isGraceOver);
     // Where nobody had room for anything, it is still there.
     if (listed.length > 0) this.hasMore = listed.length >= pageSize;
     return this.#isEnded ? [] : listed;
-  }
-
-  #takeOverPage(others: readonly string[], wanted: readonly string[], most: number) {
-    const { keys, consumer, timing, clock } = this.#options;
-    const names = [keys.inbox, ...others.map(keys.alive)];
-    const all = clock.elapsed() - this.#openedAtMs >= timing.graceMs;
-    const from = others.map((name) => this.#places.get(name) ?? '-');
-    const step = { group, consumer, others, from, all, wanted, most };
-    return this.redis.takeOverHeld(names.length, ...names, JSON.stringify(step));
-  }
-
-  /** @param reached how far a look has come, as the script says it; what is wanted may change, so from the end it is back to the beginning */
-  #lookOn(name: string, reached = ''): void {
-    if (reached === '') this.#places.delete(name);
-    else if (reached !== '-') this.#places.set(name, nextStreamId(reached));
   }
 
   /** Does at once what comes with the next sign of life. */
@@ -230,11 +180,6 @@ export class RedisSession {
   #fail(error: unknown): void {
     if (!this.#isEnded) this.#life?.onFailure(describeFailure(error));
   }
-}
-
-function nextStreamId(streamId: string): string {
-  const [ms = '0', sequence = '0'] = streamId.split('-');
-  return `${ms}-${BigInt(sequence) + 1n}`;
 }
 
 function ignoreExistingGroup(error: unknown): void {

@@ -2,8 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { type Clock, systemClock } from '../clock';
 import { formatRemembered, parseItem } from './format';
 import { attempt, describeFailure, signExpired } from './redis-failures';
+import { createKeys, type RedisKeys } from './redis-keys';
 import { group, type ListedItem } from './redis-scripts';
-import { createKeys, type RedisKeys, RedisSession, type RedisTiming } from './redis-session';
+import { RedisSession, type RedisTiming } from './redis-session';
 import { RedisTexts } from './redis-texts';
 import {
   type Changes,

@@ -1,0 +1,59 @@
+import type { RedisKeys } from './redis-keys';
+import { group, type ListedItem, nextStreamId, pageSize, type ScriptedRedis } from './redis-scripts';
+
+/** Pages that are looked at with one sign of life: nothing in them may be wanted, and the server has others to serve. */
+const mostLooks = 10;
+
+/** Takes over what instances hold that do not live any more. */
+export class RedisTakeOver {
+  readonly #redis: ScriptedRedis;
+  readonly #keys: RedisKeys;
+  readonly #consumer: string;
+  /** From where to look on at what each of them holds: what comes before was not wanted. */
+  readonly #places = new Map<string, string>();
+  /** What it was looked for. */
+  #sought = '';
+
+  /** @param consumer the name of this instance among the others */
+  constructor(redis: ScriptedRedis, { keys, consumer }: { keys: RedisKeys; consumer: string }) {
+    this.#redis = redis;
+    this.#keys = keys;
+    this.#consumer = consumer;
+  }
+
+  /**
+   * Takes over what is `wanted`, no more than a page.
+   *
+   * @param isGraceOver those count too who have not said that they have ended
+   */
+  async take(wanted: readonly string[], isGraceOver: boolean): Promise<ListedItem[]> {
+    const others = await this.#listOthers();
+    if (this.#sought !== wanted.join()) this.#places.clear();
+    this.#sought = wanted.join();
+    const listed: ListedItem[] = [];
+    for (let look = 0, isMore = others.length > 0; isMore && look < mostLooks; look++) {
+      const from = others.map((name) => this.#places.get(name) ?? '-');
+      const most = pageSize - listed.length;
+      const step = { group, consumer: this.#consumer, others, from, all: isGraceOver, wanted, most };
+      const names = [this.#keys.inbox, ...others.map(this.#keys.alive)];
+      const [taken, reached] = await this.#redis.takeOverHeld(names.length, ...names, JSON.stringify(step));
+      listed.push(...taken);
+      for (const [index, name] of others.entries()) this.#lookOn(name, reached[index]);
+      isMore = listed.length < pageSize && reached.some((streamId) => streamId !== '');
+    }
+    return listed;
+  }
+
+  async #listOthers(): Promise<string[]> {
+    const consumers = (await this.#redis.xinfo('CONSUMERS', this.#keys.inbox, group)) as string[][];
+    return consumers
+      .map((fields) => fields[fields.indexOf('name') + 1] ?? '')
+      .filter((name) => name !== this.#consumer && name !== '');
+  }
+
+  /** @param reached as the script says it; from the end it is back to the beginning, where something may be wanted by then */
+  #lookOn(name: string, reached = ''): void {
+    if (reached === '') this.#places.delete(name);
+    else if (reached !== '-') this.#places.set(name, nextStreamId(reached));
+  }
+}
