@@ -140,5 +140,7 @@ export class StepQueue {
 }
 
 function countUrgent(tasks: readonly Task[]): number {
-  return tasks.filter(({ step }) => !step.lazy).length;
+  let urgent = 0;
+  for (const { step } of tasks) if (!step.lazy) urgent++;
+  return urgent;
 }

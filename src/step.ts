@@ -264,7 +264,9 @@ export class StepWriter {
   }
 
   #look({ remember }: Changes, recalled: Recalled, unsaved: Recalled = this.#unsaved.remembered): Look {
-    const layers = [remember, unsaved, recalled];
-    return (key) => layers.find((layer) => layer.has(key))?.get(key);
+    return (key) => {
+      if (remember.has(key)) return remember.get(key);
+      return unsaved.has(key) ? unsaved.get(key) : recalled.get(key);
+    };
   }
 }

@@ -70,15 +70,15 @@ const list: Omit<Plan, 'fetch'> = {
 const plans: Readonly<Record<Kind, Plan>> = {
   incoming: {
     ...queue,
-    fetch: async (client, options) => ({ kind: 'incoming', records: await client.pollIncoming(options) }),
+    fetch: (client, options) => client.pollIncoming(options).then((records) => ({ kind: 'incoming', records })),
   },
   status: {
     ...queue,
-    fetch: async (client, options) => ({ kind: 'status', records: await client.pollStatuses(options) }),
+    fetch: (client, options) => client.pollStatuses(options).then((records) => ({ kind: 'status', records })),
   },
   outbox: {
     ...list,
-    fetch: async (client, options) => ({ kind: 'outbox', records: await client.pollOutbox(options) }),
+    fetch: (client, options) => client.pollOutbox(options).then((records) => ({ kind: 'outbox', records })),
   },
 };
 
@@ -188,8 +188,9 @@ export class Endpoint {
 
   /** No more than each receiver can take. */
   get #mostUnderWay(): number {
-    const rooms = this.#receivers.map(({ room }) => room);
-    return Math.min(this.#plan.drain(this.settings) + mostAhead, ...rooms);
+    let most = this.#plan.drain(this.settings) + mostAhead;
+    for (const { room } of this.#receivers) most = Math.min(most, room);
+    return most;
   }
 
   async #poll(events: PollEvents): Promise<PollOutcome> {

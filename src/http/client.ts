@@ -21,7 +21,7 @@ import { createRedactor } from './redact';
 
 /** How long the service waits when a polled endpoint has nothing unread (§8). */
 export const pollWaitMs = 30_000;
-const pollGraceMs = 15_000;
+const longPollMs = pollWaitMs + 15_000;
 
 /** A service, as one login sees it. */
 export interface ClientOptions extends Target {
@@ -79,23 +79,18 @@ export class Client {
   }
 
   /** Polls one incoming message (§4.2). The service marks it read as it answers. */
-  async pollIncoming(options: CallOptions = {}): Promise<IncomingRecord[]> {
-    const answer = await this.#poll('/api/1/sms/in', options);
-    return answer ? [this.#read(answer, parseIncoming)] : [];
+  pollIncoming(options: CallOptions = {}): Promise<IncomingRecord[]> {
+    return this.#poll({ path: '/api/1/sms/in', timeoutMs: longPollMs }, parseOnlyIncoming, options);
   }
 
   /** Polls status updates (§4.4). The service marks them read as it answers. */
-  async pollStatuses(options: CallOptions = {}): Promise<StatusRecord[]> {
-    const answer = await this.#poll('/api/1/sms/status', options);
-    return answer ? this.#read(answer, parseStatuses) : [];
+  pollStatuses(options: CallOptions = {}): Promise<StatusRecord[]> {
+    return this.#poll({ path: '/api/1/sms/status', timeoutMs: longPollMs }, parseStatuses, options);
   }
 
   /** Polls the messages sent since the last poll date, and moves that date on (§4.3). Always GET, never waits. */
-  async pollOutbox(options: CallOptions = {}): Promise<OutboxRecord[]> {
-    const answer = await this.#call({ path: '/api/3/sms/out/poll', method: 'GET' }, options);
-    if (answer.statusCode === 204) return [];
-    if (answer.statusCode !== 200) throw this.#statusError(answer, 'read');
-    return this.#read(answer, parseOutbox);
+  pollOutbox(options: CallOptions = {}): Promise<OutboxRecord[]> {
+    return this.#poll({ path: '/api/3/sms/out/poll', method: 'GET' }, parseOutbox, options);
   }
 
   /** Reads the feed of recent messages (§4.5). Marks nothing as read. */
@@ -109,11 +104,11 @@ export class Client {
     return this.#read(answer, parseFeed);
   }
 
-  async #poll(path: string, options: CallOptions): Promise<Answer | undefined> {
-    const answer = await this.#call({ path, timeoutMs: pollWaitMs + pollGraceMs }, options);
-    if (answer.statusCode === 204) return undefined;
+  async #poll<Polled>(request: Request, parse: Parse<Polled[]>, options: CallOptions): Promise<Polled[]> {
+    const answer = await this.#call(request, options);
+    if (answer.statusCode === 204) return [];
     if (answer.statusCode !== 200) throw this.#statusError(answer, 'read');
-    return answer;
+    return this.#read(answer, parse);
   }
 
   /** Reads the XML of §2.2 without the credentials that its texts may repeat. */
@@ -164,6 +159,9 @@ type Request = Pick<Call, 'path'> & Partial<Pick<Call, 'method' | 'parameters' |
 const noParameters: Call['parameters'] = [];
 
 type Parse<Result> = (bytes: Uint8Array, contentType?: string, onUnknownCharset?: OnUnknownCharset) => Result;
+
+/** The service has one message at a time (§4.2). */
+const parseOnlyIncoming: Parse<IncomingRecord[]> = (...answer) => [parseIncoming(...answer)];
 
 function createDelivery(message: OutboundMessage, statusCode: number, response: SendResponse): Delivery {
   const { recipients } = response;

@@ -182,18 +182,17 @@ export class PollLoop {
   }
 
   /** Makes a poll, and does not wait for what it brings to be handed over, where the next may be asked for before. */
-  async #ask(): Promise<PollOutcome | SmsError> {
-    let tellHeld: (outcome: PollOutcome) => void = () => {};
-    const held = new Promise<PollOutcome>((resolve) => {
-      tellHeld = resolve;
+  #ask(): Promise<PollOutcome | SmsError> {
+    return new Promise((resolve) => {
+      const goOn = () => resolve('new');
+      const polling = this.#poll((isPrompt) => {
+        this.#handingOver.add(polling);
+        // The flush of what had to be waited for begins first: it is what somebody waits for.
+        if (isPrompt) goOn();
+        else this.#clock.nextTurn(goOn);
+      });
+      void polling.then(resolve);
     });
-    const polling = this.#poll((isPrompt) => {
-      this.#handingOver.add(polling);
-      // The flush of what had to be waited for begins first: it is what somebody waits for.
-      if (isPrompt) tellHeld('new');
-      else this.#clock.nextTurn(() => tellHeld('new'));
-    });
-    return Promise.race([held, polling]);
   }
 
   async #poll(onHeld: (isPrompt: boolean) => void): Promise<PollOutcome | SmsError> {

@@ -295,8 +295,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'a poll times out while the service waits',
     'http/client.ts',
-    'timeoutMs: pollWaitMs + pollGraceMs',
-    'timeoutMs: pollWaitMs - pollGraceMs',
+    '= pollWaitMs + 15_000',
+    '= pollWaitMs - 15_000',
   ),
   mutant(
     'the store is closed under a poll',
@@ -433,8 +433,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'more answers are asked for than may be held',
     'account/endpoint.ts',
-    'Math.min(this.#plan.drain(this.settings) + mostAhead, ...rooms)',
-    'this.#plan.drain(this.settings) + 9 * mostAhead',
+    'most = Math.min(most, room)',
+    'most += 8 * mostAhead',
   ),
   // Texts that are kept, guarded, counted, or ask.
   outward(
