@@ -86,6 +86,9 @@ export function createTask<Result>(step: Step<Result>): Task & { result: Promise
 /** A sweep looks at twice as many as were remembered since the last, so that it keeps up. */
 const rememberedPerSweep = 500;
 
+/** Stands for changes that there are not yet. Nothing is ever added to it. */
+const nothing = createChanges();
+
 /** A presumption costs as much as it compares when it does not hold. Steps that look at more share the round trip of asking. */
 const mostPresumed = 64;
 
@@ -184,7 +187,7 @@ export class StepWriter {
     if (!this.#store.shared || this.hasUnwritten) return undefined;
     const presumed = new Map<string, undefined>();
     for (const key of tasks.flatMap(({ step }) => step.keys)) presumed.set(key, undefined);
-    const look = this.#look(createChanges(), presumed);
+    const look = this.#look(nothing, presumed);
     for (const key of tasks.flatMap((task) => task.further(look))) presumed.set(key, undefined);
     return presumed.size > 0 && presumed.size <= mostPresumed ? presumed : undefined;
   }
@@ -192,25 +195,22 @@ export class StepWriter {
   /** @param found what a conflict has told already */
   async #recall(tasks: readonly Task[], found: Recalled): Promise<Recalled> {
     const recalled = new Map<string, Remembered | undefined>();
-    const add = async (keys: readonly string[]) => {
-      const asked: string[] = [];
-      for (const key of keys) {
-        if (recalled.has(key)) continue;
-        recalled.set(key, found.get(key));
-        if (!found.has(key)) asked.push(key);
-      }
-      if (asked.length === 0 || this.#lifecycle.mode !== 'open') return;
-      const values = await this.#store.recall(asked);
-      for (const [index, key] of asked.entries()) recalled.set(key, values[index]);
-    };
+    const look = this.#look(nothing, recalled);
     try {
-      const look = this.#look(createChanges(), recalled);
-      for (let keys = [...tasks.flatMap(({ step }) => step.keys), ...this.#unsaved.contested]; ; ) {
-        await add(keys);
-        if (this.#lifecycle.mode !== 'open') return recalled;
+      let keys: readonly string[] = [...tasks.flatMap(({ step }) => step.keys), ...this.#unsaved.contested];
+      while (this.#lifecycle.mode === 'open') {
+        const asked: string[] = [];
+        for (const key of keys) {
+          if (recalled.has(key)) continue;
+          recalled.set(key, found.get(key));
+          if (!found.has(key)) asked.push(key);
+        }
+        const values = asked.length > 0 ? await this.#store.recall(asked) : [];
+        for (let index = 0; index < asked.length; index++) recalled.set(asked[index] ?? '', values[index]);
         keys = tasks.flatMap((task) => task.further(look)).filter((key) => !recalled.has(key));
-        if (keys.length === 0) return recalled;
+        if (keys.length === 0) break;
       }
+      return recalled;
     } catch (error) {
       this.#lifecycle.fail(error);
       return new Map();
@@ -226,12 +226,11 @@ export class StepWriter {
     recalled: Recalled,
     { unsaved, isPresumed = false }: { unsaved?: Recalled | undefined; isPresumed?: boolean } = {},
   ): Decided | undefined {
-    const left = new Set(tasks);
-    for (;;) {
+    for (let left = tasks; ; ) {
       const changes = createChanges();
       const look = this.#look(changes, recalled, unsaved);
       const effects: ((isWritten: boolean) => void)[] = [];
-      const faulty = [...left].find((task) => {
+      const faulty = left.find((task) => {
         try {
           effects.push(task.decide(look, changes));
           return false;
@@ -242,7 +241,7 @@ export class StepWriter {
       });
       if (faulty && isPresumed) return undefined;
       if (!faulty) return { changes, effects };
-      left.delete(faulty);
+      left = left.filter((task) => task !== faulty);
     }
   }
 

@@ -53,11 +53,12 @@ export function createAccept(context: InboxContext, arrival: Arrival, handling: 
   const { distribution, undelivered } = context;
   const items = separate(arrival).map((news) => ({ news, identity: identify(news) }));
   const { correlator } = context;
+  const keys: string[] = [];
+  for (const { news, identity } of items) {
+    keys.push(...keysOf(identity), ...holdKeysOf(context, arrival, identity), ...(correlator?.keys(news) ?? []));
+  }
   return {
-    keys: [
-      ...items.flatMap(({ identity }) => [...keysOf(identity), ...holdKeysOf(context, arrival, identity)]),
-      ...items.flatMap(({ news }) => correlator?.keys(news) ?? []),
-    ],
+    keys,
     further: (look) => items.flatMap(({ news }) => correlator?.furtherKeys(news, look) ?? []),
     // The service has forgotten what it was polled for, but not what it called back.
     whileFailing: arrival.via === 'callback' ? 'refuse' : 'apply',
@@ -188,11 +189,14 @@ export function createFresh(
     takers: address ? nameTakers(address) : [news.kind],
     channel: channelOf({ kind: news.kind, address }),
     ...news,
-    ...(address ? { address } : undefined),
-    attempts: attempts + (address ? undelivered.attemptsBefore(identity) : 0),
-    // Nobody can say whether another process has delivered it already.
-    ...(journal.isShared && journal.mode !== 'open' ? { unsure: true as const } : undefined),
+    attempts,
   };
+  if (address) {
+    entry.address = address;
+    entry.attempts += undelivered.attemptsBefore(identity);
+  }
+  // Nobody can say whether another process has delivered it already.
+  if (journal.isShared && journal.mode !== 'open') entry.unsure = true;
   if (twin) entry.twin = twin;
   return new Undelivered(entry, identity);
 }
