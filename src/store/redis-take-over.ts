@@ -9,8 +9,8 @@ export class RedisTakeOver {
   readonly #redis: ScriptedRedis;
   readonly #keys: RedisKeys;
   readonly #consumer: string;
-  /** From where to look on at what each of them holds: what comes before was not wanted. */
-  readonly #places = new Map<string, string>();
+  /** From where to look on at what each of them holds: what comes before was not wanted. `undefined`: all was looked at in this round. */
+  readonly #places = new Map<string, string | undefined>();
   /** What it was looked for. */
   #sought = '';
 
@@ -31,16 +31,20 @@ export class RedisTakeOver {
     if (this.#sought !== wanted.join()) this.#places.clear();
     this.#sought = wanted.join();
     const listed: ListedItem[] = [];
-    for (let look = 0, isMore = others.length > 0; isMore && look < mostLooks; look++) {
-      const from = others.map((name) => this.#places.get(name) ?? '-');
+    // Of those that were looked through, none comes again before all were.
+    let left = others.filter((name) => !this.#places.has(name) || this.#places.get(name) !== undefined);
+    for (let look = 0; left.length > 0 && listed.length < pageSize && look < mostLooks; look++) {
+      const from = left.map((name) => this.#places.get(name) ?? '-');
       const most = pageSize - listed.length;
-      const step = { group, consumer: this.#consumer, others, from, all: isGraceOver, wanted, most };
-      const names = [this.#keys.inbox, ...others.map(this.#keys.alive)];
+      const step = { group, consumer: this.#consumer, others: left, from, all: isGraceOver, wanted, most };
+      const names = [this.#keys.inbox, ...left.map(this.#keys.alive)];
       const [taken, reached] = await this.#redis.takeOverHeld(names.length, ...names, JSON.stringify(step));
       listed.push(...taken);
-      for (const [index, name] of others.entries()) this.#lookOn(name, reached[index]);
-      isMore = listed.length < pageSize && reached.some((streamId) => streamId !== '');
+      for (const [index, name] of left.entries()) this.#lookOn(name, reached[index]);
+      left = left.filter((_, index) => reached[index] !== '');
     }
+    // The next round begins with the next look: something else may be wanted by then.
+    if (left.length === 0) this.#places.clear();
     return listed;
   }
 
@@ -51,9 +55,8 @@ export class RedisTakeOver {
       .filter((name) => name !== this.#consumer && name !== '');
   }
 
-  /** @param reached as the script says it; from the end it is back to the beginning, where something may be wanted by then */
+  /** @param reached as the script says it */
   #lookOn(name: string, reached = ''): void {
-    if (reached === '') this.#places.delete(name);
-    else if (reached !== '-') this.#places.set(name, nextStreamId(reached));
+    if (reached !== '-') this.#places.set(name, reached === '' ? undefined : nextStreamId(reached));
   }
 }
