@@ -140,6 +140,15 @@ describe('Inboxes of several processes on one Redis', () => {
     }
   }
 
+  /** Has a process that is closed leave so many undelivered. Returns what they are called, in order. */
+  async function leave(count: number): Promise<string[]> {
+    const { holder } = await createHolder();
+    const names = Array.from({ length: count }, (_, index) => `m${index}`);
+    await holder.poll(...names.map((name) => incoming(name)));
+    await holder.inbox.close();
+    return names;
+  }
+
   async function isEmpty(): Promise<boolean> {
     const [pending] = (await redis.client.xpending(stream, 'node-red')) as [number];
     return pending === 0 && (await redis.client.xlen(stream)) === 0;
@@ -414,10 +423,7 @@ describe('Inboxes of several processes on one Redis', () => {
   });
 
   it('takes over what another process has left in step with what its flow takes', async () => {
-    const { holder } = await createHolder();
-    const names = Array.from({ length: 2_500 }, (_, index) => `m${index}`);
-    await holder.poll(...names.map((name) => incoming(name)));
-    await holder.inbox.close();
+    const names = await leave(2_500);
     const heir = await create({ isAcknowledgedAtOnce: false, heartbeatMs: 1e9 });
     await heir.untilGiven(1_000);
     await heir.inbox.flush();
@@ -435,10 +441,7 @@ describe('Inboxes of several processes on one Redis', () => {
   });
 
   it('takes over no more than a page ahead of its flow, however many signs of life it gives, and leaves the rest to others', async () => {
-    const { holder } = await createHolder();
-    const names = Array.from({ length: 3_500 }, (_, index) => `m${index}`);
-    await holder.poll(...names.map((name) => incoming(name)));
-    await holder.inbox.close();
+    const names = await leave(3_500);
     const slow = await create({ isAcknowledgedAtOnce: false, heartbeatMs: 20 });
     await slow.untilGiven(1_000);
     await sleep(200);

@@ -83,6 +83,15 @@ async function settle(): Promise<void> {
   for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
 }
 
+/** Begins something that commits. Resolves when its commit is under way, and takes its time. */
+async function beginCommit<T>(store: FailingStore, begin: () => Promise<T>): Promise<{ ended: Promise<T> }> {
+  store.turns = 5;
+  const { commits } = store;
+  const ended = begin();
+  while (store.commits === commits) await new Promise(setImmediate);
+  return { ended };
+}
+
 describe('Inbox', () => {
   let dedupe: boolean;
   let dedupeMs: number;
@@ -792,10 +801,7 @@ describe('Inbox', () => {
         await inbox.accept(called({ body: '1' }));
         if (isPolledToo) await inbox.accept(polled(incoming('1')));
         const ended = inbox.ended(node.last);
-        store.turns = 5;
-        const { commits } = store;
-        const released = inbox.release(node.last);
-        while (store.commits === commits) await new Promise(setImmediate);
+        const { ended: released } = await beginCommit(store, () => inbox.release(node.last));
         inbox.doneLate(node.last.id);
         assert.equal(await ended, true);
         await released;
@@ -814,10 +820,7 @@ describe('Inbox', () => {
       await inbox.accept(called());
       const first = node.last;
       await inbox.release(first);
-      store.turns = 5;
-      const { commits } = store;
-      const other = inbox.accept(polled(incoming('another')));
-      while (store.commits === commits) await new Promise(setImmediate);
+      const { ended: other } = await beginCommit(store, () => inbox.accept(polled(incoming('another'))));
       const retry = inbox.accept(called());
       inbox.doneLate(first.id);
       await other;
@@ -867,10 +870,7 @@ describe('Inbox', () => {
       const [node, a] = [attach(inbox, new Node('callback'), 'callback'), attach(inbox, new Node('a'))];
       await inbox.accept(called({ body: '1' }));
       await inbox.accept(polled(incoming('1')));
-      store.turns = 5;
-      const { commits } = store;
-      const released = inbox.release(node.last);
-      while (store.commits === commits) await new Promise(setImmediate);
+      const { ended: released } = await beginCommit(store, () => inbox.release(node.last));
       inbox.detach('incoming', a);
       const again = attach(inbox, new Node('a'));
       await released;
