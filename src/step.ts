@@ -6,6 +6,7 @@ import {
   createChanges,
   isNoChange,
   type Look,
+  noChanges,
   type Remembered,
   type Store,
   StoreConflict,
@@ -85,9 +86,6 @@ export function createTask<Result>(step: Step<Result>): Task & { result: Promise
 
 /** A sweep looks at twice as many as were remembered since the last, so that it keeps up. */
 const rememberedPerSweep = 500;
-
-/** Stands for changes that there are not yet. Nothing is ever added to it. */
-const nothing = createChanges();
 
 /** A presumption costs as much as it compares when it does not hold. Steps that look at more share the round trip of asking. */
 const mostPresumed = 64;
@@ -187,7 +185,7 @@ export class StepWriter {
     if (!this.#store.shared || this.hasUnwritten) return undefined;
     const presumed = new Map<string, undefined>();
     for (const key of tasks.flatMap(({ step }) => step.keys)) presumed.set(key, undefined);
-    const look = this.#look(nothing, presumed);
+    const look = this.#look(noChanges, presumed);
     for (const key of tasks.flatMap((task) => task.further(look))) presumed.set(key, undefined);
     return presumed.size > 0 && presumed.size <= mostPresumed ? presumed : undefined;
   }
@@ -195,7 +193,7 @@ export class StepWriter {
   /** @param found what a conflict has told already */
   async #recall(tasks: readonly Task[], found: Recalled): Promise<Recalled> {
     const recalled = new Map<string, Remembered | undefined>();
-    const look = this.#look(nothing, recalled);
+    const look = this.#look(noChanges, recalled);
     try {
       let keys: readonly string[] = [...tasks.flatMap(({ step }) => step.keys), ...this.#unsaved.contested];
       while (this.#lifecycle.mode === 'open') {

@@ -1,18 +1,15 @@
 import type { Keepers } from './keeper';
 import { PassingMap } from './passing-map';
-import { addChanges, type Changes, createChanges, isNoChange, type Remembered } from './store/store';
+import { addChanges, type Changes, createChanges, isNoChange, noChanges, type Remembered } from './store/store';
 
 /** What was found under keys; `undefined` where nothing is. A key that is missing was not asked for, or could not be. */
 export type Recalled = ReadonlyMap<string, Remembered | undefined>;
-
-/** Stands for the changes where there are none, as nearly always. Nothing is ever added to it. */
-const nothing = createChanges();
 
 /** Changes of steps that were taken without the store. */
 export class Unsaved {
   readonly #keepers: Keepers;
   readonly #isShared: boolean;
-  #changes = nothing;
+  #changes = noChanges;
   /** What the first of them that remembers something under a key has found there; nothing, where the store could not be asked. */
   readonly #bases = new PassingMap<string, Remembered | undefined>();
 
@@ -45,7 +42,7 @@ export class Unsaved {
     if (this.#isShared) {
       for (const key of changes.remember.keys()) if (!this.#bases.has(key)) this.#bases.set(key, recalled.get(key));
     }
-    if (this.#changes === nothing) this.#changes = createChanges();
+    if (this.#changes === noChanges) this.#changes = createChanges();
     addChanges(this.#changes, changes);
   }
 
@@ -61,7 +58,7 @@ export class Unsaved {
 
   /** All of it is in the store. */
   clear(): void {
-    this.#changes = nothing;
+    this.#changes = noChanges;
     this.#bases.clear();
   }
 }

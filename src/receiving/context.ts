@@ -38,10 +38,10 @@ export interface InboxContext {
  * Names of those whom an inbox can give more to that others leave, as in `Item.takers`. What is for another inbox is handed over to that, and
  * fills no memory here.
  */
-export function wantedBy({ heir, distribution, unread }: InboxContext, hasRoom = unread.isLow.bind(unread)): string[] {
-  if (heir) return wantedBy(heir, () => true);
+export function wantedBy({ heir, distribution, unread }: InboxContext, isHeir = false): string[] {
+  if (heir) return wantedBy(heir, true);
   const { takenKinds, calledNames } = distribution.attendance;
-  return [...takenKinds.filter((kind) => hasRoom(kind)), ...calledNames];
+  return [...takenKinds.filter((kind) => isHeir || unread.isLow(kind)), ...calledNames];
 }
 
 /** An entry, or who was called with what is to be one. */

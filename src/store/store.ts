@@ -156,6 +156,9 @@ export function createChanges(...earlier: readonly Changes[]): Changes {
   return changes;
 }
 
+/** Stands for changes where there are none. Nothing is ever added to it. */
+export const noChanges: Changes = createChanges();
+
 /** Adds later changes, which prevail. */
 export function addChanges(changes: Changes, { keep, loose, drop, remember, firm }: Changes): void {
   for (const [id, item] of keep) {
