@@ -6,7 +6,8 @@ import type { CallbackAnswer, CallbackBody } from './runtime/callback-body';
 import { createCallbackDoors, formatCallbackAddress, notNow, refuse } from './runtime/callback-door';
 import type { CallbackNode } from './runtime/callback-node';
 import { parsePath } from './runtime/callback-path';
-import { createFlowSender, startWithFlows } from './runtime/flows';
+import { FlowSender } from './runtime/flow-sender';
+import { startWithFlows } from './runtime/flows';
 import { showAndRaise, takeAcknowledgements } from './runtime/outcome';
 import { createDeliveredMessage } from './runtime/received-message';
 import { parseChoice, parseNumber } from './runtime/settings';
@@ -32,7 +33,7 @@ export = (RED: NodeAPI) => {
     const path = parsePath(config.path);
     const token = this.credentials?.token?.trim() || undefined;
     const address = { path, publicUrl: config.publicUrl, token };
-    const sender = createFlowSender(RED, this);
+    const sender = new FlowSender(RED, this);
     let subscription: CallbackSubscription | undefined;
     /** The badge shows why one could not be taken, not the path. */
     let showsError = false;
@@ -45,10 +46,11 @@ export = (RED: NodeAPI) => {
         path,
         acknowledge: parseChoice(config.acknowledge, ['auto', 'flow']),
         ackTimeoutMs: parseNumber('ackTimeout', config.ackTimeout, limits['sms-callback-in'].ackTimeout) * 1_000,
-        send: (delivery) => {
-          const message = createDeliveredMessage(delivery);
-          return sender.send(delivery.kind === 'status' ? [null, message] : [message, null]);
-        },
+        send: (delivery) =>
+          sender.send(() => {
+            const message = createDeliveredMessage(delivery);
+            return delivery.kind === 'status' ? [null, message] : [message, null];
+          }),
       });
 
     const accept = async (event: CallbackEvent, query: Query): Promise<CallbackAnswer> => {

@@ -2,7 +2,8 @@ import type { Node, NodeAPI, NodeDef } from 'node-red';
 import type { OutboxRecord, OutboxSubscription, PollState } from '../src';
 import { limits } from './limits';
 import { getAccount } from './runtime/account-node';
-import { createFlowSender, startWithFlows } from './runtime/flows';
+import { FlowSender } from './runtime/flow-sender';
+import { startWithFlows } from './runtime/flows';
 import { failMessage, raiseToCatch, type SmsMessage } from './runtime/outcome';
 import { createReceivedMessage } from './runtime/received-message';
 import { parseChoice, parseNumber } from './runtime/settings';
@@ -18,7 +19,7 @@ export = (RED: NodeAPI) => {
   function SmsOutbox(this: Node, config: OutboxConfig) {
     RED.nodes.createNode(this, config);
     const output = parseChoice(config.output, ['each', 'list']);
-    const sender = createFlowSender(RED, this);
+    const sender = new FlowSender(RED, this);
     let subscription: OutboxSubscription | undefined;
     /** Records of the last poll. */
     let count = 0;
@@ -31,8 +32,8 @@ export = (RED: NodeAPI) => {
     /** Sends records into the flow, as copies of the message that asked for them if one did. */
     const send = (records: readonly OutboxRecord[], trigger: SmsMessage = {}): Promise<boolean> => {
       showCount(records.length);
-      const messages = output === 'list' ? createList(RED, records, trigger) : createEach(RED, records, trigger);
-      return messages.length > 0 ? sender.send([messages]) : Promise.resolve(true);
+      if (output === 'list') return sender.send(() => [createList(RED, records, trigger)]);
+      return records.length > 0 ? sender.send(() => [createEach(RED, records, trigger)]) : Promise.resolve(true);
     };
 
     const showState = (state: PollState) => {

@@ -2,7 +2,8 @@ import type { Node, NodeAPI } from 'node-red';
 import { type AnswerNews, type OutcomeNews, type SendingNode, SmsError } from '../src';
 import { getAccount } from './runtime/account-node';
 import { formatCarried, parseCarried } from './runtime/carried-message';
-import { createFlowSender, startWithFlows } from './runtime/flows';
+import { FlowSender } from './runtime/flow-sender';
+import { startWithFlows } from './runtime/flows';
 import { putError, raiseToCatch, type SmsMessage } from './runtime/outcome';
 import { SendBadge } from './runtime/send-badge';
 import { type SendConfig, SendFields } from './runtime/send-fields';
@@ -23,7 +24,7 @@ export = (RED: NodeAPI) => {
     RED.nodes.createNode(this, config);
     const fields = new SendFields(RED, this, config);
     const badge = new SendBadge(RED, this);
-    const sender = createFlowSender(RED, this);
+    const sender = new FlowSender(RED, this);
     /** How often each error has come since the flow is being stopped. */
     const lateErrors = new Map<string, number>();
     let isClosing = false;
@@ -57,14 +58,7 @@ export = (RED: NodeAPI) => {
       const { accepted, failed } = outcome;
       const total = accepted.length + failed.length;
       badge.showOutcome(failed.length === 0 ? badges.sent(RED) : badges.partlyFailed(RED, failed.length, total));
-      const outputs = createOutputs(RED, message, news, outcome);
-      if (!fields.usesStore && origin) {
-        // Nobody waits to hear whether it got there: what is in no store cannot be told again.
-        this.send(outputs);
-        end();
-        return true;
-      }
-      const isSent = sender.send(outputs);
+      const isSent = sender.send(() => createOutputs(RED, message, news, outcome));
       end();
       return isSent;
     };
@@ -72,7 +66,7 @@ export = (RED: NodeAPI) => {
     const onAnswer = (news: AnswerNews): Promise<boolean> => {
       const origin = news.origin as Origin | undefined;
       const message = origin ? (origin.copy ?? origin.message) : restore(news.carried);
-      return sender.send(createAnswerOutputs(RED, message, news));
+      return sender.send(() => createAnswerOutputs(RED, message, news));
     };
 
     /** @throws SmsError `SMS_CONFIG` */

@@ -1,5 +1,5 @@
 import type { NodeAPI } from 'node-red';
-import { onceFlowsStarted } from './flows';
+import { Flows } from './flows';
 
 /** A node in line for a path; without `mount` while it is closed. */
 interface Place {
@@ -43,7 +43,7 @@ export function createCallbackPlaces(RED: NodeAPI): CallbackPlaces {
       if (own) own.mount = undefined;
       if (isAwaitingStart) return;
       isAwaitingStart = true;
-      onceFlowsStarted(RED, moveUp);
+      Flows.of(RED).onceStarted(moveUp);
     },
   };
 }

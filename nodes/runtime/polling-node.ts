@@ -2,7 +2,8 @@ import type { Node, NodeAPI, NodeDef } from 'node-red';
 import { type Membership, SmsError, type Subscriber, type Subscription } from '../../src';
 import type { limits } from '../limits';
 import { getAccount } from './account-node';
-import { createFlowSender, startWithFlows } from './flows';
+import { FlowSender } from './flow-sender';
+import { startWithFlows } from './flows';
 import { raiseToCatch, takeAcknowledgements } from './outcome';
 import { createDeliveredMessage, createReceivedMessage } from './received-message';
 import { parseChoice, parseNumber } from './settings';
@@ -26,7 +27,7 @@ export interface Polled {
 
 /** Makes a node deliver what its account polls, and take acknowledgements at its input. */
 export function runPollingNode(RED: NodeAPI, node: Node, config: PollingConfig, polled: Polled): void {
-  const sender = createFlowSender(RED, node);
+  const sender = new FlowSender(RED, node);
   let subscription: Subscription | undefined;
 
   const subscribe = () => {
@@ -37,7 +38,7 @@ export function runPollingNode(RED: NodeAPI, node: Node, config: PollingConfig, 
       acknowledge: parseChoice(config.acknowledge, ['auto', 'flow']),
       ackTimeoutMs: parseNumber('ackTimeout', config.ackTimeout, range.ackTimeout) * 1_000,
       maxAttempts: parseNumber('maxAttempts', config.maxAttempts, range.maxAttempts),
-      send: (delivery) => sender.send([createDeliveredMessage(delivery)]),
+      send: (delivery) => sender.send(() => [createDeliveredMessage(delivery)]),
       onUndelivered: (news, attempts) => {
         const message = createReceivedMessage(news, { redelivered: true });
         node.error(translateError(RED, new SmsError('undelivered', { params: { attempts } })), message);

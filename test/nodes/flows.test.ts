@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { onceFlowsStarted } from '../../nodes/runtime/flows';
+import { Flows } from '../../nodes/runtime/flows';
 import { account, RunningFlow, sink, startService, stopEverything } from './running-flow';
 
 const types = ['sms-in', 'sms-status', 'sms-outbox', 'sms-feed', 'sms-callback-in'];
@@ -33,7 +33,7 @@ describe('the start of the flows', () => {
     const flow = await RunningFlow.start([]);
     const calls: string[] = [];
     const wait = (name: string, then = () => {}) =>
-      onceFlowsStarted(flow.red, () => {
+      Flows.of(flow.red).onceStarted(() => {
         calls.push(name);
         then();
       });

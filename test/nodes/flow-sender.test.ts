@@ -1,0 +1,263 @@
+import assert from 'node:assert/strict';
+import { EventEmitter } from 'node:events';
+import { mock } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Node, NodeAPI, NodeInitializer } from 'node-red';
+import { FlowSender } from '../../nodes/runtime/flow-sender';
+import type { Simulator } from '../../simulator';
+import type { FlowNode } from '../node-red-process';
+import { account, RunningFlow, sink, startService, stopEverything, until } from './running-flow';
+
+const handset = '64215551234';
+
+/** A node that takes its time to close, as one does that waits for somebody else. */
+const slow = ((RED: NodeAPI) => {
+  RED.nodes.registerType('slow', function (this: Node, config) {
+    RED.nodes.createNode(this, config);
+    this.on('close', (done: () => void) => void setTimeout(done, 400));
+  });
+}) as NodeInitializer;
+
+const slowNode = (name: string): FlowNode => ({ id: 'slow', type: 'slow', name, wires: [] });
+
+describe('while flows are deployed', () => {
+  let sim: Simulator;
+
+  beforeEach(async () => {
+    sim = await startService();
+  });
+
+  afterEach(stopEverything);
+
+  const bodies = (flow: RunningFlow, id = 'got') => flow.received(id).map(({ payload }) => payload);
+
+  for (const inSubflow of [false, true]) {
+    const where = inSubflow ? 'in a subflow' : 'on a tab';
+
+    it(`a message is not lost whose next node is being replaced, ${where}`, async () => {
+      const receiver = { id: 'in', type: 'sms-in', account: 'account', wires: inSubflow ? [] : [['got', 'other']] };
+      const out = { x: 1, y: 1, wires: [{ id: 'in', port: 0 }] };
+      const nodes = (name: string) => [
+        account(sim),
+        ...(inSubflow
+          ? [
+              { id: 'sub', type: 'subflow', name: 'receiver', in: [], out: [out] },
+              { ...receiver, x: 1, y: 1, z: 'sub' },
+              { id: 'one', type: 'subflow:sub', name: '', wires: [['got', 'other']] },
+            ]
+          : [receiver]),
+        { ...sink('got'), name },
+        sink('other'),
+        slowNode(name),
+      ];
+      const flow = await RunningFlow.start(nodes('a'), { nodes: [slow] });
+      sim.reply({ from: handset, body: 'before' });
+      await flow.messages('got', 1);
+      const deployed = flow.deploy(nodes('b'), 'nodes');
+      await sleep(100);
+      sim.reply({ from: handset, body: 'first' });
+      sim.reply({ from: handset, body: 'second' });
+      await deployed;
+      sim.reply({ from: handset, body: 'after' });
+      await flow.messages('got', 4);
+      await sleep(50);
+      assert.deepEqual(bodies(flow), ['before', 'first', 'second', 'after']);
+      assert.deepEqual(bodies(flow, 'other'), ['before', 'first', 'second', 'after']);
+      assert.ok(flow.received('got').every(({ sms }) => !('redelivered' in (sms ?? {}))));
+    });
+  }
+
+  it('a message does not wait whose next nodes stay', async () => {
+    const nodes = (name: string) => [
+      account(sim),
+      { id: 'in', type: 'sms-in', account: 'account', wires: [['got']] },
+      sink('got'),
+      slowNode(name),
+    ];
+    const flow = await RunningFlow.start(nodes('a'), { nodes: [slow] });
+    let isDeployed = false;
+    const deployed = flow.deploy(nodes('b'), 'nodes').then(() => {
+      isDeployed = true;
+    });
+    await sleep(50);
+    sim.reply({ from: handset, body: 'hello' });
+    await flow.messages('got', 1);
+    assert.equal(isDeployed, false);
+    await deployed;
+  });
+
+  it('the outcome of a text that a next node cannot take any more waits for the next start', async () => {
+    const send = {
+      id: 'send',
+      type: 'sms-send',
+      account: 'account',
+      once: 'topic',
+      onceType: 'msg',
+      wires: [['sent']],
+    };
+    const nodes = [account(sim), send, sink('sent')];
+    const flow = await RunningFlow.start(nodes);
+    sim.fault('send', { delayMs: 150 }, 1);
+    flow.send('send', { topic: handset, payload: 'soon' });
+    await until(() => sim.requests.length > 0);
+    sim.fault('send', { delayMs: 400 }, 1);
+    flow.send('send', { topic: '64215551235', payload: 'late' });
+    await sleep(20);
+    await flow.deploy(nodes);
+    await flow.messages('sent', 2);
+    await sleep(50);
+    assert.deepEqual(bodies(flow, 'sent').sort(), ['late', 'soon']);
+  });
+});
+
+describe('a sender into the flow', () => {
+  /** Node-RED, as far as it is asked: nodes by their ids, and what they were sent and can still take. */
+  class Stage {
+    readonly events = new EventEmitter();
+    readonly active = new Map<string, object>();
+    readonly received: [id: string, payload: unknown][] = [];
+    readonly node: Node & { wires: string[][] };
+    readonly sender: FlowSender;
+
+    constructor(wires: string[][]) {
+      const send = (outputs: { payload: unknown }[]) => {
+        const nexts = wires.flat().map((id) => [id, this.active.get(id)] as const);
+        setImmediate(() => {
+          for (const [id, next] of nexts) {
+            if (next && this.active.get(id) === next) this.received.push([id, outputs[0]?.payload]);
+          }
+        });
+      };
+      this.node = { id: 'node', wires, send } as never;
+      const nodes = { getNode: (id: string) => this.active.get(id) ?? null };
+      this.sender = new FlowSender({ events: this.events, nodes } as never, this.node);
+      this.active.set('node', this.node);
+    }
+
+    start(...ids: string[]): void {
+      for (const id of ids) this.active.set(id, { id });
+      this.events.emit('flows:started');
+    }
+
+    stop(...ids: string[]): void {
+      this.events.emit('flows:stopping');
+      for (const id of ids) this.active.delete(id);
+    }
+
+    send(payload: unknown): Promise<boolean> {
+      return this.sender.send(() => [{ payload }]);
+    }
+  }
+
+  it('sends again what was on its way when the next node was stopped', async () => {
+    const stage = new Stage([['a']]);
+    stage.start('a');
+    const sent = stage.send(1);
+    stage.stop('a');
+    setImmediate(() => setImmediate(() => stage.start('a')));
+    assert.equal(await sent, true);
+    assert.deepEqual(stage.received, [['a', 1]]);
+  });
+
+  it('sends again what was sent while nodes were being stopped', async () => {
+    const stage = new Stage([['a']]);
+    stage.start('a');
+    let sent: Promise<boolean> | undefined;
+    stage.events.once('flows:stopping', () => {
+      sent = stage.send(1);
+    });
+    stage.stop('a');
+    setImmediate(() => setImmediate(() => stage.start('a')));
+    assert.equal(await sent, true);
+    assert.deepEqual(stage.received, [['a', 1]]);
+  });
+
+  it('does not wait for a node that was not there before either', async () => {
+    const stage = new Stage([['a', 'gone']]);
+    stage.start('a');
+    stage.stop('other');
+    assert.equal(await stage.send(1), true);
+    assert.deepEqual(stage.received, [['a', 1]]);
+  });
+
+  it('says that nothing got there once the node itself is stopped, whichever was stopped first', async () => {
+    for (const ids of [
+      ['a', 'node'],
+      ['node', 'a'],
+    ]) {
+      const stage = new Stage([['a']]);
+      stage.start('a');
+      const onItsWay = stage.send(1);
+      stage.stop(...ids);
+      assert.deepEqual(await Promise.all([onItsWay, stage.send(2)]), [false, false]);
+      stage.sender.close();
+      assert.equal(await stage.send(3), false);
+      assert.deepEqual(stage.received, []);
+    }
+  });
+
+  it('tells who waits that the node was closed', async () => {
+    const stage = new Stage([['a']]);
+    stage.start('a');
+    stage.stop('a');
+    const waiting = stage.send(1);
+    await sleep(5);
+    stage.sender.close();
+    stage.start('a');
+    assert.equal(await waiting, false);
+    await sleep(5);
+    assert.deepEqual(stage.received, []);
+  });
+
+  it('keeps the order of ten thousand that wait, and sends each once', async () => {
+    const stage = new Stage([['a']]);
+    stage.start('a');
+    stage.stop('a');
+    const waiting: Promise<boolean>[] = [];
+    for (let n = 0; n < 10_000; n++) {
+      waiting.push(stage.send(n));
+      if (n % 1_000 === 0) await sleep(1);
+    }
+    stage.start('a');
+    const after = stage.send(10_000);
+    assert.ok((await Promise.all([...waiting, after])).every(Boolean));
+    assert.deepEqual(
+      stage.received.map(([, payload]) => payload),
+      Array.from({ length: 10_001 }, (_, n) => n),
+    );
+  });
+
+  it('goes on when the flows were stopped and are not started again', async () => {
+    mock.timers.enable({ apis: ['setTimeout'] });
+    try {
+      const stage = new Stage([['a']]);
+      stage.start('a');
+      stage.stop('a');
+      let told: boolean | undefined;
+      void stage.send(1).then((isSent) => {
+        told = isSent;
+      });
+      mock.timers.tick(60_000);
+      await new Promise((resolve) => setImmediate(resolve));
+      // Nodes may take their time to close.
+      assert.equal(told, undefined);
+      stage.events.emit('flows:stopped');
+      mock.timers.tick(9_999);
+      await new Promise((resolve) => setImmediate(resolve));
+      assert.equal(told, undefined);
+      mock.timers.tick(1);
+      for (let n = 0; n < 3; n++) await new Promise((resolve) => setImmediate(resolve));
+      assert.equal(told, true);
+    } finally {
+      mock.timers.reset();
+    }
+  });
+
+  it('listens once, however many nodes there are', () => {
+    const stage = new Stage([['a']]);
+    const RED = { events: stage.events, nodes: { getNode: () => null } } as never;
+    for (let n = 0; n < 1_000; n++) new FlowSender(RED, { ...stage.node, id: String(n) });
+    for (const name of ['flows:stopping', 'flows:stopped', 'flows:started'])
+      assert.equal(stage.events.listenerCount(name), 1);
+  });
+});
