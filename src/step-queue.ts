@@ -26,6 +26,8 @@ export class StepQueue {
   /** Runs while a lazy one waits that is not due. */
   #lazy: Timer | undefined;
   #isLazyDue = false;
+  /** The last that were taken had come together, as those do that are there to be fetched: others come along with the next. */
+  #hasCompany = false;
 
   constructor(clock: Clock, writer: StepWriter, events: StepQueueEvents) {
     this.#clock = clock;
@@ -81,7 +83,7 @@ export class StepQueue {
     await this.#working;
   }
 
-  /** Does what there is to do, beginning at the end of this turn of the event loop. */
+  /** Does what there is to do, beginning before the next turn of the event loop has come to its end. */
   work(): void {
     this.#working ??= this.#workOff().finally(() => {
       this.#working = undefined;
@@ -109,7 +111,9 @@ export class StepQueue {
 
   #take(count: number): Task[] {
     const taken = this.#tasks.splice(0, count);
-    this.#urgent -= countUrgent(taken);
+    const urgent = countUrgent(taken);
+    this.#urgent -= urgent;
+    this.#hasCompany = urgent > 1;
     if (this.isEmpty) {
       this.#lazy?.cancel();
       this.#lazy = undefined;
@@ -119,8 +123,9 @@ export class StepQueue {
   }
 
   async #workOff(): Promise<void> {
-    // What is asked for in the same turn of the event loop shares a commit.
-    await undefined;
+    // What is asked for in the same turn of the event loop shares a commit. Who is alone does not wait for the end of it.
+    if (this.#hasCompany) await new Promise<void>((resolve) => void this.#clock.nextTurn(resolve));
+    else await undefined;
     await this.#events.begin();
     while (this.#hasWork) {
       const errand = this.#errands.shift();

@@ -61,7 +61,11 @@ describe('CallbackReceiver', () => {
     const journal = new Journal({ store, clock, onStore: () => {} });
     inbox = new Inbox({ journal, clock, dedupe: () => true, dedupeMs: () => 1_000_000_000 });
   });
-  afterEach(() => inbox.close());
+  afterEach(async () => {
+    const closed = inbox.close();
+    await clock.advance(0);
+    await closed;
+  });
 
   it('says that a callback was taken when its flow has acknowledged it, and not before', async () => {
     const bench = new Bench(inbox, clock);

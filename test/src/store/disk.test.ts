@@ -516,14 +516,19 @@ function testDiskStore(engine: Engine): void {
     });
 
     it('is known as seen, and forgotten in its time', async () => {
-      const { inbox } = await openFixture();
+      const sooner = clock();
+      const { inbox } = await openFixture(sooner);
       const records = ['delivered', 'attempted', 'waiting', 'twin', 'held'].map((id) => incoming(id));
-      const again = await inbox.accept({ kind: 'incoming', via: 'poll', records });
+      const accepted = inbox.accept({ kind: 'incoming', via: 'poll', records });
+      await sooner.advance(0);
+      const again = await accepted;
       assert.deepEqual(new Set(again.map(({ outcome }) => outcome)), new Set(['repeated']));
       await inbox.close();
       const later = new VirtualClock(Date.UTC(2026, 10, 26, 9));
       const { inbox: another } = await openFixture(later);
-      const [delivered] = await another.accept({ kind: 'incoming', via: 'poll', records: [incoming('delivered')] });
+      const accepting = another.accept({ kind: 'incoming', via: 'poll', records: [incoming('delivered')] });
+      await later.advance(0);
+      const [delivered] = await accepting;
       assert.equal(delivered?.outcome, 'new');
     });
 
