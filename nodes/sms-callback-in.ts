@@ -7,10 +7,10 @@ import { createCallbackDoors, formatCallbackAddress, notNow, refuse } from './ru
 import type { CallbackNode } from './runtime/callback-node';
 import { parsePath } from './runtime/callback-path';
 import { FlowSender } from './runtime/flow-sender';
-import { startWithFlows } from './runtime/flows';
 import { showAndRaise, takeAcknowledgements } from './runtime/outcome';
 import { createDeliveredMessage } from './runtime/received-message';
 import { parseChoice, parseNumber } from './runtime/settings';
+import { startWithFlows } from './runtime/start';
 import { badges, translateError } from './runtime/texts';
 
 interface CallbackConfig extends NodeDef {

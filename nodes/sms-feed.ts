@@ -2,9 +2,9 @@ import type { Node, NodeAPI, NodeDef } from 'node-red';
 import { type Feed, isBlank, PollLoop, SmsError } from '../src';
 import { isInRange, limits } from './limits';
 import { getAccount } from './runtime/account-node';
-import { startWithFlows } from './runtime/flows';
 import { failMessage, raiseToCatch, type SmsMessage } from './runtime/outcome';
 import { parseChoice, parseNumber } from './runtime/settings';
+import { startWithFlows } from './runtime/start';
 import { badges, translate, translateError } from './runtime/texts';
 import { evaluate } from './runtime/typed-input';
 

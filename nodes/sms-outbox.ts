@@ -3,10 +3,10 @@ import type { OutboxRecord, OutboxSubscription, PollState } from '../src';
 import { limits } from './limits';
 import { getAccount } from './runtime/account-node';
 import { FlowSender } from './runtime/flow-sender';
-import { startWithFlows } from './runtime/flows';
 import { failMessage, raiseToCatch, type SmsMessage } from './runtime/outcome';
 import { createReceivedMessage } from './runtime/received-message';
 import { parseChoice, parseNumber } from './runtime/settings';
+import { startWithFlows } from './runtime/start';
 import { badges, translate } from './runtime/texts';
 
 interface OutboxConfig extends NodeDef {

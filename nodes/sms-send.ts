@@ -3,11 +3,12 @@ import { type AnswerNews, type OutcomeNews, type SendingNode, SmsError } from '.
 import { getAccount } from './runtime/account-node';
 import { formatCarried, parseCarried } from './runtime/carried-message';
 import { FlowSender } from './runtime/flow-sender';
-import { startWithFlows } from './runtime/flows';
+import { Flows } from './runtime/flows';
 import { putError, raiseToCatch, type SmsMessage } from './runtime/outcome';
 import { SendBadge } from './runtime/send-badge';
 import { type SendConfig, SendFields } from './runtime/send-fields';
 import { createAnswerOutputs, createOutputs } from './runtime/send-outputs';
+import { startWithFlows } from './runtime/start';
 import { badges, translate } from './runtime/texts';
 
 /** What a message brought, for when its outcome is known. */
@@ -52,6 +53,7 @@ export = (RED: NodeAPI) => {
         const error = putError(RED, this, message, { error: outcome, redelivered });
         countLate(error);
         badge.showOutcome(badges.error(RED, error));
+        await new Promise<void>((resolve) => Flows.of(RED).onceHeard(this, resolve));
         end(error);
         return true;
       }
@@ -106,7 +108,7 @@ export = (RED: NodeAPI) => {
         sending?.countRefused();
         countLate(raised);
         badge.showOutcome(badges.error(RED, raised));
-        done(raised);
+        Flows.of(RED).onceHeard(this, () => done(raised));
       }
     });
 

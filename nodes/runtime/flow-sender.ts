@@ -1,5 +1,5 @@
 import type { Node, NodeAPI, NodeMessage } from 'node-red';
-import { Flows, type FlowsWatcher } from './flows';
+import { Flows } from './flows';
 
 type Outputs = (NodeMessage | NodeMessage[] | null)[];
 
@@ -20,10 +20,11 @@ interface Batch {
  * Node-RED drops what is sent to a node that is being replaced, and says nothing of it: what would meet one waits for its
  * successor, and what was on its way is sent again.
  */
-export class FlowSender implements FlowsWatcher {
+export class FlowSender {
   readonly #RED: NodeAPI;
   readonly #node: Node & { wires?: string[][] };
   readonly #flows: Flows;
+  readonly #unwatch: () => void;
   /** The next nodes as they were when nodes were stopped for the last time. */
   #nextAtStop: Node[] = [];
   #stops = 0;
@@ -39,7 +40,7 @@ export class FlowSender implements FlowsWatcher {
     this.#RED = RED;
     this.#node = node;
     this.#flows = Flows.of(RED);
-    this.#flows.watch(this);
+    this.#unwatch = this.#flows.onStopping(() => this.#lookAtNext());
   }
 
   /**
@@ -62,20 +63,16 @@ export class FlowSender implements FlowsWatcher {
   /** The node is closed. */
   close(): void {
     this.#isClosed = true;
-    this.#flows.unwatch(this);
-    this.onSettled();
+    this.#unwatch();
+    this.#resume?.();
   }
 
-  onStopping(): void {
+  #lookAtNext(): void {
     this.#stops++;
     const ids = (this.#node.wires ?? []).flat();
     this.#nextAtStop = ids
       .map((id) => this.#RED.nodes.getNode(id))
       .filter((next) => next !== null && next !== undefined);
-  }
-
-  onSettled(): void {
-    this.#resume?.();
   }
 
   #open(): Batch {
@@ -120,23 +117,20 @@ export class FlowSender implements FlowsWatcher {
   }
 
   get #areNextAlive(): boolean {
-    return this.#nextAtStop.every((next) => this.#isAlive(next));
+    return this.#nextAtStop.every((next) => this.#flows.isAlive(next));
   }
 
   get #isStopped(): boolean {
-    return this.#isClosed || !this.#isAlive(this.#node);
-  }
-
-  #isAlive(node: Node): boolean {
-    return this.#RED.nodes.getNode(node.id) === node;
+    return this.#isClosed || !this.#flows.isAlive(this.#node);
   }
 
   /** Resolves when the flows are not being changed any more, or this node was closed: in the order of the calls. */
   #settle(): Promise<void> {
     this.#settled = this.#settled.then(async () => {
-      if (!this.#flows.isChanging || this.#isClosed) return;
+      if (this.#isClosed) return;
       await new Promise<void>((resolve) => {
         this.#resume = resolve;
+        this.#flows.onceSettled(resolve);
       });
     });
     return this.#settled;

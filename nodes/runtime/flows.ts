@@ -1,31 +1,28 @@
 import type { Node, NodeAPI } from 'node-red';
-import { showAndRaise } from './outcome';
 
 /** Should Node-RED not say that the flows have started, they are taken to have after so long. */
-const startedTimeoutMs = 10_000;
+export const startedTimeoutMs = 10_000;
 
-/** Who is told how the flows fare. */
-export interface FlowsWatcher {
-  /** Nodes will be stopped in this turn of the event loop, those that a deployment does not concern excepted. */
-  onStopping(): void;
-  /** Nodes that were stopped are back, or will not come. */
-  onSettled(): void;
-}
+type Runtime = Pick<NodeAPI, 'events' | 'nodes'>;
 
 /** How the flows of one Node-RED fare. Its emitter has one listener for each event: one for each node would be taken for a leak. */
 export class Flows {
   static readonly #byEvents = new WeakMap<NodeAPI['events'], Flows>();
   /** What waits for the next start of the flows. */
   readonly #turns = new Set<() => void>();
-  readonly #watchers = new Set<FlowsWatcher>();
+  /** What waits until nodes that were stopped are back, or will not come. */
+  readonly #waiting = new Set<() => void>();
+  readonly #onStopping = new Set<() => void>();
+  readonly #nodes: NodeAPI['nodes'];
   #timer: NodeJS.Timeout | undefined;
   #isChanging = false;
 
-  private constructor(events: NodeAPI['events']) {
+  private constructor({ events, nodes }: Runtime) {
+    this.#nodes = nodes;
     events.on('flows:stopping', () => {
       clearTimeout(this.#timer);
       this.#isChanging = true;
-      for (const watcher of this.#watchers) watcher.onStopping();
+      for (const callback of this.#onStopping) callback();
     });
     events.on('flows:stopped', () => {
       clearTimeout(this.#timer);
@@ -38,16 +35,21 @@ export class Flows {
     });
   }
 
-  static of({ events }: Pick<NodeAPI, 'events'>): Flows {
-    let flows = Flows.#byEvents.get(events);
+  static of(runtime: Runtime): Flows {
+    let flows = Flows.#byEvents.get(runtime.events);
     if (!flows) {
-      flows = new Flows(events);
-      Flows.#byEvents.set(events, flows);
+      flows = new Flows(runtime);
+      Flows.#byEvents.set(runtime.events, flows);
     }
     return flows;
   }
 
-  /** Nodes have been stopped that may come back. */
+  /** Whether a node takes part in the flows: not once it is being stopped. */
+  isAlive(node: Node): boolean {
+    return this.#nodes.getNode(node.id) === node;
+  }
+
+  /** Whether nodes have been stopped that may come back. */
   get isChanging(): boolean {
     return this.#isChanging;
   }
@@ -60,41 +62,30 @@ export class Flows {
     return () => this.#turns.delete(turn);
   }
 
-  watch(watcher: FlowsWatcher): void {
-    this.#watchers.add(watcher);
+  /** Calls back whenever nodes will be stopped in this turn of the event loop. Returns how to call it off. */
+  onStopping(callback: () => void): () => void {
+    this.#onStopping.add(callback);
+    return () => this.#onStopping.delete(callback);
   }
 
-  unwatch(watcher: FlowsWatcher): void {
-    this.#watchers.delete(watcher);
+  /** Calls back once, at once unless nodes have been stopped that may come back. */
+  onceSettled(callback: () => void): void {
+    if (this.#isChanging) this.#waiting.add(callback);
+    else callback();
+  }
+
+  /** Calls back when a Catch node that is being replaced hears what `node` raises. It hears nothing of one that is being stopped itself. */
+  onceHeard(node: Node, callback: () => void): void {
+    if (this.isAlive(node)) this.onceSettled(callback);
+    else callback();
   }
 
   #settle(): void {
     clearTimeout(this.#timer);
     this.#isChanging = false;
-    for (const watcher of this.#watchers) watcher.onSettled();
-  }
-}
-
-/**
- * Starts a node when every node of the flows is there to receive, and reports what that throws. Returns how to call it
- * off.
- *
- * A message may come at once, and a node that is not there yet would not get it. Nor is there a Catch node before.
- */
-export function startWithFlows(RED: NodeAPI, node: Node, start: () => void): () => void {
-  const run = () => {
-    cancel();
-    try {
-      start();
-    } catch (error) {
-      showAndRaise(RED, node, error);
+    for (const resume of this.#waiting) {
+      this.#waiting.delete(resume);
+      resume();
     }
-  };
-  const cancelStart = Flows.of(RED).onceStarted(run);
-  const timer = setTimeout(run, startedTimeoutMs);
-  const cancel = () => {
-    clearTimeout(timer);
-    cancelStart();
-  };
-  return cancel;
+  }
 }

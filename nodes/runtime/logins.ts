@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Node, NodeAPI } from 'node-red';
 import type { Membership } from '../../src';
-import { startWithFlows } from './flows';
+import { startWithFlows } from './start';
 
 /** How long to wait before what a former login has left is asked for again. */
 const againAfterMs = 10_000;

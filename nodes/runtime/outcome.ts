@@ -1,5 +1,6 @@
 import type { Node, NodeAPI, NodeMessage } from 'node-red';
 import { isBlank, type PlainSmsError, type SmsError } from '../../src';
+import { Flows } from './flows';
 import { badges, translate, translateError } from './texts';
 
 /** A message that passes through, with whatever `msg.sms` it has. */
@@ -18,7 +19,8 @@ export interface Input {
 /** Reports that an input message failed as a whole: badge, `msg.sms.error`, Catch node. */
 export function failMessage(RED: NodeAPI, node: Node, { message, done }: Input, error: unknown): void {
   node.status(badges.error(RED, error));
-  done(putError(RED, node, message, { error }));
+  const raised = putError(RED, node, message, { error });
+  Flows.of(RED).onceHeard(node, () => done(raised));
 }
 
 /** Puts a failure into the message that it is of, as `msg.sms.error`. Returns it as it is to be raised. */
@@ -39,7 +41,7 @@ export function raiseToCatch(RED: NodeAPI, node: Node, error: unknown): void {
   const translated = translateError(RED, error);
   logCause(RED, node, translated);
   const message: SmsMessage = { sms: { error: translated.toJSON() } };
-  node.error(translated, message);
+  Flows.of(RED).onceHeard(node, () => node.error(translated, message));
 }
 
 /** Reports why a node cannot do its work: badge and Catch node. */

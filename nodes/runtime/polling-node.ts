@@ -3,10 +3,11 @@ import { type Membership, SmsError, type Subscriber, type Subscription } from '.
 import type { limits } from '../limits';
 import { getAccount } from './account-node';
 import { FlowSender } from './flow-sender';
-import { startWithFlows } from './flows';
+import { Flows } from './flows';
 import { raiseToCatch, takeAcknowledgements } from './outcome';
 import { createDeliveredMessage, createReceivedMessage } from './received-message';
 import { parseChoice, parseNumber } from './settings';
+import { startWithFlows } from './start';
 import { badges, showPollState, translate, translateError } from './texts';
 
 /** What the nodes that poll have in common. */
@@ -41,7 +42,8 @@ export function runPollingNode(RED: NodeAPI, node: Node, config: PollingConfig, 
       send: (delivery) => sender.send(() => [createDeliveredMessage(delivery)]),
       onUndelivered: (news, attempts) => {
         const message = createReceivedMessage(news, { redelivered: true });
-        node.error(translateError(RED, new SmsError('undelivered', { params: { attempts } })), message);
+        const error = translateError(RED, new SmsError('undelivered', { params: { attempts } }));
+        Flows.of(RED).onceHeard(node, () => node.error(error, message));
       },
       onState: (state) => showPollState(RED, node, state),
       onFailing: (error) => raiseToCatch(RED, node, error),

@@ -108,6 +108,39 @@ describe('while flows are deployed', () => {
     await sleep(50);
     assert.deepEqual(bodies(flow, 'sent').sort(), ['late', 'soon']);
   });
+
+  it('an error waits for the Catch node that is being replaced', async () => {
+    const nodes = (name: string) => [
+      account(sim),
+      { id: 'in', type: 'sms-in', account: 'account', wires: [[]] },
+      { id: 'send', type: 'sms-send', account: 'account', wires: [[]] },
+      { id: 'keeping', type: 'sms-send', account: 'account', keep: true, wires: [[]] },
+      { id: 'catch', type: 'catch', name, scope: null, uncaught: false, wires: [['caught']] },
+      sink('caught'),
+      slowNode(name),
+    ];
+    const flow = await RunningFlow.start(nodes('a'), { nodes: [slow] });
+    const deployed = flow.deploy(nodes('b'), 'nodes');
+    await sleep(100);
+    sim.fault('send', { status: 400 });
+    sim.fault('incoming', { status: 401 });
+    flow.send('send', { topic: handset, payload: 'refused' });
+    flow.send('send', { topic: 'no number+', payload: 'bad' });
+    flow.send('keeping', { topic: handset, payload: 'refused as well' });
+    await sleep(100);
+    assert.equal(flow.received('caught').length, 0);
+    await deployed;
+    await until(() => flow.received('caught').length >= 4);
+    await sleep(50);
+    const caught = flow.received('caught').map(({ error, payload }) => [error?.source.id, payload]);
+    assert.deepEqual(caught.sort(), [
+      ['in', undefined],
+      ['keeping', 'refused as well'],
+      ['send', 'bad'],
+      ['send', 'refused'],
+    ]);
+    assert.deepEqual(flow.completions.map(({ id }) => id).sort(), ['keeping', 'send', 'send']);
+  });
 });
 
 describe('a sender into the flow', () => {
