@@ -14,8 +14,8 @@ export interface OutstandingOptions {
   onFailure: 'again' | 'release';
   /** Deliveries of one entry before it is given up. */
   maxAttempts: number;
-  /** Sends an entry into the flow, which has to bring `ackId` back. */
-  send(entry: Entry, attempt: number, ackId: string): void;
+  /** Sends an entry into the flow, which has to bring `ackId` back. Resolves with whether it got there. */
+  send(entry: Entry, attempt: number, ackId: string): Promise<boolean>;
   /** An entry is about to be sent. */
   onAttempt(entry: Entry, attempt: number): void;
   /** An entry is out no more. */
@@ -27,6 +27,8 @@ interface Out {
   attempt: number;
   /** Whether the flow has it; otherwise it waits to be sent again. */
   isInFlow: boolean;
+  /** The last attempt that got there. */
+  arrived: number;
   /** Ends either. */
   timer: Timer | undefined;
 }
@@ -48,7 +50,7 @@ export class Outstanding {
 
   /** Sends an entry. */
   add(entry: Entry, attempt: number): void {
-    const out: Out = { entry, attempt, isInFlow: false, timer: undefined };
+    const out: Out = { entry, attempt, isInFlow: false, arrived: 0, timer: undefined };
     this.#out.set(entry.id, out);
     this.#send(out);
   }
@@ -82,13 +84,23 @@ export class Outstanding {
     }
     this.#options.onAttempt(entry, attempt);
     out.isInFlow = true;
+    this.#startTimer(out);
+    void this.#options.send(entry, attempt, `${entry.id}.${attempt}`).then((isThere) => {
+      if (!isThere || this.#out.get(entry.id) !== out || out.attempt !== attempt) return;
+      out.arrived = attempt;
+      if (out.isInFlow && !out.timer) this.#startTimer(out);
+    });
+  }
+
+  #startTimer(out: Out): void {
     out.timer = this.#options.clock.after(this.#options.ackTimeoutMs, () => this.#timeOut(out));
-    this.#options.send(entry, attempt, `${entry.id}.${attempt}`);
   }
 
   #timeOut(out: Out): void {
     if (this.#options.onFailure === 'release') this.#end(out, 'released');
-    else this.#sendAgain(out);
+    else if (out.arrived === out.attempt) this.#sendAgain(out);
+    // It has its time once it is there.
+    else out.timer = undefined;
   }
 
   #fail(out: Out): void {

@@ -71,7 +71,7 @@ export class Receiver implements Taker {
       ackTimeoutMs,
       onFailure,
       maxAttempts,
-      send: (entry, attempt, ackId) => void options.send({ ...deliveryOf(entry, attempt), ackId }),
+      send: (entry, attempt, ackId) => options.send({ ...deliveryOf(entry, attempt), ackId }),
       onAttempt: (entry, attempt) => inbox.countAttempt(entry, attempt),
       onEnd: (entry, ending) => this.#onEnd(entry, ending),
     });

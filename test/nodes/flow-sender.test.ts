@@ -6,7 +6,7 @@ import type { Node, NodeAPI, NodeInitializer } from 'node-red';
 import { FlowSender } from '../../nodes/runtime/flow-sender';
 import type { Simulator } from '../../simulator';
 import type { FlowNode } from '../node-red-process';
-import { account, RunningFlow, sink, startService, stopEverything, until } from './running-flow';
+import { account, catcher, RunningFlow, sink, startService, stopEverything, until } from './running-flow';
 
 const handset = '64215551234';
 
@@ -66,6 +66,27 @@ describe('while flows are deployed', () => {
       assert.ok(flow.received('got').every(({ sms }) => !('redelivered' in (sms ?? {}))));
     });
   }
+
+  it('the flow has its time to acknowledge from when the message is there', async () => {
+    const acknowledge = { acknowledge: 'flow', ackTimeout: 0.1, maxAttempts: 2 };
+    const nodes = (name: string) => [
+      account(sim),
+      { id: 'in', type: 'sms-in', account: 'account', ...acknowledge, wires: [['got']] },
+      { ...sink('got'), name },
+      slowNode(name),
+      ...catcher(),
+    ];
+    const flow = await RunningFlow.start(nodes('a'), { nodes: [slow] });
+    const deployed = flow.deploy(nodes('b'), 'nodes');
+    await sleep(50);
+    sim.reply({ from: handset, body: 'hello' });
+    await deployed;
+    const [got] = await flow.messages('got', 1);
+    flow.send('in', { ...got });
+    await sleep(250);
+    assert.deepEqual(bodies(flow), ['hello']);
+    assert.equal(flow.received('caught').length, 0);
+  });
 
   it('a message does not wait whose next nodes stay', async () => {
     const nodes = (name: string) => [
