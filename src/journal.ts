@@ -153,8 +153,13 @@ export class Journal {
   remembered(prefixes: readonly string[]): Promise<[key: string, remembered: Remembered][]> {
     return new Promise((resolve, reject) => {
       this.#steps.doFirst(async () => {
-        if (this.mode === 'open') await this.#store.list(prefixes).then(resolve, reject);
-        else reject(this.#lifecycle.unavailable());
+        if (this.mode !== 'open') return reject(this.#lifecycle.unavailable());
+        try {
+          resolve(await this.#store.list(prefixes));
+        } catch (error) {
+          this.#lifecycle.fail(error);
+          reject(error);
+        }
       });
     });
   }
@@ -162,6 +167,11 @@ export class Journal {
   /** Puts what `format` returns where a crash does not reach it, if the store can. See {@link Store.hold}. */
   hold(format: () => string): (() => void) | undefined {
     return this.#store.hold?.(format());
+  }
+
+  /** Another process has taken these over: what has changed of them while the store failed would put them there again. */
+  disown(ids: Iterable<string>): void {
+    this.#writer.disown(ids);
   }
 
   /** An id for a new item: ascending with time, unique among processes. */

@@ -134,6 +134,11 @@ export class StepWriter {
   /** What is remembered and not in the store. */
   readonly unwritten: Look = (key) => this.#unsaved.remembered.get(key);
 
+  /** Nothing is written any more of items that another process has taken over. */
+  disown(ids: Iterable<string>): void {
+    this.#unsaved.disown(ids);
+  }
+
   takePostponed(): Task[] {
     return this.#postponed.splice(0);
   }

@@ -46,6 +46,11 @@ export class Unsaved {
     addChanges(this.#changes, changes);
   }
 
+  /** These are another process's now, which has them as it found them. */
+  disown(ids: Iterable<string>): void {
+    for (const id of ids) this.#changes.keep.delete(id);
+  }
+
   /** All of it, brought together with what others have remembered meanwhile, as was just recalled. */
   mergedWith(recalled: Recalled): Changes {
     const remember = new Map(this.remembered);

@@ -86,7 +86,7 @@ async function findEntries(
 
 /** What was stored and is not among the `found` has been taken over by another process, or, after a reset, is lost. */
 function reconcile(context: InboxContext, found: readonly Item[], isReset: boolean): void {
-  const { undelivered } = context;
+  const { undelivered, journal } = context;
   const ids = new Set(found.map(({ id }) => id));
   const missing = undelivered.values().filter(({ entry, isStored }) => isStored && !ids.has(entry.id));
   if (isReset) {
@@ -94,6 +94,7 @@ function reconcile(context: InboxContext, found: readonly Item[], isReset: boole
     if (entries.length > 0) context.run(createKeep(context, entries));
     return;
   }
+  journal.disown(missing.map(({ entry }) => entry.id));
   for (const one of missing) {
     undelivered.remove(one.entry.id);
     one.end(false);

@@ -134,7 +134,8 @@ export class Outward {
   arrived(text: OutwardText, accepted: readonly string[], { leftMs }: Leaving): void {
     const { inputs, order } = text;
     const isRepeated = inputs.some((input) => input.order.retryUncertain);
-    if (text.acceptances > 1 && !isRepeated && !this.#isForgetful) this.#violate('sent twice', text.name);
+    const isAnother = inputs.length > 1 && this.#areKeysOnTheirWay;
+    if (text.acceptances > 1 && !isRepeated && !this.#isForgetful && !isAnother) this.#violate('sent twice', text.name);
     const isCalledUnsent = inputs.every(({ outcomes, mayRepeat }) => {
       const outcome = outcomes.at(-1)?.outcome;
       return !mayRepeat && outcome && 'code' in outcome && unsent.has(outcome.code);
@@ -292,7 +293,7 @@ export class Outward {
       this.#violate('an error that no text can have', name);
     // One that was not even looked at says nothing of those before it that have its key.
     const isOnlyItself = text.inputs.length > 1 && saysNothing.has(code);
-    const isAnother = text.inputs.length > 1 && this.#isForgetful;
+    const isAnother = text.inputs.length > 1 && (this.#isForgetful || this.#areKeysOnTheirWay);
     if (!unknown.has(code) && text.accepted.size > 0 && !mayRepeat && !isOnlyItself && !isAnother)
       this.#violate('called unsent and was sent', name);
     if (order.keep && input.wasKept && waitsAfter.has(code)) this.#violate('a kept text did not wait', name);
@@ -390,6 +391,15 @@ export class Outward {
     return (
       store === 'memory' &&
       happenings.some(({ what }) => what === 'kill' || what === 'power failure' || what === 'stop')
+    );
+  }
+
+  /** Another login knows keys once it has taken them over, which a store in trouble holds up. */
+  get #areKeysOnTheirWay(): boolean {
+    const { happenings } = this.#world.plan;
+    return (
+      happenings.some(({ what }) => what === 'store') &&
+      happenings.some((one) => 'isOtherLogin' in one && one.isOtherLogin)
     );
   }
 

@@ -592,6 +592,8 @@ export class Process implements Callee, Surrounding {
   }
 
   #take(message: Message): void {
+    // A callback that was let go of may be in the store no more when it comes again.
+    if (!this.machine.place.has(message)) message.isKept = false;
     this.#open.add(message);
     this.#latest.set(message, this.world.timeline.nowMs);
   }

@@ -101,6 +101,17 @@ const sceneFindings: readonly (readonly [way: Way, seed: number, mistake: string
   ['out', 1146, 'a reply came as its question was being handed over, and was forgotten', 9],
   ['out', 4005740, 'a question that was found after its login had changed ended by the former one', 9],
   ['out', 4001927, 'a question never ended whose messageId a later text had, too', 9],
+  [
+    'in',
+    421001527,
+    'attempts that a store which failed did not take brought back there what another had taken over',
+    9,
+  ],
+  ['in', 431003271, 'the same, of a message that others had taken', 9],
+  ['in', 412002624, 'a store that could not list what it remembers did not count as failing', 9],
+  ['in', 411001843, 'a rule thought that what a callback had let go of was still kept', 9],
+  ['out', 422007657, 'a rule had a login know the keys of another at once', 9],
+  ['out', 432001952, 'the same, of a text that was sent with the key of another', 9],
 ];
 
 /** How long to run schedules that nobody has run before. `npm test` takes longer. */
