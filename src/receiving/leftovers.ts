@@ -90,6 +90,7 @@ function reconcile(context: InboxContext, found: readonly Item[], isReset: boole
   const ids = new Set(found.map(({ id }) => id));
   const missing = undelivered.values().filter(({ entry, isStored }) => isStored && !ids.has(entry.id));
   if (isReset) {
+    for (const one of missing) one.isStored = false;
     const entries = missing.map(({ entry }) => entry);
     if (entries.length > 0) context.run(createKeep(context, entries));
     return;

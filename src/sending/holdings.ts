@@ -159,10 +159,7 @@ export class Holdings {
     for (const item of this.#items()) {
       if (found.has(item.id) || this.#options.questions.isUnwritten(item.id)) continue;
       if (isReset) void this.#options.journal.run(keepAnew(item));
-      else {
-        this.#options.journal.disown([item.id]);
-        this.#forget(item);
-      }
+      else this.#forget(item);
     }
   }
 }

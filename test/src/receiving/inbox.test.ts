@@ -8,7 +8,7 @@ import type { Acceptance, Arrival, Inbox } from '../../../src/receiving/inbox';
 import type { Taker } from '../../../src/receiving/taker';
 import { parseRemembered } from '../../../src/store/format';
 import { MemoryStore } from '../../../src/store/memory';
-import type { Store } from '../../../src/store/store';
+import type { Leftovers, Store } from '../../../src/store/store';
 import { FailingStore, Platter } from '../store/failing-store';
 import { createInboxOn } from './inbox-on';
 
@@ -1034,6 +1034,37 @@ describe('Inbox', () => {
       mock.timers.tick(5_000);
       await settle();
       assert.deepEqual(storeStates, ['SMS_STORE', undefined]);
+    });
+
+    it('what a shared store has lost and could not be kept anew at once is kept anew when it can', async () => {
+      class SharedStore extends FailingStore {
+        readonly shared = true;
+        isReset = false;
+
+        override async open(): Promise<Leftovers> {
+          return { ...(await super.open()), isReset: this.isReset };
+        }
+      }
+      const store = new SharedStore();
+      const inbox = createInbox(store);
+      const node = attach(inbox, new Node('node'));
+      await inbox.accept(polled(incoming('1')));
+      store.failing.add('commit');
+      await inbox.accept(polled(incoming('2')));
+      store.platter.entries.clear();
+      store.isReset = true;
+      mock.timers.tick(5_000);
+      await settle();
+      store.isReset = false;
+      store.failing.clear();
+      mock.timers.tick(5_000);
+      await settle();
+      assert.equal(store.platter.entries.size, 2);
+      assert.deepEqual(node.texts, ['1', '2']);
+      inbox.done(node.given[0]?.entry as Entry, node);
+      inbox.done(node.last, node);
+      await inbox.flush();
+      assert.equal(store.platter.entries.size, 0);
     });
 
     it('a commit that failed but was written after all delivers at most once more, marked', async () => {
