@@ -60,8 +60,11 @@ export class Questions {
     // Whoever opens this, or takes over from it, finds them in the ledger.
     if (this.#isClosed) return;
     const { clock, ledger, origin } = this.#options;
-    // One that is in no store is known by its origin alone.
-    const isUnderWay = ({ text }: Question) => ledger.texts.has(text) || origin(text) !== undefined;
+    // One that is in no store is known by its origin alone. The outcome of an uncertain one has been told.
+    const isUnderWay = ({ text: id }: Question) => {
+      const text = ledger.texts.get(id);
+      return text ? text.state !== 'uncertain' : origin(id) !== undefined;
+    };
     for (const question of questions) {
       if (question.answer) {
         if (question.askedAt !== undefined || !isUnderWay(question)) void this.#deliver(question.id, true);

@@ -305,6 +305,32 @@ describe('conversations', () => {
       assert.deepEqual([answersOf(node), node.state?.asking, store.platter.entries.size], [[], 0, 0]);
     });
 
+    it('a text whose outcome became unknown while its store could not be opened asks nobody', async () => {
+      const { house, node, store } = begin();
+      let fail = () => {};
+      const after = new Promise<void>((resolve) => {
+        fail = resolve;
+      });
+      house.service.script.push({ takes: true, after, error: createError('uncertain') });
+      sendText(node, 'Come?', { messageId: 'q1', waitMs: 20_000, once: 'key' });
+      await house.pass(10);
+      const closed = node.node.close();
+      await Promise.all([house.sender.close().then(() => house.journal.close()), house.pass(10)]);
+      store.failing.add('open');
+      const back = house.attach();
+      fail();
+      await Promise.all([closed, house.pass(100)]);
+      store.failing.clear();
+      await house.pass(60_000);
+      assert.deepEqual([...node.ends, ...back.ends], ['SMS_UNCERTAIN']);
+      assert.deepEqual([answersOf(back), back.state?.asking], [[], 0]);
+      assert.deepEqual(
+        store.platter.items.map((item) => 'kind' in item && item.kind),
+        ['text'],
+        'the text alone, which somebody may decide about',
+      );
+    });
+
     it('a redeploy forgets no question of a text that is under way', async () => {
       const { house, node, store } = begin();
       const accept = holdAcceptance(house);
