@@ -58,6 +58,12 @@ export class Endings {
     }
   }
 
+  /** An earlier process had it leave: its outcome is unknown. Where nobody is here who could look for it, whoever opens this, or takes over from it, does. */
+  async takeUp(text: Text): Promise<void> {
+    const { aborted: isClosed } = this.#closing.signal;
+    if (!isClosed) await this.clearUp(text, new SmsError('uncertain', { params: { detail: 'stopped' } }));
+  }
+
   /** The outcome of a kept text is unknown: evidence is looked for before anything else. */
   async clearUp(text: Text, error: SmsError): Promise<void> {
     const { ledger, deliveries, clearing, onRepeat } = this.#options;

@@ -2,12 +2,13 @@ import type { Step } from '../journal';
 import type { Item, Remembered } from '../store/store';
 import { isKeyOfLimits, limitPrefix, mergeCounts } from './limits';
 import { mailboxKey, mergeLetters } from './mailbox';
+import { mergeGuards, oncePrefix } from './once';
 import type { Question } from './question';
 import { mergeRemembrances, remembranceKey } from './remembrance';
 import { closeQuestion, handsetPrefix, isKeyOfHandset, keysOfSent, mergeReferences } from './sent';
 
 /** The keys that the ledger remembers under begin so. */
-export const ledgerPrefixes = ['once:', 'sent:', handsetPrefix, 'asked:', limitPrefix, mailboxKey, remembranceKey];
+export const ledgerPrefixes = [oncePrefix, 'sent:', handsetPrefix, 'asked:', limitPrefix, mailboxKey, remembranceKey];
 
 type Memories = readonly (readonly [key: string, remembered: Remembered])[];
 
@@ -17,7 +18,8 @@ const adoptedMs = 30 * 24 * 3_600_000;
 const adoptedKey = ({ id }: Item) => `adopted:${id}`;
 
 /**
- * Takes over what another ledger has. Where both remember something, what is here is newer and stays; their counts are added up.
+ * Takes over what another ledger has. Where both remember something, what is here is newer and stays; their counts are added up, and
+ * a text that has a key and is under way here may have ended there.
  * Results in the items that are new here: after a crash the other may still have what was taken over before, and has been sent since.
  */
 export function adopt<Kept extends Item>(items: readonly Kept[], memories: Memories, now: number): Step<Kept[]> {
@@ -35,6 +37,7 @@ export function adopt<Kept extends Item>(items: readonly Kept[], memories: Memor
         const own = look(key);
         if (!own) changes.remember.set(key, remembered);
         else if (isKeyOfLimits(key)) changes.remember.set(key, mergeCounts(own, remembered));
+        else if (key.startsWith(oncePrefix)) changes.remember.set(key, mergeGuards(own, remembered));
         else if (isKeyOfHandset(key)) changes.remember.set(key, mergeReferences(own, remembered));
         else if (key === mailboxKey) changes.remember.set(key, mergeLetters(own, remembered));
         else if (key === remembranceKey) changes.remember.set(key, mergeRemembrances(own, remembered));

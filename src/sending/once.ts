@@ -1,4 +1,4 @@
-import type { Changes, Look } from '../store/store';
+import type { Changes, Look, Remembered } from '../store/store';
 import { digest, formatOutcome, isAccepted, isUnknown, type Outcome, type StoredOutcome, type Text } from './outgoing';
 
 /** What the memory of keys says of a text. */
@@ -17,9 +17,12 @@ interface Guard {
   outcome?: StoredOutcome;
 }
 
+/** The keys of all guards begin so. */
+export const oncePrefix = 'once:';
+
 /** The key under which a text is guarded: one text per node. */
 export function onceKey({ node, options }: Pick<Text, 'node' | 'options'>): string | undefined {
-  return options.once === undefined ? undefined : `once:${digest(node, options.once)}`;
+  return options.once === undefined ? undefined : `${oncePrefix}${digest(node, options.once)}`;
 }
 
 /**
@@ -51,6 +54,12 @@ export function noteOutcome(text: Text, outcome: Outcome, changes: Changes, { at
     const noted = { fingerprint: fingerprintOf(text), id: text.id, outcome: formatOutcome(outcome) };
     write(text, noted, changes, { at, forMs });
   }
+}
+
+/** What is remembered under such a key when two accounts become one: the own, unless the other knows how the same text has ended. */
+export function mergeGuards(own: Remembered, other: Remembered): Remembered {
+  const [mine, theirs] = [own, other].map(({ value }) => JSON.parse(value) as Guard);
+  return mine?.id === theirs?.id && !mine?.outcome ? other : own;
 }
 
 /** From when on, and for how long, something is remembered; in ms. */

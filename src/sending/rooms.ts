@@ -1,5 +1,4 @@
 import type { Clock } from '../clock';
-import { SmsError } from '../errors';
 import type { Journal } from '../journal';
 import { Attachment, closeGraceMs } from './attachment';
 import { Clearing } from './clearing';
@@ -237,8 +236,7 @@ export class SendingRooms {
     else if (text.state === 'waiting' && text.options.keep) this.#kept.admit(text);
     // It was only guarded, and nothing of it has been sent.
     else if (text.state === 'waiting') void this.ledger.discard(text).catch(onFault);
-    else if (text.state === 'leaving')
-      void this.#endings.clearUp(text, new SmsError('uncertain', { params: { detail: 'stopped' } })).catch(onFault);
+    else if (text.state === 'leaving') void this.#endings.takeUp(text).catch(onFault);
     else if (text.state === 'settled') void this.deliveries.deliver(text, true);
   }
 

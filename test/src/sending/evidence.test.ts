@@ -195,4 +195,24 @@ describe('unknown outcomes', () => {
     assert.deepEqual(back.ends, ['to 6421555123']);
     assert.equal(house.service.bodies.length, 1);
   });
+
+  it('goes on after a crash under another login, which takes the text over', async () => {
+    const store = new FailingStore();
+    const house = new House({ store });
+    house.service.script.push({ takes: true, after: new Promise(() => {}) });
+    sendText(house.attach(), 'hello', { keep: forever, resolveMs: 60_000, messageId });
+    await house.pass(100);
+    house.service.feed.entries.push(entry({ id: messageId }));
+    const former = house.restart(copyPlatter(store.platter));
+    await former.sender.close();
+    former.journal.open();
+    await former.pass(60_000);
+    const heir = new House({ clock: house.clock, service: house.service });
+    const node = heir.attach();
+    await Promise.all([former.sender.handOver(heir.sender, { isLast: true }), heir.pass(100)]);
+    await heir.pass(60_000);
+    assert.deepEqual(node.ends, ['to 6421555123']);
+    assert.equal(house.service.bodies.length, 1);
+    assert.equal(former.sender.isSettled && heir.sender.isSettled, true);
+  });
 });

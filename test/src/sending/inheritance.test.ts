@@ -17,6 +17,11 @@ function mailboxWith(...questions: string[]): Remembered {
   return mailbox;
 }
 
+/** What is remembered under a key of `once` by a text, before or after its end. */
+function guarded(id: string, outcome?: string): Remembered {
+  return { at: 1_000, forMs: 1_000, value: JSON.stringify({ fingerprint: 'x', id, ...(outcome && { outcome }) }) };
+}
+
 describe('what a login takes over of another', () => {
   it('is every reply that instances have left each other under either, each once', () => {
     const own = mailboxWith('a', 'b');
@@ -27,4 +32,16 @@ describe('what a login takes over of another', () => {
     const letters = readLetters((key) => changes.remember.get(key));
     assert.deepEqual(letters.map(({ question }) => question).sort(), ['a', 'b', 'c']);
   });
+
+  for (const [name, own, other, kept] of [
+    ['how a text has ended that it knew to be under way', guarded('a'), guarded('a', 'sent'), 'other'],
+    ['nothing of a text that it knows more of', guarded('a', 'sent'), guarded('a'), 'own'],
+    ['nothing of another text with the key of one of its own', guarded('b'), guarded('a', 'sent'), 'own'],
+  ] as const) {
+    it(`is ${name}`, () => {
+      const changes = createChanges();
+      adopt([], [['once:key', other]], 2_000).decide(() => own, changes);
+      assert.deepEqual(changes.remember.get('once:key') ?? own, kept === 'own' ? own : other);
+    });
+  }
 });
