@@ -3,6 +3,8 @@ import type { StepWriter, Task } from './step';
 
 const largestGroup = 256;
 const longestLazyMs = 25;
+/** A request leaves a turn later than it is made: undici looks first whether its idle connection is still there. */
+const turnsOfSequel = 2;
 
 /** Told of the work of a {@link StepQueue}. */
 export interface StepQueueEvents {
@@ -124,7 +126,7 @@ export class StepQueue {
 
   async #workOff(): Promise<void> {
     // What is asked for in the same turn of the event loop shares a commit. Who is alone does not wait for the end of it.
-    if (this.#hasCompany) await new Promise<void>((resolve) => void this.#clock.nextTurn(resolve));
+    if (this.#hasCompany) await nextTurn(this.#clock);
     else await undefined;
     await this.#events.begin();
     while (this.#hasWork) {
@@ -132,16 +134,22 @@ export class StepQueue {
       if (errand) {
         await errand();
       } else {
+        for (let turn = 0; turn < turnsOfSequel && this.#tasks.at(-1)?.step.hasSequel; turn++)
+          await nextTurn(this.#clock);
         const group = this.#take(largestGroup);
         await this.#writer.write(group);
         await this.#writer.sweepWhenDue(this.#clock);
         this.#events.onTaken();
-        if (group.length === largestGroup) await new Promise<void>((resolve) => void this.#clock.nextTurn(resolve));
+        if (group.length === largestGroup) await nextTurn(this.#clock);
       }
     }
     await this.#writer.sweepWhenDue(this.#clock);
     this.#events.onTaken();
   }
+}
+
+function nextTurn(clock: Clock): Promise<void> {
+  return new Promise((resolve) => void clock.nextTurn(resolve));
 }
 
 function countUrgent(tasks: readonly Task[]): number {

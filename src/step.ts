@@ -38,6 +38,8 @@ export interface Step<Result> {
   readonly drops?: readonly string[];
   /** It need not be written by itself, but with the next that is, or 25 ms later. */
   readonly lazy?: true;
+  /** Another one follows it in this turn of the event loop or the next, if all goes well, and is to share its commit. */
+  readonly hasSequel?: true;
   /** Called whenever it is postponed: once more for each time that the store fails again before it is taken. */
   postponed?(): void;
 }

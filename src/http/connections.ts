@@ -24,6 +24,8 @@ export interface ProxyOptions {
 
 /** Connections to a service: what is needed here of undici's dispatchers. */
 export interface Connections {
+  /** Whether a connection stands that a request would leave on at once, as far as it can be said. */
+  readonly isFree?: boolean;
   /** Begins a request, and throws when it cannot begin. */
   dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean;
   /** Resolves when running requests have finished. */
@@ -105,6 +107,10 @@ class DirectConnections implements Connections {
     this.#undici = undici;
     // One for all of them, so that they resume each other's TLS sessions.
     this.#options = { ...untimed, connect: undici.buildConnector(tls) };
+  }
+
+  get isFree(): boolean {
+    return this.#open.some(({ isFree }) => isFree);
   }
 
   dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {

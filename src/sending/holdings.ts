@@ -94,6 +94,8 @@ export class Holdings {
     const { journal } = this.#options;
     if (journal.isShared && !isLast) return;
     await journal.ready();
+    // What is being taken in may be refused yet.
+    await journal.flush();
     // It may have been closed since it was used last.
     await heir.#options.journal.ready();
     const remembered = await journal.remembered(ledgerPrefixes);
@@ -156,8 +158,9 @@ export class Holdings {
 
   /** What is not among the found has been taken over by another process, or, after a reset, is to be kept anew. */
   #reconcile(found: ReadonlySet<string>, isReset: boolean): void {
+    const { texts, questions } = this.#options;
     for (const item of this.#items()) {
-      if (found.has(item.id) || this.#options.questions.isUnwritten(item.id)) continue;
+      if (found.has(item.id) || texts.isArriving(item.id) || questions.isUnwritten(item.id)) continue;
       if (isReset) void this.#options.journal.run(keepAnew(item));
       else this.#forget(item);
     }

@@ -124,7 +124,8 @@ export class KeptTexts {
   /** Nobody wants a text any more. Says whether it could be stopped. */
   remove(id: string): boolean {
     const waiting = this.#room.get(id);
-    if (!waiting || !this.#options.ledger.texts.isWaiting(id)) return false;
+    const { texts } = this.#options.ledger;
+    if (!waiting || (texts.has(id) && !texts.isWaiting(id))) return false;
     this.#forget(waiting);
     waiting.abort?.abort();
     return true;
@@ -187,7 +188,7 @@ export class KeptTexts {
     this.#options.onState(node);
   }
 
-  /** Resolves with whether the service was asked: not when a limit of one's own keeps the text back. */
+  /** Resolves with whether the service was asked: not when a limit of one's own keeps the text back, or the store does. */
   async #try(waiting: Waiting, text: Text, outlet: Outlet): Promise<boolean> {
     const abort = new AbortController();
     waiting.abort = abort;
@@ -199,14 +200,16 @@ export class KeptTexts {
       this.#end(waiting, (current) => this.#options.onEnded(current, outcome));
     } catch (thrown) {
       const error = asSmsError(thrown);
+      // It was not taken in after all, and its node is told so.
+      if (!(await this.#options.ledger.texts.arrived(waiting.id))) return false;
+      const isKeptBack = isSmsError(thrown, 'SMS_LIMIT', 'SMS_STORE');
       if (isSmsError(error, 'SMS_CLOSED') || isOutage(error)) await this.#goOnWaiting(waiting, error);
       else {
-        const isKeptBack = isSmsError(thrown, 'SMS_LIMIT');
         if (!isKeptBack) this.#outages.ended();
         const { onUnknown, onEnded } = this.#options;
         this.#end(waiting, (current) => (isUnknown(error) ? onUnknown(current, error) : onEnded(current, error)));
-        return !isKeptBack;
       }
+      return !isKeptBack;
     } finally {
       delete waiting.abort;
       this.#room.countTried(waiting.node, -1);

@@ -72,8 +72,12 @@ export class Ledger {
     return this.texts.size === 0 && this.questions.size === 0 && !this.holdings.hasRefused;
   }
 
-  /** @throws SmsError `SMS_STORE` when it cannot be kept: nothing may be sent then */
-  async takeIn(text: Text): Promise<TakenIn> {
+  /**
+   * @param isSole no other text can have its key, so that it is here at once; what is written of it in this turn of the event loop
+   * and the next is written with it
+   * @throws SmsError `SMS_STORE` when it cannot be kept: nothing may be sent then, and it is not here
+   */
+  async takeIn(text: Text, isSole = false): Promise<TakenIn> {
     const step = takeIn(text, this.#memory());
     // Before it is decided nothing of it reaches the store, and while that fails nothing is decided.
     let mayBeWritten = false;
@@ -81,10 +85,14 @@ export class Ledger {
       mayBeWritten = true;
       return step.decide(look, changes);
     };
-    const taken = await this.#options.journal.run({ ...step, decide }).catch((error: unknown) => {
-      if (mayBeWritten && !text.follows) this.holdings.refuse(text);
-      throw error;
-    });
+    const writing = this.#options.journal
+      .run({ ...step, decide, ...(isSole && { hasSequel: true }) })
+      .catch((error: unknown) => {
+        if (mayBeWritten && !text.follows) this.holdings.refuse(text);
+        throw error;
+      });
+    if (isSole) return this.texts.whileArriving(text, writing);
+    const taken = await writing;
     if (taken.verdict.type === 'new' || taken.text.follows) this.texts.set(taken.text);
     return taken;
   }

@@ -12,6 +12,8 @@ export class TextBook {
   readonly #byId = new Map<string, Text>();
   readonly #clock: Clock;
   readonly #onExpired: (text: Text) => void;
+  /** Texts that are not in the store yet, by id: settled when they are. */
+  readonly #arriving = new Map<string, Promise<unknown>>();
   /** Ids of texts whose mark that they leave is being written. */
   readonly #marked = new Set<string>();
   /** An uncertain text can be decided about for so long. */
@@ -49,15 +51,39 @@ export class TextBook {
     return this.#byId.get(id);
   }
 
-  /** Whether a text waits, so that it can still be stopped: not once its mark is being written. */
+  /** Whether a text waits, so that it can still be stopped: not while it, or its mark, is being written. */
   isWaiting(id: string): boolean {
-    return this.get(id)?.state === 'waiting' && !this.#marked.has(id);
+    return this.get(id)?.state === 'waiting' && !this.#arriving.has(id) && !this.#marked.has(id);
+  }
+
+  /** Whether a text is here that the store has not got yet. */
+  isArriving(id: string): boolean {
+    return this.#arriving.has(id);
+  }
+
+  /** Resolves when the store has got a text, or with `false` when it has refused it. */
+  async arrived(id: string): Promise<boolean> {
+    const arriving = this.#arriving.get(id);
+    return arriving === undefined || arriving.then(isDone, isFailed);
   }
 
   /** Whether the outcome of a text is still to come. */
   isUnderWay(id: string): boolean {
     const state = this.get(id)?.state;
     return state === 'waiting' || state === 'leaving';
+  }
+
+  /** Adds a text that is being written until `writing` has settled. It is here no more when that rejects. */
+  whileArriving<T>(text: Text, writing: Promise<T>): Promise<T> {
+    const { id } = text;
+    this.set(text);
+    const refuse = (error: unknown) => {
+      this.delete(id);
+      throw error;
+    };
+    const arriving = writing.catch(refuse).finally(() => this.#arriving.delete(id));
+    this.#arriving.set(id, arriving);
+    return arriving;
   }
 
   /** A text's mark is being written until `marking` has settled. */
@@ -109,6 +135,9 @@ export class TextBook {
     this.decided(id);
   }
 }
+
+const isDone = () => true;
+const isFailed = () => false;
 
 /** As what a text is listed, and since when: when it came, or when its outcome became unknown; in ms. */
 export function entryOf(text: Text): { state: TextEntryState; at: number } | undefined {

@@ -70,6 +70,8 @@ export class ModelDispatcher {
   readonly #process: Owner;
   readonly #random: Random;
   readonly #underWay = new Set<Exchange>();
+  /** Connections that stand and that nothing is on. */
+  #free = 0;
   #isClosed = false;
   #onIdle: () => void = () => {};
 
@@ -80,6 +82,10 @@ export class ModelDispatcher {
     this.#network = network;
     this.#process = process;
     this.#random = random;
+  }
+
+  get isFree(): boolean {
+    return this.#free > 0;
   }
 
   get underWay(): number {
@@ -108,14 +114,17 @@ export class ModelDispatcher {
       },
       options,
       handler,
-      () => {
+      (isConnected) => {
+        if (isConnected) this.#free++;
         this.#underWay.delete(exchange);
         if (this.#underWay.size === 0) this.#onIdle();
       },
     );
     this.#underWay.add(exchange);
     if (exchange.isPoll) this.#network.onPoll(this.#process, this.login);
-    exchange.begin(this.#network.draw());
+    const isAtOnce = this.isFree && exchange.isHeldBack;
+    if (this.isFree) this.#free--;
+    exchange.begin(this.#network.draw(), isAtOnce);
     return true;
   }
 
@@ -155,7 +164,7 @@ class Exchange {
   readonly isPoll: boolean;
   readonly #ends: Ends;
   readonly #handler: Dispatcher.DispatchHandler;
-  readonly #onEnd: () => void;
+  readonly #onEnd: (isConnected: boolean) => void;
   readonly #controller: Dispatcher.DispatchController;
   readonly path: string;
   readonly #query: string;
@@ -170,7 +179,7 @@ class Exchange {
     ends: Ends,
     { path, body }: Pick<Dispatcher.DispatchOptions, 'path' | 'body'>,
     handler: Dispatcher.DispatchHandler,
-    onEnd: () => void,
+    onEnd: (isConnected: boolean) => void,
   ) {
     this.#ends = ends;
     this.#handler = handler;
@@ -191,12 +200,19 @@ class Exchange {
     } as unknown as Dispatcher.DispatchController;
   }
 
-  begin(trouble: Trouble | undefined): void {
+  /** Whether its body decides when it leaves. */
+  get isHeldBack(): boolean {
+    return this.#body !== undefined && typeof this.#body !== 'string';
+  }
+
+  /** @param isAtOnce on a connection that stands, unless that turns out to be gone */
+  begin(trouble: Trouble | undefined, isAtOnce: boolean): void {
     const kind = trouble?.trouble;
     this.#ends.world.say(() => `${this.#name()} begins${kind ? ` (trouble: ${kind})` : ''}`);
     if (kind === 'refused') this.#later(() => this.#fail('ECONNREFUSED'));
     else if (kind === 'broken before it left') this.#later(() => this.#fail('ECONNRESET'));
     else if (kind === 'connection hangs') this.#later(() => this.#fail('UND_ERR_CONNECT_TIMEOUT'), connectTimeoutMs);
+    else if (isAtOnce) this.#later(() => this.#start(trouble), 0);
     else this.#later(() => this.#start(trouble));
   }
 
@@ -215,8 +231,8 @@ class Exchange {
     this.hasLeft = true;
     this.#handler.onRequestStart?.(this.#controller, {});
     if (this.#isOver) return;
-    if (this.#body === undefined || typeof this.#body === 'string') {
-      this.#leave(this.#body ?? this.#query, trouble);
+    if (!this.isHeldBack) {
+      this.#leave(String(this.#body ?? this.#query), trouble);
       return;
     }
     // A body that is held back until it may leave.
@@ -315,7 +331,7 @@ class Exchange {
           world.say(() => `${this.#name()} has brought ${answer.brings?.map(({ name }) => name).join(', ')}`);
           if (arrives) world.reached(answer.brings);
         }
-        this.#end();
+        this.#end(true);
         this.#handler.onResponseEnd?.(this.#controller, {});
         if (arrives && answer.brings) this.#ends.onReached(answer.brings);
       });
@@ -365,9 +381,9 @@ class Exchange {
     world.timeline.outside(random.pick([0, 5, 2_000]), () => service.abandon(request));
   }
 
-  #end(): void {
+  #end(isConnected = false): void {
     this.#isOver = true;
-    this.#onEnd();
+    this.#onEnd(isConnected);
   }
 
   /** Something that only matters while the request is under way. */

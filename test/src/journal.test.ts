@@ -118,6 +118,32 @@ describe('Journal', () => {
       assert.equal(store.commits, 2);
     });
 
+    it('waits for its sequel for two turns, whatever goes on, and no longer', async () => {
+      const journal = create();
+      await journal.ready();
+      const sequel = async (id: string) => {
+        for (let hop = 0; hop < 50; hop++) await undefined;
+        await new Promise<void>((resolve) => void clock.nextTurn(resolve));
+        for (let hop = 0; hop < 50; hop++) await undefined;
+        await journal.run(keep(id));
+      };
+      const pass = async () => {
+        for (let turn = 0; turn < 10; turn++) await clock.advance(0);
+      };
+      const pair = (first: string, second: string) => [journal.run(keep(first, { hasSequel: true })), sequel(second)];
+      await Promise.all([...pair('1', '2'), pass()]);
+      assert.equal(store.commits, 1);
+      await Promise.all([journal.run(keep('3')), pass()]);
+      store.turns = 3;
+      const running = journal.run(keep('4'));
+      await settle();
+      await Promise.all([running, ...pair('5', '6'), pass()]);
+      assert.equal(store.commits, 4);
+      await Promise.all([journal.run(keep('7', { hasSequel: true })), pass()]);
+      assert.equal(store.commits, 5);
+      assert.equal(store.platter.entries.size, 7);
+    });
+
     it('is decided anew when another process got in between, and its effects run once', async () => {
       const journal = create();
       await journal.ready();

@@ -209,6 +209,51 @@ describe('http', () => {
       assert.ok(connections.length <= 2, `${connections.length} connections`);
     });
 
+    it('says whether one stands that is free', async () => {
+      let release = () => {};
+      const { baseUrl, connections } = await startRawService(closing, (incoming, outgoing) => {
+        if (incoming.url === '/slow') release = () => outgoing.end('slow');
+        else outgoing.end('quick');
+      });
+      const pool = open(baseUrl);
+      const turn = () => new Promise((resolve) => setTimeout(resolve, 20));
+      assert.equal(pool.isFree, false);
+      await call(baseUrl, { connections: pool });
+      await turn();
+      assert.equal(pool.isFree, true);
+      const slow = call(baseUrl, { connections: pool, path: '/slow' });
+      await turn();
+      assert.equal(pool.isFree, false);
+      release();
+      await slow;
+      await turn();
+      assert.equal(pool.isFree, true);
+      for (const socket of connections) socket.destroy();
+      await turn();
+      assert.equal(pool.isFree, false);
+      const port = await findClosedPort();
+      await failure(call(`http://127.0.0.1:${port}`, { connections: pool }));
+      assert.equal(pool.isFree, false);
+    });
+
+    it('a body that is held back on one that is free is asked for in the turn of the event loop after this one', async () => {
+      const { baseUrl } = await startEcho();
+      const pool = open(baseUrl);
+      await call(baseUrl, { connections: pool });
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      let turns = 0;
+      let askedAfter = Number.NaN;
+      const beforeLeaving = async () => {
+        askedAfter = turns;
+      };
+      setImmediate(() => {
+        turns++;
+        setImmediate(() => turns++);
+      });
+      await call(baseUrl, { connections: pool, effect: 'send', beforeLeaving });
+      assert.equal(askedAfter, 1);
+    });
+
     it('does not wait for another one that takes its time', async () => {
       let release = () => {};
       const { baseUrl } = await startRawService(closing, (incoming, outgoing) => {
