@@ -42,6 +42,9 @@ const halfReceivedGraceMs = 2_500;
 /** How long a text is known to replies and statuses. */
 const sentMs = 168 * 3_600_000;
 
+/** Nodes that send have come by then, if there are any: Node-RED waits for 15 s until those before them have closed. */
+const longestDeploymentMs = 20_000;
+
 /** What is remembered in memory alone outlives the last member for so long: any redeploy is shorter. */
 const forgetAfterMs = 60_000;
 
@@ -61,6 +64,8 @@ export class Account {
   /** See {@link #keepOpen}. */
   #works = 0;
   #forgetting: Timer | undefined;
+  /** Runs from the coming of the first member until no node that sends is to be waited for any more. */
+  #lateness: Timer | undefined;
 
   constructor(options: AccountOptions) {
     this.#options = options;
@@ -126,7 +131,11 @@ export class Account {
       this.#settings = settings;
       this.#succession.begin();
     }
-    if (isFirst) this.#queue.nudge();
+    if (isFirst) {
+      this.#queue.nudge();
+      const goOn = () => this.#succession.estate?.sender.open();
+      this.#lateness = this.#options.clock.after(longestDeploymentMs, goOn, true);
+    }
     return this.#connections;
   }
 
@@ -220,6 +229,7 @@ export class Account {
       this.#queue.nudge();
       return;
     }
+    this.#lateness?.cancel();
     void this.#connections?.close().catch(() => {});
     await this.#polls.arrived(this.#options.clock, halfReceivedGraceMs);
     // A record sent in this turn of the event loop counts as delivered in the next.

@@ -119,6 +119,8 @@ function yieldTo(from: Estate, heir: Estate | undefined): void {
  * take it any more.
  */
 async function handOver(from: Estate, to: Estate, how: HandOver): Promise<void> {
+  // Texts that are found until then are the other's, to be sent and to be given up.
+  void from.sender.close();
   await from.inbox.handOver(to.inbox, how);
   await from.sender.handOver(to.sender, how);
 }

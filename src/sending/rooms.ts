@@ -161,7 +161,7 @@ export class SendingRooms {
 
   /** A node begins to send. Its texts from before go on. */
   attach(outlet: Outlet): SendingNode {
-    this.#open();
+    this.open();
     const attachment = new Attachment(outlet, this.#options.clock, {
       submit: (request, from) => this.#intake.submit(request, from),
       onRefused: () => this.desk.counts.refused++,
@@ -212,7 +212,8 @@ export class SendingRooms {
     await this.ledger.holdings.handOver(heir.ledger.holdings, { ...how, onGiven });
   }
 
-  #open(): void {
+  /** Goes on after {@link close}. */
+  open(): void {
     if (!this.#endings.open()) return;
     this.#kept.open();
     this.#duplicates.open();

@@ -65,6 +65,12 @@ export class Sender {
     return this.#opened.attach(outlet);
   }
 
+  /** Goes on after {@link close} though no node sends: what waits for one that does not come back is given up in its time. */
+  open(): void {
+    this.#isClosed = false;
+    this.#rooms?.open();
+  }
+
   /** The service has no more replies for now. */
   onRepliesRead(): void {
     this.#rooms?.onRepliesRead();

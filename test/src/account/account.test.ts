@@ -915,6 +915,111 @@ describe('Account', () => {
       assert.ok(connections.isClosed);
     });
 
+    describe('a kept text', () => {
+      const minute = 60_000;
+
+      /** An account to whose service nobody gets through. */
+      function enterAlone(clock: VirtualClock, changes: Partial<AccountSettings> = {}, process = createAccounts()) {
+        const abandoned: string[] = [];
+        const membership = process.join(
+          settings({
+            baseUrl: 'http://sms.test',
+            clock,
+            createConnections: () => new NoConnections(),
+            onAbandoned: (node) => abandoned.push(node),
+            ...changes,
+          }),
+        );
+        const leave = () => Promise.all([membership.leave(), clock.advance(20_000)]);
+        return { membership, abandoned, leave };
+      }
+
+      /** A node that sends, and the codes of its outcomes. */
+      function attachSender(membership: FullMembership) {
+        const codes: unknown[] = [];
+        const node = membership.attachSender({
+          id: 'send',
+          usesStore: true,
+          onOutcome: ({ outcome }) => {
+            codes.push('code' in outcome ? outcome.code : outcome);
+            return Promise.resolve(true);
+          },
+          onAnswer: () => Promise.resolve(true),
+          onDiscarded: () => {},
+          onOutage: () => {},
+          onState: () => {},
+        });
+        const keep = (expireMs: number) =>
+          node.send({
+            message: { to: ['6421555123'], body: 'x' },
+            encoding: 'GSM-7',
+            parts: 1,
+            options: {
+              retries: 0,
+              retryUncertain: false,
+              resolveMs: 0,
+              priority: 0,
+              unlimited: false,
+              keep: { expireMs },
+            },
+            origin: undefined,
+            carried: () => '',
+          });
+        return { node, keep, codes };
+      }
+
+      it('is given up in its time when its node has been removed, whoever else is on the account', async () => {
+        const [clock, process] = [new VirtualClock(), createAccounts()];
+        const one = enterAlone(clock, {}, process);
+        const { node, keep, codes } = attachSender(one.membership);
+        keep(5 * minute);
+        await clock.advance(1_000);
+        await Promise.all([node.close(), one.leave()]);
+        const two = enterAlone(clock, {}, process);
+        await clock.advance(4 * minute);
+        assert.deepEqual([two.membership.state().sends.kept, two.abandoned], [1, []]);
+        await clock.advance(2 * minute);
+        assert.deepEqual([two.membership.state().sends.kept, two.abandoned, codes], [0, ['send'], []]);
+        await two.leave();
+      });
+
+      it('is not given up under its former login, however long it takes to be handed over', async () => {
+        const clock = new VirtualClock();
+        const login = (apiKey: string, store: FailingStore): Partial<AccountSettings> => ({
+          authentication: { type: 'bearer', apiKey },
+          storeName: 'disk',
+          createStore: () => store,
+        });
+        const left = new FailingStore();
+        const one = enterAlone(clock, login('former', left));
+        const first = attachSender(one.membership);
+        first.keep(2 * minute);
+        const message = { messageId: 'm', from: '6421555001', body: 'hi', isReply: false, via: 'poll' } as const;
+        one.membership.inbox.attach('incoming', { id: 'in', take: () => {} });
+        await Promise.all([
+          one.membership.inbox.accept({ kind: 'incoming', via: 'poll', records: [message] }),
+          clock.advance(1_000),
+        ]);
+        await Promise.all([first.node.close(), one.leave()]);
+        // Another process, whose store takes its time.
+        const store = new FailingStore();
+        const commit = store.commit.bind(store);
+        store.commit = async (changes) => {
+          await new Promise<void>((resolve) => void clock.after(10 * minute, resolve));
+          await commit(changes);
+        };
+        const createStore = (key: string) => (key === one.membership.key ? new FailingStore(left.platter) : store);
+        const two = enterAlone(clock, { ...login('new', store), createStore });
+        const second = attachSender(two.membership);
+        await clock.advance(1_000);
+        const inherited = two.membership.inherit(one.membership.key);
+        await clock.advance(120 * minute);
+        assert.equal(await inherited, true);
+        assert.deepEqual([second.codes, two.abandoned], [['SMS_EXPIRED'], []]);
+        await Promise.all([second.node.close(), two.leave(), clock.advance(60 * minute)]);
+      });
+    });
+
     it('accounts of two processes in one share nothing', () => {
       const members = [createAccounts(), createAccounts()].map((accounts) => accounts.join(settings()));
       for (const member of members) closing.add(member, (it) => it.leave());
