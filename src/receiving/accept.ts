@@ -163,9 +163,10 @@ function effectOf({ effect }: Correlated): Pick<Outcome, 'effect'> {
   return effect ? { effect } : {};
 }
 
-/** The answer to a question goes to whoever asked; where no other node takes what is polled, to nobody else. */
-function isForNobody({ distribution }: InboxContext, arrival: Arrival, record: InboxRecord): boolean {
-  return record.awaited === true && arrival.via === 'poll' && !distribution.attendance.expects(arrival.kind);
+/** The answer to a question goes to whoever asked; where no other node takes what is polled, here or where it is handed over to, to nobody else. */
+function isForNobody({ distribution, heir }: InboxContext, arrival: Arrival, record: InboxRecord): boolean {
+  if (record.awaited !== true || arrival.via !== 'poll' || distribution.attendance.expects(arrival.kind)) return false;
+  return !heir || isForNobody(heir, arrival, record);
 }
 
 function answerOf({ sent, awaited }: InboxRecord): object {

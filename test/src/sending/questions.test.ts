@@ -501,6 +501,24 @@ describe('conversations', () => {
       assert.deepEqual(answersOf(node), ['6421555123: yes', '6421555123: sure']);
     });
 
+    it('the reply that comes to a former login reaches the nodes of the one that takes over from it', async () => {
+      const former = new House();
+      const node = former.attach();
+      sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
+      await former.pass(100);
+      const heir = new House({ clock: former.clock });
+      heir.receive();
+      former.inbox.yieldTo(heir.inbox);
+      await former.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
+      await Promise.all([former.inbox.handOver(heir.inbox, { isLast: true }), heir.pass(100)]);
+      await heir.pass(100);
+      assert.deepEqual(answersOf(node), ['6421555123: yes']);
+      assert.deepEqual(
+        heir.received.map((record) => [record.body, (record as IncomingRecord).awaited]),
+        [['yes', true]],
+      );
+    });
+
     it('where nobody else takes incoming messages, the reply waits for nobody', async () => {
       const house = new House();
       const node = house.attach();
