@@ -1,4 +1,4 @@
-import type { Held, Item, Look, Part, Remembered } from './store/store';
+import type { Changes, Held, Item, Look, Part, Remembered } from './store/store';
 
 /** How items were found. */
 export interface Circumstances {
@@ -48,8 +48,8 @@ export interface Keeper {
   recover?(text: string, letGo: () => void): void;
   /** What a shared store is to remember under a key that others may have changed while it failed here. Absent, or `undefined`: mine. */
   merge?(key: string, versions: Versions): Remembered | undefined;
-  /** These are in the store now, as they were when they were kept. */
-  saved?(ids: Iterable<string>): void;
+  /** These, by id, are in the store now: its own, and those of others. */
+  saved?(kept: Changes['keep']): void;
   /**
    * The store is about to be closed, and keeps all that there is until it is opened again, when it is found: whoever wants can
    * forget it.
@@ -106,8 +106,8 @@ export class Keepers {
     return versions.mine;
   }
 
-  saved(ids: Iterable<string>): void {
-    for (const keeper of this.#byPart.values()) keeper.saved?.(ids);
+  saved(kept: Changes['keep']): void {
+    for (const keeper of this.#byPart.values()) keeper.saved?.(kept);
   }
 
   letGo(): void {

@@ -172,7 +172,7 @@ export class StepWriter {
       this.#rememberedSinceSweep += all.remember.size;
       this.#lifecycle.recovered();
       for (const run of effects) run(true);
-      this.#keepers.saved(all.keep.keys());
+      this.#keepers.saved(all.keep);
       return;
     }
   }

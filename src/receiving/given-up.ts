@@ -147,10 +147,11 @@ export class GivenUp {
       wanted: () => [],
       isReadable: isGivenUp,
       found: (items, circumstances) => this.#find(items.filter(isGivenUp), circumstances),
-      saved: (ids) => {
-        for (const id of ids) {
-          const kept = this.#kept.get(id);
-          if (kept) kept.isStored = true;
+      saved: (kept) => {
+        if (this.#kept.size === 0) return;
+        for (const id of kept.keys()) {
+          const saved = this.#kept.get(id);
+          if (saved) saved.isStored = true;
         }
       },
       letGo: () => {

@@ -28,8 +28,8 @@ export function createInboxKeeper(context: InboxContext): Keeper {
       context.run(createAccept(context, { ...parseHeld(text), via: 'poll' }, { isLeftover: true, letGo }));
     },
     merge: mergeSeen,
-    saved(ids) {
-      for (const id of ids) {
+    saved(kept) {
+      for (const id of kept.keys()) {
         const saved = undelivered.get(id);
         if (saved) saved.isStored = true;
       }

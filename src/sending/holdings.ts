@@ -1,7 +1,7 @@
 import type { Clock } from '../clock';
 import type { Journal, Step } from '../journal';
 import type { Circumstances } from '../keeper';
-import type { Item } from '../store/store';
+import type { Changes, Item } from '../store/store';
 import { abandon, adopt, adoptAnswers, ledgerPrefixes } from './inheritance';
 import type { Text } from './outgoing';
 import type { Question } from './question';
@@ -42,6 +42,9 @@ export class Holdings {
   /** Ids of items that the store has, and that another ledger has not let go of: they are not found before it has. */
   readonly #arriving = new Set<string>();
 
+  /** Ids of items that a shared store has lost, and has not got again. */
+  #lost = new Set<string>();
+
   constructor(options: HoldingsOptions) {
     this.#options = options;
   }
@@ -70,8 +73,9 @@ export class Holdings {
   }
 
   /** See {@link Keeper.saved}. */
-  saved(ids: Iterable<string>): void {
-    this.#options.questions.written(ids);
+  saved(kept: Changes['keep']): void {
+    this.#options.questions.written(kept);
+    if (this.#lost.size > 0) for (const id of kept.keys()) this.#lost.delete(id);
   }
 
   /** A text has not been taken in: should the store have written it, it is discarded as it is found. */
@@ -156,14 +160,18 @@ export class Holdings {
     else this.#options.questions.delete(id);
   }
 
-  /** What is not among the found has been taken over by another process, or, after a reset, is to be kept anew. */
+  /** What is not among the found has been taken over by another process, or, after a reset, is to be kept anew, which may take several tries. */
   #reconcile(found: ReadonlySet<string>, isReset: boolean): void {
-    const { texts, questions } = this.#options;
+    const { journal, texts, questions } = this.#options;
+    const lost = new Set<string>();
     for (const item of this.#items()) {
-      if (found.has(item.id) || texts.isArriving(item.id) || questions.isUnwritten(item.id)) continue;
-      if (isReset) void this.#options.journal.run(keepAnew(item));
+      const { id } = item;
+      if (found.has(id) || texts.isArriving(id) || questions.isUnwritten(id)) continue;
+      if (isReset) void journal.run(keepAnew(item));
+      if (isReset || this.#lost.has(id)) lost.add(id);
       else this.#forget(item);
     }
+    this.#lost = lost;
   }
 }
 

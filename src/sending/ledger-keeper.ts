@@ -1,6 +1,6 @@
 import type { Journal, Keeper } from '../journal';
 import type { Circumstances } from '../keeper';
-import type { Item } from '../store/store';
+import type { Changes, Item } from '../store/store';
 import { isLedgerItem } from './ledger-item';
 import type { Remembrance } from './remembrance';
 import type { SendingRooms } from './rooms';
@@ -42,8 +42,8 @@ export class LedgerKeeper implements Keeper {
     found?.ledger.holdings.found(items, circumstances);
   }
 
-  saved(ids: Iterable<string>): void {
-    this.#options.rooms()?.ledger.holdings.saved(ids);
+  saved(kept: Changes['keep']): void {
+    this.#options.rooms()?.ledger.holdings.saved(kept);
   }
 
   letGo(): void {

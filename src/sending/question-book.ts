@@ -79,8 +79,8 @@ export class QuestionBook {
   }
 
   /** These are in the store now. */
-  written(ids: Iterable<string>): void {
-    if (this.#unwritten.size > 0) for (const id of ids) this.#unwritten.delete(id);
+  written(kept: ReadonlyMap<string, unknown>): void {
+    if (this.#unwritten.size > 0) for (const id of kept.keys()) this.#unwritten.delete(id);
   }
 
   /** Whether the store has never had a question, so that no other process can have taken it over. */

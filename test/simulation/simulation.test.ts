@@ -115,6 +115,7 @@ const sceneFindings: readonly (readonly [way: Way, seed: number, mistake: string
   ['out', 904920, 'a text waited for ever for one with its key that had ended before the login changed', 9],
   ['out', 967514, 'a kept text was given up by a former login, whose node was thought to be gone', 9],
   ['out', 963205, 'a reply to a question that came to a former login was kept for nobody', 9],
+  ['out', 951222, 'a question that an emptied server had lost was forgotten when it was full, too', 9],
   ['out', 705396, 'a text that became uncertain while its store could not be opened asked for ever', 9],
 ];
 

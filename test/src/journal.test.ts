@@ -50,8 +50,8 @@ class Notes implements Keeper {
     return ['node 1'];
   }
 
-  saved(ids: Iterable<string>): void {
-    this.saves.push(...ids);
+  saved(kept: ReadonlyMap<string, Item>): void {
+    this.saves.push(...kept.keys());
   }
 }
 
@@ -570,6 +570,13 @@ describe('Journal', () => {
       assert.deepEqual([unreadable, platter.aside, states], [['a place'], ['bad'], []]);
       await settle();
       assert.equal(platter.held.size, 0);
+    });
+
+    it('are each told of all that is in the store, whose ever it is', async () => {
+      const keepers = { ledger: new Notes(), inbox: new Notes(), givenUp: new Notes() };
+      const journal = create(store, keepers);
+      await Promise.all([journal.run(keep('one')), journal.run(keep('two'))]);
+      for (const { saves } of Object.values(keepers)) assert.deepEqual(saves, ['one', 'two']);
     });
 
     it('is told which of it is readable, by whom it is for', async () => {
