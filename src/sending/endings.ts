@@ -25,6 +25,8 @@ export class Endings {
   #closing = new AbortController();
   /** Ids of texts of which it is being written what becomes of them. */
   readonly #written = new Set<string>();
+  /** Ids of texts that ask and are in no store, and whose outcome is on its way into the flow. */
+  readonly #told = new Set<string>();
 
   constructor(options: EndingsOptions) {
     this.#options = options;
@@ -33,6 +35,11 @@ export class Endings {
   /** Whether it is decided what becomes of a text, though the ledger does not know it yet: it may be opened again meanwhile. */
   isDecided(id: string): boolean {
     return this.#written.has(id);
+  }
+
+  /** Whether the outcome of a text is known and has not entered the flow yet. */
+  isOnItsWay(id: string): boolean {
+    return this.#told.has(id) || this.#options.ledger.texts.get(id)?.state === 'settled';
   }
 
   /** A text has its outcome. */
@@ -49,13 +56,19 @@ export class Endings {
     clearing.close(text.id);
     counts.add(outcome, text.message.to.length);
     const isWritten = isTracked(text) || isRemembered(text) || uncountedBy(text, outcome).length > 0;
-    const settled = isWritten ? await this.#whileWritten(text.id, ledger.settle(text, outcome)) : text;
-    followers.ended(text.id);
-    if (isTracked(text)) await deliveries.deliver(settled, false);
-    else {
+    if (!isTracked(text) && text.options.waitMs !== undefined) this.#told.add(text.id);
+    try {
+      const settled = isWritten ? await this.#whileWritten(text.id, ledger.settle(text, outcome)) : text;
+      followers.ended(text.id);
+      if (isTracked(text)) {
+        await deliveries.deliver(settled, false);
+        return;
+      }
       if (given) await deliveries.tell(given, settled, outcome);
-      this.delivered(settled);
+    } finally {
+      this.#told.delete(text.id);
     }
+    this.delivered(text);
   }
 
   /** An earlier process had it leave: its outcome is unknown. Where nobody is here who could look for it, whoever opens this, or takes over from it, does. */

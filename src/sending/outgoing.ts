@@ -157,7 +157,7 @@ export function isUnknown(outcome: Outcome): boolean {
 
 /** Says whether nothing was sent by a try, or for want of one: what earlier ones have sent is another matter. */
 export function isUnsent(outcome: unknown): boolean {
-  return isSmsError(outcome, 'SMS_UNREACHABLE', 'SMS_CLOSED', 'SMS_LIMIT', 'SMS_BUSY', 'SMS_EXPIRED');
+  return isSmsError(outcome, 'SMS_UNREACHABLE', 'SMS_CLOSED', 'SMS_LIMIT', 'SMS_STORE', 'SMS_BUSY', 'SMS_EXPIRED');
 }
 
 /** Says whether the service cannot be reached or used now: a kept text goes on waiting, since nothing was sent. */

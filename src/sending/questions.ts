@@ -10,6 +10,8 @@ export interface QuestionsOptions {
   /** Whether other instances may read the replies. */
   isShared: boolean;
   outlet(node: string): Outlet | undefined;
+  /** Whether the outcome of a text is on its way into the flow: its answers follow it. */
+  isOutcomeComing(text: string): boolean;
   /** What the node gave with a text. */
   origin(text: string): unknown;
   /** No question of a text is left. */
@@ -143,9 +145,9 @@ export class Questions {
   }
 
   async #deliver(id: string, mayBeKnown: boolean): Promise<void> {
-    const { ledger, outlet, origin, onAllAnswered, onFault } = this.#options;
+    const { ledger, outlet, isOutcomeComing, origin, onAllAnswered, onFault } = this.#options;
     const question = ledger.questions.get(id);
-    if (!question?.answer || this.#isClosed) return;
+    if (!question?.answer || this.#isClosed || isOutcomeComing(question.text)) return;
     this.#undelivered.set(id, mayBeKnown);
     if (this.#delivering.has(id)) return;
     const taker = outlet(question.node);

@@ -88,6 +88,7 @@ export class SendingRooms {
       ledger: this.ledger,
       isShared: journal.isShared,
       outlet,
+      isOutcomeComing: (text) => this.#endings.isOnItsWay(text),
       origin: (text) => this.deliveries.originOf(text),
       onAllAnswered: (text) => this.deliveries.forget(text),
       onFault: options.onFault,

@@ -190,7 +190,10 @@ export class Outward {
     if (answers.length > 0 && !redelivered && !input.mayRepeat && !this.#mayBeTakenOver)
       this.#violate('more than one answer', name);
     if (redelivered && !this.#isDisturbed) this.#violate('an answer is called redelivered for no reason', name);
-    if (!acceptedOf(input).includes(recipient) && !input.isAbandoned)
+    // Of one whose outcome was unknown a store that failed need not have noted that nobody waits for an answer any more.
+    const last = input.outcomes.at(-1)?.outcome;
+    const isUnsure = input.mayRepeat && last !== undefined && 'code' in last && unknown.has(last.code);
+    if (!acceptedOf(input).includes(recipient) && !input.isAbandoned && !isUnsure)
       this.#violate('an answer before its outcome', name);
     if (!('reply' in answer)) {
       if (answer.reason === 'timeout') this.#examineTimeout(input, recipient);

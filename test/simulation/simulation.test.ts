@@ -116,6 +116,9 @@ const sceneFindings: readonly (readonly [way: Way, seed: number, mistake: string
   ['out', 967514, 'a kept text was given up by a former login, whose node was thought to be gone', 9],
   ['out', 963205, 'a reply to a question that came to a former login was kept for nobody', 9],
   ['out', 951222, 'a question that an emptied server had lost was forgotten when it was full, too', 9],
+  ['out', 1116296, 'a rule had a reply to a text whose outcome is unknown come from nowhere', 9],
+  ['out', 1207073, 'a text that may have been sent was called kept back by the store', 9],
+  ['out', 1209415, 'a reply overtook the outcome of its text', 9],
   ['out', 705396, 'a text that became uncertain while its store could not be opened asked for ever', 9],
 ];
 

@@ -373,6 +373,53 @@ describe('conversations', () => {
       assert.deepEqual([node.ends, answersOf(node)], [['to 6421555123'], ['6421555123: yes']]);
     });
 
+    for (const [kind, options] of [
+      ['a text', {}],
+      ['a kept text', { keep: forever }],
+      ['a text with a key', { once: 'key' }],
+    ] as const) {
+      it(`a reply to ${kind} whose outcome is on its way into the flow follows it`, async () => {
+        const { house, node, store } = begin();
+        let flows = () => {};
+        const flowing = new Promise<void>((resolve) => {
+          flows = resolve;
+        });
+        const take = node.onOutcome.bind(node);
+        node.onOutcome = (news) => flowing.then(() => take(news));
+        sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, ...options });
+        await house.pass(100);
+        await house.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
+        await house.pass(1_000);
+        assert.deepEqual([node.ends, answersOf(node)], [[], []]);
+        flows();
+        await house.pass(100);
+        assert.deepEqual([node.ends, answersOf(node)], [['to 6421555123'], ['6421555123: yes']]);
+        assert.deepEqual([house.sender.isSettled, store.platter.entries.size], [true, 0]);
+      });
+    }
+
+    it('a reply follows the outcome that enters the flow again after a crash', async () => {
+      const { house, node, store } = begin();
+      node.isFlowing = false;
+      sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, keep: forever });
+      await house.pass(100);
+      await house.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
+      const next = house.restart(copyPlatter(store.platter));
+      const order: string[] = [];
+      const back = next.attach();
+      back.onOutcome = async () => {
+        await new Promise<void>((resolve) => void next.clock.after(1_000, resolve));
+        order.push('outcome');
+        return true;
+      };
+      back.onAnswer = async () => {
+        order.push('answer');
+        return true;
+      };
+      await next.pass(10_000);
+      assert.deepEqual(order, ['outcome', 'answer']);
+    });
+
     it('a reply in the same moment as the deadline: one of the two', async () => {
       const { house, node } = begin();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });

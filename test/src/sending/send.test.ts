@@ -161,6 +161,14 @@ describe('send (retries, retryUncertain)', () => {
     assert.equal(client.sent.length, 4);
   });
 
+  it('nor is it called unsent when the store, or a limit, keeps the next one back', async () => {
+    for (const reason of ['storeUnavailable', 'limitDay'] as const) {
+      const client = new ScriptedClient('uncertain', reason);
+      assert.equal(await run(client, { retryUncertain: true }), 'SMS_UNCERTAIN');
+      assert.equal(client.sent.length, 2);
+    }
+  });
+
   it('stopped between tries is SMS_CLOSED, and nothing is sent any more', async () => {
     const client = new ScriptedClient('unreachable');
     assert.equal(await run(client, {}, (stop) => stop.abort()), 'SMS_CLOSED');
