@@ -22,6 +22,8 @@ export class Succession {
   #storeName: string | undefined;
   /** Whether a member has used it since the first of them joined. */
   #isChosen = false;
+  /** Those from which it could not be taken over at the first try: texts do not wait for another one. */
+  readonly #tried = new WeakSet<Succession>();
 
   constructor(host: SuccessionHost) {
     this.#host = host;
@@ -61,8 +63,10 @@ export class Succession {
   }
 
   /** Takes over from the account of a login that a member's replaces. See {@link Membership.inherit}. */
-  takeOver(former: Succession, member: Member): Promise<boolean> {
-    return former.#host.keepOpen(() => this.#takeOver(former, member));
+  async takeOver(former: Succession, member: Member): Promise<boolean> {
+    const isDone = await former.#host.keepOpen(() => this.#takeOver(former, member));
+    if (isDone) this.#tried.delete(former);
+    return isDone;
   }
 
   async #takeOver(former: Succession, member: Member): Promise<boolean> {
@@ -79,7 +83,10 @@ export class Succession {
       const ended = polls.oneEnded();
       try {
         const isWanted = () => members.size === 0;
-        await this.#host.keepOpen(() => handOver(from, to, { isLast: true, isWanted }));
+        const handing = this.#host.keepOpen(() => handOver(from, to, { isLast: true, isWanted }));
+        if (isFirst && !this.#tried.has(former)) to.sender.expect(handing);
+        this.#tried.add(former);
+        await handing;
       } catch {
         return false;
       }

@@ -40,6 +40,8 @@ export interface LedgerOptions {
   onFound(texts: readonly Text[], questions: readonly Question[]): void;
   /** A node has more or fewer open questions. */
   onAsking(node: string): void;
+  /** Pending while another ledger gives this one what it knows of keys and limits. */
+  expected(): Promise<void> | undefined;
 }
 
 const noLimits: LimitSettings = { perHandsetMs: 0 };
@@ -78,6 +80,8 @@ export class Ledger {
    * @throws SmsError `SMS_STORE` when it cannot be kept: nothing may be sent then, and it is not here
    */
   async takeIn(text: Text, isSole = false): Promise<TakenIn> {
+    const expected = text.options.once === undefined ? undefined : this.#options.expected();
+    if (expected) await expected;
     const step = takeIn(text, this.#memory());
     // Before it is decided nothing of it reaches the store, and while that fails nothing is decided.
     let mayBeWritten = false;
@@ -116,7 +120,8 @@ export class Ledger {
    */
   async judge(text: Text): Promise<Text> {
     const { limited: _, ...rest } = text;
-    const { clock, journal } = this.#options;
+    const { clock, journal, expected } = this.#options;
+    if (this.counts && !text.options.unlimited) await expected();
     if (!this.counts || clock.elapsed() >= this.#tightUntil) return rest;
     const limited = await journal.run(judge(text, this.#memory()));
     const aheadMs = clock.elapsed() - clock.now();

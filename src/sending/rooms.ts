@@ -51,6 +51,8 @@ export interface SenderOptions {
 interface SendingRoomsOptions extends SenderOptions {
   /** Is told what is going to be remembered. */
   remembrance: Remembrance;
+  /** See {@link Sender.expect}. */
+  expected(): Promise<void> | undefined;
 }
 
 /** All that the sending side of an account works with, and what ties one to the other. */

@@ -1,9 +1,13 @@
+import { wait } from '../clock';
 import { Correlation } from './correlation';
 import { type Desk, nothingSent, type SendState } from './desk';
 import { LedgerKeeper } from './ledger-keeper';
 import type { Outlet, SendingNode } from './outlet';
 import { Remembrance } from './remembrance';
 import { type SenderOptions, SendingRooms } from './rooms';
+
+/** It may take for ever where a store fails. */
+const longestHandingMs = 10_000;
 
 /** How everything is given to another sender. */
 export interface HandOver {
@@ -27,6 +31,7 @@ export class Sender {
   readonly #keeper: LedgerKeeper;
   #rooms: SendingRooms | undefined;
   #isClosed = false;
+  #expected: Promise<void> | undefined;
 
   constructor(options: SenderOptions) {
     const { journal, clock } = options;
@@ -82,6 +87,18 @@ export class Sender {
     await this.#rooms?.close();
   }
 
+  /** Another sender is giving this one what it has: texts with a key, and those under limits, wait for that, though not for long. */
+  expect(handing: Promise<unknown>): void {
+    const { clock } = this.#options;
+    const patience = new AbortController();
+    const over = Promise.race([handing, wait(clock, longestHandingMs, patience.signal)]).catch(() => {});
+    const expected = Promise.all([this.#expected, over]).then(() => {
+      patience.abort();
+      if (this.#expected === expected) this.#expected = undefined;
+    });
+    this.#expected = expected;
+  }
+
   /** Takes over what other processes leave for the nodes of another sender from now on; `undefined`: for its own. */
   yieldTo(heir: Sender | undefined): void {
     this.#keeper.yieldTo(heir ? heir.#keeper : undefined);
@@ -97,7 +114,8 @@ export class Sender {
 
   get #opened(): SendingRooms {
     if (this.#rooms) return this.#rooms;
-    this.#rooms = new SendingRooms({ ...this.#options, remembrance: this.#remembrance });
+    const remembrance = this.#remembrance;
+    this.#rooms = new SendingRooms({ ...this.#options, remembrance, expected: () => this.#expected });
     // Nothing is sent before a node is here again.
     if (this.#isClosed) void this.#rooms.close();
     return this.#rooms;

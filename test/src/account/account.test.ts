@@ -15,6 +15,8 @@ import type { Entry } from '../../../src/receiving/entry';
 import type { PollState } from '../../../src/receiving/poll';
 import type { FlowDelivery } from '../../../src/receiving/receiver';
 import { maxOutstanding } from '../../../src/receiving/receiver';
+import type { SendOptions } from '../../../src/sending/outgoing';
+import type { OutcomeNews } from '../../../src/sending/outlet';
 import { DiskStore } from '../../../src/store/disk';
 import { MemoryStore } from '../../../src/store/memory';
 import type { StoreEvents } from '../../../src/store/store';
@@ -1018,6 +1020,74 @@ describe('Account', () => {
         assert.deepEqual([second.codes, two.abandoned], [['SMS_EXPIRED'], []]);
         await Promise.all([second.node.close(), two.leave(), clock.advance(60 * minute)]);
       });
+    });
+
+    describe('a text under a login that is taken over from another', () => {
+      /** Sends a text to a number, and resolves with its outcome. */
+      function sender(membership: FullMembership) {
+        let done: (news: OutcomeNews) => void = () => {};
+        const node = membership.attachSender({
+          id: 'send',
+          usesStore: true,
+          onOutcome: (news) => {
+            done(news);
+            return Promise.resolve(true);
+          },
+          onAnswer: () => Promise.resolve(true),
+          onDiscarded: () => {},
+          onOutage: () => {},
+          onState: () => {},
+        });
+        const send = (more: Partial<SendOptions>) =>
+          new Promise<OutcomeNews>((resolve) => {
+            done = resolve;
+            node.send({
+              message: { to: ['6421555123'], body: 'x' },
+              encoding: 'GSM-7',
+              parts: 1,
+              options: { retries: 0, retryUncertain: false, resolveMs: 0, priority: 0, unlimited: false, ...more },
+              origin: undefined,
+              carried: () => '',
+            });
+          });
+        return { node, send };
+      }
+
+      const limits = { perHandset: 1, perHandsetMs: 3_600_000 };
+      for (const [what, more, code] of [
+        ['has a key that was used before', { once: 'key' }, undefined],
+        ['is kept, and has such a key', { once: 'key', keep: { expireMs: undefined } }, undefined],
+        ['is over a limit', {}, 'SMS_LIMIT'],
+        ['is kept, and over a limit', { keep: { expireMs: undefined } }, 'SMS_LIMIT'],
+      ] as const) {
+        it(`that ${what} waits for what the other knows`, async () => {
+          const stores = new Map<string, FailingStore>();
+          const createStore = (key: string) => {
+            const store = new FailingStore(stores.get(key)?.platter);
+            // What is handed over takes its time.
+            store.turns = 20;
+            stores.set(key, store);
+            return store;
+          };
+          const changes = { storeName: 'disk', createStore, limits };
+          const authentication = { type: 'basic', ...simulator.credentials } as const;
+          const former = enter(changes);
+          const first = sender(former);
+          const sent = await first.send('once' in more ? { once: 'key' } : {});
+          assert.ok(!('code' in sent.outcome));
+          await Promise.all([first.node.close(), former.leave()]);
+          const next = enter({ ...changes, authentication });
+          assert.notEqual(next.key, former.key);
+          const second = sender(next);
+          const inherited = next.inherit(former.key);
+          const { outcome, duplicate } = await second.send(more);
+          assert.equal('code' in outcome ? outcome.code : undefined, code);
+          assert.equal(duplicate, code === undefined);
+          assert.equal(simulator.messages.length, 1);
+          assert.equal(await inherited, true);
+          await second.node.close();
+        });
+      }
     });
 
     it('accounts of two processes in one share nothing', () => {

@@ -30,6 +30,27 @@ describe('once', () => {
     assert.ok(refused?.outcome instanceof Error && refused.outcome.field === 'once');
   });
 
+  for (const [what, handing] of [
+    ['is never given', new Promise(() => {})],
+    ['cannot be given', Promise.reject(new Error('gone'))],
+  ] as const) {
+    handing.catch(() => {});
+    it(`waits for what another login knows of it, which ${what}, for 10 s at most, and holds up no other text`, async () => {
+      const house = new House();
+      const node = house.attach();
+      house.sender.expect(handing);
+      house.sender.expect(Promise.resolve());
+      sendText(node, 'with a key', { once: 'key' });
+      sendText(node, 'kept', { once: 'other', keep: { expireMs: undefined } });
+      sendText(node, 'without', {});
+      await house.pass(1_000);
+      if (what === 'is never given') assert.deepEqual(house.service.bodies, ['without']);
+      await house.pass(9_100);
+      assert.deepEqual(house.service.bodies, ['without', 'with a key', 'kept']);
+      assert.equal(house.clock.timers, 0);
+    });
+  }
+
   it('keys are each node’s own', async () => {
     const house = new House();
     const [one, two] = [house.attach('one'), house.attach('two')];
