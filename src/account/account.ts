@@ -207,7 +207,7 @@ export class Account {
 
   async #inherit(member: Member, formerKey: string): Promise<boolean> {
     const former = this.#options.find(formerKey);
-    return former === this || this.#succession.takeOver(former.#succession, member);
+    return former === this || this.#succession.takeOver(former.#succession, formerKey, member);
   }
 
   async #keepOpen<T>(work: () => Promise<T>): Promise<T> {

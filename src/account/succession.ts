@@ -22,8 +22,8 @@ export class Succession {
   #storeName: string | undefined;
   /** Whether a member has used it since the first of them joined. */
   #isChosen = false;
-  /** Those from which it could not be taken over at the first try: texts do not wait for another one. */
-  readonly #tried = new WeakSet<Succession>();
+  /** Keys of logins from which it could not be taken over at the first try: texts do not wait for another one. */
+  readonly #tried = new Set<string>();
 
   constructor(host: SuccessionHost) {
     this.#host = host;
@@ -62,14 +62,20 @@ export class Succession {
     return estate;
   }
 
-  /** Takes over from the account of a login that a member's replaces. See {@link Membership.inherit}. */
-  async takeOver(former: Succession, member: Member): Promise<boolean> {
-    const isDone = await former.#host.keepOpen(() => this.#takeOver(former, member));
-    if (isDone) this.#tried.delete(former);
+  /**
+   * Takes over from the account of a login that a member's replaces. See {@link Membership.inherit}.
+   *
+   * @param key names that login
+   */
+  async takeOver(former: Succession, key: string, member: Member): Promise<boolean> {
+    const isAwaited = !this.#tried.has(key);
+    this.#tried.add(key);
+    const isDone = await former.#host.keepOpen(() => this.#takeOver(former, member, isAwaited));
+    if (isDone) this.#tried.delete(key);
     return isDone;
   }
 
-  async #takeOver(former: Succession, member: Member): Promise<boolean> {
+  async #takeOver(former: Succession, member: Member, isAwaited: boolean): Promise<boolean> {
     const { members, polls } = former.#host;
     let hasIdled = false;
     for (let isFirst = true; ; isFirst = false) {
@@ -84,8 +90,7 @@ export class Succession {
       try {
         const isWanted = () => members.size === 0;
         const handing = this.#host.keepOpen(() => handOver(from, to, { isLast: true, isWanted }));
-        if (isFirst && !this.#tried.has(former)) to.sender.expect(handing);
-        this.#tried.add(former);
+        if (isFirst && isAwaited) to.sender.expect(handing);
         await handing;
       } catch {
         return false;

@@ -1,6 +1,6 @@
 import type { Step } from '../journal';
 import { latest } from './asking';
-import { keepLetters, mailboxKey, readLetters } from './mailbox';
+import { keepLetters, type Letter, mailboxKey, readLetters } from './mailbox';
 import { type Answer, askedKey, type Question } from './question';
 import type { QuestionBook } from './question-book';
 import { nextRevision } from './revision';
@@ -29,20 +29,30 @@ export function endQuestion(
   };
 }
 
-/** Takes what other instances have left for these questions. */
-export function collectLetters(isOwn: (id: string) => Question | undefined): Step<Question[]> {
+/** Takes what other instances have left for these questions. The first reply to each counts. */
+export function collectLetters(findOwn: (id: string) => Question | undefined): Step<Question[]> {
+  const questionsIn = (letters: readonly Letter[]) => letters.flatMap(({ question: id }) => findOwn(id) ?? []);
   return {
     keys: [mailboxKey],
+    further: (look) =>
+      questionsIn(readLetters(look)).flatMap(({ reference, recipient }) => keysOfSent(reference, [recipient])),
     whileFailing: 'postpone',
     decide(look, changes) {
       const letters = readLetters(look);
-      const own = letters.filter(({ question }) => isOwn(question));
-      if (own.length === 0) return () => [];
-      const rest = letters.filter((letter) => !own.includes(letter));
+      const rest = letters.filter(({ question }) => !findOwn(question));
+      if (rest.length === letters.length) return () => [];
       keepLetters(rest, look, changes);
-      const answered = own.map(({ question: id, answer }) => withAnswer(isOwn(id) as Question, answer));
-      for (const question of answered) changes.keep.set(question.id, question);
-      return () => answered;
+      const answered = new Map<string, Question>();
+      for (const { question: id, answer } of letters) {
+        const question = findOwn(id);
+        const current = question && latest(question, changes);
+        if (!question || !current || current.answer || answered.has(id)) continue;
+        answered.set(id, withAnswer(current, answer));
+        // It is open again where its text has left once more since that was read.
+        closeQuestion(question, look, changes);
+      }
+      for (const [id, question] of answered) changes.keep.set(id, question);
+      return () => [...answered.values()];
     },
   };
 }

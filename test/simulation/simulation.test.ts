@@ -120,6 +120,13 @@ const sceneFindings: readonly (readonly [way: Way, seed: number, mistake: string
   ['out', 1207073, 'a text that may have been sent was called kept back by the store', 9],
   ['out', 1209415, 'a reply overtook the outcome of its text', 9],
   ['out', 1114627, 'a text with a known key was sent under a new login before that knew it', 9],
+  [
+    'out',
+    1419206,
+    'a second reply was called the answer, since its text had left once more before the first was taken',
+    9,
+  ],
+  ['out', 1416057, 'texts waited for each new try to take over from a former login', 9],
   ['out', 705396, 'a text that became uncertain while its store could not be opened asked for ever', 9],
 ];
 

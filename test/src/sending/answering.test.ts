@@ -1,0 +1,106 @@
+import assert from 'node:assert/strict';
+import type { IncomingRecord } from '../../../src/model';
+import { collectLetters } from '../../../src/sending/answering';
+import { leaveLetter, readLetters } from '../../../src/sending/mailbox';
+import type { Text } from '../../../src/sending/outgoing';
+import type { Question } from '../../../src/sending/question';
+import { match, referenceOf, rememberSent } from '../../../src/sending/sent';
+import { type Changes, createChanges, type Look, type Remembered } from '../../../src/store/store';
+
+const handset = '6421555123';
+const text = {
+  id: 'text',
+  node: 'send',
+  message: { to: [handset], body: 'Come?', messageId: 'q1' },
+  options: { waitMs: 60_000 },
+} as unknown as Text;
+const question: Question = {
+  id: 'text-0',
+  part: 'ledger',
+  kind: 'question',
+  takers: ['node send'],
+  attempts: 0,
+  node: 'send',
+  text: 'text',
+  reference: referenceOf('q1', text),
+  messageId: 'q1',
+  recipient: handset,
+  waitMs: 60_000,
+};
+const reply = (body: string) => ({ from: handset, body, inReplyToId: 'q1' }) as IncomingRecord;
+
+describe('replies that other instances have read', () => {
+  let remembered: Map<string, Remembered | undefined>;
+  const look: Look = (key) => remembered.get(key);
+
+  function write(change: (changes: Changes) => void): void {
+    const changes = createChanges();
+    change(changes);
+    for (const [key, value] of changes.remember) remembered.set(key, value);
+  }
+
+  /** The text leaves, or leaves once more, before a letter was taken. */
+  const remember = () =>
+    write((changes) =>
+      rememberSent(
+        { text, messageId: 'q1', questions: new Map([[handset, question.id]]) },
+        { at: 1_000, forMs: 600_000 },
+        look,
+        changes,
+      ),
+    );
+  const leave = (body: string) =>
+    write((changes) =>
+      leaveLetter({ question: question.id, at: 2_000, answer: { reply: reply(body) } }, look, changes),
+    );
+  const isOpen = () => match('incoming', reply('again'), look)?.question !== undefined;
+
+  beforeEach(() => {
+    remembered = new Map();
+    remember();
+  });
+
+  it('close the question that they answer, though its text has left once more since', () => {
+    leave('yes');
+    remember();
+    assert.equal(isOpen(), true);
+    const step = collectLetters((id) => (id === question.id ? question : undefined));
+    assert.ok(step.further);
+    assert.ok(step.further(look).length > 0, 'where it stands that it is open');
+    write((changes) => step.decide(look, changes)(true));
+    assert.equal(isOpen(), false);
+  });
+
+  it('answer it once, with the first', () => {
+    leave('yes');
+    leave('no');
+    let answered: Question[] = [];
+    write((changes) => {
+      answered = collectLetters(() => question).decide(look, changes)(true);
+    });
+    assert.deepEqual(
+      answered.map(({ answer }) => answer && 'reply' in answer && answer.reply.body),
+      ['yes'],
+    );
+    assert.deepEqual(collectLetters(() => question).decide(look, createChanges())(true), []);
+    leave('too late');
+    const step = collectLetters(() => ({ ...question, answer: { reply: reply('yes') } }));
+    write((changes) => assert.deepEqual(step.decide(look, changes)(true), []));
+    assert.deepEqual(readLetters(look), []);
+  });
+
+  it('answer it as the steps before in the same commit have left it', () => {
+    leave('yes');
+    const changes = createChanges();
+    changes.keep.set(question.id, { ...question, askedAt: 1_500 } as Question);
+    const [answered] = collectLetters(() => question).decide(look, changes)(true);
+    assert.equal(answered?.askedAt, 1_500);
+  });
+
+  it('are left alone by who has not asked', () => {
+    leave('yes');
+    const step = collectLetters(() => undefined);
+    assert.deepEqual(step.further?.(look), []);
+    assert.deepEqual(step.decide(look, createChanges())(true), []);
+  });
+});
