@@ -30,7 +30,9 @@ const note = (what: 'keeping' | 'kept', operations: readonly Operation[]) => {
     if (table !== 'items' || text === undefined) continue;
     const { part, record, message, state } = JSON.parse(text) as Item & Record<string, { body: string } | undefined>;
     if (part === 'inbox' && record) write({ what, part, body: record.body });
-    if (part === 'ledger' && message && String(state) === 'waiting') write({ what, part, body: message.body });
+    // A text that may leave at once is written as leaving in the first place.
+    const isKept = ['waiting', 'leaving'].includes(String(state));
+    if (part === 'ledger' && message && isKept) write({ what, part, body: message.body });
   }
 };
 const engine = observeFlushes({
