@@ -792,6 +792,8 @@ describe('The forms in the editor', function () {
       await form.locator('#sms-account-test').click();
       await form.locator('#sms-account-test-result', { hasText: 'Connected' }).waitFor();
     } finally {
+      // The page would go on looking for its server.
+      await editor.open(shared);
       await nodeRed.stop();
       nodeRed = shared;
     }
