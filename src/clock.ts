@@ -40,6 +40,17 @@ export const systemClock: Clock = {
 };
 
 /**
+ * Longer than Node-RED takes to redeploy: it waits for 15 s for nodes that close. Whoever is not here by then is not part of the
+ * flows any more.
+ */
+export const longestDeploymentMs = 20_000;
+
+/** Resolves on the next turn of the event loop. */
+export function nextTurn(clock: Clock): Promise<void> {
+  return new Promise((resolve) => void clock.nextTurn(resolve));
+}
+
+/**
  * Resolves after `delayMs`.
  *
  * @throws the reason of `signal` when it aborts before

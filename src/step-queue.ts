@@ -1,4 +1,4 @@
-import type { Clock, Timer } from './clock';
+import { type Clock, nextTurn, type Timer } from './clock';
 import type { StepWriter, Task } from './step';
 
 const largestGroup = 256;
@@ -146,10 +146,6 @@ export class StepQueue {
     await this.#writer.sweepWhenDue(this.#clock);
     this.#events.onTaken();
   }
-}
-
-function nextTurn(clock: Clock): Promise<void> {
-  return new Promise((resolve) => void clock.nextTurn(resolve));
 }
 
 function countUrgent(tasks: readonly Task[]): number {

@@ -1,4 +1,4 @@
-import { type Clock, type Timer, wait } from '../clock';
+import { type Clock, longestDeploymentMs, type Timer, wait } from '../clock';
 import { SmsError } from '../errors';
 import { Client } from '../http/client';
 import { type Connections, createConnections } from '../http/connections';
@@ -41,9 +41,6 @@ const halfReceivedGraceMs = 2_500;
 
 /** How long a text is known to replies and statuses. */
 const sentMs = 168 * 3_600_000;
-
-/** Nodes that send have come by then, if there are any: Node-RED waits for 15 s until those before them have closed. */
-const longestDeploymentMs = 20_000;
 
 /** What is remembered in memory alone outlives the last member for so long: any redeploy is shorter. */
 const forgetAfterMs = 60_000;

@@ -1,4 +1,4 @@
-import type { Clock, Timer } from '../clock';
+import { type Clock, longestDeploymentMs, type Timer } from '../clock';
 import type { Kind } from '../model';
 import { PassingMap } from '../passing-map';
 import { type Channel, nameTakers } from './entry';
@@ -12,9 +12,6 @@ export interface Destination {
   asker?: string;
   context?: unknown;
 }
-
-/** Longer than Node-RED takes to redeploy: it waits for 15 s for nodes that close. */
-const absenceMs = 20_000;
 
 /** Knows the nodes of each channel: who is here, and who was taken away and may come back. */
 export class Attendance {
@@ -51,7 +48,7 @@ export class Attendance {
     this.#absent.set(channel, absent.set(taker.id, this.#comings));
     this.#absence?.cancel();
     this.#absence = this.#clock.after(
-      absenceMs,
+      longestDeploymentMs,
       () => {
         this.#comings++;
         this.#wantRollCall();

@@ -1,3 +1,4 @@
+import { nextTurn } from '../clock';
 import type { Circumstances, Keeper } from '../keeper';
 import type { Item } from '../store/store';
 import { createAccept } from './accept';
@@ -69,7 +70,7 @@ async function findEntries(
   if (isOpening) unread.replace();
   if (isOpening && journal.isShared) reconcile(context, items, isReset);
   for (const [index, entry] of items.entries()) {
-    if (index > 0 && index % sliceSize === 0) await new Promise<void>((resolve) => void clock.nextTurn(resolve));
+    if (index > 0 && index % sliceSize === 0) await nextTurn(clock);
     if (!isEntry(entry) || undelivered.has(entry.id)) continue;
     const left = new Undelivered(entry, identify(entry));
     if (isRemembered(left.identity, unwritten)) {

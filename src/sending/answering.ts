@@ -1,6 +1,7 @@
 import type { Step } from '../journal';
+import type { Changes, Look } from '../store/store';
 import { latest } from './asking';
-import { keepLetters, type Letter, mailboxKey, readLetters } from './mailbox';
+import { keepLetters, mailboxKey, readLetters } from './mailbox';
 import { type Answer, askedKey, type Question } from './question';
 import type { QuestionBook } from './question-book';
 import { nextRevision } from './revision';
@@ -21,9 +22,7 @@ export function endQuestion(
       if (latest(current, changes).answer) return () => undefined;
       // Another instance has read its reply, though the handset has got so many texts since that nothing else tells of it.
       if (readLetters(look).some((letter) => letter.question === question.id)) return () => undefined;
-      const ended = withAnswer(question, answer);
-      closeQuestion(question, look, changes);
-      changes.keep.set(question.id, ended);
+      const ended = close(question, answer, look, changes);
       return () => ended;
     },
   };
@@ -31,30 +30,36 @@ export function endQuestion(
 
 /** Takes what other instances have left for these questions. The first reply to each counts. */
 export function collectLetters(findOwn: (id: string) => Question | undefined): Step<Question[]> {
-  const questionsIn = (letters: readonly Letter[]) => letters.flatMap(({ question: id }) => findOwn(id) ?? []);
   return {
     keys: [mailboxKey],
     further: (look) =>
-      questionsIn(readLetters(look)).flatMap(({ reference, recipient }) => keysOfSent(reference, [recipient])),
+      readLetters(look)
+        .flatMap(({ question: id }) => findOwn(id) ?? [])
+        .flatMap(({ reference, recipient }) => keysOfSent(reference, [recipient])),
     whileFailing: 'postpone',
     decide(look, changes) {
       const letters = readLetters(look);
       const rest = letters.filter(({ question }) => !findOwn(question));
       if (rest.length === letters.length) return () => [];
       keepLetters(rest, look, changes);
-      const answered = new Map<string, Question>();
+      const answered: Question[] = [];
       for (const { question: id, answer } of letters) {
-        const question = findOwn(id);
-        const current = question && latest(question, changes);
-        if (!question || !current || current.answer || answered.has(id)) continue;
-        answered.set(id, withAnswer(current, answer));
-        // It is open again where its text has left once more since that was read.
-        closeQuestion(question, look, changes);
+        const own = findOwn(id);
+        const question = own && latest(own, changes);
+        // It may be open again by now, where its text has left once more since that was read.
+        if (question && !question.answer) answered.push(close(question, answer, look, changes));
       }
-      for (const [id, question] of answered) changes.keep.set(id, question);
-      return () => [...answered.values()];
+      return () => answered;
     },
   };
+}
+
+/** Answers a question, which is open to no other reply from now on. */
+function close(question: Question, answer: Answer, look: Look, changes: Changes): Question {
+  const ended = withAnswer(question, answer);
+  closeQuestion(question, look, changes);
+  changes.keep.set(question.id, ended);
+  return ended;
 }
 
 /** The same question, answered. */

@@ -1,10 +1,8 @@
-import type { Clock, Timer } from '../clock';
+import { type Clock, longestDeploymentMs, type Timer } from '../clock';
 import type { Text } from './outgoing';
 
 /** A text of a node that is not deployed is given up after so long at most. */
 const longestAbsenceMs = 7 * 24 * 3_600_000;
-/** Longer than Node-RED takes to redeploy. */
-const absenceMs = 20_000;
 
 /** Says when kept texts have waited for too long. */
 export class Expiries {
@@ -23,7 +21,9 @@ export class Expiries {
   watch(text: Text, isNodeHere: boolean): void {
     this.forget(text.id);
     const ownMs = remainingMs(text, this.#clock.now());
-    const delayMs = isNodeHere ? ownMs : Math.max(absenceMs, Math.min(ownMs ?? longestAbsenceMs, longestAbsenceMs));
+    const delayMs = isNodeHere
+      ? ownMs
+      : Math.max(longestDeploymentMs, Math.min(ownMs ?? longestAbsenceMs, longestAbsenceMs));
     if (delayMs === undefined) return;
     this.#ends.set(text.id, this.#clock.elapsed() + delayMs);
     this.#timers.set(

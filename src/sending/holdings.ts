@@ -41,7 +41,6 @@ export class Holdings {
   readonly #refused = new Set<string>();
   /** Ids of items that the store has, and that another ledger has not let go of: they are not found before it has. */
   readonly #arriving = new Set<string>();
-
   /** Ids of items that a shared store has lost, and has not got again. */
   #lost = new Set<string>();
 

@@ -80,6 +80,7 @@ export class Ledger {
    * @throws SmsError `SMS_STORE` when it cannot be kept: nothing may be sent then, and it is not here
    */
   async takeIn(text: Text, isSole = false): Promise<TakenIn> {
+    // Where nothing is expected it is taken in at once, so that none overtakes it.
     const expected = text.options.once === undefined ? undefined : this.#options.expected();
     if (expected) await expected;
     const step = takeIn(text, this.#memory());

@@ -64,7 +64,13 @@ export class TextBook {
   /** Resolves when the store has got a text, or with `false` when it has refused it. */
   async arrived(id: string): Promise<boolean> {
     const arriving = this.#arriving.get(id);
-    return arriving === undefined || arriving.then(isDone, isFailed);
+    return (
+      arriving === undefined ||
+      arriving.then(
+        () => true,
+        () => false,
+      )
+    );
   }
 
   /** Whether the outcome of a text is still to come. */
@@ -135,9 +141,6 @@ export class TextBook {
     this.decided(id);
   }
 }
-
-const isDone = () => true;
-const isFailed = () => false;
 
 /** As what a text is listed, and since when: when it came, or when its outcome became unknown; in ms. */
 export function entryOf(text: Text): { state: TextEntryState; at: number } | undefined {
