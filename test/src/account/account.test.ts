@@ -15,7 +15,6 @@ import type { Entry } from '../../../src/receiving/entry';
 import type { PollState } from '../../../src/receiving/poll';
 import type { FlowDelivery } from '../../../src/receiving/receiver';
 import { maxOutstanding } from '../../../src/receiving/receiver';
-import type { SendOptions } from '../../../src/sending/outgoing';
 import type { OutcomeNews } from '../../../src/sending/outlet';
 import { DiskStore } from '../../../src/store/disk';
 import { MemoryStore } from '../../../src/store/memory';
@@ -24,6 +23,7 @@ import { VirtualClock } from '../../virtual-clock';
 import { Closing } from '../closing';
 import { startRawService } from '../raw-service';
 import { createInboxOn } from '../receiving/inbox-on';
+import { sendText } from '../sending/sending-house';
 import { FailingStore, Platter } from '../store/failing-store';
 
 /** A node that listens, and what it saw. */
@@ -917,6 +917,26 @@ describe('Account', () => {
       assert.ok(connections.isClosed);
     });
 
+    /** A node that sends, and what it is told. */
+    function attachSender(membership: FullMembership) {
+      const outcomes: OutcomeNews[] = [];
+      const node = membership.attachSender({
+        id: 'send',
+        usesStore: true,
+        onOutcome: (news) => {
+          outcomes.push(news);
+          return Promise.resolve(true);
+        },
+        onAnswer: () => Promise.resolve(true),
+        onDiscarded: () => {},
+        onOutage: () => {},
+        onState: () => {},
+      });
+      return { node, outcomes };
+    }
+
+    const codeOf = ({ outcome }: OutcomeNews) => ('code' in outcome ? outcome.code : undefined);
+
     describe('a kept text', () => {
       const minute = 60_000;
 
@@ -936,52 +956,18 @@ describe('Account', () => {
         return { membership, abandoned, leave };
       }
 
-      /** A node that sends, and the codes of its outcomes. */
-      function attachSender(membership: FullMembership) {
-        const codes: unknown[] = [];
-        const node = membership.attachSender({
-          id: 'send',
-          usesStore: true,
-          onOutcome: ({ outcome }) => {
-            codes.push('code' in outcome ? outcome.code : outcome);
-            return Promise.resolve(true);
-          },
-          onAnswer: () => Promise.resolve(true),
-          onDiscarded: () => {},
-          onOutage: () => {},
-          onState: () => {},
-        });
-        const keep = (expireMs: number) =>
-          node.send({
-            message: { to: ['6421555123'], body: 'x' },
-            encoding: 'GSM-7',
-            parts: 1,
-            options: {
-              retries: 0,
-              retryUncertain: false,
-              resolveMs: 0,
-              priority: 0,
-              unlimited: false,
-              keep: { expireMs },
-            },
-            origin: undefined,
-            carried: () => '',
-          });
-        return { node, keep, codes };
-      }
-
       it('is given up in its time when its node has been removed, whoever else is on the account', async () => {
         const [clock, process] = [new VirtualClock(), createAccounts()];
         const one = enterAlone(clock, {}, process);
-        const { node, keep, codes } = attachSender(one.membership);
-        keep(5 * minute);
+        const { node, outcomes } = attachSender(one.membership);
+        sendText({ node }, 'x', { keep: { expireMs: 5 * minute } });
         await clock.advance(1_000);
         await Promise.all([node.close(), one.leave()]);
         const two = enterAlone(clock, {}, process);
         await clock.advance(4 * minute);
         assert.deepEqual([two.membership.state().sends.kept, two.abandoned], [1, []]);
         await clock.advance(2 * minute);
-        assert.deepEqual([two.membership.state().sends.kept, two.abandoned, codes], [0, ['send'], []]);
+        assert.deepEqual([two.membership.state().sends.kept, two.abandoned, outcomes], [0, ['send'], []]);
         await two.leave();
       });
 
@@ -995,7 +981,7 @@ describe('Account', () => {
         const left = new FailingStore();
         const one = enterAlone(clock, login('former', left));
         const first = attachSender(one.membership);
-        first.keep(2 * minute);
+        sendText(first, 'x', { keep: { expireMs: 2 * minute } });
         const message = { messageId: 'm', from: '6421555001', body: 'hi', isReply: false, via: 'poll' } as const;
         one.membership.inbox.attach('incoming', { id: 'in', take: () => {} });
         await Promise.all([
@@ -1017,42 +1003,12 @@ describe('Account', () => {
         const inherited = two.membership.inherit(one.membership.key);
         await clock.advance(120 * minute);
         assert.equal(await inherited, true);
-        assert.deepEqual([second.codes, two.abandoned], [['SMS_EXPIRED'], []]);
+        assert.deepEqual([second.outcomes.map(codeOf), two.abandoned], [['SMS_EXPIRED'], []]);
         await Promise.all([second.node.close(), two.leave(), clock.advance(60 * minute)]);
       });
     });
 
     describe('a text under a login that is taken over from another', () => {
-      /** Sends a text to a number, and resolves with its outcome. */
-      function sender(membership: FullMembership) {
-        let done: (news: OutcomeNews) => void = () => {};
-        const node = membership.attachSender({
-          id: 'send',
-          usesStore: true,
-          onOutcome: (news) => {
-            done(news);
-            return Promise.resolve(true);
-          },
-          onAnswer: () => Promise.resolve(true),
-          onDiscarded: () => {},
-          onOutage: () => {},
-          onState: () => {},
-        });
-        const send = (more: Partial<SendOptions>) =>
-          new Promise<OutcomeNews>((resolve) => {
-            done = resolve;
-            node.send({
-              message: { to: ['6421555123'], body: 'x' },
-              encoding: 'GSM-7',
-              parts: 1,
-              options: { retries: 0, retryUncertain: false, resolveMs: 0, priority: 0, unlimited: false, ...more },
-              origin: undefined,
-              carried: () => '',
-            });
-          });
-        return { node, send };
-      }
-
       const limits = { perHandset: 1, perHandsetMs: 3_600_000 };
       for (const [what, more, code] of [
         ['has a key that was used before', { once: 'key' }, undefined],
@@ -1072,17 +1028,19 @@ describe('Account', () => {
           const changes = { storeName: 'disk', createStore, limits };
           const authentication = { type: 'basic', ...simulator.credentials } as const;
           const former = enter(changes);
-          const first = sender(former);
-          const sent = await first.send('once' in more ? { once: 'key' } : {});
-          assert.ok(!('code' in sent.outcome));
+          const first = attachSender(former);
+          sendText(first, 'x', 'once' in more ? { once: 'key' } : {});
+          await until(() => first.outcomes.length === 1);
+          assert.deepEqual(first.outcomes.map(codeOf), [undefined]);
           await Promise.all([first.node.close(), former.leave()]);
           const next = enter({ ...changes, authentication });
           assert.notEqual(next.key, former.key);
-          const second = sender(next);
+          const second = attachSender(next);
           const inherited = next.inherit(former.key);
-          const { outcome, duplicate } = await second.send(more);
-          assert.equal('code' in outcome ? outcome.code : undefined, code);
-          assert.equal(duplicate, code === undefined);
+          sendText(second, 'x', more);
+          await until(() => second.outcomes.length === 1);
+          assert.deepEqual(second.outcomes.map(codeOf), [code]);
+          assert.equal(second.outcomes[0]?.duplicate, code === undefined);
           assert.equal(simulator.messages.length, 1);
           assert.equal(await inherited, true);
           await second.node.close();

@@ -234,11 +234,7 @@ describe('kept texts', () => {
   it('a text that is still being sent as the flows come back is sent once', async () => {
     const house = new House();
     const node = house.attach();
-    let answer = () => {};
-    const after = new Promise<void>((resolve) => {
-      answer = resolve;
-    });
-    house.service.script.push({ takes: true, after });
+    const answer = house.service.holdNext();
     sendText(node, 'hello', { keep });
     await house.pass(100);
     const closed = house.sender.close();
@@ -255,11 +251,7 @@ describe('kept texts', () => {
     const store = new FailingServer();
     const house = new House({ store, concurrency: 1 });
     const node = house.attach();
-    let answer = () => {};
-    const after = new Promise<void>((resolve) => {
-      answer = resolve;
-    });
-    house.service.script.push({ takes: true, after });
+    const answer = house.service.holdNext();
     for (const body of ['taken', 'waiting']) sendText(node, body, { keep });
     await house.pass(100);
     store.failing.add('commit');

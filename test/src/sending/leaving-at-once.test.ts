@@ -199,11 +199,7 @@ describe('a kept text that may leave at once', () => {
 
   /** Another is in flight, and has the only place, until what it returns is called. */
   async function occupy({ house, node }: Awaited<ReturnType<typeof begin>>): Promise<() => void> {
-    let answer = () => {};
-    const after = new Promise<void>((resolve) => {
-      answer = resolve;
-    });
-    house.service.script.push({ takes: true, after });
+    const answer = house.service.holdNext();
     sendText(node, 'first', { keep });
     await house.pass(100);
     return answer;

@@ -14,16 +14,6 @@ describe('conversations', () => {
     return { house, node, store };
   }
 
-  /** Has the service take the next text, and accept it only when what it returns is called. */
-  function holdAcceptance({ service }: House): () => void {
-    let accept = () => {};
-    const after = new Promise<void>((resolve) => {
-      accept = resolve;
-    });
-    service.script.push({ takes: true, after });
-    return accept;
-  }
-
   /** What came of the questions of a node: the reply, or why none. */
   const answersOf = ({ answers }: FakeNode) =>
     answers.map(({ recipient, answer, redelivered }) => {
@@ -39,7 +29,7 @@ describe('conversations', () => {
     sendText(node, 'well?', { messageId: 'asked', waitMs: 60_000, keep: forever, retryUncertain: true });
     await house.pass(10);
     await house.incoming('6421555123', 'first', { inReplyToId: 'asked' });
-    const accept = holdAcceptance(house);
+    const accept = house.service.holdNext();
     await house.pass(2_000);
     await house.incoming('6421555123', 'second', { inReplyToId: 'asked' });
     accept();
@@ -238,7 +228,7 @@ describe('conversations', () => {
 
     it('a reply that is being written down as the acceptance becomes known is not lost', async () => {
       const { house, node, store } = begin();
-      const accept = holdAcceptance(house);
+      const accept = house.service.holdNext();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
       await house.pass(100);
       store.turns = 10;
@@ -254,7 +244,7 @@ describe('conversations', () => {
 
     it('a reply that is written down together with the acceptance follows it', async () => {
       const { house, node, store } = begin();
-      const accept = holdAcceptance(house);
+      const accept = house.service.holdNext();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
       await house.pass(100);
       store.turns = 20;
@@ -307,11 +297,7 @@ describe('conversations', () => {
 
     it('a text whose outcome became unknown while its store could not be opened asks nobody', async () => {
       const { house, node, store } = begin();
-      let fail = () => {};
-      const after = new Promise<void>((resolve) => {
-        fail = resolve;
-      });
-      house.service.script.push({ takes: true, after, error: createError('uncertain') });
+      const fail = house.service.holdNext({ error: createError('uncertain') });
       sendText(node, 'Come?', { messageId: 'q1', waitMs: 20_000, once: 'key' });
       await house.pass(10);
       const closed = node.node.close();
@@ -333,7 +319,7 @@ describe('conversations', () => {
 
     it('a redeploy forgets no question of a text that is under way', async () => {
       const { house, node, store } = begin();
-      const accept = holdAcceptance(house);
+      const accept = house.service.holdNext();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
       await house.pass(100);
       const closed = house.sender.close();
@@ -357,13 +343,7 @@ describe('conversations', () => {
 
     it('a reply that comes before the acceptance is known follows the outcome', async () => {
       const { house, node } = begin();
-      let answer = () => {};
-      house.service.script.push({
-        takes: true,
-        after: new Promise<void>((resolve) => {
-          answer = resolve;
-        }),
-      });
+      const answer = house.service.holdNext();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
       await house.pass(100);
       await house.incoming('6421555123', 'yes', { inReplyToId: 'q1' });

@@ -49,6 +49,16 @@ export class FakeService {
     return new FakeClient(this);
   }
 
+  /** Takes the next text that nothing else is said of, and answers only when what this returns is called; well unless `turn` says more. */
+  holdNext(turn: Turn = {}): () => void {
+    let answer = () => {};
+    const after = new Promise<void>((resolve) => {
+      answer = resolve;
+    });
+    this.script.push({ takes: true, after, ...turn });
+    return answer;
+  }
+
   get bodies(): string[] {
     return this.taken.map(({ body }) => body);
   }
