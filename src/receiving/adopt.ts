@@ -39,7 +39,8 @@ export function createAdopt(context: InboxContext, entries: readonly Entry[]): S
 }
 
 /**
- * Forgets entries that another inbox has taken charge of. What was called back is new here from now on: should the other let go
+ * Forgets entries that another inbox has taken charge of, flushed: what a power cut brought back would be delivered here, too, should this
+ * login come back. What was called back is new here from now on: should the other let go
  * of it, and this login come back, the service brings it here.
  */
 export function createAbandon(context: InboxContext, handed: readonly Undelivered[]): Step<void> {
@@ -57,6 +58,7 @@ export function createAbandon(context: InboxContext, handed: readonly Undelivere
       for (const { identity } of called) {
         for (const [key, value] of forget(identity, look)) changes.remember.set(key, value);
       }
+      changes.firm = true;
       return () => {};
     },
   };

@@ -62,7 +62,7 @@ export function adoptAnswers(questions: readonly Question[]): Step<void> {
   };
 }
 
-/** Forgets what another ledger has taken over. */
+/** Forgets what another ledger has taken over, flushed: what a power cut brought back would be sent here, too, should this login come back. */
 export function abandon(items: readonly Item[], memories: Memories): Step<void> {
   return {
     keys: [],
@@ -74,6 +74,7 @@ export function abandon(items: readonly Item[], memories: Memories): Step<void> 
         changes.remember.set(adoptedKey(item), undefined);
       }
       for (const [key] of memories) changes.remember.set(key, undefined);
+      if (items.length > 0) changes.firm = true;
       return () => {};
     },
   };

@@ -646,6 +646,16 @@ describe('Inbox', () => {
       assert.deepEqual(callback.texts, ['2']);
     });
 
+    it('does not get back what it has handed over, when the power fails', async () => {
+      const [from, to] = [new FailingStore(), new FailingStore()];
+      const [earlier, later] = [createInbox(from), createInbox(to)];
+      await earlier.accept(polled(incoming('1')));
+      await earlier.handOver(later);
+      await settle();
+      from.platter.loseUnflushed();
+      assert.deepEqual([from.platter.entries.size, to.platter.entries.size], [0, 1]);
+    });
+
     it('knows no more of what was called back and handed over, since the other may let go of it', async () => {
       for (const fields of [{}, { messageId: '1' }]) {
         const [one, two] = [createInbox(), createInbox()];

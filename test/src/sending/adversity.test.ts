@@ -476,6 +476,23 @@ describe('sending, when everything comes at once', () => {
       assert.deepEqual([node.ends, former.service.bodies], [['to 6421555123'], ['hello']]);
     });
 
+    it('and comes back does not send once more what the other has sent, when the power fails', async () => {
+      const { former, formerStore, heir, store } = createHouses();
+      await leaveText(former);
+      former.service.otherwise = { takes: true };
+      const next = heir.attach();
+      await handOver(former, heir);
+      assert.deepEqual(next.ends, ['to 6421555123']);
+      await Promise.all([next.node.close(), heir.pass(0)]);
+      await handOver(heir, former);
+
+      for (const { platter } of [formerStore, store]) platter.loseUnflushed();
+      const again = former.restart(copyPlatter(formerStore.platter));
+      again.attach();
+      await again.pass(2 * minuteMs);
+      assert.deepEqual(again.service.bodies, ['hello']);
+    });
+
     it('gives to an account that has been closed, and wakes it', async () => {
       const { former, heir } = createHouses();
       const node = former.attach();

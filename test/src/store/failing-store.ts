@@ -2,6 +2,7 @@ import { formatRemembered, parseRemembered } from '../../../src/store/format';
 import {
   type Changes,
   type Item,
+  isFlushed,
   type Leftovers,
   type Page,
   type Remembered,
@@ -20,6 +21,8 @@ export class Platter {
   readonly aside: string[] = [];
   /** Only the process that opened it last may use it. */
   owner: object | undefined;
+  /** How to take back each commit that was not flushed, the latest last. */
+  readonly #unflushed: (() => void)[] = [];
   #lastHeld = 0;
 
   /** In order. */
@@ -31,6 +34,33 @@ export class Platter {
     this.held.set(++this.#lastHeld, text);
     return this.#lastHeld;
   }
+
+  /** Writes what was committed; `undefined` deletes. */
+  write(
+    entries: readonly (readonly [string, string | undefined])[],
+    remembered: readonly (readonly [string, string | undefined])[],
+    isFlushed: boolean,
+  ): void {
+    const undo = [...put(this.entries, entries), ...put(this.remembered, remembered)];
+    if (isFlushed) this.#unflushed.length = 0;
+    else this.#unflushed.push(...undo);
+  }
+
+  /** The power fails, and nothing is here that was not flushed. */
+  loseUnflushed(): void {
+    for (const take of this.#unflushed.splice(0).reverse()) take();
+  }
+}
+
+/** Returns how to take it back. */
+function put(map: Map<string, string>, changes: readonly (readonly [string, string | undefined])[]): (() => void)[] {
+  const set = (key: string, value: string | undefined) =>
+    void (value === undefined ? map.delete(key) : map.set(key, value));
+  return changes.map(([key, value]) => {
+    const before = map.get(key);
+    set(key, value);
+    return () => set(key, before);
+  });
 }
 
 /** A store that fails when told to, and counts what is asked of it. */
@@ -112,18 +142,11 @@ export class FailingStore implements Store {
   commit(changes: Changes): Promise<void> {
     this.commits++;
     // What is to be written is what was there when the call was made.
-    const keep = [...changes.keep].map(([id, entry]) => [id, JSON.stringify(entry)] as const);
-    const drop = [...changes.drop.keys()];
-    const remember = [...changes.remember].map(([key, value]) => [key, value && formatRemembered(value)] as const);
-    const write = () => {
-      const { entries, remembered } = this.#opened();
-      for (const [id, text] of keep) entries.set(id, text);
-      for (const id of drop) entries.delete(id);
-      for (const [key, value] of remember) {
-        if (value === undefined) remembered.delete(key);
-        else remembered.set(key, value);
-      }
-    };
+    const kept = [...changes.keep].map(([id, entry]) => [id, JSON.stringify(entry)] as const);
+    const dropped = [...changes.drop.keys()].map((id) => [id, undefined] as const);
+    const remembered = [...changes.remember].map(([key, value]) => [key, value && formatRemembered(value)] as const);
+    const isFirm = isFlushed(changes);
+    const write = () => this.#opened().write([...kept, ...dropped], remembered, isFirm);
     if (this.failsAfterwards && this.failing.has('commit')) write();
     return this.#call('commit', write);
   }
