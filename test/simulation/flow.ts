@@ -105,11 +105,12 @@ export class Flow {
     world.say(() => `${name}: ${plan.id} gets ${message.name}${redelivered ? ', marked' : ''}`);
     this.#examine(message, share, plan, redelivered);
     share.deliveries++;
+    share.recent++;
     share.givenAtMs = world.timeline.nowMs;
     share.givenAs = this.#process.era;
     const { kind, acknowledge, maxAttempts } = plan;
     const isCounted = acknowledge === 'flow' && kind !== 'callback' && !message.mayRepeat;
-    if (isCounted && share.deliveries > maxAttempts + message.deaths) {
+    if (isCounted && share.deliveries > maxAttempts + message.deaths + share.uncounted) {
       world.violate('more attempts than allowed', `${message.name} at ${plan.id}`);
     }
     // It may have been on its way when the acknowledgement of an earlier attempt came.
@@ -153,7 +154,8 @@ export class Flow {
     world.givenUp.set(message, (world.givenUp.get(message) ?? new Set()).add(id));
     if (!message.mayRepeat) {
       if (this.#isTaken(message, share)) world.violate('given up though acknowledged', which);
-      if (share.deliveries > maxAttempts + message.deaths) world.violate('more attempts than allowed', which);
+      if (share.deliveries > maxAttempts + message.deaths + share.uncounted)
+        world.violate('more attempts than allowed', which);
     }
     // The time of an attempt may be up before it has got into the flow, when the machine stalls.
     if (share.sends < maxAttempts && !message.mayBeMarked) {

@@ -60,6 +60,9 @@ export interface Share {
   /** Times that its node has sent it towards the flow, and times that it has got there. */
   sends: number;
   deliveries: number;
+  /** Times that it got there in the life of the process at hand, and in those of dead ones whose slow store need not have counted them. */
+  recent: number;
+  uncounted: number;
   /** The flow has it, and has not said what became of it. */
   isOut: boolean;
   /** The flow has taken it, or the library has given it up after the last attempt. */
@@ -280,12 +283,17 @@ export class World {
     message.diedAtMs = this.timeline.nowMs;
     // What was known of it was known to that process.
     message.completedAs = undefined;
+    const isStoreInTrouble = this.plan.happenings.some(({ what }) => what === 'store');
+    for (const share of message.shares.values()) {
+      if (isStoreInTrouble) share.uncounted += Math.max(0, share.recent - 1);
+      share.recent = 0;
+    }
   }
 
   shareOf(message: Message, node: string): Share {
     const existing = message.shares.get(node);
     if (existing) return existing;
-    const share: Share = { sends: 0, deliveries: 0, isOut: false, isDone: false };
+    const share: Share = { sends: 0, deliveries: 0, recent: 0, uncounted: 0, isOut: false, isDone: false };
     message.shares.set(node, share);
     return share;
   }
