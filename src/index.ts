@@ -34,7 +34,7 @@ export { PollLoop, type PollState } from './receiving/poll';
 export type { FlowDelivery } from './receiving/receiver';
 export { type CheckedDraft, checkDraft, type Draft } from './sending/draft';
 export { type Encoding, measureText, type TextMeasure } from './sending/gsm';
-export { createLimitError, type Limited, type LimitSettings } from './sending/limits';
+export { explainLimited, type Limited, type LimitSettings } from './sending/limits';
 export type { Outcome, SendOptions, Sent } from './sending/outgoing';
 export type { AnswerNews, OutcomeNews, Outlet, OutletState, SendingNode, SendRequest } from './sending/outlet';
 export type { NoReply } from './sending/question';

@@ -1,5 +1,5 @@
 import type { NodeAPI } from 'node-red';
-import { type AnswerNews, createLimitError, type OutcomeNews, type Sent } from '../../src';
+import { type AnswerNews, explainLimited, type OutcomeNews, type Sent } from '../../src';
 import type { SmsMessage } from './outcome';
 import { translateError } from './texts';
 
@@ -57,7 +57,7 @@ export function createOutputs(
 /** Tells in the language of the server why a limit keeps recipients back. */
 function translateLimits(RED: NodeAPI, sent: Sent): Pick<Sent, 'recipients' | 'failed'> {
   if (!sent.limited?.length) return sent;
-  const texts = new Map(sent.limited.map((one) => [one.msisdn, translateError(RED, createLimitError([one])).message]));
+  const texts = new Map(sent.limited.map((one) => [one.msisdn, translateError(RED, explainLimited(one)).message]));
   const translate = <Result extends { msisdn: string }>(result: Result): Result => {
     const errorMessage = texts.get(result.msisdn);
     return errorMessage === undefined ? result : { ...result, errorMessage };

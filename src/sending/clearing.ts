@@ -1,6 +1,6 @@
 import type { Client } from '../http/client';
 import type { Case, EvidenceRoom } from './evidence';
-import { submittedOf, type Text } from './outgoing';
+import { concernedBy, type Text } from './outgoing';
 
 /** The evidence of texts that are under way, from the moment that each leaves. */
 export class Clearing {
@@ -26,7 +26,7 @@ export class Clearing {
         message: { ...text.message, messageId },
         readFeed: () => client.readFeed({ type: 'out', size: 300 }),
       });
-    opened.goesTo(submittedOf(text));
+    opened.goesTo(concernedBy(text));
     this.#cases.set(text.id, opened);
     return opened;
   }

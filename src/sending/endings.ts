@@ -47,12 +47,10 @@ export class Endings {
     const { ledger, deliveries, clearing, followers, counts } = this.#options;
     const { messageId } = text.message;
     // An earlier try may have been accepted, so it must not be called unsent.
-    const isStillUnknown =
-      (text.repeats !== undefined || text.isReleased) && told instanceof SmsError && isUnsent(told);
-    const result = isStillUnknown ? new SmsError('uncertain', { params: { detail: told.code } }) : told;
-    const isError = result instanceof SmsError;
-    const full = isError ? result : withLimited(result, text.limited);
-    const outcome = isError && messageId !== undefined ? result.with({ messageId }) : full;
+    const isStillUnknown = text.mayHaveReached !== undefined && isUnsent(told);
+    const known = isStillUnknown ? new SmsError('uncertain', { params: { detail: told.code } }) : told;
+    const result = known instanceof SmsError ? known : withLimited(known, text);
+    const outcome = result instanceof SmsError && messageId !== undefined ? result.with({ messageId }) : result;
     clearing.close(text.id);
     counts.add(outcome, text.message.to.length);
     const isWritten = isTracked(text) || isRemembered(text) || uncountedBy(text, outcome).length > 0;

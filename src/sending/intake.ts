@@ -9,7 +9,7 @@ import type { Duplicates } from './duplicates';
 import type { Followers } from './followers';
 import type { KeptTexts } from './keeping';
 import type { Ledger } from './ledger';
-import { isTracked, type Outcome, parseOutcome, type Text } from './outgoing';
+import { afterUnknown, isTracked, isUnknown, type Outcome, parseOutcome, type Text } from './outgoing';
 import type { SendRequest } from './outlet';
 import { sendPlain } from './plain';
 import type { SendQueue } from './queue';
@@ -128,7 +128,11 @@ export class Intake {
       clock,
       queue,
       signals,
-      attempt: (signal) => this.#options.departure.depart(current, { client: outlet.client, signal, onMoved }),
+      attempt: (signal) =>
+        this.#options.departure.depart(current, { client: outlet.client, signal, onMoved }).catch((error) => {
+          if (isUnknown(error)) current = afterUnknown(current);
+          throw error;
+        }),
       evidence: this.#options.clearing.open(text, outlet.client),
     });
     await this.#options.onEnded(current, outcome, given);

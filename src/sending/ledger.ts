@@ -3,7 +3,7 @@ import type { Journal } from '../journal';
 import { collectLetters, endQuestion, forgetQuestion, readCarried } from './answering';
 import { Holdings } from './holdings';
 import { hasLimits, type LimitSettings } from './limits';
-import { isRemembered, isTracked, type Outcome, type StoredOutcome, type Text } from './outgoing';
+import { afterUnknown, isRemembered, isTracked, type Outcome, type StoredOutcome, type Text } from './outgoing';
 import type { Answer, Question } from './question';
 import { QuestionBook } from './question-book';
 import type { Remembrance } from './remembrance';
@@ -152,7 +152,7 @@ export class Ledger {
 
   /** It may have been sent, and is to be sent again: what was counted stays so. */
   async sendAgain({ countedAt: _, ...text }: Text): Promise<Text> {
-    return this.putBack(text);
+    return this.putBack(afterUnknown(text));
   }
 
   async settle(text: Text, outcome: Outcome): Promise<Text> {

@@ -21,6 +21,8 @@ export interface Limited {
   lengthMs: number;
   /** When one more is within the limit, in ms since 1970. */
   until: number;
+  /** An earlier try went to it, whose outcome is unknown. */
+  mayBeSent?: true;
 }
 
 /** Whom a text is for, and when it goes out. */
@@ -120,6 +122,13 @@ export function createLimitError(limited: readonly [Limited, ...Limited[]]): Sms
   const end = new Date(Math.ceil(until / 1_000) * 1_000).toISOString().replace('.000', '');
   if (limit === 'day') return new SmsError('limitDay', { params: { limit: most, until: end } });
   return new SmsError('limitHandset', { params: { limit: most, minutes: lengthMs / 60_000, until: end } });
+}
+
+/** What becomes of one recipient that a limit keeps back. Who may have been sent to before is not called unsent. */
+export function explainLimited(limited: Limited): SmsError {
+  return limited.mayBeSent
+    ? new SmsError('uncertain', { params: { detail: 'SMS_LIMIT' } })
+    : createLimitError([limited]);
 }
 
 /** Says whether a key is one under which texts are counted. */

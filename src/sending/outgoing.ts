@@ -3,7 +3,7 @@ import { isSmsError, SmsError, type SmsErrorDetails, type SmsErrorReason } from 
 import type { Delivery, OutboundMessage } from '../model';
 import type { Item } from '../store/store';
 import type { Encoding } from './gsm';
-import { createLimitError, type Limited } from './limits';
+import { explainLimited, type Limited } from './limits';
 import type { Moment } from './sliding-window';
 
 /** Where the evidence came from that a text with an unknown outcome was taken. */
@@ -80,6 +80,8 @@ export interface Text extends Item {
   settledAt?: number;
   /** How often its outcome has been unknown, and it was put back. */
   repeats?: number;
+  /** Recipients that earlier tries went to whose outcome is unknown. */
+  mayHaveReached?: readonly string[];
   /** Another text has its key, and its outcome is the one of that. */
   follows?: true;
   /** Somebody had it sent again: what comes of it has entered the flow before in another form. */
@@ -109,6 +111,17 @@ export function submittedOf({ message, limited = [] }: Pick<Text, 'message' | 'l
   return message.to.filter((item) => !keptBack.has(item));
 }
 
+/** A text whose last try may have been accepted, and that may be sent again. */
+export function afterUnknown(text: Text): Text {
+  return { ...text, mayHaveReached: concernedBy(text) };
+}
+
+/** Whom a text goes to, went to, or may have gone to by an earlier try. */
+export function concernedBy(text: Text): string[] {
+  const concerned = new Set([...submittedOf(text), ...(text.mayHaveReached ?? [])]);
+  return text.message.to.filter((item) => concerned.has(item));
+}
+
 /** Recipients that were counted for the limits, and that an outcome says were not sent to. */
 export function uncountedBy(text: Text, outcome: Outcome): string[] {
   if (!text.countedAt || isUnknown(outcome)) return [];
@@ -118,18 +131,28 @@ export function uncountedBy(text: Text, outcome: Outcome): string[] {
   return submitted.filter((item) => failed.has(item));
 }
 
-/** An outcome with the recipients that a limit kept back among those that failed. */
-export function withLimited(outcome: Sent, limited: readonly Limited[] = []): Sent {
-  if (limited.length === 0) return outcome;
-  const failed = limited.map((one) => {
-    const { code, message } = createLimitError([one]);
+/**
+ * An outcome with the recipients that a limit kept back among those that failed. It is unknown when only an earlier try may have
+ * reached anybody.
+ */
+export function withLimited(outcome: Sent, { limited = [], mayHaveReached = [] }: Text): Outcome {
+  const accepted = new Set(outcome.accepted);
+  const reached = new Set(mayHaveReached);
+  const keptBack = limited
+    .filter(({ msisdn }) => !accepted.has(msisdn))
+    .map((one): Limited => (reached.has(one.msisdn) ? { ...one, mayBeSent: true } : one));
+  if (keptBack.length === 0) return outcome;
+  const unknown = keptBack.find(({ mayBeSent }) => mayBeSent);
+  if (unknown && accepted.size === 0) return explainLimited(unknown);
+  const failed = keptBack.map((one) => {
+    const { code, message } = explainLimited(one);
     return { msisdn: one.msisdn, errorCode: code, errorMessage: message };
   });
   return {
     ...outcome,
     recipients: [...outcome.recipients, ...failed.map((one) => ({ ...one, isError: true }))],
     failed: [...outcome.failed, ...failed],
-    limited,
+    limited: keptBack,
   };
 }
 
@@ -156,7 +179,7 @@ export function isUnknown(outcome: Outcome): boolean {
 }
 
 /** Says whether nothing was sent by a try, or for want of one: what earlier ones have sent is another matter. */
-export function isUnsent(outcome: unknown): boolean {
+export function isUnsent(outcome: unknown): outcome is SmsError {
   return isSmsError(outcome, 'SMS_UNREACHABLE', 'SMS_CLOSED', 'SMS_LIMIT', 'SMS_STORE', 'SMS_BUSY', 'SMS_EXPIRED');
 }
 

@@ -305,17 +305,21 @@ export class Outward {
   }
 
   #examineSent({ text, order }: Input, { duplicate }: OutcomeNews, outcome: Exclude<Outcome, { code: string }>): void {
-    const { accepted, resolvedBy, limited = [] } = outcome;
+    const { accepted, failed, resolvedBy, limited = [] } = outcome;
     const { name } = text;
+    const told = new Set([
+      ...accepted,
+      ...failed.filter(({ errorCode }) => errorCode === 'SMS_UNCERTAIN').map(({ msisdn }) => msisdn),
+    ]);
     // Those speak of the text, and not of its recipients.
     const isOfAll = resolvedBy === 'feed' || resolvedBy === 'outbox';
     const isTrue = isOfAll ? text.acceptances > 0 : accepted.every((item) => text.accepted.has(item));
     if (!isTrue) this.#violate('called sent and was not', name);
     if (duplicate && order.key === undefined) this.#violate('a duplicate without a key', name);
     const isPartial = resolvedBy === 'status' || resolvedBy === 'reply' || text.arrivals > 1;
-    const untold = [...text.accepted].filter((item) => !accepted.includes(item));
+    const untold = [...text.accepted].filter((item) => !told.has(item));
     if (untold.length > 0 && !isPartial) this.#violate('sent to somebody untold', name);
-    if (limited.some(({ msisdn }) => text.accepted.has(msisdn)) && text.arrivals === 1)
+    if (limited.some(({ msisdn, mayBeSent }) => !mayBeSent && text.accepted.has(msisdn)) && text.arrivals === 1)
       this.#violate('kept back and sent', name);
   }
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { SmsError } from '../../../src/errors';
 import type { Sent } from '../../../src/sending/outgoing';
+import { createChanges } from '../../../src/store/store';
 import { VirtualClock } from '../../virtual-clock';
 import { createError } from '../some-error';
 import { FailingStore, Platter } from '../store/failing-store';
@@ -52,6 +53,58 @@ describe('a text and the limits of its account', () => {
         assert.equal(service.taken.length, 3);
         assert.equal(house.sender.desk.counts.limited, 1);
         await Promise.all([house.close(), house.pass(100)]);
+      });
+
+      describe('and is sent again after an unknown outcome', () => {
+        const again = { retries: 1, retryUncertain: true };
+        /** The limit of the first recipient is reached by the first try. */
+        async function begin(more: object = {}, kept: readonly string[] = []) {
+          const given = createHouse({ perHandset: 2 });
+          for (const to of [a, ...kept, ...kept]) sendText(given.node, 'before', { to: [to] });
+          await given.house.pass(0);
+          given.node.outcomes.length = 0;
+          // A try that meets a limit that nobody knew of does not leave.
+          if (kept.length > 0) given.service.script.push({});
+          given.service.script.push({ takes: true, error: createError('uncertain') });
+          send(given.node, [a, b, c], { ...again, ...more });
+          return given;
+        }
+
+        it('calls nobody unsent whom the first try may have reached', async () => {
+          const { house, node, service } = await begin({}, [c]);
+          await house.pass(10_000);
+          assert.deepEqual(service.taken.at(-2)?.to, [a, b]);
+          assert.deepEqual(service.taken.at(-1)?.to, [b]);
+          const not = [
+            [a, 'SMS_UNCERTAIN'],
+            [c, 'SMS_LIMIT'],
+          ];
+          assert.deepEqual(outcomesOf(node), [{ to: [b], not }]);
+          const { failed, limited, sent } = house.sender.desk.counts;
+          assert.deepEqual([failed, limited, sent], [1, 1, 4]);
+          await Promise.all([house.close(), house.pass(100)]);
+        });
+
+        it('is unknown as a whole when the last try reached nobody', async () => {
+          const { house, node, service } = await begin();
+          const failed = [b, c].map((msisdn) => ({ msisdn, errorCode: '400', errorMessage: 'Unknown' }));
+          service.otherwise = { failed };
+          await house.pass(10_000);
+          assert.deepEqual(outcomesOf(node), ['SMS_UNCERTAIN']);
+          await Promise.all([house.close(), house.pass(100)]);
+        });
+
+        it('finds evidence of whom the first try reached', async () => {
+          const { house, node, service } = await begin({ messageId: 'm1', resolveMs: 5_000 });
+          service.script.push({}, { takes: true, error: createError('uncertain') });
+          await house.pass(8_000);
+          assert.deepEqual(service.taken.at(-1)?.to, [b, c]);
+          const witness = { kind: 'status', record: { inReplyToId: 'm1', from: a, statusCode: 'SNT' } } as const;
+          house.sender.correlation.correlate(witness as never, () => undefined, createChanges()).effect();
+          await house.pass(10_000);
+          assert.deepEqual(outcomesOf(node), [{ to: [a], not: [] }]);
+          await Promise.all([house.close(), house.pass(100)]);
+        });
       });
 
       it('goes to those who are left, and has the others among the failed with the limit and its end', async () => {
