@@ -1,6 +1,6 @@
 import type { Step } from '../journal';
 import type { InboxRecord, Kind, RecordOfKind, RecordsOfKind, Via } from '../model';
-import type { Changes, Look } from '../store/store';
+import { type Changes, keepItem, type Look } from '../store/store';
 import type { Destination } from './attendance';
 import {
   audienceOf,
@@ -111,7 +111,7 @@ function acceptRecord(context: InboxContext, candidate: Candidate, look: Look, c
       const twinned = { ...currentEntry(pending.entry, changes) };
       const twin = { ...news.record, ...answerOf(twinned.record) };
       addTwin(twinned, twin);
-      changes.keep.set(twinned.id, twinned);
+      keepItem(changes, twinned);
       return { acceptance, twinned: { entry: pending.entry, twin } };
     }
     if (via === 'callback' && !distribution.attendance.hasTakers(kind)) {

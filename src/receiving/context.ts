@@ -1,7 +1,7 @@
 import type { Clock } from '../clock';
 import type { Journal, Step } from '../journal';
 import type { Kind, Via } from '../model';
-import type { Changes, Look } from '../store/store';
+import { type Changes, dropItem, keepItem, type Look } from '../store/store';
 import type { Destination } from './attendance';
 import type { Correlator } from './correlator';
 import type { Delivered, Gone } from './delivered';
@@ -87,7 +87,7 @@ export function holdKeysOf({ journal }: InboxContext, origin: Origin, identity: 
 
 /** Keeps an entry that is new in this store. */
 export function keepEntry(context: InboxContext, entry: Entry, identity: Identity, changes: Changes): void {
-  changes.keep.set(entry.id, entry);
+  keepItem(changes, entry);
   const held = { at: context.clock.now(), forMs: context.dedupeMs(), value: entry.id };
   for (const key of holdKeysOf(context, entry, identity)) changes.remember.set(key, held);
 }
@@ -107,10 +107,7 @@ export function goneOf(context: InboxContext, entries: readonly { entry: Entry; 
 
 /** Drops what {@link goneOf} has found. */
 export function dropGone({ ids, holds }: Gone, changes: Changes): void {
-  for (const id of ids) {
-    changes.keep.delete(id);
-    changes.drop.set(id, 'inbox');
-  }
+  for (const id of ids) dropItem(changes, id, 'inbox');
   for (const key of holds) changes.remember.set(key, undefined);
 }
 

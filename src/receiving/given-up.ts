@@ -4,7 +4,7 @@ import type { Step } from '../journal';
 import type { Circumstances, Keeper } from '../keeper';
 import type { RecordOfKind } from '../model';
 import { PassingMap } from '../passing-map';
-import type { Changes, Item } from '../store/store';
+import { type Changes, dropItem, type Item, keepItem } from '../store/store';
 import type { InboxContext } from './context';
 import { type Entry, isRecordOfKind, newsOf } from './entry';
 import { identify } from './identity';
@@ -105,7 +105,7 @@ export class GivenUp {
     for (const item of items) this.#put({ item, isStored: false });
     this.#sweepLater();
     return createStep((changes) => {
-      for (const item of items) if (this.#kept.has(item.id)) changes.keep.set(item.id, item);
+      for (const item of items) if (this.#kept.has(item.id)) keepItem(changes, item);
     });
   }
 
@@ -194,7 +194,7 @@ function createDelivery({ journal, undelivered, distribution }: InboxContext, it
   const step = createStep(
     (changes) => {
       dropItems(changes, [item.id]);
-      changes.keep.set(entry.id, entry);
+      keepItem(changes, entry);
     },
     () => {
       undelivered.add(new Undelivered(entry, identify(entry)));
@@ -216,10 +216,7 @@ function createStep(change: (changes: Changes) => void, then = () => {}): Step<v
 }
 
 function dropItems(changes: Changes, ids: readonly string[]): void {
-  for (const id of ids) {
-    changes.keep.delete(id);
-    changes.drop.set(id, 'givenUp');
-  }
+  for (const id of ids) dropItem(changes, id, 'givenUp');
 }
 
 function isGivenUp(item: Item): item is GivenUpItem {

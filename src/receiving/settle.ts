@@ -1,4 +1,5 @@
 import type { Step } from '../journal';
+import { keepItem } from '../store/store';
 import { currentEntry, dropGone, goneOf, holdKeysOf, type InboxContext } from './context';
 import type { Batch, Gone } from './delivered';
 import type { Entry } from './entry';
@@ -57,7 +58,7 @@ export function createKeep({ undelivered }: InboxContext, entries: readonly Entr
     decide(_look, changes) {
       for (const entry of entries) {
         if (!undelivered.has(entry.id) || changes.drop.has(entry.id)) continue;
-        changes.keep.set(entry.id, { ...currentEntry(entry, changes), attempts: entry.attempts });
+        keepItem(changes, { ...currentEntry(entry, changes), attempts: entry.attempts });
       }
       return nothing;
     },

@@ -1,5 +1,5 @@
 import type { Step } from '../journal';
-import type { Changes, Look } from '../store/store';
+import { type Changes, dropItem, keepItem, type Look } from '../store/store';
 import { latest } from './asking';
 import { keepLetters, mailboxKey, readLetters } from './mailbox';
 import { type Answer, askedKey, type Question } from './question';
@@ -58,7 +58,7 @@ export function collectLetters(findOwn: (id: string) => Question | undefined): S
 function close(question: Question, answer: Answer, look: Look, changes: Changes): Question {
   const ended = withAnswer(question, answer);
   closeQuestion(question, look, changes);
-  changes.keep.set(question.id, ended);
+  keepItem(changes, ended);
   return ended;
 }
 
@@ -75,8 +75,7 @@ export function forgetQuestion(question: Question, isLast: boolean): Step<void> 
     drops: [question.id],
     lazy: true,
     decide(_look, changes) {
-      changes.keep.delete(question.id);
-      changes.drop.set(question.id, 'ledger');
+      dropItem(changes, question.id, 'ledger');
       if (isLast) changes.remember.set(askedKey(question.text), undefined);
       return () => {};
     },

@@ -1,5 +1,5 @@
 import type { IncomingRecord, StatusRecord } from '../model';
-import type { Changes, Look } from '../store/store';
+import { type Changes, keepItem, type Look } from '../store/store';
 import { withAnswer } from './answering';
 import { latest } from './asking';
 import type { Witness } from './evidence';
@@ -88,7 +88,7 @@ export class Correlation {
       : { reply: { ...(record as IncomingRecord), awaited: true } };
     if (!own) leaveLetter({ question: question.id, at: this.#options.now(), answer }, look, changes);
     const answered = own && withAnswer(own, answer);
-    if (answered) changes.keep.set(answered.id, answered);
+    if (answered) keepItem(changes, answered);
     return { record: isEnd ? record : { ...record, awaited: true }, answered };
   }
 

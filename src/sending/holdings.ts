@@ -1,7 +1,7 @@
 import type { Clock } from '../clock';
 import type { Journal, Step } from '../journal';
 import type { Circumstances } from '../keeper';
-import type { Changes, Item } from '../store/store';
+import { type Changes, type Item, keepItem } from '../store/store';
 import { abandon, adopt, adoptAnswers, ledgerPrefixes } from './inheritance';
 import type { Text } from './outgoing';
 import type { Question } from './question';
@@ -179,7 +179,7 @@ function keepAnew(item: Item): Step<void> {
     keys: [],
     whileFailing: 'apply',
     decide(_look, changes) {
-      changes.keep.set(item.id, item);
+      keepItem(changes, item);
       return () => {};
     },
   };

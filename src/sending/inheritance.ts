@@ -1,5 +1,5 @@
 import type { Step } from '../journal';
-import type { Item, Remembered } from '../store/store';
+import { dropItem, type Item, keepItem, type Remembered } from '../store/store';
 import { isKeyOfLimits, limitPrefix, mergeCounts } from './limits';
 import { mailboxKey, mergeLetters } from './mailbox';
 import { mergeGuards, oncePrefix } from './once';
@@ -30,7 +30,7 @@ export function adopt<Kept extends Item>(items: readonly Kept[], memories: Memor
     decide(look, changes) {
       const fresh = items.filter((item) => !look(adoptedKey(item)));
       for (const item of fresh) {
-        changes.keep.set(item.id, item);
+        keepItem(changes, item);
         changes.remember.set(adoptedKey(item), { at: now, forMs: adoptedMs, value: '' });
       }
       for (const [key, remembered] of memories) {
@@ -54,7 +54,7 @@ export function adoptAnswers(questions: readonly Question[]): Step<void> {
     whileFailing: 'apply',
     decide(look, changes) {
       for (const question of questions) {
-        changes.keep.set(question.id, question);
+        keepItem(changes, question);
         closeQuestion(question, look, changes);
       }
       return () => {};
@@ -69,7 +69,7 @@ export function abandon(items: readonly Item[], memories: Memories): Step<void> 
     whileFailing: 'apply',
     decide(_look, changes) {
       for (const item of items) {
-        changes.drop.set(item.id, 'ledger');
+        dropItem(changes, item.id, 'ledger');
         // It may come back.
         changes.remember.set(adoptedKey(item), undefined);
       }

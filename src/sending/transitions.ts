@@ -1,5 +1,5 @@
 import type { Step } from '../journal';
-import { type Changes, createChanges, type Look } from '../store/store';
+import { type Changes, createChanges, dropItem, keepItem, type Look } from '../store/store';
 import { ask, begin, questionGraceMs, questionsOf } from './asking';
 import {
   giveBack,
@@ -70,7 +70,7 @@ export function takeIn(text: Text, { now, dedupeMs }: Memory): Step<TakenIn> {
       const verdict = judgeOnce(text, look, now);
       const taken = { verdict, text: followOrLead(text, verdict) };
       if (verdict.type === 'new') guard(text, changes, now, dedupeMs);
-      if (verdict.type === 'new' || taken.text !== text) changes.keep.set(text.id, taken.text);
+      if (verdict.type === 'new' || taken.text !== text) keepItem(changes, taken.text);
       return () => taken;
     },
   };
@@ -108,7 +108,7 @@ export function leave(text: Text, memory: Memory, known: Pick<QuestionBook, 'get
       for (const [key, value] of counted.remember) changes.remember.set(key, value);
       const countedAt = limits.length > 0 ? { countedAt: memory.moment } : undefined;
       const left = change(text, { state: 'leaving', leftAt: memory.now, ...countedAt });
-      if (isTracked(text)) changes.keep.set(text.id, left);
+      if (isTracked(text)) keepItem(changes, left);
       const asked = isKnownByIt ? ask(left, submitted, known) : [];
       if (isKnownByIt) remember({ text: left, messageId, asked }, memory, look, changes);
       return (isWritten) => ({ text: left, asked, unasked: [], isWritten });
@@ -126,7 +126,7 @@ export function putBack(text: Text, memory: Memory): Step<Moved> {
       const { outcome: _, settledAt: __, limited: ___, countedAt, ...rest } = text;
       if (countedAt) giveBack(leavingOf(text, submitted, memory), countedAt, look, changes);
       const back = change(rest, { state: 'waiting' });
-      if (isTracked(text)) changes.keep.set(text.id, back);
+      if (isTracked(text)) keepItem(changes, back);
       return (isWritten) => ({ text: back, asked: [], unasked: [], isWritten });
     },
   };
@@ -151,20 +151,18 @@ export function settle(text: Text, outcome: Outcome, memory: Memory, known: Pick
       const questions = questionsOf(text, known, changes);
       if (text.countedAt) giveBack(leavingOf(text, uncounted, memory), text.countedAt, look, changes);
       const settled = change(text, { state: 'settled', outcome: formatOutcome(outcome), settledAt: memory.now });
-      if (isTracked(text)) changes.keep.set(text.id, settled);
       // Should a power cut undo it, the text has left, and its outcome is unknown.
-      if (isTracked(text) && text.state === 'leaving') changes.loose.add(text.id);
+      if (isTracked(text)) keepItem(changes, settled, text.state === 'leaving');
       noteOutcome(text, outcome, changes, { at: memory.now, forMs: memory.dedupeMs });
       const asked = sent ? begin(settled, sent, questions, memory) : [];
-      for (const question of asked) changes.keep.set(question.id, question);
+      for (const question of asked) keepItem(changes, question);
       if (sent && isRemembered(text) && ownId === undefined) {
         remember({ text: settled, messageId, asked }, memory, look, changes);
       }
       const ids = new Set(asked.map(({ id }) => id));
       const unasked = questions.filter(({ id }) => !ids.has(id));
       for (const question of unasked) {
-        changes.keep.delete(question.id);
-        changes.drop.set(question.id, 'ledger');
+        dropItem(changes, question.id, 'ledger');
         closeQuestion(question, look, changes);
       }
       return (isWritten) => ({ text: settled, asked, unasked: unasked.map(({ id }) => id), isWritten });
@@ -179,7 +177,7 @@ export function echo(text: Text, outcome: StoredOutcome, { now }: Memory): Step<
     keys: [],
     whileFailing: 'apply',
     decide(_look, changes) {
-      changes.keep.set(text.id, settled);
+      keepItem(changes, settled);
       return () => settled;
     },
   };
@@ -196,7 +194,7 @@ export function delivered(text: Text): Step<Text | undefined> {
     decide(_look, changes) {
       if (outcome && isUnknown(outcome) && isTracked(text) && !text.follows) {
         const uncertain = change(text, { state: 'uncertain' });
-        changes.keep.set(text.id, uncertain);
+        keepItem(changes, uncertain);
         return () => uncertain;
       }
       drop(text, changes);
@@ -241,8 +239,7 @@ function change(text: Text, changed: Partial<Text>): Text {
 }
 
 function drop({ id }: Text, changes: Changes): void {
-  changes.keep.delete(id);
-  changes.drop.set(id, 'ledger');
+  dropItem(changes, id, 'ledger');
 }
 
 /** From when on, and for how long, a text is remembered that is accepted or leaves now. */
@@ -263,7 +260,7 @@ function remember(
   const open = asked.filter(({ answer }) => answer === undefined);
   const questions = new Map(open.map(({ recipient, id }) => [recipient, id]));
   rememberSent({ text, messageId, questions }, duration, look, changes);
-  for (const question of asked) changes.keep.set(question.id, question);
+  for (const question of asked) keepItem(changes, question);
   if (asked.length > 0 && text.carried !== undefined) {
     changes.remember.set(askedKey(text.id), { ...duration, value: text.carried });
   }

@@ -86,7 +86,7 @@ export class StoreConflict extends Error {
   }
 }
 
-/** One atomic step. An id is in one of `keep` and `drop` at most. */
+/** One atomic step, which {@link keepItem} and {@link dropItem} add to. An id is in one of `keep` and `drop` at most. */
 export interface Changes {
   /** Items to keep, new or changed, by id. */
   keep: Map<string, Item>;
@@ -159,19 +159,30 @@ export function createChanges(...earlier: readonly Changes[]): Changes {
 /** Stands for changes where there are none. Nothing is ever added to it. */
 export const noChanges: Changes = createChanges();
 
+/**
+ * Keeps an item, which may have been dropped before.
+ *
+ * @param isLoose a power cut may undo it; see {@link Changes.loose}
+ */
+export function keepItem({ keep, loose, drop }: Changes, item: Item, isLoose = false): void {
+  const { id } = item;
+  drop.delete(id);
+  // What was to be flushed before still is.
+  if (isLoose && (loose.has(id) || !keep.has(id))) loose.add(id);
+  else loose.delete(id);
+  keep.set(id, item);
+}
+
+/** Drops an item, which may have been kept before. */
+export function dropItem({ keep, drop }: Changes, id: string, part: Part): void {
+  keep.delete(id);
+  drop.set(id, part);
+}
+
 /** Adds later changes, which prevail. */
 export function addChanges(changes: Changes, { keep, loose, drop, remember, firm }: Changes): void {
-  for (const [id, item] of keep) {
-    changes.drop.delete(id);
-    // What was to be flushed before still is.
-    if (loose.has(id) && (changes.loose.has(id) || !changes.keep.has(id))) changes.loose.add(id);
-    else changes.loose.delete(id);
-    changes.keep.set(id, item);
-  }
-  for (const [id, part] of drop) {
-    changes.keep.delete(id);
-    changes.drop.set(id, part);
-  }
+  for (const [id, item] of keep) keepItem(changes, item, loose.has(id));
+  for (const [id, part] of drop) dropItem(changes, id, part);
   for (const [key, value] of remember) changes.remember.set(key, value);
   changes.firm ||= firm;
 }

@@ -130,6 +130,7 @@ const sceneFindings: readonly (readonly [way: Way, seed: number, mistake: string
   ['out', 705396, 'a text that became uncertain while its store could not be opened asked for ever', 9],
   ['in', 1719397, 'what a power cut brought back to two logins was given by both', 9],
   ['in', 3318287, 'a rule had a slow store count what was given just before a kill', 9],
+  ['in', 3538553, 'what came back in the commit in which it was let go of was dropped with it', 9],
   ['out', 3401555, 'whom a try may have reached was called unsent when a limit kept the next one back', 9],
 ];
 

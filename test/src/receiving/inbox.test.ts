@@ -646,6 +646,39 @@ describe('Inbox', () => {
       assert.deepEqual(callback.texts, ['2']);
     });
 
+    it('keeps what it gets back in the commit in which it lets go of it', async () => {
+      const [from, to] = [new FailingStore(), new FailingStore()];
+      const [earlier, later] = [createInbox(from), createInbox(to)];
+      await earlier.accept(polled(incoming('1')));
+      const { commit } = FailingStore.prototype;
+      let goOn = () => {};
+      const busy = new Promise<void>((resolve) => {
+        goOn = resolve;
+      });
+      to.commit = async (changes) => {
+        // The former one has something else to write, and lets go of the entry afterwards.
+        from.commit = async (own) => {
+          from.commit = commit;
+          await busy;
+          await commit.call(from, own);
+        };
+        if (changes.keep.size > 0) void earlier.accept(called({ body: '2' }));
+        await commit.call(to, changes);
+      };
+      const handing = earlier.handOver(later);
+      await settle();
+      assert.deepEqual([from.platter.entries.size, to.platter.entries.size], [1, 1]);
+      to.commit = commit;
+      const back = later.handOver(earlier);
+      await settle();
+      goOn();
+      await Promise.all([handing, back]);
+      await earlier.close();
+      const node = attach(earlier, new Node('a'));
+      await settle();
+      assert.deepEqual([node.texts, to.platter.entries.size], [['1'], 0]);
+    });
+
     it('does not get back what it has handed over, when the power fails', async () => {
       const [from, to] = [new FailingStore(), new FailingStore()];
       const [earlier, later] = [createInbox(from), createInbox(to)];

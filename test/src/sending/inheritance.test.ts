@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { adopt } from '../../../src/sending/inheritance';
+import { abandon, adopt } from '../../../src/sending/inheritance';
 import { type Letter, leaveLetter, mailboxKey, readLetters } from '../../../src/sending/mailbox';
 import { createChanges, type Look, type Remembered } from '../../../src/store/store';
 
@@ -44,4 +44,13 @@ describe('what a login takes over of another', () => {
       assert.deepEqual(changes.remember.get('once:key') ?? own, kept === 'own' ? own : other);
     });
   }
+
+  it('is kept that comes back in the commit in which it was let go of', () => {
+    const item = { id: 'a', part: 'ledger', takers: [], attempts: 0 } as const;
+    const changes = createChanges();
+    const look: Look = (key) => changes.remember.get(key);
+    abandon([item], []).decide(look, changes);
+    assert.deepEqual(adopt([item], [], 1_000).decide(look, changes)(true), [item]);
+    assert.deepEqual([[...changes.keep.keys()], [...changes.drop.keys()]], [['a'], []]);
+  });
 });
