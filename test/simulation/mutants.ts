@@ -22,8 +22,13 @@ export const mutants: readonly Mutant[] = [
     'handling.letGo();',
   ),
   mutant('a hold is never let go of', 'receiving/accept.ts', 'if (isWritten) handling.letGo();', ''),
-  mutant('an entry is not kept', 'receiving/context.ts', 'changes.keep.set(entry.id, entry);', ''),
-  mutant('an entry that is delivered is not dropped', 'receiving/context.ts', "changes.drop.set(id, 'inbox');", ''),
+  mutant('an entry is not kept', 'receiving/context.ts', 'keepItem(changes, entry);', ''),
+  mutant(
+    'an entry that is delivered is not dropped',
+    'receiving/context.ts',
+    "for (const id of ids) dropItem(changes, id, 'inbox');",
+    '',
+  ),
   mutant(
     'what is held is not recovered',
     'store-session.ts',
@@ -470,7 +475,7 @@ export const mutants: readonly Mutant[] = [
   outward(
     'a question is closed by a reply that was not written',
     'sending/correlation.ts',
-    'if (answered) changes.keep.set(answered.id, answered);',
+    'if (answered) keepItem(changes, answered);',
     '',
   ),
   outward(
