@@ -52,6 +52,8 @@ export interface DeskOptions {
   duplicates: Duplicates;
   queue: SendQueue;
   counts: SendCounts;
+  /** Whether a node is deployed. */
+  isHere(node: string): boolean;
   /** Sends an uncertain text once more. */
   release(text: Text): Promise<void>;
   /** A text that was stopped waits as before. */
@@ -73,14 +75,16 @@ export class Desk {
   }
 
   get state(): SendState {
-    const { ledger, kept, duplicates, queue } = this.#options;
-    const { oldestAt } = kept;
+    const { ledger, queue } = this.#options;
+    const { texts } = ledger;
+    const kept = texts.count('kept');
+    const [oldest] = texts.page('kept', 1).ids.map((id) => texts.get(id));
     return {
       inFlight: queue.inFlight,
-      waiting: queue.waiting,
-      kept: kept.size + duplicates.size,
-      ...(oldestAt === undefined ? undefined : { oldestKeptAt: oldestAt }),
-      uncertain: ledger.texts.uncertain,
+      waiting: queue.waitingUnkept + kept,
+      kept,
+      ...(oldest ? { oldestKeptAt: oldest.arrivedAt } : undefined),
+      uncertain: texts.uncertain,
       asking: ledger.questions.size,
     };
   }
@@ -99,7 +103,7 @@ export class Desk {
   }
 
   /**
-   * Does what somebody has decided: `send` an uncertain text once more or a kept one now, `discard` either.
+   * Does what somebody has decided: `send` an uncertain text once more or a kept one now, which takes its node; `discard` either.
    *
    * @returns `gone` when there is no such entry any more, `unfit` when the action does not fit its state
    * @throws SmsError `SMS_STORE` when what is to be discarded cannot be forgotten now: it stays
@@ -118,8 +122,9 @@ export class Desk {
     }
   }
 
-  async #send(text: Text, { state }: Pick<TextEntry, 'state'>): Promise<'done'> {
-    const { kept, release } = this.#options;
+  async #send(text: Text, { state }: Pick<TextEntry, 'state'>): Promise<'done' | 'unfit'> {
+    const { kept, release, isHere } = this.#options;
+    if (!isHere(text.node)) return 'unfit';
     if (state === 'uncertain') await release(text);
     else kept.sendNow(text.id);
     return 'done';

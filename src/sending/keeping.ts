@@ -61,12 +61,6 @@ export class KeptTexts {
     return this.#room.size;
   }
 
-  /** When the oldest of them came, in ms. */
-  get oldestAt(): number | undefined {
-    const { oldest } = this.#room;
-    return oldest === undefined ? undefined : this.#options.ledger.texts.get(oldest)?.arrivedAt;
-  }
-
   /** How many texts of a node are being tried, how many wait, and why if there is an outage. */
   stateOf(node: string): { sending: number; waiting: number; outage: SmsError | undefined } {
     const all = this.#room.countOf(node);
@@ -125,7 +119,9 @@ export class KeptTexts {
   remove(id: string): boolean {
     const waiting = this.#room.get(id);
     const { texts } = this.#options.ledger;
-    if (!waiting || (texts.has(id) && !texts.isWaiting(id))) return false;
+    if (texts.has(id) && !texts.isWaiting(id)) return false;
+    // Nothing is tried then.
+    if (!waiting) return !this.#isOpen && texts.has(id);
     this.#forget(waiting);
     waiting.abort?.abort();
     return true;

@@ -100,6 +100,11 @@ export function isTracked({ options }: Pick<Text, 'options'>): boolean {
   return options.keep !== undefined || options.once !== undefined;
 }
 
+/** Says whether a text waits until it is sent, beyond its node and its process: because it is to be kept, or is sent once more by hand. */
+export function isKept({ options, isReleased }: Pick<Text, 'options' | 'isReleased'>): boolean {
+  return options.keep !== undefined || isReleased === true;
+}
+
 /** Says whether a text is known to replies and statuses. */
 export function isRemembered({ options }: Pick<Text, 'options'>): boolean {
   return options.remember !== undefined || options.waitMs !== undefined;

@@ -75,9 +75,14 @@ export class SendQueue {
     return this.#inFlight;
   }
 
+  /** Tasks that wait, but for those of kept texts. */
+  get waitingUnkept(): number {
+    return this.#waiting.size - this.#keptHere;
+  }
+
   /** Tasks that wait, and kept texts wherever they wait. */
   get waiting(): number {
-    return this.#waiting.size - this.#keptHere + (this.#options.kept?.() ?? 0);
+    return this.waitingUnkept + (this.#options.kept?.() ?? 0);
   }
 
   /** Whether the next task need not wait on account of those before it, so that a new queue would be the same. */

@@ -14,7 +14,7 @@ import { Intake } from './intake';
 import { KeptTexts } from './keeping';
 import { Ledger } from './ledger';
 import type { LimitSettings } from './limits';
-import type { Evidence, Text } from './outgoing';
+import { type Evidence, isKept, type Text } from './outgoing';
 import type { Outlet, OutletState, SendingNode } from './outlet';
 import type { Question } from './question';
 import { Questions } from './questions';
@@ -127,6 +127,7 @@ export class SendingRooms {
       duplicates: this.#duplicates,
       queue,
       counts: options.counts ?? new SendCounts(),
+      isHere: (node) => outlet(node) !== undefined,
       release: async (text) => {
         const again = { ...text, isReleased: true, arrivedAt: clock.now() } as const;
         this.#kept.admit(await this.ledger.sendAgain(again));
@@ -237,7 +238,7 @@ export class SendingRooms {
     const { id } = text;
     if (this.#intake.isUnderWay(id) || this.#kept.isTried(id) || this.#endings.isDecided(id)) return;
     if (text.state === 'waiting' && text.follows) void this.#duplicates.resume(text);
-    else if (text.state === 'waiting' && text.options.keep) this.#kept.admit(text);
+    else if (text.state === 'waiting' && isKept(text)) this.#kept.admit(text);
     // It was only guarded, and nothing of it has been sent.
     else if (text.state === 'waiting') void this.ledger.discard(text).catch(onFault);
     else if (text.state === 'leaving') void this.#endings.takeUp(text).catch(onFault);

@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '../clock';
 import { EntryOrder, type EntryPage } from '../entry-order';
-import type { Text } from './outgoing';
+import { isKept, type Text } from './outgoing';
 
 const uncertainMs = 7 * 24 * 3_600_000;
 
@@ -144,7 +144,7 @@ export class TextBook {
 
 /** As what a text is listed, and since when: when it came, or when its outcome became unknown; in ms. */
 export function entryOf(text: Text): { state: TextEntryState; at: number } | undefined {
-  const { state, options, arrivedAt, settledAt } = text;
-  if (state === 'waiting' || state === 'leaving') return options.keep && { state: 'kept', at: arrivedAt };
+  const { state, arrivedAt, settledAt } = text;
+  if (state === 'waiting' || state === 'leaving') return isKept(text) ? { state: 'kept', at: arrivedAt } : undefined;
   return state === 'uncertain' ? { state, at: settledAt ?? arrivedAt } : undefined;
 }

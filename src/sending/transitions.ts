@@ -216,7 +216,8 @@ export function discard(text: Text, whileFailing: 'refuse' | 'apply'): Step<void
     decide(_look, changes) {
       drop(text, changes);
       changes.firm = true;
-      if (once !== undefined && text.state === 'waiting' && !text.follows) changes.remember.set(once, undefined);
+      const mayBeSent = text.state !== 'waiting' || text.mayHaveReached !== undefined;
+      if (once !== undefined && !mayBeSent && !text.follows) changes.remember.set(once, undefined);
       return () => {};
     },
   };

@@ -24,12 +24,6 @@ export class WaitingRoom {
     return this.#byId.size;
   }
 
-  /** Id of the one that came first. */
-  get oldest(): string | undefined {
-    const [oldest] = this.#byId.keys();
-    return oldest;
-  }
-
   /** All as they are now, in the order in which they came. */
   values(): Waiting[] {
     return [...this.#byId.values()];

@@ -196,6 +196,88 @@ describe('sending, when everything comes at once', () => {
       assert.equal(node.ends.length, 2);
     });
 
+    describe('has an uncertain text sent once more that has a key alone, and', () => {
+      /** The service cannot take it now. */
+      async function release() {
+        const store = new FailingStore();
+        const house = new House({ store });
+        const node = house.attach();
+        house.service.script.push({ takes: true, error: createError('uncertain') });
+        sendText(node, 'hello', { once: 'key' });
+        await house.pass(100);
+        house.service.otherwise = { unreachable: true };
+        assert.equal(await actOnFirst(house, 'uncertain', 'send'), 'done');
+        await house.pass(100);
+        assert.equal(house.sender.desk.entries('kept', 1).total, 1);
+        return { house, node, store };
+      }
+
+      it('it waits, also beyond its process', async () => {
+        const { house, store } = await release();
+        const left = copyPlatter(store.platter);
+        await Promise.all([house.close(), house.pass(100)]);
+        const next = house.restart(left);
+        const node = next.attach();
+        await next.pass(100);
+        assert.equal(next.sender.desk.entries('kept', 1).total, 1);
+        next.service.otherwise = { takes: true };
+        await next.pass(2 * minuteMs);
+        assert.deepEqual([node.ends, next.service.taken.length], [['to 6421555123 again'], 2]);
+      });
+
+      it('it waits for its node', async () => {
+        const { house, node } = await release();
+        await Promise.all([node.node.close(), house.pass(100)]);
+        house.service.otherwise = { takes: true };
+        const next = house.attach();
+        await house.pass(2 * minuteMs);
+        assert.deepEqual([next.ends, house.service.taken.length], [['to 6421555123 again'], 2]);
+      });
+
+      it('its key is not free when it is discarded', async () => {
+        const { house, node } = await release();
+        const discarded = actOnFirst(house, 'kept', 'discard');
+        await house.pass(100);
+        assert.equal(await discarded, 'done');
+        house.service.otherwise = { takes: true };
+        sendText(node, 'hello', { once: 'key' });
+        await house.pass(2 * minuteMs);
+        assert.equal(house.service.taken.length, 1);
+        assert.match(node.ends.at(-1) ?? '', /^SMS_UNCERTAIN/);
+      });
+    });
+
+    it('counts and stops what waits also while no node is here that sends', async () => {
+      const house = new House({ store: new FailingStore() });
+      const node = house.attach();
+      house.service.otherwise = { unreachable: true };
+      for (const body of ['1', '2']) sendText(node, body, { keep });
+      await house.pass(100);
+      const before = house.sender.desk.state;
+      await Promise.all([house.sender.close(), node.node.close(), house.pass(100)]);
+      assert.deepEqual(house.sender.desk.state, before);
+      assert.deepEqual([before.kept, before.waiting], [2, 2]);
+      assert.equal(await actOnFirst(house, 'kept', 'send'), 'unfit');
+      const discarded = actOnFirst(house, 'kept', 'discard');
+      await house.pass(100);
+      assert.deepEqual([await discarded, house.sender.desk.state.kept], ['done', 1]);
+      house.service.otherwise = { takes: true };
+      house.attach();
+      await house.pass(2 * minuteMs);
+      assert.deepEqual(house.service.bodies, ['2']);
+    });
+
+    it('leaves an uncertain text alone whose node is not here', async () => {
+      const house = new House({ store: new FailingStore() });
+      const node = house.attach();
+      house.service.script.push({ takes: true, error: createError('uncertain') });
+      sendText(node, 'hello', { keep });
+      await house.pass(100);
+      await Promise.all([node.node.close(), house.pass(100)]);
+      assert.equal(await actOnFirst(house, 'uncertain', 'send'), 'unfit');
+      assert.equal(house.sender.desk.state.uncertain, 1);
+    });
+
     it('twice at once has an uncertain text sent once', async () => {
       const store = new FailingStore();
       const house = new House({ store });
