@@ -1,6 +1,7 @@
 import type { Step } from '../journal';
 import type { InboxRecord, Kind, RecordOfKind, RecordsOfKind, Via } from '../model';
 import { type Changes, keepItem, type Look } from '../store/store';
+import { answerOf, keysOfAnswer, recallAnswer, rememberAnswer } from './answered';
 import type { Destination } from './attendance';
 import {
   audienceOf,
@@ -13,7 +14,7 @@ import {
   keepEntry,
 } from './context';
 import { type Entry, nameTakers, newsOf, separate } from './entry';
-import { type Identity, identify, keysOf, type Verdict } from './identity';
+import { forget, type Identity, identify, keysOf, type Verdict } from './identity';
 import { Undelivered } from './undelivered';
 
 /** Records that came in one answer or one callback. */
@@ -56,10 +57,15 @@ export function createAccept(context: InboxContext, arrival: Arrival, handling: 
   const keys: string[] = [];
   for (const { news, identity } of items) {
     keys.push(...keysOf(identity), ...holdKeysOf(context, arrival, identity), ...(correlator?.keys(news) ?? []));
+    if (correlator?.isExpected) keys.push(...keysOfAnswer(identity));
   }
   return {
     keys,
-    further: (look) => items.flatMap(({ news }) => correlator?.furtherKeys(news, look) ?? []),
+    further: (look) =>
+      items.flatMap(({ news, identity }) => {
+        const keysOfTexts = correlator?.furtherKeys(news, look) ?? [];
+        return keysOfTexts.length === 0 ? [] : [...keysOfTexts, ...keysOfAnswer(identity)];
+      }),
     // The service has forgotten what it was polled for, but not what it called back.
     whileFailing: arrival.via === 'callback' ? 'refuse' : 'apply',
     // Where it is held it is found again, and may have been committed and delivered.
@@ -131,8 +137,14 @@ function acceptRecord(context: InboxContext, candidate: Candidate, look: Look, c
       return { acceptance: heldElsewhere ? { outcome, heldElsewhere } : { outcome } };
     }
   }
-  const correlated: Correlated = context.correlator?.correlate(news, look, changes) ?? news;
-  if (isForNobody(context, arrival, correlated.record)) return { acceptance: { outcome }, ...effectOf(correlated) };
+  const correlated = correlate(context, { news, identity }, look, changes);
+  if (isForNobody(context, arrival, correlated.record)) {
+    // Should the service also call back with it, that is new to the node that is called.
+    if (outcome === 'new') for (const [key, value] of forget(identity, look)) changes.remember.set(key, value);
+    const isRepeated = recallAnswer(identity, look) !== undefined;
+    rememberAnswer(context, { identity, record: correlated.record }, look, changes);
+    return { acceptance: { outcome: isRepeated ? 'repeated' : outcome }, ...effectOf(correlated) };
+  }
   const fresh = createFresh(context, {
     news: newsOf(news, correlated.record),
     identity,
@@ -159,6 +171,18 @@ interface Correlated {
   effect?(): void;
 }
 
+/** What a record answers: the same as when it came before. */
+function correlate(
+  { correlator }: InboxContext,
+  { news, identity }: Pick<Candidate, 'news' | 'identity'>,
+  look: Look,
+  changes: Changes,
+): Correlated {
+  const answered = recallAnswer(identity, look);
+  if (answered) return { record: { ...news.record, ...answered } };
+  return correlator?.correlate(news, look, changes) ?? news;
+}
+
 function effectOf({ effect }: Correlated): Pick<Outcome, 'effect'> {
   return effect ? { effect } : {};
 }
@@ -167,10 +191,6 @@ function effectOf({ effect }: Correlated): Pick<Outcome, 'effect'> {
 function isForNobody({ distribution, heir }: InboxContext, arrival: Arrival, record: InboxRecord): boolean {
   if (record.awaited !== true || arrival.via !== 'poll' || distribution.attendance.expects(arrival.kind)) return false;
   return !heir || isForNobody(heir, arrival, record);
-}
-
-function answerOf({ sent, awaited }: InboxRecord): object {
-  return { ...(sent === undefined ? undefined : { sent }), ...(awaited === undefined ? undefined : { awaited }) };
 }
 
 /** What is to be an entry. */

@@ -3,6 +3,8 @@ import type { Changes, Look } from '../store/store';
 
 /** What somebody else knows of the records that come in, and makes of them in the step that takes them in. */
 export interface Correlator {
+  /** Whether anything may be known of what a record answers. */
+  readonly isExpected: boolean;
   /** What it has to look at for a record. */
   keys(news: RecordOfKind): readonly string[];
   /** What else, once what is under those is known. */
@@ -22,6 +24,9 @@ export function guardCorrelator(correlator: Correlator, onFault: (error: unknown
     }
   };
   return {
+    get isExpected() {
+      return correlator.isExpected;
+    },
     keys: (news) => orNone(() => correlator.keys(news)),
     furtherKeys: (news, look) => orNone(() => correlator.furtherKeys(news, look)),
     correlate(news, look, changes) {

@@ -1,5 +1,6 @@
 import type { Step } from '../journal';
 import { createFresh } from './accept';
+import { keysOfAnswer, rememberAnswer } from './answered';
 import { audienceOf, currentEntry, dropEntry, type InboxContext, judgeAndRemember, keepEntry } from './context';
 import { newsOf } from './entry';
 import { forget, keysOf } from './identity';
@@ -21,7 +22,7 @@ export function createRelease(context: InboxContext, released: Undelivered, onSe
     onSettled();
   };
   return {
-    keys: keysOf(identity),
+    keys: [...keysOf(identity), ...keysOfAnswer(identity)],
     whileFailing: journal.isShared ? 'postpone' : 'apply',
     postponed: endRelease,
     decide(look, changes) {
@@ -31,6 +32,7 @@ export function createRelease(context: InboxContext, released: Undelivered, onSe
       dropEntry(context, released.entry, identity, changes);
       if (!twin) {
         for (const [key, value] of forget(identity, look)) changes.remember.set(key, value);
+        rememberAnswer(context, { identity, record: current.record }, look, changes);
         return () => {
           undelivered.remove(id);
           undelivered.keepReleased(released);

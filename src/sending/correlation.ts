@@ -29,6 +29,11 @@ export class Correlation {
     this.#options = options;
   }
 
+  /** Whether anything is remembered that a record may answer. */
+  get isExpected(): boolean {
+    return this.#options.remembrance.isExpected;
+  }
+
   /** The keys that a record needs, beside those of its identity: none while nothing is remembered. */
   keys(witness: Witness): readonly string[] {
     const { remembrance } = this.#options;

@@ -487,8 +487,8 @@ export const mutants: readonly Mutant[] = [
   outward(
     'a text that had left is sent after a crash',
     'sending/rooms.ts',
-    "text.state === 'waiting' && text.options.keep",
-    "text.state !== 'settled' && text.options.keep",
+    "text.state === 'waiting' && isKept(text)",
+    "text.state !== 'settled' && isKept(text)",
   ),
   outward(
     'an outcome that comes again is not marked',

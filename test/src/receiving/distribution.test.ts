@@ -236,6 +236,7 @@ describe('Distribution', () => {
         if (place === faulty) throw fault;
       };
       const correlator: Correlator = {
+        isExpected: true,
         keys: () => {
           failIn('keys');
           return ['key'];

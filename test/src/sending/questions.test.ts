@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
-import type { IncomingRecord, SentText } from '../../../src/model';
+import type { InboxRecord, IncomingRecord, SentText } from '../../../src/model';
+import type { Entry } from '../../../src/receiving/entry';
+import type { Taker } from '../../../src/receiving/taker';
 import { createError } from '../some-error';
 import { FailingStore } from '../store/failing-store';
 import { copyPlatter, type FakeNode, forever, House, sendText } from './sending-house';
@@ -544,6 +546,93 @@ describe('conversations', () => {
         heir.received.map((record) => [record.body, (record as IncomingRecord).awaited]),
         [['yes', true]],
       );
+    });
+
+    describe('a reply that is called back', () => {
+      /** Two open questions to one handset, and a node that is called back. */
+      async function ask() {
+        const house = new House();
+        const node = house.attach();
+        for (const messageId of ['q1', 'q2']) {
+          sendText(node, 'Come?', { messageId, waitMs: hour });
+          await house.pass(1_000);
+        }
+        const called: IncomingRecord[] = [];
+        const entries: Entry[] = [];
+        const taker: Taker = {
+          id: 'callback',
+          path: '/sms',
+          take: (given) => {
+            entries.push(...given);
+            called.push(...given.map(({ record }) => record as IncomingRecord));
+          },
+        };
+        house.inbox.attach('callback', taker);
+        const record = {
+          from: '6421555123',
+          body: 'yes',
+          messageDate: '2026-11-23T10:00:00Z',
+          isReply: false,
+        } as const;
+        const address = { node: 'callback', path: '/sms' };
+        const arrive = async (via: 'poll' | 'callback') => {
+          const arrival = { kind: 'incoming', via, records: [{ ...record, via: via as never }] } as const;
+          const accepting = house.inbox.accept(via === 'poll' ? arrival : { ...arrival, address });
+          await Promise.all([accepting, house.pass(100)]);
+        };
+        const release = async () => {
+          await Promise.all([house.inbox.release(entries.at(-1) as Entry), house.pass(100)]);
+        };
+        return { house, node, called, taker, arrive, release };
+      }
+
+      const told = (records: readonly InboxRecord[]) =>
+        (records as IncomingRecord[]).map(({ sent, awaited }) => [sent?.messageId, awaited]);
+
+      it('answers one question, however often the service brings it again', async () => {
+        const { node, called, arrive, release } = await ask();
+        for (let time = 0; time < 3; time++) {
+          await arrive('callback');
+          await release();
+        }
+        assert.deepEqual(answersOf(node), ['6421555123: yes']);
+        assert.deepEqual(
+          told(called),
+          Array.from({ length: 3 }, () => ['q2', true]),
+        );
+      });
+
+      it('is awaited in its polled copy, too, that comes when it was let go of', async () => {
+        const { house, node, arrive, release } = await ask();
+        house.receive();
+        await arrive('callback');
+        await release();
+        await arrive('poll');
+        assert.deepEqual(told(house.received), [['q2', true]]);
+        assert.deepEqual(answersOf(node), ['6421555123: yes']);
+      });
+
+      it('is no news to a poll that brings it over and over for the question alone', async () => {
+        const { house } = await ask();
+        const record = { from: '6421555123', body: 'yes', messageId: 'm', isReply: false, via: 'poll' } as const;
+        const outcomes: string[] = [];
+        for (let time = 0; time < 2; time++) {
+          const accepting = house.inbox.accept({ kind: 'incoming', via: 'poll', records: [record] });
+          await Promise.all([accepting, house.pass(100)]);
+          outcomes.push(...(await accepting).map(({ outcome }) => outcome));
+        }
+        assert.deepEqual(outcomes, ['new', 'repeated']);
+      });
+
+      it('reaches the node that is called, though it was polled before for the question alone', async () => {
+        const { house, node, called, taker, arrive } = await ask();
+        await arrive('poll');
+        assert.deepEqual([answersOf(node), called.length], [['6421555123: yes'], 0]);
+        await arrive('callback');
+        assert.deepEqual([answersOf(node), told(called)], [['6421555123: yes'], [['q2', true]]]);
+        assert.ok(taker);
+        assert.equal(house.inbox.state.undelivered, 1);
+      });
     });
 
     it('where nobody else takes incoming messages, the reply waits for nobody', async () => {

@@ -50,10 +50,10 @@ describe('what is looked up for what comes in', () => {
     store.takeReadings();
     await house.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
     assert.equal(sentWith(house), 7);
-    assert.deepEqual(store.takeReadings(), [['handset', 'incoming', 'sent']]);
+    assert.deepEqual(store.takeReadings(), [['answer', 'handset', 'incoming', 'sent']]);
     await house.status('6421555123', 'RCV', 'q1');
     assert.equal(sentWith(house), 7);
-    assert.deepEqual(store.takeReadings(), [['handset', 'sent', 'status']]);
+    assert.deepEqual(store.takeReadings(), [['answer', 'handset', 'sent', 'status']]);
   });
 
   it('is its identity alone again when nothing is remembered any more', async () => {
@@ -76,7 +76,9 @@ describe('what is looked up for what comes in', () => {
       assert.deepEqual(next.store.takeReadings(), [['remembers']]);
       await next.house.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
       assert.equal(sentWith(next.house), remember?.value);
-      assert.deepEqual(next.store.takeReadings(), [remember ? ['handset', 'incoming', 'sent'] : ['incoming']]);
+      assert.deepEqual(next.store.takeReadings(), [
+        remember ? ['answer', 'handset', 'incoming', 'sent'] : ['incoming'],
+      ]);
     }
   });
 
@@ -128,7 +130,7 @@ describe('what is looked up for what comes in', () => {
       for (const [key, text] of other.store.platter.remembered) store.platter.remembered.set(key, text);
       await house.incoming('6421555123', 'yes');
       assert.equal(sentWith(house), 8);
-      assert.deepEqual(store.takeReadings(), [['answers', 'handset'], ['sent']]);
+      assert.deepEqual(store.takeReadings(), [['answer', 'answers', 'handset'], ['sent']]);
       await house.incoming('6421555123', 'yes', { inReplyToId: 'q7' });
       assert.equal(sentWith(house), 7);
       assert.deepEqual(store.takeReadings(), []);
