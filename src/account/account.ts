@@ -107,7 +107,17 @@ export class Account {
       },
       inherit: (formerKey) => this.#inherit(member, formerKey),
       subscribe: (channel, subscriber) =>
-        subscribe[channel]({ clock, member, inbox: estateOf().inbox, endpoints: this.#endpoints, tally }, subscriber),
+        subscribe[channel](
+          {
+            clock,
+            member,
+            inbox: estateOf().inbox,
+            expected: () => estateOf().sender.expected,
+            endpoints: this.#endpoints,
+            tally,
+          },
+          subscriber,
+        ),
       attachSender: (outlet) => estateOf().sender.attach({ ...outlet, client }),
       state: () => this.#overview.state,
       countsToday: () => this.#overview.countsToday,
@@ -149,6 +159,7 @@ export class Account {
         return account.#succession.estate?.inbox.failure;
       },
       inboxOf: (member) => this.#succession.estateOf(member).inbox,
+      expected: () => this.#succession.estate?.sender.expected,
       onChanged: () => this.#settings?.onChanged?.(),
       onDrained: (kind) => {
         if (kind === 'incoming') this.#succession.estate?.sender.onRepliesRead();

@@ -20,6 +20,8 @@ export interface EndpointHost {
   /** Why what comes cannot be kept now, if so. */
   readonly failure: SmsError | undefined;
   inboxOf(member: Member): Inbox;
+  /** Resolves when what comes can be told what it answers: not while that is being taken over from another login. */
+  expected(): Promise<void> | undefined;
   /** The poll has come to another state, or has been answered. */
   onChanged(): void;
   /** The service has nothing more of a kind for now. */
@@ -207,6 +209,8 @@ export class Endpoint {
     return polls.track((onAnswer) => {
       const fetch = async (): Promise<Acceptance[]> => {
         await this.#host.inboxOf(member).ready();
+        const expected = this.#host.expected();
+        if (expected) await expected;
         // The store may have failed since, in the same turn of the event loop.
         const { failure } = this.#host;
         if (failure) throw failure;

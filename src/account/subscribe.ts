@@ -14,6 +14,8 @@ export interface Desk {
   readonly clock: Clock;
   readonly member: Member;
   readonly inbox: Inbox;
+  /** See {@link EndpointHost.expected}. */
+  expected(): Promise<void> | undefined;
   readonly endpoints: Endpoints;
   readonly tally: Tally;
 }
@@ -40,8 +42,8 @@ export const subscribe: { [C in Channel]: (desk: Desk, subscriber: Subscribers[C
       },
     };
   },
-  callback: ({ inbox, clock, tally }, subscriber) =>
-    new CallbackReceiver(inbox, { ...subscriber, send: countRedelivered(subscriber, tally) }, clock),
+  callback: ({ inbox, clock, tally, expected }, subscriber) =>
+    new CallbackReceiver(inbox, { ...subscriber, expected, send: countRedelivered(subscriber, tally) }, clock),
 };
 
 function subscribeToPolled(

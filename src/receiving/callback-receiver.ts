@@ -10,6 +10,12 @@ export interface CallbackReceiverOptions extends Pick<ReceiverOptions, 'id' | 'a
   path: string | undefined;
 }
 
+/** What surrounds it. */
+interface CallbackSurroundings {
+  /** Resolves when what comes can be told what it answers. */
+  expected?(): Promise<void> | undefined;
+}
+
 /** What one callback brought (§6). */
 export type Callback = RecordsOfKind<'incoming' | 'status'>;
 
@@ -18,14 +24,14 @@ export type Callback = RecordsOfKind<'incoming' | 'status'>;
  */
 export class CallbackReceiver {
   readonly #inbox: Inbox;
-  readonly #options: CallbackReceiverOptions;
+  readonly #options: CallbackReceiverOptions & CallbackSurroundings;
   readonly #clock: Clock;
   readonly #receiver: Receiver;
   /** Gives up each callback under way. */
   readonly #underWay = new PassingMap<object, () => void>();
   #isClosed = false;
 
-  constructor(inbox: Inbox, options: CallbackReceiverOptions, clock: Clock) {
+  constructor(inbox: Inbox, options: CallbackReceiverOptions & CallbackSurroundings, clock: Clock) {
     const { path, ...receiverOptions } = options;
     this.#inbox = inbox;
     this.#options = options;
@@ -55,6 +61,9 @@ export class CallbackReceiver {
    */
   async accept(callback: Callback): Promise<boolean> {
     if (this.#isClosed || this.#receiver.isFull) return false;
+    const expected = this.#options.expected?.();
+    if (expected) await expected;
+    if (this.#isClosed) return false;
     const { id, path = '' } = this.#options;
     const address = { node: id, path };
     const acceptances = await this.#inbox.accept({ ...callback, via: 'callback', address });

@@ -87,7 +87,15 @@ export class Sender {
     await this.#rooms?.close();
   }
 
-  /** Another sender is giving this one what it has: texts with a key, and those under limits, wait for that, though not for long. */
+  /** Resolves when another sender has given this one what it has, or that takes too long; `undefined`: none is about to. */
+  get expected(): Promise<void> | undefined {
+    return this.#expected;
+  }
+
+  /**
+   * Another sender is giving this one what it has: texts with a key, and those under limits, wait for that, and so does what comes in, which may
+   * answer a text of the other; though not for long.
+   */
   expect(handing: Promise<unknown>): void {
     const { clock } = this.#options;
     const patience = new AbortController();

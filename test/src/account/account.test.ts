@@ -1048,6 +1048,42 @@ describe('Account', () => {
       }
     });
 
+    for (const via of ['poll', 'callback'] as const) {
+      it(`a ${via} of a login waits until what the former one remembers is here, and is told what it answers`, async () => {
+        const stores = new Map<string, FailingStore>();
+        const createStore = (key: string) => {
+          const store = new FailingStore(stores.get(key)?.platter);
+          // What is handed over takes its time.
+          store.turns = 20;
+          stores.set(key, store);
+          return store;
+        };
+        const changes = { storeName: 'disk', createStore };
+        const former = enter(changes);
+        const first = attachSender(former);
+        sendText(first, 'well?', { to: ['6421555001'], remember: { value: 7 } });
+        await until(() => first.outcomes.length === 1);
+        await Promise.all([first.node.close(), former.leave()]);
+
+        receive('yes');
+        const next = enter({ ...changes, authentication: { type: 'basic', ...simulator.credentials } });
+        const inherited = next.inherit(former.key);
+        const listener = new Listener('in');
+        if (via === 'poll') subscribe(next, listener);
+        else {
+          const { id, ackTimeoutMs } = listener;
+          const send = (delivery: FlowDelivery) => listener.send(delivery);
+          const options = { id, path: '/sms', acknowledge: 'auto', ackTimeoutMs, send } as const;
+          const called = closing.add(next.subscribe('callback', options), (it) => it.close());
+          const record = { from: '6421555001', body: 'yes', isReply: false, via: 'callback' } as const;
+          assert.equal(await called.accept({ kind: 'incoming', records: [record as never] }), true);
+        }
+        await until(() => listener.deliveries.length === 1);
+        assert.equal((listener.deliveries[0]?.record.sent as { remembered?: unknown } | undefined)?.remembered, 7);
+        assert.equal(await inherited, true);
+      });
+    }
+
     it('accounts of two processes in one share nothing', () => {
       const members = [createAccounts(), createAccounts()].map((accounts) => accounts.join(settings()));
       for (const member of members) closing.add(member, (it) => it.leave());

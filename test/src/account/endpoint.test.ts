@@ -59,6 +59,7 @@ describe('Endpoint', () => {
       clock,
       polls: new Polls(),
       onChanged: () => {},
+      expected: () => undefined,
       onDrained: () => {},
       settings: undefined,
       get failure() {
