@@ -1,4 +1,4 @@
-import type { Node, NodeAPI } from 'node-red';
+import type { Node, NodeAPI, NodeMessage } from 'node-red';
 import { type AnswerNews, type OutcomeNews, type SendingNode, SmsError } from '../src';
 import { getAccount } from './runtime/account-node';
 import { formatCarried, parseCarried } from './runtime/carried-message';
@@ -65,6 +65,16 @@ export = (RED: NodeAPI) => {
       return isSent;
     };
 
+    /** Whoever is deployed in the place of this node sends it. */
+    const onMissed = (news: OutcomeNews) => {
+      const { outcome } = news;
+      if (outcome instanceof SmsError) return;
+      const { message } = news.origin as Origin;
+      Flows.of(RED).onceSettled(() => {
+        RED.nodes.getNode(this.id)?.send(createOutputs(RED, message, news, outcome) as NodeMessage[]);
+      });
+    };
+
     const onAnswer = (news: AnswerNews): Promise<boolean> => {
       const origin = news.origin as Origin | undefined;
       const message = origin ? (origin.copy ?? origin.message) : restore(news.carried);
@@ -78,6 +88,7 @@ export = (RED: NodeAPI) => {
         id: this.id,
         usesStore: fields.usesStore,
         onOutcome,
+        onMissed,
         onAnswer,
         onDiscarded: (origin) => (origin as Origin).done(),
         onOutage: (error) => raiseToCatch(RED, this, error),

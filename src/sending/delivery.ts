@@ -76,8 +76,9 @@ export class Deliveries {
   }
 
   /** Tells a node an outcome that is in no store. */
-  tell({ from, origin }: Given, text: Text, outcome: Outcome, duplicate = false): Promise<boolean> {
-    return from.outlet.onOutcome(createNews(text, { outcome, origin, redelivered: false, duplicate }));
+  async tell({ from, origin }: Given, text: Text, outcome: Outcome, duplicate = false): Promise<void> {
+    const news = createNews(text, { outcome, origin, redelivered: false, duplicate });
+    if (!(await from.outlet.onOutcome(news))) from.outlet.onMissed?.(news);
   }
 
   /**

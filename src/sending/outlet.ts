@@ -56,7 +56,9 @@ export interface Outlet {
   readonly usesStore: boolean;
   /** Sends an outcome into the flow. Resolves with whether it got there: not when the flow was stopped meanwhile. */
   onOutcome(news: OutcomeNews): Promise<boolean>;
-  /** Sends the end of a question into the flow, likewise. */
+  /** An outcome that is in no store did not get into the flow, which was stopped meanwhile. Absent: then it is gone. */
+  onMissed?(news: OutcomeNews): void;
+  /** Sends the end of a question into the flow, as an outcome. */
   onAnswer(news: AnswerNews): Promise<boolean>;
   /** A text that the node gave with this has been discarded: nothing comes of it. */
   onDiscarded(origin: unknown): void;

@@ -172,7 +172,7 @@ describe('the end of the process and of a flow', function () {
     await sendAfterwards(sim, nodeRed);
   });
 
-  it('a full redeploy, which takes the Catch node away too: the log tells how many were not sent', async () => {
+  it('a full redeploy, which takes the Catch node away too: the one in flight has its output, and the log tells how many were not sent', async () => {
     const sim = await start();
     nodeRed = await startNodeRed({ flows: createSendingFlow(sim, observed) });
     await pressWhileOneIsInFlight(sim, nodeRed);
@@ -180,6 +180,12 @@ describe('the end of the process and of a flow', function () {
     assert.match(
       nodeRed.log,
       new RegExp(`\\[warn\\] \\[sms-send:send\\] ${waiting} × .*stopped before the message was sent`),
+    );
+    const sent = () => readObservations(observed).filter(({ sms }) => sms?.isError === false);
+    await waitUntil(() => sent().length > 0, 'the output of the one in flight');
+    assert.deepEqual(
+      sent().map(({ payload }) => payload),
+      ['text 0'],
     );
     await sendAfterwards(sim, nodeRed);
   });
