@@ -95,11 +95,14 @@ export class Distribution {
     if (!first) return;
     // Nodes may have come, gone or been redeployed while it was being saved.
     const present = this.attendance.audience(first.entry.channel, destination);
-    if (present.length === 0 && audience.length > 0) for (const { entry } of fresh) entry.attempts--;
+    // Whoever was here as it was being saved was counted then.
+    const counted = audience.length > 0 ? 1 : 0;
     if (present.length === 0 && this.attendance.hasTakers(first.entry.channel)) this.handOutSoon();
     for (const undelivered of fresh) {
-      undelivered.firstAttempt = Math.max(1, undelivered.entry.attempts);
-      if (present.length > 0) this.#events.onAttempt(undelivered.entry, undelivered.firstAttempt);
+      const { entry } = undelivered;
+      undelivered.firstAttempt = entry.attempts - counted + 1;
+      if (present.length > 0) this.#events.onAttempt(entry, undelivered.firstAttempt);
+      else entry.attempts -= counted;
       if (!destination.address) this.#oweToAbsent(undelivered);
       for (const { id } of audience) undelivered.owed.set(id, undefined);
       for (const taker of present) owe(undelivered, taker, undelivered.firstAttempt);

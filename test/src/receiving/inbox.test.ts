@@ -874,6 +874,38 @@ describe('Inbox', () => {
       assert.deepEqual(outcomes(await inbox.accept(called())), ['duplicate']);
     });
 
+    for (const when of ['before', 'as'] as const) {
+      it(`comes marked to a node that is taken away ${when} it is saved anew`, async () => {
+        const store = new FailingStore();
+        const inbox = createInbox(store);
+        const node = attach(inbox, new Node('callback'), 'callback');
+        await inbox.accept(called());
+        await inbox.release(node.last);
+        if (when === 'before') inbox.detach('callback', node);
+        const { ended: retry } = await beginCommit(store, () => inbox.accept(called()));
+        if (when === 'as') inbox.detach('callback', node);
+        const again = attach(inbox, new Node('callback'), 'callback');
+        await retry;
+        await settle();
+        assert.deepEqual([node.attempts, again.attempts], [[1], [2]]);
+      });
+    }
+
+    it('comes marked to a node that comes back when it is saved anew', async () => {
+      const store = new FailingStore();
+      const inbox = createInbox(store);
+      const node = attach(inbox, new Node('callback'), 'callback');
+      await inbox.accept(called());
+      await inbox.release(node.last);
+      const { ended: retry } = await beginCommit(store, () => inbox.accept(called()));
+      inbox.detach('callback', node);
+      await retry;
+      await settle();
+      const again = attach(inbox, new Node('callback'), 'callback');
+      await settle();
+      assert.deepEqual([node.attempts, again.attempts], [[1], [2]]);
+    });
+
     it('a retry that comes while the flow has it waits for the same end', async () => {
       const inbox = createInbox();
       const node = attach(inbox, new Node('callback'), 'callback');
