@@ -23,8 +23,8 @@ export class Undelivered {
   readonly owed = new Map<string, Share | undefined>();
   /** Nodes that have. */
   taken = 0;
-  /** Which attempt it is for a node that was away when it came. */
-  firstAttempt = 1;
+  /** Which attempt it is for a node that was away when it came, or was found. */
+  firstAttempt: number;
   isStored = false;
   /** The service is to bring it again: nobody here gets it any more. Not when its node has taken it after all before that was written. */
   isReleased = false;
@@ -39,6 +39,7 @@ export class Undelivered {
   constructor(entry: Entry, identity: Identity) {
     this.entry = entry;
     this.identity = identity;
+    this.firstAttempt = entry.attempts + 1;
   }
 
   /** Resolves with whether it was delivered. */

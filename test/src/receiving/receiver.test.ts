@@ -337,6 +337,24 @@ describe('Receiver', () => {
       );
     });
 
+    it('they come marked also to a node that is away when they are found', async () => {
+      const before = createBench();
+      await before.receive('1');
+      before.receiver.detach();
+      await before.inbox.close();
+      const other = createBench({ id: 'other' });
+      createBench({}, other.inbox).receiver.detach();
+      await settle();
+      const next = createBench({}, other.inbox);
+      await settle();
+      for (const { sent } of [other, next]) {
+        assert.deepEqual(
+          sent.map(({ body, redelivered, ackId }) => [body, redelivered, ackId?.split('.')[1]]),
+          [['1', true, '2']],
+        );
+      }
+    });
+
     it('what waits for its acknowledgement, or to be sent again, leaves no timer behind', async () => {
       const bench = createBench();
       await bench.receive('1', '2');
