@@ -49,8 +49,16 @@ export class Disk implements Place {
   }
 
   isCommitted(message: Message): boolean {
-    const texts = [...this.#folders.values()].flatMap(({ entries }) => [...entries.values()]);
-    return texts.some((text) => this.#copies.in(text).includes(message));
+    return this.#countFolders(message) > 0;
+  }
+
+  isWithTwo(message: Message): boolean {
+    return this.#countFolders(message) > 1;
+  }
+
+  #countFolders(message: Message): number {
+    return [...this.#folders.values()].filter(({ entries }) => this.#copies.isIn([...entries.values()], message))
+      .length;
   }
 
   get remains(): string | undefined {

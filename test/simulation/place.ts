@@ -18,6 +18,8 @@ export interface Place {
   isAside(message: Message): boolean;
   /** Whether a message has been committed here, and so flushed. */
   isCommitted(message: Message): boolean;
+  /** Whether a message is kept here for each of two logins. */
+  isWithTwo(message: Message): boolean;
   /** The power of the machine fails. */
   loseUnflushed(random: Random): void;
   /** Everything has been taken over from a login. What a power failure brings back is there for whoever logs in with it again. */
@@ -113,6 +115,11 @@ export class Copies {
     const all = [...(records ?? []), record, twin].filter((found) => found !== undefined);
     const messages = all.map((found) => this.#world.find(kind, found)).filter((message) => message !== undefined);
     return [...new Set(messages)];
+  }
+
+  /** Whether a message is in one of these. */
+  isIn(texts: readonly string[], message: Message): boolean {
+    return texts.some((text) => this.in(text).includes(message));
   }
 }
 

@@ -243,7 +243,7 @@ export class Process implements Callee, Surrounding {
     for (const message of this.world.messages) {
       if (message.arrivals === 0) continue;
       this.world.blind(message);
-      message.mayBeWithTwo = this.hasStoreFailed;
+      message.mayBeWithTwo = this.hasStoreFailed || message.isLeftWithTwo;
     }
   }
 
@@ -298,7 +298,10 @@ export class Process implements Callee, Surrounding {
       }
       for (const message of world.messages) message.mayBeWithTwo ||= machine.formerKeys.size > 1;
     }
-    for (const message of this.#open) world.noteDeath(message);
+    for (const message of this.#open) {
+      world.noteDeath(message);
+      message.isLeftWithTwo ||= machine.place.isWithTwo(message);
+    }
     // That it was given need not have been flushed, however long ago that was.
     if (isPowerFailure)
       for (const { shares } of this.#open) for (const share of shares.values()) share.givenAtMs = world.timeline.nowMs;

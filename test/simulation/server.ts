@@ -55,8 +55,12 @@ export class Server {
     return [...this.#spaces.values()].flatMap((space) => space.textsInHand);
   }
 
+  isWithTwo(message: Message): boolean {
+    return [...this.#spaces.values()].filter(({ texts }) => this.copies.isIn(texts, message)).length > 1;
+  }
+
   get texts(): string[] {
-    return [...this.#spaces.values()].flatMap(({ items }) => [...items.values()].map(({ text }) => text));
+    return [...this.#spaces.values()].flatMap(({ texts }) => texts);
   }
 }
 
@@ -90,6 +94,10 @@ class Space {
 
   isInHand(message: Message): boolean {
     return this.textsInHand.some((text) => this.copies.in(text).includes(message));
+  }
+
+  get texts(): string[] {
+    return [...this.items.values()].map(({ text }) => text);
   }
 
   get textsInHand(): string[] {
@@ -167,6 +175,10 @@ export class ServerConnection implements Place {
 
   isCommitted(message: Message): boolean {
     return this.has(message);
+  }
+
+  isWithTwo(message: Message): boolean {
+    return this.#server.isWithTwo(message);
   }
 
   /** The server has a power supply of its own. */

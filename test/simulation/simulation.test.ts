@@ -132,6 +132,7 @@ const sceneFindings: readonly (readonly [way: Way, seed: number, mistake: string
   ['in', 3318287, 'a rule had a slow store count what was given just before a kill', 9],
   ['in', 3538553, 'what came back in the commit in which it was let go of was dropped with it', 9],
   ['out', 3401555, 'whom a try may have reached was called unsent when a limit kept the next one back', 9],
+  ['in', 3715032, 'a rule had a message once that a process had left with two logins as it died', 9],
   ['in', 3720494, 'what a callback brought again came unmarked to a node that was redeployed meanwhile', 9],
   ['in', 3727196, 'what an earlier process had given came unmarked to a node that was away as it was found', 9],
 ];

@@ -47,6 +47,8 @@ export interface Message {
   mayBeMarked: boolean;
   /** The login has changed, and the store had failed: it may be with two of them. */
   mayBeWithTwo: boolean;
+  /** A process died between the commit that gave it to a login and the one that took it from the other: each has it. */
+  isLeftWithTwo: boolean;
   /** A node has given it up. */
   isGivenUp: boolean;
   /** It was delivered, and that was written down, before its process was killed. */
@@ -178,6 +180,7 @@ export class World {
       mayRepeat: false,
       mayBeMarked: false,
       mayBeWithTwo: false,
+      isLeftWithTwo: false,
       isGivenUp: false,
       isNoted: false,
       isOutOfOrder: false,
