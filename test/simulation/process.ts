@@ -294,7 +294,9 @@ export class Process implements Callee, Surrounding {
     // What it had given up, or given to another login, may not be written.
     if (this.hasStoreFailed) {
       for (const message of world.givenUp.keys()) {
-        if (!machine.place.has(message) && !machine.place.isAside(message)) world.givenUp.delete(message);
+        // What is there otherwise is given up again, unless whoever is called back takes it first.
+        const isStillHere = machine.place.has(message) && message.callback !== 'due';
+        if (!isStillHere && !machine.place.isAside(message)) world.givenUp.delete(message);
       }
       for (const message of world.messages) message.mayBeWithTwo ||= machine.formerKeys.size > 1;
     }

@@ -135,6 +135,12 @@ const sceneFindings: readonly (readonly [way: Way, seed: number, mistake: string
   ['in', 3715032, 'a rule had a message once that a process had left with two logins as it died', 9],
   ['in', 3720494, 'what a callback brought again came unmarked to a node that was redeployed meanwhile', 9],
   ['in', 3727196, 'what an earlier process had given came unmarked to a node that was away as it was found', 9],
+  [
+    'in',
+    4108903,
+    'a rule looked for what was given up while the store failed, and was taken when called back again',
+    9,
+  ],
 ];
 
 /** How long to run schedules that nobody has run before. `npm test` takes longer. */
