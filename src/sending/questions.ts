@@ -51,7 +51,7 @@ export class Questions {
     for (const question of questions.of(text)) {
       // Its text was not accepted: a store that had seemed to fail had it, and it was found after that was settled.
       if (question.askedAt === undefined) void this.#options.ledger.forgetQuestion(question);
-      else if (question.answer) void this.#deliver(question.id, false);
+      else if (question.answer) void this.#deliver(question.id, this.#undelivered.get(question.id) ?? false);
       else this.#await(question);
     }
     this.#collectLetters();
@@ -147,9 +147,9 @@ export class Questions {
   async #deliver(id: string, mayBeKnown: boolean): Promise<void> {
     const { ledger, outlet, isOutcomeComing, origin, onAllAnswered, onFault } = this.#options;
     const question = ledger.questions.get(id);
-    if (!question?.answer || this.#isClosed || isOutcomeComing(question.text)) return;
+    if (!question?.answer || this.#isClosed) return;
     this.#undelivered.set(id, mayBeKnown);
-    if (this.#delivering.has(id)) return;
+    if (this.#delivering.has(id) || isOutcomeComing(question.text)) return;
     const taker = outlet(question.node);
     if (!taker) return;
     this.#delivering.add(id);

@@ -141,6 +141,7 @@ const sceneFindings: readonly (readonly [way: Way, seed: number, mistake: string
     'a rule looked for what was given up while the store failed, and was taken when called back again',
     9,
   ],
+  ['out', 3807473, 'a reply that came again behind its outcome, which came again, was not marked', 9],
 ];
 
 /** How long to run schedules that nobody has run before. `npm test` takes longer. */

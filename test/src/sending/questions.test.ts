@@ -402,6 +402,18 @@ describe('conversations', () => {
       assert.deepEqual(order, ['outcome', 'answer']);
     });
 
+    it('and is marked as the outcome is, since both may have entered it before', async () => {
+      const { house, node, store } = begin();
+      node.isFlowing = false;
+      sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, keep: forever });
+      await house.pass(100);
+      await house.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
+      const next = house.restart(copyPlatter(store.platter));
+      const back = next.attach();
+      await next.pass(100);
+      assert.deepEqual([back.ends, answersOf(back)], [['to 6421555123 again'], ['6421555123: yes again']]);
+    });
+
     it('a reply in the same moment as the deadline: one of the two', async () => {
       const { house, node } = begin();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
