@@ -1,6 +1,6 @@
 import type { Changes, Look, Remembered } from '../store/store';
 import { questionGraceMs } from './asking';
-import type { Answer } from './question';
+import type { Answer, Question } from './question';
 
 /** Where other instances leave the replies to questions of this one. */
 export const mailboxKey = 'answers';
@@ -15,6 +15,12 @@ export interface Letter {
 /** All that lie there. */
 export function readLetters(look: Look): Letter[] {
   return parseLetters(look(mailboxKey));
+}
+
+/** Those questions that nobody has answered, here or there. */
+export function unanswered(questions: readonly Question[], look: Look): Question[] {
+  const read = new Set(readLetters(look).map(({ question }) => question));
+  return questions.filter(({ id, answer }) => answer === undefined && !read.has(id));
 }
 
 /** Leaves one, and clears away what nobody has taken for long. */

@@ -10,6 +10,7 @@ import {
   type LimitSettings,
   takeWithinLimits,
 } from './limits';
+import { mailboxKey, unanswered } from './mailbox';
 import { type Duration, guard, judgeOnce, noteOutcome, type OnceVerdict, onceKey } from './once';
 import {
   formatOutcome,
@@ -98,8 +99,14 @@ export function leave(text: Text, memory: Memory, known: Pick<QuestionBook, 'get
   const limits = keysOfLimits(submitted, memory.limits);
   const isKnownByIt = isRemembered(text) && messageId !== undefined;
   const reference = referenceOf(messageId, text);
+  // Another instance may have read a reply to an earlier try.
+  const asksAgain = isKnownByIt && text.leftAt !== undefined;
   return {
-    keys: [...limits, ...(isKnownByIt ? [...keysOfSent(reference, submitted), remembranceKey] : [])],
+    keys: [
+      ...limits,
+      ...(isKnownByIt ? [...keysOfSent(reference, submitted), remembranceKey] : []),
+      ...(asksAgain ? [mailboxKey] : []),
+    ],
     whileFailing: isTracked(text) ? 'refuse' : 'apply',
     decide(look, changes) {
       const counted = createChanges();
@@ -110,7 +117,9 @@ export function leave(text: Text, memory: Memory, known: Pick<QuestionBook, 'get
       const left = change(text, { state: 'leaving', leftAt: memory.now, ...countedAt });
       if (isTracked(text)) keepItem(changes, left);
       const asked = isKnownByIt ? ask(left, submitted, known) : [];
-      if (isKnownByIt) remember({ text: left, messageId, asked }, memory, look, changes);
+      // The first reply counts.
+      const open = asksAgain ? unanswered(asked, look) : asked;
+      if (isKnownByIt) remember({ text: left, messageId, asked, open }, memory, look, changes);
       return (isWritten) => ({ text: left, asked, unasked: [], isWritten });
     },
   };
@@ -157,7 +166,7 @@ export function settle(text: Text, outcome: Outcome, memory: Memory, known: Pick
       const asked = sent ? begin(settled, sent, questions, memory) : [];
       for (const question of asked) keepItem(changes, question);
       if (sent && isRemembered(text) && ownId === undefined) {
-        remember({ text: settled, messageId, asked }, memory, look, changes);
+        remember({ text: settled, messageId, asked, open: asked }, memory, look, changes);
       }
       const ids = new Set(asked.map(({ id }) => id));
       const unasked = questions.filter(({ id }) => !ids.has(id));
@@ -249,16 +258,18 @@ export function durationOf({ options }: Text, { now, sentMs }: Pick<Memory, 'now
   return { at: now, forMs: Math.max(sentMs, waitMs === undefined ? 0 : waitMs + questionGraceMs) };
 }
 
-function remember(
-  { text, messageId, asked }: { text: Text; messageId: string | undefined; asked: readonly Question[] },
-  memory: Memory,
-  look: Look,
-  changes: Changes,
-): void {
+/** What is remembered of a text as it leaves, or is accepted. */
+interface Remembering {
+  text: Text;
+  messageId: string | undefined;
+  asked: readonly Question[];
+  /** Those of them that a reply may answer yet. */
+  open: readonly Question[];
+}
+
+function remember({ text, messageId, asked, open }: Remembering, memory: Memory, look: Look, changes: Changes): void {
   const duration = durationOf(text, memory);
   noteRemembrance(duration, look, changes);
-  // A text that is sent once more may have been answered already: the first reply counts.
-  const open = asked.filter(({ answer }) => answer === undefined);
   const questions = new Map(open.map(({ recipient, id }) => [recipient, id]));
   rememberSent({ text, messageId, questions }, duration, look, changes);
   for (const question of asked) keepItem(changes, question);

@@ -142,6 +142,12 @@ const sceneFindings: readonly (readonly [way: Way, seed: number, mistake: string
     9,
   ],
   ['out', 3807473, 'a reply that came again behind its outcome, which came again, was not marked', 9],
+  [
+    'out',
+    3811858,
+    'a question was open again whose reply another instance had read, since its text had left once more',
+    9,
+  ],
 ];
 
 /** How long to run schedules that nobody has run before. `npm test` takes longer. */

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import type { IncomingRecord } from '../../../src/model';
 import { collectLetters } from '../../../src/sending/answering';
-import { leaveLetter, readLetters } from '../../../src/sending/mailbox';
+import { leaveLetter, mailboxKey, readLetters } from '../../../src/sending/mailbox';
 import type { Text } from '../../../src/sending/outgoing';
 import type { Question } from '../../../src/sending/question';
 import { match, referenceOf, rememberSent } from '../../../src/sending/sent';
+import { type Memory, leave as textLeaves } from '../../../src/sending/transitions';
 import { type Changes, createChanges, type Look, type Remembered } from '../../../src/store/store';
 
 const handset = '6421555123';
@@ -14,6 +15,13 @@ const text = {
   message: { to: [handset], body: 'Come?', messageId: 'q1' },
   options: { waitMs: 60_000 },
 } as unknown as Text;
+const memory: Memory = {
+  now: 3_000,
+  moment: { now: 3_000, lead: 0, origin: 'clock' },
+  limits: { perHandsetMs: 0 },
+  dedupeMs: 0,
+  sentMs: 600_000,
+};
 const question: Question = {
   id: 'text-0',
   part: 'ledger',
@@ -95,6 +103,21 @@ describe('replies that other instances have read', () => {
     changes.keep.set(question.id, { ...question, askedAt: 1_500 } as Question);
     const [answered] = collectLetters(() => question).decide(look, changes)(true);
     assert.equal(answered?.askedAt, 1_500);
+  });
+
+  it('keep it closed as its text leaves once more before they are taken', () => {
+    leave('yes');
+    const step = textLeaves({ ...text, leftAt: 1_000 }, memory, new Map([[question.id, question]]));
+    const lookAtKeys: Look = (key) => {
+      assert.ok(step.keys.includes(key), `${key} is to be looked at`);
+      return look(key);
+    };
+    write((changes) => step.decide(lookAtKeys, changes)(true));
+    assert.equal(isOpen(), false);
+  });
+
+  it('cost a text nothing that leaves for the first time', () => {
+    assert.ok(!textLeaves(text, memory, new Map()).keys.includes(mailboxKey));
   });
 
   it('are left alone by who has not asked', () => {
