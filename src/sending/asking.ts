@@ -9,12 +9,19 @@ import { referenceOf } from './sent';
 export const questionGraceMs = 7 * 24 * 3_600_000;
 
 /** Questions to be, of a text that may be answered before it is known to be accepted. */
-export function ask(text: Text, recipients: readonly string[], known: Pick<QuestionBook, 'get'>): Question[] {
+export function ask(
+  text: Text,
+  recipients: readonly string[],
+  known: Pick<QuestionBook, 'get'>,
+  changes: Changes,
+): Question[] {
   const { waitMs } = text.options;
   if (waitMs === undefined) return [];
   return recipients.map((recipient) => {
     const id = questionId(text, text.message.to.indexOf(recipient));
-    return known.get(id) ?? createQuestion(text, { id, recipient, messageId: text.message.messageId, waitMs });
+    const asked = known.get(id);
+    if (asked) return latest(asked, changes);
+    return createQuestion(text, { id, recipient, messageId: text.message.messageId, waitMs });
   });
 }
 

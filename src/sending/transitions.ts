@@ -116,7 +116,7 @@ export function leave(text: Text, memory: Memory, known: Pick<QuestionBook, 'get
       const countedAt = limits.length > 0 ? { countedAt: memory.moment } : undefined;
       const left = change(text, { state: 'leaving', leftAt: memory.now, ...countedAt });
       if (isTracked(text)) keepItem(changes, left);
-      const asked = isKnownByIt ? ask(left, submitted, known) : [];
+      const asked = isKnownByIt ? ask(left, submitted, known, changes) : [];
       // The first reply counts.
       const open = asksAgain ? unanswered(asked, look) : asked;
       if (isKnownByIt) remember({ text: left, messageId, asked, open }, memory, look, changes);

@@ -44,6 +44,37 @@ describe('conversations', () => {
     );
   });
 
+  it('also when the first is written down together with the mark that its text leaves once more', async () => {
+    const { house, node, store } = begin();
+    house.service.script.push({ takes: true, error: createError('uncertain') });
+    sendText(node, 'well?', { messageId: 'asked', waitMs: 60_000, keep: forever, retryUncertain: true });
+    await house.pass(10);
+    const accept = house.service.holdNext();
+    store.turns = 20;
+    const arriving = [house.incoming('6421555777', 'occupies the store')];
+    await new Promise(setImmediate);
+    arriving.push(house.incoming('6421555123', 'first', { inReplyToId: 'asked' }));
+    await house.clock.advance(2_000);
+    await Promise.all(arriving);
+    store.turns = 0;
+    await house.pass(1_000);
+    assert.equal(house.service.tries, 2);
+    const questions = store.platter.items.filter((item) => 'kind' in item && item.kind === 'question');
+    assert.deepEqual(
+      questions.map((item) => 'answer' in item),
+      [true],
+      'a crash would bring it back',
+    );
+    await house.incoming('6421555123', 'second', { inReplyToId: 'asked' });
+    accept();
+    await house.pass(100);
+    assert.deepEqual(answersOf(node), ['6421555123: first']);
+    assert.deepEqual(
+      house.received.map(({ awaited }) => awaited),
+      [undefined, true, undefined],
+    );
+  });
+
   it('of two texts with one messageId each has an end, whichever is answered', async () => {
     const { house, node } = begin();
     for (const body of ['well?', 'so?']) {
