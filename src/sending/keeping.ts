@@ -6,6 +6,7 @@ import { OutageWatch } from './outage-watch';
 import { isOutage, isUnknown, type Sent, type Text } from './outgoing';
 import type { Outlet } from './outlet';
 import type { SendQueue, Turn } from './queue';
+import type { Respite } from './respite';
 import { UnderWay } from './under-way';
 import { type Waiting, WaitingRoom } from './waiting-room';
 
@@ -14,6 +15,7 @@ export interface KeepingOptions {
   clock: Clock;
   queue: SendQueue;
   ledger: Ledger;
+  respite: Respite;
   outlet(node: string): Outlet | undefined;
   /** Sends a text, marking in the ledger that it leaves. Rejects as `Client.send` does; `signal` ends one that has not left. */
   attempt(text: Text, outlet: Outlet, signal: AbortSignal): Promise<Sent>;
@@ -48,6 +50,7 @@ export class KeptTexts {
     this.#outages = new OutageWatch({
       clock: options.clock,
       room: this.#room,
+      respite: options.respite,
       outlet: options.outlet,
       onProbe: (waiting) => this.#enqueue(waiting),
       onEnd: () => {
@@ -145,6 +148,7 @@ export class KeptTexts {
   /** Goes on after {@link close}. */
   open(): void {
     this.#isOpen = true;
+    this.#outages.open();
   }
 
   /** Puts a text into the queue, unless an outage has it wait. */
@@ -192,7 +196,7 @@ export class KeptTexts {
     this.#options.onState(waiting.node);
     try {
       const outcome = await this.#options.attempt(text, outlet, abort.signal);
-      this.#outages.ended();
+      this.#outages.answered(waiting);
       this.#end(waiting, (current) => this.#options.onEnded(current, outcome));
     } catch (thrown) {
       const error = asSmsError(thrown);
@@ -201,7 +205,7 @@ export class KeptTexts {
       const isKeptBack = isSmsError(thrown, 'SMS_LIMIT', 'SMS_STORE');
       if (isSmsError(error, 'SMS_CLOSED') || isOutage(error)) await this.#goOnWaiting(waiting, error);
       else {
-        if (!isKeptBack) this.#outages.ended();
+        if (!isKeptBack) this.#outages.answered(waiting);
         const { onUnknown, onEnded } = this.#options;
         this.#end(waiting, (current) => (isUnknown(error) ? onUnknown(current, error) : onEnded(current, error)));
       }
@@ -218,7 +222,11 @@ export class KeptTexts {
     const text = this.#options.ledger.texts.get(waiting.id);
     if (!this.#room.has(waiting)) return;
     if (text?.state === 'leaving') await this.#options.ledger.putBack(text);
-    if (!isOutage(error) || !this.#isOpen) return;
+    if (!isOutage(error)) return;
+    if (!this.#isOpen) {
+      this.#outages.heed(error);
+      return;
+    }
     this.#outages.failed(waiting, error);
     // Its time may have ended while it could not be stopped.
     if (this.#expiries.isOver(waiting.id)) this.#expire(waiting.id);

@@ -1,19 +1,25 @@
 import type { Clock } from '../clock';
-import type { SmsError } from '../errors';
+import { isSmsError, type SmsError } from '../errors';
 import { Outage } from './outage';
 import type { Outlet } from './outlet';
+import type { Respite } from './respite';
 import type { Waiting, WaitingRoom } from './waiting-room';
 
 /** What a watch over outages needs. */
 export interface OutageWatchOptions {
   clock: Clock;
   room: WaitingRoom;
+  /** What the service wants, whatever outage it is. */
+  respite: Respite;
   outlet(node: string): Outlet | undefined;
   /** A text is the one that tries now. */
   onProbe(waiting: Waiting): void;
   /** The service has answered: whoever waited for that may go on. */
   onEnd(): void;
 }
+
+/** Who has waited through an outage takes what it finds so soon after its end for the same one. */
+const relapseMs = 60_000;
 
 /** Knows whether the service is out of reach; chooses then which text tries, and tells each node once. */
 export class OutageWatch {
@@ -22,6 +28,7 @@ export class OutageWatch {
 
   constructor(options: OutageWatchOptions) {
     this.#options = options;
+    this.open();
   }
 
   /** Why the service was out of reach the last time, if it is. */
@@ -34,18 +41,22 @@ export class OutageWatch {
     return !this.#outage || this.#outage.probe === id;
   }
 
-  /** Has a text try at once, unless another is about to. */
-  hasten({ id }: Waiting): void {
-    if (!this.#outage || this.#outage.probe !== undefined) return;
-    this.#outage.end();
-    this.#outage.probe = id;
+  /** Has a text try at once, unless another is about to, or it is being tried already. */
+  hasten({ id, abort }: Waiting): void {
+    if (this.#outage?.probe === undefined && !abort) this.#outage?.tryNow(id);
   }
 
   /** A text has found the service out of reach. */
-  failed({ id, node }: Waiting, error: SmsError): void {
-    if (!this.#outage) this.#outage = new Outage(this.#options.clock, error, () => this.#tryOne());
-    else if (this.#outage.probe === id) this.#outage.failed(error);
-    this.tell(node);
+  failed(waiting: Waiting, error: SmsError): void {
+    this.heed(error);
+    if (!this.#outage) this.#begin(waiting, error);
+    else if (this.#outage.probe === waiting.id) this.#outage.failed(error);
+    this.tell(waiting.node);
+  }
+
+  /** Keeps to what the service wants, should there be a next try. */
+  heed(error: SmsError): void {
+    this.#options.respite.heed(error);
   }
 
   /** The turn of a text is over. If it was to try and has found out nothing, another tries. */
@@ -56,19 +67,25 @@ export class OutageWatch {
     this.#tryOne();
   }
 
-  /** The service has answered. */
-  ended(): void {
-    if (!this.#outage) return;
+  /**
+   * The service has answered a text, which ends the outage. Not so one that left before it began, nor one that was sent by hand
+   * before the service wanted it.
+   */
+  answered({ id }: Waiting): void {
+    const { clock, room, respite, outlet, onEnd } = this.#options;
+    if (this.#outage?.probe !== id || respite.remainingMs > 0) return;
+    const endured = { told: respite.told, until: clock.elapsed() + relapseMs };
+    for (const waiting of room.values()) if (outlet(waiting.node)) waiting.endured = endured;
     this.close();
-    this.#options.onEnd();
+    onEnd();
   }
 
   /** Tells a node, unless it knows. */
   tell(node: string): void {
-    const { outlet, room } = this.#options;
+    const { outlet, room, respite } = this.#options;
     const listener = outlet(node);
-    if (!this.#outage || !listener || this.#outage.told.has(node)) return;
-    this.#outage.told.add(node);
+    if (!this.#outage || !listener || respite.told.has(node)) return;
+    respite.told.add(node);
     listener.onOutage(this.#outage.error.with({ waiting: room.countOf(node) }));
   }
 
@@ -78,19 +95,49 @@ export class OutageWatch {
     this.#outage = undefined;
   }
 
+  /** Goes on after {@link close} with what the service wanted by then. */
+  open(): void {
+    const { respite } = this.#options;
+    const { error } = respite;
+    // The credentials may be others now.
+    if (isSmsError(error, 'SMS_UNAUTHORIZED')) respite.end();
+    else if (error) {
+      this.#outage = this.#create(error);
+      this.#outage.wait();
+    }
+  }
+
+  #begin({ endured }: Waiting, error: SmsError): void {
+    const { clock, respite } = this.#options;
+    respite.told = endured && clock.elapsed() < endured.until ? endured.told : new Set();
+    this.#outage = this.#create(error);
+    this.#outage.failed(error);
+  }
+
+  #create(error: SmsError): Outage {
+    const { clock, respite } = this.#options;
+    return new Outage({ clock, respite, onDue: () => this.#tryOne() }, error);
+  }
+
   /** The one that would leave first. */
   #tryOne(): void {
-    if (!this.#outage?.isDue) return;
+    const outage = this.#outage;
+    if (!outage || outage.probe !== undefined) return;
+    if (outage.delayMs > 0) {
+      outage.wait();
+      return;
+    }
     let first: Waiting | undefined;
     for (const waiting of this.#options.room.values()) {
-      if (waiting.pause || !this.#options.outlet(waiting.node)) continue;
+      // What is being tried left before the outage began.
+      if (waiting.pause || waiting.abort || !this.#options.outlet(waiting.node)) continue;
       if (!first || waiting.priority > first.priority) first = waiting;
     }
     if (!first) {
       this.close();
       return;
     }
-    this.#outage.probe = first.id;
+    outage.probe = first.id;
     this.#options.onProbe(first);
   }
 }

@@ -1,63 +1,66 @@
 import { backOffMs } from '../back-off';
 import type { Clock, Timer } from '../clock';
 import { isSmsError, type SmsError } from '../errors';
+import type { Respite } from './respite';
+
+/** What an outage needs. */
+export interface OutageOptions {
+  clock: Clock;
+  /** Nobody tries before it is over, but by hand. */
+  respite: Respite;
+  /** One text may try again. */
+  onDue(): void;
+}
 
 /** An outage, from the first text that found the service out of reach until one gets through. */
 export class Outage {
-  readonly #clock: Clock;
-  readonly #onDue: () => void;
-  /** Nodes that know of it. */
-  readonly told = new Set<string>();
   /** Id of the text that tries. */
   probe: string | undefined;
+  readonly #options: OutageOptions;
   #error: SmsError;
   #failures = 0;
+  /** By {@link Clock.elapsed}, as far as it is not the service's wish. */
+  #dueAt = 0;
   #timer: Timer | undefined;
 
-  /** @param onDue called when one text may try again */
-  constructor(clock: Clock, error: SmsError, onDue: () => void) {
-    this.#clock = clock;
+  constructor(options: OutageOptions, error: SmsError) {
+    this.#options = options;
     this.#error = error;
-    this.#onDue = onDue;
-    this.failed(error);
   }
 
   get error(): SmsError {
     return this.#error;
   }
 
-  /** Whether a text may try now. */
-  get isDue(): boolean {
-    return this.#timer === undefined && this.probe === undefined;
+  /** How long nobody is to try. */
+  get delayMs(): number {
+    const { clock, respite } = this.#options;
+    return Math.max(0, this.#dueAt - clock.elapsed(), respite.remainingMs);
   }
 
-  /** Another try has failed: the next one comes after a growing delay, and not before the service wants it. */
+  /** A try has failed: the next one comes after a growing delay, and not before the service wants it. */
   failed(error: SmsError): void {
+    const { clock } = this.#options;
     this.#error = error;
     this.#failures++;
-    this.#timer?.cancel();
-    const ownMs = backOffMs(this.#failures, this.#clock.random(), isSmsError(error, 'SMS_UNAUTHORIZED'));
-    const delayMs = Math.max(ownMs, retryAfterMs(error.retryAfter, this.#clock.now()));
-    this.#timer = this.#clock.after(delayMs, () => this.tryNow(), true);
+    this.#dueAt = clock.elapsed() + backOffMs(this.#failures, clock.random(), isSmsError(error, 'SMS_UNAUTHORIZED'));
+    this.wait();
   }
 
-  /** Lets one text try without waiting any longer. */
-  tryNow(): void {
+  /** Says when one text may try. */
+  wait(): void {
+    const { clock, onDue } = this.#options;
     this.#timer?.cancel();
-    this.#timer = undefined;
-    this.#onDue();
+    this.#timer = clock.after(Math.ceil(this.delayMs), onDue, true);
+  }
+
+  /** Has a text try without waiting any longer. */
+  tryNow(id: string): void {
+    this.#dueAt = 0;
+    this.probe = id;
   }
 
   end(): void {
     this.#timer?.cancel();
-    this.#timer = undefined;
   }
-}
-
-/** Reads a `Retry-After`, which is a number of seconds or a date; 0 when it is neither, or past. */
-function retryAfterMs(retryAfter: string | undefined, now: number): number {
-  const text = retryAfter?.trim() ?? '';
-  if (/^\d{1,9}$/.test(text)) return Number(text) * 1_000;
-  const date = Date.parse(text);
-  return Number.isNaN(date) ? 0 : Math.max(0, date - now);
 }

@@ -20,6 +20,7 @@ import type { Question } from './question';
 import { Questions } from './questions';
 import type { SendQueue } from './queue';
 import type { Remembrance } from './remembrance';
+import { Respite } from './respite';
 import { SendCounts } from './send-counts';
 
 /** What the sending side of an account stands on. */
@@ -29,6 +30,8 @@ export interface SenderOptions {
   queue: SendQueue;
   /** Counts what becomes of texts; begins with none when absent. */
   counts?: SendCounts;
+  /** Until when the service wants to be left alone; not at all when absent. */
+  respite?: Respite;
   /** How long a key of `once` guards, in ms. */
   dedupeMs(): number;
   /** How long a text is known to replies and statuses, in ms. */
@@ -102,6 +105,7 @@ export class SendingRooms {
       clock,
       queue,
       ledger: this.ledger,
+      respite: options.respite ?? new Respite(clock),
       outlet,
       attempt: (text, { client }, signal) => departure.depart(text, { client, signal }),
       onEnded: (text, outcome) => void this.#endings.end(text, outcome).catch(options.onFault),

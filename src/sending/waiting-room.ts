@@ -11,6 +11,8 @@ export interface Waiting {
   isQueued: boolean;
   /** It is left alone for a while, after an outcome that was unknown. */
   pause?: Timer | undefined;
+  /** The nodes that were told of the outage whose end it has waited for, and until when it may be the same. */
+  endured?: { told: Set<string>; until: number };
 }
 
 /** Kept texts that wait or are being tried, found by id and by node. */
