@@ -183,6 +183,7 @@ export class Account {
       clock,
       queue: this.#queue,
       counts: tally.sends,
+      respite: tally.respite,
       onStore,
       onSteps: onChanged,
       onAccepted: (kind, acceptances) => tally.accepted(kind, acceptances),

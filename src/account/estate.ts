@@ -6,6 +6,7 @@ import type { InboxOptions } from '../receiving/inbox-context';
 import type { LimitSettings } from '../sending/limits';
 import type { Evidence } from '../sending/outgoing';
 import type { SendQueue } from '../sending/queue';
+import type { Respite } from '../sending/respite';
 import type { SendCounts } from '../sending/send-counts';
 import { Sender } from '../sending/sender';
 import type { Store } from '../store/store';
@@ -25,6 +26,8 @@ export interface EstateOptions extends Pick<InboxOptions, 'onAccepted' | 'onGive
   queue: SendQueue;
   /** Counts what becomes of texts. */
   counts: SendCounts;
+  /** Until when the service wants to be left alone. */
+  respite: Respite;
   dedupe(): boolean;
   dedupeMs(): number;
   sentMs(): number;

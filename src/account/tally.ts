@@ -1,12 +1,14 @@
 import type { Clock } from '../clock';
 import type { Kind } from '../model';
 import type { Acceptance } from '../receiving/inbox';
+import { Respite } from '../sending/respite';
 import { SendCounts } from '../sending/send-counts';
 import type { Counts, ReceiveCounts } from './state';
 
-/** Counts what an account does. It outlives the account, which goes with the last of its members. */
+/** Counts what an account does, and knows until when the service wants to be left alone. It outlives the account, which goes with the last of its members. */
 export class Tally {
   readonly sends = new SendCounts();
+  readonly respite: Respite;
   readonly #clock: Clock;
   readonly #receives: ReceiveCounts = { received: 0, statuses: 0, duplicates: 0, redelivered: 0, setAside: 0 };
   /** What had been counted when this day began. */
@@ -14,6 +16,7 @@ export class Tally {
 
   constructor(clock: Clock) {
     this.#clock = clock;
+    this.respite = new Respite(clock);
     this.#awaitMidnight();
   }
 

@@ -971,6 +971,25 @@ describe('Account', () => {
         await two.leave();
       });
 
+      it('waits as long as the service wants though its account goes with the last node, as in a full deploy', async () => {
+        const tries: number[] = [];
+        const { baseUrl } = await startRawService(closing, (_incoming, outgoing) => {
+          tries.push(performance.now());
+          outgoing.writeHead(503, { 'Retry-After': '1' }).end();
+        });
+        const store = new FailingStore();
+        for (let deployed = 1; deployed <= 2; deployed++) {
+          const createStore = () => new FailingStore(store.platter);
+          const membership = enter({ baseUrl, storeName: 'disk', createStore });
+          const { node } = attachSender(membership);
+          if (deployed === 1) sendText({ node }, 'x', { keep: { expireMs: undefined } });
+          await until(() => tries.length === deployed);
+          await Promise.all([node.close(), membership.leave()]);
+        }
+        const [first = 0, second = 0] = tries;
+        assert.ok(second - first >= 990, `after ${second - first} ms`);
+      });
+
       it('is not given up under its former login, however long it takes to be handed over', async () => {
         const clock = new VirtualClock();
         const login = (apiKey: string, store: FailingStore): Partial<AccountSettings> => ({
