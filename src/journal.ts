@@ -90,8 +90,13 @@ export class Journal {
     this.#keepers.join(part, keeper);
   }
 
-  /** Opens the store if it is closed, and finds what an earlier process left. Failures go to `onStore`. */
-  open(): void {
+  /**
+   * Opens the store if it is closed, and finds what an earlier process left. Failures go to `onStore`.
+   *
+   * @param isToFind nobody keeps anything: only if there may be something to find
+   */
+  open(isToFind = false): void {
+    if (isToFind && !this.#store.mayHold) return;
     this.#isClosing = false;
     this.#steps.work();
   }

@@ -140,8 +140,7 @@ export class Account {
     }
     if (isFirst) {
       this.#queue.nudge();
-      const goOn = () => this.#succession.estate?.sender.open();
-      this.#lateness = this.#options.clock.after(longestDeploymentMs, goOn, true);
+      this.#lateness = this.#options.clock.after(longestDeploymentMs, () => this.#succession.goOn(), true);
     }
     return this.#connections;
   }

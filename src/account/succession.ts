@@ -62,6 +62,13 @@ export class Succession {
     return estate;
   }
 
+  /** No node that has not come by now is to be waited for: what it has left is given up in its time, whoever else is here. */
+  goOn(): void {
+    const [first] = this.#host.members;
+    const estate = this.#estate ?? (first && this.estateOf(first));
+    estate?.sender.open();
+  }
+
   /**
    * Takes over from the account of a login that a member's replaces. See {@link Membership.inherit}.
    *

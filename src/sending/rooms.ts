@@ -184,7 +184,8 @@ export class SendingRooms {
     this.deliveries.attach(outlet);
     this.#kept.nodeChanged(outlet.id);
     this.#questions.attach(outlet.id);
-    if (outlet.usesStore) this.#options.journal.open();
+    // Texts of nodes that have gone are to be given up by whoever is here.
+    this.#options.journal.open(!outlet.usesStore);
     return attachment;
   }
 

@@ -74,6 +74,7 @@ export class Sender {
   open(): void {
     this.#isClosed = false;
     this.#rooms?.open();
+    this.#options.journal.open(true);
   }
 
   /** The service has no more replies for now. */

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import type { Database, Operation, Table } from './database';
 import { engines, openDatabase } from './engines';
@@ -44,6 +45,11 @@ export class DiskStore implements Store {
     this.#location = location;
     this.#engines = candidates;
     this.#heldFiles = new HeldFiles(location);
+  }
+
+  /** Whoever has never kept anything pays for no database. */
+  get mayHold(): boolean {
+    return existsSync(this.#location);
   }
 
   async open(events: StoreEvents): Promise<Leftovers> {

@@ -124,6 +124,11 @@ export interface Store {
   };
   /** Takes over more at once, if anybody wants it; there only while dead processes hold more, as far as is known. */
   readonly takeMore?: (() => void) | undefined;
+  /**
+   * Whether an earlier process, or this one before it closed the store, may have left something that is found without anybody
+   * here wanting it, at less expense than by opening. Absent: no.
+   */
+  readonly mayHold?: boolean;
   /** Opens or reopens, and returns what was left. */
   open(events: StoreEvents): Promise<Leftovers>;
   /**

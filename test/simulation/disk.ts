@@ -211,6 +211,10 @@ class DiskModel implements Store, PlaceStore {
     return this.#isOpen && this.#folder.owner === this;
   }
 
+  get mayHold(): boolean {
+    return this.#folder.entries.size > 0;
+  }
+
   open({ sift }: StoreEvents): Promise<Leftovers> {
     return this.#call('open', () => {
       const { owner } = this.#folder;

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { Dispatcher } from 'undici';
 import { type Simulator, startSimulator } from '../../../simulator';
 import type { FullMembership } from '../../../src/account/account';
-import { createAccounts } from '../../../src/account/accounts';
+import { type Accounts, createAccounts } from '../../../src/account/accounts';
 import { mostAhead } from '../../../src/account/endpoint';
 import type { OutboxSubscriber, Subscriber, Subscription } from '../../../src/account/membership';
 import type { AccountSettings } from '../../../src/account/settings';
@@ -918,11 +918,11 @@ describe('Account', () => {
     });
 
     /** A node that sends, and what it is told. */
-    function attachSender(membership: FullMembership) {
+    function attachSender(membership: FullMembership, { id = 'send', usesStore = true } = {}) {
       const outcomes: OutcomeNews[] = [];
       const node = membership.attachSender({
-        id: 'send',
-        usesStore: true,
+        id,
+        usesStore,
         onOutcome: (news) => {
           outcomes.push(news);
           return Promise.resolve(true);
@@ -969,6 +969,55 @@ describe('Account', () => {
         await clock.advance(2 * minute);
         assert.deepEqual([two.membership.state().sends.kept, two.abandoned, outcomes], [0, ['send'], []]);
         await two.leave();
+      });
+
+      describe('whose node has been removed', () => {
+        /** A text that waits in a store when the process ends, or the account with its last node. */
+        async function leave(clock: VirtualClock, process: Accounts) {
+          const store = new FailingStore();
+          const changes = { storeName: 'disk', createStore: () => new FailingStore(store.platter) };
+          const one = enterAlone(clock, changes, process);
+          const { node } = attachSender(one.membership);
+          sendText({ node }, 'x', { keep: { expireMs: 5 * minute } });
+          await clock.advance(1_000);
+          await Promise.all([node.close(), one.leave()]);
+          assert.equal(store.platter.entries.size, 1);
+          return changes;
+        }
+
+        for (const isRestarted of [false, true]) {
+          it(`is found and given up where a node is left that keeps nothing${isRestarted ? ', after a restart' : ''}`, async () => {
+            const [clock, process] = [new VirtualClock(), createAccounts()];
+            const changes = await leave(clock, process);
+            const two = enterAlone(clock, changes, isRestarted ? createAccounts() : process);
+            attachSender(two.membership, { id: 'other', usesStore: false });
+            await clock.advance(1_000);
+            assert.equal(two.membership.state().sends.kept, 1);
+            await clock.advance(6 * minute);
+            assert.deepEqual([two.membership.state().sends.kept, two.abandoned], [0, ['send']]);
+            await two.leave();
+          });
+        }
+
+        it('is looked for in no store that is empty, which is not opened', async () => {
+          const clock = new VirtualClock();
+          const store = new FailingStore();
+          const one = enterAlone(clock, { storeName: 'disk', createStore: () => store });
+          attachSender(one.membership, { usesStore: false });
+          await clock.advance(minute);
+          assert.equal(store.isOpen, false);
+          await one.leave();
+        });
+
+        it('is found and given up where no node is left that sends', async () => {
+          const [clock, process] = [new VirtualClock(), createAccounts()];
+          const two = enterAlone(clock, await leave(clock, process), process);
+          await clock.advance(minute);
+          assert.equal(two.membership.state().sends.kept, 1);
+          await clock.advance(6 * minute);
+          assert.deepEqual([two.membership.state().sends.kept, two.abandoned], [0, ['send']]);
+          await two.leave();
+        });
       });
 
       it('waits as long as the service wants though its account goes with the last node, as in a full deploy', async () => {

@@ -231,6 +231,15 @@ function testDiskStore(engine: Engine): void {
     assert.equal((await stat(join(folder, 'a', 'b'))).mode & 0o077, 0);
   });
 
+  it('says whether there may be something in it, and loads no database for that', async () => {
+    const location = join(folder, 'other');
+    const store = new DiskStore(location, []);
+    assert.equal(store.mayHold, false);
+    assert.ok(!existsSync(location));
+    await mkdir(location);
+    assert.equal(store.mayHold, true);
+  });
+
   it('can be opened and closed again and again', async () => {
     const store = createStore();
     for (let index = 0; index < 3; index++) {

@@ -87,6 +87,10 @@ export class FailingStore implements Store {
     this.pages = { size: pageSize, read: (after) => this.#readPage(after) };
   }
 
+  get mayHold(): boolean {
+    return this.platter.entries.size > 0;
+  }
+
   async open(events?: Pick<StoreEvents, 'sift'>): Promise<Leftovers> {
     return this.#call('open', () => {
       if (this.platter.owner && this.platter.owner !== this) throw failure('LEVEL_LOCKED');
