@@ -194,6 +194,10 @@ export const reasons = {
     'SMS_UNCERTAIN',
     'The connection failed after the request had left ({{detail}}); the message may have been sent. Check with the service before sending it again.',
   ],
+  uncertainBefore: [
+    'SMS_UNCERTAIN',
+    'The message was not sent again ({{detail}}); an earlier try may have been accepted. Check with the service before sending it again.',
+  ],
   busy: [
     'SMS_BUSY',
     'The queue of texts to be sent is full (waiting: {{limit}}). Send more slowly, or raise "Queue limit" in the account.',

@@ -3,7 +3,17 @@ import type { Clearing } from './clearing';
 import type { Deliveries, Given } from './delivery';
 import type { Followers } from './followers';
 import type { Ledger } from './ledger';
-import { isRemembered, isTracked, isUnsent, type Outcome, type Text, uncountedBy, withLimited } from './outgoing';
+import {
+  formatOutcome,
+  isRemembered,
+  isTracked,
+  isUnsent,
+  type Outcome,
+  stillUnknown,
+  type Text,
+  uncountedBy,
+  withLimited,
+} from './outgoing';
 import type { Questions } from './questions';
 import type { SendCounts } from './send-counts';
 
@@ -48,7 +58,7 @@ export class Endings {
     const { messageId } = text.message;
     // An earlier try may have been accepted, so it must not be called unsent.
     const isStillUnknown = text.mayHaveReached !== undefined && isUnsent(told);
-    const known = isStillUnknown ? new SmsError('uncertain', { params: { detail: told.code } }) : told;
+    const known = isStillUnknown ? stillUnknown(text, told.code) : told;
     const result = known instanceof SmsError ? known : withLimited(known, text);
     const outcome = result instanceof SmsError && messageId !== undefined ? result.with({ messageId }) : result;
     clearing.close(text.id);
@@ -93,7 +103,8 @@ export class Endings {
     }
     if (outcome instanceof SmsError && retryUncertain && keep) {
       const repeats = (text.repeats ?? 0) + 1;
-      onRepeat(await this.#whileWritten(text.id, ledger.sendAgain({ ...text, repeats })), repeats);
+      const unknown = { ...text, repeats, outcome: formatOutcome(outcome) };
+      onRepeat(await this.#whileWritten(text.id, ledger.sendAgain(unknown)), repeats);
     } else await this.end(text, outcome);
   }
 

@@ -9,7 +9,7 @@ import type { Duplicates } from './duplicates';
 import type { Followers } from './followers';
 import type { KeptTexts } from './keeping';
 import type { Ledger } from './ledger';
-import { afterUnknown, isTracked, isUnknown, type Outcome, parseOutcome, type Text } from './outgoing';
+import { afterUnknown, formatOutcome, isTracked, isUnknown, type Outcome, parseOutcome, type Text } from './outgoing';
 import type { SendRequest } from './outlet';
 import { sendPlain } from './plain';
 import type { SendQueue } from './queue';
@@ -130,7 +130,7 @@ export class Intake {
       signals,
       attempt: (signal) =>
         this.#options.departure.depart(current, { client: outlet.client, signal, onMoved }).catch((error) => {
-          if (isUnknown(error)) current = afterUnknown(current);
+          if (isUnknown(error)) current = afterUnknown(current, formatOutcome(error));
           throw error;
         }),
       evidence: this.#options.clearing.open(text, outlet.client),

@@ -150,9 +150,9 @@ export class Ledger {
     return this.#move(await this.#options.journal.run(putBack(text, this.#memory())));
   }
 
-  /** It may have been sent, and is to be sent again: what was counted stays so. */
+  /** It may have been sent, as its outcome says, and is to be sent again: what was counted stays so. */
   async sendAgain({ countedAt: _, ...text }: Text): Promise<Text> {
-    return this.putBack(afterUnknown(text));
+    return this.putBack(afterUnknown(text, text.outcome));
   }
 
   async settle(text: Text, outcome: Outcome): Promise<Text> {

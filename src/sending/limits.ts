@@ -127,7 +127,7 @@ export function createLimitError(limited: readonly [Limited, ...Limited[]]): Sms
 /** What becomes of one recipient that a limit keeps back. Who may have been sent to before is not called unsent. */
 export function explainLimited(limited: Limited): SmsError {
   return limited.mayBeSent
-    ? new SmsError('uncertain', { params: { detail: 'SMS_LIMIT' } })
+    ? new SmsError('uncertainBefore', { params: { detail: 'SMS_LIMIT' } })
     : createLimitError([limited]);
 }
 

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { isSmsError, SmsError, type SmsErrorDetails, type SmsErrorReason } from '../errors';
+import { isSmsError, SmsError, type SmsErrorCode, type SmsErrorDetails, type SmsErrorReason } from '../errors';
 import type { Delivery, OutboundMessage } from '../model';
 import type { Item } from '../store/store';
 import type { Encoding } from './gsm';
@@ -82,6 +82,8 @@ export interface Text extends Item {
   repeats?: number;
   /** Recipients that earlier tries went to whose outcome is unknown. */
   mayHaveReached?: readonly string[];
+  /** Why that is not known, of the last of them. */
+  uncertainty?: StoredOutcome;
   /** Another text has its key, and its outcome is the one of that. */
   follows?: true;
   /** Somebody had it sent again: what comes of it has entered the flow before in another form. */
@@ -117,8 +119,18 @@ export function submittedOf({ message, limited = [] }: Pick<Text, 'message' | 'l
 }
 
 /** A text whose last try may have been accepted, and that may be sent again. */
-export function afterUnknown(text: Text): Text {
-  return { ...text, mayHaveReached: concernedBy(text) };
+export function afterUnknown(text: Text, uncertainty: StoredOutcome | undefined): Text {
+  return { ...text, mayHaveReached: concernedBy(text), ...(uncertainty && { uncertainty }) };
+}
+
+/**
+ * The outcome of a text that an earlier try may have reached, and of which no later one has sent anything: what is known of
+ * that try.
+ *
+ * @param keptBack why it was not sent again, for a text of which an earlier version has not kept that
+ */
+export function stillUnknown({ uncertainty }: Text, keptBack: SmsErrorCode): Outcome {
+  return uncertainty ? parseOutcome(uncertainty) : new SmsError('uncertainBefore', { params: { detail: keptBack } });
 }
 
 /** Whom a text goes to, went to, or may have gone to by an earlier try. */
@@ -140,7 +152,8 @@ export function uncountedBy(text: Text, outcome: Outcome): string[] {
  * An outcome with the recipients that a limit kept back among those that failed. It is unknown when only an earlier try may have
  * reached anybody.
  */
-export function withLimited(outcome: Sent, { limited = [], mayHaveReached = [] }: Text): Outcome {
+export function withLimited(outcome: Sent, text: Text): Outcome {
+  const { limited = [], mayHaveReached = [] } = text;
   const accepted = new Set(outcome.accepted);
   const reached = new Set(mayHaveReached);
   const keptBack = limited
@@ -148,7 +161,7 @@ export function withLimited(outcome: Sent, { limited = [], mayHaveReached = [] }
     .map((one): Limited => (reached.has(one.msisdn) ? { ...one, mayBeSent: true } : one));
   if (keptBack.length === 0) return outcome;
   const unknown = keptBack.find(({ mayBeSent }) => mayBeSent);
-  if (unknown && accepted.size === 0) return explainLimited(unknown);
+  if (unknown && accepted.size === 0) return stillUnknown(text, 'SMS_LIMIT');
   const failed = keptBack.map((one) => {
     const { code, message } = explainLimited(one);
     return { msisdn: one.msisdn, errorCode: code, errorMessage: message };

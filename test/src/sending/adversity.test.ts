@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
+import { SmsError } from '../../../src/errors';
 import { MemoryStore } from '../../../src/store/memory';
 import { isFlushed } from '../../../src/store/store';
 import { createError } from '../some-error';
 import { FailingServer, FailingStore } from '../store/failing-store';
-import { copyPlatter, forever, House, sendText } from './sending-house';
+import { copyPlatter, type FakeNode, forever, House, sendText } from './sending-house';
 
 const never = new Promise<never>(() => {});
 const minuteMs = 60_000;
@@ -45,6 +46,68 @@ describe('sending, when everything comes at once', () => {
     assert.deepEqual(node.ends, ['SMS_UNCERTAIN']);
     assert.equal(house.sender.desk.state.uncertain, 1);
     assert.equal(house.sender.desk.counts.expired, 0);
+  });
+
+  describe('a text that may have been sent, and was not sent again in its time,', () => {
+    const failed = createError('serverError').with({ statusCode: 500 });
+    const errorOf = ({ outcomes }: FakeNode) => {
+      const { outcome } = outcomes.at(-1) ?? {};
+      return outcome instanceof SmsError ? outcome.toJSON() : undefined;
+    };
+
+    for (const resolveMs of [0, 1_000]) {
+      it(`has the error that it waited for${resolveMs === 0 ? '' : ', with where evidence was looked for'}, also after a restart`, async () => {
+        const store = new FailingStore();
+        const house = new House({ store });
+        house.service.script.push({ takes: true, error: failed });
+        house.service.otherwise = { unreachable: true };
+        const options = { keep: { expireMs: minuteMs }, retryUncertain: true, resolveMs, messageId: 'm1' };
+        const node = house.attach();
+        sendText(node, 'hello', options);
+        await house.pass(10_000);
+        const platter = copyPlatter(store.platter);
+        await house.pass(minuteMs);
+        const back = house.restart(platter).attach();
+        await house.pass(minuteMs);
+        const looked = resolveMs === 0 ? {} : { looked: ['feed', 'status'] };
+        const { code, message } = failed;
+        const expected = { code, message, statusCode: 500, messageId: 'm1', ...looked };
+        assert.deepEqual([errorOf(node), errorOf(back)], [expected, expected]);
+      });
+    }
+
+    it('by hand either, has the error that it had before', async () => {
+      const house = new House();
+      const node = house.attach();
+      house.service.script.push({ takes: true, error: failed });
+      house.service.otherwise = { unreachable: true };
+      sendText(node, 'hello', { keep: { expireMs: minuteMs } });
+      await house.pass(100);
+      const before = errorOf(node);
+      const [entry] = house.sender.desk.entries('uncertain', 10).entries;
+      assert.equal(await house.sender.desk.act(entry?.id ?? '', 'send'), 'done');
+      await house.pass(2 * minuteMs);
+      assert.deepEqual(node.ends, ['SMS_SERVICE', 'SMS_SERVICE again']);
+      assert.deepEqual(errorOf(node), before);
+    });
+
+    it('is uncertain where an earlier version has not kept why', async () => {
+      const store = new FailingStore();
+      const house = new House({ store });
+      house.service.script.push({ takes: true, error: failed });
+      house.service.otherwise = { unreachable: true };
+      sendText(house.attach(), 'hello', { keep: { expireMs: minuteMs }, retryUncertain: true });
+      await house.pass(10_000);
+      const platter = copyPlatter(store.platter);
+      for (const [id, text] of platter.entries) {
+        const { uncertainty: _, ...item } = JSON.parse(text);
+        platter.entries.set(id, JSON.stringify(item));
+      }
+      const back = house.restart(platter).attach();
+      await house.pass(2 * minuteMs);
+      assert.equal(errorOf(back)?.code, 'SMS_UNCERTAIN');
+      assert.match(errorOf(back)?.message ?? '', /not sent again \(SMS_EXPIRED\)/);
+    });
   });
 
   it('nor is one whose evidence was looked for, and whose next try never reached the service', async () => {
