@@ -144,6 +144,10 @@ export const reasons = {
     'The service does not permit reading with these credentials. Check the rights of the account.',
   ],
   serverError: ['SMS_SERVICE', 'The service failed with status {{status}}. Try again later.'],
+  tooManyRequests: [
+    'SMS_SERVICE',
+    'The service refused the request, since too many came at once (status 429). Send or poll more slowly, or try again later.',
+  ],
   redirect: [
     'SMS_SERVICE',
     'The service answered with a redirect (status {{status}}), which is not followed. Check the base URL of the account.',

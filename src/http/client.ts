@@ -200,6 +200,7 @@ function createStatusError(
   // Of a send it speaks of recipients and limits, which would mislead whoever reads.
   if (statusCode === 403 && effect === 'read') return new SmsError('forbiddenRead', facts);
   if (statusCode === 403) return new SmsError('forbidden', { ...facts, params: { detail: formatDetail(service) } });
+  if (statusCode === 429) return new SmsError('tooManyRequests', facts);
   const params = { status: statusCode };
   if (statusCode >= 500) return new SmsError('serverError', { ...facts, params });
   return new SmsError(statusCode >= 300 && statusCode < 400 ? 'redirect' : 'statusUnexpected', { ...facts, params });

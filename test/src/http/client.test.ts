@@ -302,6 +302,18 @@ describe('Client', () => {
       }
     });
 
+    it('429 says to go more slowly, and nothing of the base URL, on every endpoint', async () => {
+      const { baseUrl } = await startRawService(closing, (incoming, outgoing) => {
+        incoming.resume();
+        outgoing.writeHead(429).end();
+      });
+      for (const name of names) {
+        const error = await failure(calls[name](createClient(baseUrl)));
+        assert.equal(error.statusCode, 429, name);
+        assert.match(error.message, /Send or poll more slowly, or try again later\.$/, name);
+      }
+    });
+
     for (const status of [302, 400, 401, 403, 404, 500, 503]) {
       it(`${status} says so though its body never ends, breaks off or has no end of size`, async () => {
         let ending = 0;
