@@ -230,6 +230,10 @@ export const reasons = {
     'SMS_EXPIRED',
     'The text could not leave within {{minutes}} min and was given up; nothing was sent. Check the connection to the service, or send it again.',
   ],
+  expiredSeconds: [
+    'SMS_EXPIRED',
+    'The text could not leave within {{seconds}} s and was given up; nothing was sent. Check the connection to the service, or send it again.',
+  ],
   limitHandset: [
     'SMS_LIMIT',
     'At most {{limit}} texts go to one number in {{minutes}} min; nothing was sent. The limit of the account ends at {{until}}.',

@@ -245,8 +245,7 @@ export class KeptTexts {
     const text = ledger.texts.get(id);
     // What is leaving cannot be stopped any more.
     if (!text || !this.remove(id)) return;
-    const minutes = Math.round((text.options.keep?.expireMs ?? 0) / 60_000);
-    if (outlet(text.node)) onEnded(text, new SmsError('expired', { params: { minutes } }));
+    if (outlet(text.node)) onEnded(text, createExpired(text.options.keep?.expireMs ?? 0));
     else onAbandoned(text);
     this.#options.onState(text.node);
   }
@@ -255,4 +254,10 @@ export class KeptTexts {
     this.#expiries.forget(waiting.id);
     this.#room.remove(waiting);
   }
+}
+
+function createExpired(expireMs: number): SmsError {
+  const minutes = expireMs / 60_000;
+  if (Number.isInteger(minutes)) return new SmsError('expired', { params: { minutes } });
+  return new SmsError('expiredSeconds', { params: { seconds: Math.max(1, Math.round(expireMs / 1_000)) } });
 }

@@ -112,7 +112,7 @@ describe('kept texts', () => {
 
   for (const [what, error] of [
     ['401', createError('unauthorized')],
-    ['429', new SmsError('statusUnexpected', { params: { status: 429 }, statusCode: 429 })],
+    ['429', createError('tooManyRequests').with({ statusCode: 429 })],
     ['503', new SmsError('serverError', { params: { status: 503 }, statusCode: 503 })],
   ] as const) {
     it(`goes on waiting after ${what}, though the request had left`, async () => {
@@ -167,6 +167,25 @@ describe('kept texts', () => {
     assert.deepEqual(node.ends, ['SMS_EXPIRED']);
     assert.deepEqual(house.service.bodies, []);
     assert.equal(house.sender.isSettled, true);
+  });
+
+  it('says within what time a text could not leave, in seconds where that is no number of whole minutes', async () => {
+    for (const [minutes, time] of [
+      [0.05, '3 s'],
+      [0.001, '1 s'],
+      [1.5, '90 s'],
+      [1.1, '66 s'],
+      [1, '1 min'],
+      [60, '60 min'],
+    ] as const) {
+      const house = new House();
+      const node = house.attach();
+      house.service.otherwise = { unreachable: true };
+      sendText(node, 'hello', { keep: { expireMs: minutes * 60_000 } });
+      await house.pass(3_700_000);
+      const { outcome } = node.outcomes[0] ?? {};
+      assert.match(String(outcome), new RegExp(`could not leave within ${time} and was given up`));
+    }
   });
 
   it('a clock that is set by hours expires nothing early, nor never', async () => {
