@@ -135,19 +135,23 @@ export class Intake {
         }),
       evidence: this.#options.clearing.open(text, outlet.client),
     });
-    await this.#options.onEnded(current, outcome, given);
+    await this.#options.onEnded(current, asUnsent(current, outcome), given);
   }
 
   /** It was not taken in at all. */
   async #refuse(text: Text, given: Given, error: unknown): Promise<void> {
     const failure = isSmsError(error) ? error : describe(error, given.from);
-    const isUnkept = text.options.keep !== undefined && failure.code === 'SMS_STORE';
-    const detail = String(failure.params.detail ?? '');
-    const outcome = isUnkept ? new SmsError('keepRefused', { params: { detail } }) : failure;
+    const outcome = asUnsent(text, failure);
     this.#options.counts.add(outcome, text.message.to.length);
     await this.#options.deliveries.tell(given, text, outcome).catch(this.#options.onFault);
     this.#options.deliveries.forget(text.id);
   }
+}
+
+/** Of a text that could not be written the store's own error would speak of polling. */
+function asUnsent<End extends Outcome>(text: Text, outcome: End): End | SmsError {
+  if (!isTracked(text) || !isSmsError(outcome, 'SMS_STORE')) return outcome;
+  return new SmsError('keepRefused', { params: { detail: String(outcome.params.detail ?? '') } });
 }
 
 function createText(

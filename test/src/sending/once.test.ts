@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { SmsError } from '../../../src/errors';
 import { Followers } from '../../../src/sending/followers';
 import { createError } from '../some-error';
 import { FailingStore } from '../store/failing-store';
@@ -48,6 +49,27 @@ describe('once', () => {
       await house.pass(9_100);
       assert.deepEqual(house.service.bodies, ['without', 'with a key', 'kept']);
       assert.equal(house.clock.timers, 0);
+    });
+  }
+
+  for (const at of ['as it comes', 'as it leaves']) {
+    it(`says that nothing was sent where the store cannot be written ${at}`, async () => {
+      const store = new FailingStore();
+      const house = new House({ store });
+      const node = house.attach();
+      await house.pass(10);
+      let connect = () => {};
+      house.service.script.push({ takes: true, connects: new Promise<void>((resolve) => (connect = resolve)) });
+      if (at === 'as it comes') store.failing.add('commit');
+      sendText(node, 'hello', { once: 'a' });
+      await house.pass(100);
+      store.failing.add('commit');
+      connect();
+      await house.pass(100);
+      const { outcome } = node.outcomes[0] ?? {};
+      assert.ok(outcome instanceof SmsError && outcome.code === 'SMS_STORE');
+      assert.match(outcome.message, /nothing was sent/);
+      assert.deepEqual(house.service.bodies, []);
     });
   }
 
