@@ -11,7 +11,7 @@ import { showAndRaise, takeAcknowledgements } from './runtime/outcome';
 import { createDeliveredMessage } from './runtime/received-message';
 import { parseChoice, parseNumber } from './runtime/settings';
 import { startWithFlows } from './runtime/start';
-import { badges, translateError } from './runtime/texts';
+import { badges, endBadge, translateError } from './runtime/texts';
 
 interface CallbackConfig extends NodeDef {
   account?: string;
@@ -89,6 +89,7 @@ export = (RED: NodeAPI) => {
 
     this.on('close', (done: () => void) => {
       cancelStart();
+      endBadge(this);
       sender.close();
       door.close();
       subscription?.close();

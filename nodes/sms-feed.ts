@@ -5,7 +5,7 @@ import { getAccount } from './runtime/account-node';
 import { failMessage, raiseToCatch, type SmsMessage } from './runtime/outcome';
 import { parseChoice, parseNumber } from './runtime/settings';
 import { startWithFlows } from './runtime/start';
-import { badges, translate, translateError } from './runtime/texts';
+import { badges, endBadge, translate, translateError } from './runtime/texts';
 import { evaluate } from './runtime/typed-input';
 
 interface FeedConfig extends NodeDef {
@@ -73,7 +73,7 @@ export = (RED: NodeAPI) => {
           return 'empty' as const;
         } catch (error) {
           // Each try shows that it reads, so each that fails has to show that it did.
-          if (!stop.signal.aborted) this.status(badges.error(RED, translateError(RED, error)));
+          this.status(badges.error(RED, translateError(RED, error)));
           throw error;
         }
       };
@@ -87,6 +87,7 @@ export = (RED: NodeAPI) => {
 
     this.on('close', () => {
       cancelStart();
+      endBadge(this);
       loop?.stop();
       stop.abort();
     });

@@ -7,7 +7,7 @@ import { failMessage, raiseToCatch, type SmsMessage } from './runtime/outcome';
 import { createReceivedMessage } from './runtime/received-message';
 import { parseChoice, parseNumber } from './runtime/settings';
 import { startWithFlows } from './runtime/start';
-import { badges, translate } from './runtime/texts';
+import { badges, endBadge, translate } from './runtime/texts';
 
 interface OutboxConfig extends NodeDef {
   account?: string;
@@ -80,6 +80,7 @@ export = (RED: NodeAPI) => {
 
     this.on('close', (done: () => void) => {
       cancelStart();
+      endBadge(this);
       sender.close();
       subscription?.close();
       setImmediate(done);

@@ -103,7 +103,7 @@ export = (RED: NodeAPI) => {
         attach();
       } catch (error) {
         // Each message that comes raises it.
-        this.status(badges.error(RED, error));
+        badge.showOutcome(badges.error(RED, error));
       }
     });
 
@@ -126,17 +126,17 @@ export = (RED: NodeAPI) => {
     this.on('close', (done: () => void) => {
       isClosing = true;
       cancelStart();
+      badge.close();
       const closed = sending?.close() ?? Promise.resolve();
       void closed.finally(() => {
         sender.close();
-        badge.close();
         // The Catch node may have been stopped before this one, and then nobody would hear of it.
         for (const [text, count] of lateErrors) this.warn(`${count} × ${text}`);
         done();
       });
     });
 
-    if (!config.account) this.status(badges.error(RED, new SmsError('noAccount')));
+    if (!config.account) badge.showOutcome(badges.error(RED, new SmsError('noAccount')));
   }
 
   RED.nodes.registerType('sms-send', SmsSend);

@@ -1,6 +1,6 @@
 import type { Node, NodeAPI, NodeStatus } from 'node-red';
 import type { OutletState } from '../../src';
-import { badges } from './texts';
+import { badges, endBadge } from './texts';
 
 /** While messages are in flight, the badge changes no more often: every open editor is told of each change. */
 const badgeIntervalMs = 20;
@@ -34,8 +34,10 @@ export class SendBadge {
     this.#showSoon();
   }
 
+  /** The node is closed: what ends from now on shows no more. */
   close(): void {
     clearTimeout(this.#timer);
+    endBadge(this.#node);
   }
 
   #showSoon(): void {

@@ -103,6 +103,15 @@ function formatMinute(date: Date): string {
   return `${date.getFullYear()}-${month}-${day} ${date.toTimeString().slice(0, 5)}`;
 }
 
+/**
+ * Takes a badge down for good, when its node is closed: Node-RED leaves it to the node that comes in its place, as it does
+ * what the closed one would still show.
+ */
+export function endBadge(node: Node): void {
+  node.status({});
+  node.status = () => {};
+}
+
 /** Shows where a poll loop stands. */
 export function showPollState(RED: NodeAPI, node: Node, state: PollState): void {
   if (state.name === 'failing') node.status(badges.error(RED, state.error));

@@ -262,6 +262,19 @@ describe('sms-feed', () => {
       await sim.until(() => sim.polling('feed') === 0);
       assert.equal((await flow.done('feed', 1)).length, 1);
     });
+
+    it('shows nothing of the time before a deployment: neither what was wrong nor a read that ended with it', async () => {
+      sim.fault('feed', { hang: true });
+      const flow = await start({ account: '' });
+      await flow.badge('feed', { fill: 'red', shape: 'ring', text: 'not configured' });
+      await flow.deploy([account(sim), feedNode(), sink('got')]);
+      assert.deepEqual(flow.status('feed'), {});
+      flow.send('feed');
+      await sim.until(() => sim.polling('feed') === 1);
+      await flow.deploy([account(sim), feedNode({ name: 'new' }), sink('got')]);
+      await flow.done('feed', 1);
+      assert.deepEqual(flow.status('feed'), {});
+    });
   });
 
   describe('interval', () => {

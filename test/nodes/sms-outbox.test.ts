@@ -226,6 +226,19 @@ describe('sms-outbox', () => {
     });
   });
 
+  it('shows nothing of the time before a deployment: neither what was wrong nor a read that ended after it', async () => {
+    const flow = await start({ account: '', interval: '0' });
+    await flow.badge('outbox', { fill: 'red', shape: 'ring', text: 'not configured' });
+    await flow.deploy([account(sim), outboxNode({ interval: '0' }), sink('got')]);
+    assert.deepEqual(flow.status('outbox'), {});
+    sim.fault('outbox', { delayMs: 100 });
+    flow.send('outbox');
+    await sim.until(() => sim.polling('outbox') === 1);
+    await flow.deploy([account(sim), outboxNode({ interval: '0', name: 'new' }), sink('got')]);
+    await flow.done('outbox', 1);
+    assert.deepEqual(flow.status('outbox'), {});
+  });
+
   describe('at an interval', () => {
     it('polls for all nodes together, at the shortest interval, and gives each of them every record', async () => {
       let most = 0;

@@ -53,6 +53,22 @@ describe('sms-send, redeployed in the middle', () => {
     });
   }
 
+  for (const type of ['full', 'flows', 'nodes'] as const) {
+    it(`shows nothing of the time before a deployment of the kind ${type}: neither what was wrong nor what was being sent`, async () => {
+      const flow = await RunningFlow.start(nodes({}, { name: 'no key', credentials: {} }));
+      await flow.badge('send', { fill: 'red', shape: 'ring', text: 'not configured' });
+      await flow.deploy(nodes(), type);
+      assert.deepEqual(flow.status('send'), {});
+      sim.fault('send', { delayMs: 100 });
+      for (const payload of ['1', '2', '3']) flow.send('send', { topic: handset, payload });
+      await flow.badge('send', { fill: 'blue', shape: 'dot', text: 'sending 3' });
+      await flow.deploy(nodes({ name: 'new' }, { concurrency: '1' }), type);
+      await sleep(50);
+      assert.equal(flow.completions.length, 3);
+      assert.deepEqual(flow.status('send'), {});
+    });
+  }
+
   it('a disabled node keeps its texts until it is enabled', async () => {
     await sim.setOnline(false);
     const flow = await RunningFlow.start(nodes({ keep: true }));
