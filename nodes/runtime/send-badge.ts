@@ -24,20 +24,25 @@ export class SendBadge {
     const isFirst = this.#state.sending === 0 && state.sending > 0;
     this.#state = state;
     if (isFirst || state.outage) this.#show();
-    else this.#showSoon();
+    else this.#showNext();
   }
 
-  /** A text has ended; a failure shows for a moment in any case. */
+  /** A text has ended. */
   showOutcome(badge: NodeStatus): void {
     this.#outcome = badge;
-    if (badge.fill !== 'green') this.#set(badge);
-    this.#showSoon();
+    this.#showNext();
   }
 
   /** The node is closed: what ends from now on shows no more. */
   close(): void {
     clearTimeout(this.#timer);
     endBadge(this.#node);
+  }
+
+  /** A failure shows as soon as nothing goes on, lest the next text comes before it. */
+  #showNext(): void {
+    if (this.#current || this.#outcome?.fill === 'green') this.#showSoon();
+    else this.#show();
   }
 
   #showSoon(): void {
@@ -48,12 +53,17 @@ export class SendBadge {
   }
 
   #show(): void {
+    const badge = this.#current ?? this.#outcome;
+    if (badge) this.#set(badge);
+  }
+
+  /** What goes on. */
+  get #current(): NodeStatus | undefined {
     const { outage, sending, waiting, asking } = this.#state;
-    if (outage) this.#set(badges.error(this.#RED, outage));
-    else if (sending > 0) this.#set(badges.sending(this.#RED, sending));
-    else if (waiting > 0) this.#set(badges.waitingTexts(this.#RED, waiting));
-    else if (asking > 0) this.#set(badges.asking(this.#RED, asking));
-    else if (this.#outcome) this.#set(this.#outcome);
+    if (outage) return badges.error(this.#RED, outage);
+    if (sending > 0) return badges.sending(this.#RED, sending);
+    if (waiting > 0) return badges.waitingTexts(this.#RED, waiting);
+    return asking > 0 ? badges.asking(this.#RED, asking) : undefined;
   }
 
   #set(badge: NodeStatus): void {
