@@ -21,15 +21,16 @@ export function createOutputs(
   const { messageId, statusCode, resolvedBy, accepted } = sent;
   const { recipients, failed } = translateLimits(RED, sent);
   const groupId = failed.length > 0 ? RED.util.generateId() : '';
+  const { parts: given, ...whole } = message;
   const copies = failed.map((result, index): SmsMessage => {
-    const copy = RED.util.cloneMessage(message);
+    const copy = copyRest(RED, whole);
     copy.topic = result.msisdn;
     const sms: Record<string, unknown> = messageId === undefined ? { ...result } : { messageId, ...result };
     if (redelivered) sms.redelivered = true;
     if (duplicate) sms.duplicate = true;
     copy.sms = sms;
     copy.parts = {
-      ...(message.parts === undefined ? undefined : { parts: message.parts }),
+      ...(given === undefined ? undefined : { parts: given }),
       id: groupId,
       type: 'array',
       count: failed.length,
@@ -54,6 +55,11 @@ export function createOutputs(
   return [message, copies, null, null];
 }
 
+/** A copy without what each copy has of its own: the list of all recipients may stand there, thousands times thousands. */
+function copyRest(RED: NodeAPI, { topic: _topic, sms: _sms, ...rest }: SmsMessage): SmsMessage {
+  return RED.util.cloneMessage(rest);
+}
+
 /** Tells in the language of the server why a limit keeps recipients back. */
 function translateLimits(RED: NodeAPI, sent: Sent): Pick<Sent, 'recipients' | 'failed'> {
   if (!sent.limited?.length) return sent;
@@ -71,7 +77,7 @@ export function createAnswerOutputs(
   message: SmsMessage,
   { answer, recipient, messageId, redelivered }: AnswerNews,
 ): SendOutputs {
-  const copy: SmsMessage = RED.util.cloneMessage(message);
+  const copy = copyRest(RED, message);
   const mark = redelivered ? { redelivered } : undefined;
   if ('reply' in answer) {
     copy.payload = answer.reply.body;

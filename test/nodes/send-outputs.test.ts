@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict';
+import type { NodeAPI } from 'node-red';
+import type { SmsMessage } from '../../nodes/runtime/outcome';
+import { createAnswerOutputs, createOutputs } from '../../nodes/runtime/send-outputs';
+import type { OutcomeNews, RecipientResult } from '../../src';
+
+const many = 5_000;
+
+function numbers(count: number): string[] {
+  return Array.from({ length: count }, (_, index) => String(64_200_000_000 + index));
+}
+
+/** A Node-RED that counts how much it copies. */
+function startCounting() {
+  const counts = { copied: 0 };
+  const util = {
+    generateId: () => 'group',
+    cloneMessage(message: SmsMessage) {
+      counts.copied += JSON.stringify(message).length;
+      return structuredClone(message);
+    },
+  };
+  return { RED: { util } as unknown as NodeAPI, counts };
+}
+
+function failAll(RED: NodeAPI, message: SmsMessage, recipients: string[]): SmsMessage[] {
+  const failed = recipients.map(
+    (msisdn): RecipientResult => ({ msisdn, isError: true, errorCode: 402, errorMessage: 'no funds' }),
+  );
+  const sent = { messageId: 'm', statusCode: 200, isError: true, recipients: failed, accepted: [], failed };
+  const news = { encoding: 'gsm7', parts: 1, redelivered: false, duplicate: false } as unknown as OutcomeNews;
+  return createOutputs(RED, message, news, sent)[1];
+}
+
+describe('the outputs of sms-send', () => {
+  it('have a copy for each of thousands of recipients that failed, without the list of all of them in each', () => {
+    const { RED, counts } = startCounting();
+    const topic = numbers(many);
+    const message = {
+      topic,
+      payload: 'hello',
+      sms: { recipients: topic },
+      parts: { id: topic.join(' ') },
+    } as unknown as SmsMessage;
+    const before = structuredClone(message);
+    const copies = failAll(RED, message, topic);
+    assert.deepEqual(message, before);
+    assert.deepEqual(
+      copies.map((copy) => copy.topic),
+      topic,
+    );
+    assert.deepEqual((copies[0]?.parts as SmsMessage | undefined)?.parts, { id: topic.join(' ') });
+    assert.equal(Math.floor(counts.copied / many / 100), 0, `${counts.copied} characters`);
+  });
+
+  it('have an own copy of everything else in each, a list of the recipients among it', () => {
+    const { RED } = startCounting();
+    const list = numbers(2);
+    const copies = failAll(RED, { topic: list, payload: list } as unknown as SmsMessage, list);
+    assert.deepEqual(
+      copies.map(({ payload }) => payload),
+      [list, list],
+    );
+    assert.equal(new Set([list, ...copies.map(({ payload }) => payload)]).size, 3);
+  });
+
+  it('have no list of thousands in each message that says of one of them that it has not replied', () => {
+    const { RED, counts } = startCounting();
+    const topic = numbers(many);
+    for (const recipient of topic) {
+      createAnswerOutputs(RED, { topic, payload: 'hello' } as unknown as SmsMessage, {
+        messageId: 'm',
+        recipient,
+        answer: { reason: 'timeout' },
+        redelivered: false,
+      });
+    }
+    assert.equal(Math.floor(counts.copied / many / 100), 0, `${counts.copied} characters`);
+  });
+});
