@@ -1,4 +1,4 @@
-import type { NodeAPI } from 'node-red';
+import type { Node, NodeAPI } from 'node-red';
 import { Client, createConnections, joinAccount, SmsError } from '../src';
 import { serveAccounts } from './runtime/account-admin';
 import { AccountNews } from './runtime/account-news';
@@ -116,8 +116,17 @@ export = (RED: NodeAPI) => {
   /** Node-RED has put `${NAME}` in place of itself only in what is deployed; the form still holds it. */
   function resolve<T>(value: T, id: string | undefined): T | string {
     if (typeof value !== 'string' || !/^\$\{[^}]+\}$/.test(value)) return value;
-    const node = (id && RED.nodes.getNode(id)) || ({} as never);
+    const node = (id && RED.nodes.getNode(id)) || findGlobalNode() || ({} as never);
     return String(RED.util.evaluateNodeProperty(value, 'env', node, {}) ?? '');
+  }
+
+  /** The node that has the global environment variables, which an account knows that is not deployed yet. */
+  function findGlobalNode(): Node | null {
+    let found: Node | null = null;
+    RED.nodes.eachNode(({ id, type }) => {
+      if (type === 'global-config') found = RED.nodes.getNode(id);
+    });
+    return found;
   }
 };
 

@@ -122,6 +122,21 @@ describe('sms-account', () => {
       }
     });
 
+    it("takes Node-RED's global environment variables, also for an account that was never deployed", async () => {
+      const { apiKey } = sim.credentials;
+      const env = [
+        { name: 'GLOBAL_URL', value: sim.baseUrl, type: 'str' },
+        { name: 'GLOBAL_KEY', value: apiKey, type: 'str' },
+      ];
+      const nodes = [coreNode('common/91-global-config')];
+      const flow = await RunningFlow.start([account(sim), { id: 'global', type: 'global-config', env }], { nodes });
+      for (const id of ['account', 'unknown', undefined]) {
+        const values = { id, baseUrl: variable('GLOBAL_URL'), apiKey: variable('GLOBAL_KEY') };
+        const answer = await flow.testConnection(form(sim, values));
+        assert.equal(answer.ok, true, JSON.stringify(answer));
+      }
+    });
+
     for (const [title, badge, words] of [
       ['a certificate that is not trusted', 'untrusted issuer', /not trusted.*TLS settings/],
       ['a server without TLS', 'no TLS', /speaks no TLS/],
