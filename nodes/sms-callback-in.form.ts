@@ -1,6 +1,6 @@
 import { isBlank } from '../src/wire/fields';
 import type { EditorNode } from './forms/editor';
-import { checkPath, checkPublicUrl, hasEnv } from './forms/rules';
+import { checkPath, checkPublicUrl, isEnv } from './forms/rules';
 import {
   chooseOnlyAccount,
   fillDefaults,
@@ -71,7 +71,7 @@ const pathTaken = 'sms-account.errors.callbackPathTaken';
 /** Whether another node of the workspace answers at a path. */
 function isTaken(node: EditorNode, value: string): boolean {
   const path = parsePath(value);
-  if (path === undefined || hasEnv(path)) return false;
+  if (path === undefined || isEnv(value)) return false;
   return RED.nodes.filterNodes({ type: 'sms-callback-in' }).some((other) => {
     const taken = parsePath(String(other.path ?? ''));
     return other.id !== node.id && !other.d && taken !== undefined && normalisePath(taken) === normalisePath(path);
@@ -90,11 +90,7 @@ function prepareAddress(): void {
     const hasUrl = !isBlank(publicUrl.val());
     const isComplete = hasUrl && !isBlank(path.val());
     address.text(
-      formatAddress(
-        hasUrl ? String(publicUrl.val()) : '…',
-        parsePath(String(path.val())) ?? '',
-        isSaved ? '…' : String(token.val()),
-      ),
+      formatAddress(hasUrl ? String(publicUrl.val()) : '…', String(path.val()), isSaved ? '…' : String(token.val())),
     );
     copy.prop('disabled', !isComplete || isSaved);
     $('#sms-callback-in-token-warning').toggle(token.val() === '');
@@ -116,12 +112,13 @@ function prepareAddress(): void {
   update();
 }
 
-/** The full callback URL as the runtime makes it. A path whose variables are not known yet stays as it is written. */
+/** The full callback URL as the runtime makes it. A variable that is not known yet stays as it is written. */
 function formatAddress(publicUrl: string, path: string, token: string): string {
   const root = String(RED.settings.httpNodeRoot || '');
-  const url = hasEnv(path) ? joinCallbackUrl(publicUrl, root, '') + path : joinCallbackUrl(publicUrl, root, path);
+  const parsed = parsePath(path) ?? '';
+  const url = isEnv(path) ? joinCallbackUrl(publicUrl, root, '') + parsed : joinCallbackUrl(publicUrl, root, parsed);
   if (token === '') return url;
-  return `${url}?token=${hasEnv(token) || token === '…' ? token : encodeURIComponent(token)}`;
+  return `${url}?token=${isEnv(token) || token === '…' ? token : encodeURIComponent(token)}`;
 }
 
 function createToken(): string {

@@ -10,7 +10,7 @@ import {
   checkOnce,
   checkRecipients,
   checkText,
-  hasEnv,
+  isEnv,
   type Mail,
   type Verdict,
 } from './forms/rules';
@@ -302,7 +302,7 @@ function prepareText(node: EditorNode): void {
 const mostNamed = 6;
 
 function describe(node: EditorNode, body: string): string {
-  if (hasEnv(body)) return node._('sms-send.measure.later');
+  if (isEnv(body)) return node._('sms-send.measure.later');
   const isUtf16 = /utf-16/i.test(chosenContentType(node));
   const { encoding, units, left, parts } = measureText(body, isUtf16 ? 'UCS-2' : undefined);
   const counted = node._('sms-send.measure.counted', {

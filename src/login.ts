@@ -9,12 +9,14 @@ export type Authentication =
 /**
  * Checks a base address (§1) and brings it into one form: no trailing slash, host in lower case.
  *
- * @throws SmsError `SMS_CONFIG` when it is missing, not http(s), carries user name, query or fragment, or is plain http
- *   to a host that is not loopback and `allowHttp` is not set
+ * @throws SmsError `SMS_CONFIG` when it is missing, not http(s), carries user name, query, fragment or a variable that nobody
+ *   has filled in, or is plain http to a host that is not loopback and `allowHttp` is not set
  */
 export function parseBaseUrl(baseUrl: string | undefined, allowHttp = false): string {
   const text = baseUrl?.trim();
   if (!text) throw new SmsError('baseUrlMissing');
+  // Node-RED fills in a variable only where nothing else is around it, and a URL takes what is left for a part of a path.
+  if (text.includes('${')) throw new SmsError('baseUrlInvalid');
   let url: URL;
   try {
     url = new URL(text);

@@ -30,14 +30,17 @@ const wordsOfForms: { readonly [Reason in SmsErrorReason]?: string } = {
   mailto: 'sms-send.errors.mail',
 };
 
-/** Whether Node-RED puts an environment variable into a value, which is then known only at run time. */
-export function hasEnv(value: unknown): boolean {
-  return /\$\{[^}$]+\}/.test(String(value));
+/**
+ * Whether Node-RED puts an environment variable in the place of a value, which is then known only at run time. It does so with
+ * nothing else around.
+ */
+export function isEnv(value: unknown): boolean {
+  return /^\$\{[^\s}]+\}$/.test(String(value));
 }
 
 /** What blank stands for (a default, or no limit) is never wrong. */
 export function checkNumber(value: unknown, range: Range): Verdict {
-  if (isBlank(value) || hasEnv(value) || isInRange(value, range)) return undefined;
+  if (isBlank(value) || isEnv(value) || isInRange(value, range)) return undefined;
   const kind = range.whole ? 'whole' : 'number';
   const { min, max } = range;
   return { key: `sms-account.form.${kind}${isOpenEnded(range) ? 'From' : 'Between'}`, params: { min, max } };
@@ -75,7 +78,7 @@ export function checkText(
 ): Verdict {
   if (isBlank(body)) return { key: 'sms-account.errors.bodyEmpty' };
   const { fragmentationLimit, maxLength } = limits;
-  if (hasEnv(fragmentationLimit) || checkFragmentationLimit(fragmentationLimit)) return undefined;
+  if (isEnv(fragmentationLimit) || checkFragmentationLimit(fragmentationLimit)) return undefined;
   return judge(body, () =>
     planTravel(body, contentType, {
       fragmentationLimit: parseFragmentationLimit(fragmentationLimit),
@@ -97,25 +100,28 @@ export interface Mail {
 
 export function checkMail(mail: Mail): Verdict {
   if (isBlank(mail.mailto)) return { key: 'sms-send.errors.mailMissing' };
-  return judge(Object.values(mail).join(' '), () => formatCallbackUrl(mail, 'callbackUrl'));
+  return attempt(() => formatCallbackUrl(mail, 'callbackUrl'));
 }
 
 export function checkPath(value: string): Verdict {
   const path = parsePath(value);
   if (path === undefined) return { key: 'sms-account.errors.callbackPathMissing' };
-  return hasEnv(path) || isPath(path) ? undefined : { key: 'sms-account.errors.callbackPathInvalid' };
+  return isEnv(value) || isPath(path) ? undefined : { key: 'sms-account.errors.callbackPathInvalid' };
 }
 
 export function checkPublicUrl(value: string): Verdict {
-  if (isBlank(value) || hasEnv(value) || isPublicUrl(value)) return undefined;
+  if (isBlank(value) || isEnv(value) || isPublicUrl(value)) return undefined;
   return { key: 'sms-callback-in.errors.publicUrl' };
 }
 
 /** Has the runtime judge a value, unless it is not known yet. */
 function judge(value: unknown, parse: (value: string) => unknown): Verdict {
-  if (hasEnv(value)) return undefined;
+  return isEnv(value) ? undefined : attempt(() => parse(value as string));
+}
+
+function attempt(parse: () => unknown): Verdict {
   try {
-    parse(value as string);
+    parse();
     return undefined;
   } catch (error) {
     if (!isSmsError(error)) throw error;

@@ -1,7 +1,7 @@
 import { isBlank } from '../../src/wire/fields';
 import type { Range } from '../limits';
 import type { CredentialDefinition, EditorNode, PropertyDefinition, TextParams } from './editor';
-import { checkNumber, hasEnv, type Verdict } from './rules';
+import { checkNumber, isEnv, type Verdict } from './rules';
 
 const catalogs = '@messaging-service/node-red-sms/';
 
@@ -36,7 +36,7 @@ export function numberIn(range: Range): (value: unknown, options: object) => tru
 export function checkTyped(value: unknown, type: string): true | string {
   if (value === undefined) return true;
   if (['num', 'bool', 'json'].includes(type)) {
-    return hasEnv(value) ? true : RED.utils.validateTypedProperty(value, type, {});
+    return isEnv(value) ? true : RED.utils.validateTypedProperty(value, type, {});
   }
   if (!['msg', 'flow', 'global', 'env', 'jsonata'].includes(type)) return true;
   if (isBlank(value)) {
@@ -173,7 +173,7 @@ function explain(node: EditorNode, definition: PropertyDefinition | CredentialDe
   if (required && type) {
     if (isBlank(value) || value === toBeAdded) return text('sms-account.form.accountMissing');
     const config = RED.nodes.node(String(value));
-    if (!config) return hasEnv(value) ? '' : text('sms-account.form.accountMissing');
+    if (!config) return isEnv(value) ? '' : text('sms-account.form.accountMissing');
     return config.valid === false ? text('sms-account.form.accountInvalid') : '';
   }
   const result = validate ? validate.call(node, value, {}) : true;

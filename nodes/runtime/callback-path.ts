@@ -24,7 +24,7 @@ export function encodePath(path: string): string {
 /** Says whether a callback address can begin with it: an http(s) address to which a path and a query can be added. */
 export function isPublicUrl(publicUrl: string): boolean {
   const text = publicUrl.trim();
-  if (!/^https?:\/\/[^/\\]/i.test(text) || /[?#]/.test(text)) return false;
+  if (!/^https?:\/\/[^/\\]/i.test(text) || /[?#]|\$\{/.test(text)) return false;
   return URL.canParse(text);
 }
 

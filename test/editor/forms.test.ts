@@ -715,13 +715,14 @@ describe('The forms in the editor', function () {
     assert.equal(await address.innerText(), 'https://flows.example.com/sms/callback');
     assert.equal(await form.locator('#sms-callback-in-url-warning').isVisible(), false);
     // biome-ignore lint/suspicious/noTemplateCurlyInString: Node-RED replaces it
-    const withVariable = '/${SITE}/a b';
+    const variable = '${SITE}';
     for (const [path, shown] of [
       ['/sms cb/', '/sms%20cb/'],
       ['/é/a%20b%2fc', '/%C3%A9/a%20b%2Fc'],
       ['/100%', '/100%25'],
       ['/a:b@c,d&e', '/a:b@c,d&e'],
-      [withVariable, withVariable],
+      [variable, `/${variable}`],
+      [`/${variable}/a b`, '/$%7BSITE%7D/a%20b'],
       ['/sms/callback', '/sms/callback'],
     ] as const) {
       await form.locator('#node-input-path').fill(path);

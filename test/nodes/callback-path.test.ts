@@ -54,6 +54,8 @@ describe('public URL of a callback', () => {
       'ftp://a',
       'mailto:a@b',
       'https://a b',
+      // biome-ignore lint/suspicious/noTemplateCurlyInString: Node-RED leaves it as it is
+      'https://${HOST}',
       'http:\\\\a',
     ];
     for (const url of [...wrong, 'https://a?x=1', 'https://a#x', 'https://a/?', 'https://a:99999']) {

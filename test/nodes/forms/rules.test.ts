@@ -220,23 +220,42 @@ describe('The rules of the forms', () => {
 
   it('wait for the run time with what an environment variable fills in', () => {
     // biome-ignore lint/suspicious/noTemplateCurlyInString: Node-RED replaces it
-    const value = 'a${NAME}b';
+    const value = '${NAME}';
     const unknown = { fragmentationLimit: value, maxLength: value };
     for (const verdict of [
       checkBaseUrl(value, false),
       checkRedisUrl(value),
       checkRecipients(value),
-      checkMessageId(value.repeat(9)),
+      // biome-ignore lint/suspicious/noTemplateCurlyInString: Node-RED replaces it
+      checkMessageId('${A_NAME_OF_MORE_THAN_36_CHARACTERS_IN_ALL}'),
       checkFragmentationLimit(value),
-      checkText(value.repeat(99), 'auto', { fragmentationLimit: '1', maxLength: 1 }),
+      checkText(value, 'auto', { fragmentationLimit: '1', maxLength: 1 }),
       checkText('x'.repeat(999), 'auto', unknown),
       checkCallbackUrl(value, 'callbackUrl'),
-      checkMail({ mailto: value }),
-      checkPath(`${value}?`),
+      checkPath(value),
       checkPublicUrl(value),
       checkNumber(value, { min: 1, max: 2 }),
     ]) {
       assert.equal(verdict, undefined);
+    }
+  });
+
+  it('judge what Node-RED leaves as it is: a variable with something around it', () => {
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: Node-RED replaces nothing
+    const value = 'a${NAME}b';
+    for (const verdict of [
+      checkBaseUrl(`https://e.com/${value}`, false),
+      checkRedisUrl(value),
+      checkMessageId(value.repeat(9)),
+      checkFragmentationLimit(value),
+      checkText(value.repeat(99), 'auto', { fragmentationLimit: '1', maxLength: 1 }),
+      checkCallbackUrl(value, 'callbackUrl'),
+      checkMail({ mailto: value }),
+      checkPath(`${value}?`),
+      checkPublicUrl(`https://${value}`),
+      checkNumber(value, { min: 1, max: 2 }),
+    ]) {
+      assert.notEqual(verdict, undefined);
     }
   });
 

@@ -115,6 +115,8 @@ describe('http', () => {
         'javascript:alert(1)',
         'https://',
         '//sms.example.com',
+        // biome-ignore lint/suspicious/noTemplateCurlyInString: Node-RED leaves it as it is
+        'https://sms.example.com/${PART}/x',
       ]) {
         const error = await failure(Promise.resolve().then(() => parseBaseUrl(text, true)));
         assert.equal(error.code, 'SMS_CONFIG', text);
