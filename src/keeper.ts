@@ -14,8 +14,8 @@ export interface Circumstances {
 export interface Versions {
   /** Before that; absent: nothing, or nobody could ask. */
   base: Remembered | undefined;
-  /** In the store now. */
-  theirs: Remembered;
+  /** In the store now; absent: nothing any more. */
+  theirs: Remembered | undefined;
   /** Remembered here while the store failed. */
   mine: Remembered;
 }
@@ -46,7 +46,10 @@ export interface Keeper {
    * committed. What makes it throw is set aside. Absent: its part holds nothing.
    */
   recover?(text: string, letGo: () => void): void;
-  /** What a shared store is to remember under a key that others may have changed while it failed here. Absent, or `undefined`: mine. */
+  /**
+   * What a shared store is to remember under a key that others have changed while it failed here; `undefined`: nothing. Of a key that is
+   * not its own, and when absent: mine.
+   */
   merge?(key: string, versions: Versions): Remembered | undefined;
   /** These, by id, are in the store now: its own, and those of others. */
   saved?(kept: Changes['keep']): void;
@@ -98,12 +101,12 @@ export class Keepers {
     }
   }
 
-  merge(key: string, versions: Versions): Remembered {
+  merge(key: string, versions: Versions): Remembered | undefined {
+    let mine: Remembered | undefined = versions.mine;
     for (const keeper of this.#byPart.values()) {
-      const merged = keeper.merge?.(key, versions);
-      if (merged) return merged;
+      if (mine && keeper.merge) mine = keeper.merge(key, { ...versions, mine });
     }
-    return versions.mine;
+    return mine;
   }
 
   saved(kept: Changes['keep']): void {

@@ -55,8 +55,8 @@ export class Unsaved {
   mergedWith(recalled: Recalled): Changes {
     const remember = new Map(this.remembered);
     for (const key of this.contested) {
-      const [mine, theirs] = [remember.get(key), recalled.get(key)];
-      if (mine && theirs) remember.set(key, this.#keepers.merge(key, { base: this.#bases.get(key), theirs, mine }));
+      const [mine, base, theirs] = [remember.get(key), this.#bases.get(key), recalled.get(key)];
+      if (mine && (base || theirs)) remember.set(key, this.#keepers.merge(key, { base, theirs, mine }));
     }
     return { ...this.#changes, remember };
   }

@@ -145,14 +145,18 @@ export function isRemembered({ id, text }: Identity, look: Look): boolean {
   return text !== undefined && messagesIn(look(text.key)).some(({ instant }) => isSameInstant(instant, text.instant));
 }
 
-/** See {@link Keeper.merge}: of the texts of one second each process may have seen others. */
+/**
+ * See {@link Keeper.merge}: of the texts of one second each process may have seen others. What was there before and is not any more, another
+ * has let go of, also where it was polled here since.
+ */
 export function mergeSeen(key: string, { base, theirs, mine }: Versions): Remembered | undefined {
-  if (!key.startsWith(textPrefix)) return undefined;
-  const [before, own] = [messagesIn(base), messagesIn(mine)];
-  const messages = messagesIn(theirs).filter((message) => !isAmong(before, message) || isAmong(own, message));
+  if (!key.startsWith(textPrefix)) return base && !theirs && parseSeen(mine.value, isSeenId) ? undefined : mine;
+  const [before, others, own] = [messagesIn(base), messagesIn(theirs), messagesIn(mine)];
+  const gone = before.filter((message) => !others.some((other) => isNow(message, other)));
+  const letGo = new Set(gone.map((message) => own.find((one) => isNow(message, one))));
+  const messages = others.filter((message) => !isAmong(before, message) || isAmong(own, message));
   for (const message of own) {
-    // What was there before and is not any more, another has let go of.
-    if (isAmong(before, message)) continue;
+    if (isAmong(before, message) || letGo.has(message)) continue;
     const twin = messages.find(
       ({ instant, id }) =>
         isSameInstant(instant, message.instant) && (id === undefined || message.id === undefined || id === message.id),
@@ -160,7 +164,12 @@ export function mergeSeen(key: string, { base, theirs, mine }: Versions): Rememb
     if (!twin) messages.push(message);
     else if (message.id !== undefined) messages[messages.indexOf(twin)] = { ...twin, id: message.id };
   }
-  return { ...mine, value: formatSeen({ messages }) };
+  return messages.length > 0 ? { ...mine, value: formatSeen({ messages }) } : undefined;
+}
+
+/** Whether a message is the same later, when it may have got its identifier. */
+function isNow({ instant, id }: SeenMessage, later: SeenMessage): boolean {
+  return isSameInstant(instant, later.instant) && (id === undefined || id === later.id);
 }
 
 function isAmong(messages: readonly SeenMessage[], { instant, id }: SeenMessage): boolean {

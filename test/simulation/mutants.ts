@@ -65,8 +65,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'what is unsaved replaces what others have remembered since',
     'unsaved.ts',
-    'if (mine && theirs) remember',
-    "if (mine && theirs && key === '') remember",
+    'if (mine && (base || theirs)) remember',
+    "if (mine && (base || theirs) && key === '') remember",
   ),
   mutant(
     'what was unsaved is not written with the next commit',

@@ -38,6 +38,10 @@ const findings: readonly (readonly [seed: number, mistake: string])[] = [
   ],
   [700002905, 'an answer that was held did not count as under way until the turn after'],
   [700028110, 'a rule overlooked that a machine can stall between a node and its flow'],
+  [
+    428770417,
+    'an instance whose commits failed wrote back what another had let go of, since it had polled it meanwhile',
+  ],
 ];
 
 /** The same of the way out. */

@@ -473,8 +473,8 @@ describe('Journal', () => {
     it('taken while it failed is brought together with what others have remembered since', async () => {
       const merges: unknown[] = [];
       const merge: Keeper['merge'] = (key, { base, theirs, mine }) => {
-        merges.push([key, base?.value, theirs.value, mine.value]);
-        return key === 'a key of others' ? undefined : { ...mine, value: `${theirs.value}+${mine.value}` };
+        merges.push([key, base?.value, theirs?.value, mine.value]);
+        return key === 'a key of others' ? mine : { ...mine, value: `${theirs?.value}+${mine.value}` };
       };
       const journal = create(store, { inbox: Object.assign(new Notes(), { merge }) });
       const others = ['key', 'a key of others', 'a third'];
@@ -502,6 +502,23 @@ describe('Journal', () => {
         written.map((remembered) => remembered?.value),
         seen,
       );
+    });
+
+    it('taken while it failed is forgotten where others have forgotten it since, and its keeper says so', async () => {
+      const merges: unknown[] = [];
+      const merge: Keeper['merge'] = (key, { base, theirs, mine }) => {
+        merges.push([key, base?.value, theirs, mine.value]);
+        return undefined;
+      };
+      const journal = create(store, { inbox: Object.assign(new Notes(), { merge }) });
+      await journal.run(append('key'));
+      store.failing.add('commit');
+      await journal.run(append('key'));
+      store.platter.remembered.clear();
+      store.failing.clear();
+      await clock.advance(5_000);
+      assert.deepEqual(merges, [['key', 'x', undefined, 'xx']]);
+      assert.deepEqual(await store.recall(['key']), [undefined]);
     });
 
     it('with more to look at than a wrong presumption is worth asks first', async () => {

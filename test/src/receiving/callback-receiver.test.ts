@@ -36,9 +36,9 @@ class Bench {
   }
 
   /** The service calls; what it is told is noted when it is. */
-  async call(...ids: string[]): Promise<void> {
-    for (const id of ids) {
-      const records = [incoming(id)];
+  async call(...called: (string | IncomingRecord)[]): Promise<void> {
+    for (const one of called) {
+      const records = [typeof one === 'string' ? incoming(one) : one];
       this.receiver.accept({ kind: 'incoming', records }).then(
         (isTaken) => this.answers.push(isTaken),
         ({ code }) => this.answers.push(code),
@@ -126,6 +126,40 @@ describe('CallbackReceiver', () => {
     assert.equal(server.platter.entries.size, 0);
     await bench.inbox.close();
   });
+
+  for (const [title, fields] of [
+    ['without an identifier', { messageId: '' }],
+    ['with its identifier', {}],
+  ] as const) {
+    it(`brings to the flow again what another process has let go of, called back ${title} and polled here as commits failed`, async () => {
+      const platter = new Platter();
+      const createOn = (store: FailingServer) => {
+        const journal = new Journal({ store, clock, onStore: () => {} });
+        return new Bench(new Inbox({ journal, clock, dedupe: () => true, dedupeMs: () => 1_000_000_000 }), clock);
+      };
+      const record: IncomingRecord = { ...incoming('1'), messageDate: '2026-03-01T10:00:00.123Z' };
+      const holder = new FailingServer(platter);
+      const other = createOn(holder);
+      await other.call({ ...record, ...fields });
+      assert.equal(other.sent.length, 1);
+      holder.kill();
+      platter.entries.clear();
+      const server = new FailingServer(platter);
+      const bench = createOn(server);
+      await bench.inbox.ready();
+      server.failing.add('commit');
+      const polled = await bench.inbox.accept({ kind: 'incoming', via: 'poll', records: [{ ...record, via: 'poll' }] });
+      assert.deepEqual(polled, [{ outcome: 'duplicate' }]);
+      // The other lets go of it.
+      platter.remembered.clear();
+      server.failing.clear();
+      await clock.advance(10_000);
+      await bench.call({ ...record, ...fields });
+      assert.equal(bench.sent.length, 1);
+      assert.deepEqual(bench.answers, []);
+      await bench.inbox.close();
+    });
+  }
 
   describe('of a message that was polled too, for nobody', () => {
     async function poll(...ids: string[]): Promise<void> {

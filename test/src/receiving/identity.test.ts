@@ -270,9 +270,8 @@ describe('identity (dedupe)', () => {
     function merge(base: Memory = new Memory()): Memory {
       const merged = new Memory();
       for (const [key, mine] of memory.seen) {
-        const their = theirs.seen.get(key);
-        const versions = their && { base: base.seen.get(key), theirs: their, mine };
-        merged.seen.set(key, (versions && mergeSeen(key, versions)) ?? mine);
+        const remembered = mergeSeen(key, { base: base.seen.get(key), theirs: theirs.seen.get(key), mine });
+        if (remembered) merged.seen.set(key, remembered);
       }
       return merged;
     }
@@ -314,6 +313,26 @@ describe('identity (dedupe)', () => {
       const merged = merge(base);
       assert.deepEqual([merged.call(early), merged.call(late), merged.call()], ['new', 'new', 'duplicate']);
     });
+
+    for (const [title, fields] of [
+      ['without an identifier', {}],
+      ['with its identifier', { messageId: '1' }],
+    ] as const) {
+      it(`is not what another has let go of that was called back ${title} and polled here`, () => {
+        const base = new Memory();
+        for (const one of [base, memory, theirs]) {
+          one.call({ ...early, ...fields });
+          one.call(late);
+        }
+        assert.deepEqual([memory.poll('1', early), memory.poll('2', early)], ['duplicate', 'new']);
+        theirs.forget(identify({ kind: 'incoming', record: incoming({ ...early, ...fields }) }));
+        const merged = merge(base);
+        assert.deepEqual([merged.call(late), merged.poll('2', early)], ['duplicate', 'repeated']);
+        theirs.forget(identify({ kind: 'incoming', record: incoming(late) }));
+        memory.forget(identify({ kind: 'incoming', record: incoming({ ...early, messageId: '2' }) }));
+        assert.equal(merge(base).call({ ...early, ...fields }), 'new');
+      });
+    }
   });
 
   it('isSameMessage tells what judge takes for one', () => {
