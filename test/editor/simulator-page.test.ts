@@ -651,13 +651,13 @@ describe("the simulator's page in a browser", function () {
     await open({ viewport: { width: 360, height: 740 } });
     assert.equal(await phone(second).isVisible(), false);
     await choose(second);
-    assert.equal(await row(second).isVisible(), false);
+    await row(second).waitFor({ state: 'hidden' });
     await phone(second).getByText('hello').waitFor();
     await page.getByRole('link', { name: 'Back to the handsets' }).click();
     await row(second).waitFor();
     await goTo('Log');
-    assert.equal(await page.getByRole('region', { name: 'Log' }).isVisible(), true);
-    assert.equal(await row(second).isVisible(), false);
+    await page.getByRole('region', { name: 'Log' }).waitFor();
+    await row(second).waitFor({ state: 'hidden' });
     await page.goBack();
     await row(second).waitFor();
   });
