@@ -41,7 +41,7 @@ export class SendBadge {
 
   /** A failure shows as soon as nothing goes on, lest the next text comes before it. */
   #showNext(): void {
-    if (this.#current || this.#outcome?.fill === 'green') this.#showSoon();
+    if (this.#isBusy || this.#outcome?.fill === 'green') this.#showSoon();
     else this.#show();
   }
 
@@ -55,6 +55,12 @@ export class SendBadge {
   #show(): void {
     const badge = this.#current ?? this.#outcome;
     if (badge) this.#set(badge);
+  }
+
+  /** Whether anything goes on, at less expense than saying what. */
+  get #isBusy(): boolean {
+    const { outage, sending, waiting, asking } = this.#state;
+    return outage !== undefined || sending + waiting + asking > 0;
   }
 
   /** What goes on. */

@@ -20,24 +20,7 @@ export function createOutputs(
 ): SendOutputs {
   const { messageId, statusCode, resolvedBy, accepted } = sent;
   const { recipients, failed } = translateLimits(RED, sent);
-  const groupId = failed.length > 0 ? RED.util.generateId() : '';
-  const { parts: given, ...whole } = message;
-  const copies = failed.map((result, index): SmsMessage => {
-    const copy = copyRest(RED, whole);
-    copy.topic = result.msisdn;
-    const sms: Record<string, unknown> = messageId === undefined ? { ...result } : { messageId, ...result };
-    if (redelivered) sms.redelivered = true;
-    if (duplicate) sms.duplicate = true;
-    copy.sms = sms;
-    copy.parts = {
-      ...(given === undefined ? undefined : { parts: given }),
-      id: groupId,
-      type: 'array',
-      count: failed.length,
-      index,
-    };
-    return copy;
-  });
+  const copies = failed.length === 0 ? [] : createFailures(RED, message, failed, { messageId, redelivered, duplicate });
   if (accepted.length === 0) return [null, copies, null, null];
   const sms: Record<string, unknown> = {};
   if (messageId !== undefined) sms.messageId = messageId;
@@ -53,6 +36,37 @@ export function createOutputs(
   if (duplicate) sms.duplicate = true;
   message.sms = sms;
   return [message, copies, null, null];
+}
+
+/** A copy of the message for each recipient that failed, which a `join` node can gather. */
+function createFailures(
+  RED: NodeAPI,
+  message: SmsMessage,
+  failed: Sent['failed'],
+  {
+    messageId,
+    redelivered,
+    duplicate,
+  }: Pick<OutcomeNews, 'redelivered' | 'duplicate'> & { messageId: string | undefined },
+): SmsMessage[] {
+  const id = RED.util.generateId();
+  const { parts: given, ...whole } = message;
+  return failed.map((result, index) => {
+    const copy = copyRest(RED, whole);
+    copy.topic = result.msisdn;
+    const sms: Record<string, unknown> = messageId === undefined ? { ...result } : { messageId, ...result };
+    if (redelivered) sms.redelivered = true;
+    if (duplicate) sms.duplicate = true;
+    copy.sms = sms;
+    copy.parts = {
+      ...(given === undefined ? undefined : { parts: given }),
+      id,
+      type: 'array',
+      count: failed.length,
+      index,
+    };
+    return copy;
+  });
 }
 
 /** A copy without what each copy has of its own: the list of all recipients may stand there, thousands times thousands. */

@@ -124,15 +124,18 @@ export class Intake {
     const onMoved = (moved: Text) => {
       current = moved;
     };
+    const depart = (signal: AbortSignal) =>
+      this.#options.departure.depart(current, { client: outlet.client, signal, onMoved });
+    const departAgain = (signal: AbortSignal) =>
+      depart(signal).catch((error) => {
+        if (isUnknown(error)) current = afterUnknown(current, formatOutcome(error));
+        throw error;
+      });
     const outcome = await sendPlain(text, {
       clock,
       queue,
       signals,
-      attempt: (signal) =>
-        this.#options.departure.depart(current, { client: outlet.client, signal, onMoved }).catch((error) => {
-          if (isUnknown(error)) current = afterUnknown(current, formatOutcome(error));
-          throw error;
-        }),
+      attempt: text.options.retryUncertain ? departAgain : depart,
       evidence: this.#options.clearing.open(text, outlet.client),
     });
     await this.#options.onEnded(current, asUnsent(current, outcome), given);

@@ -51,7 +51,7 @@ describe('sms-send: delivery and conversation', () => {
         errorsOf(flow).map((error) => [error?.code, typeof error?.waiting]),
         [['SMS_UNREACHABLE', 'number']],
       );
-      assert.equal(flow.completions.length, 3);
+      await until(() => flow.completions.length === 3);
       await flow.badge('send', { fill: 'green', shape: 'dot', text: 'sent' });
     });
 
