@@ -11,6 +11,7 @@ import {
   parseConnection,
   parseMaxLength,
 } from './runtime/account-settings';
+import { isEnv } from './runtime/env';
 import { logKeptTexts } from './runtime/kept-text-log';
 import { inheritFromFormerLogins, Logins } from './runtime/logins';
 import { raiseToCatch } from './runtime/outcome';
@@ -115,7 +116,7 @@ export = (RED: NodeAPI) => {
 
   /** Node-RED has put `${NAME}` in place of itself only in what is deployed; the form still holds it. */
   function resolve<T>(value: T, id: string | undefined): T | string {
-    if (typeof value !== 'string' || !/^\$\{[^}]+\}$/.test(value)) return value;
+    if (typeof value !== 'string' || !isEnv(value)) return value;
     const node = (id && RED.nodes.getNode(id)) || findGlobalNode() || ({} as never);
     return String(RED.util.evaluateNodeProperty(value, 'env', node, {}) ?? '');
   }

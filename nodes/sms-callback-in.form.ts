@@ -1,6 +1,6 @@
 import { isBlank } from '../src/wire/fields';
 import type { EditorNode } from './forms/editor';
-import { checkPath, checkPublicUrl, isEnv } from './forms/rules';
+import { checkPath, checkPublicUrl } from './forms/rules';
 import {
   chooseOnlyAccount,
   fillDefaults,
@@ -13,6 +13,7 @@ import {
 } from './forms/shared';
 import { limits } from './limits';
 import { joinCallbackUrl, normalisePath, parsePath } from './runtime/callback-path';
+import { isEnv } from './runtime/env';
 
 const { ackTimeout } = limits['sms-callback-in'];
 

@@ -10,7 +10,6 @@ import {
   checkOnce,
   checkRecipients,
   checkText,
-  isEnv,
   type Mail,
   type Verdict,
 } from './forms/rules';
@@ -27,6 +26,7 @@ import {
   valueIn,
 } from './forms/shared';
 import { limits } from './limits';
+import { isEnv } from './runtime/env';
 
 const { retries, resolve, expire, priority, wait } = limits['sms-send'];
 

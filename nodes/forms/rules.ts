@@ -6,6 +6,7 @@ import { formatCallbackUrl } from '../../src/wire/callback-url';
 import { isBlank } from '../../src/wire/fields';
 import { isInRange, isOpenEnded, limits, type Range } from '../limits';
 import { isPath, isPublicUrl, parsePath } from '../runtime/callback-path';
+import { isEnv } from '../runtime/env';
 import { parseKey } from '../runtime/once-key';
 import { parseRedisUrl } from '../runtime/redis-url';
 
@@ -29,14 +30,6 @@ const wordsOfForms: { readonly [Reason in SmsErrorReason]?: string } = {
   redisUrlInvalid: 'sms-account.form.redisUrlInvalid',
   mailto: 'sms-send.errors.mail',
 };
-
-/**
- * Whether Node-RED puts an environment variable in the place of a value, which is then known only at run time. It does so with
- * nothing else around.
- */
-export function isEnv(value: unknown): boolean {
-  return /^\$\{[^\s}]+\}$/.test(String(value));
-}
 
 /** What blank stands for (a default, or no limit) is never wrong. */
 export function checkNumber(value: unknown, range: Range): Verdict {

@@ -1,7 +1,8 @@
 import { isBlank } from '../../src/wire/fields';
 import type { Range } from '../limits';
+import { isEnv } from '../runtime/env';
 import type { CredentialDefinition, EditorNode, PropertyDefinition, TextParams } from './editor';
-import { checkNumber, isEnv, type Verdict } from './rules';
+import { checkNumber, type Verdict } from './rules';
 
 const catalogs = '@messaging-service/node-red-sms/';
 

@@ -41,7 +41,7 @@ export class SendBadge {
 
   /** A failure shows as soon as nothing goes on, lest the next text comes before it. */
   #showNext(): void {
-    if (this.#isBusy || this.#outcome?.fill === 'green') this.#showSoon();
+    if (this.#current || this.#outcome?.fill === 'green') this.#showSoon();
     else this.#show();
   }
 
@@ -53,23 +53,17 @@ export class SendBadge {
   }
 
   #show(): void {
-    const badge = this.#current ?? this.#outcome;
+    const badge = this.#current?.() ?? this.#outcome;
     if (badge) this.#set(badge);
   }
 
-  /** Whether anything goes on, at less expense than saying what. */
-  get #isBusy(): boolean {
+  /** How to say what goes on, if anything does: it changes more often than it is shown. */
+  get #current(): (() => NodeStatus) | undefined {
     const { outage, sending, waiting, asking } = this.#state;
-    return outage !== undefined || sending + waiting + asking > 0;
-  }
-
-  /** What goes on. */
-  get #current(): NodeStatus | undefined {
-    const { outage, sending, waiting, asking } = this.#state;
-    if (outage) return badges.error(this.#RED, outage);
-    if (sending > 0) return badges.sending(this.#RED, sending);
-    if (waiting > 0) return badges.waitingTexts(this.#RED, waiting);
-    return asking > 0 ? badges.asking(this.#RED, asking) : undefined;
+    if (outage) return () => badges.error(this.#RED, outage);
+    if (sending > 0) return () => badges.sending(this.#RED, sending);
+    if (waiting > 0) return () => badges.waitingTexts(this.#RED, waiting);
+    return asking > 0 ? () => badges.asking(this.#RED, asking) : undefined;
   }
 
   #set(badge: NodeStatus): void {

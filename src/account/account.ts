@@ -112,7 +112,7 @@ export class Account {
             clock,
             member,
             inbox: estateOf().inbox,
-            expected: () => estateOf().sender.expected,
+            expected: () => this.#succession.expected,
             endpoints: this.#endpoints,
             tally,
           },
@@ -158,7 +158,7 @@ export class Account {
         return account.#succession.estate?.inbox.failure;
       },
       inboxOf: (member) => this.#succession.estateOf(member).inbox,
-      expected: () => this.#succession.estate?.sender.expected,
+      expected: () => this.#succession.expected,
       onChanged: () => this.#settings?.onChanged?.(),
       onDrained: (kind) => {
         if (kind === 'incoming') this.#succession.estate?.sender.onRepliesRead();

@@ -62,6 +62,11 @@ export class Succession {
     return estate;
   }
 
+  /** See {@link Sender.expected}. */
+  get expected(): Promise<void> | undefined {
+    return this.#estate?.sender.expected;
+  }
+
   /** No node that has not come by now is to be waited for: what it has left is given up in its time, whoever else is here. */
   goOn(): void {
     const [first] = this.#host.members;

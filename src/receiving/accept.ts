@@ -8,13 +8,14 @@ import {
   channelOf,
   currentEntry,
   dropEntry,
+  forgetSeen,
   holdKeysOf,
   type InboxContext,
   judgeAndRemember,
   keepEntry,
 } from './context';
 import { type Entry, nameTakers, newsOf, separate } from './entry';
-import { forget, type Identity, identify, keysOf, type Verdict } from './identity';
+import { type Identity, identify, keysOf, type Verdict } from './identity';
 import { Undelivered } from './undelivered';
 
 /** Records that came in one answer or one callback. */
@@ -140,10 +141,9 @@ function acceptRecord(context: InboxContext, candidate: Candidate, look: Look, c
   const correlated = correlate(context, { news, identity }, look, changes);
   if (isForNobody(context, arrival, correlated.record)) {
     // Should the service also call back with it, that is new to the node that is called.
-    if (outcome === 'new') for (const [key, value] of forget(identity, look)) changes.remember.set(key, value);
-    const isRepeated = recallAnswer(identity, look) !== undefined;
+    if (outcome === 'new') forgetSeen(identity, look, changes);
     rememberAnswer(context, { identity, record: correlated.record }, look, changes);
-    return { acceptance: { outcome: isRepeated ? 'repeated' : outcome }, ...effectOf(correlated) };
+    return { acceptance: { outcome: correlated.isRepeated ? 'repeated' : outcome }, ...effectOf(correlated) };
   }
   const fresh = createFresh(context, {
     news: newsOf(news, correlated.record),
@@ -168,6 +168,8 @@ function lookFor({ unread, reading }: InboxContext, kind: Kind): void {
 /** A record, and what follows from what it answers. */
 interface Correlated {
   record: InboxRecord;
+  /** It has answered that before. */
+  isRepeated?: true;
   effect?(): void;
 }
 
@@ -179,7 +181,7 @@ function correlate(
   changes: Changes,
 ): Correlated {
   const answered = recallAnswer(identity, look);
-  if (answered) return { record: { ...news.record, ...answered } };
+  if (answered) return { record: { ...news.record, ...answered }, isRepeated: true };
   return correlator?.correlate(news, look, changes) ?? news;
 }
 

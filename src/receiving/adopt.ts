@@ -1,7 +1,7 @@
 import type { Step } from '../journal';
-import { dropEntry, holdKeysOf, type InboxContext, judgeAndRemember, keepEntry } from './context';
+import { dropEntry, forgetSeen, holdKeysOf, type InboxContext, judgeAndRemember, keepEntry } from './context';
 import type { Entry } from './entry';
-import { forget, identify, keysOf } from './identity';
+import { identify, keysOf } from './identity';
 import { Undelivered } from './undelivered';
 
 /**
@@ -55,9 +55,7 @@ export function createAbandon(context: InboxContext, handed: readonly Undelivere
         // It may come back.
         changes.remember.set(keyOf(entry), undefined);
       }
-      for (const { identity } of called) {
-        for (const [key, value] of forget(identity, look)) changes.remember.set(key, value);
-      }
+      for (const { identity } of called) forgetSeen(identity, look, changes);
       changes.firm = true;
       return () => {};
     },

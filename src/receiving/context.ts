@@ -7,7 +7,7 @@ import type { Correlator } from './correlator';
 import type { Delivered, Gone } from './delivered';
 import type { Distribution } from './distribution';
 import { type Channel, type Entry, isEntry } from './entry';
-import { type Identity, judge, type Verdict } from './identity';
+import { forget, type Identity, judge, type Verdict } from './identity';
 import type { Reading } from './reading';
 import type { Taker } from './taker';
 import type { UndeliveredEntries } from './undelivered';
@@ -72,6 +72,11 @@ export function judgeAndRemember(
   const { outcome, remember } = judge(identity, via, memory);
   for (const [key, value] of remember) changes.remember.set(key, value);
   return outcome;
+}
+
+/** Undoes {@link judgeAndRemember}: a record that comes again is new. */
+export function forgetSeen(identity: Identity, look: Look, changes: Changes): void {
+  for (const [key, value] of forget(identity, look)) changes.remember.set(key, value);
 }
 
 /**

@@ -1,9 +1,17 @@
 import type { Step } from '../journal';
 import { createFresh } from './accept';
 import { keysOfAnswer, rememberAnswer } from './answered';
-import { audienceOf, currentEntry, dropEntry, type InboxContext, judgeAndRemember, keepEntry } from './context';
+import {
+  audienceOf,
+  currentEntry,
+  dropEntry,
+  forgetSeen,
+  type InboxContext,
+  judgeAndRemember,
+  keepEntry,
+} from './context';
 import { newsOf } from './entry';
-import { forget, keysOf } from './identity';
+import { keysOf } from './identity';
 import { settle } from './settle';
 import type { Undelivered } from './undelivered';
 
@@ -31,7 +39,7 @@ export function createRelease(context: InboxContext, released: Undelivered, onSe
       const { kind, twin } = current;
       dropEntry(context, released.entry, identity, changes);
       if (!twin) {
-        for (const [key, value] of forget(identity, look)) changes.remember.set(key, value);
+        forgetSeen(identity, look, changes);
         rememberAnswer(context, { identity, record: current.record }, look, changes);
         return () => {
           undelivered.remove(id);

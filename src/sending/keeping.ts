@@ -223,10 +223,8 @@ export class KeptTexts {
     if (!this.#room.has(waiting)) return;
     if (text?.state === 'leaving') await this.#options.ledger.putBack(text);
     if (!isOutage(error)) return;
-    if (!this.#isOpen) {
-      this.#outages.heed(error);
-      return;
-    }
+    this.#options.respite.heed(error);
+    if (!this.#isOpen) return;
     this.#outages.failed(waiting, error);
     // Its time may have ended while it could not be stopped.
     if (this.#expiries.isOver(waiting.id)) this.#expire(waiting.id);

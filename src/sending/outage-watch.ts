@@ -48,15 +48,9 @@ export class OutageWatch {
 
   /** A text has found the service out of reach. */
   failed(waiting: Waiting, error: SmsError): void {
-    this.heed(error);
     if (!this.#outage) this.#begin(waiting, error);
     else if (this.#outage.probe === waiting.id) this.#outage.failed(error);
     this.tell(waiting.node);
-  }
-
-  /** Keeps to what the service wants, should there be a next try. */
-  heed(error: SmsError): void {
-    this.#options.respite.heed(error);
   }
 
   /** The turn of a text is over. If it was to try and has found out nothing, another tries. */

@@ -154,6 +154,7 @@ export function uncountedBy(text: Text, outcome: Outcome): string[] {
  */
 export function withLimited(outcome: Sent, text: Text): Outcome {
   const { limited = [], mayHaveReached = [] } = text;
+  if (limited.length === 0) return outcome;
   const accepted = new Set(outcome.accepted);
   const reached = new Set(mayHaveReached);
   const keptBack = limited

@@ -206,7 +206,7 @@ export function delivered(text: Text): Step<Text | undefined> {
         keepItem(changes, uncertain);
         return () => uncertain;
       }
-      drop(text, changes);
+      dropItem(changes, text.id, 'ledger');
       return () => undefined;
     },
   };
@@ -223,7 +223,7 @@ export function discard(text: Text, whileFailing: 'refuse' | 'apply'): Step<void
     whileFailing,
     drops: [text.id],
     decide(_look, changes) {
-      drop(text, changes);
+      dropItem(changes, text.id, 'ledger');
       changes.firm = true;
       const mayBeSent = text.state !== 'waiting' || text.mayHaveReached !== undefined;
       if (once !== undefined && !mayBeSent && !text.follows) changes.remember.set(once, undefined);
@@ -246,10 +246,6 @@ function followOrLead(text: Text, { type }: OnceVerdict): Text {
 
 function change(text: Text, changed: Partial<Text>): Text {
   return { ...text, ...changed, revision: nextRevision(text) };
-}
-
-function drop({ id }: Text, changes: Changes): void {
-  dropItem(changes, id, 'ledger');
 }
 
 /** From when on, and for how long, a text is remembered that is accepted or leaves now. */
