@@ -935,6 +935,18 @@ describe('Account', () => {
       return { node, outcomes };
     }
 
+    /** Settings with a store for each login, in which everything takes its time, what is handed over too. */
+    function onSlowDisk(): Pick<AccountSettings, 'storeName' | 'createStore'> {
+      const stores = new Map<string, FailingStore>();
+      const createStore = (key: string) => {
+        const store = new FailingStore(stores.get(key)?.platter);
+        store.turns = 20;
+        stores.set(key, store);
+        return store;
+      };
+      return { storeName: 'disk', createStore };
+    }
+
     const codeOf = ({ outcome }: OutcomeNews) => ('code' in outcome ? outcome.code : undefined);
 
     describe('a kept text', () => {
@@ -1085,15 +1097,7 @@ describe('Account', () => {
         ['is kept, and over a limit', { keep: { expireMs: undefined } }, 'SMS_LIMIT'],
       ] as const) {
         it(`that ${what} waits for what the other knows`, async () => {
-          const stores = new Map<string, FailingStore>();
-          const createStore = (key: string) => {
-            const store = new FailingStore(stores.get(key)?.platter);
-            // What is handed over takes its time.
-            store.turns = 20;
-            stores.set(key, store);
-            return store;
-          };
-          const changes = { storeName: 'disk', createStore, limits };
+          const changes = { ...onSlowDisk(), limits };
           const authentication = { type: 'basic', ...simulator.credentials } as const;
           const former = enter(changes);
           const first = attachSender(former);
@@ -1118,15 +1122,7 @@ describe('Account', () => {
 
     for (const via of ['poll', 'callback'] as const) {
       it(`a ${via} of a login waits until what the former one remembers is here, and is told what it answers`, async () => {
-        const stores = new Map<string, FailingStore>();
-        const createStore = (key: string) => {
-          const store = new FailingStore(stores.get(key)?.platter);
-          // What is handed over takes its time.
-          store.turns = 20;
-          stores.set(key, store);
-          return store;
-        };
-        const changes = { storeName: 'disk', createStore };
+        const changes = onSlowDisk();
         const former = enter(changes);
         const first = attachSender(former);
         sendText(first, 'well?', { to: ['6421555001'], remember: { value: 7 } });

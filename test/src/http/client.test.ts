@@ -290,25 +290,26 @@ describe('Client', () => {
       });
     }
 
-    it('403 speaks of recipients and limits for a send alone, and of the rights of the account for what reads', async () => {
+    /** What each call makes of a status with nothing else. */
+    async function failuresOf(status: number) {
       const { baseUrl } = await startRawService(closing, (incoming, outgoing) => {
         incoming.resume();
-        outgoing.writeHead(403).end();
+        outgoing.writeHead(status).end();
       });
-      for (const name of names) {
-        const error = await failure(calls[name](createClient(baseUrl)));
+      return Promise.all(
+        names.map(async (name) => ({ name, error: await failure(calls[name](createClient(baseUrl))) })),
+      );
+    }
+
+    it('403 speaks of recipients and limits for a send alone, and of the rights of the account for what reads', async () => {
+      for (const { name, error } of await failuresOf(403)) {
         assert.equal(error.reason, name === 'send' ? 'forbidden' : 'forbiddenRead', name);
         assert.match(error.message, name === 'send' ? /recipients/ : /rights of the account/, name);
       }
     });
 
     it('429 says to go more slowly, and nothing of the base URL, on every endpoint', async () => {
-      const { baseUrl } = await startRawService(closing, (incoming, outgoing) => {
-        incoming.resume();
-        outgoing.writeHead(429).end();
-      });
-      for (const name of names) {
-        const error = await failure(calls[name](createClient(baseUrl)));
+      for (const { name, error } of await failuresOf(429)) {
         assert.equal(error.statusCode, 429, name);
         assert.match(error.message, /Send or poll more slowly, or try again later\.$/, name);
       }

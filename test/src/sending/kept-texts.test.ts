@@ -485,15 +485,10 @@ describe('kept texts', () => {
     const store = new FailingStore();
     const house = new House({ store });
     const node = house.attach();
-    let answer = () => {};
-    house.service.script.push({ takes: true, after: new Promise<void>((resolve) => (answer = resolve)) });
+    const answer = house.service.holdNext();
     sendText(node, 'hello', { keep });
     await house.pass(100);
-    const closed = house.close();
-    await house.pass(100);
-    answer();
-    await house.pass(100);
-    await closed;
+    await house.closeInFlight(answer);
     const back = house.attach();
     await house.pass(100);
     assert.deepEqual(back.ends, ['to 6421555123 again']);

@@ -124,11 +124,7 @@ describe('Retry-After, which holds for all kept texts of an account', () => {
     const answer = house.service.holdNext({ takes: false, error: unavailable('60') });
     sendText(node, 'hello', { keep });
     await house.pass(100);
-    const closed = house.close();
-    await house.pass(100);
-    answer();
-    await house.pass(100);
-    await closed;
+    await house.closeInFlight(answer);
     house.attach();
     await house.pass(59_000);
     assert.equal(house.service.tries, 1);

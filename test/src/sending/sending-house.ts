@@ -299,6 +299,15 @@ export class House {
     await this.journal.close();
   }
 
+  /** Ends it while something is in flight, which is answered meanwhile. */
+  async closeInFlight(answer: () => void): Promise<void> {
+    const closed = this.close();
+    await this.pass(100);
+    answer();
+    await this.pass(100);
+    await closed;
+  }
+
   /** Another process with what this one's store has at this moment, as after a crash. */
   restart(platter: Platter): House {
     return new House({ ...this.options, clock: this.clock, service: this.service, store: new FailingStore(platter) });
