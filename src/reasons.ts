@@ -213,7 +213,18 @@ export const reasons = {
     'The flow did not acknowledge the message in {{attempts}} attempts; it is given up.',
   ],
   unexpected: ['SMS_SERVICE', 'Something unexpected went wrong. Please report it with the log of Node-RED.'],
-  storeUnavailable: ['SMS_STORE', 'The inbox cannot be written ({{detail}}); polling is paused until it can.'],
+  storeUnavailable: [
+    'SMS_STORE',
+    'The inbox cannot be written ({{detail}}); polling is paused until it can. Check free space and permissions, or the Redis server.',
+  ],
+  storeLocked: [
+    'SMS_STORE',
+    'Another process has the inbox in {{folder}} open ({{detail}}): polling is paused, and texts to be kept are refused. Give each Node-RED a user directory of its own, or choose Redis in the account.',
+  ],
+  storeDamaged: [
+    'SMS_STORE',
+    'The inbox in {{folder}} is damaged ({{detail}}): polling is paused, and texts to be kept are refused. It is left as it is: move the folder away to begin with an empty inbox.',
+  ],
   databaseMissing: [
     'SMS_STORE',
     'There is no database for this machine ({{detail}}): nothing can be kept on disk, and polling is paused. Run Node-RED on Node.js 22.13 or later, or choose another inbox in the account.',

@@ -2,8 +2,9 @@ import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Node, NodeAPI } from 'node-red';
-import type { Membership } from '../../src';
+import type { Membership, SmsError } from '../../src';
 import { startWithFlows } from './start';
+import { translate } from './texts';
 
 /** How long to wait before what a former login has left is asked for again. */
 const againAfterMs = 10_000;
@@ -56,8 +57,18 @@ export function inheritFromFormerLogins(
   if (formerKeys.length === 0) return () => {};
   const stop = new AbortController();
   const inherit = async (key: string) => {
-    while (!(await membership.inherit(key))) await sleep(againAfterMs, undefined, { signal: stop.signal, ref: false });
+    let isTold = false;
+    const onFailure = ({ params: { folder, detail } }: SmsError) => {
+      if (isTold) return;
+      isTold = true;
+      const reason = [folder, detail].filter((part) => part !== undefined).join(': ');
+      node.warn(translate(RED, 'log.formerLogin', { reason }));
+    };
+    while (!(await membership.inherit(key, onFailure))) {
+      await sleep(againAfterMs, undefined, { signal: stop.signal, ref: false });
+    }
     logins.settle(key);
+    if (isTold) node.log(translate(RED, 'log.formerLoginDone'));
   };
   const cancelStart = startWithFlows(RED, node, () => {
     for (const key of formerKeys) inherit(key).catch(() => {});

@@ -105,7 +105,7 @@ export class Account {
       get inbox() {
         return estateOf().inbox;
       },
-      inherit: (formerKey) => this.#inherit(member, formerKey),
+      inherit: (formerKey, onFailure) => this.#inherit(member, formerKey, onFailure),
       subscribe: (channel, subscriber) =>
         subscribe[channel](
           {
@@ -213,9 +213,9 @@ export class Account {
     return present;
   }
 
-  async #inherit(member: Member, formerKey: string): Promise<boolean> {
-    const former = this.#options.find(formerKey);
-    return former === this || this.#succession.takeOver(former.#succession, formerKey, member);
+  async #inherit(member: Member, key: string, onFailure: (failure: SmsError) => void = () => {}): Promise<boolean> {
+    const former = this.#options.find(key);
+    return former === this || this.#succession.takeOver({ former: former.#succession, key, member, onFailure });
   }
 
   async #keepOpen<T>(work: () => Promise<T>): Promise<T> {

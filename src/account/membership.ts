@@ -73,8 +73,10 @@ export interface Membership {
   /**
    * Takes over what is undelivered of a login that this one replaces, and what polls in flight still bring it, unless
    * others are on that login. Resolves with whether nothing is left to take over.
+   *
+   * @param onFailure told why what that login has kept cannot be read now, which is safe there
    */
-  inherit(formerKey: string): Promise<boolean>;
+  inherit(formerKey: string, onFailure?: (failure: SmsError) => void): Promise<boolean>;
   /** Makes a node one of those that send, with the credentials of this member. Its texts from before go on. */
   attachSender(outlet: Omit<Outlet, 'client'>): SendingNode;
   /** Makes a call that is neither queued nor looped, with the credentials of this member. */

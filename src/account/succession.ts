@@ -1,4 +1,5 @@
 import type { Clock } from '../clock';
+import type { SmsError } from '../errors';
 import type { HandOver } from '../sending/sender';
 import type { Estate } from './estate';
 import type { Member } from './member';
@@ -13,6 +14,16 @@ export interface SuccessionHost {
   createEstate(settings: AccountSettings): Estate;
   /** Keeps the account as it is, with its store open, while something is done to it that is no member's. */
   keepOpen<T>(work: () => Promise<T>): Promise<T>;
+}
+
+/** What takes over from what. */
+export interface TakingOver {
+  former: Succession;
+  /** Names the login of the former one. */
+  key: string;
+  /** Who replaces that login. */
+  member: Member;
+  onFailure(failure: SmsError): void;
 }
 
 /** Knows where an account keeps what is its own, and what becomes of the places before. */
@@ -74,20 +85,17 @@ export class Succession {
     estate?.sender.open();
   }
 
-  /**
-   * Takes over from the account of a login that a member's replaces. See {@link Membership.inherit}.
-   *
-   * @param key names that login
-   */
-  async takeOver(former: Succession, key: string, member: Member): Promise<boolean> {
+  /** Takes over from the account of a login that a member's replaces. See {@link Membership.inherit}. */
+  async takeOver(takingOver: TakingOver): Promise<boolean> {
+    const { former, key } = takingOver;
     const isAwaited = !this.#tried.has(key);
     this.#tried.add(key);
-    const isDone = await former.#host.keepOpen(() => this.#takeOver(former, member, isAwaited));
+    const isDone = await former.#host.keepOpen(() => this.#takeOver(takingOver, isAwaited));
     if (isDone) this.#tried.delete(key);
     return isDone;
   }
 
-  async #takeOver(former: Succession, member: Member, isAwaited: boolean): Promise<boolean> {
+  async #takeOver({ former, member, onFailure }: TakingOver, isAwaited: boolean): Promise<boolean> {
     const { members, polls } = former.#host;
     let hasIdled = false;
     for (let isFirst = true; ; isFirst = false) {
@@ -99,16 +107,20 @@ export class Succession {
       yieldTo(from, to);
       const hadPolls = polls.size > 0;
       const ended = polls.oneEnded();
+      let isHanded = true;
       try {
         const isWanted = () => members.size === 0;
         const handing = this.#host.keepOpen(() => handOver(from, to, { isLast: true, isWanted }));
         if (isFirst && isAwaited) to.sender.expect(handing);
         await handing;
       } catch {
-        return false;
+        isHanded = false;
       }
+      const { failure } = from.inbox;
+      // Those who are here are told of their own by their nodes.
+      if (failure && !to.inbox.failure) onFailure(failure);
       // What is in a store that cannot be used is safe there, and may be asked for again.
-      if (from.inbox.failure || to.inbox.failure) return false;
+      if (!isHanded || failure || to.inbox.failure) return false;
       await ended;
       // What each has brought is handed over at once.
       if (hadPolls || isFirst) continue;

@@ -151,9 +151,9 @@ export class Intake {
   }
 }
 
-/** Of a text that could not be written the store's own error would speak of polling. */
+/** Of a text that could not be written the store's own error would speak of polling, unless it knows what is to be done. */
 function asUnsent<End extends Outcome>(text: Text, outcome: End): End | SmsError {
-  if (!isTracked(text) || !isSmsError(outcome, 'SMS_STORE')) return outcome;
+  if (!isTracked(text) || !isSmsError(outcome, 'SMS_STORE') || outcome.reason !== 'storeUnavailable') return outcome;
   return new SmsError('keepRefused', { params: { detail: String(outcome.params.detail ?? '') } });
 }
 

@@ -3,6 +3,7 @@ import { SmsError } from '../errors';
 import type { Database, Engine } from './database';
 import { levelDb } from './level-database';
 import { sqlite } from './sqlite-database';
+import { describeStoreFailure } from './store-failure';
 
 /** The one to be preferred first (docs/adr/0014). */
 export const engines: readonly Engine[] = [levelDb, sqlite];
@@ -10,7 +11,8 @@ export const engines: readonly Engine[] = [levelDb, sqlite];
 /**
  * Opens the database of a folder that exists: with the engine that has written there, else with the first that there is.
  *
- * @throws SmsError `SMS_STORE` where there is none, or not the one that has written there; the folder is left as it is
+ * @throws SmsError `SMS_STORE` where there is none, or not the one that has written there, and where another process has it
+ * open or it is damaged; the folder is left as it is
  */
 export async function openDatabase(folder: string, candidates: readonly Engine[]): Promise<Database> {
   const names = await readdir(folder);
@@ -18,12 +20,24 @@ export async function openDatabase(folder: string, candidates: readonly Engine[]
   const usable = former ? candidates.filter(({ name }) => name === former.name) : candidates;
   for (const engine of usable) {
     const open = await engine.load();
-    if (open) return open(folder);
+    if (open) return open(folder).catch((error: unknown) => Promise.reject(explain(error, folder)));
   }
   const detail = describeLack(former ? [former] : engines);
   throw former
     ? new SmsError('databaseForeign', { params: { detail, folder } })
     : new SmsError('databaseMissing', { params: { detail } });
+}
+
+/** What the databases call it, to what a person has to do about it. */
+const knownFailures: readonly [RegExp, 'storeLocked' | 'storeDamaged'][] = [
+  [/LEVEL_LOCKED|database is locked/, 'storeLocked'],
+  [/LEVEL_CORRUPTION|is malformed|is not a database/, 'storeDamaged'],
+];
+
+function explain(error: unknown, folder: string): unknown {
+  const detail = describeStoreFailure(error);
+  const [, reason] = knownFailures.find(([pattern]) => pattern.test(detail)) ?? [];
+  return reason ? new SmsError(reason, { params: { detail, folder }, cause: error }) : error;
 }
 
 function describeLack(missing: readonly Engine[]): string {

@@ -1,6 +1,7 @@
 import type { Clock, Timer } from '../clock';
 import { isSmsError, SmsError } from '../errors';
 import type { Leftovers, Store, StoreEvents } from './store';
+import { describeStoreFailure } from './store-failure';
 
 /**
  * Where a store stands: `closed` before it is opened and after it was closed; `failed` from any failure until it is opened
@@ -101,14 +102,4 @@ function createStoreError(cause: unknown): SmsError {
     // One about syntax quotes what it could not read, which may be somebody's message.
     ...(cause instanceof SyntaxError ? undefined : { cause }),
   });
-}
-
-/** What the operating system or the database calls the failure: `ENOSPC`, `LEVEL_LOCKED`. */
-function describeStoreFailure(error: unknown): string {
-  const codes: string[] = [];
-  if (error instanceof SyntaxError) return 'unreadable content';
-  for (let current = error; current instanceof Error && codes.length < 3; current = current.cause) {
-    codes.push(String((current as { code?: unknown }).code ?? current.message));
-  }
-  return codes.join(', ') || 'unknown reason';
 }

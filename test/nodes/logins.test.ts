@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Logins } from '../../nodes/runtime/logins';
+import { inheritFromFormerLogins, Logins } from '../../nodes/runtime/logins';
+import { type Membership, SmsError } from '../../src';
+import { account, RunningFlow, startService, stopEverything, until } from './running-flow';
 
 const [a, b, c] = ['a', 'b', 'c'].map((digit) => digit.repeat(32)) as [string, string, string];
 
@@ -54,5 +56,54 @@ describe('Logins', () => {
       writeFileSync(file, text);
       assert.deepEqual(new Logins().of('node', file).enter(b), [], text);
     }
+  });
+});
+
+describe('an account node whose former login has left what cannot be read', () => {
+  let folder: string;
+
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'sms-logins-'));
+  });
+
+  afterEach(async () => {
+    await stopEverything();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  it('says where it is and why, once, and that it is safe', async () => {
+    const inbox = join(folder, 'sms-inbox', a);
+    mkdirSync(inbox, { recursive: true });
+    for (const name of ['CURRENT', 'MANIFEST-000001']) writeFileSync(join(inbox, name), 'damaged');
+    writeFileSync(join(folder, 'sms-inbox', 'logins.json'), JSON.stringify({ account: [a] }));
+    const flow = await RunningFlow.start([{ ...account(await startService()), store: 'disk' }], {
+      settings: { userDir: folder },
+    });
+    const warnings = () => flow.log.filter(({ id }) => id === 'account').map(({ msg }) => String(msg));
+    await until(() => warnings().length > 0);
+    assert.equal(warnings().length, 1);
+    assert.match(warnings()[0] ?? '', /former login cannot be read \(.*LEVEL_CORRUPTION\)\. It is safe there/);
+    assert.ok(warnings()[0]?.includes(inbox));
+  });
+
+  it('says that it has been taken over, when it has', async () => {
+    const flow = await RunningFlow.start([account(await startService())]);
+    const node = flow.red.nodes.getNode('account');
+    const membership = {
+      key: b,
+      inherit: (_: string, onFailure: (failure: SmsError) => void) => {
+        onFailure(new SmsError('storeUnavailable', { params: { detail: 'EIO' } }));
+        return Promise.resolve(true);
+      },
+    } as unknown as Membership;
+    const settled: string[] = [];
+    inheritFromFormerLogins(flow.red, node, membership, { enter: () => [a], settle: (key) => void settled.push(key) });
+    flow.red.events.emit('flows:started');
+    await until(() => settled.length > 0);
+    const lines = flow.log.filter(({ id }) => id === 'account').map(({ msg }) => String(msg));
+    assert.deepEqual(lines, [
+      'What is kept for the former login cannot be read (EIO). It is safe there, and is tried again every 10 seconds.',
+      'What was kept for the former login has been taken over.',
+    ]);
   });
 });

@@ -634,6 +634,25 @@ describe('Account', () => {
       const three = enter({ ...basic(), baseUrl: `${simulator.baseUrl}/x`, storeName: 'x', createStore: () => store });
       assert.equal(await three.inherit('e'.repeat(32)), false);
     });
+
+    for (const [what, failing] of [
+      ['is told why what the other has kept cannot be read', false],
+      ['is not told again of what its own nodes are told, when its own store fails too', true],
+    ] as const) {
+      it(what, async () => {
+        const former = 'e'.repeat(32);
+        const [theirs, own] = [new FailingStore(), new FailingStore()];
+        theirs.failing.add('open');
+        if (failing) own.failing.add('open');
+        const createStore = (key: string) => (key === former ? theirs : own);
+        const two = enter({ ...basic(), storeName: 'failing', createStore });
+        subscribe(two, new Listener('b'));
+        await until(() => own.isOpen || two.state().store.error !== undefined);
+        const reasons: unknown[] = [];
+        assert.equal(await two.inherit(former, ({ params }) => void reasons.push(params.detail)), false);
+        assert.deepEqual(reasons, failing ? [] : ['ENOSPC']);
+      });
+    }
   });
 
   it('takes what is undelivered along to another store', async () => {

@@ -99,6 +99,30 @@ describe('the database of a folder', () => {
     assert.deepEqual(opened, ['SQLite']);
   });
 
+  for (const engine of hasSqlite ? [levelDb, sqlite] : [levelDb]) {
+    it(`of ${engine.name} that is damaged is left as it is, and the error says what to do`, async () => {
+      await fillBy(engine);
+      for (const name of await readdir(folder)) {
+        if (/^MANIFEST-|sqlite$/.test(name)) await writeFile(join(folder, name), 'damaged '.repeat(1_000));
+      }
+      await assert.rejects(openBy(engine), (error) => {
+        assert.ok(isRefused('storeDamaged')(error), String(error));
+        assert.ok(String(error).includes(folder));
+        return true;
+      });
+      assert.ok((await readdir(folder)).length > 0);
+    });
+  }
+
+  it('that another process has open is named, with what to do', async () => {
+    const database = await openBy(levelDb);
+    try {
+      await assert.rejects(openBy(levelDb), isRefused('storeLocked'));
+    } finally {
+      await database.close();
+    }
+  });
+
   it('is not LevelDB where its binary is missing, or is one of another machine', async () => {
     const { platform, arch } = process;
     const prebuilds = join(folder, 'prebuilds', `${platform}-${arch}`);
