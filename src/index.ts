@@ -42,6 +42,7 @@ export { parseRecipients } from './sending/recipients';
 export { DiskStore } from './store/disk';
 export { MemoryStore } from './store/memory';
 export { RedisStore } from './store/redis';
+export { parseRedisUrl } from './store/redis-url';
 export type { Store } from './store/store';
 export { type CallbackEvent, parseCallback } from './wire/callback';
 export { formatCallbackUrl } from './wire/callback-url';

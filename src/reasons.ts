@@ -37,7 +37,7 @@ export const reasons = {
   ],
   redisUrlInvalid: [
     'SMS_CONFIG',
-    'The Redis URL of the account is not usable. Enter an address that begins with redis:// or rediss://.',
+    'The Redis URL of the account is not usable. Enter an address that begins with redis:// or rediss:// and ends with the host, its port or the number of a database. Percent-encode special characters of the password.',
   ],
   callbackNodeMissing: [
     'SMS_CONFIG',

@@ -2,13 +2,13 @@ import { isSmsError, type SmsErrorReason } from '../../src/errors';
 import { parseBaseUrl } from '../../src/login';
 import { parseRecipients } from '../../src/sending/recipients';
 import { parseFragmentationLimit, parseMessageId, planTravel } from '../../src/sending/text';
+import { parseRedisUrl } from '../../src/store/redis-url';
 import { formatCallbackUrl } from '../../src/wire/callback-url';
 import { isBlank } from '../../src/wire/fields';
 import { isInRange, isOpenEnded, limits, type Range } from '../limits';
 import { isPath, isPublicUrl, parsePath } from '../runtime/callback-path';
 import { isEnv } from '../runtime/env';
 import { parseKey } from '../runtime/once-key';
-import { parseRedisUrl } from '../runtime/redis-url';
 
 const lengths = limits['sms-account'].maxLength;
 

@@ -8,12 +8,12 @@ import {
   type ProxyOptions,
   parseAuthentication,
   parseBaseUrl,
+  parseRedisUrl,
   RedisStore,
   SmsError,
   type TlsOptions,
 } from '../../src';
 import { limits } from '../limits';
-import { parseRedisUrl } from './redis-url';
 import { parseChoice, parseFlag, parseLimit, parseNumber } from './settings';
 
 /** How to reach the service, as the form of `sms-account` has it, saved or not. */
@@ -154,7 +154,8 @@ function parseStore(
   const folder = userDir ? join(userDir, 'sms-inbox') : undefined;
   const logins = folder === undefined ? undefined : { loginsFile: join(folder, 'logins.json') };
   if (kind === 'redis') {
-    const url = parseRedisUrl(redisUrl);
+    parseRedisUrl(redisUrl);
+    const url = redisUrl?.trim() ?? '';
     const place = createHash('sha256').update(url).digest('hex');
     return { storeName: `redis ${place}`, createStore: (key) => new RedisStore({ url, key }), ...logins };
   }

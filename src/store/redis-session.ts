@@ -4,6 +4,7 @@ import { describeFailure, signExpired } from './redis-failures';
 import type { RedisKeys } from './redis-keys';
 import { group, type ListedItem, leftSign, nextStreamId, pageSize, type ScriptedRedis, scripts } from './redis-scripts';
 import { RedisTakeOver } from './redis-take-over';
+import type { RedisServer } from './redis-url';
 
 /** How fast a {@link RedisStore} notices that another instance is gone. Milliseconds. */
 export interface RedisTiming {
@@ -19,7 +20,7 @@ export interface RedisTiming {
 
 /** What a session stands on. */
 export interface SessionOptions {
-  url: string;
+  server: RedisServer;
   timing: RedisTiming;
   keys: RedisKeys;
   /** The name of this instance among the others. */
@@ -66,7 +67,8 @@ export class RedisSession {
     // Loaded only here, so that accounts without Redis do not pay for it.
     const { Redis } = await import('ioredis');
     const { commandTimeoutMs } = options.timing;
-    const redis = new Redis(options.url, {
+    const redis = new Redis({
+      ...options.server,
       lazyConnect: true,
       // The journal opens the store again by itself, and has to know when it is gone.
       retryStrategy: () => null,

@@ -4,8 +4,9 @@ import { formatRemembered, parseItem } from './format';
 import { attempt, describeFailure, signExpired } from './redis-failures';
 import { createKeys, type RedisKeys } from './redis-keys';
 import { group, type ListedItem } from './redis-scripts';
-import { RedisSession, type RedisTiming } from './redis-session';
+import { RedisSession, type RedisTiming, type SessionOptions } from './redis-session';
 import { RedisTexts } from './redis-texts';
+import { parseRedisUrl } from './redis-url';
 import {
   type Changes,
   type Item,
@@ -55,8 +56,7 @@ export class RedisStore implements Store {
   readonly durable = true;
   readonly shared = true as const;
   readonly takeOverMs: number;
-  readonly #options: RedisStoreOptions;
-  readonly #timing: RedisTiming;
+  readonly #options: SessionOptions;
   readonly #keys: RedisKeys;
   readonly #consumer = randomUUID();
   /** Where the items that this instance holds are in the stream, by id. */
@@ -65,18 +65,19 @@ export class RedisStore implements Store {
   #session: RedisSession | undefined;
   #epoch: string | undefined;
 
-  constructor(options: RedisStoreOptions) {
-    this.#options = options;
-    this.#timing = { ...redisTiming, ...options.timing };
-    this.#keys = createKeys(options.key);
-    const { aliveMs, heartbeatMs, graceMs } = this.#timing;
-    this.takeOverMs = aliveMs + graceMs + 2 * heartbeatMs;
+  /** @throws SmsError `SMS_CONFIG` when the URL is not usable */
+  constructor({ url, key, timing, clock = systemClock }: RedisStoreOptions) {
+    this.#keys = createKeys(key);
+    const times = { ...redisTiming, ...timing };
+    this.takeOverMs = times.aliveMs + times.graceMs + 2 * times.heartbeatMs;
+    this.#options = { server: parseRedisUrl(url), clock, timing: times, keys: this.#keys, consumer: this.#consumer };
   }
 
   async open(events: StoreEvents): Promise<Leftovers> {
     this.#abandon();
     try {
-      const session = await this.#connect();
+      const session = await RedisSession.open(this.#options);
+      this.#session = session;
       const epoch = await session.settleIn();
       const isReset = this.#epoch !== undefined && this.#epoch !== epoch;
       this.#epoch = epoch;
@@ -172,18 +173,6 @@ export class RedisStore implements Store {
     this.#session = undefined;
     this.#places.clear();
     await session?.close();
-  }
-
-  async #connect(): Promise<RedisSession> {
-    const { url, clock = systemClock } = this.#options;
-    this.#session = await RedisSession.open({
-      url,
-      clock,
-      timing: this.#timing,
-      keys: this.#keys,
-      consumer: this.#consumer,
-    });
-    return this.#session;
   }
 
   /** Ends the session without a word to the others: this instance still lives. */
