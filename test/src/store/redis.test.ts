@@ -607,6 +607,7 @@ for (const program of programs) {
         await instance.open();
         await instance.drop('1', '2');
         assert.deepEqual(await instance.store.recall(['a']), [undefined]);
+        assert.deepEqual(await instance.store.list(['a']), []);
         await instance.store.close();
         assert.deepEqual(instance.failures, []);
         const log = (await server.client.call('ACL', ['LOG'])) as unknown[];
