@@ -39,6 +39,9 @@ const redisTiming: RedisTiming = {
   commandTimeoutMs: 5_000,
 };
 
+/** Names that the server goes through in one go, in which it serves nobody else: less than a millisecond. */
+const scanSize = 1_000;
+
 interface Place {
   streamId: string;
   revision: number;
@@ -100,21 +103,24 @@ export class RedisStore implements Store {
     return texts.map((text) => this.#texts.read(text));
   }
 
+  /** Goes through the names of all keys of the server, for it has no list of those of a login. */
   async list(prefixes: readonly string[]): Promise<[string, Remembered][]> {
     const { redis } = this.#opened();
     const start = this.#keys.seen('');
-    const listed: [string, Remembered][] = [];
-    for (const prefix of prefixes) {
-      for (let cursor = '0', isFirst = true; isFirst || cursor !== '0'; isFirst = false) {
-        const [next, found] = await attempt(redis.scan(cursor, 'MATCH', `${start}${prefix}*`, 'COUNT', 1_000));
-        cursor = next;
-        const keys = found.map((key) => key.slice(start.length));
-        const values = keys.length > 0 ? await this.recall(keys) : [];
-        for (const [index, remembered] of values.entries())
-          if (remembered) listed.push([keys[index] ?? '', remembered]);
+    const listed = new Map<string, Remembered>();
+    let cursor = '0';
+    do {
+      const [next, found] = await attempt(redis.scan(cursor, 'MATCH', `${start}*`, 'COUNT', scanSize));
+      const all = found.map((name) => name.slice(start.length));
+      const keys = all.filter((key) => prefixes.some((prefix) => key.startsWith(prefix)));
+      const values = keys.length > 0 ? await this.recall(keys) : [];
+      for (const [index, key] of keys.entries()) {
+        const remembered = values[index];
+        if (remembered) listed.set(key, remembered);
       }
-    }
-    return listed;
+      cursor = next;
+    } while (cursor !== '0');
+    return [...listed];
   }
 
   async commit(
