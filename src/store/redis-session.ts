@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Clock, Timer } from '../clock';
-import { describeFailure, signExpired } from './redis-failures';
+import { describeFailure, notRedis, signExpired } from './redis-failures';
 import type { RedisKeys } from './redis-keys';
 import { group, type ListedItem, leftSign, nextStreamId, pageSize, type ScriptedRedis, scripts } from './redis-scripts';
 import { RedisTakeOver } from './redis-take-over';
@@ -96,7 +96,8 @@ export class RedisSession {
   /** Gives the first sign of life and makes the group. Returns what tells when the server has lost everything. */
   async settleIn(): Promise<string | undefined> {
     const { keys, consumer, timing } = this.#options;
-    await this.redis.set(keys.alive(consumer), this.sign, 'PX', timing.aliveMs);
+    const answer: unknown = await this.redis.set(keys.alive(consumer), this.sign, 'PX', timing.aliveMs);
+    if (answer !== 'OK') throw notRedis();
     await this.redis.xgroup('CREATE', keys.inbox, group, '0', 'MKSTREAM').catch(ignoreExistingGroup);
     await this.redis.set(keys.epoch, randomUUID(), 'NX');
     return (await this.redis.get(keys.epoch)) ?? undefined;

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { inspect } from 'node:util';
@@ -659,7 +661,10 @@ for (const program of programs) {
         await instance.open();
         await instance.keep(entry('1'));
         assert.equal(await server.client.dbsize(), 0);
-        await assert.rejects(create(`${server.url}/99`).open(), /Redis ERR/);
+        await assert.rejects(
+          create(`${server.url}/99`).open(),
+          /^Error: Redis ERR: the server has no database of that number$/,
+        );
         assert.equal(await server.client.dbsize(), 0);
       });
     });
@@ -720,7 +725,11 @@ for (const program of programs) {
           /WRONGPASS: the user name or the password/,
         ],
         ['no password', (port: number) => `redis://127.0.0.1:${port}`, /NOAUTH: the Redis URL has no password/],
-        ['TLS that the server does not speak', (port: number) => `rediss://:s3cret@127.0.0.1:${port}`, /Redis: E/],
+        [
+          'TLS that the server does not speak',
+          (port: number) => `rediss://:s3cret@127.0.0.1:${port}`,
+          /ETIMEDOUT: .*TLS/,
+        ],
         ['a server that is not there', () => 'redis://u:s3cret@127.0.0.1:1', /Redis: ECONNREFUSED/],
         ['a host that is not there', () => 'redis://u:s3cret@s3cret.invalid', /Redis: E/],
       ] as const) {
@@ -749,6 +758,37 @@ for (const program of programs) {
     });
   });
 }
+
+describe('a server that is no Redis', () => {
+  const closing = new Closing();
+
+  afterEach(() => closing.run());
+
+  for (const [what, scheme, answer, expected] of [
+    ['answers as a web server does', 'redis', 'HTTP/1.1 400 Bad Request\r\n\r\n', 'does not speak Redis'],
+    ['answers with bytes of anything', 'redis', '\0\u001b[31m\r\n', 'does not speak Redis'],
+    ['answers with lists that have no end', 'redis', '*1\r\n'.repeat(20_000), 'does not speak Redis'],
+    ['answers more often than it is asked', 'redis', '+OK\r\n'.repeat(9), 'does not speak Redis'],
+    ['answers to everything with a number', 'redis', ':1\r\n', 'does not speak Redis'],
+    ['does not speak TLS either', 'rediss', 'SSH-2.0-OpenSSH_9\r\n', 'does not speak TLS'],
+  ] as const) {
+    it(`is named as such when it ${what}, without a word of its own`, async () => {
+      const other = createServer((socket) => {
+        socket.on('error', () => {}).on('data', () => socket.write(answer, 'latin1'));
+      });
+      closing.add(other, () => other.close());
+      other.listen(0, '127.0.0.1');
+      await once(other, 'listening');
+      const { port } = other.address() as AddressInfo;
+      const instance = closing.add(new Instance(`${scheme}://:s3cret@127.0.0.1:${port}`), ({ store }) => store.close());
+      await assert.rejects(instance.open(), (error: Error) => {
+        assert.match(error.message, RegExp(`^Redis: (\\w+: )?the server ${expected}`));
+        assert.doesNotMatch(error.message, /[^ -~]|RESP|report/);
+        return true;
+      });
+    });
+  }
+});
 
 describe('rediss://', () => {
   const closing = new Closing();
