@@ -7,6 +7,7 @@ import {
   numberIn,
   prepare,
   prepareAcknowledge,
+  runsBeside,
   savedPassword,
   tell,
   text,
@@ -74,8 +75,8 @@ function isTaken(node: EditorNode, value: string): boolean {
   const path = parsePath(value);
   if (path === undefined || isEnv(value)) return false;
   return RED.nodes.filterNodes({ type: 'sms-callback-in' }).some((other) => {
-    const taken = parsePath(String(other.path ?? ''));
-    return other.id !== node.id && !other.d && taken !== undefined && normalisePath(taken) === normalisePath(path);
+    const taken = other.id !== node.id && runsBeside(node, other) ? parsePath(String(other.path ?? '')) : undefined;
+    return taken !== undefined && normalisePath(taken) === normalisePath(path);
   });
 }
 

@@ -19,6 +19,7 @@ import {
   fillDefaults,
   numberIn,
   prepare,
+  runsBeside,
   tell,
   text,
   typed,
@@ -144,15 +145,21 @@ function callback(property: 'callbackUrl' | 'callbackStatusUrl'): Validate {
     const type = typeIn(this, property);
     if (type === 'str') return tell(checkCallbackUrl(value, property));
     if (type === 'mailto') return tell(checkMail(parseMail(value)));
-    return type === 'node' ? tell(checkCallbackNode(value)) : checkTyped(value, type);
+    return type === 'node' ? tell(checkCallbackNode(this, property, value)) : checkTyped(value, type);
   };
 }
 
-function checkCallbackNode(id: unknown): Verdict {
+function checkCallbackNode(node: EditorNode, field: string, id: unknown): Verdict {
   const target = id ? RED.nodes.node(String(id)) : undefined;
   if (target?.type !== 'sms-callback-in') return { key: 'sms-send.errors.callbackNodeMissing' };
+  if (!isFound(node, target)) return { key: 'sms-account.errors.callbackNodeMissing', params: { field } };
   const isReached = !isBlank(target.publicUrl) && !isBlank(target.path);
   return isReached ? undefined : { key: 'sms-send.errors.callbackNodeUrl' };
+}
+
+/** Whether a node finds a callback node when both run: what is within a subflow is found only there. */
+function isFound(node: EditorNode, target: EditorNode): boolean {
+  return runsBeside(node, target) && (target.z === node.z || !RED.nodes.subflow(target.z));
 }
 
 function parseMail(value: unknown): Mail {
@@ -164,13 +171,15 @@ function parseMail(value: unknown): Mail {
   }
 }
 
-/** The `sms-callback-in` nodes of the workspace as options; a chosen one that is gone stays visible as such. */
-function callbackOptions(chosen: unknown): { value: string; label: string }[] {
-  const options = RED.nodes.filterNodes({ type: 'sms-callback-in' }).map((node) => {
-    const flow = RED.nodes.workspace(node.z) ?? RED.nodes.subflow(node.z);
-    const label = RED.utils.getNodeLabel(node, node.id);
+/** The `sms-callback-in` nodes that a node finds, as options; a chosen one stays, and is shown as gone when it is. */
+function callbackOptions(node: EditorNode, chosen: unknown): { value: string; label: string }[] {
+  const targets = RED.nodes.filterNodes({ type: 'sms-callback-in' });
+  const offered = targets.filter((target) => target.id === chosen || isFound(node, target));
+  const options = offered.map((target) => {
+    const flow = RED.nodes.workspace(target.z) ?? RED.nodes.subflow(target.z);
+    const label = RED.utils.getNodeLabel(target, target.id);
     const place = flow?.label || flow?.name;
-    return { value: node.id, label: place ? `${label} (${place})` : label };
+    return { value: target.id, label: place ? `${label} (${place})` : label };
   });
   if (chosen && !options.some(({ value }) => value === chosen)) {
     options.unshift({ value: String(chosen), label: text('sms-send.type.nodeGone') });
@@ -193,7 +202,7 @@ function prepareTypes(node: EditorNode): void {
   const address = choice('str', 'sms-send.type.address', 'fa fa-globe');
   const callbackNode = (property: string) =>
     choice('node', 'sms-send.type.node', 'red/images/typedInput/target.svg', {
-      options: callbackOptions(node[`${property}Type`] === 'node' ? node[property] : ''),
+      options: callbackOptions(node, node[`${property}Type`] === 'node' ? node[property] : ''),
     });
   const noValue = { hasValue: false };
   const types: Record<string, (string | TypedInputType)[]> = {

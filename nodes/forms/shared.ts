@@ -73,6 +73,11 @@ function openField(node: EditorNode, property: string): JQuery | undefined {
   return field.length === 0 ? undefined : field;
 }
 
+/** Whether the runtime has `other` when it has `node`: neither is it disabled, nor its flow unless both stand there. */
+export function runsBeside(node: EditorNode, other: EditorNode): boolean {
+  return !other.d && (other.z === node.z || !RED.nodes.workspace(other.z)?.disabled);
+}
+
 /** Chooses the account of a new node where there is only one to choose. Call it in `onadd`. */
 export function chooseOnlyAccount(node: EditorNode): void {
   const accounts: EditorNode[] = [];

@@ -594,6 +594,56 @@ describe('The forms in the editor', function () {
     assert.equal(await form.locator('#node-input-callbackUrl').inputValue(), 'gone');
   });
 
+  it('of sms-send offers and takes the callback nodes that the runtime finds: none that is disabled or in a subflow', async () => {
+    const hook = (id: string, changes: Record<string, unknown> = {}): FlowNode =>
+      node('sms-callback-in', { id, name: id, path: `/${id}`, publicUrl: 'https://a.example', y: 200, ...changes });
+    const chosen = { account: 'account', callbackUrlType: 'node' };
+    await openEditor(
+      account(),
+      { id: 'off', type: 'tab', label: 'Off', disabled: true },
+      { id: 'sub', type: 'subflow', name: 'Sub', in: [], out: [] },
+      hook('live'),
+      hook('disabled', { d: true, y: 300 }),
+      hook('inDisabledFlow', { z: 'off' }),
+      hook('inSubflow', { z: 'sub' }),
+      node('sms-send', { ...chosen, callbackUrl: 'disabled' }),
+      node('sms-send', { ...chosen, id: 'besideIt', z: 'off', callbackUrl: 'inDisabledFlow' }),
+      node('sms-send', { ...chosen, id: 'within', z: 'sub', callbackUrl: 'inSubflow' }),
+      ...['inDisabledFlow', 'inSubflow', 'live'].map((callbackUrl, index) =>
+        node('sms-send', { ...chosen, id: `to-${callbackUrl}`, callbackUrl, y: 400 + 100 * index }),
+      ),
+    );
+    const valid: Record<string, boolean> = {};
+    for (const id of ['sms-send', 'to-inDisabledFlow', 'to-inSubflow', 'to-live', 'besideIt', 'within'])
+      valid[id] = (await editor.node(id)).valid;
+    assert.deepEqual(valid, {
+      'sms-send': false,
+      'to-inDisabledFlow': false,
+      'to-inSubflow': false,
+      'to-live': true,
+      besideIt: true,
+      within: true,
+    });
+
+    const form = await editor.openForm('sms-send');
+    assert.match(await editor.complaint('callbackUrl'), /does not exist or is disabled/);
+    assert.match(await form.innerText(), /disabled \(Flow\)/);
+    const offered = async (): Promise<string[]> => {
+      const arrow = '#node-input-callbackUrl + .red-ui-typedInput-container .red-ui-typedInput-option-trigger';
+      await editor.page.locator(arrow).click();
+      return editor.page.locator('.red-ui-typedInput-options:visible a').allInnerTexts();
+    };
+    assert.deepEqual(await offered(), ['live (Flow)', 'disabled (Flow)']);
+    await editor.page.locator('.red-ui-typedInput-options:visible a', { hasText: 'live' }).click();
+    assert.equal(await editor.complaint('callbackUrl'), '');
+    await editor.save();
+    assert.equal((await editor.node('sms-send')).valid, true);
+
+    await editor.showFlow('sub');
+    await editor.openForm('within');
+    assert.deepEqual(await offered(), ['live (Flow)', 'inSubflow (Sub)']);
+  });
+
   for (const type of ['sms-in', 'sms-status', 'sms-callback-in']) {
     it(`of ${type} gives the node its input with the acknowledgement by the flow, and takes it away again`, async () => {
       await openEditor(account(), node(type, { account: 'account', path: '/ack', publicUrl: 'https://a.example' }));
@@ -771,6 +821,22 @@ describe('The forms in the editor', function () {
       await form.locator('#node-input-publicUrl').fill(wrong);
       assert.match(await editor.complaint('publicUrl'), /without \? and #/);
     }
+  });
+
+  it('of sms-callback-in leaves a path free that only a disabled node has, or a node of another flow that is disabled', async () => {
+    const hook = (id: string, changes: Record<string, unknown> = {}): FlowNode =>
+      node('sms-callback-in', { id, account: 'account', path: `/${id}`, y: 200, ...changes });
+    await openEditor(
+      account(),
+      { id: 'off', type: 'tab', label: 'Off', disabled: true },
+      hook('first'),
+      hook('second', { path: '/first', d: true }),
+      hook('third', { path: '/first', z: 'off' }),
+      hook('fourth', { path: '/off', z: 'off' }),
+      hook('fifth', { path: '/off', z: 'off' }),
+    );
+    assert.equal((await editor.node('first')).valid, true);
+    assert.equal((await editor.node('fourth')).valid, false, 'both are there as soon as their flow is enabled');
   });
 
   it('work where the editor and the flows have roots of their own', async () => {
