@@ -4,6 +4,10 @@
  */
 export const reasons = {
   noAccount: ['SMS_CONFIG', 'No account is chosen. Open the node and choose an SMS account.'],
+  accountMissing: [
+    'SMS_CONFIG',
+    'The account of the node does not exist, is disabled or is not deployed yet. Choose another one, or deploy it.',
+  ],
   baseUrlMissing: ['SMS_CONFIG', 'The account has no base URL. Enter the address of the service in the account.'],
   baseUrlInvalid: [
     'SMS_CONFIG',

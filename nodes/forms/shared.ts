@@ -82,7 +82,8 @@ export function runsBeside(node: EditorNode, other: EditorNode): boolean {
 export function chooseOnlyAccount(node: EditorNode): void {
   const accounts: EditorNode[] = [];
   RED.nodes.eachConfig((candidate) => {
-    if (candidate.type === 'sms-account' && (!candidate.z || candidate.z === node.z)) accounts.push(candidate);
+    const isInScope = !candidate.z || candidate.z === node.z;
+    if (candidate.type === 'sms-account' && isInScope && !candidate.d) accounts.push(candidate);
   });
   const [only] = accounts;
   if (only && accounts.length === 1 && isBlank(node.account)) node.account = only.id;
@@ -180,6 +181,7 @@ function explain(node: EditorNode, definition: PropertyDefinition | CredentialDe
     if (isBlank(value) || value === toBeAdded) return text('sms-account.form.accountMissing');
     const config = RED.nodes.node(String(value));
     if (!config) return isEnv(value) ? '' : text('sms-account.form.accountMissing');
+    if (config.d) return text('sms-account.sidebar.disabled');
     return config.valid === false ? text('sms-account.form.accountInvalid') : '';
   }
   const result = validate ? validate.call(node, value, {}) : true;

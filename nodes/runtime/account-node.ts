@@ -19,8 +19,9 @@ export function getAccount(
   RED: NodeAPI,
   id: string | undefined,
 ): { membership: Membership; maxLength: number | undefined } {
-  const node = id ? (RED.nodes.getNode(id) as AccountNode | null) : null;
-  if (node?.type !== 'sms-account') throw new SmsError('noAccount');
+  if (!id) throw new SmsError('noAccount');
+  const node = RED.nodes.getNode(id) as AccountNode | null;
+  if (node?.type !== 'sms-account') throw new SmsError('accountMissing');
   const { membership, maxLength } = node;
   if (membership instanceof SmsError) throw membership;
   return { membership, maxLength };

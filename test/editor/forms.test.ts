@@ -231,6 +231,18 @@ describe('The forms in the editor', function () {
     assert.equal((await editor.node(await editor.drag('sms-in', 300, 100))).valid, false);
   });
 
+  it('say that the account is disabled, and choose none that is', async () => {
+    await openEditor(account({ d: true }), node('sms-in', { account: 'account' }));
+    const added = await editor.drag('sms-status', 300, 300);
+    assert.equal((await editor.node(added)).valid, false, 'there is none to choose');
+    await editor.openForm('sms-in');
+    assert.match(await editor.complaint('account'), /This account is disabled/);
+    await openEditor(account({ d: true }), account({ id: 'second', name: 'Second' }));
+    const form = await editor.openForm(await editor.drag('sms-in', 300, 100));
+    assert.equal(await form.locator('#node-input-account').inputValue(), 'second');
+    assert.equal(await editor.complaint('account'), '');
+  });
+
   it('of sms-account keeps every value through a deploy and a reload', async () => {
     await openEditor(node('sms-feed'));
     await editor.openForm('sms-feed');
