@@ -103,7 +103,8 @@ function findNeighbour(node: EditorNode): EditorNode | undefined {
   const authType = field('authType').val();
   let neighbour: EditorNode | undefined;
   RED.nodes.eachConfig((other) => {
-    const isSame = other.type === 'sms-account' && other.authType === authType && address(other.baseUrl) === own;
+    if (other.type !== 'sms-account') return;
+    const isSame = valueIn(other, 'authType') === authType && address(other.baseUrl) === own;
     if (isSame && other.id !== node.id && own !== '') neighbour ??= other;
   });
   return neighbour;

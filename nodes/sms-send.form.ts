@@ -131,7 +131,7 @@ function checkBody(value: unknown, node: EditorNode): Verdict {
   const isLimitKnown = typeIn(node, 'fragmentationLimit') === 'num';
   return checkText(String(value ?? ''), chosenContentType(node), {
     fragmentationLimit: isLimitKnown ? valueIn(node, 'fragmentationLimit') : undefined,
-    maxLength: isLimitKnown ? account?.maxLength : undefined,
+    maxLength: isLimitKnown && account ? valueIn(account, 'maxLength') : undefined,
   });
 }
 

@@ -53,16 +53,15 @@ export function typed(property: string): (this: EditorNode, value: unknown, opti
   };
 }
 
-/** The type of a TypedInput property: as chosen in the open form, else as saved, else the default. */
+/** The type of a TypedInput property, as {@link valueIn} finds it. */
 export function typeIn(node: EditorNode, property: string): string {
-  const type = valueIn(node, `${property}Type`);
-  return String(type === undefined ? node._def.defaults[`${property}Type`]?.value : type);
+  return String(valueIn(node, `${property}Type`));
 }
 
-/** The value of a property: as it stands in the open form, else as saved. */
+/** The value of a property: as it stands in the open form, else as saved, else the default, which the runtime takes, too. */
 export function valueIn(node: EditorNode, property: string): unknown {
   const field = openField(node, property);
-  if (!field) return node[property];
+  if (!field) return node[property] === undefined ? node._def.defaults[property]?.value : node[property];
   return field.attr('type') === 'checkbox' ? field.prop('checked') : field.val();
 }
 

@@ -490,6 +490,24 @@ describe('The forms in the editor', function () {
     assert.equal(await editor.complaint('body'), '');
   });
 
+  it('take the default for what an account of an older flow lacks, and no limit only for one that is blank', async () => {
+    const text = { account: 'account', body: 'x'.repeat(481), bodyType: 'str' };
+    for (const [lacking, valid] of [
+      [{}, false],
+      [{ maxLength: '' }, true],
+      [{ maxLength: 481 }, true],
+    ] as const) {
+      const { maxLength: _, ...older } = account();
+      await openEditor({ ...older, ...lacking } as FlowNode, node('sms-send', text));
+      assert.equal((await editor.node('sms-send')).valid, valid, JSON.stringify(lacking));
+    }
+    const { authType: _, ...second } = account({ id: 'second', name: 'Second' });
+    await openEditor(account(), second as FlowNode, node('sms-feed', { account: 'account' }));
+    await editor.openForm('sms-feed');
+    const form = await editor.editAccount();
+    assert.match(await form.locator('#sms-account-same').innerText(), /“Second” has the same base URL/);
+  });
+
   it('of sms-send keeps what is written apart from names of properties, and is ready to be written in', async () => {
     await openEditor(account(), node('sms-send', { account: 'account' }));
     const form = await editor.openForm('sms-send');
