@@ -147,8 +147,10 @@ interface TestAnswer {
 function prepareTest(node: EditorNode): void {
   const button = $('#sms-account-test');
   const result = $('#sms-account-test-result');
-  let lastTest = 0;
+  /** What the result is of, or is going to be. */
+  let tested: string | undefined;
 
+  const setBusy = (busy: boolean) => button.prop('disabled', busy).attr('aria-busy', String(busy));
   const show = (kind: 'busy' | 'success' | 'error', words: string) => {
     const icons = { busy: 'fa fa-spinner fa-spin', success: 'fa fa-check', error: 'fa fa-times' };
     const icon = $('<i aria-hidden="true"></i>').addClass(icons[kind]);
@@ -156,33 +158,37 @@ function prepareTest(node: EditorNode): void {
       .attr('class', `sms-result sms-${kind}`)
       .empty()
       .append(icon, document.createTextNode(` ${words}`));
-    button.prop('disabled', kind === 'busy').attr('aria-busy', String(kind === 'busy'));
+    setBusy(kind === 'busy');
   };
 
   button.on('click', () => {
-    const test = ++lastTest;
+    const values = JSON.stringify(readConnection(node));
+    tested = values;
     show('busy', node._('sms-account.test.busy'));
     $.ajax({
       url: 'sms-account/test',
       type: 'POST',
       contentType: 'application/json; charset=utf-8',
-      data: JSON.stringify(readConnection(node)),
+      data: values,
     })
       .done((answer: TestAnswer | undefined) => {
-        if (test !== lastTest) return;
+        if (values !== tested) return;
         if (answer?.ok) show('success', describeAccount(node, answer.account ?? {}));
         else show('error', answer?.error?.message || node._('sms-account.test.failed'));
       })
       .fail(({ status }) => {
-        if (test !== lastTest) return;
+        if (values !== tested) return;
         const denied = status === 401 || status === 403;
         if (denied) show('error', node._('sms-account.test.denied'));
         else show('error', node._(status === 404 ? 'sms-account.test.missing' : 'sms-account.test.failed'));
       });
   });
-  // A result stands for the values that were tested: it goes when one of them changes.
-  result.closest('.sms-form').on('change input', 'input, select', (event) => {
-    if (event.originalEvent && !button.prop('disabled')) result.empty();
+  // A result stands for the values that were tested: it goes when one of them changes, though it may be yet to come.
+  result.closest('.sms-form').on('change input', () => {
+    if (JSON.stringify(readConnection(node)) === tested) return;
+    tested = undefined;
+    result.empty();
+    setBusy(false);
   });
 }
 

@@ -378,6 +378,35 @@ describe('The forms in the editor', function () {
     assert.match(await test(undefined), /could not be run/);
   });
 
+  it('of sms-account shows no result of a test for values that were changed meanwhile', async () => {
+    await openEditor(account(), node('sms-feed', { account: 'account' }));
+    await editor.openForm('sms-feed');
+    const form = await editor.editAccount();
+    const result = form.locator('#sms-account-test-result');
+    const button = form.locator('#sms-account-test');
+    const answer = (balance: number) => ({ json: { ok: true, account: { balance } } });
+    let answerFirst = (): Promise<void> => Promise.resolve();
+    const asked = new Promise<void>((resolve) => {
+      void editor.page.route('**/sms-account/test', (route) => {
+        answerFirst = () => route.fulfill(answer(1));
+        resolve();
+      });
+    });
+    await button.click();
+    await asked;
+    assert.match(await result.innerText(), /Connecting/);
+    await form.locator('#node-config-input-baseUrl').fill('https://sms.example.com');
+    assert.equal(await result.innerText(), '');
+    assert.equal(await button.isEnabled(), true);
+    const answered = editor.page.waitForResponse('**/sms-account/test');
+    await answerFirst();
+    await (await answered).finished();
+    await editor.page.route('**/sms-account/test', (route) => route.fulfill(answer(2)));
+    assert.equal(await result.innerText(), '');
+    await button.click();
+    await result.filter({ hasText: 'Balance: 2' }).waitFor();
+  });
+
   it('of sms-account says in words why a test was not permitted or not available', async () => {
     await openEditor(account(), node('sms-feed', { account: 'account' }));
     await editor.openForm('sms-feed');
