@@ -126,7 +126,6 @@ function prepareChoices(node: EditorNode): void {
     form.find('.sms-account-redis').toggle(store === 'redis');
     $('#sms-account-memory-warning').toggle(store === 'memory');
     form.find('.sms-account-handset').toggle(!isBlank(field('perHandset').val()));
-    form.find('.sms-account-dedupe').toggle(field('dedupe').prop('checked'));
     const neighbour = findNeighbour(node);
     const name = neighbour && RED.utils.getNodeLabel(neighbour, neighbour.id);
     $('#sms-account-same')

@@ -282,6 +282,8 @@ describe('The forms in the editor', function () {
     assert.equal(await visible('redisUrl'), false);
     await form.locator('#node-config-input-store').selectOption('redis');
     assert.equal(await visible('redisUrl'), true);
+    await form.locator('#node-config-input-dedupe').uncheck();
+    assert.equal(await visible('dedupeHours'), true, 'it holds for keys, too');
     assert.equal(await form.locator('#sms-account-get-warning').isVisible(), false);
     await form.locator('#node-config-input-method').selectOption('GET');
     assert.equal(await form.locator('#sms-account-get-warning').isVisible(), true);
