@@ -64,7 +64,7 @@ RED.nodes.registerType('sms-feed', {
       typeField: '#node-input-sizeType',
       types: ['num', 'msg', 'flow', 'global', 'env', 'jsonata'],
     });
-    prepareTrigger(usualIntervalSeconds);
+    prepareTrigger(interval, usualIntervalSeconds);
     prepare(this);
   },
 });

@@ -35,7 +35,7 @@ RED.nodes.registerType('sms-outbox', {
   },
   oneditprepare() {
     fillDefaults(this);
-    prepareTrigger(interval.byDefault);
+    prepareTrigger(interval, interval.byDefault);
     prepare(this);
   },
 });

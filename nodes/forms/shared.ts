@@ -1,5 +1,5 @@
 import { isBlank } from '../../src/wire/fields';
-import type { Range } from '../limits';
+import type { Range, Setting } from '../limits';
 import { isEnv } from '../runtime/env';
 import type { CredentialDefinition, EditorNode, PropertyDefinition, TextParams } from './editor';
 import { checkNumber, type Verdict } from './rules';
@@ -228,16 +228,20 @@ export function prepareAcknowledge(): void {
     .trigger('change');
 }
 
-/** The choice between an interval and the input, which the flow file holds as an interval of 0. */
-export function prepareTrigger(fallbackSeconds: number): void {
+/**
+ * The choice between an interval and the input, which the flow file holds as an interval of 0.
+ *
+ * @param offeredSeconds to whoever chooses an interval
+ */
+export function prepareTrigger({ byDefault }: Setting, offeredSeconds: number): void {
   const interval = $('#node-input-interval');
   const trigger = $('#sms-trigger');
-  const isNever = () => !isBlank(interval.val()) && Number(interval.val()) === 0;
+  const isNever = () => Number(isBlank(interval.val()) ? byDefault : interval.val()) === 0;
   const update = () => $('#sms-interval').toggle(trigger.val() === 'interval');
   interval.attr('aria-label', text('sms-account.label.interval'));
   trigger.val(isNever() ? 'input' : 'interval').on('change', () => {
     if (trigger.val() === 'input') interval.val(0);
-    else if (isNever()) interval.val(fallbackSeconds);
+    else if (isNever()) interval.val(offeredSeconds);
     interval.trigger('change');
   });
   interval.on('change', () => {

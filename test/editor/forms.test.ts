@@ -746,6 +746,20 @@ describe('The forms in the editor', function () {
       await form.locator('#sms-trigger').selectOption('interval');
       assert.match(await interval.inputValue(), /^[1-9]\d*$/);
     });
+
+    it(`of ${type} says of a blank interval what the node makes of it`, async () => {
+      const meaning = type === 'sms-outbox' ? 'interval' : 'input';
+      await openEditor(account(), node(type, { account: 'account', interval: '' }));
+      const form = await editor.openForm(type);
+      const trigger = form.locator('#sms-trigger');
+      assert.equal(await trigger.inputValue(), meaning);
+      await trigger.selectOption('interval');
+      await form.locator('#node-input-interval').fill('');
+      await form.locator('#node-input-interval').blur();
+      assert.equal(await trigger.inputValue(), meaning);
+      await editor.save();
+      assert.equal((await editor.node(type)).valid, true);
+    });
   }
 
   it('say the unit of a number as it agrees with it, and leave a blank number to its default', async () => {
