@@ -4,6 +4,7 @@ import type { EditorNode, TypedInputType } from './forms/editor';
 import {
   checkCallbackUrl,
   checkFragmentationLimit,
+  checkGivenNumber,
   checkMail,
   checkMessageId,
   checkNumber,
@@ -67,7 +68,7 @@ RED.nodes.registerType('sms-send', {
     onceType: { value: 'none' },
     remember: { value: '', validate: typed('remember') },
     rememberType: { value: 'none' },
-    wait: { value: '', validate: fixed('wait', 'num', (value) => checkNumber(value, wait)) },
+    wait: { value: '', validate: fixed('wait', 'num', (value) => checkGivenNumber(value, wait)) },
     waitType: { value: 'none' },
     priority: { value: priority.byDefault, validate: numberIn(priority) },
     unlimited: { value: false },

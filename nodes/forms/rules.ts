@@ -33,7 +33,12 @@ const wordsOfForms: { readonly [Reason in SmsErrorReason]?: string } = {
 
 /** What blank stands for (a default, or no limit) is never wrong. */
 export function checkNumber(value: unknown, range: Range): Verdict {
-  if (isBlank(value) || isEnv(value) || isInRange(value, range)) return undefined;
+  return isBlank(value) ? undefined : checkGivenNumber(value, range);
+}
+
+/** Where blank stands for nothing, it is wrong as well. */
+export function checkGivenNumber(value: unknown, range: Range): Verdict {
+  if (isEnv(value) || isInRange(value, range)) return undefined;
   const kind = range.whole ? 'whole' : 'number';
   const { min, max } = range;
   return { key: `sms-account.form.${kind}${isOpenEnded(range) ? 'From' : 'Between'}`, params: { min, max } };

@@ -448,6 +448,7 @@ describe('The forms in the editor', function () {
       ['once', 'str', ' ', /key for sending once is blank/],
       ['once', 'str', 'k'.repeat(257), /has 257 characters/],
       ['remember', 'json', '{', /JSON/],
+      ['wait', 'num', '', /number from 0.001/],
       ['wait', 'num', '-1', /number from 0.001/],
     ];
     for (const [property, type, value, reason] of wrong) {

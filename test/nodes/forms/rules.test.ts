@@ -4,6 +4,7 @@ import {
   checkBaseUrl,
   checkCallbackUrl,
   checkFragmentationLimit,
+  checkGivenNumber,
   checkMail,
   checkMessageId,
   checkNumber,
@@ -238,6 +239,13 @@ describe('The rules of the forms', () => {
   it('refuse a length of 0, which is neither a length nor no limit', () => {
     assert.equal(checkNumber('0', limits['sms-account'].maxLength)?.key, 'sms-account.form.wholeFrom');
     assert.throws(() => readAccount({ maxLength: 0 }));
+  });
+
+  it('refuse a blank number where it stands for nothing', () => {
+    const { wait } = limits['sms-send'];
+    assert.deepEqual(checkGivenNumber(' ', wait), checkNumber('none', wait));
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: Node-RED replaces it
+    for (const right of ['30', '${MINUTES}']) assert.equal(checkGivenNumber(right, wait), undefined);
   });
 
   it('wait for the run time with what an environment variable fills in', () => {
