@@ -225,7 +225,7 @@ function prepareTypes(node: EditorNode): void {
     ],
     callbackStatusUrl: [address, callbackNode('callbackStatusUrl'), ...fromFlow],
     fragmentationLimit: ['num', ...fromFlow],
-    once: [choice('none', 'sms-send.type.noKey', 'fa fa-ban', noValue), literal, ...fromFlow],
+    once: [choice('none', 'sms-send.type.noKey', 'fa fa-ban', noValue), String(message), literal, ...elsewhere],
     remember: [
       choice('none', 'sms-send.type.nothing', 'fa fa-ban', noValue),
       literal,
@@ -260,11 +260,14 @@ function prepareTypes(node: EditorNode): void {
   }
 }
 
+/** The property that is meant most often where a new node takes none. */
+const usualNames: Readonly<Record<string, string>> = { once: 'sms.messageId' };
+
 /** The name of a property is no text, and a text no name: who changes the type finds what it held before. */
 function keepApart(node: EditorNode, property: string): void {
   const { defaults } = node._def;
   const isNameByDefault = defaults[`${property}Type`]?.value === 'msg';
-  const kept = { text: '', name: isNameByDefault ? String(defaults[property]?.value) : '' };
+  const kept = { text: '', name: isNameByDefault ? String(defaults[property]?.value) : (usualNames[property] ?? '') };
   let kind = kindOf(String(field(`${property}Type`).val()));
   field(property).on('typedinputtypechange', (_event, type: string) => {
     const next = kindOf(type);

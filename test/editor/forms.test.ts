@@ -556,6 +556,20 @@ describe('The forms in the editor', function () {
     assert.equal(await form.locator('#sms-send-body-text').inputValue(), 'Hello');
   });
 
+  it('of sms-send offers the message ID of what came in first as the key for sending once', async () => {
+    await openEditor(account(), node('sms-send', { account: 'account' }));
+    await unfold(await editor.openForm('sms-send'));
+    await editor.chooseType('once', 'msg');
+    assert.equal(await editor.typed('once').inputValue(), 'sms.messageId');
+    await editor.chooseType('once', 'str');
+    assert.equal(await editor.typed('once').inputValue(), '');
+    await editor.chooseType('once', 'msg');
+    await editor.save();
+    await editor.deploy();
+    const saved = (await nodeRed.readFlows()).find(({ id }) => id === 'sms-send');
+    assert.deepEqual([saved?.once, saved?.onceType], ['sms.messageId', 'msg']);
+  });
+
   it('of sms-send keeps a text of several lines', async () => {
     await openEditor(account(), node('sms-send', { account: 'account' }));
     const text = 'First line\nsecond line\n\nlast';
