@@ -2,6 +2,7 @@ import type { Clock } from '../clock';
 import { asSmsError, isSmsError, SmsError } from '../errors';
 import { Expiries } from './expiry';
 import type { Ledger } from './ledger';
+import { Muster } from './muster';
 import { OutageWatch } from './outage-watch';
 import { isOutage, isUnknown, type Sent, type Text } from './outgoing';
 import type { Outlet } from './outlet';
@@ -41,21 +42,25 @@ export class KeptTexts {
   readonly #room = new WaitingRoom();
   readonly #outages: OutageWatch;
   readonly #expiries: Expiries;
+  readonly #muster: Muster;
   readonly #tries = new UnderWay();
   #isOpen = true;
 
   constructor(options: KeepingOptions) {
     this.#options = options;
     this.#expiries = new Expiries(options.clock, (id) => this.#expire(id));
+    this.#muster = new Muster({
+      clock: options.clock,
+      room: this.#room,
+      queueUp: (waiting) => this.#queueUp(waiting),
+    });
     this.#outages = new OutageWatch({
       clock: options.clock,
       room: this.#room,
       respite: options.respite,
       outlet: options.outlet,
-      onProbe: (waiting) => this.#enqueue(waiting),
-      onEnd: () => {
-        for (const waiting of this.#room.values()) this.#queueUp(waiting);
-      },
+      onProbe: (waiting) => this.#queueUp(waiting),
+      onEnd: () => this.#muster.hold(),
     });
   }
 
@@ -75,11 +80,14 @@ export class KeptTexts {
    * Has a text of the ledger wait here, unless this is closed: then whoever opens it finds the text in the ledger.
    *
    * @param repeats how often its outcome has been unknown: after that it waits for a while before it is sent again
+   * @param hasCompany others come in the same turn of the event loop, and it leaves before or after them as its priority says
    */
-  admit(text: Text, repeats = 0): void {
+  admit(text: Text, repeats = 0, hasCompany = false): void {
     if (!this.#isOpen) return;
     const { id, node } = text;
-    const waiting: Waiting = { id, node, priority: text.options.priority, isQueued: false };
+    const order = this.#options.queue.arrive();
+    const waiting: Waiting = { id, node, priority: text.options.priority, order, isQueued: false };
+    if (hasCompany) this.#muster.call();
     this.#room.add(waiting);
     this.#expiries.watch(text, this.#options.outlet(node) !== undefined);
     if (repeats === 0) {
@@ -101,11 +109,11 @@ export class KeptTexts {
   /** A node has come, and its texts may leave; or it has gone, and they wait for it. */
   nodeChanged(node: string): void {
     const isHere = this.#options.outlet(node) !== undefined;
-    for (const waiting of this.#room.of(node)) {
-      const text = this.#options.ledger.texts.get(waiting.id);
+    for (const { id } of this.#room.of(node)) {
+      const text = this.#options.ledger.texts.get(id);
       if (text) this.#expiries.watch(text, isHere);
-      if (isHere) this.#queueUp(waiting);
     }
+    if (isHere && this.#room.countOf(node) > 0) this.#muster.call();
   }
 
   /** Tries a text now, whatever it waits for. */
@@ -115,7 +123,7 @@ export class KeptTexts {
     waiting.pause?.cancel();
     waiting.pause = undefined;
     this.#outages.hasten(waiting);
-    this.#enqueue(waiting);
+    this.#queueUp(waiting);
   }
 
   /** Nobody wants a text any more. Says whether it could be stopped. */
@@ -133,6 +141,7 @@ export class KeptTexts {
   /** Makes no further try. Resolves when what is being tried has ended, or is followed no longer; what waits is in the ledger. */
   async close(graceMs: number): Promise<void> {
     this.#isOpen = false;
+    this.#muster.cancel();
     this.#outages.close();
     this.#expiries.clear();
     for (const { pause } of this.#room.values()) pause?.cancel();
@@ -151,19 +160,16 @@ export class KeptTexts {
     this.#outages.open();
   }
 
-  /** Puts a text into the queue, unless an outage has it wait. */
+  /** Puts a text into the queue, unless an outage has it wait, or others may have to leave before it. */
   #queueUp(waiting: Waiting): void {
-    if (!this.#isOpen || waiting.pause || waiting.isQueued || !this.#options.outlet(waiting.node)) return;
-    if (!this.#outages.error) this.#enqueue(waiting);
-    else this.#outages.tell(waiting.node);
-    this.#options.onState(waiting.node);
-  }
-
-  #enqueue(waiting: Waiting): void {
-    if (waiting.isQueued) return;
-    waiting.isQueued = true;
-    const turn = { priority: waiting.priority, isKept: true };
-    this.#options.queue.run((begun) => this.#takeTurn(waiting, begun), turn).catch(this.#options.onFault);
+    const { queue, outlet, onFault, onState } = this.#options;
+    const { node, priority, order } = waiting;
+    if (!this.#isOpen || waiting.pause || waiting.isQueued || !outlet(node)) return;
+    if (this.#outages.lets(waiting) && !this.#muster.isCalled) {
+      waiting.isQueued = true;
+      queue.run((turn) => this.#takeTurn(waiting, turn), { priority, order, isKept: true }).catch(onFault);
+    } else this.#outages.tell(node);
+    onState(node);
   }
 
   async #takeTurn(waiting: Waiting, turn: Turn): Promise<void> {

@@ -30,6 +30,8 @@ export interface TaskOptions {
   signal?: AbortSignal;
   /** The highest goes first, equals in the order in which they came. 0 when absent. */
   priority?: number;
+  /** When it came, by {@link SendQueue.arrive}. Absent: as it comes to wait. */
+  order?: number;
   /** It is one of those that {@link SendQueueOptions.kept} counts, and is not refused. */
   isKept?: boolean;
 }
@@ -90,6 +92,11 @@ export class SendQueue {
     return this.#inFlight === 0 && this.#delayMs() === 0;
   }
 
+  /** A place in the order of arrival, for what may come to wait later, or more than once. */
+  arrive(): number {
+    return this.#arrivals++;
+  }
+
   /**
    * Runs `task` when its turn comes.
    *
@@ -100,14 +107,15 @@ export class SendQueue {
     return isNext ? this.#start(task) : this.#wait(task, options);
   }
 
-  async #wait<T>(task: (turn: Turn) => Promise<T>, { signal, priority = 0, isKept = false }: TaskOptions): Promise<T> {
+  async #wait<T>(task: (turn: Turn) => Promise<T>, options: TaskOptions): Promise<T> {
+    const { signal, priority = 0, order = this.arrive(), isKept = false } = options;
     if (signal?.aborted) throw new SmsError('closed');
     this.nudge();
     if (!isKept && !this.#isFree()) this.assertRoom();
     return new Promise((resolve, reject) => {
       const waiting: Waiting = {
         priority,
-        order: this.#arrivals++,
+        order,
         isKept,
         start: () => {
           leave?.();

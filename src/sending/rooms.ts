@@ -243,7 +243,7 @@ export class SendingRooms {
     const { id } = text;
     if (this.#intake.isUnderWay(id) || this.#kept.isTried(id) || this.#endings.isDecided(id)) return;
     if (text.state === 'waiting' && text.follows) void this.#duplicates.resume(text);
-    else if (text.state === 'waiting' && isKept(text)) this.#kept.admit(text);
+    else if (text.state === 'waiting' && isKept(text)) this.#kept.admit(text, 0, true);
     // It was only guarded, and nothing of it has been sent.
     else if (text.state === 'waiting') void this.ledger.discard(text).catch(onFault);
     else if (text.state === 'leaving') void this.#endings.takeUp(text).catch(onFault);

@@ -5,6 +5,8 @@ export interface Waiting {
   readonly id: string;
   readonly node: string;
   readonly priority: number;
+  /** Its place among equals. See `SendQueue.arrive`. */
+  readonly order: number;
   /** Ends a try that has not left. */
   abort?: AbortController;
   /** It is in the queue, or has its turn. */

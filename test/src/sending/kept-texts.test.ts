@@ -334,6 +334,76 @@ describe('kept texts', () => {
     assert.equal(house.sender.isSettled, true);
   });
 
+  describe('leave by priority and arrival', () => {
+    /** What left, in order, of three reminders and two alarms that came last. */
+    const due = ['alarm 1', 'alarm 2', 'reminder 1', 'reminder 2', 'reminder 3'];
+    function sendAll(node: Parameters<typeof sendText>[0]): void {
+      for (const body of ['reminder 1', 'reminder 2', 'reminder 3']) sendText(node, body, { keep });
+      for (const body of ['alarm 1', 'alarm 2']) sendText(node, body, { keep, priority: 10 });
+    }
+
+    it('after a restart', async () => {
+      const store = new FailingStore();
+      const house = new House({ store, concurrency: 1 });
+      house.service.otherwise = { unreachable: true };
+      sendAll(house.attach());
+      await house.pass(1_000);
+      house.service.otherwise = { takes: true };
+      const next = house.restart(copyPlatter(store.platter));
+      next.attach();
+      await next.pass(100);
+      assert.deepEqual(house.service.bodies, due);
+    });
+
+    it('after an outage, however many may be sent at once', async () => {
+      const house = new House({ concurrency: 3 });
+      const node = house.attach();
+      house.service.otherwise = { unreachable: true };
+      sendAll(node);
+      await house.pass(1_000);
+      house.service.otherwise = { takes: true };
+      await house.pass(60_000);
+      assert.deepEqual(house.service.bodies, due);
+    });
+
+    it('after a redeploy, whichever node comes first', async () => {
+      const house = new House({ concurrency: 1 });
+      house.service.otherwise = { unreachable: true };
+      const former = [house.attach('calm'), house.attach('hasty')] as const;
+      for (const index of [1, 2, 3]) {
+        sendText(former[0], `calm ${index}`, { keep });
+        sendText(former[1], `hasty ${index}`, { keep, priority: index === 2 ? 5 : 0 });
+      }
+      await house.pass(1_000);
+      for (const { node } of former) await node.close();
+      await Promise.all([house.sender.close(), house.pass(0)]);
+      house.service.otherwise = { takes: true };
+      house.attach('calm');
+      house.attach('hasty');
+      await house.pass(100);
+      assert.deepEqual(house.service.bodies, ['hasty 2', 'calm 1', 'hasty 1', 'calm 2', 'calm 3', 'hasty 3']);
+    });
+
+    it('of a node that comes later those that came first', async () => {
+      const house = new House({ concurrency: 1 });
+      house.service.otherwise = { unreachable: true };
+      const former = [house.attach('early'), house.attach('late')] as const;
+      for (const index of [1, 2, 3]) for (const node of former) sendText(node, `${node.id} ${index}`, { keep });
+      await house.pass(1_000);
+      for (const { node } of former) await node.close();
+      await Promise.all([house.sender.close(), house.pass(0)]);
+      const answer = house.service.holdNext();
+      house.service.otherwise = { takes: true };
+      house.attach('early');
+      await house.pass(100);
+      house.attach('late');
+      await house.pass(100);
+      answer();
+      await house.pass(100);
+      assert.deepEqual(house.service.bodies, ['early 1', 'late 1', 'early 2', 'late 2', 'early 3', 'late 3']);
+    });
+  });
+
   describe('after a crash', () => {
     it('a text that waited is sent, once', async () => {
       const store = new FailingStore();
