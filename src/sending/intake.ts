@@ -45,9 +45,9 @@ export class Intake {
     this.#options = options;
   }
 
-  /** Texts that are being written down, but for those that may leave at once. */
-  get arriving(): number {
-    return this.#arriving;
+  /** Texts that are being written down and will have to wait then, as far as is known. */
+  get waiting(): number {
+    return Math.max(0, this.#arriving - this.#places);
   }
 
   /** Whether a text that is found in the store, which was closed meanwhile, is still in hand here. */
@@ -85,8 +85,8 @@ export class Intake {
 
   /** Keeps a text that may leave at once: that it does is written together with it. */
   async #keep(text: Text): Promise<void> {
-    const { queue, ledger, kept } = this.#options;
-    queue.assertRoom();
+    const { ledger, kept } = this.#options;
+    this.#assertRoom();
     const taking = ledger.takeIn(text, true);
     kept.admit(text);
     try {
@@ -99,7 +99,7 @@ export class Intake {
 
   /** Keeps a text, or guards it by its key, before anything else happens to it. */
   async #takeIn(text: Text, given: Given): Promise<void> {
-    if (text.options.keep) this.#options.queue.assertRoom();
+    if (text.options.keep) this.#assertRoom();
     this.#arriving++;
     const taken = await this.#options.ledger.takeIn(text).finally(() => this.#arriving--);
     const { verdict } = taken;
@@ -115,6 +115,17 @@ export class Intake {
       await this.#options.followers.follow(verdict.id, given.from.signals.signal);
       await this.#takeIn(text, given);
     } else await this.#send(text, given);
+  }
+
+  /** @throws SmsError `SMS_BUSY` when a text that is about to be kept would have to wait, and may not */
+  #assertRoom(): void {
+    if (this.#arriving >= this.#places) this.#options.queue.assertRoom();
+  }
+
+  /** How many kept texts could leave now. */
+  get #places(): number {
+    const { kept, queue } = this.#options;
+    return kept.isHeld ? 0 : queue.free;
   }
 
   async #send(text: Text, given: Given): Promise<void> {

@@ -64,9 +64,14 @@ export class KeptTexts {
     });
   }
 
-  /** Texts that wait or are being tried. */
-  get size(): number {
-    return this.#room.size;
+  /** Texts that wait, and are not being tried. */
+  get waiting(): number {
+    return this.#room.waiting;
+  }
+
+  /** Whether one that comes now has to wait, though there may be a place in the queue. */
+  get isHeld(): boolean {
+    return this.#outages.error !== undefined || this.#muster.isCalled;
   }
 
   /** How many texts of a node are being tried, how many wait, and why if there is an outage. */

@@ -92,6 +92,14 @@ export class SendQueue {
     return this.#inFlight === 0 && this.#delayMs() === 0;
   }
 
+  /** How many tasks could begin now. */
+  get free(): number {
+    if (this.#waiting.size > 0 || this.#delayMs() > 0) return 0;
+    const { concurrency, perSecond } = this.#options.settings();
+    const places = Math.max(0, concurrency - this.#inFlight);
+    return perSecond === undefined ? places : Math.min(1, places);
+  }
+
   /** A place in the order of arrival, for what may come to wait later, or more than once. */
   arrive(): number {
     return this.#arrivals++;
@@ -103,7 +111,7 @@ export class SendQueue {
    * @throws SmsError `SMS_BUSY` at once when too many wait already; `SMS_CLOSED` when `signal` aborts before its turn
    */
   run<T>(task: (turn: Turn) => Promise<T>, options: TaskOptions): Promise<T> {
-    const isNext = this.#waiting.size === 0 && !options.signal?.aborted && this.#isFree();
+    const isNext = !options.signal?.aborted && this.free > 0;
     return isNext ? this.#start(task) : this.#wait(task, options);
   }
 
@@ -111,7 +119,7 @@ export class SendQueue {
     const { signal, priority = 0, order = this.arrive(), isKept = false } = options;
     if (signal?.aborted) throw new SmsError('closed');
     this.nudge();
-    if (!isKept && !this.#isFree()) this.assertRoom();
+    if (!isKept && this.free === 0) this.assertRoom();
     return new Promise((resolve, reject) => {
       const waiting: Waiting = {
         priority,
@@ -153,10 +161,6 @@ export class SendQueue {
       }
       this.#waiting.take()?.start();
     }
-  }
-
-  #isFree(): boolean {
-    return this.#inFlight < this.#options.settings().concurrency && this.#delayMs() === 0;
   }
 
   /** How long the pace has the next one wait. */

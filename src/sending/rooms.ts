@@ -164,7 +164,7 @@ export class SendingRooms {
 
   /** How many kept texts wait: they count for the queue's limit. */
   get keptWaiting(): number {
-    return this.#kept.size + this.#duplicates.size + this.#intake.arriving;
+    return this.#kept.waiting + this.#duplicates.size + this.#intake.waiting;
   }
 
   /** A node begins to send. Its texts from before go on. */

@@ -23,9 +23,11 @@ export class WaitingRoom {
   readonly #byNode = new Map<string, Set<Waiting>>();
   /** How many of each node are being tried. */
   readonly #tried = new Map<string, number>();
+  #triedInAll = 0;
 
-  get size(): number {
-    return this.#byId.size;
+  /** How many wait, and are not being tried. */
+  get waiting(): number {
+    return this.#byId.size - this.#triedInAll;
   }
 
   /** All as they are now, in the order in which they came. */
@@ -75,6 +77,7 @@ export class WaitingRoom {
   /** One more, or one less, of a node is being tried. */
   countTried(node: string, more: 1 | -1): void {
     const tried = this.triedOf(node) + more;
+    this.#triedInAll += more;
     if (tried === 0) this.#tried.delete(node);
     else this.#tried.set(node, tried);
   }

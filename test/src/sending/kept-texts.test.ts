@@ -207,9 +207,54 @@ describe('kept texts', () => {
     const house = new House({ queueLimit: 3 });
     const node = house.attach();
     house.service.otherwise = { unreachable: true };
-    for (let index = 0; index < 5; index++) sendText(node, String(index), { keep });
+    sendText(node, 'first', { keep });
+    await house.pass(100);
+    for (let index = 0; index < 4; index++) sendText(node, String(index), { keep });
     await house.pass(1_000);
     assert.deepEqual(node.ends, ['SMS_BUSY', 'SMS_BUSY']);
+  });
+
+  for (const queueLimit of [0, 1]) {
+    for (const isFree of [false, true]) {
+      const which = `of ${isFree ? 'a service that is connected' : 'any other service'}, with a limit of ${queueLimit}`;
+
+      it(`those that are being sent do not wait: ${which}`, async () => {
+        const house = new House({ queueLimit, concurrency: 2 });
+        const node = house.attach();
+        house.service.isFree = isFree;
+        const answers = [house.service.holdNext(), house.service.holdNext()];
+        for (const body of ['1', '2', '3', '4']) {
+          sendText(node, body, { keep });
+          await house.pass(100);
+        }
+        assert.deepEqual(house.service.bodies, ['1', '2']);
+        assert.deepEqual(node.ends, Array(2 - queueLimit).fill('SMS_BUSY'));
+        for (const answer of answers) answer();
+        await house.pass(100);
+        sendText(node, '5', { keep });
+        await house.pass(100);
+        assert.deepEqual(house.service.bodies, ['1', '2', '3', '4'].slice(0, 2 + queueLimit).concat('5'));
+      });
+
+      it(`of many that come at once no more are taken than places are free and may wait: ${which}`, async () => {
+        const house = new House({ queueLimit, concurrency: 2 });
+        const node = house.attach();
+        await house.pass(10);
+        house.service.isFree = isFree;
+        for (let index = 0; index < 100; index++) sendText(node, String(index), { keep });
+        await house.pass(100);
+        assert.deepEqual(house.service.bodies, ['0', '1', '2'].slice(0, 2 + queueLimit));
+        assert.equal(node.ends.filter((end) => end === 'SMS_BUSY').length, 98 - queueLimit);
+      });
+    }
+  }
+
+  it('at a pace of the account no more are taken than one and those that may wait', async () => {
+    const house = new House({ queueLimit: 2, perSecond: 1 });
+    const node = house.attach();
+    for (let index = 0; index < 10; index++) sendText(node, String(index), { keep });
+    await house.pass(5_000);
+    assert.deepEqual(house.service.bodies, ['0', '1', '2']);
   });
 
   it('a text that is still being written down as the flows go leaves when its node is back', async () => {

@@ -177,7 +177,7 @@ describe('a kept text that may leave at once', () => {
   });
 
   it('counts for the limit of the queue while it is being written down', async () => {
-    const { house, node, store } = await begin({ queueLimit: 2 });
+    const { house, node, store } = await begin({ concurrency: 1, queueLimit: 1 });
     store.turns = 20;
     for (const body of ['1', '2', '3']) sendText(node, body, { keep });
     await settle();
