@@ -11,8 +11,8 @@ import type { KeptTexts } from './keeping';
 import type { Ledger } from './ledger';
 import { afterUnknown, formatOutcome, isTracked, isUnknown, type Outcome, parseOutcome, type Text } from './outgoing';
 import type { SendRequest } from './outlet';
-import { sendPlain } from './plain';
 import type { SendQueue } from './queue';
+import { sendPlain } from './send';
 import type { SendCounts } from './send-counts';
 
 /** What takes texts in. */
@@ -142,7 +142,7 @@ export class Intake {
         if (isUnknown(error)) current = afterUnknown(current, formatOutcome(error));
         throw error;
       });
-    const outcome = await sendPlain(text, {
+    const outcome = await sendPlain(text.options, {
       clock,
       queue,
       signals,

@@ -30,9 +30,9 @@ export interface TaskOptions {
   signal?: AbortSignal;
   /** The highest goes first, equals in the order in which they came. 0 when absent. */
   priority?: number;
-  /** When it came, by {@link SendQueue.arrive}. Absent: as it comes to wait. */
+  /** When it came, by {@link SendQueue.arrive}: it has been taken already, and is not refused. Absent: it comes now. */
   order?: number;
-  /** It is one of those that {@link SendQueueOptions.kept} counts, and is not refused. */
+  /** It is one of those that {@link SendQueueOptions.kept} counts. */
   isKept?: boolean;
 }
 
@@ -116,14 +116,14 @@ export class SendQueue {
   }
 
   async #wait<T>(task: (turn: Turn) => Promise<T>, options: TaskOptions): Promise<T> {
-    const { signal, priority = 0, order = this.arrive(), isKept = false } = options;
+    const { signal, priority = 0, order, isKept = false } = options;
     if (signal?.aborted) throw new SmsError('closed');
     this.nudge();
-    if (!isKept && this.free === 0) this.assertRoom();
+    if (order === undefined && this.free === 0) this.assertRoom();
     return new Promise((resolve, reject) => {
       const waiting: Waiting = {
         priority,
-        order,
+        order: order ?? this.arrive(),
         isKept,
         start: () => {
           leave?.();

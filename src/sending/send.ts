@@ -1,55 +1,109 @@
-import { type Clock, systemClock, wait } from '../clock';
-import { isSmsError, SmsError } from '../errors';
+import { type Clock, wait } from '../clock';
+import { asSmsError, isSmsError, SmsError } from '../errors';
 import type { Delivery } from '../model';
-import { isUnknown, isUnsent } from './outgoing';
+import type { StopSignals } from './attachment';
+import type { Case } from './evidence';
+import { isUnknown, isUnsent, type Outcome, type SendOptions } from './outgoing';
+import type { SendQueue, Turn } from './queue';
 
-/** When a send is tried again. */
-export interface RetryPolicy {
-  /** Further tries when the request never reached the service. */
-  retries: number;
-  /** Also when the outcome is unknown, which may send twice. */
-  retryUncertain: boolean;
-}
+/** When a text is tried again, and before whom it leaves. */
+export type PlainOptions = Pick<SendOptions, 'retries' | 'retryUncertain' | 'resolveMs' | 'priority'>;
 
-/** What ends a send from outside, and what it measures time by. */
-export interface SendSurroundings {
-  signal: AbortSignal;
-  giveUp: AbortSignal;
-  clock?: Clock;
+/** What a text that is not kept is sent with. */
+export interface PlainSurroundings {
+  clock: Clock;
+  queue: SendQueue;
+  /** Makes one try; `signal` ends one that has left, too. */
+  attempt(signal: AbortSignal): Promise<Delivery>;
+  signals: StopSignals;
+  /** Evidence of the text, when it is to be looked for. */
+  evidence: Case | undefined;
 }
 
 const firstDelayMs = 200;
 const longestDelayMs = 30_000;
 
 /**
- * Sends one message, again when it never reached the service: after 0.2 s, doubling to at most 30 s.
+ * Sends a text that is not kept. It is tried again when it never reached the service, and, if its options say so, when the
+ * outcome is unknown and no evidence was found: after 0.2 s, doubling to at most 30 s.
  *
- * @param attempt makes one try, which its signal gives up
- * @param signal ends the waiting between tries, never a request that has left: that one is followed to its end unless
- *   `giveUp` aborts it
- * @throws SmsError of the last try, or `SMS_UNCERTAIN` when an earlier one may have been accepted and none after it
- *   arrived; `SMS_CLOSED` when `signal` aborted between tries
+ * A try after one that may have been sent takes a turn of its own, and no place in the queue while it waits; it is not refused
+ * for want of room. Never rejects.
+ *
+ * @returns of the last try, or of an earlier one that may have been accepted when none after it arrived; `SMS_CLOSED` when the
+ *   flow was stopped between tries. A request that has left is followed to its end unless `giveUp` aborts it
  */
-export async function send(
-  attempt: (signal: AbortSignal) => Promise<Delivery>,
-  policy: RetryPolicy,
-  { signal, giveUp, clock = systemClock }: SendSurroundings,
-): Promise<Delivery> {
+export async function sendPlain(options: PlainOptions, surroundings: PlainSurroundings): Promise<Outcome> {
+  const { retries, retryUncertain, resolveMs, priority } = options;
+  const { clock, queue, signals, evidence } = surroundings;
+  const { signal } = signals;
+  const tries = new FurtherTries(clock, retries, signal);
+  const order = queue.arrive();
   let uncertain: SmsError | undefined;
-  for (let tries = 0; ; tries++) {
+  for (;;) {
+    let failure: SmsError;
+    let turn: Turn | undefined;
+    const take = (given: Turn) => {
+      turn = given;
+      return reach(surroundings, tries);
+    };
     try {
-      return await attempt(giveUp);
+      return await queue.run(take, uncertain ? { signal, priority, order } : { signal, priority });
     } catch (error) {
-      if (isSmsError(error) && isUnknown(error)) uncertain = error;
-      // An unknown outcome stays unknown; only what never left may be called unsent.
-      const failure = isUnsent(error) ? (uncertain ?? error) : error;
-      const again = isSmsError(error, 'SMS_UNREACHABLE') || (policy.retryUncertain && error === uncertain);
-      if (!again || tries >= policy.retries) throw failure;
-      try {
-        await wait(clock, Math.min(longestDelayMs, firstDelayMs * 2 ** tries), signal);
-      } catch {
-        throw uncertain ?? new SmsError('closed', { cause: error });
-      }
+      if (isSmsError(error, 'SMS_LIMIT')) turn?.giveBack();
+      failure = asSmsError(error);
     }
+    // An unknown outcome stays unknown; only what never left may be called unsent.
+    if (!isUnknown(failure)) return isUnsent(failure) ? (uncertain ?? failure) : failure;
+    uncertain = failure;
+    try {
+      if (evidence) {
+        const { sent, looked } = await evidence.look(resolveMs, signal);
+        if (sent) return sent;
+        uncertain = failure.with({ looked });
+      }
+      if (!retryUncertain || !tries.areLeft) return uncertain;
+      await tries.next();
+    } catch {
+      // The flow is being stopped.
+      return uncertain;
+    }
+  }
+}
+
+/** Tries within one turn until the service is reached: nothing was sent before, so that the pace need not count it. */
+async function reach({ attempt, signals }: PlainSurroundings, tries: FurtherTries): Promise<Delivery> {
+  for (;;) {
+    try {
+      return await attempt(signals.giveUp);
+    } catch (error) {
+      if (!isSmsError(error, 'SMS_UNREACHABLE') || !tries.areLeft) throw error;
+      await tries.next().catch(() => {
+        throw new SmsError('closed', { cause: error });
+      });
+    }
+  }
+}
+
+/** How often a text may be tried again, and when. */
+class FurtherTries {
+  readonly #clock: Clock;
+  readonly #most: number;
+  readonly #signal: AbortSignal;
+  #made = 0;
+
+  constructor(clock: Clock, most: number, signal: AbortSignal) {
+    this.#clock = clock;
+    this.#most = most;
+    this.#signal = signal;
+  }
+
+  get areLeft(): boolean {
+    return this.#made < this.#most;
+  }
+
+  /** Resolves when the next may be made; rejects when the signal aborts before. */
+  async next(): Promise<void> {
+    await wait(this.#clock, Math.min(longestDelayMs, firstDelayMs * 2 ** this.#made++), this.#signal);
   }
 }

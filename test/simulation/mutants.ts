@@ -355,14 +355,14 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'what has left is tried again',
     'sending/send.ts',
-    '(policy.retryUncertain && error === uncertain)',
-    '(error === uncertain)',
+    'if (!retryUncertain || !tries.areLeft) return uncertain;',
+    'if (!tries.areLeft) return uncertain;',
   ),
   mutant(
     'what is unknown is called unsent',
     'sending/send.ts',
-    'const failure = isUnsent(error) ? (uncertain ?? error) : error;',
-    'const failure = error;',
+    'return isUnsent(failure) ? (uncertain ?? failure) : failure;',
+    'return failure;',
   ),
   mutant(
     'what has left counts as unsent',
@@ -376,12 +376,7 @@ export const mutants: readonly Mutant[] = [
     "controller.abort(new Error('given up'));\n      return;",
     'this.#hasLeft = true;\n      return;',
   ),
-  mutant(
-    'one try too many',
-    'sending/send.ts',
-    'if (!again || tries >= policy.retries) throw failure;',
-    'if (!again || tries > policy.retries) throw failure;',
-  ),
+  mutant('one try too many', 'sending/send.ts', 'return this.#made < this.#most;', 'return this.#made <= this.#most;'),
   mutant(
     'a recipient that was refused is called accepted',
     'http/client.ts',

@@ -410,7 +410,7 @@ describe('SendQueue (perSecond, priority)', () => {
           kept--;
           return Promise.resolve('kept');
         },
-        { signal, isKept: true },
+        { signal, order: queue.arrive(), isKept: true },
       ),
     );
     assert.deepEqual({ waiting: queue.waiting, inFlight: queue.inFlight }, { waiting: 5, inFlight: 1 });

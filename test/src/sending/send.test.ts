@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict';
 import { startSimulator } from '../../../simulator';
-import { isSmsError, SmsError, type SmsErrorReason } from '../../../src/errors';
+import { type Clock, systemClock } from '../../../src/clock';
+import { SmsError, type SmsErrorReason } from '../../../src/errors';
 import { Client } from '../../../src/http/client';
 import { createConnections } from '../../../src/http/connections';
 import type { Delivery, OutboundMessage } from '../../../src/model';
-import { type RetryPolicy, send } from '../../../src/sending/send';
+import type { Outcome, Sent } from '../../../src/sending/outgoing';
+import { type QueueSettings, SendQueue } from '../../../src/sending/queue';
+import { type PlainOptions, sendPlain } from '../../../src/sending/send';
 import { VirtualClock } from '../../virtual-clock';
 import { Closing } from '../closing';
 import { findClosedPort } from '../raw-service';
@@ -12,6 +15,10 @@ import { createError } from '../some-error';
 
 const message: OutboundMessage = { to: ['6421555123'], body: 'hello', messageId: 'fixed-id' };
 const delivery: Delivery = { statusCode: 200, recipients: [], accepted: ['6421555123'], failed: [] };
+
+function codeOf(outcome: Outcome): string {
+  return outcome instanceof SmsError ? outcome.code : 'sent';
+}
 
 /** Lets everything happen that needs no timer. */
 async function settle(): Promise<void> {
@@ -43,7 +50,34 @@ class ScriptedClient extends Client {
   }
 }
 
-const attempt = (client: Client) => (signal: AbortSignal) => client.send(message, { signal });
+interface Surroundings {
+  signal: AbortSignal;
+  giveUp?: AbortSignal;
+  clock?: Clock;
+  queue?: SendQueue;
+}
+
+/** Sends the message by a client, through a queue where no other waits unless one is given. */
+async function send(
+  client: Client,
+  options: Partial<PlainOptions>,
+  { signal, giveUp = signal, clock = systemClock, queue = createQueue(clock) }: Surroundings,
+): Promise<Outcome> {
+  return sendPlain(
+    { retries: 3, retryUncertain: false, resolveMs: 0, priority: 0, ...options },
+    {
+      clock,
+      queue,
+      signals: { signal, giveUp },
+      attempt: (given) => client.send(message, { signal: given }),
+      evidence: undefined,
+    },
+  );
+}
+
+function createQueue(clock: Clock, settings: Partial<QueueSettings> = {}): SendQueue {
+  return new SendQueue({ clock, settings: () => ({ concurrency: 1, queueLimit: 0, ...settings }) });
+}
 
 describe('send (retries, retryUncertain)', () => {
   const closing = new Closing();
@@ -55,27 +89,14 @@ describe('send (retries, retryUncertain)', () => {
 
   async function run(
     client: Client,
-    policy: Partial<RetryPolicy> = {},
+    options: Partial<PlainOptions> = {},
     onWait: (stop: AbortController, giveUp: AbortController) => unknown = () => clock.advance(30_000),
-  ): Promise<Delivery | string> {
+  ): Promise<Sent | string> {
     const [stop, giveUp] = [new AbortController(), new AbortController()];
-    let outcome: Delivery | string | undefined;
-    void send(
-      attempt(client),
-      { retries: 3, retryUncertain: false, ...policy },
-      {
-        signal: stop.signal,
-        giveUp: giveUp.signal,
-        clock,
-      },
-    ).then(
-      (done) => {
-        outcome = done;
-      },
-      (error: unknown) => {
-        outcome = isSmsError(error) ? error.code : String(error);
-      },
-    );
+    let outcome: Sent | string | undefined;
+    void send(client, options, { signal: stop.signal, giveUp: giveUp.signal, clock }).then((end) => {
+      outcome = end instanceof SmsError ? end.code : end;
+    });
     for (let round = 0; outcome === undefined && round < 20; round++) {
       await settle();
       if (outcome === undefined) await onWait(stop, giveUp);
@@ -99,8 +120,7 @@ describe('send (retries, retryUncertain)', () => {
   it('waits 0.2 s, then twice as long each time, at most 30 s', async () => {
     const client = new ScriptedClient(...Array.from({ length: 12 }, () => 'unreachable' as const));
     const { signal } = new AbortController();
-    const sending = send(attempt(client), { retries: 11, retryUncertain: false }, { signal, giveUp: signal, clock });
-    const rejected = assert.rejects(sending, { code: 'SMS_UNREACHABLE' });
+    const sending = send(client, { retries: 11 }, { signal, clock });
     await settle();
     const waits: number[] = [];
     for (let tries = 1; tries < 12; tries++) {
@@ -113,7 +133,7 @@ describe('send (retries, retryUncertain)', () => {
       }
       waits.push(waitedMs);
     }
-    await rejected;
+    assert.equal(codeOf(await sending), 'SMS_UNREACHABLE');
     assert.deepEqual(waits, [200, 400, 800, 1_600, 3_200, 6_400, 12_800, 25_600, 30_000, 30_000, 30_000]);
   });
 
@@ -197,6 +217,74 @@ describe('send (retries, retryUncertain)', () => {
     assert.equal(await run(new ScriptedClient('unreachable'), policy, giveUpThenWait), 'SMS_CLOSED');
   });
 
+  describe('and the queue (perSecond, concurrency, queueLimit)', () => {
+    const { signal } = new AbortController();
+
+    /** When each try was made, of so many texts that end as told; then they succeed. */
+    async function times(script: SmsErrorReason[], texts: number, settings: Partial<QueueSettings>): Promise<number[]> {
+      const queue = createQueue(clock, { concurrency: 8, queueLimit: 10, ...settings });
+      const client = new ScriptedClient(...script);
+      const tries: number[] = [];
+      const { sent } = client;
+      sent.push = (...messages) => {
+        tries.push(clock.elapsed());
+        return messages.length;
+      };
+      const sending = Array.from({ length: texts }, () =>
+        send(client, { retryUncertain: true }, { signal, clock, queue }),
+      );
+      await clock.advance(60_000);
+      await Promise.all(sending);
+      return tries;
+    }
+
+    it('a try after one that may have been sent keeps to the pace', async () => {
+      const script = Array.from({ length: 3 }, () => 'uncertain' as const);
+      assert.deepEqual(await times(script, 2, { perSecond: 0.5 }), [0, 2_000, 4_000, 6_000, 8_000]);
+    });
+
+    it('one after another that never left need not', async () => {
+      assert.deepEqual(await times(['unreachable'], 2, { perSecond: 0.5 }), [0, 200, 2_000]);
+    });
+
+    it('a text that is to be tried again has its place before those that came later, and is not refused', async () => {
+      const queue = createQueue(clock, { queueLimit: 2 });
+      const client = new ScriptedClient('uncertain');
+      const starts: string[] = [];
+      const ends: (() => void)[] = [];
+      const run = (name: string) =>
+        queue.run(
+          () => {
+            starts.push(`${name} after ${client.sent.length} tries`);
+            return new Promise<void>((resolve) => ends.push(resolve));
+          },
+          { signal },
+        );
+      const sending = send(client, { retryUncertain: true }, { signal, clock, queue });
+      const others = [run('one'), run('two')];
+      await settle();
+      others.push(run('three'));
+      await clock.advance(1_000);
+      assert.equal(queue.waiting, 3);
+      for (let end = ends.shift(); end; end = ends.shift()) {
+        end();
+        await settle();
+      }
+      await Promise.all([sending, ...others]);
+      assert.deepEqual(starts, ['one after 1 tries', 'two after 2 tries', 'three after 2 tries']);
+    });
+
+    it('takes no place while it waits to be tried again', async () => {
+      const queue = createQueue(clock);
+      const client = new ScriptedClient('uncertain');
+      const sending = send(client, { retryUncertain: true }, { signal, clock, queue });
+      await settle();
+      assert.equal(queue.inFlight, 0);
+      await clock.advance(200);
+      assert.equal(await sending, delivery);
+    });
+  });
+
   describe('against the service', () => {
     it('gets through as soon as the service is there again', async () => {
       const simulator = closing.add(await startSimulator(), (it) => it.close());
@@ -210,10 +298,12 @@ describe('send (retries, retryUncertain)', () => {
         timeoutMs: 5_000,
       });
       const { signal } = new AbortController();
-      const sending = send(attempt(client), { retries: 9, retryUncertain: false }, { signal, giveUp: signal });
+      const sending = send(client, { retries: 9 }, { signal });
       await settle();
       await simulator.setOnline(true);
-      assert.deepEqual((await sending).accepted, ['6421555123']);
+      const sent = await sending;
+      assert.ok(!(sent instanceof SmsError));
+      assert.deepEqual(sent.accepted, ['6421555123']);
       assert.deepEqual(
         simulator.messages.map(({ messageId }) => messageId),
         ['fixed-id'],
@@ -232,11 +322,11 @@ describe('send (retries, retryUncertain)', () => {
         timeoutMs: 5_000,
       });
       const [stop, giveUp] = [new AbortController(), new AbortController()];
-      const policy = { retries: 3, retryUncertain: false };
-      const sending = send(attempt(client), policy, { signal: stop.signal, giveUp: giveUp.signal });
+      const sending = send(client, {}, { signal: stop.signal, giveUp: giveUp.signal });
       await simulator.until(() => simulator.polling('send') === 1);
       stop.abort();
-      assert.equal((await sending).statusCode, 200);
+      const { statusCode } = await sending;
+      assert.equal(statusCode, 200);
     });
 
     it('is SMS_UNREACHABLE when nobody is there', async () => {
@@ -249,9 +339,8 @@ describe('send (retries, retryUncertain)', () => {
         timeoutMs: 5_000,
       });
       const { signal } = new AbortController();
-      await assert.rejects(send(attempt(client), { retries: 1, retryUncertain: true }, { signal, giveUp: signal }), {
-        code: 'SMS_UNREACHABLE',
-      });
+      const outcome = await send(client, { retries: 1, retryUncertain: true }, { signal });
+      assert.equal(codeOf(outcome), 'SMS_UNREACHABLE');
     });
   });
 });
