@@ -121,7 +121,7 @@ export class KeptTexts {
     if (isHere && this.#room.countOf(node) > 0) this.#muster.call();
   }
 
-  /** Tries a text now, whatever it waits for. */
+  /** Tries a text now, whatever it waits for; when there is no place, or the pace is not due, as the next one. */
   sendNow(id: string): void {
     const waiting = this.#room.get(id);
     if (!waiting) return;
@@ -129,6 +129,7 @@ export class KeptTexts {
     waiting.pause = undefined;
     this.#outages.hasten(waiting);
     this.#queueUp(waiting);
+    this.#options.queue.hasten(waiting.order);
   }
 
   /** Nobody wants a text any more. Says whether it could be stopped. */

@@ -23,6 +23,11 @@ export class PriorityQueue<Item extends Placed> {
     this.#settle(item, this.#heap.length);
   }
 
+  /** Finds an item, in whatever order it looks through them. */
+  find(isMeant: (item: Item) => boolean): Item | undefined {
+    return this.#heap.find(isMeant);
+  }
+
   /** Takes the first. */
   take(): Item | undefined {
     const [first] = this.#heap;

@@ -43,7 +43,7 @@ export interface Turn {
 }
 
 interface Waiting extends Placed {
-  readonly priority: number;
+  priority: number;
   readonly order: number;
   readonly isKept: boolean;
   start(): void;
@@ -140,6 +140,15 @@ export class SendQueue {
       this.#enter(waiting);
       this.nudge();
     });
+  }
+
+  /** Has a task that waits be the next one. @param order which it was run with */
+  hasten(order: number): void {
+    const waiting = this.#waiting.find((one) => one.order === order);
+    if (!waiting) return;
+    this.#waiting.delete(waiting);
+    waiting.priority = Number.POSITIVE_INFINITY;
+    this.#waiting.add(waiting);
   }
 
   /** @throws SmsError `SMS_BUSY` when one more may not wait, for a text that is about to be kept */

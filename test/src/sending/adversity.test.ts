@@ -241,6 +241,42 @@ describe('sending, when everything comes at once', () => {
       assert.deepEqual([node.ends, house.service.tries], [['to 6421555123'], 1]);
     });
 
+    for (const [what, waits] of [
+      ['the pace', { perSecond: 0.1 }],
+      ['a place', { concurrency: 1 }],
+    ] as const) {
+      it(`has a text sent that waits for ${what} before all others, as soon as there is one`, async () => {
+        const house = new House(waits);
+        const node = house.attach();
+        const answer = house.service.holdNext();
+        sendText(node, 'first');
+        for (const body of ['1', '2']) sendText(node, body, { keep });
+        sendText(node, 'alarm', { keep, priority: 10 });
+        await house.pass(100);
+        const [, second] = house.sender.desk.entries('kept', 2).entries;
+        assert.equal(second?.body, '2');
+        assert.equal(await house.sender.desk.act(second.id, 'send'), 'done');
+        answer();
+        await house.pass(minuteMs);
+        assert.deepEqual(house.service.bodies, ['first', '2', 'alarm', '1']);
+      });
+    }
+
+    it('has a text sent that is left alone for a while before all that wait', async () => {
+      const house = new House({ concurrency: 1 });
+      const node = house.attach();
+      house.service.script.push({ takes: true, error: createError('uncertain') });
+      sendText(node, 'unknown', { keep, retryUncertain: true });
+      await house.pass(100);
+      const answer = house.service.holdNext();
+      for (const body of ['1', '2']) sendText(node, body, { keep, priority: 5 });
+      await house.pass(100);
+      assert.equal(await actOnFirst(house, 'kept', 'send'), 'done');
+      answer();
+      await house.pass(100);
+      assert.deepEqual(house.service.bodies, ['unknown', '1', 'unknown', '2']);
+    });
+
     it('in whose turn it is sent by hand, while another has found an outage, has it tried on', async () => {
       const house = new House();
       const node = house.attach();
