@@ -13,6 +13,7 @@ import {
   type Text,
   uncountedBy,
   withLimited,
+  withMessageId,
 } from './outgoing';
 import type { Questions } from './questions';
 import type { SendCounts } from './send-counts';
@@ -55,12 +56,10 @@ export class Endings {
   /** A text has its outcome. */
   async end(text: Text, told: Outcome, given?: Given): Promise<void> {
     const { ledger, deliveries, clearing, followers, counts } = this.#options;
-    const { messageId } = text.message;
     // An earlier try may have been accepted, so it must not be called unsent.
     const isStillUnknown = text.mayHaveReached !== undefined && isUnsent(told);
     const known = isStillUnknown ? stillUnknown(text, told.code) : told;
-    const result = known instanceof SmsError ? known : withLimited(known, text);
-    const outcome = result instanceof SmsError && messageId !== undefined ? result.with({ messageId }) : result;
+    const outcome = withMessageId(known instanceof SmsError ? known : withLimited(known, text), text);
     clearing.close(text.id);
     counts.add(outcome, text.message.to.length);
     const isWritten = isTracked(text) || isRemembered(text) || uncountedBy(text, outcome).length > 0;

@@ -9,7 +9,16 @@ import type { Duplicates } from './duplicates';
 import type { Followers } from './followers';
 import type { KeptTexts } from './keeping';
 import type { Ledger } from './ledger';
-import { afterUnknown, formatOutcome, isTracked, isUnknown, type Outcome, parseOutcome, type Text } from './outgoing';
+import {
+  afterUnknown,
+  formatOutcome,
+  isTracked,
+  isUnknown,
+  type Outcome,
+  parseOutcome,
+  type Text,
+  withMessageId,
+} from './outgoing';
 import type { SendRequest } from './outlet';
 import type { SendQueue } from './queue';
 import { sendPlain } from './send';
@@ -155,7 +164,7 @@ export class Intake {
   /** It was not taken in at all. */
   async #refuse(text: Text, given: Given, error: unknown): Promise<void> {
     const failure = isSmsError(error) ? error : describe(error, given.from);
-    const outcome = asUnsent(text, failure);
+    const outcome = withMessageId(asUnsent(text, failure), text);
     this.#options.counts.add(outcome, text.message.to.length);
     await this.#options.deliveries.tell(given, text, outcome).catch(this.#options.onFault);
     this.#options.deliveries.forget(text.id);

@@ -175,6 +175,12 @@ export function withLimited(outcome: Sent, text: Text): Outcome {
   };
 }
 
+/** An outcome, in whose error stands the message ID that the text had of its own: a status that comes later can be matched by it. */
+export function withMessageId<End extends Outcome>(outcome: End, { message }: Pick<Text, 'message'>): End | SmsError {
+  const { messageId } = message;
+  return outcome instanceof SmsError && messageId !== undefined ? outcome.with({ messageId }) : outcome;
+}
+
 /** An outcome as it is stored: without the cause of an error, which is no plain data. */
 export function formatOutcome(outcome: Outcome): StoredOutcome {
   if (!(outcome instanceof SmsError)) return { sent: outcome };

@@ -42,6 +42,30 @@ describe('kept texts', () => {
     assert.equal(house.service.tries, 0);
   });
 
+  it('one that is not taken in has its own message ID in its error, as any other', async () => {
+    const store = new FailingStore();
+    const house = new House({ store, concurrency: 1, queueLimit: 1 });
+    const node = house.attach();
+    await house.pass(10);
+    house.service.holdNext();
+    for (const messageId of ['taken', 'waits']) sendText(node, messageId, { keep, messageId, once: messageId });
+    await house.pass(10);
+    sendText(node, 'kept', { keep, messageId: 'kept' });
+    sendText(node, 'plain', { messageId: 'plain' });
+    sendText(node, 'another text', { messageId: 'guarded', once: 'taken' });
+    await house.pass(10);
+    store.failing.add('commit').add('open');
+    sendText(node, 'unwritten', { messageId: 'unwritten', once: 'unwritten' });
+    await house.pass(1_000);
+    const errors = node.outcomes.map(({ outcome }) => outcome instanceof SmsError && [outcome.code, outcome.messageId]);
+    assert.deepEqual(errors, [
+      ['SMS_BUSY', 'kept'],
+      ['SMS_BUSY', 'plain'],
+      ['SMS_INPUT', 'guarded'],
+      ['SMS_STORE', 'unwritten'],
+    ]);
+  });
+
   it('does not send a text that was refused, though the store has written it all the same', async () => {
     const store = new FailingStore();
     const house = new House({ store });
