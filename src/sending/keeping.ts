@@ -170,8 +170,9 @@ export class KeptTexts {
   #queueUp(waiting: Waiting): void {
     const { queue, outlet, onFault, onState } = this.#options;
     const { node, priority, order } = waiting;
-    if (!this.#isOpen || waiting.pause || waiting.isQueued || !outlet(node)) return;
-    if (this.#outages.lets(waiting) && !this.#muster.isCalled) {
+    const isAwaited = this.#muster.isCalled || waiting.pause || waiting.isQueued;
+    if (!this.#isOpen || isAwaited || !outlet(node)) return;
+    if (this.#outages.lets(waiting)) {
       waiting.isQueued = true;
       queue.run((turn) => this.#takeTurn(waiting, turn), { priority, order, isKept: true }).catch(onFault);
     } else this.#outages.tell(node);
