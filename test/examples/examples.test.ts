@@ -5,6 +5,7 @@ import { createServer, type Server } from 'node:http';
 import { createRequire } from 'node:module';
 import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Browser } from 'playwright-core';
 import { type Simulator, type SimulatorOptions, startSimulator } from '../../simulator';
@@ -108,6 +109,28 @@ return { payload: { name: ${JSON.stringify(name)}, payload, topic, sms, error: e
       },
     ];
   }
+}
+
+/** A service that does what it is asked for, and says each time that it has failed. */
+async function startFailingBehind(baseUrl: () => string): Promise<{ baseUrl: string; close(): Promise<void> }> {
+  const server = createServer(async (request, response) => {
+    const { method = 'GET', url, headers } = request;
+    const { authorization = '', 'content-type': contentType = '' } = headers;
+    const body = await text(request);
+    await fetch(baseUrl() + url, { method, headers: { authorization, 'content-type': contentType }, body });
+    response.writeHead(500).end();
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  return {
+    baseUrl: `http://127.0.0.1:${port}`,
+    close: async () => {
+      server.close();
+      server.closeAllConnections();
+      await once(server, 'close');
+    },
+  };
 }
 
 async function waitUntil(isTrue: () => boolean, what: () => string): Promise<void> {
@@ -640,11 +663,12 @@ describe('the examples, deployed against the simulator', function () {
       );
     });
 
-    it('tries again what the service was at fault for, and nothing that is refused for good or may have been sent', async () => {
-      await deploy('Send to a list from a CSV', {}, (node) =>
-        node.type === 'template' ? { template: `number,name,text\n${number},Anna,Hi\n` } : edit(node),
-      );
-      simulator.fault('send', { status: 500 }, 2);
+    const oneRow = (node: FlowNode): object =>
+      node.type === 'template' ? { template: `number,name,text\n${number},Anna,Hi\n` } : edit(node);
+
+    it('tries again what the service had no time for, and nothing that is refused for good or may have been sent', async () => {
+      await deploy('Send to a list from a CSV', {}, oneRow);
+      simulator.fault('send', { status: 503 }, 2);
       await press('Send to all');
       await untilSent(`${number}: Dear Anna, Hi`);
       simulator.fault('send', { drop: 'after' }, 1);
@@ -656,6 +680,18 @@ describe('the examples, deployed against the simulator', function () {
       await press('Send to all');
       const [, unauthorized] = await untilShown('given up', 2);
       assert.equal(codeOf(unauthorized), 'SMS_UNAUTHORIZED');
+    });
+
+    it('sends a text once that the service takes and answers with a status of 500', async () => {
+      const failing = await startFailingBehind(() => simulator.baseUrl);
+      opened.push(failing);
+      await deploy('Send to a list from a CSV', {}, (node) =>
+        node.type === 'sms-account' ? { baseUrl: failing.baseUrl } : oneRow(node),
+      );
+      await press('Send to all');
+      const [given] = await untilShown('given up');
+      assert.equal(codeOf(given), 'SMS_SERVICE');
+      assert.deepEqual(sent(), [`${number}: Dear Anna, Hi`]);
     });
   });
 
