@@ -148,6 +148,10 @@ export const reasons = {
     'The service does not permit reading with these credentials. Check the rights of the account.',
   ],
   serverError: ['SMS_SERVICE', 'The service failed with status {{status}}. Try again later.'],
+  serverErrorUncertain: [
+    'SMS_SERVICE',
+    'The service failed with status {{status}}; the message may have been sent. Check with the service before sending it again.',
+  ],
   tooManyRequests: [
     'SMS_SERVICE',
     'The service refused the request, since too many came at once (status 429). Send or poll more slowly, or try again later.',
@@ -164,6 +168,10 @@ export const reasons = {
   responseUnreadable: [
     'SMS_RESPONSE',
     'The answer of the service could not be read: {{detail}}. Check the base URL of the account.',
+  ],
+  responseUncertain: [
+    'SMS_RESPONSE',
+    'The answer of the service could not be read ({{detail}}); the message may have been sent. Check with the service before sending it again.',
   ],
   responseTooLarge: [
     'SMS_RESPONSE',

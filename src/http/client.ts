@@ -17,6 +17,7 @@ import { formatOutboundMessage, parseErrorHeading, parseSendResponse } from '../
 import { parseStatuses } from '../wire/status';
 import type { OnUnknownCharset } from '../wire/text';
 import { type Answer, type Call, createExchange, type Target } from './exchange';
+import { createUnread, leavesOpen } from './failure';
 import { createRedactor } from './redact';
 
 /** How long the service waits when a polled endpoint has nothing unread (§8). */
@@ -78,7 +79,7 @@ export class Client {
     const { statusCode } = answer;
     if (statusCode === 204) return createDelivery(message, statusCode, { isError: false, recipients: [] });
     if (statusCode !== 200) throw this.#statusError(answer, 'send', this.#tryResponse(answer));
-    const response = this.#read(answer, this.#parseResponse);
+    const response = this.#read(answer, this.#parseResponse, 'send');
     if (response.isError) throw createRootError(statusCode, response);
     return createDelivery(message, statusCode, response);
   }
@@ -143,11 +144,16 @@ export class Client {
   }
 
   /** Reads the body of an answer. What cannot be read is told with the answer's status. */
-  #read<Result>({ bytes, contentType, statusCode }: Answer, parse: Parse<Result>): Result {
+  #read<Result>(
+    { bytes, contentType, statusCode }: Answer,
+    parse: Parse<Result>,
+    effect: Call['effect'] = 'read',
+  ): Result {
     try {
       return parse(bytes, contentType, this.#options.onUnknownCharset);
     } catch (error) {
-      throw isSmsError(error) ? error.with({ statusCode }) : error;
+      if (!isSmsError(error)) throw error;
+      throw effect === 'read' ? error.with({ statusCode }) : createUnread(String(error.params.detail), { statusCode });
     }
   }
 
@@ -202,7 +208,10 @@ function createStatusError(
   if (statusCode === 403) return new SmsError('forbidden', { ...facts, params: { detail: formatDetail(service) } });
   if (statusCode === 429) return new SmsError('tooManyRequests', facts);
   const params = { status: statusCode };
-  if (statusCode >= 500) return new SmsError('serverError', { ...facts, params });
+  if (statusCode >= 500) {
+    const isOpen = effect === 'send' && leavesOpen(statusCode);
+    return new SmsError(isOpen ? 'serverErrorUncertain' : 'serverError', { ...facts, params });
+  }
   return new SmsError(statusCode >= 300 && statusCode < 400 ? 'redirect' : 'statusUnexpected', { ...facts, params });
 }
 

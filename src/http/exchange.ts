@@ -6,7 +6,7 @@ import { asSmsError, SmsError } from '../errors';
 import type { Authentication } from '../login';
 import { formatForm } from '../wire/form';
 import type { Connections } from './connections';
-import { createUnreachable, describeFailure, isProxyRefusal } from './failure';
+import { createUnreachable, createUnread, describeFailure, isProxyRefusal } from './failure';
 
 /** Where requests go and as whom. */
 export interface Target {
@@ -187,8 +187,9 @@ class AnswerReader implements Dispatcher.DispatchHandler {
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
     this.#length += chunk.length;
-    if (this.#length > maxAnswerBytes) this.#fail(new SmsError('responseTooLarge', this.#status()));
-    else this.#chunks.push(chunk);
+    if (this.#length <= maxAnswerBytes) this.#chunks.push(chunk);
+    else if (this.#call.effect === 'read') this.#fail(new SmsError('responseTooLarge', this.#status()));
+    else this.#fail(createUnread('larger than 8 MiB', this.#status()));
   }
 
   onResponseEnd(): void {

@@ -32,6 +32,20 @@ export function createUnreachable(
 }
 
 /**
+ * The error of a send whose answer cannot be read, and which may have been accepted.
+ *
+ * @param detail why, in a few words
+ */
+export function createUnread(detail: string, facts: SmsErrorFacts): SmsError {
+  return new SmsError('responseUncertain', { ...facts, params: { detail } });
+}
+
+/** Says whether the service may have taken a text that it answers with this status: 503 alone says that it has not. */
+export function leavesOpen(statusCode: number): boolean {
+  return statusCode >= 500 && statusCode !== 503;
+}
+
+/**
  * Names a failure by its code, and by the place that was tried where the system tells it: messages of lower layers may quote what
  * must not be shown.
  */

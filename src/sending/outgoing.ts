@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import { isSmsError, SmsError, type SmsErrorCode, type SmsErrorDetails, type SmsErrorReason } from '../errors';
+import { leavesOpen } from '../http/failure';
 import type { Delivery, OutboundMessage } from '../model';
 import type { Item } from '../store/store';
 import type { Encoding } from './gsm';
@@ -199,7 +200,7 @@ export function parseOutcome(stored: StoredOutcome): Outcome {
 export function isUnknown(outcome: Outcome): boolean {
   if (!(outcome instanceof SmsError)) return false;
   const { code, statusCode = 0 } = outcome;
-  if (code === 'SMS_SERVICE') return statusCode >= 500 && statusCode !== 503;
+  if (code === 'SMS_SERVICE') return leavesOpen(statusCode);
   return code === 'SMS_UNCERTAIN' || code === 'SMS_RESPONSE';
 }
 

@@ -443,7 +443,11 @@ describe('the examples, deployed against the simulator', function () {
       await deploy('Track delivery and raise an alarm');
       simulator.fault('send', { status: 500 }, 1);
       await press('Send an order');
-      await untilSent(alarm('The service failed with status 500. Try again later.'));
+      await untilSent(
+        alarm(
+          'The service failed with status 500; the message may have been sent. Check with the service before sending it again.',
+        ),
+      );
     });
   });
 

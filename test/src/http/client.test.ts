@@ -290,6 +290,22 @@ describe('Client', () => {
       });
     }
 
+    it('of 500 or above say that a text may have been sent, but for 503', async () => {
+      for (const [status, reason] of [
+        [500, 'serverErrorUncertain'],
+        [502, 'serverErrorUncertain'],
+        [503, 'serverError'],
+        [504, 'serverErrorUncertain'],
+      ] as const) {
+        const { baseUrl } = await startAnswering(status, 'Failed');
+        for (const name of names) {
+          const error = await failure(calls[name](createClient(baseUrl)));
+          assert.equal(error.reason, name === 'send' ? reason : 'serverError', `${name} ${status}`);
+          assert.equal(/may have been sent/.test(error.message), error.reason === 'serverErrorUncertain');
+        }
+      }
+    });
+
     /** What each call makes of a status with nothing else. */
     async function failuresOf(status: number) {
       const { baseUrl } = await startRawService(closing, (incoming, outgoing) => {
@@ -463,6 +479,7 @@ describe('Client', () => {
         for (const name of names) {
           const error = await failure(calls[name](createClient(simulator.baseUrl)));
           assert.deepEqual([error.code, error.statusCode], ['SMS_RESPONSE', 200], name);
+          assert.match(error.message, name === 'send' ? /could not be read.*may have been sent/ : /Check the base URL/);
         }
       }
     });

@@ -374,6 +374,8 @@ describe('http', () => {
       });
       assert.equal((await call(baseUrl)).bytes.length, 8 * 1024 * 1024);
       await failsOnBoth(baseUrl, 'SMS_RESPONSE', 'SMS_RESPONSE', { path: '/more' });
+      const error = await failure(call(baseUrl, { path: '/more', effect: 'send' }));
+      assert.match(error.message, /larger than 8 MiB.*may have been sent/);
     });
 
     it('that never ends is refused too, and its connection closed', async () => {
