@@ -75,7 +75,13 @@ export class Account {
     const host = this.#createHost();
     this.#succession = new Succession(host);
     this.#endpoints = new Endpoints(host);
-    this.#asking = new Asking(this.#endpoints, () => [...this.#members][0]);
+    this.#asking = new Asking({
+      clock: options.clock,
+      endpoint: this.#endpoints.of('incoming'),
+      member: () => [...this.#members][0],
+      onFailing: (node, error) => this.#succession.estate?.sender.askers?.onPollFailing(node, error) ?? false,
+      onRecovered: (nodes) => this.#succession.estate?.sender.askers?.onPollRecovered(nodes),
+    });
     this.#overview = new Overview({
       endpoints: this.#endpoints,
       tally: options.tally,
@@ -198,7 +204,8 @@ export class Account {
       onFault: (error) => (this.#settings ?? settings).onFault?.(error),
       onAbandoned: (node) => this.#settings?.onAbandoned?.(node),
       onDiscarded: (node) => this.#settings?.onDiscarded?.(node),
-      onAsking: (isAsking) => this.#asking.set(isAsking),
+      onAsking: (node, isAsking) => this.#asking.set(node, isAsking),
+      onAskingRests: () => this.#asking.rest(),
       // There is one memory of what was seen for all loops; that of the messages decides.
       dedupe: () => endpoints.settingsOf('incoming')?.dedupe ?? settings.dedupe,
       dedupeMs: () => endpoints.settingsOf('incoming')?.dedupeMs ?? settings.dedupeMs,

@@ -1,27 +1,77 @@
-import type { Endpoints } from './endpoints';
+import type { Clock } from '../clock';
+import type { SmsError } from '../errors';
+import type { PollState } from '../receiving/poll';
+import type { Endpoint } from './endpoint';
 import type { Member } from './member';
 
-/** Has incoming messages polled while questions are open, as for a node that receives them. */
+/** What the polling for questions needs of its account. */
+export interface AskingHost {
+  readonly clock: Clock;
+  /** Where replies come from. */
+  readonly endpoint: Endpoint;
+  /** In whose name to poll; `undefined`: nobody is here. */
+  member(): Member | undefined;
+  /** Polling fails for a node. Returns whether it is here to be told. */
+  onFailing(node: string, error: SmsError): boolean;
+  /** It works again, which one of these nodes is to log. */
+  onRecovered(nodes: Iterable<string>): void;
+}
+
+/** Has incoming messages polled while questions are open, as for nodes that receive them. */
 export class Asking {
-  readonly #endpoints: Endpoints;
-  readonly #member: () => Member | undefined;
+  readonly #host: AskingHost;
+  /** Those with open questions. */
+  readonly #nodes = new Set<string>();
+  /** When each was told that polling fails, in ms. It is told again only of what began after an answer. */
+  readonly #toldAt = new Map<string, number>();
+  #error: SmsError | undefined;
   #unwatch: (() => void) | undefined;
 
-  /** @param member in whose name to poll */
-  constructor(endpoints: Endpoints, member: () => Member | undefined) {
-    this.#endpoints = endpoints;
-    this.#member = member;
+  constructor(host: AskingHost) {
+    this.#host = host;
   }
 
-  set(isAsking: boolean): void {
-    if (!isAsking) {
-      this.#unwatch?.();
-      this.#unwatch = undefined;
+  /** A node has questions, or has come to hear of failures; or it has none any more. */
+  set(node: string, isAsking: boolean): void {
+    if (isAsking) this.#nodes.add(node);
+    else this.#nodes.delete(node);
+    if (this.#nodes.size === 0) {
+      this.rest();
+      this.#toldAt.clear();
       return;
     }
-    const member = this.#member();
-    if (this.#unwatch || !member) return;
-    // The sending node has no badge for a loop; those that receive tell of its failures.
-    this.#unwatch = this.#endpoints.of('incoming').watch(member, { onState() {}, onFailing() {}, onRecovered() {} });
+    const member = this.#host.member();
+    if (!member) return;
+    this.#unwatch ??= this.#host.endpoint.watch(member, {
+      onState: (state) => this.#look(state),
+      // Not each of them is here when it begins.
+      onFailing() {},
+      onRecovered: () => this.#host.onRecovered(this.#nodes),
+    });
+    this.#tell();
+  }
+
+  /** Nobody is here in whose name to poll. Whoever comes back, as after a deployment, is not told again of the same failure. */
+  rest(): void {
+    this.#nodes.clear();
+    this.#unwatch?.();
+    this.#unwatch = undefined;
+    this.#error = undefined;
+  }
+
+  #look(state: PollState): void {
+    this.#error = state.name === 'failing' ? state.error : undefined;
+    this.#tell();
+  }
+
+  #tell(): void {
+    const { clock, endpoint, onFailing } = this.#host;
+    if (!this.#error) return;
+    const { lastAnswerAt = Number.NEGATIVE_INFINITY } = endpoint.summary ?? {};
+    for (const node of this.#nodes) {
+      const toldAt = this.#toldAt.get(node);
+      const isTold = toldAt !== undefined && toldAt >= lastAnswerAt;
+      if (!isTold && onFailing(node, this.#error)) this.#toldAt.set(node, clock.now());
+    }
   }
 }

@@ -42,7 +42,8 @@ export interface EstateOptions extends Pick<InboxOptions, 'onAccepted' | 'onGive
   onFault(error: unknown): void;
   onAbandoned(node: string): void;
   onDiscarded(node: string): void;
-  onAsking(isAsking: boolean): void;
+  onAsking(node: string, isAsking: boolean): void;
+  onAskingRests(): void;
 }
 
 /** Joins what comes in and what goes out, which know nothing of each other, in one journal. */

@@ -62,8 +62,13 @@ export interface Outlet {
   onAnswer(news: AnswerNews): Promise<boolean>;
   /** A text that the node gave with this has been discarded: nothing comes of it. */
   onDiscarded(origin: unknown): void;
-  /** Its kept texts have begun to wait: an outage, told once for each, with the number of them. */
+  /**
+   * Its kept texts have begun to wait, or no replies to its questions can be polled: an outage, told once for each, with the number
+   * of texts that wait.
+   */
   onOutage(error: SmsError): void;
+  /** Replies can be polled again. Of the nodes that ask, one is told. */
+  onRecovered(): void;
   onState(state: OutletState): void;
 }
 

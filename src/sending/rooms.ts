@@ -1,5 +1,6 @@
 import type { Clock } from '../clock';
 import type { Journal } from '../journal';
+import { Askers } from './askers';
 import { Attachment, closeGraceMs } from './attachment';
 import { Clearing } from './clearing';
 import { Deliveries } from './delivery';
@@ -44,8 +45,10 @@ export interface SenderOptions {
   onAbandoned(node: string): void;
   /** Somebody has discarded a text of a node. */
   onDiscarded(node: string): void;
-  /** Questions have been opened, for whose replies the account has to poll, or the last one has ended. */
-  onAsking(isAsking: boolean): void;
+  /** A node has questions for whose replies the account has to poll, or has come back to them; or its last one has ended. */
+  onAsking(node: string, isAsking: boolean): void;
+  /** Nobody is here who sends: the questions that are open wait for whoever comes. */
+  onAskingRests(): void;
   /** A node has thrown, or something that nobody waits for has failed. */
   onFault(error: unknown): void;
 }
@@ -65,6 +68,7 @@ export class SendingRooms {
   readonly ledger: Ledger;
   readonly evidence: EvidenceRoom;
   readonly deliveries: Deliveries;
+  readonly askers: Askers;
   readonly #options: SendingRoomsOptions;
   readonly #kept: KeptTexts;
   readonly #duplicates: Duplicates;
@@ -82,10 +86,11 @@ export class SendingRooms {
       ...options,
       onFound: (texts, questions) => this.#resume(texts, questions),
       onAsking: (node) => {
-        options.onAsking(this.ledger.questions.size > 0);
+        this.askers.changed(node);
         this.#tellState(node);
       },
     });
+    this.askers = new Askers({ ledger: this.ledger, kept: () => this.#kept, outlet, onAsking: options.onAsking });
     this.#followers = new Followers(clock, (id) => this.ledger.texts.isUnderWay(id));
     this.deliveries = new Deliveries(this.ledger, (text) => this.#endings.delivered(text), options.onFault);
     this.#questions = new Questions({
@@ -184,6 +189,7 @@ export class SendingRooms {
     this.deliveries.attach(outlet);
     this.#kept.nodeChanged(outlet.id);
     this.#questions.attach(outlet.id);
+    if (this.ledger.questions.countOf(outlet.id) > 0) this.askers.changed(outlet.id);
     // Texts of nodes that have gone are to be given up by whoever is here.
     this.#options.journal.open(!outlet.usesStore);
     return attachment;
@@ -209,8 +215,7 @@ export class SendingRooms {
     this.#endings.close();
     this.#questions.close();
     this.#duplicates.close();
-    // Nobody is here in whose name to poll.
-    this.#options.onAsking(false);
+    this.#options.onAskingRests();
     await this.#kept.close(closeGraceMs);
     this.deliveries.letGo();
   }
@@ -235,7 +240,7 @@ export class SendingRooms {
   #resume(texts: readonly Text[], questions: readonly Question[]): void {
     for (const text of texts) this.#takeUp(text);
     this.#questions.resume(questions);
-    if (questions.length > 0) this.#options.onAsking(this.ledger.questions.size > 0);
+    for (const node of new Set(questions.map((question) => question.node))) this.askers.changed(node);
   }
 
   #takeUp(text: Text): void {

@@ -1,4 +1,5 @@
 import { wait } from '../clock';
+import type { Askers } from './askers';
 import { Correlation } from './correlation';
 import { type Desk, nothingSent, type SendState } from './desk';
 import { LedgerKeeper } from './ledger-keeper';
@@ -80,6 +81,11 @@ export class Sender {
   /** The service has no more replies for now. */
   onRepliesRead(): void {
     this.#rooms?.onRepliesRead();
+  }
+
+  /** The nodes with open questions, once there were any that send. */
+  get askers(): Askers | undefined {
+    return this.#rooms?.askers;
   }
 
   /** The last node is gone. Resolves when nothing is being sent any more; what has left is followed for 10 s. */

@@ -217,6 +217,35 @@ describe('sms-send: delivery and conversation', () => {
       await until(() => sim.polling('incoming') === 0);
     });
 
+    it('raises one error when no replies can be polled, also over a redeploy, and logs when they can be again', async () => {
+      const asking = { messageIdType: 'uuid', wait: 1, waitType: 'num' };
+      sim.fault('incoming', { status: 500 });
+      const flow = await start(asking);
+      const failedPolls = () => sim.requests.filter(({ path, status }) => path.endsWith('/sms/in') && status === 500);
+      for (const topic of [handset, other]) flow.send('send', { topic, payload: 'Come?' });
+      await until(() => errorsOf(flow).length > 0);
+      await until(() => failedPolls().length > 1);
+      for (const type of ['nodes', 'full'] as const) {
+        const before = failedPolls().length;
+        await flow.deploy(nodes({ ...asking, name: type }), type);
+        await until(() => failedPolls().length > before);
+      }
+      flow.send('send', { topic: [handset], payload: 'And you?' });
+      await flow.messages('sent', 3);
+      assert.deepEqual(
+        errorsOf(flow).map((error) => [error?.code, error?.statusCode, error?.waiting]),
+        [['SMS_SERVICE', 500, 0]],
+      );
+      const recoveries = () => flow.log.filter(({ msg }) => msg === 'Polling works again.');
+      assert.deepEqual(recoveries(), []);
+      sim.fault('incoming', null);
+      await until(() => recoveries().length > 0);
+      assert.deepEqual(
+        recoveries().map(({ id }) => id),
+        ['send'],
+      );
+    });
+
     it('gives a copy at output 4 for each who did not reply in time, or whom the text did not reach', async () => {
       const flow = await start({ messageIdType: 'uuid', wait: 0.02, waitType: 'num' }, {}, [
         { id: 'status', type: 'sms-status', account: 'account', wires: [[]] },

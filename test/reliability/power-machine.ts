@@ -68,6 +68,7 @@ const sender = membership.attachSender({
   onAnswer: () => Promise.resolve(true),
   onDiscarded: () => {},
   onOutage: () => {},
+  onRecovered: () => {},
   onState: () => {},
 });
 

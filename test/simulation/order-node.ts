@@ -35,6 +35,7 @@ export class OrderNode {
         }),
       onDiscarded: () => world.violate('discarded by nobody', this.#id),
       onOutage: () => {},
+      onRecovered: () => {},
       onState: () => {},
     });
   }

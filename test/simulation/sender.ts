@@ -59,6 +59,7 @@ export class SendingNode {
       onAnswer: () => Promise.resolve(true),
       onDiscarded: () => {},
       onOutage: () => {},
+      onRecovered: () => {},
       onState: () => {},
     });
     return this.#node;

@@ -250,6 +250,7 @@ describe('Account', () => {
             onAnswer: () => Promise.resolve(true),
             onDiscarded: () => {},
             onOutage: () => {},
+            onRecovered: () => {},
             onState: () => {},
           });
           node.send({
@@ -949,6 +950,7 @@ describe('Account', () => {
         onAnswer: () => Promise.resolve(true),
         onDiscarded: () => {},
         onOutage: () => {},
+        onRecovered: () => {},
         onState: () => {},
       });
       return { node, outcomes };

@@ -231,6 +231,7 @@ describe('what goes on in an account', () => {
       onAnswer: () => Promise.resolve(true),
       onDiscarded: () => {},
       onOutage: () => {},
+      onRecovered: () => {},
       onState: () => {},
     });
     closing.add(sender, (it) => it.close());

@@ -196,6 +196,29 @@ describe('conversations', () => {
   });
 
   describe('ask and wait', () => {
+    it('is told when no replies can be polled, unless kept texts have told of an outage', async () => {
+      const { house, node } = begin();
+      const other = house.attach('other');
+      sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
+      await house.pass(100);
+      const fail = () => house.sender.askers?.onPollFailing('send', createError('serverError'));
+      assert.equal(fail(), true);
+      house.service.otherwise = { unreachable: true };
+      sendText(node, 'hello', { keep: { expireMs: hour } });
+      await house.pass(1_000);
+      assert.equal(fail(), false);
+      assert.deepEqual(
+        node.outages.map(({ code, waiting }) => [code, waiting]),
+        [
+          ['SMS_SERVICE', 0],
+          ['SMS_UNREACHABLE', 1],
+        ],
+      );
+      house.sender.askers?.onPollRecovered(['gone', 'other', 'send']);
+      assert.deepEqual([node.recoveries, other.recoveries], [0, 1]);
+      assert.equal(house.sender.askers?.onPollFailing('gone', createError('serverError')), false);
+    });
+
     it('the first reply of each recipient, and for the others that none came in time', async () => {
       const { house, node } = begin();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, to: ['6421555123', '6421555124'] });

@@ -125,6 +125,7 @@ export class FakeNode implements Outlet {
   readonly outcomes: OutcomeNews[] = [];
   readonly answers: AnswerNews[] = [];
   readonly outages: SmsError[] = [];
+  recoveries = 0;
   readonly discarded: unknown[] = [];
   state: OutletState | undefined;
   readonly usesStore = true;
@@ -156,6 +157,10 @@ export class FakeNode implements Outlet {
 
   onOutage(error: SmsError): void {
     this.outages.push(error);
+  }
+
+  onRecovered(): void {
+    this.recoveries++;
   }
 
   onState(state: OutletState): void {
@@ -199,7 +204,8 @@ export class House {
   readonly received: InboxRecord[] = [];
   readonly abandoned: string[] = [];
   readonly faults: unknown[] = [];
-  asking = false;
+  /** Nodes with open questions. */
+  readonly #asking = new Set<string>();
   #lastMessage = 0;
   #attached: SendingNode[] = [];
 
@@ -229,9 +235,11 @@ export class House {
       onAbandoned: (node) => this.abandoned.push(node),
       onFault: (error) => this.faults.push(error),
       onDiscarded: () => {},
-      onAsking: (isAsking) => {
-        this.asking = isAsking;
+      onAsking: (node, isAsking) => {
+        if (isAsking) this.#asking.add(node);
+        else this.#asking.delete(node);
       },
+      onAskingRests: () => this.#asking.clear(),
     });
     this.inbox = new Inbox({
       journal: this.journal,
@@ -240,6 +248,11 @@ export class House {
       dedupeMs: () => options.dedupeMs ?? 72 * 3_600_000,
       correlator: this.sender.correlation,
     });
+  }
+
+  /** Whether replies are to be polled. */
+  get asking(): boolean {
+    return this.#asking.size > 0;
   }
 
   attach(id = 'send'): FakeNode & { node: SendingNode } {

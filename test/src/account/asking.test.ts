@@ -1,0 +1,126 @@
+import assert from 'node:assert/strict';
+import { Asking } from '../../../src/account/asking';
+import type { Endpoint } from '../../../src/account/endpoint';
+import type { Member } from '../../../src/account/member';
+import type { Watcher } from '../../../src/account/membership';
+import { SmsError } from '../../../src/errors';
+import { VirtualClock } from '../../virtual-clock';
+
+describe('Asking (polling for the replies to open questions)', () => {
+  let clock: VirtualClock;
+  let watchers: Set<Watcher>;
+  let lastAnswerAt: number | undefined;
+  let isHere: boolean;
+  /** Nodes that are deployed. */
+  let deployed: Set<string>;
+  let told: string[];
+  let asking: Asking;
+
+  beforeEach(() => {
+    clock = new VirtualClock();
+    watchers = new Set();
+    lastAnswerAt = undefined;
+    isHere = true;
+    deployed = new Set(['a', 'b']);
+    told = [];
+    const endpoint: Partial<Endpoint> = {
+      watch(_member, watcher) {
+        watchers.add(watcher);
+        return () => watchers.delete(watcher);
+      },
+      get summary() {
+        const summary = { kind: 'incoming', state: 'failing', since: 0 } as const;
+        return lastAnswerAt === undefined ? summary : { ...summary, lastAnswerAt };
+      },
+    };
+    asking = new Asking({
+      clock,
+      endpoint: endpoint as Endpoint,
+      member: () => (isHere ? ({} as Member) : undefined),
+      onFailing: (node, { code }) => {
+        if (deployed.has(node)) told.push(`${node} ${code}`);
+        return deployed.has(node);
+      },
+      onRecovered: (nodes) => told.push(`${[...nodes].join(' ')} recovered`),
+    });
+  });
+
+  const fail = () => {
+    const error = new SmsError('serverError', { params: { status: 500 } });
+    for (const watcher of watchers) watcher.onState({ name: 'failing', error });
+  };
+
+  /** Polling goes on after an answer. */
+  const recover = async () => {
+    await clock.advance(1_000);
+    lastAnswerAt = clock.now();
+    for (const watcher of watchers) watcher.onState({ name: 'listening' });
+    for (const watcher of watchers) watcher.onRecovered();
+    await clock.advance(1_000);
+  };
+
+  it('polls once for all that ask, for as long as one does', () => {
+    asking.set('a', true);
+    asking.set('b', true);
+    asking.set('b', true);
+    assert.equal(watchers.size, 1);
+    asking.set('a', false);
+    assert.equal(watchers.size, 1);
+    asking.set('b', false);
+    assert.equal(watchers.size, 0);
+  });
+
+  it('tells each that asks, once for each time that polling fails', async () => {
+    asking.set('a', true);
+    fail();
+    asking.set('a', true);
+    asking.set('b', true);
+    fail();
+    assert.deepEqual(told, ['a SMS_SERVICE', 'b SMS_SERVICE']);
+    await recover();
+    fail();
+    assert.deepEqual(told.slice(2), ['a b recovered', 'a SMS_SERVICE', 'b SMS_SERVICE']);
+  });
+
+  it('tells nobody who asks no more', () => {
+    asking.set('a', true);
+    asking.set('b', true);
+    asking.set('a', false);
+    fail();
+    assert.deepEqual(told, ['b SMS_SERVICE']);
+  });
+
+  it('tells a node that was not deployed as soon as it is', () => {
+    deployed.delete('a');
+    asking.set('a', true);
+    fail();
+    assert.deepEqual(told, []);
+    deployed.add('a');
+    asking.set('a', true);
+    assert.deepEqual(told, ['a SMS_SERVICE']);
+  });
+
+  it('tells nobody again after a deployment, unless there was an answer since', async () => {
+    asking.set('a', true);
+    fail();
+    isHere = false;
+    asking.rest();
+    assert.equal(watchers.size, 0);
+    isHere = true;
+    asking.set('a', true);
+    fail();
+    assert.deepEqual(told, ['a SMS_SERVICE']);
+    await recover();
+    fail();
+    assert.deepEqual(told.slice(1), ['a recovered', 'a SMS_SERVICE']);
+  });
+
+  it('waits for somebody in whose name to poll', () => {
+    isHere = false;
+    asking.set('a', true);
+    assert.equal(watchers.size, 0);
+    isHere = true;
+    asking.set('a', true);
+    assert.equal(watchers.size, 1);
+  });
+});
