@@ -11,7 +11,7 @@ import {
 import type { AccountNode } from './account-node';
 import type { AccountsReport, EntriesReport, EntryReport, RunningAccount, StateReport } from './account-report';
 import { formatMetrics, type MeasuredAccount, metricsType } from './metrics';
-import { translateError } from './texts';
+import { badges, translateError } from './texts';
 
 /** At most so many entries are shown at once, and as many when nobody asks for fewer. */
 const mostEntries = 200;
@@ -146,14 +146,27 @@ function formatAccount(RED: NodeAPI, { node, ids }: FoundAccount): RunningAccoun
     return { ids, name, error: { code, message } };
   }
   const { membership } = node;
-  return { ids, name, state: formatState(RED, membership.state()), today: membership.countsToday() };
+  const state = membership.state();
+  return {
+    ids,
+    name,
+    state: formatState(RED, state),
+    today: membership.countsToday(),
+    failures: formatFailures(RED, state),
+  };
+}
+
+function formatFailures(RED: NodeAPI, { polls }: AccountState): NonNullable<RunningAccount['failures']> {
+  const failing = polls.flatMap(({ kind, error }) => (error ? [[kind, badges.error(RED, error).text]] : []));
+  return Object.fromEntries(failing);
 }
 
 function formatState(RED: NodeAPI, { polls, inbox, sends, store, counts }: AccountState): StateReport {
   const { error, ...storeFacts } = store;
   return {
-    polls: polls.map(({ since, lastAnswerAt, ...poll }) => ({
-      ...poll,
+    polls: polls.map(({ kind, state, since, lastAnswerAt }) => ({
+      kind,
+      state,
       since: formatTime(since),
       lastAnswerAt: formatTime(lastAnswerAt),
     })),

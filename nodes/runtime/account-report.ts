@@ -15,6 +15,8 @@ export interface RunningAccount {
   error?: ErrorReport;
   /** Counts since midnight, or since the start of the process. */
   today?: CountsReport;
+  /** Why its polls fail, of those that do: in a few words, as a badge says it. */
+  failures?: { [Kind in PollReport['kind']]?: string };
 }
 
 export interface ErrorReport {

@@ -130,9 +130,9 @@ export class Card {
 
   /** Time has passed. */
   tick(): void {
-    const { state, today } = this.#account.running ?? {};
+    const { state, today, failures } = this.#account.running ?? {};
     if (!state) return;
-    this.#showPolls(state);
+    this.#showPolls(state, failures);
     this.#showFacts(state);
     this.#showShelves(state);
     const shown = countNames.filter((name) => mainCounts.includes(name) || (today?.[name] ?? 0) > 0);
@@ -148,13 +148,13 @@ export class Card {
     return say(isDisabled ? 'disabled' : 'notDeployed');
   }
 
-  #showPolls({ polls }: StateReport): void {
+  #showPolls({ polls }: StateReport, failures: RunningAccount['failures']): void {
     const now = this.#now();
     const lines = polls.map(({ kind, state, since, lastAnswerAt }) => {
       const line = this.#lines.get(kind) ?? createPollLine();
       this.#lines.set(kind, line);
       const answer = lastAnswerAt ? say('lastAnswer', { age: formatAge(lastAnswerAt, now) }) : say('noAnswer');
-      setText(line.state, `${say(`kind.${kind}`)}: ${say(`poll.${state}`)}`);
+      setText(line.state, `${say(`kind.${kind}`)}: ${say(`poll.${state}`, { error: failures?.[kind] ?? '' })}`);
       setText(line.times, `${say('since', { time: formatMoment(since, now) })} · ${answer}`);
       line.element.dataset.state = state;
       return line.element;

@@ -128,10 +128,15 @@ export class Endpoint {
   /** Where the loop stands, while it runs. */
   get summary(): PollSummary | undefined {
     if (!this.isWatched) return undefined;
-    const { name: state } = this.#loop.state;
+    const { state } = this.#loop;
     const lastAnswerAt = this.#lastAnswerAt;
-    const answer = lastAnswerAt === undefined ? undefined : { lastAnswerAt };
-    return { kind: this.#kind, state, since: this.#since, ...answer };
+    return {
+      kind: this.#kind,
+      state: state.name,
+      since: this.#since,
+      ...(lastAnswerAt === undefined ? undefined : { lastAnswerAt }),
+      ...(state.name === 'failing' ? { error: state.error } : undefined),
+    };
   }
 
   /** Polls for as long as somebody watches. Returns how to stop watching. */

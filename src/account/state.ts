@@ -24,6 +24,8 @@ export interface PollSummary {
   since: number;
   /** When the service last answered as it should, with something or with nothing. */
   lastAnswerAt?: number;
+  /** Why it fails, if it does. */
+  error?: SmsError;
 }
 
 /** The store that the account is kept in. */

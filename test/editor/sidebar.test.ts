@@ -172,7 +172,7 @@ describe('The sidebar tab SMS', function () {
     await press();
     await shelf('kept', 1).waitFor();
     simulator.fault('incoming', { status: 500 });
-    await says(card(), 'Incoming messages: failing');
+    await says(card(), 'Incoming messages: failing: service error');
     await card().locator('.sms-dot[data-health="bad"]').waitFor();
   });
 

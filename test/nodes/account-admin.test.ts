@@ -36,7 +36,10 @@ const counts = {
   setAside: 0,
 };
 const state: AccountState = {
-  polls: [{ kind: 'incoming', state: 'waiting', since: 0, lastAnswerAt: 1_000 }],
+  polls: [
+    { kind: 'incoming', state: 'waiting', since: 0, lastAnswerAt: 1_000 },
+    { kind: 'status', state: 'failing', since: 0, error: new SmsError('forbiddenRead') },
+  ],
   inbox: { undelivered: 2, oldestAt: 2_000, setAside: 1 },
   sends: { inFlight: 0, waiting: 1, kept: 1, oldestKeptAt: 3_000, uncertain: 1, asking: 0 },
   store: { kind: 'disk', ok: false, error: new SmsError('storeUnavailable', { params: { detail: 'ENOSPC' } }) },
@@ -100,7 +103,10 @@ describe('what goes on in an account', () => {
     const { store, ...rest } = body as unknown as { store: Record<string, unknown> & { error: { code: string } } };
     const at = (second: number) => new Date(second * 1_000).toISOString();
     assert.deepEqual(rest, {
-      polls: [{ kind: 'incoming', state: 'waiting', since: at(0), lastAnswerAt: at(1) }],
+      polls: [
+        { kind: 'incoming', state: 'waiting', since: at(0), lastAnswerAt: at(1) },
+        { kind: 'status', state: 'failing', since: at(0) },
+      ],
       inbox: { undelivered: 2, oldestAt: at(2), setAside: 1 },
       sends: { inFlight: 0, waiting: 1, kept: 1, oldestKeptAt: at(3), uncertain: 1, asking: 0 },
       counts,
@@ -171,6 +177,7 @@ describe('what goes on in an account', () => {
     );
     assert.deepEqual(accounts[0]?.state, (await ask('a/state')).body);
     assert.deepEqual([accounts[0]?.today?.sent, accounts[0]?.state?.counts.sent], [7, 0]);
+    assert.deepEqual(accounts[0]?.failures, { status: 'forbidden' });
     assert.equal(accounts[1]?.state, undefined);
   });
 
