@@ -143,7 +143,7 @@ describe('The sidebar tab SMS', function () {
     await nodeRed.deploy([tab, account(), { ...receiving(), d: true }]);
     await editor.reload();
     await editor.page.evaluate(() => RED.sidebar.show('sms'));
-    await says(card(), 'Nothing is received');
+    await says(card(), 'Nothing is polled');
     const id = await editor.drag('sms-in', 300, 300);
     await editor.openForm(id);
     await editor.page.locator('#node-input-account').selectOption('_ADD_');
@@ -301,7 +301,7 @@ describe('The sidebar tab SMS', function () {
 
   it('follows an account that is renamed and removed, and opens its form', async () => {
     await open([account(), account({ id: 'other', name: 'Other', credentials: { apiKey: 'other' } }), receiving()]);
-    await says(card('other'), 'Nothing is received');
+    await says(card('other'), 'Nothing is polled');
     await card().getByRole('button', { name: 'Edit Main' }).click();
     await editor.form();
     assert.equal(await card('other').getByRole('button', { name: 'Edit Other' }).isEnabled(), false);
