@@ -240,7 +240,7 @@ describe('The sidebar tab SMS', function () {
     await entry.getByRole('button', { name: 'Send now' }).click();
     await says(entry.getByRole('group'), 'It may have arrived already.');
     await entry.getByRole('group').getByRole('button', { name: 'Send now' }).click();
-    await says(card().getByRole('status'), 'The text is on its way.');
+    await says(card().getByRole('status'), 'The text leaves as soon as the service can be reached.');
     await shelf('uncertain', 0).waitFor();
     await says(card(), 'No outcome is unknown.');
     await says(card().locator('dl').last(), /Sent1/);
