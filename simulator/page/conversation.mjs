@@ -98,7 +98,10 @@ export class ConversationView {
     else await this.open(msisdn, this.#window?.texts[this.#window.texts.length >> 1]?.key);
   }
 
-  close() {
+  /** A handset is no more, nor is what was typed there. @param {string} msisdn */
+  remove(msisdn) {
+    this.#composers.delete(msisdn);
+    if (this.msisdn !== msisdn) return;
     this.#window = undefined;
     this.#phone.replaceChildren();
     delete this.#phone.dataset.msisdn;
@@ -126,10 +129,7 @@ export class ConversationView {
   #build(msisdn) {
     this.#list.replaceChildren();
     this.#bubbles.clear();
-    this.#head = new PhoneHead(msisdn, () => {
-      this.#composers.delete(msisdn);
-      this.close();
-    });
+    this.#head = new PhoneHead(msisdn, () => this.remove(msisdn));
     let composer = this.#composers.get(msisdn);
     if (composer === undefined) {
       composer = new Composer(msisdn, () => this.#state.settings?.account.defaultSender ?? '');

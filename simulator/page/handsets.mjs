@@ -24,6 +24,8 @@ export class HandsetsView {
   #rows = new Map();
   /** @type {Map<string, HandsetSummary>} */
   #summaries = new Map();
+  /** Numbers that were in the list at any time. */
+  #seen = new Set();
   #total = 0;
   #isOrderDue = false;
   #searches = 0;
@@ -104,6 +106,20 @@ export class HandsetsView {
     await this.#find();
   }
 
+  /**
+   * Whether a handset was here and is no more, rather than not among those that are searched for.
+   * @param {string} msisdn
+   */
+  async isRemoved(msisdn) {
+    if (!this.#seen.has(msisdn) || this.#summaries.has(msisdn)) return false;
+    let isRemoved = false;
+    await reportIn(this.#form.querySelector('.error'), async () => {
+      const { handsets } = await read('handsets', { search: msisdn, offset: 0, limit: pageSize });
+      isRemoved = handsets.every((/** @type {HandsetSummary} */ one) => one.msisdn !== msisdn);
+    });
+    return isRemoved;
+  }
+
   async #find(offset = 0) {
     const search = this.#search.value;
     this.#searches += 1;
@@ -149,6 +165,7 @@ export class HandsetsView {
     let row = this.#rows.get(msisdn);
     if (row === undefined) {
       row = new HandsetRow(msisdn);
+      this.#seen.add(msisdn);
       this.#rows.set(msisdn, row);
       this.#list.prepend(row.element);
     }

@@ -11,7 +11,7 @@ import { HandsetsView } from './handsets.mjs';
 import { LogView } from './log.mjs';
 import { ServicePanel } from './service-panel.mjs';
 import { State } from './state.mjs';
-import { followAddress } from './views.mjs';
+import { addressOfHandset, followAddress } from './views.mjs';
 
 const drawMs = 100;
 const hiddenDrawMs = 500;
@@ -80,6 +80,14 @@ function openFirst() {
   void conversation.open(latest);
 }
 
+/** The handset that is open may have been removed in another window, or by a program. */
+async function closeRemoved() {
+  const { msisdn } = conversation;
+  if (msisdn === undefined || !(await handsets.isRemoved(msisdn))) return;
+  conversation.remove(msisdn);
+  if (location.hash.split('/')[0] === addressOfHandset(msisdn)) location.hash = '#handsets';
+}
+
 followEvents({
   state: (snapshot) => {
     state.reset(snapshot);
@@ -112,7 +120,7 @@ followEvents({
     state.setAddressBook(changed);
     addressBook.update();
     conversation.update();
-    void handsets.refresh().then(show);
+    void handsets.refresh().then(closeRemoved).then(show);
   },
   connection: (isLive) => {
     const element = findElement('connection');

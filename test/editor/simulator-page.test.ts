@@ -266,6 +266,40 @@ describe("the simulator's page in a browser", function () {
     assert.deepEqual(problems, []);
   });
 
+  it('closes the conversation of a handset that is removed elsewhere, with what was typed there, and no other', async () => {
+    await start();
+    simulator.receive({ from: first, to: '642100000001', body: 'hello' });
+    simulator.receive({ from: second, to: '642100000001', body: 'hello' });
+    await open();
+    await page.getByRole('searchbox').fill(second);
+    await row(first).waitFor({ state: 'detached' });
+    const opened = await choose(second);
+    await opened.getByLabel(`Write as ${second}`).fill('not sent');
+    simulator.addContact('Anna', first);
+    simulator.removeHandset(first);
+    await page.waitForTimeout(500);
+    assert.equal(await opened.getByLabel(`Write as ${second}`).inputValue(), 'not sent');
+    simulator.removeHandset(second);
+    await phone(second).waitFor({ state: 'detached' });
+    assert.equal(new URL(page.url()).hash, '#handsets');
+    simulator.receive({ from: second, to: '642100000001', body: 'I am back' });
+    await page.getByRole('searchbox').fill('');
+    await choose(second);
+    await phone(second).getByText('I am back').waitFor();
+    assert.equal(await phone(second).getByLabel(`Write as ${second}`).inputValue(), '');
+    assert.deepEqual(problems, []);
+  });
+
+  it('leaves a number open that was never among the handsets, whatever is set', async () => {
+    await start();
+    await open({}, `#handset-${second}`);
+    await phone(second).waitFor();
+    simulator.setBalance(7);
+    await page.waitForTimeout(500);
+    await phone(second).getByText('No texts yet.').waitFor();
+    assert.deepEqual(problems, []);
+  });
+
   it('sets balance and daily limit, and shows what texts cost', async () => {
     await start();
     await open({}, '#service');
