@@ -441,14 +441,28 @@ describe('the examples, deployed against the simulator', function () {
 
     it('raises the alarm when the message fails as a whole', async () => {
       await deploy('Track delivery and raise an alarm');
-      simulator.fault('send', { status: 500 }, 1);
+      simulator.fault('send', { status: 503 }, 1);
       await press('Send an order');
-      await untilSent(
-        alarm(
-          'The service failed with status 500; the message may have been sent. Check with the service before sending it again.',
-        ),
-      );
+      await untilSent(alarm('The service failed with status 503. Try again later.'));
     });
+
+    for (const [fault, reason] of [
+      [{ drop: 'after' }, /^The connection failed/],
+      [{ half: true }, /^The connection failed/],
+      [{ garbage: true }, /^The answer of the service could not be read/],
+      [{ status: 500 }, /^The service failed with status 500/],
+    ] as const) {
+      it(`does not say of a message that it did not arrive where nobody knows: ${Object.keys(fault)}`, async () => {
+        await deploy('Track delivery and raise an alarm');
+        simulator.fault('send', fault, 1);
+        await press('Send an order');
+        const said = `${duty}: The message to ${number} may not have arrived: `;
+        await waitUntil(
+          () => sent().some((text) => text.startsWith(said) && reason.test(text.slice(said.length))),
+          () => JSON.stringify(sent()),
+        );
+      });
+    }
   });
 
   describe('Callbacks instead of polling', () => {
@@ -1170,6 +1184,26 @@ describe('the examples, deployed against the simulator', function () {
         () => JSON.stringify(sent()),
       );
       assert.equal(sent()[2], `${number}: Water in the cellar.`);
+    });
+
+    it('sends what the night brought in as many texts as it takes', async () => {
+      await deployQuiet('0', '24');
+      const alarms = ['one', 'two', 'three', 'four', 'five', 'six'].map(
+        (name) => `${name} ${'is too warm '.repeat(10)}😀`,
+      );
+      for (const [index, alarm] of alarms.entries()) {
+        await broker.publish('alarms/room', alarm);
+        await untilShown('held back', index + 1);
+      }
+      await press('Morning');
+      await waitUntil(
+        () => simulator.messages.length === 2,
+        () => `${JSON.stringify(sent())}, shown: ${JSON.stringify(sidebar.shown)}`,
+      );
+      // They leave at once, and either may be the first to arrive.
+      const [one = '', other = ''] = simulator.messages.map(({ body }) => body);
+      const all = `In the night (6): ${alarms.join(' ')}`;
+      assert.ok([`${one} ${other}`, `${other} ${one}`].includes(all), `${one} | ${other}`);
     });
 
     for (const [from, until, hours] of [
