@@ -24,7 +24,7 @@ export class Askers {
   /** A node has other questions than before, or has come back to them. */
   changed(node: string): void {
     const { ledger, onAsking } = this.#options;
-    onAsking(node, ledger.questions.countOf(node) > 0);
+    onAsking(node, ledger.questions.openOf(node) > 0);
   }
 
   /**

@@ -5,9 +5,6 @@ import type { QuestionBook } from './question-book';
 import { nextRevision } from './revision';
 import { referenceOf } from './sent';
 
-/** A question and what the flow sent with it stay for so long after its time, should nobody be there to take its end. */
-export const questionGraceMs = 7 * 24 * 3_600_000;
-
 /** Questions to be, of a text that may be answered before it is known to be accepted. */
 export function ask(
   text: Text,

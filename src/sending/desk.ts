@@ -85,7 +85,7 @@ export class Desk {
       kept,
       ...(oldest ? { oldestKeptAt: oldest.arrivedAt } : undefined),
       uncertain: texts.uncertain,
-      asking: ledger.questions.size,
+      asking: ledger.questions.open,
     };
   }
 

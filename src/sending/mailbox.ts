@@ -1,6 +1,5 @@
 import type { Changes, Look, Remembered } from '../store/store';
-import { questionGraceMs } from './asking';
-import type { Answer, Question } from './question';
+import { type Answer, type Question, questionGraceMs } from './question';
 
 /** Where other instances leave the replies to questions of this one. */
 export const mailboxKey = 'answers';

@@ -6,16 +6,22 @@ export class QuestionBook {
   readonly #byText = new Map<string, Set<string>>();
   /** What the store has never had. */
   readonly #unwritten = new Set<string>();
-  readonly #countByNode = new Map<string, number>();
+  readonly #openByNode = new Map<string, number>();
+  #open = 0;
   readonly #onCount: (node: string) => void;
 
-  /** @param onCount a node has more or fewer questions */
+  /** @param onCount a node has more or fewer open questions */
   constructor(onCount: (node: string) => void) {
     this.#onCount = onCount;
   }
 
   get size(): number {
     return this.#byId.size;
+  }
+
+  /** How many have no answer yet. */
+  get open(): number {
+    return this.#open;
   }
 
   /** In the order in which they were added. */
@@ -42,9 +48,9 @@ export class QuestionBook {
     return this.#byText.has(text);
   }
 
-  /** How many a node has. */
-  countOf(node: string): number {
-    return this.#countByNode.get(node) ?? 0;
+  /** How many of a node have no answer yet. */
+  openOf(node: string): number {
+    return this.#openByNode.get(node) ?? 0;
   }
 
   /**
@@ -54,12 +60,13 @@ export class QuestionBook {
    */
   set(question: Question, isWritten = true): void {
     const { id, text, node } = question;
-    const isNew = !this.#byId.has(id);
+    const former = this.#byId.get(id);
     this.#byId.set(id, question);
-    if (!isNew) return;
-    if (!isWritten) this.#unwritten.add(id);
-    this.#byText.set(text, (this.#byText.get(text) ?? new Set()).add(id));
-    this.#count(node, 1);
+    if (!former) {
+      if (!isWritten) this.#unwritten.add(id);
+      this.#byText.set(text, (this.#byText.get(text) ?? new Set()).add(id));
+    }
+    this.#count(node, openness(question) - openness(former));
   }
 
   /** Puts a question in the place of an earlier state of it, unless that is gone. */
@@ -75,7 +82,7 @@ export class QuestionBook {
     const others = this.#byText.get(question.text);
     others?.delete(id);
     if (others?.size === 0) this.#byText.delete(question.text);
-    this.#count(question.node, -1);
+    this.#count(question.node, -openness(question));
   }
 
   /** These are in the store now. */
@@ -88,8 +95,15 @@ export class QuestionBook {
     return this.#unwritten.has(id);
   }
 
-  #count(node: string, more: 1 | -1): void {
-    this.#countByNode.set(node, this.countOf(node) + more);
+  #count(node: string, more: number): void {
+    if (more === 0) return;
+    this.#open += more;
+    this.#openByNode.set(node, this.openOf(node) + more);
     this.#onCount(node);
   }
+}
+
+/** As how many open ones a question counts. */
+function openness(question: Question | undefined): number {
+  return question && !question.answer ? 1 : 0;
 }

@@ -26,6 +26,9 @@ export interface Question extends Item {
   answer?: Answer;
 }
 
+/** A question and what the flow sent with it stay for so long after its time, should nobody be there to take its end. */
+export const questionGraceMs = 7 * 24 * 3_600_000;
+
 /** The key of the flow's message that questions are asked with. */
 export function askedKey(text: string): string {
   return `asked:${text}`;
@@ -36,7 +39,15 @@ export function askedKey(text: string): string {
  *
  * @param now in ms
  */
-export function remainingMs({ askedAt, waitMs }: Question, now: number): number {
-  if (askedAt === undefined) return waitMs;
-  return Math.min(waitMs, Math.max(0, askedAt + waitMs - now));
+export function remainingMs(question: Question, now: number): number {
+  return remainingOf(question.waitMs, question, now);
+}
+
+/** How long a question that has ended stays yet; see {@link remainingMs}. */
+export function remainingGraceMs(question: Question, now: number): number {
+  return remainingOf(question.waitMs + questionGraceMs, question, now);
+}
+
+function remainingOf(wholeMs: number, { askedAt }: Question, now: number): number {
+  return askedAt === undefined ? wholeMs : Math.min(wholeMs, Math.max(0, askedAt + wholeMs - now));
 }

@@ -1,7 +1,7 @@
-import type { Clock, Timer } from '../clock';
+import { type Clock, longestDeploymentMs, type Timer } from '../clock';
 import type { Ledger } from './ledger';
 import type { Outlet } from './outlet';
-import { type Question, remainingMs } from './question';
+import { type Question, remainingGraceMs, remainingMs } from './question';
 
 /** What open questions need. */
 export interface QuestionsOptions {
@@ -30,6 +30,7 @@ const letterIntervalMs = 500;
  */
 export class Questions {
   readonly #options: QuestionsOptions;
+  /** One for each question: its deadline, or since it has ended when it is given up. */
   readonly #timers = new Map<string, Timer>();
   /** Ended, and not taken by a node yet; `true`: an earlier process may have sent it into the flow. */
   readonly #undelivered = new Map<string, boolean>();
@@ -122,9 +123,15 @@ export class Questions {
 
   #await(question: Question): void {
     const { clock } = this.#options;
-    this.#timers.get(question.id)?.cancel();
-    const timer = clock.after(remainingMs(question, clock.now()), () => void this.#timeOut(question.id), true);
-    this.#timers.set(question.id, timer);
+    this.#setTimer(question, remainingMs(question, clock.now()), () => this.#timeOut(question.id));
+  }
+
+  #setTimer({ id }: Question, delayMs: number, onOver: () => Promise<void>): void {
+    this.#timers.get(id)?.cancel();
+    this.#timers.set(
+      id,
+      this.#options.clock.after(delayMs, () => void onOver(), true),
+    );
   }
 
   async #timeOut(id: string): Promise<void> {
@@ -145,10 +152,13 @@ export class Questions {
   }
 
   async #deliver(id: string, mayBeKnown: boolean): Promise<void> {
-    const { ledger, outlet, isOutcomeComing, origin, onAllAnswered, onFault } = this.#options;
+    const { clock, ledger, outlet, isOutcomeComing, origin, onFault } = this.#options;
     const question = ledger.questions.get(id);
     if (!question?.answer || this.#isClosed) return;
     this.#undelivered.set(id, mayBeKnown);
+    // Its node may be about to be deployed.
+    const graceMs = Math.max(longestDeploymentMs, remainingGraceMs(question, clock.now()));
+    this.#setTimer(question, graceMs, () => this.#forget(question));
     if (this.#delivering.has(id) || isOutcomeComing(question.text)) return;
     const taker = outlet(question.node);
     if (!taker) return;
@@ -165,11 +175,7 @@ export class Questions {
         ...(given === undefined ? undefined : { origin: given }),
         ...(carried === undefined ? undefined : { carried }),
       });
-      if (isTaken) {
-        this.#undelivered.delete(id);
-        await ledger.forgetQuestion(question);
-        if (!ledger.questions.hasOf(question.text)) onAllAnswered(question.text);
-      }
+      if (isTaken) await this.#forget(question);
     } catch (error) {
       onFault(error);
     } finally {
@@ -179,10 +185,19 @@ export class Questions {
     if (this.#undelivered.has(id) && outlet(question.node) !== taker) await this.#deliver(id, mayBeKnown);
   }
 
+  /** Its end has entered the flow, or nobody was there to take it. */
+  async #forget(question: Question): Promise<void> {
+    const { ledger, onAllAnswered } = this.#options;
+    this.#stopWaiting(question.id);
+    this.#undelivered.delete(question.id);
+    await ledger.forgetQuestion(question);
+    if (!ledger.questions.hasOf(question.text)) onAllAnswered(question.text);
+  }
+
   /** Replies may have been read elsewhere, as long as something is asked. */
   #collectLetters(): void {
     const { clock, ledger, isShared } = this.#options;
-    if (!isShared || this.#letters || this.#isClosed || ledger.questions.size === 0) return;
+    if (!isShared || this.#letters || this.#isClosed || ledger.questions.open === 0) return;
     this.#letters = clock.after(
       letterIntervalMs,
       () => {

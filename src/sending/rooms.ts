@@ -270,7 +270,7 @@ export class SendingRooms {
     if (!attachment) return;
     const kept = this.#kept.stateOf(node);
     const sending = attachment.running + kept.sending;
-    const state: OutletState = { sending, waiting: kept.waiting, asking: this.ledger.questions.countOf(node) };
+    const state: OutletState = { sending, waiting: kept.waiting, asking: this.ledger.questions.openOf(node) };
     if (kept.outage) state.outage = kept.outage;
     attachment.outlet.onState(state);
   }

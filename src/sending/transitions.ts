@@ -1,6 +1,6 @@
 import type { Step } from '../journal';
 import { type Changes, createChanges, dropItem, keepItem, type Look } from '../store/store';
-import { ask, begin, questionGraceMs, questionsOf } from './asking';
+import { ask, begin, questionsOf } from './asking';
 import {
   giveBack,
   judgeLimits,
@@ -25,7 +25,7 @@ import {
   type Text,
   uncountedBy,
 } from './outgoing';
-import { askedKey, type Question } from './question';
+import { askedKey, type Question, questionGraceMs } from './question';
 import type { QuestionBook } from './question-book';
 import { noteRemembrance, remembranceKey } from './remembrance';
 import { nextRevision } from './revision';

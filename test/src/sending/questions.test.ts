@@ -500,6 +500,48 @@ describe('conversations', () => {
       assert.deepEqual([answersOf(node), answersOf(back)], [[], ['6421555123: yes']]);
     });
 
+    it('nothing is polled for a question that has ended, though nobody is there to take its end', async () => {
+      const { house, node, store } = begin();
+      sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, to: ['6421555123', '6421555124'] });
+      await house.pass(100);
+      house.attach('other');
+      await Promise.all([node.node.close(), house.pass(0)]);
+      await house.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
+      assert.deepEqual([house.asking, house.sender.desk.state.asking], [true, 1]);
+      await house.pass(hour);
+      assert.deepEqual([house.asking, house.sender.desk.state.asking], [false, 0]);
+      const next = house.restart(copyPlatter(store.platter));
+      next.attach('other');
+      await next.pass(1_000);
+      assert.deepEqual([next.asking, next.sender.desk.state.asking], [false, 0]);
+      await next.pass(6 * 24 * hour);
+      const back = next.attach();
+      await next.pass(100);
+      assert.deepEqual(answersOf(back), ['6421555123: yes again', '6421555124: timeout again']);
+      assert.equal(next.sender.isSettled, true);
+    });
+
+    it('what nobody takes is forgotten 7 days after its time, and not before a node that is deployed can take it', async () => {
+      const { house, node, store } = begin();
+      sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
+      await house.pass(100);
+      await Promise.all([node.node.close(), house.pass(0)]);
+      house.attach('other');
+      await house.pass(2 * hour);
+      const platter = copyPlatter(store.platter);
+      await house.pass(7 * 24 * hour);
+      assert.deepEqual([house.sender.isSettled, store.platter.entries.size], [true, 0]);
+      const back = house.attach();
+      await house.pass(100);
+      assert.deepEqual(answersOf(back), []);
+      const next = house.restart(platter);
+      next.attach('other');
+      await next.pass(10_000);
+      const late = next.attach();
+      await next.pass(100);
+      assert.deepEqual(answersOf(late), ['6421555123: timeout again']);
+    });
+
     it('goes on after a crash, with the message of the flow', async () => {
       const { house, node, store } = begin();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, to: ['6421555123', '6421555124'] });
