@@ -5,7 +5,7 @@ import { keepLetters, mailboxKey, readLetters } from './mailbox';
 import { type Answer, askedKey, type Question } from './question';
 import type { QuestionBook } from './question-book';
 import { nextRevision } from './revision';
-import { closeQuestion, keysOfSent } from './sent';
+import { closeQuestion, keysOfQuestion } from './sent';
 
 /** A question ends without a reply. Results in `undefined`, and changes nothing, where a reply has come first. */
 export function endQuestion(
@@ -14,7 +14,7 @@ export function endQuestion(
   known: Pick<QuestionBook, 'get'>,
 ): Step<Question | undefined> {
   return {
-    keys: [...keysOfSent(question.reference, [question.recipient]), mailboxKey],
+    keys: [...keysOfQuestion(question), mailboxKey],
     whileFailing: 'apply',
     decide(look, changes) {
       const current = known.get(question.id);
@@ -35,7 +35,7 @@ export function collectLetters(findOwn: (id: string) => Question | undefined): S
     further: (look) =>
       readLetters(look)
         .flatMap(({ question: id }) => findOwn(id) ?? [])
-        .flatMap(({ reference, recipient }) => keysOfSent(reference, [recipient])),
+        .flatMap(keysOfQuestion),
     whileFailing: 'postpone',
     decide(look, changes) {
       const letters = readLetters(look);

@@ -44,9 +44,7 @@ export class Correlation {
   /** The keys that follow from what those say. */
   furtherKeys(witness: Witness, look: Look): readonly string[] {
     if (witness.kind === 'outbox' || !this.#options.remembrance.isRemembered(look)) return [];
-    const keys = this.#keysOf(witness);
-    if (witness.kind !== 'incoming') return keys;
-    return [...keys, ...furtherKeysOfRecord('incoming', witness.record, this.#unexpired(look))];
+    return [...this.#keysOf(witness), ...furtherKeysOfRecord(witness.kind, witness.record, this.#unexpired(look))];
   }
 
   /**

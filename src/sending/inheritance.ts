@@ -5,10 +5,19 @@ import { mailboxKey, mergeLetters } from './mailbox';
 import { mergeGuards, oncePrefix } from './once';
 import type { Question } from './question';
 import { mergeRemembrances, remembranceKey } from './remembrance';
-import { closeQuestion, handsetPrefix, isKeyOfHandset, keysOfSent, mergeReferences } from './sent';
+import { closeQuestion, handsetPrefix, isKeyOfHandset, keysOfQuestion, mergeReferences, questionPrefix } from './sent';
 
 /** The keys that the ledger remembers under begin so. */
-export const ledgerPrefixes = [oncePrefix, 'sent:', handsetPrefix, 'asked:', limitPrefix, mailboxKey, remembranceKey];
+export const ledgerPrefixes = [
+  oncePrefix,
+  'sent:',
+  handsetPrefix,
+  questionPrefix,
+  'asked:',
+  limitPrefix,
+  mailboxKey,
+  remembranceKey,
+];
 
 type Memories = readonly (readonly [key: string, remembered: Remembered])[];
 
@@ -38,7 +47,7 @@ export function adopt<Kept extends Item>(items: readonly Kept[], memories: Memor
         if (!own) changes.remember.set(key, remembered);
         else if (isKeyOfLimits(key)) changes.remember.set(key, mergeCounts(own, remembered));
         else if (key.startsWith(oncePrefix)) changes.remember.set(key, mergeGuards(own, remembered));
-        else if (isKeyOfHandset(key)) changes.remember.set(key, mergeReferences(own, remembered));
+        else if (isKeyOfHandset(key)) mergeReferences(key, own, remembered, changes);
         else if (key === mailboxKey) changes.remember.set(key, mergeLetters(own, remembered));
         else if (key === remembranceKey) changes.remember.set(key, mergeRemembrances(own, remembered));
       }
@@ -50,7 +59,7 @@ export function adopt<Kept extends Item>(items: readonly Kept[], memories: Memor
 /** Takes over how questions have ended meanwhile that were adopted open. */
 export function adoptAnswers(questions: readonly Question[]): Step<void> {
   return {
-    keys: questions.flatMap(({ reference, recipient }) => keysOfSent(reference, [recipient])),
+    keys: questions.flatMap(keysOfQuestion),
     whileFailing: 'apply',
     decide(look, changes) {
       for (const question of questions) {

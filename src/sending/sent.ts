@@ -34,14 +34,17 @@ export interface Match {
 
 /** Besides its open questions, so many texts to one handset are known; the latest is the one that counts. */
 const referencesPerHandset = 8;
-/** So many open questions to one handset are known: more than a person can answer. */
+/** So many open questions are known by their handset alone: more than a person can answer. By messageId all are. */
 const questionsPerHandset = 200;
 
 /** Begins the keys of what is known of handsets. */
 export const handsetPrefix = 'handset:';
+/** Begins the keys of open questions for which there is no place among what is known of their handset. */
+export const questionPrefix = 'question:';
 
 const sentKey = (reference: string) => `sent:${reference}`;
 const handsetKey = (msisdn: unknown) => `${handsetPrefix}${digest(normaliseRecipient(msisdn))}`;
+const questionKey = (handset: string, reference: string) => `${questionPrefix}${handset}:${reference}`;
 
 /** Names a text among the remembered ones: by its messageId, or else by what the ledger calls it. */
 export function referenceOf(messageId: string | undefined, text: Pick<Text, 'id'>): string {
@@ -51,6 +54,12 @@ export function referenceOf(messageId: string | undefined, text: Pick<Text, 'id'
 /** The keys of a text that went to `recipients`. */
 export function keysOfSent(reference: string, recipients: readonly string[]): string[] {
   return [sentKey(reference), ...recipients.filter(isHandset).map(handsetKey)];
+}
+
+/** The keys of one question, all that {@link closeQuestion} changes among them. */
+export function keysOfQuestion({ reference, recipient }: { reference: string; recipient: string }): string[] {
+  const [sent = '', ...handsets] = keysOfSent(reference, [recipient]);
+  return [sent, ...handsets.flatMap((handset) => [handset, questionKey(handset, reference)])];
 }
 
 /**
@@ -98,7 +107,7 @@ export function closeQuestion(
   changes: Changes,
 ): void {
   const { id, recipient, reference } = question;
-  if (isHandset(recipient)) withoutQuestion(handsetKey(recipient), id, look)(changes);
+  if (isHandset(recipient)) withoutQuestion(handsetKey(recipient), { id, reference }, look)(changes);
   else withoutItem(sentKey(reference), id, look)(changes);
 }
 
@@ -109,10 +118,24 @@ export function keysOfRecord(kind: 'incoming' | 'status', record: IncomingRecord
   return kind === 'incoming' || keys.length > 0 ? [...keys, handsetKey(record.from)] : [];
 }
 
-/** The keys that {@link match} needs beside those, once they are known: where the handset alone says what is answered. */
-export function furtherKeysOfRecord(kind: 'incoming' | 'status', record: IncomingRecord, look: Look): string[] {
-  const reference = kind === 'incoming' && answeredId(record) === undefined ? latestTo(record.from, look) : undefined;
-  return reference === undefined ? [] : [sentKey(reference.sent)];
+/**
+ * The keys that {@link match} needs beside those, once they are known: where the handset alone says what is answered, or says
+ * nothing of a text that is.
+ */
+export function furtherKeysOfRecord(
+  kind: 'incoming' | 'status',
+  record: IncomingRecord | StatusRecord,
+  look: Look,
+): string[] {
+  const id = answeredId(record);
+  if (id === undefined) {
+    const latest = kind === 'incoming' ? latestTo(record.from, look) : undefined;
+    return latest === undefined ? [] : [sentKey(latest.sent)];
+  }
+  const reference = digest('messageId', id);
+  const handset = handsetKey(record.from);
+  const isTold = readReferences(handset, look).some(({ sent }) => sent === reference);
+  return isTold || !look(sentKey(reference)) ? [] : [questionKey(handset, reference)];
 }
 
 /**
@@ -148,11 +171,11 @@ export function isKeyOfHandset(key: string): boolean {
   return key.startsWith(handsetPrefix);
 }
 
-/** Puts together what two logins know of one handset. */
-export function mergeReferences(own: Memory, other: Memory): Memory {
+/** Puts together what two logins know of the handset under a key. */
+export function mergeReferences(key: string, own: Memory, other: Memory, changes: Changes): void {
   const known = parseReferences(own);
   const added = parseReferences(other).filter(({ sent }) => !known.some((reference) => reference.sent === sent));
-  return formatReferences([...added, ...known]);
+  writeReferences(key, [...added, ...known], changes);
 }
 
 /** Says whether a recipient is a number, rather than a contact or group. */
@@ -165,9 +188,10 @@ function matchHandset(msisdn: string, look: Look): Match | undefined {
   const sent = reference && readSent(reference.sent, look);
   if (!reference || !sent) return undefined;
   const found: Match = { sent: publicSent(sent, 'handset') };
-  const { question } = reference;
-  if (question === undefined) return found;
-  return { ...found, question: { id: question, close: withoutQuestion(handsetKey(msisdn), question, look) } };
+  const { question: id } = reference;
+  if (id === undefined) return found;
+  const close = withoutQuestion(handsetKey(msisdn), { id, reference: reference.sent }, look);
+  return { ...found, question: { id, close } };
 }
 
 function latestTo(msisdn: string, look: Look): Reference | undefined {
@@ -185,20 +209,27 @@ function openQuestion(reference: string, sent: Remembered, msisdn: string, look:
 
 /** The question of a text that its handset has not answered. */
 function ownQuestion(reference: string, msisdn: string, look: Look): Match['question'] {
-  const own = readReferences(handsetKey(msisdn), look).find((other) => other.sent === reference);
-  if (own?.question === undefined) return undefined;
-  return { id: own.question, close: withoutQuestion(handsetKey(msisdn), own.question, look) };
+  const key = handsetKey(msisdn);
+  const known = readReferences(key, look).find((other) => other.sent === reference);
+  const id = known?.question ?? look(questionKey(key, reference))?.value;
+  return id === undefined ? undefined : { id, close: withoutQuestion(key, { id, reference }, look) };
 }
 
-function withoutQuestion(key: string, question: string, look: Look): (changes: Changes) => void {
+function withoutQuestion(
+  key: string,
+  { id, reference }: { id: string; reference: string },
+  look: Look,
+): (changes: Changes) => void {
   const references = readReferences(key, look);
   return (changes) => {
     const answered = references.map((other) => {
-      if (other.question !== question) return other;
+      if (other.question !== id) return other;
       const { question: _, ...rest } = other;
       return rest;
     });
     writeReferences(key, answered, changes);
+    // It may be there as well, where its text was sent again.
+    changes.remember.set(questionKey(key, reference), undefined);
   };
 }
 
@@ -226,16 +257,15 @@ function parseReferences(remembered: Memory | undefined): Reference[] {
 }
 
 function writeReferences(key: string, references: readonly Reference[], changes: Changes): void {
-  changes.remember.set(key, formatReferences(references));
-}
-
-function formatReferences(references: readonly Reference[]): Memory {
-  const open = references.filter(({ question }) => question !== undefined).slice(-questionsPerHandset);
+  const open = references.filter(({ question }) => question !== undefined);
+  for (const { sent, at, until, question = '' } of open.slice(0, -questionsPerHandset)) {
+    changes.remember.set(questionKey(key, sent), { at, forMs: until - at, value: question });
+  }
   const others = references.filter(({ question }) => question === undefined).slice(-referencesPerHandset);
-  const kept = [...open, ...others].sort((a, b) => a.at - b.at);
+  const kept = [...open.slice(-questionsPerHandset), ...others].sort((a, b) => a.at - b.at);
   const at = Math.min(...kept.map((reference) => reference.at));
   const until = Math.max(...kept.map((reference) => reference.until));
-  return { at, forMs: until - at, value: JSON.stringify(kept) };
+  changes.remember.set(key, { at, forMs: until - at, value: JSON.stringify(kept) });
 }
 
 /** §2.3: `default` stands for a text that had no messageId. */

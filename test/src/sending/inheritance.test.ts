@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict';
+import type { IncomingRecord } from '../../../src/model';
 import { abandon, adopt } from '../../../src/sending/inheritance';
 import { type Letter, leaveLetter, mailboxKey, readLetters } from '../../../src/sending/mailbox';
-import { createChanges, type Look, type Remembered } from '../../../src/store/store';
+import type { Text } from '../../../src/sending/outgoing';
+import { match, rememberSent } from '../../../src/sending/sent';
+import { type Changes, createChanges, type Look, type Remembered } from '../../../src/store/store';
 
 function letter(question: string): Letter {
   return { question, at: 1_000, answer: { reason: 'undelivered', statusCode: 'NUR' } };
@@ -44,6 +47,30 @@ describe('what a login takes over of another', () => {
       assert.deepEqual(changes.remember.get('once:key') ?? own, kept === 'own' ? own : other);
     });
   }
+
+  it('is every open question to a handset, however many there are under either', () => {
+    const ask = (from: number, look: Look, changes: Changes) => {
+      for (let index = from; index < from + 150; index++) {
+        const text = { id: `text ${index}`, node: 'send', message: { to: ['6421555123'], body: 'Come?' }, options: {} };
+        rememberSent(
+          { text: text as unknown as Text, messageId: `q${index}`, questions: new Map([['6421555123', `${index}`]]) },
+          { at: 1_000 + index, forMs: 600_000 },
+          look,
+          changes,
+        );
+      }
+    };
+    const [own, other] = [createChanges(), createChanges()];
+    for (const [index, changes] of [other, own].entries())
+      ask(150 * index, (key) => changes.remember.get(key), changes);
+    const memories = [...other.remember].flatMap(([key, value]) => (value ? [[key, value] as const] : []));
+    adopt([], memories, 2_000).decide((key) => own.remember.get(key), own);
+    const look: Look = (key) => own.remember.get(key);
+    for (let index = 0; index < 300; index++) {
+      const record = { from: '6421555123', body: 'yes', inReplyToId: `q${index}` } as IncomingRecord;
+      assert.equal(match('incoming', record, look)?.question?.id, `${index}`);
+    }
+  });
 
   it('is kept that comes back in the commit in which it was let go of', () => {
     const item = { id: 'a', part: 'ledger', takers: [], attempts: 0 } as const;

@@ -252,6 +252,30 @@ describe('conversations', () => {
       assert.deepEqual(answersOf(node), ['6421555123: timeout']);
     });
 
+    it('a reply by messageId answers its question, however many are open to the handset', async () => {
+      const { house, node, store } = begin();
+      for (let index = 0; index < 1_000; index++) sendText(node, 'Come?', { messageId: `q${index}`, waitMs: hour });
+      await house.pass(1_000);
+      await house.status('6421555123', 'EXP', 'q1');
+      for (let index = 2; index < 1_000; index++) {
+        await house.incoming('6421555123', `yes ${index}`, { inReplyToId: `q${index}` });
+      }
+      await house.incoming('6421555123', 'or no', { inReplyToId: 'q2' });
+      assert.equal(lastReceived(house).awaited, undefined);
+      await house.pass(hour);
+      assert.deepEqual(answersOf(node).slice(0, 3), [
+        '6421555123: undelivered EXP',
+        '6421555123: yes 2',
+        '6421555123: yes 3',
+      ]);
+      assert.deepEqual(answersOf(node).slice(-2), ['6421555123: yes 999', '6421555123: timeout']);
+      assert.equal(node.answers.length, 1_000);
+      assert.deepEqual(
+        [...store.platter.remembered.keys()].filter((key) => key.startsWith('question:')),
+        [],
+      );
+    }).timeout(20_000);
+
     it('a final status other than RCV ends the wait', async () => {
       const { house, node } = begin();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
