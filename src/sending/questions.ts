@@ -20,7 +20,7 @@ export interface QuestionsOptions {
   onFault(error: unknown): void;
 }
 
-/** A question that ran out while no process ran ends when the replies that the service still has were read, or after so long. */
+/** From the start on no question runs out before the replies that the service still has were read, or so long has passed. */
 const readRepliesFirstMs = 60_000;
 const letterIntervalMs = 500;
 
@@ -35,8 +35,9 @@ export class Questions {
   /** Ended, and not taken by a node yet; `true`: an earlier process may have sent it into the flow. */
   readonly #undelivered = new Map<string, boolean>();
   readonly #delivering = new Set<string>();
-  /** Overdue since before the start. */
+  /** They have run out, before or after the start, and there may be replies yet that the service has had since before. */
   readonly #overdue = new Set<string>();
+  /** There as long as such replies are waited for. */
   #patience: Timer | undefined;
   #letters: Timer | undefined;
   #isClosed = false;
@@ -74,10 +75,11 @@ export class Questions {
       } else if (question.askedAt === undefined) {
         // Whether its text was accepted is known to nobody, or will be when the text is settled.
         if (!isUnderWay(question)) void ledger.forgetQuestion(question);
-      } else if (remainingMs(question, clock.now()) > 0) this.#await(question);
-      else this.#overdue.add(question.id);
+      } else {
+        this.#patience ??= clock.after(readRepliesFirstMs, () => this.onRepliesRead(), true);
+        this.#await(question);
+      }
     }
-    if (this.#overdue.size > 0) this.#patience ??= clock.after(readRepliesFirstMs, () => this.onRepliesRead(), true);
     this.#collectLetters();
   }
 
@@ -123,15 +125,15 @@ export class Questions {
 
   #await(question: Question): void {
     const { clock } = this.#options;
-    this.#setTimer(question, remainingMs(question, clock.now()), () => this.#timeOut(question.id));
+    this.#setTimer(question, remainingMs(question, clock.now()), () => {
+      if (this.#patience) this.#overdue.add(question.id);
+      else void this.#timeOut(question.id);
+    });
   }
 
-  #setTimer({ id }: Question, delayMs: number, onOver: () => Promise<void>): void {
+  #setTimer({ id }: Question, delayMs: number, onOver: () => void): void {
     this.#timers.get(id)?.cancel();
-    this.#timers.set(
-      id,
-      this.#options.clock.after(delayMs, () => void onOver(), true),
-    );
+    this.#timers.set(id, this.#options.clock.after(delayMs, onOver, true));
   }
 
   async #timeOut(id: string): Promise<void> {
@@ -158,7 +160,7 @@ export class Questions {
     this.#undelivered.set(id, mayBeKnown);
     // Its node may be about to be deployed.
     const graceMs = Math.max(longestDeploymentMs, remainingGraceMs(question, clock.now()));
-    this.#setTimer(question, graceMs, () => this.#forget(question));
+    this.#setTimer(question, graceMs, () => void this.#forget(question));
     if (this.#delivering.has(id) || isOutcomeComing(question.text)) return;
     const taker = outlet(question.node);
     if (!taker) return;

@@ -613,6 +613,28 @@ describe('conversations', () => {
       assert.deepEqual(answersOf(back), ['6421555123: yes', '6421555124: timeout']);
     });
 
+    it('nor does what runs out after the start end before that', async () => {
+      const { house, node, store } = begin();
+      sendText(node, 'Come?', { messageId: 'q1', waitMs: 20_000, to: ['6421555123', '6421555124'] });
+      await house.pass(100);
+      const platter = copyPlatter(store.platter);
+      await house.clock.advance(15_000);
+      const next = house.restart(platter);
+      const back = next.attach();
+      next.receive();
+      sendText(back, 'And now?', { messageId: 'q2', waitMs: 8_000, to: ['6421555125'] });
+      await next.pass(10_000);
+      assert.deepEqual([answersOf(back), next.asking], [[], true]);
+      await next.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
+      next.sender.onRepliesRead();
+      await next.pass(100);
+      const ends = ['6421555123: yes', '6421555124: timeout', '6421555125: timeout'];
+      assert.deepEqual(answersOf(back).sort(), ends);
+      sendText(back, 'Now?', { messageId: 'q3', waitMs: 5_000, to: ['6421555126'] });
+      await next.pass(6_000);
+      assert.deepEqual(answersOf(back).slice(3), ['6421555126: timeout']);
+    });
+
     it('and after 60 s at the latest', async () => {
       const { house, node, store } = begin();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
