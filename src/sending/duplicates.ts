@@ -44,6 +44,7 @@ export class Duplicates {
     try {
       await this.#compare(text, stop.signal);
     } catch (error) {
+      this.#options.followers.ended(text.id);
       if (!stop.signal.aborted) this.#options.onFault(error);
     } finally {
       if (this.#waiting.get(text.id) === stop) this.#waiting.delete(text.id);
@@ -52,7 +53,8 @@ export class Duplicates {
 
   /** It has the outcome of another text. */
   async end(text: Text, outcome: StoredOutcome): Promise<void> {
-    const { ledger, deliveries } = this.#options;
+    const { ledger, deliveries, followers } = this.#options;
+    followers.ended(text.id);
     await deliveries.deliver(await ledger.echo(text, outcome), false);
   }
 
@@ -86,7 +88,7 @@ export class Duplicates {
       if (verdict?.type === 'taken') {
         return this.end(text, formatOutcome(new SmsError('onceTaken', { field: 'once' })));
       }
-      await followers.follow(verdict?.id, signal);
+      await followers.follow(text.id, verdict?.id, signal);
     }
   }
 }

@@ -5,6 +5,7 @@ import type { Followers } from './followers';
 import type { Ledger } from './ledger';
 import {
   formatOutcome,
+  isAccepted,
   isRemembered,
   isTracked,
   isUnsent,
@@ -66,7 +67,8 @@ export class Endings {
     if (!isTracked(text) && text.options.waitMs !== undefined) this.#told.add(text.id);
     try {
       const settled = isWritten ? await this.#whileWritten(text.id, ledger.settle(text, outcome)) : text;
-      followers.ended(text.id);
+      if (isAccepted(outcome)) followers.ended(text.id);
+      else followers.endedUnsent(text.id);
       if (isTracked(text)) {
         await deliveries.deliver(settled, false);
         return;

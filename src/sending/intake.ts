@@ -80,6 +80,8 @@ export class Intake {
       await this.#refuse(text, given, error);
     } finally {
       this.#underWay.delete(text.id);
+      // A kept one goes on.
+      if (!text.options.keep) this.#options.followers.ended(text.id);
     }
   }
 
@@ -121,7 +123,7 @@ export class Intake {
       await this.#options.deliveries.tell(given, text, parseOutcome(verdict.outcome), true);
       this.#options.deliveries.forget(text.id);
     } else if (verdict.type === 'underway') {
-      await this.#options.followers.follow(verdict.id, given.from.signals.signal);
+      await this.#options.followers.follow(text.id, verdict.id, given.from.signals.signal);
       await this.#takeIn(text, given);
     } else await this.#send(text, given);
   }

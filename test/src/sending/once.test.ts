@@ -101,6 +101,58 @@ describe('once', () => {
     assert.equal(house.service.tries, 3);
   });
 
+  for (const options of [{}, { keep: forever }]) {
+    const what = options.keep ? 'kept texts' : 'texts';
+    it(`${what} that wait in their hundreds are each compared a few times, though none is accepted`, async () => {
+      const house = new House();
+      const node = house.attach();
+      house.service.otherwise = { error: createError('forbidden') };
+      let steps = 0;
+      const run = house.journal.run.bind(house.journal);
+      house.journal.run = (step) => {
+        steps++;
+        return run(step);
+      };
+      for (let index = 0; index < 200; index++) sendText(node, 'hello', { once: 'a', ...options });
+      await house.pass(10_000);
+      assert.deepEqual([node.ends.length, house.service.tries], [200, 200]);
+      assert.ok(steps < 200 * 8, `${steps}`);
+    });
+
+    it(`${what} that wait are all told when the next of them can not be compared`, async () => {
+      const store = new FailingStore();
+      const house = new House({ store });
+      const node = house.attach();
+      const answer = house.service.holdNext({ error: createError('forbidden') });
+      for (let index = 0; index < 10; index++) sendText(node, 'hello', { once: 'a', ...options });
+      await house.pass(100);
+      store.failing.add('commit').add('open');
+      answer();
+      await house.pass(100);
+      assert.deepEqual(node.ends, ['SMS_FORBIDDEN', ...(options.keep ? [] : Array(9).fill('SMS_STORE'))]);
+      store.failing.clear();
+      await house.pass(60_000);
+      assert.equal(node.ends.length, 10);
+      assert.equal(house.service.tries, options.keep ? 2 : 1);
+    });
+
+    it(`${what} that wait have the outcome of the first that is accepted, and an unknown one`, async () => {
+      for (const [turn, end] of [
+        [{ takes: true }, 'to 6421555123'],
+        [{ takes: true, error: createError('uncertain') }, 'SMS_UNCERTAIN'],
+      ] as const) {
+        const house = new House();
+        const node = house.attach();
+        house.service.script.push({ error: createError('forbidden') }, { error: createError('forbidden') }, turn);
+        for (let index = 0; index < 10; index++) sendText(node, 'hello', { once: 'a', ...options });
+        await house.pass(1_000);
+        const duplicates = Array<string>(7).fill(`${end} duplicate`);
+        assert.deepEqual(node.ends, ['SMS_FORBIDDEN', 'SMS_FORBIDDEN', end, ...duplicates]);
+        assert.equal(house.service.tries, 3);
+      }
+    });
+  }
+
   it('an unknown outcome comes again, but with retryUncertain it is sent', async () => {
     const house = new House();
     const node = house.attach();
@@ -250,9 +302,9 @@ describe('once', () => {
       await house.pass(1_000);
       const { follow } = Followers.prototype;
       const signals: AbortSignal[] = [];
-      Followers.prototype.follow = function (id, signal) {
+      Followers.prototype.follow = function (own, id, signal) {
         signals.push(signal);
-        return follow.call(this, id, signal);
+        return follow.call(this, own, id, signal);
       };
       let write = () => {};
       const written = new Promise<void>((resolve) => (write = resolve));
