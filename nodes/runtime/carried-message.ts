@@ -11,17 +11,21 @@ const unkept = new Set(['req', 'res']);
 
 /**
  * Writes a message down for when its process has ended: what JSON carries of it, Buffers and Dates besides, without `req`
- * and `res`. Of one over 256 KiB, and of one that cannot be written, only `_msgid` and `topic`.
+ * and `res`. Of one over 256 KiB, and of one that cannot be written, only `_msgid` and `topic`, however large a list of recipients that is.
  */
 export function formatCarried(message: NodeMessage): string {
   const { _msgid, topic } = message;
-  const least = () => JSON.stringify({ _msgid, topic: typeof topic === 'string' ? topic : undefined });
+  const whole = write(() => Object.fromEntries(Object.entries(message).filter(([name]) => !unkept.has(name))));
+  if (whole !== undefined && Buffer.byteLength(whole) <= largestBytes) return whole;
+  return write(() => ({ _msgid, topic })) ?? JSON.stringify({ _msgid });
+}
+
+/** `undefined` when JSON cannot carry it. */
+function write(give: () => unknown): string | undefined {
   try {
-    const kept = Object.fromEntries(Object.entries(message).filter(([name]) => !unkept.has(name)));
-    const text = JSON.stringify(kept, replaceUnknown);
-    return Buffer.byteLength(text) > largestBytes ? least() : text;
+    return JSON.stringify(give(), replaceUnknown);
   } catch {
-    return least();
+    return undefined;
   }
 }
 

@@ -303,6 +303,20 @@ describe('sms-send: delivery and conversation', () => {
       assert.deepEqual(read(formatCarried(large)), { _msgid: '1', topic: 't' });
     });
 
+    it('also with a topic that is no text, or that is large itself', () => {
+      const payload = 'x'.repeat(256 * 1024);
+      const many = Array.from({ length: 30_000 }, (_, index) => `64215${index}`);
+      for (const topic of [6421555123, ['6421555123', 6421555124], { at: new Date(5) }, many]) {
+        const large = { _msgid: '1', topic, payload };
+        assert.deepEqual(read(formatCarried(large as never)), { _msgid: '1', topic });
+      }
+      const circular: unknown[] = [];
+      circular.push(circular);
+      for (const topic of [circular, 5n]) {
+        assert.deepEqual(read(formatCarried({ _msgid: '1', topic } as never)), { _msgid: '1' });
+      }
+    });
+
     it('comes back empty when it cannot be read, and that is told', () => {
       for (const text of ['', '{"payload":', 'null', '5', '[1]', '"text"']) {
         let isTold = false;
