@@ -14,24 +14,23 @@ export function ask(
 ): Question[] {
   const { waitMs } = text.options;
   if (waitMs === undefined) return [];
+  const idOf = questionIds(text);
+  const common = commonOf(text, text.message.messageId, waitMs);
   return recipients.map((recipient) => {
-    const id = questionId(text, text.message.to.indexOf(recipient));
+    const id = idOf(recipient);
     const asked = known.get(id);
-    if (asked) return latest(asked, changes);
-    return createQuestion(text, { id, recipient, messageId: text.message.messageId, waitMs });
+    return asked ? latest(asked, changes) : { ...common, id, recipient };
   });
 }
 
-/** Of the question to the recipient at a place in the list. */
-function questionId({ id }: Text, index: number): string {
-  return `${id}-${index}`;
+/** How the questions to the recipients of a text are called: by their places in its list. */
+function questionIds({ id, message }: Text): (recipient: string) => string {
+  const places = new Map(message.to.map((recipient, index) => [recipient, index]));
+  return (recipient) => `${id}-${places.get(recipient)}`;
 }
 
-function createQuestion(
-  text: Text,
-  asked: { id: string; recipient: string; messageId: string | undefined; waitMs: number },
-): Question {
-  const { messageId, ...rest } = asked;
+/** What the questions to all recipients of a text have in common. */
+function commonOf(text: Text, messageId: string | undefined, waitMs: number): Omit<Question, 'id' | 'recipient'> {
   return {
     part: 'ledger',
     kind: 'question',
@@ -41,7 +40,7 @@ function createQuestion(
     text: text.id,
     reference: referenceOf(messageId, text),
     ...(messageId === undefined ? undefined : { messageId }),
-    ...rest,
+    waitMs,
   };
 }
 
@@ -54,7 +53,7 @@ export function latest(question: Question, changes: Changes): Question {
 export function questionsOf(text: Text, known: Pick<QuestionBook, 'get'>, changes: Changes): Question[] {
   if (text.options.waitMs === undefined) return [];
   return text.message.to
-    .map((_, index) => questionId(text, index))
+    .map(questionIds(text))
     .map((id) => (changes.keep.get(id) as Question | undefined) ?? known.get(id))
     .filter((question) => question !== undefined);
 }
@@ -65,9 +64,10 @@ export function begin(text: Text, sent: Sent, questions: readonly Question[], { 
   if (waitMs === undefined) return [];
   const messageId = text.message.messageId ?? sent.messageId;
   const known = new Map(questions.map((question) => [question.recipient, question]));
+  const idOf = questionIds(text);
+  const common = commonOf(text, messageId, waitMs);
   return sent.accepted.map((recipient) => {
-    const id = questionId(text, text.message.to.indexOf(recipient));
-    const question = known.get(recipient) ?? createQuestion(text, { id, recipient, messageId, waitMs });
+    const question = known.get(recipient) ?? { ...common, id: idOf(recipient), recipient };
     return { ...question, askedAt: now, revision: nextRevision(question) };
   });
 }

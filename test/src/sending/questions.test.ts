@@ -2,6 +2,9 @@ import assert from 'node:assert/strict';
 import type { InboxRecord, IncomingRecord, SentText } from '../../../src/model';
 import type { Entry } from '../../../src/receiving/entry';
 import type { Taker } from '../../../src/receiving/taker';
+import { ask, begin as beginWait } from '../../../src/sending/asking';
+import type { Sent, Text } from '../../../src/sending/outgoing';
+import { createChanges } from '../../../src/store/store';
 import { createError } from '../some-error';
 import { FailingStore } from '../store/failing-store';
 import { copyPlatter, type FakeNode, forever, House, sendText } from './sending-house';
@@ -799,6 +802,18 @@ describe('conversations', () => {
       assert.equal(house.inbox.isSettled, true);
       await house.incoming('6421555123', 'and that');
       assert.equal(house.inbox.isSettled, false);
+    });
+
+    it('nobody is looked for among all recipients for each of them', () => {
+      const to = Array.from({ length: 100_000 }, (_, index) => `6421${1_000_000 + index}`);
+      const message = { to, body: 'Come?', messageId: 'q1' };
+      const text = { id: 'text', node: 'send', message, options: { waitMs: hour }, takers: [] } as unknown as Text;
+      const asked = ask(text, to, new Map(), createChanges());
+      const begun = beginWait(text, { accepted: to } as unknown as Sent, [], { now: 0 });
+      assert.deepEqual(
+        [asked, begun].map((questions) => [questions.length, questions.at(-1)?.id, questions.at(-1)?.recipient]),
+        [asked, begun].map(() => [100_000, 'text-99999', '64211099999']),
+      );
     });
 
     it('a thousand recipients are each asked once', async () => {
