@@ -37,8 +37,8 @@ export class Questions {
   readonly #delivering = new Set<string>();
   /** They have run out, before or after the start, and there may be replies yet that the service has had since before. */
   readonly #overdue = new Set<string>();
-  /** There as long as such replies are waited for. */
-  #patience: Timer | undefined;
+  /** There as long as such replies are waited for, for what was asked before. */
+  #patience: { timer: Timer; since: number } | undefined;
   #letters: Timer | undefined;
   #isClosed = false;
 
@@ -76,7 +76,10 @@ export class Questions {
         // Whether its text was accepted is known to nobody, or will be when the text is settled.
         if (!isUnderWay(question)) void ledger.forgetQuestion(question);
       } else {
-        this.#patience ??= clock.after(readRepliesFirstMs, () => this.onRepliesRead(), true);
+        this.#patience ??= {
+          timer: clock.after(readRepliesFirstMs, () => this.onRepliesRead(), true),
+          since: clock.now(),
+        };
         this.#await(question);
       }
     }
@@ -85,7 +88,7 @@ export class Questions {
 
   /** The service has no more replies for now: what is overdue ends without one. */
   onRepliesRead(): void {
-    this.#patience?.cancel();
+    this.#patience?.timer.cancel();
     this.#patience = undefined;
     for (const id of this.#overdue) void this.#timeOut(id);
     this.#overdue.clear();
@@ -109,7 +112,7 @@ export class Questions {
   close(): void {
     this.#isClosed = true;
     for (const timer of this.#timers.values()) timer.cancel();
-    this.#patience?.cancel();
+    this.#patience?.timer.cancel();
     this.#letters?.cancel();
     this.#timers.clear();
     this.#undelivered.clear();
@@ -125,9 +128,10 @@ export class Questions {
 
   #await(question: Question): void {
     const { clock } = this.#options;
+    const { id, askedAt = 0 } = question;
     this.#setTimer(question, remainingMs(question, clock.now()), () => {
-      if (this.#patience) this.#overdue.add(question.id);
-      else void this.#timeOut(question.id);
+      if (this.#patience && askedAt < this.#patience.since) this.#overdue.add(id);
+      else void this.#timeOut(id);
     });
   }
 

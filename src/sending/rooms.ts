@@ -189,7 +189,7 @@ export class SendingRooms {
     this.deliveries.attach(outlet);
     this.#kept.nodeChanged(outlet.id);
     this.#questions.attach(outlet.id);
-    if (this.ledger.questions.countOf(outlet.id) > 0) this.askers.changed(outlet.id);
+    if (this.ledger.questions.openOf(outlet.id) > 0) this.askers.changed(outlet.id);
     // Texts of nodes that have gone are to be given up by whoever is here.
     this.#options.journal.open(!outlet.usesStore);
     return attachment;

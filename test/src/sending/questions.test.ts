@@ -627,7 +627,8 @@ describe('conversations', () => {
       next.receive();
       sendText(back, 'And now?', { messageId: 'q2', waitMs: 8_000, to: ['6421555125'] });
       await next.pass(10_000);
-      assert.deepEqual([answersOf(back), next.asking], [[], true]);
+      // Nothing from before the start answers what was asked after it.
+      assert.deepEqual([answersOf(back), next.asking], [['6421555125: timeout'], true]);
       await next.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
       next.sender.onRepliesRead();
       await next.pass(100);
