@@ -47,4 +47,4 @@ export type { Store } from './store/store';
 export { type CallbackEvent, parseCallback } from './wire/callback';
 export { formatCallbackUrl } from './wire/callback-url';
 export { isBlank, isUnsafeKey } from './wire/fields';
-export { formatForm } from './wire/form';
+export { flattenForm, formatForm } from './wire/form';

@@ -1,5 +1,5 @@
 import type { Request } from 'express';
-import { formatForm } from '../../src';
+import { flattenForm, formatForm } from '../../src';
 
 /** A callback as it came in, before anything is known of its content. */
 export interface CallbackBody {
@@ -86,16 +86,5 @@ function declaresLength({ headers }: Request): boolean {
 
 /** The bytes of a form that was parsed already, as they are when it is written again. */
 function sizeOfForm(form: object): number {
-  return formatForm(pairsOf(form)).length;
-}
-
-/** Names and values of a form in which repeated names have become lists, and `a[b]` objects. */
-function* pairsOf(value: unknown, name = ''): Generator<[name: string, value: string]> {
-  if (Array.isArray(value)) {
-    for (const item of value) yield* pairsOf(item, name);
-  } else if (typeof value === 'object' && value !== null) {
-    for (const [key, item] of Object.entries(value)) yield* pairsOf(item, name === '' ? key : `${name}[${key}]`);
-  } else {
-    yield [name, String(value)];
-  }
+  return formatForm(flattenForm(form)).length;
 }

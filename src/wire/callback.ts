@@ -1,7 +1,7 @@
 import { isSmsError } from '../errors';
 import type { IncomingRecord, StatusRecord } from '../model';
 import { type Field, isBlank, readFields } from './fields';
-import { parseForm } from './form';
+import { parseForm, rereadForm } from './form';
 import { createIncoming } from './incoming';
 import { createStatus } from './status';
 import { decodeText } from './text';
@@ -37,7 +37,7 @@ export function parseCallback({ contentType, bytes, form }: CallbackRequest): Ca
       throw unreadable('callback', 'JSON is not accepted; send XMLv3 or FORMv1');
     return readForm(parseForm(bytes, contentType));
   }
-  const fields = fieldsOf(form);
+  const fields = typeof form === 'object' && !Array.isArray(form) ? rereadForm(form) : [];
   if (fields.length === 0) throw unreadable('callback', 'no body');
   return readForm(fields);
 }
@@ -45,17 +45,6 @@ export function parseCallback({ contentType, bytes, form }: CallbackRequest): Ca
 /** The service keeps what is refused, while a text that was read wrongly is lost. */
 function refuseUnknownCharset(): never {
   throw unreadable('callback', 'a character set that is not known here; use UTF-8');
-}
-
-function fieldsOf(form: unknown): Field[] {
-  const fields: Field[] = [];
-  if (typeof form !== 'object' || form === null || Array.isArray(form)) return fields;
-  for (const [name, value] of Object.entries(form)) {
-    const first: unknown = Array.isArray(value) ? value[0] : value;
-    if (typeof first === 'string') fields.push([name, first]);
-    else if (typeof first === 'number' || typeof first === 'boolean') fields.push([name, String(first)]);
-  }
-  return fields;
 }
 
 function readForm(fields: readonly Field[]): CallbackEvent {

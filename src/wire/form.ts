@@ -4,6 +4,8 @@ import { unreadable } from './unreadable';
 /** More than 8 MiB of status updates have; without a limit, that much of empty parameters takes 760 MB. */
 const maxParameters = 500_000;
 const utf16Type = /^text\/plain;\s*charset="?utf-?16/i;
+/** The escapes of the byte order marks of UTF-16, which are no UTF-8. */
+const utf16Mark = /^%(?:FE%FF|FF%FE)/i;
 /** What no text message has: control characters but for tabs and line breaks, and what could not be decoded. */
 const isMistaken = /[^\P{Cc}\t\n\r]|\p{Cs}|\ufffd/u;
 
@@ -28,9 +30,41 @@ export function parseForm(
     : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1');
   const decode = isUnicode ? decodeUnicode : (part: string) => decodeBytes(unescapePart(part, 'latin1'), charset);
   const pairs = readPairs(form, decode);
-  const isUtf16 = pairs.some(([name, value]) => name === 'contentType' && utf16Type.test(value));
-  if (!isUtf16) return pairs;
-  return readPairs(form, (part) => decodeUtf16(part, isUnicode ? 'utf8' : 'latin1') ?? decode(part));
+  if (!saysUtf16(pairs)) return pairs;
+  const encoding = isUnicode ? 'utf8' : 'latin1';
+  return readPairs(form, (part) => (part.includes('%') ? decodeUtf16(part, encoding) : undefined) ?? decode(part));
+}
+
+/**
+ * The pairs that {@link parseForm} gives, of a form that another parser has read before, which knows UTF-8 only: what it took for
+ * UTF-8, and the escapes that it left because they are none, may be UTF-16 by the same rules.
+ */
+export function rereadForm(form: object): [name: string, value: string][] {
+  const pairs = [...flattenForm(form)];
+  const isUtf16 = saysUtf16(pairs);
+  return pairs.map(([name, value]) => [name, reread(value, isUtf16)]);
+}
+
+function reread(value: string, isUtf16: boolean): string {
+  if (!isUtf16 && !utf16Mark.test(value)) return value;
+  // By now a plus stands for itself; what escapes there are were left.
+  const part = value.replaceAll('+', '%2B');
+  return utf16Mark.test(part) ? decodeUnicode(part) : (decodeUtf16(part, 'utf8') ?? value);
+}
+
+/** Names and values of a form that another parser has read, in which repeated names have become lists, and `a[b]` objects. */
+export function* flattenForm(value: unknown, name = ''): Generator<[name: string, value: string]> {
+  if (Array.isArray(value)) {
+    for (const item of value) yield* flattenForm(item, name);
+  } else if (typeof value === 'object' && value !== null) {
+    for (const [key, item] of Object.entries(value)) yield* flattenForm(item, name === '' ? key : `${name}[${key}]`);
+  } else if (value !== undefined && value !== null) {
+    yield [name, String(value)];
+  }
+}
+
+function saysUtf16(pairs: readonly (readonly [string, string])[]): boolean {
+  return pairs.some(([name, value]) => name === 'contentType' && utf16Type.test(value));
 }
 
 function readPairs(form: string, decode: (part: string) => string): [name: string, value: string][] {
@@ -81,7 +115,6 @@ function decodeUnicode(part: string): string {
 
 /** What a part says in UTF-16 without a byte order mark; `undefined` when it makes sense byte by byte, or none so. */
 function decodeUtf16(part: string, encoding: 'latin1' | 'utf8'): string | undefined {
-  if (!part.includes('%')) return undefined;
   const bytes = unescapePart(part, encoding);
   if (bytes.length % 2 !== 0 || !isMistaken.test(bytes.toString(encoding))) return undefined;
   const text = decodeBytes(bytes, isLittleEndian(bytes) ? 'utf-16le' : 'utf-16be');

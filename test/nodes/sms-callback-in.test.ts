@@ -934,6 +934,8 @@ describe('sms-callback-in', () => {
         [formReply('2', 'unlabelled'), '', 200],
         [formReply('3', 'plain'), 'text/plain', 200],
         [`${formReply('raw', 'raw')}&pad=${"'".repeat(200_000)}`, formType, 200],
+        [`from=${handset}&messageId=16&body=%FE%FF%04%1F%04%40`, formType, 200],
+        [`from=${handset}&messageId=17&body=%00H%00i&contentType=text%2Fplain%3B+charset%3DUTF-16`, formType, 200],
         [xmlReply('as a form'), formType, 400],
         [xmlReply('as JSON'), 'application/json', 400],
         [JSON.stringify({ from: handset, body: 'JSON' }), 'application/json', 400],
@@ -966,7 +968,20 @@ describe('sms-callback-in', () => {
       }
       assert.equal((await post(url, undefined, {}, 'GET')).status, 405);
       const usual = 'yes <&> "ok"';
-      const texts = ['a form + ä', 'XML + ä', 'NUR', 'unlabelled', 'plain', 'raw', usual, usual, usual, usual];
+      const texts = [
+        'a form + ä',
+        'XML + ä',
+        'NUR',
+        'unlabelled',
+        'plain',
+        'raw',
+        'Пр',
+        'Hi',
+        usual,
+        usual,
+        usual,
+        usual,
+      ];
       assert.deepEqual(await sent(texts.length), texts);
     });
 

@@ -316,11 +316,23 @@ describe('what a callback is', () => {
     };
     assert.deepEqual(parseCallback({ form }), {
       kind: 'incoming',
-      records: [{ from: '64215551234', body: 'first', statusCode: '', flag: 'true', isReply: false, via: 'callback' }],
+      records: [
+        {
+          from: '64215551234',
+          body: 'first',
+          'to[no]': '1',
+          statusCode: '',
+          flag: 'true',
+          isReply: false,
+          via: 'callback',
+        },
+      ],
     });
     const status = Object.fromEntries(new URLSearchParams(formStatus));
     assert.deepEqual(parseCallback({ form: status, bytes: new Uint8Array() }), parse(formStatus, formType));
     assert.deepEqual(parseCallback({ form: Object.assign(Object.create(null), status) }), parse(formStatus, formType));
+    const utf16 = { from: '1', body: '\0H\0i', contentType: 'text/plain; charset=UTF-16' };
+    assert.equal(parseCallback({ form: utf16 }).records[0]?.body, 'Hi');
   });
 
   const refused: [title: string, request: CallbackRequest, why: RegExp][] = [

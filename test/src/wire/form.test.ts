@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { formatForm, parseForm } from '../../../src/wire/form';
+import { formatForm, parseForm, rereadForm } from '../../../src/wire/form';
 import { hostileBytes } from './hostile';
 
 const utf8Form = 'application/x-www-form-urlencoded';
@@ -175,6 +175,53 @@ describe('a form, read', () => {
 
   it('refuses more pairs than any answer has, which would take hundreds of megabytes', () => {
     assert.throws(() => parseForm(Buffer.from('&a'.repeat(1_000_000))), { code: 'SMS_RESPONSE' });
+  });
+});
+
+describe('a form that another parser has read', () => {
+  /** What the parser of Express makes of a value: all of it in UTF-8, or its escapes as they are. */
+  function parsed(part: string): string {
+    const spaced = part.replaceAll('+', ' ');
+    try {
+      return decodeURIComponent(spaced);
+    } catch {
+      return spaced;
+    }
+  }
+
+  for (const [title, part, text] of [
+    ['UTF-16BE with its mark', '%FE%FF%04%1F%04%40%00+%00%2B', 'Пр +'],
+    ['UTF-16LE with its mark, in small letters', '%ff%fe%1f%04%40%04', 'Пр'],
+    ['UTF-16BE that is no UTF-8', '%00c%00a%00f%00%E9%00+%00%2B', 'café +'],
+    ['UTF-16BE that passes for UTF-8', '%00H%00i%00+%00%2B', 'Hi +'],
+    ['UTF-16LE that passes for UTF-8', 'H%00i%00', 'Hi'],
+    ['UTF-8', '%D0%9F+%2B+100%25', 'П + 100%'],
+    ['UTF-8 that looks like an escape', '100%2541!', '100%41!'],
+    ['half a unit that is no UTF-8', '%04%E9%00', '%04%E9%00'],
+  ] as const) {
+    it(`is read as if it were read here, with a value in ${title}`, () => {
+      const contentType = 'text/plain; charset=UTF-16';
+      assert.deepEqual(rereadForm({ contentType, body: parsed(part) }), [
+        ['contentType', contentType],
+        ['body', text],
+      ]);
+    });
+  }
+
+  it('keeps a value that is UTF-8 and one that is neither, when nothing says UTF-16', () => {
+    for (const value of ['\0H\0i', 'Caf%E9', '1+1', ' %FE%FF'])
+      assert.deepEqual(rereadForm({ a: value }), [['a', value]]);
+    assert.deepEqual(rereadForm({ a: '%FE%FF%00H%00i' }), [['a', 'Hi']]);
+  });
+
+  it('keeps every value of repeated names and of names with brackets', () => {
+    assert.deepEqual(rereadForm({ a: ['1', '2'], b: { c: { d: '3' }, e: ['4'] }, f: 5, g: null }), [
+      ['a', '1'],
+      ['a', '2'],
+      ['b[c][d]', '3'],
+      ['b[e]', '4'],
+      ['f', '5'],
+    ]);
   });
 });
 
