@@ -37,7 +37,7 @@ export async function readBody(request: Request): Promise<CallbackBody | Callbac
   if ((request as { _body?: boolean })._body || request.readableEnded) {
     const body: unknown = request.body;
     if (Buffer.isBuffer(body)) return { ...type, bytes: body };
-    if (typeof body === 'string') return { ...type, bytes: Buffer.from(body) };
+    if (typeof body === 'string') return isEscapedForm(body) ? { ...type, bytes: Buffer.from(body) } : decoded(body);
     if (typeof body !== 'object' || body === null) return { ...type, bytes: Buffer.alloc(0) };
     if (!/^application\/x-www-form-urlencoded\b/i.test(contentType ?? '')) {
       return { status: 400, text: 'JSON is not accepted: send XMLv3 or FORMv1.' };
@@ -71,6 +71,16 @@ export async function readBody(request: Request): Promise<CallbackBody | Callbac
     request.once('error', cutOff);
     request.once('close', cutOff);
   });
+}
+
+/** A body that is text by now, whatever its header and its XML declaration say that it was. */
+function decoded(text: string): CallbackBody {
+  return { contentType: 'text/plain; charset=UTF-8', bytes: Buffer.from(text) };
+}
+
+/** Whether a text is a form whose escapes are still in the charset of its header. */
+function isEscapedForm(text: string): boolean {
+  return /^\p{ASCII}*$/u.test(text) && !text.trimStart().startsWith('<');
 }
 
 /** What the Content-Encoding header says beyond `identity`, short and without what does not belong in a name. */

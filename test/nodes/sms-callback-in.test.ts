@@ -844,6 +844,35 @@ describe('sms-callback-in', () => {
       assert.deepEqual(seen, ['first', 'yes', 'first', 'yes']);
     });
 
+    it('takes what that middleware has read as text for the text that it is', async () => {
+      const asText = async (
+        asked: IncomingMessage & { body?: string; _body?: boolean },
+        _: unknown,
+        next: () => void,
+      ) => {
+        asked.body = Buffer.concat(await asked.toArray()).toString('latin1');
+        asked._body = true;
+        next();
+      };
+      const { flow, url } = await start({}, [], { httpNodeMiddleware: asText });
+      const xml = xmlReply('café').replace('UTF-8', 'ISO-8859-1');
+      const calls: [body: string, type: string][] = [
+        [xml, 'text/xml; charset=ISO-8859-1'],
+        [xml.replace(date, '2026-11-21T00:00:00Z'), 'text/xml'],
+        ['from=1&messageId=1&body=café', `${formType}; charset=ISO-8859-1`],
+        ['from=1&messageId=2&body=caf%E9', `${formType}; charset=ISO-8859-1`],
+        ['from=1&messageId=3&body=caf%C3%A9', formType],
+      ];
+      for (const [body, type] of calls) {
+        assert.equal((await post(url, Buffer.from(body, 'latin1'), { 'content-type': type })).status, 200);
+      }
+      const received = await flow.messages('replies', calls.length);
+      assert.deepEqual(
+        received.map(({ payload }) => payload),
+        calls.map(() => 'café'),
+      );
+    });
+
     it('answers with the CORS settings of Node-RED, a preflight among them', async () => {
       const httpNodeCors = { origin: 'https://example.com', methods: 'POST' };
       const { url } = await start({}, [], { httpNodeCors });
