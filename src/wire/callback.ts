@@ -35,7 +35,7 @@ export function parseCallback({ contentType, bytes, form }: CallbackRequest): Ca
     if (text.startsWith('<')) return readXml(text);
     if (text.startsWith('{') || text.startsWith('['))
       throw unreadable('callback', 'JSON is not accepted; send XMLv3 or FORMv1');
-    return readForm(parseForm(bytes, contentType));
+    return readForm(ofCallback(() => parseForm(bytes, contentType)));
   }
   const fields = typeof form === 'object' && !Array.isArray(form) ? rereadForm(form) : [];
   if (fields.length === 0) throw unreadable('callback', 'no body');
@@ -56,15 +56,16 @@ function readForm(fields: readonly Field[]): CallbackEvent {
 }
 
 function readXml(text: string): CallbackEvent {
-  const root = parseCallbackXml(text);
+  const root = ofCallback(() => parseXml(text));
   if (root.name === 'inbound-message') return { kind: 'incoming', records: readReplies(root) };
   if (root.name === 'status-update') return { kind: 'status', records: [readStatus(root)] };
   throw unreadable('callback', 'the root element is neither inbound-message nor status-update');
 }
 
-function parseCallbackXml(text: string): XmlElement {
+/** Parses what elsewhere is an answer of the service, and says of a fault that it is the callback's. */
+function ofCallback<Parsed>(parse: () => Parsed): Parsed {
   try {
-    return parseXml(text);
+    return parse();
   } catch (error) {
     if (!isSmsError(error)) throw error;
     throw unreadable('callback', String(error.params.detail));

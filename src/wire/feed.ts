@@ -6,6 +6,9 @@ import { decodeText, type OnUnknownCharset } from './text';
 import { unreadable } from './unreadable';
 import { contentOf, parseXml, type XmlElement } from './xml';
 
+/** The service gives 300 at most (§8). */
+const maxEntries = 10_000;
+
 /**
  * Reads a feed of recent messages (§2.6) in ATOM 1.0 or RSS (2.0, and 1.0 in RDF); the same data give the same entries.
  *
@@ -19,7 +22,7 @@ import { contentOf, parseXml, type XmlElement } from './xml';
  * - The account details are found at feed level by local name, whatever the case, hyphens and underscores: as elements, as
  *   attributes, or, before all others, inside an element named like `account`.
  *
- * @throws SmsError `SMS_RESPONSE` when it is no such feed
+ * @throws SmsError `SMS_RESPONSE` when it is no such feed, or one of more than 10,000 entries
  */
 export function parseFeed(bytes: Uint8Array, contentType?: string, onUnknownCharset?: OnUnknownCharset): Feed {
   const root = parseXml(decodeText(bytes, contentType, onUnknownCharset));
@@ -39,6 +42,7 @@ function createFeed(format: FeedFormat, frames: readonly XmlElement[]): Feed {
     if (child.name === entryName) entryElements.push(child);
     else if (!frames.includes(child)) feedLevel.push(child);
   }
+  if (entryElements.length > maxEntries) throw unreadable('answer', 'a feed with too many entries');
   const parts = new Parts(feedLevel, frames[0]?.namespace);
   const author = format === 'ATOM' ? authorOf(parts.takeAll('author')) : rssAuthorOf(parts);
   return {

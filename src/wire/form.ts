@@ -3,6 +3,8 @@ import { unreadable } from './unreadable';
 
 /** More than 8 MiB of status updates have; without a limit, that much of empty parameters takes 760 MB. */
 const maxParameters = 500_000;
+/** Far more than the service has, while a record of hundreds of thousands takes more than a second. */
+const maxNames = 20_000;
 const utf16Type = /^text\/plain;\s*charset="?utf-?16/i;
 /** The escapes of the byte order marks of UTF-16, which are no UTF-8. */
 const utf16Mark = /^%(?:FE%FF|FF%FE)/i;
@@ -16,7 +18,7 @@ const isMistaken = /[^\P{Cc}\t\n\r]|\p{Cs}|\ufffd/u;
  * whose `contentType` says UTF-16 (§2.3), when it can be nothing else. Malformed escapes stay
  * as they are. A line break at the very end is no part of the last value.
  *
- * @throws SmsError `SMS_RESPONSE` when there are more than half a million pairs, and for nothing else
+ * @throws SmsError `SMS_RESPONSE` when there are more than half a million pairs or 20,000 names, and for nothing else
  */
 export function parseForm(
   bytes: Uint8Array,
@@ -72,6 +74,15 @@ function readPairs(form: string, decode: (part: string) => string): [name: strin
   while (length > 0 && isLineBreak(form.charCodeAt(length - 1))) length--;
 
   const pairs: [string, string][] = [];
+  const names = new Map<string, string>();
+  const nameOf = (part: string) => {
+    let name = names.get(part);
+    if (name !== undefined) return name;
+    if (names.size === maxNames) throw unreadable('answer', 'a form with too many names');
+    name = decode(part);
+    names.set(part, name);
+    return name;
+  };
   for (let start = 0; start < length; ) {
     let end = form.indexOf('&', start);
     if (end === -1 || end > length) end = length;
@@ -79,7 +90,7 @@ function readPairs(form: string, decode: (part: string) => string): [name: strin
       if (pairs.length === maxParameters) throw unreadable('answer', 'a form with too many parameters');
       const pair = form.slice(start, end);
       const equals = pair.indexOf('=');
-      pairs.push(equals === -1 ? [decode(pair), ''] : [decode(pair.slice(0, equals)), decode(pair.slice(equals + 1))]);
+      pairs.push(equals === -1 ? [nameOf(pair), ''] : [nameOf(pair.slice(0, equals)), decode(pair.slice(equals + 1))]);
     }
     start = end + 1;
   }

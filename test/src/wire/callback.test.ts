@@ -375,6 +375,11 @@ describe('what a callback is', () => {
       },
       /the status-update has no statusCode/,
     ],
+    [
+      'more names than any callback has',
+      { bytes: Buffer.from(Array.from({ length: 20_001 }, (_, index) => `secret${index}`).join('&')) },
+      /too many names/,
+    ],
     ['another root', { bytes: Buffer.from('<secret/>') }, /root/],
     ['broken XML', { bytes: Buffer.from('<inbound-message><secret></inbound-message>') }, /XML/],
     ['XML that is cut off', { bytes: Buffer.from(xmlReply.slice(0, 150)) }, /cut off/],
