@@ -44,7 +44,7 @@ export = (RED: NodeAPI) => {
       getAccount(RED, config.account).membership.subscribe('callback', {
         id: this.id,
         path,
-        acknowledge: parseChoice(config.acknowledge, ['auto', 'flow']),
+        acknowledge: parseChoice('acknowledge', config.acknowledge, ['auto', 'flow']),
         ackTimeoutMs: parseNumber('ackTimeout', config.ackTimeout, limits['sms-callback-in'].ackTimeout) * 1_000,
         send: (delivery) =>
           sender.send(() => {

@@ -21,25 +21,28 @@ interface FeedConfig extends NodeDef {
 export = (RED: NodeAPI) => {
   function SmsFeed(this: Node, config: FeedConfig) {
     RED.nodes.createNode(this, config);
-    const format = parseChoice(config.format, ['ATOM', 'RSS']);
-    const messages = parseChoice(config.messages, ['all', 'out', 'reply']);
-    const output = parseChoice(config.output, ['list', 'each']);
     const stop = new AbortController();
     let loop: PollLoop | undefined;
 
+    const parseChoices = () => ({
+      format: parseChoice('format', config.format, ['ATOM', 'RSS']),
+      messages: parseChoice('messages', config.messages, ['all', 'out', 'reply']),
+      output: parseChoice('output', config.output, ['list', 'each']),
+    });
+
     const read = async (message: SmsMessage): Promise<SmsMessage[]> => {
       const { membership } = getAccount(RED, config.account);
+      const { format, messages, output } = parseChoices();
       const input = { field: 'size', value: config.size, type: config.sizeType || 'num' };
       const size = parseSize(await evaluate(RED, this, input, message));
       this.status(badges.reading(RED));
       const type = messages === 'all' ? undefined : { type: messages };
       const feed = await membership.client.readFeed({ format, size, ...type }, { signal: stop.signal });
       this.status(badges.messages(RED, feed.entries.length));
-      return createMessages(feed, message);
+      return output === 'list' ? [createList(feed, message)] : createEach(feed, message);
     };
 
-    const createMessages = ({ entries, ...facts }: Feed, message: SmsMessage): SmsMessage[] => {
-      if (output === 'list') return [Object.assign(message, { payload: entries, sms: facts })];
+    const createEach = ({ entries, ...facts }: Feed, message: SmsMessage): SmsMessage[] => {
       const id = RED.util.generateId();
       return entries.map((entry, index) =>
         Object.assign(RED.util.cloneMessage(message), {
@@ -62,6 +65,7 @@ export = (RED: NodeAPI) => {
 
     const cancelStart = startWithFlows(RED, this, () => {
       getAccount(RED, config.account);
+      parseChoices();
       const intervalMs = parseNumber('interval', config.interval, limits['sms-feed'].interval) * 1_000;
       if (intervalMs > 0) loop = startLoop(intervalMs);
     });
@@ -95,6 +99,10 @@ export = (RED: NodeAPI) => {
 
   RED.nodes.registerType('sms-feed', SmsFeed);
 };
+
+function createList({ entries, ...facts }: Feed, message: SmsMessage): SmsMessage {
+  return Object.assign(message, { payload: entries, sms: facts });
+}
 
 /** @throws SmsError `SMS_INPUT` when it is given and not a whole number from 1 to 300 (§8) */
 function parseSize(value: unknown): number {

@@ -15,10 +15,12 @@ const filters = {
 export = (RED: NodeAPI) => {
   function SmsIn(this: Node, config: PollingConfig) {
     RED.nodes.createNode(this, config);
-    const passes = filters[parseChoice(config.filter, ['all', 'replies', 'new', 'unasked'])];
     runPollingNode(RED, this, config, {
       range: limits['sms-in'],
-      subscribe: (membership, subscriber) => membership.subscribe('incoming', { ...subscriber, wants: passes }),
+      subscribe: (membership, subscriber) => {
+        const wants = filters[parseChoice('filter', config.filter, ['all', 'replies', 'new', 'unasked'])];
+        return membership.subscribe('incoming', { ...subscriber, wants });
+      },
     });
   }
 

@@ -18,9 +18,9 @@ interface OutboxConfig extends NodeDef {
 export = (RED: NodeAPI) => {
   function SmsOutbox(this: Node, config: OutboxConfig) {
     RED.nodes.createNode(this, config);
-    const output = parseChoice(config.output, ['each', 'list']);
     const sender = new FlowSender(RED, this);
     let subscription: OutboxSubscription | undefined;
+    let output: 'each' | 'list' = 'each';
     /** Records of the last poll. */
     let count = 0;
 
@@ -47,6 +47,7 @@ export = (RED: NodeAPI) => {
 
     const subscribe = (): OutboxSubscription => {
       const { membership } = getAccount(RED, config.account);
+      output = parseChoice('output', config.output, ['each', 'list']);
       const intervalMs = parseNumber('interval', config.interval, limits['sms-outbox'].interval) * 1_000;
       return membership.subscribe('outbox', {
         id: this.id,

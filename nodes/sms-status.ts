@@ -4,15 +4,21 @@ import { limits } from './limits';
 import { type PollingConfig, runPollingNode } from './runtime/polling-node';
 import { parseChoice } from './runtime/settings';
 
+/** Which statuses each filter lets through. Whether an unknown code is final is unknown too, so it passes. */
+const filters = {
+  all: () => true,
+  final: ({ final }: StatusRecord) => final !== false,
+} as const;
+
 export = (RED: NodeAPI) => {
   function SmsStatus(this: Node, config: PollingConfig) {
     RED.nodes.createNode(this, config);
-    const filter = parseChoice(config.filter, ['all', 'final']);
-    // Whether an unknown code is final is unknown too, so it passes.
-    const wants = ({ final }: StatusRecord) => filter === 'all' || final !== false;
     runPollingNode(RED, this, config, {
       range: limits['sms-status'],
-      subscribe: (membership, subscriber) => membership.subscribe('status', { ...subscriber, wants }),
+      subscribe: (membership, subscriber) => {
+        const wants = filters[parseChoice('filter', config.filter, ['all', 'final'])];
+        return membership.subscribe('status', { ...subscriber, wants });
+      },
     });
   }
 

@@ -89,8 +89,11 @@ export function parseConnection(
   if (proxy === null) throw new SmsError('proxyMissing');
   return {
     baseUrl: parseBaseUrl(config.baseUrl, parseFlag(config.allowHttp, false)),
-    authentication: parseAuthentication(config.authType, credentials),
-    method: parseChoice(config.method, ['POST', 'GET']),
+    authentication: parseAuthentication(
+      parseChoice('authType', config.authType, ['bearer', 'basic', 'form']),
+      credentials,
+    ),
+    method: parseChoice('method', config.method, ['POST', 'GET']),
     timeoutMs: parseNumber('timeout', config.timeout, limits['sms-account'].timeout) * 1_000,
     ...(tls ? { tls: tls.addTLSOptions({}) } : undefined),
     ...(proxy?.url ? { proxy: createProxyOptions(proxy) } : undefined),
@@ -149,7 +152,7 @@ function parseStore(
   { redisUrl }: AccountCredentials,
   warnNoUserDir: () => void,
 ): Pick<NodeAccountSettings, 'storeName' | 'createStore' | 'loginsFile'> {
-  const kind = parseChoice(config.store, ['disk', 'memory', 'redis']);
+  const kind = parseChoice('store', config.store, ['disk', 'memory', 'redis']);
   const { userDir } = RED.settings;
   const folder = userDir ? join(userDir, 'sms-inbox') : undefined;
   const logins = folder === undefined ? undefined : { loginsFile: join(folder, 'logins.json') };

@@ -36,7 +36,7 @@ export function runPollingNode(RED: NodeAPI, node: Node, config: PollingConfig, 
     const { range } = polled;
     subscription = polled.subscribe(membership, {
       id: node.id,
-      acknowledge: parseChoice(config.acknowledge, ['auto', 'flow']),
+      acknowledge: parseChoice('acknowledge', config.acknowledge, ['auto', 'flow']),
       ackTimeoutMs: parseNumber('ackTimeout', config.ackTimeout, range.ackTimeout) * 1_000,
       maxAttempts: parseNumber('maxAttempts', config.maxAttempts, range.maxAttempts),
       send: (delivery) => sender.send(() => [createDeliveredMessage(delivery)]),

@@ -27,9 +27,15 @@ function parseInRange(setting: string, value: unknown, range: Range): number {
   throw new SmsError(whole ? 'settingWhole' : 'settingNumber', { params: { setting, min, max } });
 }
 
-/** Reads a choice; anything unknown or blank means the first. */
-export function parseChoice<T extends string>(value: unknown, choices: readonly [T, ...T[]]): T {
-  return choices.find((choice) => choice === value) ?? choices[0];
+/**
+ * Reads a choice: blank means the first. One that is misspelt, as `${NAME}` may be, must not pass for that.
+ *
+ * @throws SmsError `SMS_CONFIG` when it is none of the choices
+ */
+export function parseChoice<T extends string>(setting: string, value: unknown, choices: readonly [T, ...T[]]): T {
+  const chosen = isBlank(value) ? choices[0] : choices.find((choice) => choice === value);
+  if (chosen === undefined) throw new SmsError('settingChoice', { params: { setting, choices: choices.join(', ') } });
+  return chosen;
 }
 
 /** Reads a flag; text is read, since `${NAME}` gives text. */

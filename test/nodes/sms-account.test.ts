@@ -276,6 +276,9 @@ describe('sms-account', () => {
       'half a text per number': { perHandset: '0.5' },
       'no time to count texts in': { perHandsetMinutes: '0' },
       'a limit of a day that is no number': { perDay: 'few' },
+      'a store in other letters': { store: 'Redis' },
+      'a way to sign in that there is not': { authType: 'digest' },
+      'a method in other letters': { method: 'get' },
     };
     for (const [what, properties] of Object.entries(bad)) {
       it(`is logged once by the account, and is the outcome of every message, for ${what}`, async () => {
@@ -291,6 +294,41 @@ describe('sms-account', () => {
         assert.equal(inspect(flow.log, { depth: 9 }).includes(secret), false);
       });
     }
+
+    it('is the error of every node with a choice that is misspelt, and of none with one that is blank', async () => {
+      const choices: [type: string, property: string, misspelt: string][] = [
+        ['sms-in', 'filter', 'reply'],
+        ['sms-in', 'acknowledge', 'Flow'],
+        ['sms-status', 'filter', 'finals'],
+        ['sms-status', 'acknowledge', 'Auto'],
+        ['sms-outbox', 'output', 'lists'],
+        ['sms-feed', 'format', 'Atom'],
+        ['sms-feed', 'messages', 'in'],
+        ['sms-feed', 'output', 'one'],
+        ['sms-callback-in', 'acknowledge', 'yes'],
+      ];
+      const nodeOf = (type: string, property: string, value: string) => ({
+        id: `${type} ${property} ${value}`,
+        type,
+        account: 'account',
+        interval: '0',
+        path: `/${property}${value === '' ? '/blank' : ''}`,
+        wires: [],
+        [property]: value,
+      });
+      const flow = await RunningFlow.start([
+        account(sim),
+        ...choices.flatMap(([type, property, value]) => [nodeOf(type, property, value), nodeOf(type, property, '')]),
+        ...catcher(),
+      ]);
+      const caught = await flow.messages('caught', choices.length);
+      assert.deepEqual(
+        caught.map(({ error, sms }) => [error?.source.id, sms?.error?.code]).sort(),
+        choices.map((choice) => [choice.join(' '), 'SMS_CONFIG']).sort(),
+      );
+      const text = 'The setting "Acknowledge" is not usable. Give one of these values: auto, flow.';
+      assert.equal(caught.filter(({ error }) => error?.message?.endsWith(text)).length, 3);
+    });
 
     it('is the error of every node without an account', async () => {
       const types = ['sms-send', 'sms-in', 'sms-status', 'sms-outbox', 'sms-feed', 'sms-callback-in'];
