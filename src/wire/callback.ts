@@ -38,7 +38,10 @@ export function parseCallback({ contentType, bytes, form }: CallbackRequest): Ca
     return readForm(ofCallback(() => parseForm(bytes, contentType)));
   }
   const fields = typeof form === 'object' && !Array.isArray(form) ? rereadForm(form) : [];
-  if (fields.length === 0) throw unreadable('callback', 'no body');
+  const [first] = fields;
+  if (first === undefined) throw unreadable('callback', 'no body');
+  if (first[0].trimStart().startsWith('<'))
+    throw unreadable('callback', 'XML that is labelled as a form; send it as text/xml');
   return readForm(fields);
 }
 

@@ -1,7 +1,8 @@
 const isoDate = /^(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?\s?(Z|[+-]\d\d:?\d\d)?)?$/i;
-/** The name of the day may be followed by a comma, a space or both, the zone by a remark such as `(UTC)`. */
+/** The name of the day may be followed by a comma, a space or both. */
 const mailDate =
-  /^(?:[a-z]{3,9}\.?(?:,\s*|\s+))?(\d{1,2})[\s-]+([a-z]{3,9})\.?[\s-]+(\d{2,4})\s+(\d{1,2}):(\d\d)(?::(\d\d))?(?:\s*([+-]\d\d:?\d\d)|\s+([a-z]{1,5}))?(?:\s*\([^()]*\))?$/i;
+  /^(?:[a-z]{3,9}\.?(?:,\s*|\s+))?(\d{1,2})[\s-]+([a-z]{3,9})\.?[\s-]+(\d{2,4})\s+(\d{1,2}):(\d\d)(?::(\d\d))?(?:\s*(?:(?:GMT|UTC)\s*)?([+-]\d\d:?\d\d)|\s+([a-z]{1,5}))?$/i;
+const comment = /\([^()]*\)/g;
 const months = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec'];
 
 /** Offsets from UTC in minutes, by the names of RFC 822 and the few others that feeds use without ambiguity. */
@@ -50,12 +51,18 @@ function readIsoDate(text: string): string | undefined {
 }
 
 function readMailDate(text: string): string | undefined {
-  const match = mailDate.exec(text);
+  const match = mailDate.exec(withoutComments(text));
   if (match === null) return undefined;
   const [, day, monthName = '', year = '', hour, minute, second, offset, zoneName] = match;
   const month = months.indexOf(monthName.slice(0, 3).toLowerCase());
   if (month === -1) return undefined;
   return createInstant([fullYear(year), month, day, hour, minute, second].map(numberOf), 0, offset ?? zoneName);
+}
+
+/** RFC 5322 allows remarks such as `(UTC)` anywhere between the parts, and within each other. */
+function withoutComments(text: string): string {
+  const rest = text.replace(comment, ' ');
+  return rest === text ? text.trim() : withoutComments(rest);
 }
 
 function numberOf(part: string | number | undefined): number {

@@ -14,7 +14,7 @@ const maxEntries = 10_000;
  *
  * - Dates are ISO 8601 UTC; one that cannot be read is none, and stays among the `fields`. When only one of `published` and
  *   `updated` is told, it stands for both.
- * - `body` is the content, else the summary or description. HTML stays HTML, unescaped once; XHTML is the markup inside
+ * - `body` is the content, else, where that is blank, the summary or description. HTML stays HTML, unescaped once; XHTML is the markup inside
  *   its `div`, and text with elements in it is its markup. An entry without an author has the feed's.
  * - `fields` holds the other elements of an entry by local name. One that has only text is that text, trimmed; any
  *   other is an object of its attributes and child elements by local name, in the same way, with its own text, if any,
@@ -63,7 +63,12 @@ function createAtomEntry(entry: XmlElement, feedAuthor: string | undefined): Fee
     ...present({
       id: parts.text('id'),
       title: markupOf(parts.take('title'))?.trim(),
-      body: markupOf(parts.takeOwn('content', isInline) ?? parts.takeOwn('summary')),
+      body: markupOf(
+        parts.takeOwn('content', hasContent) ??
+          parts.takeOwn('summary', hasContent) ??
+          parts.takeOwn('content', isInline) ??
+          parts.takeOwn('summary'),
+      ),
       ...bothDates(parts.date(['published', 'issued', 'created']), parts.date(['updated', 'modified'])),
       author: authorOf(parts.takeAll('author')) ?? feedAuthor,
       link: linkOf(parts.takeAll('link')),
@@ -79,7 +84,12 @@ function createRssEntry(item: XmlElement, feedAuthor: string | undefined): FeedE
     ...present({
       id: parts.text('guid') ?? trimmed(item.attributes.about),
       title: trimmed(markupOf(parts.take('title'))),
-      body: markupOf(parts.take('encoded') ?? parts.takeOwn('description')),
+      body: markupOf(
+        parts.take('encoded', hasContent) ??
+          parts.takeOwn('description', hasContent) ??
+          parts.take('encoded') ??
+          parts.takeOwn('description'),
+      ),
       ...bothDates(
         parts.date(['pubDate', 'published', 'issued', 'created', 'available']),
         parts.date(['updated', 'modified', 'date', 'lastBuildDate']),
@@ -91,6 +101,10 @@ function createRssEntry(item: XmlElement, feedAuthor: string | undefined): FeedE
     fields: parts.rest(),
   };
 }
+
+type Kind = (element: XmlElement) => boolean;
+
+const isAny: Kind = () => true;
 
 /** The child elements of an entry or a feed, each of which has one place in the record. */
 class Parts {
@@ -110,15 +124,15 @@ class Parts {
     }
   }
 
-  /** The first element of this name, rather the format's own than an extension's. */
-  take(name: string): XmlElement | undefined {
-    const element = this.#find(name);
+  /** The first element of this name and kind, rather the format's own than an extension's. */
+  take(name: string, isOfKind: Kind = isAny): XmlElement | undefined {
+    const element = this.#find(name, isOfKind);
     if (element !== undefined) this.#taken.add(element);
     return element;
   }
 
   /** The first element of this name that is the format's own, and of this kind. */
-  takeOwn(name: string, isOfKind: (element: XmlElement) => boolean = () => true): XmlElement | undefined {
+  takeOwn(name: string, isOfKind: Kind = isAny): XmlElement | undefined {
     const element = this.#byName.get(name)?.find((namesake) => this.#isOwn(namesake) && isOfKind(namesake));
     if (element !== undefined) this.#taken.add(element);
     return element;
@@ -157,9 +171,9 @@ class Parts {
     return fields;
   }
 
-  #find(name: string): XmlElement | undefined {
+  #find(name: string, isOfKind: Kind = isAny): XmlElement | undefined {
     const namesakes = this.#byName.get(name);
-    return namesakes?.find((namesake) => this.#isOwn(namesake)) ?? namesakes?.[0];
+    return namesakes?.find((namesake) => this.#isOwn(namesake) && isOfKind(namesake)) ?? namesakes?.find(isOfKind);
   }
 
   #isOwn({ namespace }: XmlElement): boolean {
@@ -187,7 +201,11 @@ function fieldOf(element: XmlElement): unknown {
 
 /** Content that lies elsewhere says nothing here. */
 function isInline(content: XmlElement): boolean {
-  return content.attributes.src === undefined || content.children.length > 0 || !isBlank(content.text);
+  return content.attributes.src === undefined || hasContent(content);
+}
+
+function hasContent({ children, text }: XmlElement): boolean {
+  return children.length > 0 || !isBlank(text);
 }
 
 /** A text construct of ATOM: as {@link contentOf} gives it, but of XHTML the markup inside its `div`. */

@@ -380,6 +380,11 @@ describe('what a callback is', () => {
       { bytes: Buffer.from(Array.from({ length: 20_001 }, (_, index) => `secret${index}`).join('&')) },
       /too many names/,
     ],
+    [
+      'XML that another body parser took for a form',
+      { form: { '<?xml version': '"1.0"?><inbound-message secret="x"/>' } },
+      /XML .* text\/xml/,
+    ],
     ['another root', { bytes: Buffer.from('<secret/>') }, /root/],
     ['broken XML', { bytes: Buffer.from('<inbound-message><secret></inbound-message>') }, /XML/],
     ['XML that is cut off', { bytes: Buffer.from(xmlReply.slice(0, 150)) }, /cut off/],

@@ -279,7 +279,18 @@ describe('feeds as others publish them', () => {
       ['s', { content: { type: 'image/png', src: 'https://x.example/1.png' } }],
     );
     assert.equal(parseAtomEntry('<content src="x">here</content><summary>s</summary>')?.body, 'here');
-    assert.equal(parseAtomEntry('<content/><summary>s</summary>')?.body, '');
+    assert.equal(parseAtomEntry('<content/>')?.body, '');
+  });
+
+  it('the summary or description where the content is blank', () => {
+    for (const content of ['<content/>', '<content type="text"> \n</content>', '<content src="x"/>']) {
+      assert.equal(parseAtomEntry(`${content}<summary>s</summary>`)?.body, 's');
+    }
+    assert.equal(parseAtomEntry('<content> </content><summary/>')?.body, ' ');
+    const encoded = '<c:encoded xmlns:c="http://purl.org/rss/1.0/modules/content/"> </c:encoded>';
+    assert.equal(parseItem(`${encoded}<description>d</description>`)?.body, 'd');
+    assert.equal(parseItem(`${encoded}<description/>`)?.body, ' ');
+    assert.equal(parseItem('<description/>')?.body, '');
   });
 
   it('an entry without an author has the author of the feed', () => {
