@@ -57,17 +57,26 @@ export class Distribution {
 
   /**
    * Gives what has just been saved to those it was saved for; who was redeployed meanwhile gets it when back. While older
-   * entries are being handed out, or are not read yet, it waits behind them.
+   * entries are being handed out, or are not read yet, it waits behind them. More than a slice is handed out as those are, but what
+   * came together from the outbox stays together.
    *
-   * @throws what the first node threw, when all have been given it
+   * @throws what the first node threw, when all have been given it and it did not have to wait
    */
   giveNew(fresh: readonly Undelivered[], audience: readonly Taker[], destination: Destination = {}): void {
     const [first] = fresh;
     if (!first) return;
     const { channel } = first.entry;
     const gift = { fresh, audience, destination };
-    if (this.#round || this.#gifts.areBefore(channel)) this.#gifts.add(channel, gift);
+    const isBehind = this.#round !== undefined || this.#gifts.areBefore(channel);
+    const isMuch = channel !== 'outbox' && fresh.length > sliceSize;
+    if (isBehind || isMuch) this.#gifts.add(channel, gift, isMuch ? sliceSize : fresh.length);
     else this.#giveNew(gift);
+    if (isMuch && !isBehind) this.#goOnNextTurn();
+  }
+
+  /** See {@link Gifts.slicesGiven}. */
+  get slicesGiven(): Promise<void> | undefined {
+    return this.#gifts.slicesGiven;
   }
 
   /** Nodes of a flow attach in one turn of the event loop, so when it ends all are here. */
@@ -144,6 +153,7 @@ export class Distribution {
       if (gift) this.#attempt(() => this.#giveNew(gift));
     }
     const isRest = round.next < round.list.length;
+    this.#gifts.settle();
     if (!isRest && !this.#gifts.hasNext && !this.#isRoundWanted) this.#round = undefined;
     else if (isRest && hasGiven) this.#goOnWhenWritten();
     else this.#goOnNextTurn();

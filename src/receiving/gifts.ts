@@ -17,6 +17,7 @@ export class Gifts {
   readonly #undelivered: UndeliveredEntries;
   readonly #unread: Unread;
   readonly #byChannel = new PassingMap<Channel, Gift[]>();
+  #slices: { given: Promise<void>; end(): void } | undefined;
 
   constructor(undelivered: UndeliveredEntries, unread: Unread) {
     this.#undelivered = undelivered;
@@ -38,10 +39,26 @@ export class Gifts {
     return this.#byChannel.has(channel) || this.#unread.has(channel);
   }
 
-  add(channel: Channel, gift: Gift): void {
-    const gifts = this.#byChannel.get(channel);
-    if (gifts) gifts.push(gift);
-    else this.#byChannel.set(channel, [gift]);
+  /** Resolves when slices that have been added are given, or wait for what is not read yet; absent when there are none. */
+  get slicesGiven(): Promise<void> | undefined {
+    return this.#slices?.given;
+  }
+
+  /** @param sliceSize so much is given at once */
+  add(channel: Channel, gift: Gift, sliceSize: number): void {
+    const gifts = this.#byChannel.get(channel) ?? [];
+    if (gifts.length === 0) this.#byChannel.set(channel, gifts);
+    const { fresh } = gift;
+    for (let start = 0; start < fresh.length; start += sliceSize)
+      gifts.push({ ...gift, fresh: fresh.slice(start, start + sliceSize) });
+    if (fresh.length > sliceSize) this.#slices ??= createSlices();
+  }
+
+  /** What was taken has been given. */
+  settle(): void {
+    if (this.hasNext) return;
+    this.#slices?.end();
+    this.#slices = undefined;
   }
 
   /** Takes out the first that nothing is before which is not read yet, as far as it is still here to be given. */
@@ -59,4 +76,12 @@ export class Gifts {
     for (const channel of this.#byChannel.keys()) if (!this.#unread.has(channel)) return channel;
     return undefined;
   }
+}
+
+function createSlices() {
+  let end = () => {};
+  const given = new Promise<void>((resolve) => {
+    end = resolve;
+  });
+  return { given, end };
 }

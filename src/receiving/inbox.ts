@@ -129,6 +129,9 @@ export class Inbox {
     if (letGo) onHeld?.();
     const acceptances = await accepting;
     this.#onAccepted(kind, acceptances);
+    // Whoever polls asks for no more meanwhile, which would all wait in memory.
+    const { slicesGiven } = this.#context.distribution;
+    if (slicesGiven) await slicesGiven;
     return acceptances;
   }
 

@@ -188,6 +188,55 @@ describe('Distribution', () => {
     assert.deepEqual(node.taken, [...ids(2_000), 'x', 'y']);
   });
 
+  it('gives thousands that come together a few hundred in a turn, in order, and then what comes meanwhile', async () => {
+    const { inbox } = createInbox(0);
+    const node = new Node('a');
+    inbox.attach('incoming', node);
+    await inbox.ready();
+    for (const count of [1, 250]) {
+      const records = Array.from({ length: count }, (_, index) => incoming(`${count} ${index}`));
+      await inbox.accept({ kind: 'incoming', via: 'poll', records });
+      assert.equal(node.gifts.at(-1), count);
+    }
+    let later: Promise<unknown> | undefined;
+    node.onTake = (entries) => {
+      later ??= inbox.accept({ kind: 'incoming', via: 'poll', records: [incoming('later')] });
+      for (const one of entries) inbox.done(one, node);
+    };
+    const { turns } = clock;
+    await inbox.accept({ kind: 'incoming', via: 'poll', records: ids(2_000).map(incoming) });
+    assert.ok(node.taken.length >= 251 + 2_000, 'more may be asked for before they are given');
+    await later;
+    assert.deepEqual(node.gifts.slice(2), [...Array(8).fill(250), 1]);
+    assert.deepEqual(node.taken.slice(251), [...ids(2_000), 'later']);
+    assert.ok(clock.turns - turns >= 8, `${clock.turns - turns} turns`);
+  });
+
+  it('gives what came together to a node that is redeployed in the middle of it, once', async () => {
+    const { inbox } = createInbox(0);
+    const [leaves, returns] = [new Node('a'), new Node('a')];
+    leaves.onTake = (entries) => {
+      for (const one of entries) inbox.done(one, leaves);
+      if (leaves.gifts.length === 3) inbox.detach('incoming', leaves);
+    };
+    inbox.attach('incoming', leaves);
+    await inbox.ready();
+    await inbox.accept({ kind: 'incoming', via: 'poll', records: ids(2_000).map(incoming) });
+    inbox.attach('incoming', returns);
+    await until(() => leaves.taken.length + returns.taken.length >= 2_000);
+    assert.deepEqual([...leaves.taken, ...returns.taken], ids(2_000));
+  });
+
+  it('gives what came together from the outbox in one piece', async () => {
+    const { inbox } = createInbox(0);
+    const node = new Node('a');
+    inbox.attach('outbox', node);
+    await inbox.ready();
+    const records = ids(2_000).map((messageId) => ({ messageId, body: 'x', recipientsList: [] }));
+    await inbox.accept({ kind: 'outbox', via: 'poll', records } as never);
+    assert.deepEqual(node.gifts, [2_000]);
+  });
+
   it('gives to a node that is redeployed meanwhile all that the others get, once', async () => {
     const { inbox } = createInbox(2_000);
     const [stays, leaves, returns] = [new Node('stays'), new Node('leaves'), new Node('leaves')];
