@@ -260,10 +260,10 @@ export const reasons = {
   ],
   limitHandset: [
     'SMS_LIMIT',
-    'Texts to one number in {{minutes}} min: at most {{limit}}; nothing was sent. The limit of the account ends at {{until}}.',
+    'At most {{limit}} texts go to one number in {{minutes}} min; nothing was sent. The limit of the account ends at {{until}}.',
   ],
   limitDay: [
     'SMS_LIMIT',
-    'Texts in 24 hours: at most {{limit}}; nothing was sent. The limit of the account ends at {{until}}.',
+    'At most {{limit}} texts go out in 24 hours; nothing was sent. The limit of the account ends at {{until}}.',
   ],
 } as const satisfies Record<string, readonly [`SMS_${string}`, string]>;
