@@ -12,7 +12,7 @@ export interface Clock {
   now(): number;
   /** Milliseconds since some moment: never goes back, and passes evenly. */
   elapsed(): number;
-  /** Calls back after `delayMs`. An idle delay does not keep the process alive. */
+  /** Calls back after `delayMs`, however long that is. An idle delay does not keep the process alive. */
   after(delayMs: number, callback: () => void, isIdle?: boolean): Timer;
   /** Calls back on the next turn of the event loop. */
   nextTurn(callback: () => void): Timer;
@@ -20,7 +20,7 @@ export interface Clock {
   random(): number;
 }
 
-/** A delay longer than this is no delay to Node's timers. */
+/** A delay longer than this, 24.8 days, is no delay to Node's timers. */
 const longestTimerMs = 2 ** 31 - 1;
 
 /** The machine's own. */
@@ -28,8 +28,13 @@ export const systemClock: Clock = {
   now: () => Date.now(),
   elapsed: () => performance.now(),
   after(delayMs, callback, isIdle = false) {
-    const timer = setTimeout(callback, Math.min(delayMs, longestTimerMs));
-    if (isIdle) timer.unref();
+    let timer: NodeJS.Timeout;
+    const start = (leftMs: number) => {
+      const isLast = leftMs <= longestTimerMs;
+      timer = isLast ? setTimeout(callback, leftMs) : setTimeout(() => start(leftMs - longestTimerMs), longestTimerMs);
+      if (isIdle) timer.unref();
+    };
+    start(delayMs);
     return { cancel: () => clearTimeout(timer) };
   },
   nextTurn(callback) {
