@@ -8,7 +8,6 @@ import type { Question } from './question';
 import type { QuestionBook } from './question-book';
 import type { Remembrance } from './remembrance';
 import type { TextBook } from './text-book';
-import { discard } from './transitions';
 
 /** What holdings are made of. */
 export interface HoldingsOptions {
@@ -17,6 +16,8 @@ export interface HoldingsOptions {
   texts: TextBook;
   questions: QuestionBook;
   remembrance: Remembrance;
+  /** Nobody wants a text any more. */
+  discard(text: Text): void;
   /** What an earlier process left, or a dead one held, has been found. */
   onFound(texts: readonly Text[], questions: readonly Question[]): void;
 }
@@ -145,7 +146,7 @@ export class Holdings {
   /** Its node has been told that nothing is sent. */
   #isRefused(item: Text | Question): boolean {
     if (item.kind === 'question' || !this.#refused.has(item.id)) return false;
-    void this.#options.journal.run(discard(item, 'apply'));
+    this.#options.discard(item);
     return true;
   }
 

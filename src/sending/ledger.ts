@@ -66,7 +66,12 @@ export class Ledger {
     this.questions = new QuestionBook(options.onAsking);
     this.#createMoment = createMoments(options.clock);
     this.texts = new TextBook(options.clock, (text) => void this.discard(text));
-    this.holdings = new Holdings({ ...options, texts: this.texts, questions: this.questions });
+    this.holdings = new Holdings({
+      ...options,
+      texts: this.texts,
+      questions: this.questions,
+      discard: (text) => void this.discard(text),
+    });
   }
 
   /** Whether nothing would be lost by forgetting it: what is in a durable store is found again. */
@@ -171,7 +176,7 @@ export class Ledger {
   /** @throws SmsError `SMS_STORE` when it is to be refused while that cannot be written: it stays as it is then */
   async discard(text: Text, whileFailing: 'refuse' | 'apply' = 'apply'): Promise<void> {
     if (whileFailing === 'apply') this.texts.delete(text.id);
-    await this.#options.journal.run(discard(text, whileFailing));
+    await this.#options.journal.run(discard(text, this.#memory(), whileFailing));
     this.texts.delete(text.id);
   }
 

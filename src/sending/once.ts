@@ -1,5 +1,14 @@
 import type { Changes, Look, Remembered } from '../store/store';
-import { digest, formatOutcome, isAccepted, isUnknown, type Outcome, type StoredOutcome, type Text } from './outgoing';
+import {
+  digest,
+  formatOutcome,
+  isAccepted,
+  isKept,
+  isUnknown,
+  type Outcome,
+  type StoredOutcome,
+  type Text,
+} from './outgoing';
 
 /** What the memory of keys says of a text. */
 export type OnceVerdict =
@@ -16,6 +25,12 @@ interface Guard {
   id: string;
   outcome?: StoredOutcome;
 }
+
+/** Longer than any text waits. */
+const foreverMs = 100 * 365 * 24 * 3_600_000;
+
+/** Within so long a text that waits no more has an outcome. Should it be lost, its key is free again then. */
+const longestEndMs = 30 * 24 * 3_600_000;
 
 /** The keys of all guards begin so. */
 export const oncePrefix = 'once:';
@@ -38,9 +53,16 @@ export function judgeOnce(text: Text, look: Look, now: number): OnceVerdict {
   return { type: 'ended', outcome: guard.outcome };
 }
 
-/** Guards a text from now on. */
-export function guard(text: Text, changes: Changes, at: number, forMs: number): void {
+/** Guards a text from now on until it has an outcome, however long that takes. */
+export function guard(text: Text, changes: Changes, at: number, dedupeMs: number): void {
+  const waitMs = isKept(text) ? (text.options.keep?.expireMs ?? foreverMs) : 0;
+  const forMs = Math.max(dedupeMs, waitMs + longestEndMs);
   write(text, { fingerprint: fingerprintOf(text), id: text.id }, changes, { at, forMs });
+}
+
+/** Guards a text once more that is to be sent again, unless its key guards another by now. */
+export function guardAgain(text: Text, look: Look, changes: Changes, { at, forMs }: Duration): void {
+  if (read(text, look, at)?.id === text.id) guard(text, changes, at, forMs);
 }
 
 /**

@@ -1,3 +1,4 @@
+import { SmsError } from '../errors';
 import type { Step } from '../journal';
 import { type Changes, createChanges, dropItem, keepItem, type Look } from '../store/store';
 import { ask, begin, questionsOf } from './asking';
@@ -11,7 +12,7 @@ import {
   takeWithinLimits,
 } from './limits';
 import { mailboxKey, unanswered } from './mailbox';
-import { type Duration, guard, judgeOnce, noteOutcome, type OnceVerdict, onceKey } from './once';
+import { type Duration, guard, guardAgain, judgeOnce, noteOutcome, type OnceVerdict, onceKey } from './once';
 import {
   formatOutcome,
   isAccepted,
@@ -21,6 +22,7 @@ import {
   type Outcome,
   parseOutcome,
   type StoredOutcome,
+  stillUnknown,
   submittedOf,
   type Text,
   uncountedBy,
@@ -128,14 +130,16 @@ export function leave(text: Text, memory: Memory, known: Pick<QuestionBook, 'get
 /** leaving → waiting: nothing of it was sent after all. */
 export function putBack(text: Text, memory: Memory): Step<Moved> {
   const submitted = submittedOf(text);
+  const once = onceKey(text);
   return {
-    keys: text.countedAt ? keysOfLimits(submitted, memory.limits) : [],
+    keys: [...(once === undefined ? [] : [once]), ...(text.countedAt ? keysOfLimits(submitted, memory.limits) : [])],
     whileFailing: 'apply',
     decide(look, changes) {
       const { outcome: _, settledAt: __, limited: ___, countedAt, ...rest } = text;
       if (countedAt) giveBack(leavingOf(text, submitted, memory), countedAt, look, changes);
       const back = change(rest, { state: 'waiting' });
       if (isTracked(text)) keepItem(changes, back);
+      guardAgain(back, look, changes, { at: memory.now, forMs: memory.dedupeMs });
       return (isWritten) => ({ text: back, asked: [], unasked: [], isWritten });
     },
   };
@@ -216,7 +220,11 @@ export function delivered(text: Text): Step<Text | undefined> {
  * → gone, flushed: nobody wants it any more, or nobody is there for it. Its key is free, unless it may have been sent. A power
  * cut must not bring it back, which would send it.
  */
-export function discard(text: Text, whileFailing: 'refuse' | 'apply'): Step<void> {
+export function discard(
+  text: Text,
+  { now, dedupeMs }: Pick<Memory, 'now' | 'dedupeMs'>,
+  whileFailing: 'refuse' | 'apply',
+): Step<void> {
   const once = onceKey(text);
   return {
     keys: once === undefined ? [] : [once],
@@ -225,8 +233,11 @@ export function discard(text: Text, whileFailing: 'refuse' | 'apply'): Step<void
     decide(_look, changes) {
       dropItem(changes, text.id, 'ledger');
       changes.firm = true;
-      const mayBeSent = text.state !== 'waiting' || text.mayHaveReached !== undefined;
-      if (once !== undefined && !mayBeSent && !text.follows) changes.remember.set(once, undefined);
+      if (text.state === 'waiting' && !text.follows) {
+        // Only an earlier try may have reached anybody.
+        const outcome = text.mayHaveReached ? stillUnknown(text, 'SMS_CLOSED') : new SmsError('closed');
+        noteOutcome(text, outcome, changes, { at: now, forMs: dedupeMs });
+      }
       return () => {};
     },
   };

@@ -184,6 +184,90 @@ describe('once', () => {
     assert.equal(house.service.bodies.length, 2);
   });
 
+  describe('takes longer than its key is remembered', () => {
+    const dedupeMs = 600_000;
+    const longMs = 3 * dedupeMs;
+    const once = { once: 'a', keep: forever };
+
+    it('and whoever has the same key awaits its outcome', async () => {
+      const house = new House({ dedupeMs });
+      const node = house.attach();
+      house.service.otherwise = { unreachable: true };
+      sendText(node, 'hello', once);
+      await house.pass(longMs);
+      sendText(node, 'hello', once);
+      sendText(node, 'hello', { once: 'a' });
+      await house.pass(1_000);
+      assert.equal(house.sender.desk.state.kept, 2);
+      house.service.otherwise = { takes: true };
+      await house.pass(120_000);
+      assert.deepEqual(node.ends.sort(), ['to 6421555123', 'to 6421555123 duplicate', 'to 6421555123 duplicate']);
+      assert.equal(house.service.bodies.length, 1);
+    });
+
+    it('also after a crash', async () => {
+      const store = new FailingStore();
+      const house = new House({ store, dedupeMs });
+      house.service.otherwise = { unreachable: true };
+      sendText(house.attach(), 'hello', once);
+      await house.pass(1_000);
+      const platter = copyPlatter(store.platter);
+      await house.close();
+      await house.clock.advance(longMs);
+      const next = house.restart(platter);
+      const node = next.attach();
+      sendText(node, 'something else', once);
+      sendText(node, 'hello', once);
+      await next.pass(1_000);
+      assert.deepEqual(node.ends, ['SMS_INPUT']);
+      next.service.otherwise = { takes: true };
+      await next.pass(120_000);
+      assert.deepEqual(node.ends, ['SMS_INPUT', 'to 6421555123', 'to 6421555123 duplicate']);
+      assert.equal(next.service.bodies.length, 1);
+    });
+
+    it('also when somebody has it sent once more', async () => {
+      const house = new House({ dedupeMs });
+      const node = house.attach();
+      house.service.script.push({ error: createError('uncertain') });
+      sendText(node, 'hello', { once: 'a' });
+      await house.pass(1_000);
+      house.service.otherwise = { unreachable: true };
+      const { entries } = house.sender.desk.entries('uncertain', 1);
+      void house.sender.desk.act(entries[0]?.id ?? '', 'send');
+      await house.pass(longMs);
+      sendText(node, 'hello', { once: 'a' });
+      await house.pass(1_000);
+      house.service.otherwise = { takes: true };
+      await house.pass(120_000);
+      assert.deepEqual(node.ends, ['SMS_UNCERTAIN', 'to 6421555123 again', 'to 6421555123 duplicate']);
+      assert.equal(house.service.bodies.length, 1);
+    });
+
+    for (const had of ['left', 'not left']) {
+      it(`and is discarded: its key is remembered no longer than it would be, where it had ${had}`, async () => {
+        const house = new House({ dedupeMs });
+        const node = house.attach();
+        if (had === 'left') house.service.script.push({ error: createError('uncertain') });
+        house.service.otherwise = { unreachable: true };
+        sendText(node, 'hello', { ...once, retryUncertain: true });
+        await house.pass(longMs);
+        const { entries } = house.sender.desk.entries('kept', 1);
+        const discarded = house.sender.desk.act(entries[0]?.id ?? '', 'discard');
+        await house.pass(0);
+        assert.equal(await discarded, 'done');
+        house.service.otherwise = { takes: true };
+        sendText(node, 'hello', { once: 'a' });
+        await house.pass(1_000);
+        assert.deepEqual(node.ends, had === 'left' ? ['SMS_UNCERTAIN duplicate'] : ['to 6421555123']);
+        await house.pass(dedupeMs);
+        sendText(node, 'hello', { once: 'a' });
+        await house.pass(1_000);
+        assert.equal(node.ends[1], 'to 6421555123');
+      });
+    }
+  });
+
   it('after a crash on the way, what had not left is sent, and what had is unknown', async () => {
     for (const [commits, end] of [
       [1, 'to 6421555123'],
