@@ -1,32 +1,50 @@
+import type { Clock } from '../clock';
 import { SmsError } from '../errors';
 import type { Deliveries } from './delivery';
+import { createExpired, Expiries } from './expiry';
 import type { Followers } from './followers';
 import type { KeptTexts } from './keeping';
 import type { Ledger } from './ledger';
-import { formatOutcome, type StoredOutcome, type Text } from './outgoing';
+import { formatOutcome, type StoredOutcome, stillUnknown, type Text } from './outgoing';
 
 /** What kept texts with a key in common need. */
 export interface DuplicatesOptions {
+  clock: Clock;
   ledger: Ledger;
   followers: Followers;
   kept: KeptTexts;
   deliveries: Deliveries;
+  /** It has an outcome that is not the one of another. */
+  onEnded(text: Text, outcome: SmsError): void;
+  /** Its node has not been here for too long. */
+  onAbandoned(text: Text): void;
   /** Something that nobody waits for has failed. */
   onFault(error: unknown): void;
 }
 
+interface Duplicate {
+  /** Ends its waiting. */
+  readonly stop: AbortController;
+  /** Id of the text that holds its key, as far as is known. */
+  leader?: string | undefined;
+  /** Not while it is found out, or written, what becomes of it. */
+  isFollowing: boolean;
+}
+
 /**
  * Kept texts whose key another has that is under way: each waits for the outcome of that one, across redeploys and restarts as
- * any kept text does, and then has the same, or is sent.
+ * any kept text does, and then has the same, or is sent. Each has its own time, as any kept text has.
  */
 export class Duplicates {
   readonly #options: DuplicatesOptions;
-  /** How to end the waiting of each, by id. */
-  readonly #waiting = new Map<string, AbortController>();
+  /** By id. */
+  readonly #waiting = new Map<string, Duplicate>();
+  readonly #expiries: Expiries;
   #isClosed = false;
 
   constructor(options: DuplicatesOptions) {
     this.#options = options;
+    this.#expiries = new Expiries(options.clock, (id) => this.#expire(id));
   }
 
   /** Texts that wait for the outcome of another. */
@@ -38,16 +56,25 @@ export class Duplicates {
   async resume(text: Text): Promise<void> {
     // It was taken in as the account was closed.
     if (this.#isClosed) return;
-    this.#waiting.get(text.id)?.abort();
-    const stop = new AbortController();
-    this.#waiting.set(text.id, stop);
+    this.#forget(text.id);
+    const duplicate: Duplicate = { stop: new AbortController(), isFollowing: false };
+    this.#waiting.set(text.id, duplicate);
+    this.#watch(text);
     try {
-      await this.#compare(text, stop.signal);
+      await this.#compare(text, duplicate);
     } catch (error) {
       this.#options.followers.ended(text.id);
-      if (!stop.signal.aborted) this.#options.onFault(error);
+      if (!duplicate.stop.signal.aborted) this.#options.onFault(error);
     } finally {
-      if (this.#waiting.get(text.id) === stop) this.#waiting.delete(text.id);
+      if (this.#waiting.get(text.id) === duplicate) this.#forget(text.id);
+    }
+  }
+
+  /** A node has come or gone: its texts may wait for so long from now on. */
+  nodeChanged(node: string): void {
+    for (const id of this.#waiting.keys()) {
+      const text = this.#options.ledger.texts.get(id);
+      if (text?.node === node) this.#watch(text);
     }
   }
 
@@ -60,8 +87,9 @@ export class Duplicates {
 
   /** Nobody wants a text any more. Says whether it could be stopped. */
   remove(id: string): boolean {
-    this.#waiting.get(id)?.abort();
-    return this.#waiting.delete(id);
+    if (!this.#waiting.get(id)?.isFollowing) return false;
+    this.#forget(id);
+    return true;
   }
 
   /** Texts may wait again. */
@@ -72,11 +100,34 @@ export class Duplicates {
   /** Nothing waits any longer, nor begins to; the store has it. */
   close(): void {
     this.#isClosed = true;
-    for (const id of [...this.#waiting.keys()]) this.remove(id);
+    for (const id of [...this.#waiting.keys()]) this.#forget(id);
+  }
+
+  #watch(text: Text): void {
+    this.#expiries.watch(text, this.#options.deliveries.outlet(text.node) !== undefined);
+  }
+
+  #forget(id: string): void {
+    this.#waiting.get(id)?.stop.abort();
+    this.#waiting.delete(id);
+    this.#expiries.forget(id);
+  }
+
+  #expire(id: string): void {
+    const { ledger, deliveries, onEnded, onAbandoned, onFault } = this.#options;
+    const text = ledger.texts.get(id);
+    const { leader: leaderId = '' } = this.#waiting.get(id) ?? {};
+    const leader = ledger.texts.get(leaderId);
+    // Of one that is leaving it will soon be known whether anything was sent.
+    if (!text || leader?.state === 'leaving' || !this.remove(id)) this.#expiries.postpone(id);
+    else if (!deliveries.outlet(text.node)) onAbandoned(text);
+    else if (!leader?.mayHaveReached) onEnded(text, createExpired(text));
+    else void this.end(text, formatOutcome(stillUnknown(leader, 'SMS_EXPIRED'))).catch(onFault);
   }
 
   /** Resolves when the text has its outcome, or is sent as any other. */
-  async #compare(given: Text, signal: AbortSignal): Promise<void> {
+  async #compare(given: Text, duplicate: Duplicate): Promise<void> {
+    const { signal } = duplicate.stop;
     const { ledger, followers, kept } = this.#options;
     for (let text = given; ; ) {
       const taken = await ledger.takeIn(text).catch(() => undefined);
@@ -88,7 +139,10 @@ export class Duplicates {
       if (verdict?.type === 'taken') {
         return this.end(text, formatOutcome(new SmsError('onceTaken', { field: 'once' })));
       }
+      duplicate.leader = verdict?.id ?? duplicate.leader;
+      duplicate.isFollowing = true;
       await followers.follow(text.id, verdict?.id, signal);
+      duplicate.isFollowing = false;
     }
   }
 }

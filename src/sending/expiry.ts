@@ -1,8 +1,12 @@
 import { type Clock, longestDeploymentMs, type Timer } from '../clock';
+import { SmsError } from '../errors';
 import type { Text } from './outgoing';
 
 /** A text of a node that is not deployed is given up after so long at most. */
 const longestAbsenceMs = 7 * 24 * 3_600_000;
+
+/** A text that cannot end yet is asked again so soon whether it can. */
+const postponedMs = 1_000;
 
 /** Says when kept texts have waited for too long. */
 export class Expiries {
@@ -26,10 +30,12 @@ export class Expiries {
       : Math.max(longestDeploymentMs, Math.min(ownMs ?? longestAbsenceMs, longestAbsenceMs));
     if (delayMs === undefined) return;
     this.#ends.set(text.id, this.#clock.elapsed() + delayMs);
-    this.#timers.set(
-      text.id,
-      this.#clock.after(delayMs, () => this.#onExpired(text.id), true),
-    );
+    this.#sayAfter(delayMs, text.id);
+  }
+
+  /** A text cannot end yet though its time is over: that is said again in a second, if it is still watched. */
+  postpone(id: string): void {
+    if (this.#ends.has(id)) this.#sayAfter(postponedMs, id);
   }
 
   /** Says whether a text's time is over, though that may not have been said yet. */
@@ -48,6 +54,19 @@ export class Expiries {
     this.#timers.clear();
     this.#ends.clear();
   }
+
+  #sayAfter(delayMs: number, id: string): void {
+    const timer = this.#clock.after(delayMs, () => this.#onExpired(id), true);
+    this.#timers.set(id, timer);
+  }
+}
+
+/** Says within what time a text has not left. */
+export function createExpired({ options }: Text): SmsError {
+  const expireMs = options.keep?.expireMs ?? 0;
+  const minutes = expireMs / 60_000;
+  if (Number.isInteger(minutes)) return new SmsError('expired', { params: { minutes } });
+  return new SmsError('expiredSeconds', { params: { seconds: Math.max(1, Math.round(expireMs / 1_000)) } });
 }
 
 /** How much of its time a text has left. The clock may have been set since: it is never more than the whole. */

@@ -1,6 +1,6 @@
 import type { Clock } from '../clock';
-import { asSmsError, isSmsError, SmsError } from '../errors';
-import { Expiries } from './expiry';
+import { asSmsError, isSmsError, type SmsError } from '../errors';
+import { createExpired, Expiries } from './expiry';
 import type { Ledger } from './ledger';
 import { Muster } from './muster';
 import { OutageWatch } from './outage-watch';
@@ -256,7 +256,7 @@ export class KeptTexts {
     const text = ledger.texts.get(id);
     // What is leaving cannot be stopped any more.
     if (!text || !this.remove(id)) return;
-    if (outlet(text.node)) onEnded(text, createExpired(text.options.keep?.expireMs ?? 0));
+    if (outlet(text.node)) onEnded(text, createExpired(text));
     else onAbandoned(text);
     this.#options.onState(text.node);
   }
@@ -265,10 +265,4 @@ export class KeptTexts {
     this.#expiries.forget(waiting.id);
     this.#room.remove(waiting);
   }
-}
-
-function createExpired(expireMs: number): SmsError {
-  const minutes = expireMs / 60_000;
-  if (Number.isInteger(minutes)) return new SmsError('expired', { params: { minutes } });
-  return new SmsError('expiredSeconds', { params: { seconds: Math.max(1, Math.round(expireMs / 1_000)) } });
 }

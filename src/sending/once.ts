@@ -70,7 +70,8 @@ export function guardAgain(text: Text, look: Look, changes: Changes, { at, forMs
  */
 export function noteOutcome(text: Text, outcome: Outcome, changes: Changes, { at, forMs }: Duration): void {
   const key = onceKey(text);
-  if (key === undefined) return;
+  // That of a text that follows another guards the other.
+  if (key === undefined || text.follows) return;
   if (!isAccepted(outcome) && !isUnknown(outcome)) changes.remember.set(key, undefined);
   else {
     const noted = { fingerprint: fingerprintOf(text), id: text.id, outcome: formatOutcome(outcome) };

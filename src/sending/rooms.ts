@@ -15,7 +15,7 @@ import { Intake } from './intake';
 import { KeptTexts } from './keeping';
 import { Ledger } from './ledger';
 import type { LimitSettings } from './limits';
-import { type Evidence, isKept, type Text } from './outgoing';
+import { type Evidence, isKept, type Outcome, type Text } from './outgoing';
 import type { Outlet, OutletState, SendingNode } from './outlet';
 import type { Question } from './question';
 import { Questions } from './questions';
@@ -106,6 +106,12 @@ export class SendingRooms {
     this.evidence = new EvidenceRoom(clock, options.sources);
     const clearing = new Clearing(this.evidence);
     const departure = new Departure(this.ledger, clearing);
+    const onEnded = (text: Text, outcome: Outcome) => void this.#endings.end(text, outcome).catch(options.onFault);
+    const onAbandoned = (text: Text) => {
+      const discarded = this.ledger.discard(text).catch(options.onFault);
+      void discarded.then(() => this.#followers.ended(text.id));
+      options.onAbandoned(text.node);
+    };
     this.#kept = new KeptTexts({
       clock,
       queue,
@@ -113,21 +119,20 @@ export class SendingRooms {
       respite: options.respite ?? new Respite(clock),
       outlet,
       attempt: (text, { client }, signal) => departure.depart(text, { client, signal }),
-      onEnded: (text, outcome) => void this.#endings.end(text, outcome).catch(options.onFault),
+      onEnded,
       onUnknown: (text, error) => void this.#endings.clearUp(text, error).catch(options.onFault),
       onFault: options.onFault,
-      onAbandoned: (text) => {
-        const discarded = this.ledger.discard(text).catch(options.onFault);
-        void discarded.then(() => this.#followers.ended(text.id));
-        options.onAbandoned(text.node);
-      },
+      onAbandoned,
       onState: (node) => this.#tellState(node),
     });
     this.#duplicates = new Duplicates({
+      clock,
       ledger: this.ledger,
       followers: this.#followers,
       kept: this.#kept,
       deliveries: this.deliveries,
+      onEnded,
+      onAbandoned,
       onFault: options.onFault,
     });
     this.desk = new Desk({
@@ -182,12 +187,12 @@ export class SendingRooms {
       onClosed: () => {
         if (this.#attachments.get(outlet.id) === attachment) this.#attachments.delete(outlet.id);
         this.deliveries.detach(outlet);
-        this.#kept.nodeChanged(outlet.id);
+        this.#nodeChanged(outlet.id);
       },
     });
     this.#attachments.set(outlet.id, attachment);
     this.deliveries.attach(outlet);
-    this.#kept.nodeChanged(outlet.id);
+    this.#nodeChanged(outlet.id);
     this.#questions.attach(outlet.id);
     if (this.ledger.questions.openOf(outlet.id) > 0) this.askers.changed(outlet.id);
     // Texts of nodes that have gone are to be given up by whoever is here.
@@ -253,6 +258,12 @@ export class SendingRooms {
     else if (text.state === 'waiting') void this.ledger.discard(text).catch(onFault);
     else if (text.state === 'leaving') void this.#endings.takeUp(text).catch(onFault);
     else if (text.state === 'settled') void this.deliveries.deliver(text, true);
+  }
+
+  #nodeChanged(node: string): void {
+    // Of a node that is gone they are given up first, lest each becomes the first of its key as that is given up.
+    this.#duplicates.nodeChanged(node);
+    this.#kept.nodeChanged(node);
   }
 
   /** Somebody has decided that nobody wants the text any more. */

@@ -233,7 +233,7 @@ export function discard(
     decide(_look, changes) {
       dropItem(changes, text.id, 'ledger');
       changes.firm = true;
-      if (text.state === 'waiting' && !text.follows) {
+      if (text.state === 'waiting') {
         // Only an earlier try may have reached anybody.
         const outcome = text.mayHaveReached ? stillUnknown(text, 'SMS_CLOSED') : new SmsError('closed');
         noteOutcome(text, outcome, changes, { at: now, forMs: dedupeMs });

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { SmsError } from '../../../src/errors';
 import { Followers } from '../../../src/sending/followers';
+import type { SendOptions } from '../../../src/sending/outgoing';
+import type { OutcomeNews } from '../../../src/sending/outlet';
 import { createError } from '../some-error';
 import { FailingStore } from '../store/failing-store';
 import { copyPlatter, type FakeNode, forever, House, sendText } from './sending-house';
@@ -473,6 +475,103 @@ describe('once', () => {
       assert.deepEqual([house.service.bodies.length, store.platter.entries.size], [1, 0]);
     });
 
+    describe('has its own time', () => {
+      const expireMs = 60_000;
+      const brief = { once: 'a', keep: { expireMs } };
+      /** A first that waits for ever in an outage, and a second that does not. */
+      const lead = async (first: Partial<SendOptions> = {}) => {
+        const store = new FailingStore();
+        const house = new House({ store });
+        const node = house.attach();
+        house.service.otherwise = { unreachable: true };
+        sendText(node, 'hello', { once: 'a', keep: forever, ...first });
+        await house.pass(1_000);
+        return { store, house, node };
+      };
+
+      it('and expires when that is over, while the first goes on waiting under its key', async () => {
+        const { house, node } = await lead();
+        sendText(node, 'hello', brief);
+        await house.pass(expireMs - 100);
+        assert.deepEqual(node.ends, []);
+        await house.pass(200);
+        assert.deepEqual([node.outcomes.map(codeOf), house.sender.desk.state.kept], [['SMS_EXPIRED'], 1]);
+        assert.deepEqual([house.sender.desk.counts.expired, node.outcomes[0]?.origin], [1, { body: 'hello' }]);
+        sendText(node, 'hello', { once: 'a', keep: forever });
+        await house.pass(1_000);
+        house.service.otherwise = { takes: true };
+        await house.pass(120_000);
+        assert.deepEqual(node.ends.slice(1), ['to 6421555123', 'to 6421555123 duplicate']);
+        assert.deepEqual([house.service.bodies.length, house.sender.isSettled], [1, true]);
+      });
+
+      it('of which a crash takes nothing away, nor adds to it', async () => {
+        const { store, house, node } = await lead();
+        sendText(node, 'hello', brief);
+        await house.pass(expireMs / 2);
+        const next = house.restart(copyPlatter(store.platter));
+        const back = next.attach();
+        await next.pass(expireMs / 2 - 100);
+        assert.deepEqual(back.ends, []);
+        await next.pass(200);
+        assert.deepEqual(back.outcomes.map(codeOf), ['SMS_EXPIRED']);
+      });
+
+      it('though what has become of a first that is leaving is awaited', async () => {
+        const { house, node } = await lead();
+        sendText(node, 'hello', brief);
+        const answer = house.service.holdNext();
+        await house.pass(expireMs + 10_000);
+        assert.deepEqual([node.ends, house.service.bodies.length], [[], 1]);
+        answer();
+        await house.pass(100);
+        assert.deepEqual(node.ends, ['to 6421555123', 'to 6421555123 duplicate']);
+      });
+
+      it('also where a first that was leaving has to wait again', async () => {
+        const { house, node } = await lead();
+        sendText(node, 'hello', brief);
+        const answer = house.service.holdNext({ takes: false, error: createError('unauthorized') });
+        await house.pass(expireMs + 10_000);
+        assert.deepEqual(node.ends, []);
+        answer();
+        await house.pass(1_100);
+        assert.deepEqual(node.outcomes.map(codeOf), ['SMS_EXPIRED']);
+      });
+
+      it('and is as unknown by then as the first', async () => {
+        const { house, node } = await lead({ retryUncertain: true });
+        sendText(node, 'hello', brief);
+        house.service.script.push({ takes: true, error: createError('uncertain') });
+        await house.pass(expireMs + 10_000);
+        assert.deepEqual(node.outcomes.map(codeOf), ['SMS_UNCERTAIN']);
+      });
+
+      it('and is given up after 7 days with the first when their node is gone', async () => {
+        const { house, node, store } = await lead();
+        house.attach('other');
+        sendText(node, 'hello', { once: 'a', keep: forever });
+        await house.pass(1_000);
+        await Promise.all([node.node.close(), house.pass(0)]);
+        await house.pass(7 * 24 * 3_600_000 + 1_000);
+        assert.deepEqual(
+          [house.abandoned, house.sender.isSettled, store.platter.entries.size],
+          [['send', 'send'], true, 0],
+        );
+      });
+
+      it('and is back with its node', async () => {
+        const { house, node } = await lead();
+        sendText(node, 'hello', brief);
+        await house.pass(1_000);
+        house.attach('other');
+        await Promise.all([node.node.close(), house.pass(0)]);
+        const back = house.attach();
+        await house.pass(expireMs);
+        assert.deepEqual([house.abandoned, back.outcomes.map(codeOf)], [[], ['SMS_EXPIRED']]);
+      });
+    });
+
     it('counts for the limit of the queue', async () => {
       const house = new House({ queueLimit: 3 });
       const node = house.attach();
@@ -523,3 +622,7 @@ describe('once', () => {
     });
   });
 });
+
+function codeOf({ outcome }: OutcomeNews): string | undefined {
+  return outcome instanceof SmsError ? outcome.code : undefined;
+}
