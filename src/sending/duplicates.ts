@@ -1,5 +1,6 @@
 import type { Clock } from '../clock';
 import { SmsError } from '../errors';
+import type { Absences } from './absences';
 import type { Deliveries } from './delivery';
 import { createExpired, Expiries } from './expiry';
 import type { Followers } from './followers';
@@ -10,6 +11,7 @@ import { formatOutcome, type StoredOutcome, stillUnknown, type Text } from './ou
 /** What kept texts with a key in common need. */
 export interface DuplicatesOptions {
   clock: Clock;
+  absences: Absences;
   ledger: Ledger;
   followers: Followers;
   kept: KeptTexts;
@@ -44,7 +46,7 @@ export class Duplicates {
 
   constructor(options: DuplicatesOptions) {
     this.#options = options;
-    this.#expiries = new Expiries(options.clock, (id) => this.#expire(id));
+    this.#expiries = new Expiries(options, (id) => this.#expire(id));
   }
 
   /** Texts that wait for the outcome of another. */
@@ -59,7 +61,7 @@ export class Duplicates {
     this.#forget(text.id);
     const duplicate: Duplicate = { stop: new AbortController(), isFollowing: false };
     this.#waiting.set(text.id, duplicate);
-    this.#watch(text);
+    this.#expiries.watch(text);
     try {
       await this.#compare(text, duplicate);
     } catch (error) {
@@ -74,7 +76,7 @@ export class Duplicates {
   nodeChanged(node: string): void {
     for (const id of this.#waiting.keys()) {
       const text = this.#options.ledger.texts.get(id);
-      if (text?.node === node) this.#watch(text);
+      if (text?.node === node) this.#expiries.watch(text);
     }
   }
 
@@ -101,10 +103,6 @@ export class Duplicates {
   close(): void {
     this.#isClosed = true;
     for (const id of [...this.#waiting.keys()]) this.#forget(id);
-  }
-
-  #watch(text: Text): void {
-    this.#expiries.watch(text, this.#options.deliveries.outlet(text.node) !== undefined);
   }
 
   #forget(id: string): void {

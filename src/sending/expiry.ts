@@ -1,9 +1,7 @@
-import { type Clock, longestDeploymentMs, type Timer } from '../clock';
+import type { Clock, Timer } from '../clock';
 import { SmsError } from '../errors';
+import type { Absences } from './absences';
 import type { Text } from './outgoing';
-
-/** A text of a node that is not deployed is given up after so long at most. */
-const longestAbsenceMs = 7 * 24 * 3_600_000;
 
 /** A text that cannot end yet is asked again so soon whether it can. */
 const postponedMs = 1_000;
@@ -11,23 +9,24 @@ const postponedMs = 1_000;
 /** Says when kept texts have waited for too long. */
 export class Expiries {
   readonly #clock: Clock;
+  readonly #absences: Absences;
   readonly #onExpired: (id: string) => void;
   readonly #timers = new Map<string, Timer>();
   /** When each is over, by {@link Clock.elapsed}. */
   readonly #ends = new Map<string, number>();
 
-  constructor(clock: Clock, onExpired: (id: string) => void) {
+  constructor({ clock, absences }: { clock: Clock; absences: Absences }, onExpired: (id: string) => void) {
     this.#clock = clock;
+    this.#absences = absences;
     this.#onExpired = onExpired;
   }
 
   /** Begins to watch a text, or watches it otherwise since its node has come or gone. */
-  watch(text: Text, isNodeHere: boolean): void {
+  watch(text: Text): void {
     this.forget(text.id);
     const ownMs = remainingMs(text, this.#clock.now());
-    const delayMs = isNodeHere
-      ? ownMs
-      : Math.max(longestDeploymentMs, Math.min(ownMs ?? longestAbsenceMs, longestAbsenceMs));
+    const patience = this.#absences.patience(text.node);
+    const delayMs = patience ? Math.max(patience.leastMs, Math.min(ownMs ?? patience.mostMs, patience.mostMs)) : ownMs;
     if (delayMs === undefined) return;
     this.#ends.set(text.id, this.#clock.elapsed() + delayMs);
     this.#sayAfter(delayMs, text.id);

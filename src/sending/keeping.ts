@@ -1,5 +1,6 @@
 import type { Clock } from '../clock';
 import { asSmsError, isSmsError, type SmsError } from '../errors';
+import type { Absences } from './absences';
 import { createExpired, Expiries } from './expiry';
 import type { Ledger } from './ledger';
 import { Muster } from './muster';
@@ -14,6 +15,7 @@ import { type Waiting, WaitingRoom } from './waiting-room';
 /** What kept texts need. */
 export interface KeepingOptions {
   clock: Clock;
+  absences: Absences;
   queue: SendQueue;
   ledger: Ledger;
   respite: Respite;
@@ -48,7 +50,7 @@ export class KeptTexts {
 
   constructor(options: KeepingOptions) {
     this.#options = options;
-    this.#expiries = new Expiries(options.clock, (id) => this.#expire(id));
+    this.#expiries = new Expiries(options, (id) => this.#expire(id));
     this.#muster = new Muster({
       clock: options.clock,
       room: this.#room,
@@ -94,7 +96,7 @@ export class KeptTexts {
     const waiting: Waiting = { id, node, priority: text.options.priority, order, isQueued: false };
     if (hasCompany) this.#muster.call();
     this.#room.add(waiting);
-    this.#expiries.watch(text, this.#options.outlet(node) !== undefined);
+    this.#expiries.watch(text);
     if (repeats === 0) {
       this.#queueUp(waiting);
       return;
@@ -113,12 +115,13 @@ export class KeptTexts {
 
   /** A node has come, and its texts may leave; or it has gone, and they wait for it. */
   nodeChanged(node: string): void {
-    const isHere = this.#options.outlet(node) !== undefined;
+    const outlet = this.#options.outlet(node);
+    if (outlet) this.#options.absences.end(node, outlet.usesStore);
     for (const { id } of this.#room.of(node)) {
       const text = this.#options.ledger.texts.get(id);
-      if (text) this.#expiries.watch(text, isHere);
+      if (text) this.#expiries.watch(text);
     }
-    if (isHere && this.#room.countOf(node) > 0) this.#muster.call();
+    if (outlet && this.#room.countOf(node) > 0) this.#muster.call();
   }
 
   /** Tries a text now, whatever it waits for; when there is no place, or the pace is not due, as the next one. */
@@ -150,6 +153,7 @@ export class KeptTexts {
     this.#muster.cancel();
     this.#outages.close();
     this.#expiries.clear();
+    this.#options.absences.close();
     for (const { pause } of this.#room.values()) pause?.cancel();
     const followed = this.#options.clock.after(graceMs, () => {
       for (const { abort } of this.#room.values()) abort?.abort();

@@ -1,5 +1,6 @@
 import type { Clock } from '../clock';
 import type { Journal } from '../journal';
+import { Absences } from './absences';
 import { Askers } from './askers';
 import { Attachment, closeGraceMs } from './attachment';
 import { Clearing } from './clearing';
@@ -106,6 +107,8 @@ export class SendingRooms {
     this.evidence = new EvidenceRoom(clock, options.sources);
     const clearing = new Clearing(this.evidence);
     const departure = new Departure(this.ledger, clearing);
+    const isHere = (node: string) => outlet(node) !== undefined;
+    const absences = new Absences({ clock, journal, isHere, onFound: (node) => this.#nodeChanged(node) });
     const onEnded = (text: Text, outcome: Outcome) => void this.#endings.end(text, outcome).catch(options.onFault);
     const onAbandoned = (text: Text) => {
       const discarded = this.ledger.discard(text).catch(options.onFault);
@@ -114,6 +117,7 @@ export class SendingRooms {
     };
     this.#kept = new KeptTexts({
       clock,
+      absences,
       queue,
       ledger: this.ledger,
       respite: options.respite ?? new Respite(clock),
@@ -127,6 +131,7 @@ export class SendingRooms {
     });
     this.#duplicates = new Duplicates({
       clock,
+      absences,
       ledger: this.ledger,
       followers: this.#followers,
       kept: this.#kept,
@@ -141,7 +146,7 @@ export class SendingRooms {
       duplicates: this.#duplicates,
       queue,
       counts: options.counts ?? new SendCounts(),
-      isHere: (node) => outlet(node) !== undefined,
+      isHere,
       release: async (text) => {
         const again = { ...text, isReleased: true, arrivedAt: clock.now() } as const;
         this.#kept.admit(await this.ledger.sendAgain(again));

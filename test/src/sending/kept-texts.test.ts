@@ -473,6 +473,102 @@ describe('kept texts', () => {
     });
   });
 
+  describe('the 7 days of a node that is gone', () => {
+    const dayMs = 24 * 3_600_000;
+
+    /** A text whose node has been gone for a time, and the process for longer. */
+    async function leave(goneMs: number, downMs: number) {
+      const store = new FailingStore();
+      const house = new House({ store });
+      const [other, node] = [house.attach('other'), house.attach()];
+      house.service.otherwise = { unreachable: true };
+      sendText(node, 'hello', { keep });
+      await house.pass(1_000);
+      await Promise.all([node.node.close(), house.pass(0)]);
+      await house.pass(goneMs);
+      const platter = copyPlatter(store.platter);
+      await Promise.all([other.node.close(), house.close(), house.pass(11_000)]);
+      await house.pass(downMs);
+      const next = house.restart(platter);
+      next.attach('other');
+      await next.pass(100);
+      return { next, platter };
+    }
+
+    it('go on while the process is down', async () => {
+      const { next } = await leave(3_600_000, 8 * dayMs);
+      assert.equal(next.sender.desk.state.kept, 1, 'its node may be late');
+      await next.pass(21_000);
+      assert.deepEqual([next.abandoned, next.sender.isSettled], [['send'], true]);
+    });
+
+    it('begin when the process ends, if the node is gone then', async () => {
+      const store = new FailingStore();
+      const house = new House({ store });
+      const node = house.attach();
+      house.service.otherwise = { unreachable: true };
+      sendText(node, 'hello', { keep });
+      await house.pass(1_000);
+      await Promise.all([house.close(), house.pass(100)]);
+      await house.pass(8 * dayMs);
+      const next = house.restart(copyPlatter(store.platter));
+      next.attach('other');
+      await next.pass(21_000);
+      assert.deepEqual(next.abandoned, ['send']);
+    });
+
+    it('go on after a restart', async () => {
+      const { next } = await leave(2 * dayMs, 3 * dayMs);
+      await next.pass(2 * dayMs - 60_000);
+      assert.deepEqual(next.abandoned, []);
+      await next.pass(61_000);
+      assert.deepEqual(next.abandoned, ['send']);
+    });
+
+    it('begin anew when it has been back', async () => {
+      const { next } = await leave(2 * dayMs, 3 * dayMs);
+      const back = next.attach();
+      await next.pass(100);
+      next.service.otherwise = { unreachable: true };
+      await Promise.all([back.node.close(), next.pass(100)]);
+      await next.pass(6 * dayMs);
+      assert.deepEqual(next.abandoned, []);
+      await next.pass(dayMs);
+      assert.deepEqual(next.abandoned, ['send']);
+    });
+
+    it('begin anew when it has been back in between, in another process', async () => {
+      const { platter, next } = await leave(2 * dayMs, 0);
+      await Promise.all([next.close(), next.pass(100)]);
+      const third = next.restart(platter);
+      const back = third.attach();
+      await third.pass(100);
+      const copy = copyPlatter(platter);
+      await Promise.all([back.node.close(), third.close(), third.pass(100)]);
+      const last = third.restart(copy);
+      last.attach('other');
+      await last.pass(6 * dayMs);
+      assert.deepEqual(last.abandoned, []);
+      await last.pass(2 * dayMs);
+      assert.deepEqual(last.abandoned, ['send']);
+    });
+
+    it('are not counted from a redeploy, of which nothing is written', async () => {
+      const store = new FailingStore();
+      const house = new House({ store });
+      const node = house.attach();
+      house.attach('other');
+      house.service.otherwise = { unreachable: true };
+      sendText(node, 'hello', { keep });
+      await house.pass(1_000);
+      const before = store.commits;
+      await Promise.all([node.node.close(), house.pass(15_000)]);
+      house.attach();
+      await house.pass(60_000);
+      assert.deepEqual([store.commits, store.platter.remembered.size], [before, 0]);
+    });
+  });
+
   describe('after a crash', () => {
     it('a text that waited is sent, once', async () => {
       const store = new FailingStore();

@@ -214,7 +214,7 @@ describe('once', () => {
       sendText(house.attach(), 'hello', once);
       await house.pass(1_000);
       const platter = copyPlatter(store.platter);
-      await house.close();
+      await Promise.all([house.close(), house.pass(100)]);
       await house.clock.advance(longMs);
       const next = house.restart(platter);
       const node = next.attach();

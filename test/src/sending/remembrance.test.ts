@@ -73,7 +73,7 @@ describe('what is looked up for what comes in', () => {
       await house.pass(100);
       const next = begin(new ReadStore(copyPlatter(store.platter)));
       await next.house.pass(100);
-      assert.deepEqual(next.store.takeReadings(), [['remembers']]);
+      assert.deepEqual(next.store.takeReadings(), [['absent', 'remembers']]);
       await next.house.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
       assert.equal(sentWith(next.house), remember?.value);
       assert.deepEqual(next.store.takeReadings(), [
