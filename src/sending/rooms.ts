@@ -70,10 +70,10 @@ export class SendingRooms {
   readonly evidence: EvidenceRoom;
   readonly deliveries: Deliveries;
   readonly askers: Askers;
+  readonly questions: Questions;
   readonly #options: SendingRoomsOptions;
   readonly #kept: KeptTexts;
   readonly #duplicates: Duplicates;
-  readonly #questions: Questions;
   readonly #endings: Endings;
   readonly #intake: Intake;
   readonly #followers: Followers;
@@ -94,7 +94,7 @@ export class SendingRooms {
     this.askers = new Askers({ ledger: this.ledger, kept: () => this.#kept, outlet, onAsking: options.onAsking });
     this.#followers = new Followers(clock, (id) => this.ledger.texts.isUnderWay(id));
     this.deliveries = new Deliveries(this.ledger, (text) => this.#endings.delivered(text), options.onFault);
-    this.#questions = new Questions({
+    this.questions = new Questions({
       clock,
       ledger: this.ledger,
       isShared: journal.isShared,
@@ -157,7 +157,7 @@ export class SendingRooms {
     this.#endings = new Endings({
       ledger: this.ledger,
       deliveries: this.deliveries,
-      questions: this.#questions,
+      questions: this.questions,
       clearing,
       followers: this.#followers,
       counts: this.desk.counts,
@@ -198,7 +198,7 @@ export class SendingRooms {
     this.#attachments.set(outlet.id, attachment);
     this.deliveries.attach(outlet);
     this.#nodeChanged(outlet.id);
-    this.#questions.attach(outlet.id);
+    this.questions.attach(outlet.id);
     if (this.ledger.questions.openOf(outlet.id) > 0) this.askers.changed(outlet.id);
     // Texts of nodes that have gone are to be given up by whoever is here.
     this.#options.journal.open(!outlet.usesStore);
@@ -212,18 +212,13 @@ export class SendingRooms {
     if (!asked) return;
     questions.update(answered);
     // As far as it is known, which its text's acceptance in the same commit is not yet.
-    this.#questions.onAnswered(asked);
-  }
-
-  /** The service has no more replies for now. */
-  onRepliesRead(): void {
-    this.#questions.onRepliesRead();
+    this.questions.onAnswered(asked);
   }
 
   /** The last node is gone. Resolves when nothing is being sent any more; what has left is followed for 10 s. */
   async close(): Promise<void> {
     this.#endings.close();
-    this.#questions.close();
+    this.questions.close();
     this.#duplicates.close();
     this.#options.onAskingRests();
     await this.#kept.close(closeGraceMs);
@@ -241,7 +236,7 @@ export class SendingRooms {
     if (!this.#endings.open()) return;
     this.#kept.open();
     this.#duplicates.open();
-    this.#questions.open();
+    this.questions.open();
     // What is in no store is still in hand.
     this.#resume([...this.ledger.texts.values()], [...this.ledger.questions.values()]);
   }
@@ -249,7 +244,7 @@ export class SendingRooms {
   /** Takes up what an earlier process, or another instance, has left. */
   #resume(texts: readonly Text[], questions: readonly Question[]): void {
     for (const text of texts) this.#takeUp(text);
-    this.#questions.resume(questions);
+    this.questions.resume(questions);
     for (const node of new Set(questions.map((question) => question.node))) this.askers.changed(node);
   }
 

@@ -80,7 +80,7 @@ export class Sender {
 
   /** The service has no more replies for now. */
   onRepliesRead(): void {
-    this.#rooms?.onRepliesRead();
+    this.#rooms?.questions.onRepliesRead();
   }
 
   /** The nodes with open questions, once there were any that send. */
