@@ -6,7 +6,7 @@ import { createExpired, Expiries } from './expiry';
 import type { Followers } from './followers';
 import type { KeptTexts } from './keeping';
 import type { Ledger } from './ledger';
-import { formatOutcome, type StoredOutcome, stillUnknown, type Text } from './outgoing';
+import { formatOutcome, isKept, type StoredOutcome, stillUnknown, type Text } from './outgoing';
 
 /** What kept texts with a key in common need. */
 export interface DuplicatesOptions {
@@ -112,14 +112,15 @@ export class Duplicates {
   }
 
   #expire(id: string): void {
-    const { ledger, deliveries, onEnded, onAbandoned, onFault } = this.#options;
+    const { ledger, kept, deliveries, onEnded, onAbandoned, onFault } = this.#options;
     const text = ledger.texts.get(id);
     const { leader: leaderId = '' } = this.#waiting.get(id) ?? {};
     const leader = ledger.texts.get(leaderId);
-    // Of one that is leaving it will soon be known whether anything was sent.
-    if (!text || leader?.state === 'leaving' || !this.remove(id)) this.#expiries.postpone(id);
+    // Of one that is leaving, has just ended or is in another instance it will be known later whether anything was sent.
+    const isAtRest = leader?.state === 'waiting' && isKept(leader) && !kept.isTried(leader.id);
+    if (!text || !isAtRest || !this.remove(id)) this.#expiries.postpone(id);
     else if (!deliveries.outlet(text.node)) onAbandoned(text);
-    else if (!leader?.mayHaveReached) onEnded(text, createExpired(text));
+    else if (!leader.mayHaveReached) onEnded(text, createExpired(text));
     else void this.end(text, formatOutcome(stillUnknown(leader, 'SMS_EXPIRED'))).catch(onFault);
   }
 
