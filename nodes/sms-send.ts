@@ -92,7 +92,7 @@ export = (RED: NodeAPI) => {
         onAnswer,
         onDiscarded: (origin) => (origin as Origin).done(),
         onOutage: (error) => raiseToCatch(RED, this, error),
-        onRecovered: () => this.log(translate(RED, 'log.recovered')),
+        onRecovered: (what) => this.log(translate(RED, what === 'store' ? 'log.storeRecovered' : 'log.recovered')),
         onState: (state) => badge.showState(state),
       });
       return sending;

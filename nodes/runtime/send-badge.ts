@@ -53,8 +53,7 @@ export class SendBadge {
   }
 
   #show(): void {
-    const badge = this.#current?.() ?? this.#outcome;
-    if (badge) this.#set(badge);
+    this.#set(this.#current?.() ?? this.#outcome ?? {});
   }
 
   /** How to say what goes on, if anything does: it changes more often than it is shown. */

@@ -189,6 +189,7 @@ export class Account {
       queue: this.#queue,
       counts: tally.sends,
       respite: tally.respite,
+      toldOfStore: tally.toldOfStore(settings.storeName),
       onStore,
       onSteps: onChanged,
       onAccepted: (kind, acceptances) => tally.accepted(kind, acceptances),

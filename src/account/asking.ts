@@ -25,6 +25,8 @@ export class Asking {
   /** When each was told that polling fails, in ms. It is told again only of what began after an answer. */
   readonly #toldAt = new Map<string, number>();
   #error: SmsError | undefined;
+  /** Whether the service has failed since polling last worked, and not the store alone. */
+  #hasServiceFailed = false;
   #unwatch: (() => void) | undefined;
 
   constructor(host: AskingHost) {
@@ -46,7 +48,10 @@ export class Asking {
       onState: (state) => this.#look(state),
       // Not each of them is here when it begins.
       onFailing() {},
-      onRecovered: () => this.#host.onRecovered(this.#nodes),
+      onRecovered: () => {
+        if (this.#hasServiceFailed) this.#host.onRecovered(this.#nodes);
+        this.#hasServiceFailed = false;
+      },
     });
     this.#tell();
   }
@@ -61,6 +66,7 @@ export class Asking {
 
   #look(state: PollState): void {
     this.#error = state.name === 'failing' ? state.error : undefined;
+    if (this.#error && this.#error.code !== 'SMS_STORE') this.#hasServiceFailed = true;
     this.#tell();
   }
 

@@ -28,6 +28,8 @@ export interface EstateOptions extends Pick<InboxOptions, 'onAccepted' | 'onGive
   counts: SendCounts;
   /** Until when the service wants to be left alone. */
   respite: Respite;
+  /** Nodes that know that the store fails. */
+  toldOfStore: Set<string>;
   dedupe(): boolean;
   dedupeMs(): number;
   sentMs(): number;
@@ -49,7 +51,19 @@ export interface EstateOptions extends Pick<InboxOptions, 'onAccepted' | 'onGive
 /** Joins what comes in and what goes out, which know nothing of each other, in one journal. */
 export function createEstate(options: EstateOptions): Estate {
   const { store, onStore, onSteps, onUnreadable, ...rest } = options;
-  const journal = new Journal({ store, clock: options.clock, onStore, onSteps, onUnreadable });
+  const journal = new Journal({
+    store,
+    clock: options.clock,
+    onStore(error) {
+      onStore(error);
+      sender.onStore();
+    },
+    onSteps() {
+      onSteps();
+      sender.onStore();
+    },
+    onUnreadable,
+  });
   const sender = new Sender({ ...rest, journal });
   const inbox = new Inbox({ ...rest, journal, correlator: sender.correlation });
   return {

@@ -5,7 +5,10 @@ import { Respite } from '../sending/respite';
 import { SendCounts } from '../sending/send-counts';
 import type { Counts, ReceiveCounts } from './state';
 
-/** Counts what an account does, and knows until when the service wants to be left alone. It outlives the account, which goes with the last of its members. */
+/**
+ * Counts what an account does, and knows until when the service wants to be left alone, and who knows that the store fails. It
+ * outlives the account, which goes with the last of its members.
+ */
 export class Tally {
   readonly sends = new SendCounts();
   readonly respite: Respite;
@@ -13,6 +16,7 @@ export class Tally {
   readonly #receives: ReceiveCounts = { received: 0, statuses: 0, duplicates: 0, redelivered: 0, setAside: 0 };
   /** What had been counted when this day began. */
   #before: Counts | undefined;
+  #told = { storeName: '', nodes: new Set<string>() };
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -31,6 +35,12 @@ export class Tally {
     if (!this.#before) return counts;
     for (const [name, before] of Object.entries(this.#before)) counts[name as keyof Counts] -= before;
     return counts;
+  }
+
+  /** Nodes that know that a store fails; none of another than the last that was asked for. */
+  toldOfStore(storeName: string): Set<string> {
+    if (this.#told.storeName !== storeName) this.#told = { storeName, nodes: new Set() };
+    return this.#told.nodes;
   }
 
   /** Records have come and are kept. */

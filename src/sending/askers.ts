@@ -28,7 +28,8 @@ export class Askers {
   }
 
   /**
-   * Replies to a node's questions cannot be polled. An outage that its kept texts have told of is not told again.
+   * Replies to a node's questions cannot be polled. An outage that its kept texts have told of is not told again, nor is the store's
+   * failure, which each node is told that needs it.
    *
    * @returns whether the node is told
    */
@@ -36,7 +37,7 @@ export class Askers {
     const { kept, outlet } = this.#options;
     const { waiting, outage } = kept().stateOf(node);
     const asker = outlet(node);
-    if (!asker || outage) return false;
+    if (!asker || outage || error.code === 'SMS_STORE') return false;
     asker.onOutage(error.with({ waiting }));
     return true;
   }
@@ -44,6 +45,6 @@ export class Askers {
   /** They can again, which one of these nodes is told. */
   onPollRecovered(nodes: Iterable<string>): void {
     const [first] = [...nodes].flatMap((node) => this.#options.outlet(node) ?? []);
-    first?.onRecovered();
+    first?.onRecovered('polling');
   }
 }

@@ -39,6 +39,8 @@ export interface IntakeOptions {
   departure: Departure;
   /** A text that is not kept has its outcome. */
   onEnded(text: Text, outcome: Outcome, given: Given): Promise<void>;
+  /** A text of a node could not be taken into the store. */
+  onRefused(node: string): void;
   /** A node has thrown. */
   onFault(error: unknown): void;
 }
@@ -166,6 +168,7 @@ export class Intake {
   /** It was not taken in at all. */
   async #refuse(text: Text, given: Given, error: unknown): Promise<void> {
     const failure = isSmsError(error) ? error : describe(error, given.from);
+    if (isSmsError(failure, 'SMS_STORE')) this.#options.onRefused(text.node);
     const outcome = withMessageId(asUnsent(text, failure), text);
     this.#options.counts.add(outcome, text.message.to.length);
     await this.#options.deliveries.tell(given, text, outcome).catch(this.#options.onFault);

@@ -80,7 +80,9 @@ export class KeptTexts {
   stateOf(node: string): { sending: number; waiting: number; outage: SmsError | undefined } {
     const all = this.#room.countOf(node);
     const sending = this.#room.triedOf(node);
-    return { sending, waiting: all - sending, outage: all > 0 ? this.#outages.error : undefined };
+    // One that nobody wants any more is tried to its end.
+    const waiting = Math.max(0, all - sending);
+    return { sending, waiting, outage: all > 0 ? this.#outages.error : undefined };
   }
 
   /**

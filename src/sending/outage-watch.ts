@@ -48,9 +48,13 @@ export class OutageWatch {
 
   /** A text has found the service out of reach. */
   failed(waiting: Waiting, error: SmsError): void {
+    const { room } = this.#options;
+    const before = this.error;
     if (!this.#outage) this.#begin(waiting, error);
     else if (this.#outage.probe === waiting.id) this.#outage.failed(error);
     this.tell(waiting.node);
+    // What the store has begun the service goes on with.
+    if (before?.code === 'SMS_STORE') for (const { node } of room.values()) this.tell(node);
   }
 
   /** The turn of a text is over. If it was to try and has found out nothing, another tries. */
@@ -74,11 +78,11 @@ export class OutageWatch {
     onEnd();
   }
 
-  /** Tells a node, unless it knows. */
+  /** Tells a node, unless it knows. That the store fails is told apart from this, whether anything waits or not. */
   tell(node: string): void {
     const { outlet, room, respite } = this.#options;
     const listener = outlet(node);
-    if (!this.#outage || !listener || respite.told.has(node)) return;
+    if (!this.#outage || this.#outage.error.code === 'SMS_STORE' || !listener || respite.told.has(node)) return;
     respite.told.add(node);
     listener.onOutage(this.#outage.error.with({ waiting: room.countOf(node) }));
   }

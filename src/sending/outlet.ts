@@ -43,7 +43,7 @@ export interface OutletState {
   waiting: number;
   /** Its open questions. */
   asking: number;
-  /** Why its kept texts wait, if they do. */
+  /** Why its kept texts wait, or none can be kept, if so. */
   outage?: SmsError;
 }
 
@@ -52,7 +52,7 @@ export interface Outlet {
   /** The node's id: its texts wait for it across redeploys. */
   readonly id: string;
   readonly client: Client;
-  /** It sends texts that are in the store: what is left there of earlier ones is looked for at once. */
+  /** It sends texts that are in the store: what is left there of earlier ones is looked for at once, and it is told when that fails. */
   readonly usesStore: boolean;
   /** Sends an outcome into the flow. Resolves with whether it got there: not when the flow was stopped meanwhile. */
   onOutcome(news: OutcomeNews): Promise<boolean>;
@@ -63,12 +63,12 @@ export interface Outlet {
   /** A text that the node gave with this has been discarded: nothing comes of it. */
   onDiscarded(origin: unknown): void;
   /**
-   * Its kept texts have begun to wait, or no replies to its questions can be polled: an outage, told once for each, with the number
-   * of texts that wait.
+   * Its kept texts have begun to wait, no replies to its questions can be polled, or the store fails that its texts need: an outage,
+   * told once for each, with the number of texts that wait.
    */
   onOutage(error: SmsError): void;
-  /** Replies can be polled again. Of the nodes that ask, one is told. */
-  onRecovered(): void;
+  /** Replies can be polled again, or the store works again. Of the nodes that were concerned, one is told. */
+  onRecovered(what: 'polling' | 'store'): void;
   onState(state: OutletState): void;
 }
 

@@ -3,6 +3,7 @@ import type { Journal } from '../journal';
 import { Absences } from './absences';
 import { Askers } from './askers';
 import { Attachment, closeGraceMs } from './attachment';
+import { Attachments } from './attachments';
 import { Clearing } from './clearing';
 import { Deliveries } from './delivery';
 import { Departure } from './departure';
@@ -17,7 +18,7 @@ import { KeptTexts } from './keeping';
 import { Ledger } from './ledger';
 import type { LimitSettings } from './limits';
 import { type Evidence, isKept, type Outcome, type Text } from './outgoing';
-import type { Outlet, OutletState, SendingNode } from './outlet';
+import type { Outlet, SendingNode } from './outlet';
 import type { Question } from './question';
 import { Questions } from './questions';
 import type { SendQueue } from './queue';
@@ -34,6 +35,8 @@ export interface SenderOptions {
   counts?: SendCounts;
   /** Until when the service wants to be left alone; not at all when absent. */
   respite?: Respite;
+  /** Nodes that know that the store fails; none at first when absent. */
+  toldOfStore?: Set<string>;
   /** How long a key of `once` guards, in ms. */
   dedupeMs(): number;
   /** How long a text is known to replies and statuses, in ms. */
@@ -71,13 +74,13 @@ export class SendingRooms {
   readonly deliveries: Deliveries;
   readonly askers: Askers;
   readonly questions: Questions;
+  readonly attachments: Attachments;
   readonly #options: SendingRoomsOptions;
   readonly #kept: KeptTexts;
   readonly #duplicates: Duplicates;
   readonly #endings: Endings;
   readonly #intake: Intake;
   readonly #followers: Followers;
-  readonly #attachments = new Map<string, Attachment>();
 
   constructor(options: SendingRoomsOptions) {
     const { journal, clock, queue } = options;
@@ -88,10 +91,17 @@ export class SendingRooms {
       onFound: (texts, questions) => this.#resume(texts, questions),
       onAsking: (node) => {
         this.askers.changed(node);
-        this.#tellState(node);
+        this.attachments.tellState(node);
       },
     });
     this.askers = new Askers({ ledger: this.ledger, kept: () => this.#kept, outlet, onAsking: options.onAsking });
+    this.attachments = new Attachments({
+      clock,
+      journal,
+      ledger: this.ledger,
+      kept: () => this.#kept,
+      told: options.toldOfStore ?? new Set(),
+    });
     this.#followers = new Followers(clock, (id) => this.ledger.texts.isUnderWay(id));
     this.deliveries = new Deliveries(this.ledger, (text) => this.#endings.delivered(text), options.onFault);
     this.questions = new Questions({
@@ -127,7 +137,7 @@ export class SendingRooms {
       onUnknown: (text, error) => void this.#endings.clearUp(text, error).catch(options.onFault),
       onFault: options.onFault,
       onAbandoned,
-      onState: (node) => this.#tellState(node),
+      onState: (node) => this.attachments.tellState(node),
     });
     this.#duplicates = new Duplicates({
       clock,
@@ -174,6 +184,7 @@ export class SendingRooms {
       counts: this.desk.counts,
       departure,
       onEnded: (text, outcome, given) => this.#endings.end(text, outcome, given),
+      onRefused: (node) => this.attachments.refused(node),
     });
   }
 
@@ -188,20 +199,21 @@ export class SendingRooms {
     const attachment = new Attachment(outlet, this.#options.clock, {
       submit: (request, from) => this.#intake.submit(request, from),
       onRefused: () => this.desk.counts.refused++,
-      onChanged: () => this.#tellState(outlet.id),
+      onChanged: () => this.attachments.tellState(outlet.id),
       onClosed: () => {
-        if (this.#attachments.get(outlet.id) === attachment) this.#attachments.delete(outlet.id);
+        this.attachments.delete(attachment);
         this.deliveries.detach(outlet);
         this.#nodeChanged(outlet.id);
       },
     });
-    this.#attachments.set(outlet.id, attachment);
+    this.attachments.add(attachment);
     this.deliveries.attach(outlet);
     this.#nodeChanged(outlet.id);
     this.questions.attach(outlet.id);
     if (this.ledger.questions.openOf(outlet.id) > 0) this.askers.changed(outlet.id);
     // Texts of nodes that have gone are to be given up by whoever is here.
     this.#options.journal.open(!outlet.usesStore);
+    this.attachments.greet(attachment);
     return attachment;
   }
 
@@ -273,16 +285,6 @@ export class SendingRooms {
     this.#followers.ended(text.id);
     this.#options.onDiscarded(text.node);
     if (origin !== undefined) this.deliveries.outlet(text.node)?.onDiscarded(origin);
-    this.#tellState(text.node);
-  }
-
-  #tellState(node: string): void {
-    const attachment = this.#attachments.get(node);
-    if (!attachment) return;
-    const kept = this.#kept.stateOf(node);
-    const sending = attachment.running + kept.sending;
-    const state: OutletState = { sending, waiting: kept.waiting, asking: this.ledger.questions.openOf(node) };
-    if (kept.outage) state.outage = kept.outage;
-    attachment.outlet.onState(state);
+    this.attachments.tellState(text.node);
   }
 }

@@ -78,6 +78,11 @@ export class Sender {
     this.#options.journal.open(true);
   }
 
+  /** The store may have begun to fail, or work again. */
+  onStore(): void {
+    this.#rooms?.attachments.onStore();
+  }
+
   /** The service has no more replies for now. */
   onRepliesRead(): void {
     this.#rooms?.questions.onRepliesRead();

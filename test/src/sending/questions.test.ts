@@ -218,7 +218,7 @@ describe('conversations', () => {
         ],
       );
       house.sender.askers?.onPollRecovered(['gone', 'other', 'send']);
-      assert.deepEqual([node.recoveries, other.recoveries], [0, 1]);
+      assert.deepEqual([node.recoveries, other.recoveries], [[], ['polling']]);
       assert.equal(house.sender.askers?.onPollFailing('gone', createError('serverError')), false);
     });
 

@@ -125,10 +125,10 @@ export class FakeNode implements Outlet {
   readonly outcomes: OutcomeNews[] = [];
   readonly answers: AnswerNews[] = [];
   readonly outages: SmsError[] = [];
-  recoveries = 0;
+  /** What works again that it was told of. */
+  readonly recoveries: string[] = [];
   readonly discarded: unknown[] = [];
   state: OutletState | undefined;
-  readonly usesStore = true;
   /** Whether what it sends gets into the flow. */
   isFlowing = true;
   /** What its handlers throw. */
@@ -137,6 +137,7 @@ export class FakeNode implements Outlet {
   constructor(
     readonly id: string,
     readonly client: Client,
+    readonly usesStore = true,
   ) {}
 
   async onOutcome(news: OutcomeNews): Promise<boolean> {
@@ -159,8 +160,8 @@ export class FakeNode implements Outlet {
     this.outages.push(error);
   }
 
-  onRecovered(): void {
-    this.recoveries++;
+  onRecovered(what: string): void {
+    this.recoveries.push(what);
   }
 
   onState(state: OutletState): void {
@@ -216,7 +217,8 @@ export class House {
     this.journal = new Journal({
       store: options.store ?? new FailingStore(),
       clock: this.clock,
-      onStore: () => {},
+      onStore: () => this.sender.onStore(),
+      onSteps: () => this.sender.onStore(),
     });
     const { concurrency = 8, queueLimit = 10_000, perSecond } = options;
     const queue = new SendQueue({
@@ -255,8 +257,8 @@ export class House {
     return this.#asking.size > 0;
   }
 
-  attach(id = 'send'): FakeNode & { node: SendingNode } {
-    const outlet = new FakeNode(id, this.service.createClient());
+  attach(id = 'send', usesStore = true): FakeNode & { node: SendingNode } {
+    const outlet = new FakeNode(id, this.service.createClient(), usesStore);
     const node = this.sender.attach(outlet);
     this.#attached.push(node);
     return Object.assign(outlet, { node });

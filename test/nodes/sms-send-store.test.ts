@@ -1,0 +1,110 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Simulator } from '../../simulator';
+import type { FlowNode } from '../node-red-process';
+import { account, catcher, RunningFlow, sink, startService, stopEverything, until } from './running-flow';
+
+const handset = '64215551234';
+const unwritable = { fill: 'red', shape: 'ring', text: 'store not writable' };
+
+describe('sms-send, where the store cannot be opened', () => {
+  let userDir: string;
+  let sim: Simulator;
+
+  beforeEach(async () => {
+    userDir = mkdtempSync(join(tmpdir(), 'sms-send-'));
+    sim = await startService();
+  });
+
+  afterEach(async () => {
+    await stopEverything();
+    rmSync(userDir, { recursive: true, force: true });
+  });
+
+  const start = (nodes: FlowNode[]) => RunningFlow.start(nodes, { settings: { userDir } });
+
+  const nodes = (name = '', ...others: FlowNode[]): FlowNode[] => [
+    account(sim, { store: 'disk', name }),
+    { id: 'send', type: 'sms-send', account: 'account', keep: true, expire: '0', name, wires: [['sent'], []] },
+    { id: 'plain', type: 'sms-send', account: 'account', name, wires: [['sent'], []] },
+    ...others,
+    sink('sent'),
+    ...catcher(),
+  ];
+
+  const errors = (flow: RunningFlow) =>
+    flow.received('caught').map(({ error, sms }) => [error?.source.id, sms?.error?.code, sms?.error?.waiting]);
+
+  const recoveries = (flow: RunningFlow) =>
+    flow.log.filter(({ msg }) => msg === 'The inbox works again.').map(({ id }) => id);
+
+  /** A text waits, and Node-RED is started again with something else in the place of the store. Returns how to mend that. */
+  async function strandText(...others: FlowNode[]): Promise<{ flow: RunningFlow; mend(): void }> {
+    await sim.setOnline(false);
+    const first = await start(nodes());
+    first.send('send', { topic: handset, payload: 'waits' });
+    await first.messages('caught', 1);
+    await first.stop();
+    await sim.setOnline(true);
+    const [name = ''] = readdirSync(join(userDir, 'sms-inbox')).filter((entry) => !entry.endsWith('.json'));
+    const folder = join(userDir, 'sms-inbox', name);
+    renameSync(folder, join(userDir, 'aside'));
+    writeFileSync(folder, 'not a folder');
+    const flow = await start(nodes('', ...others));
+    const mend = () => {
+      rmSync(folder);
+      renameSync(join(userDir, 'aside'), folder);
+    };
+    return { flow, mend };
+  }
+
+  it('says so once, until it works again and what waits is sent', async () => {
+    const { flow, mend } = await strandText();
+    await flow.badge('send', unwritable);
+    await until(() => errors(flow).length > 0);
+    assert.deepEqual(errors(flow), [['send', 'SMS_STORE', 0]]);
+    flow.send('plain', { topic: handset, payload: 'plain' });
+    await flow.messages('sent', 1);
+    for (const type of ['nodes', 'full'] as const) {
+      await flow.deploy(nodes(type), type);
+      await flow.badge('send', unwritable);
+    }
+    await sleep(6_000);
+    assert.deepEqual(errors(flow), [['send', 'SMS_STORE', 0]]);
+    assert.deepEqual(recoveries(flow), []);
+    mend();
+    await flow.messages('sent', 2);
+    await flow.badge('send', { fill: 'green', shape: 'dot', text: 'sent' });
+    assert.deepEqual(sim.messages.map(({ body }) => body).sort(), ['plain', 'waits']);
+    assert.deepEqual(recoveries(flow), ['send']);
+    assert.equal(errors(flow).length, 1);
+  });
+
+  it('says so for itself, and what polls for itself', async () => {
+    const { flow } = await strandText({ id: 'in', type: 'sms-in', account: 'account', wires: [[]] });
+    await until(() => errors(flow).length > 1);
+    await sleep(100);
+    assert.deepEqual(
+      errors(flow)
+        .map(([id, code]) => [id, code])
+        .sort(),
+      [
+        ['in', 'SMS_STORE'],
+        ['send', 'SMS_STORE'],
+      ],
+    );
+  });
+
+  it('shows nothing any more when it works again, and nothing waits', async () => {
+    writeFileSync(join(userDir, 'sms-inbox'), 'not a folder');
+    const flow = await start(nodes());
+    await flow.badge('send', unwritable);
+    rmSync(join(userDir, 'sms-inbox'));
+    await until(() => recoveries(flow).length > 0);
+    assert.deepEqual(flow.status('send'), {});
+    assert.equal(flow.statuses('plain').length, 0);
+  });
+});
