@@ -228,7 +228,7 @@ export const reasons = {
   unexpected: ['SMS_SERVICE', 'Something unexpected went wrong. Please report it with the log of Node-RED.'],
   storeUnavailable: [
     'SMS_STORE',
-    'The inbox cannot be written ({{detail}}); polling is paused until it can. Check free space and permissions, or the Redis server.',
+    'The inbox cannot be written ({{detail}}). Until it can, nothing is polled, and kept texts wait. Check free space and permissions, or the Redis server.',
   ],
   storeLocked: [
     'SMS_STORE',
@@ -244,7 +244,7 @@ export const reasons = {
   ],
   databaseForeign: [
     'SMS_STORE',
-    'The inbox in {{folder}} is a database that cannot be opened on this machine ({{detail}}). It is left as it is, and polling is paused. Let Node-RED deliver it where it ran before, or move the folder away to begin with an empty inbox.',
+    'The inbox in {{folder}} is a database that cannot be opened on this machine ({{detail}}). It is left as it is: nothing is polled, and kept texts wait. Let Node-RED deliver it where it ran before, or move the folder away to begin with an empty inbox.',
   ],
   keepRefused: [
     'SMS_STORE',

@@ -33,7 +33,7 @@ class SqliteDatabase implements Database {
     this.#worker.unref();
     this.#worker.on('message', (answer: Answer) => this.#settle(answer));
     this.#worker.on('error', (error) => this.#fail(error));
-    this.#worker.on('exit', () => this.#fail(new Error('not open')));
+    this.#worker.on('exit', () => this.#fail(new Error('SQLite: its thread has ended')));
   }
 
   static async open(folder: string): Promise<SqliteDatabase> {

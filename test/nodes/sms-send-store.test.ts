@@ -66,6 +66,10 @@ describe('sms-send, where the store cannot be opened', () => {
     await flow.badge('send', unwritable);
     await until(() => errors(flow).length > 0);
     assert.deepEqual(errors(flow), [['send', 'SMS_STORE', 0]]);
+    assert.match(
+      String(flow.received('caught')[0]?.error?.message),
+      /until it can, nothing is polled, and kept texts wait/i,
+    );
     flow.send('plain', { topic: handset, payload: 'plain' });
     await flow.messages('sent', 1);
     for (const type of ['nodes', 'full'] as const) {

@@ -156,12 +156,37 @@ describe('the database of a folder', () => {
         require('node:sqlite');
         process.stdout.write(JSON.stringify([texts, before, isLoaded()]));
       });`;
-      const { NODE_V8_COVERAGE: _, ...env } = process.env;
-      const { stdout, stderr } = spawnSync(process.execPath, ['-e', script], {
-        encoding: 'utf8',
-        env: { ...env, NODE_OPTIONS: `--require=${require.resolve('tsx/cjs')}` },
-      });
-      assert.deepEqual([stdout, stderr], ['[["one"],false,true]', '']);
+      assert.deepEqual(run(script), ['[["one"],false,true]', '']);
+    });
+
+    it('says so when the thread of SQLite has ended', async () => {
+      const script = `
+      const threads = require('node:worker_threads');
+      let thread;
+      threads.Worker = class extends threads.Worker {
+        constructor(...options) {
+          super(...options);
+          thread = this;
+        }
+      };
+      const { sqlite } = require(${JSON.stringify(resolve(__dirname, '../../../src/store/sqlite-database.ts'))});
+      sqlite.load().then(async (open) => {
+        const database = await open(${JSON.stringify(folder)});
+        await thread.terminate();
+        await database.read('items', ['1']).catch(({ message }) => process.stdout.write(message));
+        await database.close();
+      });`;
+      assert.deepEqual(run(script), ['SQLite: its thread has ended', '']);
     });
   }
 });
+
+/** Runs a script that may have threads of TypeScript. Returns what it has written, and what it has warned of. */
+function run(script: string): [stdout: string, stderr: string] {
+  const { NODE_V8_COVERAGE: _, ...env } = process.env;
+  const { stdout, stderr } = spawnSync(process.execPath, ['-e', script], {
+    encoding: 'utf8',
+    env: { ...env, NODE_OPTIONS: `--require=${require.resolve('tsx/cjs')}` },
+  });
+  return [stdout, stderr];
+}
