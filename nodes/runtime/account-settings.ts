@@ -88,7 +88,7 @@ export function parseConnection(
   const proxy = config.proxy ? (RED.nodes.getNode(config.proxy) as ProxyNode | null) : undefined;
   if (proxy === null) throw new SmsError('proxyMissing');
   return {
-    baseUrl: parseBaseUrl(config.baseUrl, parseFlag(config.allowHttp, false)),
+    baseUrl: parseBaseUrl(config.baseUrl, parseFlag('allowHttp', config.allowHttp, false)),
     authentication: parseAuthentication(
       parseChoice('authType', config.authType, ['bearer', 'basic', 'form']),
       credentials,
@@ -139,7 +139,7 @@ export function parseAccount(
     },
     pauseMs: numberOf('pause') * 1_000,
     drain: numberOf('drain'),
-    dedupe: parseFlag(config.dedupe, true),
+    dedupe: parseFlag('dedupe', config.dedupe, true),
     dedupeMs,
     sentMs: numberOf('sentHours') * 3_600_000,
     ...parseStore(RED, config, credentials, warnNoUserDir),

@@ -43,7 +43,9 @@ export type SendConfig = NodeDef & {
 };
 
 /** What the configuration alone says. */
-type FixedOptions = Pick<SendOptions, 'retries' | 'retryUncertain' | 'resolveMs' | 'unlimited'>;
+interface FixedSettings extends Pick<SendOptions, 'retries' | 'retryUncertain' | 'resolveMs' | 'unlimited'> {
+  isKept: boolean;
+}
 
 /** The values of the fields for one message. */
 type Values = Draft & { [Key in Field]?: unknown };
@@ -66,10 +68,7 @@ export class SendFields {
   /** Fields whose values each message may have others of. */
   readonly #variables: readonly TypedInput<Field>[];
   readonly #typed: ReadonlySet<Field>;
-  readonly #isKept: boolean;
-  #settings: FixedOptions | undefined;
-  /** Whether texts of the node may have to outlive the process. */
-  readonly usesStore: boolean;
+  #settings: FixedSettings | undefined;
 
   constructor(RED: NodeAPI, node: Node, config: SendConfig) {
     this.#RED = RED;
@@ -79,8 +78,16 @@ export class SendFields {
     this.#variables = inputs.filter((input) => !isConstant(input));
     for (const input of inputs) if (isConstant(input)) this.#constants[input.field] = constantOf(input);
     this.#typed = new Set(inputs.filter(({ type }) => type !== 'none').map(({ field }) => field));
-    this.#isKept = parseFlag(config.keep, false);
-    this.usesStore = this.#isKept || (['once', 'remember', 'wait'] as const).some((field) => this.#typed.has(field));
+  }
+
+  /**
+   * Whether texts of the node may have to outlive the process.
+   *
+   * @throws SmsError `SMS_CONFIG`
+   */
+  get usesStore(): boolean {
+    const { isKept } = this.parseSettings();
+    return isKept || (['once', 'remember', 'wait'] as const).some((field) => this.#typed.has(field));
   }
 
   /**
@@ -88,14 +95,15 @@ export class SendFields {
    *
    * @throws SmsError `SMS_CONFIG`
    */
-  parseSettings(): FixedOptions {
-    const { retries, retryUncertain, resolve, unlimited } = this.#config;
+  parseSettings(): FixedSettings {
+    const { retries, retryUncertain, resolve, unlimited, keep } = this.#config;
     const ranges = limits['sms-send'];
     this.#settings ??= {
       retries: parseNumber('retries', retries, ranges.retries),
-      retryUncertain: parseFlag(retryUncertain, false),
+      retryUncertain: parseFlag('retryUncertain', retryUncertain, false),
       resolveMs: parseNumber('resolve', resolve, ranges.resolve) * 1_000,
-      unlimited: parseFlag(unlimited, false),
+      unlimited: parseFlag('unlimited', unlimited, false),
+      isKept: parseFlag('keep', keep, false),
     };
     return this.#settings;
   }
@@ -106,7 +114,7 @@ export class SendFields {
    * @throws SmsError `SMS_CONFIG`, or `SMS_INPUT` whose `field` names the first field at fault
    */
   async read(message: SmsMessage, maxLength: number | undefined): Promise<SendOrder> {
-    const { retries, retryUncertain, resolveMs, unlimited } = this.parseSettings();
+    const { isKept, ...fixed } = this.parseSettings();
     const values: Values = { ...this.#constants };
     for (const input of this.#variables) {
       const value = this.#evaluate(input, message);
@@ -115,8 +123,8 @@ export class SendFields {
     const { message: text, encoding, parts } = checkDraft(values, maxLength);
     const given = this.#number('priority', message);
     const priority = typeof given === 'number' ? given : await given;
-    const options: SendOptions = { retries, retryUncertain, resolveMs, priority, unlimited };
-    if (this.#isKept) {
+    const options: SendOptions = { ...fixed, priority };
+    if (isKept) {
       const minutes = await this.#number('expire', message);
       options.keep = { expireMs: minutes === 0 ? undefined : minutes * minuteMs };
     }

@@ -38,8 +38,12 @@ export function parseChoice<T extends string>(setting: string, value: unknown, c
   return chosen;
 }
 
-/** Reads a flag; text is read, since `${NAME}` gives text. */
-export function parseFlag(value: unknown, byDefault: boolean): boolean {
-  if (isBlank(value)) return byDefault;
-  return value === true || value === 'true';
+/**
+ * Reads a flag; blank means the default. Text is read in whatever case, since `${NAME}` gives text, and `True` is at home elsewhere.
+ *
+ * @throws SmsError `SMS_CONFIG` when it is neither true nor false
+ */
+export function parseFlag(setting: string, value: unknown, byDefault: boolean): boolean {
+  const given = isBlank(value) ? String(byDefault) : String(value).toLowerCase();
+  return parseChoice(setting, given, ['true', 'false']) === 'true';
 }

@@ -279,6 +279,8 @@ describe('sms-account', () => {
       'a store in other letters': { store: 'Redis' },
       'a way to sign in that there is not': { authType: 'digest' },
       'a method in other letters': { method: 'get' },
+      'a flag that is neither true nor false': { dedupe: 'on' },
+      'a permission that is neither true nor false': { allowHttp: 'yes' },
     };
     for (const [what, properties] of Object.entries(bad)) {
       it(`is logged once by the account, and is the outcome of every message, for ${what}`, async () => {
@@ -328,6 +330,35 @@ describe('sms-account', () => {
       );
       const text = 'The setting "Acknowledge" is not usable. Give one of these values: auto, flow.';
       assert.equal(caught.filter(({ error }) => error?.message?.endsWith(text)).length, 3);
+    });
+
+    it('is the error of a flag that is misspelt, and of none that is blank, or written in whatever case', async () => {
+      const flags = ['keep', 'retryUncertain', 'unlimited'];
+      const nodeOf = (property: string, value: unknown) => ({
+        id: `${property} ${value}`,
+        type: 'sms-send',
+        account: 'account',
+        wires: [['sent'], []],
+        [property]: value,
+      });
+      const usable = ['', 'TRUE', 'False', true];
+      const flow = await RunningFlow.start([
+        account(sim),
+        ...flags.flatMap((flag) => ['yes', ...usable].map((value) => nodeOf(flag, value))),
+        sink('sent'),
+        ...catcher(),
+      ]);
+      for (const flag of flags) {
+        for (const value of ['yes', ...usable]) flow.send(`${flag} ${value}`, { topic: handset, payload: 'hello' });
+        assert.deepEqual(flow.status(`${flag} yes`), { fill: 'red', shape: 'ring', text: 'not configured' });
+      }
+      const caught = await flow.messages('caught', flags.length);
+      await flow.messages('sent', flags.length * usable.length);
+      assert.deepEqual(
+        caught.map(({ error, sms }) => [error?.source.id, sms?.error?.code]),
+        flags.map((flag) => [`${flag} yes`, 'SMS_CONFIG']),
+      );
+      assert.match(String(caught[0]?.error?.message), /Give one of these values: true, false\.$/);
     });
 
     it('is the error of every node without an account', async () => {
