@@ -99,20 +99,29 @@ describe('the database of a folder', () => {
     assert.deepEqual(opened, ['SQLite']);
   });
 
-  for (const engine of hasSqlite ? [levelDb, sqlite] : [levelDb]) {
-    it(`of ${engine.name} that is damaged is left as it is, and the error says what to do`, async () => {
-      await fillBy(engine);
-      for (const name of await readdir(folder)) {
-        if (/^MANIFEST-|sqlite$/.test(name)) await writeFile(join(folder, name), 'damaged '.repeat(1_000));
-      }
-      await assert.rejects(openBy(engine), (error) => {
-        assert.ok(isRefused('storeDamaged')(error), String(error));
-        assert.ok(String(error).includes(folder));
-        return true;
-      });
-      assert.ok((await readdir(folder)).length > 0);
+  it('that is damaged is left as it is, and the error says what to do', async () => {
+    await fillBy(levelDb);
+    for (const name of await readdir(folder)) {
+      if (name.startsWith('MANIFEST-')) await writeFile(join(folder, name), 'damaged '.repeat(1_000));
+    }
+    await assert.rejects(openBy(levelDb), (error) => {
+      assert.ok(isRefused('storeDamaged')(error), String(error));
+      assert.ok(String(error).includes(folder));
+      return true;
     });
-  }
+    assert.ok((await readdir(folder)).length > 0);
+  });
+
+  it('is known to be damaged or open elsewhere by the words of SQLite, too', async () => {
+    for (const [words, reason] of [
+      ['file is not a database', 'storeDamaged'],
+      ['database disk image is malformed', 'storeDamaged'],
+      ['database is locked', 'storeLocked'],
+    ] as const) {
+      const fail = () => Promise.reject(new Error(`SQLite: ${words}`));
+      await assert.rejects(openBy({ ...sqlite, load: () => Promise.resolve(fail) }), isRefused(reason));
+    }
+  });
 
   it('that another process has open is named, with what to do', async () => {
     const database = await openBy(levelDb);
