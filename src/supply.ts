@@ -24,6 +24,11 @@ export class Supply {
     return this.#options.store.pages?.size;
   }
 
+  /** Whether there may be something of an earlier process; `undefined`: nobody knows before it is open. */
+  get mayHold(): boolean | undefined {
+    return this.#options.store.mayHold;
+  }
+
   /** Whether it can be asked for anything now. */
   get isUsable(): boolean {
     return this.#options.isUsable();

@@ -8,7 +8,7 @@ import type { OutletState } from './outlet';
 /** What is known of the nodes that send. */
 export interface AttachmentsOptions {
   clock: Clock;
-  journal: Pick<Journal, 'mode' | 'failure'>;
+  journal: Pick<Journal, 'mode' | 'failure' | 'supply'>;
   ledger: Pick<Ledger, 'questions'>;
   kept(): Pick<KeptTexts, 'stateOf'>;
   /** Ids of nodes that know that the store fails. It outlives this, since a redeploy changes nothing of that. */
@@ -82,6 +82,8 @@ export class Attachments {
     const { outlet } = attachment;
     const { failure } = journal;
     if (!failure || told.has(outlet.id) || !this.#needsStore(attachment)) return;
+    // Where nothing can have been left, the first text that is refused says so.
+    if (journal.supply.mayHold === false && !this.#hasTexts(attachment)) return;
     told.add(outlet.id);
     outlet.onOutage(failure.with({ waiting: kept().stateOf(outlet.id).waiting }));
   }
@@ -95,8 +97,12 @@ export class Attachments {
   }
 
   /** Also for what is left of the time when it kept its texts. */
-  #needsStore({ outlet: { id, usesStore } }: Attachment): boolean {
+  #needsStore(attachment: Attachment): boolean {
+    return attachment.outlet.usesStore || this.#hasTexts(attachment);
+  }
+
+  #hasTexts({ outlet: { id } }: Attachment): boolean {
     const { ledger, kept } = this.#options;
-    return usesStore || kept().stateOf(id).waiting > 0 || ledger.questions.openOf(id) > 0;
+    return kept().stateOf(id).waiting > 0 || ledger.questions.openOf(id) > 0;
   }
 }

@@ -13,6 +13,8 @@ describe('sending, when the store fails', () => {
 
   beforeEach(() => {
     store = new FailingStore();
+    // It was there before.
+    Object.defineProperty(store, 'mayHold', { value: true, writable: true });
     house = new House({ store });
   });
 
@@ -34,6 +36,17 @@ describe('sending, when the store fails', () => {
     await recover();
     for (const node of [...nodes, late]) assert.equal(node.state?.outage, undefined);
     assert.deepEqual([nodes[0]?.recoveries, nodes[1]?.recoveries, late.recoveries], [['store'], [], []]);
+  });
+
+  it('where it never was there, a node says nothing before a text is refused', async () => {
+    Object.assign(store, { mayHold: false });
+    fail();
+    const node = house.attach();
+    await house.pass(minuteMs);
+    assert.deepEqual([told(node), node.state?.outage?.code], [[], 'SMS_STORE']);
+    sendText(node, 'hello', { keep });
+    await house.pass(minuteMs);
+    assert.deepEqual([node.ends, told(node)], [['SMS_STORE'], []]);
   });
 
   it('a node that keeps nothing says nothing, and goes on', async () => {
