@@ -5,7 +5,7 @@ import { type Keeper, Keepers } from './keeper';
 import { createTask, type Step, StepWriter } from './step';
 import { StepQueue } from './step-queue';
 import { StoreLifecycle, type StoreMode } from './store/lifecycle';
-import type { Part, Remembered, Store } from './store/store';
+import type { Hold, Part, Remembered, Store } from './store/store';
 import { StoreSession } from './store-session';
 import { Supply } from './supply';
 
@@ -170,8 +170,8 @@ export class Journal {
   }
 
   /** Puts what `format` returns where a crash does not reach it, if the store can. See {@link Store.hold}. */
-  hold(format: () => string): (() => void) | undefined {
-    return this.#store.hold?.(format());
+  hold(format: () => string, notes?: string): Hold | undefined {
+    return this.#store.hold?.(format(), notes);
   }
 
   /** Another process has taken these over: what has changed of them while the store failed would put them there again. */

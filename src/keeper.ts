@@ -42,10 +42,10 @@ export interface Keeper {
   /** Whether it can make something of an item; if not, the store sets it aside. Absent: it can. */
   isReadable?(item: Item): boolean;
   /**
-   * Takes steps for what an earlier process held on its way into the store. `letGo` is to be called when that is
+   * Takes steps for what an earlier process held on its way into the store, which is to be let go of when that is
    * committed. What makes it throw is set aside. Absent: its part holds nothing.
    */
-  recover?(text: string, letGo: () => void): void;
+  recover?(held: Held): void;
   /**
    * What a shared store is to remember under a key that others have changed while it failed here; `undefined`: nothing. Of a key that is
    * not its own, and when absent: mine.
@@ -92,12 +92,12 @@ export class Keepers {
   }
 
   /** @returns where it is now, if it could not be read */
-  recover({ text, letGo, setAside }: Held): string | undefined {
+  recover(held: Held): string | undefined {
     try {
-      for (const keeper of this.#byPart.values()) keeper.recover?.(text, letGo);
+      for (const keeper of this.#byPart.values()) keeper.recover?.(held);
       return undefined;
     } catch {
-      return setAside();
+      return held.setAside();
     }
   }
 

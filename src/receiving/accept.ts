@@ -1,6 +1,6 @@
 import type { Step } from '../journal';
 import type { InboxRecord, Kind, RecordOfKind, RecordsOfKind, Via } from '../model';
-import { type Changes, keepItem, type Look } from '../store/store';
+import { type Changes, type Hold, keepItem, type Look } from '../store/store';
 import { answerOf, keysOfAnswer, recallAnswer, rememberAnswer } from './answered';
 import type { Destination } from './attendance';
 import {
@@ -15,6 +15,7 @@ import {
   keepEntry,
 } from './context';
 import { type Entry, nameTakers, newsOf, separate } from './entry';
+import { HeldRecord, type Past, parseNote } from './held-record';
 import { type Identity, identify, keysOf, type Verdict } from './identity';
 import { Undelivered } from './undelivered';
 
@@ -34,8 +35,10 @@ export interface Acceptance {
 export interface Handling {
   /** An earlier process had it in hand, and may have committed it. */
   isLeftover: boolean;
-  /** Called when it is committed. */
-  letGo(): void;
+  /** Where a crash does not reach it until it is committed; absent: there is no such place. */
+  held: Hold | undefined;
+  /** What that process has noted of its records. See {@link HeldRecord}. */
+  notes: string;
 }
 
 /** What accepting a record adds and takes away. */
@@ -53,7 +56,11 @@ interface Outcome {
 /** Keeps what came, and gives the new to the nodes it is for. */
 export function createAccept(context: InboxContext, arrival: Arrival, handling: Handling): Step<Acceptance[]> {
   const { distribution, undelivered } = context;
-  const items = separate(arrival).map((news) => ({ news, identity: identify(news) }));
+  const items = separate(arrival).map((news, index) => ({
+    news,
+    identity: identify(news),
+    past: parseNote(handling.notes[index]),
+  }));
   const { correlator } = context;
   const keys: string[] = [];
   for (const { news, identity } of items) {
@@ -78,9 +85,11 @@ export function createAccept(context: InboxContext, arrival: Arrival, handling: 
         acceptRecord(context, { ...item, arrival, attempts, isLeftover: handling.isLeftover }, look, changes),
       );
       return (isWritten) => {
-        if (isWritten) handling.letGo();
+        const { held } = handling;
+        if (isWritten) held?.letGo();
         const fresh: Undelivered[] = [];
-        for (const outcome of outcomes) {
+        for (const [index, outcome] of outcomes.entries()) {
+          if (outcome.fresh && held && !isWritten) keepHeld(outcome.fresh, new HeldRecord(held, index));
           if (outcome.orphan) undelivered.remove(outcome.orphan.entry.id);
           if (outcome.twinned) addTwin(outcome.twinned.entry, outcome.twinned.twin);
           if (outcome.fresh) fresh.push(outcome.fresh);
@@ -99,14 +108,16 @@ interface Candidate {
   news: RecordOfKind;
   identity: Identity;
   arrival: Arrival;
-  /** How often it will have been sent into a flow. */
+  /** What became of it in an earlier process. */
+  past: Past;
+  /** How often it is about to be sent into a flow. */
   attempts: number;
   isLeftover: boolean;
 }
 
 function acceptRecord(context: InboxContext, candidate: Candidate, look: Look, changes: Changes): Outcome {
   const { undelivered, distribution } = context;
-  const { news, identity, arrival, isLeftover } = candidate;
+  const { news, identity, arrival, past, isLeftover } = candidate;
   const { kind, via } = arrival;
   const outcome = judgeAndRemember(context, { identity, via }, look, changes);
   let orphan: Undelivered | undefined;
@@ -139,6 +150,7 @@ function acceptRecord(context: InboxContext, candidate: Candidate, look: Look, c
     }
   }
   const correlated = correlate(context, { news, identity }, look, changes);
+  if (past.isDelivered) return { acceptance: { outcome }, ...effectOf(correlated) };
   if (isForNobody(context, arrival, correlated.record)) {
     // Should the service also call back with it, that is new to the node that is called.
     if (outcome === 'new') forgetSeen(identity, look, changes);
@@ -149,7 +161,7 @@ function acceptRecord(context: InboxContext, candidate: Candidate, look: Look, c
     news: newsOf(news, correlated.record),
     identity,
     address: arrival.address,
-    attempts: candidate.attempts,
+    attempts: past.attempts + candidate.attempts,
     twin: orphan?.entry.record,
   });
   if (orphan) dropEntry(context, orphan.entry, orphan.identity, changes);
@@ -157,6 +169,12 @@ function acceptRecord(context: InboxContext, candidate: Candidate, look: Look, c
   if (fresh.entry.channel === 'callback') undelivered.expect(fresh, changes);
   const acceptance = { outcome, entry: fresh.entry };
   return { acceptance, fresh, ...effectOf(correlated), ...(orphan ? { orphan } : undefined) };
+}
+
+/** The store fails: what becomes of it is noted where it is held, so that whoever finds it there knows. */
+function keepHeld(fresh: Undelivered, held: HeldRecord): void {
+  fresh.held = held;
+  held.given(fresh.entry.attempts);
 }
 
 /** What is in the store is found when the service asks again. */
@@ -196,7 +214,9 @@ function isForNobody({ distribution, heir }: InboxContext, arrival: Arrival, rec
 }
 
 /** What is to be an entry. */
-interface Fresh extends Pick<Candidate, 'news' | 'identity' | 'attempts'> {
+interface Fresh extends Pick<Candidate, 'news' | 'identity'> {
+  /** How often it will have been sent into a flow. */
+  attempts: number;
   address?: Arrival['address'];
   twin?: InboxRecord | undefined;
 }

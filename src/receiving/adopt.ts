@@ -8,9 +8,9 @@ import { Undelivered } from './undelivered';
  * Takes charge of entries of another inbox. Whether they were seen here does not matter: they are undelivered. But each is taken once:
  * where a process ended before the other had forgotten it, it may be delivered here already.
  */
-export function createAdopt(context: InboxContext, entries: readonly Entry[]): Step<void> {
+export function createAdopt(context: InboxContext, given: readonly Undelivered[]): Step<void> {
   const { undelivered, unread, distribution } = context;
-  const items = entries.map((entry) => ({ entry, identity: identify(entry) }));
+  const items = given.map(({ entry, held }) => ({ entry, held, identity: identify(entry) }));
   return {
     keys: items.flatMap(({ entry, identity }) => [
       keyOf(entry),
@@ -21,7 +21,11 @@ export function createAdopt(context: InboxContext, entries: readonly Entry[]): S
     decide(look, changes) {
       const adopted = items
         .filter(({ entry }) => !undelivered.has(entry.id) && look(keyOf(entry)) === undefined)
-        .map(({ entry, identity }) => new Undelivered(entry, identity));
+        .map(({ entry, identity, held }) => {
+          const one = new Undelivered(entry, identity);
+          one.held = held;
+          return one;
+        });
       for (const one of adopted) {
         const { entry, identity } = one;
         const isCalled = entry.channel === 'callback';

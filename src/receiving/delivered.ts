@@ -1,4 +1,5 @@
 import type { Journal } from '../journal';
+import type { Hold } from '../store/store';
 
 /** Entries that are done with, and the keys that stood for them in a shared store. */
 export interface Gone {
@@ -10,8 +11,11 @@ export interface Gone {
 export interface Batch extends Gone {
   /** They are being dropped: what is delivered from now on belongs to another batch. */
   close(): void;
-  /** The store has them no more, or fails and will drop them when it is back. */
-  dropped(): void;
+  /**
+   * The store has them no more (`isWritten`). Or it fails, and drops them when it is back: until then that they are delivered stays
+   * noted, and whoever opens it finds the note.
+   */
+  dropped(isWritten: boolean): void;
 }
 
 /** Each is a file that is open. With more, the store is far behind, and what is not noted would be delivered again, marked. */
@@ -52,26 +56,26 @@ export class Delivered {
 
   #begin(gone: Gone): Batch {
     let isDropped = false;
-    let letGo: (() => void) | undefined;
+    let held: Hold | undefined;
     const close = () => {
       if (this.#latest === gone) this.#latest = undefined;
     };
     const note = () => {
       close();
       if (isDropped || this.#notes >= mostNotes) return;
-      letGo = this.#journal.hold(() => JSON.stringify({ delivered: gone.ids }));
-      if (letGo) this.#notes++;
+      held = this.#journal.hold(() => JSON.stringify({ delivered: gone.ids }));
+      if (held) this.#notes++;
     };
     // What is delivered in one go is noted together.
     void Promise.resolve().then(note);
     return {
       ...gone,
       close,
-      dropped: () => {
+      dropped: (isWritten) => {
         isDropped = true;
-        if (letGo) this.#notes--;
-        letGo?.();
-        letGo = undefined;
+        if (held) this.#notes--;
+        if (isWritten) held?.letGo();
+        held = undefined;
       },
     };
   }

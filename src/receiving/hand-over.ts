@@ -46,8 +46,7 @@ async function handOverRead(
     if (!isWanted()) return false;
     const fresh = slice.filter(({ isHandedOver }) => !isHandedOver);
     for (const one of fresh) one.isHandedOver = true;
-    const entries = fresh.map(({ entry }) => entry);
-    if (fresh.length > 0) await heir.journal.run(createAdopt(heir, entries));
+    if (fresh.length > 0) await heir.journal.run(createAdopt(heir, fresh));
     if (!isWanted()) {
       takeBack(heir, fresh);
       return false;

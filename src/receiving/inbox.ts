@@ -7,6 +7,7 @@ import type { InboxContext } from './context';
 import type { Channel, Entry, KindOn } from './entry';
 import { GivenUp } from './given-up';
 import { handOverEntries } from './hand-over';
+import { createNotes } from './held-record';
 import { createInboxContext, type InboxOptions } from './inbox-context';
 import { createInboxKeeper } from './leftovers';
 import { createRelease, takeLate } from './release';
@@ -122,11 +123,13 @@ export class Inbox {
    */
   async accept(arrival: Arrival, onHeld?: () => void): Promise<Acceptance[]> {
     const { kind, via, records } = arrival;
-    const letGo = via === 'poll' ? this.#context.journal.hold(() => JSON.stringify({ kind, records })) : undefined;
+    const notes = createNotes(records.length);
+    const held =
+      via === 'poll' ? this.#context.journal.hold(() => JSON.stringify({ kind, records }), notes) : undefined;
     const accepting = this.#context.journal.run(
-      createAccept(this.#context, arrival, { isLeftover: false, letGo: letGo ?? (() => {}) }),
+      createAccept(this.#context, arrival, { isLeftover: false, held, notes }),
     );
-    if (letGo) onHeld?.();
+    if (held) onHeld?.();
     const acceptances = await accepting;
     this.#onAccepted(kind, acceptances);
     // Whoever polls asks for no more meanwhile, which would all wait in memory.
@@ -174,8 +177,10 @@ export class Inbox {
 
   /** Writes down that an entry is sent into a flow once more. Nodes that make the same attempt count once. */
   countAttempt(entry: Entry, attempt = entry.attempts + 1): void {
-    if (attempt <= entry.attempts || !this.#context.undelivered.has(entry.id)) return;
+    const undelivered = this.#context.undelivered.get(entry.id);
+    if (attempt <= entry.attempts || !undelivered) return;
     entry.attempts = attempt;
+    undelivered.held?.given(attempt);
     this.#context.run(createKeep(this.#context, [entry]));
   }
 

@@ -1,6 +1,6 @@
 import { nextTurn } from '../clock';
 import type { Circumstances, Keeper } from '../keeper';
-import type { Item } from '../store/store';
+import type { Held, Item } from '../store/store';
 import { createAccept } from './accept';
 import { goneOf, type InboxContext, wantedBy } from './context';
 import { parseDelivered } from './delivered';
@@ -20,19 +20,22 @@ export function createInboxKeeper(context: InboxContext): Keeper {
     wanted: () => wantedBy(context),
     isReadable: isEntry,
     found: (items, circumstances) => findEntries(context, items, circumstances),
-    recover(text, letGo) {
-      const delivered = parseDelivered(text);
+    recover(held) {
+      const delivered = parseDelivered(held.text);
       if (delivered) {
-        dropDelivered(context, delivered, letGo);
+        dropDelivered(context, delivered, held);
         return;
       }
-      context.run(createAccept(context, { ...parseHeld(text), via: 'poll' }, { isLeftover: true, letGo }));
+      const handling = { isLeftover: true, held, notes: held.notes };
+      context.run(createAccept(context, { ...parseHeld(held.text), via: 'poll' }, handling));
     },
     merge: mergeSeen,
     saved(kept) {
       for (const id of kept.keys()) {
         const saved = undelivered.get(id);
-        if (saved) saved.isStored = true;
+        if (!saved) continue;
+        saved.isStored = true;
+        saved.held = undefined;
       }
     },
     letGo() {
@@ -48,7 +51,7 @@ export function createInboxKeeper(context: InboxContext): Keeper {
 }
 
 /** Forgets what had been delivered when an earlier process died, before it is handed out. */
-function dropDelivered(context: InboxContext, ids: readonly string[], letGo: () => void): void {
+function dropDelivered(context: InboxContext, ids: readonly string[], held: Held): void {
   const { undelivered } = context;
   const found = ids.map((id) => undelivered.get(id)).filter((one) => one !== undefined);
   for (const one of found) {
@@ -56,7 +59,7 @@ function dropDelivered(context: InboxContext, ids: readonly string[], letGo: () 
     one.end(true);
   }
   const onDropped = (isWritten: boolean) => {
-    if (isWritten) letGo();
+    if (isWritten) held.letGo();
   };
   context.run(createDrop(goneOf(context, found), onDropped));
 }

@@ -14,6 +14,7 @@ export function settle(context: InboxContext, undelivered: Undelivered): void {
   // What is kept of one that was given up is not written yet.
   if (isGivenUp) context.run(createDrop(goneOf(context, [undelivered])));
   else {
+    undelivered.held?.delivered();
     const batch = context.delivered.add(entry.id, holdKeysOf(context, entry, identity));
     if (batch) context.run(createBatchDrop(batch));
   }
@@ -40,7 +41,7 @@ export function createDrop(gone: Gone, onDropped: (isWritten: boolean) => void =
 }
 
 function createBatchDrop(batch: Batch): Step<void> {
-  const { decide, ...drop } = createDrop(batch, () => batch.dropped());
+  const { decide, ...drop } = createDrop(batch, (isWritten) => batch.dropped(isWritten));
   return {
     ...drop,
     decide(look, changes) {

@@ -1,6 +1,7 @@
 import { PassingMap } from '../passing-map';
 import type { Changes } from '../store/store';
 import type { Channel, Entry } from './entry';
+import type { HeldRecord } from './held-record';
 import type { Identity } from './identity';
 import { MessageIndex } from './message-index';
 import type { Taker } from './taker';
@@ -26,6 +27,8 @@ export class Undelivered {
   /** Which attempt it is for a node that was away when it came, or was found. */
   firstAttempt: number;
   isStored = false;
+  /** Where it is instead, for as long as the store fails. */
+  held: HeldRecord | undefined;
   /** The service is to bring it again: nobody here gets it any more. Not when its node has taken it after all before that was written. */
   isReleased = false;
   /** A node's flow does not take it. */

@@ -6,6 +6,7 @@ import { formatRemembered, parseItem, parseRemembered } from './format';
 import { HeldFiles } from './held-files';
 import {
   type Changes,
+  type Hold,
   type Item,
   isFlushed,
   type Leftovers,
@@ -71,8 +72,8 @@ export class DiskStore implements Store {
     return { items, held };
   }
 
-  hold(text: string): (() => void) | undefined {
-    return this.#database && this.#heldFiles.hold(text);
+  hold(text: string, notes?: string): Hold | undefined {
+    return this.#database && this.#heldFiles.hold(text, notes);
   }
 
   async recall(keys: readonly string[]): Promise<(Remembered | undefined)[]> {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { closeSync, openSync, readdirSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
-import type { Held } from './store';
+import type { Held, Hold } from './store';
 
 /** One file for each commit under way; LevelDB leaves other names alone. */
 const prefix = 'held-';
@@ -14,13 +14,20 @@ interface HoldingFile {
   descriptor: number;
 }
 
+/** What a file holds, and where in it the notes begin. */
+interface Content {
+  text: string;
+  notes: string;
+  notesAt: number;
+}
+
 /** What stands in a file that holds nothing. */
-const nothing = format('');
+const nothing = format('', '').bytes;
 
 /**
  * Files of a folder that hold what is not committed yet. Written at once, and not flushed: that outlives the process. A file
  * is written over again and again and never cut off, which costs a slow disk much more: what it holds begins with its
- * length and checksum, and what follows is left from before.
+ * length, its checksum and the number of its notes, and what follows them is left from before.
  */
 export class HeldFiles {
   readonly #folder: string;
@@ -33,11 +40,12 @@ export class HeldFiles {
   }
 
   /** See {@link Store.hold}. */
-  hold(text: string): (() => void) | undefined {
+  hold(text: string, notes = ''): Hold | undefined {
+    const { bytes, notesAt } = format(text, notes);
     let file: HoldingFile | undefined;
     try {
       file = this.#free.pop() ?? createHoldingFile(this.#folder);
-      write(file, format(text));
+      write(file, bytes);
     } catch {
       // The commit that follows meets the same disk, and reports it.
       if (file) discard(file);
@@ -45,7 +53,17 @@ export class HeldFiles {
     }
     const holding = file;
     this.#holding.add(holding);
-    return () => this.#letGo(holding);
+    let isHeld = true;
+    return {
+      letGo: () => {
+        if (isHeld) this.#letGo(holding);
+        isHeld = false;
+      },
+      note: (index, character) => {
+        // It may hold something else by now.
+        if (isHeld) writeNote(holding.path, notesAt + index, character);
+      },
+    };
   }
 
   /** What an earlier process held. */
@@ -54,12 +72,13 @@ export class HeldFiles {
     return names.flatMap((name) => {
       const path = join(this.#folder, name);
       const letGo = () => rmSync(path, { force: true });
-      const text = readText(path);
+      const { text, notes, notesAt } = readContent(path);
       if (text === '') {
         letGo();
         return [];
       }
-      return [{ text, letGo, setAside: () => setAside(this.#folder, name) }];
+      const note = (index: number, character: string) => writeNote(path, notesAt + index, character);
+      return [{ text, notes, letGo, note, setAside: () => setAside(this.#folder, name) }];
     });
   }
 
@@ -87,22 +106,42 @@ function createHoldingFile(folder: string): HoldingFile {
   return { path, descriptor: openSync(path, 'wx', 0o600) };
 }
 
-function format(text: string): Buffer {
+/** The checksum leaves the notes out, so that one of them is replaced by writing one byte, which no crash cuts in two. */
+function format(text: string, notes: string): { bytes: Buffer; notesAt: number } {
   const body = Buffer.from(text);
-  return Buffer.concat([Buffer.from(`${body.length} ${crc32(body)}\n`), body]);
+  const head = Buffer.from(`${body.length} ${crc32(body)} ${notes.length}\n`);
+  return { bytes: Buffer.concat([head, body, Buffer.from(notes)]), notesAt: head.length + body.length };
 }
 
 /** What no version has written so, and what cannot even be opened, reads as what nobody understands. */
-function readText(path: string): string {
+function readContent(path: string): Content {
+  const unreadable = { text: ' ', notes: '', notesAt: 0 };
   try {
     const bytes = readFileSync(path);
-    const [head, length, checksum] = /^(\d+) (\d+)\n/.exec(bytes.toString('latin1', 0, longestHead)) ?? [];
+    const head = /^(\d+) (\d+)(?: (\d+))?\n/.exec(bytes.toString('latin1', 0, longestHead));
     // Up to 0.1.0 a file was what it held.
-    if (head === undefined) return bytes.toString();
-    const body = bytes.subarray(head.length, head.length + Number(length));
-    return body.length === Number(length) && crc32(body) === Number(checksum) ? body.toString() : ' ';
+    if (!head) return { text: bytes.toString(), notes: '', notesAt: bytes.length };
+    const [{ length: bodyAt }, length, checksum, noteCount = 0] = head;
+    const notesAt = bodyAt + Number(length);
+    const body = bytes.subarray(bodyAt, notesAt);
+    if (body.length !== Number(length) || crc32(body) !== Number(checksum)) return unreadable;
+    return { text: body.toString(), notes: bytes.toString('latin1', notesAt, notesAt + Number(noteCount)), notesAt };
   } catch {
-    return ' ';
+    return unreadable;
+  }
+}
+
+/** Also while the store is closed since it failed: the file is there, and no other has its name. */
+function writeNote(path: string, at: number, character: string): void {
+  try {
+    const descriptor = openSync(path, 'r+');
+    try {
+      writeSync(descriptor, character, at, 'latin1');
+    } finally {
+      closeSync(descriptor);
+    }
+  } catch {
+    // Nothing can be written, or nothing is held any more.
   }
 }
 

@@ -30,11 +30,22 @@ export interface Remembered {
 /** Looks up what is remembered under a key. */
 export type Look = (key: string) => Remembered | undefined;
 
-/** Something on its way into the store that an earlier process left. */
-export interface Held {
-  text: string;
-  /** To be called when what it holds is committed. */
+/** A text where a crash does not reach it. */
+export interface Hold {
+  /** To be called when it is committed. */
   letGo(): void;
+  /**
+   * Puts another character in the place of one of its notes, before it returns. It takes no room, so that a full disk has it too. Never
+   * throws: where it cannot be written, the note is as it was.
+   */
+  note(index: number, character: string): void;
+}
+
+/** Something on its way into the store that an earlier process left. */
+export interface Held extends Hold {
+  text: string;
+  /** As that process left them; empty when there were none. */
+  notes: string;
   /** Keeps it where nobody looks for it again, since it cannot be read. Returns the place. */
   setAside(): string;
 }
@@ -133,10 +144,11 @@ export interface Store {
   open(events: StoreEvents): Promise<Leftovers>;
   /**
    * Puts a text where a crash does not reach it, before it returns: a commit takes its time, and whoever sent it has
-   * forgotten it already. Never throws. Returns how to let go of it when it is committed, `undefined` when it could not.
-   * Absent: there is no such place.
+   * forgotten it already. Never throws. Returns `undefined` when it could not. Absent: there is no such place.
+   *
+   * @param notes ASCII characters that may be replaced one by one; none when absent
    */
-  hold?(text: string): (() => void) | undefined;
+  hold?(text: string, notes?: string): Hold | undefined;
   /** What is remembered under each key, `undefined` where nothing is. */
   recall(keys: readonly string[]): Promise<(Remembered | undefined)[]>;
   /** Everything that is remembered under keys that begin so. */

@@ -1,6 +1,7 @@
 import {
   type Changes,
   type Held,
+  type Hold,
   type Item,
   isFlushed,
   type Leftovers,
@@ -48,6 +49,10 @@ export class Disk implements Place {
     return troubles;
   }
 
+  isHeld(message: Message): boolean {
+    return [...this.#folders.values()].some((folder) => folder.holds(message));
+  }
+
   isCommitted(message: Message): boolean {
     return this.#countFolders(message) > 0;
   }
@@ -89,11 +94,17 @@ export class Disk implements Place {
   }
 }
 
+/** What a process holds until it is committed. */
+interface HeldText {
+  readonly text: string;
+  notes: string;
+}
+
 /** Where the account of a login keeps. */
 class Folder {
   readonly entries = new Map<string, string>();
   readonly remembered = new Map<string, string>();
-  readonly held = new Map<number, string>();
+  readonly held = new Map<number, HeldText>();
   /** How to take back each commit that was not flushed, the latest last. */
   readonly unflushed: (() => void)[] = [];
   /** Only the process that opened it may use it. */
@@ -113,16 +124,26 @@ class Folder {
     return this.isAbandoned && this.#wasCut;
   }
 
-  hold(text: string): () => void {
+  hold(text: string, notes: string): number {
     const key = ++this.#held;
-    this.held.set(key, text);
+    this.held.set(key, { text, notes });
     this.#copies.count(text, 1);
-    return () => this.letGo(key);
+    return key;
+  }
+
+  note(key: number, index: number, character: string): void {
+    const held = this.held.get(key);
+    if (held) held.notes = held.notes.slice(0, index) + character + held.notes.slice(index + 1);
   }
 
   letGo(key: number): void {
-    const text = this.held.get(key);
-    if (text !== undefined && this.held.delete(key)) this.#copies.count(text, -1);
+    const held = this.held.get(key);
+    if (held && this.held.delete(key)) this.#copies.count(held.text, -1);
+  }
+
+  /** Whether a message is held here. */
+  holds(message: Message): boolean {
+    return [...this.held.values()].some(({ text }) => this.#copies.isIn([text], message));
   }
 
   write(changes: Changes): void {
@@ -193,6 +214,8 @@ class DiskModel implements Store, PlaceStore {
   hasFailed = false;
   readonly readiness: Readiness;
   #isOpen = false;
+  /** Files that have held something: there is room in them on a disk that is full. */
+  #freeFiles = 0;
   readonly #held = new Map<Kind, number>();
   #underWay: Call | undefined;
   #committing: Changes | undefined;
@@ -221,9 +244,12 @@ class DiskModel implements Store, PlaceStore {
       if (owner && owner !== this) throw failure('LEVEL_LOCKED');
       this.#folder.owner = this;
       this.#isOpen = true;
+      this.#freeFiles = 0;
       const held = [...this.#folder.held].map(
-        ([key, text]): Held => ({
+        ([key, { text, notes }]): Held => ({
           text,
+          notes,
+          note: this.#noteOn(key),
           letGo: () => {
             if (this.#process.isAlive) this.#folder.letGo(key);
           },
@@ -247,19 +273,30 @@ class DiskModel implements Store, PlaceStore {
     });
   }
 
-  hold(text: string): (() => void) | undefined {
-    if (!this.#isUsable || this.#fails('commit')) {
+  hold(text: string, notes = ''): Hold | undefined {
+    if (!this.#isUsable || this.#fails('hold')) {
       this.hasFailed = true;
       return undefined;
     }
-    const letGo = this.#folder.hold(text);
+    const key = this.#folder.hold(text, notes);
+    this.#freeFiles = Math.max(0, this.#freeFiles - 1);
     const { kind } = JSON.parse(text) as { kind?: Kind };
     if (kind) this.#held.set(kind, this.held(kind) + 1);
     let isHeld = true;
-    return () => {
+    const letGo = () => {
       if (kind && isHeld) this.#held.set(kind, this.held(kind) - 1);
       isHeld = false;
-      if (this.#process.isAlive && this.#isUsable) letGo();
+      if (!this.#process.isAlive || !this.#isUsable) return;
+      this.#folder.letGo(key);
+      this.#freeFiles++;
+    };
+    return { letGo, note: this.#noteOn(key) };
+  }
+
+  /** Whatever is the matter, since it takes no room. */
+  #noteOn(key: number): Hold['note'] {
+    return (index, character) => {
+      if (this.#process.isAlive) this.#folder.note(key, index, character);
     };
   }
 
@@ -334,10 +371,11 @@ class DiskModel implements Store, PlaceStore {
     return this.#disk.troubles.has(trouble) || this.#disk.troublesOf(this.#login).has(trouble);
   }
 
-  #fails(call: Call): boolean {
+  #fails(call: Call | 'hold'): boolean {
     if (call === 'close') return false;
     if (this.#has('fails') || this.#has('fails afterwards')) return true;
     if (this.#has('is full') && (call === 'commit' || call === 'open')) return true;
+    if (this.#has('is full') && call === 'hold' && this.#freeFiles === 0) return true;
     return this.#has('fails now and then') && this.#random.chance(0.3);
   }
 

@@ -15,6 +15,8 @@ export interface Surrounding {
   readonly flow: Flow;
   /** The store has failed at some time in this life of the process. */
   readonly hasStoreFailed: boolean;
+  /** See {@link Place.isHeld}. */
+  isHeld(message: Message): boolean;
 }
 
 /** Before that long ago everything that was given is written down as given: while the store is in order, and while it is slow or fails. */
@@ -59,7 +61,7 @@ export class Flow {
   /** A node is about to send a message into its flow. */
   examineSend(message: Message, { id, kind }: NodePlan): void {
     const { world } = this.#process;
-    if (message.isNoted && !message.mayRepeat && kind !== 'callback')
+    if (((message.isNoted && !message.mayRepeat) || message.isNotedWhereHeld) && kind !== 'callback')
       world.violate('given again after a kill though it was delivered', `${message.name} at ${id}`);
     for (const [other, share] of message.shares) {
       if (!this.#isTaken(message, share)) continue;
@@ -106,6 +108,7 @@ export class Flow {
     this.#examine(message, share, plan, redelivered);
     share.deliveries++;
     share.recent++;
+    message.mustBeMarked ||= this.#process.isHeld(message);
     share.givenAtMs = world.timeline.nowMs;
     share.givenAs = this.#process.era;
     const { kind, acknowledge, maxAttempts } = plan;
@@ -189,8 +192,9 @@ export class Flow {
     if (kind === 'outbox') return;
     // That it was given may not have been written down yet when the process died.
     const isUnwritten = (message.diedAtMs ?? Number.NaN) - (share.givenAtMs ?? Number.NaN) < this.#unwrittenMs;
-    if (isRepeated && !redelivered && !message.mayRepeat && !isForgotten && !isUnwritten)
-      world.violate('repeated without a mark', which);
+    const mustBeMarked = message.mustBeMarked && message.arrivals === 1;
+    const mayBeUnmarked = message.mayRepeat || isForgotten || isUnwritten;
+    if (isRepeated && !redelivered && (mustBeMarked || !mayBeUnmarked)) world.violate('repeated without a mark', which);
     if (!isRepeated && redelivered && !message.mayBeMarked) world.violate('marked for no reason', which);
     if (
       isRepeated ||

@@ -16,6 +16,8 @@ export interface Place {
   has(message: Message): boolean;
   /** Whether a message that was given up is here. */
   isAside(message: Message): boolean;
+  /** Whether a message is held here, where what becomes of it can be noted. */
+  isHeld(message: Message): boolean;
   /** Whether a message has been committed here, and so flushed. */
   isCommitted(message: Message): boolean;
   /** Whether a message is kept here for each of two logins. */

@@ -132,6 +132,10 @@ export class Process implements Callee, Surrounding {
     return this.isAlive && !this.#isStopped && (this.#isDeploying || this.#isDeployingNode);
   }
 
+  isHeld(message: Message): boolean {
+    return this.world.plan.store === 'disk' && this.machine.place.isHeld(message);
+  }
+
   get isStopped(): boolean {
     return this.#isStopped;
   }
@@ -244,6 +248,8 @@ export class Process implements Callee, Surrounding {
       if (message.arrivals === 0) continue;
       this.world.blind(message);
       message.mayBeWithTwo = this.hasStoreFailed || message.isLeftWithTwo;
+      // A login that comes back may give again what it could not let go of.
+      message.mustBeMarked = false;
     }
   }
 
@@ -283,7 +289,10 @@ export class Process implements Callee, Surrounding {
     // A node that is away is owed what it may not even want.
     const isNoted = world.plan.store === 'disk' && !isPowerFailure && !this.hasStoreFailed;
     if (isNoted && !this.#isDeploying && !this.#isDeployingNode) this.#noteDelivered();
-    if (isPowerFailure) for (const message of world.messages) message.isNoted = false;
+    if (!isPowerFailure && !this.#isDeploying && !this.#isDeployingNode) this.#noteHeld();
+    if (isPowerFailure)
+      for (const message of world.messages)
+        Object.assign(message, { isNoted: false, isNotedWhereHeld: false, mustBeMarked: false });
     // That some were delivered may not have been flushed.
     if (isPowerFailure && world.plan.store === 'disk') {
       for (const message of world.messages) {
@@ -294,8 +303,8 @@ export class Process implements Callee, Surrounding {
     // What it had given up, or given to another login, may not be written.
     if (this.hasStoreFailed) {
       for (const message of world.givenUp.keys()) {
-        // What is there otherwise is given up again, unless whoever is called back takes it first.
-        const isStillHere = machine.place.has(message) && message.callback !== 'due';
+        // What is there otherwise is given up again, unless whoever is called back takes it first, or has taken it before.
+        const isStillHere = machine.place.has(message) && message.callback === 'none';
         if (!isStillHere && !machine.place.isAside(message)) world.givenUp.delete(message);
       }
       for (const message of world.messages) message.mayBeWithTwo ||= machine.formerKeys.size > 1;
@@ -331,10 +340,21 @@ export class Process implements Callee, Surrounding {
 
   /** That it is delivered is where a kill does not reach it. */
   #noteDelivered(): void {
+    for (const message of this.world.messages) if (this.#isDelivered(message)) message.isNoted = true;
+  }
+
+  /** Also where the store does not take it: of what it has itself, since it did not know that it was written, that says less. */
+  #noteHeld(): void {
+    // What another login has taken over is noted by that.
+    if (Object.keys(this.machine.keys).length > 1) return;
     for (const message of this.world.messages) {
-      const isPolled = message.callback === 'none' && message.isPolled && !message.isGivenUp;
-      if (isPolled && message.completedAs?.startsWith(`${this.life} `)) message.isNoted = true;
+      if (!this.#isDelivered(message) || message.arrivals > 1) continue;
+      if (this.isHeld(message) && !this.machine.place.isCommitted(message)) message.isNotedWhereHeld = true;
     }
+  }
+
+  #isDelivered({ callback, isPolled, isGivenUp, completedAs }: Message): boolean {
+    return callback === 'none' && isPolled && !isGivenUp && completedAs?.startsWith(`${this.life} `) === true;
   }
 
   /** Says what is wrong with what is kept now. Looked at after every event. */

@@ -50,6 +50,7 @@ const inward: readonly Scene[] = [
   changeLogin,
   emptyServer,
   changeToFailing,
+  endWhileFailing,
 ];
 
 const outward: readonly Scene[] = [
@@ -156,6 +157,24 @@ function changeToFailing(plan: Plan, random: Random, process: number): Happening
       isOtherLogin: true,
     },
     { atMs: 3_000 + random.below(20_000), ...endOrRedeploy(random, process) },
+  ];
+}
+
+/** What comes is not written any more, a flow gets it all the same, and then the process ends. */
+function endWhileFailing(_plan: Plan, random: Random, process: number): Happening[] {
+  const endsMs = random.between(500, 8_000);
+  return [
+    ...(random.chance(0.7) ? [flow(random, process, random.pick(['is silent', 'is late', 'fails']), 8_000)] : []),
+    messages(random, 0, 3),
+    {
+      atMs: 200 + random.below(300),
+      what: 'store',
+      process,
+      forMs: random.between(500, 10_000),
+      trouble: random.pick(['is full', 'is full', 'fails', 'fails afterwards', 'fails now and then']),
+    },
+    ...several(3, () => messages(random, random.below(endsMs), 2)),
+    { atMs: endsMs, what: random.pick(['kill', 'stop']), process, forMs: random.pick([0, 300, 5_000]) },
   ];
 }
 

@@ -173,6 +173,11 @@ export class ServerConnection implements Place {
     return this.#server.copies.isAside(message);
   }
 
+  /** Where nothing is held. */
+  isHeld(): boolean {
+    return false;
+  }
+
   isCommitted(message: Message): boolean {
     return this.has(message);
   }

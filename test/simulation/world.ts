@@ -53,6 +53,10 @@ export interface Message {
   isGivenUp: boolean;
   /** It was delivered, and that was written down, before its process was killed. */
   isNoted: boolean;
+  /** The same, where it was held as the store failed. */
+  isNotedWhereHeld: boolean;
+  /** A flow was given it while it was held: the store has it with that attempt, or what is held says so. */
+  mustBeMarked: boolean;
   /** It may come later than those that were read after it. */
   isOutOfOrder: boolean;
 }
@@ -183,6 +187,8 @@ export class World {
       isLeftWithTwo: false,
       isGivenUp: false,
       isNoted: false,
+      isNotedWhereHeld: false,
+      mustBeMarked: false,
       isOutOfOrder: false,
     };
     this.messages.push(message);

@@ -576,7 +576,7 @@ describe('Journal', () => {
       const keeper: Keeper = {
         found: () => {},
         wanted: () => [],
-        recover: (text, letGo) => {
+        recover: ({ text, letGo }) => {
           if (text === 'bad') throw new SyntaxError('bad is not good');
           void journal.run(keep(text)).then(letGo);
         },

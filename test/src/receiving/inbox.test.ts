@@ -1298,7 +1298,8 @@ describe('Inbox', () => {
         mock.timers.tick(5_000);
         await settle();
       }
-      assert.deepEqual([a.texts, platter.held.size], [['1'], 2]);
+      // Among them is that the first is delivered.
+      assert.deepEqual([a.texts, platter.held.size], [['1'], 3]);
       store.failing.clear();
       mock.timers.tick(5_000);
       await settle();
@@ -1343,6 +1344,161 @@ describe('Inbox', () => {
       await inbox.ready();
       await inbox.flush();
       assert.equal(platter.held.size, 0);
+    });
+  });
+
+  describe('the process ends while the store fails', () => {
+    const records = ['1', '2', '3'].map((messageId) => incoming(messageId));
+
+    /** It ends when its nodes have done this with what came as the store began to fail, and the next one starts. */
+    async function dieAfter(
+      arrivals: readonly Arrival[],
+      act: (inbox: Inbox, a: Node, store: FailingStore) => unknown,
+    ): Promise<{ inbox: Inbox; b: Node; platter: Platter }> {
+      const platter = new Platter();
+      const store = new FailingStore(platter);
+      const before = createInbox(store);
+      const a = attach(before, new Node('a'));
+      await before.ready();
+      const accepting = arrivals.map((arrival) => before.accept(arrival));
+      store.failing.add('commit');
+      await Promise.all(accepting);
+      await act(before, a, store);
+      await settle();
+      inboxes.pop();
+      store.kill();
+      assert.equal(platter.entries.size, 0);
+      const inbox = createInbox(new FailingStore(platter));
+      const b = attach(inbox, new Node('a'));
+      await settle();
+      await inbox.flush();
+      return { inbox, b, platter };
+    }
+
+    it('what was delivered is not delivered again, and is known', async () => {
+      const { inbox, b, platter } = await dieAfter([polled(incoming('1'))], (before, a) => before.done(a.last, a));
+      assert.deepEqual([b.texts, platter.entries.size, platter.held.size], [[], 0, 0]);
+      assert.deepEqual(outcomes(await inbox.accept(polled(incoming('1')))), ['repeated']);
+    });
+
+    it('what was delivered after the store could not be opened again is not delivered again either', async () => {
+      const { b } = await dieAfter([polled(incoming('1'))], async (before, a, store) => {
+        store.failing.add('open');
+        mock.timers.tick(5_000);
+        await settle();
+        before.done(a.last, a);
+      });
+      assert.deepEqual(b.texts, []);
+    });
+
+    it('what a node has in hand comes again, marked', async () => {
+      const { b, platter } = await dieAfter([polled(incoming('1'))], () => {});
+      assert.deepEqual([b.texts, b.attempts, platter.held.size], [['1'], [2], 0]);
+    });
+
+    it('its attempts go on where they stood', async () => {
+      const { b } = await dieAfter([polled(incoming('1'))], (before, a) => before.countAttempt(a.last, 4));
+      assert.deepEqual([b.texts, b.attempts], [['1'], [5]]);
+    });
+
+    it('of what came together each comes again as it was', async () => {
+      const { b } = await dieAfter([polled(...records)], (before, a) => {
+        const [first, second] = a.given.map(({ entry }) => entry);
+        assert.ok(first && second);
+        before.countAttempt(first, 2);
+        before.done(second, a);
+      });
+      assert.deepEqual(
+        [b.texts, b.attempts],
+        [
+          ['1', '3'],
+          [3, 2],
+        ],
+      );
+    });
+
+    it('what nobody was given comes as if it were new', async () => {
+      const status: StatusRecord = { messageId: 's1', from: '6421555001', statusCode: 'RCV', via: 'poll' };
+      const { inbox } = await dieAfter([{ kind: 'status', via: 'poll', records: [status] }], () => {});
+      const node = attach(inbox, new Node('status'), 'status');
+      await settle();
+      assert.deepEqual(node.attempts, [1]);
+    });
+
+    it('what was given up comes again, its attempts counted', async () => {
+      const { b } = await dieAfter([polled(incoming('1'))], (before, a) => before.giveUp(a.last, a));
+      assert.deepEqual(b.attempts, [2]);
+    });
+
+    it('what the next one could not write either is not delivered a third time', async () => {
+      const platter = new Platter();
+      const first = new FailingStore(platter);
+      const before = createInbox(first);
+      const a = attach(before, new Node('a'));
+      await before.ready();
+      const accepting = before.accept(polled(incoming('1')));
+      first.failing.add('commit');
+      await accepting;
+      first.kill();
+      const second = new FailingStore(platter);
+      second.failing.add('commit');
+      const next = createInbox(second);
+      const b = attach(next, new Node('a'));
+      await settle();
+      next.done(b.last, b);
+      inboxes.length = 0;
+      second.kill();
+      const c = attach(createInbox(new FailingStore(platter)), new Node('a'));
+      await settle();
+      assert.deepEqual([a.attempts, b.attempts, c.texts, platter.held.size], [[1], [2], [], 0]);
+    });
+
+    it('what the store had before, and nobody had been given, is not delivered again', async () => {
+      const platter = new Platter();
+      const store = new FailingStore(platter);
+      const before = createInbox(store);
+      await before.accept(polled(incoming('1')));
+      const { hold } = store;
+      store.failing.add('commit');
+      // There is room for a note.
+      store.hold = (text) => {
+        store.failing.clear();
+        const held = hold.call(store, text);
+        store.failing.add('commit');
+        return held;
+      };
+      const a = attach(before, new Node('a'));
+      await settle();
+      before.done(a.last, a);
+      await settle();
+      mock.timers.tick(25);
+      await settle();
+      inboxes.pop();
+      store.kill();
+      const inbox = createInbox(new FailingStore(platter));
+      const b = attach(inbox, new Node('a'));
+      await settle();
+      await inbox.flush();
+      assert.deepEqual([a.texts, b.texts, platter.held.size], [['1'], [], 0]);
+    });
+
+    it('what is held moves along to another login, and is noted there', async () => {
+      const [store, other] = [new FailingStore(), new FailingStore()];
+      const [inbox, heir] = [createInbox(store), createInbox(other)];
+      const a = attach(heir, new Node('a'));
+      await Promise.all([inbox.ready(), heir.ready()]);
+      const accepting = inbox.accept(polled(incoming('1')));
+      for (const one of [store, other]) one.failing.add('commit');
+      await accepting;
+      await inbox.handOver(heir);
+      await settle();
+      heir.done(a.last, a);
+      inboxes.length = 0;
+      for (const one of [store, other]) one.kill();
+      const after = createInbox(new FailingStore(store.platter));
+      await after.ready();
+      await after.flush();
+      assert.deepEqual([a.texts, after.state.undelivered, store.platter.held.size], [['1'], 0, 0]);
     });
   });
 

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { mock } from 'node:test';
+import { crc32 } from 'node:zlib';
 import { ClassicLevel } from 'classic-level';
 import type { IncomingRecord } from '../../../src/model';
 import type { Entry } from '../../../src/receiving/entry';
@@ -297,10 +298,10 @@ function testDiskStore(engine: Engine): void {
     it('is found after a crash, until it is let go of', async () => {
       const store = createStore();
       await store.open(events);
-      const letGo = store.hold('one');
+      const one = store.hold('one');
       store.hold('two');
-      letGo?.();
-      letGo?.();
+      one?.letGo();
+      one?.letGo();
       await store.close();
       const { held: found } = await store.open(events);
       assert.deepEqual(
@@ -312,10 +313,41 @@ function testDiskStore(engine: Engine): void {
       assert.deepEqual((await store.open(events)).held, []);
     });
 
+    it('has notes that are written in their place, also while the store is closed, and only as long as it is held', async () => {
+      const store = createStore();
+      await store.open(events);
+      const letGoOf = store.hold('one', '0000');
+      letGoOf?.letGo();
+      const two = store.hold('twö', '000');
+      letGoOf?.note(0, 'x');
+      two?.note(0, 'a');
+      await store.close();
+      two?.note(2, 'b');
+      const [found] = (await store.open(events)).held;
+      assert.deepEqual([found?.text, found?.notes], ['twö', 'a0b']);
+      found?.note(1, 'c');
+      await store.close();
+      const [again] = (await store.open(events)).held;
+      assert.deepEqual([again?.text, again?.notes], ['twö', 'acb']);
+      again?.letGo();
+      two?.note(0, 'd');
+      await store.close();
+      assert.deepEqual((await store.open(events)).held, []);
+    });
+
+    it('is read without notes, as it was held before there were any', async () => {
+      const store = createStore();
+      await store.open(events);
+      await store.close();
+      await writeFile(join(folder, 'store', 'held-older'), `3 ${crc32('one')}\none and what was there before`);
+      const [older] = (await store.open(events)).held;
+      assert.deepEqual([older?.text, older?.notes], ['one', '']);
+    });
+
     it('does not mix up a short one with a longer one before it', async () => {
       const store = createStore();
       await store.open(events);
-      store.hold('long '.repeat(1_000))?.();
+      store.hold('long '.repeat(1_000))?.letGo();
       store.hold('short');
       await store.close();
       const { held } = await store.open(events);
@@ -328,7 +360,7 @@ function testDiskStore(engine: Engine): void {
     it('outlives a process that ends without a word', async () => {
       const store = createStore();
       await store.open(events);
-      store.hold('long '.repeat(1_000))?.();
+      store.hold('long '.repeat(1_000))?.letGo();
       store.hold('é');
       const name = (await readdir(join(folder, 'store'))).find((one) => one.startsWith('held-')) ?? '';
       const bytes = await readFile(join(folder, 'store', name));
@@ -386,7 +418,7 @@ function testDiskStore(engine: Engine): void {
       await store.open(events);
       for (let round = 0; round < 50; round++) {
         const held = [1, 2, 3].map((n) => store.hold(String(n)));
-        for (const letGo of held) letGo?.();
+        for (const one of held) one?.letGo();
       }
       const names = await readdir(join(folder, 'store'));
       assert.ok(names.filter((name) => name.startsWith('held-')).length <= 3);

@@ -1,6 +1,7 @@
 import { formatRemembered, parseRemembered } from '../../../src/store/format';
 import {
   type Changes,
+  type Hold,
   type Item,
   isFlushed,
   type Leftovers,
@@ -18,6 +19,8 @@ export class Platter {
   readonly entries = new Map<string, string>();
   readonly remembered = new Map<string, string>();
   readonly held = new Map<number, string>();
+  /** Of what is held, by the same number. */
+  readonly notes = new Map<number, string>();
   readonly aside: string[] = [];
   /** Only the process that opened it last may use it. */
   owner: object | undefined;
@@ -30,9 +33,15 @@ export class Platter {
     return [...this.entries].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, text]) => JSON.parse(text) as Item);
   }
 
-  hold(text: string): number {
+  hold(text: string, notes = ''): number {
     this.held.set(++this.#lastHeld, text);
+    this.notes.set(this.#lastHeld, notes);
     return this.#lastHeld;
+  }
+
+  note(key: number, index: number, character: string): void {
+    const notes = this.notes.get(key) ?? '';
+    this.notes.set(key, notes.slice(0, index) + character + notes.slice(index + 1));
   }
 
   /** Writes what was committed; `undefined` deletes. */
@@ -103,7 +112,7 @@ export class FailingStore implements Store {
           this.platter.aside.push(text);
           return 'a place';
         };
-        return { text, letGo, setAside };
+        return { text, notes: this.platter.notes.get(key) ?? '', letGo, note: this.#noteOn(key), setAside };
       });
       const isPutOff = events?.sift?.(held) ?? (() => false);
       return { items: this.platter.items.filter((item) => !isPutOff(item)), held };
@@ -120,10 +129,16 @@ export class FailingStore implements Store {
     });
   }
 
-  hold(text: string): (() => void) | undefined {
+  hold(text: string, notes?: string): Hold | undefined {
     if (!this.isOpen || this.failing.has('commit')) return undefined;
-    const key = this.platter.hold(text);
-    return () => this.platter.held.delete(key);
+    const key = this.platter.hold(text, notes);
+    return { letGo: () => void this.platter.held.delete(key), note: this.#noteOn(key) };
+  }
+
+  #noteOn(key: number): Hold['note'] {
+    return (index, character) => {
+      if (!this.#isDead) this.platter.note(key, index, character);
+    };
   }
 
   list(prefixes: readonly string[]): Promise<[string, Remembered][]> {
