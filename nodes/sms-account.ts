@@ -13,7 +13,7 @@ import {
 } from './runtime/account-settings';
 import { isEnv } from './runtime/env';
 import { logKeptTexts } from './runtime/kept-text-log';
-import { inheritFromFormerLogins, Logins } from './runtime/logins';
+import { inheritFromFormerPlaces, Logins } from './runtime/logins';
 import { raiseToCatch } from './runtime/outcome';
 import { translate, translateError } from './runtime/texts';
 
@@ -52,7 +52,11 @@ export = (RED: NodeAPI) => {
         onChanged: news.changed,
         onAsideFull: () => this.warn(translate(RED, 'log.asideFull')),
       });
-      stopInheriting = inheritFromFormerLogins(RED, this, this.membership, logins.of(this.id, settings.loginsFile));
+      stopInheriting = inheritFromFormerPlaces(RED, this, {
+        membership: this.membership,
+        logins: logins.of(this.id, settings.loginsFile),
+        ...settings,
+      });
     } catch (error) {
       this.membership = translateError(RED, error);
       this.error(this.membership);

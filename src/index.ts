@@ -5,6 +5,7 @@
 export { type Accounts, createAccounts, joinAccount } from './account/accounts';
 export type {
   CallbackSubscription,
+  FormerPlace,
   Membership,
   OutboxSubscriber,
   OutboxSubscription,
@@ -12,7 +13,7 @@ export type {
   Subscription,
   Watcher,
 } from './account/membership';
-export type { AccountSettings, ConnectionSettings } from './account/settings';
+export type { AccountSettings, ConnectionSettings, StoreChoice } from './account/settings';
 export type { AccountEntry, AccountState, Counts, EntryAction, EntryState } from './account/state';
 export { type Clock, systemClock, type Timer, wait } from './clock';
 export {

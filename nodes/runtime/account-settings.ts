@@ -11,6 +11,7 @@ import {
   parseRedisUrl,
   RedisStore,
   SmsError,
+  type StoreChoice,
   type TlsOptions,
 } from '../../src';
 import { limits } from '../limits';
@@ -44,11 +45,18 @@ export interface AccountConfig extends NodeDef, ConnectionConfig {
   perDay?: number | string;
 }
 
-/** An account as Node-RED keeps it. */
-export interface NodeAccountSettings extends AccountSettings {
-  /** Where the logins of account nodes are kept beside the inbox, if it outlives the process. */
+/** Where an account of Node-RED keeps. */
+export interface NodeStores {
+  /** Names the store that it has now: `memory`, `disk` or `redis DIGEST`, without user and password, which may change while it does not. */
+  place: string;
+  /** The store of such a name; `undefined`: it takes a Redis URL that is not known here any more. */
+  storeAt(place: string): StoreChoice | undefined;
+  /** Where account nodes note their logins and stores; absent: there is no user directory. */
   loginsFile?: string;
 }
+
+/** An account as Node-RED keeps it. */
+export interface NodeAccountSettings extends AccountSettings, NodeStores {}
 
 /** Its credentials. */
 export interface AccountCredentials {
@@ -151,20 +159,46 @@ function parseStore(
   config: AccountConfig,
   { redisUrl }: AccountCredentials,
   warnNoUserDir: () => void,
-): Pick<NodeAccountSettings, 'storeName' | 'createStore' | 'loginsFile'> {
+): StoreChoice & NodeStores {
   const kind = parseChoice('store', config.store, ['disk', 'memory', 'redis']);
   const { userDir } = RED.settings;
   const folder = userDir ? join(userDir, 'sms-inbox') : undefined;
-  const logins = folder === undefined ? undefined : { loginsFile: join(folder, 'logins.json') };
-  if (kind === 'redis') {
-    parseRedisUrl(redisUrl);
+  const memory: StoreChoice = { storeName: 'memory', createStore: () => new MemoryStore() };
+  const stores = new Map([['memory', memory]]);
+  if (folder !== undefined) {
+    stores.set('disk', { storeName: `disk ${folder}`, createStore: (key) => new DiskStore(join(folder, key)) });
+  }
+  const redis = kind === 'redis' ? parseRedisUrl(redisUrl) : findRedis(redisUrl);
+  const redisPlace = redis && `redis ${digest(JSON.stringify([redis.host, redis.port, redis.db]))}`;
+  if (redisPlace !== undefined) {
     const url = redisUrl?.trim() ?? '';
-    const place = createHash('sha256').update(url).digest('hex');
-    return { storeName: `redis ${place}`, createStore: (key) => new RedisStore({ url, key }), ...logins };
+    stores.set(redisPlace, {
+      storeName: `redis ${digest(url)}`,
+      createStore: (key) => new RedisStore({ url, key }),
+    });
   }
   if (kind === 'disk' && folder === undefined) warnNoUserDir();
-  if (kind === 'memory' || folder === undefined) return { storeName: 'memory', createStore: () => new MemoryStore() };
-  return { storeName: `disk ${folder}`, createStore: (key) => new DiskStore(join(folder, key)), ...logins };
+  const wanted = kind === 'redis' ? (redisPlace ?? '') : kind;
+  const place = stores.has(wanted) ? wanted : 'memory';
+  return {
+    ...(stores.get(place) ?? memory),
+    place,
+    storeAt: (name) => stores.get(name),
+    ...(folder === undefined ? undefined : { loginsFile: join(folder, 'logins.json') }),
+  };
+}
+
+/** The server of a URL that nothing is kept with now. */
+function findRedis(redisUrl: string | undefined): ReturnType<typeof parseRedisUrl> | undefined {
+  try {
+    return parseRedisUrl(redisUrl);
+  } catch {
+    return undefined;
+  }
+}
+
+function digest(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
 }
 
 /**

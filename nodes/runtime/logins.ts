@@ -1,62 +1,84 @@
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Node, NodeAPI } from 'node-red';
 import type { Membership, SmsError } from '../../src';
+import type { NodeStores } from './account-settings';
 import { startWithFlows } from './start';
 import { translate } from './texts';
 
-/** How long to wait before what a former login has left is asked for again. */
+/** How long to wait before what is left in a former place is asked for again. */
 const againAfterMs = 10_000;
 
-/** The logins that one account node has had. */
+/** What outlives the process is noted so, by version 0.1.0 without the store. */
+const placePattern = /^[0-9a-f]{32}( disk| redis [0-9a-f]{64})?$/;
+
+/** Ends the name of a place in memory. */
+const inMemory = ' memory';
+
+/** The places that one account node has kept in, each a login and a store: its key, and {@link NodeStores.place}. */
 export interface NodeLogins {
-  /** Notes the login that the node has now. Returns the keys of those it had and has not taken over from. */
-  enter(key: string): string[];
-  /** The node has taken over from a former login. */
-  settle(key: string): void;
+  /** Notes the place that the node has now. Returns those it had and has not taken over from. */
+  enter(place: string): string[];
+  /** The node has taken over from a former place. */
+  settle(place: string): void;
 }
 
 /**
- * Remembers the logins of account nodes, so that a node whose API key, user or base URL has changed delivers what the
- * service gave it under the former one: after a restart too, where there is a file.
+ * Remembers the logins and stores of account nodes, so that a node whose API key, user, base URL or store has changed delivers
+ * what it was given before: after a restart too, where there is a file.
  */
 export class Logins {
-  /** By node: keys, the present one last. */
-  readonly #keys = new Map<string, string[]>();
+  /** By node: places, the present one last. */
+  readonly #places = new Map<string, string[]>();
 
   /** @param file where they are kept over restarts */
   of(nodeId: string, file: string | undefined): NodeLogins {
-    const had = () => this.#keys.get(nodeId) ?? read(file)[nodeId] ?? [];
-    const set = (keys: string[]) => {
-      this.#keys.set(nodeId, keys);
-      if (file !== undefined) write(file, nodeId, keys);
+    const had = () => this.#places.get(nodeId) ?? read(file)[nodeId] ?? [];
+    const set = (places: string[]) => {
+      this.#places.set(nodeId, places);
+      if (file !== undefined) write(file, nodeId, places);
     };
     return {
-      enter: (key) => {
-        const former = had().filter((other) => other !== key);
-        set([...former, key]);
+      enter: (place) => {
+        const former = had()
+          .flatMap((other) => withStore(other, place, file))
+          .filter((other) => other !== place);
+        set([...former, place]);
         return former;
       },
-      settle: (key) => set(had().filter((other, index, all) => other !== key || index === all.length - 1)),
+      settle: (place) => set(had().filter((other, index, all) => other !== place || index === all.length - 1)),
     };
   }
 }
 
+/** What an account node takes over from its former places with. */
+export interface Inheriting extends Pick<NodeStores, 'place' | 'storeAt'> {
+  membership: Membership;
+  logins: NodeLogins;
+}
+
 /**
- * Lets an account node take over from its former logins when the flows have started: by then it is known who else is
- * on one of them. Returns how to call it off.
+ * Lets an account node take over from its former logins and stores when the flows have started: by then it is known who else is
+ * there. Returns how to call it off.
  */
-export function inheritFromFormerLogins(
+export function inheritFromFormerPlaces(
   RED: NodeAPI,
   node: Node,
-  membership: Membership,
-  logins: NodeLogins,
+  { membership, logins, place, storeAt }: Inheriting,
 ): () => void {
-  const formerKeys = logins.enter(membership.key);
-  if (formerKeys.length === 0) return () => {};
+  const formerPlaces = logins.enter(`${membership.key} ${place}`);
+  if (formerPlaces.length === 0) return () => {};
   const stop = new AbortController();
-  const inherit = async (key: string) => {
+  const inherit = async (former: string) => {
+    const [key, storePlace] = splitPlace(former);
+    const store = storeAt(storePlace);
+    if (!store) {
+      // It is told once: whoever does without that server for good is not to hear of it at every start.
+      node.warn(translate(RED, 'log.formerRedis'));
+      logins.settle(former);
+      return;
+    }
     let isTold = false;
     const onFailure = ({ params: { folder, detail } }: SmsError) => {
       if (isTold) return;
@@ -64,14 +86,14 @@ export function inheritFromFormerLogins(
       const reason = [folder, detail].filter((part) => part !== undefined).join(': ');
       node.warn(translate(RED, 'log.formerLogin', { reason }));
     };
-    while (!(await membership.inherit(key, onFailure))) {
+    while (!(await membership.inherit({ key, store }, onFailure))) {
       await sleep(againAfterMs, undefined, { signal: stop.signal, ref: false });
     }
-    logins.settle(key);
+    logins.settle(former);
     if (isTold) node.log(translate(RED, 'log.formerLoginDone'));
   };
   const cancelStart = startWithFlows(RED, node, () => {
-    for (const key of formerKeys) inherit(key).catch(() => {});
+    for (const former of formerPlaces) inherit(former).catch(() => {});
   });
   return () => {
     cancelStart();
@@ -79,25 +101,41 @@ export function inheritFromFormerLogins(
   };
 }
 
+function splitPlace(place: string): [key: string, storePlace: string] {
+  const end = place.indexOf(' ');
+  return [place.slice(0, end), place.slice(end + 1)];
+}
+
+/** Version 0.1.0 noted the key alone: what it kept is in the store that the node has now, or in a folder that is there. */
+function withStore(noted: string, present: string, file: string | undefined): string[] {
+  if (noted.includes(' ')) return [noted];
+  const [, storePlace] = splitPlace(present);
+  const hasFolder = file !== undefined && existsSync(join(dirname(file), noted));
+  return [...new Set([...(hasFolder ? [`${noted} disk`] : []), `${noted} ${storePlace}`])];
+}
+
 function read(file: string | undefined): Record<string, string[]> {
   try {
     const logins: unknown = file === undefined ? {} : JSON.parse(readFileSync(file, 'utf8'));
     if (typeof logins !== 'object' || logins === null) return {};
-    const isKeys = (keys: unknown): keys is string[] =>
-      Array.isArray(keys) && keys.every((key) => typeof key === 'string' && /^[0-9a-f]{32}$/.test(key));
-    return Object.fromEntries(Object.entries(logins).filter((entry): entry is [string, string[]] => isKeys(entry[1])));
+    const isPlaces = (places: unknown): places is string[] =>
+      Array.isArray(places) && places.every((place) => typeof place === 'string' && placePattern.test(place));
+    return Object.fromEntries(
+      Object.entries(logins).filter((entry): entry is [string, string[]] => isPlaces(entry[1])),
+    );
   } catch {
-    // It is begun anew: it merely helps to find what a former login has left.
+    // It is begun anew: it merely helps to find what is left in a former place.
     return {};
   }
 }
 
-function write(file: string, nodeId: string, keys: string[]): void {
+function write(file: string, nodeId: string, places: string[]): void {
   const logins = read(file);
-  if (String(logins[nodeId]) === String(keys)) return;
+  const lasting = places.filter((place) => !place.endsWith(inMemory));
+  if (String(logins[nodeId] ?? []) === String(lasting)) return;
   try {
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
-    writeFileSync(`${file}.new`, JSON.stringify({ ...logins, [nodeId]: keys }), { mode: 0o600 });
+    writeFileSync(`${file}.new`, JSON.stringify({ ...logins, [nodeId]: lasting }), { mode: 0o600 });
     renameSync(`${file}.new`, file);
   } catch {
     // The inbox beside it meets the same disk, and reports it.

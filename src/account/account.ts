@@ -9,7 +9,7 @@ import type { EndpointHost } from './endpoint';
 import { Endpoints } from './endpoints';
 import { createEstate, type Estate } from './estate';
 import type { Member } from './member';
-import type { Membership } from './membership';
+import type { FormerPlace, Membership } from './membership';
 import { Overview } from './overview';
 import { Polls } from './polls';
 import type { AccountSettings } from './settings';
@@ -101,7 +101,11 @@ export class Account {
     const { key, clock, tally } = this.#options;
     const connections = this.#open(settings);
     const client = new Client({ ...settings, connections, clock });
-    const member: Member = { settings, client };
+    let onLeft = () => {};
+    const leaving = new Promise<void>((resolve) => {
+      onLeft = resolve;
+    });
+    const member: Member = { settings, client, left: leaving };
     this.#members.add(member);
     let left: Promise<void> | undefined;
     const estateOf = () => this.#succession.estateOf(member);
@@ -111,7 +115,7 @@ export class Account {
       get inbox() {
         return estateOf().inbox;
       },
-      inherit: (formerKey, onFailure) => this.#inherit(member, formerKey, onFailure),
+      inherit: (former, onFailure) => this.#inherit(member, former, onFailure),
       subscribe: (channel, subscriber) =>
         subscribe[channel](
           {
@@ -131,6 +135,7 @@ export class Account {
       act: (id, action) => this.#overview.act(id, action),
       leave: () => {
         left ??= this.#leave(member);
+        onLeft();
         return left;
       },
     };
@@ -154,6 +159,7 @@ export class Account {
   #createHost(): EndpointHost & SuccessionHost {
     const account = this;
     return {
+      key: this.#options.key,
       clock: this.#options.clock,
       polls: this.#polls,
       members: this.#members,
@@ -183,7 +189,9 @@ export class Account {
       endpoints.holdOrResume();
       onChanged();
     };
-    return createEstate({
+    // What is taken over from a former store is nothing to poll for there.
+    const isUsed = () => this.#succession.estate === estate;
+    const estate = createEstate({
       store: settings.createStore(key),
       clock,
       queue: this.#queue,
@@ -205,12 +213,13 @@ export class Account {
       onFault: (error) => (this.#settings ?? settings).onFault?.(error),
       onAbandoned: (node) => this.#settings?.onAbandoned?.(node),
       onDiscarded: (node) => this.#settings?.onDiscarded?.(node),
-      onAsking: (node, isAsking) => this.#asking.set(node, isAsking),
-      onAskingRests: () => this.#asking.rest(),
+      onAsking: (node, isAsking) => isUsed() && this.#asking.set(node, isAsking),
+      onAskingRests: () => isUsed() && this.#asking.rest(),
       // There is one memory of what was seen for all loops; that of the messages decides.
       dedupe: () => endpoints.settingsOf('incoming')?.dedupe ?? settings.dedupe,
       dedupeMs: () => endpoints.settingsOf('incoming')?.dedupeMs ?? settings.dedupeMs,
     });
+    return estate;
   }
 
   /** A member, or another while it is here no more. */
@@ -221,9 +230,13 @@ export class Account {
     return present;
   }
 
-  async #inherit(member: Member, key: string, onFailure: (failure: SmsError) => void = () => {}): Promise<boolean> {
-    const former = this.#options.find(key);
-    return former === this || this.#succession.takeOver({ former: former.#succession, key, member, onFailure });
+  #inherit(
+    member: Member,
+    { key, store = member.settings }: FormerPlace,
+    onFailure: (failure: SmsError) => void = () => {},
+  ): Promise<boolean> {
+    const former = key === this.#options.key ? this : this.#options.find(key);
+    return this.#succession.takeOver({ former: former.#succession, key, store, member, onFailure });
   }
 
   async #keepOpen<T>(work: () => Promise<T>): Promise<T> {
@@ -268,15 +281,14 @@ export class Account {
     const { estate } = this.#succession;
     await estate?.inbox.close();
     if (this.#isNeeded) return;
-    const isDisposable = !estate || (estate.inbox.isDisposable && estate.sender.isSettled);
-    if (isDisposable && this.#queue.isRested) this.#forget();
-    else if (!estate || estate.isSettled) {
+    const isDisposable = !estate || estate.inbox.isDisposable;
+    if (isDisposable && this.#succession.isSettled && this.#queue.isRested) this.#forget();
+    else if (this.#succession.isSettled) {
       this.#forgetting = this.#options.clock.after(forgetAfterMs, () => this.#forget(), true);
     }
   }
 
   #forget(): void {
-    const isSettled = this.#succession.estate?.isSettled ?? true;
-    if (!this.#isNeeded && isSettled) this.#options.onIdle();
+    if (!this.#isNeeded && this.#succession.isSettled) this.#options.onIdle();
   }
 }

@@ -15,6 +15,8 @@ import type { Store } from '../store/store';
 export interface Estate {
   readonly inbox: Inbox;
   readonly sender: Sender;
+  /** Whether several processes use the store at once. */
+  readonly isShared: boolean;
   /** Whether nothing would be lost by forgetting it. */
   readonly isSettled: boolean;
 }
@@ -69,6 +71,7 @@ export function createEstate(options: EstateOptions): Estate {
   return {
     sender,
     inbox,
+    isShared: journal.isShared,
     get isSettled() {
       return inbox.isSettled && sender.isSettled;
     },

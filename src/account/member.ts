@@ -5,4 +5,6 @@ import type { AccountSettings } from './settings';
 export interface Member {
   readonly settings: AccountSettings;
   readonly client: Client;
+  /** Resolves as it leaves. */
+  readonly left: Promise<void>;
 }

@@ -7,6 +7,7 @@ import type { OutboxReceiverOptions } from '../receiving/outbox-receiver';
 import type { PollState } from '../receiving/poll';
 import type { ReceiverOptions } from '../receiving/receiver';
 import type { Outlet, SendingNode } from '../sending/outlet';
+import type { StoreChoice } from './settings';
 import type { AccountState, Counts, Decision, EntryAction, EntryList, EntryState } from './state';
 
 /** Who wants an endpoint polled. */
@@ -66,17 +67,26 @@ export interface Subscriptions {
   callback: CallbackSubscription;
 }
 
+/** Where one has kept before. */
+export interface FormerPlace {
+  /** Names the login, as {@link Membership.key} does. */
+  key: string;
+  /** The store; the member's own when absent. */
+  store?: StoreChoice;
+}
+
 /** One's part in an account. */
 export interface Membership {
   /** Names the login, for {@link inherit}: 32 hexadecimal digits that give nothing away. */
   readonly key: string;
   /**
-   * Takes over what is undelivered of a login that this one replaces, and what polls in flight still bring it, unless
-   * others are on that login. Resolves with whether nothing is left to take over.
+   * Takes over what is left in a place that this one's replaces, another login, another store or both, and what polls in flight
+   * still bring there, unless others keep there. Resolves with whether nothing is left to take over: not while others on this
+   * login keep there, since this one does then.
    *
-   * @param onFailure told why what that login has kept cannot be read now, which is safe there
+   * @param onFailure told why what is kept there cannot be read now, which is safe there
    */
-  inherit(formerKey: string, onFailure?: (failure: SmsError) => void): Promise<boolean>;
+  inherit(former: FormerPlace, onFailure?: (failure: SmsError) => void): Promise<boolean>;
   /** Makes a node one of those that send, with the credentials of this member. Its texts from before go on. */
   attachSender(outlet: Omit<Outlet, 'client'>): SendingNode;
   /** Makes a call that is neither queued nor looped, with the credentials of this member. */

@@ -53,5 +53,8 @@ export interface AccountSettings {
   onUnknownCharset?: (charset: string) => void;
 }
 
+/** A kind of store and its place, and how it is made. */
+export type StoreChoice = Pick<AccountSettings, 'storeName' | 'createStore'>;
+
 /** What connections are opened by. */
 export type ConnectionSettings = Pick<AccountSettings, 'baseUrl' | 'tls' | 'proxy'>;

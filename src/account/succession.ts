@@ -4,10 +4,12 @@ import type { HandOver } from '../sending/sender';
 import type { Estate } from './estate';
 import type { Member } from './member';
 import type { Polls } from './polls';
-import type { AccountSettings } from './settings';
+import type { AccountSettings, StoreChoice } from './settings';
 
 /** What a succession needs of its account. */
 export interface SuccessionHost {
+  /** Names the login. */
+  readonly key: string;
   readonly clock: Clock;
   readonly polls: Polls;
   readonly members: ReadonlySet<Member>;
@@ -21,7 +23,9 @@ export interface TakingOver {
   former: Succession;
   /** Names the login of the former one. */
   key: string;
-  /** Who replaces that login. */
+  /** Which of its stores. */
+  store: StoreChoice;
+  /** Who replaces that login, or that store. */
   member: Member;
   onFailure(failure: SmsError): void;
 }
@@ -29,11 +33,16 @@ export interface TakingOver {
 /** Knows where an account keeps what is its own, and what becomes of the places before. */
 export class Succession {
   readonly #host: SuccessionHost;
-  #estate: Estate | undefined;
+  /** By the names of their stores: the one that is used, and those before it that are not empty yet. */
+  readonly #estates = new Map<string, Estate>();
+  /** How often it is being taken over from each of them now. */
+  readonly #heirs = new Map<string, number>();
+  /** The latest time that something was taken from each: what is remembered must not be added up twice. */
+  readonly #handings = new WeakMap<Estate, Promise<void>>();
   #storeName: string | undefined;
   /** Whether a member has used it since the first of them joined. */
   #isChosen = false;
-  /** Keys of logins from which it could not be taken over at the first try: texts do not wait for another one. */
+  /** Places from which it could not be taken over at the first try: texts do not wait for another one. */
   readonly #tried = new Set<string>();
 
   constructor(host: SuccessionHost) {
@@ -42,7 +51,7 @@ export class Succession {
 
   /** What is kept, if somebody has asked for it. */
   get estate(): Estate | undefined {
-    return this.#estate;
+    return this.#storeName === undefined ? undefined : this.#estates.get(this.#storeName);
   }
 
   /** The name of the store that it is kept in. */
@@ -50,67 +59,91 @@ export class Succession {
     return this.#storeName;
   }
 
+  /** Whether nothing would be lost by forgetting it, and whatever is left in the places before. */
+  get isSettled(): boolean {
+    return [...this.#estates.values()].every(({ isSettled }) => isSettled);
+  }
+
   /** Others are here now: the first of them who asks says where it is kept. */
   begin(): void {
     this.#isChosen = false;
     // Should a login come back that another has replaced, it keeps for itself again. So no two keep for each other.
-    if (this.#estate) yieldTo(this.#estate, undefined);
+    if (this.estate) yieldTo(this.estate, undefined);
   }
 
   /** What is kept. Of those who are here, the first member that asks for it says where. */
   estateOf(member: Member): Estate {
-    if (this.#estate && (this.#isChosen || !this.#host.members.has(member))) return this.#estate;
+    const earlier = this.estate;
+    if (earlier && (this.#isChosen || !this.#host.members.has(member))) return earlier;
     this.#isChosen = true;
     const { settings } = member;
-    if (this.#estate && this.#storeName === settings.storeName) return this.#estate;
-    const earlier = this.#estate;
-    const estate = this.#create(settings);
-    if (earlier) {
-      const handed = this.#host.keepOpen(() => handOver(earlier, estate, { isLast: false }));
-      // What the new place does not take stays in the old one.
-      void handed.catch((error) => settings.onFault?.(error)).then(() => earlier.inbox.close());
+    const { storeName } = settings;
+    if (earlier && this.#storeName === storeName) return earlier;
+    const formerName = this.#storeName;
+    this.#storeName = storeName;
+    const estate = this.#estateIn(settings);
+    // It may be one that was to be taken over from.
+    yieldTo(estate, undefined);
+    if (earlier && formerName !== undefined) {
+      const store = { ...settings, storeName: formerName };
+      // What the new place does not take stays in the old one, until somebody asks for it again.
+      void this.takeOver({ former: this, key: this.#host.key, store, member, onFailure: () => {} });
     }
     return estate;
   }
 
   /** See {@link Sender.expected}. */
   get expected(): Promise<void> | undefined {
-    return this.#estate?.sender.expected;
+    return this.estate?.sender.expected;
   }
 
   /** No node that has not come by now is to be waited for: what it has left is given up in its time, whoever else is here. */
   goOn(): void {
     const [first] = this.#host.members;
-    const estate = this.#estate ?? (first && this.estateOf(first));
+    const estate = this.estate ?? (first && this.estateOf(first));
     estate?.sender.open();
   }
 
-  /** Takes over from the account of a login that a member's replaces. See {@link Membership.inherit}. */
+  /** Takes over from a place that a member's replaces. See {@link Membership.inherit}. */
   async takeOver(takingOver: TakingOver): Promise<boolean> {
-    const { former, key } = takingOver;
-    const isAwaited = !this.#tried.has(key);
-    this.#tried.add(key);
-    const isDone = await former.#host.keepOpen(() => this.#takeOver(takingOver, isAwaited));
-    if (isDone) this.#tried.delete(key);
+    const { former, key, store } = takingOver;
+    const { storeName } = store;
+    const place = `${key} ${storeName}`;
+    const isAwaited = !this.#tried.has(place);
+    this.#tried.add(place);
+    const isDone = await former.#host.keepOpen(async () => {
+      former.#heirs.set(storeName, former.#heirsOf(storeName) + 1);
+      try {
+        return await this.#takeOver(takingOver, isAwaited);
+      } finally {
+        former.#heirs.set(storeName, former.#heirsOf(storeName) - 1);
+        await former.#closeUnused(storeName);
+      }
+    });
+    if (isDone) this.#tried.delete(place);
     return isDone;
   }
 
-  async #takeOver({ former, member, onFailure }: TakingOver, isAwaited: boolean): Promise<boolean> {
-    const { members, polls } = former.#host;
+  async #takeOver({ former, store, member, onFailure }: TakingOver, isAwaited: boolean): Promise<boolean> {
+    const { storeName } = store;
+    const isWanted = () => !former.#isUsed(storeName);
     let hasIdled = false;
     for (let isFirst = true; ; isFirst = false) {
-      // Whoever is on it gets what it holds.
-      if (members.size > 0) return true;
+      // Whoever is on it gets what it holds; but those on this login may leave, and this member may want it elsewhere then.
+      if (!isWanted()) return former !== this || storeName === member.settings.storeName;
       if (!this.#host.members.has(member)) return false;
-      const from = former.#estate ?? former.#create(member.settings);
       const to = this.estateOf(member);
+      const from = former.#estateIn({ ...member.settings, ...store });
       yieldTo(from, to);
-      const hadPolls = polls.size > 0;
-      const ended = polls.oneEnded();
+      const polls = former.#storeName === storeName ? former.#host.polls : undefined;
+      const hadPolls = polls !== undefined && polls.size > 0;
+      const ended = polls?.oneEnded();
+      // Of one login others may go on with what is shared. If both are, two names may be those of one server.
+      const keepsMemory = former === this && from.isShared;
+      const isLast = !(keepsMemory && to.isShared);
       let isHanded = true;
       try {
-        const isWanted = () => members.size === 0;
-        const handing = this.#host.keepOpen(() => handOver(from, to, { isLast: true, isWanted }));
+        const handing = this.#host.keepOpen(() => former.#handOver(from, to, { isLast, keepsMemory, isWanted }));
         if (isFirst && isAwaited) to.sender.expect(handing);
         await handing;
       } catch {
@@ -125,17 +158,45 @@ export class Succession {
       // What each has brought is handed over at once.
       if (hadPolls || isFirst) continue;
       const { takeOverMs, takeMore } = from.inbox.supply;
-      if (!takeMore && (hasIdled || takeOverMs === 0)) return true;
+      if (!isLast || (!takeMore && (hasIdled || takeOverMs === 0))) return true;
       takeMore?.();
-      await this.#idle(takeOverMs);
+      await Promise.race([this.#idle(takeOverMs), member.left]);
       hasIdled = true;
     }
   }
 
-  #create(settings: AccountSettings): Estate {
-    this.#storeName = settings.storeName;
-    this.#estate = this.#host.createEstate(settings);
-    return this.#estate;
+  /** Whether those who are here keep there, or may be about to. */
+  #isUsed(storeName: string): boolean {
+    const { members } = this.#host;
+    if (members.size > 0 && this.#isChosen) return this.#storeName === storeName;
+    return [...members].some(({ settings }) => settings.storeName === storeName);
+  }
+
+  #estateIn(settings: AccountSettings): Estate {
+    const { storeName } = settings;
+    const estate = this.#estates.get(storeName) ?? this.#host.createEstate(settings);
+    this.#estates.set(storeName, estate);
+    this.#storeName ??= storeName;
+    return estate;
+  }
+
+  #handOver(from: Estate, to: Estate, how: Required<HandOver>): Promise<void> {
+    const handing = (this.#handings.get(from) ?? Promise.resolve()).catch(() => {}).then(() => handOver(from, to, how));
+    this.#handings.set(from, handing);
+    return handing;
+  }
+
+  #heirsOf(storeName: string): number {
+    return this.#heirs.get(storeName) ?? 0;
+  }
+
+  /** Closes what nobody keeps in and nobody takes from, and forgets it when it is empty. What is used is closed by its account. */
+  async #closeUnused(storeName: string): Promise<void> {
+    const isUnused = () => storeName !== this.#storeName && this.#heirsOf(storeName) === 0;
+    const estate = this.#estates.get(storeName);
+    if (!estate || !isUnused()) return;
+    await estate.inbox.close();
+    if (estate.isSettled && isUnused()) this.#estates.delete(storeName);
   }
 
   /** Waits, but keeps no process alive that has nothing else to do. */

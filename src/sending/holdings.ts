@@ -26,6 +26,8 @@ export interface HoldingsOptions {
 export interface HoldingsHandOver {
   /** Nobody is to take what a shared store has any more. */
   isLast: boolean;
+  /** What is remembered stays there as well as it is given: others may go on with it. */
+  keepsMemory?: boolean;
   /** Whether nobody is here who sends it. */
   isWanted(): boolean;
   /** The texts of these ids, or their questions, are the other's now. */
@@ -94,7 +96,7 @@ export class Holdings {
    *
    * @throws SmsError `SMS_STORE` when one of the stores cannot be used: what is left stays where it is safe
    */
-  async handOver(heir: Holdings, { isLast, isWanted, onGiven }: HoldingsHandOver): Promise<void> {
+  async handOver(heir: Holdings, { isLast, keepsMemory = false, isWanted, onGiven }: HoldingsHandOver): Promise<void> {
     const { journal } = this.#options;
     if (journal.isShared && !isLast) return;
     await journal.ready();
@@ -119,7 +121,7 @@ export class Holdings {
         }
         for (const item of part) this.#forget(item);
         onGiven(new Set(part.map((item) => (item.kind === 'text' ? item.id : item.text))));
-        await journal.run(abandon(part, memory));
+        await journal.run(abandon(part, keepsMemory ? [] : memory));
       } finally {
         for (const { id } of adopted) heir.#arriving.delete(id);
       }

@@ -14,6 +14,8 @@ const longestHandingMs = 10_000;
 export interface HandOver {
   /** Nobody is to take what a shared store has any more. */
   isLast: boolean;
+  /** What is remembered stays there as well as it is given: others may go on with it. */
+  keepsMemory?: boolean;
   /** Whether nobody is here who sends it; nobody ever when absent. */
   isWanted?(): boolean;
 }
@@ -125,11 +127,12 @@ export class Sender {
   }
 
   /** Gives everything to another sender, unless that is not wanted any more. What a shared store has stays there, unless nobody else is to take it any more. */
-  async handOver(heir: Sender, { isLast, isWanted = () => true }: HandOver): Promise<void> {
+  async handOver(heir: Sender, how: HandOver): Promise<void> {
+    const { isWanted = () => true } = how;
     if (!isWanted()) return;
     await this.close();
     if (!isWanted()) return;
-    await this.#opened.handOver(heir.#opened, { isLast, isWanted });
+    await this.#opened.handOver(heir.#opened, { ...how, isWanted });
   }
 
   get #opened(): SendingRooms {

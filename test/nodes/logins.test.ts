@@ -2,11 +2,14 @@ import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { inheritFromFormerLogins, Logins } from '../../nodes/runtime/logins';
-import { type Membership, SmsError } from '../../src';
+import { inheritFromFormerPlaces, Logins } from '../../nodes/runtime/logins';
+import { type Membership, MemoryStore, SmsError } from '../../src';
 import { account, RunningFlow, startService, stopEverything, until } from './running-flow';
 
 const [a, b, c] = ['a', 'b', 'c'].map((digit) => digit.repeat(32)) as [string, string, string];
+
+const redisOf = (key: string) => `${key} redis ${'d'.repeat(64)}`;
+const onDisk = (key: string) => `${key} disk`;
 
 describe('Logins', () => {
   let folder: string;
@@ -19,42 +22,64 @@ describe('Logins', () => {
 
   afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-  it('names the former logins of a node until it has taken over from them, over restarts', () => {
-    assert.deepEqual(new Logins().of('node', file).enter(a), []);
-    assert.deepEqual(new Logins().of('node', file).enter(b), [a]);
+  it('names the former places of a node until it has taken over from them, over restarts', () => {
+    assert.deepEqual(new Logins().of('node', file).enter(onDisk(a)), []);
+    assert.deepEqual(new Logins().of('node', file).enter(onDisk(b)), [onDisk(a)]);
     const logins = new Logins().of('node', file);
-    assert.deepEqual(logins.enter(c), [a, b]);
-    logins.settle(a);
-    assert.deepEqual(new Logins().of('node', file).enter(c), [b]);
-    assert.deepEqual(new Logins().of('node', file).enter(b), [c]);
-    assert.deepEqual(new Logins().of('other', file).enter(b), []);
-    assert.deepEqual(JSON.parse(readFileSync(file, 'utf8')), { node: [c, b], other: [b] });
+    assert.deepEqual(logins.enter(onDisk(c)), [onDisk(a), onDisk(b)]);
+    logins.settle(onDisk(a));
+    assert.deepEqual(new Logins().of('node', file).enter(onDisk(c)), [onDisk(b)]);
+    assert.deepEqual(new Logins().of('node', file).enter(onDisk(b)), [onDisk(c)]);
+    assert.deepEqual(new Logins().of('other', file).enter(redisOf(b)), []);
+    assert.deepEqual(new Logins().of('other', file).enter(onDisk(b)), [redisOf(b)]);
+    assert.deepEqual(JSON.parse(readFileSync(file, 'utf8')), {
+      node: [onDisk(c), onDisk(b)],
+      other: [redisOf(b), onDisk(b)],
+    });
     assert.equal(statSync(file).mode & 0o777, 0o600);
   });
 
-  it('does not forget the login that a node has gone back to', () => {
+  it('does not forget the place that a node has gone back to', () => {
     const logins = new Logins().of('node', file);
-    logins.enter(a);
-    logins.enter(b);
-    logins.enter(a);
-    logins.settle(a);
-    assert.deepEqual(logins.enter(c), [b, a]);
+    logins.enter(onDisk(a));
+    logins.enter(onDisk(b));
+    logins.enter(onDisk(a));
+    logins.settle(onDisk(a));
+    assert.deepEqual(logins.enter(onDisk(c)), [onDisk(b), onDisk(a)]);
+  });
+
+  it('remembers what has been in memory within the process alone', () => {
+    const logins = new Logins().of('node', file);
+    logins.enter(onDisk(a));
+    assert.deepEqual(logins.enter(`${a} memory`), [onDisk(a)]);
+    assert.deepEqual(logins.enter(onDisk(b)), [onDisk(a), `${a} memory`]);
+    assert.deepEqual(new Logins().of('node', file).enter(onDisk(c)), [onDisk(a), onDisk(b)]);
+  });
+
+  it('reads what version 0.1.0 has noted, which was the login alone', () => {
+    const note = () => writeFileSync(file, JSON.stringify({ node: [a, b] }));
+    mkdirSync(join(folder, 'sms-inbox', a), { recursive: true });
+    note();
+    assert.deepEqual(new Logins().of('node', file).enter(onDisk(b)), [onDisk(a)]);
+    note();
+    assert.deepEqual(new Logins().of('node', file).enter(redisOf(b)), [onDisk(a), redisOf(a)]);
   });
 
   it('remembers within the process without a file, and where it cannot be written', () => {
     writeFileSync(join(folder, 'sms-inbox'), 'a file in place of the folder');
     for (const place of [undefined, file]) {
       const all = new Logins();
-      all.of('node', place).enter(a);
-      assert.deepEqual(all.of('node', place).enter(b), [a]);
+      all.of('node', place).enter(onDisk(a));
+      assert.deepEqual(all.of('node', place).enter(onDisk(b)), [onDisk(a)]);
     }
   });
 
   it('begins anew where the file cannot be read', () => {
-    new Logins().of('node', file).enter(a);
-    for (const text of ['', '{', '[]', 'null', '{"node":"../x"}', '{"node":["../../x"]}', '{"__proto__":["x"]}']) {
+    new Logins().of('node', file).enter(onDisk(a));
+    const no = ['"../x"', '["../../x"]', `["${a} ../../x"]`, `["${a} redis x"]`].map((node) => `{"node":${node}}`);
+    for (const text of ['', '{', '[]', 'null', ...no, '{"__proto__":["x"]}']) {
       writeFileSync(file, text);
-      assert.deepEqual(new Logins().of('node', file).enter(b), [], text);
+      assert.deepEqual(new Logins().of('node', file).enter(onDisk(b)), [], text);
     }
   });
 });
@@ -82,7 +107,10 @@ describe('an account node whose former login has left what cannot be read', () =
     const warnings = () => flow.log.filter(({ id }) => id === 'account').map(({ msg }) => String(msg));
     await until(() => warnings().length > 0);
     assert.equal(warnings().length, 1);
-    assert.match(warnings()[0] ?? '', /former login cannot be read \(.*LEVEL_CORRUPTION\)\. It is safe there/);
+    assert.match(
+      warnings()[0] ?? '',
+      /former login or in the former store cannot be read \(.*LEVEL_CORRUPTION\)\. It is safe there/,
+    );
     assert.ok(warnings()[0]?.includes(inbox));
   });
 
@@ -91,19 +119,24 @@ describe('an account node whose former login has left what cannot be read', () =
     const node = flow.red.nodes.getNode('account');
     const membership = {
       key: b,
-      inherit: (_: string, onFailure: (failure: SmsError) => void) => {
+      inherit: (_: unknown, onFailure: (failure: SmsError) => void) => {
         onFailure(new SmsError('storeUnavailable', { params: { detail: 'EIO' } }));
         return Promise.resolve(true);
       },
     } as unknown as Membership;
     const settled: string[] = [];
-    inheritFromFormerLogins(flow.red, node, membership, { enter: () => [a], settle: (key) => void settled.push(key) });
+    inheritFromFormerPlaces(flow.red, node, {
+      membership,
+      logins: { enter: () => [`${a} memory`], settle: (place) => void settled.push(place) },
+      place: 'memory',
+      storeAt: () => ({ storeName: 'memory', createStore: () => new MemoryStore() }),
+    });
     flow.red.events.emit('flows:started');
     await until(() => settled.length > 0);
     const lines = flow.log.filter(({ id }) => id === 'account').map(({ msg }) => String(msg));
     assert.deepEqual(lines, [
-      'What is kept for the former login cannot be read (EIO). It is safe there, and is tried again every 10 seconds.',
-      'What was kept for the former login has been taken over.',
+      'What is kept for the former login or in the former store cannot be read (EIO). It is safe there, and is tried again every 10 seconds.',
+      'What was kept for the former login or in the former store has been taken over.',
     ]);
   });
 });

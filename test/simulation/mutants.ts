@@ -420,7 +420,7 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'two logins keep for each other',
     'account/succession.ts',
-    '    if (this.#estate) yieldTo(this.#estate, undefined);\n',
+    '    if (this.estate) yieldTo(this.estate, undefined);\n',
     '',
   ),
   mutant('what was handed over is found again', 'receiving/leftovers.ts', 'if (one.isHandedOver) continue;', ''),

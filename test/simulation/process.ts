@@ -519,7 +519,7 @@ export class Process implements Callee, Surrounding {
     formerKeys.add(membership.key);
     const inherit = (key: string) => {
       if (!this.isAlive || this.#membership !== membership) return;
-      void membership.inherit(key).then((isDone) => {
+      void membership.inherit({ key }).then((isDone) => {
         if (isDone) {
           formerKeys.delete(key);
           this.machine.place.abandon(key);

@@ -463,14 +463,14 @@ describe('Account', () => {
       const two = enter(basic());
       const b = new Listener('a');
       subscribe(two, b);
-      const inherited = two.inherit(one.key);
+      const inherited = two.inherit({ key: one.key });
       await until(() => b.deliveries.length === 1);
       assert.deepEqual([b.bodies, b.deliveries[0]?.redelivered], [['1'], true]);
       for (const body of ['2', '3']) receive(body);
       await until(() => b.deliveries.length === 3);
       assert.equal(await inherited, true);
-      assert.equal(await two.inherit(one.key), true);
-      assert.equal(await two.inherit(two.key), true);
+      assert.equal(await two.inherit({ key: one.key }), true);
+      assert.equal(await two.inherit({ key: two.key }), true);
       assert.deepEqual(b.bodies.sort(), ['1', '2', '3']);
     });
 
@@ -480,7 +480,7 @@ describe('Account', () => {
       const two = enter(basic());
       const b = new Listener('a');
       subscribe(two, b);
-      const inherited = two.inherit(one.key);
+      const inherited = two.inherit({ key: one.key });
       await until(() => simulator.polling('incoming') === 2);
       receive('1');
       receive('2');
@@ -506,7 +506,7 @@ describe('Account', () => {
       const two = enter({ ...basic(), storeName: 'failing', createStore: (key) => new FailingStore(place(key)) });
       const b = new Listener('b');
       subscribe(two, b);
-      assert.equal(await two.inherit(formerKey), true);
+      assert.equal(await two.inherit({ key: formerKey }), true);
       await until(() => b.deliveries.length === 1);
       assert.deepEqual(b.bodies, ['left']);
       assert.equal(place(formerKey).entries.size, 0);
@@ -532,7 +532,7 @@ describe('Account', () => {
         await left.accept({ kind: 'incoming', via: 'poll', records: [{ ...record, via: 'poll' }] });
         await left.close();
         const member = enter(changes);
-        const inherited = member.inherit(formerKey);
+        const inherited = member.inherit({ key: formerKey });
         for (let turn = 0; turn < turns; turn++) await new Promise(setImmediate);
         await member.leave();
         await inherited;
@@ -541,7 +541,7 @@ describe('Account', () => {
       const last = enter(changes);
       const b = new Listener('b');
       subscribe(last, b);
-      await last.inherit(formerKey);
+      await last.inherit({ key: formerKey });
       await until(() => b.deliveries.length === 25);
       assert.equal(last.inbox.failure, undefined);
       assert.deepEqual(new Set(b.bodies), new Set(Array.from({ length: 25 }, (_, index) => `${index}`)));
@@ -570,13 +570,13 @@ describe('Account', () => {
       const b = new Listener('b');
       b.acknowledge = 'flow';
       const subscription = subscribe(two, b);
-      void two.inherit(one.key);
+      void two.inherit({ key: one.key });
       await until(() => b.deliveries.length === 1);
       assert.equal(wanted(one.key), 'incoming');
       subscription.close();
       await two.leave();
       const again = enter(stores);
-      void again.inherit(two.key);
+      void again.inherit({ key: two.key });
       await until(() => wanted(two.key) === '');
       assert.equal(wanted(one.key), '');
       const c = new Listener('c');
@@ -616,7 +616,7 @@ describe('Account', () => {
       const present = enter({ ...basic(), storeName: 'giving', createStore });
       const b = new Listener('b');
       subscribe(present, b);
-      assert.equal(await present.inherit(former.key), true);
+      assert.equal(await present.inherit({ key: former.key }), true);
       await until(() => b.deliveries.length === names.length);
       assert.deepEqual(b.bodies, names);
     });
@@ -628,12 +628,12 @@ describe('Account', () => {
       subscribe(one, a);
       subscribe(two, b);
       await until(() => simulator.polling('incoming') === 2);
-      assert.equal(await two.inherit(one.key), true);
+      assert.equal(await two.inherit({ key: one.key }), true);
       assert.deepEqual(b.bodies, []);
       const store = new FailingStore();
       store.failing.add('open');
       const three = enter({ ...basic(), baseUrl: `${simulator.baseUrl}/x`, storeName: 'x', createStore: () => store });
-      assert.equal(await three.inherit('e'.repeat(32)), false);
+      assert.equal(await three.inherit({ key: 'e'.repeat(32) }), false);
     });
 
     for (const [what, failing] of [
@@ -650,7 +650,7 @@ describe('Account', () => {
         subscribe(two, new Listener('b'));
         await until(() => own.isOpen || two.state().store.error !== undefined);
         const reasons: unknown[] = [];
-        assert.equal(await two.inherit(former, ({ params }) => void reasons.push(params.detail)), false);
+        assert.equal(await two.inherit({ key: former }, ({ params }) => void reasons.push(params.detail)), false);
         assert.deepEqual(reasons, failing ? [] : ['ENOSPC']);
       });
     }
@@ -665,6 +665,28 @@ describe('Account', () => {
     subscribe(enter(), b);
     await until(() => b.deliveries.length === 1 && platter.entries.size === 0);
     assert.deepEqual([b.bodies, b.deliveries[0]?.redelivered], [['1'], true]);
+  });
+
+  it('takes along to another store what has been in no account since, and leaves alone what others on its login keep', async () => {
+    const platter = new Platter();
+    const store = { storeName: 'failing', createStore: () => new FailingStore(platter) };
+    const one = enter(store);
+    await leaveUnacknowledged(one);
+    const present = enter(store);
+    await present.inbox.ready();
+    const two = enter();
+    const former = { key: two.key, store };
+    assert.equal(await two.inherit(former), false);
+    assert.equal(platter.entries.size, 1);
+    await Promise.all([present.leave(), two.leave()]);
+    await until(() => platter.owner === undefined);
+    const three = enter();
+    const b = new Listener('a');
+    subscribe(three, b);
+    assert.equal(await three.inherit(former), true);
+    await until(() => b.deliveries.length === 1);
+    assert.deepEqual([b.bodies, b.deliveries[0]?.redelivered, platter.entries.size], [['1'], true, 0]);
+    assert.equal(platter.owner, undefined);
   });
 
   describe('the store', () => {
@@ -1101,12 +1123,27 @@ describe('Account', () => {
         const two = enterAlone(clock, { ...login('new', store), createStore });
         const second = attachSender(two.membership);
         await clock.advance(1_000);
-        const inherited = two.membership.inherit(one.membership.key);
+        const inherited = two.membership.inherit({ key: one.membership.key });
         await clock.advance(120 * minute);
         assert.equal(await inherited, true);
         assert.deepEqual([second.outcomes.map(codeOf), two.abandoned], [['SMS_EXPIRED'], []]);
         await Promise.all([second.node.close(), two.leave(), clock.advance(60 * minute)]);
       });
+    });
+
+    it('replies to an open question go on being polled for while a former store cannot be read', async () => {
+      const member = enter();
+      const { node, outcomes } = attachSender(member);
+      sendText({ node }, 'question', { waitMs: 60_000 });
+      await until(() => outcomes.length === 1 && isPolling());
+      const store = new FailingStore();
+      store.failing.add('open');
+      const former = { key: member.key, store: { storeName: 'former', createStore: () => store } };
+      for (let times = 0; times < 2; times++) assert.equal(await member.inherit(former), false);
+      const before = polls();
+      receive('1');
+      await until(() => polls() > before);
+      await node.close();
     });
 
     describe('a text under a login that is taken over from another', () => {
@@ -1129,7 +1166,7 @@ describe('Account', () => {
           const next = enter({ ...changes, authentication });
           assert.notEqual(next.key, former.key);
           const second = attachSender(next);
-          const inherited = next.inherit(former.key);
+          const inherited = next.inherit({ key: former.key });
           sendText(second, 'x', more);
           await until(() => second.outcomes.length === 1);
           assert.deepEqual(second.outcomes.map(codeOf), [code]);
@@ -1152,7 +1189,7 @@ describe('Account', () => {
 
         receive('yes');
         const next = enter({ ...changes, authentication: { type: 'basic', ...simulator.credentials } });
-        const inherited = next.inherit(former.key);
+        const inherited = next.inherit({ key: former.key });
         const listener = new Listener('in');
         if (via === 'poll') subscribe(next, listener);
         else {

@@ -53,7 +53,7 @@ describe('Endpoint', () => {
         return serviceFailure ? Promise.reject(serviceFailure) : Promise.resolve([]);
       },
     };
-    member = { settings: { pauseMs: 30_000, drain: 1 } as AccountSettings, client: client as Client };
+    member = { settings: { pauseMs: 30_000, drain: 1 } as AccountSettings, client: client as Client } as Member;
     const inbox: Partial<Inbox> = { ready: () => Promise.resolve() };
     const host: EndpointHost = {
       clock,
