@@ -114,7 +114,7 @@ export class SendFields {
    * @throws SmsError `SMS_CONFIG`, or `SMS_INPUT` whose `field` names the first field at fault
    */
   async read(message: SmsMessage, maxLength: number | undefined): Promise<SendOrder> {
-    const { isKept, ...fixed } = this.parseSettings();
+    const { isKept, retries, retryUncertain, resolveMs, unlimited } = this.parseSettings();
     const values: Values = { ...this.#constants };
     for (const input of this.#variables) {
       const value = this.#evaluate(input, message);
@@ -123,7 +123,7 @@ export class SendFields {
     const { message: text, encoding, parts } = checkDraft(values, maxLength);
     const given = this.#number('priority', message);
     const priority = typeof given === 'number' ? given : await given;
-    const options: SendOptions = { ...fixed, priority };
+    const options: SendOptions = { retries, retryUncertain, resolveMs, priority, unlimited };
     if (isKept) {
       const minutes = await this.#number('expire', message);
       options.keep = { expireMs: minutes === 0 ? undefined : minutes * minuteMs };

@@ -40,7 +40,8 @@ export class Attachments {
     if (!attachment) return;
     const { ledger, kept, journal } = this.#options;
     const { sending, waiting, outage } = kept().stateOf(node);
-    const why = outage ?? (this.#needsStore(attachment) ? journal.failure : undefined);
+    const { failure } = journal;
+    const why = outage ?? (failure && this.#needsStore(attachment) ? failure : undefined);
     const asking = ledger.questions.openOf(node);
     const state: OutletState = { sending: attachment.running + sending, waiting, asking };
     attachment.outlet.onState(why ? { ...state, outage: why } : state);

@@ -61,7 +61,8 @@ export class Followers {
 
   /** A text has ended, or waits for another itself. */
   ended(id: string): void {
-    const waiting = this.#waiting.get(id) ?? [];
+    const waiting = this.#waiting.get(id);
+    if (!waiting) return;
     this.#waiting.delete(id);
     for (const { onEnded } of waiting) onEnded();
   }
