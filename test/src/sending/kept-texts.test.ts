@@ -8,6 +8,17 @@ import { copyPlatter, forever, House, sendText } from './sending-house';
 describe('kept texts', () => {
   const keep = forever;
 
+  /** A text that waits, since the service cannot be reached. */
+  async function strand() {
+    const store = new FailingStore();
+    const house = new House({ store });
+    const node = house.attach();
+    house.service.otherwise = { unreachable: true };
+    sendText(node, 'hello', { keep });
+    await house.pass(1_000);
+    return { store, house, node };
+  }
+
   it('a text is kept before anything is sent, and forgotten when its outcome has entered the flow', async () => {
     const store = new FailingStore();
     const house = new House({ store });
@@ -478,12 +489,8 @@ describe('kept texts', () => {
 
     /** A text whose node has been gone for a time, and the process for longer. */
     async function leave(goneMs: number, downMs: number) {
-      const store = new FailingStore();
-      const house = new House({ store });
-      const [other, node] = [house.attach('other'), house.attach()];
-      house.service.otherwise = { unreachable: true };
-      sendText(node, 'hello', { keep });
-      await house.pass(1_000);
+      const { store, house, node } = await strand();
+      const other = house.attach('other');
       await Promise.all([node.node.close(), house.pass(0)]);
       await house.pass(goneMs);
       const platter = copyPlatter(store.platter);
@@ -503,12 +510,7 @@ describe('kept texts', () => {
     });
 
     it('begin when the process ends, if the node is gone then', async () => {
-      const store = new FailingStore();
-      const house = new House({ store });
-      const node = house.attach();
-      house.service.otherwise = { unreachable: true };
-      sendText(node, 'hello', { keep });
-      await house.pass(1_000);
+      const { store, house } = await strand();
       await Promise.all([house.close(), house.pass(100)]);
       await house.pass(8 * dayMs);
       const next = house.restart(copyPlatter(store.platter));
@@ -554,13 +556,8 @@ describe('kept texts', () => {
     });
 
     it('are not counted from a redeploy, of which nothing is written', async () => {
-      const store = new FailingStore();
-      const house = new House({ store });
-      const node = house.attach();
+      const { store, house, node } = await strand();
       house.attach('other');
-      house.service.otherwise = { unreachable: true };
-      sendText(node, 'hello', { keep });
-      await house.pass(1_000);
       const before = store.commits;
       await Promise.all([node.node.close(), house.pass(15_000)]);
       house.attach();
@@ -571,12 +568,7 @@ describe('kept texts', () => {
 
   describe('after a crash', () => {
     it('a text that waited is sent, once', async () => {
-      const store = new FailingStore();
-      const house = new House({ store });
-      const node = house.attach();
-      house.service.otherwise = { unreachable: true };
-      sendText(node, 'hello', { keep });
-      await house.pass(1_000);
+      const { store, house } = await strand();
       house.service.otherwise = { takes: true };
       const next = house.restart(copyPlatter(store.platter));
       const back = next.attach();
@@ -603,11 +595,7 @@ describe('kept texts', () => {
     });
 
     it('a text that is found by an account that is closed waits there for a node, however long', async () => {
-      const store = new FailingStore();
-      const house = new House({ store });
-      house.service.otherwise = { unreachable: true };
-      sendText(house.attach(), 'hello', { keep });
-      await house.pass(1_000);
+      const { store, house } = await strand();
       house.service.otherwise = { takes: true };
       const next = house.restart(copyPlatter(store.platter));
       await next.sender.close();
@@ -699,12 +687,7 @@ describe('kept texts', () => {
   });
 
   it('the end of an account leaves what waits for the next', async () => {
-    const store = new FailingStore();
-    const house = new House({ store });
-    const node = house.attach();
-    house.service.otherwise = { unreachable: true };
-    sendText(node, 'hello', { keep });
-    await house.pass(1_000);
+    const { store, house, node } = await strand();
     const closed = house.close();
     await house.pass(11_000);
     await closed;
