@@ -236,7 +236,7 @@ export class Account {
     onFailure: (failure: SmsError) => void = () => {},
   ): Promise<boolean> {
     const former = key === this.#options.key ? this : this.#options.find(key);
-    return this.#succession.takeOver({ former: former.#succession, key, store, member, onFailure });
+    return this.#succession.takeOver({ former: former.#succession, store, member, onFailure });
   }
 
   async #keepOpen<T>(work: () => Promise<T>): Promise<T> {

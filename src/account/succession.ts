@@ -21,8 +21,6 @@ export interface SuccessionHost {
 /** What takes over from what. */
 export interface TakingOver {
   former: Succession;
-  /** Names the login of the former one. */
-  key: string;
   /** Which of its stores. */
   store: StoreChoice;
   /** Who replaces that login, or that store. */
@@ -87,7 +85,7 @@ export class Succession {
     if (earlier && formerName !== undefined) {
       const store = { ...settings, storeName: formerName };
       // What the new place does not take stays in the old one, until somebody asks for it again.
-      void this.takeOver({ former: this, key: this.#host.key, store, member, onFailure: () => {} });
+      void this.takeOver({ former: this, store, member, onFailure: () => {} });
     }
     return estate;
   }
@@ -106,9 +104,9 @@ export class Succession {
 
   /** Takes over from a place that a member's replaces. See {@link Membership.inherit}. */
   async takeOver(takingOver: TakingOver): Promise<boolean> {
-    const { former, key, store } = takingOver;
+    const { former, store } = takingOver;
     const { storeName } = store;
-    const place = `${key} ${storeName}`;
+    const place = `${former.#host.key} ${storeName}`;
     const isAwaited = !this.#tried.has(place);
     this.#tried.add(place);
     const isDone = await former.#host.keepOpen(async () => {
