@@ -37,8 +37,8 @@ export interface Handling {
   isLeftover: boolean;
   /** Where a crash does not reach it until it is committed; absent: there is no such place. */
   held: Hold | undefined;
-  /** What that process has noted of its records. See {@link HeldRecord}. */
-  notes: string;
+  /** What that process has noted of its records. See {@link HeldRecord}. Absent: nobody has had them before. */
+  notes?: string;
 }
 
 /** What accepting a record adds and takes away. */
@@ -59,7 +59,7 @@ export function createAccept(context: InboxContext, arrival: Arrival, handling: 
   const items = separate(arrival).map((news, index) => ({
     news,
     identity: identify(news),
-    past: parseNote(handling.notes[index]),
+    past: parseNote(handling.notes?.[index]),
   }));
   const { correlator } = context;
   const keys: string[] = [];

@@ -20,7 +20,7 @@ export function createNotes(count: number): string {
   return formatNote(0).repeat(count);
 }
 
-/** Reads the note of a record; absent: an earlier version held it, and noted nothing. */
+/** Reads the note of a record; absent: nobody has noted anything of it, as an earlier version that held it did not. */
 export function parseNote(note: string | undefined): Past {
   const code = note?.charCodeAt(0) ?? 0;
   return { attempts: code <= mostAttempts ? code : 0, isDelivered: code === isDeliveredCode };
@@ -44,7 +44,7 @@ export class HeldRecord {
     this.#index = index;
   }
 
-  /** It is about to be sent into a flow, for the so-manieth time. */
+  /** It is about to be sent into a flow, for so many times in all. */
   given(attempts: number): void {
     if (attempts > 0) this.#hold.note(this.#index, formatNote(Math.min(attempts, mostAttempts)));
   }

@@ -123,12 +123,10 @@ export class Inbox {
    */
   async accept(arrival: Arrival, onHeld?: () => void): Promise<Acceptance[]> {
     const { kind, via, records } = arrival;
-    const notes = createNotes(records.length);
-    const held =
-      via === 'poll' ? this.#context.journal.hold(() => JSON.stringify({ kind, records }), notes) : undefined;
-    const accepting = this.#context.journal.run(
-      createAccept(this.#context, arrival, { isLeftover: false, held, notes }),
-    );
+    const { journal } = this.#context;
+    const format = () => JSON.stringify({ kind, records });
+    const held = via === 'poll' ? journal.hold(format, createNotes(records.length)) : undefined;
+    const accepting = journal.run(createAccept(this.#context, arrival, { isLeftover: false, held }));
     if (held) onHeld?.();
     const acceptances = await accepting;
     this.#onAccepted(kind, acceptances);

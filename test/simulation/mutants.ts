@@ -6,8 +6,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'nothing is held before the commit',
     'receiving/inbox.ts',
-    "via === 'poll' ? this.#context.journal.hold(",
-    "via !== 'poll' ? this.#context.journal.hold(",
+    "via === 'poll' ? journal.hold(",
+    "via !== 'poll' ? journal.hold(",
   ),
   mutant(
     'a hold is let go of before the commit',
