@@ -125,8 +125,8 @@ export class Desk {
   async #send(text: Text, { state }: Pick<TextEntry, 'state'>): Promise<'done' | 'unfit'> {
     const { kept, release, isHere } = this.#options;
     if (!isHere(text.node)) return 'unfit';
-    if (state === 'uncertain') await release(text);
-    else kept.sendNow(text.id);
+    if (state === 'kept') return kept.sendNow(text.id) ? 'done' : 'unfit';
+    await release(text);
     return 'done';
   }
 

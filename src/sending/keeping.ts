@@ -126,15 +126,19 @@ export class KeptTexts {
     if (outlet && this.#room.countOf(node) > 0) this.#muster.call();
   }
 
-  /** Tries a text now, whatever it waits for; when there is no place, or the pace is not due, as the next one. */
-  sendNow(id: string): void {
+  /**
+   * Tries a text now, whatever it waits for; when there is no place, or the pace is not due, as the next one. Says whether it can:
+   * not what is being tried, nor what is not here since it waits for another text, or has left and its outcome is not known yet.
+   */
+  sendNow(id: string): boolean {
     const waiting = this.#room.get(id);
-    if (!waiting) return;
+    if (!waiting || waiting.abort) return false;
     waiting.pause?.cancel();
     waiting.pause = undefined;
     this.#outages.hasten(waiting);
     this.#queueUp(waiting);
     this.#options.queue.hasten(waiting.order);
+    return true;
   }
 
   /** Nobody wants a text any more. Says whether it could be stopped. */

@@ -41,9 +41,9 @@ export class OutageWatch {
     return !this.#outage || this.#outage.probe === id;
   }
 
-  /** Has a text try at once, unless another is about to, or it is being tried already. */
-  hasten({ id, abort }: Waiting): void {
-    if (this.#outage?.probe === undefined && !abort) this.#outage?.tryNow(id);
+  /** Has a text try at once, unless another is about to. */
+  hasten({ id }: Waiting): void {
+    if (this.#outage?.probe === undefined) this.#outage?.tryNow(id);
   }
 
   /** A text has found the service out of reach. */

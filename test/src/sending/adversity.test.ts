@@ -227,14 +227,14 @@ describe('sending, when everything comes at once', () => {
       return house.sender.desk.act(entry?.id ?? '', action);
     };
 
-    it('in whose turn it is sent by hand has it sent once', async () => {
+    it('that is just being sent is told so, and it is sent once', async () => {
       const house = new House();
       const node = house.attach();
       let connect = () => {};
       house.service.script.push({ takes: true, connects: new Promise<void>((resolve) => (connect = resolve)) });
       sendText(node, 'hello', { keep });
       await house.pass(100);
-      assert.equal(await actOnFirst(house, 'kept', 'send'), 'done');
+      assert.equal(await actOnFirst(house, 'kept', 'send'), 'unfit');
       await house.pass(100);
       connect();
       await house.pass(minuteMs);
@@ -277,7 +277,7 @@ describe('sending, when everything comes at once', () => {
       assert.deepEqual(house.service.bodies, ['unknown', '1', 'unknown', '2']);
     });
 
-    it('in whose turn it is sent by hand, while another has found an outage, has it tried on', async () => {
+    it('that is just being sent, while another has found an outage, is told so, and others are tried', async () => {
       const house = new House();
       const node = house.attach();
       let give = () => {};
@@ -286,13 +286,41 @@ describe('sending, when everything comes at once', () => {
       for (const body of ['slow', 'fast']) sendText(node, body, { keep });
       await house.pass(100);
       assert.ok(node.state?.outage);
-      assert.equal(await actOnFirst(house, 'kept', 'send'), 'done');
+      assert.equal(await actOnFirst(house, 'kept', 'send'), 'unfit');
       await house.pass(minuteMs);
       assert.deepEqual(house.service.bodies, ['fast']);
       give();
       await house.pass(minuteMs);
       assert.deepEqual(house.service.bodies, ['fast', 'slow']);
       assert.equal(node.ends.length, 2);
+    });
+
+    it('that waits for another with its key is told that it cannot leave now', async () => {
+      const house = new House();
+      const node = house.attach();
+      const answer = house.service.holdNext();
+      for (const body of ['hello', 'hello']) sendText(node, body, { keep, once: 'key' });
+      await house.pass(100);
+      const [leader, follower] = house.sender.desk.entries('kept', 2).entries;
+      for (const entry of [leader, follower]) {
+        assert.equal(await house.sender.desk.act(entry?.id ?? '', 'send'), 'unfit');
+      }
+      answer();
+      await house.pass(100);
+      assert.deepEqual(node.ends, ['to 6421555123', 'to 6421555123 duplicate']);
+      assert.equal(house.service.tries, 1);
+    });
+
+    it('of which evidence is being looked for is told that it cannot leave now', async () => {
+      const house = new House();
+      const node = house.attach();
+      house.service.script.push({ error: createError('uncertain') });
+      sendText(node, 'hello', { keep, messageId: 'id', resolveMs: minuteMs, retryUncertain: true });
+      await house.pass(10_000);
+      assert.equal(await actOnFirst(house, 'kept', 'send'), 'unfit');
+      assert.equal(house.service.tries, 1);
+      await house.pass(2 * minuteMs);
+      assert.deepEqual(node.ends, ['to 6421555123']);
     });
 
     describe('has an uncertain text sent once more that has a key alone, and', () => {
