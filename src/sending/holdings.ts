@@ -105,7 +105,7 @@ export class Holdings {
     // It may have been closed since it was used last.
     await heir.#options.journal.ready();
     const remembered = await journal.remembered(ledgerPrefixes);
-    const items = this.#items();
+    const items = this.#items().map(forAnyService);
     for (let start = 0; start < Math.max(items.length, remembered.length); start += sliceSize) {
       if (!isWanted()) return;
       const part = items.slice(start, start + sliceSize);
@@ -175,6 +175,11 @@ export class Holdings {
     }
     this.#lost = lost;
   }
+}
+
+/** What the service wanted, it may not want of another login, which may be at another service. */
+function forAnyService<Held extends Text | Question>(item: Held): Held {
+  return item.kind === 'text' && item.respite ? { ...item, respite: undefined } : item;
 }
 
 function keepAnew(item: Item): Step<void> {

@@ -99,6 +99,7 @@ export class KeptTexts {
     if (hasCompany) this.#muster.call();
     this.#room.add(waiting);
     this.#expiries.watch(text);
+    if (text.respite) this.#outages.recall(text.respite);
     if (repeats === 0) {
       this.#queueUp(waiting);
       return;
@@ -242,12 +243,12 @@ export class KeptTexts {
   }
 
   async #goOnWaiting(waiting: Waiting, error: SmsError): Promise<void> {
-    const text = this.#options.ledger.texts.get(waiting.id);
+    const { ledger, respite } = this.#options;
+    const text = ledger.texts.get(waiting.id);
     if (!this.#room.has(waiting)) return;
-    if (text?.state === 'leaving') await this.#options.ledger.putBack(text);
-    if (!isOutage(error)) return;
-    this.#options.respite.heed(error);
-    if (!this.#isOpen) return;
+    if (isOutage(error)) respite.heed(error);
+    if (text?.state === 'leaving') await ledger.putBack({ ...text, respite: respite.stored });
+    if (!isOutage(error) || !this.#isOpen) return;
     this.#outages.failed(waiting, error);
     // Its time may have ended while it could not be stopped.
     if (this.#expiries.isOver(waiting.id)) this.#expire(waiting.id);

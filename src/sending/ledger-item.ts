@@ -11,7 +11,7 @@ export function isLedgerItem(item: Item): boolean {
   return kind !== 'question' || isQuestion(item as Partial<Question>);
 }
 
-function isText({ state, node, message, options, arrivedAt, outcome }: Partial<Text>): boolean {
+function isText({ state, node, message, options, arrivedAt, outcome, respite }: Partial<Text>): boolean {
   return (
     states.has(state) &&
     typeof node === 'string' &&
@@ -20,7 +20,8 @@ function isText({ state, node, message, options, arrivedAt, outcome }: Partial<T
     typeof options === 'object' &&
     options !== null &&
     typeof arrivedAt === 'number' &&
-    (outcome === undefined ? state !== 'settled' : isOutcome(outcome))
+    (outcome === undefined ? state !== 'settled' : isOutcome(outcome)) &&
+    (respite === undefined || isOutcome(respite.error))
   );
 }
 

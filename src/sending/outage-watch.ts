@@ -1,6 +1,7 @@
 import type { Clock } from '../clock';
 import { isSmsError, type SmsError } from '../errors';
 import { Outage } from './outage';
+import type { StoredRespite } from './outgoing';
 import type { Outlet } from './outlet';
 import type { Respite } from './respite';
 import type { Waiting, WaitingRoom } from './waiting-room';
@@ -103,6 +104,12 @@ export class OutageWatch {
       this.#outage = this.#create(error);
       this.#outage.wait();
     }
+  }
+
+  /** An earlier process knew what the service wants. */
+  recall(stored: StoredRespite): void {
+    this.#options.respite.recall(stored);
+    if (!this.#outage) this.open();
   }
 
   #begin({ endured }: Waiting, error: SmsError): void {

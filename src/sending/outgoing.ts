@@ -85,6 +85,8 @@ export interface Text extends Item {
   mayHaveReached?: readonly string[];
   /** Why that is not known, of the last of them. */
   uncertainty?: StoredOutcome;
+  /** What was known, as it was put back, of until when the service wants to be left alone. */
+  respite?: StoredRespite | undefined;
   /** Another text has its key, and its outcome is the one of that. */
   follows?: true;
   /** Somebody had it sent again: what comes of it has entered the flow before in another form. */
@@ -96,6 +98,13 @@ export type StoredOutcome = { sent: Sent } | { error: StoredError };
 
 interface StoredError extends Omit<SmsErrorDetails<SmsErrorReason>, 'cause'> {
   reason: SmsErrorReason;
+}
+
+/** Until when the service wants to be left alone, and why, as plain data; times in ms. */
+export interface StoredRespite {
+  at: number;
+  forMs: number;
+  error: StoredOutcome;
 }
 
 /** Says whether a text is in the store: because it is kept, or because its key guards it. */

@@ -1,9 +1,10 @@
 import type { Clock } from '../clock';
-import type { SmsError } from '../errors';
+import { isSmsError, SmsError } from '../errors';
+import { formatOutcome, parseOutcome, type StoredRespite } from './outgoing';
 
 /**
  * Until when the service wants to be left alone with kept texts (`Retry-After`), and who knows why. It outlives the account,
- * since a redeploy changes nothing of it.
+ * since a redeploy changes nothing of it, and the process with the texts that wait for its end.
  */
 export class Respite {
   /** Nodes that know of the outage. */
@@ -27,16 +28,32 @@ export class Respite {
     return this.remainingMs > 0 ? this.#error : undefined;
   }
 
+  /** What a later process is to know, while it lasts; not of credentials that were refused, which may be others then. */
+  get stored(): StoredRespite | undefined {
+    const { error, remainingMs } = this;
+    if (!error || isSmsError(error, 'SMS_UNAUTHORIZED')) return undefined;
+    return { at: this.#clock.now(), forMs: remainingMs, error: formatOutcome(error) };
+  }
+
   /** A kept text has failed so: of several times that the service has named the latest counts. */
   heed(error: SmsError): void {
-    const until = this.#clock.elapsed() + retryAfterMs(error.retryAfter, this.#clock.now());
-    if (until <= Math.max(this.#until, this.#clock.elapsed())) return;
-    this.#until = until;
-    this.#error = error;
+    this.#extend(retryAfterMs(error.retryAfter, this.#clock.now()), error);
+  }
+
+  /** An earlier process has left this. The clock may have been set since: it never lasts longer than the service wanted. */
+  recall({ at, forMs, error }: StoredRespite): void {
+    const outcome = parseOutcome(error);
+    if (outcome instanceof SmsError) this.#extend(Math.min(forMs, at + forMs - this.#clock.now()), outcome);
   }
 
   end(): void {
     this.#until = 0;
+  }
+
+  #extend(forMs: number, error: SmsError): void {
+    if (!(forMs > this.remainingMs)) return;
+    this.#until = this.#clock.elapsed() + forMs;
+    this.#error = error;
   }
 }
 

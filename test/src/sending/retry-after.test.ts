@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createError } from '../some-error';
 import { FailingStore } from '../store/failing-store';
-import { forever, House, type HouseOptions, sendText, type Turn } from './sending-house';
+import { copyPlatter, forever, House, type HouseOptions, sendText, type Turn } from './sending-house';
 
 describe('Retry-After, which holds for all kept texts of an account', () => {
   const keep = forever;
@@ -140,5 +140,76 @@ describe('Retry-After, which holds for all kept texts of an account', () => {
     house.attach();
     await house.pass(100);
     assert.deepEqual(house.service.bodies, ['0']);
+  });
+
+  describe('and a process that ends', () => {
+    /** The process after one with texts that the service wanted none of for a minute, and that was killed a second later. */
+    async function restart({ error = unavailable('60'), setMs = 0, isFirstGone = false } = {}) {
+      const store = new FailingStore();
+      const { house } = await underWay(
+        [
+          [0, { error }],
+          [0, { error: createError('serverError').with({ statusCode: 503 }) }],
+        ],
+        { store },
+      );
+      const left = copyPlatter(store.platter);
+      if (isFirstGone) left.entries.delete([...left.entries.keys()][0] ?? '');
+      house.clock.set(setMs);
+      return new House({ clock: house.clock, store: new FailingStore(left) });
+    }
+
+    it('is kept to by the next one, which tells of the outage and why', async () => {
+      const next = await restart();
+      const node = next.attach();
+      await next.pass(100);
+      sendText(node, 'another', { keep });
+      await next.pass(58_000);
+      assert.equal(next.service.tries, 0);
+      assert.equal(node.state?.outage?.statusCode, 503);
+      assert.equal(node.outages.length, 1);
+      await next.pass(1_000);
+      assert.deepEqual(next.service.bodies, ['0', '1', 'another']);
+      assert.equal(node.state?.outage, undefined);
+    });
+
+    it('is kept to though the text that it was answered to is gone', async () => {
+      const next = await restart({ isFirstGone: true });
+      next.attach();
+      await next.pass(58_000);
+      assert.equal(next.service.tries, 0);
+      await next.pass(2_000);
+      assert.deepEqual(next.service.bodies, ['1']);
+    });
+
+    for (const [how, byMs, atMost] of [
+      ['back by a year', -365 * 24 * 3_600_000, 60_000],
+      ['forward by a year', 365 * 24 * 3_600_000, 0],
+    ] as const) {
+      it(`holds no longer than was asked for where the clock was set ${how} meanwhile`, async () => {
+        const next = await restart({ setMs: byMs });
+        next.attach();
+        await next.pass(atMost + 100);
+        assert.deepEqual(next.service.bodies, ['0', '1']);
+      });
+    }
+
+    it('of refused credentials does not hold for the next one: they may be others', async () => {
+      const next = await restart({ error: createError('unauthorized').with({ retryAfter: '600' }) });
+      next.attach();
+      await next.pass(100);
+      assert.deepEqual(next.service.bodies, ['0', '1']);
+    });
+
+    it('does not hold for another login that takes over from it, which may be at another service', async () => {
+      const former = await restart();
+      const heir = new House({ clock: former.clock });
+      heir.attach();
+      const handed = former.sender.handOver(heir.sender, { isLast: true });
+      await heir.pass(1_000);
+      await handed;
+      await heir.pass(1_000);
+      assert.deepEqual(heir.service.bodies, ['0', '1']);
+    });
   });
 });
