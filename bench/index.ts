@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
+import { readCommand, refuse } from '../scripts/command-line';
 import { formatComparison, formatPage, formatTable } from './report';
 import type { BenchOptions, Line, Row } from './row';
 import { callbacks } from './rows/callbacks';
@@ -16,7 +16,7 @@ import { send } from './rows/send';
 import { soak } from './rows/soak';
 import { start } from './rows/start';
 import { Turns } from './turns';
-import { buildVersion, hasProperty, present, type Version } from './version';
+import { buildVersion, findCommit, hasProperty, present, type Version } from './version';
 
 const rows: readonly Row[] = [
   send,
@@ -34,12 +34,15 @@ const rows: readonly Row[] = [
   start,
 ];
 
+const names = rows.map(({ name }) => name).join(', ');
+const usage = `Usage: npm run bench -- [--quick] [--cpu-prof] [--compare <commit>] [row ...], with rows among ${names}`;
+
 const page = join(__dirname, '..', 'docs', 'performance.md');
 /** What stands at the end of the page, and is written by hand. */
 const comparisonsHeading = '\n## Beside earlier versions\n';
 
 async function main(): Promise<void> {
-  const { values, positionals } = parseArgs({
+  const { values, positionals } = readCommand(usage, {
     allowPositionals: true,
     options: {
       quick: { type: 'boolean', default: false },
@@ -49,10 +52,11 @@ async function main(): Promise<void> {
   });
   const options = { quick: values.quick, profile: values['cpu-prof'], version: present };
   const unknown = positionals.find((name) => !rows.some((row) => row.name === name));
-  if (unknown) throw new Error(`There is no row ${unknown}, only ${rows.map(({ name }) => name).join(', ')}.`);
+  if (unknown !== undefined) refuse(usage, `There is no row ${unknown}.`);
   const chosen = rows.filter(({ name }) => positionals.length === 0 || positionals.includes(name));
   if (values.compare !== undefined) {
-    await compareWith(buildVersion(values.compare), chosen, options);
+    const commit = findCommit(values.compare) ?? refuse(usage, `Git knows no commit ${values.compare}.`);
+    await compareWith(buildVersion(values.compare, commit), chosen, options);
     return;
   }
   const lines: Line[] = [];

@@ -7,6 +7,7 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { refuse } from '../scripts/command-line';
 import { startSimulator } from '../simulator';
 import { type NodeRedProcess, startNodeRed } from '../test/node-red-process';
 import { RedisServer } from '../test/redis-server';
@@ -23,6 +24,8 @@ const rounds = 3;
 const stores = ['memory', 'disk', 'everysec', 'always', 'far'] as const;
 type StoreName = (typeof stores)[number];
 
+const usage = `Usage: npx tsx bench/redis.ts [store ...], with stores among ${stores.join(', ')}`;
+
 interface Measured {
   perSecond: number;
   /** Milliseconds of its processor, for one message. */
@@ -31,6 +34,8 @@ interface Measured {
 
 async function main(): Promise<void> {
   const chosen = process.argv.slice(2);
+  const unknown = chosen.find((name) => !stores.some((store) => store === name));
+  if (unknown !== undefined) refuse(usage, `There is no store ${unknown}.`);
   console.log(
     '| store | instances | drain 1 | drain 8 | CPU of Redis per message, drain 1 | drain 8 |\n|---|---|---|---|---|---|',
   );

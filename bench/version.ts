@@ -15,15 +15,22 @@ export interface Version {
 /** What is built in this checkout. */
 export const present: Version = { name: 'this version', folder: root };
 
+/** The commit that git knows as `ref`, if there is one. */
+export function findCommit(ref: string): string | undefined {
+  try {
+    return run('git', ['rev-parse', '--quiet', '--verify', '--end-of-options', `${ref}^{commit}`]).trim();
+  } catch {
+    return undefined;
+  }
+}
+
 /**
- * Builds the version that git knows as `ref`, with the dependencies of its own lock file, in a folder of the ignored
- * cache, where the next comparison finds it.
+ * Builds a commit, with the dependencies of its own lock file, in a folder of the ignored cache, where the next comparison finds it.
  *
- * @throws Error when there is no such version, or it cannot be built
+ * @throws Error when it cannot be built
  */
-export function buildVersion(ref: string): Version {
-  const commit = run('git', ['rev-parse', '--verify', '--end-of-options', `${ref}^{commit}`]).trim();
-  const version = { name: ref, folder: join(root, '.cache', 'versions', commit) };
+export function buildVersion(name: string, commit: string): Version {
+  const version = { name, folder: join(root, '.cache', 'versions', commit) };
   if (existsSync(version.folder)) return version;
   const unfinished = `${version.folder}.unfinished`;
   rmSync(unfinished, { recursive: true, force: true });

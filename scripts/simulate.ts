@@ -1,27 +1,34 @@
 // Runs the library on a virtual clock against a model of the world, one schedule for each seed.
-//
-//   npm run simulate -- --seed 1 --runs 1000     so many schedules from a seed on; a failure is shrunk and told
-//   npm run simulate -- --seed 17 --trace        the story of one
-//   npm run simulate -- --plain ...              without the scenes
-//   npm run simulate -- --way out ...            schedules about kept texts, keys, questions and limits
-//   npm run simulate -- --mutants                which mistakes in src/ the schedules find, as a table
-//   npm run simulate -- --mutant "NAME"          one of them
 import { spawn } from 'node:child_process';
 import { availableParallelism } from 'node:os';
-import { parseArgs } from 'node:util';
 import { describeCampaign, runCampaign, seedsFrom } from '../test/simulation/campaign';
 import { formatHunts, type Hunt, hunt, secondsSince } from '../test/simulation/hunt';
 import { applyMutant, loadLibrary, type Mutant } from '../test/simulation/library';
 import { mutants } from '../test/simulation/mutants';
-import { createPlan, type Plan, type Way } from '../test/simulation/plan';
+import { allStores, allWays, createPlan } from '../test/simulation/plan';
 import { describeFinding, shrink } from '../test/simulation/shrink';
 import { type Result, simulate } from '../test/simulation/simulation';
+import { readCommand, refuse } from './command-line';
 
-const { values } = parseArgs({
+const usage = `Usage: npm run simulate -- [options]
+
+  --seed <number>      the first schedule (default 1)
+  --runs <number>      so many from there on (default 1); a failure is shrunk and told
+  --failures <number>  go on after a failure until there are so many (default 1)
+  --trace              the story of one schedule
+  --store <store>      only with this store: ${allStores.join(', ')}; may be repeated
+  --way <way>          in (the default), or out: schedules about kept texts, keys, questions and limits
+  --plain              without the scenes
+  --mutants            which mistakes in src/ the schedules find, as a table
+  --mutant <name>      one of them
+  --most <number>      look for a mistake in so many schedules (default 20000)
+  --help               shows this text`;
+
+const { values } = readCommand(usage, {
   options: {
     seed: { type: 'string', default: '1' },
     runs: { type: 'string', default: '1' },
-    store: { type: 'string', multiple: true, default: ['memory', 'disk', 'shared'] },
+    store: { type: 'string', multiple: true, default: [...allStores] },
     way: { type: 'string', default: 'in' },
     plain: { type: 'boolean', default: false },
     failures: { type: 'string', default: '1' },
@@ -31,8 +38,26 @@ const { values } = parseArgs({
     most: { type: 'string', default: '20000' },
   },
 });
-const limits = { stores: values.store as Plan['store'][], way: values.way as Way, ...(values.plain && { scenes: 0 }) };
-const seed = Number(values.seed);
+const limits = {
+  stores: values.store.map((name) => readChoice('store', name, allStores)),
+  way: readChoice('way', values.way, allWays),
+  ...(values.plain && { scenes: 0 }),
+};
+const seed = readNumber('seed');
+const runs = readNumber('runs');
+const mostFailures = readNumber('failures');
+const most = readNumber('most');
+
+function readNumber(name: 'seed' | 'runs' | 'failures' | 'most'): number {
+  const text = values[name];
+  if (!/^\d+$/.test(text)) refuse(usage, `--${name} must be a whole number, not "${text}".`);
+  return Number(text);
+}
+
+function readChoice<Choice extends string>(name: string, text: string, choices: readonly Choice[]): Choice {
+  const choice = choices.find((one) => one === text);
+  return choice ?? refuse(usage, `--${name} must be one of ${choices.join(', ')}, not "${text}".`);
+}
 
 /** A mutant that spins without an end is caught, too. */
 const longestHuntMs = 15 * 60_000;
@@ -45,11 +70,11 @@ async function trace(): Promise<void> {
 
 async function run(): Promise<void> {
   const library = loadLibrary();
-  const seeds = seedsFrom(seed, Number(values.runs));
+  const seeds = seedsFrom(seed, runs);
   const began = performance.now();
   const onFailed = ({ plan, violations: [first] }: Result) =>
     console.log(`Seed ${plan.seed}: ${first?.rule} (${first?.detail})`);
-  const campaign = await runCampaign(library, { seeds, limits, mostFailures: Number(values.failures), onFailed });
+  const campaign = await runCampaign(library, { seeds, limits, mostFailures, onFailed });
   console.log(`${describeCampaign(campaign)}, in ${((performance.now() - began) / 1_000).toFixed(1)} s`);
   const [first] = campaign.failed;
   if (!first) return;
@@ -59,8 +84,8 @@ async function run(): Promise<void> {
 
 async function huntOne(name: string): Promise<void> {
   const mutant = mutants.find((one) => one.name === name);
-  if (!mutant) throw new Error(`no mutant "${name}"`);
-  console.log(JSON.stringify(await hunt(mutant, Number(values.most))));
+  if (!mutant) refuse(usage, `There is no mistake "${name}": their names are in test/simulation/mutants.ts.`);
+  console.log(JSON.stringify(await hunt(mutant, most)));
 }
 
 /** Each in a process of its own, since a mutant may do anything. */
@@ -78,7 +103,7 @@ async function huntAll(): Promise<void> {
   await Promise.all(Array.from({ length: availableParallelism() }, work));
   const all = mutants.map(({ name }) => hunts.get(name)).filter((found) => found !== undefined);
   const caught = all.filter(({ isCaught }) => isCaught).length;
-  console.log(`${formatHunts(all)}\n\n${caught} of ${all.length} found, within ${values.most} schedules each`);
+  console.log(`${formatHunts(all)}\n\n${caught} of ${all.length} found, within ${most} schedules each`);
 }
 
 function huntInChild({ name, file, way = 'in' }: Mutant): Promise<Hunt> {

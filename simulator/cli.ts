@@ -39,7 +39,7 @@ async function run(): Promise<void> {
     return;
   }
   const simulator = await startSimulator({
-    port: readNumber('port', values.port),
+    port: readNumber('port', values.port, 65_535),
     host: values.host,
     waitMs: readNumber('wait-ms', values['wait-ms']),
     statusDelayMs: readNumber('status-ms', values['status-ms']),
@@ -66,8 +66,10 @@ async function run(): Promise<void> {
   process.once('SIGTERM', stop);
 }
 
-function readNumber(name: string, text: string): number {
-  if (!/^\d+$/.test(text)) throw new Error(`--${name} must be a whole number, not "${text}".`);
+function readNumber(name: string, text: string, most?: number): number {
+  const isTooMuch = most !== undefined && Number(text) > most;
+  const range = most === undefined ? '' : ` up to ${most}`;
+  if (!/^\d+$/.test(text) || isTooMuch) throw new Error(`--${name} must be a whole number${range}, not "${text}".`);
   return Number(text);
 }
 

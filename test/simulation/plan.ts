@@ -87,9 +87,10 @@ export interface PlanLimits {
   scenes?: number;
 }
 
-export type Way = 'in' | 'out';
+export const allWays = ['in', 'out'] as const;
+export type Way = (typeof allWays)[number];
 
-const allStores: readonly Plan['store'][] = ['memory', 'disk', 'shared'];
+export const allStores: readonly Plan['store'][] = ['memory', 'disk', 'shared'];
 
 const faultWeights: readonly (readonly [Fault['what'], number])[] = [
   ['network', 6],
