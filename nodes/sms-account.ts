@@ -3,6 +3,7 @@ import { Client, createConnections, joinAccount, SmsError } from '../src';
 import { serveAccounts } from './runtime/account-admin';
 import { AccountNews } from './runtime/account-news';
 import type { AccountNode } from './runtime/account-node';
+import { AccountPlaces, inheritFromFormerPlaces } from './runtime/account-places';
 import {
   type AccountConfig,
   type AccountCredentials,
@@ -13,7 +14,6 @@ import {
 } from './runtime/account-settings';
 import { isEnv } from './runtime/env';
 import { logKeptTexts } from './runtime/kept-text-log';
-import { inheritFromFormerPlaces, Logins } from './runtime/logins';
 import { raiseToCatch } from './runtime/outcome';
 import { translate, translateError } from './runtime/texts';
 
@@ -30,7 +30,7 @@ const formFields = ['id', ...connectionFields, ...credentialFields] as const;
 type ConnectionTest = { [Field in (typeof formFields)[number]]?: string };
 
 export = (RED: NodeAPI) => {
-  const logins = new Logins();
+  const places = new AccountPlaces();
   const nodes = new Map<string, AccountNode>();
   const news = new AccountNews(RED);
   serveAccounts(RED, nodes);
@@ -54,7 +54,7 @@ export = (RED: NodeAPI) => {
       });
       stopInheriting = inheritFromFormerPlaces(RED, this, {
         membership: this.membership,
-        logins: logins.of(this.id, settings.loginsFile),
+        places: places.of(this.id, settings.placesFile),
         ...settings,
       });
     } catch (error) {

@@ -51,8 +51,8 @@ export interface NodeStores {
   place: string;
   /** The store of such a name; `undefined`: it takes a Redis URL that is not known here any more. */
   storeAt(place: string): StoreChoice | undefined;
-  /** Where account nodes note their logins and stores; absent: there is no user directory. */
-  loginsFile?: string;
+  /** Where account nodes note their places; absent: there is no user directory. */
+  placesFile?: string;
 }
 
 /** An account as Node-RED keeps it. */
@@ -184,7 +184,8 @@ function parseStore(
     ...(stores.get(place) ?? memory),
     place,
     storeAt: (name) => stores.get(name),
-    ...(folder === undefined ? undefined : { loginsFile: join(folder, 'logins.json') }),
+    // It has been called so since version 0.1.0, which noted the login alone.
+    ...(folder === undefined ? undefined : { placesFile: join(folder, 'logins.json') }),
   };
 }
 

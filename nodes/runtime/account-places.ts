@@ -17,7 +17,7 @@ const placePattern = /^[0-9a-f]{32}( disk| redis [0-9a-f]{64})?$/;
 const inMemory = ' memory';
 
 /** The places that one account node has kept in, each a login and a store: its key, and {@link NodeStores.place}. */
-export interface NodeLogins {
+export interface NodePlaces {
   /** Notes the place that the node has now. Returns those it had and has not taken over from. */
   enter(place: string): string[];
   /** The node has taken over from a former place. */
@@ -28,12 +28,12 @@ export interface NodeLogins {
  * Remembers the logins and stores of account nodes, so that a node whose API key, user, base URL or store has changed delivers
  * what it was given before: after a restart too, where there is a file.
  */
-export class Logins {
+export class AccountPlaces {
   /** By node: places, the present one last. */
   readonly #places = new Map<string, string[]>();
 
   /** @param file where they are kept over restarts */
-  of(nodeId: string, file: string | undefined): NodeLogins {
+  of(nodeId: string, file: string | undefined): NodePlaces {
     const had = () => this.#places.get(nodeId) ?? read(file)[nodeId] ?? [];
     const set = (places: string[]) => {
       this.#places.set(nodeId, places);
@@ -55,7 +55,7 @@ export class Logins {
 /** What an account node takes over from its former places with. */
 export interface Inheriting extends Pick<NodeStores, 'place' | 'storeAt'> {
   membership: Membership;
-  logins: NodeLogins;
+  places: NodePlaces;
 }
 
 /**
@@ -65,9 +65,9 @@ export interface Inheriting extends Pick<NodeStores, 'place' | 'storeAt'> {
 export function inheritFromFormerPlaces(
   RED: NodeAPI,
   node: Node,
-  { membership, logins, place, storeAt }: Inheriting,
+  { membership, places, place, storeAt }: Inheriting,
 ): () => void {
-  const formerPlaces = logins.enter(`${membership.key} ${place}`);
+  const formerPlaces = places.enter(`${membership.key} ${place}`);
   if (formerPlaces.length === 0) return () => {};
   const stop = new AbortController();
   const inherit = async (former: string) => {
@@ -76,7 +76,7 @@ export function inheritFromFormerPlaces(
     if (!store) {
       // It is told once: whoever does without that server for good is not to hear of it at every start.
       node.warn(translate(RED, 'log.formerRedis'));
-      logins.settle(former);
+      places.settle(former);
       return;
     }
     let isTold = false;
@@ -89,7 +89,7 @@ export function inheritFromFormerPlaces(
     while (!(await membership.inherit({ key, store }, onFailure))) {
       await sleep(againAfterMs, undefined, { signal: stop.signal, ref: false });
     }
-    logins.settle(former);
+    places.settle(former);
     if (isTold) node.log(translate(RED, 'log.formerLoginDone'));
   };
   const cancelStart = startWithFlows(RED, node, () => {
@@ -116,13 +116,11 @@ function withStore(noted: string, present: string, file: string | undefined): st
 
 function read(file: string | undefined): Record<string, string[]> {
   try {
-    const logins: unknown = file === undefined ? {} : JSON.parse(readFileSync(file, 'utf8'));
-    if (typeof logins !== 'object' || logins === null) return {};
+    const noted: unknown = file === undefined ? {} : JSON.parse(readFileSync(file, 'utf8'));
+    if (typeof noted !== 'object' || noted === null) return {};
     const isPlaces = (places: unknown): places is string[] =>
       Array.isArray(places) && places.every((place) => typeof place === 'string' && placePattern.test(place));
-    return Object.fromEntries(
-      Object.entries(logins).filter((entry): entry is [string, string[]] => isPlaces(entry[1])),
-    );
+    return Object.fromEntries(Object.entries(noted).filter((entry): entry is [string, string[]] => isPlaces(entry[1])));
   } catch {
     // It is begun anew: it merely helps to find what is left in a former place.
     return {};
@@ -130,12 +128,12 @@ function read(file: string | undefined): Record<string, string[]> {
 }
 
 function write(file: string, nodeId: string, places: string[]): void {
-  const logins = read(file);
+  const noted = read(file);
   const lasting = places.filter((place) => !place.endsWith(inMemory));
-  if (String(logins[nodeId] ?? []) === String(lasting)) return;
+  if (String(noted[nodeId] ?? []) === String(lasting)) return;
   try {
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
-    writeFileSync(`${file}.new`, JSON.stringify({ ...logins, [nodeId]: lasting }), { mode: 0o600 });
+    writeFileSync(`${file}.new`, JSON.stringify({ ...noted, [nodeId]: lasting }), { mode: 0o600 });
     renameSync(`${file}.new`, file);
   } catch {
     // The inbox beside it meets the same disk, and reports it.

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { inheritFromFormerPlaces, Logins } from '../../nodes/runtime/logins';
+import { AccountPlaces, inheritFromFormerPlaces } from '../../nodes/runtime/account-places';
 import { type Membership, MemoryStore, SmsError } from '../../src';
 import { account, RunningFlow, startService, stopEverything, until } from './running-flow';
 
@@ -11,27 +11,27 @@ const [a, b, c] = ['a', 'b', 'c'].map((digit) => digit.repeat(32)) as [string, s
 const redisOf = (key: string) => `${key} redis ${'d'.repeat(64)}`;
 const onDisk = (key: string) => `${key} disk`;
 
-describe('Logins', () => {
+describe('AccountPlaces', () => {
   let folder: string;
   let file: string;
 
   beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), 'sms-logins-'));
+    folder = mkdtempSync(join(tmpdir(), 'sms-places-'));
     file = join(folder, 'sms-inbox', 'logins.json');
   });
 
   afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
   it('names the former places of a node until it has taken over from them, over restarts', () => {
-    assert.deepEqual(new Logins().of('node', file).enter(onDisk(a)), []);
-    assert.deepEqual(new Logins().of('node', file).enter(onDisk(b)), [onDisk(a)]);
-    const logins = new Logins().of('node', file);
-    assert.deepEqual(logins.enter(onDisk(c)), [onDisk(a), onDisk(b)]);
-    logins.settle(onDisk(a));
-    assert.deepEqual(new Logins().of('node', file).enter(onDisk(c)), [onDisk(b)]);
-    assert.deepEqual(new Logins().of('node', file).enter(onDisk(b)), [onDisk(c)]);
-    assert.deepEqual(new Logins().of('other', file).enter(redisOf(b)), []);
-    assert.deepEqual(new Logins().of('other', file).enter(onDisk(b)), [redisOf(b)]);
+    assert.deepEqual(new AccountPlaces().of('node', file).enter(onDisk(a)), []);
+    assert.deepEqual(new AccountPlaces().of('node', file).enter(onDisk(b)), [onDisk(a)]);
+    const places = new AccountPlaces().of('node', file);
+    assert.deepEqual(places.enter(onDisk(c)), [onDisk(a), onDisk(b)]);
+    places.settle(onDisk(a));
+    assert.deepEqual(new AccountPlaces().of('node', file).enter(onDisk(c)), [onDisk(b)]);
+    assert.deepEqual(new AccountPlaces().of('node', file).enter(onDisk(b)), [onDisk(c)]);
+    assert.deepEqual(new AccountPlaces().of('other', file).enter(redisOf(b)), []);
+    assert.deepEqual(new AccountPlaces().of('other', file).enter(onDisk(b)), [redisOf(b)]);
     assert.deepEqual(JSON.parse(readFileSync(file, 'utf8')), {
       node: [onDisk(c), onDisk(b)],
       other: [redisOf(b), onDisk(b)],
@@ -40,46 +40,46 @@ describe('Logins', () => {
   });
 
   it('does not forget the place that a node has gone back to', () => {
-    const logins = new Logins().of('node', file);
-    logins.enter(onDisk(a));
-    logins.enter(onDisk(b));
-    logins.enter(onDisk(a));
-    logins.settle(onDisk(a));
-    assert.deepEqual(logins.enter(onDisk(c)), [onDisk(b), onDisk(a)]);
+    const places = new AccountPlaces().of('node', file);
+    places.enter(onDisk(a));
+    places.enter(onDisk(b));
+    places.enter(onDisk(a));
+    places.settle(onDisk(a));
+    assert.deepEqual(places.enter(onDisk(c)), [onDisk(b), onDisk(a)]);
   });
 
   it('remembers what has been in memory within the process alone', () => {
-    const logins = new Logins().of('node', file);
-    logins.enter(onDisk(a));
-    assert.deepEqual(logins.enter(`${a} memory`), [onDisk(a)]);
-    assert.deepEqual(logins.enter(onDisk(b)), [onDisk(a), `${a} memory`]);
-    assert.deepEqual(new Logins().of('node', file).enter(onDisk(c)), [onDisk(a), onDisk(b)]);
+    const places = new AccountPlaces().of('node', file);
+    places.enter(onDisk(a));
+    assert.deepEqual(places.enter(`${a} memory`), [onDisk(a)]);
+    assert.deepEqual(places.enter(onDisk(b)), [onDisk(a), `${a} memory`]);
+    assert.deepEqual(new AccountPlaces().of('node', file).enter(onDisk(c)), [onDisk(a), onDisk(b)]);
   });
 
   it('reads what version 0.1.0 has noted, which was the login alone', () => {
     const note = () => writeFileSync(file, JSON.stringify({ node: [a, b] }));
     mkdirSync(join(folder, 'sms-inbox', a), { recursive: true });
     note();
-    assert.deepEqual(new Logins().of('node', file).enter(onDisk(b)), [onDisk(a)]);
+    assert.deepEqual(new AccountPlaces().of('node', file).enter(onDisk(b)), [onDisk(a)]);
     note();
-    assert.deepEqual(new Logins().of('node', file).enter(redisOf(b)), [onDisk(a), redisOf(a)]);
+    assert.deepEqual(new AccountPlaces().of('node', file).enter(redisOf(b)), [onDisk(a), redisOf(a)]);
   });
 
   it('remembers within the process without a file, and where it cannot be written', () => {
     writeFileSync(join(folder, 'sms-inbox'), 'a file in place of the folder');
     for (const place of [undefined, file]) {
-      const all = new Logins();
+      const all = new AccountPlaces();
       all.of('node', place).enter(onDisk(a));
       assert.deepEqual(all.of('node', place).enter(onDisk(b)), [onDisk(a)]);
     }
   });
 
   it('begins anew where the file cannot be read', () => {
-    new Logins().of('node', file).enter(onDisk(a));
+    new AccountPlaces().of('node', file).enter(onDisk(a));
     const no = ['"../x"', '["../../x"]', `["${a} ../../x"]`, `["${a} redis x"]`].map((node) => `{"node":${node}}`);
     for (const text of ['', '{', '[]', 'null', ...no, '{"__proto__":["x"]}']) {
       writeFileSync(file, text);
-      assert.deepEqual(new Logins().of('node', file).enter(onDisk(b)), [], text);
+      assert.deepEqual(new AccountPlaces().of('node', file).enter(onDisk(b)), [], text);
     }
   });
 });
@@ -88,7 +88,7 @@ describe('an account node whose former login has left what cannot be read', () =
   let folder: string;
 
   beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), 'sms-logins-'));
+    folder = mkdtempSync(join(tmpdir(), 'sms-places-'));
   });
 
   afterEach(async () => {
@@ -127,7 +127,7 @@ describe('an account node whose former login has left what cannot be read', () =
     const settled: string[] = [];
     inheritFromFormerPlaces(flow.red, node, {
       membership,
-      logins: { enter: () => [`${a} memory`], settle: (place) => void settled.push(place) },
+      places: { enter: () => [`${a} memory`], settle: (place) => void settled.push(place) },
       place: 'memory',
       storeAt: () => ({ storeName: 'memory', createStore: () => new MemoryStore() }),
     });
