@@ -377,12 +377,6 @@ export const mutants: readonly Mutant[] = [
     'if (!tries.areLeft) return uncertain;',
   ),
   mutant(
-    'what is unknown is called unsent',
-    'sending/send.ts',
-    'return isUnsent(failure) ? (uncertain ?? failure) : failure;',
-    'return failure;',
-  ),
-  mutant(
     'what has left counts as unsent',
     'http/exchange.ts',
     'this.#hasLeft = !this.#call.beforeLeaving;',
@@ -478,6 +472,12 @@ export const mutants: readonly Mutant[] = [
     'sending/outgoing.ts',
     "return code === 'SMS_UNREACHABLE' ||",
     "return code === 'SMS_UNCERTAIN' || code === 'SMS_UNREACHABLE' ||",
+  ),
+  outward(
+    'what is unknown is called unsent',
+    'sending/endings.ts',
+    'text.mayHaveReached !== undefined && isUnsent(told)',
+    'text.mayHaveReached === null && isUnsent(told)',
   ),
   outward(
     'a question is closed twice',
