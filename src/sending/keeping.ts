@@ -116,15 +116,13 @@ export class KeptTexts {
     return this.#room.get(id)?.abort !== undefined;
   }
 
-  /** A node has come, and its texts may leave; or it has gone, and they wait for it. */
+  /** A node has come or gone: its texts may leave, or wait for so long from now on. */
   nodeChanged(node: string): void {
-    const outlet = this.#options.outlet(node);
-    if (outlet) this.#options.absences.end(node, outlet.usesStore);
     for (const { id } of this.#room.of(node)) {
       const text = this.#options.ledger.texts.get(id);
       if (text) this.#expiries.watch(text);
     }
-    if (outlet && this.#room.countOf(node) > 0) this.#muster.call();
+    if (this.#options.outlet(node) && this.#room.countOf(node) > 0) this.#muster.call();
   }
 
   /**
@@ -160,7 +158,6 @@ export class KeptTexts {
     this.#muster.cancel();
     this.#outages.close();
     this.#expiries.clear();
-    this.#options.absences.close();
     for (const { pause } of this.#room.values()) pause?.cancel();
     const followed = this.#options.clock.after(graceMs, () => {
       for (const { abort } of this.#room.values()) abort?.abort();

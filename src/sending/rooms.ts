@@ -80,7 +80,7 @@ export class SendingRooms {
   readonly #duplicates: Duplicates;
   readonly #endings: Endings;
   readonly #intake: Intake;
-  readonly #followers: Followers;
+  readonly #absences: Absences;
 
   constructor(options: SendingRoomsOptions) {
     const { journal, clock, queue } = options;
@@ -102,7 +102,7 @@ export class SendingRooms {
       kept: () => this.#kept,
       told: options.toldOfStore ?? new Set(),
     });
-    this.#followers = new Followers(clock, (id) => this.ledger.texts.isUnderWay(id));
+    const followers = new Followers(clock, (id) => this.ledger.texts.isUnderWay(id));
     this.deliveries = new Deliveries(this.ledger, (text) => this.#endings.delivered(text), options.onFault);
     this.questions = new Questions({
       clock,
@@ -118,16 +118,16 @@ export class SendingRooms {
     const clearing = new Clearing(this.evidence);
     const departure = new Departure(this.ledger, clearing);
     const isHere = (node: string) => outlet(node) !== undefined;
-    const absences = new Absences({ clock, journal, isHere, onFound: (node) => this.#nodeChanged(node) });
+    this.#absences = new Absences({ clock, journal, isHere, onFound: (node) => this.#nodeChanged(node) });
     const onEnded = (text: Text, outcome: Outcome) => void this.#endings.end(text, outcome).catch(options.onFault);
     const onAbandoned = (text: Text) => {
       const discarded = this.ledger.discard(text).catch(options.onFault);
-      void discarded.then(() => this.#followers.ended(text.id));
+      void discarded.then(() => followers.ended(text.id));
       options.onAbandoned(text.node);
     };
     this.#kept = new KeptTexts({
       clock,
-      absences,
+      absences: this.#absences,
       queue,
       ledger: this.ledger,
       respite: options.respite ?? new Respite(clock),
@@ -141,9 +141,9 @@ export class SendingRooms {
     });
     this.#duplicates = new Duplicates({
       clock,
-      absences,
+      absences: this.#absences,
       ledger: this.ledger,
-      followers: this.#followers,
+      followers,
       kept: this.#kept,
       deliveries: this.deliveries,
       onEnded,
@@ -162,14 +162,21 @@ export class SendingRooms {
         this.#kept.admit(await this.ledger.sendAgain(again));
       },
       goOn: (text) => this.#takeUp(text),
-      onDiscarded: (text) => this.#discarded(text),
+      onDiscarded: ({ id, node }) => {
+        const origin = this.deliveries.originOf(id);
+        this.deliveries.forget(id);
+        followers.ended(id);
+        options.onDiscarded(node);
+        if (origin !== undefined) outlet(node)?.onDiscarded(origin);
+        this.attachments.tellState(node);
+      },
     });
     this.#endings = new Endings({
       ledger: this.ledger,
       deliveries: this.deliveries,
       questions: this.questions,
       clearing,
-      followers: this.#followers,
+      followers,
       counts: this.desk.counts,
       onRepeat: (text, repeats) => this.#kept.admit(text, repeats),
     });
@@ -180,7 +187,7 @@ export class SendingRooms {
       kept: this.#kept,
       duplicates: this.#duplicates,
       clearing,
-      followers: this.#followers,
+      followers,
       counts: this.desk.counts,
       departure,
       onEnded: (text, outcome, given) => this.#endings.end(text, outcome, given),
@@ -232,6 +239,7 @@ export class SendingRooms {
     this.#endings.close();
     this.questions.close();
     this.#duplicates.close();
+    this.#absences.close();
     this.#options.onAskingRests();
     await this.#kept.close(closeGraceMs);
     this.deliveries.letGo();
@@ -272,19 +280,12 @@ export class SendingRooms {
     else if (text.state === 'settled') void this.deliveries.deliver(text, true);
   }
 
+  /** A node has come, and its texts may leave; or it has gone, and they wait for it. */
   #nodeChanged(node: string): void {
+    const outlet = this.deliveries.outlet(node);
+    if (outlet) this.#absences.end(node, outlet.usesStore);
     // Of a node that is gone they are given up first, lest each becomes the first of its key as that is given up.
     this.#duplicates.nodeChanged(node);
     this.#kept.nodeChanged(node);
-  }
-
-  /** Somebody has decided that nobody wants the text any more. */
-  #discarded(text: Text): void {
-    const origin = this.deliveries.originOf(text.id);
-    this.deliveries.forget(text.id);
-    this.#followers.ended(text.id);
-    this.#options.onDiscarded(text.node);
-    if (origin !== undefined) this.deliveries.outlet(text.node)?.onDiscarded(origin);
-    this.attachments.tellState(text.node);
   }
 }
