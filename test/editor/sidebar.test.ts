@@ -299,6 +299,18 @@ describe('The sidebar tab SMS', function () {
     editor.takeProblems();
   });
 
+  it('says why a kept text cannot be sent now that is just being sent', async () => {
+    await open([account(), ...sending()]);
+    simulator.fault('send', { delayMs: 3_000 }, 1);
+    await press();
+    await shelf('kept', 1).click();
+    await card().locator('.sms-entry').getByRole('button', { name: 'Send now' }).click();
+    await says(card().getByRole('status'), 'That is not possible now: the text is just being sent');
+    await shelf('kept', 0).waitFor();
+    assert.equal(simulator.requests.filter(({ endpoint }) => endpoint === 'send').length, 1);
+    editor.takeProblems();
+  });
+
   it('follows an account that is renamed and removed, and opens its form', async () => {
     await open([account(), account({ id: 'other', name: 'Other', credentials: { apiKey: 'other' } }), receiving()]);
     await says(card('other'), 'Nothing is polled');
