@@ -1,5 +1,5 @@
 import type { Node, NodeAPI, NodeDef } from 'node-red';
-import type { OutboxRecord, OutboxSubscription, PollState } from '../src';
+import type { OutboxBatch, OutboxRecord, OutboxSubscription, PollState } from '../src';
 import { limits } from './limits';
 import { getAccount } from './runtime/account-node';
 import { FlowSender } from './runtime/flow-sender';
@@ -30,10 +30,13 @@ export = (RED: NodeAPI) => {
     };
 
     /** Sends records into the flow, as copies of the message that asked for them if one did. */
-    const send = (records: readonly OutboxRecord[], trigger: SmsMessage = {}): Promise<boolean> => {
-      showCount(records.length);
+    const send = ({ records, context, slice }: OutboxBatch): Promise<boolean> => {
+      const trigger = (context ?? {}) as SmsMessage;
+      const { index = 0, count = records.length } = slice ?? {};
+      showCount(count);
       if (output === 'list') return sender.send(() => [createList(RED, records, trigger)]);
-      return records.length > 0 ? sender.send(() => [createEach(RED, records, trigger)]) : Promise.resolve(true);
+      const id = slice ? `${this.id}.${slice.group}` : RED.util.generateId();
+      return sender.send(() => [createEach(RED, records, trigger, { id, type: 'array', count, index })]);
     };
 
     const showState = (state: PollState) => {
@@ -52,7 +55,8 @@ export = (RED: NodeAPI) => {
       return membership.subscribe('outbox', {
         id: this.id,
         ...(intervalMs > 0 ? { intervalMs } : undefined),
-        send: (records, trigger) => send(records, trigger as SmsMessage | undefined),
+        isList: output === 'list',
+        send,
         onState: showState,
         onFailing: (error) => raiseToCatch(RED, this, error),
         onRecovered: () => this.log(translate(RED, 'log.recovered')),
@@ -64,7 +68,7 @@ export = (RED: NodeAPI) => {
       this.status(badges.reading(RED));
       const given = await subscription.poll(message);
       if (given > 0) return;
-      if (output === 'list') await send([], message);
+      if (output === 'list') await send({ records: [], context: message });
       else showCount(0);
     };
 
@@ -95,11 +99,16 @@ function createList(RED: NodeAPI, records: readonly OutboxRecord[], trigger: Sms
   return [{ ...RED.util.cloneMessage(trigger), payload: structuredClone(records) }];
 }
 
-function createEach(RED: NodeAPI, records: readonly OutboxRecord[], trigger: SmsMessage): SmsMessage[] {
-  const id = RED.util.generateId();
-  return records.map((record, index) => ({
+/** @param first parts of the first of them */
+function createEach(
+  RED: NodeAPI,
+  records: readonly OutboxRecord[],
+  trigger: SmsMessage,
+  first: { id: string; type: string; count: number; index: number },
+): SmsMessage[] {
+  return records.map((record, offset) => ({
     ...RED.util.cloneMessage(trigger),
     ...createReceivedMessage({ kind: 'outbox', record }),
-    parts: { id, type: 'array', count: records.length, index },
+    parts: { ...first, index: first.index + offset },
   }));
 }

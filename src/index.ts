@@ -31,6 +31,7 @@ export { createConnections, type ProxyOptions, type TlsOptions } from './http/co
 export { type Authentication, parseAuthentication, parseBaseUrl } from './login';
 export type * from './model';
 export { reasons } from './reasons';
+export type { OutboxBatch } from './receiving/outbox-receiver';
 export { PollLoop, type PollState } from './receiving/poll';
 export type { FlowDelivery } from './receiving/receiver';
 export { type CheckedDraft, checkDraft, type Draft } from './sending/draft';

@@ -30,9 +30,9 @@ export const subscribe: { [C in Channel]: (desk: Desk, subscriber: Subscribers[C
   outbox({ member, inbox, endpoints }, subscriber) {
     const outbox = endpoints.of('outbox');
     const onDemand = subscriber.intervalMs === undefined;
-    const { id } = subscriber;
-    const send: typeof subscriber.send = (records, context) => subscriber.send(records, context);
-    const receiver = new OutboxReceiver(inbox, { id, onDemand, send });
+    const { id, isList = false } = subscriber;
+    const send: typeof subscriber.send = (batch) => subscriber.send(batch);
+    const receiver = new OutboxReceiver(inbox, { id, onDemand, isList, send });
     const unwatch = onDemand ? () => {} : outbox.watch(member, subscriber);
     return {
       poll: (context) => outbox.pollFor(member, id, context),

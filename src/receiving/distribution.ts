@@ -57,8 +57,7 @@ export class Distribution {
 
   /**
    * Gives what has just been saved to those it was saved for; who was redeployed meanwhile gets it when back. While older
-   * entries are being handed out, or are not read yet, it waits behind them. More than a slice is handed out as those are, but what
-   * came together from the outbox stays together.
+   * entries are being handed out, or are not read yet, it waits behind them. More than a slice is handed out as those are.
    *
    * @throws what the first node threw, when all have been given it and it did not have to wait
    */
@@ -68,8 +67,8 @@ export class Distribution {
     const { channel } = first.entry;
     const gift = { fresh, audience, destination };
     const isBehind = this.#round !== undefined || this.#gifts.areBefore(channel);
-    const isMuch = channel !== 'outbox' && fresh.length > sliceSize;
-    if (isBehind || isMuch) this.#gifts.add(channel, gift, isMuch ? sliceSize : fresh.length);
+    const isMuch = fresh.length > sliceSize;
+    if (isBehind || isMuch) this.#gifts.add(channel, gift, sliceSize);
     else this.#giveNew(gift);
     if (isMuch && !isBehind) this.#goOnNextTurn();
   }
@@ -99,7 +98,8 @@ export class Distribution {
     this.#goOnNextTurn();
   }
 
-  #giveNew({ fresh, audience, destination }: Gift): void {
+  #giveNew(gift: Gift): void {
+    const { fresh, audience, destination } = gift;
     const [first] = fresh;
     if (!first) return;
     // Nodes may have come, gone or been redeployed while it was being saved.
@@ -116,18 +116,22 @@ export class Distribution {
       for (const { id } of audience) undelivered.owed.set(id, undefined);
       for (const taker of present) owe(undelivered, taker, undelivered.firstAttempt);
     }
-    this.#give(fresh, present, destination);
+    this.#give(fresh, present, gift);
   }
 
   /** @throws what the first node threw, when all have been given it */
-  #give(list: readonly Undelivered[], takers: readonly Taker[], { asker, context }: Destination = {}): void {
+  #give(
+    list: readonly Undelivered[],
+    takers: readonly Taker[],
+    { destination: { asker, context } = {}, slice }: Partial<Gift> = {},
+  ): void {
     const entries = list.map(({ entry }) => entry);
     const [first] = entries;
     const faults: unknown[] = [];
     for (const taker of takers) {
       if (!first || !this.attendance.isHere(first.channel, taker)) continue;
       try {
-        taker.take(entries, taker.id === asker ? context : undefined);
+        taker.take(entries, taker.id === asker ? context : undefined, slice);
       } catch (error) {
         faults.push(error);
       }

@@ -1,7 +1,7 @@
 import { PassingMap } from '../passing-map';
 import type { Destination } from './attendance';
 import type { Channel } from './entry';
-import type { Taker } from './taker';
+import type { Slice, Taker } from './taker';
 import type { Undelivered, UndeliveredEntries } from './undelivered';
 import type { Unread } from './unread';
 
@@ -10,6 +10,8 @@ export interface Gift {
   fresh: readonly Undelivered[];
   audience: readonly Taker[];
   destination: Destination;
+  /** It is a part of what came together. */
+  slice?: Slice;
 }
 
 /** What came while older entries are being handed out, or are not read yet, which it goes after. */
@@ -48,10 +50,10 @@ export class Gifts {
   add(channel: Channel, gift: Gift, sliceSize: number): void {
     const gifts = this.#byChannel.get(channel) ?? [];
     if (gifts.length === 0) this.#byChannel.set(channel, gifts);
-    const { fresh } = gift;
-    for (let start = 0; start < fresh.length; start += sliceSize)
-      gifts.push({ ...gift, fresh: fresh.slice(start, start + sliceSize) });
-    if (fresh.length > sliceSize) this.#slices ??= createSlices();
+    if (gift.fresh.length > sliceSize) {
+      gifts.push(...cut(gift, sliceSize));
+      this.#slices ??= createSlices();
+    } else gifts.push(gift);
   }
 
   /** What was taken has been given. */
@@ -76,6 +78,18 @@ export class Gifts {
     for (const channel of this.#byChannel.keys()) if (!this.#unread.has(channel)) return channel;
     return undefined;
   }
+}
+
+function cut(gift: Gift, sliceSize: number): Gift[] {
+  const { fresh } = gift;
+  const count = fresh.length;
+  const group = fresh[0]?.entry.id ?? '';
+  const slices: Gift[] = [];
+  for (let index = 0; index < count; index += sliceSize) {
+    const slice = { group, index, count, isLast: index + sliceSize >= count };
+    slices.push({ ...gift, fresh: fresh.slice(index, index + sliceSize), slice });
+  }
+  return slices;
 }
 
 function createSlices() {

@@ -139,6 +139,37 @@ describe('sms-outbox', () => {
       assert.equal(flow.received('got').length, 1);
     });
 
+    it('sends thousands of records a few hundred in a turn, in order, as parts of one whole, and is done after the last', async () => {
+      const ids = Array.from({ length: 1_001 }, (_, index) => `m${index}`);
+      const body = JSON.stringify(ids.map((messageId) => ({ messageId, body: messageId })));
+      sim.fault('outbox', { status: 200, body, contentType: 'application/json' });
+      const flow = await start({}, [outboxNode({ id: 'list', output: 'list', wires: [['got2']] }), sink('got2')]);
+      const got = flow.received('got');
+      const inTurns = new Set<number>();
+      const count = () => {
+        inTurns.add(got.length);
+        if (got.length < ids.length) setImmediate(count);
+      };
+      count();
+      flow.send('outbox', { topic: 'mine', kept: { deep: 1 } });
+      await flow.done('outbox', 1);
+      await until(() => got.length === ids.length);
+      assert.deepEqual(
+        got.map(({ payload, parts }) => [payload, parts?.index]),
+        ids.map((id, index) => [id, index]),
+      );
+      assert.deepEqual([...new Set(got.map(({ parts }) => parts?.count))], [1_001]);
+      assert.equal(new Set(got.map(({ parts }) => parts?.id)).size, 1);
+      assert.deepEqual([...new Set(got.map(({ kept }) => JSON.stringify(kept)))], ['{"deep":1}']);
+      assert.ok(inTurns.size > 5, `${inTurns.size - 1} turns`);
+      assert.deepEqual(flow.status('outbox'), { fill: 'green', shape: 'dot', text: 'messages: 1001' });
+      assert.equal((await flow.done('outbox', 1)).length, 1);
+      sim.fault('outbox', { status: 200, body: body.replaceAll('"m', '"n'), contentType: 'application/json' });
+      flow.send('list');
+      const [list] = await flow.messages('got2', 1);
+      assert.equal(((list?.payload ?? []) as unknown[]).length, 1_001);
+    });
+
     it('polls not at all without an input at interval 0, and once for each input', async () => {
       const flow = await start();
       await trigger(flow);

@@ -18,7 +18,7 @@ export class OutboxNode implements DeployedNode {
     this.#subscription = membership.subscribe('outbox', {
       id: this.#plan.id,
       intervalMs: 30_000,
-      send: (records) =>
+      send: ({ records }) =>
         this.#output.send(records.map((record) => ({ kind: 'outbox' as const, record, redelivered: false }))),
       onState: () => {},
       onFailing: () => {},

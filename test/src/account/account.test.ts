@@ -1228,7 +1228,7 @@ describe('Account', () => {
           onFailing: (error) => this.onFailing(error),
           onRecovered: () => this.onRecovered(),
           ...(intervalMs === undefined ? undefined : { intervalMs }),
-          send: (records, context) => this.take(records, context),
+          send: ({ records, context }) => this.take(records, context),
         };
       }
 

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import type { Timer } from '../../../src/clock';
-import type { IncomingRecord } from '../../../src/model';
+import type { IncomingRecord, OutboxRecord } from '../../../src/model';
 import type { Correlator } from '../../../src/receiving/correlator';
 import type { Entry } from '../../../src/receiving/entry';
 import type { Inbox } from '../../../src/receiving/inbox';
-import type { Taker } from '../../../src/receiving/taker';
+import { type OutboxBatch, OutboxReceiver } from '../../../src/receiving/outbox-receiver';
+import type { Slice, Taker } from '../../../src/receiving/taker';
 import type { Changes, Item, Leftovers, Remembered, Store, StoreEvents } from '../../../src/store/store';
 import { settle, VirtualClock } from '../../virtual-clock';
 import { createInboxOn } from './inbox-on';
@@ -93,6 +94,7 @@ class Node implements Taker {
   readonly taken: string[] = [];
   /** How much in each turn. */
   readonly gifts: number[] = [];
+  readonly slices: (Slice | undefined)[] = [];
   onTake: (taken: readonly Entry[]) => void = () => {};
 
   constructor(
@@ -100,7 +102,8 @@ class Node implements Taker {
     readonly path = '/sms',
   ) {}
 
-  take(entries: readonly Entry[]): void {
+  take(entries: readonly Entry[], _context?: unknown, slice?: Slice): void {
+    this.slices.push(slice);
     this.gifts.push(entries.length);
     for (const { record } of entries) this.taken.push(String(record.messageId));
     this.onTake(entries);
@@ -227,14 +230,90 @@ describe('Distribution', () => {
     assert.deepEqual([...leaves.taken, ...returns.taken], ids(2_000));
   });
 
-  it('gives what came together from the outbox in one piece', async () => {
+  it('says where what it gives stands in what came together', async () => {
     const { inbox } = createInbox(0);
     const node = new Node('a');
-    inbox.attach('outbox', node);
+    inbox.attach('incoming', node);
     await inbox.ready();
-    const records = ids(2_000).map((messageId) => ({ messageId, body: 'x', recipientsList: [] }));
-    await inbox.accept({ kind: 'outbox', via: 'poll', records } as never);
-    assert.deepEqual(node.gifts, [2_000]);
+    await inbox.accept({ kind: 'incoming', via: 'poll', records: [incoming('alone')] });
+    await inbox.accept({ kind: 'incoming', via: 'poll', records: ids(600).map(incoming) });
+    const [alone, ...slices] = node.slices;
+    assert.equal(alone, undefined);
+    assert.deepEqual(
+      slices.map((slice) => [slice?.index, slice?.count, slice?.isLast]),
+      [
+        [0, 600, false],
+        [250, 600, false],
+        [500, 600, true],
+      ],
+    );
+    assert.equal(new Set(slices.map((slice) => slice?.group)).size, 1);
+  });
+
+  describe('the outbox', () => {
+    const records = (count: number): OutboxRecord[] =>
+      ids(count).map((messageId) => ({ messageId, body: 'x', recipientsList: [] }));
+
+    /** Sends a batch a turn after it is given it, and notes how much that was. */
+    function receive(inbox: Inbox, isList: boolean, onSend = (_batch: OutboxBatch) => true) {
+      const sent: string[][] = [];
+      const contexts = new Set<unknown>();
+      const send = async (batch: OutboxBatch) => {
+        if (!onSend(batch)) return false;
+        sent.push(batch.records.map(({ messageId }) => String(messageId)));
+        contexts.add(batch.context);
+        await settle();
+        return true;
+      };
+      const receiver = new OutboxReceiver(inbox, { id: 'a', onDemand: true, isList, send });
+      return { receiver, sent, contexts };
+    }
+
+    it('is sent a few hundred records in a turn, in order, before whoever asked is told', async () => {
+      const { inbox } = createInbox(0);
+      const { sent, contexts } = receive(inbox, false);
+      await inbox.ready();
+      const { turns } = clock;
+      const arrival = { kind: 'outbox', via: 'poll', records: records(2_000), asker: 'a', context: 'asked' } as const;
+      await inbox.accept(arrival);
+      assert.deepEqual(sent.flat(), ids(2_000));
+      assert.ok(sent.every(({ length }) => length <= 250));
+      assert.ok(clock.turns - turns >= 8, `${clock.turns - turns} turns`);
+      assert.deepEqual([...contexts], ['asked']);
+      await until(() => inbox.state.undelivered === 0);
+      assert.deepEqual(
+        (await inbox.accept(arrival)).filter(({ outcome }) => outcome === 'new'),
+        [],
+      );
+      assert.equal(sent.flat().length, 2_000);
+    });
+
+    it('is sent as one list where a list is wanted', async () => {
+      const { inbox } = createInbox(0);
+      const { sent, contexts } = receive(inbox, true);
+      await inbox.ready();
+      await inbox.accept({ kind: 'outbox', via: 'poll', records: records(2_000), asker: 'a', context: 'asked' });
+      await inbox.accept({ kind: 'outbox', via: 'poll', records: [{ messageId: 'x' }] as never, asker: 'a' });
+      assert.deepEqual(sent, [ids(2_000), ['x']]);
+      assert.deepEqual([...contexts], ['asked', undefined]);
+    });
+
+    it('is sent once, though its node is redeployed in the middle of it', async () => {
+      for (const isList of [false, true]) {
+        const { inbox } = createInbox(0);
+        const leaves = receive(inbox, isList, () => leaves.sent.length < 3);
+        await inbox.ready();
+        const accepted = inbox.accept({ kind: 'outbox', via: 'poll', records: records(2_000), asker: 'a' });
+        await until(() => leaves.sent.length === 3 || clock.turns > 3);
+        leaves.receiver.detach();
+        const returns = receive(inbox, isList);
+        await accepted;
+        await until(() => inbox.state.undelivered === 0);
+        const all = [...leaves.sent, ...returns.sent].flat();
+        assert.deepEqual(all.sort(), ids(2_000).sort(), isList ? 'list' : 'each');
+        clock.turns = 0;
+      }
+    });
   });
 
   it('gives to a node that is redeployed meanwhile all that the others get, once', async () => {
