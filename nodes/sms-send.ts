@@ -1,7 +1,7 @@
 import type { Node, NodeAPI, NodeMessage } from 'node-red';
 import { type AnswerNews, type OutcomeNews, type SendingNode, SmsError } from '../src';
 import { getAccount } from './runtime/account-node';
-import { formatCarried, parseCarried } from './runtime/carried-message';
+import { CarriedMessage, formatCarried, parseCarried } from './runtime/carried-message';
 import { FlowSender } from './runtime/flow-sender';
 import { Flows } from './runtime/flows';
 import { putError, raiseToCatch, type SmsMessage } from './runtime/outcome';
@@ -37,6 +37,7 @@ export = (RED: NodeAPI) => {
 
     const restore = (carried: string | undefined) =>
       parseCarried(carried, () => this.warn(translate(RED, 'log.carriedUnreadable'))) as SmsMessage;
+    const asked = new CarriedMessage(restore);
 
     const onOutcome = async (news: OutcomeNews): Promise<boolean> => {
       const { outcome, redelivered } = news;
@@ -77,7 +78,7 @@ export = (RED: NodeAPI) => {
 
     const onAnswer = (news: AnswerNews): Promise<boolean> => {
       const origin = news.origin as Origin | undefined;
-      const message = origin ? (origin.copy ?? origin.message) : restore(news.carried);
+      const message = origin ? (origin.copy ?? origin.message) : asked.read(news.carried);
       return sender.send(() => createAnswerOutputs(RED, message, news));
     };
 

@@ -46,6 +46,31 @@ export function parseCarried(text: string | undefined, onUnreadable: () => void)
   return {};
 }
 
+/**
+ * Reads what several answers to one text carry once for all of them, as long as they come in one turn of the event loop: it may be a list of
+ * thousands of recipients, each with an answer. Whoever reads it leaves it as it is.
+ */
+export class CarriedMessage<Message> {
+  readonly #parse: (text: string | undefined) => Message;
+  #last: { text: string | undefined; message: Message } | undefined;
+
+  constructor(parse: (text: string | undefined) => Message) {
+    this.#parse = parse;
+  }
+
+  read(text: string | undefined): Message {
+    if (this.#last && this.#last.text === text) return this.#last.message;
+    const message = this.#parse(text);
+    if (!this.#last) {
+      setImmediate(() => {
+        this.#last = undefined;
+      });
+    }
+    this.#last = { text, message };
+    return message;
+  }
+}
+
 interface Marked {
   [mark]: 'Buffer' | 'Date';
   value: string | null;
