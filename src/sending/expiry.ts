@@ -2,6 +2,7 @@ import type { Clock, Timer } from '../clock';
 import { SmsError } from '../errors';
 import type { Absences } from './absences';
 import type { Text } from './outgoing';
+import { Paced } from './paced';
 
 /** A text that cannot end yet is asked again so soon whether it can. */
 const postponedMs = 1_000;
@@ -11,6 +12,7 @@ export class Expiries {
   readonly #clock: Clock;
   readonly #absences: Absences;
   readonly #onExpired: (id: string) => void;
+  readonly #paced: Paced;
   readonly #timers = new Map<string, Timer>();
   /** When each is over, by {@link Clock.elapsed}. */
   readonly #ends = new Map<string, number>();
@@ -19,6 +21,7 @@ export class Expiries {
     this.#clock = clock;
     this.#absences = absences;
     this.#onExpired = onExpired;
+    this.#paced = new Paced(clock);
   }
 
   /** Begins to watch a text, or watches it otherwise since its node has come or gone. */
@@ -55,7 +58,10 @@ export class Expiries {
   }
 
   #sayAfter(delayMs: number, id: string): void {
-    const timer = this.#clock.after(delayMs, () => this.#onExpired(id), true);
+    const say = () => {
+      if (this.#timers.get(id) === timer) this.#onExpired(id);
+    };
+    const timer = this.#clock.after(delayMs, () => this.#paced.run(say), true);
     this.#timers.set(id, timer);
   }
 }

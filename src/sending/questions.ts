@@ -1,6 +1,7 @@
 import { type Clock, longestDeploymentMs, type Timer } from '../clock';
 import type { Ledger } from './ledger';
 import type { Outlet } from './outlet';
+import { Paced } from './paced';
 import { type Question, remainingGraceMs, remainingMs } from './question';
 
 /** What open questions need. */
@@ -30,6 +31,7 @@ const letterIntervalMs = 500;
  */
 export class Questions {
   readonly #options: QuestionsOptions;
+  readonly #paced: Paced;
   /** One for each question: its deadline, or since it has ended when it is given up. */
   readonly #timers = new Map<string, Timer>();
   /** Ended, and not taken by a node yet; `true`: an earlier process may have sent it into the flow. */
@@ -44,6 +46,7 @@ export class Questions {
 
   constructor(options: QuestionsOptions) {
     this.#options = options;
+    this.#paced = new Paced(options.clock);
   }
 
   /** The outcome of a text has entered the flow: the wait for its replies goes on. */
@@ -90,8 +93,11 @@ export class Questions {
   onRepliesRead(): void {
     this.#patience?.timer.cancel();
     this.#patience = undefined;
-    for (const id of this.#overdue) void this.#timeOut(id);
-    this.#overdue.clear();
+    for (const id of this.#overdue) {
+      this.#paced.run(() => {
+        if (this.#overdue.has(id)) void this.#timeOut(id);
+      });
+    }
   }
 
   /** A reply, or the word that none will come, is written down. */
@@ -137,7 +143,11 @@ export class Questions {
 
   #setTimer({ id }: Question, delayMs: number, onOver: () => void): void {
     this.#timers.get(id)?.cancel();
-    this.#timers.set(id, this.#options.clock.after(delayMs, onOver, true));
+    const end = () => {
+      if (this.#timers.get(id) === timer) onOver();
+    };
+    const timer = this.#options.clock.after(delayMs, () => this.#paced.run(end), true);
+    this.#timers.set(id, timer);
   }
 
   async #timeOut(id: string): Promise<void> {

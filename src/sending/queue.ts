@@ -1,6 +1,7 @@
 import { onceAborted } from '../abort-watch';
 import type { Clock, Timer } from '../clock';
 import { SmsError } from '../errors';
+import { Paced } from './paced';
 import { type Placed, PriorityQueue } from './priority-queue';
 
 /** How fast and how far a queue goes. */
@@ -61,6 +62,8 @@ export class SendQueue {
   readonly #waiting = new PriorityQueue<Waiting>(
     (a, b) => a.priority > b.priority || (a.priority === b.priority && a.order < b.order),
   );
+  /** Turns that were given back: when many wait that may not leave, they follow each other at once. */
+  readonly #givenBack: Paced;
   #keptHere = 0;
   #arrivals = 0;
   #inFlight = 0;
@@ -70,6 +73,7 @@ export class SendQueue {
 
   constructor(options: SendQueueOptions) {
     this.#options = options;
+    this.#givenBack = new Paced(options.clock);
   }
 
   /** Tasks that run. */
@@ -137,7 +141,9 @@ export class SendQueue {
           this.#leave(waiting);
           reject(new SmsError('closed'));
         });
-      this.#enter(waiting);
+      this.#waiting.add(waiting);
+      if (isKept) this.#keptHere++;
+      this.#options.onChanged?.();
       this.nudge();
     });
   }
@@ -185,7 +191,12 @@ export class SendQueue {
   }
 
   async #start<T>(task: (turn: Turn) => Promise<T>): Promise<T> {
-    const giveBack = this.#countStart();
+    const takeBack = this.#countStart();
+    let isGivenBack = false;
+    const giveBack = () => {
+      isGivenBack = true;
+      takeBack();
+    };
     this.#inFlight++;
     this.#options.onChanged?.();
     let result: Promise<T>;
@@ -198,6 +209,7 @@ export class SendQueue {
     try {
       return await result;
     } finally {
+      if (isGivenBack) await new Promise<void>((resolve) => this.#givenBack.run(resolve));
       this.#inFlight--;
       this.#options.onChanged?.();
       this.nudge();
@@ -216,12 +228,6 @@ export class SendQueue {
       this.#last = before;
       this.nudge();
     };
-  }
-
-  #enter(waiting: Waiting): void {
-    this.#waiting.add(waiting);
-    if (waiting.isKept) this.#keptHere++;
-    this.#options.onChanged?.();
   }
 
   #leave(waiting: Waiting): void {
