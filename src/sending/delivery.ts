@@ -1,4 +1,7 @@
+import type { Clock } from '../clock';
+import type { Absences } from './absences';
 import type { Attachment } from './attachment';
+import { Bringing } from './bringing';
 import type { Ledger } from './ledger';
 import { type Outcome, parseOutcome, type Text } from './outgoing';
 import type { OutcomeNews, Outlet } from './outlet';
@@ -9,26 +12,51 @@ export interface Given {
   origin: unknown;
 }
 
-/** Brings outcomes into the flow, each to the node that its text is of, which may come back later. */
+/** What outcomes are brought into the flow with. */
+export interface DeliveriesOptions {
+  clock: Clock;
+  ledger: Ledger;
+  absences: Pick<Absences, 'patience'>;
+  /** The outcome of a text has entered the flow, or never will. */
+  onDelivered(text: Text): void;
+  /** Its node has not been here for too long, and nobody will be told its outcome. */
+  onAbandoned(text: Text): void;
+  /** A node has thrown. */
+  onFault(error: unknown): void;
+}
+
+/** Brings outcomes into the flow, each to the node that its text is of. */
 export class Deliveries {
-  readonly #ledger: Ledger;
-  readonly #onDelivered: (text: Text) => void;
-  readonly #onFault: (error: unknown) => void;
   readonly #outlets = new Map<string, Outlet>();
   /** What nodes gave with texts that are under way. */
   readonly #origins = new Map<string, unknown>();
-  /** Settled texts that no node has taken yet; `true`: an earlier process may have sent it into the flow. */
-  readonly #undelivered = new Map<string, boolean>();
-  readonly #delivering = new Set<string>();
+  readonly #bringing: Bringing<Text>;
 
-  /**
-   * @param onDelivered the outcome of a text has entered the flow
-   * @param onFault a node has thrown
-   */
-  constructor(ledger: Ledger, onDelivered: (text: Text) => void, onFault: (error: unknown) => void) {
-    this.#ledger = ledger;
-    this.#onDelivered = onDelivered;
-    this.#onFault = onFault;
+  constructor({ clock, ledger, absences, onDelivered, onAbandoned, onFault }: DeliveriesOptions) {
+    const taken = async (text: Text) => {
+      await ledger.delivered(text);
+      onDelivered(text);
+    };
+    this.#bringing = new Bringing({
+      clock,
+      items: ledger.texts,
+      taker: ({ node }) => this.#outlets.get(node),
+      patienceMs: ({ node }) => {
+        const patience = absences.patience(node);
+        return patience && Math.max(patience.leastMs, patience.mostMs);
+      },
+      tell: (outlet, text, mayBeKnown) => {
+        const news = this.#newsOf(text, mayBeKnown);
+        return outlet.onOutcome(news);
+      },
+      taken,
+      missed: async (text) => {
+        await taken(text);
+        // What is unknown is listed from now on, for somebody to decide about.
+        if (!ledger.texts.has(text.id)) onAbandoned(text);
+      },
+      onFault,
+    });
   }
 
   /** Nodes that are here. */
@@ -40,13 +68,8 @@ export class Deliveries {
     return this.#outlets.get(node);
   }
 
-  /** A node is here; what ended meanwhile is for it. */
   attach(outlet: Outlet): void {
     this.#outlets.set(outlet.id, outlet);
-    for (const [id, mayBeKnown] of [...this.#undelivered]) {
-      const text = this.#ledger.texts.get(id);
-      if (text?.node === outlet.id) void this.deliver(text, mayBeKnown);
-    }
   }
 
   detach(outlet: Outlet): void {
@@ -82,41 +105,38 @@ export class Deliveries {
   }
 
   /**
-   * Brings the outcome of a settled text into the flow, now or when its node is back. Never rejects: one whose node throws
-   * waits for the next.
+   * Brings the outcome of a settled text into the flow, now or when its node is back. Never rejects.
    *
    * @param mayBeKnown an earlier process may have sent it into the flow
    */
-  async deliver(text: Text, mayBeKnown: boolean): Promise<void> {
-    const { id } = text;
-    if (!text.outcome || this.#delivering.has(id)) return;
-    this.#undelivered.set(id, mayBeKnown);
-    const outlet = this.#outlets.get(text.node);
-    if (!outlet) return;
-    this.#delivering.add(id);
-    try {
-      const news = createNews(text, {
-        outcome: parseOutcome(text.outcome),
-        origin: this.#origins.get(id),
-        redelivered: mayBeKnown || text.isReleased === true,
-        duplicate: text.follows === true,
-      });
-      if (!(await outlet.onOutcome(news))) return;
-      this.#undelivered.delete(id);
-      await this.#ledger.delivered(text);
-      this.#onDelivered(text);
-    } catch (error) {
-      this.#onFault(error);
-    } finally {
-      this.#delivering.delete(id);
-    }
-    // It came while the one before it was being told.
-    if (this.#undelivered.has(id) && this.#outlets.get(text.node) !== outlet) await this.deliver(text, mayBeKnown);
+  deliver(text: Text, mayBeKnown: boolean): Promise<void> {
+    return this.#bringing.bring(text, mayBeKnown);
   }
 
-  /** The store has what is undelivered; it is found again when that is opened. */
-  letGo(): void {
-    this.#undelivered.clear();
+  /** A node has come, and what ended meanwhile is for it; or it has gone. */
+  nodeChanged(node: string): void {
+    this.#bringing.nodeChanged(node);
+  }
+
+  /** The store has what is undelivered. */
+  close(): void {
+    this.#bringing.close();
+  }
+
+  /** Goes on after {@link close}. */
+  open(): void {
+    this.#bringing.open();
+  }
+
+  #newsOf(text: Text, mayBeKnown: boolean): OutcomeNews {
+    const { id, outcome, isReleased, follows } = text;
+    if (!outcome) throw new Error('not settled');
+    return createNews(text, {
+      outcome: parseOutcome(outcome),
+      origin: this.#origins.get(id),
+      redelivered: mayBeKnown || isReleased === true,
+      duplicate: follows === true,
+    });
   }
 }
 

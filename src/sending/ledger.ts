@@ -169,7 +169,7 @@ export class Ledger {
     if (!isTracked(text)) return;
     // At once, so that nobody takes it up again while it is being written.
     this.texts.delete(text.id);
-    const uncertain = await this.#options.journal.run(delivered(text));
+    const uncertain = await this.#options.journal.run(delivered(text, this.#memory()));
     if (uncertain) this.texts.setUndecided(uncertain);
   }
 

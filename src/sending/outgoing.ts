@@ -77,7 +77,7 @@ export interface Text extends Item {
   /** When the others were counted, if they are. */
   countedAt?: Moment;
   outcome?: StoredOutcome;
-  /** When its outcome was written, in ms. */
+  /** When its outcome was written, or since when it is uncertain, in ms. */
   settledAt?: number;
   /** How often its outcome has been unknown, and it was put back. */
   repeats?: number;

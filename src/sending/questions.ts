@@ -1,4 +1,5 @@
 import { type Clock, longestDeploymentMs, type Timer } from '../clock';
+import { Bringing } from './bringing';
 import type { Ledger } from './ledger';
 import type { Outlet } from './outlet';
 import { Paced } from './paced';
@@ -32,11 +33,10 @@ const letterIntervalMs = 500;
 export class Questions {
   readonly #options: QuestionsOptions;
   readonly #paced: Paced;
-  /** One for each question: its deadline, or since it has ended when it is given up. */
+  /** Brings those into the flow that have ended. */
+  readonly #bringing: Bringing<Question>;
+  /** The deadlines of those that are open. */
   readonly #timers = new Map<string, Timer>();
-  /** Ended, and not taken by a node yet; `true`: an earlier process may have sent it into the flow. */
-  readonly #undelivered = new Map<string, boolean>();
-  readonly #delivering = new Set<string>();
   /** They have run out, before or after the start, and there may be replies yet that the service has had since before. */
   readonly #overdue = new Set<string>();
   /** There as long as such replies are waited for, for what was asked before. */
@@ -45,8 +45,21 @@ export class Questions {
   #isClosed = false;
 
   constructor(options: QuestionsOptions) {
+    const { clock, ledger, outlet, isOutcomeComing, onFault } = options;
     this.#options = options;
-    this.#paced = new Paced(options.clock);
+    this.#paced = new Paced(clock);
+    const forget = (question: Question) => this.#forget(question);
+    this.#bringing = new Bringing({
+      clock,
+      items: ledger.questions,
+      taker: ({ text, node }) => (isOutcomeComing(text) ? undefined : outlet(node)),
+      // Its node may be about to be deployed.
+      patienceMs: (question) => Math.max(longestDeploymentMs, remainingGraceMs(question, clock.now())),
+      tell: (taker, question, mayBeKnown) => this.#tell(taker, question, mayBeKnown),
+      taken: forget,
+      missed: forget,
+      onFault,
+    });
   }
 
   /** The outcome of a text has entered the flow: the wait for its replies goes on. */
@@ -56,7 +69,7 @@ export class Questions {
     for (const question of questions.of(text)) {
       // Its text was not accepted: a store that had seemed to fail had it, and it was found after that was settled.
       if (question.askedAt === undefined) void this.#options.ledger.forgetQuestion(question);
-      else if (question.answer) void this.#deliver(question.id, this.#undelivered.get(question.id) ?? false);
+      else if (question.answer) void this.#bringing.bring(question, false);
       else this.#await(question);
     }
     this.#collectLetters();
@@ -74,7 +87,7 @@ export class Questions {
     };
     for (const question of questions) {
       if (question.answer) {
-        if (question.askedAt !== undefined || !isUnderWay(question)) void this.#deliver(question.id, true);
+        if (question.askedAt !== undefined || !isUnderWay(question)) void this.#bringing.bring(question, true);
       } else if (question.askedAt === undefined) {
         // Whether its text was accepted is known to nobody, or will be when the text is settled.
         if (!isUnderWay(question)) void ledger.forgetQuestion(question);
@@ -103,25 +116,24 @@ export class Questions {
   /** A reply, or the word that none will come, is written down. */
   onAnswered({ id, askedAt }: Question): void {
     this.#stopWaiting(id);
+    const answered = this.#options.ledger.questions.get(id);
     // Before its text is known to be accepted, the outcome comes first.
-    if (askedAt !== undefined) void this.#deliver(id, false);
+    if (askedAt !== undefined && answered?.answer) void this.#bringing.bring(answered, false);
   }
 
   /** A node is here, and can take what has ended. */
   attach(node: string): void {
-    for (const [id, mayBeKnown] of this.#undelivered) {
-      if (this.#options.ledger.questions.get(id)?.node === node) void this.#deliver(id, mayBeKnown);
-    }
+    this.#bringing.nodeChanged(node);
   }
 
   /** Nothing is told any more; the store has it. */
   close(): void {
     this.#isClosed = true;
+    this.#bringing.close();
     for (const timer of this.#timers.values()) timer.cancel();
     this.#patience?.timer.cancel();
     this.#letters?.cancel();
     this.#timers.clear();
-    this.#undelivered.clear();
     this.#overdue.clear();
     this.#patience = undefined;
     this.#letters = undefined;
@@ -130,23 +142,21 @@ export class Questions {
   /** Goes on after {@link close}. */
   open(): void {
     this.#isClosed = false;
+    this.#bringing.open();
   }
 
   #await(question: Question): void {
     const { clock } = this.#options;
     const { id, askedAt = 0 } = question;
-    this.#setTimer(question, remainingMs(question, clock.now()), () => {
+    const onOver = () => {
       if (this.#patience && askedAt < this.#patience.since) this.#overdue.add(id);
       else void this.#timeOut(id);
-    });
-  }
-
-  #setTimer({ id }: Question, delayMs: number, onOver: () => void): void {
+    };
     this.#timers.get(id)?.cancel();
     const end = () => {
       if (this.#timers.get(id) === timer) onOver();
     };
-    const timer = this.#options.clock.after(delayMs, () => this.#paced.run(end), true);
+    const timer = clock.after(remainingMs(question, clock.now()), () => this.#paced.run(end), true);
     this.#timers.set(id, timer);
   }
 
@@ -155,7 +165,7 @@ export class Questions {
     this.#stopWaiting(id);
     try {
       const ended = await ledger.endQuestion(id, { reason: 'timeout' });
-      if (ended) await this.#deliver(id, false);
+      if (ended) await this.#bringing.bring(ended, false);
     } catch (error) {
       onFault(error);
     }
@@ -167,45 +177,25 @@ export class Questions {
     this.#overdue.delete(id);
   }
 
-  async #deliver(id: string, mayBeKnown: boolean): Promise<void> {
-    const { clock, ledger, outlet, isOutcomeComing, origin, onFault } = this.#options;
-    const question = ledger.questions.get(id);
-    if (!question?.answer || this.#isClosed) return;
-    this.#undelivered.set(id, mayBeKnown);
-    // Its node may be about to be deployed.
-    const graceMs = Math.max(longestDeploymentMs, remainingGraceMs(question, clock.now()));
-    this.#setTimer(question, graceMs, () => void this.#forget(question));
-    if (this.#delivering.has(id) || isOutcomeComing(question.text)) return;
-    const taker = outlet(question.node);
-    if (!taker) return;
-    this.#delivering.add(id);
-    try {
-      const given = origin(question.text);
-      const carried = given === undefined ? await ledger.carried(question) : undefined;
-      const { recipient, messageId, answer } = question;
-      const isTaken = await taker.onAnswer({
-        recipient,
-        ...(messageId === undefined ? undefined : { messageId }),
-        answer,
-        redelivered: mayBeKnown,
-        ...(given === undefined ? undefined : { origin: given }),
-        ...(carried === undefined ? undefined : { carried }),
-      });
-      if (isTaken) await this.#forget(question);
-    } catch (error) {
-      onFault(error);
-    } finally {
-      this.#delivering.delete(id);
-    }
-    // It came while the one before it was being told.
-    if (this.#undelivered.has(id) && outlet(question.node) !== taker) await this.#deliver(id, mayBeKnown);
+  async #tell(taker: Outlet, question: Question, mayBeKnown: boolean): Promise<boolean> {
+    const { text, recipient, messageId, answer } = question;
+    if (!answer) return false;
+    const given = this.#options.origin(text);
+    const carried = given === undefined ? await this.#options.ledger.carried(question) : undefined;
+    return taker.onAnswer({
+      recipient,
+      ...(messageId === undefined ? undefined : { messageId }),
+      answer,
+      redelivered: mayBeKnown,
+      ...(given === undefined ? undefined : { origin: given }),
+      ...(carried === undefined ? undefined : { carried }),
+    });
   }
 
   /** Its end has entered the flow, or nobody was there to take it. */
   async #forget(question: Question): Promise<void> {
     const { ledger, onAllAnswered } = this.#options;
     this.#stopWaiting(question.id);
-    this.#undelivered.delete(question.id);
     await ledger.forgetQuestion(question);
     if (!ledger.questions.hasOf(question.text)) onAllAnswered(question.text);
   }

@@ -103,7 +103,16 @@ export class SendingRooms {
       told: options.toldOfStore ?? new Set(),
     });
     const followers = new Followers(clock, (id) => this.ledger.texts.isUnderWay(id));
-    this.deliveries = new Deliveries(this.ledger, (text) => this.#endings.delivered(text), options.onFault);
+    const isHere = (node: string) => outlet(node) !== undefined;
+    this.#absences = new Absences({ clock, journal, isHere, onFound: (node) => this.#nodeChanged(node) });
+    this.deliveries = new Deliveries({
+      clock,
+      ledger: this.ledger,
+      absences: this.#absences,
+      onDelivered: (text) => this.#endings.delivered(text),
+      onAbandoned: ({ node }) => options.onAbandoned(node),
+      onFault: options.onFault,
+    });
     this.questions = new Questions({
       clock,
       ledger: this.ledger,
@@ -117,8 +126,6 @@ export class SendingRooms {
     this.evidence = new EvidenceRoom(clock, options.sources);
     const clearing = new Clearing(this.evidence);
     const departure = new Departure(this.ledger, clearing);
-    const isHere = (node: string) => outlet(node) !== undefined;
-    this.#absences = new Absences({ clock, journal, isHere, onFound: (node) => this.#nodeChanged(node) });
     const onEnded = (text: Text, outcome: Outcome) => void this.#endings.end(text, outcome).catch(options.onFault);
     const onAbandoned = (text: Text) => {
       const discarded = this.ledger.discard(text).catch(options.onFault);
@@ -237,12 +244,12 @@ export class SendingRooms {
   /** The last node is gone. Resolves when nothing is being sent any more; what has left is followed for 10 s. */
   async close(): Promise<void> {
     this.#endings.close();
+    this.deliveries.close();
     this.questions.close();
     this.#duplicates.close();
     this.#absences.close();
     this.#options.onAskingRests();
     await this.#kept.close(closeGraceMs);
-    this.deliveries.letGo();
   }
 
   /** Gives everything to others. To be called when these are closed. */
@@ -256,6 +263,7 @@ export class SendingRooms {
     if (!this.#endings.open()) return;
     this.#kept.open();
     this.#duplicates.open();
+    this.deliveries.open();
     this.questions.open();
     // What is in no store is still in hand.
     this.#resume([...this.ledger.texts.values()], [...this.ledger.questions.values()]);
@@ -284,6 +292,7 @@ export class SendingRooms {
   #nodeChanged(node: string): void {
     const outlet = this.deliveries.outlet(node);
     if (outlet) this.#absences.end(node, outlet.usesStore);
+    this.deliveries.nodeChanged(node);
     // Of a node that is gone they are given up first, lest each becomes the first of its key as that is given up.
     this.#duplicates.nodeChanged(node);
     this.#kept.nodeChanged(node);

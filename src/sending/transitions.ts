@@ -196,8 +196,8 @@ export function echo(text: Text, outcome: StoredOutcome, { now }: Memory): Step<
   };
 }
 
-/** settled → gone, or → uncertain: its outcome has entered the flow. */
-export function delivered(text: Text): Step<Text | undefined> {
+/** settled → gone, or → uncertain: its outcome has entered the flow, or nobody has been there to be told it. */
+export function delivered(text: Text, { now }: Memory): Step<Text | undefined> {
   const outcome = text.outcome && parseOutcome(text.outcome);
   return {
     keys: [],
@@ -206,7 +206,7 @@ export function delivered(text: Text): Step<Text | undefined> {
     lazy: true,
     decide(_look, changes) {
       if (outcome && isUnknown(outcome) && isTracked(text) && !text.follows) {
-        const uncertain = change(text, { state: 'uncertain' });
+        const uncertain = change(text, { state: 'uncertain', settledAt: now });
         keepItem(changes, uncertain);
         return () => uncertain;
       }

@@ -464,8 +464,8 @@ export const mutants: readonly Mutant[] = [
   outward(
     'an outcome is dropped before it entered the flow',
     'sending/delivery.ts',
-    'if (!(await outlet.onOutcome(news))) return;',
-    'await this.#ledger.delivered(text); if (!(await outlet.onOutcome(news))) return;',
+    'return outlet.onOutcome(news);',
+    'void ledger.delivered(text); return outlet.onOutcome(news);',
   ),
   outward(
     'a text is put back after an unknown outcome',
