@@ -55,6 +55,14 @@ export class Absences {
     };
   }
 
+  /** A node has been nowhere for as long as texts wait for one. */
+  exhaust(node: string): void {
+    const { clock, isHere } = this.#options;
+    if (isHere(node)) return;
+    const absence = this.#byNode.get(node) ?? this.#begin(node);
+    absence.begunAt = Math.min(absence.begunAt, clock.elapsed() - longestAbsenceMs);
+  }
+
   /** A node is here. What an earlier process knew of its absence is forgotten, too, if it `usesStore`: else it leaves no texts. */
   end(node: string, usesStore: boolean): void {
     const absence = this.#byNode.get(node);

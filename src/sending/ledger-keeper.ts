@@ -2,6 +2,8 @@ import type { Journal, Keeper } from '../journal';
 import type { Circumstances } from '../keeper';
 import type { Changes, Item } from '../store/store';
 import { isLedgerItem } from './ledger-item';
+import type { Text } from './outgoing';
+import type { Question } from './question';
 import type { Remembrance } from './remembrance';
 import type { SendingRooms } from './rooms';
 
@@ -39,6 +41,14 @@ export class LedgerKeeper implements Keeper {
     const { journal, remembrance, rooms, openRooms } = this.#options;
     if (circumstances.isOpening) void journal.run(remembrance.findOut());
     const found = items.length > 0 ? openRooms() : rooms();
+    if (!circumstances.isOpening) {
+      const wanted = new Set(this.wanted());
+      const unwanted = (items as readonly (Text | Question)[]).filter(
+        ({ takers }) => !takers.some((name) => wanted.has(name)),
+      );
+      // Nobody has wanted them anywhere for as long as they wait.
+      for (const { node } of unwanted) found?.absences.exhaust(node);
+    }
     found?.ledger.holdings.found(items, circumstances);
   }
 

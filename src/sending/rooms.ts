@@ -75,12 +75,12 @@ export class SendingRooms {
   readonly askers: Askers;
   readonly questions: Questions;
   readonly attachments: Attachments;
+  readonly absences: Absences;
   readonly #options: SendingRoomsOptions;
   readonly #kept: KeptTexts;
   readonly #duplicates: Duplicates;
   readonly #endings: Endings;
   readonly #intake: Intake;
-  readonly #absences: Absences;
 
   constructor(options: SendingRoomsOptions) {
     const { journal, clock, queue } = options;
@@ -104,11 +104,11 @@ export class SendingRooms {
     });
     const followers = new Followers(clock, (id) => this.ledger.texts.isUnderWay(id));
     const isHere = (node: string) => outlet(node) !== undefined;
-    this.#absences = new Absences({ clock, journal, isHere, onFound: (node) => this.#nodeChanged(node) });
+    this.absences = new Absences({ clock, journal, isHere, onFound: (node) => this.#nodeChanged(node) });
     this.deliveries = new Deliveries({
       clock,
       ledger: this.ledger,
-      absences: this.#absences,
+      absences: this.absences,
       onDelivered: (text) => this.#endings.delivered(text),
       onAbandoned: ({ node }) => options.onAbandoned(node),
       onFault: options.onFault,
@@ -134,7 +134,7 @@ export class SendingRooms {
     };
     this.#kept = new KeptTexts({
       clock,
-      absences: this.#absences,
+      absences: this.absences,
       queue,
       ledger: this.ledger,
       respite: options.respite ?? new Respite(clock),
@@ -148,7 +148,7 @@ export class SendingRooms {
     });
     this.#duplicates = new Duplicates({
       clock,
-      absences: this.#absences,
+      absences: this.absences,
       ledger: this.ledger,
       followers,
       kept: this.#kept,
@@ -247,7 +247,7 @@ export class SendingRooms {
     this.deliveries.close();
     this.questions.close();
     this.#duplicates.close();
-    this.#absences.close();
+    this.absences.close();
     this.#options.onAskingRests();
     await this.#kept.close(closeGraceMs);
   }
@@ -291,7 +291,7 @@ export class SendingRooms {
   /** A node has come, and its texts may leave; or it has gone, and they wait for it. */
   #nodeChanged(node: string): void {
     const outlet = this.deliveries.outlet(node);
-    if (outlet) this.#absences.end(node, outlet.usesStore);
+    if (outlet) this.absences.end(node, outlet.usesStore);
     this.deliveries.nodeChanged(node);
     // Of a node that is gone they are given up first, lest each becomes the first of its key as that is given up.
     this.#duplicates.nodeChanged(node);

@@ -5,6 +5,10 @@ export interface RedisKeys {
   readonly epoch: string;
   seen(key: string): string;
   alive(consumer: string): string;
+  /** There since an instance is gone that has left something which nobody has taken over. */
+  gone(consumer: string): string;
+  /** There for as long as that is left to those who want it. */
+  reserved(consumer: string): string;
 }
 
 /** Names what the account of a login has at the server. */
@@ -16,5 +20,7 @@ export function createKeys(login: string): RedisKeys {
     epoch: name('epoch'),
     seen: (key) => name(`seen:${key}`),
     alive: (consumer) => name(`alive:${consumer}`),
+    gone: (consumer) => name(`gone:${consumer}`),
+    reserved: (consumer) => name(`reserved:${consumer}`),
   };
 }

@@ -55,19 +55,21 @@ return { listed, pending[${pageSize}] and pending[${pageSize}][1] or '' }
 `;
 
 /**
- * Takes over what other consumers hold who have left, or who have no sign of life, as far as it is wanted here. Looks at \`most\` items
- * in all, of each consumer from where \`from\` says. Keys: stream, then the sign of life of each consumer of \`others\`. Returns stream
- * id, attempts and text of each, and how far it has come with each consumer: the last stream id looked at, \`\` when there is no more,
- * \`-\` when its turn has not come.
+ * Takes over what other consumers hold who have left, or who have no sign of life, as far as it is wanted here; of the ledger also
+ * what nobody has wanted for as long as it is reserved. Looks at `most` items in all, of each consumer from where `from` says. Keys:
+ * stream, then of each consumer of `others` its sign of life, that it is gone, and that what it has left is reserved. Returns stream
+ * id, attempts and text of each, and how far it has come with each consumer: the last stream id looked at, `` when there is no more,
+ * `-` when its turn has not come.
  */
 const takeOverScript = `
 local step = cjson.decode(ARGV[1])
 local wanted = {}
 for _, name in ipairs(step.wanted) do wanted[name] = true end
-local function isWanted(text)
+local function isWanted(text, isReserved)
   local read, item = pcall(cjson.decode, text)
   -- What nobody can read is whoever's finds it, to be set aside.
   if not read or type(item) ~= 'table' then return true end
+  if item.part == 'ledger' and not isReserved then return true end
   if type(item.takers) == 'table' then
     for _, taker in ipairs(item.takers) do if wanted[taker] then return true end end
     return false
@@ -81,23 +83,32 @@ local taken = {}
 local reached = {}
 local left = step.most
 for index, name in ipairs(step.others) do
-  local sign = redis.call('GET', KEYS[index + 1])
+  local alive, gone, reserved = KEYS[3 * index - 1], KEYS[3 * index], KEYS[3 * index + 1]
+  local sign = redis.call('GET', alive)
   reached[index] = ''
   if sign == '${leftSign}' or (step.all and not sign) then
     local from = step.from[index]
     local pending = left > 0 and redis.call('XPENDING', KEYS[1], step.group, from, '+', left, name) or {}
     if #pending == left then reached[index] = left > 0 and pending[left][1] or '-' end
     left = left - #pending
+    local isGone = redis.call('GET', gone)
+    local isReserved = not step.all or not isGone or redis.call('GET', reserved)
     local isEmpty = from == '-' and reached[index] == ''
     for _, item in ipairs(pending) do
       local found = redis.call('XRANGE', KEYS[1], item[1], item[1])[1]
-      if found and isWanted(found[2][2]) then
+      if found and isWanted(found[2][2], isReserved) then
         redis.call('XCLAIM', KEYS[1], step.group, step.consumer, 0, item[1], 'RETRYCOUNT', item[4], 'JUSTID')
         taken[#taken + 1] = { item[1], item[4], found[2][2] }
       elseif found then isEmpty = false end
     end
-    if isEmpty then redis.call('XGROUP', 'DELCONSUMER', KEYS[1], step.group, name) end
-  end
+    if isEmpty then
+      redis.call('XGROUP', 'DELCONSUMER', KEYS[1], step.group, name)
+      redis.call('DEL', gone, reserved)
+    elseif not isGone then
+      redis.call('SET', reserved, 1, 'PX', step.reservedMs)
+      redis.call('SET', gone, 1, 'PX', 10 * step.reservedMs)
+    end
+  elseif sign then redis.call('DEL', gone, reserved) end
 end
 return { taken, reached }
 `;

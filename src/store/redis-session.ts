@@ -14,6 +14,8 @@ export interface RedisTiming {
   heartbeatMs: number;
   /** For so long after it has connected, an instance leaves it to the others to come back after a common outage. */
   graceMs: number;
+  /** What a dead instance held, and nobody else wants, is left for so long to those who may come back for it. */
+  reservedMs: number;
   /** A command or a connection attempt that takes longer has failed. */
   commandTimeoutMs: number;
 }

@@ -4,21 +4,31 @@ import { group, type ListedItem, nextStreamId, pageSize, type ScriptedRedis } fr
 /** Pages that are looked at with one sign of life: nothing in them may be wanted, and the server has others to serve. */
 const mostLooks = 10;
 
+/** What a take-over stands on. */
+interface TakeOverOptions {
+  keys: RedisKeys;
+  /** The name of this instance among the others. */
+  consumer: string;
+  /** What nobody wants is left for so long to those who may. */
+  timing: { reservedMs: number };
+}
+
 /** Takes over what instances hold that do not live any more. */
 export class RedisTakeOver {
   readonly #redis: ScriptedRedis;
   readonly #keys: RedisKeys;
   readonly #consumer: string;
+  readonly #reservedMs: number;
   /** From where to look on at what each of them holds: what comes before was not wanted. `undefined`: all was looked at in this round. */
   readonly #places = new Map<string, string | undefined>();
   /** What it was looked for. */
   #sought = '';
 
-  /** @param consumer the name of this instance among the others */
-  constructor(redis: ScriptedRedis, { keys, consumer }: { keys: RedisKeys; consumer: string }) {
+  constructor(redis: ScriptedRedis, { keys, consumer, timing }: TakeOverOptions) {
     this.#redis = redis;
     this.#keys = keys;
     this.#consumer = consumer;
+    this.#reservedMs = timing.reservedMs;
   }
 
   /**
@@ -36,8 +46,10 @@ export class RedisTakeOver {
     for (let look = 0; left.length > 0 && listed.length < pageSize && look < mostLooks; look++) {
       const from = left.map((name) => this.#places.get(name) ?? '-');
       const most = pageSize - listed.length;
-      const step = { group, consumer: this.#consumer, others: left, from, all: isGraceOver, wanted, most };
-      const names = [this.#keys.inbox, ...left.map(this.#keys.alive)];
+      const [consumer, reservedMs] = [this.#consumer, this.#reservedMs];
+      const step = { group, consumer, others: left, from, all: isGraceOver, wanted, most, reservedMs };
+      const { inbox, alive, gone, reserved } = this.#keys;
+      const names = [inbox, ...left.flatMap((name) => [alive(name), gone(name), reserved(name)])];
       const [taken, reached] = await this.#redis.takeOverHeld(names.length, ...names, JSON.stringify(step));
       listed.push(...taken);
       for (const [index, name] of left.entries()) this.#lookOn(name, reached[index]);

@@ -31,11 +31,15 @@ export interface RedisStoreOptions {
   clock?: Clock;
 }
 
-/** What a dead instance held is another's after at most `aliveMs` and one or two heartbeats, which is less than 60 s. */
+/**
+ * What a dead instance held is another's after at most `aliveMs` and one or two heartbeats, which is less than 60 s. Of the ledger, what
+ * nobody wants is somebody's after as long as texts wait for a node that is gone.
+ */
 const redisTiming: RedisTiming = {
   aliveMs: 30_000,
   heartbeatMs: 10_000,
   graceMs: 15_000,
+  reservedMs: 7 * 24 * 3_600_000,
   commandTimeoutMs: 5_000,
 };
 

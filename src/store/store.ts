@@ -74,7 +74,10 @@ export interface StoreEvents {
    * is put off: then it is not among the leftovers, and is read when somebody asks for its page. Absent: none is.
    */
   sift?(held: readonly Held[]): (item: Item) => boolean;
-  /** Another process is gone, and what it had in hand is this one's. Only of a store that is shared. */
+  /**
+   * Another process is gone, and what it had in hand is this one's. Only of a store that is shared. Of the ledger there may be what is not
+   * wanted here, when nobody has wanted it for as long as texts wait for a node that is gone.
+   */
   onTakenOver(items: readonly Item[]): void;
   /** Names as in {@link Item.takers} that may be taken over now: the rest is left to processes that can deliver it. */
   wanted(): readonly string[];

@@ -14,7 +14,13 @@ import { createInboxOn } from './inbox-on';
 
 const key = '0123456789abcdef';
 const stream = `sms:{${key}}:inbox`;
-const timing: RedisTiming = { aliveMs: 30_000, heartbeatMs: 100, graceMs: 300, commandTimeoutMs: 2_000 };
+const timing: RedisTiming = {
+  aliveMs: 30_000,
+  heartbeatMs: 100,
+  graceMs: 300,
+  reservedMs: 1e9,
+  commandTimeoutMs: 2_000,
+};
 const address = { node: 'callback', path: '/path' };
 
 function incoming(messageId: string, fields: Partial<IncomingRecord> = {}): IncomingRecord {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { systemClock } from '../../../src/clock';
-import { RedisStore } from '../../../src/store/redis';
+import { longestDeploymentMs, systemClock } from '../../../src/clock';
+import { RedisStore, type RedisStoreOptions } from '../../../src/store/redis';
 import { RedisServer } from '../../redis-server';
 import { TcpProxy } from '../../tcp-proxy';
 import { VirtualClock } from '../../virtual-clock';
@@ -9,7 +9,7 @@ import { Closing } from '../closing';
 import { FakeService, forever, House, type HouseOptions, sendText } from './sending-house';
 
 const key = '0123456789abcdef0123456789abcdef';
-const timing = { aliveMs: 400, heartbeatMs: 100, graceMs: 200, commandTimeoutMs: 500 };
+const usual = { aliveMs: 400, heartbeatMs: 100, graceMs: 200, commandTimeoutMs: 500 };
 
 /** The machine's clock, for what stands on a server that has one too. */
 class RealClock extends VirtualClock {
@@ -22,6 +22,12 @@ class RealClock extends VirtualClock {
   override async advance(byMs: number): Promise<void> {
     await sleep(byMs);
   }
+}
+
+/** One for whom a deployment, and each longer time, is over a hundred times as soon. */
+class HastyClock extends RealClock {
+  override after = (delayMs: number, callback: () => void, isIdle?: boolean) =>
+    systemClock.after(delayMs < longestDeploymentMs / 2 ? delayMs : delayMs / 100, callback, isIdle);
 }
 
 async function until(isTrue: () => boolean, what = String(isTrue)): Promise<void> {
@@ -45,7 +51,14 @@ describe('sending from several processes on one Redis', () => {
 
   afterEach(() => closing.run());
 
-  function create(service: FakeService, { url = redis.url, ...options }: HouseOptions & { url?: string } = {}): House {
+  function create(
+    service: FakeService,
+    {
+      url = redis.url,
+      timing = usual,
+      ...options
+    }: HouseOptions & Partial<Pick<RedisStoreOptions, 'url' | 'timing'>> = {},
+  ): House {
     const store = new RedisStore({ url, key, timing });
     return closing.add(new House({ clock: new RealClock(), service, store, ...options }), (house) => house.close());
   }
@@ -72,6 +85,32 @@ describe('sending from several processes on one Redis', () => {
     assert.equal(service.taken.length + dead.taken.length, 50);
     assert.equal(nodes.flatMap(({ ends }) => ends).length, 50);
     assert.deepEqual(stranger.ends, []);
+  });
+
+  it('what is left of a node that is nowhere is given up, once, when nobody has come back for it in time', async () => {
+    const service = new FakeService();
+    service.otherwise = { unreachable: true };
+    const nowhere = { ...usual, reservedMs: 1_000 };
+    const createHasty = () => create(service, { clock: new HastyClock(), timing: nowhere });
+    const first = createHasty();
+    const [gone, back] = [first.attach('gone'), first.attach('back')];
+    for (const keep of [{ expireMs: 300 }, forever]) sendText(gone, 'hello', { keep });
+    sendText(back, 'wanted', { keep: forever });
+    await until(() => gone.outages.length === 1 && back.outages.length === 1);
+    await first.close();
+    const others = [createHasty(), createHasty(), createHasty()];
+    const abandoned = () => others.flatMap((house) => house.abandoned);
+    for (const house of others) house.attach('other');
+    await sleep(800);
+    assert.deepEqual(abandoned(), []);
+    service.otherwise = { takes: true };
+    const third = others[2]?.attach('back');
+    await until(() => third?.ends.length === 1);
+    await until(() => abandoned().length === 2);
+    await sleep(500);
+    assert.deepEqual(abandoned(), ['gone', 'gone']);
+    assert.deepEqual(service.bodies, ['wanted']);
+    assert.equal(await redis.client.xlen(`sms:{${key}}:inbox`), 0);
   });
 
   it('a text is sent once under its key, whichever takes it', async () => {

@@ -18,7 +18,13 @@ const root = join(__dirname, '..', '..', '..');
 const key = '0123456789abcdef';
 const prefix = `sms:{${key}}:`;
 const stream = `${prefix}inbox`;
-const timing: RedisTiming = { aliveMs: 2_000, heartbeatMs: 100, graceMs: 300, commandTimeoutMs: 2_000 };
+const timing: RedisTiming = {
+  aliveMs: 2_000,
+  heartbeatMs: 100,
+  graceMs: 300,
+  reservedMs: 1e9,
+  commandTimeoutMs: 2_000,
+};
 const everything = ['incoming', 'status', 'outbox', 'node node', 'path /path'];
 
 /** Valkey is tested where it is installed. */
@@ -409,6 +415,41 @@ for (const program of programs) {
           calledBack.takenOver.map(({ id }) => id),
           ['2', '3', '4'],
         );
+      });
+
+      it('takes over of the ledger what nobody wants, once, and only when nobody has come back for it in time', async () => {
+        const ledger = (id: string, node: string) => entry(id, { part: 'ledger' as 'inbox', takers: [`node ${node}`] });
+        await createDead(ledger('1', 'gone'), entry('2', { takers: ['path /elsewhere'] }), ledger('3', 'late'));
+        const own = { ...timing, reservedMs: 1_000 };
+        const [one, other] = [create(server.url, { timing: own }), create(server.url, { timing: own })];
+        for (const instance of [one, other]) assert.deepEqual(await instance.open(), []);
+        await sleep(timing.graceMs + 3 * timing.heartbeatMs);
+        assert.deepEqual([...one.takenOver, ...other.takenOver], []);
+        const late = create(server.url, { timing: own });
+        late.wants = ['node late'];
+        await late.open();
+        await late.until(() => late.takenOver.length > 0);
+        const all = [one, other, late];
+        const idsOf = (...instances: Instance[]) => instances.flatMap(({ takenOver }) => takenOver.map(({ id }) => id));
+        await Promise.race(all.map((instance) => instance.until(() => idsOf(instance).includes('1'))));
+        await sleep(3 * timing.heartbeatMs);
+        assert.ok(idsOf(late).includes('3'));
+        assert.deepEqual(idsOf(...all).sort(), ['1', '3']);
+      });
+
+      it('reserves anew what an instance holds that has been gone and lives again', async () => {
+        const instance = create(server.url, { timing: { ...timing, heartbeatMs: 1e9 } });
+        await instance.open();
+        await instance.keep(entry('1', { part: 'ledger' as 'inbox', takers: ['node elsewhere'] }));
+        await forgetSigns();
+        const other = create(server.url, { timing: { ...timing, reservedMs: 1_000 } });
+        await other.open();
+        await sleep(timing.graceMs + 3 * timing.heartbeatMs);
+        assert.equal((await server.client.keys(`${prefix}gone:*`)).length, 1);
+        await instance.open();
+        await sleep(1_000);
+        assert.deepEqual(other.takenOver, []);
+        assert.deepEqual(await server.client.keys(`${prefix}gone:*`), []);
       });
 
       it('finds what its own nodes can take behind however much that they cannot, in order', async () => {
