@@ -124,7 +124,8 @@ export class EntryList {
     row.setBusy(false);
     if (!('refusal' in answer)) setText(this.#said, say(`done.${action}`));
     else {
-      const key = { denied: 'deniedEntries', missing: 'gone' }[String(answer.refusal)] ?? answer.refusal;
+      const unfit = this.#state === 'aside' ? 'unfitAside' : 'unfit';
+      const key = { denied: 'deniedEntries', missing: 'gone', unfit }[String(answer.refusal)] ?? answer.refusal;
       setText(this.#said, answer.message ?? say(`refusal.${key}`));
     }
     await this.refresh();

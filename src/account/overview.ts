@@ -72,12 +72,9 @@ export class Overview {
       return desk.has(id) ? 'unfit' : 'gone';
     }
     if (action === 'send') return 'unfit';
-    if (action === 'deliver') {
-      givenUp.deliver(id);
-    } else {
-      givenUp.discard(id);
-      this.#parts.onDiscarded(item.node);
-    }
+    if (action === 'deliver') return givenUp.deliver(id) ? 'done' : 'unfit';
+    givenUp.discard(id);
+    this.#parts.onDiscarded(item.node);
     return 'done';
   }
 

@@ -74,12 +74,13 @@ export class GivenUp {
     return isThere;
   }
 
-  /** Gives one to its node once more, its attempts counted anew. Returns whether it was there. */
+  /** Gives one to its node once more, its attempts counted anew. Returns whether it was there, and its node is. */
   deliver(id: string): boolean {
-    const kept = this.#kept.get(id);
-    if (!kept) return false;
+    const item = this.get(id);
+    // For a node that is gone it would wait for ever, out of sight: nobody else gets it.
+    if (!item || !this.#context.distribution.attendance.here(item.kind).has(item.node)) return false;
     this.#forget(id);
-    this.#context.run(createDelivery(this.#context, kept.item));
+    this.#context.run(createDelivery(this.#context, item));
     return true;
   }
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { type Simulator, startSimulator } from '../../../simulator';
 import type { FullMembership } from '../../../src/account/account';
 import { createAccounts } from '../../../src/account/accounts';
-import type { Subscriber } from '../../../src/account/membership';
+import type { Subscriber, Subscription } from '../../../src/account/membership';
 import type { AccountSettings } from '../../../src/account/settings';
 import type { AccountState } from '../../../src/account/state';
 import type { FlowDelivery } from '../../../src/receiving/receiver';
@@ -20,6 +20,8 @@ describe('what goes on in an account', () => {
   let simulator: Simulator;
   let platter: Platter;
   let store: FailingStore;
+  /** What listened last. */
+  let subscription: Subscription;
   let discarded: string[];
 
   beforeEach(async () => {
@@ -58,7 +60,7 @@ describe('what goes on in an account', () => {
   /** A node whose flow gives up what is older than a moment. */
   function listen(membership: FullMembership, changes: Partial<Subscriber> = {}): FlowDelivery[] {
     const deliveries: FlowDelivery[] = [];
-    const subscription = membership.subscribe('incoming', {
+    subscription = membership.subscribe('incoming', {
       id: 'node',
       wants: () => true,
       acknowledge: 'flow',
@@ -193,6 +195,14 @@ describe('what goes on in an account', () => {
       assert.deepEqual(membership.entries('aside', 200), { entries: [], total: 0 });
       for (const action of ['deliver', 'discard', 'send'] as const)
         assert.equal(await membership.act(id, action), 'gone');
+    });
+
+    it('is delivered to no node that is not deployed, and can still be discarded', async () => {
+      const { membership, id } = await giveUp();
+      subscription.close();
+      assert.equal(await membership.act(id, 'deliver'), 'unfit');
+      assert.deepEqual(membership.state().inbox, { undelivered: 0, setAside: 1 });
+      assert.equal(await membership.act(id, 'discard'), 'done');
     });
 
     it('is no text that could be sent', async () => {

@@ -118,13 +118,16 @@ describe('what was given up', () => {
     assert.equal(inbox.givenUp.deliver(id), false);
   });
 
-  it('is delivered again when its node is back, if it was away', async () => {
+  it('stays where it is while its node is away, and is delivered again when that is back', async () => {
     const { inbox, id } = await giveUp();
     await inbox.close();
     const next = createInbox();
     await next.ready();
-    assert.equal(next.givenUp.deliver(id), true);
+    attach(next, 'other');
+    assert.equal(next.givenUp.deliver(id), false);
+    assert.deepEqual(next.state, { undelivered: 0, setAside: 1 });
     const sent = attach(next);
+    assert.equal(next.givenUp.deliver(id), true);
     await clock.advance(0);
     assert.deepEqual(
       sent.map(({ record }) => record.body),
