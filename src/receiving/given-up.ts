@@ -24,12 +24,20 @@ const keptMs = 7 * 24 * 3_600_000;
 const mostKept = 10_000;
 const sweepMs = 3_600_000;
 
+/** No clock that has been set says less: one without a battery begins in 1970. */
+const earliestTime = Date.UTC(2020, 0, 1);
+
 interface Kept {
   item: GivenUpItem;
   isStored: boolean;
+  /** Since when it has been given up, by {@link Clock.elapsed}: whoever sets the clock makes nothing older. */
+  since: number;
 }
 
-/** Keeps what was given up for 7 days, and no more than 10,000 of it: the oldest go first. */
+/**
+ * Keeps what was given up for 7 days, and no more than 10,000 of it: the oldest go first. What was given up before the clock had
+ * been set is kept for 7 days from when it was found by the next process, if that cannot know better.
+ */
 export class GivenUp {
   readonly #context: InboxContext;
   readonly #onFull: () => void;
@@ -63,7 +71,9 @@ export class GivenUp {
   add(entry: Entry, node: string): void {
     // By its name it is the same one, should the entry come again because the drop was not written.
     const own = { id: `${entry.id}~${node}`, part: 'givenUp' as const, takers: [entry.kind], attempts: entry.attempts };
-    this.#context.run(this.#keep([{ ...own, ...newsOf(entry), node, at: this.#context.clock.now() }]));
+    const { clock } = this.#context;
+    const item = { ...own, ...newsOf(entry), node, at: clock.now() };
+    this.#context.run(this.#keep([{ item, since: clock.elapsed() }]));
     if (this.#kept.size > mostKept) this.#makeRoom();
   }
 
@@ -87,13 +97,12 @@ export class GivenUp {
   /** Gives everything, or what a shared store does not keep for whoever opens it, to another inbox's. */
   async handOver(heir: GivenUp, keepsStored: boolean): Promise<void> {
     const handed = [...this.#kept.values()].filter(({ isStored }) => !(keepsStored && isStored));
-    const items = handed.map(({ item }) => item);
     this.#kept.clear();
     this.#order.clear();
-    if (items.length === 0) return;
-    await heir.#context.journal.run(heir.#keep(items));
+    if (handed.length === 0) return;
+    await heir.#context.journal.run(heir.#keep(handed));
     // Otherwise it stays where it is safe.
-    if (!heir.#context.journal.failure) this.#context.run(this.#drop(items.map(({ id }) => id)));
+    if (!heir.#context.journal.failure) this.#context.run(this.#drop(idsOf(handed)));
   }
 
   #makeRoom(): void {
@@ -102,11 +111,11 @@ export class GivenUp {
     this.#hasBeenFull = true;
   }
 
-  #keep(items: readonly GivenUpItem[]): Step<void> {
-    for (const item of items) this.#put({ item, isStored: false });
+  #keep(list: readonly Omit<Kept, 'isStored'>[]): Step<void> {
+    for (const { item, since } of list) this.#put({ item, since, isStored: false });
     this.#sweepLater();
     return createStep((changes) => {
-      for (const item of items) if (this.#kept.has(item.id)) keepItem(changes, item);
+      for (const { item } of list) if (this.#kept.has(item.id)) keepItem(changes, item);
     });
   }
 
@@ -132,14 +141,34 @@ export class GivenUp {
 
   #sweepLater(): void {
     if (this.#sweep || this.#kept.size === 0) return;
+    const { clock, run } = this.#context;
     const sweep = () => {
       this.#sweep = undefined;
-      const longAgo = this.#context.clock.now() - keptMs;
-      const outdated = [...this.#kept.values()].filter(({ item }) => item.at <= longAgo);
-      if (outdated.length > 0) this.#context.run(this.#drop(outdated.map(({ item }) => item.id)));
+      const longAgo = clock.elapsed() - keptMs;
+      const outdated = [...this.#kept.values()].filter(({ since }) => since <= longAgo);
+      if (outdated.length > 0) run(this.#drop(idsOf(outdated)));
+      this.#date();
       this.#sweepLater();
     };
-    this.#sweep = this.#context.clock.after(sweepMs, sweep, true);
+    this.#sweep = clock.after(sweepMs, sweep, true);
+  }
+
+  /** Notes when what was given up before the clock had been set was so, for the next process. */
+  #date(): void {
+    const { clock, run } = this.#context;
+    const ahead = clock.now() - clock.elapsed();
+    const undated = [...this.#kept.values()].filter(
+      ({ item, since }) => item.at < earliestTime && ahead + since >= earliestTime,
+    );
+    if (undated.length === 0) return;
+    run(this.#keep(undated.map(({ item, since }) => ({ item: { ...item, at: Math.floor(ahead + since) }, since }))));
+  }
+
+  /** Since when an item has been given up that was found, as far as that is known. */
+  #sinceOf({ id, at }: GivenUpItem): number {
+    const { clock } = this.#context;
+    const age = at < earliestTime ? 0 : Math.max(0, clock.now() - at);
+    return this.#kept.get(id)?.since ?? clock.elapsed() - age;
   }
 
   #createKeeper(): Keeper {
@@ -164,16 +193,17 @@ export class GivenUp {
   }
 
   #find(items: readonly GivenUpItem[], { isOpening, isReset }: Circumstances): void {
-    const lost: GivenUpItem[] = [];
+    const lost: Kept[] = [];
     if (isOpening && this.#context.journal.isShared) {
       const found = new Set(items.map(({ id }) => id));
-      for (const { item, isStored } of this.#kept.values()) {
-        if (!isStored || found.has(item.id)) continue;
-        if (isReset) lost.push(item);
-        else this.#forget(item.id);
+      for (const kept of this.#kept.values()) {
+        if (!kept.isStored || found.has(kept.item.id)) continue;
+        if (isReset) lost.push(kept);
+        else this.#forget(kept.item.id);
       }
     }
-    for (const item of items) this.#put({ item, isStored: true });
+    for (const item of items) this.#put({ item, since: this.#sinceOf(item), isStored: true });
+    this.#date();
     if (lost.length > 0) this.#context.run(this.#keep(lost));
     this.#sweepLater();
   }
@@ -214,6 +244,10 @@ function createStep(change: (changes: Changes) => void, then = () => {}): Step<v
       return then;
     },
   };
+}
+
+function idsOf(list: readonly Kept[]): string[] {
+  return list.map(({ item }) => item.id);
 }
 
 function dropItems(changes: Changes, ids: readonly string[]): void {

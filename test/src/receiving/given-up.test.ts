@@ -198,6 +198,51 @@ describe('what was given up', () => {
     assert.equal(platter.entries.size, 0);
   });
 
+  it('is kept for 7 days also when it was given up before the clock was set', async () => {
+    clock = new VirtualClock(0);
+    const { inbox } = await giveUp();
+    clock.set(Date.UTC(2026, 0, 1));
+    await clock.advance(7 * dayMs - 3_600_000);
+    assert.equal(inbox.state.setAside, 1);
+    await clock.advance(2 * 3_600_000);
+    assert.equal(inbox.state.setAside, 0);
+  });
+
+  it('ends no sooner after a restart for a clock that was set meanwhile, and no later for a second restart', async () => {
+    clock = new VirtualClock(0);
+    let { inbox } = await giveUp();
+    const startAgain = async () => {
+      await inbox.close();
+      inbox = createInbox();
+      await inbox.ready();
+    };
+    await startAgain();
+    await clock.advance(2 * 3_600_000);
+    clock.set(Date.UTC(2026, 0, 1));
+    await startAgain();
+    assert.equal(inbox.givenUp.page(1).items[0]?.at, clock.now());
+    await clock.advance(6 * dayMs);
+    await startAgain();
+    await clock.advance(dayMs - 3_600_000);
+    assert.equal(inbox.state.setAside, 1);
+    await clock.advance(2 * 3_600_000);
+    assert.equal(inbox.state.setAside, 0);
+  });
+
+  it('is dated when the clock is set, for the next process', async () => {
+    clock = new VirtualClock(0);
+    const { inbox } = await giveUp();
+    const at = Date.UTC(2026, 0, 1) + clock.now();
+    clock.set(Date.UTC(2026, 0, 1));
+    await clock.advance(3 * dayMs);
+    assert.equal(inbox.givenUp.page(1).items[0]?.at, at);
+    await inbox.close();
+    const next = createInbox();
+    await next.ready();
+    await clock.advance(4 * dayMs + 3_600_000);
+    assert.equal(next.state.setAside, 0);
+  });
+
   it('keeps no process alive', async () => {
     let isIdle: boolean | undefined;
     const after = clock.after.bind(clock);
