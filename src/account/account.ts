@@ -76,7 +76,6 @@ export class Account {
     this.#succession = new Succession(host);
     this.#endpoints = new Endpoints(host);
     this.#asking = new Asking({
-      clock: options.clock,
       endpoint: this.#endpoints.of('incoming'),
       member: () => [...this.#members][0],
       onFailing: (node, error) => this.#succession.estate?.sender.askers?.onPollFailing(node, error) ?? false,

@@ -1,4 +1,3 @@
-import type { Clock } from '../clock';
 import type { SmsError } from '../errors';
 import type { PollState } from '../receiving/poll';
 import type { Endpoint } from './endpoint';
@@ -6,7 +5,6 @@ import type { Member } from './member';
 
 /** What the polling for questions needs of its account. */
 export interface AskingHost {
-  readonly clock: Clock;
   /** Where replies come from. */
   readonly endpoint: Endpoint;
   /** In whose name to poll; `undefined`: nobody is here. */
@@ -22,8 +20,8 @@ export class Asking {
   readonly #host: AskingHost;
   /** Those with open questions. */
   readonly #nodes = new Set<string>();
-  /** When each was told that polling fails, in ms. It is told again only of what began after an answer. */
-  readonly #toldAt = new Map<string, number>();
+  /** After how many answers each was told that polling fails. It is told again only of what began after another. */
+  readonly #toldAfter = new Map<string, number>();
   #error: SmsError | undefined;
   /** Whether the service has failed since polling last worked, and not the store alone. */
   #hasServiceFailed = false;
@@ -39,7 +37,7 @@ export class Asking {
     else this.#nodes.delete(node);
     if (this.#nodes.size === 0) {
       this.rest();
-      this.#toldAt.clear();
+      this.#toldAfter.clear();
       return;
     }
     const member = this.#host.member();
@@ -71,13 +69,11 @@ export class Asking {
   }
 
   #tell(): void {
-    const { clock, endpoint, onFailing } = this.#host;
+    const { endpoint, onFailing } = this.#host;
+    const { answers } = endpoint;
     if (!this.#error) return;
-    const { lastAnswerAt = Number.NEGATIVE_INFINITY } = endpoint.summary ?? {};
     for (const node of this.#nodes) {
-      const toldAt = this.#toldAt.get(node);
-      const isTold = toldAt !== undefined && toldAt >= lastAnswerAt;
-      if (!isTold && onFailing(node, this.#error)) this.#toldAt.set(node, clock.now());
+      if (this.#toldAfter.get(node) !== answers && onFailing(node, this.#error)) this.#toldAfter.set(node, answers);
     }
   }
 }

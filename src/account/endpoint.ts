@@ -9,6 +9,7 @@ import type { Member } from './member';
 import type { Watcher } from './membership';
 import type { Polls } from './polls';
 import type { AccountSettings } from './settings';
+import { Standing } from './standing';
 import type { PollSummary } from './state';
 
 /** What an endpoint needs of its account. */
@@ -96,14 +97,13 @@ export class Endpoint {
   /** What fails, and the watchers have been told of: the service, the store. */
   #told: ('service' | 'store')[] = [];
   #turn: Promise<unknown> = Promise.resolve();
-  #since = 0;
-  #lastState: PollState['name'] | undefined;
-  #lastAnswerAt: number | undefined;
+  readonly #standing: Standing;
 
   constructor(kind: Kind, host: EndpointHost) {
     this.#kind = kind;
     this.#plan = plans[kind];
     this.#host = host;
+    this.#standing = new Standing(host.clock);
     this.#loop = new PollLoop(
       {
         poll: (events) => this.#poll(events),
@@ -127,16 +127,12 @@ export class Endpoint {
 
   /** Where the loop stands, while it runs. */
   get summary(): PollSummary | undefined {
-    if (!this.isWatched) return undefined;
-    const { state } = this.#loop;
-    const lastAnswerAt = this.#lastAnswerAt;
-    return {
-      kind: this.#kind,
-      state: state.name,
-      since: this.#since,
-      ...(lastAnswerAt === undefined ? undefined : { lastAnswerAt }),
-      ...(state.name === 'failing' ? { error: state.error } : undefined),
-    };
+    return this.isWatched ? this.#standing.summarize(this.#kind, this.#loop.state) : undefined;
+  }
+
+  /** See {@link Standing.answers}. */
+  get answers(): number {
+    return this.#standing.answers;
   }
 
   /** Polls for as long as somebody watches. Returns how to stop watching. */
@@ -147,8 +143,7 @@ export class Endpoint {
     if (isFirst) {
       // Whoever starts it is not told of the end of what those before have seen begin.
       this.#told = [];
-      this.#since = this.#host.clock.now();
-      this.#lastState = undefined;
+      this.#standing.begin();
       this.#loop.start();
     } else {
       this.#greet(watcher);
@@ -221,7 +216,7 @@ export class Endpoint {
         if (failure) throw failure;
         const { client } = this.#host.present(member);
         const fetched = await this.#plan.fetch(client, { ...(onSent && { onSent }), onAnswer });
-        this.#lastAnswerAt = this.#host.clock.now();
+        this.#standing.answered();
         this.#host.onChanged();
         if (fetched.records.length === 0) return [];
         // What moves one date on is asked for when it is due, whatever it has brought.
@@ -244,8 +239,7 @@ export class Endpoint {
   }
 
   #tell(state: PollState): void {
-    if (state.name !== this.#lastState) this.#since = this.#host.clock.now();
-    this.#lastState = state.name;
+    this.#standing.enter(state);
     this.#host.onChanged();
     const failing = state.name === 'failing' ? state.error : undefined;
     const isNew = failing && isNews(failing, this.#told);

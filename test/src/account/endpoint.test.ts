@@ -150,6 +150,20 @@ describe('Endpoint', () => {
     stop();
   });
 
+  it('counts the answers, and no failures', async () => {
+    const stop = endpoint.watch(member, new Diary());
+    await clock.advance(10);
+    assert.equal(endpoint.answers, 1);
+    serviceFailure = new SmsError('unreachable', { params: { host: 'sms.example.com', detail: 'ECONNREFUSED' } });
+    await clock.advance(30_000);
+    assert.deepEqual([polls, endpoint.answers], [2, 1]);
+    clock.set(-7_200_000);
+    serviceFailure = undefined;
+    await clock.advance(10_000);
+    assert.equal(endpoint.answers, 2);
+    stop();
+  });
+
   it('says until when it waits, by the clock that is shown', async () => {
     const states: PollState[] = [];
     const stop = endpoint.watch(
