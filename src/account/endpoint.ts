@@ -16,6 +16,8 @@ import type { PollSummary } from './state';
 export interface EndpointHost {
   readonly clock: Clock;
   readonly polls: Polls;
+  /** Those who are here. */
+  readonly members: ReadonlySet<Member>;
   /** The settings that hold while nobody watches. */
   readonly settings: AccountSettings | undefined;
   /** Why what comes cannot be kept now, if so. */
@@ -138,6 +140,7 @@ export class Endpoint {
   /** Polls for as long as somebody watches. Returns how to stop watching. */
   watch(member: Member, watcher: Watcher): () => void {
     const isFirst = this.#watchers.size === 0;
+    const formerSettings = this.settings;
     this.#watchers.set(watcher, member);
     this.holdOrResume();
     if (isFirst) {
@@ -147,6 +150,7 @@ export class Endpoint {
       this.#loop.start();
     } else {
       this.#greet(watcher);
+      if (watcher.intervalMs !== undefined || this.settings !== formerSettings) this.#loop.nudge();
     }
     return () => {
       this.#watchers.delete(watcher);
@@ -182,10 +186,12 @@ export class Endpoint {
     } else this.#loop.resume();
   }
 
-  /** The member who started the loop, or whose node has watched it the longest since that one has gone. */
+  /**
+   * The member who started the loop, or whose node has watched it the longest since that one has gone: what watches in its name may
+   * stay.
+   */
   get #starter(): Member | undefined {
-    const [member] = this.#watchers.values();
-    return member;
+    return [...this.#watchers.values()].find((member) => this.#host.members.has(member));
   }
 
   /** No more than each receiver can take. */
@@ -235,7 +241,6 @@ export class Endpoint {
     const { state } = this.#loop;
     watcher.onState(state);
     if (state.name === 'failing') watcher.onFailing(state.error);
-    if (watcher.intervalMs !== undefined) this.#loop.nudge();
   }
 
   #tell(state: PollState): void {

@@ -40,6 +40,7 @@ describe('Endpoint', () => {
   let serviceFailure: SmsError | undefined;
   let polls: number;
   let member: Member;
+  let members: Set<Member>;
   let endpoint: Endpoint;
 
   beforeEach(() => {
@@ -54,10 +55,14 @@ describe('Endpoint', () => {
       },
     };
     member = { settings: { pauseMs: 30_000, drain: 1 } as AccountSettings, client: client as Client } as Member;
+    members = new Set([member]);
     const inbox: Partial<Inbox> = { ready: () => Promise.resolve() };
     const host: EndpointHost = {
       clock,
       polls: new Polls(),
+      get members() {
+        return members;
+      },
       onChanged: () => {},
       expected: () => undefined,
       onDrained: () => {},
@@ -148,6 +153,21 @@ describe('Endpoint', () => {
     await clock.advance(30_000);
     assert.equal(polls, 2);
     stop();
+  });
+
+  it('goes by the settings of no member that is gone, though what has watched in its name stays', async () => {
+    const leaving = { ...member, settings: { ...member.settings, pauseMs: 600_000 } };
+    members.add(leaving);
+    const stop = endpoint.watch(leaving, new Diary());
+    await clock.advance(10);
+    assert.equal(endpoint.settings, leaving.settings);
+    members.delete(leaving);
+    const stopOther = endpoint.watch(member, new Diary());
+    assert.equal(endpoint.settings, member.settings);
+    await clock.advance(60_010);
+    assert.equal(polls, 4);
+    stop();
+    stopOther();
   });
 
   it('counts the answers, and no failures', async () => {
