@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Node, NodeAPI } from 'node-red';
 import type { Membership, SmsError } from '../../src';
 import type { NodeStores } from './account-settings';
+import { raiseToCatch } from './outcome';
 import { startWithFlows } from './start';
 import { translate } from './texts';
 
@@ -31,10 +32,19 @@ export interface NodePlaces {
 export class AccountPlaces {
   /** By node: places, the present one last. */
   readonly #places = new Map<string, string[]>();
+  /** Nodes whose file could not be read yet: what it says of them comes before what is known here. */
+  readonly #unread = new Set<string>();
 
   /** @param file where they are kept over restarts */
   of(nodeId: string, file: string | undefined): NodePlaces {
-    const had = () => this.#places.get(nodeId) ?? read(file)[nodeId] ?? [];
+    const had = () => {
+      const known = this.#places.get(nodeId);
+      if (known && !this.#unread.has(nodeId)) return known;
+      const noted = read(file);
+      if (noted) this.#unread.delete(nodeId);
+      else this.#unread.add(nodeId);
+      return [...(noted?.[nodeId] ?? []).filter((place) => !known?.includes(place)), ...(known ?? [])];
+    };
     const set = (places: string[]) => {
       this.#places.set(nodeId, places);
       if (file !== undefined) write(file, nodeId, places);
@@ -93,7 +103,11 @@ export function inheritFromFormerPlaces(
     if (isTold) node.log(translate(RED, 'log.formerLoginDone'));
   };
   const cancelStart = startWithFlows(RED, node, () => {
-    for (const former of formerPlaces) inherit(former).catch(() => {});
+    for (const former of formerPlaces) {
+      inherit(former).catch((error: unknown) => {
+        if (!stop.signal.aborted) raiseToCatch(RED, node, error);
+      });
+    }
   });
   return () => {
     cancelStart();
@@ -114,21 +128,24 @@ function withStore(noted: string, present: string, file: string | undefined): st
   return [...new Set([...(hasFolder ? [`${noted} disk`] : []), `${noted} ${storePlace}`])];
 }
 
-function read(file: string | undefined): Record<string, string[]> {
+/** What is noted by node; `undefined`: that cannot be read now, and may be another time. */
+function read(file: string | undefined): Record<string, string[]> | undefined {
   try {
     const noted: unknown = file === undefined ? {} : JSON.parse(readFileSync(file, 'utf8'));
     if (typeof noted !== 'object' || noted === null) return {};
     const isPlaces = (places: unknown): places is string[] =>
       Array.isArray(places) && places.every((place) => typeof place === 'string' && placePattern.test(place));
     return Object.fromEntries(Object.entries(noted).filter((entry): entry is [string, string[]] => isPlaces(entry[1])));
-  } catch {
-    // It is begun anew: it merely helps to find what is left in a former place.
-    return {};
+  } catch (error) {
+    // What says nothing is begun anew: it merely helps to find what is left in a former place.
+    return error instanceof SyntaxError || (error as NodeJS.ErrnoException).code === 'ENOENT' ? {} : undefined;
   }
 }
 
 function write(file: string, nodeId: string, places: string[]): void {
   const noted = read(file);
+  // Whoever wrote now would write over what it says of the others.
+  if (!noted) return;
   const lasting = places.filter((place) => !place.endsWith(inMemory));
   if (String(noted[nodeId] ?? []) === String(lasting)) return;
   try {

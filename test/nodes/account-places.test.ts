@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import fs, { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { AccountPlaces, inheritFromFormerPlaces } from '../../nodes/runtime/account-places';
@@ -20,7 +20,25 @@ describe('AccountPlaces', () => {
     file = join(folder, 'sms-inbox', 'logins.json');
   });
 
-  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+  afterEach(() => {
+    mendReading();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  const readNoted = () => JSON.parse(readFileSync(file, 'utf8'));
+  const writeNoted = (noted: object) => {
+    mkdirSync(join(folder, 'sms-inbox'));
+    writeFileSync(file, JSON.stringify(noted));
+  };
+  const { readFileSync: readAny } = fs;
+  const failReading = (code: string) => {
+    fs.readFileSync = () => {
+      throw Object.assign(new Error(code), { code });
+    };
+  };
+  const mendReading = () => {
+    fs.readFileSync = readAny;
+  };
 
   it('names the former places of a node until it has taken over from them, over restarts', () => {
     assert.deepEqual(new AccountPlaces().of('node', file).enter(onDisk(a)), []);
@@ -32,7 +50,7 @@ describe('AccountPlaces', () => {
     assert.deepEqual(new AccountPlaces().of('node', file).enter(onDisk(b)), [onDisk(c)]);
     assert.deepEqual(new AccountPlaces().of('other', file).enter(redisOf(b)), []);
     assert.deepEqual(new AccountPlaces().of('other', file).enter(onDisk(b)), [redisOf(b)]);
-    assert.deepEqual(JSON.parse(readFileSync(file, 'utf8')), {
+    assert.deepEqual(readNoted(), {
       node: [onDisk(c), onDisk(b)],
       other: [redisOf(b), onDisk(b)],
     });
@@ -74,7 +92,18 @@ describe('AccountPlaces', () => {
     }
   });
 
-  it('begins anew where the file cannot be read', () => {
+  it('writes over nothing that it cannot read for a moment, and finds it again afterwards', () => {
+    writeNoted({ node: [onDisk(a)], other: [onDisk(a), onDisk(b)] });
+    const places = new AccountPlaces().of('node', file);
+    failReading('EMFILE');
+    assert.deepEqual(places.enter(onDisk(b)), []);
+    mendReading();
+    assert.deepEqual(readNoted(), { node: [onDisk(a)], other: [onDisk(a), onDisk(b)] });
+    assert.deepEqual(places.enter(onDisk(c)), [onDisk(a), onDisk(b)]);
+    assert.deepEqual(readNoted(), { node: [onDisk(a), onDisk(b), onDisk(c)], other: [onDisk(a), onDisk(b)] });
+  });
+
+  it('begins anew where the file says nothing', () => {
     new AccountPlaces().of('node', file).enter(onDisk(a));
     const no = ['"../x"', '["../../x"]', `["${a} ../../x"]`, `["${a} redis x"]`].map((node) => `{"node":${node}}`);
     for (const text of ['', '{', '[]', 'null', ...no, '{"__proto__":["x"]}']) {
@@ -114,29 +143,38 @@ describe('an account node whose former login has left what cannot be read', () =
     assert.ok(warnings()[0]?.includes(inbox));
   });
 
-  it('says that it has been taken over, when it has', async () => {
-    const flow = await RunningFlow.start([account(await startService())]);
-    const node = flow.red.nodes.getNode('account');
-    const membership = {
-      key: b,
-      inherit: (_: unknown, onFailure: (failure: SmsError) => void) => {
-        onFailure(new SmsError('storeUnavailable', { params: { detail: 'EIO' } }));
-        return Promise.resolve(true);
-      },
-    } as unknown as Membership;
+  /** An account node takes over from a former place. Returns the places that it has taken over from. */
+  function takeOver(flow: RunningFlow, inherit: Membership['inherit']): string[] {
     const settled: string[] = [];
-    inheritFromFormerPlaces(flow.red, node, {
-      membership,
+    inheritFromFormerPlaces(flow.red, flow.red.nodes.getNode('account'), {
+      membership: { key: b, inherit } as Membership,
       places: { enter: () => [`${a} memory`], settle: (place) => void settled.push(place) },
       place: 'memory',
       storeAt: () => ({ storeName: 'memory', createStore: () => new MemoryStore() }),
     });
     flow.red.events.emit('flows:started');
+    return settled;
+  }
+
+  it('says that it has been taken over, when it has', async () => {
+    const flow = await RunningFlow.start([account(await startService())]);
+    const settled = takeOver(flow, (_, onFailure) => {
+      onFailure?.(new SmsError('storeUnavailable', { params: { detail: 'EIO' } }));
+      return Promise.resolve(true);
+    });
     await until(() => settled.length > 0);
     const lines = flow.log.filter(({ id }) => id === 'account').map(({ msg }) => String(msg));
     assert.deepEqual(lines, [
       'What is kept for the former login or in the former store cannot be read (EIO). It is safe there, and is tried again every 10 seconds.',
       'What was kept for the former login or in the former store has been taken over.',
     ]);
+  });
+
+  it('says that taking over has failed in a way that nobody has foreseen', async () => {
+    const flow = await RunningFlow.start([account(await startService())]);
+    const settled = takeOver(flow, () => Promise.reject(new TypeError('a fault')));
+    const errors = () => flow.log.filter(({ id, level }) => id === 'account' && level === 20);
+    await until(() => errors().length > 0);
+    assert.deepEqual(settled, []);
   });
 });
