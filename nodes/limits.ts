@@ -25,8 +25,8 @@ const daySeconds = 86_400;
 const yearHours = 8_760;
 const yearMinutes = 525_600;
 
-/** Node's timers go up to 24.8 days. */
-const timerSeconds = 2_000_000;
+/** 23 days: nobody means to read less often. */
+const longestInterval = 2_000_000;
 
 const acknowledgement = {
   ackTimeout: { byDefault: 60, min: shortest, max: daySeconds },
@@ -59,10 +59,10 @@ export const limits = {
   },
   'sms-in': acknowledgement,
   'sms-status': acknowledgement,
-  'sms-outbox': { interval: { byDefault: 30, min: 0, max: timerSeconds } },
+  'sms-outbox': { interval: { byDefault: 30, min: 0, max: longestInterval } },
   'sms-feed': {
     size: { byDefault: 8, min: 1, max: 300, whole: true },
-    interval: { byDefault: 0, min: 0, max: timerSeconds },
+    interval: { byDefault: 0, min: 0, max: longestInterval },
   },
   'sms-callback-in': { ackTimeout: { byDefault: 20, min: shortest, max: daySeconds } },
 } as const satisfies Record<string, Record<string, Setting | Limit>>;

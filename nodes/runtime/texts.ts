@@ -128,7 +128,7 @@ function badge(RED: NodeAPI, [fill, shape]: Look, key: string, params: Params = 
   return { fill, shape, text: badgeText(RED, key, params) };
 }
 
-const largestBadgeTexts = 500;
+const mostBadgeTexts = 500;
 const badgeTexts = new Map<string, string>();
 
 /** Looking a text up takes longer than all else that a badge does, and each message changes a badge twice. */
@@ -137,6 +137,9 @@ function badgeText(RED: NodeAPI, key: string, params: Params): string {
   const known = badgeTexts.get(name);
   if (known !== undefined) return known;
   const text = translate(RED, key, params);
-  if (badgeTexts.size < largestBadgeTexts) badgeTexts.set(name, text);
+  // Numbers and times never come to an end: the oldest goes, lest those that come again and again find no place.
+  const [oldest] = badgeTexts.keys();
+  if (oldest !== undefined && badgeTexts.size >= mostBadgeTexts) badgeTexts.delete(oldest);
+  badgeTexts.set(name, text);
   return text;
 }

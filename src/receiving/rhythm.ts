@@ -11,8 +11,9 @@ const firstHastyDelayMs = 10;
 /** How long to wait between one poll and the next, by what the last ones brought. */
 export class Rhythm {
   readonly #random: () => number;
-  /** In a row; the first two are reset by any answer that is in order. */
+  /** In a row, until an answer is in order. */
   #failures = 0;
+  /** In a row, until one brings something new, or nothing; and hasty ones until one is not. */
   #repeats = 0;
   #hastyAnswers = 0;
 
