@@ -120,9 +120,12 @@ function isSameText(given: string, expected: string): boolean {
 
 function toObject(query: URLSearchParams): Record<string, string | string[]> {
   const values = new Map<string, string | string[]>();
-  for (const name of new Set(query.keys())) {
-    const all = query.getAll(name);
-    if (name !== 'token' && !isUnsafeKey(name)) values.set(name, all.length === 1 ? (all[0] ?? '') : all);
+  for (const [name, value] of query) {
+    const former = values.get(name);
+    if (former === undefined) values.set(name, value);
+    else if (typeof former === 'string') values.set(name, [former, value]);
+    else former.push(value);
   }
-  return Object.fromEntries(values);
+  const isData = ([name]: [string, unknown]) => name !== 'token' && !isUnsafeKey(name);
+  return Object.fromEntries([...values].filter(isData));
 }

@@ -33,6 +33,13 @@ const xmlStatus = `<status-update>
 const formReply = 'messageId=in-1&to=8000&from=64215551234&inReplyToId=id-1&body=+Yes+%26+%3Cno%3E%0A';
 const formStatus = 'messageId=st-1&to=8000&from=64215551234&statusCode=NRC&inReplyToId=id-1&error=switched+off';
 
+/** A callback of so many replies, that have so many fields of such a length in common. */
+function manyReplies(recipients: number, fields = 12, length = 40): Buffer {
+  const shared = Array.from({ length: fields }, (_, index) => ` a${index}="${'s'.repeat(length)}"`).join('');
+  const replies = Array.from({ length: recipients }, (_, index) => `<recipient msisdn="64${index}"/>`).join('');
+  return Buffer.from(`<inbound-message${shared}>${replies}</inbound-message>`);
+}
+
 describe('a reply, called back (§6.4)', () => {
   it('§6.4 XMLv3: messageId, receivedDate, displayName, msisdn, body', () => {
     assert.deepEqual(parse(xmlReply), {
@@ -107,6 +114,10 @@ describe('a reply, called back (§6.4)', () => {
       { ...shared, from: '1', body: 'a' },
       { ...shared, from: '2', body: 'b', displayName: 'B' },
     ]);
+  });
+
+  it('reads the replies of 1,000 recipients', () => {
+    assert.equal(parseCallback({ bytes: manyReplies(1_000) }).records.length, 1_000);
   });
 
   it('never trims the text of a message', () => {
@@ -390,6 +401,9 @@ describe('what a callback is', () => {
     ['XML that is cut off', { bytes: Buffer.from(xmlReply.slice(0, 150)) }, /cut off/],
     ['a DTD', { bytes: Buffer.from('<!DOCTYPE x [<!ENTITY secret "y">]><status-update/>') }, /DTD/],
     ['a reply without a recipient', { bytes: Buffer.from('<inbound-message messageId="secret"/>') }, /recipient/],
+    ['more recipients than any callback has', { bytes: manyReplies(1_001) }, /too many recipients/],
+    ['fields that so many recipients multiply', { bytes: manyReplies(1_000, 500) }, /too many fields/],
+    ['a field that so many recipients multiply', { bytes: manyReplies(1_000, 1, 20_000) }, /too many fields/],
     [
       'a status without identifier and code',
       { bytes: Buffer.from('<status-update><from>secret</from></status-update>') },
