@@ -15,7 +15,7 @@ const spaces = [' ', '\t', '\n', '\r', '\u00a0'];
  * up to twice over; white space as white space of any length. What Basic authentication makes of the login is found likewise.
  */
 export function createRedactor(authentication: Authentication): (text: string) => string {
-  const secret = authentication.type === 'bearer' ? authentication.apiKey : authentication.password;
+  const secret = coreOf(secretOf(authentication));
   if (secret.length < shortestSecret) return (text) => text;
   let pattern: RegExp | undefined;
   return (text) => {
@@ -25,13 +25,17 @@ export function createRedactor(authentication: Authentication): (text: string) =
   };
 }
 
+function secretOf(authentication: Authentication): string {
+  return authentication.type === 'bearer' ? authentication.apiKey : authentication.password;
+}
+
 function createPattern(authentication: Authentication, secret: string): RegExp {
   const patterns = [patternOf(secret)];
   if (authentication.type === 'basic') {
-    const token = Buffer.from(`${authentication.userId}:${secret}`).toString('base64');
+    const token = Buffer.from(`${authentication.userId}:${authentication.password}`).toString('base64');
     patterns.push(patternOf(token.replace(/={1,2}$/, ''), { '+': '-', '/': '_' }));
   }
-  const isWord = secret.length <= longestWord && /^\p{L}+$/u.test(secret);
+  const isWord = secret.length <= longestWord && /^\p{L}+$/u.test(secretOf(authentication));
   const anywhere = `(?:${patterns.join('|')})`;
   return new RegExp(isWord ? `(?<![\\p{L}\\p{N}])${anywhere}(?![\\p{L}\\p{N}])` : anywhere, 'giu');
 }
@@ -58,6 +62,22 @@ function isBeyondAscii(text: string): boolean {
   return [...text].every((character) => character > '\x7f');
 }
 
+/**
+ * A secret without the white space at its ends. In a pattern it would stand for any length of it, and a long run of white space be looked
+ * through from each of its characters on.
+ */
+function coreOf(secret: string): string {
+  const pieces = piecesOf(secret.trim());
+  // Beside it there may be plus signs.
+  if (isSpace(pieces[0] ?? '')) pieces.shift();
+  if (isSpace(pieces.at(-1) ?? '')) pieces.pop();
+  return pieces.join('');
+}
+
+function isSpace(piece: string): boolean {
+  return /\s/.test(piece) && !isBeyondAscii(piece);
+}
+
 /** @param others a character that may stand for another */
 function patternOf(secret: string, others: Readonly<Record<string, string>> = {}): string {
   // A lone surrogate leaves as U+FFFD, and comes back as that.
@@ -65,7 +85,7 @@ function patternOf(secret: string, others: Readonly<Record<string, string>> = {}
   let pattern = '';
   for (const piece of piecesOf(sent)) {
     const [character = ''] = piece;
-    if (/\s/.test(piece) && !isBeyondAscii(piece)) {
+    if (isSpace(piece)) {
       pattern += spacePattern(piece);
     } else if (character === '\\') {
       // Escapes double it.
