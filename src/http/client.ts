@@ -1,4 +1,4 @@
-import { isSmsError, SmsError } from '../errors';
+import { isSmsError } from '../errors';
 import type {
   Delivery,
   Feed,
@@ -9,16 +9,18 @@ import type {
   SendResponse,
   StatusRecord,
 } from '../model';
+import { readCallbackTokens } from '../wire/callback-url';
 import { parseFeed } from '../wire/feed';
 import { normaliseRecipient } from '../wire/fields';
 import { parseIncoming } from '../wire/incoming';
 import { parseOutbox } from '../wire/outbox';
-import { formatOutboundMessage, parseErrorHeading, parseSendResponse } from '../wire/send';
+import { formatOutboundMessage, parseSendResponse } from '../wire/send';
 import { parseStatuses } from '../wire/status';
 import type { OnUnknownCharset } from '../wire/text';
 import { type Answer, type Call, createExchange, type Target } from './exchange';
-import { createUnread, leavesOpen } from './failure';
-import { createRedactor } from './redact';
+import { createUnread } from './failure';
+import { createRedactor, type Redact } from './redact';
+import { createRootError, createStatusError } from './refusal';
 
 /** How long the service waits when a polled endpoint has nothing unread (§8). */
 export const pollWaitMs = 30_000;
@@ -53,7 +55,7 @@ export class Client {
   readonly #options: ClientOptions;
   readonly #exchange: (call: Call) => Promise<Answer>;
   /** Takes the credentials out of what the service says. */
-  readonly #redact: (text: string) => string;
+  readonly #redact: Redact;
 
   constructor(options: ClientOptions) {
     this.#options = options;
@@ -78,8 +80,10 @@ export class Client {
     );
     const { statusCode } = answer;
     if (statusCode === 204) return createDelivery(message, statusCode, { isError: false, recipients: [] });
-    if (statusCode !== 200) throw this.#statusError(answer, 'send', this.#tryResponse(answer));
-    const response = this.#read(answer, this.#parseResponse, 'send');
+    const redact = this.#redactorOf(message);
+    const parse: Parse<SendResponse> = (...body) => redactResponse(parseSendResponse(...body), redact);
+    if (statusCode !== 200) throw createStatusError(answer, 'send', redact, tryToRead(answer, parse));
+    const response = this.#read(answer, parse, 'send');
     if (response.isError) throw createRootError(statusCode, response);
     return createDelivery(message, statusCode, response);
   }
@@ -106,41 +110,21 @@ export class Client {
     if (query.type) parameters.push(['type', query.type]);
     if (query.size !== undefined) parameters.push(['size', String(query.size)]);
     const answer = await this.#call({ path: '/api/2/sms/list', parameters }, options);
-    if (answer.statusCode !== 200) throw this.#statusError(answer, 'read');
+    if (answer.statusCode !== 200) throw createStatusError(answer, 'read', this.#redact);
     return this.#read(answer, parseFeed);
   }
 
   async #poll<Polled>(request: Request, parse: Parse<Polled[]>, options: CallOptions): Promise<Polled[]> {
     const answer = await this.#call(request, options);
     if (answer.statusCode === 204) return [];
-    if (answer.statusCode !== 200) throw this.#statusError(answer, 'read');
+    if (answer.statusCode !== 200) throw createStatusError(answer, 'read', this.#redact);
     return this.#read(answer, parse);
   }
 
-  /** Reads the XML of §2.2 without the credentials that its texts may repeat. */
-  readonly #parseResponse: Parse<SendResponse> = (...answer) => {
-    const response = parseSendResponse(...answer);
-    for (const told of [response, ...response.recipients]) {
-      if (typeof told.errorCode === 'string') told.errorCode = this.#redact(told.errorCode);
-      if (told.errorMessage !== undefined) told.errorMessage = this.#redact(told.errorMessage);
-    }
-    return response;
-  };
-
-  /** The body of a failed send often is the XML of §2.2 all the same. */
-  #tryResponse({ bytes, contentType }: Answer): SendResponse | undefined {
-    try {
-      return this.#parseResponse(bytes, contentType);
-    } catch {
-      return undefined;
-    }
-  }
-
-  #statusError(answer: Answer, effect: Call['effect'], service: ServiceError = {}): SmsError {
-    const { statusCode } = answer;
-    const reason = statusCode === 400 ? findBadRequestReason(answer, this.#redact) : undefined;
-    const error = createStatusError(statusCode, effect, service, reason);
-    return answer.retryAfter === undefined ? error : error.with({ retryAfter: answer.retryAfter });
+  /** Knows the tokens of the callback URLs, too, which a refusal may quote. */
+  #redactorOf({ callbackUrl, callbackStatusUrl }: OutboundMessage): Redact {
+    const tokens = [callbackUrl, callbackStatusUrl].flatMap(readCallbackTokens);
+    return tokens.length === 0 ? this.#redact : createRedactor(this.#options.authentication, tokens);
   }
 
   /** Reads the body of an answer. What cannot be read is told with the answer's status. */
@@ -174,6 +158,24 @@ type Parse<Result> = (bytes: Uint8Array, contentType?: string, onUnknownCharset?
 /** The service has one message at a time (§4.2). */
 const parseOnlyIncoming: Parse<IncomingRecord[]> = (...answer) => [parseIncoming(...answer)];
 
+/** The body of a failed send often is the XML of §2.2 all the same. */
+function tryToRead({ bytes, contentType }: Answer, parse: Parse<SendResponse>): SendResponse | undefined {
+  try {
+    return parse(bytes, contentType);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Takes the credentials out of what the service says, which may quote the request. */
+function redactResponse(response: SendResponse, redact: Redact): SendResponse {
+  for (const told of [response, ...response.recipients]) {
+    if (typeof told.errorCode === 'string') told.errorCode = redact(told.errorCode);
+    if (told.errorMessage !== undefined) told.errorMessage = redact(told.errorMessage);
+  }
+  return response;
+}
+
 function createDelivery(message: OutboundMessage, statusCode: number, response: SendResponse): Delivery {
   const { recipients } = response;
   const failed = recipients.filter(({ isError }) => isError).map(({ isError: _, ...result }) => result);
@@ -184,58 +186,4 @@ function createDelivery(message: OutboundMessage, statusCode: number, response: 
   const messageId = response.messageId || message.messageId;
   if (messageId) delivery.messageId = messageId;
   return delivery;
-}
-
-type ServiceError = Pick<SendResponse, 'errorCode' | 'errorMessage'>;
-
-/** Turns a status that is no success into its error (§7). */
-function createStatusError(
-  statusCode: number,
-  effect: Call['effect'],
-  service: ServiceError,
-  reason: string | undefined,
-): SmsError {
-  const { errorCode, errorMessage } = service;
-  const facts = { statusCode, errorCode, errorMessage };
-  if (statusCode === 400) {
-    const detail = reason ?? errorMessage;
-    if (!detail) return new SmsError('badRequestBare', facts);
-    return new SmsError('badRequest', { ...facts, errorMessage: errorMessage ?? detail, params: { detail } });
-  }
-  if (statusCode === 401) return new SmsError('unauthorized', facts);
-  // Of a send it speaks of recipients and limits, which would mislead whoever reads.
-  if (statusCode === 403 && effect === 'read') return new SmsError('forbiddenRead', facts);
-  if (statusCode === 403) return new SmsError('forbidden', { ...facts, params: { detail: formatDetail(service) } });
-  if (statusCode === 429) return new SmsError('tooManyRequests', facts);
-  const params = { status: statusCode };
-  if (statusCode >= 500) {
-    const isOpen = effect === 'send' && leavesOpen(statusCode);
-    return new SmsError(isOpen ? 'serverErrorUncertain' : 'serverError', { ...facts, params });
-  }
-  return new SmsError(statusCode >= 300 && statusCode < 400 ? 'redirect' : 'statusUnexpected', { ...facts, params });
-}
-
-/**
- * The status line carries the reason of a 400 (§7.1); a server that drops it leaves it in the page's heading, and so it does where
- * the status line is not in UTF-8.
- */
-function findBadRequestReason(answer: Answer, redact: (text: string) => string): string | undefined {
-  const reason = answer.statusText.trim();
-  const isTold = reason !== '' && reason.toLowerCase() !== 'bad request';
-  if (isTold && !reason.includes('\ufffd')) return redact(reason);
-  return parseErrorHeading(answer.bytes, answer.contentType, redact) ?? (isTold ? redact(reason) : undefined);
-}
-
-/** `isError="true"` at the root means that no message was sent (§2.2). */
-function createRootError(statusCode: number, service: ServiceError): SmsError {
-  const { errorCode, errorMessage } = service;
-  const facts = { statusCode, errorCode, errorMessage };
-  if (errorCode === 401) return new SmsError('unauthorized', facts);
-  const reason = errorCode === 403 ? 'forbidden' : 'serviceError';
-  return new SmsError(reason, { ...facts, params: { detail: formatDetail(service) } });
-}
-
-function formatDetail({ errorCode, errorMessage }: ServiceError): string {
-  const detail = [errorCode, errorMessage].filter((part) => part !== undefined && part !== '').join(' ');
-  return detail && `: ${detail}`;
 }

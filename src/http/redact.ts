@@ -8,36 +8,43 @@ const shortestSecret = 6;
 const longestWord = 11;
 const spaces = [' ', '\t', '\n', '\r', '\u00a0'];
 
+/** Takes out of a text what must not be shown. */
+export type Redact = (text: string) => string;
+
 /**
  * Makes a function that takes the password or key of a login out of a text: what the service writes into an error may
  * quote the request. Each character is found in whatever way it is written: as it is, in either case, as an escape of
  * a URL (of UTF-8 or Latin-1) or a form, in a wrong character set, as an entity of HTML or XML, or as an escape of JSON or JavaScript, each of them
  * up to twice over; white space as white space of any length. What Basic authentication makes of the login is found likewise.
+ *
+ * @param tokens what else of the request must not be shown
  */
-export function createRedactor(authentication: Authentication): (text: string) => string {
-  const secret = coreOf(secretOf(authentication));
-  if (secret.length < shortestSecret) return (text) => text;
+export function createRedactor(authentication: Authentication, tokens: readonly string[] = []): Redact {
+  const password = authentication.type === 'bearer' ? authentication.apiKey : authentication.password;
+  const secrets = [...new Set([password, ...tokens])].filter((secret) => coreOf(secret).length >= shortestSecret);
+  if (secrets.length === 0) return (text) => text;
   let pattern: RegExp | undefined;
   return (text) => {
     // Most accounts never meet an error that quotes anything.
-    pattern ??= createPattern(authentication, secret);
+    pattern ??= createPattern(authentication, secrets);
     return text.replace(pattern, mark);
   };
 }
 
-function secretOf(authentication: Authentication): string {
-  return authentication.type === 'bearer' ? authentication.apiKey : authentication.password;
-}
-
-function createPattern(authentication: Authentication, secret: string): RegExp {
-  const patterns = [patternOf(secret)];
-  if (authentication.type === 'basic') {
+function createPattern(authentication: Authentication, secrets: readonly string[]): RegExp {
+  // One may be the beginning of another.
+  const patterns = [...secrets].sort((one, other) => other.length - one.length).map(secretPattern);
+  if (authentication.type === 'basic' && secrets.includes(authentication.password)) {
     const token = Buffer.from(`${authentication.userId}:${authentication.password}`).toString('base64');
     patterns.push(patternOf(token.replace(/={1,2}$/, ''), { '+': '-', '/': '_' }));
   }
-  const isWord = secret.length <= longestWord && /^\p{L}+$/u.test(secretOf(authentication));
-  const anywhere = `(?:${patterns.join('|')})`;
-  return new RegExp(isWord ? `(?<![\\p{L}\\p{N}])${anywhere}(?![\\p{L}\\p{N}])` : anywhere, 'giu');
+  return new RegExp(patterns.join('|'), 'giu');
+}
+
+function secretPattern(secret: string): string {
+  const pattern = patternOf(coreOf(secret));
+  const isWord = secret.length <= longestWord && /^\p{L}+$/u.test(secret);
+  return isWord ? `(?<![\\p{L}\\p{N}])${pattern}(?![\\p{L}\\p{N}])` : pattern;
 }
 
 /** White space with what a form makes of it, backslashes, what is beyond ASCII, or one other character. */

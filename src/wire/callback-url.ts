@@ -29,6 +29,12 @@ export function formatCallbackUrl(value: unknown, field: 'callbackUrl' | 'callba
   return formatMailto(value, field);
 }
 
+/** What the parameter `token` of a callback URL says, by which its callbacks are let in. */
+export function readCallbackTokens(url = ''): string[] {
+  const [, query = ''] = /^[^?#]*\?([^#]*)/.exec(url) ?? [];
+  return query === '' ? [] : new URLSearchParams(query).getAll('token');
+}
+
 function isWebUrl(url: string): boolean {
   return webUrl.test(url) && URL.canParse(url);
 }

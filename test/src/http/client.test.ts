@@ -417,6 +417,33 @@ describe('Client', () => {
       }
     }
 
+    describe('also in a callback URL', () => {
+      const token = 'S3cr€t +/&c';
+      const callbackUrl = `https://flows.example.com/cb?a={!status}&token=${encodeURIComponent(token)}`;
+      const withCallbacks = {
+        ...message,
+        callbackUrl,
+        callbackStatusUrl: 'https://flows.example.com/st?token=other%2Dtoken#x',
+      };
+      for (const [where, answer] of Object.entries(answers)) {
+        it(where, async () => {
+          const { baseUrl } = await startRawService(closing, async (incoming, outgoing) => {
+            let body = '';
+            for await (const chunk of incoming) body += chunk;
+            const [status, reason, text] = answer(`${body} ${decodeURIComponent(body).replace(/[^\x20-\x7e]/g, '')}`);
+            outgoing.writeHead(status, reason, { 'content-type': 'text/xml' }).end(text);
+          });
+          const sent = createClient(baseUrl).send(withCallbacks);
+          const told = inspect(
+            await sent.catch((error: unknown) => [error, (error as SmsError).message, JSON.stringify(error)]),
+            { depth: 9, breakLength: Number.POSITIVE_INFINITY },
+          );
+          assert.doesNotMatch(told, /S3cr|other/i);
+          if (!where.includes('failed send')) assert.match(told, /token(=|%3D)•••/);
+        });
+      }
+    });
+
     it('as JSON: quotation marks and backslashes of a password are escaped', async () => {
       const password = 'a"b\\c/d"e';
       const { baseUrl } = await startAnswering(400, `{"password":${JSON.stringify(password)}}`);

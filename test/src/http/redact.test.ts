@@ -112,6 +112,12 @@ describe('createRedactor', () => {
     assert.equal(redact('     + word', 'a word'), 'a word');
   });
 
+  it('masks tokens, too, of which one may begin another', () => {
+    const mask = createRedactor({ type: 'bearer', apiKey: 'tokens' }, ['tokens-of-two', 'short']);
+    assert.equal(mask('tokens tokens-of-two short'), `${mark} ${mark} short`);
+    assert.equal(createRedactor({ type: 'bearer', apiKey: 'key' }, ['a+b/c d'])('a%2Bb%2Fc+d'), mark);
+  });
+
   it('leaves a text that only resembles the password as it is', () => {
     for (const text of ['p"w\\ /%41&+=<ö>', 'Passwords', '']) {
       assert.equal(redact(password, text), text);
