@@ -5,6 +5,11 @@ import type { Answer, Call } from './exchange';
 import { leavesOpen } from './failure';
 import type { Redact } from './redact';
 
+/** Of what the service says, in characters. */
+const longestDetail = 500;
+/** Control characters, ends of lines and overrides of the direction of writing. */
+const notOfLine = /[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]+/gu;
+
 type ServiceError = Pick<SendResponse, 'errorCode' | 'errorMessage'>;
 
 /** Turns an answer with a status that is no success into its error (§7). */
@@ -14,27 +19,19 @@ export function createStatusError(
   redact: Redact,
   service: ServiceError = {},
 ): SmsError {
-  const error = createError(
-    answer,
-    effect,
-    service,
-    answer.statusCode === 400 ? findBadRequestReason(answer, redact) : undefined,
-  );
+  const reason = answer.statusCode === 400 ? findBadRequestReason(answer, redact) : undefined;
+  const error = createError(answer, effect, service, reason);
   return answer.retryAfter === undefined ? error : error.with({ retryAfter: answer.retryAfter });
 }
 
-function createError(
-  { statusCode }: Answer,
-  effect: Call['effect'],
-  service: ServiceError,
-  reason: string | undefined,
-): SmsError {
+/** @param reason of a 400 */
+function createError({ statusCode }: Answer, effect: Call['effect'], service: ServiceError, reason?: string): SmsError {
   const { errorCode, errorMessage } = service;
   const facts = { statusCode, errorCode, errorMessage };
   if (statusCode === 400) {
-    const detail = reason ?? errorMessage;
-    if (!detail) return new SmsError('badRequestBare', facts);
-    return new SmsError('badRequest', { ...facts, errorMessage: errorMessage ?? detail, params: { detail } });
+    const detail = toLine(reason ?? errorMessage ?? '');
+    if (detail === '') return new SmsError('badRequestBare', facts);
+    return new SmsError('badRequest', { ...facts, errorMessage: errorMessage ?? reason, params: { detail } });
   }
   if (statusCode === 401) return new SmsError('unauthorized', facts);
   // Of a send it speaks of recipients and limits, which would mislead whoever reads.
@@ -70,6 +67,13 @@ export function createRootError(statusCode: number, service: ServiceError): SmsE
 }
 
 function formatDetail({ errorCode, errorMessage }: ServiceError): string {
-  const detail = [errorCode, errorMessage].filter((part) => part !== undefined && part !== '').join(' ');
+  const detail = toLine([errorCode, errorMessage].filter((part) => part !== undefined && part !== '').join(' '));
   return detail && `: ${detail}`;
+}
+
+/** What may stand in a log: one line of readable length, without what moves the cursor or turns the direction of writing. */
+function toLine(text: string): string {
+  const line = text.replace(notOfLine, ' ').trim();
+  const characters = [...line.slice(0, 2 * longestDetail + 2)];
+  return characters.length > longestDetail ? `${characters.slice(0, longestDetail - 1).join('')}…` : line;
 }

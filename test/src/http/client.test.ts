@@ -470,6 +470,38 @@ describe('Client', () => {
     });
   });
 
+  describe('what the service says', () => {
+    const forged = 'Blocked\r\n[info] all is well\u001b[2J\u009b1m\u2028a\u202eb\u2066c';
+    const line = 'Blocked [info] all is well [2J 1m a b c';
+
+    it('is one line without control characters in the message of an error, and as it came in errorMessage', async () => {
+      const attribute = [...forged]
+        .map((character) => `&#${character.codePointAt(0)};`)
+        .join('')
+        .replace('&#27;', '\u001b');
+      for (const status of [200, 400, 403]) {
+        const body = `<outbound-message-delivery isError="true" errorCode="x" errorMessage="${attribute}"/>`;
+        const { baseUrl } = await startAnswering(status, '', body);
+        const error = await failure(createClient(baseUrl).send(message));
+        assert.ok(error.message.includes(line), error.message);
+        assert.equal(error.errorMessage, forged);
+      }
+      const { baseUrl } = await startAnswering(400, '', `<h1>${forged}</h1>`, 'text/html');
+      assert.equal((await failure(createClient(baseUrl).send(message))).message, line);
+      const { baseUrl: mute } = await startAnswering(400, '', '<h1>\u009b</h1>', 'text/html');
+      assert.equal((await failure(createClient(mute).send(message))).reason, 'badRequestBare');
+    });
+
+    it('is cut in the message of an error, and whole in errorMessage', async () => {
+      const long = '😀'.repeat(501);
+      const body = `<outbound-message-delivery isError="true" errorCode="x" errorMessage="${long}"/>`;
+      const { baseUrl } = await startAnswering(400, '', body);
+      const error = await failure(createClient(baseUrl).send(message));
+      assert.equal(error.message, `${'😀'.repeat(499)}…`);
+      assert.equal(error.errorMessage, long);
+    });
+  });
+
   describe('faults of the connection', () => {
     for (const [title, fault] of [
       ['dropped before the work', { drop: 'before' }],
