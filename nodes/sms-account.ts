@@ -83,6 +83,11 @@ export = (RED: NodeAPI) => {
   });
 
   RED.httpAdmin.post('/sms-account/test', RED.auth.needsPermission('sms-account.write'), async (request, response) => {
+    // What a page of another site can have a browser post is no JSON.
+    if (request.is('json') === false) {
+      response.status(415).type('text').send('Send JSON.');
+      return;
+    }
     try {
       response.json({ ok: true, account: await testConnection(parseForm(request.body)) });
     } catch (error) {
@@ -93,10 +98,11 @@ export = (RED: NodeAPI) => {
 
   /** Reads one entry of the feed, which marks nothing as read, and returns the account details. */
   async function testConnection(form: ConnectionTest) {
-    const saved: AccountCredentials = (form.id && RED.nodes.getCredentials(form.id)) || {};
+    const id = form.id && isAccount(form.id) ? form.id : undefined;
+    const saved: AccountCredentials = (id && RED.nodes.getCredentials(id)) || {};
     const choose = (name: (typeof credentialFields)[number]) => {
       const given = form[name];
-      return resolve(given === undefined || given === untouched ? saved[name] : given, form.id);
+      return resolve(given === undefined || given === untouched ? saved[name] : given, id);
     };
     const credentials: AccountCredentials = {};
     for (const name of credentialFields) {
@@ -106,7 +112,7 @@ export = (RED: NodeAPI) => {
     const config: ConnectionConfig = {};
     for (const name of connectionFields) {
       const value = form[name];
-      if (value !== undefined) config[name] = resolve(value, form.id);
+      if (value !== undefined) config[name] = resolve(value, id);
     }
     const settings = parseConnection(RED, config, credentials);
     const connections = createConnections(settings);
@@ -116,6 +122,15 @@ export = (RED: NodeAPI) => {
     } finally {
       connections.close().catch(() => {});
     }
+  }
+
+  /** Whether a node is deployed as an account, be it started or not: the credentials of any other are none of its business. */
+  function isAccount(id: string): boolean {
+    let isOne = false;
+    RED.nodes.eachNode((node) => {
+      isOne ||= node.id === id && node.type === 'sms-account';
+    });
+    return isOne;
   }
 
   /** Node-RED has put `${NAME}` in place of itself only in what is deployed; the form still holds it. */

@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
 import type { NodeStatus } from 'node-red';
+import helper from 'node-red-node-test-helper';
 import type { Simulator } from '../../simulator';
 import { startNodeRed } from '../node-red-process';
 import { createSelfSigned } from '../src/raw-service';
@@ -107,6 +108,31 @@ describe('sms-account', () => {
       assert.equal((await flow.testConnection(form(sim, { id: undefined, apiKey }))).ok, true);
     });
 
+    it('takes the saved credentials of an account that is disabled', async () => {
+      const flow = await RunningFlow.start([account(sim, { d: true })]);
+      assert.equal((await flow.testConnection(form(sim))).ok, true);
+    });
+
+    it('takes no credentials that another node has saved', async () => {
+      const { apiKey } = sim.credentials;
+      const other = { id: 'other', type: 'sms-callback-in', credentials: { apiKey, token: apiKey } };
+      const flow = await RunningFlow.start([account(sim), other]);
+      const answer = await flow.testConnection(form(sim, { id: 'other' }));
+      assert.equal((answer.error as { code: string }).code, 'SMS_CONFIG');
+      assert.deepEqual(sim.requests, []);
+    });
+
+    it('takes JSON alone, which no page of another site can have a browser send', async () => {
+      await RunningFlow.start([account(sim)]);
+      const values = form(sim) as Record<string, string>;
+      for (const type of ['application/x-www-form-urlencoded', 'text/plain', 'multipart/form-data']) {
+        const request = helper.request().post('/sms-account/test').set('content-type', type);
+        await request.send(new URLSearchParams(values).toString()).expect(415, 'Send JSON.');
+      }
+      await helper.request().post('/sms-account/test').expect(415);
+      assert.deepEqual(sim.requests, []);
+    });
+
     it('takes environment variables in fields and credentials, of the form and saved', async () => {
       process.env.SMS_TEST_URL = sim.baseUrl;
       process.env.SMS_TEST_KEY = sim.credentials.apiKey;
@@ -203,7 +229,6 @@ describe('sms-account', () => {
       const { baseUrl } = sim;
       const bodies: unknown[] = [
         strange,
-        undefined,
         [strange],
         [],
         {},
