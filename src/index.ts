@@ -27,7 +27,8 @@ export {
   type SmsErrorReason,
 } from './errors';
 export { type CallOptions, Client, type ClientOptions } from './http/client';
-export { createConnections, type ProxyOptions, type TlsOptions } from './http/connections';
+export { createConnections, type TlsOptions } from './http/connections';
+export type { ProxyOptions } from './http/proxy';
 export { type Authentication, parseAuthentication, parseBaseUrl } from './login';
 export type * from './model';
 export { reasons } from './reasons';

@@ -1,5 +1,6 @@
 import type { Clock } from '../clock';
-import type { Connections, ProxyOptions, TlsOptions } from '../http/connections';
+import type { Connections, TlsOptions } from '../http/connections';
+import type { ProxyOptions } from '../http/proxy';
 import type { Authentication } from '../login';
 import type { LimitSettings } from '../sending/limits';
 import type { Store } from '../store/store';

@@ -1,5 +1,6 @@
-import type { Client, Dispatcher } from 'undici';
-import { SmsError } from '../errors';
+import type { buildConnector, Client, Dispatcher } from 'undici';
+import { ProxyFailure } from './failure';
+import { createTunnel, findProxy, type ProxyAddress, type ProxyOptions } from './proxy';
 
 /** TLS settings of the connection, as Node's `tls.connect` takes them. */
 export interface TlsOptions {
@@ -10,16 +11,6 @@ export interface TlsOptions {
   servername?: string;
   rejectUnauthorized?: boolean;
   ALPNProtocols?: string[];
-}
-
-/** A proxy chosen by hand. Without one the environment's `http_proxy`, `https_proxy` and `no_proxy` apply. */
-export interface ProxyOptions {
-  /** Such as `http://proxy.example.com:8080`; may carry user and password. */
-  url: string;
-  /** Hosts that are reached without the proxy. */
-  noProxy?: readonly string[];
-  username?: string;
-  password?: string;
 }
 
 /** Connections to a service: what is needed here of undici's dispatchers. */
@@ -45,45 +36,15 @@ const untimed = { headersTimeout: 0, bodyTimeout: 0 };
  * @throws SmsError `SMS_CONFIG` for a proxy address that is not usable
  */
 export function createConnections(options: { baseUrl: string; tls?: TlsOptions; proxy?: ProxyOptions }): Connections {
-  const tls = { timeout: connectTimeoutMs, ...options.tls };
-  const proxy = options.proxy ?? findProxyInEnvironment(options.baseUrl);
+  const proxy = findProxy(options.baseUrl, options.proxy);
   // Takes longer to load than all the rest together, and is not needed before somebody has an account.
   const undici = require('undici') as typeof import('undici');
-  if (!proxy) return new DirectConnections(undici, tls);
-  try {
-    const url = new URL(proxy.url);
-    if (url.protocol !== 'http:' && url.protocol !== 'https:') throw new TypeError('not http');
-    const username = proxy.username || decodeURIComponent(url.username);
-    const password = proxy.password || decodeURIComponent(url.password);
-    url.username = '';
-    url.password = '';
-    return new undici.EnvHttpProxyAgent({
-      ...untimed,
-      connect: tls,
-      requestTls: tls,
-      proxyTunnel: false,
-      httpProxy: url.href,
-      httpsProxy: url.href,
-      noProxy: (proxy.noProxy ?? []).join(','),
-      ...(username || password
-        ? { token: `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}` }
-        : undefined),
-    });
-  } catch {
-    // The cause is left out: it would quote the address, which may carry a password.
-    throw new SmsError('proxyInvalid');
-  }
-}
-
-/** The proxy for the scheme of an address; one without a scheme of its own speaks http. */
-function findProxyInEnvironment(baseUrl: string): ProxyOptions | undefined {
-  const read = (name: string) => process.env[name] || process.env[name.toUpperCase()];
-  const address = read(baseUrl.startsWith('https:') ? 'https_proxy' : 'http_proxy');
-  if (!address) return undefined;
-  return {
-    url: address.includes('://') ? address : `http://${address}`,
-    noProxy: [read('no_proxy') ?? ''],
-  };
+  // One for all connections, so that they resume each other's TLS sessions.
+  const connect = undici.buildConnector({ timeout: connectTimeoutMs, ...options.tls });
+  if (!proxy) return new OwnConnections(undici, connect);
+  const isTunnelled = options.baseUrl.startsWith('https:') || proxy.url.protocol === 'https:';
+  if (isTunnelled) return new OwnConnections(undici, createTunnel(proxy, connectTimeoutMs, connect));
+  return new ForwardedConnections(new OwnConnections(undici, connect), proxy);
 }
 
 interface Connection {
@@ -94,19 +55,18 @@ interface Connection {
 }
 
 /**
- * Connections without a proxy, each for one request at a time. undici's `Pool` has a queue for requests that no connection is left
+ * Connections, each for one request at a time. undici's `Pool` has a queue for requests that no connection is left
  * for, with room for 2,048 from the start, and a connection in reserve: 19 KiB for each account, and without a limit none ever waits.
  */
-class DirectConnections implements Connections {
+class OwnConnections implements Connections {
   readonly #undici: typeof import('undici');
   readonly #options: Client.Options;
   readonly #open: Connection[] = [];
   #isClosed = false;
 
-  constructor(undici: typeof import('undici'), tls: TlsOptions & { timeout: number }) {
+  constructor(undici: typeof import('undici'), connect: buildConnector.connector) {
     this.#undici = undici;
-    // One for all of them, so that they resume each other's TLS sessions.
-    this.#options = { ...untimed, connect: undici.buildConnector(tls) };
+    this.#options = { ...untimed, connect };
   }
 
   get isFree(): boolean {
@@ -150,5 +110,68 @@ class DirectConnections implements Connections {
   #remove(connection: Connection): void {
     const place = this.#open.indexOf(connection);
     if (place !== -1) this.#open.splice(place, 1);
+  }
+}
+
+/** Connections to a proxy that forwards requests by http. */
+class ForwardedConnections implements Connections {
+  readonly #connections: Connections;
+  readonly #proxy: ProxyAddress;
+
+  constructor(connections: Connections, proxy: ProxyAddress) {
+    this.#connections = connections;
+    this.#proxy = proxy;
+  }
+
+  get isFree(): boolean {
+    return this.#connections.isFree === true;
+  }
+
+  dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
+    const { url, authorization } = this.#proxy;
+    const origin = String(options.origin);
+    const headers = [...(options.headers as readonly string[]), 'host', new URL(origin).host];
+    if (authorization !== undefined) headers.push('proxy-authorization', authorization);
+    const forwarded = { ...options, origin: url.origin, path: origin + options.path, headers };
+    return this.#connections.dispatch(forwarded, new ForwardedHandler(handler));
+  }
+
+  close(): Promise<void> {
+    return this.#connections.close();
+  }
+
+  destroy(): Promise<void> {
+    return this.#connections.destroy();
+  }
+}
+
+/** Follows a request through a proxy that forwards nothing before it knows who asks. */
+class ForwardedHandler implements Dispatcher.DispatchHandler {
+  readonly #handler: Dispatcher.DispatchHandler;
+
+  constructor(handler: Dispatcher.DispatchHandler) {
+    this.#handler = handler;
+  }
+
+  onRequestStart(...args: Parameters<Required<Dispatcher.DispatchHandler>['onRequestStart']>): void {
+    this.#handler.onRequestStart?.(...args);
+  }
+
+  onResponseStart(...args: Parameters<Required<Dispatcher.DispatchHandler>['onResponseStart']>): void {
+    const [controller, statusCode] = args;
+    if (statusCode === 407) controller.abort(new ProxyFailure('HTTP 407'));
+    else this.#handler.onResponseStart?.(...args);
+  }
+
+  onResponseData(...args: Parameters<Required<Dispatcher.DispatchHandler>['onResponseData']>): void {
+    this.#handler.onResponseData?.(...args);
+  }
+
+  onResponseEnd(...args: Parameters<Required<Dispatcher.DispatchHandler>['onResponseEnd']>): void {
+    this.#handler.onResponseEnd?.(...args);
+  }
+
+  onResponseError(...args: Parameters<Required<Dispatcher.DispatchHandler>['onResponseError']>): void {
+    this.#handler.onResponseError?.(...args);
   }
 }

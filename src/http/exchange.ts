@@ -6,7 +6,7 @@ import { asSmsError, SmsError } from '../errors';
 import type { Authentication } from '../login';
 import { formatForm } from '../wire/form';
 import type { Connections } from './connections';
-import { createUnreachable, createUnread, describeFailure, isProxyRefusal } from './failure';
+import { createUnreachable, createUnread, describeFailure, ProxyFailure } from './failure';
 
 /** Where requests go and as whom. */
 export interface Target {
@@ -214,7 +214,7 @@ class AnswerReader implements Dispatcher.DispatchHandler {
   #failure(detail: string, cause?: Error): SmsError {
     const { effect } = this.#call;
     const facts = { cause, ...this.#status() };
-    if (!this.#hasLeft || isProxyRefusal(cause)) {
+    if (!this.#hasLeft || cause instanceof ProxyFailure) {
       return createUnreachable({ host: this.#host, effect }, { detail, ...facts });
     }
     return new SmsError(effect === 'send' ? 'uncertain' : 'responseCutOff', { ...facts, params: { detail } });

@@ -12,6 +12,14 @@ const noTlsCodes: ReadonlySet<string> = new Set([
 const untrustedCode =
   /^(?:UNABLE_TO_(?:GET|VERIFY)_|DEPTH_ZERO_SELF_SIGNED_|SELF_SIGNED_|CERT_|INVALID_(?:CA|PURPOSE)$|PATH_LENGTH_)/;
 
+/** A proxy that cannot be reached, or that does not let a request through: nothing was sent. */
+export class ProxyFailure extends Error {
+  /** @param detail why, in a few words that may be shown */
+  constructor(detail: string, options?: ErrorOptions) {
+    super(`${detail} of the proxy`, options);
+  }
+}
+
 /**
  * The error of a request that never left, with its own reason where TLS is why, since that is mended in a way of its own.
  *
@@ -22,7 +30,8 @@ export function createUnreachable(
   { host, effect }: { host: string; effect: 'send' | 'read' },
   { detail, ...facts }: SmsErrorFacts & { detail: string },
 ): SmsError {
-  const code = codeOf(facts.cause) ?? '';
+  // A certificate of the proxy is not mended by the TLS settings of the account.
+  const code = (facts.cause instanceof ProxyFailure ? undefined : codeOf(facts.cause)) ?? '';
   const details = { ...facts, params: { host, detail } };
   if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') return new SmsError('certificateName', details);
   if (dateCodes.has(code)) return new SmsError('certificateDate', details);
@@ -50,13 +59,8 @@ export function leavesOpen(statusCode: number): boolean {
  * must not be shown.
  */
 export function describeFailure(error: unknown): string {
-  if (isProxyRefusal(error)) return 'HTTP 407 of the proxy';
+  if (error instanceof ProxyFailure) return error.message;
   return [codeOf(error) ?? 'connection failed', placeOf(error)].filter((part) => part !== undefined).join(' ');
-}
-
-/** undici's words for a proxy that forwards nothing before it knows who asks. */
-export function isProxyRefusal(error: unknown): boolean {
-  return error instanceof Error && error.message === 'Proxy Authentication Required (407)';
 }
 
 function codeOf(error: unknown): string | undefined {

@@ -1,0 +1,138 @@
+import { type ClientRequest, request as requestHttp } from 'node:http';
+import { request as requestHttps } from 'node:https';
+import { isIP, type Socket } from 'node:net';
+import type { buildConnector } from 'undici';
+import { systemClock } from '../clock';
+import { SmsError } from '../errors';
+import { describeFailure, ProxyFailure } from './failure';
+
+/** A proxy chosen by hand. Without one the environment's `http_proxy`, `https_proxy` and `no_proxy` apply. */
+export interface ProxyOptions {
+  /** Such as `http://proxy.example.com:8080`; may carry user and password. */
+  url: string;
+  /** Hosts that are reached without the proxy. */
+  noProxy?: readonly string[];
+  username?: string;
+  password?: string;
+}
+
+/** A proxy, as requests go to it. */
+export interface ProxyAddress {
+  /** Without user and password. */
+  readonly url: URL;
+  /** The header `Proxy-Authorization`, where it has one. */
+  readonly authorization: string | undefined;
+}
+
+/**
+ * The proxy on the way to an address, if any.
+ *
+ * @param chosen by hand; it takes precedence over the environment
+ * @throws SmsError `SMS_CONFIG` for a proxy address that is not usable
+ */
+export function findProxy(baseUrl: string, chosen: ProxyOptions | undefined): ProxyAddress | undefined {
+  const options = chosen ?? findInEnvironment(baseUrl);
+  if (!options) return undefined;
+  const proxy = parseProxy(options);
+  return isExcepted(new URL(baseUrl), (options.noProxy ?? []).join(',')) ? undefined : proxy;
+}
+
+/** The proxy for the scheme of an address; one without a scheme of its own speaks http. */
+function findInEnvironment(baseUrl: string): ProxyOptions | undefined {
+  const read = (name: string) => process.env[name] || process.env[name.toUpperCase()];
+  const address = read(baseUrl.startsWith('https:') ? 'https_proxy' : 'http_proxy');
+  if (!address) return undefined;
+  return {
+    url: address.includes('://') ? address : `http://${address}`,
+    noProxy: [read('no_proxy') ?? ''],
+  };
+}
+
+function parseProxy(options: ProxyOptions): ProxyAddress {
+  try {
+    const url = new URL(options.url);
+    if (url.protocol !== 'http:' && url.protocol !== 'https:') throw new TypeError('not http');
+    const username = options.username || decodeURIComponent(url.username);
+    const password = options.password || decodeURIComponent(url.password);
+    url.username = '';
+    url.password = '';
+    const token = Buffer.from(`${username}:${password}`).toString('base64');
+    return { url, authorization: username || password ? `Basic ${token}` : undefined };
+  } catch {
+    // The cause is left out: it would quote the address, which may carry a password.
+    throw new SmsError('proxyInvalid');
+  }
+}
+
+/** Whether hosts that are reached without the proxy, as undici reads them, have that of an address among them. */
+function isExcepted({ protocol, hostname, port }: URL, noProxy: string): boolean {
+  if (noProxy === '*') return true;
+  const usedPort = port || (protocol === 'https:' ? '443' : '80');
+  return noProxy
+    .toLowerCase()
+    .split(/[,\s]+/)
+    .filter((entry) => entry !== '')
+    .some((entry) => {
+      const [, host = entry, entryPort = usedPort] = /^(.+):(\d+)$/.exec(entry) ?? [];
+      const name = host.replace(/^\*?\./, '');
+      return entryPort === usedPort && (hostname === name || hostname.endsWith(`.${name}`));
+    });
+}
+
+/**
+ * Makes connections that lead through a proxy (`CONNECT`). undici's own tunnel tries again without an end and without a pause when the
+ * proxy closes the connection, waits for ever when it does not answer, and tells of no refusal.
+ *
+ * @param connectTimeoutMs until the proxy has answered
+ * @param connectService speaks to the service on the socket that it is given
+ */
+export function createTunnel(
+  proxy: ProxyAddress,
+  connectTimeoutMs: number,
+  connectService: buildConnector.connector,
+): buildConnector.connector {
+  return (options, callback) => {
+    const request = requestTunnel(proxy, portedHost(options), connectTimeoutMs);
+    request.once('connect', ({ statusCode }, socket: Socket) => {
+      if (statusCode === 200 && options.protocol === 'https:') {
+        connectService({ ...options, httpSocket: socket }, callback);
+      } else if (statusCode === 200) {
+        callback(null, socket);
+      } else {
+        socket.on('error', () => {}).destroy();
+        callback(new ProxyFailure(`HTTP ${statusCode}`), null);
+      }
+    });
+    request.once('error', (error) => {
+      // What the parser could not read may quote what the proxy was told.
+      if ('rawPacket' in error) delete error.rawPacket;
+      callback(new ProxyFailure(describeFailure(error), { cause: error }), null);
+    });
+    request.end();
+  };
+}
+
+function portedHost({ host = '', port, protocol }: buildConnector.Options): string {
+  return port ? host : `${host}:${protocol === 'https:' ? 443 : 80}`;
+}
+
+/** The proxy's answer, whatever it is, comes with the event `connect`. */
+function requestTunnel({ url, authorization }: ProxyAddress, target: string, timeoutMs: number): ClientRequest {
+  const isSecure = url.protocol === 'https:';
+  const host = url.hostname.replace(/^\[(.*)\]$/, '$1');
+  const request = (isSecure ? requestHttps : requestHttp)({
+    method: 'CONNECT',
+    host,
+    port: url.port || (isSecure ? 443 : 80),
+    path: target,
+    headers: { host: target, ...(authorization === undefined ? undefined : { 'proxy-authorization': authorization }) },
+    agent: false,
+    // Of the proxy; Node would take that of the header.
+    servername: isIP(host) ? '' : host,
+  });
+  const timer = systemClock.after(timeoutMs, () => {
+    request.destroy(Object.assign(new Error('timed out'), { code: 'ETIMEDOUT' }));
+  });
+  request.once('close', () => timer.cancel());
+  return request;
+}

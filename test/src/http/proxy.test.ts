@@ -1,0 +1,113 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import type { Socket } from 'node:net';
+import { inspect } from 'node:util';
+import { SmsError } from '../../../src/errors';
+import { type Connections, createConnections, type TlsOptions } from '../../../src/http/connections';
+import { createExchange } from '../../../src/http/exchange';
+import { ProxyFailure } from '../../../src/http/failure';
+import { createTunnel, findProxy } from '../../../src/http/proxy';
+import { Closing } from '../closing';
+import { createSelfSigned, startRawService, startSocketService } from '../raw-service';
+
+describe('the proxy on the way out', () => {
+  const closing = new Closing();
+  afterEach(() => closing.run());
+
+  function open(baseUrl: string, proxyUrl: string, tls?: TlsOptions): Connections {
+    const connections = createConnections({ baseUrl, proxy: { url: proxyUrl }, ...(tls && { tls }) });
+    return closing.add(connections, (it) => it.destroy());
+  }
+
+  function call(baseUrl: string, connections: Connections, timeoutMs = 5_000) {
+    const exchange = createExchange({ baseUrl, authentication: { type: 'bearer', apiKey: 'key' }, connections });
+    return exchange({ method: 'POST', path: '/x', parameters: [], timeoutMs, effect: 'send' });
+  }
+
+  async function failure(answer: Promise<unknown>): Promise<SmsError> {
+    const error = await answer.then(
+      () => assert.fail('resolved'),
+      (reason: unknown) => reason,
+    );
+    assert.ok(error instanceof SmsError);
+    return error;
+  }
+
+  const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+
+  for (const [how, end] of [
+    ['closes the connection', (socket: Socket) => socket.end()],
+    ['resets it', (socket: Socket) => socket.resetAndDestroy()],
+  ] as const) {
+    it(`that ${how} when it is asked for a tunnel is asked once, and the error says so`, async () => {
+      const proxy = await startSocketService(closing, (socket) => socket.once('data', () => end(socket)));
+      const connections = open('https://sms.test', proxy.baseUrl);
+      const error = await failure(call('https://sms.test', connections));
+      assert.deepEqual([error.code, error.params.detail], ['SMS_UNREACHABLE', 'ECONNRESET of the proxy']);
+      await pause(50);
+      assert.equal(proxy.connections.length, 1);
+      await connections.close();
+    });
+  }
+
+  for (const status of [302, 403, 407, 502]) {
+    it(`that refuses a tunnel with ${status} is told by it`, async () => {
+      const proxy = await startSocketService(closing, (socket) => {
+        socket.once('data', () => socket.write(`HTTP/1.1 ${status} No\r\ncontent-length: 2\r\n\r\nno`));
+      });
+      const error = await failure(call('https://sms.test', open('https://sms.test', proxy.baseUrl)));
+      assert.deepEqual([error.code, error.params.detail], ['SMS_UNREACHABLE', `HTTP ${status} of the proxy`]);
+      const [socket] = proxy.connections;
+      if (socket && !socket.closed) await once(socket, 'close');
+    });
+  }
+
+  it('that speaks no HTTP is not quoted', async () => {
+    const proxy = await startSocketService(closing, (socket) => {
+      socket.once('data', (data) => socket.end(`what is this: ${data}`));
+    });
+    const error = await failure(call('https://sms.test', open('https://sms.test', proxy.baseUrl)));
+    assert.match(String(error.params.detail), /^HPE_\w+ of the proxy$/);
+    assert.doesNotMatch(inspect(error, { depth: 9, showHidden: true }), /what is this|rawPacket/);
+  });
+
+  it('that answers nothing is left after a while', async () => {
+    const proxy = await startSocketService(closing, (socket) => socket.resume());
+    const address = findProxy('https://sms.test', { url: proxy.baseUrl }) ?? assert.fail();
+    const tunnel = createTunnel(address, 50, () => assert.fail());
+    const error = await new Promise((resolve) => {
+      tunnel({ hostname: 'sms.test', host: 'sms.test', port: '', protocol: 'https:' }, (...[reason]) => resolve(reason));
+    });
+    assert.ok(error instanceof ProxyFailure);
+    assert.equal(error.message, 'ETIMEDOUT of the proxy');
+    const [socket] = proxy.connections;
+    if (socket && !socket.closed) await once(socket, 'close');
+  });
+
+  it('tells by its status text why a request that it forwards was refused', async () => {
+    const proxy = await startRawService(closing, (_incoming, outgoing) =>
+      outgoing.writeHead(400, 'No such number').end(),
+    );
+    const { statusText } = await call('http://sms.test', open('http://sms.test', proxy.baseUrl));
+    assert.equal(statusText, 'No such number');
+  });
+
+  it('keeps connections, and says whether one is free', async () => {
+    const proxy = await startRawService(closing, (_incoming, outgoing) => outgoing.end('ok'));
+    const connections = open('http://sms.test', proxy.baseUrl);
+    assert.equal(connections.isFree, false);
+    for (let time = 0; time < 3; time++) {
+      await call('http://sms.test', connections);
+      await pause(10);
+      assert.equal(connections.isFree, true);
+    }
+    assert.equal(proxy.connections.length, 1);
+  });
+
+  it('by https whose certificate is not trusted is told apart from the service', async () => {
+    const pair = createSelfSigned();
+    const { baseUrl } = await startRawService(closing, () => {}, pair);
+    const error = await failure(call('https://sms.test', open('https://sms.test', baseUrl, { ca: pair.cert })));
+    assert.deepEqual([error.reason, error.params.detail], ['unreachable', 'DEPTH_ZERO_SELF_SIGNED_CERT of the proxy']);
+  });
+});
