@@ -64,19 +64,18 @@ function parseProxy(options: ProxyOptions): ProxyAddress {
   }
 }
 
-/** Whether hosts that are reached without the proxy, as undici reads them, have that of an address among them. */
+/**
+ * Whether hosts that are reached without the proxy have that of an address among them. They are read as Node-RED's own nodes read
+ * them: a name is for itself alone, and with a dot or an asterisk in front for all names that end so.
+ */
 function isExcepted({ protocol, hostname, port }: URL, noProxy: string): boolean {
-  if (noProxy === '*') return true;
   const usedPort = port || (protocol === 'https:' ? '443' : '80');
-  return noProxy
-    .toLowerCase()
-    .split(/[,\s]+/)
-    .filter((entry) => entry !== '')
-    .some((entry) => {
-      const [, host = entry, entryPort = usedPort] = /^(.+):(\d+)$/.exec(entry) ?? [];
-      const name = host.replace(/^\*?\./, '');
-      return entryPort === usedPort && (hostname === name || hostname.endsWith(`.${name}`));
-    });
+  const entries = noProxy.toLowerCase().split(/[,\s]+/);
+  return entries.some((entry) => {
+    const [, name = entry, entryPort = usedPort] = /^(.+):(\d+)$/.exec(entry) ?? [];
+    if (entryPort !== usedPort) return false;
+    return /^[.*]/.test(name) ? hostname.endsWith(name.replace(/^\*/, '')) : hostname === name;
+  });
 }
 
 /**

@@ -76,7 +76,9 @@ describe('the proxy on the way out', () => {
     const address = findProxy('https://sms.test', { url: proxy.baseUrl }) ?? assert.fail();
     const tunnel = createTunnel(address, 50, () => assert.fail());
     const error = await new Promise((resolve) => {
-      tunnel({ hostname: 'sms.test', host: 'sms.test', port: '', protocol: 'https:' }, (...[reason]) => resolve(reason));
+      tunnel({ hostname: 'sms.test', host: 'sms.test', port: '', protocol: 'https:' }, (...[reason]) =>
+        resolve(reason),
+      );
     });
     assert.ok(error instanceof ProxyFailure);
     assert.equal(error.message, 'ETIMEDOUT of the proxy');
@@ -109,5 +111,31 @@ describe('the proxy on the way out', () => {
     const { baseUrl } = await startRawService(closing, () => {}, pair);
     const error = await failure(call('https://sms.test', open('https://sms.test', baseUrl, { ca: pair.cert })));
     assert.deepEqual([error.reason, error.params.detail], ['unreachable', 'DEPTH_ZERO_SELF_SIGNED_CERT of the proxy']);
+  });
+
+  describe('is left out by no_proxy as it is by nodes of Node-RED itself', () => {
+    const leavesOut = (noProxy: string, baseUrl: string) =>
+      findProxy(baseUrl, { url: 'http://proxy.test', noProxy: noProxy.split('|') }) === undefined;
+    for (const [noProxy, baseUrl, expected] of [
+      ['', 'https://sms.example.com', false],
+      ['*', 'https://sms.example.com', true],
+      ['sms.example.com', 'https://sms.example.com/path', true],
+      ['SMS.Example.com', 'https://sms.example.com', true],
+      ['other.test, sms.example.com', 'https://sms.example.com', true],
+      ['other.test|sms.example.com', 'https://sms.example.com', true],
+      ['example.com', 'https://sms.example.com', false],
+      ['.example.com', 'https://sms.example.com', true],
+      ['*.example.com', 'https://sms.example.com', true],
+      ['.example.com', 'https://example.com', false],
+      ['*example.com', 'https://sms-example.com', true],
+      ['sms.example.com:443', 'https://sms.example.com', true],
+      ['sms.example.com:8443', 'https://sms.example.com', false],
+      ['sms.example.com:8443', 'https://sms.example.com:8443', true],
+      ['[::1]', 'http://[::1]:1880', true],
+    ] as const) {
+      it(`${noProxy || 'blank'}: ${baseUrl} ${expected ? 'without' : 'through'} it`, () => {
+        assert.equal(leavesOut(noProxy, baseUrl), expected);
+      });
+    }
   });
 });
