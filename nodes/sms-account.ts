@@ -3,6 +3,7 @@ import { Client, createConnections, joinAccount, SmsError } from '../src';
 import { serveAccounts } from './runtime/account-admin';
 import { AccountNews } from './runtime/account-news';
 import type { AccountNode } from './runtime/account-node';
+import { AccountNodes } from './runtime/account-nodes';
 import { AccountPlaces, inheritFromFormerPlaces } from './runtime/account-places';
 import {
   type AccountConfig,
@@ -31,7 +32,7 @@ type ConnectionTest = { [Field in (typeof formFields)[number]]?: string };
 
 export = (RED: NodeAPI) => {
   const places = new AccountPlaces();
-  const nodes = new Map<string, AccountNode>();
+  const nodes = new AccountNodes(RED);
   const news = new AccountNews(RED);
   serveAccounts(RED, nodes);
 
@@ -61,11 +62,10 @@ export = (RED: NodeAPI) => {
       this.membership = translateError(RED, error);
       this.error(this.membership);
     }
-    nodes.set(this.id, this);
+    nodes.enter(this);
     news.changed();
-    this.on('close', (removed: boolean, done: () => void) => {
-      // One that is redeployed keeps its place among the others.
-      if (removed) nodes.delete(this.id);
+    this.on('close', (done: () => void) => {
+      nodes.leave(this);
       news.changed();
       stopInheriting();
       if (this.membership instanceof SmsError) done();

@@ -9,6 +9,7 @@ import {
   SmsError,
 } from '../../src';
 import type { AccountNode } from './account-node';
+import type { AccountNodes } from './account-nodes';
 import type { AccountsReport, EntriesReport, EntryReport, RunningAccount, StateReport } from './account-report';
 import { formatMetrics, type MeasuredAccount, metricsType } from './metrics';
 import { badges, translateError } from './texts';
@@ -22,12 +23,11 @@ const entryActions: readonly EntryAction[] = ['send', 'deliver', 'discard'];
 /** An account node whose configuration can be used. */
 type UsableNode = AccountNode & { membership: Membership };
 
-/**
- * Serves what goes on in the accounts, and takes what is decided about their entries.
- *
- * @param nodes by id, in the order of the flows
- */
-export function serveAccounts(RED: NodeAPI, nodes: ReadonlyMap<string, AccountNode>): void {
+/** The account nodes that run, in the order of the flows. */
+type RunningNodes = Pick<AccountNodes, 'get' | 'values'>;
+
+/** Serves what goes on in the accounts, and takes what is decided about their entries. */
+export function serveAccounts(RED: NodeAPI, nodes: RunningNodes): void {
   const mayRead = RED.auth.needsPermission('sms-account.read');
   // What it shows are private texts.
   const mayWrite = RED.auth.needsPermission('sms-account.write');
@@ -109,7 +109,7 @@ interface FoundAccount {
   ids: string[];
 }
 
-function findAccounts(nodes: ReadonlyMap<string, AccountNode>): FoundAccount[] {
+function findAccounts(nodes: RunningNodes): FoundAccount[] {
   const found = new Map<string, FoundAccount>();
   for (const node of nodes.values()) {
     // One that cannot be used is like no other.
@@ -121,7 +121,7 @@ function findAccounts(nodes: ReadonlyMap<string, AccountNode>): FoundAccount[] {
   return [...found.values()];
 }
 
-function findMeasured(nodes: ReadonlyMap<string, AccountNode>): MeasuredAccount[] {
+function findMeasured(nodes: RunningNodes): MeasuredAccount[] {
   return findAccounts(nodes).flatMap(({ node }) => {
     if (!isUsable(node)) return [];
     const { id, name = '', membership } = node;

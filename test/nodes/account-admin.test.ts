@@ -271,4 +271,41 @@ describe('what goes on in an account', () => {
     await flow.deploy([]);
     await helper.request().get('/sms-account/account/state').expect(404);
   });
+
+  /** The accounts of the flow that runs, each with the ids of its nodes. */
+  const readAccounts = async (): Promise<string[][]> => {
+    const { body } = await helper.request().get('/sms-account/state').expect(200);
+    return (body as AccountsReport).accounts.map(({ ids }) => ids);
+  };
+
+  it('is told no more of an account in a subflow that is gone, but of one with that login that has come since', async () => {
+    const sim = await startService();
+    const flow = await RunningFlow.start([
+      { id: 'sub', type: 'subflow', name: 'receiver', in: [], out: [] },
+      account(sim, { id: 'inner', z: 'sub' }),
+      { id: 'in', type: 'sms-in', z: 'sub', account: 'inner', wires: [[]] },
+      { id: 'one', type: 'subflow:sub', name: '', wires: [] },
+    ]);
+    const [ids = []] = await readAccounts();
+    assert.equal(ids.length, 1);
+    await flow.deploy([]);
+    assert.deepEqual(await readAccounts(), []);
+    await helper.request().get(`/sms-account/${ids[0]}/state`).expect(404);
+    await helper.request().get(`/sms-account/${ids[0]}/entries?state=kept`).expect(404);
+    const { text } = await helper.request().get('/sms-account/metrics').expect(200);
+    assert.doesNotMatch(text, /account="/);
+    await flow.deploy([account(sim, { id: 'live' })]);
+    assert.deepEqual(await readAccounts(), [['live']]);
+  });
+
+  it('is told under the node that was first, though it is deployed anew', async () => {
+    const sim = await startService();
+    const second = account(sim, { id: 'second' });
+    const flow = await RunningFlow.start([account(sim, { id: 'first' }), second]);
+    await flow.deploy([account(sim, { id: 'first', name: 'Renamed' }), second], 'nodes');
+    assert.deepEqual(await readAccounts(), [['first', 'second']]);
+    await flow.deploy([second], 'nodes');
+    await flow.deploy([account(sim, { id: 'first' }), second], 'nodes');
+    assert.deepEqual(await readAccounts(), [['second', 'first']]);
+  });
 });
