@@ -30,11 +30,21 @@ const formFields = ['id', ...connectionFields, ...credentialFields] as const;
 /** What the form sends to test the connection, as text. */
 type ConnectionTest = { [Field in (typeof formFields)[number]]?: string };
 
+/** What is known of the account nodes of one Node-RED. */
+interface Accounts {
+  nodes: AccountNodes;
+  places: AccountPlaces;
+}
+
+/**
+ * By the server of the editor. Node-RED loads a package again that was removed and is installed again, while the routes are still
+ * those of the first time.
+ */
+const accountsByServer = new WeakMap<NodeAPI['httpAdmin'], Accounts>();
+
 export = (RED: NodeAPI) => {
-  const places = new AccountPlaces();
-  const nodes = new AccountNodes(RED);
+  const { nodes, places } = serveOnce(RED);
   const news = new AccountNews(RED);
-  serveAccounts(RED, nodes);
 
   function SmsAccount(this: AccountNode, config: AccountConfig) {
     RED.nodes.createNode(this, config);
@@ -149,6 +159,15 @@ export = (RED: NodeAPI) => {
     return found;
   }
 };
+
+function serveOnce(RED: NodeAPI): Accounts {
+  const served = accountsByServer.get(RED.httpAdmin);
+  if (served) return served;
+  const accounts = { nodes: new AccountNodes(RED), places: new AccountPlaces() };
+  accountsByServer.set(RED.httpAdmin, accounts);
+  serveAccounts(RED, accounts.nodes);
+  return accounts;
+}
 
 /** Makes what warns of each character set once, and of so many only, since the service names them. */
 function createCharsetWarning(RED: NodeAPI, node: AccountNode): (charset: string) => void {
