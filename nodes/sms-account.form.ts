@@ -2,8 +2,9 @@ import { isLoopback, parseBaseUrl } from '../src/login';
 import { isBlank } from '../src/wire/fields';
 import type { EditorNode } from './forms/editor';
 import { checkBaseUrl, checkRedisUrl } from './forms/rules';
-import { fillDefaults, numberIn, prepare, savedPassword, tell, text, valueIn } from './forms/shared';
+import { fillDefaults, numberIn, prepare, tell, text, valueIn } from './forms/shared';
 import { limits } from './limits';
+import { savedPassword } from './runtime/saved-password';
 import { addTab, removeTab, showTab } from './sidebar/tab';
 
 const { timeout, concurrency, queueLimit, maxLength, sentHours, perSecond, perHandset, perHandsetMinutes, perDay } =

@@ -16,10 +16,8 @@ import {
 import { isEnv } from './runtime/env';
 import { logKeptTexts } from './runtime/kept-text-log';
 import { raiseToCatch } from './runtime/outcome';
+import { savedPassword } from './runtime/saved-password';
 import { translate, translateError } from './runtime/texts';
-
-/** Stands in the form for a saved credential that was not touched. */
-const untouched = '__PWRD__';
 
 const mostCharsets = 10;
 
@@ -112,7 +110,7 @@ export = (RED: NodeAPI) => {
     const saved: AccountCredentials = (id && RED.nodes.getCredentials(id)) || {};
     const choose = (name: (typeof credentialFields)[number]) => {
       const given = form[name];
-      return resolve(given === undefined || given === untouched ? saved[name] : given, id);
+      return resolve(given === undefined || given === savedPassword ? saved[name] : given, id);
     };
     const credentials: AccountCredentials = {};
     for (const name of credentialFields) {

@@ -8,13 +8,13 @@ import {
   prepare,
   prepareAcknowledge,
   runsBeside,
-  savedPassword,
   tell,
   text,
 } from './forms/shared';
 import { limits } from './limits';
 import { joinCallbackUrl, normalisePath, parsePath } from './runtime/callback-path';
 import { isEnv } from './runtime/env';
+import { savedPassword } from './runtime/saved-password';
 
 const { ackTimeout } = limits['sms-callback-in'];
 

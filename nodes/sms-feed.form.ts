@@ -2,6 +2,7 @@ import {
   checkTyped,
   chooseOnlyAccount,
   fillDefaults,
+  fromFlow,
   numberIn,
   prepare,
   prepareTrigger,
@@ -62,7 +63,7 @@ RED.nodes.registerType('sms-feed', {
     $('#node-input-size').typedInput({
       default: 'num',
       typeField: '#node-input-sizeType',
-      types: ['num', 'msg', 'flow', 'global', 'env', 'jsonata'],
+      types: ['num', ...fromFlow],
     });
     prepareTrigger(interval, usualIntervalSeconds);
     prepare(this);

@@ -18,6 +18,7 @@ import {
   checkTyped,
   chooseOnlyAccount,
   fillDefaults,
+  fromFlow,
   numberIn,
   prepare,
   runsBeside,
@@ -190,7 +191,6 @@ function callbackOptions(node: EditorNode, chosen: unknown): { value: string; la
 }
 
 function prepareTypes(node: EditorNode): void {
-  const fromFlow = ['msg', 'flow', 'global', 'env', 'jsonata'];
   const [message, ...elsewhere] = fromFlow;
   const choice = (value: string, key: string, icon: string, more: Partial<TypedInputType> = {}): TypedInputType => ({
     value,
@@ -279,7 +279,7 @@ function keepApart(node: EditorNode, property: string): void {
 }
 
 function kindOf(type: string): 'text' | 'name' {
-  return ['msg', 'flow', 'global', 'env', 'jsonata'].includes(type) ? 'name' : 'text';
+  return fromFlow.includes(type) ? 'name' : 'text';
 }
 
 /** The area for a text, and what it takes to send it. */

@@ -6,8 +6,8 @@ import { checkNumber, type Verdict } from './rules';
 
 const catalogs = '@messaging-service/node-red-sms/';
 
-/** What Node-RED shows for a saved password in its stead. */
-export const savedPassword = '__PWRD__';
+/** The types of a TypedInput whose value is looked up or worked out for each message. */
+export const fromFlow = ['msg', 'flow', 'global', 'env', 'jsonata'];
 
 /** What `RED.nodes` gives for a configuration node that is yet to be made. */
 const toBeAdded = '_ADD_';
@@ -39,7 +39,7 @@ export function checkTyped(value: unknown, type: string): true | string {
   if (['num', 'bool', 'json'].includes(type)) {
     return isEnv(value) ? true : RED.utils.validateTypedProperty(value, type, {});
   }
-  if (!['msg', 'flow', 'global', 'env', 'jsonata'].includes(type)) return true;
+  if (!fromFlow.includes(type)) return true;
   if (isBlank(value)) {
     return text(type === 'jsonata' ? 'sms-account.form.expressionMissing' : 'sms-account.form.nameMissing');
   }
