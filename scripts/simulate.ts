@@ -104,12 +104,13 @@ async function huntAll(): Promise<void> {
   const all = mutants.map(({ name }) => hunts.get(name)).filter((found) => found !== undefined);
   const caught = all.filter(({ isCaught }) => isCaught).length;
   console.log(`${formatHunts(all)}\n\n${caught} of ${all.length} found, within ${most} schedules each`);
+  if (caught < all.length) process.exitCode = 1;
 }
 
 function huntInChild({ name, file, way = 'in' }: Mutant): Promise<Hunt> {
   const began = performance.now();
   const options = ['--require', 'tsx/cjs', __filename, '--mutant', name, '--most', values.most];
-  const child = spawn(process.execPath, options, { stdio: ['ignore', 'pipe', 'ignore'], timeout: longestHuntMs });
+  const child = spawn(process.execPath, options, { stdio: ['ignore', 'pipe', 'inherit'], timeout: longestHuntMs });
   let output = '';
   child.stdout.on('data', (chunk) => {
     output += chunk;
