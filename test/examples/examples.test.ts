@@ -17,12 +17,12 @@ import {
   type NodeRedProcess,
   startNodeRed,
 } from '../node-red-process';
+import { until } from '../until';
 import { MailServer } from './mail-server';
 import { type MqttBroker, startMqttBroker } from './mqtt-broker';
 import { linkNodePackages } from './packages';
 
 const folder = join(__dirname, '..', '..', 'examples');
-const waitLimitMs = 15_000;
 /** The expressions of Node-RED, with the Node-RED that brings them. */
 const jsonata = createRequire(require.resolve('node-red/red.js'))('jsonata') as (expression: string) => {
   evaluate(input: object, bindings: object): Promise<unknown>;
@@ -133,14 +133,6 @@ async function startFailingBehind(baseUrl: () => string): Promise<{ baseUrl: str
   };
 }
 
-async function waitUntil(isTrue: () => boolean, what: () => string): Promise<void> {
-  const deadline = Date.now() + waitLimitMs;
-  while (!isTrue()) {
-    if (Date.now() > deadline) assert.fail(what());
-    await sleep(20);
-  }
-}
-
 /** The handsets of an example. Each has its own, by its number in the list, so that no two flows answer the same one. */
 function handsetsOf(name: string): { number: string; other: string; third: string; duty: string } {
   const block = `6421555${files.get(name)?.slice(0, 2)}`;
@@ -222,7 +214,7 @@ describe('the examples, deployed against the simulator', function () {
   }
 
   async function untilSent(...expected: string[]): Promise<void> {
-    await waitUntil(
+    await until(
       () => expected.every((text) => sent().includes(text)),
       () => `sent: ${JSON.stringify(sent())}, shown: ${JSON.stringify(sidebar.shown)}, log: ${nodeRed.log}`,
     );
@@ -230,7 +222,7 @@ describe('the examples, deployed against the simulator', function () {
 
   async function untilShown(name: string, count = 1): Promise<Shown[]> {
     const found = (): Shown[] => sidebar.shown.filter((shown) => shown.name === name);
-    await waitUntil(
+    await until(
       () => found().length >= count,
       () => `${name} is not among ${JSON.stringify(sidebar.shown)}, log: ${nodeRed.log}`,
     );
@@ -362,7 +354,7 @@ describe('the examples, deployed against the simulator', function () {
       await write(number, 'Start');
       await untilSent(`${number}: You will get our messages again. Answer STOP to end them.`);
       await press('News');
-      await waitUntil(
+      await until(
         () => sent().filter((text) => text === `${number} ${other}: ${news}`).length === 2,
         () => JSON.stringify(sent()),
       );
@@ -457,7 +449,7 @@ describe('the examples, deployed against the simulator', function () {
         simulator.fault('send', fault, 1);
         await press('Send an order');
         const said = `${duty}: The message to ${number} may not have arrived: `;
-        await waitUntil(
+        await until(
           () => sent().some((text) => text.startsWith(said) && reason.test(text.slice(said.length))),
           () => JSON.stringify(sent()),
         );
@@ -1029,7 +1021,7 @@ describe('the examples, deployed against the simulator', function () {
     async function answer(from: string, question: string, body: string): Promise<void> {
       const isAsked = () =>
         simulator.messages.some((message) => message.body === question && message.to.includes(from));
-      await waitUntil(isAsked, () => `${from} was not asked: ${JSON.stringify(sent())}`);
+      await until(isAsked, () => `${from} was not asked: ${JSON.stringify(sent())}`);
       simulator.reply({ from, body });
     }
 
@@ -1039,7 +1031,7 @@ describe('the examples, deployed against the simulator', function () {
       await answer(number, one, '5');
       await answer(other, one, '1');
       await answer(number, two, 'The breakfast');
-      await waitUntil(
+      await until(
         () => sidebar.shown.filter((shown) => shown.name === 'asked').length >= 4,
         () => JSON.stringify(sent()),
       );
@@ -1179,7 +1171,7 @@ describe('the examples, deployed against the simulator', function () {
       await untilSent(`${number}: In the night (2): The filter is to be cleaned. The door is open.`);
       await press('Morning');
       await press('Urgent alarm');
-      await waitUntil(
+      await until(
         () => simulator.messages.length === 3,
         () => JSON.stringify(sent()),
       );
@@ -1196,7 +1188,7 @@ describe('the examples, deployed against the simulator', function () {
         await untilShown('held back', index + 1);
       }
       await press('Morning');
-      await waitUntil(
+      await until(
         () => simulator.messages.length === 2,
         () => `${JSON.stringify(sent())}, shown: ${JSON.stringify(sidebar.shown)}`,
       );
@@ -1300,7 +1292,7 @@ describe('the examples, deployed against the simulator', function () {
 
     async function untilReported(anna: string, ben: string, carl: string): Promise<void> {
       const expected = `number,name,result\r\n${number},Anna,${anna}\r\n${other},Ben,${ben}\r\n${third},Carl,${carl}\r\n`;
-      await waitUntil(
+      await until(
         () => existsSync(reportFile()) && readFileSync(reportFile(), 'utf8') === expected,
         () => `${existsSync(reportFile()) && readFileSync(reportFile(), 'utf8')}, log: ${nodeRed.log}`,
       );

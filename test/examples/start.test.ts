@@ -5,10 +5,10 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } 
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { OutboundMessage } from '../../simulator';
 import { startBrowser } from '../editor/browser';
 import { findFreePort } from '../free-port';
+import { until } from '../until';
 
 const root = join(__dirname, '..', '..');
 const startLimitMs = 60_000;
@@ -92,10 +92,13 @@ class Start {
 
   /** Waits until both addresses are told and the flows run. */
   async ready(): Promise<this> {
-    await waitUntil(() => {
-      assert.equal(this.#child.exitCode, null, this.output);
-      return this.output.includes('Stop both with Ctrl-C') && this.output.includes('Started flows');
-    });
+    await waitUntil(
+      () => {
+        assert.equal(this.#child.exitCode, null, this.output);
+        return this.output.includes('Stop both with Ctrl-C') && this.output.includes('Started flows');
+      },
+      () => `both run: ${this.output}`,
+    );
     return this;
   }
 
@@ -109,12 +112,8 @@ class Start {
   }
 }
 
-async function waitUntil(isTrue: () => boolean | Promise<boolean>, what = () => 'waited too long'): Promise<void> {
-  const deadline = Date.now() + startLimitMs;
-  while (!(await isTrue())) {
-    assert.ok(Date.now() < deadline, what());
-    await sleep(50);
-  }
+function waitUntil(isTrue: () => boolean | Promise<boolean>, what: string | (() => string)): Promise<void> {
+  return until(isTrue, what, { limitMs: startLimitMs, stepMs: 50 });
 }
 
 async function isListening(port: number): Promise<boolean> {
@@ -182,6 +181,7 @@ describe('npm start', function () {
     // 404 until the flows have started.
     await waitUntil(
       async () => (await fetch(`http://127.0.0.1:${port}/inject/${id}`, { method: 'POST' })).status === 200,
+      `${id} can be pressed`,
     );
   }
 
@@ -251,7 +251,7 @@ describe('npm start', function () {
     }
     await untilSent(...tried);
     for (const file of ['sms-received', 'sms-sent.csv', 'sms-report.csv']) {
-      await waitUntil(() => existsSync(join(userDir, file)));
+      await waitUntil(() => existsSync(join(userDir, file)), `there is ${file}`);
     }
     assert.deepEqual(new Set(await readSent()), new Set(tried));
     assert.doesNotMatch(running.output, /\[(warn|error)\]/);

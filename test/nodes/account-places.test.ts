@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { AccountPlaces, inheritFromFormerPlaces } from '../../nodes/runtime/account-places';
 import { type Membership, MemoryStore, SmsError } from '../../src';
-import { account, RunningFlow, startService, stopEverything, until } from './running-flow';
+import { until } from '../until';
+import { account, RunningFlow, startService, stopEverything } from './running-flow';
 
 const [a, b, c] = ['a', 'b', 'c'].map((digit) => digit.repeat(32)) as [string, string, string];
 

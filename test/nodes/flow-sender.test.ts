@@ -6,7 +6,8 @@ import type { Node, NodeAPI, NodeInitializer } from 'node-red';
 import { FlowSender } from '../../nodes/runtime/flow-sender';
 import type { Simulator } from '../../simulator';
 import type { FlowNode } from '../node-red-process';
-import { account, catcher, RunningFlow, sink, startService, stopEverything, until } from './running-flow';
+import { until } from '../until';
+import { account, catcher, RunningFlow, sink, startService, stopEverything } from './running-flow';
 
 const handset = '64215551234';
 

@@ -3,7 +3,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Simulator } from '../../simulator';
 import { Client } from '../../src';
-import { account, catcher, RunningFlow, sink, startService, stopEverything, stopLater, until } from './running-flow';
+import { until } from '../until';
+import { account, catcher, RunningFlow, sink, startService, stopEverything, stopLater } from './running-flow';
 
 const secret = 's3cret';
 const warnLevel = 30;

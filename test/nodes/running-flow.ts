@@ -4,7 +4,6 @@ import { createServer, type Server } from 'node:http';
 import { createRequire } from 'node:module';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Node, NodeAPI, NodeInitializer, NodeStatus } from 'node-red';
 import helper from 'node-red-node-test-helper';
 import smsAccount from '../../nodes/sms-account';
@@ -16,6 +15,7 @@ import smsSend from '../../nodes/sms-send';
 import smsStatus from '../../nodes/sms-status';
 import { type Simulator, type SimulatorOptions, startSimulator } from '../../simulator';
 import type { DeploymentType, FlowNode } from '../node-red-process';
+import { until } from '../until';
 
 /** A message as a node of the flow got it. */
 export interface FlowMessage {
@@ -42,7 +42,6 @@ const { hooks } = createRequire(nodeRed)('@node-red/util') as { hooks: Hooks };
 const locales = join(__dirname, '..', '..', 'nodes', 'locales', 'en-US');
 /** Node-RED's level `debug`: traces and metrics are left out. */
 const lowestLevel = 50;
-const waitLimitMs = 15_000;
 const smsNodes = [smsAccount, smsSend, smsIn, smsStatus, smsOutbox, smsFeed, smsCallbackIn];
 
 const running = new Set<{ stop(): Promise<unknown> }>();
@@ -72,13 +71,6 @@ export async function startService(options: SimulatorOptions = {}): Promise<Simu
   const sim = await startSimulator({ basePath, waitMs: 100, statusDelayMs: Number.POSITIVE_INFINITY, ...options });
   stopLater(() => sim.close());
   return sim;
-}
-
-/** Waits until `isTrue` holds. */
-export async function until(isTrue: () => boolean, what = String(isTrue)): Promise<void> {
-  for (const deadline = Date.now() + waitLimitMs; !isTrue(); await sleep(2)) {
-    if (Date.now() > deadline) throw new Error(`It did not come to this: ${what}`);
-  }
 }
 
 /** One of Node-RED's own nodes, such as `sequence/17-split`. */
@@ -178,7 +170,7 @@ export class RunningFlow {
         const { fill, shape, text } = (this.status(id) ?? {}) as Record<string, unknown>;
         return fill === expected.fill && shape === expected.shape && text === expected.text;
       },
-      `the badge ${JSON.stringify(expected)} at ${id}, which is not ${shown()}`,
+      () => `the badge ${JSON.stringify(expected)} at ${id}, which is not ${shown()}`,
     );
   }
 

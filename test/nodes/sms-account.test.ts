@@ -10,17 +10,8 @@ import helper from 'node-red-node-test-helper';
 import type { Simulator } from '../../simulator';
 import { startNodeRed } from '../node-red-process';
 import { createSelfSigned } from '../src/raw-service';
-import {
-  account,
-  catcher,
-  coreNode,
-  RunningFlow,
-  sink,
-  startService,
-  stopEverything,
-  stopLater,
-  until,
-} from './running-flow';
+import { until } from '../until';
+import { account, catcher, coreNode, RunningFlow, sink, startService, stopEverything, stopLater } from './running-flow';
 
 const handset = '64215551234';
 /** Node-RED's level of errors in its log. */

@@ -10,17 +10,8 @@ import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import type { CallbackNode } from '../../nodes/runtime/callback-node';
 import type { Simulator } from '../../simulator';
 import { type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
-import {
-  account,
-  catcher,
-  coreNode,
-  RunningFlow,
-  sink,
-  startService,
-  stopEverything,
-  stopLater,
-  until,
-} from './running-flow';
+import { until } from '../until';
+import { account, catcher, coreNode, RunningFlow, sink, startService, stopEverything, stopLater } from './running-flow';
 
 const handset = '64215551234';
 const formType = 'application/x-www-form-urlencoded';

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import type { Simulator } from '../../simulator';
 import type { FlowNode } from '../node-red-process';
-import { account, catcher, RunningFlow, sink, startService, stopEverything, until } from './running-flow';
+import { until } from '../until';
+import { account, catcher, RunningFlow, sink, startService, stopEverything } from './running-flow';
 
 const handset = '64215551234';
 const accountDetails = { balance: 1_000_000, type: 'Prepaid', currency: 'EUR' };

@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Simulator } from '../../simulator';
 import type { FlowNode } from '../node-red-process';
+import { until } from '../until';
 import {
   account,
   catcher,
@@ -16,7 +17,6 @@ import {
   startService,
   stopEverything,
   stopLater,
-  until,
 } from './running-flow';
 
 const handset = '64215551234';

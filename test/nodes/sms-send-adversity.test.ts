@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Simulator } from '../../simulator';
 import type { FlowNode } from '../node-red-process';
-import { account, catcher, RunningFlow, sink, startService, stopEverything, until } from './running-flow';
+import { until } from '../until';
+import { account, catcher, RunningFlow, sink, startService, stopEverything } from './running-flow';
 
 const handset = '64215551234';
 const blocked = '64215550000';

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { Simulator } from '../../simulator';
 import type { FlowNode } from '../node-red-process';
-import { account, catcher, coreNode, RunningFlow, sink, startService, stopEverything, until } from './running-flow';
+import { until } from '../until';
+import { account, catcher, coreNode, RunningFlow, sink, startService, stopEverything } from './running-flow';
 
 const handset = '64215551234';
 const other = '64215559999';
@@ -31,6 +33,21 @@ describe('sms-send', () => {
       ...catcher(),
       ...more,
     ]);
+  }
+
+  /** Begins something, and waits until it has failed to connect to the service. */
+  async function failToConnect(begin: () => void): Promise<void> {
+    let failures = 0;
+    const count = () => failures++;
+    subscribe('undici:client:connectError', count);
+    try {
+      begin();
+      await until(() => failures > 0, 'it fails to connect');
+      // Whoever has asked hears of it in this turn of the event loop, and waits in the next.
+      await new Promise(setImmediate);
+    } finally {
+      unsubscribe('undici:client:connectError', count);
+    }
   }
 
   /** Sends a message and waits until the node is done with it. */
@@ -670,8 +687,7 @@ describe('sms-send', () => {
     it('tries again when the request never reached the service, and sends once', async () => {
       const flow = await start({ retries: 3 });
       await sim.setOnline(false);
-      flow.send('send', { topic: handset, payload: 'hello' });
-      await new Promise((resolve) => setTimeout(resolve, 50));
+      await failToConnect(() => flow.send('send', { topic: handset, payload: 'hello' }));
       await sim.setOnline(true);
       await flow.messages('sent', 1);
       assert.equal(sim.messages.length, 1);
@@ -845,8 +861,8 @@ describe('sms-send', () => {
     it('ends the wait for another try with SMS_CLOSED', async () => {
       const flow = await start({ retries: 1000 });
       await sim.setOnline(false);
-      flow.send('send', { topic: handset, payload: 'hello' });
-      await new Promise((resolve) => setTimeout(resolve, 50));
+      await failToConnect(() => flow.send('send', { topic: handset, payload: 'hello' }));
+      assert.deepEqual(flow.completions, []);
       await flow.deploy([]);
       assert.deepEqual(
         flow.completions.map(({ error }) => (error as { code?: string } | undefined)?.code),

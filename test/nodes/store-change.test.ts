@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import type { Simulator } from '../../simulator';
 import type { FlowNode } from '../node-red-process';
 import { RedisServer } from '../redis-server';
-import { account, catcher, RunningFlow, sink, startService, stopEverything, stopLater, until } from './running-flow';
+import { until } from '../until';
+import { account, catcher, RunningFlow, sink, startService, stopEverything, stopLater } from './running-flow';
 
 const handset = '64215551234';
 const [disk, memory, redis] = ['disk', 'memory', 'redis'] as const;

@@ -3,13 +3,13 @@ import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { copyFileSync, existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { parse, parseAllDocuments } from 'yaml';
 import { type Simulator, startSimulator } from '../../simulator';
 import { findFreePort } from '../free-port';
 import { createLinkedUserDir, type FlowNode, startNodeRed } from '../node-red-process';
 import { RedisServer } from '../redis-server';
+import { until } from '../until';
 import { root } from './packed';
 
 const run = promisify(execFile);
@@ -258,12 +258,12 @@ describe('what the containers run', function () {
     return /\$2\S+/.exec(stdout)?.[0] ?? '';
   }
 
-  async function waitUntil(isTrue: () => boolean | Promise<boolean>): Promise<void> {
-    const deadline = Date.now() + 60_000;
-    while (!(await isTrue())) {
-      assert.ok(Date.now() < deadline && child?.exitCode === null, log);
-      await sleep(200);
-    }
+  function waitUntil(isTrue: () => boolean | Promise<boolean>): Promise<void> {
+    const isSo = () => {
+      assert.equal(child?.exitCode, null, log);
+      return isTrue();
+    };
+    return until(isSo, () => `${isTrue}: ${log}`, { limitMs: 60_000, stepMs: 200 });
   }
 });
 

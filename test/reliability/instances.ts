@@ -2,10 +2,10 @@ import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { createServer, request, type Server } from 'node:http';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { createLinkedUserDir, type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
 import type { RedisServer } from '../redis-server';
 import { TcpProxy } from '../tcp-proxy';
+import { until } from '../until';
 
 /** One delivery into a flow, as the flow wrote it down. */
 export interface Delivered {
@@ -156,15 +156,8 @@ export function readDeliveries(file: string): Map<string, Delivered[]> {
 }
 
 /** Waits until `condition` holds, or fails after `limitMs` with what it waited for. */
-export async function waitUntil(
-  what: string,
-  limitMs: number,
-  condition: () => boolean | Promise<boolean>,
-): Promise<void> {
-  for (const deadline = Date.now() + limitMs; !(await condition()); ) {
-    if (Date.now() > deadline) throw new Error(`In ${limitMs} ms it did not come to this: ${what}`);
-    await sleep(50);
-  }
+export function waitUntil(what: string, limitMs: number, condition: () => boolean | Promise<boolean>): Promise<void> {
+  return until(condition, what, { limitMs, stepMs: 50 });
 }
 
 /** Node-RED 4 beside this run's generation when that is another, since instances may differ. */

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { FlowNode, NodeRedProcess } from '../node-red-process';
+import { until } from '../until';
 
 /** What a flow saw: a message, an error at its Catch node, or the badge of a node. */
 export interface Observation {
@@ -62,12 +62,8 @@ export function badgesOf(file: string, id: string): string[] {
 }
 
 /** Waits until `isTrue` holds; `what` says in the error what did not come. */
-export async function waitUntil(isTrue: () => boolean | Promise<boolean>, what: string): Promise<void> {
-  const deadline = Date.now() + waitLimitMs;
-  while (!(await isTrue())) {
-    if (Date.now() > deadline) throw new Error(`It did not come to this: ${what}`);
-    await sleep(25);
-  }
+export function waitUntil(isTrue: () => boolean | Promise<boolean>, what: string): Promise<void> {
+  return until(isTrue, what, { limitMs: waitLimitMs, stepMs: 25 });
 }
 
 /** Presses the button of an inject node, with further properties for its message. */

@@ -19,6 +19,7 @@ import type { OutcomeNews } from '../../../src/sending/outlet';
 import { DiskStore } from '../../../src/store/disk';
 import { MemoryStore } from '../../../src/store/memory';
 import type { StoreEvents } from '../../../src/store/store';
+import { until } from '../../until';
 import { VirtualClock } from '../../virtual-clock';
 import { Closing } from '../closing';
 import { startRawService } from '../raw-service';
@@ -71,11 +72,6 @@ class Listener implements Subscriber {
   onRecovered(): void {
     this.recoveries++;
   }
-}
-
-/** Waits until something holds, however long that takes within the limit of the test. */
-async function until(isTrue: () => boolean): Promise<void> {
-  while (!isTrue()) await new Promise((resolve) => setTimeout(resolve, 2));
 }
 
 describe('Account', () => {

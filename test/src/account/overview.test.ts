@@ -7,12 +7,9 @@ import type { AccountSettings } from '../../../src/account/settings';
 import type { AccountState } from '../../../src/account/state';
 import type { FlowDelivery } from '../../../src/receiving/receiver';
 import type { SendRequest } from '../../../src/sending/outlet';
+import { until } from '../../until';
 import { Closing } from '../closing';
 import { FailingStore, Platter } from '../store/failing-store';
-
-async function until(isTrue: () => boolean): Promise<void> {
-  while (!isTrue()) await new Promise((resolve) => setTimeout(resolve, 2));
-}
 
 describe('what goes on in an account', () => {
   const closing = new Closing();

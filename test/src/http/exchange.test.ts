@@ -8,6 +8,7 @@ import { createConnections, type TlsOptions } from '../../../src/http/connection
 import { type Answer, type Call, createExchange } from '../../../src/http/exchange';
 import type { ProxyOptions } from '../../../src/http/proxy';
 import { type Authentication, parseAuthentication, parseBaseUrl } from '../../../src/login';
+import { until } from '../../until';
 import { Closing } from '../closing';
 import { createSelfSigned, findClosedPort, type RawService, startRawService, startSocketService } from '../raw-service';
 
@@ -214,26 +215,27 @@ describe('http', () => {
 
     it('says whether one stands that is free', async () => {
       let release = () => {};
+      let isAsked = false;
       const { baseUrl, connections } = await startRawService(closing, (incoming, outgoing) => {
-        if (incoming.url === '/slow') release = () => outgoing.end('slow');
-        else outgoing.end('quick');
+        if (incoming.url !== '/slow') outgoing.end('quick');
+        else {
+          isAsked = true;
+          release = () => outgoing.end('slow');
+        }
       });
       const pool = open(baseUrl);
-      const turn = () => new Promise((resolve) => setTimeout(resolve, 20));
       assert.equal(pool.isFree, false);
       await call(baseUrl, { connections: pool });
-      await turn();
-      assert.equal(pool.isFree, true);
+      await until(() => pool.isFree === true);
       const slow = call(baseUrl, { connections: pool, path: '/slow' });
-      await turn();
+      await until(() => !pool.isFree);
+      await until(() => isAsked);
       assert.equal(pool.isFree, false);
       release();
       await slow;
-      await turn();
-      assert.equal(pool.isFree, true);
+      await until(() => pool.isFree === true);
       for (const socket of connections) socket.destroy();
-      await turn();
-      assert.equal(pool.isFree, false);
+      await until(() => !pool.isFree);
       const port = await findClosedPort();
       await failure(call(`http://127.0.0.1:${port}`, { connections: pool }));
       assert.equal(pool.isFree, false);
@@ -243,7 +245,7 @@ describe('http', () => {
       const { baseUrl } = await startEcho();
       const pool = open(baseUrl);
       await call(baseUrl, { connections: pool });
-      await new Promise((resolve) => setTimeout(resolve, 20));
+      await until(() => pool.isFree === true);
       let turns = 0;
       let askedAfter = Number.NaN;
       const beforeLeaving = async () => {
@@ -685,10 +687,15 @@ describe('http', () => {
     });
 
     it('after the answer, nothing happens', async () => {
-      const { baseUrl } = await startEcho();
+      const { baseUrl, connections: sockets } = await startEcho();
+      const pool = open(baseUrl);
       const controller = new AbortController();
-      await call(baseUrl, { signal: controller.signal });
+      const answer = await call(baseUrl, { connections: pool, signal: controller.signal });
       controller.abort();
+      assert.equal(read(answer).body, 'a=1');
+      await until(() => pool.isFree === true);
+      assert.equal(read(await call(baseUrl, { connections: pool })).body, 'a=1');
+      assert.equal(sockets.length, 1, 'its connection goes on');
     });
   });
 

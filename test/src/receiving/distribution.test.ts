@@ -7,6 +7,7 @@ import type { Inbox } from '../../../src/receiving/inbox';
 import { type OutboxBatch, OutboxReceiver } from '../../../src/receiving/outbox-receiver';
 import type { Slice, Taker } from '../../../src/receiving/taker';
 import type { Changes, Item, Leftovers, Remembered, Store, StoreEvents } from '../../../src/store/store';
+import { until } from '../../until';
 import { settle, VirtualClock } from '../../virtual-clock';
 import { createInboxOn } from './inbox-on';
 
@@ -110,10 +111,6 @@ class Node implements Taker {
   }
 }
 
-async function until(isTrue: () => boolean): Promise<void> {
-  while (!isTrue()) await settle();
-}
-
 describe('Distribution', () => {
   let clock: TurningClock;
   let inboxes: Inbox[];
@@ -155,9 +152,9 @@ describe('Distribution', () => {
           for (const one of entries) inbox.done(one, node);
         });
       inbox.attach(called ? 'callback' : 'incoming', node);
-      await until(() => node.taken.length === 100_000);
+      await until(() => node.taken.length === 100_000, 'all is given', { limitMs: 100_000 });
       await clock.advance(25);
-      await until(() => store.dropped === 100_000);
+      await until(() => store.dropped === 100_000, 'all is forgotten', { limitMs: 100_000 });
       assert.deepEqual(node.taken, ids(100_000));
       assert.ok(node.gifts.every((count) => count <= 500));
       assert.ok(clock.turns >= 2 * (100_000 / 500), `${clock.turns} turns`);

@@ -4,6 +4,7 @@ import { longestDeploymentMs, systemClock } from '../../../src/clock';
 import { RedisStore, type RedisStoreOptions } from '../../../src/store/redis';
 import { RedisServer } from '../../redis-server';
 import { TcpProxy } from '../../tcp-proxy';
+import { until } from '../../until';
 import { VirtualClock } from '../../virtual-clock';
 import { Closing } from '../closing';
 import { FakeService, forever, House, type HouseOptions, sendText } from './sending-house';
@@ -28,12 +29,6 @@ class RealClock extends VirtualClock {
 class HastyClock extends RealClock {
   override after = (delayMs: number, callback: () => void, isIdle?: boolean) =>
     systemClock.after(delayMs < longestDeploymentMs / 2 ? delayMs : delayMs / 100, callback, isIdle);
-}
-
-async function until(isTrue: () => boolean, what = String(isTrue)): Promise<void> {
-  for (const deadline = Date.now() + 8_000; !isTrue(); await sleep(5)) {
-    if (Date.now() > deadline) throw new Error(`It did not come to this: ${what}`);
-  }
 }
 
 describe('sending from several processes on one Redis', () => {

@@ -19,6 +19,7 @@ import { levelDb } from '../../../src/store/level-database';
 import { sqlite } from '../../../src/store/sqlite-database';
 import { createChanges, type Remembered, type StoreEvents } from '../../../src/store/store';
 import { hasSqlite } from '../../has-sqlite';
+import { until } from '../../until';
 import { VirtualClock } from '../../virtual-clock';
 import { Closing } from '../closing';
 import { createInboxOn } from '../receiving/inbox-on';
@@ -52,10 +53,6 @@ class Node implements Taker {
   take(entries: readonly Entry[]): void {
     this.taken.push(...entries);
   }
-}
-
-async function until(isTrue: () => boolean): Promise<void> {
-  while (!isTrue()) await new Promise((turn) => setImmediate(turn));
 }
 
 const available = engines.filter((engine) => engine !== sqlite || hasSqlite);
