@@ -1,8 +1,15 @@
 import type { NodeAPI, NodeDef } from 'node-red';
-import { type CallbackEvent, type CallbackSubscription, type Kind, parseCallback, type RecordsOfKind } from '../src';
+import {
+  type CallbackEvent,
+  type CallbackRequest,
+  type CallbackSubscription,
+  type Kind,
+  parseCallback,
+  type RecordsOfKind,
+} from '../src';
 import { limits } from './limits';
 import { getAccount } from './runtime/account-node';
-import type { CallbackAnswer, CallbackBody } from './runtime/callback-body';
+import type { CallbackAnswer } from './runtime/callback-body';
 import { createCallbackDoors, formatCallbackAddress, notNow, refuse } from './runtime/callback-door';
 import type { CallbackNode } from './runtime/callback-node';
 import { parsePath } from './runtime/callback-path';
@@ -70,7 +77,7 @@ export = (RED: NodeAPI) => {
       }
     };
 
-    const door = openDoor(this, address, async (body: CallbackBody, query) => {
+    const door = openDoor(this, address, async (body: CallbackRequest, query) => {
       let event: CallbackEvent;
       try {
         event = parseCallback(body);

@@ -47,7 +47,7 @@ export { MemoryStore } from './store/memory';
 export { RedisStore } from './store/redis';
 export { parseRedisUrl } from './store/redis-url';
 export type { Store } from './store/store';
-export { type CallbackEvent, parseCallback } from './wire/callback';
+export { type CallbackEvent, type CallbackRequest, parseCallback } from './wire/callback';
 export { formatCallbackUrl } from './wire/callback-url';
 export { isBlank, isUnsafeKey } from './wire/fields';
 export { flattenForm, formatForm } from './wire/form';

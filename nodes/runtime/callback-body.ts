@@ -1,13 +1,5 @@
 import type { Request } from 'express';
-import { flattenForm, formatForm } from '../../src';
-
-/** A callback as it came in, before anything is known of its content. */
-export interface CallbackBody {
-  contentType?: string;
-  bytes?: Uint8Array;
-  /** What Node-RED's own body parsers made of a form, when they ran first. */
-  form?: Readonly<Record<string, unknown>>;
-}
+import { type CallbackRequest, flattenForm, formatForm } from '../../src';
 
 /** What a route answers. */
 export interface CallbackAnswer {
@@ -28,7 +20,7 @@ export function markUnparsed(request: Request): void {
 }
 
 /** Reads the body of a callback, or says what to answer instead. */
-export async function readBody(request: Request): Promise<CallbackBody | CallbackAnswer> {
+export async function readBody(request: Request): Promise<CallbackRequest | CallbackAnswer> {
   const contentType = request.headers['content-type'];
   const type = contentType === undefined ? {} : { contentType };
   const tooLarge = { status: 413, text: 'The body is larger than 256 KiB.' };
@@ -53,7 +45,7 @@ export async function readBody(request: Request): Promise<CallbackBody | Callbac
   return new Promise((resolve) => {
     const chunks: Buffer[] = [];
     let length = 0;
-    const end = (result: CallbackBody | CallbackAnswer) => {
+    const end = (result: CallbackRequest | CallbackAnswer) => {
       clearTimeout(timer);
       request.removeListener('data', onData);
       request.pause();
@@ -74,7 +66,7 @@ export async function readBody(request: Request): Promise<CallbackBody | Callbac
 }
 
 /** A body that is text by now, whatever its header and its XML declaration say that it was. */
-function decoded(text: string): CallbackBody {
+function decoded(text: string): CallbackRequest {
   return { contentType: 'text/plain; charset=UTF-8', bytes: Buffer.from(text) };
 }
 

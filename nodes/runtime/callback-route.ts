@@ -2,8 +2,8 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import cors, { type CorsOptions } from 'cors';
 import type { Application, ErrorRequestHandler, NextFunction, Request, RequestHandler, Response } from 'express';
 import type { NodeAPI } from 'node-red';
-import { isUnsafeKey } from '../../src';
-import { type CallbackAnswer, type CallbackBody, markUnparsed, readBody } from './callback-body';
+import { type CallbackRequest, isUnsafeKey } from '../../src';
+import { type CallbackAnswer, markUnparsed, readBody } from './callback-body';
 import { encodePath, normalisePath, trimSlashes } from './callback-path';
 
 /** How a route behaves. */
@@ -13,7 +13,7 @@ export interface CallbackRouteOptions {
   /** When set, a request has to carry it as the query parameter `token`. */
   token: string | undefined;
   /** Handles a request that was let in, and says what to answer. */
-  handle(body: CallbackBody, query: Record<string, string | string[]>): Promise<CallbackAnswer>;
+  handle(body: CallbackRequest, query: Record<string, string | string[]>): Promise<CallbackAnswer>;
 }
 
 /**

@@ -3,6 +3,7 @@ import type { Versions } from '../keeper';
 import type { RecordOfKind, Via } from '../model';
 import type { Changes, Look, Remembered } from '../store/store';
 import { parseDate } from '../wire/date';
+import { normaliseRecipient } from '../wire/fields';
 
 /** What identifies a record: its identifier, or for an incoming message also who wrote what and when. */
 export interface Identity {
@@ -68,7 +69,7 @@ export function identify({ kind, record }: RecordOfKind): Identity {
     const instant = parseInstant(messageDate);
     if (instant) {
       const second = Math.floor(instant.ms / 1000);
-      identity.text = { key: `${textPrefix}${digest(normaliseSender(from), normaliseText(body), second)}`, instant };
+      identity.text = { key: `${textPrefix}${digest(normaliseRecipient(from), normaliseText(body), second)}`, instant };
     }
   } else if (kind === 'status' && !identity.id) {
     const { inReplyToId, from, statusCode, statusDate } = record;
@@ -224,12 +225,6 @@ function parseInstant(date: unknown): Instant | undefined {
 
 function isSameInstant(a: Instant, b: Instant): boolean {
   return a.exact && b.exact ? a.ms === b.ms : Math.floor(a.ms / 1000) === Math.floor(b.ms / 1000);
-}
-
-function normaliseSender(from: unknown): string {
-  return String(from ?? '')
-    .trim()
-    .replace(/^\+/, '');
 }
 
 /** XML turns every line end into one character and forms often pad the text. */

@@ -89,7 +89,7 @@ function createRecord(entry: JsonObject): OutboxRecord | undefined {
     ...presentTexts({ messageId, body }),
     ...(count === undefined ? {} : { recipientCount: count }),
     ...presentTexts({ recipients, messageDate, statusCode }),
-    ...(isAbsent(deleted)
+    ...(isBlank(deleted)
       ? {}
       : { deleted: truths.has(typeof deleted === 'string' ? deleted.trim().toLowerCase() : deleted) }),
   };
@@ -138,10 +138,6 @@ function numberOf(value: unknown): number | undefined {
   if (typeof value === 'string' && isBlank(value)) return undefined;
   const number = typeof value === 'number' || typeof value === 'string' ? Number(value) : Number.NaN;
   return Number.isFinite(number) ? number : undefined;
-}
-
-function isAbsent(value: unknown): boolean {
-  return value === undefined || value === null || (typeof value === 'string' && isBlank(value));
 }
 
 function isObject(value: unknown): value is JsonObject {
