@@ -14,11 +14,11 @@ import { createCallbackDoors, formatCallbackAddress, notNow, refuse } from './ru
 import type { CallbackNode } from './runtime/callback-node';
 import { parsePath } from './runtime/callback-path';
 import { FlowSender } from './runtime/flow-sender';
-import { showAndRaise, takeAcknowledgements } from './runtime/outcome';
+import { raiseToCatch, showAndRaise, takeAcknowledgements } from './runtime/outcome';
 import { createDeliveredMessage } from './runtime/received-message';
 import { parseChoice, parseNumber } from './runtime/settings';
 import { startWithFlows } from './runtime/start';
-import { badges, endBadge, translateError } from './runtime/texts';
+import { badges, endBadge } from './runtime/texts';
 
 interface CallbackConfig extends NodeDef {
   account?: string;
@@ -70,10 +70,12 @@ export = (RED: NodeAPI) => {
         showsError = false;
         return isTaken ? accepted : notNow('The flow has not taken it.');
       } catch (error) {
-        const translated = translateError(RED, error);
-        this.status(badges.error(RED, translated));
+        // Once until one is taken again; why there is no account was told at the start.
+        if (subscription && !showsError) raiseToCatch(RED, this, error);
+        this.status(badges.error(RED, error));
         showsError = true;
-        return notNow(translated.message);
+        // The error may name a folder of this machine, or a host, and anybody may call.
+        return notNow('It cannot be kept now.');
       }
     };
 
