@@ -28,6 +28,7 @@ export {
 } from './errors';
 export { type CallOptions, Client, type ClientOptions } from './http/client';
 export { createConnections, type TlsOptions } from './http/connections';
+export { Pieces } from './http/pieces';
 export type { ProxyOptions } from './http/proxy';
 export { type Authentication, parseAuthentication, parseBaseUrl } from './login';
 export type * from './model';

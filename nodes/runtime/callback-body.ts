@@ -1,5 +1,5 @@
 import type { Request } from 'express';
-import { type CallbackRequest, flattenForm, formatForm } from '../../src';
+import { type CallbackRequest, flattenForm, formatForm, Pieces } from '../../src';
 
 /** What a route answers. */
 export interface CallbackAnswer {
@@ -43,8 +43,7 @@ export async function readBody(request: Request): Promise<CallbackRequest | Call
     return { status: 400, text: 'Node-RED cannot read a form in this character set. Send it in UTF-8.' };
   }
   return new Promise((resolve) => {
-    const chunks: Buffer[] = [];
-    let length = 0;
+    const pieces = new Pieces();
     const end = (result: CallbackRequest | CallbackAnswer) => {
       clearTimeout(timer);
       request.removeListener('data', onData);
@@ -52,14 +51,13 @@ export async function readBody(request: Request): Promise<CallbackRequest | Call
       resolve(result);
     };
     const onData = (chunk: Buffer) => {
-      length += chunk.length;
-      if (length > maxBodyBytes) end(tooLarge);
-      else chunks.push(chunk);
+      if (pieces.length + chunk.length > maxBodyBytes) end(tooLarge);
+      else pieces.add(chunk);
     };
     const cutOff = () => end({ status: 400, text: 'The body did not arrive whole.' });
     const timer = setTimeout(cutOff, bodyTimeoutMs);
     request.on('data', onData);
-    request.once('end', () => end({ ...type, bytes: Buffer.concat(chunks) }));
+    request.once('end', () => end({ ...type, bytes: pieces.join() }));
     request.once('error', cutOff);
     request.once('close', cutOff);
   });

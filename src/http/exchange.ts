@@ -7,6 +7,7 @@ import type { Authentication } from '../login';
 import { formatForm } from '../wire/form';
 import type { Connections } from './connections';
 import { createUnreachable, createUnread, describeFailure, ProxyFailure } from './failure';
+import { Pieces } from './pieces';
 
 /** Where requests go and as whom. */
 export interface Target {
@@ -129,8 +130,7 @@ class AnswerReader implements Dispatcher.DispatchHandler {
   /** From the first byte on nobody can say any more that nothing was sent. */
   #hasLeft = false;
   #answer: Answer | undefined;
-  #chunks: Buffer[] = [];
-  #length = 0;
+  #body = new Pieces();
 
   constructor(
     { call, host, clock }: { call: Call; host: string; clock: Clock },
@@ -186,8 +186,7 @@ class AnswerReader implements Dispatcher.DispatchHandler {
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    this.#length += chunk.length;
-    if (this.#length <= maxAnswerBytes) this.#chunks.push(chunk);
+    if (this.#body.length + chunk.length <= maxAnswerBytes) this.#body.add(chunk);
     else if (this.#call.effect === 'read') this.#fail(new SmsError('responseTooLarge', this.#status()));
     else this.#fail(createUnread('larger than 8 MiB', this.#status()));
   }
@@ -226,8 +225,7 @@ class AnswerReader implements Dispatcher.DispatchHandler {
 
   #succeed(answer: Answer): void {
     this.#settle();
-    const [first = answer.bytes] = this.#chunks;
-    answer.bytes = this.#chunks.length < 2 ? first : Buffer.concat(this.#chunks);
+    answer.bytes = this.#body.join();
     this.#resolve(answer);
   }
 
@@ -238,7 +236,7 @@ class AnswerReader implements Dispatcher.DispatchHandler {
       this.#succeed(this.#answer);
     } else {
       this.#settle();
-      this.#chunks = [];
+      this.#body = new Pieces();
       this.#reject(error);
     }
     this.#controller?.abort(error);
