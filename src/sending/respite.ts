@@ -1,5 +1,6 @@
 import type { Clock } from '../clock';
 import { isSmsError, SmsError } from '../errors';
+import { readDate } from '../wire/date';
 import { formatOutcome, parseOutcome, type StoredRespite } from './outgoing';
 
 /**
@@ -61,6 +62,7 @@ export class Respite {
 function retryAfterMs(retryAfter: string | undefined, now: number): number {
   const text = retryAfter?.trim() ?? '';
   if (/^\d{1,9}$/.test(text)) return Number(text) * 1_000;
-  const date = Date.parse(text);
+  // Date.parse makes a year of any number among words.
+  const date = Date.parse(readDate(text) ?? '');
   return Number.isNaN(date) ? 0 : Math.max(0, date - now);
 }

@@ -100,6 +100,14 @@ describe('Retry-After, which holds for all kept texts of an account', () => {
     assert.equal(house.service.tries, 1);
   });
 
+  for (const rubbish of ['foo 2099', 'in 2099 days', '-5', '1e9']) {
+    it(`is none in "${rubbish}"`, async () => {
+      const { house } = await underWay([[0, { error: unavailable(rubbish) }]]);
+      await house.pass(10_000);
+      assert.ok(house.service.tries > 1);
+    });
+  }
+
   it('is kept to after a redeploy, which tells of the same outage once', async () => {
     const store = new FailingStore();
     const { house, node } = await underWay([[0, { error: unavailable('60') }]], { store });
