@@ -1,6 +1,6 @@
 import type { Step } from '../journal';
+import { adoptedKey, forgetAdopted, noteAdopted } from '../store/adopted';
 import { dropEntry, forgetSeen, holdKeysOf, type InboxContext, judgeAndRemember, keepEntry } from './context';
-import type { Entry } from './entry';
 import { identify, keysOf } from './identity';
 import { Undelivered } from './undelivered';
 
@@ -13,14 +13,14 @@ export function createAdopt(context: InboxContext, given: readonly Undelivered[]
   const items = given.map(({ entry, held }) => ({ entry, held, identity: identify(entry) }));
   return {
     keys: items.flatMap(({ entry, identity }) => [
-      keyOf(entry),
+      adoptedKey(entry),
       ...keysOf(identity),
       ...holdKeysOf(context, entry, identity),
     ]),
     whileFailing: 'apply',
     decide(look, changes) {
       const adopted = items
-        .filter(({ entry }) => !undelivered.has(entry.id) && look(keyOf(entry)) === undefined)
+        .filter(({ entry }) => !undelivered.has(entry.id) && look(adoptedKey(entry)) === undefined)
         .map(({ entry, identity, held }) => {
           const one = new Undelivered(entry, identity);
           one.held = held;
@@ -29,7 +29,7 @@ export function createAdopt(context: InboxContext, given: readonly Undelivered[]
       for (const one of adopted) {
         const { entry, identity } = one;
         const isCalled = entry.channel === 'callback';
-        changes.remember.set(keyOf(entry), { at: context.clock.now(), forMs: context.dedupeMs(), value: '' });
+        noteAdopted(entry, context.clock.now(), changes);
         judgeAndRemember(context, { identity, via: isCalled ? 'callback' : 'poll' }, look, changes);
         keepEntry(context, entry, identity, changes);
         if (isCalled) undelivered.expect(one, changes);
@@ -56,17 +56,11 @@ export function createAbandon(context: InboxContext, handed: readonly Undelivere
     decide(look, changes) {
       for (const { entry, identity } of handed) {
         dropEntry(context, entry, identity, changes);
-        // It may come back.
-        changes.remember.set(keyOf(entry), undefined);
+        forgetAdopted(entry, changes);
       }
       for (const { identity } of called) forgetSeen(identity, look, changes);
       changes.firm = true;
       return () => {};
     },
   };
-}
-
-/** What is remembered of an entry that has been taken charge of. */
-function keyOf({ id }: Entry): string {
-  return `adopted:${id}`;
 }

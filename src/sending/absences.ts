@@ -1,5 +1,6 @@
 import { type Clock, longestDeploymentMs, type Timer } from '../clock';
 import type { Journal, Step } from '../journal';
+import type { Heritage } from './heritage';
 import { digest } from './outgoing';
 
 /** What knows of absences needs. */
@@ -104,7 +105,11 @@ export class Absences {
   }
 }
 
-const keyOf = (node: string) => `absent:${digest(node)}`;
+const prefix = 'absent:';
+const keyOf = (node: string) => prefix + digest(node);
+
+/** A node has been absent for as long as either login knows. */
+export const absenceHeritage: Heritage = { prefix, merge: (own, other) => (own.at <= other.at ? own : other) };
 
 /** Results in since when a node has been absent, in ms: it may be known for longer, unless it is new. */
 function note(node: string, since: number, isNew: boolean): Step<number> {

@@ -1,30 +1,30 @@
 import type { Step } from '../journal';
+import { adoptedKey, forgetAdopted, noteAdopted } from '../store/adopted';
 import { dropItem, type Item, keepItem, type Remembered } from '../store/store';
-import { isKeyOfLimits, limitPrefix, mergeCounts } from './limits';
-import { mailboxKey, mergeLetters } from './mailbox';
-import { mergeGuards, oncePrefix } from './once';
-import type { Question } from './question';
-import { mergeRemembrances, remembranceKey } from './remembrance';
-import { closeQuestion, handsetPrefix, isKeyOfHandset, keysOfQuestion, mergeReferences, questionPrefix } from './sent';
+import { absenceHeritage } from './absences';
+import type { Heritage } from './heritage';
+import { limitHeritage } from './limits';
+import { mailboxHeritage } from './mailbox';
+import { onceHeritage } from './once';
+import { askedHeritage, type Question } from './question';
+import { remembranceHeritage } from './remembrance';
+import { closeQuestion, keysOfQuestion, sentHeritage } from './sent';
 
-/** The keys that the ledger remembers under begin so. */
-export const ledgerPrefixes = [
-  oncePrefix,
-  'sent:',
-  handsetPrefix,
-  questionPrefix,
-  'asked:',
-  limitPrefix,
-  mailboxKey,
-  remembranceKey,
+/** All that the ledger remembers, but what it has taken over. */
+const heritages: readonly Heritage[] = [
+  absenceHeritage,
+  askedHeritage,
+  limitHeritage,
+  mailboxHeritage,
+  onceHeritage,
+  remembranceHeritage,
+  ...sentHeritage,
 ];
 
+/** The keys that the ledger remembers under begin so. */
+export const ledgerPrefixes = heritages.map(({ prefix }) => prefix);
+
 type Memories = readonly (readonly [key: string, remembered: Remembered])[];
-
-/** That an item was taken over is known for longer than a login is changed in several attempts. */
-const adoptedMs = 30 * 24 * 3_600_000;
-
-const adoptedKey = ({ id }: Item) => `adopted:${id}`;
 
 /**
  * Takes over what another ledger has. Where both remember something, what is here is newer and stays; their counts are added up, and
@@ -40,16 +40,13 @@ export function adopt<Kept extends Item>(items: readonly Kept[], memories: Memor
       const fresh = items.filter((item) => !look(adoptedKey(item)));
       for (const item of fresh) {
         keepItem(changes, item);
-        changes.remember.set(adoptedKey(item), { at: now, forMs: adoptedMs, value: '' });
+        noteAdopted(item, now, changes);
       }
       for (const [key, remembered] of memories) {
         const own = look(key);
-        if (!own) changes.remember.set(key, remembered);
-        else if (isKeyOfLimits(key)) changes.remember.set(key, mergeCounts(own, remembered));
-        else if (key.startsWith(oncePrefix)) changes.remember.set(key, mergeGuards(own, remembered));
-        else if (isKeyOfHandset(key)) mergeReferences(key, own, remembered, changes);
-        else if (key === mailboxKey) changes.remember.set(key, mergeLetters(own, remembered));
-        else if (key === remembranceKey) changes.remember.set(key, mergeRemembrances(own, remembered));
+        const { merge } = heritages.find(({ prefix }) => key.startsWith(prefix)) ?? {};
+        const merged = own ? merge?.(own, remembered, key, changes) : remembered;
+        if (merged) changes.remember.set(key, merged);
       }
       return () => fresh;
     },
@@ -79,8 +76,7 @@ export function abandon(items: readonly Item[], memories: Memories): Step<void> 
     decide(_look, changes) {
       for (const item of items) {
         dropItem(changes, item.id, 'ledger');
-        // It may come back.
-        changes.remember.set(adoptedKey(item), undefined);
+        forgetAdopted(item, changes);
       }
       for (const [key] of memories) changes.remember.set(key, undefined);
       if (items.length > 0) changes.firm = true;

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { SmsError } from '../errors';
-import { type Changes, createChanges, type Look, type Remembered } from '../store/store';
+import { type Changes, createChanges, type Look } from '../store/store';
+import type { Heritage } from './heritage';
 import { type Moment, mergeWindows, SlidingWindow } from './sliding-window';
 
 /** An account's own limits; an absent one is none. */
@@ -37,7 +38,7 @@ export interface Leaving {
 
 const dayMs = 24 * 3_600_000;
 /** The keys of all limits begin so. */
-export const limitPrefix = 'limit:';
+const limitPrefix = 'limit:';
 const dayKey = `${limitPrefix}day`;
 
 /** What is remembered outlasts its window by so long, lest it be swept when the clock is set forward. */
@@ -131,15 +132,15 @@ export function explainLimited(limited: Limited): SmsError {
     : createLimitError([limited]);
 }
 
-/** Says whether a key is one under which texts are counted. */
-export function isKeyOfLimits(key: string): boolean {
-  return key.startsWith(limitPrefix);
-}
-
-/** What is remembered under such a key when two accounts become one: what both have counted. */
-export function mergeCounts(own: Remembered, other: Remembered): Remembered {
-  return { ...own, forMs: Math.max(own.forMs, other.forMs), value: mergeWindows(own.value, other.value) };
-}
+/** What two logins have counted is added up. */
+export const limitHeritage: Heritage = {
+  prefix: limitPrefix,
+  merge: (own, other) => ({
+    ...own,
+    forMs: Math.max(own.forMs, other.forMs),
+    value: mergeWindows(own.value, other.value),
+  }),
+};
 
 /** A limit as it concerns one recipient. */
 interface Counter {

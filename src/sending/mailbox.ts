@@ -1,4 +1,5 @@
 import type { Changes, Look, Remembered } from '../store/store';
+import type { Heritage } from './heritage';
 import { type Answer, type Question, questionGraceMs } from './question';
 
 /** Where other instances leave the replies to questions of this one. */
@@ -38,12 +39,15 @@ export function keepLetters(letters: readonly Letter[], look: Look, changes: Cha
   if (remembered) changes.remember.set(mailboxKey, { ...remembered, value: JSON.stringify(letters) });
 }
 
-/** Puts together what lies in the mailboxes of two logins. */
-export function mergeLetters(own: Remembered, other: Remembered): Remembered {
-  const letters = parseLetters(own);
-  const added = parseLetters(other).filter(({ question }) => !letters.some((letter) => letter.question === question));
-  return { ...own, at: Math.max(own.at, other.at), value: JSON.stringify([...added, ...letters]) };
-}
+/** Each letter that lies in the mailbox of either login. */
+export const mailboxHeritage: Heritage = {
+  prefix: mailboxKey,
+  merge(own, other) {
+    const letters = parseLetters(own);
+    const added = parseLetters(other).filter(({ question }) => !letters.some((letter) => letter.question === question));
+    return { ...own, at: Math.max(own.at, other.at), value: JSON.stringify([...added, ...letters]) };
+  },
+};
 
 function parseLetters(remembered: Remembered | undefined): Letter[] {
   return remembered ? (JSON.parse(remembered.value) as Letter[]) : [];

@@ -1,4 +1,5 @@
-import type { Changes, Look, Remembered } from '../store/store';
+import type { Changes, Look } from '../store/store';
+import type { Heritage } from './heritage';
 import {
   digest,
   formatOutcome,
@@ -33,7 +34,7 @@ const foreverMs = 100 * 365 * 24 * 3_600_000;
 const longestEndMs = 30 * 24 * 3_600_000;
 
 /** The keys of all guards begin so. */
-export const oncePrefix = 'once:';
+const oncePrefix = 'once:';
 
 /** The key under which a text is guarded: one text per node. */
 export function onceKey({ node, options }: Pick<Text, 'node' | 'options'>): string | undefined {
@@ -79,11 +80,14 @@ export function noteOutcome(text: Text, outcome: Outcome, changes: Changes, { at
   }
 }
 
-/** What is remembered under such a key when two accounts become one: the own, unless the other knows how the same text has ended. */
-export function mergeGuards(own: Remembered, other: Remembered): Remembered {
-  const [mine, theirs] = [own, other].map(({ value }) => JSON.parse(value) as Guard);
-  return mine?.id === theirs?.id && !mine?.outcome ? other : own;
-}
+/** What the heir knows stays, unless the other knows how the same text has ended. */
+export const onceHeritage: Heritage = {
+  prefix: oncePrefix,
+  merge(own, other) {
+    const [mine, theirs] = [own, other].map(({ value }) => JSON.parse(value) as Guard);
+    return mine?.id === theirs?.id && !mine?.outcome ? other : own;
+  },
+};
 
 /** From when on, and for how long, something is remembered; in ms. */
 export interface Duration {

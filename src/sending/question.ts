@@ -1,5 +1,6 @@
 import type { IncomingRecord } from '../model';
 import type { Item } from '../store/store';
+import type { Heritage } from './heritage';
 
 /** Why no reply comes. */
 export type NoReply = { reason: 'timeout' | 'undelivered'; statusCode?: string };
@@ -29,9 +30,14 @@ export interface Question extends Item {
 /** A question and what the flow sent with it stay for so long after its time, should nobody be there to take its end. */
 export const questionGraceMs = 7 * 24 * 3_600_000;
 
+const askedPrefix = 'asked:';
+
+/** The messages of the flow that questions are asked with. */
+export const askedHeritage: Heritage = { prefix: askedPrefix };
+
 /** The key of the flow's message that questions are asked with. */
 export function askedKey(text: string): string {
-  return `asked:${text}`;
+  return askedPrefix + text;
 }
 
 /**

@@ -1,5 +1,6 @@
 import type { Step } from '../journal';
-import type { Changes, Look, Remembered } from '../store/store';
+import type { Changes, Look } from '../store/store';
+import type { Heritage } from './heritage';
 import type { Duration } from './once';
 
 /** Under this key stands until when anything is remembered of texts that went out. */
@@ -67,10 +68,11 @@ export function noteRemembrance({ at, forMs }: Duration, look: Look, changes: Ch
   changes.remember.set(remembranceKey, { at, forMs: forMs + slackMs, value: '' });
 }
 
-/** The one of two that lasts longer. */
-export function mergeRemembrances(own: Remembered, other: Remembered): Remembered {
-  return endOf(own) >= endOf(other) ? own : other;
-}
+/** The one that lasts longer. */
+export const remembranceHeritage: Heritage = {
+  prefix: remembranceKey,
+  merge: (own, other) => (endOf(own) >= endOf(other) ? own : other),
+};
 
 function endOf({ at, forMs }: Duration): number {
   return at + forMs;

@@ -132,7 +132,10 @@ export class Sender {
     if (!isWanted()) return;
     await this.close();
     if (!isWanted()) return;
-    await this.#opened.handOver(heir.#opened, { ...how, isWanted });
+    const rooms = heir.#opened;
+    await this.#opened.handOver(rooms, { ...how, isWanted });
+    // Who was absent here is not so there.
+    for (const node of rooms.deliveries.nodes) rooms.absences.end(node, true);
   }
 
   get #opened(): SendingRooms {

@@ -1,6 +1,7 @@
 import type { IncomingRecord, MatchedBy, SentText, StatusRecord } from '../model';
 import type { Changes, Look, Remembered as Memory } from '../store/store';
 import { isBlank, normaliseRecipient } from '../wire/fields';
+import type { Heritage } from './heritage';
 import type { Duration } from './once';
 import { digest, submittedOf, type Text } from './outgoing';
 
@@ -38,11 +39,12 @@ const referencesPerHandset = 8;
 const questionsPerHandset = 200;
 
 /** Begins the keys of what is known of handsets. */
-export const handsetPrefix = 'handset:';
+const handsetPrefix = 'handset:';
 /** Begins the keys of open questions for which there is no place among what is known of their handset. */
-export const questionPrefix = 'question:';
+const questionPrefix = 'question:';
 
-const sentKey = (reference: string) => `sent:${reference}`;
+const sentPrefix = 'sent:';
+const sentKey = (reference: string) => sentPrefix + reference;
 const handsetKey = (msisdn: unknown) => `${handsetPrefix}${digest(normaliseRecipient(msisdn))}`;
 const questionKey = (handset: string, reference: string) => `${questionPrefix}${handset}:${reference}`;
 
@@ -166,17 +168,20 @@ export function questionOf(record: StatusRecord, look: Look): Match['question'] 
   return sent && ownQuestion(reference, record.from, look);
 }
 
-/** Says whether what is known of a handset is under a key. */
-export function isKeyOfHandset(key: string): boolean {
-  return key.startsWith(handsetPrefix);
-}
-
-/** Puts together what two logins know of the handset under a key. */
-export function mergeReferences(key: string, own: Memory, other: Memory, changes: Changes): void {
-  const known = parseReferences(own);
-  const added = parseReferences(other).filter(({ sent }) => !known.some((reference) => reference.sent === sent));
-  writeReferences(key, [...added, ...known], changes);
-}
+/** What is known of a handset is put together. */
+export const sentHeritage: readonly Heritage[] = [
+  { prefix: sentPrefix },
+  { prefix: questionPrefix },
+  {
+    prefix: handsetPrefix,
+    merge(own, other, key, changes) {
+      const known = parseReferences(own);
+      const added = parseReferences(other).filter(({ sent }) => !known.some((reference) => reference.sent === sent));
+      writeReferences(key, [...added, ...known], changes);
+      return undefined;
+    },
+  },
+];
 
 /** Says whether a recipient is a number, rather than a contact or group. */
 export function isHandset(recipient: string): boolean {

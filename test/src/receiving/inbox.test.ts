@@ -9,6 +9,7 @@ import type { Taker } from '../../../src/receiving/taker';
 import { parseRemembered } from '../../../src/store/format';
 import { MemoryStore } from '../../../src/store/memory';
 import type { Leftovers, Store } from '../../../src/store/store';
+import { copyPlatter } from '../sending/sending-house';
 import { FailingStore, Platter } from '../store/failing-store';
 import { createInboxOn } from './inbox-on';
 
@@ -728,6 +729,30 @@ describe('Inbox', () => {
       assert.deepEqual(node.texts, ['1']);
       assert.equal(from.platter.entries.size, 0);
       assert.ok(earlier.isSettled);
+    });
+
+    it('takes nothing twice after a crash, though it remembers no identifiers', async () => {
+      dedupe = false;
+      dedupeMs = 0;
+      const [from, to] = [new FailingStore(), new FailingStore()];
+      const earlier = createInbox(from);
+      const later = createInbox(to);
+      await earlier.accept(polled(incoming('1')));
+      const before = copyPlatter(from.platter);
+      await earlier.handOver(later);
+      const node = attach(later, new Node('node'));
+      await settle();
+      later.done(node.last, node);
+      await later.flush();
+      for (const [key, text] of to.platter.remembered) {
+        const { at, forMs } = parseRemembered(text);
+        if (at + forMs < Date.now() + 24 * 3_600_000) to.platter.remembered.delete(key);
+      }
+      const next = createInbox(new FailingStore(copyPlatter(to.platter)));
+      const again = attach(next, new Node('node'));
+      await createInbox(new FailingStore(before)).handOver(next);
+      await settle();
+      assert.deepEqual([node.texts, again.texts], [['1'], []]);
     });
 
     it('keeps what it is giving to another when those whom it is for come back', async () => {

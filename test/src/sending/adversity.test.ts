@@ -581,8 +581,8 @@ describe('sending, when everything comes at once', () => {
       isWanted = false;
       const again = former.attach();
       heir.attach();
-      await Promise.all([handing, former.pass(1_000)]);
-      await former.pass(60_000);
+      await former.pass(1_000);
+      await Promise.all([handing, former.pass(60_000)]);
       assert.deepEqual(again.ends, ['to 6421555123']);
       assert.deepEqual(again.outcomes[0]?.origin, { body: 'hello' });
       assert.deepEqual(former.service.bodies, ['hello']);

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
 import type { IncomingRecord } from '../../../src/model';
-import { abandon, adopt } from '../../../src/sending/inheritance';
+import { abandon, adopt, ledgerPrefixes } from '../../../src/sending/inheritance';
 import { type Letter, leaveLetter, mailboxKey, readLetters } from '../../../src/sending/mailbox';
 import type { Text } from '../../../src/sending/outgoing';
 import { match, rememberSent } from '../../../src/sending/sent';
 import { type Changes, createChanges, type Look, type Remembered } from '../../../src/store/store';
+import { FailingStore } from '../store/failing-store';
+import { copyPlatter, forever, House, sendText } from './sending-house';
 
 function letter(question: string): Letter {
   return { question, at: 1_000, answer: { reason: 'undelivered', statusCode: 'NUR' } };
@@ -26,6 +28,69 @@ function guarded(id: string, outcome?: string): Remembered {
 }
 
 describe('what a login takes over of another', () => {
+  it('is all that is remembered of texts', async () => {
+    const store = new FailingStore();
+    const house = new House({ store, limits: { perHandset: 1_000, perHandsetMs: 60_000, perDay: 1_000 } });
+    const [node, gone] = [house.attach(), house.attach('gone')];
+    const asks = { keep: forever, once: 'key', remember: { value: 1 }, waitMs: 60_000, messageId: 'mine' };
+    sendText(node, 'Come?', asks);
+    await house.pass(100);
+    for (let index = 0; index < 201; index++) sendText(node, 'Come?', { waitMs: 60_000, messageId: `m${index}` });
+    await house.pass(1_000);
+    house.service.otherwise = { unreachable: true };
+    sendText(gone, 'hello', { keep: forever });
+    await house.pass(100);
+    void gone.node.close();
+    await house.pass(30_000);
+    const { remembered } = store.platter;
+    const strays = [...remembered.keys()].filter((key) => !ledgerPrefixes.some((prefix) => key.startsWith(prefix)));
+    assert.deepEqual(strays, []);
+    const unused = ledgerPrefixes.filter((prefix) => ![...remembered.keys()].some((key) => key.startsWith(prefix)));
+    // Only where several instances share a store.
+    assert.deepEqual(unused, [mailboxKey]);
+  });
+
+  describe('is since when a node has been gone:', () => {
+    const dayMs = 24 * 3_600_000;
+
+    /** A text of a node that has been gone for six days comes to another login. */
+    async function move(prepare: (heir: House) => void = () => {}): Promise<House> {
+      const former = new House();
+      former.service.otherwise = { unreachable: true };
+      const [gone] = [former.attach('gone'), former.attach('stays')];
+      sendText(gone, 'hello', { keep: forever });
+      await former.pass(100);
+      void gone.node.close();
+      await former.pass(6 * dayMs);
+      const { clock, service } = former;
+      const heir = new House({ clock, service, store: new FailingStore() });
+      heir.attach('other');
+      prepare(heir);
+      const handing = former.sender.handOver(heir.sender, { isLast: true });
+      await heir.pass(11_000);
+      await handing;
+      return heir;
+    }
+
+    it('its texts are given up after 7 days in all', async () => {
+      const heir = await move();
+      await heir.pass(0.9 * dayMs);
+      assert.deepEqual(heir.abandoned, []);
+      await heir.pass(0.2 * dayMs);
+      assert.deepEqual(heir.abandoned, ['gone']);
+    });
+
+    it('no more of one that is back under the other', async () => {
+      const heir = await move((house) => void house.attach('gone'));
+      const next = heir.restart(copyPlatter((heir.options.store as FailingStore).platter));
+      next.attach('other');
+      await next.pass(6.9 * dayMs);
+      assert.deepEqual(next.abandoned, []);
+      await next.pass(0.2 * dayMs);
+      assert.deepEqual(next.abandoned, ['gone']);
+    });
+  });
+
   it('is every reply that instances have left each other under either, each once', () => {
     const own = mailboxWith('a', 'b');
     const step = adopt([], [[mailboxKey, mailboxWith('b', 'c')]], 2_000);
