@@ -55,6 +55,8 @@ export class EvidenceRoom {
         const cases = this.#cases.get(messageId);
         cases?.delete(opened);
         if (cases?.size === 0) this.#cases.delete(messageId);
+        // A feed is large, and private.
+        if (this.#cases.size === 0) this.#reading = undefined;
       },
     });
     this.#cases.set(messageId, (this.#cases.get(messageId) ?? new Set()).add(opened));
