@@ -84,7 +84,7 @@ export class Desk {
       waiting: queue.waitingUnkept + kept,
       kept,
       ...(oldest ? { oldestKeptAt: oldest.arrivedAt } : undefined),
-      uncertain: texts.uncertain,
+      uncertain: texts.count('uncertain'),
       asking: ledger.questions.open,
     };
   }

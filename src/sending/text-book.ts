@@ -33,11 +33,6 @@ export class TextBook {
     return this.#byId.size;
   }
 
-  /** How many somebody may decide about. */
-  get uncertain(): number {
-    return this.#decisions.size;
-  }
-
   /** In the order of their arrival, or of their being found. */
   values(): IterableIterator<Text> {
     return this.#byId.values();

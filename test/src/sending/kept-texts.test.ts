@@ -776,7 +776,10 @@ describe('kept texts', () => {
         ['2', 'SMS_UNCERTAIN'],
       ],
     );
-    assert.equal(await house.sender.desk.act(entries[0]?.id ?? '', 'send'), 'done');
+    const sent = house.sender.desk.act(entries[0]?.id ?? '', 'send');
+    const { desk } = house.sender;
+    assert.equal(desk.state.uncertain, desk.entries('uncertain', 200).total, 'the number is that of the list');
+    assert.equal(await sent, 'done');
     assert.equal(await house.sender.desk.act(entries[1]?.id ?? '', 'discard'), 'done');
     await house.pass(100);
     assert.deepEqual(node.ends, ['SMS_UNCERTAIN', 'SMS_UNCERTAIN', 'to 6421555123 again']);
