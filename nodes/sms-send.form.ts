@@ -33,6 +33,8 @@ import { isEnv } from './runtime/env';
 
 const { retries, resolve, expire, priority, wait } = limits['sms-send'];
 
+const isExpiry = fixed('expire', 'num', (value) => checkNumber(value, expire));
+
 RED.nodes.registerType('sms-send', {
   category: 'sms',
   color: '#69b3a2',
@@ -61,17 +63,22 @@ RED.nodes.registerType('sms-send', {
     keep: { value: false },
     expire: {
       value: expire.byDefault,
-      validate(value, _options) {
-        return valueIn(this, 'keep') === true ? tell(checkNumber(value, expire)) : true;
+      validate(value, options) {
+        return valueIn(this, 'keep') === true ? isExpiry.call(this, value, options) : true;
       },
     },
+    expireType: { value: 'num' },
     once: { value: '', validate: fixed('once', 'str', checkOnce) },
     onceType: { value: 'none' },
     remember: { value: '', validate: typed('remember') },
     rememberType: { value: 'none' },
     wait: { value: '', validate: fixed('wait', 'num', (value) => checkGivenNumber(value, wait)) },
     waitType: { value: 'none' },
-    priority: { value: priority.byDefault, validate: numberIn(priority) },
+    priority: {
+      value: priority.byDefault,
+      validate: fixed('priority', 'num', (value) => checkNumber(value, priority)),
+    },
+    priorityType: { value: 'num' },
     unlimited: { value: false },
     outputs: { value: 2 },
   },
@@ -205,6 +212,7 @@ function prepareTypes(node: EditorNode): void {
     choice('node', 'sms-send.type.node', 'red/images/typedInput/target.svg', {
       options: callbackOptions(node, node[`${property}Type`] === 'node' ? node[property] : ''),
     });
+  const minutes: TypedInputType = { value: 'num', label: node._('sms-send.type.minutes') };
   const noValue = { hasValue: false };
   const types: Record<string, (string | TypedInputType)[]> = {
     to: [String(message), literal, ...elsewhere],
@@ -234,11 +242,9 @@ function prepareTypes(node: EditorNode): void {
       'json',
       ...fromFlow,
     ],
-    wait: [
-      choice('none', 'sms-send.type.noWait', 'fa fa-ban', noValue),
-      { value: 'num', label: node._('sms-send.type.minutes') },
-      ...fromFlow,
-    ],
+    wait: [choice('none', 'sms-send.type.noWait', 'fa fa-ban', noValue), minutes, ...fromFlow],
+    expire: [minutes, ...fromFlow],
+    priority: ['num', ...fromFlow],
     contentType: [
       choice('auto', 'sms-send.type.auto', 'fa fa-magic', noValue),
       choice('str', 'sms-send.type.fixed', az, {
@@ -250,13 +256,14 @@ function prepareTypes(node: EditorNode): void {
       ...fromFlow,
     ],
   };
+  const written: (string | TypedInputType)[] = [literal, 'num', minutes];
   for (const [property, ofProperty] of Object.entries(types)) {
     field(property).typedInput({
       default: String(node._def.defaults[`${property}Type`]?.value),
       typeField: `#node-input-${property}Type`,
       types: ofProperty,
     });
-    if (ofProperty.includes(literal)) keepApart(node, property);
+    if (ofProperty.some((type) => written.includes(type))) keepApart(node, property);
   }
 }
 

@@ -152,11 +152,16 @@ function prepareField(
   if (next.length > 0) line.insertBefore(next);
   else line.appendTo(field);
   const isNumber = input.hasClass('sms-number') && visible.attr('placeholder') === undefined;
-  if (isNumber && 'value' in definition) visible.attr('placeholder', String(definition.value));
+  const byDefault = isNumber && 'value' in definition ? String(definition.value) : undefined;
+  if (byDefault !== undefined) visible.attr('placeholder', byDefault);
   for (const [index, element] of [...field.children('.sms-unit, .sms-hint')].entries()) {
     if (element.id === '') element.id = `${id}-about-${index}`;
   }
   return () => {
+    // Blank stands for the default where a number is asked for, and for nothing where a name is.
+    if (byDefault !== undefined && visible[0] !== input[0]) {
+      visible.attr('placeholder', fromFlow.includes(typeIn(node, property)) ? '' : byDefault);
+    }
     const reason = explain(node, definition, valueIn(node, property));
     const wrong = reason !== '';
     if (line.text() !== reason) line.text(reason);

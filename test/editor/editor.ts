@@ -274,6 +274,17 @@ export class Editor {
     await this.page.locator('.red-ui-tray').waitFor({ state: 'detached' });
   }
 
+  /** Closes the form of a node as if it had not been opened. */
+  async cancel(): Promise<void> {
+    await this.page.locator('#node-dialog-cancel').click();
+    await this.page.locator('.red-ui-tray').waitFor({ state: 'detached' });
+  }
+
+  /** Whether there is anything to deploy. */
+  async isChanged(): Promise<boolean> {
+    return this.page.evaluate(() => RED.nodes.dirty());
+  }
+
   async deploy(): Promise<void> {
     await this.page.locator('#red-ui-header-button-deploy').click();
     await this.page.waitForFunction(() => !RED.nodes.dirty());

@@ -55,10 +55,10 @@ const entries: Record<string, Entry[]> = {
     { property: 'retries', value: '7' },
     { property: 'retryUncertain', value: true },
     { property: 'keep', value: true },
-    { property: 'expire', value: '90' },
+    { property: 'expire', type: 'flow', value: 'patience' },
     { property: 'once', type: 'msg', value: 'sms.messageId' },
     { property: 'resolve', value: '30' },
-    { property: 'priority', value: '-5' },
+    { property: 'priority', type: 'msg', value: 'urgency' },
     { property: 'unlimited', value: true },
     { property: 'remember', type: 'json', value: '{"order":4711}' },
     { property: 'wait', type: 'num', value: '30' },
@@ -450,7 +450,13 @@ describe('The forms in the editor', function () {
       ['remember', 'json', '{', /JSON/],
       ['wait', 'num', '', /number from 0.001/],
       ['wait', 'num', '-1', /number from 0.001/],
+      ['priority', 'num', '11', /whole number from -10 to 10/],
+      ['priority', 'num', '0.5', /whole number from -10 to 10/],
+      ['priority', 'msg', '', /name/],
+      ['expire', 'num', '-1', /number from 0/],
+      ['expire', 'jsonata', '$x(', /xpression/],
     ];
+    await form.locator('#node-input-keep').check();
     for (const [property, type, value, reason] of wrong) {
       if ((await form.locator(`#node-input-${property}Type`).inputValue()) !== type)
         await editor.chooseType(property, type);
@@ -462,10 +468,7 @@ describe('The forms in the editor', function () {
     for (const [property, value, reason] of [
       ['retries', '-1', /whole number of 0 or more/],
       ['resolve', 'soon', /number from 0/],
-      ['priority', '11', /whole number from -10 to 10/],
-      ['expire', '-1', /number from 0/],
     ] as const) {
-      if (property === 'expire') await form.locator('#node-input-keep').check();
       await form.locator(`#node-input-${property}`).fill(value);
       assert.match(await editor.complaint(property), reason);
     }
@@ -554,6 +557,64 @@ describe('The forms in the editor', function () {
     await editor.chooseType('body', 'str');
     await editor.page.keyboard.type('Hello');
     assert.equal(await form.locator('#sms-send-body-text').inputValue(), 'Hello');
+  });
+
+  for (const [lacking, given] of [
+    ['numbers', { expire: 240, priority: 5 }],
+    ['numbers that were emptied', { expire: '', priority: '' }],
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: Node-RED replaces them
+    ['environment variables', { expire: '${SMS_TEST_EXPIRE}', priority: '${SMS_TEST_PRIORITY}' }],
+    ['nothing', {}],
+  ] as const) {
+    it(`of sms-send opens and keeps ${lacking} of a flow from before numbers had types`, async () => {
+      const older = { account: 'account', keep: true, ...given };
+      await openEditor(account(), node('sms-send', older));
+      assert.equal((await editor.node('sms-send')).valid, true);
+      const form = await editor.openForm('sms-send');
+      await unfold(form);
+      for (const [property, byDefault] of [
+        ['expire', '60'],
+        ['priority', '0'],
+      ] as const) {
+        assert.equal(await form.locator(`#node-input-${property}Type`).inputValue(), 'num');
+        const shown = (older as Record<string, unknown>)[property] ?? byDefault;
+        assert.equal(await editor.typed(property).inputValue(), String(shown));
+        assert.equal(await editor.typed(property).getAttribute('placeholder'), byDefault);
+        assert.equal(await editor.complaint(property), '');
+      }
+      await editor.cancel();
+      assert.equal(await editor.isChanged(), false);
+
+      await editor.openForm('sms-send');
+      await editor.save();
+      assert.equal((await editor.node('sms-send')).valid, true);
+      await editor.deploy();
+      const saved = (await nodeRed.readFlows()).find(({ id }) => id === 'sms-send');
+      const expected = { expire: '60', priority: '0', ...given, expireType: 'num', priorityType: 'num' };
+      assert.deepEqual({ ...saved, ...expected }, saved);
+    });
+  }
+
+  it('of sms-send keeps numbers apart from names of properties, and offers the default where a number is blank', async () => {
+    await openEditor(account(), node('sms-send', { account: 'account', keep: true }));
+    await unfold(await editor.openForm('sms-send'));
+    for (const [property, byDefault] of [
+      ['expire', '60'],
+      ['priority', '0'],
+    ] as const) {
+      const input = editor.typed(property);
+      assert.equal(await input.inputValue(), byDefault);
+      await editor.chooseType(property, 'msg');
+      assert.deepEqual([await input.inputValue(), await input.getAttribute('placeholder')], ['', '']);
+      assert.match(await editor.complaint(property), /name/);
+      await input.fill('given');
+      assert.equal(await editor.complaint(property), '');
+      await editor.chooseType(property, 'num');
+      assert.equal(await input.inputValue(), byDefault);
+      await input.fill('');
+      assert.equal(await input.getAttribute('placeholder'), byDefault);
+      assert.equal(await editor.complaint(property), '', 'blank is the default');
+    }
   });
 
   it('of sms-send offers the message ID of what came in first as the key for sending once', async () => {

@@ -61,9 +61,10 @@ const flows: FlowNode[] = [
     account: 'account',
     acknowledge: 'flow',
     inputs: 1,
-    // The sms-send node shows the fields of an e-mail, and what it warns about.
+    // The sms-send node shows the fields of an e-mail, those of a kept text, and what it warns about.
     callbackUrl: '',
     callbackUrlType: 'mailto',
+    keep: true,
     retryUncertain: true,
   })),
 ];

@@ -150,15 +150,32 @@ describe('the limits of an account in a flow', () => {
     assert.ok((second?.at ?? 0) >= startedAt + 1_000 - 5, `left ${(second?.at ?? 0) - startedAt} ms after the first`);
   });
 
-  it('let the text of the highest priority leave next', async () => {
-    const alarm = sendNode({ id: 'alarm', priority: 10 });
-    const flow = await RunningFlow.start(nodes({ perSecond: '20' }, sendNode(), alarm));
-    for (let index = 0; index < 5; index++) flow.send('send', { topic: one, payload: `reminder ${index}` });
-    await flow.messages('sent', 1);
-    flow.send('alarm', { topic: two, payload: 'alarm' });
-    await flow.messages('sent', 6);
-    const bodies = sim.messages.map(({ body }) => body);
-    assert.ok(bodies.indexOf('alarm') < bodies.indexOf('reminder 3'), bodies.join());
-    assert.equal(bodies.at(-1), 'reminder 4');
-  });
+  for (const [type, value] of [
+    ['msg', 'urgency'],
+    ['flow', 'urgency'],
+    ['global', 'urgency'],
+    ['env', 'SMS_TEST_URGENCY'],
+    ['jsonata', 'urgency'],
+    ['num', '10'],
+    [undefined, 10],
+  ] as const) {
+    it(`let the text of the highest priority leave next, which has ${type ? `type ${type}` : 'no type'}`, async () => {
+      process.env.SMS_TEST_URGENCY = '10';
+      stopLater(async () => {
+        delete process.env.SMS_TEST_URGENCY;
+      });
+      const alarm = sendNode({ id: 'alarm', priority: value, priorityType: type });
+      const flow = await RunningFlow.start(nodes({ perSecond: '20' }, sendNode(), alarm));
+      const context = flow.node('alarm').context();
+      context.flow.set('urgency', 10);
+      context.global.set('urgency', 10);
+      for (let index = 0; index < 5; index++) flow.send('send', { topic: one, payload: `reminder ${index}` });
+      await flow.messages('sent', 1);
+      flow.send('alarm', { topic: two, payload: 'alarm', urgency: 10 });
+      await flow.messages('sent', 6);
+      const bodies = sim.messages.map(({ body }) => body);
+      assert.ok(bodies.indexOf('alarm') < bodies.indexOf('reminder 3'), bodies.join());
+      assert.equal(bodies.at(-1), 'reminder 4');
+    });
+  }
 });

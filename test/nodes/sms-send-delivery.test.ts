@@ -95,11 +95,105 @@ describe('sms-send: delivery and conversation', () => {
       });
     }
 
-    it('take priority from the message where it has a type', async () => {
-      const flow = await start({ priority: 'urgency', priorityType: 'msg' });
-      flow.send('send', { topic: handset, payload: 'hello', urgency: 99 });
+    it('keep the priority that they had when they came', async () => {
+      await sim.setOnline(false);
+      const properties = { keep: true, priority: 'urgency', priorityType: 'msg' };
+      const flow = await start(properties, { concurrency: 1 });
+      for (const [payload, urgency] of [
+        ['low', '-3'],
+        ['usual', undefined],
+        ['high', 7],
+      ])
+        flow.send('send', { topic: handset, payload, urgency });
       await until(() => errorsOf(flow).length > 0);
-      assert.deepEqual([errorsOf(flow)[0]?.code, errorsOf(flow)[0]?.field], ['SMS_INPUT', 'priority']);
+      await flow.deploy(nodes({ ...properties, priorityType: 'num', priority: -10 }, { concurrency: 1 }), 'nodes');
+      await sim.setOnline(true);
+      await flow.messages('sent', 3);
+      assert.deepEqual(
+        sim.messages.map(({ body }) => body),
+        ['high', 'usual', 'low'],
+      );
+    });
+  });
+
+  describe('expire and priority with a type', () => {
+    /** Values of every type, and where each finds its number. */
+    const ways: [type: string, value: string, source: 'message' | 'flow' | 'global' | 'environment'][] = [
+      ['msg', 'deep.number', 'message'],
+      ['flow', 'number', 'flow'],
+      ['global', 'number', 'global'],
+      ['env', 'SMS_TEST_NUMBER', 'environment'],
+      ['jsonata', 'deep.number', 'message'],
+    ];
+
+    /** Starts a node whose field has its number from there, and sends it a message. */
+    async function sendWith(
+      properties: Record<string, unknown>,
+      given: Record<string, unknown> = {},
+    ): Promise<RunningFlow> {
+      const flow = await start({ keep: true, ...properties });
+      const context = flow.node('send').context();
+      context.flow.set('number', given.flow);
+      context.global.set('number', given.global);
+      flow.send('send', { topic: handset, payload: 'hello', deep: { number: given.message } });
+      return flow;
+    }
+
+    async function isRefused(flow: RunningFlow, field: string): Promise<void> {
+      await until(() => errorsOf(flow).length > 0);
+      assert.deepEqual([errorsOf(flow)[0]?.code, errorsOf(flow)[0]?.field], ['SMS_INPUT', field]);
+      assert.equal(flow.completions.length, 1);
+      assert.equal(sim.messages.length, 0);
+    }
+
+    afterEach(() => {
+      delete process.env.SMS_TEST_NUMBER;
+    });
+
+    for (const [type, value, source] of ways) {
+      it(`give up after a time of type ${type}`, async () => {
+        await sim.setOnline(false);
+        process.env.SMS_TEST_NUMBER = '0.005';
+        const flow = await sendWith({ expire: value, expireType: type }, { [source]: 0.005 });
+        await until(() => errorsOf(flow).some((error) => error?.code === 'SMS_EXPIRED'));
+      });
+
+      for (const [field, wrong] of [
+        ['expire', -1],
+        ['expire', 'soon'],
+        ['priority', 11],
+        ['priority', 0.5],
+        ['priority', 'high'],
+      ] as const) {
+        it(`refuse ${field} ${wrong} of type ${type}`, async () => {
+          process.env.SMS_TEST_NUMBER = String(wrong);
+          await isRefused(await sendWith({ [field]: value, [`${field}Type`]: type }, { [source]: wrong }), field);
+        });
+      }
+
+      it(`take the defaults for what is blank of type ${type}`, async () => {
+        process.env.SMS_TEST_NUMBER = '';
+        const properties = { expire: value, expireType: type, priority: value, priorityType: type };
+        const flow = await sendWith(properties, { [source]: '' });
+        await flow.messages('sent', 1);
+        assert.deepEqual(errorsOf(flow), []);
+      });
+    }
+
+    for (const wrong of [true, [], { number: 1 }, Number.NaN, new Date(0)]) {
+      it(`refuse what is no number: ${JSON.stringify(wrong)}`, async () => {
+        const properties = { priority: 'deep.number', priorityType: 'msg' };
+        await isRefused(await sendWith(properties, { message: wrong }), 'priority');
+      });
+    }
+
+    it('refuse an expression that fails', async () => {
+      await isRefused(await sendWith({ expire: '$error("x")', expireType: 'jsonata' }), 'expire');
+    });
+
+    it('ask for no time where a text is not kept', async () => {
+      const flow = await sendWith({ keep: false, expire: 'deep.number', expireType: 'msg' }, { message: -1 });
+      await flow.messages('sent', 1);
     });
   });
 
