@@ -122,7 +122,7 @@ class AnswerReader implements Dispatcher.DispatchHandler {
   readonly #host: string;
   readonly #resolve: (answer: Answer) => void;
   readonly #reject: (error: SmsError) => void;
-  readonly #timer: Timer;
+  #timer: Timer;
   /** The signal may abort from now on without its knowing. */
   readonly #leave: (() => void) | undefined;
   #controller: Dispatcher.DispatchController | undefined;
@@ -141,7 +141,7 @@ class AnswerReader implements Dispatcher.DispatchHandler {
     this.#host = host;
     this.#resolve = resolve;
     this.#reject = reject;
-    this.#timer = clock.after(call.timeoutMs, () => this.#onTimeout());
+    this.#timer = clock.after(call.timeoutMs, () => this.#onTimeout(clock));
     const { signal } = call;
     if (signal?.aborted) this.#onAbort();
     else if (signal) this.#leave = onceAborted(signal, () => this.#onAbort());
@@ -201,8 +201,17 @@ class AnswerReader implements Dispatcher.DispatchHandler {
     this.#fail(this.#failure(describeFailure(error), error));
   }
 
-  #onTimeout(): void {
-    this.#fail(this.#failure(`timed out after ${this.#call.timeoutMs / 1000} s`));
+  /** Where the process was paused or blocked, timers run before what has come meanwhile is read: in the turn after this one. */
+  #onTimeout(clock: Clock): void {
+    const failure = this.#failure(`timed out after ${this.#call.timeoutMs / 1000} s`);
+    if (this.#hasLeft) {
+      const answer = this.#answer;
+      const length = this.#length;
+      this.#timer = clock.nextTurn(() => {
+        if (this.#answer === answer && this.#length === length) this.#fail(failure);
+        else this.#onTimeout(clock);
+      });
+    } else this.#fail(failure);
   }
 
   #onAbort(): void {

@@ -404,7 +404,7 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'a request has no end',
     'http/exchange.ts',
-    'this.#timer = clock.after(call.timeoutMs, () => this.#onTimeout());',
+    'this.#timer = clock.after(call.timeoutMs, () => this.#onTimeout(clock));',
     'this.#timer = clock.after(call.timeoutMs, () => {});',
   ),
   mutant('a timer outlives its request', 'http/exchange.ts', '    this.#timer.cancel();\n', ''),

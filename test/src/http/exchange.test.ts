@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { request } from 'node:http';
 import { connect, createServer, type Socket } from 'node:net';
 import { inspect } from 'node:util';
+import { Worker } from 'node:worker_threads';
 import { isSmsError, SmsError, type SmsErrorCode } from '../../../src/errors';
 import { createConnections, type TlsOptions } from '../../../src/http/connections';
 import { type Answer, type Call, createExchange } from '../../../src/http/exchange';
@@ -558,6 +559,54 @@ describe('http', () => {
         outgoing.on('close', () => clearInterval(timer));
       });
       await failsOnBoth(baseUrl, 'SMS_UNCERTAIN', 'SMS_RESPONSE', { timeoutMs: 80 });
+    });
+  });
+
+  describe('an answer that has come while the process was held up', () => {
+    /** Holds up the event loop, as a function node, a paused container or a sleeping machine does. */
+    const block = (ms: number) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+
+    async function startWorker(body: string): Promise<string> {
+      const worker = new Worker(
+        `const { createServer } = require('node:http');
+        const { workerData, parentPort } = require('node:worker_threads');
+        const server = createServer((incoming, outgoing) => {
+          incoming.resume().on('end', () => setTimeout(() => outgoing.end(workerData), 20));
+        });
+        server.listen(0, '127.0.0.1', () => parentPort.postMessage(server.address().port));`,
+        { eval: true, workerData: body },
+      );
+      closing.add(worker, (it) => it.terminate());
+      const [port] = await once(worker, 'message');
+      return `http://127.0.0.1:${port}`;
+    }
+
+    for (const [size, body] of [
+      ['short', 'ok'],
+      ['long', 'x'.repeat(200_000)],
+    ] as const) {
+      it(`is read though its time is up by then (${size})`, async () => {
+        const baseUrl = await startWorker(body);
+        const connections = open(baseUrl);
+        for (const effect of ['send', 'read'] as const) {
+          // After it timers come before sockets.
+          const onSent = () => setTimeout(() => setImmediate(block, 400), 10);
+          const answer = call(baseUrl, { connections, effect, timeoutMs: 200, onSent });
+          assert.equal((await answer).bytes.length, body.length);
+        }
+      });
+    }
+
+    it('does not let a request leave that waited for a connection until its time was up', async () => {
+      let requests = 0;
+      const { baseUrl } = await startRawService(closing, (_incoming, outgoing) => {
+        requests++;
+        outgoing.end();
+      });
+      const late = failure(call(baseUrl, { effect: 'send', timeoutMs: 20 }));
+      block(60);
+      assert.equal((await late).code, 'SMS_UNREACHABLE');
+      assert.equal(requests, 0);
     });
   });
 
