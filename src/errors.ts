@@ -29,7 +29,7 @@ export interface SmsErrorFacts {
   waiting?: number | undefined;
   /** Where evidence of an unknown outcome was looked for, and none was found. */
   looked?: readonly string[] | undefined;
-  /** The header `Retry-After` of the answer, as it came. For the library alone. */
+  /** The header `Retry-After` of the answer: seconds, or a date where that does not say when it was made. For the library alone. */
   retryAfter?: string | undefined;
   cause?: unknown;
 }

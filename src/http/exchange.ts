@@ -5,6 +5,7 @@ import { type Clock, systemClock, type Timer } from '../clock';
 import { asSmsError, SmsError } from '../errors';
 import type { Authentication } from '../login';
 import { formatForm } from '../wire/form';
+import { resolveRetryAfter } from '../wire/retry-after';
 import type { Connections } from './connections';
 import { createUnreachable, createUnread, describeFailure, ProxyFailure } from './failure';
 import { Pieces } from './pieces';
@@ -44,7 +45,7 @@ export interface Answer {
   /** The reason phrase of the status line. */
   statusText: string;
   contentType?: string;
-  /** The header `Retry-After` as it came. */
+  /** The header `Retry-After`, see {@link resolveRetryAfter}. */
   retryAfter?: string;
   bytes: Buffer;
 }
@@ -181,7 +182,9 @@ class AnswerReader implements Dispatcher.DispatchHandler {
     const contentType = headers['content-type'];
     if (contentType !== undefined) this.#answer.contentType = String(contentType);
     const retryAfter = headers['retry-after'];
-    if (retryAfter !== undefined) this.#answer.retryAfter = String(retryAfter);
+    if (retryAfter !== undefined) {
+      this.#answer.retryAfter = resolveRetryAfter(String(retryAfter), headers.date?.toString());
+    }
     this.#call.onAnswer?.();
   }
 
@@ -206,9 +209,9 @@ class AnswerReader implements Dispatcher.DispatchHandler {
     const failure = this.#failure(`timed out after ${this.#call.timeoutMs / 1000} s`);
     if (this.#hasLeft) {
       const answer = this.#answer;
-      const length = this.#length;
+      const { length } = this.#body;
       this.#timer = clock.nextTurn(() => {
-        if (this.#answer === answer && this.#length === length) this.#fail(failure);
+        if (this.#answer === answer && this.#body.length === length) this.#fail(failure);
         else this.#onTimeout(clock);
       });
     } else this.#fail(failure);

@@ -1,6 +1,6 @@
 import type { Clock } from '../clock';
 import { isSmsError, SmsError } from '../errors';
-import { readDate } from '../wire/date';
+import { parseRetryAfter } from '../wire/retry-after';
 import { formatOutcome, parseOutcome, type StoredRespite } from './outgoing';
 
 /**
@@ -38,7 +38,7 @@ export class Respite {
 
   /** A kept text has failed so: of several times that the service has named the latest counts. */
   heed(error: SmsError): void {
-    this.#extend(retryAfterMs(error.retryAfter, this.#clock.now()), error);
+    this.#extend(parseRetryAfter(error.retryAfter ?? '', this.#clock.now()), error);
   }
 
   /** An earlier process has left this. The clock may have been set since: it never lasts longer than the service wanted. */
@@ -56,13 +56,4 @@ export class Respite {
     this.#until = this.#clock.elapsed() + forMs;
     this.#error = error;
   }
-}
-
-/** Reads a `Retry-After`, which is a number of seconds or a date; 0 when it is neither, or past. */
-function retryAfterMs(retryAfter: string | undefined, now: number): number {
-  const text = retryAfter?.trim() ?? '';
-  if (/^\d{1,9}$/.test(text)) return Number(text) * 1_000;
-  // Date.parse makes a year of any number among words.
-  const date = Date.parse(readDate(text) ?? '');
-  return Number.isNaN(date) ? 0 : Math.max(0, date - now);
 }

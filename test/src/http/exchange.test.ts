@@ -351,6 +351,14 @@ describe('http', () => {
       assert.equal(answer.bytes.length, 0);
     });
 
+    it('that says when to come again by a date is measured by its own clock', async () => {
+      const { baseUrl } = await startRawService(closing, (_incoming, outgoing) => {
+        outgoing.setHeader('Date', 'Sun, 06 Nov 1994 08:49:37 GMT');
+        outgoing.writeHead(503, { 'retry-after': 'Sun, 06 Nov 1994 08:51:37 GMT' }).end();
+      });
+      assert.equal((await call(baseUrl)).retryAfter, '120');
+    });
+
     it('after an informational one is the real one', async () => {
       const { baseUrl } = await startRawService(closing, (_incoming, outgoing) => {
         outgoing.writeEarlyHints({ link: '</a>; rel=preload' });
