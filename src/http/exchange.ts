@@ -7,6 +7,7 @@ import type { Authentication } from '../login';
 import { formatForm } from '../wire/form';
 import { resolveRetryAfter } from '../wire/retry-after';
 import type { Connections } from './connections';
+import { CodingError, decodeContent } from './content-coding';
 import { createUnreachable, createUnread, describeFailure, ProxyFailure } from './failure';
 import { Pieces } from './pieces';
 
@@ -47,6 +48,8 @@ export interface Answer {
   contentType?: string;
   /** The header `Retry-After`, see {@link resolveRetryAfter}. */
   retryAfter?: string;
+  /** The header `Content-Encoding`: undone when the answer is here whole. */
+  coding?: string;
   bytes: Buffer;
 }
 
@@ -68,7 +71,8 @@ export function createExchange(target: Target): (call: Call) => Promise<Answer> 
   const origin = pathStart === -1 ? baseUrl : baseUrl.slice(0, pathStart);
   const host = origin.slice(origin.indexOf('//') + 2);
   const basePath = pathStart === -1 ? '' : baseUrl.slice(pathStart).replace(/\/$/, '');
-  const headersOfGet = ['accept', '*/*', 'user-agent', 'node-red-sms', ...formatAuthorization(authentication)];
+  const plain = ['accept', '*/*', 'accept-encoding', 'identity', 'user-agent', 'node-red-sms'];
+  const headersOfGet = [...plain, ...formatAuthorization(authentication)];
   const headersOfPost = [...headersOfGet, 'content-type', 'application/x-www-form-urlencoded'];
   const credentials = credentialsOf(authentication);
 
@@ -79,7 +83,11 @@ export function createExchange(target: Target): (call: Call) => Promise<Answer> 
     const path = basePath + call.path + (isPost || form === '' ? '' : `?${form}`);
     const headers = isPost ? headersOfPost : headersOfGet;
     return new Promise((resolve, reject) => {
-      const reader = new AnswerReader({ call, host, clock }, resolve, reject);
+      const reader = new AnswerReader(
+        { call, host, clock },
+        (answer) => resolve(answer.coding === undefined ? answer : decode(answer, call.effect)),
+        reject,
+      );
       const request: Dispatcher.DispatchOptions = { origin, path, method, headers };
       if (beforeLeaving) {
         if (isPost) request.headers = [...headers, 'content-length', String(Buffer.byteLength(form))];
@@ -115,6 +123,26 @@ function credentialsOf(authentication: Authentication): [string, string][] {
 }
 
 const noBytes = Buffer.alloc(0);
+
+/** Async, so that it rejects. */
+async function decode({ coding = '', ...answer }: Answer, effect: Call['effect']): Promise<Answer> {
+  const { statusCode } = answer;
+  try {
+    const bytes = decodeContent(answer.bytes, coding, maxAnswerBytes);
+    if (!bytes) throw createTooLarge(effect, { statusCode });
+    return { ...answer, bytes };
+  } catch (error) {
+    // That the service refused is known.
+    if (statusCode >= 300) return { ...answer, bytes: noBytes };
+    if (!(error instanceof CodingError)) throw error;
+    if (effect === 'send') throw createUnread(error.message, { statusCode });
+    throw new SmsError('responseUnreadable', { statusCode, params: { detail: error.message } });
+  }
+}
+
+function createTooLarge(effect: Call['effect'], status: { statusCode?: number }): SmsError {
+  return effect === 'read' ? new SmsError('responseTooLarge', status) : createUnread('larger than 8 MiB', status);
+}
 
 /** Follows one exchange. It is told just before the first byte goes out, which decides what a failure means. */
 class AnswerReader implements Dispatcher.DispatchHandler {
@@ -181,6 +209,8 @@ class AnswerReader implements Dispatcher.DispatchHandler {
     this.#answer = { statusCode, statusText, bytes: noBytes };
     const contentType = headers['content-type'];
     if (contentType !== undefined) this.#answer.contentType = String(contentType);
+    const coding = headers['content-encoding'];
+    if (coding !== undefined) this.#answer.coding = String(coding);
     const retryAfter = headers['retry-after'];
     if (retryAfter !== undefined) {
       this.#answer.retryAfter = resolveRetryAfter(String(retryAfter), headers.date?.toString());
@@ -190,8 +220,7 @@ class AnswerReader implements Dispatcher.DispatchHandler {
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
     if (this.#body.length + chunk.length <= maxAnswerBytes) this.#body.add(chunk);
-    else if (this.#call.effect === 'read') this.#fail(new SmsError('responseTooLarge', this.#status()));
-    else this.#fail(createUnread('larger than 8 MiB', this.#status()));
+    else this.#fail(createTooLarge(this.#call.effect, this.#status()));
   }
 
   onResponseEnd(): void {
