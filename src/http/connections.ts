@@ -26,6 +26,12 @@ export interface Connections {
 }
 
 const connectTimeoutMs = 10_000;
+/**
+ * Until the next address of a name is tried. Node waits for 250 ms, less than a connection takes over a satellite or a slow mobile network:
+ * where the name has another address, which that network does not lead to, none was ever reached.
+ */
+const addressTimeoutMs = 2_500;
+const timeouts = { timeout: connectTimeoutMs, autoSelectFamilyAttemptTimeout: addressTimeoutMs };
 const untimed = { headersTimeout: 0, bodyTimeout: 0 };
 
 /**
@@ -40,10 +46,10 @@ export function createConnections(options: { baseUrl: string; tls?: TlsOptions; 
   // Takes longer to load than all the rest together, and is not needed before somebody has an account.
   const undici = require('undici') as typeof import('undici');
   // One for all connections, so that they resume each other's TLS sessions.
-  const connect = undici.buildConnector({ timeout: connectTimeoutMs, ...options.tls });
+  const connect = undici.buildConnector({ ...timeouts, ...options.tls });
   if (!proxy) return new OwnConnections(undici, connect);
   const isTunnelled = options.baseUrl.startsWith('https:') || proxy.url.protocol === 'https:';
-  if (isTunnelled) return new OwnConnections(undici, createTunnel(proxy, connectTimeoutMs, connect));
+  if (isTunnelled) return new OwnConnections(undici, createTunnel(proxy, timeouts, connect));
   return new ForwardedConnections(new OwnConnections(undici, connect), proxy);
 }
 

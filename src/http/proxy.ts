@@ -78,20 +78,27 @@ function isExcepted({ protocol, hostname, port }: URL, noProxy: string): boolean
   });
 }
 
+/** As undici's and Node's options call them, in milliseconds. */
+export interface ConnectTimeouts {
+  /** Until a connection stands, and a proxy has answered. */
+  readonly timeout: number;
+  /** Until the next address of a name is tried. */
+  readonly autoSelectFamilyAttemptTimeout: number;
+}
+
 /**
  * Makes connections that lead through a proxy (`CONNECT`). undici's own tunnel tries again without an end and without a pause when the
  * proxy closes the connection, waits for ever when it does not answer, and tells of no refusal.
  *
- * @param connectTimeoutMs until the proxy has answered
  * @param connectService speaks to the service on the socket that it is given
  */
 export function createTunnel(
   proxy: ProxyAddress,
-  connectTimeoutMs: number,
+  timeouts: ConnectTimeouts,
   connectService: buildConnector.connector,
 ): buildConnector.connector {
   return (options, callback) => {
-    const request = requestTunnel(proxy, portedHost(options), connectTimeoutMs);
+    const request = requestTunnel(proxy, portedHost(options), timeouts);
     request.once('connect', ({ statusCode }, socket: Socket) => {
       if (statusCode === 200 && options.protocol === 'https:') {
         connectService({ ...options, httpSocket: socket }, callback);
@@ -116,9 +123,10 @@ function portedHost({ host = '', port, protocol }: buildConnector.Options): stri
 }
 
 /** The proxy's answer, whatever it is, comes with the event `connect`. */
-function requestTunnel({ url, authorization }: ProxyAddress, target: string, timeoutMs: number): ClientRequest {
+function requestTunnel({ url, authorization }: ProxyAddress, target: string, timeouts: ConnectTimeouts): ClientRequest {
   const isSecure = url.protocol === 'https:';
   const host = url.hostname.replace(/^\[(.*)\]$/, '$1');
+  const { timeout, ...attempts } = timeouts;
   const request = (isSecure ? requestHttps : requestHttp)({
     method: 'CONNECT',
     host,
@@ -126,10 +134,11 @@ function requestTunnel({ url, authorization }: ProxyAddress, target: string, tim
     path: target,
     headers: { host: target, ...(authorization === undefined ? undefined : { 'proxy-authorization': authorization }) },
     agent: false,
+    ...attempts,
     // Of the proxy; Node would take that of the header.
     servername: isIP(host) ? '' : host,
   });
-  const timer = systemClock.after(timeoutMs, () => {
+  const timer = systemClock.after(timeout, () => {
     request.destroy(Object.assign(new Error('timed out'), { code: 'ETIMEDOUT' }));
   });
   request.once('close', () => timer.cancel());

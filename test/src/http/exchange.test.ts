@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { request } from 'node:http';
-import { connect, createServer, type Socket } from 'node:net';
+import { connect, createServer, type NetConnectOpts, type Socket } from 'node:net';
 import { inspect } from 'node:util';
 import { Worker } from 'node:worker_threads';
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
@@ -304,6 +304,21 @@ describe('http', () => {
       closing.add(server, (it) => it.close());
       await once(server, 'listening');
       assert.equal((await call(baseUrl, { connections: pool })).bytes.toString(), 'back');
+    });
+
+    it('give each address of a name the time that a slow network takes', async () => {
+      const net: { connect: typeof connect } = require('node:net');
+      const { connect: original } = net;
+      const seen: unknown[] = [];
+      closing.add(net, (it) => Object.assign(it, { connect: original }));
+      const watched = (options: NetConnectOpts) => {
+        seen.push('autoSelectFamilyAttemptTimeout' in options && options.autoSelectFamilyAttemptTimeout);
+        return original(options);
+      };
+      Object.assign(net, { connect: watched });
+      const { baseUrl } = await startEcho();
+      await call(baseUrl);
+      assert.deepEqual(seen, [2_500]);
     });
 
     it('go to the service that each request names', async () => {

@@ -74,7 +74,7 @@ describe('the proxy on the way out', () => {
   it('that answers nothing is left after a while', async () => {
     const proxy = await startSocketService(closing, (socket) => socket.resume());
     const address = findProxy('https://sms.test', { url: proxy.baseUrl }) ?? assert.fail();
-    const tunnel = createTunnel(address, 50, () => assert.fail());
+    const tunnel = createTunnel(address, { timeout: 50, autoSelectFamilyAttemptTimeout: 50 }, () => assert.fail());
     const error = await new Promise((resolve) => {
       tunnel({ hostname: 'sms.test', host: 'sms.test', port: '', protocol: 'https:' }, (...[reason]) =>
         resolve(reason),
