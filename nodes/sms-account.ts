@@ -145,7 +145,7 @@ export = (RED: NodeAPI) => {
   function resolve<T>(value: T, id: string | undefined): T | string {
     if (typeof value !== 'string' || !isEnv(value)) return value;
     const node = (id && RED.nodes.getNode(id)) || findGlobalNode() || ({} as never);
-    return String(RED.util.evaluateNodeProperty(value, 'env', node, {}) ?? '');
+    return String(RED.util.evaluateNodeProperty(value, 'env', node, {}) || value);
   }
 
   /** The node that has the global environment variables, which an account knows that is not deployed yet. */

@@ -1,11 +1,13 @@
 import type { NodeAPI, NodeDef } from 'node-red';
 import {
+  asSmsError,
   type CallbackEvent,
   type CallbackRequest,
   type CallbackSubscription,
   type Kind,
   parseCallback,
   type RecordsOfKind,
+  type SmsError,
 } from '../src';
 import { limits } from './limits';
 import { getAccount } from './runtime/account-node';
@@ -16,7 +18,7 @@ import { parsePath } from './runtime/callback-path';
 import { FlowSender } from './runtime/flow-sender';
 import { raiseToCatch, showAndRaise, takeAcknowledgements } from './runtime/outcome';
 import { createDeliveredMessage } from './runtime/received-message';
-import { parseChoice, parseNumber } from './runtime/settings';
+import { parseChoice, parseNumber, parseText } from './runtime/settings';
 import { startWithFlows } from './runtime/start';
 import { badges, endBadge } from './runtime/texts';
 
@@ -38,8 +40,7 @@ export = (RED: NodeAPI) => {
   function SmsCallbackIn(this: CallbackNode, config: CallbackConfig) {
     RED.nodes.createNode(this, config);
     const path = parsePath(config.path);
-    const token = this.credentials?.token?.trim() || undefined;
-    const address = { path, publicUrl: config.publicUrl, token };
+    const address = { path, publicUrl: config.publicUrl, token: parseToken(RED, this) };
     const sender = new FlowSender(RED, this);
     let subscription: CallbackSubscription | undefined;
     /** The badge shows why one could not be taken, not the path. */
@@ -110,6 +111,22 @@ export = (RED: NodeAPI) => {
     credentials: { token: { type: 'password' } },
   });
 };
+
+/** Says whom to let in: an error when what was to be the token is a variable that is not set, or is blank. */
+function parseToken(RED: NodeAPI, node: CallbackNode & { _alias?: string }): string | SmsError | undefined {
+  // Those of a node in a subflow are saved under the id that it has there.
+  const saved: { token?: string } = RED.nodes.getCredentials(node._alias ?? node.id) ?? {};
+  try {
+    return parseText(trim(node.credentials?.token) || trim(saved.token) || undefined);
+  } catch (error) {
+    return asSmsError(error);
+  }
+}
+
+/** A variable of a subflow may be a number. */
+function trim(text: unknown): string {
+  return String(text ?? '').trim();
+}
 
 /** What the address was called with goes along with every record. */
 function withQuery<K extends Kind>({ kind, records }: RecordsOfKind<K>, query: Query): RecordsOfKind<K> {

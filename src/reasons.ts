@@ -19,6 +19,10 @@ export const reasons = {
   ],
   settingNumber: ['SMS_CONFIG', 'The setting "{{setting}}" is not usable. Give a number from {{min}} to {{max}}.'],
   settingWhole: ['SMS_CONFIG', 'The setting "{{setting}}" is not usable. Give a whole number from {{min}} to {{max}}.'],
+  variableMissing: [
+    'SMS_CONFIG',
+    'The environment variable {{variable}} is not set, or is blank. Set it for Node-RED, or enter the value itself.',
+  ],
   settingChoice: ['SMS_CONFIG', 'The setting "{{setting}}" is not usable. Give one of these values: {{choices}}.'],
   apiKeyMissing: ['SMS_CONFIG', 'The account has no API key. Enter it in the account.'],
   userIdMissing: ['SMS_CONFIG', 'The account has no user name. Enter it in the account.'],

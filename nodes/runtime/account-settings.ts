@@ -15,7 +15,7 @@ import {
   type TlsOptions,
 } from '../../src';
 import { limits } from '../limits';
-import { parseChoice, parseFlag, parseLimit, parseNumber } from './settings';
+import { parseChoice, parseFlag, parseLimit, parseNumber, parseText } from './settings';
 
 /** How to reach the service, as the form of `sms-account` has it, saved or not. */
 export interface ConnectionConfig {
@@ -95,12 +95,14 @@ export function parseConnection(
   if (tls !== undefined && typeof tls?.addTLSOptions !== 'function') throw new SmsError('tlsMissing');
   const proxy = config.proxy ? (RED.nodes.getNode(config.proxy) as ProxyNode | null) : undefined;
   if (proxy === null) throw new SmsError('proxyMissing');
+  const baseUrl = parseBaseUrl(parseText(config.baseUrl), parseFlag('allowHttp', config.allowHttp, false));
+  const authType = parseChoice('authType', config.authType, ['bearer', 'basic', 'form']);
+  const authentication = parseAuthentication(authType, credentials);
+  // Of the credentials, only what is used has to be there.
+  Object.values(authentication).forEach(parseText);
   return {
-    baseUrl: parseBaseUrl(config.baseUrl, parseFlag('allowHttp', config.allowHttp, false)),
-    authentication: parseAuthentication(
-      parseChoice('authType', config.authType, ['bearer', 'basic', 'form']),
-      credentials,
-    ),
+    baseUrl,
+    authentication,
     method: parseChoice('method', config.method, ['POST', 'GET']),
     timeoutMs: parseNumber('timeout', config.timeout, limits['sms-account'].timeout) * 1_000,
     ...(tls ? { tls: tls.addTLSOptions({}) } : undefined),
@@ -168,7 +170,7 @@ function parseStore(
   if (folder !== undefined) {
     stores.set('disk', { storeName: `disk ${folder}`, createStore: (key) => new DiskStore(join(folder, key)) });
   }
-  const redis = kind === 'redis' ? parseRedisUrl(redisUrl) : findRedis(redisUrl);
+  const redis = kind === 'redis' ? parseRedisUrl(parseText(redisUrl)) : findRedis(redisUrl);
   const redisPlace = redis && `redis ${digest(JSON.stringify([redis.host, redis.port, redis.db]))}`;
   if (redisPlace !== undefined) {
     const url = redisUrl?.trim() ?? '';

@@ -1,9 +1,10 @@
 import type { Node, NodeAPI } from 'node-red';
-import { SmsError } from '../../src';
+import { asSmsError, SmsError } from '../../src';
 import type { CallbackAnswer } from './callback-body';
 import { isPath, isPublicUrl, joinCallbackUrl, normalisePath } from './callback-path';
 import { createCallbackPlaces } from './callback-places';
 import { type CallbackRouteOptions, mountCallbackRoute } from './callback-route';
+import { parseText } from './settings';
 import { badges, translateError } from './texts';
 
 /** Where a node is called, and what only its callers know. */
@@ -11,7 +12,8 @@ export interface CallbackAddress {
   /** With a leading slash. */
   path: string | undefined;
   publicUrl: string | undefined;
-  token: string | undefined;
+  /** Without one everybody is let in, and nobody as long as there is an error instead. */
+  token: string | SmsError | undefined;
 }
 
 /** A node's way in from outside. */
@@ -28,30 +30,35 @@ export type OpenDoor = (node: Node, address: CallbackAddress, handle: CallbackRo
 export function createCallbackDoors(RED: NodeAPI): OpenDoor {
   const places = createCallbackPlaces(RED);
   return (node, { path, token }, handle) => {
+    const entrance = token instanceof SmsError ? { token: undefined, handle: keepOut } : { token, handle };
     let unmount = () => {};
     let problem: SmsError | undefined;
 
     const open = () => {
       if (path === undefined) return;
-      unmount = mountCallbackRoute(RED, { path, token, handle });
-      problem = undefined;
-      node.status(badges.at(path));
+      unmount = mountCallbackRoute(RED, { path, ...entrance });
+      problem = token instanceof SmsError ? token : undefined;
+      node.status(problem ? badges.error(RED, problem) : badges.at(path));
     };
 
-    /** Takes the path, unless there is something against it. */
-    const findProblem = (): SmsError | undefined => {
-      if (!servesHttp(RED)) return new SmsError('callbackHttpOff');
-      if (path === undefined) return new SmsError('callbackPathMissing');
-      if (!isPath(path)) return new SmsError('callbackPathInvalid');
+    /** @throws SmsError when there is something against the path */
+    const takePath = () => {
+      if (!servesHttp(RED)) throw new SmsError('callbackHttpOff');
+      if (path === undefined) throw new SmsError('callbackPathMissing');
+      if (!isPath(path)) throw new SmsError('callbackPathInvalid');
+      parseText(path.slice(1));
       if (!places.take(normalisePath(path), node.id, open)) {
-        return new SmsError('callbackPathTaken', { params: { path } });
+        throw new SmsError('callbackPathTaken', { params: { path } });
       }
       open();
-      return undefined;
     };
 
-    problem = findProblem();
-    if (problem) node.status(badges.error(RED, problem));
+    try {
+      takePath();
+    } catch (error) {
+      problem = asSmsError(error);
+      node.status(badges.error(RED, problem));
+    }
     return {
       get problem() {
         return problem;
@@ -64,12 +71,23 @@ export function createCallbackDoors(RED: NodeAPI): OpenDoor {
   };
 }
 
-/** Public address, root of Node-RED's HTTP nodes, path and token in one; `undefined` when that reaches nothing. */
+/** Until its token is known, the service is to come again later: no guess is the right one. */
+async function keepOut(): Promise<CallbackAnswer> {
+  return notNow('The token of this callback is not known.');
+}
+
+/**
+ * Public address, root of Node-RED's HTTP nodes, path and token in one; `undefined` when that reaches nothing.
+ *
+ * @throws SmsError `SMS_CONFIG` when a variable of it is not set
+ */
 export function formatCallbackAddress(
   RED: NodeAPI,
   { path, publicUrl = '', token }: CallbackAddress,
 ): string | undefined {
-  if (!servesHttp(RED) || path === undefined || !isPath(path) || !isPublicUrl(publicUrl)) return undefined;
+  if (!servesHttp(RED) || path === undefined || !isPath(path) || !isPublicUrl(parseText(publicUrl))) return undefined;
+  parseText(path.slice(1));
+  if (token instanceof SmsError) throw token;
   const url = joinCallbackUrl(publicUrl, String(RED.settings.httpNodeRoot || '/'), path);
   return token === undefined ? url : `${url}?token=${encodeURIComponent(token)}`;
 }

@@ -1,5 +1,6 @@
 import { isBlank, SmsError } from '../../src';
 import { isInRange, type Limit, type Range, type Setting } from '../limits';
+import { isEnv } from './env';
 
 /**
  * Reads a number from a node's configuration: blank means the default; text is read, since `${NAME}` gives text.
@@ -46,4 +47,15 @@ export function parseChoice<T extends string>(setting: string, value: unknown, c
 export function parseFlag(setting: string, value: unknown, byDefault: boolean): boolean {
   const given = isBlank(value) ? String(byDefault) : String(value).toLowerCase();
   return parseChoice(setting, given, ['true', 'false']) === 'true';
+}
+
+/**
+ * Takes text from a node's configuration or credentials. Node-RED leaves `${NAME}` where it knows no such variable, which must not pass
+ * for a text of its own: everybody could guess such a secret.
+ *
+ * @throws SmsError `SMS_CONFIG` that names the variable
+ */
+export function parseText<T extends string | undefined>(text: T): T {
+  if (!isEnv(text)) return text;
+  throw new SmsError('variableMissing', { params: { variable: String(text).slice(2, -1) } });
 }

@@ -453,6 +453,35 @@ describe('sms-account', () => {
     });
   });
 
+  for (const [what, properties] of [
+    ['API key', { credentials: { apiKey: variable('SMS_TEST_ABSENT') } }],
+    ['password', { authType: 'basic', credentials: { userId: 'ann', password: variable('SMS_TEST_ABSENT') } }],
+    ['user', { authType: 'form', credentials: { userId: variable('SMS_TEST_ABSENT'), password: secret } }],
+    ['Redis URL', { store: 'redis', credentials: { apiKey: secret, redisUrl: variable('SMS_TEST_ABSENT') } }],
+    ['base URL', { baseUrl: variable('SMS_TEST_ABSENT') }],
+  ] as const) {
+    it(`is SMS_CONFIG and sends nothing where the environment variable of its ${what} is not set`, async () => {
+      const flow = await RunningFlow.start([account(sim, properties), send(), sink('sent'), ...catcher()]);
+      const error = await outcome(flow);
+      assert.equal(error?.code, 'SMS_CONFIG');
+      assert.match(String(error?.message), /variable SMS_TEST_ABSENT is not set/);
+      assert.equal(sim.requests.length, 0);
+      const answer = await flow.testConnection(form(sim, { ...properties, apiKey: '__PWRD__', id: 'account' }));
+      if (what !== 'Redis URL') assert.match(JSON.stringify(answer), /"SMS_CONFIG".*SMS_TEST_ABSENT/);
+    });
+  }
+
+  it('takes no notice of a variable that is not set where its way to sign in has no use for it', async () => {
+    const credentials = {
+      ...sim.credentials,
+      userId: variable('SMS_TEST_ABSENT'),
+      redisUrl: variable('SMS_TEST_ABSENT'),
+    };
+    const flow = await RunningFlow.start([account(sim, { credentials }), send(), sink('sent'), ...catcher()]);
+    flow.send('send', { topic: handset, payload: 'hello' });
+    await flow.messages('sent', 1);
+  });
+
   for (const property of ['tls', 'proxy']) {
     it(`is SMS_CONFIG where the chosen ${property} is none, and goes no other way`, async () => {
       const flow = await RunningFlow.start([account(sim, { [property]: 'gone' }), send(), sink('sent'), ...catcher()]);

@@ -89,6 +89,11 @@ const httpIn: FlowNode[] = [
 ];
 const httpInModules = ['network/21-httpin', 'function/80-template'];
 
+/** How a property names an environment variable. */
+function variable(name: string): string {
+  return `$\{${name}}`;
+}
+
 describe('sms-callback-in', () => {
   let sim: Simulator;
 
@@ -275,6 +280,50 @@ describe('sms-callback-in', () => {
       assert.equal(flow.received('replies').length, 1);
       assert.equal(JSON.stringify(flow.log).includes(token), false);
     });
+
+    for (const [what, value] of [
+      ['not set', undefined],
+      ['blank', ' '],
+    ] as const) {
+      it(`lets nobody in, and says why, when its variable is ${what}: 503`, async () => {
+        const token = variable('SMS_TEST_TOKEN');
+        if (value !== undefined) process.env.SMS_TEST_TOKEN = value;
+        try {
+          const callback = { callbackUrl: 'callback', callbackUrlType: 'node' };
+          const { flow, url } = await start({ credentials: { token }, publicUrl: 'https://flows.example.com' }, [
+            {
+              id: 'send',
+              type: 'sms-send',
+              account: 'account',
+              to: '6421555123',
+              toType: 'str',
+              ...callback,
+              wires: [[], []],
+            },
+          ]);
+          const [caught] = await flow.messages('caught', 1);
+          assert.deepEqual([caught?.error?.source.id, caught?.error?.code], ['callback', 'SMS_CONFIG']);
+          assert.match(String(caught?.error?.message), /variable SMS_TEST_TOKEN is not set/);
+          assert.deepEqual(flow.status('callback'), { fill: 'red', shape: 'ring', text: 'not configured' });
+          for (const query of [
+            '',
+            '?token=',
+            `?token=${encodeURIComponent(token)}`,
+            '?token=undefined',
+            '?token=%20',
+          ]) {
+            assert.equal((await post(url + query, formReply())).status, 503, query);
+          }
+          assert.deepEqual(flow.received('replies'), []);
+          flow.send('send', { payload: 'hello' });
+          const [, refused] = await flow.messages('caught', 2);
+          assert.match(String(refused?.error?.message), /variable SMS_TEST_TOKEN is not set/);
+          assert.equal(sim.requests.length, 0);
+        } finally {
+          delete process.env.SMS_TEST_TOKEN;
+        }
+      });
+    }
 
     it('is not asked for when there is none', async () => {
       const { url } = await start();
@@ -724,6 +773,18 @@ describe('sms-callback-in', () => {
         assert.deepEqual([caught?.error?.source.id, caught?.error?.code], ['second', 'SMS_CONFIG']);
       });
     }
+
+    it('is not at a path whose variable is not set, nor is its address told where that of the public URL is not', async () => {
+      const { flow, url } = await start({ path: variable('SMS_TEST_PATH'), publicUrl: 'https://flows.example.com' });
+      const [caught] = await flow.messages('caught', 1);
+      assert.match(String(caught?.error?.message), /variable SMS_TEST_PATH is not set/);
+      assert.equal((await post(new URL('/$%7BSMS_TEST_PATH%7D', url).href, formReply())).status, 404);
+      await flow.deploy(nodes({ publicUrl: variable('SMS_TEST_URL') }));
+      assert.throws(() => (flow.node('callback') as CallbackNode).callbackUrl(), {
+        code: 'SMS_CONFIG',
+        message: /SMS_TEST_URL/,
+      });
+    });
 
     it('is SMS_CONFIG where Node-RED serves no HTTP nodes, and says so', async () => {
       const { flow, url } = await start({}, [], { httpNodeRoot: false });
