@@ -8,7 +8,7 @@ import { raiseToCatch, takeAcknowledgements } from './outcome';
 import { createDeliveredMessage, createReceivedMessage } from './received-message';
 import { parseChoice, parseNumber } from './settings';
 import { startWithFlows } from './start';
-import { badges, showPollState, translate, translateError } from './texts';
+import { badges, endBadge, showPollState, translate, translateError } from './texts';
 
 /** What the nodes that poll have in common. */
 export interface PollingConfig extends NodeDef {
@@ -58,6 +58,7 @@ export function runPollingNode(RED: NodeAPI, node: Node, config: PollingConfig, 
 
   node.on('close', (done: () => void) => {
     cancelStart();
+    endBadge(node);
     sender.close();
     subscription?.close();
     // What was sent in this turn of the event loop is settled in the next.

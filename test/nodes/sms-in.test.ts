@@ -214,10 +214,11 @@ describe('sms-in', () => {
       assert.deepEqual(flow.statuses('in')[0], { fill: 'yellow', shape: 'ring', text: 'connecting' });
     });
 
-    it('stops polling when the last node goes', async () => {
+    it('stops polling when the last node goes, which takes down its badge', async () => {
       const flow = await start();
       await flow.badge('in', listening);
       await flow.deploy([account(sim)]);
+      assert.deepEqual(flow.status('in'), {});
       await sim.until(() => sim.polling('incoming') === 0);
       const { length } = sim.requests;
       receive('unread');
