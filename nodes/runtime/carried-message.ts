@@ -10,23 +10,46 @@ const mark = '$sms';
 const unkept = new Set(['req', 'res']);
 
 /**
- * Writes a message down for when its process has ended: what JSON carries of it, Buffers and Dates besides, without `req`
- * and `res`. Of one over 256 KiB, and of one that cannot be written, only `_msgid` and `topic`, however large a list of recipients that is.
+ * Writes a message down for when its process has ended: of each property what JSON carries, Buffers and Dates besides, without `req`
+ * and `res`, and without a property that JSON cannot carry. Of one over 256 KiB only `_msgid` and `topic`, however large a list of
+ * recipients that is.
  */
 export function formatCarried(message: NodeMessage): string {
   const { _msgid, topic } = message;
-  const whole = write(() => Object.fromEntries(Object.entries(message).filter(([name]) => !unkept.has(name))));
-  if (whole !== undefined && Buffer.byteLength(whole) <= largestBytes) return whole;
-  return write(() => ({ _msgid, topic })) ?? JSON.stringify({ _msgid });
+  return write(message, largestBytes) ?? write({ _msgid, topic }, Number.POSITIVE_INFINITY) ?? '{}';
 }
 
-/** `undefined` when JSON cannot carry it. */
-function write(give: () => unknown): string | undefined {
-  try {
-    return JSON.stringify(give(), replaceUnknown);
-  } catch {
-    return undefined;
+/** `undefined` when it takes more than so many bytes. What is too large is given up on the way, since nothing else is done meanwhile. */
+function write(message: object, mostBytes: number): string | undefined {
+  /** What has been written takes at least so many. */
+  let bytes = 0;
+  const properties: string[] = [];
+  const replace = function (this: Record<string, unknown>, key: string, value: unknown): unknown {
+    bytes += leastBytes(this[key]);
+    if (bytes > mostBytes) throw new RangeError('too large');
+    return replaceUnknown(this[key], value);
+  };
+  for (const name of Object.keys(message)) {
+    const before = bytes;
+    try {
+      const value: unknown = unkept.has(name) ? undefined : message[name as never];
+      const text = JSON.stringify(shelter(value), replace);
+      if (text !== undefined) properties.push(`${JSON.stringify(escapeName(name))}:${text}`);
+    } catch {
+      if (bytes > mostBytes) return undefined;
+      bytes = before;
+    }
   }
+  const text = `{${properties.join(',')}}`;
+  return Buffer.byteLength(text) <= mostBytes ? text : undefined;
+}
+
+/** The bytes of a value in JSON at least, without those of the values in it. */
+function leastBytes(value: unknown): number {
+  // What it is in text is counted, too, if it comes to that.
+  if (value instanceof Sheltered) return value.buffer.length > largestBytes ? value.buffer.length : 0;
+  if (typeof value === 'string' || Array.isArray(value) || value instanceof Uint8Array) return value.length;
+  return value === undefined || typeof value === 'function' || typeof value === 'symbol' ? 0 : 1;
 }
 
 /**
@@ -76,12 +99,33 @@ interface Marked {
   value: string | null;
 }
 
-function replaceUnknown(this: Record<string, unknown>, key: string, value: unknown): unknown {
-  // By now a Date is text, and a Buffer an object of numbers.
-  const original = this[key];
-  if (Buffer.isBuffer(original)) return { [mark]: 'Buffer', value: original.toString('base64') } satisfies Marked;
+/** A Buffer on its way: by itself it would make a list of all its numbers before anybody is asked. */
+class Sheltered {
+  constructor(readonly buffer: Buffer) {}
+}
+
+function shelter(value: unknown): unknown {
+  return Buffer.isBuffer(value) ? new Sheltered(value) : value;
+}
+
+/** @param value as JSON would take it, by which a Date is text */
+function replaceUnknown(original: unknown, value: unknown): unknown {
+  if (original instanceof Sheltered) {
+    return { [mark]: 'Buffer', value: original.buffer.toString('base64') } satisfies Marked;
+  }
   if (original instanceof Date) return { [mark]: 'Date', value: value as string | null } satisfies Marked;
-  return rename(value, /^\$+sms$/, (name) => `$${name}`);
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return value.some(Buffer.isBuffer) ? value.map(shelter) : value;
+  return shelterAll(rename(value, /^\$+sms$/, escapeName) as object);
+}
+
+function shelterAll(value: object): object {
+  if (!Object.values(value).some(Buffer.isBuffer)) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, shelter(inner)]));
+}
+
+function escapeName(name: string): string {
+  return /^\$+sms$/.test(name) ? `$${name}` : name;
 }
 
 function restore(value: unknown): unknown {

@@ -390,10 +390,48 @@ describe('sms-send: delivery and conversation', () => {
       assert.ok(at instanceof Date && Number.isNaN(at.getTime()));
     });
 
-    it('without its content when it is over 256 KiB, or cannot be written', () => {
-      const circular: Record<string, unknown> = { _msgid: '2', topic: 't' };
+    it('without what JSON cannot carry, and with all else', () => {
+      const circular: Record<string, unknown> = {
+        _msgid: '2',
+        topic: 't',
+        payload: [1, Buffer.from('é')],
+        $sms: 'own',
+      };
+      const rest = { ...circular };
       circular.self = circular;
-      assert.deepEqual(read(formatCarried(circular as never)), { _msgid: '2', topic: 't' });
+      circular.count = { of: 5n };
+      Object.defineProperty(circular, 'broken', {
+        enumerable: true,
+        get: () => assert.fail('broken'),
+      });
+      assert.deepEqual(read(formatCarried(circular as never)), rest);
+    });
+
+    it('with as much as 256 KiB, of whatever kind', () => {
+      for (const payload of [
+        'x'.repeat(262_100),
+        Buffer.alloc(196_500),
+        { deep: [Buffer.alloc(98_000), Buffer.alloc(98_000)] },
+        Array.from({ length: 131_000 }, () => 1),
+        Array.from({ length: 65_000 }, () => ({})).map(() => []),
+      ]) {
+        assert.deepEqual(read(formatCarried({ _msgid: '1', payload })), { _msgid: '1', payload });
+      }
+    });
+
+    it('is given up as too large before all of it is written', () => {
+      let read = 0;
+      const row = () => Object.defineProperty({}, 'cell', { enumerable: true, get: () => ['x'.repeat(1_024), read++] });
+      const rows = Array.from({ length: 10_000 }, row);
+      const photo = Buffer.alloc(1024 * 1024);
+      Object.assign(photo, { toJSON: () => assert.fail('all of it is written') });
+      for (const payload of [rows, photo, { photo }, [photo], new Uint8Array(1024 * 1024)]) {
+        assert.equal(formatCarried({ _msgid: '1', topic: 't', payload } as never), '{"_msgid":"1","topic":"t"}');
+      }
+      assert.ok(read < 1_000, String(read));
+    });
+
+    it('without its content when it is over 256 KiB', () => {
       const large = { _msgid: '1', topic: 't', payload: 'x'.repeat(256 * 1024) };
       assert.deepEqual(read(formatCarried(large)), { _msgid: '1', topic: 't' });
     });
