@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import { digest } from '../digest';
 import type { Versions } from '../keeper';
 import type { RecordOfKind, Via } from '../model';
 import type { Changes, Look, Remembered } from '../store/store';
@@ -232,9 +233,4 @@ function normaliseText(body: unknown): string {
   return String(body ?? '')
     .replace(/\r\n?/g, '\n')
     .trim();
-}
-
-/** Message texts and numbers are remembered only as digests. */
-function digest(...parts: unknown[]): string {
-  return hash('sha256', JSON.stringify(parts), 'base64url').slice(0, 22);
 }

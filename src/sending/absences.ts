@@ -1,7 +1,7 @@
 import { type Clock, longestDeploymentMs, type Timer } from '../clock';
+import { digest } from '../digest';
 import type { Journal, Step } from '../journal';
 import type { Heritage } from './heritage';
-import { digest } from './outgoing';
 
 /** What knows of absences needs. */
 export interface AbsencesOptions {

@@ -1,3 +1,4 @@
+import { backOffMs } from '../back-off';
 import type { Clock } from '../clock';
 import { asSmsError, isSmsError, type SmsError } from '../errors';
 import type { Absences } from './absences';
@@ -31,9 +32,6 @@ export interface KeepingOptions {
   /** A node has thrown. */
   onFault(error: unknown): void;
 }
-
-const firstRepeatDelayMs = 1_000;
-const longestRepeatDelayMs = 60_000;
 
 /**
  * Texts that are kept until they are sent: each waits for its turn in the queue, or, while the service is out of reach,
@@ -104,8 +102,8 @@ export class KeptTexts {
       this.#queueUp(waiting);
       return;
     }
-    const delayMs = Math.min(longestRepeatDelayMs, firstRepeatDelayMs * 2 ** Math.min(repeats - 1, 30));
-    waiting.pause = this.#options.clock.after(delayMs, () => {
+    const { clock } = this.#options;
+    waiting.pause = clock.after(backOffMs(repeats, clock.random()), () => {
       waiting.pause = undefined;
       this.#queueUp(waiting);
     });

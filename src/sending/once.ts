@@ -1,15 +1,7 @@
+import { digest } from '../digest';
 import type { Changes, Look } from '../store/store';
 import type { Heritage } from './heritage';
-import {
-  digest,
-  formatOutcome,
-  isAccepted,
-  isKept,
-  isUnknown,
-  type Outcome,
-  type StoredOutcome,
-  type Text,
-} from './outgoing';
+import { formatOutcome, isAccepted, isKept, isUnknown, type Outcome, type StoredOutcome, type Text } from './outgoing';
 
 /** What the memory of keys says of a text. */
 export type OnceVerdict =

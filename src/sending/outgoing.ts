@@ -1,4 +1,3 @@
-import { hash } from 'node:crypto';
 import { isSmsError, SmsError, type SmsErrorCode, type SmsErrorDetails, type SmsErrorReason } from '../errors';
 import { leavesOpen } from '../http/failure';
 import type { Delivery, OutboundMessage } from '../model';
@@ -229,9 +228,4 @@ export function isOutage(error: unknown): error is SmsError {
 /** Says whether anybody was accepted, as far as is known. */
 export function isAccepted(outcome: Outcome): outcome is Sent {
   return !(outcome instanceof SmsError) && outcome.accepted.length > 0;
-}
-
-/** Texts, numbers and keys stand in keys of the store only as digests. */
-export function digest(...parts: unknown[]): string {
-  return hash('sha256', JSON.stringify(parts), 'base64url').slice(0, 22);
 }

@@ -1,9 +1,10 @@
+import { digest } from '../digest';
 import type { IncomingRecord, MatchedBy, SentText, StatusRecord } from '../model';
 import type { Changes, Look, Remembered as Memory } from '../store/store';
 import { isBlank, normaliseRecipient } from '../wire/fields';
 import type { Heritage } from './heritage';
 import type { Duration } from './once';
-import { digest, submittedOf, type Text } from './outgoing';
+import { submittedOf, type Text } from './outgoing';
 
 /** A text as it is remembered: under its messageId, found by that or by the handsets that it went to. */
 interface Remembered extends Omit<SentText, 'matchedBy'> {

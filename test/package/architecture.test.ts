@@ -49,7 +49,7 @@ function roomOf(path: string): string {
   return first.replace(/\.ts$/, '');
 }
 
-const plain = ['abort-watch', 'clock', 'errors', 'login', 'model', 'reasons'];
+const plain = ['abort-watch', 'clock', 'digest', 'errors', 'login', 'model', 'reasons'];
 const journal = ['item-ids', 'journal', 'keeper', 'step', 'step-queue', 'store-session', 'supply', 'unsaved'];
 
 /** What the files of each room may import besides those of their own. */
@@ -59,6 +59,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   'passing-map': [],
   'abort-watch': [],
   clock: ['abort-watch'],
+  digest: [],
   model: [],
   reasons: [],
   errors: ['reasons'],
