@@ -1,11 +1,18 @@
 import type { Client } from '../http/client';
-import type { Case, EvidenceRoom } from './evidence';
+import type { Case, EvidenceRoom, Suspect } from './evidence';
 import { concernedBy, type Text } from './outgoing';
+
+/** A search, and who reads the feed for it. */
+interface Search {
+  readonly opened: Case;
+  /** Of those that a redeploy brings, each has connections of its own. */
+  client: Client;
+}
 
 /** The evidence of texts that are under way, from the moment that each leaves. */
 export class Clearing {
   readonly #evidence: EvidenceRoom;
-  readonly #cases = new Map<string, Case>();
+  readonly #searches = new Map<string, Search>();
 
   constructor(evidence: EvidenceRoom) {
     this.#evidence = evidence;
@@ -20,19 +27,21 @@ export class Clearing {
   open(text: Text, client: Client): Case | undefined {
     const { messageId } = text.message;
     if (!Clearing.isFor(text) || messageId === undefined) return undefined;
-    const opened =
-      this.#cases.get(text.id) ??
-      this.#evidence.watch({
-        message: { ...text.message, messageId },
-        readFeed: () => client.readFeed({ type: 'out', size: 300 }),
-      });
-    opened.goesTo(concernedBy(text));
-    this.#cases.set(text.id, opened);
-    return opened;
+    const search = this.#searches.get(text.id) ?? this.#begin({ ...text.message, messageId }, client);
+    search.client = client;
+    search.opened.goesTo(concernedBy(text));
+    this.#searches.set(text.id, search);
+    return search.opened;
   }
 
   close(id: string): void {
-    this.#cases.get(id)?.close();
-    this.#cases.delete(id);
+    this.#searches.get(id)?.opened.close();
+    this.#searches.delete(id);
+  }
+
+  #begin(message: Suspect['message'], client: Client): Search {
+    const readFeed = () => search.client.readFeed({ type: 'out', size: 300 });
+    const search: Search = { opened: this.#evidence.watch({ message, readFeed }), client };
+    return search;
   }
 }

@@ -1,4 +1,5 @@
 import type { Clock } from '../clock';
+import type { Client } from '../http/client';
 import type { Absences } from './absences';
 import type { Attachment } from './attachment';
 import { Bringing } from './bringing';
@@ -66,6 +67,12 @@ export class Deliveries {
 
   outlet(node: string): Outlet | undefined {
     return this.#outlets.get(node);
+  }
+
+  /** Asks the service for a node, or for one that has not come yet: any of those that are here can. */
+  clientFor(node: string): Client | undefined {
+    const [first] = this.#outlets.values();
+    return (this.#outlets.get(node) ?? first)?.client;
   }
 
   attach(outlet: Outlet): void {

@@ -1,5 +1,5 @@
 import { SmsError } from '../errors';
-import type { Clearing } from './clearing';
+import { Clearing } from './clearing';
 import type { Deliveries, Given } from './delivery';
 import type { Followers } from './followers';
 import type { Ledger } from './ledger';
@@ -90,7 +90,7 @@ export class Endings {
   async clearUp(text: Text, error: SmsError): Promise<void> {
     const { ledger, deliveries, clearing, onRepeat } = this.#options;
     const { resolveMs, retryUncertain, keep } = text.options;
-    const client = deliveries.outlet(text.node)?.client;
+    const client = deliveries.clientFor(text.node);
     const evidence = client && clearing.open(text, client);
     let outcome: Outcome = error;
     if (evidence) {
@@ -102,7 +102,9 @@ export class Endings {
         return;
       }
     }
-    if (outcome instanceof SmsError && retryUncertain && keep) {
+    // Where nobody is here who could have looked, it may have been sent.
+    const isLookedFor = evidence !== undefined || !Clearing.isFor(text);
+    if (outcome instanceof SmsError && isLookedFor && retryUncertain && keep) {
       const repeats = (text.repeats ?? 0) + 1;
       const unknown = { ...text, repeats, outcome: formatOutcome(outcome) };
       onRepeat(await this.#whileWritten(text.id, ledger.sendAgain(unknown)), repeats);

@@ -209,7 +209,6 @@ export class SendingRooms {
 
   /** A node begins to send. Its texts from before go on. */
   attach(outlet: Outlet): SendingNode {
-    this.open();
     const attachment = new Attachment(outlet, this.#options.clock, {
       submit: (request, from) => this.#intake.submit(request, from),
       onRefused: () => this.desk.counts.refused++,
@@ -222,6 +221,7 @@ export class SendingRooms {
     });
     this.attachments.add(attachment);
     this.deliveries.attach(outlet);
+    this.open();
     this.#nodeChanged(outlet.id);
     this.questions.attach(outlet.id);
     if (this.ledger.questions.openOf(outlet.id) > 0) this.askers.changed(outlet.id);

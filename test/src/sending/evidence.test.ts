@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { SmsError } from '../../../src/errors';
 import type { FeedEntry, IncomingRecord, StatusRecord } from '../../../src/model';
 import type { Witness } from '../../../src/sending/evidence';
+import { MemoryStore } from '../../../src/store/memory';
 import { createChanges } from '../../../src/store/store';
 import { createError } from '../some-error';
 import { FailingStore } from '../store/failing-store';
@@ -213,5 +214,48 @@ describe('unknown outcomes', () => {
     assert.deepEqual(node.ends, ['to 6421555123']);
     assert.equal(former.service.bodies.length, 1);
     assert.equal(former.sender.isSettled && heir.sender.isSettled, true);
+  });
+
+  describe('of a text for whose evidence is looked as its flow is redeployed', () => {
+    /** Redeploys while evidence is looked for, which the feed has. */
+    async function redeploy(store: FailingStore | MemoryStore, retryUncertain: boolean) {
+      const house = new House({ store });
+      const old = house.attach('second');
+      house.service.script.push({ takes: true, error: createError('uncertain') });
+      sendText(old, 'hello', { keep: forever, resolveMs: 60_000, messageId, retryUncertain });
+      await house.pass(1_000);
+      house.service.feed = { format: 'ATOM', account: {}, entries: [entry({ id: messageId })] };
+      await house.close();
+      old.client.readFeed = () => Promise.reject(new Error('closed'));
+      return house;
+    }
+
+    for (const retryUncertain of [false, true]) {
+      for (const Store of [MemoryStore, FailingStore]) {
+        it(`they are found by those who come then, of a ${Store.name}${retryUncertain ? ', and it is not sent again' : ''}`, async () => {
+          const house = await redeploy(new Store(), retryUncertain);
+          // Finds what is in the store before anybody is there who sends.
+          house.receive();
+          await house.pass(100);
+          house.attach('first');
+          const node = house.attach('second');
+          await house.pass(3 * 60_000);
+          assert.deepEqual(house.service.bodies, ['hello']);
+          const [news, ...others] = node.outcomes;
+          assert.ok(news && !(news.outcome instanceof SmsError) && others.length === 0);
+          assert.equal(news.outcome.resolvedBy, 'feed');
+        });
+      }
+    }
+
+    it('it is not sent again unlooked for, though nobody was there who could look', async () => {
+      const house = await redeploy(new MemoryStore(), true);
+      house.sender.open();
+      await house.pass(30_000);
+      const node = house.attach('second');
+      await house.pass(3 * 60_000);
+      assert.deepEqual(house.service.bodies, ['hello']);
+      assert.equal(node.outcomes.length, 1);
+    });
   });
 });
