@@ -7,7 +7,7 @@ import type { Held, Hold } from './store';
 /** One file for each commit under way; LevelDB leaves other names alone. */
 const prefix = 'held-';
 const asidePrefix = 'unreadable-';
-const longestHead = 32;
+const longestHead = 64;
 
 interface HoldingFile {
   path: string;
@@ -19,21 +19,25 @@ interface Content {
   text: string;
   notes: string;
   notesAt: number;
+  /** Ascends in the order in which texts were held; 0 where a former version has not told. */
+  number: number;
 }
 
 /** What stands in a file that holds nothing. */
-const nothing = format('', '').bytes;
+const nothing = format('', '', 0).bytes;
 
 /**
  * Files of a folder that hold what is not committed yet. Written at once, and not flushed: that outlives the process. A file
  * is written over again and again and never cut off, which costs a slow disk much more: what it holds begins with its
- * length, its checksum and the number of its notes, and what follows them is left from before.
+ * length, its checksum, how many notes it has and its number, and what follows is left from before.
  */
 export class HeldFiles {
   readonly #folder: string;
   /** Open files that hold something, and those that are free to. */
   readonly #holding = new Set<HoldingFile>();
   readonly #free: HoldingFile[] = [];
+  /** Of the last text that was held, here or by an earlier process. */
+  #lastNumber = 0;
 
   constructor(folder: string) {
     this.#folder = folder;
@@ -41,7 +45,7 @@ export class HeldFiles {
 
   /** See {@link Store.hold}. */
   hold(text: string, notes = ''): Hold | undefined {
-    const { bytes, notesAt } = format(text, notes);
+    const { bytes, notesAt } = format(text, notes, ++this.#lastNumber);
     let file: HoldingFile | undefined;
     try {
       file = this.#free.pop() ?? createHoldingFile(this.#folder);
@@ -66,13 +70,15 @@ export class HeldFiles {
     };
   }
 
-  /** What an earlier process held. */
+  /** What an earlier process held, in the order in which it did. */
   read(): Held[] {
     const names = readdirSync(this.#folder).filter((name) => name.startsWith(prefix));
-    return names.flatMap((name) => {
+    const contents = names.map((name) => ({ name, ...readContent(join(this.#folder, name)) }));
+    contents.sort((a, b) => a.number - b.number);
+    this.#lastNumber = Math.max(this.#lastNumber, contents.at(-1)?.number ?? 0);
+    return contents.flatMap(({ name, text, notes, notesAt }) => {
       const path = join(this.#folder, name);
       const letGo = () => rmSync(path, { force: true });
-      const { text, notes, notesAt } = readContent(path);
       if (text === '') {
         letGo();
         return [];
@@ -107,25 +113,26 @@ function createHoldingFile(folder: string): HoldingFile {
 }
 
 /** The checksum leaves the notes out, so that one of them is replaced by writing one byte, which no crash cuts in two. */
-function format(text: string, notes: string): { bytes: Buffer; notesAt: number } {
+function format(text: string, notes: string, number: number): { bytes: Buffer; notesAt: number } {
   const body = Buffer.from(text);
-  const head = Buffer.from(`${body.length} ${crc32(body)} ${notes.length}\n`);
+  const head = Buffer.from(`${body.length} ${crc32(body)} ${notes.length} ${number}\n`);
   return { bytes: Buffer.concat([head, body, Buffer.from(notes)]), notesAt: head.length + body.length };
 }
 
 /** What no version has written so, and what cannot even be opened, reads as what nobody understands. */
 function readContent(path: string): Content {
-  const unreadable = { text: ' ', notes: '', notesAt: 0 };
+  const unreadable = { text: ' ', notes: '', notesAt: 0, number: 0 };
   try {
     const bytes = readFileSync(path);
-    const head = /^(\d+) (\d+)(?: (\d+))?\n/.exec(bytes.toString('latin1', 0, longestHead));
+    const head = /^(\d+) (\d+)(?: (\d+)(?: (\d+))?)?\n/.exec(bytes.toString('latin1', 0, longestHead));
     // Up to 0.1.0 a file was what it held.
-    if (!head) return { text: bytes.toString(), notes: '', notesAt: bytes.length };
-    const [{ length: bodyAt }, length, checksum, noteCount = 0] = head;
+    if (!head) return { ...unreadable, text: bytes.toString(), notesAt: bytes.length };
+    const [{ length: bodyAt }, length, checksum, noteCount = 0, number = 0] = head;
     const notesAt = bodyAt + Number(length);
     const body = bytes.subarray(bodyAt, notesAt);
     if (body.length !== Number(length) || crc32(body) !== Number(checksum)) return unreadable;
-    return { text: body.toString(), notes: bytes.toString('latin1', notesAt, notesAt + Number(noteCount)), notesAt };
+    const notes = bytes.toString('latin1', notesAt, notesAt + Number(noteCount));
+    return { text: body.toString(), notes, notesAt, number: Number(number) };
   } catch {
     return unreadable;
   }

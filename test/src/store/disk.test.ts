@@ -310,6 +310,25 @@ function testDiskStore(engine: Engine): void {
       assert.deepEqual((await store.open(events)).held, []);
     });
 
+    it('is found in the order in which it was held, also what several processes have left, and before it what says nothing of that', async () => {
+      const store = createStore();
+      await store.open(events);
+      const holds = ['one', 'two', 'three', 'four', 'five'].map((text) => store.hold(text, '0'));
+      holds[1]?.letGo();
+      store.hold('six');
+      await store.close();
+      await writeFile(join(folder, 'store', 'held-older'), `5 ${crc32('older')} 0\nolder`);
+      const next = createStore();
+      await next.open(events);
+      next.hold('seven');
+      next.hold('eight');
+      await next.close();
+      assert.deepEqual(
+        (await createStore().open(events)).held.map(({ text }) => text),
+        ['older', 'one', 'three', 'four', 'five', 'six', 'seven', 'eight'],
+      );
+    });
+
     it('has notes that are written in their place, also while the store is closed, and only as long as it is held', async () => {
       const store = createStore();
       await store.open(events);
