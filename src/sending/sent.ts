@@ -178,7 +178,9 @@ export const sentHeritage: readonly Heritage[] = [
     merge(own, other, key, changes) {
       const known = parseReferences(own);
       const added = parseReferences(other).filter(({ sent }) => !known.some((reference) => reference.sent === sent));
-      writeReferences(key, [...added, ...known], changes);
+      // In which order the two have sent them only their times tell.
+      const all = [...added, ...known].sort((a, b) => a.at - b.at);
+      writeReferences(key, all, changes);
       return undefined;
     },
   },
@@ -262,16 +264,19 @@ function parseReferences(remembered: Memory | undefined): Reference[] {
   return remembered ? (JSON.parse(remembered.value) as Reference[]) : [];
 }
 
+/** @param references in the order in which their texts were sent, which says more than their times: the clock may have been set */
 function writeReferences(key: string, references: readonly Reference[], changes: Changes): void {
   const open = references.filter(({ question }) => question !== undefined);
+  const others = references.filter(({ question }) => question === undefined);
   for (const { sent, at, until, question = '' } of open.slice(0, -questionsPerHandset)) {
     changes.remember.set(questionKey(key, sent), { at, forMs: until - at, value: question });
   }
-  const others = references.filter(({ question }) => question === undefined).slice(-referencesPerHandset);
-  const kept = [...open.slice(-questionsPerHandset), ...others].sort((a, b) => a.at - b.at);
-  const at = Math.min(...kept.map((reference) => reference.at));
+  const known = new Set([...open.slice(-questionsPerHandset), ...others.slice(-referencesPerHandset)]);
+  const kept = references.filter((reference) => known.has(reference));
+  const at = Math.max(...kept.map((reference) => reference.at));
   const until = Math.max(...kept.map((reference) => reference.until));
-  changes.remember.set(key, { at, forMs: until - at, value: JSON.stringify(kept) });
+  const remembered = { at, forMs: until - at, value: JSON.stringify(kept) };
+  changes.remember.set(key, kept.length === 0 ? undefined : remembered);
 }
 
 /** §2.3: `default` stands for a text that had no messageId. */

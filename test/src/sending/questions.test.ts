@@ -662,6 +662,23 @@ describe('conversations', () => {
       assert.deepEqual(answersOf(node), ['6421555123: timeout']);
     });
 
+    it('with a clock that is set back, a reply answers what was asked last, and then what was asked before', async () => {
+      const { house, node } = begin();
+      sendText(node, 'Open the gate?', { messageId: 'q1', waitMs: hour });
+      await house.pass(100);
+      house.clock.set(-hour);
+      sendText(node, 'Stop the pump?', { messageId: 'q2', waitMs: hour });
+      await house.pass(100);
+      for (const body of ['yes', 'no']) await house.incoming('6421555123', body);
+      assert.deepEqual(
+        node.answers.map(({ messageId, answer }) => [messageId, 'reply' in answer && answer.reply.body]),
+        [
+          ['q2', 'yes'],
+          ['q1', 'no'],
+        ],
+      );
+    });
+
     it('a duplicate under a key opens no second question', async () => {
       const { house, node } = begin();
       for (let time = 0; time < 2; time++) {
