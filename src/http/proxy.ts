@@ -99,7 +99,8 @@ export function createTunnel(
 ): buildConnector.connector {
   return (options, callback) => {
     const request = requestTunnel(proxy, portedHost(options), timeouts);
-    request.once('connect', ({ statusCode }, socket: Socket) => {
+    request.once('connect', ({ statusCode }, socket: Socket, head: Buffer) => {
+      socket.unshift(head);
       if (statusCode === 200 && options.protocol === 'https:') {
         connectService({ ...options, httpSocket: socket }, callback);
       } else if (statusCode === 200) {

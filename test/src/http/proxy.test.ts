@@ -62,6 +62,14 @@ describe('the proxy on the way out', () => {
     });
   }
 
+  it('that answers a page instead of a tunnel is not waited for', async () => {
+    const proxy = await startSocketService(closing, (socket) => {
+      socket.once('data', () => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n<h1>no</h1>'));
+    });
+    const error = await failure(call('https://sms.test', open('https://sms.test', proxy.baseUrl)));
+    assert.equal(error.reason, 'noTls');
+  });
+
   it('that speaks no HTTP is not quoted', async () => {
     const proxy = await startSocketService(closing, (socket) => {
       socket.once('data', (data) => socket.end(`what is this: ${data}`));
