@@ -2,7 +2,7 @@ import type { Node, NodeAPI, NodeDef } from 'node-red';
 import { type Feed, isBlank, PollLoop, SmsError } from '../src';
 import { isInRange, limits } from './limits';
 import { getAccount } from './runtime/account-node';
-import { failMessage, raiseToCatch, type SmsMessage } from './runtime/outcome';
+import { failMessage, raiseToCatch, type SmsMessage, thaw } from './runtime/outcome';
 import { parseChoice, parseNumber } from './runtime/settings';
 import { startWithFlows } from './runtime/start';
 import { badges, endBadge, translate, translateError } from './runtime/texts';
@@ -53,7 +53,8 @@ export = (RED: NodeAPI) => {
       );
     };
 
-    this.on('input', (message: SmsMessage, send, done) => {
+    this.on('input', (given: SmsMessage, send, done) => {
+      const message = thaw(given);
       read(message).then(
         (outputs) => {
           send([outputs]);

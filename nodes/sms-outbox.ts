@@ -3,7 +3,7 @@ import type { OutboxBatch, OutboxRecord, OutboxSubscription, PollState } from '.
 import { limits } from './limits';
 import { getAccount } from './runtime/account-node';
 import { FlowSender } from './runtime/flow-sender';
-import { failMessage, raiseToCatch, type SmsMessage } from './runtime/outcome';
+import { failMessage, raiseToCatch, type SmsMessage, thaw } from './runtime/outcome';
 import { createReceivedMessage } from './runtime/received-message';
 import { parseChoice, parseNumber } from './runtime/settings';
 import { startWithFlows } from './runtime/start';
@@ -76,7 +76,8 @@ export = (RED: NodeAPI) => {
       subscription ??= subscribe();
     });
 
-    this.on('input', (message: SmsMessage, _send, done) => {
+    this.on('input', (given: SmsMessage, _send, done) => {
+      const message = thaw(given);
       poll(message).then(
         () => done(),
         (error) => failMessage(RED, this, { message, done }, error),

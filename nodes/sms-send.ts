@@ -4,7 +4,7 @@ import { getAccount } from './runtime/account-node';
 import { CarriedMessage, formatCarried, parseCarried } from './runtime/carried-message';
 import { FlowSender } from './runtime/flow-sender';
 import { Flows } from './runtime/flows';
-import { putError, raiseToCatch, type SmsMessage } from './runtime/outcome';
+import { putError, raiseToCatch, type SmsMessage, thaw } from './runtime/outcome';
 import { SendBadge } from './runtime/send-badge';
 import { type SendConfig, SendFields } from './runtime/send-fields';
 import { createAnswerOutputs, createOutputs } from './runtime/send-outputs';
@@ -109,7 +109,8 @@ export = (RED: NodeAPI) => {
       }
     });
 
-    this.on('input', async (message: SmsMessage, _send, done) => {
+    this.on('input', async (given: SmsMessage, _send, done) => {
+      const message = thaw(given);
       try {
         const { maxLength } = getAccount(RED, config.account);
         const { message: text, encoding, parts, options } = await fields.read(message, maxLength);

@@ -10,6 +10,11 @@ export interface SmsMessage extends NodeMessage {
   error?: unknown;
 }
 
+/** A message at the input of a node as one that can be written to: some other node may have frozen it. */
+export function thaw(message: SmsMessage): SmsMessage {
+  return Object.isExtensible(message) ? message : { ...message };
+}
+
 /** A message at the input of a node, and how to say that it is done with. */
 export interface Input {
   message: SmsMessage;

@@ -72,3 +72,30 @@ describe('the badge of a wait', () => {
     });
   }
 });
+
+describe('a message that another node has frozen', () => {
+  afterEach(stopEverything);
+
+  for (const type of ['sms-send', 'sms-feed', 'sms-outbox']) {
+    it(`passes through ${type}, and its failure ends nothing`, async () => {
+      const sim = await startService();
+      const list = { output: 'list', interval: '0' };
+      const flow = await RunningFlow.start([
+        account(sim),
+        { id: 'node', type, account: 'account', ...list, wires: [['got']] },
+        sink('got'),
+        ...catcher(),
+      ]);
+      const message = { _msgid: '1', topic: '64215551234', payload: 'hello' };
+      flow.send('node', Object.freeze({ ...message }));
+      const [got] = await flow.messages('got', 1);
+      assert.deepEqual([got?.topic, got?._msgid], [message.topic, '1']);
+      await flow.deploy([{ id: 'node', type, account: 'gone', ...list, wires: [['got']] }, sink('got'), ...catcher()]);
+      const raised = () => flow.received('caught').filter(({ _msgid }) => _msgid === '1');
+      flow.send('node', Object.freeze({ ...message }));
+      await until(() => raised().length > 0);
+      assert.equal(raised()[0]?.error?.code, 'SMS_CONFIG');
+      assert.equal((await flow.done('node', 2)).length, 2);
+    });
+  }
+});
