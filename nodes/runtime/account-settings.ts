@@ -94,7 +94,7 @@ export function parseConnection(
   const tls = config.tls ? (RED.nodes.getNode(config.tls) as TlsNode | null) : undefined;
   if (tls !== undefined && typeof tls?.addTLSOptions !== 'function') throw new SmsError('tlsMissing');
   const proxy = config.proxy ? (RED.nodes.getNode(config.proxy) as ProxyNode | null) : undefined;
-  if (proxy === null) throw new SmsError('proxyMissing');
+  if (proxy !== undefined && proxy?.type !== 'http proxy') throw new SmsError('proxyMissing');
   const baseUrl = parseBaseUrl(parseText(config.baseUrl), parseFlag('allowHttp', config.allowHttp, false));
   const authType = parseChoice('authType', config.authType, ['bearer', 'basic', 'form']);
   const authentication = parseAuthentication(authType, credentials);

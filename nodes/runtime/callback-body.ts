@@ -32,7 +32,7 @@ export async function readBody(request: Request): Promise<CallbackRequest | Call
     if (typeof body === 'string') return isEscapedForm(body) ? { ...type, bytes: Buffer.from(body) } : decoded(body);
     if (typeof body !== 'object' || body === null) return { ...type, bytes: Buffer.alloc(0) };
     if (!/^application\/x-www-form-urlencoded\b/i.test(contentType ?? '')) {
-      return { status: 400, text: 'JSON is not accepted: send XMLv3 or FORMv1.' };
+      return { status: 400, text: 'JSON is not accepted; send XMLv3 or FORMv1.' };
     }
     if (!declaresLength(request) && sizeOfForm(body) > maxBodyBytes) return tooLarge;
     return { ...type, form: body as Record<string, unknown> };

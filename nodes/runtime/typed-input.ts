@@ -1,6 +1,9 @@
 import type { Node, NodeAPI, NodeMessage } from 'node-red';
 import { SmsError } from '../../src';
 
+/** Longest reason that an error gives. */
+const mostCharacters = 200;
+
 /** A field of a form as it is saved: its value and the type of that value. */
 export interface TypedInput<Field extends string = string> {
   field: Field;
@@ -24,16 +27,30 @@ export function evaluate(
   if (type === 'str' || type === 'num' || value === undefined || value === '') return value;
   if (type === 'msg') return getMessageProperty(RED, message, String(value));
   return new Promise((resolve, reject) => {
-    const callback = (error: Error | null, result?: unknown) => {
-      if (error) reject(new SmsError('expression', { field, params: { field, detail: type } }));
+    const callback = (error: unknown, result?: unknown) => {
+      if (error) reject(new SmsError('expression', { field, params: { field, detail: describe(error) ?? type } }));
       else resolve(result);
     };
     try {
       RED.util.evaluateNodeProperty(String(value), type, node, message, callback);
     } catch (error) {
-      callback(error as Error);
+      callback(error);
     }
   });
+}
+
+/** Properties of an error of JSONata that hold a value of the message, which its text quotes. */
+const quoted = ['value', 'value2', 'exp'];
+
+/** The reason in one line and without the values that it speaks of, since it gets into the log. */
+function describe(error: unknown): string | undefined {
+  const { message, code, ...rest } = Object(error) as Record<string, unknown>;
+  if (typeof message !== 'string') return undefined;
+  // What a syntax error speaks of is the expression.
+  const values = /^S/.test(String(code)) ? [] : quoted.map((name) => JSON.stringify(rest[name]));
+  const text = values.reduce<string>((left, value) => (value ? left.replaceAll(value, '…') : left), message);
+  const line = text.replace(/\s+/g, ' ').trim().slice(0, mostCharacters).replace(/\.$/, '');
+  return line || undefined;
 }
 
 /** A path that leads through something absent leads to nothing. */

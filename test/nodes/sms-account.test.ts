@@ -492,6 +492,13 @@ describe('sms-account', () => {
     });
   }
 
+  it('is SMS_CONFIG where the chosen proxy is another node, and goes no other way', async () => {
+    const other = account(sim, { id: 'other' });
+    const flow = await RunningFlow.start([account(sim, { proxy: 'other' }), other, send(), sink('sent'), ...catcher()]);
+    assert.match(String((await outcome(flow))?.message), /proxy/);
+    assert.equal(sim.requests.length, 0);
+  });
+
   describe('tls', () => {
     it('trusts what the chosen tls-config trusts, and nothing else', async () => {
       const { key, cert } = createSelfSigned();

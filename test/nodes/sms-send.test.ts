@@ -276,6 +276,22 @@ describe('sms-send', () => {
       await refuses(flow, {}, 'SMS_INPUT', 'from');
     });
 
+    for (const [expression, reason] of [
+      ['payload +', /evaluated: Unexpected end of expression\. Correct/],
+      ['payload ~ "x"', /evaluated: .+\. Correct/],
+      ['$error("no sender\\n for it.")', /evaluated: no sender for it\. Correct/],
+      ['$number(payload)', /evaluated: Unable to cast value to a number: …\. Correct/],
+      ['-payload', /evaluated: Cannot negate a non-numeric value: …\. Correct/],
+    ] as const) {
+      it(`says why the expression ${expression} fails, without a word of the message`, async () => {
+        const flow = await start({ from: expression, fromType: 'jsonata' });
+        flow.send('send', { topic: handset, payload: 'private' });
+        const [caught] = await flow.messages('caught', 1);
+        assert.match(String(caught?.error?.message), reason);
+        assert.equal(JSON.stringify(flow.log).includes('private'), false);
+      });
+    }
+
     it('sends every parameter of §2.1 under its name, form encoded once', async () => {
       const flow = await start({
         from: '6421000',
