@@ -42,7 +42,7 @@ const halfReceivedGraceMs = 2_500;
 /** How long a text is known to replies and statuses. */
 const sentMs = 168 * 3_600_000;
 
-/** What is remembered in memory alone outlives the last member for so long: any redeploy is shorter. */
+/** What is in memory alone, such as the messages that texts came with, outlives the last member for so long: any redeploy is shorter. */
 const forgetAfterMs = 60_000;
 
 /** What all nodes on one login share. */
@@ -280,7 +280,7 @@ export class Account {
     const { estate } = this.#succession;
     await estate?.inbox.close();
     if (this.#isNeeded) return;
-    const isDisposable = !estate || estate.inbox.isDisposable;
+    const isDisposable = !estate || (estate.inbox.isDisposable && !estate.sender.hasMessages);
     if (isDisposable && this.#succession.isSettled && this.#queue.isRested) this.#forget();
     else if (this.#succession.isSettled) {
       this.#forgetting = this.#options.clock.after(forgetAfterMs, () => this.#forget(), true);

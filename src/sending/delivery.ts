@@ -97,12 +97,20 @@ export class Deliveries {
     }
   }
 
+  /** Whether something that a node gave is here: it is in no store, and its node may come back for it. */
+  get hasOrigins(): boolean {
+    return this.#origins.size > 0;
+  }
+
   originOf(id: string): unknown {
     return this.#origins.get(id);
   }
 
-  forget(id: string): void {
+  /** Lets go of what a node gave with a text, and returns it. */
+  forget(id: string): unknown {
+    const origin = this.#origins.get(id);
     this.#origins.delete(id);
+    return origin;
   }
 
   /** Tells a node an outcome that is in no store. */

@@ -127,10 +127,11 @@ export class SendingRooms {
     const clearing = new Clearing(this.evidence);
     const departure = new Departure(this.ledger, clearing);
     const onEnded = (text: Text, outcome: Outcome) => void this.#endings.end(text, outcome).catch(options.onFault);
-    const onAbandoned = (text: Text) => {
-      const discarded = this.ledger.discard(text).catch(options.onFault);
-      void discarded.then(() => followers.ended(text.id));
+    const onAbandoned = async (text: Text) => {
       options.onAbandoned(text.node);
+      this.deliveries.forget(text.id);
+      await this.ledger.discard(text).catch(options.onFault);
+      followers.ended(text.id);
     };
     this.#kept = new KeptTexts({
       clock,
@@ -170,8 +171,7 @@ export class SendingRooms {
       },
       goOn: (text) => this.#takeUp(text),
       onDiscarded: ({ id, node }) => {
-        const origin = this.deliveries.originOf(id);
-        this.deliveries.forget(id);
+        const origin = this.deliveries.forget(id);
         followers.ended(id);
         options.onDiscarded(node);
         if (origin !== undefined) outlet(node)?.onDiscarded(origin);

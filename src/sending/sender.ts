@@ -67,6 +67,11 @@ export class Sender {
     return this.#rooms?.ledger.isSettled ?? true;
   }
 
+  /** Whether messages of the flow are here, as they came, whose texts or questions are open: a store has only what can be written of them. */
+  get hasMessages(): boolean {
+    return this.#rooms?.deliveries.hasOrigins ?? false;
+  }
+
   /** A node begins to send. Its texts from before go on. */
   attach(outlet: Outlet): SendingNode {
     this.#isClosed = false;

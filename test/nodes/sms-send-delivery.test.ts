@@ -1,9 +1,13 @@
 import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { NodeInitializer } from 'node-red';
 import { formatCarried, parseCarried } from '../../nodes/runtime/carried-message';
 import type { Simulator } from '../../simulator';
 import type { FlowNode } from '../node-red-process';
 import { until } from '../until';
-import { account, catcher, RunningFlow, sink, startService, stopEverything } from './running-flow';
+import { account, catcher, coreNode, RunningFlow, sink, startService, stopEverything, stopLater } from './running-flow';
 
 const handset = '64215551234';
 const other = '64215559999';
@@ -31,6 +35,13 @@ describe('sms-send: delivery and conversation', () => {
 
   const start = (properties: Record<string, unknown> = {}, of: Record<string, unknown> = {}, more: FlowNode[] = []) =>
     RunningFlow.start([...nodes(properties, of), ...more]);
+
+  /** Where what is kept on disk has a place of its own. */
+  function startOnDisk(flow: FlowNode[], ...own: NodeInitializer[]): Promise<RunningFlow> {
+    const userDir = mkdtempSync(join(tmpdir(), 'sms-delivery-'));
+    stopLater(async () => rmSync(userDir, { recursive: true, force: true }));
+    return RunningFlow.start(flow, { settings: { userDir }, nodes: own });
+  }
 
   const errorsOf = (flow: RunningFlow) => flow.received('caught').map(({ sms }) => sms?.error);
 
@@ -71,6 +82,29 @@ describe('sms-send: delivery and conversation', () => {
       );
       assert.equal(sim.messages.length, 1);
     });
+
+    for (const type of ['full', 'nodes'] as const) {
+      it(`go on with the message itself after a redeploy "${type}" of an account on disk, and end it, so that its caller is answered`, async () => {
+        await sim.setOnline(false);
+        const onDisk = (name: string) => [
+          ...nodes(
+            { keep: true, to: handset, toType: 'str', wires: [['sent', 'answer'], []] },
+            { store: 'disk', name },
+          ),
+          { id: 'call', type: 'http in', name: '', url: '/call', method: 'post', wires: [['send']] },
+          { id: 'answer', type: 'http response', name: '', statusCode: '200', headers: {}, wires: [] },
+        ];
+        const flow = await startOnDisk(onDisk('before'), coreNode('network/21-httpin'));
+        const called = fetch(`${await flow.serve()}/call`, { method: 'POST', body: 'hello' });
+        await until(() => errorsOf(flow).length > 0);
+        await flow.deploy(onDisk('after'), type);
+        await sim.setOnline(true);
+        assert.equal((await called).status, 200);
+        const [message] = await flow.messages('sent', 1);
+        assert.ok(message?.res);
+        assert.equal((await flow.done('send', 1)).length, 1);
+      });
+    }
 
     it('are given up when their time is over, which is an error', async () => {
       await sim.setOnline(false);
@@ -300,6 +334,17 @@ describe('sms-send: delivery and conversation', () => {
       await flow.messages('unasked sink', 1);
       assert.equal(flow.received('unasked sink')[0]?.payload, 'and more');
       assert.equal(flow.received('reply').length, 1);
+    });
+
+    it('gives the reply with the message itself, after a redeploy of an account on disk, too', async () => {
+      const asking = { messageIdType: 'uuid', wait: 1, waitType: 'num' };
+      const flow = await startOnDisk(nodes(asking, { store: 'disk', name: 'before' }));
+      flow.send('send', { topic: handset, payload: 'Come?', big: 'x'.repeat(300 * 1024) });
+      await flow.messages('sent', 1);
+      await flow.deploy(nodes(asking, { store: 'disk', name: 'after' }), 'full');
+      sim.reply({ from: handset, body: 'yes', inReplyTo: sim.messages[0]?.messageId ?? '' });
+      const [reply] = await flow.messages('reply', 1);
+      assert.equal((reply?.big as string | undefined)?.length, 300 * 1024);
     });
 
     it('polls by itself while a question is open, and stops after it', async () => {

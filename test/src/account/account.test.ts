@@ -1090,6 +1090,30 @@ describe('Account', () => {
         assert.ok(second - first >= 990, `after ${second - first} ms`);
       });
 
+      for (const [awayMs, what] of [
+        [15_000, 'is told of its end with what its node gave with it'],
+        [2 * minute, 'is told of its end with what is in the store'],
+      ] as const) {
+        it(`${what} when that comes back after ${awayMs / 1_000} s, though nothing but the text was left`, async () => {
+          const [clock, process, store] = [new VirtualClock(), createAccounts(), new FailingStore()];
+          const changes = { storeName: 'disk', createStore: () => new FailingStore(store.platter) };
+          const one = enterAlone(clock, changes, process);
+          const { node } = attachSender(one.membership);
+          sendText({ node }, 'x', { keep: { expireMs: 5 * minute } });
+          await clock.advance(1_000);
+          await Promise.all([node.close(), one.membership.leave(), clock.advance(100)]);
+          await clock.advance(awayMs);
+          const two = enterAlone(clock, changes, process);
+          const { outcomes } = attachSender(two.membership);
+          await clock.advance(5 * minute);
+          assert.deepEqual(
+            outcomes.map((news) => [codeOf(news), news.origin, news.carried]),
+            [['SMS_EXPIRED', awayMs < minute ? { body: 'x' } : undefined, '{"payload":"x"}']],
+          );
+          await two.leave();
+        });
+      }
+
       it('is not given up under its former login, however long it takes to be handed over', async () => {
         const clock = new VirtualClock();
         const login = (apiKey: string, store: FailingStore): Partial<AccountSettings> => ({

@@ -398,7 +398,7 @@ describe('kept texts', () => {
     assert.deepEqual(house.service.bodies, ['hello']);
   });
 
-  it('texts of a node that is gone are not sent, and are given up', async () => {
+  it('texts of a node that is gone are not sent, and are given up with their messages', async () => {
     const house = new House();
     const [other, node] = [house.attach('other'), house.attach()];
     house.service.otherwise = { unreachable: true };
@@ -410,6 +410,7 @@ describe('kept texts', () => {
     assert.deepEqual(house.abandoned, []);
     await house.pass(2 * 24 * 3_600_000);
     assert.deepEqual(house.abandoned, ['send']);
+    assert.equal(house.sender.hasMessages, false);
     assert.deepEqual([...house.service.bodies, ...node.ends, ...other.ends], []);
     assert.equal(house.sender.isSettled, true);
   });
