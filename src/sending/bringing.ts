@@ -13,6 +13,8 @@ export interface BringingOptions<Item extends Brought> {
   clock: Clock;
   /** All that there is of their kind. */
   items: { get(id: string): Item | undefined };
+  /** Others may bring it once this is closed. */
+  isShared: boolean;
   /** Who can take it now. */
   taker(item: Item): Outlet | undefined;
   /** How long it waits from now on for somebody who takes it, in ms; `undefined`: for as long as its node is here. */
@@ -51,12 +53,12 @@ export class Bringing<Item extends Brought> {
    * @param mayBeKnown an earlier process may have sent it into the flow
    */
   async bring(item: Item, mayBeKnown: boolean): Promise<void> {
-    if (this.#isClosed) return;
-    const { items, taker, tell, taken, onFault } = this.#options;
+    const { items, isShared, taker, tell, taken, onFault } = this.#options;
     const { id } = item;
+    if (this.#isClosed && isShared) return;
     const isKnown = this.#await(item, mayBeKnown);
     const outlet = taker(item);
-    if (!outlet || this.#told.has(id)) return;
+    if (!outlet || this.#isClosed || this.#told.has(id)) return;
     this.#told.add(id);
     try {
       if (await tell(outlet, item, isKnown)) {
@@ -81,10 +83,24 @@ export class Bringing<Item extends Brought> {
     }
   }
 
-  /** Nothing is brought any more: the store has it. */
+  /** Takes over what is known of some, from another who brought them. */
+  adopt(former: Bringing<Item>, isTheirs: (id: string) => boolean): void {
+    for (const [id, { mayBeKnown }] of former.#waiting) {
+      if (!isTheirs(id)) continue;
+      this.#waiting.set(id, { mayBeKnown, timer: undefined });
+      former.#forget(id);
+    }
+  }
+
+  /** Nothing is brought any more: the store has it. What has not entered the flow yet is known to whoever opens this. */
   close(): void {
+    const { items, isShared } = this.#options;
     this.#isClosed = true;
-    for (const id of [...this.#waiting.keys()]) this.#forget(id);
+    for (const [id, { mayBeKnown, timer }] of [...this.#waiting]) {
+      timer?.cancel();
+      if (!isShared && items.get(id)) this.#waiting.set(id, { mayBeKnown, timer: undefined });
+      else this.#waiting.delete(id);
+    }
   }
 
   /** Goes on after {@link close} with what is brought from now on. */
@@ -98,7 +114,7 @@ export class Bringing<Item extends Brought> {
     const { id } = item;
     const former = this.#waiting.get(id);
     former?.timer?.cancel();
-    const forMs = patienceMs(item);
+    const forMs = this.#isClosed ? undefined : patienceMs(item);
     const timer = forMs === undefined ? undefined : clock.after(forMs, () => void this.#miss(id), true);
     const waiting: Waiting = { mayBeKnown: former?.mayBeKnown ?? mayBeKnown, timer };
     this.#waiting.set(id, waiting);

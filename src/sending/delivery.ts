@@ -41,6 +41,7 @@ export class Deliveries {
     this.#bringing = new Bringing({
       clock,
       items: ledger.texts,
+      isShared: ledger.isShared,
       taker: ({ node }) => this.#outlets.get(node),
       patienceMs: ({ node }) => {
         const patience = absences.patience(node);
@@ -88,8 +89,9 @@ export class Deliveries {
     this.#origins.set(id, origin);
   }
 
-  /** Takes over what nodes gave with some texts, from the account of a login that this one replaces. */
+  /** Takes over what nodes gave with some texts, and what is known of their outcomes, from the account of a login that this one replaces. */
   adopt(former: Deliveries, isTheirs: (id: string) => boolean): void {
+    this.#bringing.adopt(former.#bringing, isTheirs);
     for (const [id, origin] of former.#origins) {
       if (!isTheirs(id)) continue;
       this.#origins.set(id, origin);

@@ -74,6 +74,11 @@ export class Ledger {
     });
   }
 
+  /** Whether other instances may go on with what it holds, and read the replies. */
+  get isShared(): boolean {
+    return this.#options.journal.isShared;
+  }
+
   /** Whether nothing would be lost by forgetting it: what is in a durable store is found again. */
   get isSettled(): boolean {
     return this.texts.size === 0 && this.questions.size === 0 && !this.holdings.hasRefused;

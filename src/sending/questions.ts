@@ -9,8 +9,6 @@ import { type Question, remainingGraceMs, remainingMs } from './question';
 export interface QuestionsOptions {
   clock: Clock;
   ledger: Ledger;
-  /** Whether other instances may read the replies. */
-  isShared: boolean;
   outlet(node: string): Outlet | undefined;
   /** Whether the outcome of a text is on its way into the flow: its answers follow it. */
   isOutcomeComing(text: string): boolean;
@@ -52,6 +50,7 @@ export class Questions {
     this.#bringing = new Bringing({
       clock,
       items: ledger.questions,
+      isShared: ledger.isShared,
       taker: ({ text, node }) => (isOutcomeComing(text) ? undefined : outlet(node)),
       // Its node may be about to be deployed.
       patienceMs: (question) => Math.max(longestDeploymentMs, remainingGraceMs(question, clock.now())),
@@ -202,8 +201,8 @@ export class Questions {
 
   /** Replies may have been read elsewhere, as long as something is asked. */
   #collectLetters(): void {
-    const { clock, ledger, isShared } = this.#options;
-    if (!isShared || this.#letters || this.#isClosed || ledger.questions.open === 0) return;
+    const { clock, ledger } = this.#options;
+    if (!ledger.isShared || this.#letters || this.#isClosed || ledger.questions.open === 0) return;
     this.#letters = clock.after(
       letterIntervalMs,
       () => {

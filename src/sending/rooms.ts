@@ -116,7 +116,6 @@ export class SendingRooms {
     this.questions = new Questions({
       clock,
       ledger: this.ledger,
-      isShared: journal.isShared,
       outlet,
       isOutcomeComing: (text) => this.#endings.isOnItsWay(text),
       origin: (text) => this.deliveries.originOf(text),

@@ -600,6 +600,19 @@ describe('sending, when everything comes at once', () => {
       assert.deepEqual(next.outcomes[0]?.origin, { body: 'hello' });
     });
 
+    it('takes along that an outcome has not entered the flow', async () => {
+      const { former, heir } = createHouses();
+      const answer = former.service.holdNext();
+      sendText(former.attach(), 'hello', { keep });
+      await former.pass(100);
+      await former.closeInFlight(answer);
+      const next = heir.attach();
+      former.journal.open();
+      await former.pass(100);
+      await handOver(former, heir);
+      assert.deepEqual(next.ends, ['to 6421555123']);
+    });
+
     it('sends a text once whose new store fails as it is handed over', async () => {
       const { former, heir, store } = createHouses();
       await leaveText(former);

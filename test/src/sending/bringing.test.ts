@@ -137,7 +137,7 @@ describe('the outcome of a text whose node is gone', () => {
     assert.deepEqual([store.platter.entries.size, house.abandoned, house.faults], [1, [], []]);
     const back = house.attach();
     await house.pass(100);
-    assert.deepEqual(back.ends, ['to 6421555123 again']);
+    assert.deepEqual(back.ends, ['to 6421555123']);
   });
 
   it('lets the questions of its text run out', async () => {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { SmsError } from '../../../src/errors';
+import { MemoryStore } from '../../../src/store/memory';
 import { settle } from '../../virtual-clock';
 import { createError } from '../some-error';
 import { FailingServer, FailingStore } from '../store/failing-store';
@@ -386,6 +387,20 @@ describe('kept texts', () => {
     assert.deepEqual(back.outcomes[0]?.origin, { body: 'hello' });
   });
 
+  for (const Store of [MemoryStore, FailingStore]) {
+    it(`an outcome that comes as the account is closed enters the flow once it is opened again, unmarked, of a ${Store.name}`, async () => {
+      const house = new House({ store: new Store() });
+      const answer = house.service.holdNext();
+      sendText(house.attach(), 'hello', { keep });
+      await house.pass(100);
+      await house.closeInFlight(answer);
+      const back = house.attach();
+      await house.pass(100);
+      assert.deepEqual(back.ends, ['to 6421555123']);
+      assert.equal(house.sender.isSettled, true);
+    });
+  }
+
   it('an outcome that did not get into the flow enters it when the node is back', async () => {
     const house = new House();
     const node = house.attach();
@@ -710,7 +725,7 @@ describe('kept texts', () => {
     await house.closeInFlight(answer);
     const back = house.attach();
     await house.pass(100);
-    assert.deepEqual(back.ends, ['to 6421555123 again']);
+    assert.deepEqual(back.ends, ['to 6421555123']);
     assert.deepEqual(house.service.bodies, ['hello']);
   });
 

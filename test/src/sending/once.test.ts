@@ -611,14 +611,14 @@ describe('once', () => {
 
     it('one that has left is told as it was, and not as unknown', async () => {
       const ends = await redeploy(({ service }, _node, after) => service.script.push({ takes: true, after }));
-      assert.deepEqual(ends, ['to 6421555123 again']);
+      assert.deepEqual(ends, ['to 6421555123']);
     });
 
     it('one that has not left is told all the same', async () => {
       const ends = await redeploy((_house, { client }, until) => {
         client.send = () => until.then(() => Promise.reject(createError('forbidden')));
       });
-      assert.deepEqual(ends, ['SMS_FORBIDDEN again']);
+      assert.deepEqual(ends, ['SMS_FORBIDDEN']);
     });
   });
 });

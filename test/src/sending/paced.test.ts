@@ -81,7 +81,6 @@ describe('Paced', () => {
     const questions = new Questions({
       clock,
       ledger,
-      isShared: false,
       outlet: () => undefined,
       isOutcomeComing: () => false,
       origin: () => undefined,

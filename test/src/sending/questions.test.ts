@@ -527,6 +527,21 @@ describe('conversations', () => {
       assert.deepEqual([answersOf(node), answersOf(back)], [[], ['6421555123: yes']]);
     });
 
+    it('a reply that comes as the account is closed enters the flow once it is opened again, unmarked', async () => {
+      const { house, node } = begin();
+      sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
+      await house.pass(100);
+      await Promise.all([node.node.close(), house.sender.close()]);
+      await house.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
+      await house.journal.close();
+      const back = house.attach();
+      await house.pass(100);
+      assert.deepEqual(
+        back.answers.map(({ redelivered }) => redelivered),
+        [false],
+      );
+    });
+
     it('nothing is polled for a question that has ended, though nobody is there to take its end', async () => {
       const { house, node, store } = begin();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, to: ['6421555123', '6421555124'] });
