@@ -1,5 +1,5 @@
 import { SmsError } from '../errors';
-import { Clearing } from './clearing';
+import type { Clearing } from './clearing';
 import type { Deliveries, Given } from './delivery';
 import type { Followers } from './followers';
 import type { Ledger } from './ledger';
@@ -80,18 +80,19 @@ export class Endings {
     this.delivered(text);
   }
 
-  /** An earlier process had it leave: its outcome is unknown. Where nobody is here who could look for it, whoever opens this, or takes over from it, does. */
+  /** An earlier process had it leave, or this one before it was closed: its outcome is unknown. Where nobody is here who could look for it, whoever opens this, or takes over from it, does. */
   async takeUp(text: Text): Promise<void> {
     const { aborted: isClosed } = this.#closing.signal;
-    if (!isClosed) await this.clearUp(text, new SmsError('uncertain', { params: { detail: 'stopped' } }));
+    const error =
+      this.#options.clearing.errorOf(text.id) ?? new SmsError('uncertain', { params: { detail: 'stopped' } });
+    if (!isClosed) await this.clearUp(text, error);
   }
 
   /** The outcome of a kept text is unknown: evidence is looked for before anything else. */
   async clearUp(text: Text, error: SmsError): Promise<void> {
-    const { ledger, deliveries, clearing, onRepeat } = this.#options;
+    const { ledger, clearing, onRepeat } = this.#options;
     const { resolveMs, retryUncertain, keep } = text.options;
-    const client = deliveries.clientFor(text.node);
-    const evidence = client && clearing.open(text, client);
+    const evidence = clearing.open(text);
     let outcome: Outcome = error;
     if (evidence) {
       try {
@@ -99,12 +100,12 @@ export class Endings {
         outcome = sent ?? error.with({ looked });
       } catch {
         // Looked for again when the account is used again.
+        clearing.interrupt(text.id, error);
         return;
       }
     }
-    // Where nobody is here who could have looked, it may have been sent.
-    const isLookedFor = evidence !== undefined || !Clearing.isFor(text);
-    if (outcome instanceof SmsError && isLookedFor && retryUncertain && keep) {
+    // Where nobody was here who could look, it may have been sent.
+    if (outcome instanceof SmsError && retryUncertain && keep && clearing.canLook(text)) {
       const repeats = (text.repeats ?? 0) + 1;
       const unknown = { ...text, repeats, outcome: formatOutcome(outcome) };
       onRepeat(await this.#whileWritten(text.id, ledger.sendAgain(unknown)), repeats);

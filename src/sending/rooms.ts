@@ -123,7 +123,7 @@ export class SendingRooms {
       onFault: options.onFault,
     });
     this.evidence = new EvidenceRoom(clock, options.sources);
-    const clearing = new Clearing(this.evidence);
+    const clearing = new Clearing(this.evidence, (node) => this.deliveries.clientFor(node));
     const departure = new Departure(this.ledger, clearing);
     const onEnded = (text: Text, outcome: Outcome) => void this.#endings.end(text, outcome).catch(options.onFault);
     const onAbandoned = async (text: Text) => {

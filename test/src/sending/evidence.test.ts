@@ -248,6 +248,28 @@ describe('unknown outcomes', () => {
       }
     }
 
+    for (const Store of [MemoryStore, FailingStore]) {
+      for (const when of ['before', 'during'] as const) {
+        it(`the error that came ${when} it is as it was, when nothing is found, of a ${Store.name}`, async () => {
+          const house = new House({ store: new Store() });
+          const error = createError('serverError').with({ statusCode: 500, errorMessage: 'Oh' });
+          const answer = house.service.holdNext({ error });
+          sendText(house.attach(), 'hello', { keep: forever, resolveMs: 60_000, messageId });
+          await house.pass(100);
+          if (when === 'before') answer();
+          await house.pass(100);
+          await house.closeInFlight(answer);
+          const node = house.attach();
+          await house.pass(59_000);
+          assert.deepEqual(node.ends, []);
+          await house.pass(60_000);
+          const outcome = node.outcomes[0]?.outcome;
+          assert.ok(outcome instanceof SmsError);
+          assert.deepEqual(outcome.toJSON(), error.with({ messageId, looked: ['feed', 'status'] }).toJSON());
+        });
+      }
+    }
+
     it('it is not sent again unlooked for, though nobody was there who could look', async () => {
       const house = await redeploy(new MemoryStore(), true);
       house.sender.open();
