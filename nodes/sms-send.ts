@@ -44,11 +44,12 @@ export = (RED: NodeAPI) => {
       const origin = news.origin as Origin | undefined;
       const message = origin?.message ?? restore(news.carried);
       const end = (error?: Error) => {
-        if (origin?.node === this) origin.done(error);
-        else {
-          if (error) this.error(error, message);
-          origin?.done();
+        if (error && origin?.node !== this) {
+          this.error(error, message);
+          // Its own would be a second one. It counts as failed there all the same, and not as complete.
+          if (origin) origin.node.error = () => {};
         }
+        origin?.done(error);
       };
       if (outcome instanceof SmsError) {
         const error = putError(RED, this, message, { error: outcome, redelivered });

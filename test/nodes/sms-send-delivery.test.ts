@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { NodeInitializer } from 'node-red';
 import { formatCarried, parseCarried } from '../../nodes/runtime/carried-message';
 import type { Simulator } from '../../simulator';
@@ -105,6 +106,27 @@ describe('sms-send: delivery and conversation', () => {
         assert.equal((await flow.done('send', 1)).length, 1);
       });
     }
+
+    it('that fail after a redeploy of their node reach a Catch node, once, and no Complete node', async () => {
+      sim.fault('send', { status: 503, headers: { 'retry-after': '3600' } });
+      const complete = { id: 'complete', type: 'complete', name: '', scope: ['send'], wires: [['completed']] };
+      const keeping = (name: string) => [
+        ...nodes({ keep: true, expire: 0.02, name }),
+        { ...complete, uncaught: false },
+        sink('completed'),
+      ];
+      const flow = await RunningFlow.start(keeping('before'), { nodes: [coreNode('common/24-complete')] });
+      flow.send('send', { topic: handset, payload: 'hello' });
+      await until(() => errorsOf(flow).length > 0);
+      await flow.deploy(keeping('after'), 'nodes');
+      const [{ error } = { error: undefined }] = await flow.done('send', 1);
+      assert.equal((error as { code?: string } | undefined)?.code, 'SMS_EXPIRED');
+      await flow.badge('send', { fill: 'red', shape: 'ring', text: 'expired' });
+      const ends = () => errorsOf(flow).filter((one) => one?.code === 'SMS_EXPIRED').length;
+      await until(() => ends() > 0);
+      await sleep(50);
+      assert.deepEqual([ends(), flow.received('completed').length], [1, 0]);
+    });
 
     it('are given up when their time is over, which is an error', async () => {
       await sim.setOnline(false);
