@@ -2,6 +2,7 @@ import type { Clock } from './clock';
 import type { SmsError } from './errors';
 import { ItemIds } from './item-ids';
 import { type Keeper, Keepers } from './keeper';
+import { NotedTimes } from './noted-times';
 import { createTask, type Step, StepWriter } from './step';
 import { StepQueue } from './step-queue';
 import { StoreLifecycle, type StoreMode } from './store/lifecycle';
@@ -51,7 +52,7 @@ export class Journal {
     this.#store = store;
     const onRetry = () => this.#steps.doFirst(() => this.#session.open());
     this.#lifecycle = new StoreLifecycle({ store, clock, onStore, onRetry, reopenDelayMs });
-    this.#writer = new StepWriter(store, this.#lifecycle, this.#keepers);
+    this.#writer = new StepWriter(store, this.#lifecycle, this.#keepers, NotedTimes.of(clock));
     this.#ids = new ItemIds(clock);
     this.#steps = new StepQueue(clock, this.#writer, {
       begin: async () => {

@@ -1,5 +1,6 @@
 import type { Clock } from './clock';
 import type { Keepers } from './keeper';
+import type { NotedTimes } from './noted-times';
 import type { StoreLifecycle } from './store/lifecycle';
 import {
   type Changes,
@@ -103,14 +104,17 @@ export class StepWriter {
   readonly #store: Store;
   readonly #lifecycle: StoreLifecycle;
   readonly #keepers: Keepers;
+  readonly #times: NotedTimes;
   readonly #unsaved: Unsaved;
   #postponed: Task[] = [];
   #rememberedSinceSweep = rememberedPerSweep;
+  #sweptAfterSetting = 0;
 
-  constructor(store: Store, lifecycle: StoreLifecycle, keepers: Keepers) {
+  constructor(store: Store, lifecycle: StoreLifecycle, keepers: Keepers, times: NotedTimes) {
     this.#store = store;
     this.#lifecycle = lifecycle;
     this.#keepers = keepers;
+    this.#times = times;
     this.#unsaved = new Unsaved(keepers, store.shared === true);
   }
 
@@ -177,11 +181,14 @@ export class StepWriter {
     }
   }
 
-  /** Has the store forget what is outdated, in step with what comes. */
+  /** Has the store forget what is outdated, in step with what comes, and when the clock was set. */
   async sweepWhenDue(clock: Clock): Promise<void> {
-    if (this.#lifecycle.mode !== 'open' || this.#rememberedSinceSweep < rememberedPerSweep) return;
+    const { setAt } = this.#times;
+    const isDue = this.#rememberedSinceSweep >= rememberedPerSweep || setAt !== this.#sweptAfterSetting;
+    if (this.#lifecycle.mode !== 'open' || !isDue) return;
     this.#rememberedSinceSweep = 0;
-    await this.#store.sweep(clock.now()).catch((error: unknown) => this.#lifecycle.fail(error));
+    this.#sweptAfterSetting = setAt;
+    await this.#store.sweep(clock.now(), this.#times).catch((error: unknown) => this.#lifecycle.fail(error));
   }
 
   /**
@@ -232,7 +239,7 @@ export class StepWriter {
     { unsaved, isPresumed = false }: { unsaved?: Recalled | undefined; isPresumed?: boolean } = {},
   ): Decided | undefined {
     for (let left = tasks; ; ) {
-      const changes = createChanges();
+      const changes = this.#correct(recalled, unsaved);
       const look = this.#look(changes, recalled, unsaved);
       const effects: ((isWritten: boolean) => void)[] = [];
       const faulty = left.find((task) => {
@@ -267,10 +274,21 @@ export class StepWriter {
     }
   }
 
+  /** Has what was remembered before the clock was set written as it is read, since the next process knows nothing of that. */
+  #correct(recalled: Recalled, unsaved: Recalled = this.#unsaved.remembered): Changes {
+    const changes = createChanges();
+    for (const [key, remembered] of recalled) {
+      const corrected = remembered && this.#times.correct(remembered, this.#store.shared);
+      if (corrected !== remembered && !unsaved.has(key)) changes.remember.set(key, corrected);
+    }
+    return changes;
+  }
+
   #look({ remember }: Changes, recalled: Recalled, unsaved: Recalled = this.#unsaved.remembered): Look {
     return (key) => {
       if (remember.has(key)) return remember.get(key);
-      return unsaved.has(key) ? unsaved.get(key) : recalled.get(key);
+      const remembered = unsaved.has(key) ? unsaved.get(key) : recalled.get(key);
+      return remembered && this.#times.read(remembered, this.#store.shared);
     };
   }
 }

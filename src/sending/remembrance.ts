@@ -1,3 +1,4 @@
+import type { Clock } from '../clock';
 import type { Step } from '../journal';
 import type { Changes, Look } from '../store/store';
 import type { Heritage } from './heritage';
@@ -15,19 +16,19 @@ const slackMs = 3_600_000;
  */
 export class Remembrance {
   readonly #isShared: boolean;
-  readonly #now: () => number;
+  readonly #clock: Clock;
   #isKnown = false;
-  /** In ms; never sooner than was said before. */
+  /** By {@link Clock.elapsed}; never sooner than was said before. */
   #until = 0;
 
-  constructor(isShared: boolean, now: () => number) {
+  constructor(isShared: boolean, clock: Clock) {
     this.#isShared = isShared;
-    this.#now = now;
+    this.#clock = clock;
   }
 
   /** Whether something may be remembered. */
   get isExpected(): boolean {
-    return !this.#isKnown || this.#until > this.#now();
+    return !this.#isKnown || this.#until > this.#clock.elapsed();
   }
 
   /** What to look at along with a record while nothing is expected, to learn what others remember. */
@@ -37,7 +38,8 @@ export class Remembrance {
 
   /** A text is about to be remembered. */
   expect({ at, forMs }: Duration): void {
-    this.#until = Math.max(this.#until, at + forMs);
+    const leftMs = at + forMs - this.#clock.now();
+    this.#until = Math.max(this.#until, this.#clock.elapsed() + leftMs);
   }
 
   /** Somebody has looked at {@link keys}. Says whether something may be remembered. */

@@ -40,7 +40,7 @@ export class Sender {
     const { journal, clock } = options;
     const now = () => clock.now();
     const rooms = () => this.#rooms;
-    const remembrance = new Remembrance(journal.isShared, now);
+    const remembrance = new Remembrance(journal.isShared, clock);
     this.#options = options;
     this.#remembrance = remembrance;
     this.#keeper = new LedgerKeeper({ journal, remembrance, rooms, openRooms: () => this.#opened });

@@ -14,6 +14,7 @@ import {
   type Remembered,
   type Store,
   type StoreEvents,
+  timesAsNoted,
 } from './store';
 
 /** Items read in one turn of the event loop, and what is remembered in one sweep. */
@@ -109,7 +110,7 @@ export class DiskStore implements Store {
     }
   }
 
-  async sweep(now: number): Promise<void> {
+  async sweep(now: number, times = timesAsNoted): Promise<void> {
     if (this.#sweptTo === undefined) {
       if (this.#nextOutdated >= now) return;
       this.#nextOutdated = Number.POSITIVE_INFINITY;
@@ -117,13 +118,18 @@ export class DiskStore implements Store {
     const database = this.#opened();
     const page = await database.list('remembered', { after: this.#sweptTo, limit: pageSize });
     this.#sweptTo = page.length < pageSize ? undefined : page.at(-1)?.[0];
-    const outdated: Operation[] = [];
+    const operations: Operation[] = [];
     for (const [key, text] of page) {
-      const { at, forMs } = parseRemembered(text);
-      if (at + forMs < now) outdated.push({ table: 'remembered', key, text: undefined });
-      else this.#nextOutdated = Math.min(this.#nextOutdated, at + forMs);
+      const remembered = parseRemembered(text);
+      const corrected = times.correct(remembered);
+      const { at, forMs } = times.read(remembered);
+      if (at + forMs < now) operations.push({ table: 'remembered', key, text: undefined });
+      else {
+        this.#nextOutdated = Math.min(this.#nextOutdated, at + forMs);
+        if (corrected !== remembered) operations.push({ table: 'remembered', key, text: formatRemembered(corrected) });
+      }
     }
-    if (outdated.length > 0) await database.write(outdated, { isFlushed: false });
+    if (operations.length > 0) await database.write(operations, { isFlushed: false });
   }
 
   async close(): Promise<void> {

@@ -1,4 +1,4 @@
-import type { Changes, Leftovers, Remembered, Store } from './store';
+import { type Changes, type Leftovers, type Remembered, type Store, timesAsNoted } from './store';
 
 const sweepSize = 1_000;
 
@@ -30,14 +30,15 @@ export class MemoryStore implements Store {
     return Promise.resolve();
   }
 
-  sweep(now: number): Promise<void> {
+  sweep(now: number, times = timesAsNoted): Promise<void> {
     for (let count = 0; count < sweepSize; count++) {
       const next = this.#sweeping.next();
       if (next.done) {
         this.#sweeping = this.#remembered.entries();
         break;
       }
-      const [key, { at, forMs }] = next.value;
+      const [key, remembered] = next.value;
+      const { at, forMs } = times.read(remembered);
       if (at + forMs < now) this.#remembered.delete(key);
     }
     return Promise.resolve();

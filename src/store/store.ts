@@ -27,6 +27,17 @@ export interface Remembered {
   value: string;
 }
 
+/** Knows when something was remembered in truth. */
+export interface Times {
+  /** As it is to be read. */
+  read(remembered: Remembered): Remembered;
+  /** As it is to be written; the same object when it is already. */
+  correct(remembered: Remembered): Remembered;
+}
+
+/** When everything was remembered that says so. */
+export const timesAsNoted: Times = { read: (remembered) => remembered, correct: (remembered) => remembered };
+
 /** Looks up what is remembered under a key. */
 export type Look = (key: string) => Remembered | undefined;
 
@@ -164,8 +175,12 @@ export interface Store {
    * @throws StoreConflict when that does not hold
    */
   commit(changes: Changes, recalled: ReadonlyMap<string, Remembered | undefined>, isPresumed?: boolean): Promise<void>;
-  /** Drops what was remembered for a time that ended before `now` (ms). May do a part and continue at the next call. */
-  sweep(now: number): Promise<void>;
+  /**
+   * Drops what was remembered for a time that ended before `now` (ms). May do a part and continue at the next call.
+   *
+   * @param times what was remembered before the clock was set; none was when absent
+   */
+  sweep(now: number, times?: Times): Promise<void>;
   close(): Promise<void>;
 }
 

@@ -50,7 +50,17 @@ function roomOf(path: string): string {
 }
 
 const plain = ['abort-watch', 'clock', 'digest', 'errors', 'login', 'model', 'reasons'];
-const journal = ['item-ids', 'journal', 'keeper', 'step', 'step-queue', 'store-session', 'supply', 'unsaved'];
+const journal = [
+  'item-ids',
+  'journal',
+  'keeper',
+  'noted-times',
+  'step',
+  'step-queue',
+  'store-session',
+  'supply',
+  'unsaved',
+];
 
 /** What the files of each room may import besides those of their own. */
 const arrows: Readonly<Record<string, readonly string[]>> = {

@@ -512,7 +512,7 @@ export const mutants: readonly Mutant[] = [
   outward(
     'nothing is looked up though something is remembered',
     'sending/remembrance.ts',
-    'return !this.#isKnown || this.#until > this.#now();',
+    'return !this.#isKnown || this.#until > this.#clock.elapsed();',
     'return !this.#isKnown;',
   ),
   outward(

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { mock } from 'node:test';
+import { type Clock, systemClock } from '../../../src/clock';
 import type { SmsError } from '../../../src/errors';
 import type { IncomingRecord, OutboxRecord, StatusRecord, Via } from '../../../src/model';
 import { parseDelivered } from '../../../src/receiving/delivered';
@@ -12,6 +13,11 @@ import type { Leftovers, Store } from '../../../src/store/store';
 import { copyPlatter } from '../sending/sending-house';
 import { FailingStore, Platter } from '../store/failing-store';
 import { createInboxOn } from './inbox-on';
+
+/** Nobody sets it: what the tests let pass has passed. */
+function createClock(): Clock {
+  return { ...systemClock, elapsed: () => Date.now() };
+}
 
 /** A node that notes what it gets. */
 class Node implements Taker {
@@ -114,6 +120,7 @@ describe('Inbox', () => {
   function createInbox(store: Store = new FailingStore()): Inbox {
     const inbox = createInboxOn({
       store,
+      clock: createClock(),
       dedupe: () => dedupe,
       dedupeMs: () => dedupeMs,
       onStore: (error: SmsError | undefined) => storeStates.push(error?.code),
@@ -341,6 +348,22 @@ describe('Inbox', () => {
       mock.timers.tick(1);
       assert.deepEqual(outcomes(await inbox.accept(polled(incoming('1')))), ['new']);
       assert.equal(a.given.length, 2);
+    });
+
+    it('remembers for all of that when the clock is set forward by days', async () => {
+      let setMs = 0;
+      const clock = { ...createClock(), now: () => Date.now() + setMs };
+      const inbox = createInboxOn({ store: new MemoryStore(), clock, dedupe: () => true, dedupeMs: () => dedupeMs });
+      inboxes.push(inbox);
+      attach(inbox, new Node('a'));
+      await inbox.accept(polled(incoming('1')));
+      setMs = 10 * dedupeMs;
+      // So many that it looks for what is outdated.
+      await inbox.accept(polled(...Array.from({ length: 1_000 }, (_, n) => incoming(`2-${n}`))));
+      mock.timers.tick(dedupeMs);
+      assert.deepEqual(outcomes(await inbox.accept(called({ messageId: '1' }))), ['duplicate']);
+      mock.timers.tick(1);
+      assert.deepEqual(outcomes(await inbox.accept(polled(incoming('1')))), ['new']);
     });
 
     it('lasts over a restart', async () => {

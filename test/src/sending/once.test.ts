@@ -3,6 +3,7 @@ import { SmsError } from '../../../src/errors';
 import { Followers } from '../../../src/sending/followers';
 import type { SendOptions } from '../../../src/sending/outgoing';
 import type { OutcomeNews } from '../../../src/sending/outlet';
+import { VirtualClock } from '../../virtual-clock';
 import { createError } from '../some-error';
 import { FailingStore } from '../store/failing-store';
 import { copyPlatter, type FakeNode, forever, House, sendText } from './sending-house';
@@ -185,6 +186,54 @@ describe('once', () => {
     await next.pass(100);
     assert.equal(house.service.bodies.length, 2);
   });
+
+  it('holds for its whole time, across a restart as well, though the clock is set forward by days', async () => {
+    const store = new FailingStore();
+    const house = new House({ store, dedupeMs: 3_600_000 });
+    const node = house.attach();
+    const other = house.attach('other');
+    for (const one of [node, other]) sendText(one, 'hello', { once: 'a' });
+    await house.pass(1_800_000);
+    house.clock.set(10 * 24 * 3_600_000);
+    sendText(node, 'hello', { once: 'a' });
+    await house.pass(1_799_000);
+    sendText(other, 'hello', { once: 'a' });
+    await house.pass(100);
+    for (const { ends } of [node, other]) assert.deepEqual(ends, ['to 6421555123', 'to 6421555123 duplicate']);
+    // Another process knows nothing of that, but what was written.
+    const clock = new VirtualClock(house.clock.now());
+    const next = new House({ ...house.options, clock, store: new FailingStore(copyPlatter(store.platter)) });
+    const back = next.attach();
+    sendText(back, 'hello', { once: 'a' });
+    await next.pass(1_000);
+    assert.deepEqual(back.ends, ['to 6421555123 duplicate']);
+    await house.pass(1_000);
+    sendText(node, 'hello', { once: 'a' });
+    await house.pass(100);
+    assert.equal(node.ends.at(-1), 'to 6421555123');
+  });
+
+  for (const isRestarted of [false, true]) {
+    it(`holds no longer than its time from when a clock that was years ahead is set right, ${isRestarted ? 'before a restart' : 'in one process'}`, async () => {
+      const store = new FailingStore();
+      const house = new House({ store, dedupeMs: 3_600_000 });
+      house.clock.set(5 * 365 * 24 * 3_600_000);
+      sendText(house.attach(), 'hello', { once: 'a' });
+      await house.pass(100);
+      if (!isRestarted) house.clock.set(-5 * 365 * 24 * 3_600_000);
+      const next = isRestarted
+        ? new House({ ...house.options, store: new FailingStore(copyPlatter(store.platter)) })
+        : house;
+      const node = next.attach('send');
+      sendText(node, 'hello', { once: 'a' });
+      await next.pass(3_599_000);
+      assert.deepEqual(node.ends, ['to 6421555123 duplicate']);
+      await next.pass(1_000);
+      sendText(node, 'hello', { once: 'a' });
+      await next.pass(100);
+      assert.deepEqual(node.ends, ['to 6421555123 duplicate', 'to 6421555123']);
+    });
+  }
 
   describe('takes longer than its key is remembered', () => {
     const dedupeMs = 600_000;

@@ -694,6 +694,20 @@ describe('conversations', () => {
       );
     });
 
+    it('and a clock that is set forward by days keeps no reply from its question', async () => {
+      const { house, node } = begin();
+      sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
+      await house.pass(100);
+      house.clock.set(30 * 24 * hour);
+      await house.incoming('6421555123', 'yes');
+      await house.incoming('6421555123', 'yes, indeed', { inReplyToId: 'q1' });
+      assert.deepEqual(answersOf(node), ['6421555123: yes']);
+      assert.deepEqual(
+        house.received.map((record) => (record as IncomingRecord).sent?.messageId),
+        ['q1', 'q1'],
+      );
+    });
+
     it('a duplicate under a key opens no second question', async () => {
       const { house, node } = begin();
       for (let time = 0; time < 2; time++) {

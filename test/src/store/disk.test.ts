@@ -628,6 +628,18 @@ function testDiskStore(engine: Engine): void {
       assert.equal((await store.open(events)).items.length, 1);
     });
 
+    it('goes by the time that has passed where the clock was set meanwhile, and writes that down', async () => {
+      const store = createStore();
+      await store.open(events);
+      const changes = createChanges();
+      changes.remember.set('recent', seen(5_000));
+      changes.remember.set('old', seen(100));
+      await store.commit(changes);
+      const read = (noted: Remembered) => (noted.at === 5_000 ? { ...noted, at: 99_000 } : noted);
+      await store.sweep(99_500, { read, correct: read });
+      assert.deepEqual(await store.recall(['recent', 'old']), [seen(99_000), undefined]);
+    });
+
     it('drops in a later round what was too young in an earlier one, and what came since, each in its time', async () => {
       const store = createStore();
       await store.open(events);

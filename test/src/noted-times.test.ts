@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict';
+import { NotedTimes } from '../../src/noted-times';
+import { VirtualClock } from '../virtual-clock';
+
+const minuteMs = 60_000;
+const hourMs = 3_600_000;
+const dayMs = 24 * hourMs;
+
+describe('the time of what is remembered', () => {
+  function begin() {
+    const clock = new VirtualClock();
+    const times = new NotedTimes(clock);
+    const note = (at = clock.now()) => ({ at, forMs: dayMs, value: 'x' });
+    return {
+      clock,
+      times,
+      note,
+      /** For how long it is remembered, as it is read, in ms. */
+      age: (noted: { at: number; forMs: number; value: string }) => clock.now() - times.read(noted).at,
+    };
+  }
+
+  it('is as it says while nobody sets the clock, and when it is set by less than a minute', async () => {
+    const { clock, times, note } = begin();
+    const [before, now] = [note(clock.now() - 3 * dayMs), note()];
+    await clock.advance(hourMs);
+    clock.set(minuteMs - 1);
+    for (const noted of [before, now]) {
+      assert.equal(times.read(noted), noted);
+      assert.equal(times.correct(noted), noted);
+    }
+  });
+
+  it('goes on by what has passed when the clock is set forward, once or twice', async () => {
+    const { clock, note, age } = begin();
+    const first = note();
+    await clock.advance(hourMs);
+    clock.set(10 * dayMs);
+    const second = note();
+    assert.deepEqual([age(first), age(second)], [hourMs, 0]);
+    await clock.advance(hourMs);
+    clock.set(365 * dayMs);
+    await clock.advance(hourMs);
+    assert.deepEqual([age(first), age(second)], [3 * hourMs, 2 * hourMs]);
+  });
+
+  it('of what was remembered before the process began, is as it says', async () => {
+    const { clock, times, note } = begin();
+    const before = note(clock.now() - 1);
+    await clock.advance(hourMs);
+    clock.set(10 * dayMs);
+    assert.equal(times.read(before), before);
+  });
+
+  it('is never later than when the clock was set, however often it is written as it is read', async () => {
+    const { clock, times, note, age } = begin();
+    let noted = note();
+    await clock.advance(10 * hourMs);
+    clock.set(hourMs);
+    for (let time = 0; time < 20; time++) noted = times.correct(noted);
+    await clock.advance(hourMs);
+    assert.ok(age(noted) >= hourMs);
+  });
+
+  it('of what lies ahead, counts from when the clock was set back, or the process began', async () => {
+    const { clock, note, age } = begin();
+    const other = note(clock.now() + 1_000 * dayMs);
+    const own = note();
+    await clock.advance(hourMs);
+    assert.equal(age(other), hourMs);
+    clock.set(-30 * dayMs);
+    assert.equal(age(own), 0);
+    await clock.advance(hourMs);
+    assert.equal(age(own), hourMs);
+  });
+
+  it('of what lies ahead is corrected for good only once the clock has gone on for an hour', async () => {
+    const { clock, times, note } = begin();
+    const startedAt = clock.now();
+    const ahead = note(startedAt + 1_000 * dayMs);
+    await clock.advance(hourMs - 1);
+    assert.equal(times.correct(ahead), ahead);
+    await clock.advance(1);
+    assert.equal(times.correct(ahead).at, startedAt);
+  });
+
+  it('of what others remember, whose clock is ahead, is as they say', async () => {
+    const { clock, times, note } = begin();
+    await clock.advance(5 * hourMs);
+    const [own, others] = [note(), note(clock.now() + 2 * hourMs)];
+    assert.equal(times.read(others, true), others);
+    assert.equal(times.correct(others, true), others);
+    clock.set(10 * dayMs);
+    assert.equal(times.read(own, true).at, clock.now());
+  });
+
+  it('is known to whoever goes by the same clock', async () => {
+    const { clock, note } = begin();
+    const times = NotedTimes.of(clock);
+    const noted = note();
+    clock.set(10 * dayMs);
+    times.read(noted);
+    assert.equal(NotedTimes.of(clock).read(noted).at, clock.now());
+  });
+});
