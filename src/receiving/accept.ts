@@ -1,7 +1,7 @@
 import type { Step } from '../journal';
 import type { InboxRecord, Kind, RecordOfKind, RecordsOfKind, Via } from '../model';
 import { type Changes, type Hold, keepItem, type Look } from '../store/store';
-import { answerOf, keysOfAnswer, recallAnswer, rememberAnswer } from './answered';
+import { answerOf, keysOfAnswer, recallAnswer, recallAttempts, rememberAnswer } from './answered';
 import type { Destination } from './attendance';
 import {
   audienceOf,
@@ -65,7 +65,8 @@ export function createAccept(context: InboxContext, arrival: Arrival, handling: 
   const keys: string[] = [];
   for (const { news, identity } of items) {
     keys.push(...keysOf(identity), ...holdKeysOf(context, arrival, identity), ...(correlator?.keys(news) ?? []));
-    if (correlator?.isExpected) keys.push(...keysOfAnswer(identity));
+    // One that is called back may have been released by another process.
+    if (arrival.via === 'callback' || correlator?.isExpected) keys.push(...keysOfAnswer(identity));
   }
   return {
     keys,
@@ -162,6 +163,7 @@ function acceptRecord(context: InboxContext, candidate: Candidate, look: Look, c
     identity,
     address: arrival.address,
     attempts: past.attempts + candidate.attempts,
+    attemptsBefore: recallAttempts(identity, look),
     twin: orphan?.entry.record,
   });
   if (orphan) dropEntry(context, orphan.entry, orphan.identity, changes);
@@ -217,6 +219,8 @@ function isForNobody({ distribution, heir }: InboxContext, arrival: Arrival, rec
 interface Fresh extends Pick<Candidate, 'news' | 'identity'> {
   /** How often it will have been sent into a flow. */
   attempts: number;
+  /** How often it had been when a process that may be gone has released it. */
+  attemptsBefore?: number;
   address?: Arrival['address'];
   twin?: InboxRecord | undefined;
 }
@@ -224,7 +228,7 @@ interface Fresh extends Pick<Candidate, 'news' | 'identity'> {
 /** Makes an entry of a record, to be kept. */
 export function createFresh(
   { journal, undelivered }: InboxContext,
-  { news, identity, address, attempts, twin }: Fresh,
+  { news, identity, address, attempts, attemptsBefore = 0, twin }: Fresh,
 ): Undelivered {
   const entry: Entry = {
     id: journal.nextId(),
@@ -236,7 +240,7 @@ export function createFresh(
   };
   if (address) {
     entry.address = address;
-    entry.attempts += undelivered.attemptsBefore(identity);
+    entry.attempts += Math.max(attemptsBefore, undelivered.attemptsBefore(identity));
   }
   // Nobody can say whether another process has delivered it already.
   if (journal.isShared && journal.mode !== 'open') entry.unsure = true;

@@ -3,10 +3,21 @@ import type { Changes, Look } from '../store/store';
 import type { InboxContext } from './context';
 import { type Identity, isSameMessage, keysOf } from './identity';
 
-/** What a message has answered. */
+/** What is known of a message that counts as new when it comes again. */
 interface Answered {
   identity: Identity;
+  /** What it has answered. */
   answer: object;
+  /** How often it was sent into a flow. */
+  attempts?: number;
+}
+
+/** What is to be known of it. */
+interface Answering {
+  identity: Identity;
+  record: InboxRecord;
+  /** How often it was sent into a flow. */
+  attempts?: number;
 }
 
 /** Of more equal texts than anybody writes in a second, the oldest are forgotten. */
@@ -22,26 +33,40 @@ export function keysOfAnswer(identity: Identity): string[] {
   return keysOf(identity).map((key) => `answer:${key}`);
 }
 
-/** Remembers what a record has answered that counts as new when it comes again: it answers the same then, and nothing else. */
+/**
+ * Remembers of a record that counts as new when it comes again what it has answered: it answers the same then, and nothing else. And how often
+ * it was sent into a flow, since whoever is brought it may be another process.
+ */
 export function rememberAnswer(
   { clock, dedupeMs }: Pick<InboxContext, 'clock' | 'dedupeMs'>,
-  { identity, record }: { identity: Identity; record: InboxRecord },
+  { identity, record, attempts: latest = 0 }: Answering,
   look: Look,
   changes: Changes,
 ): void {
   const answer = answerOf(record);
-  if (Object.keys(answer).length === 0) return;
+  const attempts = Math.max(latest, recallAttempts(identity, look));
+  if (Object.keys(answer).length === 0 && attempts === 0) return;
   for (const key of keysOfAnswer(identity)) {
     const others = answeredUnder(key, look).filter((one) => !isSameMessage(one.identity, identity));
-    const value = JSON.stringify([...others, { identity, answer }].slice(-mostUnderKey));
+    const value = JSON.stringify([...others, { identity, answer, attempts }].slice(-mostUnderKey));
     changes.remember.set(key, { at: clock.now(), forMs: dedupeMs(), value });
   }
 }
 
 /** What a message has answered that came before; `undefined`: nothing, as far as is known. */
 export function recallAnswer(identity: Identity, look: Look): object | undefined {
+  const { answer = {} } = recall(identity, look) ?? {};
+  return Object.keys(answer).length > 0 ? answer : undefined;
+}
+
+/** How often a message that comes as new was sent into a flow before, as far as is known. */
+export function recallAttempts(identity: Identity, look: Look): number {
+  return recall(identity, look)?.attempts ?? 0;
+}
+
+function recall(identity: Identity, look: Look): Answered | undefined {
   const known = keysOfAnswer(identity).flatMap((key) => answeredUnder(key, look));
-  return known.find((one) => isSameMessage(one.identity, identity))?.answer;
+  return known.find((one) => isSameMessage(one.identity, identity));
 }
 
 function answeredUnder(key: string, look: Look): Answered[] {

@@ -40,7 +40,7 @@ export function createRelease(context: InboxContext, released: Undelivered, onSe
       dropEntry(context, released.entry, identity, changes);
       if (!twin) {
         forgetSeen(identity, look, changes);
-        rememberAnswer(context, { identity, record: current.record }, look, changes);
+        rememberAnswer(context, { identity, record: current.record, attempts: current.attempts }, look, changes);
         return () => {
           undelivered.remove(id);
           undelivered.keepReleased(released);

@@ -843,11 +843,35 @@ describe('Inbox', () => {
         await inbox.release(node.last);
         assert.equal(await ended, false);
         assert.equal(store.platter.entries.size, 0);
-        assert.equal(store.platter.remembered.size, 0);
+        // That it was sent into the flow is all that is known of it.
+        assert.ok([...store.platter.remembered.keys()].every((key) => key.startsWith('answer:')));
         assert.deepEqual(outcomes(await inbox.accept(called(fields))), ['new']);
         assert.deepEqual(node.attempts, [1, 2]);
       }
     });
+
+    for (const isStopped of [true, false]) {
+      it(`comes marked also after ${isStopped ? 'a stop' : 'a crash'}, and again`, async () => {
+        for (const fields of [{}, { messageId: '1' }]) {
+          const platter = new Platter();
+          const attempts: number[] = [];
+          for (let process = 0; process < 3; process++) {
+            const store = new FailingStore(platter);
+            const inbox = createInbox(store);
+            const node = attach(inbox, new Node('callback'), 'callback');
+            assert.deepEqual(outcomes(await inbox.accept(called(fields))), ['new']);
+            attempts.push(...node.attempts);
+            await inbox.release(node.last);
+            if (isStopped) await inbox.close();
+            else {
+              inboxes.pop();
+              store.kill();
+            }
+          }
+          assert.deepEqual(attempts, [1, 2, 3]);
+        }
+      });
+    }
 
     it('what the flow takes after all is known when the service brings it again', async () => {
       const platter = new Platter();
