@@ -65,8 +65,9 @@ export class Endings {
     counts.add(outcome, text.message.to.length);
     const isWritten = isTracked(text) || isRemembered(text) || uncountedBy(text, outcome).length > 0;
     if (!isTracked(text) && text.options.waitMs !== undefined) this.#told.add(text.id);
+    let settled = text;
     try {
-      const settled = isWritten ? await this.#whileWritten(text.id, ledger.settle(text, outcome)) : text;
+      if (isWritten) settled = await this.#whileWritten(text.id, ledger.settle(text, outcome));
       if (isAccepted(outcome)) followers.ended(text.id);
       else followers.endedUnsent(text.id);
       if (isTracked(text)) {
@@ -77,7 +78,7 @@ export class Endings {
     } finally {
       this.#told.delete(text.id);
     }
-    this.delivered(text);
+    this.delivered(settled);
   }
 
   /** An earlier process had it leave, or this one before it was closed: its outcome is unknown. Where nobody is here who could look for it, whoever opens this, or takes over from it, does. */
@@ -113,10 +114,12 @@ export class Endings {
   }
 
   /** The outcome of a text has entered the flow, or never will. */
-  delivered({ id }: Text): void {
+  delivered({ id, options, outcome }: Text): void {
     const { ledger, deliveries, questions } = this.#options;
     questions.begin(id);
-    if (!ledger.questions.hasOf(id)) deliveries.forget(id);
+    const isAsked = options.waitMs !== undefined && outcome !== undefined && 'sent' in outcome;
+    // A redeploy may have closed the store that has its questions.
+    if (!ledger.questions.hasOf(id) && (ledger.holdings.isWhole || !isAsked)) deliveries.forget(id);
   }
 
   /** Looks for no more evidence. */

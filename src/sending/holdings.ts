@@ -51,6 +51,11 @@ export class Holdings {
     this.#options = options;
   }
 
+  /** Whether all of it is here, and not some of it in a store that is closed. */
+  get isWhole(): boolean {
+    return this.#options.journal.mode === 'open';
+  }
+
   /** Whether a text was refused that the store may turn out to have. */
   get hasRefused(): boolean {
     return this.#refused.size > 0;

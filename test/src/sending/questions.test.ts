@@ -527,6 +527,26 @@ describe('conversations', () => {
       assert.deepEqual([answersOf(node), answersOf(back)], [[], ['6421555123: yes']]);
     });
 
+    it('a reply comes with what the node gave, though the store was closed as the outcome of its text came', async () => {
+      const { house, node } = begin();
+      const answer = house.service.holdNext();
+      sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
+      await house.pass(10);
+      const closed = node.node.close();
+      await house.sender.close();
+      await house.journal.close();
+      answer();
+      await house.pass(100);
+      await closed;
+      const back = house.attach();
+      await house.pass(100);
+      await house.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
+      assert.deepEqual(
+        back.answers.map(({ origin }) => origin),
+        [{ body: 'Come?' }],
+      );
+    });
+
     it('a reply that comes as the account is closed enters the flow once it is opened again, unmarked', async () => {
       const { house, node } = begin();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
