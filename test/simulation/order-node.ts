@@ -22,13 +22,13 @@ export class OrderNode {
       usesStore: true,
       onOutcome: (news) =>
         this.#send(() => {
-          const input = (news.origin as Input | undefined) ?? outward?.find(news.carried);
+          const input = this.#inputOf(news);
           world.say(() => `${this.#process.name}: ${this.#id} tells of ${input?.text.name} ${describe(news)}`);
           outward?.ended(input, news);
         }),
       onAnswer: (news) =>
         this.#send(() => {
-          const input = (news.origin as Input | undefined) ?? outward?.find(news.carried);
+          const input = this.#inputOf(news);
           const what = 'reply' in news.answer ? 'a reply' : news.answer.reason;
           world.say(() => `${this.#process.name}: ${this.#id} has ${what} of ${news.recipient} to ${input?.text.name}`);
           outward?.answered(input, news, (record) => world.find('incoming', record as Record<string, unknown>));
@@ -49,6 +49,7 @@ export class OrderNode {
   send(input: Input): void {
     const { text, order } = input;
     const { retries, retryUncertain, resolveMs, priority, unlimited, keep, expireMs, remember, waitMs } = order;
+    input.givenTo = this.#process;
     this.#process.world.say(() => `${this.#process.name}: ${this.#id} is given ${text.name} (input ${input.number})`);
     this.#node?.send({
       message: {
@@ -72,6 +73,15 @@ export class OrderNode {
       origin: input,
       carried: () => String(input.number),
     });
+  }
+
+  /** The message itself while its process lives, and what is written of it after that. */
+  #inputOf({ origin, carried }: { origin?: unknown; carried?: string }): Input | undefined {
+    const { world } = this.#process;
+    const input = (origin as Input | undefined) ?? world.outward?.find(carried);
+    if (origin === undefined && input?.givenTo === this.#process)
+      world.violate('a message is forgotten', input.text.name);
+    return input;
   }
 
   /** What it sends gets into the flow on the next turn, unless that is gone by then. */

@@ -33,6 +33,8 @@ export interface Input {
   mayRepeat: boolean;
   /** The wait for replies was known to a memory that is gone. */
   isUnasked: boolean;
+  /** The process that has it in its memory. */
+  givenTo?: object;
 }
 
 /** A request that carries a text, as its first byte goes out. */
@@ -288,7 +290,7 @@ export class Outward {
     return item.includes('"kind":"text"') ? this.find((JSON.parse(item) as { carried?: string }).carried) : undefined;
   }
 
-  #examineError(input: Input, { code }: { code: string }): void {
+  #examineError(input: Input, { code, looked }: { code: string; looked?: readonly string[] }): void {
     const { text, order } = input;
     const name = `${nameOf(input)}: ${code}`;
     const mayRepeat = text.inputs.some((one) => one.order.retryUncertain);
@@ -300,6 +302,10 @@ export class Outward {
     if (!unknown.has(code) && text.accepted.size > 0 && !mayRepeat && !isOnlyItself && !isAnother)
       this.#violate('called unsent and was sent', name);
     if (order.keep && input.wasKept && waitsAfter.has(code)) this.#violate('a kept text did not wait', name);
+    const isLookedFor = order.keep && order.key === undefined && order.hasOwnId && order.resolveMs > 0;
+    // Of the others only the status says whether it is unknown.
+    if (isLookedFor && code !== 'SMS_SERVICE' && unknown.has(code) && !looked)
+      this.#violate('nobody looked for evidence', name);
     if (code === 'SMS_EXPIRED' && order.expireMs === 0) this.#violate('expired and has no end', name);
     if (code === 'SMS_LIMIT' && (!this.#plan.limits || order.unlimited)) this.#violate('limited without a limit', name);
   }
