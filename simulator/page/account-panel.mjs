@@ -41,10 +41,12 @@ export class AccountPanel {
   async #set() {
     const balance = this.#balance.value === '' ? Number.NaN : Number(this.#balance.value);
     if (!(balance >= 0)) throw new Error('Enter the balance as a number of 0 or more.');
-    await control('balance', { balance });
-    await control('daily-limit', { dailyLimit: this.#limit.value === '' ? null : Number(this.#limit.value) });
+    const dailyLimit = this.#limit.value === '' ? null : Number(this.#limit.value);
+    // From now on they are the simulator's: it may have counted a text before it is heard that they are set.
     this.#balance.defaultValue = this.#balance.value;
     this.#limit.defaultValue = this.#limit.value;
+    await control('balance', { balance });
+    await control('daily-limit', { dailyLimit });
   }
 }
 

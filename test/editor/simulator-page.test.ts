@@ -322,6 +322,28 @@ describe("the simulator's page in a browser", function () {
     await page.getByText('Enter the balance as a number of 0 or more').waitFor();
   });
 
+  it('shows what was counted while the balance was being set', async () => {
+    await start();
+    await open({}, '#service');
+    const becomesZero = (attribute: 'value' | 'defaultValue') =>
+      page.waitForFunction(
+        (name) => document.querySelector<HTMLInputElement>('[name=balance]')?.[name] === '0',
+        attribute,
+      );
+    await page.route('**/control/balance', (route) => route.fulfill({ json: {} }));
+    await page.route('**/control/daily-limit', async (route) => {
+      simulator.setBalance(0);
+      await becomesZero('defaultValue');
+      await route.fulfill({ json: {} });
+    });
+    await page.getByLabel('Balance').fill('1');
+    const isSet = page.waitForResponse('**/control/daily-limit');
+    await page.getByRole('button', { name: 'Set', exact: true }).click();
+    await isSet;
+    await becomesZero('value');
+    assert.deepEqual(problems, []);
+  });
+
   it('switches callbacks on and off, with address and format, and logs them with the token masked', async () => {
     await start();
     const receiver = await CallbackReceiver.start();
