@@ -121,10 +121,17 @@ export class Client {
     return this.#read(answer, parse);
   }
 
-  /** Knows the tokens of the callback URLs, too, which a refusal may quote. */
+  /** Knows the tokens of the callback URLs, too, which a refusal may quote; looks for them when it has something to read. */
   #redactorOf({ callbackUrl, callbackStatusUrl }: OutboundMessage): Redact {
-    const tokens = [callbackUrl, callbackStatusUrl].flatMap(readCallbackTokens);
-    return tokens.length === 0 ? this.#redact : createRedactor(this.#options.authentication, tokens);
+    if (callbackUrl === undefined && callbackStatusUrl === undefined) return this.#redact;
+    let redact: Redact | undefined;
+    return (text) => {
+      redact ??= createRedactor(
+        this.#options.authentication,
+        [callbackUrl, callbackStatusUrl].flatMap(readCallbackTokens),
+      );
+      return redact(text);
+    };
   }
 
   /** Reads the body of an answer. What cannot be read is told with the answer's status. */
