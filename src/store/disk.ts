@@ -121,11 +121,11 @@ export class DiskStore implements Store {
     const operations: Operation[] = [];
     for (const [key, text] of page) {
       const remembered = parseRemembered(text);
-      const corrected = times.correct(remembered);
       const { at, forMs } = times.read(remembered);
       if (at + forMs < now) operations.push({ table: 'remembered', key, text: undefined });
       else {
         this.#nextOutdated = Math.min(this.#nextOutdated, at + forMs);
+        const corrected = times.correct(remembered);
         if (corrected !== remembered) operations.push({ table: 'remembered', key, text: formatRemembered(corrected) });
       }
     }
