@@ -7,7 +7,9 @@ export class AccountNodes {
   readonly #flows: Flows;
   /** By id; without a node while it is closed and may come back. */
   readonly #places = new Map<string, AccountNode | undefined>();
-  #isAwaitingStart = false;
+  readonly #forgetClosed = () => {
+    for (const [id, node] of this.#places) if (!node) this.#places.delete(id);
+  };
 
   constructor(RED: Pick<NodeAPI, 'events' | 'nodes'>) {
     this.#flows = Flows.of(RED);
@@ -31,13 +33,6 @@ export class AccountNodes {
    */
   leave(node: AccountNode): void {
     if (this.#places.get(node.id) === node) this.#places.set(node.id, undefined);
-    if (this.#isAwaitingStart) return;
-    this.#isAwaitingStart = true;
-    this.#flows.onceStarted(() => this.#forgetClosed());
-  }
-
-  #forgetClosed(): void {
-    this.#isAwaitingStart = false;
-    for (const [id, node] of this.#places) if (!node) this.#places.delete(id);
+    this.#flows.onNextStart(this.#forgetClosed);
   }
 }

@@ -18,10 +18,8 @@ export interface CallbackPlaces {
 /** Begins with every path free. */
 export function createCallbackPlaces(RED: NodeAPI): CallbackPlaces {
   const placesByPath = new Map<string, Place[]>();
-  let isAwaitingStart = false;
 
   const moveUp = () => {
-    isAwaitingStart = false;
     for (const [path, places] of placesByPath) {
       const open = places.filter(({ mount }) => mount);
       placesByPath.set(path, open);
@@ -41,9 +39,7 @@ export function createCallbackPlaces(RED: NodeAPI): CallbackPlaces {
     leave(path, id) {
       const own = placesByPath.get(path)?.find((place) => place.id === id);
       if (own) own.mount = undefined;
-      if (isAwaitingStart) return;
-      isAwaitingStart = true;
-      Flows.of(RED).onceStarted(moveUp);
+      Flows.of(RED).onNextStart(moveUp);
     },
   };
 }

@@ -62,6 +62,11 @@ export class Flows {
     return () => this.#turns.delete(turn);
   }
 
+  /** Calls back when the flows have started, and once however often it is asked for until then. */
+  onNextStart(callback: () => void): void {
+    this.#turns.add(callback);
+  }
+
   /** Calls back whenever nodes will be stopped in this turn of the event loop. Returns how to call it off. */
   onStopping(callback: () => void): () => void {
     this.#onStopping.add(callback);
