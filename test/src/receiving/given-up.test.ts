@@ -78,6 +78,22 @@ describe('what was given up', () => {
     return { inbox, sent, id: item.id };
   }
 
+  /** The inbox of the next process. */
+  async function restart(inbox: Inbox): Promise<Inbox> {
+    await inbox.close();
+    const next = createInbox();
+    await next.ready();
+    return next;
+  }
+
+  /** It is there until the hour in which its time is over, and no longer. */
+  async function assertEndsAfter(inbox: Inbox, leftMs: number): Promise<void> {
+    await clock.advance(leftMs - 3_600_000);
+    assert.equal(inbox.state.setAside, 1);
+    await clock.advance(2 * 3_600_000);
+    assert.equal(inbox.state.setAside, 0);
+  }
+
   it('is kept with its node and its time, and is undelivered no more', async () => {
     const { inbox } = await giveUp();
     const { kind, record, node, at, attempts } = inbox.givenUp.page(200).items[0] ?? {};
@@ -120,9 +136,7 @@ describe('what was given up', () => {
 
   it('stays where it is while its node is away, and is delivered again when that is back', async () => {
     const { inbox, id } = await giveUp();
-    await inbox.close();
-    const next = createInbox();
-    await next.ready();
+    const next = await restart(inbox);
     attach(next, 'other');
     assert.equal(next.givenUp.deliver(id), false);
     assert.deepEqual(next.state, { undelivered: 0, setAside: 1 });
@@ -187,14 +201,9 @@ describe('what was given up', () => {
   it('is forgotten after 7 days, and not before, whether the process ran or not', async () => {
     const { inbox } = await giveUp();
     await clock.advance(3 * dayMs);
-    await inbox.close();
-    const next = createInbox();
-    await next.ready();
-    await clock.advance(4 * dayMs - 3_600_000);
-    assert.equal(next.state.setAside, 1);
-    await clock.advance(2 * 3_600_000);
+    const next = await restart(inbox);
+    await assertEndsAfter(next, 4 * dayMs);
     await next.flush();
-    assert.equal(next.state.setAside, 0);
     assert.equal(platter.entries.size, 0);
   });
 
@@ -202,31 +211,20 @@ describe('what was given up', () => {
     clock = new VirtualClock(0);
     const { inbox } = await giveUp();
     clock.set(Date.UTC(2026, 0, 1));
-    await clock.advance(7 * dayMs - 3_600_000);
-    assert.equal(inbox.state.setAside, 1);
-    await clock.advance(2 * 3_600_000);
-    assert.equal(inbox.state.setAside, 0);
+    await assertEndsAfter(inbox, 7 * dayMs);
   });
 
   it('ends no sooner after a restart for a clock that was set meanwhile, and no later for a second restart', async () => {
     clock = new VirtualClock(0);
     let { inbox } = await giveUp();
-    const startAgain = async () => {
-      await inbox.close();
-      inbox = createInbox();
-      await inbox.ready();
-    };
-    await startAgain();
+    inbox = await restart(inbox);
     await clock.advance(2 * 3_600_000);
     clock.set(Date.UTC(2026, 0, 1));
-    await startAgain();
+    inbox = await restart(inbox);
     assert.equal(inbox.givenUp.page(1).items[0]?.at, clock.now());
     await clock.advance(6 * dayMs);
-    await startAgain();
-    await clock.advance(dayMs - 3_600_000);
-    assert.equal(inbox.state.setAside, 1);
-    await clock.advance(2 * 3_600_000);
-    assert.equal(inbox.state.setAside, 0);
+    inbox = await restart(inbox);
+    await assertEndsAfter(inbox, dayMs);
   });
 
   it('is dated when the clock is set, for the next process', async () => {
@@ -236,9 +234,7 @@ describe('what was given up', () => {
     clock.set(Date.UTC(2026, 0, 1));
     await clock.advance(3 * dayMs);
     assert.equal(inbox.givenUp.page(1).items[0]?.at, at);
-    await inbox.close();
-    const next = createInbox();
-    await next.ready();
+    const next = await restart(inbox);
     await clock.advance(4 * dayMs + 3_600_000);
     assert.equal(next.state.setAside, 0);
   });
