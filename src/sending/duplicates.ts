@@ -74,10 +74,7 @@ export class Duplicates {
 
   /** A node has come or gone: its texts may wait for so long from now on. */
   nodeChanged(node: string): void {
-    for (const id of this.#waiting.keys()) {
-      const text = this.#options.ledger.texts.get(id);
-      if (text?.node === node) this.#expiries.watch(text);
-    }
+    this.#expiries.nodeChanged(node);
   }
 
   /** It has the outcome of another text. */

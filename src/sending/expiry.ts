@@ -3,67 +3,151 @@ import { SmsError } from '../errors';
 import type { Absences } from './absences';
 import type { Text } from './outgoing';
 import { Paced } from './paced';
+import { type Placed, PriorityQueue } from './priority-queue';
 
-/** A text that cannot end yet is asked again so soon whether it can. */
+/** Whether a text that cannot end yet can do so by now is asked again within so long. */
 const postponedMs = 1_000;
 
-/** Says when kept texts have waited for too long. */
+/** Not in the queue of its node once it is said that its time is over. */
+interface Watched extends Placed {
+  readonly id: string;
+  readonly node: string;
+  /** When its own time is over, by {@link Clock.elapsed}: never, where it has none. */
+  readonly endsAt: number;
+  /** Its place among those that end in the same moment. */
+  readonly order: number;
+}
+
+/** The texts of one node: whichever ends first, for all of them alike the node is here or is not. */
+interface NodeTexts {
+  readonly queue: PriorityQueue<Watched>;
+  /** Runs until the first of them may be over. */
+  timer?: Timer | undefined;
+}
+
+/** Says when kept texts have waited for too long: with one timer for each node, however many it has. */
 export class Expiries {
   readonly #clock: Clock;
-  readonly #absences: Absences;
+  readonly #absences: Pick<Absences, 'patience'>;
   readonly #onExpired: (id: string) => void;
   readonly #paced: Paced;
-  readonly #timers = new Map<string, Timer>();
-  /** When each is over, by {@link Clock.elapsed}. */
-  readonly #ends = new Map<string, number>();
+  readonly #byId = new Map<string, Watched>();
+  readonly #byNode = new Map<string, NodeTexts>();
+  #arrivals = 0;
+  #postponed: Watched[] = [];
+  #again: Timer | undefined;
 
-  constructor({ clock, absences }: { clock: Clock; absences: Absences }, onExpired: (id: string) => void) {
+  constructor(
+    { clock, absences }: { clock: Clock; absences: Pick<Absences, 'patience'> },
+    onExpired: (id: string) => void,
+  ) {
     this.#clock = clock;
     this.#absences = absences;
     this.#onExpired = onExpired;
     this.#paced = new Paced(clock);
   }
 
-  /** Begins to watch a text, or watches it otherwise since its node has come or gone. */
+  /** Begins to watch a text. */
   watch(text: Text): void {
-    this.forget(text.id);
-    const ownMs = remainingMs(text, this.#clock.now());
-    const patience = this.#absences.patience(text.node);
-    const delayMs = patience ? Math.max(patience.leastMs, Math.min(ownMs ?? patience.mostMs, patience.mostMs)) : ownMs;
-    if (delayMs === undefined) return;
-    this.#ends.set(text.id, this.#clock.elapsed() + delayMs);
-    this.#sayAfter(delayMs, text.id);
+    const { id, node } = text;
+    this.forget(id);
+    const endsAt = this.#clock.elapsed() + remainingMs(text, this.#clock.now());
+    const watched: Watched = { id, node, endsAt, order: this.#arrivals++ };
+    this.#byId.set(id, watched);
+    this.#queueUp(watched);
   }
 
-  /** A text cannot end yet though its time is over: that is said again in a second, if it is still watched. */
+  /** A node has come or gone: its texts may wait for so long from now on. */
+  nodeChanged(node: string): void {
+    const texts = this.#byNode.get(node);
+    if (!texts) return;
+    texts.timer?.cancel();
+    texts.timer = undefined;
+    const { first } = texts.queue;
+    const endsAt = first ? this.#endOf(first) : Number.POSITIVE_INFINITY;
+    if (endsAt === Number.POSITIVE_INFINITY) return;
+    const delayMs = Math.max(0, endsAt - this.#clock.elapsed());
+    texts.timer = this.#clock.after(delayMs, () => this.#sayOfAll(node, texts), true);
+  }
+
+  /** A text cannot end yet though its time is over: that is said again within a second, if it is still watched. */
   postpone(id: string): void {
-    if (this.#ends.has(id)) this.#sayAfter(postponedMs, id);
+    const watched = this.#byId.get(id);
+    if (!watched) return;
+    this.#postponed.push(watched);
+    this.#again ??= this.#clock.after(postponedMs, () => this.#sayAgain(), true);
   }
 
   /** Says whether a text's time is over, though that may not have been said yet. */
   isOver(id: string): boolean {
-    return this.#clock.elapsed() >= (this.#ends.get(id) ?? Number.POSITIVE_INFINITY);
+    const watched = this.#byId.get(id);
+    return watched !== undefined && this.#isOver(watched);
   }
 
   forget(id: string): void {
-    this.#ends.delete(id);
-    this.#timers.get(id)?.cancel();
-    this.#timers.delete(id);
+    const watched = this.#byId.get(id);
+    if (!watched) return;
+    this.#byId.delete(id);
+    const texts = this.#byNode.get(watched.node);
+    texts?.queue.delete(watched);
+    // Where others are left, the timer finds at worst that none of them is over yet.
+    if (texts?.queue.size !== 0) return;
+    texts.timer?.cancel();
+    this.#byNode.delete(watched.node);
   }
 
   clear(): void {
-    for (const timer of this.#timers.values()) timer.cancel();
-    this.#timers.clear();
-    this.#ends.clear();
+    for (const { timer } of this.#byNode.values()) timer?.cancel();
+    this.#again?.cancel();
+    this.#again = undefined;
+    this.#postponed = [];
+    this.#byNode.clear();
+    this.#byId.clear();
   }
 
-  #sayAfter(delayMs: number, id: string): void {
-    const say = () => {
-      if (this.#timers.get(id) === timer) this.#onExpired(id);
-    };
-    const timer = this.#clock.after(delayMs, () => this.#paced.run(say), true);
-    this.#timers.set(id, timer);
+  #queueUp(watched: Watched): void {
+    const { node } = watched;
+    const texts = this.#byNode.get(node) ?? { queue: new PriorityQueue<Watched>(endsBefore) };
+    this.#byNode.set(node, texts);
+    texts.queue.add(watched);
+    if (texts.queue.first === watched) this.nodeChanged(node);
   }
+
+  #sayOfAll(node: string, { queue }: NodeTexts): void {
+    for (let { first } = queue; first && this.#isOver(first); { first } = queue) {
+      const watched = first;
+      queue.delete(watched);
+      this.#paced.run(() => this.#say(watched));
+    }
+    this.nodeChanged(node);
+  }
+
+  #sayAgain(): void {
+    this.#again = undefined;
+    for (const watched of this.#postponed.splice(0)) this.#paced.run(() => this.#say(watched));
+  }
+
+  /** It may be watched no more by now, or its node may have come. */
+  #say(watched: Watched): void {
+    if (this.#byId.get(watched.id) !== watched) return;
+    if (this.#isOver(watched)) this.#onExpired(watched.id);
+    else this.#queueUp(watched);
+  }
+
+  #isOver(watched: Watched): boolean {
+    return this.#clock.elapsed() >= this.#endOf(watched);
+  }
+
+  #endOf({ node, endsAt }: Watched): number {
+    const patience = this.#absences.patience(node);
+    if (!patience) return endsAt;
+    const now = this.#clock.elapsed();
+    return Math.max(now + patience.leastMs, Math.min(endsAt, now + patience.mostMs));
+  }
+}
+
+function endsBefore(a: Watched, b: Watched): boolean {
+  return a.endsAt < b.endsAt || (a.endsAt === b.endsAt && a.order < b.order);
 }
 
 /** Says within what time a text has not left. */
@@ -74,8 +158,8 @@ export function createExpired({ options }: Text): SmsError {
   return new SmsError('expiredSeconds', { params: { seconds: Math.max(1, Math.round(expireMs / 1_000)) } });
 }
 
-/** How much of its time a text has left. The clock may have been set since: it is never more than the whole. */
-function remainingMs({ arrivedAt, options }: Text, now: number): number | undefined {
-  const expireMs = options.keep?.expireMs;
-  return expireMs === undefined ? undefined : Math.min(expireMs, Math.max(0, arrivedAt + expireMs - now));
+/** How much of its time a text has left, endless where it has none. The clock may have been set since: it is never more than the whole. */
+function remainingMs({ arrivedAt, options }: Text, now: number): number {
+  const expireMs = options.keep?.expireMs ?? Number.POSITIVE_INFINITY;
+  return Math.min(expireMs, Math.max(0, arrivedAt + expireMs - now));
 }

@@ -116,10 +116,7 @@ export class KeptTexts {
 
   /** A node has come or gone: its texts may leave, or wait for so long from now on. */
   nodeChanged(node: string): void {
-    for (const { id } of this.#room.of(node)) {
-      const text = this.#options.ledger.texts.get(id);
-      if (text) this.#expiries.watch(text);
-    }
+    this.#expiries.nodeChanged(node);
     if (this.#options.outlet(node) && this.#room.countOf(node) > 0) this.#muster.call();
   }
 

@@ -18,6 +18,10 @@ export class PriorityQueue<Item extends Placed> {
     return this.#heap.length;
   }
 
+  get first(): Item | undefined {
+    return this.#heap[0];
+  }
+
   /** An item may be here once. */
   add(item: Item): void {
     this.#settle(item, this.#heap.length);
@@ -30,7 +34,7 @@ export class PriorityQueue<Item extends Placed> {
 
   /** Takes the first. */
   take(): Item | undefined {
-    const [first] = this.#heap;
+    const { first } = this;
     if (first !== undefined) this.delete(first);
     return first;
   }
