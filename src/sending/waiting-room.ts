@@ -17,12 +17,11 @@ export interface Waiting {
   endured?: { told: Set<string>; until: number };
 }
 
-/** Kept texts that wait or are being tried, found by id and by node. */
+/** Kept texts that wait or are being tried, found by id and counted by node. */
 export class WaitingRoom {
   readonly #byId = new Map<string, Waiting>();
-  readonly #byNode = new Map<string, Set<Waiting>>();
-  /** How many of each node are being tried. */
-  readonly #tried = new Map<string, number>();
+  readonly #countOf = new Map<string, number>();
+  readonly #triedOf = new Map<string, number>();
   #triedInAll = 0;
 
   /** How many wait, and are not being tried. */
@@ -35,19 +34,14 @@ export class WaitingRoom {
     return [...this.#byId.values()];
   }
 
-  /** Those of a node. */
-  of(node: string): Waiting[] {
-    return [...(this.#byNode.get(node) ?? [])];
-  }
-
   /** How many a node has. */
   countOf(node: string): number {
-    return this.#byNode.get(node)?.size ?? 0;
+    return this.#countOf.get(node) ?? 0;
   }
 
   /** How many of a node are being tried. */
   triedOf(node: string): number {
-    return this.#tried.get(node) ?? 0;
+    return this.#triedOf.get(node) ?? 0;
   }
 
   get(id: string): Waiting | undefined {
@@ -59,31 +53,35 @@ export class WaitingRoom {
     return this.#byId.get(waiting.id) === waiting;
   }
 
+  /** Adds one, in the place of one of the same id that has come before. */
   add(waiting: Waiting): void {
-    const { id, node } = waiting;
-    this.#byId.set(id, waiting);
-    this.#byNode.set(node, (this.#byNode.get(node) ?? new Set()).add(waiting));
+    const former = this.#byId.get(waiting.id);
+    if (former) this.remove(former);
+    this.#byId.set(waiting.id, waiting);
+    addTo(this.#countOf, waiting.node, 1);
   }
 
   remove(waiting: Waiting): void {
-    const { id, node, pause } = waiting;
-    pause?.cancel();
-    this.#byId.delete(id);
-    const others = this.#byNode.get(node);
-    others?.delete(waiting);
-    if (others?.size === 0) this.#byNode.delete(node);
+    waiting.pause?.cancel();
+    if (!this.has(waiting)) return;
+    this.#byId.delete(waiting.id);
+    addTo(this.#countOf, waiting.node, -1);
   }
 
   /** One more, or one less, of a node is being tried. */
   countTried(node: string, more: 1 | -1): void {
-    const tried = this.triedOf(node) + more;
     this.#triedInAll += more;
-    if (tried === 0) this.#tried.delete(node);
-    else this.#tried.set(node, tried);
+    addTo(this.#triedOf, node, more);
   }
 
   clear(): void {
     this.#byId.clear();
-    this.#byNode.clear();
+    this.#countOf.clear();
   }
+}
+
+function addTo(counts: Map<string, number>, key: string, more: 1 | -1): void {
+  const count = (counts.get(key) ?? 0) + more;
+  if (count === 0) counts.delete(key);
+  else counts.set(key, count);
 }

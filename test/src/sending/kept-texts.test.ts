@@ -347,6 +347,23 @@ describe('kept texts', () => {
     assert.equal(house.service.tries, 1);
   });
 
+  it('a text that waits while another is still being sent as the flows come back is counted once, and is gone once it is sent', async () => {
+    const house = new House({ concurrency: 1 });
+    const node = house.attach();
+    const answer = house.service.holdNext();
+    for (const body of ['leaving', 'waiting']) sendText(node, body, { keep });
+    await house.pass(100);
+    const closed = house.sender.close();
+    await node.node.close();
+    const again = house.attach();
+    await house.pass(100);
+    assert.deepEqual([again.state?.sending, again.state?.waiting], [1, 1]);
+    answer();
+    await Promise.all([closed, house.pass(1_000)]);
+    assert.deepEqual(house.service.bodies, ['leaving', 'waiting']);
+    assert.deepEqual([again.state?.sending, again.state?.waiting], [0, 0]);
+  });
+
   it('a text that another process has taken over has no turn here', async () => {
     const store = new FailingServer();
     const house = new House({ store, concurrency: 1 });
