@@ -9,6 +9,9 @@ export interface MusterOptions {
   queueUp(waiting: Waiting): void;
 }
 
+/** Texts that queue up in one turn of the event loop. */
+const mostInTurn = 1_000;
+
 /**
  * Has kept texts that may leave together queue up in the order of priority and arrival: one by one, whoever comes first would
  * take a place that is free.
@@ -16,6 +19,8 @@ export interface MusterOptions {
 export class Muster {
   readonly #options: MusterOptions;
   #timer: Timer | undefined;
+  /** When the others queue up of the last that was held. */
+  #turn: Timer | undefined;
 
   constructor(options: MusterOptions) {
     this.#options = options;
@@ -31,17 +36,28 @@ export class Muster {
     this.#timer ??= this.#options.clock.nextTurn(() => this.hold());
   }
 
-  /** Holds one at once. */
+  /** Holds one: those that are to leave first queue up at once, many others in the turns that follow. */
   hold(): void {
     this.cancel();
     // The room has them in the order of their arrival.
-    for (const waiting of this.#options.room.values().sort((a, b) => b.priority - a.priority)) {
-      this.#options.queueUp(waiting);
-    }
+    const waiting = this.#options.room.values().filter(({ isQueued }) => !isQueued);
+    this.#goOn(waiting.sort((a, b) => b.priority - a.priority).values());
   }
 
   cancel(): void {
     this.#timer?.cancel();
     this.#timer = undefined;
+    this.#turn?.cancel();
+    this.#turn = undefined;
+  }
+
+  #goOn(waiting: Iterator<Waiting>): void {
+    this.#turn = undefined;
+    for (let count = 0; count < mostInTurn; count++) {
+      const next = waiting.next();
+      if (next.done) return;
+      this.#options.queueUp(next.value);
+    }
+    this.#turn = this.#options.clock.nextTurn(() => this.#goOn(waiting));
   }
 }
