@@ -64,9 +64,8 @@ export class Expiries {
     texts.timer?.cancel();
     texts.timer = undefined;
     const { first } = texts.queue;
-    const endsAt = first ? this.#endOf(first) : Number.POSITIVE_INFINITY;
-    if (endsAt === Number.POSITIVE_INFINITY) return;
-    const delayMs = Math.max(0, endsAt - this.#clock.elapsed());
+    const delayMs = first ? this.#leftMs(first) : Number.POSITIVE_INFINITY;
+    if (delayMs === Number.POSITIVE_INFINITY) return;
     texts.timer = this.#clock.after(delayMs, () => this.#sayOfAll(node, texts), true);
   }
 
@@ -135,14 +134,14 @@ export class Expiries {
   }
 
   #isOver(watched: Watched): boolean {
-    return this.#clock.elapsed() >= this.#endOf(watched);
+    return this.#leftMs(watched) === 0;
   }
 
-  #endOf({ node, endsAt }: Watched): number {
+  /** How long until it is over: 0 once it is, endless where it never will be. */
+  #leftMs({ node, endsAt }: Watched): number {
+    const ownMs = Math.max(0, endsAt - this.#clock.elapsed());
     const patience = this.#absences.patience(node);
-    if (!patience) return endsAt;
-    const now = this.#clock.elapsed();
-    return Math.max(now + patience.leastMs, Math.min(endsAt, now + patience.mostMs));
+    return patience ? Math.max(patience.leastMs, Math.min(ownMs, patience.mostMs)) : ownMs;
   }
 }
 

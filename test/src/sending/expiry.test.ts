@@ -6,16 +6,23 @@ import { VirtualClock } from '../../virtual-clock';
 
 const minuteMs = 60_000;
 
+/** As a machine's, it is later each time that it is looked at. */
+class FineClock extends VirtualClock {
+  override elapsed(): number {
+    this.stall(0.001);
+    return super.elapsed();
+  }
+}
+
 /** Notes which texts are over, and after how many minutes. */
 class Watch {
-  readonly clock = new VirtualClock();
   readonly over: string[] = [];
   /** Until when, in minutes, texts of a node wait at least and at most that is not here. */
   readonly away = new Map<string, [least: number, most: number]>();
   readonly expiries: Expiries;
   onExpired = (_id: string) => {};
 
-  constructor() {
+  constructor(readonly clock = new VirtualClock()) {
     const absences = { patience: (node: string) => this.#patience(node) };
     this.expiries = new Expiries({ clock: this.clock, absences }, (id) => {
       this.over.push(`${id} ${this.clock.elapsed() / minuteMs}`);
@@ -91,6 +98,14 @@ describe('Expiries', () => {
     watch.expiries.nodeChanged('n');
     await watch.pass(3);
     assert.deepEqual(watch.over, ['soon 2', 'late 3.5', 'never 3.5']);
+  });
+
+  it('does not find that those of a node that has been away for long enough end a moment later, each time it looks', async () => {
+    const watch = new Watch(new FineClock());
+    watch.away.set('n', [0, 1]);
+    watch.add('a');
+    await watch.pass(2);
+    assert.equal(watch.over.length, 1);
   });
 
   it('has them wait for their own time again when the node is back', async () => {

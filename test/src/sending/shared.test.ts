@@ -27,6 +27,7 @@ class RealClock extends VirtualClock {
 
 /** One for whom a deployment, and each longer time, is over a hundred times as soon. */
 class HastyClock extends RealClock {
+  override elapsed = () => systemClock.elapsed() * 100;
   override after = (delayMs: number, callback: () => void, isIdle?: boolean) =>
     systemClock.after(delayMs < longestDeploymentMs / 2 ? delayMs : delayMs / 100, callback, isIdle);
 }
