@@ -9,8 +9,8 @@ import type { Member } from './member';
 import type { Subscriber, Subscribers, Subscription, Subscriptions } from './membership';
 import type { Tally } from './tally';
 
-/** Where a member subscribes. */
-export interface Desk {
+/** What a member that subscribes finds in its account. */
+interface Surroundings {
   readonly clock: Clock;
   readonly member: Member;
   readonly inbox: Inbox;
@@ -24,9 +24,11 @@ export interface Desk {
  * Makes a node one of those that get what comes on a channel. See {@link Membership.subscribe}. From here on whoever
  * subscribed to a kind counts as one who takes any: the inbox gives on a channel only what is of its kind.
  */
-export const subscribe: { [C in Channel]: (desk: Desk, subscriber: Subscribers[C]) => Subscriptions[C] } = {
-  incoming: (desk, subscriber) => subscribeToPolled('incoming', desk, subscriber),
-  status: (desk, subscriber) => subscribeToPolled('status', desk, subscriber),
+export const subscribe: {
+  [C in Channel]: (surroundings: Surroundings, subscriber: Subscribers[C]) => Subscriptions[C];
+} = {
+  incoming: (surroundings, subscriber) => subscribeToPolled('incoming', surroundings, subscriber),
+  status: (surroundings, subscriber) => subscribeToPolled('status', surroundings, subscriber),
   outbox({ member, inbox, endpoints }, subscriber) {
     const outbox = endpoints.of('outbox');
     const onDemand = subscriber.intervalMs === undefined;
@@ -48,7 +50,7 @@ export const subscribe: { [C in Channel]: (desk: Desk, subscriber: Subscribers[C
 
 function subscribeToPolled(
   channel: 'incoming' | 'status',
-  { clock, member, inbox, endpoints, tally }: Desk,
+  { clock, member, inbox, endpoints, tally }: Surroundings,
   subscriber: Subscriber,
 ): Subscription {
   const endpoint = endpoints.of(channel);

@@ -1,13 +1,13 @@
 import { digest } from '../digest';
 import type { IncomingRecord, MatchedBy, SentText, StatusRecord } from '../model';
-import type { Changes, Look, Remembered as Memory } from '../store/store';
+import type { Changes, Look, Remembered } from '../store/store';
 import { isBlank, normaliseRecipient } from '../wire/fields';
 import type { Heritage } from './heritage';
 import type { Duration } from './once';
 import { submittedOf, type Text } from './outgoing';
 
 /** A text as it is remembered: under its messageId, found by that or by the handsets that it went to. */
-interface Remembered extends Omit<SentText, 'matchedBy'> {
+interface StoredText extends Omit<SentText, 'matchedBy'> {
   /** Questions to contacts and groups: whoever replies with the messageId answers one. */
   items?: QuestionReference[];
 }
@@ -82,7 +82,7 @@ export function rememberSent(
   const { at, forMs } = duration;
   const reference = referenceOf(messageId, text);
   const items = to.filter((item) => !isHandset(item) && questions.has(item));
-  const remembered: Remembered = {
+  const remembered: StoredText = {
     ...(messageId === undefined ? undefined : { messageId }),
     to,
     body,
@@ -208,7 +208,7 @@ function latestTo(msisdn: string, look: Look): Reference | undefined {
 }
 
 /** The question of a text that its handset has not answered, or else one to a contact or group of it. */
-function openQuestion(reference: string, sent: Remembered, msisdn: string, look: Look): Match['question'] {
+function openQuestion(reference: string, sent: StoredText, msisdn: string, look: Look): Match['question'] {
   const own = ownQuestion(reference, msisdn, look);
   const [item] = sent.items ?? [];
   if (own || !item || sent.to.includes(normaliseRecipient(msisdn))) return own;
@@ -245,22 +245,22 @@ function withoutItem(key: string, question: string, look: Look): (changes: Chang
   const remembered = look(key);
   return (changes) => {
     if (!remembered) return;
-    const sent = JSON.parse(remembered.value) as Remembered;
+    const sent = JSON.parse(remembered.value) as StoredText;
     const items = sent.items?.filter((item) => item.question !== question) ?? [];
     changes.remember.set(key, { ...remembered, value: JSON.stringify({ ...sent, items }) });
   };
 }
 
-function readSent(reference: string, look: Look): Remembered | undefined {
+function readSent(reference: string, look: Look): StoredText | undefined {
   const remembered = look(sentKey(reference));
-  return remembered && (JSON.parse(remembered.value) as Remembered);
+  return remembered && (JSON.parse(remembered.value) as StoredText);
 }
 
 function readReferences(key: string, look: Look): Reference[] {
   return parseReferences(look(key));
 }
 
-function parseReferences(remembered: Memory | undefined): Reference[] {
+function parseReferences(remembered: Remembered | undefined): Reference[] {
   return remembered ? (JSON.parse(remembered.value) as Reference[]) : [];
 }
 
@@ -286,6 +286,6 @@ function answeredId({ inReplyToId }: { inReplyToId?: unknown }): string | undefi
   return id === 'default' ? undefined : id;
 }
 
-function publicSent({ items: _, ...sent }: Remembered, matchedBy: MatchedBy): SentText {
+function publicSent({ items: _, ...sent }: StoredText, matchedBy: MatchedBy): SentText {
   return { ...sent, matchedBy };
 }
