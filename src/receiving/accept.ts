@@ -151,7 +151,7 @@ function acceptRecord(context: InboxContext, candidate: Candidate, look: Look, c
     }
   }
   const correlated = correlate(context, { news, identity }, look, changes);
-  if (past.isDelivered) return { acceptance: { outcome }, ...effectOf(correlated) };
+  if (past.isDone) return { acceptance: { outcome }, ...effectOf(correlated) };
   if (isForNobody(context, arrival, correlated.record)) {
     // Should the service also call back with it, that is new to the node that is called.
     if (outcome === 'new') forgetSeen(identity, look, changes);

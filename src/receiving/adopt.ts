@@ -35,7 +35,11 @@ export function createAdopt(context: InboxContext, given: readonly Undelivered[]
         if (isCalled) undelivered.expect(one, changes);
       }
       return (isWritten) => {
-        for (const one of adopted) if (!isWritten || !unread.putOff(one.entry)) undelivered.addRead(one);
+        for (const one of adopted) {
+          if (!isWritten || !unread.putOff(one.entry)) undelivered.addRead(one);
+          // The store of the other fails, and has it for longer.
+          else one.held?.done();
+        }
         distribution.handOutSoon();
       };
     },

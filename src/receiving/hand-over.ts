@@ -68,6 +68,7 @@ function isKeeping({ journal }: InboxContext): Promise<boolean> {
 function takeBack(heir: InboxContext, handed: readonly Undelivered[]): void {
   for (const one of handed) {
     one.isHandedOver = false;
+    one.held?.given(one.entry.attempts);
     if (heir.undelivered.has(one.entry.id)) heir.undelivered.remove(one.entry.id);
     else heir.unread.forget(one.entry);
   }

@@ -4,16 +4,16 @@ import type { Hold } from '../store/store';
 export interface Past {
   /** How often it may have been sent into a flow. */
   attempts: number;
-  /** All nodes that it was for have taken it. */
-  isDelivered: boolean;
+  /** All nodes that it was for have taken it, or it is in a store, perhaps that of another login. */
+  isDone: boolean;
 }
 
 /**
- * A note is one control character: so many attempts, or that it is delivered. What is held is JSON, which has none of them: after a power
+ * A note is one control character: so many attempts, or that it is done with. What is held is JSON, which has none of them: after a power
  * cut what is left there of an older text counts for nothing.
  */
-const isDeliveredCode = 31;
-const mostAttempts = isDeliveredCode - 1;
+const isDoneCode = 31;
+const mostAttempts = isDoneCode - 1;
 
 /** Notes for so many records that nobody has been given. */
 export function createNotes(count: number): string {
@@ -23,7 +23,7 @@ export function createNotes(count: number): string {
 /** Reads the note of a record; absent: nobody has noted anything of it, as an earlier version that held it did not. */
 export function parseNote(note: string | undefined): Past {
   const code = note?.charCodeAt(0) ?? 0;
-  return { attempts: code <= mostAttempts ? code : 0, isDelivered: code === isDeliveredCode };
+  return { attempts: code <= mostAttempts ? code : 0, isDone: code === isDoneCode };
 }
 
 function formatNote(code: number): string {
@@ -44,13 +44,13 @@ export class HeldRecord {
     this.#index = index;
   }
 
-  /** It is about to be sent into a flow, for so many times in all. */
+  /** It has been sent into a flow so many times in all, or is about to be. */
   given(attempts: number): void {
-    if (attempts > 0) this.#hold.note(this.#index, formatNote(Math.min(attempts, mostAttempts)));
+    this.#hold.note(this.#index, formatNote(Math.min(attempts, mostAttempts)));
   }
 
-  /** All nodes that it is for have taken it. */
-  delivered(): void {
-    this.#hold.note(this.#index, formatNote(isDeliveredCode));
+  /** Nobody is to deliver it from here: all nodes that it is for have taken it, or it is in a store. */
+  done(): void {
+    this.#hold.note(this.#index, formatNote(isDoneCode));
   }
 }

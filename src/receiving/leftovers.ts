@@ -35,6 +35,7 @@ export function createInboxKeeper(context: InboxContext): Keeper {
         const saved = undelivered.get(id);
         if (!saved) continue;
         saved.isStored = true;
+        saved.held?.done();
         saved.held = undefined;
       }
     },

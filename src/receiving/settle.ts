@@ -14,7 +14,7 @@ export function settle(context: InboxContext, undelivered: Undelivered): void {
   // What is kept of one that was given up is not written yet.
   if (isGivenUp) context.run(createDrop(goneOf(context, [undelivered])));
   else {
-    undelivered.held?.delivered();
+    undelivered.held?.done();
     const batch = context.delivered.add(entry.id, holdKeysOf(context, entry, identity));
     if (batch) context.run(createBatchDrop(batch));
   }

@@ -50,20 +50,23 @@ export class Disk implements Place {
   }
 
   isHeld(message: Message): boolean {
-    return [...this.#folders.values()].some((folder) => folder.holds(message));
+    const keeping = this.#foldersWith(message);
+    // What is in the store of another login is that one's, and noted there.
+    return [...this.#folders.values()].some(
+      (folder) => folder.holds(message) && keeping.every((keeper) => keeper === folder),
+    );
   }
 
   isCommitted(message: Message): boolean {
-    return this.#countFolders(message) > 0;
+    return this.#foldersWith(message).length > 0;
   }
 
   isWithTwo(message: Message): boolean {
-    return this.#countFolders(message) > 1;
+    return this.#foldersWith(message).length > 1;
   }
 
-  #countFolders(message: Message): number {
-    return [...this.#folders.values()].filter(({ entries }) => this.#copies.isIn([...entries.values()], message))
-      .length;
+  #foldersWith(message: Message): Folder[] {
+    return [...this.#folders.values()].filter(({ entries }) => this.#copies.isIn([...entries.values()], message));
   }
 
   get remains(): string | undefined {

@@ -31,14 +31,14 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'what is delivered while the store fails is not noted',
     'receiving/settle.ts',
-    'undelivered.held?.delivered();',
+    'undelivered.held?.done();',
     '',
   ),
   mutant(
     'what is given while the store fails counts as delivered',
     'receiving/held-record.ts',
     'Math.min(attempts, mostAttempts)',
-    'isDeliveredCode',
+    'isDoneCode',
   ),
   mutant('an entry is not kept', 'receiving/context.ts', 'keepItem(changes, entry);', ''),
   mutant(

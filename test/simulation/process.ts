@@ -345,8 +345,6 @@ export class Process implements Callee, Surrounding {
 
   /** Also where the store does not take it: of what it has itself, since it did not know that it was written, that says less. */
   #noteHeld(): void {
-    // What another login has taken over is noted by that.
-    if (Object.keys(this.machine.keys).length > 1) return;
     for (const message of this.world.messages) {
       if (!this.#isDelivered(message) || message.arrivals > 1) continue;
       if (this.isHeld(message) && !this.machine.place.isCommitted(message)) message.isNotedWhereHeld = true;

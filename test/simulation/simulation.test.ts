@@ -152,6 +152,7 @@ const sceneFindings: readonly (readonly [way: Way, seed: number, mistake: string
     'a question was open again whose reply another instance had read, since its text had left once more',
     9,
   ],
+  ['in', 884555, 'a rule took for noted where it is held what another login has in its store', 9],
 ];
 
 /** How long to run schedules that nobody has run before. `npm test` takes longer. */

@@ -1572,6 +1572,73 @@ describe('Inbox', () => {
       await after.flush();
       assert.deepEqual([a.texts, after.state.undelivered, store.platter.held.size], [['1'], 0, 0]);
     });
+
+    describe('as it is handed to another login', () => {
+      /** What came as its store failed goes to another, and the process is killed. */
+      async function dieAfter(
+        records: readonly IncomingRecord[],
+        act: (inbox: Inbox, heir: Inbox, other: FailingStore) => Promise<void>,
+        pageSize?: number,
+      ): Promise<{ former: Inbox; latter: Inbox; held: Platter['held'] }> {
+        const [store, other] = [new FailingStore(), new FailingStore(new Platter(), pageSize)];
+        const [inbox, heir] = [createInbox(store), createInbox(other)];
+        await Promise.all([inbox.ready(), heir.ready()]);
+        const accepting = inbox.accept(polled(...records));
+        store.failing.add('commit').add('open');
+        await accepting;
+        await act(inbox, heir, other);
+        inboxes.length = 0;
+        for (const one of [store, other]) one.kill();
+        const [former, latter] = [store.platter, other.platter].map((platter) =>
+          createInbox(new FailingStore(platter)),
+        );
+        assert.ok(former && latter);
+        return { former, latter, held: store.platter.held };
+      }
+
+      for (const isLate of [false, true]) {
+        it(`what that has written${isLate ? ' after a while' : ''} is delivered no more than once`, async () => {
+          const { former, latter, held } = await dieAfter([incoming('1')], async (inbox, heir, other) => {
+            const a = attach(heir, new Node('a'));
+            if (isLate) other.failing.add('commit');
+            await inbox.handOver(heir);
+            await settle();
+            other.failing.clear();
+            mock.timers.tick(5_000);
+            await heir.flush();
+            heir.done(a.last, a);
+            await heir.flush();
+          });
+          const b = attach(latter, new Node('a'));
+          await former.handOver(latter);
+          await settle();
+          assert.deepEqual([b.texts, held.size], [[], 0]);
+        });
+      }
+
+      it('what that has written and not read yet is delivered once', async () => {
+        const { former, latter } = await dieAfter(records, (inbox, heir) => inbox.handOver(heir), 1);
+        const b = attach(latter, new Node('a'));
+        await former.handOver(latter);
+        await settle();
+        assert.deepEqual(b.texts, ['1', '2', '3']);
+      });
+
+      it('what is taken back is not lost', async () => {
+        const { former } = await dieAfter(records, async (inbox, heir, other) => {
+          let isWanted = true;
+          const handing = inbox.handOver(heir, { isWanted: () => isWanted });
+          while (other.commits === 0) await Promise.resolve();
+          isWanted = false;
+          await handing;
+          await heir.flush();
+          assert.ok(heir.isSettled);
+        });
+        const b = attach(former, new Node('a'));
+        await settle();
+        assert.deepEqual(b.texts, ['1', '2', '3']);
+      });
+    });
   });
 
   describe('what is delivered', () => {
