@@ -200,7 +200,8 @@ export class Distribution {
       const { entry, owed, firstAttempt } = undelivered;
       const nextAttempt = entry.attempts + 1;
       for (const taker of heirs) {
-        const wasAway = owed.has(taker.id) && owed.get(taker.id) === undefined;
+        // Of what another inbox has in hand nobody here knows whom it has given it to.
+        const wasAway = owed.has(taker.id) && owed.get(taker.id) === undefined && !undelivered.isHandedOver;
         const attempt = wasAway ? firstAttempt : nextAttempt;
         // Before any of them is given it: the first may be done with it at once.
         owe(undelivered, taker, attempt);

@@ -153,6 +153,12 @@ const sceneFindings: readonly (readonly [way: Way, seed: number, mistake: string
     9,
   ],
   ['in', 884555, 'a rule took for noted where it is held what another login has in its store', 9],
+  [
+    'in',
+    902667,
+    'what another login had given came unmarked to a node that had been away, when the login came back',
+    9,
+  ],
 ];
 
 /** How long to run schedules that nobody has run before. `npm test` takes longer. */

@@ -754,6 +754,24 @@ describe('Inbox', () => {
       assert.ok(earlier.isSettled);
     });
 
+    it('marks what the other has given, and could not store, to a node that was away and comes back', async () => {
+      const [from, to] = [new FailingStore(), new FailingStore()];
+      const [earlier, later] = [createInbox(from), createInbox(to)];
+      const a = attach(earlier, new Node('a'));
+      await settle();
+      earlier.detach('incoming', a);
+      await earlier.accept(polled(incoming('1')));
+      const b = attach(later, new Node('a'));
+      to.failing.add('commit');
+      await earlier.handOver(later);
+      await settle();
+      later.detach('incoming', b);
+      const c = attach(earlier, new Node('a'));
+      await settle();
+      assert.deepEqual([a.attempts, b.attempts, c.attempts], [[], [1], [2]]);
+      assert.equal(earlier.attemptOf(c.last, c), 2);
+    });
+
     it('takes nothing twice after a crash, though it remembers no identifiers', async () => {
       dedupe = false;
       dedupeMs = 0;
