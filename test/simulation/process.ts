@@ -195,6 +195,8 @@ export class Process implements Callee, Surrounding {
       this.#take(message);
       // Another login knows nothing of what this one has seen.
       if (this.#hasFailedNow || login !== this.#login) this.world.blind(message);
+      // While one is cut off from the server, another takes over what the former login has there, and the present one has it in its memory.
+      if (login !== this.#login && this.world.plan.instances > 1) message.mayBeWithTwo ||= this.hasStoreFailed;
     }
   }
 

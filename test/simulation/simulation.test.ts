@@ -159,6 +159,12 @@ const sceneFindings: readonly (readonly [way: Way, seed: number, mistake: string
     'what another login had given came unmarked to a node that had been away, when the login came back',
     9,
   ],
+  [
+    'in',
+    5033275,
+    'a rule had what the last poll of a former login brings to an instance that is cut off come to no other',
+    8,
+  ],
 ];
 
 /** How long to run schedules that nobody has run before. `npm test` takes longer. */
