@@ -83,7 +83,10 @@ export class HeldFiles {
         letGo();
         return [];
       }
-      const note = (index: number, character: string) => writeNote(path, notesAt + index, character);
+      const note = (index: number, character: string) => {
+        // What a former version has written goes no further than its text.
+        if (index < notes.length) writeNote(path, notesAt + index, character);
+      };
       return [{ text, notes, letGo, note, setAside: () => setAside(this.#folder, name) }];
     });
   }
