@@ -1,10 +1,11 @@
 import { nextTurn } from '../clock';
 import type { Circumstances, Keeper } from '../keeper';
 import type { Held, Item } from '../store/store';
-import { createAccept } from './accept';
+import { type Arrival, createAccept } from './accept';
 import { goneOf, type InboxContext, wantedBy } from './context';
 import { parseDelivered } from './delivered';
-import { isEntry, parseHeld } from './entry';
+import { isEntry, parseHeld, separate } from './entry';
+import { parseNote } from './held-record';
 import { identify, isRemembered, mergeSeen } from './identity';
 import { createDrop, createKeep } from './settle';
 import { Undelivered } from './undelivered';
@@ -27,7 +28,9 @@ export function createInboxKeeper(context: InboxContext): Keeper {
         return;
       }
       const handling = { isLeftover: true, held, notes: held.notes };
-      context.run(createAccept(context, { ...parseHeld(held.text), via: 'poll' }, handling));
+      const arrival: Arrival = { ...parseHeld(held.text), via: 'poll' };
+      heedNotes(context, arrival, held.notes);
+      context.run(createAccept(context, arrival, handling));
     },
     merge: mergeSeen,
     saved(kept) {
@@ -63,6 +66,20 @@ function dropDelivered(context: InboxContext, ids: readonly string[], held: Held
     if (isWritten) held.letGo();
   };
   context.run(createDrop(goneOf(context, found), onDropped));
+}
+
+/** A commit seemed to fail and had not: how often its records have been given since is noted where they are held alone. */
+function heedNotes(context: InboxContext, arrival: Arrival, notes: string): void {
+  const { undelivered, unread } = context;
+  for (const [index, one] of separate(arrival).entries()) {
+    const { attempts, isDone } = parseNote(notes[index]);
+    const given = isDone ? 1 : attempts;
+    if (given === 0) continue;
+    const identity = identify(one);
+    const found = undelivered.findOn(one.kind, identity);
+    if (!found) unread.noteGiven(one.kind, identity, given);
+    else if (found.wasGiven(given)) context.run(createKeep(context, [found.entry]));
+  }
 }
 
 async function findEntries(

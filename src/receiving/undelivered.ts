@@ -45,6 +45,14 @@ export class Undelivered {
     this.firstAttempt = entry.attempts + 1;
   }
 
+  /** It was given to somebody so many times at least. Returns whether that was not known. */
+  wasGiven(attempts: number): boolean {
+    if (this.entry.attempts >= attempts) return false;
+    this.entry.attempts = attempts;
+    this.firstAttempt = attempts + 1;
+    return true;
+  }
+
   /** Resolves with whether it was delivered. */
   get ended(): Promise<boolean> {
     this.#ended ??= new Promise((resolve) => {

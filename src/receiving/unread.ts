@@ -3,7 +3,7 @@ import { PassingMap } from '../passing-map';
 import type { Item, Look, Page } from '../store/store';
 import { parseDelivered } from './delivered';
 import { type Channel, type Entry, isEntry } from './entry';
-import { identify, keysOf } from './identity';
+import { type Identity, identify, keysOf } from './identity';
 import { Undelivered, type UndeliveredEntries } from './undelivered';
 
 /** Entries of one kind that lie in the store. */
@@ -26,6 +26,8 @@ export class Unread {
   readonly #undelivered: UndeliveredEntries;
   readonly #pageSize: number | undefined;
   #stretches = new PassingMap<Kind, Stretch>();
+  /** Keys of identifiers of those that were given to somebody so many times, which the store does not know. */
+  readonly #given = new PassingMap<string, number>();
   /** As the store that is being opened has them. */
   #sifted = new PassingMap<Kind, Stretch>();
 
@@ -120,6 +122,11 @@ export class Unread {
     if (stretch && canWait(rest)) stretch.count = Math.max(0, stretch.count - 1);
   }
 
+  /** One that may be among them was given to somebody so many times. */
+  noteGiven(kind: Kind, { id }: Identity, attempts: number): void {
+    if (this.has(kind) && id !== undefined) this.#given.set(id, attempts);
+  }
+
   /** Where the next page of a kind begins. */
   placeOf(kind: Kind): string {
     return this.#stretches.get(kind)?.after ?? '';
@@ -134,6 +141,8 @@ export class Unread {
       if (!isEntry(item) || item.kind !== kind || !canWait(item) || this.#undelivered.has(item.id)) continue;
       const read = new Undelivered(item, identify(item));
       read.isStored = true;
+      read.wasGiven(this.#given.get(read.identity.id ?? '') ?? 0);
+      if (read.identity.id !== undefined) this.#given.delete(read.identity.id);
       this.#undelivered.addRead(read);
       taken.push(read);
     }
@@ -145,6 +154,7 @@ export class Unread {
 
   clear(): void {
     this.#stretches.clear();
+    this.#given.clear();
   }
 
   #roomFor(kind: Kind): number {

@@ -153,6 +153,8 @@ const sceneFindings: readonly (readonly [way: Way, seed: number, mistake: string
     9,
   ],
   ['in', 884555, 'a rule took for noted where it is held what another login has in its store', 9],
+  ['in', 2296939, 'what another login had written and delivered was found where it had been held', 9],
+  ['in', 2599052, 'what was noted where it is held was not heeded where it had been written all the same', 9],
   [
     'in',
     902667,

@@ -1591,6 +1591,34 @@ describe('Inbox', () => {
       assert.deepEqual([a.texts, after.state.undelivered, store.platter.held.size], [['1'], 0, 0]);
     });
 
+    for (const pageSize of [1_000, 1]) {
+      it(`what was written all the same, and given since, comes again marked, ${pageSize} read at a time`, async () => {
+        const store = new FailingStore();
+        const before = createInbox(store);
+        await before.ready();
+        const accepting = before.accept(polled(...records));
+        store.failsAfterwards = true;
+        store.failing.add('commit');
+        await accepting;
+        const a = attach(before, new Node('a'));
+        await settle();
+        for (const { entry } of a.given.slice(0, 2)) before.countAttempt(entry, 3);
+        inboxes.pop();
+        store.kill();
+        assert.deepEqual([a.attempts, store.platter.entries.size], [[1, 1, 1], 3]);
+        const inbox = createInbox(new FailingStore(store.platter, pageSize));
+        const b = attach(inbox, new Node('a', { onTake: ([entry]) => entry && inbox.done(entry, b) }));
+        for (let count = 0; count < 5; count++) await settle();
+        assert.deepEqual(
+          [b.texts, b.attempts],
+          [
+            ['1', '2', '3'],
+            [4, 4, 2],
+          ],
+        );
+      });
+    }
+
     describe('as it is handed to another login', () => {
       /** What came as its store failed goes to another, and the process is killed. */
       async function dieAfter(
