@@ -1,5 +1,6 @@
 import { createAbandon, createAdopt } from './adopt';
 import type { InboxContext } from './context';
+import { settle } from './settle';
 import type { Undelivered } from './undelivered';
 
 /** Entries handed over in one commit. */
@@ -51,12 +52,21 @@ async function handOverRead(
       takeBack(heir, fresh);
       return false;
     }
+    for (const one of fresh) void forgetWhenDelivered(context, heir, one);
     // The other delivers them, and may have them nowhere but in its memory: until it is asked again they stay where they are safe.
     if (!(await isKeeping(heir))) return false;
     for (const { entry } of slice) undelivered.remove(entry.id);
     context.run(createAbandon(context, slice));
   }
   return true;
+}
+
+/** The other may have it in its memory alone: what it delivers, those who come back meanwhile are not to be given. */
+async function forgetWhenDelivered(context: InboxContext, heir: InboxContext, handed: Undelivered): Promise<void> {
+  const { id } = handed.entry;
+  const adopted = heir.undelivered.get(id);
+  const isDelivered = (await adopted?.ended) && !adopted?.isGivenUp;
+  if (isDelivered && context.undelivered.get(id) === handed) settle(context, handed);
 }
 
 /** Whether all that it was given is in its store: what could not be written before is written along with the next step. */

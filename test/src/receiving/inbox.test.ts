@@ -734,7 +734,7 @@ describe('Inbox', () => {
       const node = attach(later, new Node('node'));
       await settle();
       for (const store of [from, to]) store.failing.add('commit');
-      await earlier.accept(polled(incoming('1')));
+      await earlier.accept(polled(incoming('1'), incoming('2')));
       await earlier.handOver(later);
       await settle();
       later.done(node.last, node);
@@ -743,13 +743,13 @@ describe('Inbox', () => {
       await settle();
       assert.equal(from.platter.entries.size, 1);
       await earlier.handOver(later);
-      assert.equal(from.platter.entries.size, 1, 'the other cannot store it yet');
+      assert.equal(from.platter.entries.size, 1, 'what was not delivered the other cannot store yet');
       to.failing.clear();
       mock.timers.tick(5_000);
       await settle();
       await earlier.handOver(later);
       await settle();
-      assert.deepEqual(node.texts, ['1']);
+      assert.deepEqual(node.texts, ['1', '2']);
       assert.equal(from.platter.entries.size, 0);
       assert.ok(earlier.isSettled);
     });
@@ -770,6 +770,24 @@ describe('Inbox', () => {
       await settle();
       assert.deepEqual([a.attempts, b.attempts, c.attempts], [[], [1], [2]]);
       assert.equal(earlier.attemptOf(c.last, c), 2);
+    });
+
+    it('does not give what the other has delivered, and could not store, to those who come back', async () => {
+      const [from, to] = [new FailingStore(), new FailingStore()];
+      const [earlier, later] = [createInbox(from), createInbox(to)];
+      await earlier.accept(polled(incoming('1'), incoming('2')));
+      const a = attach(later, new Node('a'));
+      to.failing.add('commit');
+      await earlier.handOver(later);
+      await settle();
+      const [first, second] = a.given.map(({ entry }) => entry);
+      assert.ok(first && second);
+      later.done(first, a);
+      later.giveUp(second, a);
+      await settle();
+      const b = attach(earlier, new Node('a'));
+      await settle();
+      assert.deepEqual([b.texts, b.attempts], [['2'], [2]]);
     });
 
     it('takes nothing twice after a crash, though it remembers no identifiers', async () => {
