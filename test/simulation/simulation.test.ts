@@ -161,6 +161,7 @@ const sceneFindings: readonly (readonly [way: Way, seed: number, mistake: string
     'what another login had given came unmarked to a node that had been away, when the login came back',
     9,
   ],
+  ['in', 5952973, 'what another login had delivered was given up by the one that came back', 9],
   [
     'in',
     5033275,
