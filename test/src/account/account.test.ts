@@ -78,12 +78,13 @@ describe('Account', () => {
   const closing = new Closing();
   const accounts = createAccounts();
   let simulator: Simulator;
-  beforeEach(async () => {
-    simulator = closing.add(await startSimulator({ waitMs: 15_000, statusDelayMs: Number.POSITIVE_INFINITY }), (it) =>
-      it.close(),
-    );
-  });
+  beforeEach(() => serve({ waitMs: 15_000 }));
   afterEach(() => closing.run());
+
+  async function serve({ waitMs }: { waitMs: number }): Promise<void> {
+    const options = { waitMs, statusDelayMs: Number.POSITIVE_INFINITY };
+    simulator = closing.add(await startSimulator(options), (it) => it.close());
+  }
 
   function settings(changes: Partial<AccountSettings> = {}): AccountSettings {
     return {
@@ -664,6 +665,8 @@ describe('Account', () => {
   });
 
   it('takes along to another store what has been in no account since, and leaves alone what others on its login keep', async () => {
+    // The last poll of who has left ends by itself, and the store is closed then.
+    await serve({ waitMs: 300 });
     const platter = new Platter();
     const store = { storeName: 'failing', createStore: () => new FailingStore(platter) };
     const one = enter(store);
