@@ -23,6 +23,7 @@ import type { SendRequest } from './outlet';
 import type { SendQueue } from './queue';
 import { sendPlain } from './send';
 import type { SendCounts } from './send-counts';
+import { UnderWay } from './under-way';
 
 /** What takes texts in. */
 export interface IntakeOptions {
@@ -50,6 +51,8 @@ export class Intake {
   readonly #options: IntakeOptions;
   /** Ids of texts that this process will tell of by itself. */
   readonly #underWay = new Set<string>();
+  /** Calls of {@link submit} that have not resolved. */
+  readonly #submitted = new UnderWay();
   #arriving = 0;
 
   constructor(options: IntakeOptions) {
@@ -66,8 +69,17 @@ export class Intake {
     return this.#underWay.has(id);
   }
 
-  /** Never rejects: what goes wrong is an outcome. */
-  async submit(request: SendRequest, from: Attachment): Promise<void> {
+  /** Resolves when all that were submitted are kept or have ended: those of a node that is closed do within 10 s. */
+  idle(): Promise<void> {
+    return this.#submitted.idle();
+  }
+
+  /** Resolves when the text is kept or has ended. Never rejects: what goes wrong is an outcome. */
+  submit(request: SendRequest, from: Attachment): Promise<void> {
+    return this.#submitted.run(() => this.#submit(request, from));
+  }
+
+  async #submit(request: SendRequest, from: Attachment): Promise<void> {
     const text = createText(this.#options, request, from.outlet.id);
     const given = { from, origin: request.origin };
     const isLong = isTracked(text) || text.options.waitMs !== undefined;

@@ -248,7 +248,7 @@ export class SendingRooms {
     this.#duplicates.close();
     this.absences.close();
     this.#options.onAskingRests();
-    await this.#kept.close(closeGraceMs);
+    await Promise.all([this.#kept.close(closeGraceMs), this.#intake.idle()]);
   }
 
   /** Gives everything to others. To be called when these are closed. */

@@ -168,6 +168,7 @@ const sceneFindings: readonly (readonly [way: Way, seed: number, mistake: string
     'a rule had what the last poll of a former login brings to an instance that is cut off come to no other',
     8,
   ],
+  ['out', 41380, 'another instance took over a question whose text was in flight as its flows were stopped', 9],
 ];
 
 /** How long to run schedules that nobody has run before. `npm test` takes longer. */

@@ -648,7 +648,7 @@ describe('once', () => {
       sendText(node, 'hello', { once: 'a' });
       await house.pass(10);
       const closed = node.node.close();
-      await house.sender.close();
+      void house.sender.close();
       await house.journal.close();
       goOn();
       await house.pass(100);

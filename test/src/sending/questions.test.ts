@@ -384,7 +384,8 @@ describe('conversations', () => {
       sendText(node, 'Come?', { messageId: 'q1', waitMs: 20_000, once: 'key' });
       await house.pass(10);
       const closed = node.node.close();
-      await Promise.all([house.sender.close().then(() => house.journal.close()), house.pass(10)]);
+      void house.sender.close();
+      await Promise.all([house.journal.close(), house.pass(10)]);
       store.failing.add('open');
       const back = house.attach();
       fail();
@@ -405,9 +406,8 @@ describe('conversations', () => {
       const accept = house.service.holdNext();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
       await house.pass(100);
-      const closed = house.sender.close();
+      void house.sender.close();
       await house.pass(100);
-      await closed;
       const second = house.attach();
       await house.pass(100);
       accept();
@@ -533,7 +533,7 @@ describe('conversations', () => {
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
       await house.pass(10);
       const closed = node.node.close();
-      await house.sender.close();
+      void house.sender.close();
       await house.journal.close();
       answer();
       await house.pass(100);
@@ -545,6 +545,20 @@ describe('conversations', () => {
         back.answers.map(({ origin }) => origin),
         [{ body: 'Come?' }],
       );
+    });
+
+    it('the store is closed for good once what is in flight has its outcome', async () => {
+      const { house, node } = begin();
+      const answer = house.service.holdNext();
+      sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
+      await house.pass(10);
+      const closed = Promise.all([node.node.close(), house.sender.close().then(() => house.journal.close())]);
+      await house.pass(1_000);
+      assert.equal(house.journal.mode, 'open');
+      answer();
+      await house.pass(100);
+      await closed;
+      assert.deepEqual([node.ends, house.journal.mode], [['to 6421555123'], 'closed']);
     });
 
     it('a reply that comes as the account is closed enters the flow once it is opened again, unmarked', async () => {

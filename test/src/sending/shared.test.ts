@@ -142,6 +142,27 @@ describe('sending from several processes on one Redis', () => {
     assert.ok(polling.received.every((record) => 'awaited' in record && record.awaited === true));
   });
 
+  it('a reply that another has polled follows the outcome of its text, which is in flight as the one that asked is closed', async () => {
+    const service = new FakeService();
+    const [asking, polling] = [create(service), create(service)];
+    const [node, other] = [asking.attach(), polling.attach()];
+    polling.receive();
+    await Promise.all([asking.journal.ready(), polling.journal.ready()]);
+    const answer = service.holdNext();
+    sendText(node, 'well?', { waitMs: 60_000, messageId: 'm1' });
+    await until(() => service.taken.length === 1);
+    // As nodes and their account are closed: at once.
+    const closed = Promise.all([node.node.close(), asking.sender.close().then(() => asking.journal.close())]);
+    await polling.incoming('6421555123', 'yes', { inReplyToId: 'm1' });
+    await sleep(1_000);
+    assert.deepEqual(other.replies, []);
+    answer();
+    await closed;
+    assert.deepEqual(node.ends, ['to 6421555123']);
+    await until(() => other.answers.length === 1);
+    assert.deepEqual(other.replies, ['yes']);
+  });
+
   it('an open question of a dead one ends at another, with the reply that a third has polled', async () => {
     const service = new FakeService();
     const proxy = closing.add(await TcpProxy.start(redis.port), (it) => it.close());
