@@ -410,7 +410,8 @@ class ServerModel implements Store, PlaceStore {
             throw failure('connection closed');
           }
           resolve(work());
-          if (call === 'open' || call === 'commit') this.hasFailed = false;
+          // What was under way as the connection was lost may be written, and opens nothing.
+          if (this.#session && (call === 'open' || call === 'commit')) this.hasFailed = false;
           if (call === 'open' || call === 'close') this.readiness.set(call === 'open');
         } catch (error) {
           const isConflict = (error as Error).constructor === this.#space.createConflict().constructor;

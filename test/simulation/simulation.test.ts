@@ -62,6 +62,8 @@ const outwardFindings: readonly (readonly [seed: number, mistake: string])[] = [
   [7003516, 'a question timed out whose reply another instance had read, after many texts to its handset'],
   [700018592, 'a rule had a reply answer that was read by a process whose store failed until it was killed'],
   [476, 'a redeploy forgot the questions of a text under way, and the message of the flow with them'],
+  [1887787, 'a rule had a store work again by a commit that was under way as its connection was lost'],
+  [7211843, 'the same, of a text with a key'],
 ];
 
 /** How many scenes there were when {@link sceneFindings} were found, unless they say otherwise. */
