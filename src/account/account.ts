@@ -208,6 +208,7 @@ export class Account {
         ...(endpoints.isWatched('incoming') ? (['reply'] as const) : []),
         ...(endpoints.isWatched('outbox') ? (['outbox'] as const) : []),
       ],
+      client: () => [...this.#members][0]?.client,
       onUnreadable: (place) => (this.#settings ?? settings).onUnreadable?.(place),
       onFault: (error) => (this.#settings ?? settings).onFault?.(error),
       onAbandoned: (node) => this.#settings?.onAbandoned?.(node),

@@ -1,5 +1,6 @@
 import type { Clock } from '../clock';
 import type { SmsError } from '../errors';
+import type { Client } from '../http/client';
 import { Journal } from '../journal';
 import { Inbox } from '../receiving/inbox';
 import type { InboxOptions } from '../receiving/inbox-context';
@@ -39,6 +40,8 @@ export interface EstateOptions extends Pick<InboxOptions, 'onAccepted' | 'onGive
   limits(): LimitSettings | undefined;
   /** See {@link Sender}. */
   sources(): readonly Evidence[];
+  /** See {@link Sender}. */
+  client(): Client | undefined;
   onStore(error: SmsError | undefined): void;
   /** See {@link JournalOptions.onSteps}. */
   onSteps(): void;

@@ -1,4 +1,5 @@
 import type { Clock } from '../clock';
+import type { Client } from '../http/client';
 import type { Journal } from '../journal';
 import { Absences } from './absences';
 import { Askers } from './askers';
@@ -45,6 +46,8 @@ export interface SenderOptions {
   limits(): LimitSettings | undefined;
   /** Which records pass the account now, so that evidence may be among them. */
   sources(): readonly Evidence[];
+  /** Asks the service while no node is here that sends; `undefined`: nobody can. */
+  client(): Client | undefined;
   /** A text of a node that is not deployed any more has been given up. */
   onAbandoned(node: string): void;
   /** Somebody has discarded a text of a node. */
@@ -123,7 +126,7 @@ export class SendingRooms {
       onFault: options.onFault,
     });
     this.evidence = new EvidenceRoom(clock, options.sources);
-    const clearing = new Clearing(this.evidence, (node) => this.deliveries.clientFor(node));
+    const clearing = new Clearing(this.evidence, (node) => this.deliveries.clientFor(node) ?? options.client());
     const departure = new Departure(this.ledger, clearing);
     const onEnded = (text: Text, outcome: Outcome) => void this.#endings.end(text, outcome).catch(options.onFault);
     const onAbandoned = async (text: Text) => {
@@ -242,11 +245,8 @@ export class SendingRooms {
 
   /** The last node is gone. Resolves when nothing is being sent any more; what has left is followed for 10 s. */
   async close(): Promise<void> {
-    this.#endings.close();
-    this.deliveries.close();
-    this.questions.close();
-    this.#duplicates.close();
-    this.absences.close();
+    const rooms = [this.#endings, this.deliveries, this.questions, this.#duplicates, this.absences];
+    for (const room of rooms) room.close();
     this.#options.onAskingRests();
     await Promise.all([this.#kept.close(closeGraceMs), this.#intake.idle()]);
   }

@@ -64,6 +64,7 @@ const outwardFindings: readonly (readonly [seed: number, mistake: string])[] = [
   [476, 'a redeploy forgot the questions of a text under way, and the message of the flow with them'],
   [1887787, 'a rule had a store work again by a commit that was under way as its connection was lost'],
   [7211843, 'the same, of a text with a key'],
+  [176450881, 'nobody looked for evidence of a text whose node was being redeployed as it was found'],
 ];
 
 /** How many scenes there were when {@link sceneFindings} were found, unless they say otherwise. */

@@ -6,7 +6,7 @@ import { MemoryStore } from '../../../src/store/memory';
 import { createChanges } from '../../../src/store/store';
 import { createError } from '../some-error';
 import { FailingStore } from '../store/failing-store';
-import { copyPlatter, forever, House, sendText } from './sending-house';
+import { copyPlatter, forever, House, type HouseOptions, sendText } from './sending-house';
 
 const messageId = 'b7c1-mine';
 const status = (from: string, inReplyToId = messageId): Witness => ({
@@ -184,9 +184,9 @@ describe('unknown outcomes', () => {
   });
 
   /** Another process, after a crash of the one that had sent a text; the feed knows it. */
-  async function crash(): Promise<House> {
+  async function crash(options: HouseOptions = {}): Promise<House> {
     const store = new FailingStore();
-    const house = new House({ store });
+    const house = new House({ ...options, store });
     house.service.holdNext();
     sendText(house.attach(), 'hello', { keep: forever, resolveMs: 60_000, messageId });
     await house.pass(100);
@@ -198,6 +198,16 @@ describe('unknown outcomes', () => {
     const next = await crash();
     const back = next.attach();
     await next.pass(2_100);
+    assert.deepEqual(back.ends, ['to 6421555123']);
+    assert.equal(next.service.bodies.length, 1);
+  });
+
+  it('goes on after a crash by the account itself, while no node is here that sends', async () => {
+    const next = await crash({ isAsker: true });
+    next.receive();
+    await next.pass(1_000);
+    const back = next.attach();
+    await next.pass(2_000);
     assert.deepEqual(back.ends, ['to 6421555123']);
     assert.equal(next.service.bodies.length, 1);
   });

@@ -192,6 +192,8 @@ export interface HouseOptions {
   sentMs?: number;
   limits?: LimitSettings;
   perSecond?: number;
+  /** The account can ask the service while no node is here that sends. */
+  isAsker?: boolean;
 }
 
 /** The sending side of an account in one process. */
@@ -234,6 +236,7 @@ export class House {
       sentMs: () => options.sentMs ?? 168 * 3_600_000,
       limits: () => options.limits,
       sources: () => ['status'],
+      client: () => (options.isAsker ? this.service.createClient() : undefined),
       onAbandoned: (node) => this.abandoned.push(node),
       onFault: (error) => this.faults.push(error),
       onDiscarded: () => {},
