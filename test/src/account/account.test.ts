@@ -1117,6 +1117,19 @@ describe('Account', () => {
         });
       }
 
+      it('waits in memory for its node, however long nobody is on the account', async () => {
+        const [clock, process] = [new VirtualClock(), createAccounts()];
+        const one = enterAlone(clock, {}, process);
+        const { node } = attachSender(one.membership);
+        sendText({ node }, 'x', { keep: { expireMs: undefined } });
+        await clock.advance(1_000);
+        await Promise.all([node.close(), one.leave()]);
+        await clock.advance(10 * minute);
+        const two = enterAlone(clock, {}, process);
+        assert.equal(two.membership.state().sends.kept, 1);
+        await two.leave();
+      });
+
       it('is not given up under its former login, however long it takes to be handed over', async () => {
         const clock = new VirtualClock();
         const login = (apiKey: string, store: FailingStore): Partial<AccountSettings> => ({

@@ -51,11 +51,12 @@ describe('sending from several processes on one Redis', () => {
     service: FakeService,
     {
       url = redis.url,
+      login = key,
       timing = usual,
       ...options
-    }: HouseOptions & Partial<Pick<RedisStoreOptions, 'url' | 'timing'>> = {},
+    }: HouseOptions & { login?: string } & Partial<Pick<RedisStoreOptions, 'url' | 'timing'>> = {},
   ): House {
-    const store = new RedisStore({ url, key, timing });
+    const store = new RedisStore({ url, key: login, timing });
     return closing.add(new House({ clock: new RealClock(), service, store, ...options }), (house) => house.close());
   }
 
@@ -81,6 +82,28 @@ describe('sending from several processes on one Redis', () => {
     assert.equal(service.taken.length + dead.taken.length, 50);
     assert.equal(nodes.flatMap(({ ends }) => ends).length, 50);
     assert.deepEqual(stranger.ends, []);
+  });
+
+  it('what a dead one kept on a former login is sent on the new one', async () => {
+    const dead = new FakeService();
+    dead.otherwise = { unreachable: true };
+    const proxy = closing.add(await TcpProxy.start(redis.port), (it) => it.close());
+    const first = create(dead, { url: `redis://127.0.0.1:${proxy.port}` });
+    const node = first.attach();
+    sendText(node, 'hello', { keep });
+    await until(() => node.outages.length === 1);
+    const service = new FakeService();
+    const [former, heir] = [create(service), create(service, { login: 'f'.repeat(32) })];
+    const next = heir.attach();
+    former.sender.yieldTo(heir.sender);
+    await former.sender.handOver(heir.sender, { isLast: true });
+    assert.deepEqual(next.ends, [], 'it is still the one of a live process');
+    await proxy.close();
+    await until(async () => {
+      await former.sender.handOver(heir.sender, { isLast: true });
+      return next.ends.length === 1;
+    });
+    assert.deepEqual([service.bodies, former.abandoned], [['hello'], []]);
   });
 
   it('what is left of a node that is nowhere is given up, once, when nobody has come back for it in time', async () => {
