@@ -899,16 +899,26 @@ describe('sms-callback-in', () => {
       assert.deepEqual(seen, ['first', 'yes', 'first', 'yes']);
     });
 
-    it('takes what that middleware has read as text for the text that it is', async () => {
-      const asText = async (
-        asked: IncomingMessage & { body?: string; _body?: boolean },
-        _: unknown,
-        next: () => void,
-      ) => {
-        asked.body = Buffer.concat(await asked.toArray()).toString('latin1');
+    /** Middleware that has read a body before the node sees it. */
+    const readAs =
+      (read: (bytes: Buffer) => unknown) =>
+      async (asked: IncomingMessage & { body?: unknown; _body?: boolean }, _: unknown, next: () => void) => {
+        asked.body = read(Buffer.concat(await asked.toArray()));
         asked._body = true;
         next();
       };
+
+    it('takes what that middleware has read as bytes in the charset of its header', async () => {
+      const { flow, url } = await start({}, [], { httpNodeMiddleware: readAs((bytes) => bytes) });
+      const bytes = Buffer.from('from=1&messageId=1&body=café', 'latin1');
+      const answer = await post(url, bytes, { 'content-type': `${formType}; charset=ISO-8859-1` });
+      assert.equal(answer.status, 200);
+      const [received] = await flow.messages('replies', 1);
+      assert.equal(received?.payload, 'café');
+    });
+
+    it('takes what that middleware has read as text for the text that it is', async () => {
+      const asText = readAs((bytes) => bytes.toString('latin1'));
       const { flow, url } = await start({}, [], { httpNodeMiddleware: asText });
       const xml = xmlReply('café').replace('UTF-8', 'ISO-8859-1');
       const calls: [body: string, type: string][] = [
