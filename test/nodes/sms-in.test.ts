@@ -518,6 +518,7 @@ describe('sms-in', () => {
       );
       assert.equal(caught?.error?.code, 'SMS_UNDELIVERED');
       assert.deepEqual([caught?.payload, caught?.topic, caught?.sms?.body], ['a', handset, 'a']);
+      assert.equal(caught?.sms?.redelivered, true);
       receive('b');
       await until(() => flow.received('got').some(({ payload }) => payload === 'b'));
       assert.equal(payloads(flow.received('got')).filter((payload) => payload === 'a').length, 3);
