@@ -1,0 +1,46 @@
+import assert from 'node:assert/strict';
+import { EventEmitter } from 'node:events';
+import { mock } from 'node:test';
+import type { Node, NodeAPI } from 'node-red';
+import { startedTimeoutMs } from '../../nodes/runtime/flows';
+import { startWithFlows } from '../../nodes/runtime/start';
+
+describe('a node that starts with the flows', () => {
+  let events: EventEmitter;
+  let starts: number;
+  let cancel: () => void;
+
+  beforeEach(() => {
+    mock.timers.enable({ apis: ['setTimeout'] });
+    events = new EventEmitter();
+    starts = 0;
+    cancel = startWithFlows({ events } as unknown as NodeAPI, {} as Node, () => starts++);
+  });
+
+  afterEach(() => {
+    cancel();
+    mock.timers.reset();
+  });
+
+  it('starts once, as they do', () => {
+    assert.equal(starts, 0);
+    events.emit('flows:started');
+    events.emit('flows:started');
+    mock.timers.tick(startedTimeoutMs);
+    assert.equal(starts, 1);
+  });
+
+  it('starts once though nothing is said of them for long', () => {
+    mock.timers.tick(startedTimeoutMs);
+    assert.equal(starts, 1);
+    events.emit('flows:started');
+    assert.equal(starts, 1);
+  });
+
+  it('does not start once it is called off', () => {
+    cancel();
+    events.emit('flows:started');
+    mock.timers.tick(startedTimeoutMs);
+    assert.equal(starts, 0);
+  });
+});
