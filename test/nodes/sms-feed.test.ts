@@ -319,7 +319,7 @@ describe('sms-feed', () => {
       assert.ok(flow.statuses('feed').every(({ fill }) => fill !== 'red'));
     });
 
-    it('raises one error when it begins to fail, and goes on', async () => {
+    it('raises one error when it begins to fail, and writes one line when it recovers', async () => {
       sim.fault('feed', { status: 500 }, 2);
       const flow = await start({ interval: '0.05' });
       await flow.badge('feed', { fill: 'red', shape: 'ring', text: 'service error' });
@@ -327,6 +327,13 @@ describe('sms-feed', () => {
       assert.deepEqual(
         flow.received('caught').map(({ sms }) => sms?.error?.code),
         ['SMS_SERVICE'],
+      );
+      const recoveries = () => flow.log.filter(({ msg }) => msg === 'Polling works again.');
+      await until(() => recoveries().length > 0);
+      await flow.messages('got', 3);
+      assert.deepEqual(
+        recoveries().map(({ id }) => id),
+        ['feed'],
       );
     });
   });
