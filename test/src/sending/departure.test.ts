@@ -296,6 +296,25 @@ describe('a text and the limits of its account', () => {
     }
   });
 
+  it('waits for what another login has counted, unless its node is unlimited', async () => {
+    const { house: former, node: left } = createHouse({ perHandset: 1 });
+    sendText(left, 'former', { to: [a] });
+    await former.pass(0);
+    const { clock } = former;
+    const { house, node, service } = createHouse({ perHandset: 1 }, { clock });
+    const handing = new Promise((resolve) => void clock.after(1_000, () => resolve(undefined))).then(() =>
+      former.sender.handOver(house.sender, { isLast: true }),
+    );
+    house.sender.expect(handing);
+    for (const unlimited of [false, true]) sendText(node, 'text', { to: [a], unlimited });
+    await house.pass(500);
+    assert.deepEqual(outcomesOf(node), [{ to: [a], not: [] }]);
+    await house.pass(20_000);
+    assert.deepEqual(outcomesOf(node).slice(1), ['SMS_LIMIT']);
+    assert.equal(service.taken.length, 1);
+    await Promise.all([house.close(), house.pass(100)]);
+  });
+
   it('does not end an outage by being kept back', async () => {
     const { house, node, service } = createHouse({ perHandset: 1 });
     sendText(node, 'first', { to: [a] });
