@@ -211,6 +211,26 @@ describe('sending from several processes on one Redis', () => {
     assert.equal(next.answers[0]?.carried, '{"payload":"well?"}');
   });
 
+  it('an open question that a process has found is no longer its own when another has taken it over', async () => {
+    const service = new FakeService();
+    const first = create(service);
+    const node = first.attach();
+    sendText(node, 'well?', { waitMs: 60_000, messageId: 'm1', keep });
+    await until(() => node.ends.length === 1);
+    await first.close();
+    const proxy = closing.add(await TcpProxy.start(redis.port), (it) => it.close());
+    const second = create(service, { url: `redis://127.0.0.1:${proxy.port}` });
+    second.attach();
+    await until(() => second.sender.desk.state.asking === 1);
+    proxy.cut();
+    const third = create(service);
+    third.attach();
+    await until(() => third.sender.desk.state.asking === 1);
+    proxy.restore();
+    await until(() => second.sender.desk.state.asking === 0);
+    assert.equal(third.sender.desk.state.asking, 1);
+  });
+
   it('five of a hundred leave that come at once at three', async () => {
     const service = new FakeService();
     const limits = { perHandset: 5, perHandsetMs: 3_600_000 };
