@@ -225,8 +225,8 @@ describe('what goes on in an account', () => {
     unlimited: false,
   };
 
-  /** A node that sends. Returns how to send with it, until the outcome is known. */
-  function attachSender(membership: FullMembership): (to: string[], changes?: object) => Promise<void> {
+  /** A node that sends. Returns how to send with it, until the outcome is known, and how it refuses a message by itself. */
+  function attachSender(membership: FullMembership) {
     let outcomes = 0;
     const sender = membership.attachSender({
       id: 'send',
@@ -242,13 +242,14 @@ describe('what goes on in an account', () => {
       onState: () => {},
     });
     closing.add(sender, (it) => it.close());
-    return async (to, changes = {}) => {
+    const send = async (to: string[], changes: object = {}): Promise<void> => {
       const ended = outcomes + 1;
       const message = { to, body: 'hello' };
       const request = { message, encoding: 'GSM-7' as const, parts: 1, origin: undefined, carried: () => '' };
       sender.send({ ...request, options: { ...options, ...changes } });
       await until(() => outcomes === ended);
     };
+    return Object.assign(send, { refuse: () => sender.countRefused() });
   }
 
   it('counts recipients that were accepted and refused, and texts that were not sent', async () => {
@@ -259,8 +260,9 @@ describe('what goes on in an account', () => {
     await send(['6421555001']);
     simulator.fault('send', { status: 500 }, 1);
     await send(['6421555001']);
+    send.refuse();
     const { sent, failed, refused, uncertain } = membership.state().counts;
-    assert.deepEqual({ sent, failed, refused, uncertain }, { sent: 1, failed: 1, refused: 1, uncertain: 1 });
+    assert.deepEqual({ sent, failed, refused, uncertain }, { sent: 1, failed: 1, refused: 2, uncertain: 1 });
     assert.deepEqual(membership.countsToday(), membership.state().counts);
   });
 
