@@ -166,7 +166,6 @@ export class SendQueue {
   /** Starts what may start. To be called when the settings have changed. */
   nudge(): void {
     this.#timer?.cancel();
-    this.#timer = undefined;
     const { concurrency } = this.#options.settings();
     while (this.#waiting.size > 0 && this.#inFlight < concurrency) {
       const delayMs = this.#delayMs();
