@@ -109,6 +109,9 @@ describe('createRedactor', () => {
     for (const echo of [' geheimnis ', 'geheimnis', '%20geheimnis+', '+ geheimnis']) {
       assert.match(redact(' geheimnis ', `Bad ${echo}!`), /^Bad (?:%20|\W)*•••\W*!$/, echo);
     }
+    for (const secret of ['+ geheimnis', 'geheimnis +']) {
+      assert.equal(redact(secret, 'Bad geheimnis!'), `Bad ${mark}!`, secret);
+    }
     assert.equal(redact('     + word', 'a word'), 'a word');
   });
 

@@ -166,6 +166,7 @@ describe('the heading of an error page (§7.1)', () => {
     ],
     ['entities, decoded once', '<h1>a &amp;lt; &eacute;&#33;&nbsp;&#x1F600; &unknown;</h1>', 'a &lt; é! 😀 &unknown;'],
     ['a bare < as text', '<h1>1 < 2</h1>', '1 < 2'],
+    ['nothing of what is before it', '<!DOCTYPE html><p>1 < 2<h1>Bad number</h1>', 'Bad number'],
     ['no heading in a comment', '<!-- <h1>no</h1> --><h1>yes<!-- no --></h1>', 'yes'],
     ['no heading in a script', '<script>"<h1>no</h1>"</script><h1>yes</h1>', 'yes'],
     ['a heading that is not closed, up to the end of the body', '<h1>cut off</body>x', 'cut off'],
