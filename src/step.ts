@@ -201,7 +201,7 @@ export class StepWriter {
     for (const key of tasks.flatMap(({ step }) => step.keys)) presumed.set(key, undefined);
     const look = this.#look(noChanges, presumed);
     for (const key of tasks.flatMap((task) => task.further(look))) presumed.set(key, undefined);
-    return presumed.size > 0 && presumed.size <= mostPresumed ? presumed : undefined;
+    return presumed.size <= mostPresumed ? presumed : undefined;
   }
 
   /** @param found what a conflict has told already */
