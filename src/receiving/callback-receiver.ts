@@ -60,10 +60,9 @@ export class CallbackReceiver {
    * @throws SmsError `SMS_STORE` when it cannot be kept
    */
   async accept(callback: Callback): Promise<boolean> {
-    if (this.#isClosed || this.#receiver.isFull) return false;
     const expected = this.#options.expected?.();
     if (expected) await expected;
-    if (this.#isClosed) return false;
+    if (this.#isClosed || this.#receiver.isFull) return false;
     const { id, path = '' } = this.#options;
     const address = { node: id, path };
     const acceptances = await this.#inbox.accept({ ...callback, via: 'callback', address });
