@@ -127,6 +127,9 @@ describe('createRedactor', () => {
       assert.equal(redact('password', text), text);
     }
     assert.equal(redact('password', 'password, passwords'), `${mark}, passwords`);
+    // Up to 11 letters it may be a word within another.
+    assert.equal(redact('counterpart', 'counterpart, counterparts'), `${mark}, counterparts`);
+    assert.equal(redact('counterparts', 'counterparts, xcounterpartss'), `${mark}, x${mark}s`);
   });
 
   for (const [title, secret, echo] of [
