@@ -164,7 +164,7 @@ export class Journal {
           resolve(await this.#store.list(prefixes));
         } catch (error) {
           this.#lifecycle.fail(error);
-          reject(error);
+          reject(this.#lifecycle.unavailable());
         }
       });
     });

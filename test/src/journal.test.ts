@@ -663,6 +663,18 @@ describe('Journal', () => {
       await clock.advance(5_000);
       assert.deepEqual(await journal.remembered(['key:']), [['key:1', remembered]]);
     });
+
+    it('and cannot be listed is a failure of the store', async () => {
+      const journal = create();
+      await journal.ready();
+      store.failing.add('recall');
+      await assert.rejects(journal.remembered(['key:']), { code: 'SMS_STORE' });
+      assert.deepEqual(states, ['SMS_STORE']);
+      store.failing.clear();
+      await clock.advance(5_000);
+      assert.deepEqual(states, ['SMS_STORE', undefined]);
+      assert.deepEqual(await journal.remembered(['key:']), []);
+    });
   });
 
   describe('close', () => {
