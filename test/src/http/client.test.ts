@@ -290,6 +290,17 @@ describe('Client', () => {
       });
     }
 
+    for (const [status, reason] of [
+      [299, 'statusUnexpected'],
+      [300, 'redirect'],
+      [399, 'redirect'],
+      [404, 'statusUnexpected'],
+    ] as const) {
+      it(`${status} is called ${reason === 'redirect' ? 'a redirect' : 'unexpected'} on every endpoint`, async () => {
+        for (const { name, error } of await failuresOf(status)) assert.equal(error.reason, reason, name);
+      });
+    }
+
     it('of 500 or above say that a text may have been sent, but for 503', async () => {
       for (const [status, reason] of [
         [500, 'serverErrorUncertain'],
