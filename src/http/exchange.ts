@@ -159,7 +159,7 @@ class AnswerReader implements Dispatcher.DispatchHandler {
   /** From the first byte on nobody can say any more that nothing was sent. */
   #hasLeft = false;
   #answer: Answer | undefined;
-  #body = new Pieces();
+  readonly #body = new Pieces();
 
   constructor(
     { call, host, clock }: { call: Call; host: string; clock: Clock },
@@ -277,7 +277,6 @@ class AnswerReader implements Dispatcher.DispatchHandler {
       this.#succeed(this.#answer);
     } else {
       this.#settle();
-      this.#body = new Pieces();
       this.#reject(error);
     }
     this.#controller?.abort(error);
