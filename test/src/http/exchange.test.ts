@@ -330,6 +330,15 @@ describe('http', () => {
       }
     });
 
+    it('that fail for a reason without a code say nothing of it', async () => {
+      const pool = open('http://127.0.0.1');
+      pool.dispatch = () => {
+        throw new Error('whatever was read');
+      };
+      const { params } = await failure(call('http://127.0.0.1', { connections: pool }));
+      assert.equal(params.detail, 'connection failed');
+    });
+
     it('that are closed let what runs finish, and begin nothing more', async () => {
       let onAsked: (release: () => void) => void;
       const asked = new Promise<() => void>((resolve) => {
