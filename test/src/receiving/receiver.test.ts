@@ -170,6 +170,26 @@ describe('Receiver', () => {
       assert.notEqual(bench.sent[0]?.ackId, bench.sent[1]?.ackId);
     });
 
+    it('leaves to the flow the whole of ackTimeout once a message is there, however long it took', async () => {
+      let getThere = () => {};
+      let tries = 0;
+      const bench = createBench({
+        send: () => {
+          tries++;
+          return new Promise((resolve) => {
+            getThere = () => resolve(true);
+          });
+        },
+      });
+      await bench.receive('1');
+      await tick(200_000);
+      getThere();
+      await tick(59_999);
+      assert.equal(tries, 1);
+      await tick(1);
+      assert.equal(tries, 2);
+    });
+
     it('delivers again when the flow failed, a moment later, and longer each time', async () => {
       const bench = createBench();
       await bench.receive('1');
