@@ -384,6 +384,20 @@ describe('Journal', () => {
     assert.deepEqual(states, ['SMS_STORE', undefined]);
   });
 
+  it('does not take a store for open that has failed again as it was being opened', async () => {
+    const open = store.open.bind(store);
+    store.open = (events?: StoreEvents) => {
+      store.open = open;
+      events?.onFailure(new Error('again'));
+      return open();
+    };
+    const journal = create();
+    await assert.rejects(journal.ready(), { code: 'SMS_STORE' });
+    assert.deepEqual([journal.mode, states], ['failed', ['SMS_STORE']]);
+    await clock.advance(5_000);
+    assert.deepEqual([journal.mode, states], ['open', ['SMS_STORE', undefined]]);
+  });
+
   describe('a step on a shared store', () => {
     let commits: { recalled: Map<string, string | undefined>; isPresumed: boolean | undefined }[];
     let recalls: string[][];
