@@ -6,6 +6,7 @@ import { SmsError, type SmsErrorCode } from '../../../src/errors';
 import { Client, type ClientOptions } from '../../../src/http/client';
 import { createConnections } from '../../../src/http/connections';
 import type { OutboundMessage } from '../../../src/model';
+import { VirtualClock } from '../../virtual-clock';
 import { Closing } from '../closing';
 import { type RawService, startRawService } from '../raw-service';
 
@@ -112,6 +113,29 @@ describe('Client', () => {
       const client = createClient(simulator.baseUrl, { timeoutMs: 30 });
       assert.deepEqual(await client.pollIncoming(), []);
       assert.deepEqual(await client.pollStatuses(), []);
+    });
+
+    it('a poll that is not answered is given up 15 s after the wait of 30 s (§8)', async () => {
+      const simulator = await start({ waitMs: 60_000 });
+      for (const name of ['poll incoming', 'poll status'] as const) {
+        const clock = new VirtualClock();
+        let onSent = () => {};
+        const sent = new Promise<void>((resolve) => {
+          onSent = resolve;
+        });
+        const client = createClient(simulator.baseUrl, { clock, timeoutMs: 30 });
+        let isOver = false;
+        const options = { onSent };
+        const polling = name === 'poll incoming' ? client.pollIncoming(options) : client.pollStatuses(options);
+        const failing = failure(polling).finally(() => {
+          isOver = true;
+        });
+        await sent;
+        await clock.advance(44_999);
+        assert.equal(isOver, false, name);
+        await clock.advance(1);
+        assert.equal((await failing).params.detail, 'timed out after 45 s', name);
+      }
     });
   });
 
