@@ -344,6 +344,8 @@ describe('feeds as others publish them', () => {
 
   it('ATOM: the summary where there is no content, else among the fields', () => {
     assert.equal(parseAtomEntry('<summary>s</summary>')?.body, 's');
+    const empty = parseAtomEntry('<summary/>');
+    assert.deepEqual([empty?.body, empty?.fields], ['', {}]);
     const both = parseAtomEntry('<summary>s</summary><content>c</content>');
     assert.deepEqual([both?.body, both?.fields], ['c', { summary: 's' }]);
   });
