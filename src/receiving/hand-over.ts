@@ -47,7 +47,7 @@ async function handOverRead(
     if (!isWanted()) return false;
     const fresh = slice.filter(({ isHandedOver }) => !isHandedOver);
     for (const one of fresh) one.isHandedOver = true;
-    if (fresh.length > 0) await heir.journal.run(createAdopt(heir, fresh));
+    await heir.journal.run(createAdopt(heir, fresh));
     if (!isWanted()) {
       takeBack(heir, fresh);
       return false;
