@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { addChanges, createChanges, type Item, isFlushed, keepItem } from '../../../src/store/store';
+import { addChanges, createChanges, dropItem, type Item, isFlushed, keepItem } from '../../../src/store/store';
 
 const item: Item = { id: '1', part: 'ledger', takers: [], attempts: 0 };
 
@@ -23,5 +23,13 @@ describe('changes of which a power cut may undo some', () => {
     keepItem(others, item, true);
     addChanges(others, changes);
     assert.equal(isFlushed(others), true);
+  });
+
+  it('are flushed, though they only drop, when some of them are firm', () => {
+    const dropping = createChanges();
+    dropItem(dropping, '1', 'ledger');
+    assert.equal(isFlushed(createChanges(dropping, createChanges())), false);
+    dropping.firm = true;
+    assert.equal(isFlushed(createChanges(dropping, createChanges())), true);
   });
 });
