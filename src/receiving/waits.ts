@@ -3,7 +3,7 @@ import type { Clock } from '../clock';
 /** Waits of one sort, which can be ended together. */
 export class Waits {
   readonly #clock: Clock;
-  readonly #ends: (() => void)[] = [];
+  readonly #ends = new Set<() => void>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -14,17 +14,16 @@ export class Waits {
     return new Promise((resolve) => {
       const end = () => {
         timer?.cancel();
-        const place = this.#ends.indexOf(end);
-        if (place !== -1) this.#ends.splice(place, 1);
+        this.#ends.delete(end);
         resolve();
       };
       const timer = delayMs === undefined ? undefined : this.#clock.after(delayMs, end);
-      this.#ends.push(end);
+      this.#ends.add(end);
     });
   }
 
   /** Ends all that wait now. */
   wake(): void {
-    for (const end of this.#ends.splice(0)) end();
+    for (const end of this.#ends) end();
   }
 }
