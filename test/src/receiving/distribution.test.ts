@@ -295,6 +295,19 @@ describe('Distribution', () => {
       assert.deepEqual([...contexts], ['asked', undefined]);
     });
 
+    it('stays while it does not get there, since the flow was stopped, and is sent when its node is back', async () => {
+      const { inbox } = createInbox(0);
+      const stopped = receive(inbox, false, () => false);
+      await inbox.ready();
+      await inbox.accept({ kind: 'outbox', via: 'poll', records: records(2), asker: 'a' });
+      await settle();
+      stopped.receiver.detach();
+      assert.equal(inbox.state.undelivered, 2);
+      const { sent } = receive(inbox, false);
+      await until(() => inbox.state.undelivered === 0);
+      assert.deepEqual(sent.flat(), ids(2));
+    });
+
     it('is sent once, though its node is redeployed in the middle of it', async () => {
       for (const isList of [false, true]) {
         const { inbox } = createInbox(0);
