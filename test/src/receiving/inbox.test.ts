@@ -629,6 +629,19 @@ describe('Inbox', () => {
       assert.deepEqual(outcomes(await inbox.accept(polled(incoming('1')))), ['repeated']);
     });
 
+    it('answers for a callback that another inbox hands over only when that is delivered, also as it is being written', async () => {
+      const [earlier, store] = [createInbox(), new FailingStore()];
+      const later = createInbox(store);
+      await later.ready();
+      await earlier.accept(called({ messageId: 'm1' }));
+      const { ended } = await beginCommit(store, () => later.accept(polled(incoming('other'))));
+      const handing = earlier.handOver(later);
+      for (let turn = 0; turn < 2; turn++) await new Promise(setImmediate);
+      const [acceptance] = await later.accept(called({ messageId: 'm1' }));
+      assert.deepEqual([acceptance?.outcome, acceptance?.entry?.record.messageId], ['duplicate', 'm1']);
+      await Promise.all([ended, handing]);
+    });
+
     it('hands over to another inbox what is undelivered', async () => {
       const [earlier, later] = [createInbox(new MemoryStore()), createInbox()];
       const a = attach(earlier, new Node('a'));
