@@ -3,7 +3,7 @@ import cors, { type CorsOptions } from 'cors';
 import type { Application, ErrorRequestHandler, NextFunction, Request, RequestHandler, Response } from 'express';
 import type { NodeAPI } from 'node-red';
 import { type CallbackRequest, isUnsafeKey } from '../../src';
-import { type CallbackAnswer, markUnparsed, readBody } from './callback-body';
+import { type CallbackAnswer, noteParserError, readBody } from './callback-body';
 import { encodePath, normalisePath, trimSlashes } from './callback-path';
 
 /** How a route behaves. */
@@ -37,12 +37,8 @@ export function mountCallbackRoute(RED: NodeAPI, options: CallbackRouteOptions):
   };
   const unparsedLayer: ErrorRequestHandler = (error, request, _response, next) => {
     const requested = pathBelowRoot(RED, request);
-    if (error?.status !== 415 || requested === undefined || !isOwn(requested)) {
-      next(error);
-      return;
-    }
-    markUnparsed(request);
-    next();
+    const isTaken = requested !== undefined && isOwn(requested) && noteParserError(request, error);
+    next(isTaken ? undefined : error);
   };
   const removals = [addLayer(RED.httpNode, layer), addLayer(findParsingApp(RED), unparsedLayer)];
   return () => {
@@ -51,8 +47,8 @@ export function mountCallbackRoute(RED: NodeAPI, options: CallbackRouteOptions):
 }
 
 /**
- * The server of the editor. Where it shares its root with the nodes, its parsers see every callback first, and answer
- * some with a 415 of their own.
+ * The server of the editor. Where it shares its root with the nodes, its parsers see every callback first, and refuse
+ * some with an answer of their own, before anything has asked for a token.
  */
 function findParsingApp(RED: NodeAPI): Application | undefined {
   return (RED.httpAdmin as unknown as { parent?: Application }).parent;

@@ -1079,6 +1079,34 @@ describe('sms-callback-in', () => {
       assert.deepEqual(await sent(texts.length), texts);
     });
 
+    it('answers by itself what Node-RED cannot parse on a shared root, once the method and the token are right', async function () {
+      this.timeout(60_000);
+      await startProcess({ apiMaxLength: '200kb' }, processNodes({ credentials: { token: 't' } }));
+      const url = `${nodeRed.url}/sms/callback`;
+      const json = 'JSON is not accepted; send XMLv3 or FORMv1.';
+      const tooLarge = 'The body is larger than 256 KiB, or than apiMaxLength in the settings of Node-RED.';
+      const garbled = { 'content-type': formType, 'content-encoding': 'gzip' };
+      const answers: [string, Record<string, string>, number, string][] = [
+        [xmlReply('as JSON'), { 'content-type': 'application/json' }, 400, json],
+        [formReply('1'), { 'content-type': 'application/json' }, 400, json],
+        [formReply('1'), { 'content-type': 'application/json; charset=ISO-8859-1' }, 400, json],
+        [`${formReply('1')}&pad=`.padEnd(210_000, 'x'), { 'content-type': formType }, 413, tooLarge],
+        [formReply('1'), garbled, 400, 'The body is compressed (gzip). Send it uncompressed.'],
+        [`${formReply('1', 'many ä')}${'&a=1'.repeat(1_000)}`, { 'content-type': formType }, 200, 'OK'],
+        [`${formReply('2', 'deep')}&a${'[b]'.repeat(40)}=1`, { 'content-type': formType }, 200, 'OK'],
+      ];
+      for (const [body, headers, expected, text] of answers) {
+        const answer = await post(`${url}?token=t`, body, headers);
+        const told = [answer.status, answer.text, answer.headers.get('content-type')];
+        assert.deepEqual(told, [expected, text, 'text/plain; charset=utf-8'], body.slice(0, 60));
+        assert.equal((await post(url, body, headers)).status, 401);
+        assert.equal((await post(`${url}?token=t`, body, headers, 'PUT')).status, 405);
+      }
+      assert.deepEqual(await sent(2), ['many ä', 'deep']);
+      assert.doesNotMatch(nodeRed.log, /Error|^ +at /m);
+      assert.equal((await post(`${nodeRed.url}/sms`, '{', { 'content-type': 'application/json' })).status, 400);
+    });
+
     it('decides by the body alone with separate roots, under httpNodeRoot, at the URL that sms-send tells', async function () {
       this.timeout(60_000);
       const flows = processNodes({ publicUrl: 'http://127.0.0.1:1', credentials: { token: 't&t' } }).map((node) =>
