@@ -52,8 +52,8 @@ export function parseAuthentication(
 ): Authentication {
   if (type === 'basic' || type === 'form') {
     const { userId, password } = credentials;
-    if (!userId) throw new SmsError('userIdMissing');
-    if (!password) throw new SmsError('passwordMissing');
+    if (!userId?.trim()) throw new SmsError('userIdMissing');
+    if (!password?.trim()) throw new SmsError('passwordMissing');
     return { type, userId, password };
   }
   const apiKey = credentials.apiKey?.trim();

@@ -228,6 +228,7 @@ describe('sms-account', () => {
         { id: 'account', baseUrl, apiKey: { x: 1 } },
         { id: 'account', baseUrl, apiKey: null },
         { id: 'account', baseUrl, authType: 'basic', userId: ['x'], password: {} },
+        { id: 'account', baseUrl, authType: 'basic', userId: 'demo', password: ' ' },
         { id: { toString: 1 }, baseUrl },
       ];
       for (const body of bodies) {
@@ -281,6 +282,7 @@ describe('sms-account', () => {
       'no API key': { credentials: {} },
       'no user name': { authType: 'basic', credentials: { password: secret } },
       'no password': { authType: 'form', credentials: { userId: 'demo' } },
+      'a blank user name': { authType: 'form', credentials: { userId: ' ', password: secret } },
       'a timeout that is no number': { timeout: 'soon' },
       'a concurrency of 0': { concurrency: '0' },
       'a queue limit of half a message': { queueLimit: '1.5' },

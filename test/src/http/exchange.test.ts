@@ -151,6 +151,8 @@ describe('http', () => {
         ['bearer', { apiKey: '  ', userId: 'ann', password: 'x' }, 'apiKeyMissing'],
         ['basic', { apiKey: 'key', password: 'x' }, 'userIdMissing'],
         ['form', { userId: 'ann', password: '' }, 'passwordMissing'],
+        ['basic', { userId: ' \t', password: 'x' }, 'userIdMissing'],
+        ['form', { userId: 'ann', password: '  ' }, 'passwordMissing'],
       ] as const) {
         assert.throws(() => parseAuthentication(type, credentials), { code: 'SMS_CONFIG', reason });
       }
