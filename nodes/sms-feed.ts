@@ -24,15 +24,17 @@ export = (RED: NodeAPI) => {
     const stop = new AbortController();
     let loop: PollLoop | undefined;
 
-    const parseChoices = () => ({
+    /** Each read checks all of them, so that none covers up by its badge what the start has found. */
+    const parseSettings = () => ({
       format: parseChoice('format', config.format, ['ATOM', 'RSS']),
       messages: parseChoice('messages', config.messages, ['all', 'out', 'reply']),
       output: parseChoice('output', config.output, ['list', 'each']),
+      intervalMs: parseNumber('interval', config.interval, limits['sms-feed'].interval) * 1_000,
     });
 
     const read = async (message: SmsMessage): Promise<SmsMessage[]> => {
       const { membership } = getAccount(RED, config.account);
-      const { format, messages, output } = parseChoices();
+      const { format, messages, output } = parseSettings();
       const input = { field: 'size', value: config.size, type: config.sizeType || 'num' };
       const size = parseSize(await evaluate(RED, this, input, message));
       this.status(badges.reading(RED));
@@ -66,8 +68,7 @@ export = (RED: NodeAPI) => {
 
     const cancelStart = startWithFlows(RED, this, () => {
       getAccount(RED, config.account);
-      parseChoices();
-      const intervalMs = parseNumber('interval', config.interval, limits['sms-feed'].interval) * 1_000;
+      const { intervalMs } = parseSettings();
       if (intervalMs > 0) loop = startLoop(intervalMs);
     });
 

@@ -302,6 +302,16 @@ describe('sms-feed', () => {
       await until(() => flow.received('got').some(({ topic }) => topic === 'asked'));
     });
 
+    it('is the error of every message when it is no number', async () => {
+      const flow = await start({ interval: 'soon' });
+      const badge = { fill: 'red', shape: 'ring', text: 'not configured' };
+      await flow.badge('feed', badge);
+      flow.send('feed', {});
+      const codes = (await flow.messages('caught', 2)).map(({ sms }) => sms?.error?.code);
+      assert.deepEqual(codes, ['SMS_CONFIG', 'SMS_CONFIG']);
+      assert.deepEqual([params(), flow.received('got'), flow.status('feed')], [[], [], badge]);
+    });
+
     it('shows the error after every read that fails', async () => {
       sim.fault('feed', { status: 500 });
       const flow = await start({ interval: '0.05' });
