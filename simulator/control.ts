@@ -14,6 +14,9 @@ const maxStateSize = 10_000;
 const maxInputBytes = 16 * 1_048_576;
 const recordIds: readonly RecordIds[] = ['messageId', 'link', 'field', 'none'];
 const logGroups: readonly LogGroup[] = ['send', 'poll', 'feed', 'callback', 'other'];
+/** What may become of a text that was accepted: the final status codes. */
+const outcomes: readonly string[] = ['RCV', 'NRCV', 'NRC', 'NUR', 'EXP', 'INF', 'ERR'];
+const nextOutcomes: readonly string[] = [...outcomes, 'BLOCKED'];
 const endpoints: readonly Endpoint[] = ['send', 'incoming', 'status', 'outbox', 'feed'];
 
 interface Action {
@@ -70,9 +73,10 @@ const actions: Readonly<Record<string, Action>> = {
   outcome: {
     fields: ['msisdn', 'statusCode'],
     run: (simulator, input) => {
-      const statusCode = input.isNull('statusCode') ? undefined : input.text('statusCode');
-      if (input.has('msisdn')) simulator.setOutcome(input.msisdn('msisdn'), statusCode);
-      else simulator.setNextOutcome(statusCode);
+      const read = (known: readonly string[]) =>
+        input.isNull('statusCode') ? undefined : input.choice('statusCode', known);
+      if (input.has('msisdn')) simulator.setOutcome(input.msisdn('msisdn'), read(outcomes));
+      else simulator.setNextOutcome(read(nextOutcomes));
     },
   },
   fault: {

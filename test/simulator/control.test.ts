@@ -142,6 +142,12 @@ describe('simulator: control API', () => {
     ['reply', { from: handset, body: 'x', form: 1 }, /^form is not known; known are: from, body/],
     ['receive', { from: handset, to: number, body: 'x', extra: { a: 1 } }, /^extra must be an object of texts/],
     ['status', { messageId: 'm', msisdn: handset }, /^statusCode must be/],
+    [
+      'outcome',
+      { msisdn: handset, statusCode: 'BLOCKED' },
+      /^statusCode must be one of: RCV, NRCV, NRC, NUR, EXP, INF, ERR$/,
+    ],
+    ['outcome', { statusCode: 'rcv' }, /^statusCode must be one of: RCV, .*, BLOCKED$/],
     ['balance', { balance: 'much' }, /^balance must be a number/],
     ['groups', { name: 'Team', contacts: 'Anna' }, /^contacts must be a list/],
     ['block', { msisdn: handset, blocked: 'yes' }, /^blocked must be true or false/],
