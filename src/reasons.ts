@@ -227,7 +227,7 @@ export const reasons = {
   closedRead: ['SMS_CLOSED', 'The flow was stopped before the request was made. Try again.'],
   undelivered: [
     'SMS_UNDELIVERED',
-    'The flow did not acknowledge the message in {{attempts}} attempts; it is given up.',
+    'The flow did not acknowledge the message (attempts: {{attempts}}); it is given up.',
   ],
   unexpected: ['SMS_SERVICE', 'Something unexpected went wrong. Please report it with the log of Node-RED.'],
   storeUnavailable: [

@@ -524,6 +524,13 @@ describe('sms-in', () => {
       assert.equal(payloads(flow.received('got')).filter((payload) => payload === 'a').length, 3);
     });
 
+    it('says after how many attempts it gave up in words that fit one, too', async () => {
+      const flow = await start({ ...byFlow, ackTimeout: '0.05', maxAttempts: '1' });
+      receive('a');
+      const [caught] = await flow.messages('caught', 1);
+      assert.match(caught?.error?.message ?? '', /the message \(attempts: 1\); it is given up\.$/);
+    });
+
     it('gives up at once after errors in all attempts, and forgets', async () => {
       const flow = await start({ ...byFlow, maxAttempts: 2 });
       receive('a');
