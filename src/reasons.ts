@@ -140,6 +140,10 @@ export const reasons = {
     'SMS_BAD_REQUEST',
     'The service refused the request and gave no reason. Check the fields of the message.',
   ],
+  badRequestBareRead: [
+    'SMS_BAD_REQUEST',
+    'The service refused the request and gave no reason. Check the base URL of the account.',
+  ],
   unauthorized: [
     'SMS_UNAUTHORIZED',
     'The service did not accept the credentials. Check the base URL and the credentials of the account.',

@@ -30,7 +30,7 @@ function createError({ statusCode }: Answer, effect: Call['effect'], service: Se
   const facts = { statusCode, errorCode, errorMessage };
   if (statusCode === 400) {
     const detail = toLine(reason ?? errorMessage ?? '');
-    if (detail === '') return new SmsError('badRequestBare', facts);
+    if (detail === '') return new SmsError(effect === 'read' ? 'badRequestBareRead' : 'badRequestBare', facts);
     return new SmsError('badRequest', { ...facts, errorMessage: errorMessage ?? reason, params: { detail } });
   }
   if (statusCode === 401) return new SmsError('unauthorized', facts);

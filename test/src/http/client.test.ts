@@ -352,6 +352,12 @@ describe('Client', () => {
       );
     }
 
+    it('400 without a reason speaks of the message for a send alone, and of the base URL for what reads', async () => {
+      for (const { name, error } of await failuresOf(400)) {
+        assert.match(error.message, name === 'send' ? /fields of the message/ : /base URL/, name);
+      }
+    });
+
     it('403 speaks of recipients and limits for a send alone, and of the rights of the account for what reads', async () => {
       for (const { name, error } of await failuresOf(403)) {
         assert.equal(error.reason, name === 'send' ? 'forbidden' : 'forbiddenRead', name);
