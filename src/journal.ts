@@ -129,8 +129,8 @@ export class Journal {
     do {
       await this.flush();
       if (!this.#isClosing) return;
-      // Somebody else who closes it may have been faster.
-      if (this.#steps.isWorking) continue;
+      // Somebody else who closes it may have been faster, or a step that can wait has just come.
+      if (this.#steps.isWorking || !this.#steps.isEmpty) continue;
       const { isDurable } = this;
       await this.#steps.interpose(
         () => this.#session.close({ isDurable }),

@@ -22,6 +22,7 @@ import {
   settle,
   type TakenIn,
   takeIn,
+  undecided,
 } from './transitions';
 
 /** What the ledger stands on. */
@@ -172,10 +173,11 @@ export class Ledger {
 
   async delivered(text: Text): Promise<void> {
     if (!isTracked(text)) return;
-    // At once, so that nobody takes it up again while it is being written.
-    this.texts.delete(text.id);
-    const uncertain = await this.#options.journal.run(delivered(text, this.#memory()));
+    const uncertain = undecided(text, this.#memory());
+    // At once: whoever has been told looks for it, and nobody is to take it up again while it is being written.
     if (uncertain) this.texts.setUndecided(uncertain);
+    else this.texts.delete(text.id);
+    await this.#options.journal.run(delivered(text, uncertain));
   }
 
   /** @throws SmsError `SMS_STORE` when it is to be refused while that cannot be written: it stays as it is then */

@@ -196,22 +196,25 @@ export function echo(text: Text, outcome: StoredOutcome, { now }: Memory): Step<
   };
 }
 
-/** settled → gone, or → uncertain: its outcome has entered the flow, or nobody has been there to be told it. */
-export function delivered(text: Text, { now }: Memory): Step<Text | undefined> {
-  const outcome = text.outcome && parseOutcome(text.outcome);
+/** What becomes of a settled text whose outcome has entered the flow: somebody may decide about it, or, `undefined`, it is done with. */
+export function undecided(text: Text, { now }: Pick<Memory, 'now'>): Text | undefined {
+  const { outcome, follows } = text;
+  if (!outcome || follows || !isTracked(text) || !isUnknown(parseOutcome(outcome))) return undefined;
+  return change(text, { state: 'uncertain', settledAt: now });
+}
+
+/** settled → gone, or → uncertain: its outcome has entered the flow, or nobody has been there to be told it. See {@link undecided}. */
+export function delivered({ id }: Text, uncertain: Text | undefined): Step<void> {
   return {
     keys: [],
     whileFailing: 'apply',
-    drops: [text.id],
+    // What stays is known already as it will be, and found where the store is opened meanwhile.
+    drops: uncertain ? [] : [id],
     lazy: true,
     decide(_look, changes) {
-      if (outcome && isUnknown(outcome) && isTracked(text) && !text.follows) {
-        const uncertain = change(text, { state: 'uncertain', settledAt: now });
-        keepItem(changes, uncertain);
-        return () => uncertain;
-      }
-      dropItem(changes, text.id, 'ledger');
-      return () => undefined;
+      if (uncertain) keepItem(changes, uncertain);
+      else dropItem(changes, id, 'ledger');
+      return () => {};
     },
   };
 }

@@ -140,7 +140,12 @@ export const mutants: readonly Mutant[] = [
     'found = error.found;\n          continue;',
     'return;',
   ),
-  mutant('a journal is closed twice at once', 'journal.ts', 'if (this.#steps.isWorking) continue;', ''),
+  mutant(
+    'a journal is closed twice at once',
+    'journal.ts',
+    'if (this.#steps.isWorking || !this.#steps.isEmpty) continue;',
+    '',
+  ),
   // Who gets what.
   mutant(
     'what is handed out is owed to nobody',

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { SmsError } from '../../../src/errors';
 import { MemoryStore } from '../../../src/store/memory';
-import { isFlushed } from '../../../src/store/store';
+import { isFlushed, type Store } from '../../../src/store/store';
+import { until } from '../../until';
 import { createError } from '../some-error';
 import { FailingServer, FailingStore } from '../store/failing-store';
 import { copyPlatter, type FakeNode, forever, House, sendText } from './sending-house';
@@ -403,6 +404,94 @@ describe('sending, when everything comes at once', () => {
       await Promise.all([node.node.close(), house.pass(100)]);
       assert.equal(await actOnFirst(house, 'uncertain', 'send'), 'unfit');
       assert.equal(house.sender.desk.state.uncertain, 1);
+    });
+
+    describe('who has just heard that its outcome is unknown', () => {
+      async function hear(options: Parameters<typeof sendText>[2], store: Store = new FailingStore()) {
+        const house = new House({ store });
+        const node = house.attach();
+        const answer = house.service.holdNext({ error: createError('uncertain') });
+        sendText(node, 'hello', options);
+        await house.pass(100);
+        answer();
+        await house.pass(0);
+        assert.deepEqual(node.ends, ['SMS_UNCERTAIN']);
+        return { house, node };
+      }
+      const total = ({ sender: { desk } }: House) => [desk.state.uncertain, desk.entries('uncertain', 1).total];
+
+      for (const [what, options] of [
+        ['to be kept', { keep }],
+        ['sent once', { once: 'key' }],
+      ] as const) {
+        it(`finds a text listed that was ${what}`, async () => {
+          const { house } = await hear(options);
+          assert.deepEqual(total(house), [1, 1]);
+          await house.pass(100);
+          assert.deepEqual(total(house), [1, 1]);
+        });
+      }
+
+      it('has it sent once more, and hears of that', async () => {
+        const { house, node } = await hear({ keep });
+        const done = actOnFirst(house, 'uncertain', 'send');
+        await house.pass(100);
+        assert.equal(await done, 'done');
+        assert.deepEqual(node.ends, ['SMS_UNCERTAIN', 'to 6421555123 again']);
+        assert.deepEqual([total(house), house.service.taken.length], [[0, 0], 2]);
+      });
+
+      it('has it discarded for good', async () => {
+        const store = new FailingStore();
+        const { house, node } = await hear({ keep }, store);
+        const done = actOnFirst(house, 'uncertain', 'discard');
+        await house.pass(100);
+        assert.equal(await done, 'done');
+        const next = house.restart(copyPlatter(store.platter));
+        const heir = next.attach();
+        await next.pass(100);
+        assert.deepEqual(
+          [total(house), total(next)],
+          [
+            [0, 0],
+            [0, 0],
+          ],
+        );
+        assert.deepEqual([node.ends, heir.ends], [['SMS_UNCERTAIN'], []]);
+      });
+
+      it('hears it again after a crash, and finds the text listed then', async () => {
+        const store = new FailingStore();
+        const { house } = await hear({ keep }, store);
+        const next = house.restart(copyPlatter(store.platter));
+        const node = next.attach();
+        await next.pass(0);
+        assert.deepEqual([node.ends, total(next)], [['SMS_UNCERTAIN again'], [1, 1]]);
+      });
+
+      it('finds it listed also when a server that others use is just being connected to again', async () => {
+        const server = new FailingServer();
+        const house = new House({ store: server });
+        const node = house.attach();
+        let hear = () => {};
+        const heard = new Promise<void>((resolve) => (hear = resolve));
+        node.onOutcome = () => heard.then(() => true);
+        house.service.script.push({ error: createError('uncertain') });
+        sendText(node, 'hello', { keep });
+        await house.pass(100);
+        server.failing.add('commit');
+        sendText(node, 'refused', { keep });
+        await house.pass(100);
+        server.failing.clear();
+        server.turns = 500;
+        await house.pass(minuteMs);
+        assert.ok(house.journal.failure);
+        hear();
+        server.turns = 0;
+        await until(() => house.journal.mode === 'open');
+        await house.pass(100);
+        assert.deepEqual(total(house), [1, 1]);
+      });
     });
 
     it('twice at once has an uncertain text sent once', async () => {
