@@ -11,6 +11,8 @@ export interface AttachmentsOptions {
   journal: Pick<Journal, 'mode' | 'failure' | 'supply'>;
   ledger: Pick<Ledger, 'questions'>;
   kept(): Pick<KeptTexts, 'stateOf'>;
+  /** For how many texts of a node evidence is being looked for, but for those that its attachment counts. */
+  searching(node: string): number;
   /** Ids of nodes that know that the store fails. It outlives this, since a redeploy changes nothing of that. */
   told: Set<string>;
 }
@@ -38,18 +40,17 @@ export class Attachments {
   tellState(node: string): void {
     const attachment = this.#byNode.get(node);
     if (!attachment) return;
-    const { ledger, kept, journal } = this.#options;
+    const { ledger, kept, journal, searching } = this.#options;
     const { sending, waiting, outage } = kept().stateOf(node);
     const { failure } = journal;
     const why = outage ?? (failure && this.#needsStore(attachment) ? failure : undefined);
     const asking = ledger.questions.openOf(node);
-    const state: OutletState = { sending: attachment.running + sending, waiting, asking };
+    const state: OutletState = { sending: attachment.running + sending + searching(node), waiting, asking };
     attachment.outlet.onState(why ? { ...state, outage: why } : state);
   }
 
-  /** A node has come while the store may be failing. */
+  /** A node has come, of which something may be under way already, and while the store may be failing. */
   greet(attachment: Attachment): void {
-    if (!this.#options.journal.failure) return;
     this.tellState(attachment.outlet.id);
     this.#tellFailure(attachment);
   }

@@ -1,13 +1,15 @@
 import type { Duplicates } from './duplicates';
+import type { EvidenceRoom } from './evidence';
 import type { KeptTexts } from './keeping';
 import type { Ledger } from './ledger';
-import { parseOutcome, type Text } from './outgoing';
+import { isKept, parseOutcome, type Text } from './outgoing';
 import type { SendQueue } from './queue';
 import type { SendCounts } from './send-counts';
-import { entryOf, type TextEntryState } from './text-book';
+import type { TextEntryPlace, TextEntryState } from './text-entries';
 
 /** What goes on with texts that go out. */
 export interface SendState {
+  /** Texts that are being sent, or for which evidence is being looked for. */
   inFlight: number;
   /** Texts that wait for their turn or for the service, kept ones included. */
   waiting: number;
@@ -48,6 +50,7 @@ export interface TextEntryList {
 /** What the desk looks at. */
 export interface DeskOptions {
   ledger: Ledger;
+  evidence: Pick<EvidenceRoom, 'searches'>;
   kept: KeptTexts;
   duplicates: Duplicates;
   queue: SendQueue;
@@ -75,16 +78,16 @@ export class Desk {
   }
 
   get state(): SendState {
-    const { ledger, queue } = this.#options;
+    const { ledger, evidence, queue } = this.#options;
     const { texts } = ledger;
-    const kept = texts.count('kept');
-    const [oldest] = texts.page('kept', 1).ids.map((id) => texts.get(id));
+    const kept = texts.entries.count('kept');
+    const [oldest] = texts.entries.page('kept', 1).ids.map((id) => texts.get(id));
     return {
-      inFlight: queue.inFlight,
+      inFlight: queue.inFlight + evidence.searches,
       waiting: queue.waitingUnkept + kept,
       kept,
       ...(oldest ? { oldestKeptAt: oldest.arrivedAt } : undefined),
-      uncertain: texts.count('uncertain'),
+      uncertain: texts.entries.count('uncertain'),
       asking: ledger.questions.open,
     };
   }
@@ -92,14 +95,17 @@ export class Desk {
   /** At most so many entries, the first or those after an earlier list's `next`. However many there are, it reads no others. */
   entries(state: TextEntryState, most: number, after?: string): TextEntryList {
     const { texts } = this.#options.ledger;
-    const { ids, ...more } = texts.page(state, most, after);
-    return { entries: ids.flatMap((id) => formatEntry(texts.get(id)) ?? []), total: texts.count(state), ...more };
+    const { ids, ...more } = texts.entries.page(state, most, after);
+    const entries = ids.flatMap((id) => formatEntry(texts.get(id), texts.entries.get(id)) ?? []);
+    return { entries, total: texts.entries.count(state), ...more };
   }
 
-  /** Whether somebody may decide about a text. */
+  /** Whether somebody may decide about a text, or may again. */
   has(id: string): boolean {
-    const text = this.#options.ledger.texts.get(id);
-    return text !== undefined && entryOf(text) !== undefined;
+    const { texts } = this.#options.ledger;
+    const text = texts.get(id);
+    // Evidence may be looked for of one that has left, and it may have to wait again.
+    return texts.entries.get(id) !== undefined || (text?.state === 'leaving' && isKept(text));
   }
 
   /**
@@ -109,9 +115,10 @@ export class Desk {
    * @throws SmsError `SMS_STORE` when what is to be discarded cannot be forgotten now: it stays
    */
   async act(id: string, action: 'send' | 'discard'): Promise<'done' | 'gone' | 'unfit'> {
-    const text = this.#options.ledger.texts.get(id);
-    const entry = text && entryOf(text);
-    if (!entry) return 'gone';
+    const { texts } = this.#options.ledger;
+    const text = texts.get(id);
+    const entry = texts.entries.get(id);
+    if (!text || !entry) return this.has(id) ? 'unfit' : 'gone';
     // Of two who decide at once the second would undo what the first has been told.
     if (this.#decided.has(id)) return 'unfit';
     this.#decided.add(id);
@@ -122,7 +129,7 @@ export class Desk {
     }
   }
 
-  async #send(text: Text, { state }: Pick<TextEntry, 'state'>): Promise<'done' | 'unfit'> {
+  async #send(text: Text, { state }: TextEntryPlace): Promise<'done' | 'unfit'> {
     const { kept, release, isHere } = this.#options;
     if (!isHere(text.node)) return 'unfit';
     if (state === 'kept') return kept.sendNow(text.id) ? 'done' : 'unfit';
@@ -130,7 +137,7 @@ export class Desk {
     return 'done';
   }
 
-  async #discard(text: Text, { state }: Pick<TextEntry, 'state'>): Promise<'done' | 'unfit'> {
+  async #discard(text: Text, { state }: TextEntryPlace): Promise<'done' | 'unfit'> {
     const { ledger, kept, duplicates, goOn, onDiscarded } = this.#options;
     if (state === 'kept' && !kept.remove(text.id) && !duplicates.remove(text.id)) return 'unfit';
     try {
@@ -144,14 +151,13 @@ export class Desk {
   }
 }
 
-function formatEntry(text: Text | undefined): TextEntry | undefined {
-  const entry = text && entryOf(text);
-  if (!entry) return undefined;
+function formatEntry(text: Text | undefined, place: TextEntryPlace | undefined): TextEntry | undefined {
+  if (!text || !place) return undefined;
   const { id, node, message, outcome } = text;
   const error = outcome && 'error' in outcome ? parseOutcome(outcome) : undefined;
   return {
     id,
-    ...entry,
+    ...place,
     node,
     to: message.to,
     ...(message.from === undefined ? undefined : { from: message.from }),

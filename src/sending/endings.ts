@@ -1,8 +1,10 @@
 import { SmsError } from '../errors';
 import type { Clearing } from './clearing';
 import type { Deliveries, Given } from './delivery';
+import type { Case, Finding } from './evidence';
 import type { Followers } from './followers';
 import type { Ledger } from './ledger';
+import { NodeCounts } from './node-counts';
 import {
   formatOutcome,
   isAccepted,
@@ -29,6 +31,8 @@ export interface EndingsOptions {
   counts: SendCounts;
   /** A text whose outcome is unknown waits to be sent again. */
   onRepeat(text: Text, repeats: number): void;
+  /** Evidence is being looked for on behalf of more texts of a node, or of fewer. */
+  onSearching(node: string): void;
 }
 
 /** What follows once a text has left, until its outcome has entered the flow: each text ends once. */
@@ -39,6 +43,9 @@ export class Endings {
   readonly #written = new Set<string>();
   /** Ids of texts that ask and are in no store, and whose outcome is on its way into the flow. */
   readonly #told = new Set<string>();
+
+  /** Those for which evidence is being looked for. */
+  readonly #searching = new NodeCounts();
 
   constructor(options: EndingsOptions) {
     this.#options = options;
@@ -52,6 +59,11 @@ export class Endings {
   /** Whether the outcome of a text is known and has not entered the flow yet. */
   isOnItsWay(id: string): boolean {
     return this.#told.has(id) || this.#options.ledger.texts.get(id)?.state === 'settled';
+  }
+
+  /** For how many texts of a node, kept ones or those of an earlier process, evidence is being looked for. */
+  searchingOf(node: string): number {
+    return this.#searching.of(node);
   }
 
   /** A text has its outcome. */
@@ -92,12 +104,12 @@ export class Endings {
   /** The outcome of a kept text is unknown: evidence is looked for before anything else. */
   async clearUp(text: Text, error: SmsError): Promise<void> {
     const { ledger, clearing, onRepeat } = this.#options;
-    const { resolveMs, retryUncertain, keep } = text.options;
+    const { retryUncertain, keep } = text.options;
     const evidence = clearing.open(text);
     let outcome: Outcome = error;
     if (evidence) {
       try {
-        const { sent, looked } = await evidence.look(resolveMs, this.#closing.signal);
+        const { sent, looked } = await this.#search(text, evidence);
         outcome = sent ?? error.with({ looked });
       } catch {
         // Looked for again when the account is used again.
@@ -132,6 +144,20 @@ export class Endings {
     const wasClosed = this.#closing.signal.aborted;
     if (wasClosed) this.#closing = new AbortController();
     return wasClosed;
+  }
+
+  async #search({ id, node, options }: Text, evidence: Case): Promise<Finding> {
+    const { ledger, onSearching } = this.#options;
+    // Nobody can decide about it before its outcome is known.
+    ledger.texts.entries.remove(id);
+    this.#searching.add(node, 1);
+    onSearching(node);
+    try {
+      return await evidence.look(options.resolveMs, this.#closing.signal);
+    } finally {
+      this.#searching.add(node, -1);
+      onSearching(node);
+    }
   }
 
   #whileWritten(id: string, writing: Promise<Text>): Promise<Text> {

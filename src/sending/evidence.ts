@@ -4,6 +4,7 @@ import type { Feed, FeedEntry, OutboundMessage, RecordOfKind } from '../model';
 import { normaliseRecipient } from '../wire/fields';
 import type { Evidence, Sent } from './outgoing';
 import { isHandset } from './sent';
+import { UnderWay } from './under-way';
 
 /** A record that passes the account, whichever way it came. */
 export type Witness = RecordOfKind;
@@ -37,11 +38,17 @@ export class EvidenceRoom {
   /** Which kinds of records pass the account now, beside the feed. */
   readonly #sources: () => readonly Evidence[];
   readonly #cases = new Map<string, Set<Case>>();
+  readonly #searches = new UnderWay();
   #reading: { at: number; feed: Promise<Feed> } | undefined;
 
   constructor(clock: Clock, sources: () => readonly Evidence[]) {
     this.#clock = clock;
     this.#sources = sources;
+  }
+
+  /** For how many texts evidence is being looked for. */
+  get searches(): number {
+    return this.#searches.size;
   }
 
   /** Begins to collect for a text that leaves. */
@@ -50,6 +57,7 @@ export class EvidenceRoom {
     const opened = new Case(suspect, {
       clock: this.#clock,
       sources: this.#sources,
+      searches: this.#searches,
       readFeed: () => this.#readFeed(suspect),
       onClose: () => {
         const cases = this.#cases.get(messageId);
@@ -83,6 +91,7 @@ export class EvidenceRoom {
 interface CaseOptions {
   clock: Clock;
   sources(): readonly Evidence[];
+  searches: UnderWay;
   readFeed(): Promise<Feed>;
   onClose(): void;
 }
@@ -133,7 +142,11 @@ export class Case {
    *
    * @throws the reason of `signal` when it aborts before
    */
-  async look(forMs: number, signal: AbortSignal): Promise<Finding> {
+  look(forMs: number, signal: AbortSignal): Promise<Finding> {
+    return this.#options.searches.run(() => this.#search(forMs, signal));
+  }
+
+  async #search(forMs: number, signal: AbortSignal): Promise<Finding> {
     const stop = new AbortController();
     const leave = onceAborted(signal, () => stop.abort(signal.reason));
     const until = this.#options.clock.elapsed() + forMs;

@@ -103,6 +103,7 @@ export class SendingRooms {
       journal,
       ledger: this.ledger,
       kept: () => this.#kept,
+      searching: (node) => this.#endings.searchingOf(node),
       told: options.toldOfStore ?? new Set(),
     });
     const followers = new Followers(clock, (id) => this.ledger.texts.isUnderWay(id));
@@ -136,21 +137,19 @@ export class SendingRooms {
       followers.ended(text.id);
     };
     this.#kept = new KeptTexts({
-      clock,
+      ...options,
       absences: this.absences,
-      queue,
       ledger: this.ledger,
       respite: options.respite ?? new Respite(clock),
       outlet,
       attempt: (text, { client }, signal) => departure.depart(text, { client, signal }),
       onEnded,
       onUnknown: (text, error) => void this.#endings.clearUp(text, error).catch(options.onFault),
-      onFault: options.onFault,
       onAbandoned,
       onState: (node) => this.attachments.tellState(node),
     });
     this.#duplicates = new Duplicates({
-      clock,
+      ...options,
       absences: this.absences,
       ledger: this.ledger,
       followers,
@@ -158,10 +157,10 @@ export class SendingRooms {
       deliveries: this.deliveries,
       onEnded,
       onAbandoned,
-      onFault: options.onFault,
     });
     this.desk = new Desk({
       ledger: this.ledger,
+      evidence: this.evidence,
       kept: this.#kept,
       duplicates: this.#duplicates,
       queue,
@@ -188,6 +187,7 @@ export class SendingRooms {
       followers,
       counts: this.desk.counts,
       onRepeat: (text, repeats) => this.#kept.admit(text, repeats),
+      onSearching: (node) => this.attachments.tellState(node),
     });
     this.#intake = new Intake({
       ...options,

@@ -1,14 +1,13 @@
 import type { Clock, Timer } from '../clock';
-import { EntryOrder, type EntryPage } from '../entry-order';
 import { isKept, type Text } from './outgoing';
+import { TextEntries, type TextEntryPlace } from './text-entries';
 
 const uncertainMs = 7 * 24 * 3_600_000;
 
-/** What somebody may decide about: a text that waits, or one whose outcome is unknown. */
-export type TextEntryState = 'kept' | 'uncertain';
-
 /** The texts of this process that are on their way or may be decided about, found by id. */
 export class TextBook {
+  /** Those that somebody may decide about. */
+  readonly entries = new TextEntries();
   readonly #byId = new Map<string, Text>();
   readonly #clock: Clock;
   readonly #onExpired: (text: Text) => void;
@@ -18,10 +17,6 @@ export class TextBook {
   readonly #marked = new Set<string>();
   /** An uncertain text can be decided about for so long. */
   readonly #decisions = new Map<string, Timer>();
-  readonly #entries: Readonly<Record<TextEntryState, EntryOrder>> = {
-    kept: new EntryOrder(),
-    uncertain: new EntryOrder(),
-  };
 
   /** @param onExpired nobody has decided about a text in time */
   constructor(clock: Clock, onExpired: (text: Text) => void) {
@@ -96,22 +91,10 @@ export class TextBook {
   /** Adds a text, or puts it in the place of an earlier state of it. */
   set(text: Text): void {
     const { id } = text;
-    const former = this.#byId.get(id);
+    const place = placeOf(text);
     this.#byId.set(id, text);
-    const [before, now] = [former && entryOf(former), entryOf(text)];
-    if (before?.state === now?.state && before?.at === now?.at) return;
-    if (before) this.#entries[before.state].delete(id, before.at);
-    if (now) this.#entries[now.state].add(id, now.at);
-  }
-
-  /** How many somebody may decide about in a state. */
-  count(state: TextEntryState): number {
-    return this.#entries[state].size;
-  }
-
-  /** Those of a state that come first, or after an earlier page. See {@link EntryOrder.page}. */
-  page(state: TextEntryState, most: number, after?: string): EntryPage {
-    return this.#entries[state].page(most, after);
+    if (place) this.entries.put(id, place);
+    else this.entries.remove(id);
   }
 
   /** Adds a text that somebody may decide about for 7 days from its outcome. */
@@ -129,16 +112,13 @@ export class TextBook {
   }
 
   delete(id: string): void {
-    const text = this.#byId.get(id);
-    const entry = text && entryOf(text);
-    if (entry) this.#entries[entry.state].delete(id, entry.at);
     this.#byId.delete(id);
+    this.entries.remove(id);
     this.decided(id);
   }
 }
 
-/** As what a text is listed, and since when: when it came, or when its outcome became unknown; in ms. */
-export function entryOf(text: Text): { state: TextEntryState; at: number } | undefined {
+function placeOf(text: Text): TextEntryPlace | undefined {
   const { state, arrivedAt, settledAt } = text;
   if (state === 'waiting' || state === 'leaving') return isKept(text) ? { state: 'kept', at: arrivedAt } : undefined;
   return state === 'uncertain' ? { state, at: settledAt ?? arrivedAt } : undefined;

@@ -1,4 +1,5 @@
 import type { Timer } from '../clock';
+import { NodeCounts } from './node-counts';
 
 /** A kept text that waits, or is being tried. */
 export interface Waiting {
@@ -20,13 +21,12 @@ export interface Waiting {
 /** Kept texts that wait or are being tried, found by id and counted by node. */
 export class WaitingRoom {
   readonly #byId = new Map<string, Waiting>();
-  readonly #countOf = new Map<string, number>();
-  readonly #triedOf = new Map<string, number>();
-  #triedInAll = 0;
+  readonly #all = new NodeCounts();
+  readonly #tried = new NodeCounts();
 
   /** How many wait, and are not being tried. */
   get waiting(): number {
-    return this.#byId.size - this.#triedInAll;
+    return this.#byId.size - this.#tried.total;
   }
 
   /** All as they are now, in the order in which they came. */
@@ -36,12 +36,12 @@ export class WaitingRoom {
 
   /** How many a node has. */
   countOf(node: string): number {
-    return this.#countOf.get(node) ?? 0;
+    return this.#all.of(node);
   }
 
   /** How many of a node are being tried. */
   triedOf(node: string): number {
-    return this.#triedOf.get(node) ?? 0;
+    return this.#tried.of(node);
   }
 
   get(id: string): Waiting | undefined {
@@ -58,30 +58,23 @@ export class WaitingRoom {
     const former = this.#byId.get(waiting.id);
     if (former) this.remove(former);
     this.#byId.set(waiting.id, waiting);
-    addTo(this.#countOf, waiting.node, 1);
+    this.#all.add(waiting.node, 1);
   }
 
   remove(waiting: Waiting): void {
     waiting.pause?.cancel();
     if (!this.has(waiting)) return;
     this.#byId.delete(waiting.id);
-    addTo(this.#countOf, waiting.node, -1);
+    this.#all.add(waiting.node, -1);
   }
 
   /** One more, or one less, of a node is being tried. */
   countTried(node: string, more: 1 | -1): void {
-    this.#triedInAll += more;
-    addTo(this.#triedOf, node, more);
+    this.#tried.add(node, more);
   }
 
   clear(): void {
     this.#byId.clear();
-    this.#countOf.clear();
+    this.#all.clear();
   }
-}
-
-function addTo(counts: Map<string, number>, key: string, more: 1 | -1): void {
-  const count = (counts.get(key) ?? 0) + more;
-  if (count === 0) counts.delete(key);
-  else counts.set(key, count);
 }

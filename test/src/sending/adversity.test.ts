@@ -315,10 +315,16 @@ describe('sending, when everything comes at once', () => {
     it('of which evidence is being looked for is told that it cannot leave now', async () => {
       const house = new House();
       const node = house.attach();
-      house.service.script.push({ error: createError('uncertain') });
+      const answer = house.service.holdNext({ takes: false, error: createError('uncertain') });
       sendText(node, 'hello', { keep, messageId: 'id', resolveMs: minuteMs, retryUncertain: true });
+      await house.pass(100);
+      const [entry] = house.sender.desk.entries('kept', 1).entries;
+      answer();
       await house.pass(10_000);
-      assert.equal(await actOnFirst(house, 'kept', 'send'), 'unfit');
+      assert.equal(house.sender.desk.entries('kept', 1).total, 0);
+      for (const action of ['send', 'discard'] as const) {
+        assert.equal(await house.sender.desk.act(entry?.id ?? '', action), 'unfit');
+      }
       assert.equal(house.service.tries, 1);
       await house.pass(2 * minuteMs);
       assert.deepEqual(node.ends, ['to 6421555123']);

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { SmsError } from '../../../src/errors';
 import type { FeedEntry, IncomingRecord, StatusRecord } from '../../../src/model';
 import type { Witness } from '../../../src/sending/evidence';
+import type { OutletState } from '../../../src/sending/outlet';
 import { MemoryStore } from '../../../src/store/memory';
 import { createChanges } from '../../../src/store/store';
 import { createError } from '../some-error';
@@ -181,6 +182,59 @@ describe('unknown outcomes', () => {
     sendText(node, '2');
     await house.pass(100);
     assert.deepEqual(node.ends, ['to 6421555123']);
+  });
+
+  describe('while evidence is looked for', () => {
+    const shown = (house: House, { state }: { state: OutletState | undefined }) => {
+      const { inFlight, waiting, kept, uncertain } = house.sender.desk.state;
+      const listed = house.sender.desk.entries('kept', 1).total;
+      return { badge: [state?.sending, state?.waiting], inFlight, waiting, kept, uncertain, listed };
+    };
+    const searching = { badge: [1, 0], inFlight: 1, waiting: 0, kept: 0, uncertain: 0, listed: 0 };
+    const over = { ...searching, badge: [0, 0], inFlight: 0 };
+
+    for (const [what, options, uncertain] of [
+      ['', {}, 0],
+      [' that is kept', { keep: forever }, 1],
+      [' that is sent once', { once: 'key' }, 1],
+    ] as const) {
+      it(`the node and the account say of a text${what} that it is being sent`, async () => {
+        const { house, node } = begin({ ...options, resolveMs: 30_000 });
+        await house.pass(1_000);
+        assert.deepEqual(shown(house, node), searching);
+        await house.pass(60_000);
+        assert.deepEqual([node.ends, shown(house, node)], [['SMS_UNCERTAIN'], { ...over, uncertain }]);
+      });
+    }
+
+    it('a kept text is in the state of a node that has come meanwhile', async () => {
+      const { house, node } = begin({ keep: forever });
+      house.attach('another');
+      await house.pass(1_000);
+      void node.node.close();
+      const next = house.attach();
+      assert.deepEqual(shown(house, next), searching);
+      observe(house, status('6421555123'));
+      await house.pass(100);
+      assert.deepEqual([next.ends, shown(house, next)], [['to 6421555123'], over]);
+    });
+
+    it('a kept text waits again as soon as none is found, and it is to be sent again', async () => {
+      const { house, node } = begin({ keep: forever, resolveMs: 5_000, retryUncertain: true });
+      house.service.otherwise = { unreachable: true };
+      await house.pass(10_000);
+      const { badge, ...state } = shown(house, node);
+      assert.deepEqual([badge, state], [[0, 1], { inFlight: 0, waiting: 1, kept: 1, uncertain: 0, listed: 1 }]);
+    });
+
+    it('also after a crash, and no more when the account is closed', async () => {
+      const next = await crash();
+      const node = next.attach();
+      await next.pass(1_000);
+      assert.deepEqual(shown(next, node), searching);
+      await Promise.all([next.close(), next.pass(100)]);
+      assert.equal(next.sender.desk.state.inFlight, 0);
+    });
   });
 
   /** Another process, after a crash of the one that had sent a text; the feed knows it. */

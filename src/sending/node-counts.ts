@@ -1,0 +1,25 @@
+/** How many of something each node has, and all together. */
+export class NodeCounts {
+  readonly #byNode = new Map<string, number>();
+  #total = 0;
+
+  get total(): number {
+    return this.#total;
+  }
+
+  of(node: string): number {
+    return this.#byNode.get(node) ?? 0;
+  }
+
+  add(node: string, more: 1 | -1): void {
+    this.#total += more;
+    const count = this.of(node) + more;
+    if (count === 0) this.#byNode.delete(node);
+    else this.#byNode.set(node, count);
+  }
+
+  clear(): void {
+    this.#byNode.clear();
+    this.#total = 0;
+  }
+}
