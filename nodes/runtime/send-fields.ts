@@ -135,11 +135,11 @@ export class SendFields {
     return { message: text, encoding, parts, options };
   }
 
-  /** A number that stands in the configuration, or, when it has a type, where that says. */
+  /** A number that is a plain property, or, when it has a type, stands where that says. */
   #number(field: 'priority' | 'expire', message: SmsMessage): number | Promise<number> {
     const { [field]: value, [`${field}Type` as const]: type } = this.#config;
     const range = limits['sms-send'][field];
-    if (isBlank(type) || type === 'num') return parseNumber(field, value, range);
+    if (isBlank(type)) return parseNumber(field, value, range);
     const check = (given: unknown): number => {
       if (isBlank(given)) return range.byDefault;
       if (!isInRange(given, range)) throw outOfRange(field, range);

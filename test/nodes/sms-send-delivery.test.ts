@@ -182,6 +182,14 @@ describe('sms-send: delivery and conversation', () => {
       ['jsonata', 'deep.number', 'message'],
     ];
 
+    const wrongs = [
+      ['expire', -1],
+      ['expire', 'soon'],
+      ['priority', 11],
+      ['priority', 0.5],
+      ['priority', 'high'],
+    ] as const;
+
     /** Starts a node whose field has its number from there, and sends it a message. */
     async function sendWith(
       properties: Record<string, unknown>,
@@ -214,13 +222,7 @@ describe('sms-send: delivery and conversation', () => {
         await until(() => errorsOf(flow).some((error) => error?.code === 'SMS_EXPIRED'));
       });
 
-      for (const [field, wrong] of [
-        ['expire', -1],
-        ['expire', 'soon'],
-        ['priority', 11],
-        ['priority', 0.5],
-        ['priority', 'high'],
-      ] as const) {
+      for (const [field, wrong] of wrongs) {
         it(`refuse ${field} ${wrong} of type ${type}`, async () => {
           process.env.SMS_TEST_NUMBER = String(wrong);
           await isRefused(await sendWith({ [field]: value, [`${field}Type`]: type }, { [source]: wrong }), field);
@@ -231,6 +233,20 @@ describe('sms-send: delivery and conversation', () => {
         process.env.SMS_TEST_NUMBER = '';
         const properties = { expire: value, expireType: type, priority: value, priorityType: type };
         const flow = await sendWith(properties, { [source]: '' });
+        await flow.messages('sent', 1);
+        assert.deepEqual(errorsOf(flow), []);
+      });
+    }
+
+    for (const type of ['num', 'str']) {
+      for (const [field, wrong] of wrongs) {
+        it(`refuse ${field} ${wrong} that stands in the form, of type ${type}`, async () => {
+          await isRefused(await sendWith({ [field]: String(wrong), [`${field}Type`]: type }), field);
+        });
+      }
+
+      it(`take the defaults for what is blank in the form, of type ${type}`, async () => {
+        const flow = await sendWith({ expire: '', expireType: type, priority: ' ', priorityType: type });
         await flow.messages('sent', 1);
         assert.deepEqual(errorsOf(flow), []);
       });
