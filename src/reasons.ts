@@ -130,6 +130,10 @@ export const reasons = {
     'SMS_INPUT',
     'The field "{{field}}" is not a number from {{min}} to {{max}}. Correct it or leave it blank.',
   ],
+  inputWhole: [
+    'SMS_INPUT',
+    'The field "{{field}}" is not a whole number from {{min}} to {{max}}. Correct it or leave it blank.',
+  ],
   waitRange: [
     'SMS_INPUT',
     'The time to wait for a reply is not a number of minutes from {{min}} to {{max}}. Correct it or choose none.',

@@ -220,7 +220,7 @@ function parseWait(value: unknown): number {
   return Number(value) * minuteMs;
 }
 
-function outOfRange(field: 'wait' | 'priority' | 'expire', { min, max }: Range): SmsError {
+function outOfRange(field: 'wait' | 'priority' | 'expire', { min, max, whole }: Range): SmsError {
   if (field === 'wait') return new SmsError('waitRange', { field, params: { min, max } });
-  return new SmsError('inputNumber', { field, params: { field, min, max } });
+  return new SmsError(whole ? 'inputWhole' : 'inputNumber', { field, params: { field, min, max } });
 }

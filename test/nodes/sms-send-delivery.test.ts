@@ -259,6 +259,17 @@ describe('sms-send: delivery and conversation', () => {
       });
     }
 
+    for (const [field, wrong, expected] of [
+      ['priority', 0.5, /is not a whole number from -10 to 10\./],
+      ['expire', -1, /is not a number from 0 to 525600\./],
+    ] as const) {
+      it(`say which numbers ${field} takes`, async () => {
+        const flow = await sendWith({ [field]: 'deep.number', [`${field}Type`]: 'msg' }, { message: wrong });
+        await isRefused(flow, field);
+        assert.match(String(errorsOf(flow)[0]?.message), expected);
+      });
+    }
+
     it('refuse an expression that fails', async () => {
       await isRefused(await sendWith({ expire: '$error("x")', expireType: 'jsonata' }), 'expire');
     });
