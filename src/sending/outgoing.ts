@@ -184,10 +184,14 @@ export function withLimited(outcome: Sent, text: Text): Outcome {
   };
 }
 
-/** An outcome, in whose error stands the message ID that the text had of its own: a status that comes later can be matched by it. */
+/**
+ * An outcome, in whose error stands the message ID that the text had of its own: a status that comes later can be matched by it. Of an
+ * input that was refused no request has told it to anybody.
+ */
 export function withMessageId<End extends Outcome>(outcome: End, { message }: Pick<Text, 'message'>): End | SmsError {
   const { messageId } = message;
-  return outcome instanceof SmsError && messageId !== undefined ? outcome.with({ messageId }) : outcome;
+  if (!(outcome instanceof SmsError) || outcome.code === 'SMS_INPUT' || messageId === undefined) return outcome;
+  return outcome.with({ messageId });
 }
 
 /** An outcome as it is stored: without the cause of an error, which is no plain data. */

@@ -54,7 +54,7 @@ describe('kept texts', () => {
     assert.equal(house.service.tries, 0);
   });
 
-  it('one that is not taken in has its own message ID in its error, as any other', async () => {
+  it('one that is not taken in has its own message ID in its error, as any other, unless its input was refused', async () => {
     const store = new FailingStore();
     const house = new House({ store, concurrency: 1, queueLimit: 1 });
     const node = house.attach();
@@ -73,7 +73,7 @@ describe('kept texts', () => {
     assert.deepEqual(errors, [
       ['SMS_BUSY', 'kept'],
       ['SMS_BUSY', 'plain'],
-      ['SMS_INPUT', 'guarded'],
+      ['SMS_INPUT', undefined],
       ['SMS_STORE', 'unwritten'],
     ]);
   });

@@ -34,6 +34,23 @@ describe('once', () => {
     assert.ok(refused?.outcome instanceof Error && refused.outcome.field === 'once');
   });
 
+  for (const [what, keep] of [
+    ['', undefined],
+    [', kept', forever],
+  ] as const) {
+    it(`names no messageId where another text has its key${what}: nobody has been told of it`, async () => {
+      const house = new House();
+      const node = house.attach();
+      for (const [index, body] of ['hello', 'other'].entries()) {
+        sendText(node, body, { once: 'a', messageId: `m${index}`, ...(keep && { keep }) });
+        await house.pass(100);
+      }
+      const refused = node.outcomes[1]?.outcome;
+      assert.ok(refused instanceof SmsError);
+      assert.deepEqual([refused.code, refused.messageId], ['SMS_INPUT', undefined]);
+    });
+  }
+
   for (const [what, handing] of [
     ['is never given', new Promise(() => {})],
     ['cannot be given', Promise.reject(new Error('gone'))],
