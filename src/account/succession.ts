@@ -35,8 +35,6 @@ export class Succession {
   readonly #estates = new Map<string, Estate>();
   /** How often it is being taken over from each of them now. */
   readonly #heirs = new Map<string, number>();
-  /** The latest time that something was taken from each: what is remembered must not be added up twice. */
-  readonly #handings = new WeakMap<Estate, Promise<void>>();
   #storeName: string | undefined;
   /** Whether a member has used it since the first of them joined. */
   #isChosen = false;
@@ -141,7 +139,7 @@ export class Succession {
       const isLast = !(keepsMemory && to.isShared);
       let isHanded = true;
       try {
-        const handing = this.#host.keepOpen(() => former.#handOver(from, to, { isLast, keepsMemory, isWanted }));
+        const handing = this.#host.keepOpen(() => handOverInTurn(from, to, { isLast, keepsMemory, isWanted }));
         if (isFirst && isAwaited) to.sender.expect(handing);
         await handing;
       } catch {
@@ -178,12 +176,6 @@ export class Succession {
     return estate;
   }
 
-  #handOver(from: Estate, to: Estate, how: Required<HandOver>): Promise<void> {
-    const handing = (this.#handings.get(from) ?? Promise.resolve()).catch(() => {}).then(() => handOver(from, to, how));
-    this.#handings.set(from, handing);
-    return handing;
-  }
-
   #heirsOf(storeName: string): number {
     return this.#heirs.get(storeName) ?? 0;
   }
@@ -207,6 +199,20 @@ export class Succession {
 function yieldTo(from: Estate, heir: Estate | undefined): void {
   from.inbox.yieldTo(heir?.inbox);
   from.sender.yieldTo(heir?.sender);
+}
+
+/** The latest time that something was given to each, or taken from it. */
+const handings = new WeakMap<Estate, Promise<void>>();
+
+/**
+ * Hands over after all that was to be given to either before, or taken from it: what is remembered must not be added up twice, and
+ * what has not come yet would stay in a place that nobody keeps in any more.
+ */
+function handOverInTurn(from: Estate, to: Estate, how: HandOver): Promise<void> {
+  const before = Promise.allSettled([handings.get(from), handings.get(to)]);
+  const handing = before.then(() => handOver(from, to, how));
+  handings.set(from, handing).set(to, handing);
+  return handing;
 }
 
 /**

@@ -1165,6 +1165,46 @@ describe('Account', () => {
         assert.deepEqual([second.outcomes.map(codeOf), two.abandoned], [['SMS_EXPIRED'], []]);
         await Promise.all([second.node.close(), two.leave(), clock.advance(60 * minute)]);
       });
+
+      it('reaches the last of several logins that replace each other while it is still being handed over', async () => {
+        const [clock, process] = [new VirtualClock(), createAccounts()];
+        const platters = new Map<string, Platter>();
+        let slowKey: string | undefined;
+        const login = (apiKey: string): Partial<AccountSettings> => ({
+          authentication: { type: 'bearer', apiKey },
+          storeName: 'disk',
+          createStore: (key) => {
+            const platter = platters.get(key) ?? new Platter();
+            platters.set(key, platter);
+            const store = new FailingStore(platter);
+            const commit = store.commit.bind(store);
+            store.commit = async (changes) => {
+              if (key === slowKey) await new Promise<void>((resolve) => void clock.after(10_000, resolve));
+              await commit(changes);
+            };
+            return store;
+          },
+        });
+        const places: ReturnType<typeof enterAlone>[] = [];
+        const going: Promise<unknown>[] = [];
+        for (const name of ['first', 'second', 'third', 'fourth']) {
+          const place = enterAlone(clock, login(name), process);
+          const { node } = attachSender(place.membership);
+          if (name === 'first') sendText({ node }, 'x', { keep: { expireMs: undefined } });
+          if (name === 'second') slowKey = place.membership.key;
+          for (const { membership } of places) going.push(place.membership.inherit({ key: membership.key }));
+          places.push(place);
+          await clock.advance(1_000);
+          if (name !== 'fourth') going.push(node.close(), place.membership.leave());
+        }
+        await clock.advance(5 * minute);
+        await Promise.all(going);
+        const last = places.at(-1);
+        assert.equal(last?.membership.state().sends.kept, 1);
+        const full = [...platters].filter(([, { entries }]) => entries.size > 0).map(([key]) => key);
+        assert.deepEqual(full, [last?.membership.key]);
+        await last?.leave();
+      });
     });
 
     it('replies to an open question go on being polled for while a former store cannot be read', async () => {
