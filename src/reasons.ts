@@ -272,10 +272,10 @@ export const reasons = {
   ],
   limitHandset: [
     'SMS_LIMIT',
-    'At most {{limit}} texts go to one number in {{minutes}} min; nothing was sent. The limit of the account ends at {{until}}.',
+    'The limit of texts to one number ({{limit}} in {{minutes}} min) is reached; nothing was sent. The limit of the account ends at {{until}}.',
   ],
   limitDay: [
     'SMS_LIMIT',
-    'At most {{limit}} texts go out in 24 hours; nothing was sent. The limit of the account ends at {{until}}.',
+    'The limit of texts in 24 hours ({{limit}}) is reached; nothing was sent. The limit of the account ends at {{until}}.',
   ],
 } as const satisfies Record<string, readonly [`SMS_${string}`, string]>;

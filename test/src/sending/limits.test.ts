@@ -448,9 +448,9 @@ describe('limits of one’s own (perHandset, perDay)', () => {
     ]);
     assert.equal(error.code, 'SMS_LIMIT');
     assert.equal(error.reason, 'limitDay');
-    assert.match(error.message, /^At most 3 texts .* 2026-01-01T12:00:01Z\.$/);
+    assert.match(error.message, /^The limit of texts in 24 hours \(3\) .* 2026-01-01T12:00:01Z\.$/);
     const { message } = createLimitError([{ ...handsetLimit, msisdn: '6421555001', until }]);
-    assert.match(message, /^At most 1 texts .* 60 min.* 2026-01-01T12:00:01Z\.$/);
+    assert.match(message, /^The limit of texts to one number \(1 in 60 min.* 2026-01-01T12:00:01Z\.$/);
     assert.doesNotMatch(message, /6421555/);
   });
 
