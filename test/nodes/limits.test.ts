@@ -51,7 +51,8 @@ describe('the limits of an account in a flow', () => {
     assert.equal(caught?.payload, 'c');
     assert.deepEqual([caught?.error?.code, caught?.sms?.error?.code], ['SMS_LIMIT', 'SMS_LIMIT']);
     const message = String(caught?.sms?.error?.message);
-    const [, until = ''] = /^The limit of texts to one number \(2 in 90 min\) is reached; .* (\S+ \S+)\.$/.exec(message) ?? [];
+    const [, until = ''] =
+      /^The limit of texts to one number \(2 in 90 min\) is reached; .* (\S+ \S+)\.$/.exec(message) ?? [];
     const lateMs = Date.parse(until) - startedAt - 90 * 60_000;
     assert.ok(lateMs >= 0 && lateMs < 60_000 + 10_000, message);
     const { fill, shape, text = '' } = flow.status('send') as { fill?: string; shape?: string; text?: string };
@@ -77,7 +78,10 @@ describe('the limits of an account in a flow', () => {
     assert.deepEqual(sent?.sms?.accepted, [one, two]);
     const { errorCode, errorMessage, msisdn } = failed?.sms ?? {};
     assert.deepEqual([failed?.topic, failed?.payload, msisdn, errorCode], [three, 'hello', three, 'SMS_LIMIT']);
-    assert.match(String(errorMessage), /^The limit of texts in 24 hours \(2\) is reached; .* \d{4}-\d\d-\d\d \d\d:\d\d\.$/);
+    assert.match(
+      String(errorMessage),
+      /^The limit of texts in 24 hours \(2\) is reached; .* \d{4}-\d\d-\d\d \d\d:\d\d\.$/,
+    );
     assert.deepEqual(sent?.sms?.failed, [{ msisdn: three, errorCode, errorMessage }]);
     assert.deepEqual(failed?.parts?.count, 1);
     assert.deepEqual(flow.status('send'), { fill: 'yellow', shape: 'dot', text: '1 of 3 failed' });
