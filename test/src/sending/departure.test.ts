@@ -113,7 +113,7 @@ describe('a text and the limits of its account', () => {
         await house.pass(0);
         assert.deepEqual(outcomesOf(node), [{ to: [a, b], not: [[c, 'SMS_LIMIT']] }]);
         const sent = node.outcomes[0]?.outcome as Sent;
-        assert.match(sent.failed[0]?.errorMessage ?? '', /2 texts .*24 hours.*2026-01-02T00:00:00Z/);
+        assert.match(sent.failed[0]?.errorMessage ?? '', /texts in 24 hours \(2\) .*2026-01-02T00:00:00Z/);
         assert.deepEqual(
           sent.recipients.map(({ msisdn, isError }) => [msisdn, isError]),
           [
