@@ -6,6 +6,7 @@ import { ControlError, ControlInput } from './control-input';
 import { ControlQuery } from './control-query';
 import { sendEvents } from './events';
 import { parseFault } from './fault-input';
+import { blockedOutcome, outcomes } from './messaging';
 import type { Endpoint, LogGroup, RecordIds } from './model';
 import type { Simulator } from './simulator';
 
@@ -14,9 +15,6 @@ const maxStateSize = 10_000;
 const maxInputBytes = 16 * 1_048_576;
 const recordIds: readonly RecordIds[] = ['messageId', 'link', 'field', 'none'];
 const logGroups: readonly LogGroup[] = ['send', 'poll', 'feed', 'callback', 'other'];
-/** What may become of a text that was accepted: the final status codes. */
-const outcomes: readonly string[] = ['RCV', 'NRCV', 'NRC', 'NUR', 'EXP', 'INF', 'ERR'];
-const nextOutcomes: readonly string[] = [...outcomes, 'BLOCKED'];
 const endpoints: readonly Endpoint[] = ['send', 'incoming', 'status', 'outbox', 'feed'];
 
 interface Action {
@@ -76,7 +74,7 @@ const actions: Readonly<Record<string, Action>> = {
       const read = (known: readonly string[]) =>
         input.isNull('statusCode') ? undefined : input.choice('statusCode', known);
       if (input.has('msisdn')) simulator.setOutcome(input.msisdn('msisdn'), read(outcomes));
-      else simulator.setNextOutcome(read(nextOutcomes));
+      else simulator.setNextOutcome(read([...outcomes, blockedOutcome]));
     },
   },
   fault: {

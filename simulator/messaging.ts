@@ -33,7 +33,8 @@ const unknownContact = { errorCode: 403, errorMessage: 'Contact is not in the ad
 const blockedNumber = { errorCode: 403, errorMessage: 'Number is in the blocked list' };
 const insufficientFunds = { errorCode: 402, errorMessage: 'Insufficient funds' };
 
-const blockedOutcome = 'BLOCKED';
+/** Refused as a blocked number is: what may become of the next text alone. */
+export const blockedOutcome = 'BLOCKED';
 
 const statusTexts: Readonly<Record<string, string>> = {
   NRCV: 'Message was not received',
@@ -43,6 +44,9 @@ const statusTexts: Readonly<Record<string, string>> = {
   INF: 'Insufficient funds',
   ERR: 'Internal error',
 };
+
+/** What may become of a text that was accepted: the final status codes. */
+export const outcomes: readonly string[] = ['RCV', ...Object.keys(statusTexts)];
 
 /** What the messages need of the rest. */
 export interface MessagingSurroundings {
