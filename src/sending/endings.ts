@@ -43,7 +43,6 @@ export class Endings {
   readonly #written = new Set<string>();
   /** Ids of texts that ask and are in no store, and whose outcome is on its way into the flow. */
   readonly #told = new Set<string>();
-
   /** Those for which evidence is being looked for. */
   readonly #searching = new NodeCounts();
 

@@ -11,7 +11,8 @@ export class NodeCounts {
     return this.#byNode.get(node) ?? 0;
   }
 
-  add(node: string, more: 1 | -1): void {
+  /** @param more less than 0: it has so many fewer */
+  add(node: string, more: number): void {
     this.#total += more;
     const count = this.of(node) + more;
     if (count === 0) this.#byNode.delete(node);

@@ -1,3 +1,4 @@
+import { NodeCounts } from './node-counts';
 import type { Question } from './question';
 
 /** The questions of this process that have not entered the flow, found by id, text and node. */
@@ -6,8 +7,8 @@ export class QuestionBook {
   readonly #byText = new Map<string, Set<string>>();
   /** What the store has never had. */
   readonly #unwritten = new Set<string>();
-  readonly #openByNode = new Map<string, number>();
-  #open = 0;
+  /** Those that have no answer yet. */
+  readonly #open = new NodeCounts();
   readonly #onCount: (node: string) => void;
 
   /** @param onCount a node has more or fewer open questions */
@@ -21,7 +22,7 @@ export class QuestionBook {
 
   /** How many have no answer yet. */
   get open(): number {
-    return this.#open;
+    return this.#open.total;
   }
 
   /** In the order in which they were added. */
@@ -50,7 +51,7 @@ export class QuestionBook {
 
   /** How many of a node have no answer yet. */
   openOf(node: string): number {
-    return this.#openByNode.get(node) ?? 0;
+    return this.#open.of(node);
   }
 
   /**
@@ -97,8 +98,7 @@ export class QuestionBook {
 
   #count(node: string, more: number): void {
     if (more === 0) return;
-    this.#open += more;
-    this.#openByNode.set(node, this.openOf(node) + more);
+    this.#open.add(node, more);
     this.#onCount(node);
   }
 }
