@@ -172,7 +172,7 @@ export class StepWriter {
         this.#lifecycle.fail(error);
         return this.#writeLater(tasks, recalled, { isRecalled: true });
       }
-      this.#unsaved.clear();
+      if (unsaved) this.#unsaved.clear();
       this.#rememberedSinceSweep += all.remember.size;
       this.#lifecycle.recovered();
       for (const run of effects) run(true);
