@@ -50,6 +50,11 @@ export class Endings {
     this.#options = options;
   }
 
+  /** Whether nothing is taken up, since others may be about to take over. */
+  get isClosed(): boolean {
+    return this.#closing.signal.aborted;
+  }
+
   /** Whether it is decided what becomes of a text, though the ledger does not know it yet: it may be opened again meanwhile. */
   isDecided(id: string): boolean {
     return this.#written.has(id);
@@ -94,10 +99,10 @@ export class Endings {
 
   /** An earlier process had it leave, or this one before it was closed: its outcome is unknown. Where nobody is here who could look for it, whoever opens this, or takes over from it, does. */
   async takeUp(text: Text): Promise<void> {
-    const { aborted: isClosed } = this.#closing.signal;
+    if (this.isClosed) return;
     const error =
       this.#options.clearing.errorOf(text.id) ?? new SmsError('uncertain', { params: { detail: 'stopped' } });
-    if (!isClosed) await this.clearUp(text, error);
+    await this.clearUp(text, error);
   }
 
   /** The outcome of a kept text is unknown: evidence is looked for before anything else. */
@@ -140,7 +145,7 @@ export class Endings {
 
   /** Goes on after {@link close}. Says whether it was closed. */
   open(): boolean {
-    const wasClosed = this.#closing.signal.aborted;
+    const wasClosed = this.isClosed;
     if (wasClosed) this.#closing = new AbortController();
     return wasClosed;
   }

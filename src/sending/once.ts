@@ -58,15 +58,24 @@ export function guardAgain(text: Text, look: Look, changes: Changes, { at, forMs
   if (read(text, look, at)?.id === text.id) guard(text, changes, at, forMs);
 }
 
+/** What a step may look at, and what it changes. */
+interface Deciding {
+  look: Look;
+  changes: Changes;
+}
+
 /**
- * Notes what became of a guarded text: one that nobody was accepted for counts as not sent, so that its key is free.
+ * Notes what became of a guarded text: one that nobody was accepted for counts as not sent, so that its key is free, unless another
+ * has it by now, as after a change of the login.
  */
-export function noteOutcome(text: Text, outcome: Outcome, changes: Changes, { at, forMs }: Duration): void {
+export function noteOutcome(text: Text, outcome: Outcome, { look, changes }: Deciding, { at, forMs }: Duration): void {
   const key = onceKey(text);
   // That of a text that follows another guards the other.
   if (key === undefined || text.follows) return;
-  if (!isAccepted(outcome) && !isUnknown(outcome)) changes.remember.set(key, undefined);
-  else {
+  if (!isAccepted(outcome) && !isUnknown(outcome)) {
+    const { id } = read(text, look, at) ?? text;
+    if (id === text.id) changes.remember.set(key, undefined);
+  } else {
     const noted = { fingerprint: fingerprintOf(text), id: text.id, outcome: formatOutcome(outcome) };
     write(text, noted, changes, { at, forMs });
   }

@@ -281,8 +281,8 @@ export class SendingRooms {
     if (this.#intake.isUnderWay(id) || this.#kept.isTried(id) || this.#endings.isDecided(id)) return;
     if (text.state === 'waiting' && text.follows) void this.#duplicates.resume(text);
     else if (text.state === 'waiting' && isKept(text)) this.#kept.admit(text, 0, true);
-    // It was only guarded, and nothing of it has been sent.
-    else if (text.state === 'waiting') void this.ledger.discard(text).catch(onFault);
+    // It was only guarded, and nothing of it has been sent. Whoever opens this, or takes over from it, frees the key as it is known there.
+    else if (text.state === 'waiting' && !this.#endings.isClosed) void this.ledger.discard(text).catch(onFault);
     else if (text.state === 'leaving') void this.#endings.takeUp(text).catch(onFault);
     else if (text.state === 'settled') void this.deliveries.deliver(text, true);
   }

@@ -166,7 +166,7 @@ export function settle(text: Text, outcome: Outcome, memory: Memory, known: Pick
       const settled = change(text, { state: 'settled', outcome: formatOutcome(outcome), settledAt: memory.now });
       // Should a power cut undo it, the text has left, and its outcome is unknown.
       if (isTracked(text)) keepItem(changes, settled, text.state === 'leaving');
-      noteOutcome(text, outcome, changes, { at: memory.now, forMs: memory.dedupeMs });
+      noteOutcome(text, outcome, { look, changes }, { at: memory.now, forMs: memory.dedupeMs });
       const asked = sent ? begin(settled, sent, questions, memory) : [];
       for (const question of asked) keepItem(changes, question);
       if (sent && isRemembered(text) && ownId === undefined) {
@@ -233,13 +233,13 @@ export function discard(
     keys: once === undefined ? [] : [once],
     whileFailing,
     drops: [text.id],
-    decide(_look, changes) {
+    decide(look, changes) {
       dropItem(changes, text.id, 'ledger');
       changes.firm = true;
       if (text.state === 'waiting') {
         // Only an earlier try may have reached anybody.
         const outcome = text.mayHaveReached ? stillUnknown(text, 'SMS_CLOSED') : new SmsError('closed');
-        noteOutcome(text, outcome, changes, { at: now, forMs: dedupeMs });
+        noteOutcome(text, outcome, { look, changes }, { at: now, forMs: dedupeMs });
       }
       return () => {};
     },

@@ -547,8 +547,8 @@ export const mutants: readonly Mutant[] = [
   outward(
     'a key forgets its outcome',
     'sending/once.ts',
-    'if (!isAccepted(outcome) && !isUnknown(outcome)) changes',
-    'if (!isAccepted(outcome) || !isUnknown(outcome)) changes',
+    'if (!isAccepted(outcome) && !isUnknown(outcome)) {',
+    'if (!isAccepted(outcome) || !isUnknown(outcome)) {',
   ),
   outward(
     'who may have got a text is not counted',

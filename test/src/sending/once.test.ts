@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { SmsError } from '../../../src/errors';
 import { Followers } from '../../../src/sending/followers';
 import type { SendOptions } from '../../../src/sending/outgoing';
-import type { OutcomeNews } from '../../../src/sending/outlet';
+import type { OutcomeNews, SendingNode } from '../../../src/sending/outlet';
 import { VirtualClock } from '../../virtual-clock';
 import { createError } from '../some-error';
-import { FailingStore } from '../store/failing-store';
+import { FailingServer, FailingStore } from '../store/failing-store';
 import { copyPlatter, type FakeNode, forever, House, sendText } from './sending-house';
 
 describe('once', () => {
@@ -685,6 +685,59 @@ describe('once', () => {
         client.send = () => until.then(() => Promise.reject(createError('forbidden')));
       });
       assert.deepEqual(ends, ['SMS_FORBIDDEN']);
+    });
+  });
+
+  describe('when a former login finds, after its keys were taken over, that a dead process had a text waiting under one', () => {
+    /** @param knowsKey what the former login knows has been taken over */
+    async function change({
+      knowsKey,
+    }: {
+      knowsKey: boolean;
+    }): Promise<{ next: FakeNode & { node: SendingNode }; house: House; find(): Promise<void> }> {
+      const dead = new House({ store: new FailingServer() });
+      const { clock, service } = dead;
+      service.script.push({ connects: new Promise(() => {}) });
+      sendText(dead.attach(), 'hello', { once: 'a' });
+      await dead.pass(100);
+      const store = new FailingServer(copyPlatter((dead.options.store as FailingServer).platter));
+      const left = store.platter.items;
+      assert.equal(left.length, 1);
+      store.platter.entries.clear();
+      if (!knowsKey) store.platter.remembered.clear();
+      const former = new House({ clock, service, store });
+      const house = new House({ clock, service, store: new FailingServer() });
+      const next = house.attach();
+      former.sender.yieldTo(house.sender);
+      const handOver = async () => {
+        await Promise.all([former.sender.handOver(house.sender, { isLast: true }), house.pass(100)]);
+        await house.pass(100);
+      };
+      await handOver();
+      const find = async () => {
+        store.takeOver(left);
+        await house.pass(100);
+        await handOver();
+      };
+      return { next, house, find };
+    }
+
+    it('the key is free', async () => {
+      const { next, house, find } = await change({ knowsKey: true });
+      await find();
+      sendText(next, 'hello', { once: 'a', keep: forever });
+      await house.pass(10_000);
+      assert.deepEqual(next.ends, ['to 6421555123']);
+    });
+
+    it('the key is that of a text that was sent meanwhile', async () => {
+      const { next, house, find } = await change({ knowsKey: false });
+      sendText(next, 'hello', { once: 'a' });
+      await house.pass(100);
+      await find();
+      sendText(next, 'hello', { once: 'a' });
+      await house.pass(100);
+      assert.deepEqual(next.ends, ['to 6421555123', 'to 6421555123 duplicate']);
     });
   });
 });

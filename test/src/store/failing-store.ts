@@ -211,6 +211,18 @@ export class FailingStore implements Store {
 /** The same as a server that others may use, and that tells of what is remembered where nothing was presumed to be. */
 export class FailingServer extends FailingStore {
   readonly shared = true as const;
+  #events: Partial<StoreEvents> | undefined;
+
+  override open(events?: Pick<StoreEvents, 'sift'> & Partial<StoreEvents>): Promise<Leftovers> {
+    this.#events = events;
+    return super.open(events);
+  }
+
+  /** It has these of a process that is dead. */
+  takeOver(items: readonly Item[]): void {
+    for (const item of items) this.platter.entries.set(item.id, JSON.stringify(item));
+    this.#events?.onTakenOver?.(items);
+  }
 
   override async commit(changes: Changes, recalled: Recalled = new Map(), isPresumed = false): Promise<void> {
     const { remembered } = this.platter;
