@@ -46,6 +46,7 @@ export = (RED: NodeAPI) => {
 
   function SmsAccount(this: AccountNode, config: AccountConfig) {
     RED.nodes.createNode(this, config);
+    this.awaited = [];
     let stopInheriting = () => {};
     try {
       this.maxLength = parseMaxLength(config);
@@ -76,8 +77,9 @@ export = (RED: NodeAPI) => {
       nodes.leave(this);
       news.changed();
       stopInheriting();
-      if (this.membership instanceof SmsError) done();
-      else this.membership.leave().finally(done);
+      const { membership, awaited } = this;
+      if (membership instanceof SmsError) done();
+      else void Promise.all(awaited).then(() => membership.leave().finally(done));
     });
   }
 

@@ -1,10 +1,12 @@
 import type { Node, NodeAPI, NodeMessage } from 'node-red';
 import { type AnswerNews, type OutcomeNews, type SendingNode, SmsError } from '../src';
-import { getAccount } from './runtime/account-node';
+import { getAccount, type UsableAccount } from './runtime/account-node';
 import { CarriedMessage, formatCarried, parseCarried } from './runtime/carried-message';
 import { FlowSender } from './runtime/flow-sender';
 import { Flows } from './runtime/flows';
+import { LateErrors } from './runtime/late-errors';
 import { putError, raiseToCatch, type SmsMessage, thaw } from './runtime/outcome';
+import { Readings } from './runtime/readings';
 import { SendBadge } from './runtime/send-badge';
 import { type SendConfig, SendFields } from './runtime/send-fields';
 import { createAnswerOutputs, createOutputs } from './runtime/send-outputs';
@@ -26,14 +28,11 @@ export = (RED: NodeAPI) => {
     const fields = new SendFields(RED, this, config);
     const badge = new SendBadge(RED, this);
     const sender = new FlowSender(RED, this);
-    /** How often each error has come since the flow is being stopped. */
-    const lateErrors = new Map<string, number>();
+    const readings = new Readings();
+    const lateErrors = new LateErrors(this);
     let isClosing = false;
+    let account: UsableAccount | undefined;
     let sending: SendingNode | undefined;
-
-    const countLate = ({ message }: Error) => {
-      if (isClosing) lateErrors.set(message, (lateErrors.get(message) ?? 0) + 1);
-    };
 
     const restore = (carried: string | undefined) =>
       parseCarried(carried, () => this.warn(translate(RED, 'log.carriedUnreadable'))) as SmsMessage;
@@ -53,7 +52,7 @@ export = (RED: NodeAPI) => {
       };
       if (outcome instanceof SmsError) {
         const error = putError(RED, this, message, { error: outcome, redelivered });
-        countLate(error);
+        lateErrors.count(error);
         badge.showOutcome(badges.error(RED, error));
         await new Promise<void>((resolve) => Flows.of(RED).onceHeard(this, resolve));
         end(error);
@@ -84,9 +83,10 @@ export = (RED: NodeAPI) => {
     };
 
     /** @throws SmsError `SMS_CONFIG` */
-    const attach = (): SendingNode => {
-      const { membership } = getAccount(RED, config.account);
-      sending ??= membership.attachSender({
+    const attach = (): { account: UsableAccount; sending: SendingNode } => {
+      // One that is stopped together with this node stays for it, though Node-RED finds it no more.
+      if (!account || !isClosing) account = getAccount(RED, config.account);
+      sending ??= account.membership.attachSender({
         id: this.id,
         usesStore: fields.usesStore,
         onOutcome,
@@ -97,7 +97,7 @@ export = (RED: NodeAPI) => {
         onRecovered: (what) => this.log(translate(RED, what === 'store' ? 'log.storeRecovered' : 'log.recovered')),
         onState: (state) => badge.showState(state),
       });
-      return sending;
+      return { account, sending };
     };
 
     const cancelStart = startWithFlows(RED, this, () => {
@@ -113,15 +113,15 @@ export = (RED: NodeAPI) => {
     this.on('input', async (given: SmsMessage, _send, done) => {
       const message = thaw(given);
       try {
-        const { maxLength } = getAccount(RED, config.account);
-        const { message: text, encoding, parts, options } = await fields.read(message, maxLength);
+        const { account, sending } = attach();
+        const { message: text, encoding, parts, options } = await readings.run(fields.read(message, account.maxLength));
         const copy = options.waitMs === undefined ? undefined : { copy: RED.util.cloneMessage(message) };
         const origin: Origin = { message, ...copy, done: callOnce(done), node: this };
-        attach().send({ message: text, encoding, parts, options, origin, carried: () => formatCarried(message) });
+        sending.send({ message: text, encoding, parts, options, origin, carried: () => formatCarried(message) });
       } catch (error) {
         const raised = putError(RED, this, message, { error });
         sending?.countRefused();
-        countLate(raised);
+        lateErrors.count(raised);
         badge.showOutcome(badges.error(RED, raised));
         Flows.of(RED).onceHeard(this, () => done(raised));
       }
@@ -129,15 +129,20 @@ export = (RED: NodeAPI) => {
 
     this.on('close', (done: () => void) => {
       isClosing = true;
+      lateErrors.begin();
       cancelStart();
       badge.close();
-      const closed = sending?.close() ?? Promise.resolve();
-      void closed.finally(() => {
+      const close = async () => {
+        lateErrors.tell();
+        await sending?.close();
         sender.close();
-        // The Catch node may have been stopped before this one, and then nobody would hear of it.
-        for (const [text, count] of lateErrors) this.warn(`${count} × ${text}`);
+        lateErrors.tell();
         done();
-      });
+      };
+      const read = readings.close();
+      if (!read) return void close();
+      account?.awaited.push(read);
+      void read.then(close);
     });
 
     if (!config.account) badge.showOutcome(badges.error(RED, new SmsError('noAccount')));

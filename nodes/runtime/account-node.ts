@@ -8,21 +8,22 @@ export interface AccountNode extends Node<AccountCredentials> {
   membership: Membership | SmsError;
   /** Longest body in characters, `undefined` for no limit. */
   maxLength: number | undefined;
+  /** What nodes that are stopped with it have still to hand over. */
+  awaited: Promise<void>[];
 }
+
+/** An account that can be used. */
+export type UsableAccount = AccountNode & { membership: Membership };
 
 /**
  * Finds the account of a node.
  *
  * @throws SmsError `SMS_CONFIG` when none is chosen or its configuration cannot be used
  */
-export function getAccount(
-  RED: NodeAPI,
-  id: string | undefined,
-): { membership: Membership; maxLength: number | undefined } {
+export function getAccount(RED: NodeAPI, id: string | undefined): UsableAccount {
   if (!id) throw new SmsError('noAccount');
   const node = RED.nodes.getNode(id) as AccountNode | null;
   if (node?.type !== 'sms-account') throw new SmsError('accountMissing');
-  const { membership, maxLength } = node;
-  if (membership instanceof SmsError) throw membership;
-  return { membership, maxLength };
+  if (node.membership instanceof SmsError) throw node.membership;
+  return node as UsableAccount;
 }

@@ -179,12 +179,19 @@ export class Intake {
 
   /** It was not taken in at all. */
   async #refuse(text: Text, given: Given, error: unknown): Promise<void> {
-    const failure = isSmsError(error) ? error : describe(error, given.from);
+    const failure = this.#describe(error, given.from);
     if (isSmsError(failure, 'SMS_STORE')) this.#options.onRefused(text.node);
     const outcome = withMessageId(asUnsent(text, failure), text);
     this.#options.counts.add(outcome, text.message.to.length);
     await this.#options.deliveries.tell(given, text, outcome).catch(this.#options.onFault);
     this.#options.deliveries.forget(text.id);
+  }
+
+  /** Whoever waited for another text is told when its node is closed, and whoever comes later that the store is, with which nothing is wrong. */
+  #describe(error: unknown, { signals }: Attachment): SmsError {
+    const isShut = isSmsError(error, 'SMS_STORE') && !this.#options.journal.failure;
+    const isStopped = signals.signal.aborted && (isShut || !isSmsError(error));
+    return isStopped ? new SmsError('closed') : asSmsError(error);
   }
 }
 
@@ -216,9 +223,4 @@ function createText(
   };
   if (needsMessage) text.carried = carried();
   return text;
-}
-
-/** Whoever waited for another text is told when its node is closed. */
-function describe(error: unknown, { signals }: Attachment): SmsError {
-  return signals.signal.aborted ? new SmsError('closed') : asSmsError(error);
 }

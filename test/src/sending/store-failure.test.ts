@@ -49,6 +49,15 @@ describe('sending, when the store fails', () => {
     assert.deepEqual([node.ends, told(node)], [['SMS_STORE'], []]);
   });
 
+  it('is not what refuses a text that comes when everything is closed: that is SMS_CLOSED', async () => {
+    const node = house.attach();
+    await house.close();
+    sendText(node, 'late', { keep });
+    sendText(node, 'late', { once: 'a' });
+    await house.pass(minuteMs);
+    assert.deepEqual([node.ends, told(node), house.service.bodies], [['SMS_CLOSED', 'SMS_CLOSED'], [], []]);
+  });
+
   it('a node that keeps nothing says nothing, and goes on', async () => {
     const former = house.attach('former', false);
     const plain = house.attach('plain', false);

@@ -1,0 +1,139 @@
+import assert from 'node:assert/strict';
+import { createRequire } from 'node:module';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Simulator } from '../../simulator';
+import type { FlowNode } from '../node-red-process';
+import { until } from '../until';
+import { account, catcher, RunningFlow, sink, startService, stopEverything } from './running-flow';
+
+const handset = '64215551234';
+const warnLevel = 30;
+const nodeRed = process.env.NR ?? require.resolve('node-red');
+
+type Callback = (error?: unknown, value?: unknown) => void;
+
+/** A context store that answers when a test says so. */
+class SlowStore {
+  readonly asked: Callback[] = [];
+
+  /** For `contextStorage` in the settings of Node-RED. */
+  readonly module = () => ({
+    open: async () => {},
+    close: async () => {},
+    clean: async () => {},
+    delete: async () => {},
+    keys: (_scope: string, callback: Callback) => callback(undefined, []),
+    set: (_scope: string, _key: string, _value: unknown, callback?: Callback) => callback?.(),
+    get: (_scope: string, _key: string, callback: Callback) => void this.asked.push(callback),
+  });
+
+  async answer(error: unknown, value?: unknown): Promise<void> {
+    await until(() => this.asked.length > 0, 'the context store is asked');
+    this.asked.shift()?.(error, value);
+  }
+}
+
+describe('sms-send, whose text stands in a slow context store', () => {
+  let sim: Simulator;
+  let store: SlowStore;
+
+  beforeEach(async () => {
+    sim = await startService();
+    store = new SlowStore();
+  });
+
+  afterEach(stopEverything);
+
+  const others = [...['sent', 'failed'].map(sink), ...catcher()];
+  const send = (properties: Record<string, unknown> = {}): FlowNode => ({
+    id: 'send',
+    type: 'sms-send',
+    account: 'account',
+    body: 'text',
+    bodyType: 'flow',
+    wires: [['sent'], ['failed']],
+    ...properties,
+  });
+
+  async function start(properties: Record<string, unknown> = {}): Promise<RunningFlow> {
+    const settings = { contextStorage: { default: { module: store.module } } };
+    const flow = await RunningFlow.start([account(sim), send(properties), ...others], { settings });
+    // The test helper leaves that out.
+    const context = createRequire(nodeRed)('@node-red/runtime/lib/nodes/context') as { load(): Promise<void> };
+    await context.load();
+    return flow;
+  }
+
+  const codes = (flow: RunningFlow) =>
+    flow.completions.map(({ error }) => (error as { code?: string } | undefined)?.code);
+  const warnings = (flow: RunningFlow) =>
+    flow.log.filter(({ id, level }) => id === 'send' && level === warnLevel).map(({ msg }) => msg);
+
+  for (const type of ['full', 'flows', 'nodes'] as const) {
+    for (const keep of [false, true]) {
+      it(`takes it when it is read in the middle of a deployment of the kind ${type}${keep ? ', and keeps it' : ''}`, async () => {
+        const flow = await start({ keep });
+        flow.send('send', { topic: handset });
+        await until(() => store.asked.length > 0);
+        const deployed = flow.deploy([account(sim, { name: 'new' }), send({ keep, name: 'new' }), ...others], type);
+        await nextTurn();
+        await store.answer(undefined, 'hello');
+        await deployed;
+        const [sent] = await flow.messages('sent', 1);
+        assert.deepEqual(sent?.sms?.accepted, [handset]);
+        assert.deepEqual(
+          sim.messages.map(({ body }) => body),
+          ['hello'],
+        );
+        assert.deepEqual(codes(flow), [undefined]);
+        assert.deepEqual([flow.received('caught').length, warnings(flow)], [0, []]);
+      });
+    }
+  }
+
+  it('sends it when it is read after the node and its account were removed', async () => {
+    const flow = await start();
+    flow.send('send', { topic: handset });
+    await until(() => store.asked.length > 0);
+    const deployed = flow.deploy(others);
+    await nextTurn();
+    await store.answer(undefined, 'hello');
+    await deployed;
+    assert.deepEqual(
+      sim.messages.map(({ body }) => body),
+      ['hello'],
+    );
+    assert.deepEqual(codes(flow), [undefined]);
+  });
+
+  for (const keep of [false, true]) {
+    it(`ends it with SMS_CLOSED, and says so in the log, when it is not read in time${keep ? ', though it is to be kept' : ''}`, async () => {
+      const flow = await start({ keep });
+      for (const topic of [handset, '64215551235']) flow.send('send', { topic });
+      await until(() => store.asked.length === 2);
+      await flow.deploy([account(sim, { name: 'new' }), send({ keep, name: 'new' }), ...others]);
+      assert.deepEqual(codes(flow), ['SMS_CLOSED', 'SMS_CLOSED']);
+      assert.equal(warnings(flow).length, 1);
+      assert.match(String(warnings(flow)[0]), /^2 × The flow was stopped before the message was sent\./);
+      for (const callback of store.asked.splice(0)) callback(undefined, 'late');
+      flow.send('send', { topic: handset });
+      await store.answer(undefined, 'hello');
+      await flow.messages('sent', 1);
+      assert.deepEqual(
+        sim.messages.map(({ body }) => body),
+        ['hello'],
+      );
+      assert.deepEqual([flow.completions.length, flow.received('caught').length], [3, 0]);
+    });
+  }
+
+  it('tells the Catch node that goes on', async () => {
+    const flow = await start();
+    flow.send('send', { topic: handset });
+    await until(() => store.asked.length > 0);
+    await flow.deploy([account(sim), send({ name: 'new' }), ...others], 'nodes');
+    const [caught] = await flow.messages('caught', 1);
+    assert.equal(caught?.sms?.error?.code, 'SMS_CLOSED');
+    assert.equal(warnings(flow).length, 1);
+  });
+});
