@@ -2,7 +2,7 @@ import type { Node, NodeAPI, NodeDef } from 'node-red';
 import { type Feed, isBlank, PollLoop, SmsError } from '../src';
 import { isInRange, limits } from './limits';
 import { getAccount } from './runtime/account-node';
-import { failMessage, raiseToCatch, type SmsMessage, thaw } from './runtime/outcome';
+import { failMessage, raiseToCatch, type SmsMessage, thaw, withAckId } from './runtime/outcome';
 import { parseChoice, parseNumber } from './runtime/settings';
 import { startWithFlows } from './runtime/start';
 import { badges, endBadge, translate, translateError } from './runtime/texts';
@@ -49,7 +49,7 @@ export = (RED: NodeAPI) => {
       return entries.map((entry, index) =>
         Object.assign(RED.util.cloneMessage(message), {
           payload: entry,
-          sms: structuredClone(facts),
+          sms: withAckId(message, structuredClone(facts)),
           parts: { id, type: 'array', count: entries.length, index },
         }),
       );
@@ -103,7 +103,7 @@ export = (RED: NodeAPI) => {
 };
 
 function createList({ entries, ...facts }: Feed, message: SmsMessage): SmsMessage {
-  return Object.assign(message, { payload: entries, sms: facts });
+  return Object.assign(message, { payload: entries, sms: withAckId(message, facts) });
 }
 
 /** @throws SmsError `SMS_INPUT` when it is given and not a whole number from 1 to 300 (§8) */

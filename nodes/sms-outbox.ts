@@ -3,7 +3,7 @@ import type { OutboxBatch, OutboxRecord, OutboxSubscription, PollState } from '.
 import { limits } from './limits';
 import { getAccount } from './runtime/account-node';
 import { FlowSender } from './runtime/flow-sender';
-import { failMessage, raiseToCatch, type SmsMessage, thaw } from './runtime/outcome';
+import { failMessage, raiseToCatch, type SmsMessage, thaw, withAckId } from './runtime/outcome';
 import { createReceivedMessage } from './runtime/received-message';
 import { parseChoice, parseNumber } from './runtime/settings';
 import { startWithFlows } from './runtime/start';
@@ -107,9 +107,13 @@ function createEach(
   trigger: SmsMessage,
   first: { id: string; type: string; count: number; index: number },
 ): SmsMessage[] {
-  return records.map((record, offset) => ({
-    ...RED.util.cloneMessage(trigger),
-    ...createReceivedMessage({ kind: 'outbox', record }),
-    parts: { ...first, index: first.index + offset },
-  }));
+  return records.map((record, offset) => {
+    const { sms, ...received } = createReceivedMessage({ kind: 'outbox', record });
+    return {
+      ...RED.util.cloneMessage(trigger),
+      ...received,
+      sms: withAckId(trigger, sms as object),
+      parts: { ...first, index: first.index + offset },
+    };
+  });
 }

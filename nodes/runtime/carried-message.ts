@@ -1,4 +1,5 @@
 import type { NodeMessage } from 'node-red';
+import { ackIdOf } from './outcome';
 
 /** A message larger than this comes back without its content. */
 const largestBytes = 256 * 1024;
@@ -11,12 +12,17 @@ const unkept = new Set(['req', 'res']);
 
 /**
  * Writes a message down for when its process has ended: of each property what JSON carries, Buffers and Dates besides, without `req`
- * and `res`, and without a property that JSON cannot carry. Of one over 256 KiB only `_msgid` and `topic`, however large a list of
- * recipients that is.
+ * and `res`, and without a property that JSON cannot carry. Of one over 256 KiB only `_msgid`, what it acknowledges and `topic`, however
+ * large a list of recipients that is.
  */
 export function formatCarried(message: NodeMessage): string {
+  return write(message, largestBytes) ?? write(leastOf(message), Number.POSITIVE_INFINITY) ?? '{}';
+}
+
+function leastOf(message: NodeMessage): object {
   const { _msgid, topic } = message;
-  return write(message, largestBytes) ?? write({ _msgid, topic }, Number.POSITIVE_INFINITY) ?? '{}';
+  const ackId = ackIdOf(message);
+  return { _msgid, topic, sms: ackId === undefined ? undefined : { ackId } };
 }
 
 /** `undefined` when it takes more than so many bytes. What is too large is given up on the way, since nothing else is done meanwhile. */

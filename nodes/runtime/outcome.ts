@@ -37,8 +37,15 @@ export function putError(
 ): SmsError {
   const translated = translateError(RED, error);
   logCause(RED, node, translated);
-  message.sms = { error: translated.toJSON() satisfies PlainSmsError, ...(redelivered ? { redelivered } : undefined) };
+  const record = { error: translated.toJSON() satisfies PlainSmsError, ...(redelivered ? { redelivered } : undefined) };
+  message.sms = withAckId(message, record);
   return translated;
+}
+
+/** The record that takes the place of what a message has: whoever gets it can still acknowledge what the message came from. */
+export function withAckId<Sms extends object>(message: SmsMessage, record: Sms): Sms & { ackId?: string } {
+  const ackId = ackIdOf(message);
+  return ackId === undefined ? record : { ...record, ackId };
 }
 
 /** Reports a failure that no input message caused, such as that of a poll; a Catch node sees it. */
@@ -77,9 +84,16 @@ export interface Acknowledgement {
 }
 
 /** Reads the acknowledgement in a message, if it is one. */
-function readAcknowledgement({ sms, error }: SmsMessage): Acknowledgement | undefined {
-  const ackId = (sms as { ackId?: unknown } | undefined)?.ackId;
-  return typeof ackId === 'string' ? { ackId, failed: !isBlank(error) } : undefined;
+function readAcknowledgement(message: SmsMessage): Acknowledgement | undefined {
+  const ackId = ackIdOf(message);
+  return ackId === undefined ? undefined : { ackId, failed: !isBlank(message.error) };
+}
+
+/** What a message acknowledges when it comes back to the node that it came from. */
+export function ackIdOf({ sms }: SmsMessage): string | undefined {
+  if (typeof sms !== 'object' || sms === null || !Object.hasOwn(sms, 'ackId')) return undefined;
+  const { ackId } = sms as { ackId?: unknown };
+  return typeof ackId === 'string' ? ackId : undefined;
 }
 
 /** Takes what comes to the input of a node for acknowledgements of what it sent; everything else goes no further. */

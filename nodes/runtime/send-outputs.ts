@@ -1,6 +1,6 @@
 import type { NodeAPI } from 'node-red';
 import { type AnswerNews, explainLimited, type OutcomeNews, type Sent } from '../../src';
-import type { SmsMessage } from './outcome';
+import { type SmsMessage, withAckId } from './outcome';
 import { translateError } from './texts';
 
 /** What leaves a sending node: at outputs 1 to 4. */
@@ -34,7 +34,7 @@ export function createOutputs(
   sms.parts = parts;
   if (redelivered) sms.redelivered = true;
   if (duplicate) sms.duplicate = true;
-  message.sms = sms;
+  message.sms = withAckId(message, sms);
   return [message, copies, null, null];
 }
 
@@ -57,7 +57,7 @@ function createFailures(
     const sms: Record<string, unknown> = messageId === undefined ? { ...result } : { messageId, ...result };
     if (redelivered) sms.redelivered = true;
     if (duplicate) sms.duplicate = true;
-    copy.sms = sms;
+    copy.sms = withAckId(message, sms);
     copy.parts = {
       ...(given === undefined ? undefined : { parts: given }),
       id,

@@ -122,6 +122,17 @@ describe('sms-feed', () => {
       assert.equal(typeof ((got[0]?.payload ?? []) as { id: string }).id, 'string');
     });
 
+    for (const output of ['each', 'list']) {
+      it(`hands on in ${output} what the input acknowledges`, async () => {
+        await fill();
+        const flow = await start({ output });
+        await trigger(flow, { sms: { ackId: '1.1', body: 'balance?' } });
+        for (const { sms } of await flow.messages('got', 1)) {
+          assert.deepEqual([sms?.ackId, sms?.body, sms?.format], ['1.1', undefined, 'ATOM']);
+        }
+      });
+    }
+
     it('gives an empty list in list, and nothing in each', async () => {
       const flow = await start({}, [feedNode({ id: 'each', output: 'each', wires: [['got2']] }), sink('got2')]);
       flow.send('each');

@@ -5,7 +5,9 @@ import { createServer as createHttpServer } from 'node:http';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { AccountNode } from '../../nodes/runtime/account-node';
 import type { Simulator } from '../../simulator';
+import type { Membership } from '../../src';
 import type { FlowNode } from '../node-red-process';
 import { until } from '../until';
 import {
@@ -560,6 +562,81 @@ describe('sms-in', () => {
         afterwards.some(({ payload }) => payload === 'a'),
         false,
       );
+    });
+
+    describe('of a message whose answer sms-send has sent', () => {
+      const send = (properties: Record<string, unknown> = {}): FlowNode => ({
+        id: 'send',
+        type: 'sms-send',
+        account: 'account',
+        wires: [
+          ['in', 'sent'],
+          ['in', 'failed'],
+        ],
+        ...properties,
+      });
+      const answering = (properties: Record<string, unknown>) =>
+        start({ ...byFlow, wires: [['got', 'send']] }, [send(properties), sink('sent'), sink('failed')]);
+      /** Waits until the flow has everything. */
+      async function delivered(flow: RunningFlow): Promise<void> {
+        const { membership } = flow.node('account') as AccountNode;
+        const inbox = () => (membership as Membership).state().inbox;
+        await until(() => sim.incoming.every(({ read }) => read) && inbox().undelivered === 0, 'all is acknowledged');
+        assert.equal(inbox().setAside, 0);
+      }
+
+      for (const keep of [false, true]) {
+        it(`is delivered once when that comes back${keep ? ', kept as it was' : ''}`, async () => {
+          const flow = await answering({ keep });
+          receive('a');
+          const [sent] = await flow.messages('sent', 1);
+          assert.equal(sent?.sms?.ackId, flow.received('got')[0]?.sms?.ackId);
+          await delivered(flow);
+          assert.deepEqual([sim.messages.length, flow.received('got').length], [1, 1]);
+        });
+      }
+
+      it('is delivered once when no recipient was accepted, and all of them come back', async () => {
+        const blocked = ['64215550000', '64215550001'];
+        for (const one of blocked) sim.block(one);
+        const flow = await answering({ to: blocked.join(' '), toType: 'str' });
+        receive('a');
+        const failed = await flow.messages('failed', 2);
+        const { ackId } = flow.received('got')[0]?.sms ?? {};
+        assert.deepEqual(
+          failed.map(({ sms }) => sms?.ackId),
+          [ackId, ackId],
+        );
+        await delivered(flow);
+        await flow.done('in', 2);
+        assert.deepEqual([flow.received('got').length, flow.received('caught').length], [1, 0]);
+      });
+
+      it('is delivered again when the error comes back', async () => {
+        const flow = await answering({ to: '12', toType: 'str' });
+        receive('a');
+        const [caught] = await flow.messages('caught', 1);
+        const { ackId, error } = caught?.sms ?? {};
+        assert.deepEqual([ackId, error?.code], [flow.received('got')[0]?.sms?.ackId, 'SMS_INPUT']);
+        flow.send('in', caught as Record<string, unknown>);
+        const [, again] = await flow.messages('got', 2);
+        assert.equal(again?.sms?.redelivered, true);
+      });
+
+      it('is not acknowledged by the reply to it', async () => {
+        const flow = await answering({
+          wait: 10,
+          waitType: 'num',
+          messageIdType: 'uuid',
+          outputs: 4,
+          wires: [['in'], [], ['sent'], []],
+        });
+        receive('a');
+        await delivered(flow);
+        sim.reply({ from: handset, body: 'b' });
+        const [reply] = await flow.messages('sent', 1);
+        assert.deepEqual([reply?.payload, Object.hasOwn(reply?.sms ?? {}, 'ackId')], ['b', false]);
+      });
     });
 
     it('ignores what is no acknowledgement', async () => {

@@ -121,6 +121,14 @@ describe('sms-outbox', () => {
       assert.deepEqual(flow.status('outbox'), { fill: 'green', shape: 'dot', text: 'messages: 0' });
     });
 
+    it('hands on what the input acknowledges', async () => {
+      await sendElsewhere('a');
+      const flow = await start();
+      await trigger(flow, { sms: { ackId: '1.1', from: handset } });
+      const [message] = await flow.messages('got', 1);
+      assert.deepEqual([message?.sms?.ackId, message?.sms?.from, message?.sms?.body], ['1.1', undefined, 'a']);
+    });
+
     it('gives one message with the records in list, a copy of the input', async () => {
       await sendElsewhere('a');
       await sendElsewhere('b');

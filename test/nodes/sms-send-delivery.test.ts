@@ -530,6 +530,11 @@ describe('sms-send: delivery and conversation', () => {
       assert.deepEqual(read(formatCarried(large)), { _msgid: '1', topic: 't' });
     });
 
+    it('with what it acknowledges, whatever its size', () => {
+      const sms = { ackId: '1.1', body: 'x'.repeat(256 * 1024) };
+      assert.deepEqual(read(formatCarried({ _msgid: '1', sms } as never)), { _msgid: '1', sms: { ackId: '1.1' } });
+    });
+
     it('also with a topic that is no text, or that is large itself', () => {
       const payload = 'x'.repeat(256 * 1024);
       const many = Array.from({ length: 30_000 }, (_, index) => `64215${index}`);
