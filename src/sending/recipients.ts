@@ -33,7 +33,8 @@ export function parseRecipients(to: unknown): string[] {
 }
 
 function itemsOf(to: unknown): Item[] {
-  if (typeof to !== 'string') return (Array.isArray(to) ? to : [to]).map((item) => ({ item, isPart: false }));
+  // A hole in a list is a blank item.
+  if (typeof to !== 'string') return Array.from(Array.isArray(to) ? to : [to], (item) => ({ item, isPart: false }));
   if (!separator.test(to)) return [{ item: to, isPart: false }];
   return to.split(separators).flatMap((group) => {
     const parts = group.trim().split(whiteSpace);

@@ -26,6 +26,7 @@ describe('recipients (§2.1 to)', () => {
       ['Anna', 'on-call_team', 'Zoë', '24/7-team'],
     ],
     ['blank items of a list', ['', '  ', null, undefined, 'Anna'], ['Anna']],
+    ['a hole in a list', Object.assign([], { 1: 'Anna' }), ['Anna']],
     ['a comma within an item of a list', ['Anna,Bob'], ['Anna,Bob']],
     ['repeated items once', '+64215551234 Anna 64-215551234 Anna', ['64215551234', 'Anna']],
     ['a name that says what a number is not', 'x64215551234', ['x64215551234']],
