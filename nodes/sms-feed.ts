@@ -3,6 +3,7 @@ import { type Feed, isBlank, PollLoop, SmsError } from '../src';
 import { isInRange, limits } from './limits';
 import { getAccount } from './runtime/account-node';
 import { failMessage, raiseToCatch, type SmsMessage, thaw, withAckId } from './runtime/outcome';
+import { createParts } from './runtime/parts';
 import { parseChoice, parseNumber } from './runtime/settings';
 import { startWithFlows } from './runtime/start';
 import { badges, endBadge, translate, translateError } from './runtime/texts';
@@ -46,13 +47,14 @@ export = (RED: NodeAPI) => {
 
     const createEach = ({ entries, ...facts }: Feed, message: SmsMessage): SmsMessage[] => {
       const id = RED.util.generateId();
-      return entries.map((entry, index) =>
-        Object.assign(RED.util.cloneMessage(message), {
+      return entries.map((entry, index) => {
+        const copy: SmsMessage = RED.util.cloneMessage(message);
+        return Object.assign(copy, {
           payload: entry,
           sms: withAckId(message, structuredClone(facts)),
-          parts: { id, type: 'array', count: entries.length, index },
-        }),
-      );
+          parts: createParts(copy, { id, count: entries.length, index }),
+        });
+      });
     };
 
     this.on('input', (given: SmsMessage, send, done) => {

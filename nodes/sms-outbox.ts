@@ -4,6 +4,7 @@ import { limits } from './limits';
 import { getAccount } from './runtime/account-node';
 import { FlowSender } from './runtime/flow-sender';
 import { failMessage, raiseToCatch, type SmsMessage, thaw, withAckId } from './runtime/outcome';
+import { createParts } from './runtime/parts';
 import { createReceivedMessage } from './runtime/received-message';
 import { parseChoice, parseNumber } from './runtime/settings';
 import { startWithFlows } from './runtime/start';
@@ -36,7 +37,7 @@ export = (RED: NodeAPI) => {
       showCount(count);
       if (output === 'list') return sender.send(() => [createList(RED, records, trigger)]);
       const id = slice ? `${this.id}.${slice.group}` : RED.util.generateId();
-      return sender.send(() => [createEach(RED, records, trigger, { id, type: 'array', count, index })]);
+      return sender.send(() => [createEach(RED, records, trigger, { id, count, index })]);
     };
 
     const showState = (state: PollState) => {
@@ -105,15 +106,14 @@ function createEach(
   RED: NodeAPI,
   records: readonly OutboxRecord[],
   trigger: SmsMessage,
-  first: { id: string; type: string; count: number; index: number },
+  first: { id: string; count: number; index: number },
 ): SmsMessage[] {
   return records.map((record, offset) => {
+    const copy: SmsMessage = RED.util.cloneMessage(trigger);
     const { sms, ...received } = createReceivedMessage({ kind: 'outbox', record });
-    return {
-      ...RED.util.cloneMessage(trigger),
-      ...received,
+    return Object.assign(copy, received, {
       sms: withAckId(trigger, sms as object),
-      parts: { ...first, index: first.index + offset },
-    };
+      parts: createParts(copy, { ...first, index: first.index + offset }),
+    });
   });
 }

@@ -1,6 +1,7 @@
 import type { NodeAPI } from 'node-red';
 import { type AnswerNews, explainLimited, type OutcomeNews, type Sent } from '../../src';
 import { type SmsMessage, withAckId } from './outcome';
+import { createParts } from './parts';
 import { translateError } from './texts';
 
 /** What leaves a sending node: at outputs 1 to 4. */
@@ -50,7 +51,7 @@ function createFailures(
   }: Pick<OutcomeNews, 'redelivered' | 'duplicate'> & { messageId: string | undefined },
 ): SmsMessage[] {
   const id = RED.util.generateId();
-  const { parts: given, ...whole } = message;
+  const { parts, ...whole } = message;
   return failed.map((result, index) => {
     const copy = copyRest(RED, whole);
     copy.topic = result.msisdn;
@@ -58,13 +59,7 @@ function createFailures(
     if (redelivered) sms.redelivered = true;
     if (duplicate) sms.duplicate = true;
     copy.sms = withAckId(message, sms);
-    copy.parts = {
-      ...(given === undefined ? undefined : { parts: given }),
-      id,
-      type: 'array',
-      count: failed.length,
-      index,
-    };
+    copy.parts = createParts({ parts }, { id, count: failed.length, index });
     return copy;
   });
 }

@@ -122,6 +122,18 @@ describe('sms-feed', () => {
       assert.equal(typeof ((got[0]?.payload ?? []) as { id: string }).id, 'string');
     });
 
+    it('keeps the parts of the input within its own', async () => {
+      await fill();
+      const flow = await start({ output: 'each' });
+      await trigger(flow, { parts: { id: 'outer', index: 3 } });
+      const [first, second] = await flow.messages('got', 2);
+      assert.deepEqual(
+        [first?.parts?.parts, first?.parts?.index, second?.parts?.index],
+        [{ id: 'outer', index: 3 }, 0, 1],
+      );
+      assert.notEqual(first?.parts?.parts, second?.parts?.parts);
+    });
+
     for (const output of ['each', 'list']) {
       it(`hands on in ${output} what the input acknowledges`, async () => {
         await fill();

@@ -121,6 +121,18 @@ describe('sms-outbox', () => {
       assert.deepEqual(flow.status('outbox'), { fill: 'green', shape: 'dot', text: 'messages: 0' });
     });
 
+    it('keeps the parts of the input within its own', async () => {
+      for (const body of ['a', 'b']) await sendElsewhere(body);
+      const flow = await start();
+      await trigger(flow, { parts: { id: 'outer', index: 3 } });
+      const [first, second] = await flow.messages('got', 2);
+      assert.deepEqual(
+        [first?.parts?.parts, first?.parts?.index, second?.parts?.index],
+        [{ id: 'outer', index: 3 }, 0, 1],
+      );
+      assert.notEqual(first?.parts?.parts, second?.parts?.parts);
+    });
+
     it('hands on what the input acknowledges', async () => {
       await sendElsewhere('a');
       const flow = await start();
