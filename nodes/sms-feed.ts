@@ -2,7 +2,7 @@ import type { Node, NodeAPI, NodeDef } from 'node-red';
 import { type Feed, isBlank, PollLoop, SmsError } from '../src';
 import { isInRange, limits } from './limits';
 import { getAccount } from './runtime/account-node';
-import { failMessage, raiseToCatch, type SmsMessage, thaw, withAckId } from './runtime/outcome';
+import { complete, failMessage, raiseToCatch, type SmsMessage, thaw, withAckId } from './runtime/outcome';
 import { createParts } from './runtime/parts';
 import { parseChoice, parseNumber } from './runtime/settings';
 import { startWithFlows } from './runtime/start';
@@ -58,14 +58,13 @@ export = (RED: NodeAPI) => {
     };
 
     this.on('input', (given: SmsMessage, send, done) => {
-      const message = thaw(given);
-      read(message).then(
-        (outputs) => {
+      const input = { node: this, message: thaw(given), done };
+      read(input.message)
+        .then((outputs) => {
           send([outputs]);
-          done();
-        },
-        (error) => failMessage(RED, this, { message, done }, error),
-      );
+          complete(input);
+        })
+        .catch((error) => failMessage(RED, input, error));
     });
 
     const cancelStart = startWithFlows(RED, this, () => {

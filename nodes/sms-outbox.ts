@@ -3,7 +3,7 @@ import type { OutboxBatch, OutboxRecord, OutboxSubscription, PollState } from '.
 import { limits } from './limits';
 import { getAccount } from './runtime/account-node';
 import { FlowSender } from './runtime/flow-sender';
-import { failMessage, raiseToCatch, type SmsMessage, thaw, withAckId } from './runtime/outcome';
+import { complete, failMessage, raiseToCatch, type SmsMessage, thaw, withAckId } from './runtime/outcome';
 import { createParts } from './runtime/parts';
 import { createReceivedMessage } from './runtime/received-message';
 import { parseChoice, parseNumber } from './runtime/settings';
@@ -78,10 +78,10 @@ export = (RED: NodeAPI) => {
     });
 
     this.on('input', (given: SmsMessage, _send, done) => {
-      const message = thaw(given);
-      poll(message).then(
-        () => done(),
-        (error) => failMessage(RED, this, { message, done }, error),
+      const input = { node: this, message: thaw(given), done };
+      poll(input.message).then(
+        () => complete(input),
+        (error) => failMessage(RED, input, error),
       );
     });
 

@@ -5,7 +5,7 @@ import { CarriedMessage, formatCarried, parseCarried } from './runtime/carried-m
 import { FlowSender } from './runtime/flow-sender';
 import { Flows } from './runtime/flows';
 import { LateErrors } from './runtime/late-errors';
-import { putError, raiseToCatch, type SmsMessage, thaw } from './runtime/outcome';
+import { complete, type Input, putError, raise, raiseToCatch, type SmsMessage, thaw } from './runtime/outcome';
 import { Readings } from './runtime/readings';
 import { SendBadge } from './runtime/send-badge';
 import { type SendConfig, SendFields } from './runtime/send-fields';
@@ -14,12 +14,9 @@ import { startWithFlows } from './runtime/start';
 import { badges, translate } from './runtime/texts';
 
 /** What a message brought, for when its outcome is known. */
-interface Origin {
-  message: SmsMessage;
+interface Origin extends Input {
   /** As it came, when more than one message is made of it. */
   copy?: SmsMessage;
-  done: (error?: Error) => void;
-  node: Node;
 }
 
 export = (RED: NodeAPI) => {
@@ -42,27 +39,19 @@ export = (RED: NodeAPI) => {
       const { outcome, redelivered } = news;
       const origin = news.origin as Origin | undefined;
       const message = origin?.message ?? restore(news.carried);
-      const end = (error?: Error) => {
-        if (error && origin?.node !== this) {
-          this.error(error, message);
-          // Its own would be a second one. It counts as failed there all the same, and not as complete.
-          if (origin) origin.node.error = () => {};
-        }
-        origin?.done(error);
-      };
       if (outcome instanceof SmsError) {
         const error = putError(RED, this, message, { error: outcome, redelivered });
         lateErrors.count(error);
         badge.showOutcome(badges.error(RED, error));
         await new Promise<void>((resolve) => Flows.of(RED).onceHeard(this, resolve));
-        end(error);
+        raise(this, error, message, origin);
         return true;
       }
       const { accepted, failed } = outcome;
       const total = accepted.length + failed.length;
       badge.showOutcome(failed.length === 0 ? badges.sent(RED) : badges.partlyFailed(RED, failed.length, total));
       const isSent = sender.send(() => createOutputs(RED, message, news, outcome));
-      end();
+      if (origin) complete(origin);
       return isSent;
     };
 
@@ -92,7 +81,7 @@ export = (RED: NodeAPI) => {
         onOutcome,
         onMissed,
         onAnswer,
-        onDiscarded: (origin) => (origin as Origin).done(),
+        onDiscarded: (origin) => complete(origin as Origin),
         onOutage: (error) => raiseToCatch(RED, this, error),
         onRecovered: (what) => this.log(translate(RED, what === 'store' ? 'log.storeRecovered' : 'log.recovered')),
         onState: (state) => badge.showState(state),
@@ -111,19 +100,20 @@ export = (RED: NodeAPI) => {
     });
 
     this.on('input', async (given: SmsMessage, _send, done) => {
-      const message = thaw(given);
+      const input: Input = { node: this, message: thaw(given), done: callOnce(done) };
+      const { message } = input;
       try {
         const { account, sending } = attach();
         const { message: text, encoding, parts, options } = await readings.run(fields.read(message, account.maxLength));
         const copy = options.waitMs === undefined ? undefined : { copy: RED.util.cloneMessage(message) };
-        const origin: Origin = { message, ...copy, done: callOnce(done), node: this };
+        const origin: Origin = { ...input, ...copy };
         sending.send({ message: text, encoding, parts, options, origin, carried: () => formatCarried(message) });
       } catch (error) {
         const raised = putError(RED, this, message, { error });
         sending?.countRefused();
         lateErrors.count(raised);
         badge.showOutcome(badges.error(RED, raised));
-        Flows.of(RED).onceHeard(this, () => done(raised));
+        Flows.of(RED).onceHeard(this, () => raise(this, raised, message, input));
       }
     });
 

@@ -10,22 +10,80 @@ export interface SmsMessage extends NodeMessage {
   error?: unknown;
 }
 
-/** A message at the input of a node as one that can be written to: some other node may have frozen it. */
+/** What nodes write to a message itself, in the place of what it has. */
+const written = ['payload', 'sms'] as const;
+
+/** A message at the input of a node as one that can be written to: some other node may have frozen it, or a part of it. */
 export function thaw(message: SmsMessage): SmsMessage {
-  return Object.isExtensible(message) ? message : { ...message };
+  if (Object.isExtensible(message) && written.every((name) => isWritable(message, name))) return message;
+  const readable = Object.keys(message).flatMap((name): [string, unknown][] => {
+    try {
+      return [[name, message[name as keyof SmsMessage]]];
+    } catch {
+      return [];
+    }
+  });
+  return Object.fromEntries(readable) as unknown as SmsMessage;
 }
 
-/** A message at the input of a node, and how to say that it is done with. */
+function isWritable(message: SmsMessage, name: string): boolean {
+  const property = Object.getOwnPropertyDescriptor(message, name);
+  return property ? property.writable === true : !(name in message);
+}
+
+/** A message at the input of a node, as one that can be written to, and how to say that it is done with. */
 export interface Input {
+  node: Node;
   message: SmsMessage;
-  done(error: Error): void;
+  done(error?: Error): void;
+}
+
+/** Ends an input whose outcome is in the flow. */
+export function complete({ done }: Pick<Input, 'done'>): void {
+  try {
+    done();
+  } catch {
+    // Node-RED gives a copy to a Complete node, and of this one none can be made. It is no failure of what was done.
+  }
+}
+
+/**
+ * Raises an error with a message that has it, and ends the input that it came by, if it did. By itself Node-RED would raise it with
+ * the message as it came, which could not be written to, perhaps, and at the node that took it, which may be stopped.
+ */
+export function raise(node: Node, error: Error, message: SmsMessage, input?: Pick<Input, 'node' | 'done'>): void {
+  const raiseWith = node.error;
+  let isRaised = false;
+  const tell = () => {
+    isRaised = true;
+    try {
+      raiseWith.call(node, error, message);
+    } catch {
+      // A Catch node gets a copy, and of this one none can be made.
+      const { _msgid, sms } = message;
+      raiseWith.call(node, error, { _msgid, sms } as SmsMessage);
+    }
+  };
+  if (input) {
+    const own = Object.getOwnPropertyDescriptor(input.node, 'error');
+    input.node.error = tell;
+    try {
+      // It counts as failed there, and not as complete.
+      input.done(error);
+    } finally {
+      if (own) Object.defineProperty(input.node, 'error', own);
+      else Reflect.deleteProperty(input.node, 'error');
+    }
+  }
+  if (!isRaised) tell();
 }
 
 /** Reports that an input message failed as a whole: badge, `msg.sms.error`, Catch node. */
-export function failMessage(RED: NodeAPI, node: Node, { message, done }: Input, error: unknown): void {
+export function failMessage(RED: NodeAPI, input: Input, error: unknown): void {
+  const { node, message } = input;
   node.status(badges.error(RED, error));
   const raised = putError(RED, node, message, { error });
-  Flows.of(RED).onceHeard(node, () => done(raised));
+  Flows.of(RED).onceHeard(node, () => raise(node, raised, message, input));
 }
 
 /** Puts a failure into the message that it is of, as `msg.sms.error`. Returns it as it is to be raised. */

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { Simulator } from '../../simulator';
 import { Client } from '../../src';
 import { until } from '../until';
-import { account, catcher, RunningFlow, sink, startService, stopEverything, stopLater } from './running-flow';
+import { account, catcher, coreNode, RunningFlow, sink, startService, stopEverything, stopLater } from './running-flow';
 
 const secret = 's3cret';
 const warnLevel = 30;
@@ -73,29 +73,99 @@ describe('the badge of a wait', () => {
   }
 });
 
-describe('a message that another node has frozen', () => {
+describe('a message that cannot be written to, or not be read', () => {
+  let sim: Simulator;
+
+  beforeEach(async () => {
+    sim = await startService();
+  });
+
   afterEach(stopEverything);
 
+  const wired = (type: string, properties: Record<string, unknown> = {}) => [
+    { id: 'node', type, account: 'account', output: 'list', interval: '0', wires: [['got'], ['got']], ...properties },
+    sink('got'),
+    { id: 'complete', type: 'complete', scope: ['node'], uncaught: false, wires: [['completed']] },
+    sink('completed'),
+    ...catcher(),
+  ];
+  const start = (type: string, properties: Record<string, unknown> = {}) =>
+    RunningFlow.start([account(sim), ...wired(type, properties)], { nodes: [coreNode('common/24-complete')] });
+
+  const text = { _msgid: '1', topic: '64215551234', payload: 'hello' };
+  const trap = () => {
+    throw new Error('a trap');
+  };
+  const messages: [what: string, create: () => Record<string, unknown>][] = [
+    ['is frozen', () => Object.freeze({ ...text })],
+    [
+      'is frozen and has a property that nobody can read',
+      () => Object.freeze(Object.defineProperty({ ...text }, 'broken', { enumerable: true, get: trap })),
+    ],
+    ['has a read-only msg.sms', () => Object.defineProperty({ ...text }, 'sms', { value: {}, enumerable: true })],
+    [
+      'has a msg.sms without a setter',
+      () => Object.defineProperty({ ...text }, 'sms', { get: () => ({}), enumerable: true }),
+    ],
+    [
+      'inherits a msg.sms without a setter',
+      () =>
+        Object.assign(
+          Object.create({
+            get sms() {
+              return {};
+            },
+          }),
+          text,
+        ),
+    ],
+  ];
+
   for (const type of ['sms-send', 'sms-feed', 'sms-outbox']) {
-    it(`passes through ${type}, and its failure ends nothing`, async () => {
-      const sim = await startService();
-      const list = { output: 'list', interval: '0' };
-      const flow = await RunningFlow.start([
-        account(sim),
-        { id: 'node', type, account: 'account', ...list, wires: [['got']] },
-        sink('got'),
-        ...catcher(),
-      ]);
-      const message = { _msgid: '1', topic: '64215551234', payload: 'hello' };
-      flow.send('node', Object.freeze({ ...message }));
-      const [got] = await flow.messages('got', 1);
-      assert.deepEqual([got?.topic, got?._msgid], [message.topic, '1']);
-      await flow.deploy([{ id: 'node', type, account: 'gone', ...list, wires: [['got']] }, sink('got'), ...catcher()]);
+    for (const [what, create] of messages) {
+      it(`passes through ${type} where it ${what}, and its failure is in the message that is raised`, async () => {
+        const flow = await start(type);
+        flow.send('node', create());
+        const [got] = await flow.messages('got', 1);
+        assert.deepEqual([got?.topic, got?._msgid], [text.topic, '1']);
+        assert.deepEqual(await flow.done('node', 1), [{ id: 'node', error: undefined }]);
+        await flow.deploy(wired(type, { account: 'gone' }));
+        const raised = () => flow.received('caught').filter(({ _msgid }) => _msgid === '1');
+        flow.send('node', create());
+        await until(() => raised().length > 0);
+        const [{ sms, error, topic } = {}] = raised();
+        assert.deepEqual([sms?.error?.code, error?.code, topic], ['SMS_CONFIG', 'SMS_CONFIG', text.topic]);
+        const [, failed] = await flow.done('node', 2);
+        assert.equal((failed?.error as { code?: string } | undefined)?.code, 'SMS_CONFIG');
+        assert.deepEqual([raised().length, flow.received('got').length], [1, 1]);
+      });
+    }
+
+    it(`has one outcome at ${type} where a property of it cannot be read`, async () => {
+      const create = () => Object.defineProperty({ ...text }, 'broken', { enumerable: true, get: trap });
+      const flow = await start(type, type === 'sms-send' ? {} : { output: 'each' });
+      flow.send('node', create());
+      await flow.done('node', 1);
+      flow.send('node', { ...text, _msgid: '2' });
+      await flow.messages('completed', 1);
+      await flow.done('node', 2);
+      assert.equal(flow.received('got').length + flow.received('caught').length, type === 'sms-send' ? 2 : 0);
+      assert.deepEqual(flow.received('caught'), []);
+      await flow.deploy(wired(type, { account: 'gone' }));
       const raised = () => flow.received('caught').filter(({ _msgid }) => _msgid === '1');
-      flow.send('node', Object.freeze({ ...message }));
+      flow.send('node', create());
       await until(() => raised().length > 0);
-      assert.equal(raised()[0]?.error?.code, 'SMS_CONFIG');
-      assert.equal((await flow.done('node', 2)).length, 2);
+      assert.deepEqual([raised()[0]?.sms?.error?.code, raised()[0]?.error?.code], ['SMS_CONFIG', 'SMS_CONFIG']);
     });
   }
+
+  it('counts as failed and not as complete', async () => {
+    const flow = await start('sms-send', { to: '12', toType: 'str' });
+    flow.send('node', Object.freeze({ ...text }));
+    await flow.messages('caught', 1);
+    await flow.deploy([account(sim), ...wired('sms-send')]);
+    flow.send('node', Object.freeze({ ...text, _msgid: '2' }));
+    const [completed] = await flow.messages('completed', 1);
+    assert.equal(completed?._msgid, '2');
+  });
 });
