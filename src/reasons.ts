@@ -115,6 +115,10 @@ export const reasons = {
   ],
   feedSize: ['SMS_INPUT', 'The number of feed entries is not a whole number from 1 to 300. Correct it.'],
   expression: ['SMS_INPUT', 'The field "{{field}}" could not be evaluated: {{detail}}. Correct its expression.'],
+  contextStore: [
+    'SMS_INPUT',
+    'The field "{{field}}" could not be read from its context store: {{detail}}. Check the store.',
+  ],
   onceBlank: ['SMS_INPUT', 'The key for sending once is blank. Give 1 to 256 characters, or choose no key.'],
   onceLength: ['SMS_INPUT', 'The key for sending once has {{length}} characters. Use at most 256.'],
   onceTaken: [

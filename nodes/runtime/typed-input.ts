@@ -28,7 +28,8 @@ export function evaluate(
   if (type === 'msg') return getMessageProperty(RED, message, String(value));
   return new Promise((resolve, reject) => {
     const callback = (error: unknown, result?: unknown) => {
-      if (error) reject(new SmsError('expression', { field, params: { field, detail: describe(error) ?? type } }));
+      if (error)
+        reject(new SmsError(reasonOf(error, type), { field, params: { field, detail: describe(error) ?? type } }));
       else resolve(result);
     };
     try {
@@ -39,12 +40,20 @@ export function evaluate(
   });
 }
 
+/** What is to be mended: the store that was asked, unless the key is none. */
+function reasonOf(error: unknown, type: string): 'expression' | 'contextStore' {
+  const isStored = type === 'flow' || type === 'global';
+  return isStored && (Object(error) as { code?: unknown }).code !== 'INVALID_EXPR' ? 'contextStore' : 'expression';
+}
+
 /** Properties of an error of JSONata that hold a value of the message, which its text quotes. */
 const quoted = ['value', 'value2', 'exp'];
 
 /** The reason in one line and without the values that it speaks of, since it gets into the log. */
 function describe(error: unknown): string | undefined {
-  const { message, code, ...rest } = Object(error) as Record<string, unknown>;
+  // A context store may give a text for it.
+  const { message, code, ...rest }: Record<string, unknown> =
+    typeof error === 'string' ? { message: error } : Object(error);
   if (typeof message !== 'string') return undefined;
   // What a syntax error speaks of is the expression.
   const values = /^S/.test(String(code)) ? [] : quoted.map((name) => JSON.stringify(rest[name]));

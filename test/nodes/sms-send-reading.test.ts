@@ -127,6 +127,29 @@ describe('sms-send, whose text stands in a slow context store', () => {
     });
   }
 
+  for (const [what, error] of [
+    ['a text', 'no\nconnection.'],
+    ['an error', new Error('no connection')],
+  ] as const) {
+    it(`says why the store fails, which gives ${what} for it, and not that an expression is wrong`, async () => {
+      const flow = await start();
+      flow.send('send', { topic: handset });
+      await store.answer(error);
+      const [caught] = await flow.messages('caught', 1);
+      const { code, field, message } = caught?.sms?.error ?? {};
+      assert.deepEqual([code, field], ['SMS_INPUT', 'body']);
+      assert.match(String(message), /could not be read from its context store: no connection\. Check the store\.$/);
+    });
+  }
+
+  it('says of a key that is none that it is wrong, and not the store', async () => {
+    const flow = await start({ body: 'a[msg.' });
+    flow.send('send', { topic: handset });
+    const [caught] = await flow.messages('caught', 1);
+    assert.match(String(caught?.sms?.error?.message), /could not be evaluated: Invalid property expression.* Correct/);
+    assert.equal(store.asked.length, 0);
+  });
+
   it('tells the Catch node that goes on', async () => {
     const flow = await start();
     flow.send('send', { topic: handset });
