@@ -1,5 +1,5 @@
 import type { Node, NodeAPI } from 'node-red';
-import { Client, createConnections, joinAccount, SmsError } from '../src';
+import { Client, createConnections, isBlank, joinAccount, SmsError } from '../src';
 import { serveAccounts } from './runtime/account-admin';
 import { AccountNews } from './runtime/account-news';
 import type { AccountNode } from './runtime/account-node';
@@ -143,11 +143,12 @@ export = (RED: NodeAPI) => {
     return isOne;
   }
 
-  /** Node-RED has put `${NAME}` in place of itself only in what is deployed; the form still holds it. */
-  function resolve<T>(value: T, id: string | undefined): T | string {
+  /** Node-RED has put a variable in the place of `${NAME}` only in what is deployed; the form still holds it. */
+  function resolve(value: unknown, id: string | undefined): unknown {
     if (typeof value !== 'string' || !isEnv(value)) return value;
     const node = (id && RED.nodes.getNode(id)) || findGlobalNode() || ({} as never);
-    return String(RED.util.evaluateNodeProperty(value, 'env', node, {}) || value);
+    const found: unknown = RED.util.evaluateNodeProperty(value, 'env', node, {});
+    return isBlank(found) ? value : found;
   }
 
   /** The node that has the global environment variables, which an account knows that is not deployed yet. */

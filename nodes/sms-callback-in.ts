@@ -1,31 +1,30 @@
 import type { NodeAPI, NodeDef } from 'node-red';
 import {
-  asSmsError,
   type CallbackEvent,
   type CallbackRequest,
   type CallbackSubscription,
+  isBlank,
   type Kind,
   parseCallback,
   type RecordsOfKind,
-  type SmsError,
+  SmsError,
 } from '../src';
 import { limits } from './limits';
 import { getAccount } from './runtime/account-node';
 import type { CallbackAnswer } from './runtime/callback-body';
-import { createCallbackDoors, formatCallbackAddress, notNow, refuse } from './runtime/callback-door';
+import { createCallbackDoors, formatCallbackAddress, notNow, parseAddress, refuse } from './runtime/callback-door';
 import type { CallbackNode } from './runtime/callback-node';
-import { parsePath } from './runtime/callback-path';
 import { FlowSender } from './runtime/flow-sender';
 import { raiseToCatch, showAndRaise, takeAcknowledgements } from './runtime/outcome';
 import { createDeliveredMessage } from './runtime/received-message';
-import { parseChoice, parseNumber, parseText } from './runtime/settings';
+import { parseChoice, parseNumber } from './runtime/settings';
 import { startWithFlows } from './runtime/start';
 import { badges, endBadge } from './runtime/texts';
 
 interface CallbackConfig extends NodeDef {
   account?: string;
-  path?: string;
-  publicUrl?: string;
+  path?: unknown;
+  publicUrl?: unknown;
   acknowledge?: string;
   ackTimeout?: number | string;
 }
@@ -39,8 +38,9 @@ export = (RED: NodeAPI) => {
 
   function SmsCallbackIn(this: CallbackNode, config: CallbackConfig) {
     RED.nodes.createNode(this, config);
-    const path = parsePath(config.path);
-    const address = { path, publicUrl: config.publicUrl, token: parseToken(RED, this) };
+    const { path: given, publicUrl } = config;
+    const address = parseAddress({ path: given, publicUrl, token: findToken(RED, this) });
+    const path = address.path instanceof SmsError ? undefined : address.path;
     const sender = new FlowSender(RED, this);
     let subscription: CallbackSubscription | undefined;
     /** The badge shows why one could not be taken, not the path. */
@@ -112,20 +112,13 @@ export = (RED: NodeAPI) => {
   });
 };
 
-/** Says whom to let in: an error when what was to be the token is a variable that is not set, or is blank. */
-function parseToken(RED: NodeAPI, node: CallbackNode & { _alias?: string }): string | SmsError | undefined {
+/** The token, or else the variable that was to be one and is blank. */
+function findToken(RED: NodeAPI, node: CallbackNode & { _alias?: string }): unknown {
+  const { token } = node.credentials ?? {};
+  if (!isBlank(token)) return token;
   // Those of a node in a subflow are saved under the id that it has there.
-  const saved: { token?: string } = RED.nodes.getCredentials(node._alias ?? node.id) ?? {};
-  try {
-    return parseText(trim(node.credentials?.token) || trim(saved.token) || undefined);
-  } catch (error) {
-    return asSmsError(error);
-  }
-}
-
-/** A variable of a subflow may be a number. */
-function trim(text: unknown): string {
-  return String(text ?? '').trim();
+  const saved: { token?: unknown } = RED.nodes.getCredentials(node._alias ?? node.id) ?? {};
+  return saved.token;
 }
 
 /** What the address was called with goes along with every record. */

@@ -121,11 +121,16 @@ function findAccounts(nodes: RunningNodes): FoundAccount[] {
   return [...found.values()];
 }
 
+/** A variable of a flow may have put a number there. */
+function nameOf({ name = '' }: AccountNode): string {
+  return String(name);
+}
+
 function findMeasured(nodes: RunningNodes): MeasuredAccount[] {
   return findAccounts(nodes).flatMap(({ node }) => {
     if (!isUsable(node)) return [];
-    const { id, name = '', membership } = node;
-    return [{ id, name, state: membership.state() }];
+    const { id, membership } = node;
+    return [{ id, name: nameOf(node), state: membership.state() }];
   });
 }
 
@@ -140,7 +145,7 @@ function neverKeep(response: Response): Response {
 }
 
 function formatAccount(RED: NodeAPI, { node, ids }: FoundAccount): RunningAccount {
-  const { name = '' } = node;
+  const name = nameOf(node);
   if (!isUsable(node)) {
     const { code, message } = translateError(RED, node.membership);
     return { ids, name, error: { code, message } };

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import type { Node, NodeAPI, NodeDef } from 'node-red';
 import {
   type AccountSettings,
+  type Authentication,
   DiskStore,
   MemoryStore,
   type ProxyOptions,
@@ -19,13 +20,13 @@ import { parseChoice, parseFlag, parseLimit, parseNumber, parseText } from './se
 
 /** How to reach the service, as the form of `sms-account` has it, saved or not. */
 export interface ConnectionConfig {
-  baseUrl?: string;
-  allowHttp?: boolean | string;
-  authType?: string;
-  method?: string;
-  tls?: string;
-  proxy?: string;
-  timeout?: number | string;
+  baseUrl?: unknown;
+  allowHttp?: unknown;
+  authType?: unknown;
+  method?: unknown;
+  tls?: unknown;
+  proxy?: unknown;
+  timeout?: unknown;
 }
 
 /** The configuration of `sms-account`. */
@@ -60,18 +61,18 @@ export interface NodeAccountSettings extends AccountSettings, NodeStores {}
 
 /** Its credentials. */
 export interface AccountCredentials {
-  apiKey?: string;
-  userId?: string;
-  password?: string;
-  redisUrl?: string;
+  apiKey?: unknown;
+  userId?: unknown;
+  password?: unknown;
+  redisUrl?: unknown;
 }
 
 interface TlsNode extends Node {
   addTLSOptions(options: TlsOptions): TlsOptions;
 }
 
-interface ProxyNode extends Node<{ username?: string; password?: string }> {
-  url?: string;
+interface ProxyNode extends Node<{ username?: unknown; password?: unknown }> {
+  url?: unknown;
   noproxy?: string[];
 }
 
@@ -91,31 +92,42 @@ export function parseConnection(
   config: ConnectionConfig,
   credentials: AccountCredentials,
 ): ConnectionSettings {
-  const tls = config.tls ? (RED.nodes.getNode(config.tls) as TlsNode | null) : undefined;
+  const tls = config.tls ? (RED.nodes.getNode(String(config.tls)) as TlsNode | null) : undefined;
   if (tls !== undefined && typeof tls?.addTLSOptions !== 'function') throw new SmsError('tlsMissing');
-  const proxy = config.proxy ? (RED.nodes.getNode(config.proxy) as ProxyNode | null) : undefined;
+  const proxy = config.proxy ? (RED.nodes.getNode(String(config.proxy)) as ProxyNode | null) : undefined;
   if (proxy !== undefined && proxy?.type !== 'http proxy') throw new SmsError('proxyMissing');
-  const baseUrl = parseBaseUrl(parseText(config.baseUrl), parseFlag('allowHttp', config.allowHttp, false));
-  const authType = parseChoice('authType', config.authType, ['bearer', 'basic', 'form']);
-  const authentication = parseAuthentication(authType, credentials);
-  // Of the credentials, only what is used has to be there.
-  Object.values(authentication).forEach(parseText);
+  const proxyOptions = proxy && parseProxy(proxy);
+  const allowHttp = parseFlag('allowHttp', config.allowHttp, false);
   return {
-    baseUrl,
-    authentication,
+    baseUrl: parseBaseUrl(parseText('baseUrl', config.baseUrl), allowHttp),
+    authentication: parseLogin(config.authType, credentials),
     method: parseChoice('method', config.method, ['POST', 'GET']),
     timeoutMs: parseNumber('timeout', config.timeout, limits['sms-account'].timeout) * 1_000,
     ...(tls ? { tls: tls.addTLSOptions({}) } : undefined),
-    ...(proxy?.url ? { proxy: createProxyOptions(proxy) } : undefined),
+    ...(proxyOptions ? { proxy: proxyOptions } : undefined),
   };
 }
 
-function createProxyOptions({ url = '', noproxy = [], credentials }: ProxyNode): ProxyOptions {
+/** Of the credentials, only what is used has to be there. */
+function parseLogin(type: unknown, credentials: AccountCredentials): Authentication {
+  const authType = parseChoice('authType', type, ['bearer', 'basic', 'form']);
+  const textOf = (name: keyof AccountCredentials) => parseText(name, credentials[name]);
+  return parseAuthentication(
+    authType,
+    authType === 'bearer' ? { apiKey: textOf('apiKey') } : { userId: textOf('userId'), password: textOf('password') },
+  );
+}
+
+function parseProxy({ url, noproxy = [], credentials = {} }: ProxyNode): ProxyOptions | undefined {
+  const [address, username, password] = [url, credentials.username, credentials.password].map((value) =>
+    parseText('proxy', value),
+  );
+  if (address === undefined) return undefined;
   return {
-    url,
+    url: address,
     noProxy: noproxy,
-    ...(credentials?.username ? { username: credentials.username } : undefined),
-    ...(credentials?.password ? { password: credentials.password } : undefined),
+    ...(username === undefined ? undefined : { username }),
+    ...(password === undefined ? undefined : { password }),
   };
 }
 
@@ -170,17 +182,16 @@ function parseStore(
   if (folder !== undefined) {
     stores.set('disk', { storeName: `disk ${folder}`, createStore: (key) => new DiskStore(join(folder, key)) });
   }
-  const redis = kind === 'redis' ? parseRedisUrl(parseText(redisUrl)) : findRedis(redisUrl);
-  const redisPlace = redis && `redis ${digest(JSON.stringify([redis.host, redis.port, redis.db]))}`;
-  if (redisPlace !== undefined) {
-    const url = redisUrl?.trim() ?? '';
-    stores.set(redisPlace, {
+  const redis = kind === 'redis' ? parseRedis(redisUrl) : findRedis(redisUrl);
+  if (redis) {
+    const { url } = redis;
+    stores.set(redis.place, {
       storeName: `redis ${digest(url)}`,
       createStore: (key) => new RedisStore({ url, key }),
     });
   }
   if (kind === 'disk' && folder === undefined) warnNoUserDir();
-  const wanted = kind === 'redis' ? (redisPlace ?? '') : kind;
+  const wanted = kind === 'redis' ? (redis?.place ?? '') : kind;
   const place = stores.has(wanted) ? wanted : 'memory';
   return {
     ...(stores.get(place) ?? memory),
@@ -191,10 +202,17 @@ function parseStore(
   };
 }
 
+/** A Redis server by its URL, and the name of what is kept there. */
+function parseRedis(redisUrl: unknown): { url: string; place: string } {
+  const url = parseText('redisUrl', redisUrl)?.trim() ?? '';
+  const { host, port, db } = parseRedisUrl(url);
+  return { url, place: `redis ${digest(JSON.stringify([host, port, db]))}` };
+}
+
 /** The server of a URL that nothing is kept with now. */
-function findRedis(redisUrl: string | undefined): ReturnType<typeof parseRedisUrl> | undefined {
+function findRedis(redisUrl: unknown): ReturnType<typeof parseRedis> | undefined {
   try {
-    return parseRedisUrl(redisUrl);
+    return parseRedis(redisUrl);
   } catch {
     return undefined;
   }

@@ -1,19 +1,47 @@
 import type { Node, NodeAPI } from 'node-red';
 import { asSmsError, SmsError } from '../../src';
 import type { CallbackAnswer } from './callback-body';
-import { isPath, isPublicUrl, joinCallbackUrl, normalisePath } from './callback-path';
+import { isPath, isPublicUrl, joinCallbackUrl, normalisePath, parsePath } from './callback-path';
 import { createCallbackPlaces } from './callback-places';
 import { type CallbackRouteOptions, mountCallbackRoute } from './callback-route';
 import { parseText } from './settings';
 import { badges, translateError } from './texts';
 
-/** Where a node is called, and what only its callers know. */
+/** Where a node is called, and what only its callers know. An error stands for what cannot be used. */
 export interface CallbackAddress {
   /** With a leading slash. */
-  path: string | undefined;
-  publicUrl: string | undefined;
+  path: string | SmsError | undefined;
+  publicUrl: string | SmsError | undefined;
   /** Without one everybody is let in, and nobody as long as there is an error instead. */
   token: string | SmsError | undefined;
+}
+
+/** Reads an address from the configuration and the credentials of a node. */
+export function parseAddress({ path, publicUrl, token }: Record<keyof CallbackAddress, unknown>): CallbackAddress {
+  return {
+    path: attempt(() => {
+      const parsed = parsePath(parseText('path', path));
+      // With a slash in front Node-RED fills in no variable.
+      parseText('path', parsed?.slice(1));
+      return parsed;
+    }),
+    publicUrl: attempt(() => parseText('publicUrl', publicUrl)),
+    token: attempt(() => parseText('token', token)?.trim()),
+  };
+}
+
+function attempt(parse: () => string | undefined): string | SmsError | undefined {
+  try {
+    return parse();
+  } catch (error) {
+    return asSmsError(error);
+  }
+}
+
+/** @throws SmsError that stands for it */
+function take(part: string | SmsError | undefined): string | undefined {
+  if (part instanceof SmsError) throw part;
+  return part;
 }
 
 /** A node's way in from outside. */
@@ -29,7 +57,8 @@ export type OpenDoor = (node: Node, address: CallbackAddress, handle: CallbackRo
 /** Begins with every path free. Of several nodes at one path the first has it, and the next when that one has gone. */
 export function createCallbackDoors(RED: NodeAPI): OpenDoor {
   const places = createCallbackPlaces(RED);
-  return (node, { path, token }, handle) => {
+  return (node, { path: given, token }, handle) => {
+    const path = given instanceof SmsError ? undefined : given;
     const entrance = token instanceof SmsError ? { token: undefined, handle: keepOut } : { token, handle };
     let unmount = () => {};
     let problem: SmsError | undefined;
@@ -44,9 +73,9 @@ export function createCallbackDoors(RED: NodeAPI): OpenDoor {
     /** @throws SmsError when there is something against the path */
     const takePath = () => {
       if (!servesHttp(RED)) throw new SmsError('callbackHttpOff');
+      const path = take(given);
       if (path === undefined) throw new SmsError('callbackPathMissing');
       if (!isPath(path)) throw new SmsError('callbackPathInvalid');
-      parseText(path.slice(1));
       if (!places.take(normalisePath(path), node.id, open)) {
         throw new SmsError('callbackPathTaken', { params: { path } });
       }
@@ -79,15 +108,11 @@ async function keepOut(): Promise<CallbackAnswer> {
 /**
  * Public address, root of Node-RED's HTTP nodes, path and token in one; `undefined` when that reaches nothing.
  *
- * @throws SmsError `SMS_CONFIG` when a variable of it is not set
+ * @throws SmsError `SMS_CONFIG` for what cannot be used
  */
-export function formatCallbackAddress(
-  RED: NodeAPI,
-  { path, publicUrl = '', token }: CallbackAddress,
-): string | undefined {
-  if (!servesHttp(RED) || path === undefined || !isPath(path) || !isPublicUrl(parseText(publicUrl))) return undefined;
-  parseText(path.slice(1));
-  if (token instanceof SmsError) throw token;
+export function formatCallbackAddress(RED: NodeAPI, address: CallbackAddress): string | undefined {
+  const [path, publicUrl = '', token] = [take(address.path), take(address.publicUrl), take(address.token)];
+  if (!servesHttp(RED) || path === undefined || !isPath(path) || !isPublicUrl(publicUrl)) return undefined;
   const url = joinCallbackUrl(publicUrl, String(RED.settings.httpNodeRoot || '/'), path);
   return token === undefined ? url : `${url}?token=${encodeURIComponent(token)}`;
 }

@@ -193,9 +193,9 @@ function readField(config: SendConfig, field: Field): TypedInput<Field> {
 
 function parseMailto(field: string, value: unknown): object | undefined {
   if (isBlank(value)) return undefined;
-  let parsed: unknown;
+  let parsed = value;
   try {
-    parsed = JSON.parse(String(value));
+    if (typeof value === 'string') parsed = JSON.parse(value);
   } catch {}
   if (typeof parsed !== 'object' || parsed === null) throw new SmsError('mailto', { field, params: { field } });
   return parsed;

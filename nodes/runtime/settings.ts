@@ -50,12 +50,18 @@ export function parseFlag(setting: string, value: unknown, byDefault: boolean): 
 }
 
 /**
- * Takes text from a node's configuration or credentials. Node-RED leaves `${NAME}` where it knows no such variable, which must not pass
- * for a text of its own: everybody could guess such a secret.
+ * Reads text from a node's configuration or credentials; blank: `undefined`. A variable of a flow may be a number, a flag or JSON, and
+ * Node-RED puts it in place as such. It leaves `${NAME}` where it knows no such variable, which must not pass for a text of its own:
+ * everybody could guess such a secret.
  *
- * @throws SmsError `SMS_CONFIG` that names the variable
+ * @throws SmsError `SMS_CONFIG` that names the setting or the variable, without its value
  */
-export function parseText<T extends string | undefined>(text: T): T {
-  if (!isEnv(text)) return text;
-  throw new SmsError('variableMissing', { params: { variable: String(text).slice(2, -1) } });
+export function parseText(setting: string, value: unknown): string | undefined {
+  if (isBlank(value)) return undefined;
+  if (!['string', 'number', 'boolean'].includes(typeof value)) {
+    throw new SmsError('settingText', { params: { setting } });
+  }
+  const text = String(value);
+  if (isEnv(text)) throw new SmsError('variableMissing', { params: { variable: text.slice(2, -1) } });
+  return text;
 }

@@ -7,7 +7,7 @@ const catalogs = '@messaging-service/node-red-sms/';
 const catalog = `${catalogs}sms-account:sms-account.`;
 
 /** The types in whose forms a property of a setting or field has its label. */
-const labelling = ['sms-account', 'sms-send', 'sms-feed'];
+const labelling = ['sms-account', 'sms-send', 'sms-feed', 'sms-callback-in'];
 
 const minuteMs = 60_000;
 const dayMs = 24 * 60 * minuteMs;

@@ -8,7 +8,7 @@ import { inspect } from 'node:util';
 import type { NodeStatus } from 'node-red';
 import helper from 'node-red-node-test-helper';
 import type { Simulator } from '../../simulator';
-import { startNodeRed } from '../node-red-process';
+import { type FlowNode, startNodeRed } from '../node-red-process';
 import { createSelfSigned } from '../src/raw-service';
 import { until } from '../until';
 import { account, catcher, coreNode, RunningFlow, sink, startService, stopEverything, stopLater } from './running-flow';
@@ -29,7 +29,7 @@ function form(sim: Simulator, properties: Record<string, unknown> = {}): Record<
   return { ...settings, ...properties };
 }
 
-function send(accountId = 'account'): Record<string, unknown> & { id: string; type: string } {
+function send(accountId = 'account'): FlowNode {
   return { id: 'send', type: 'sms-send', account: accountId, wires: [['sent'], []] };
 }
 
@@ -151,6 +151,25 @@ describe('sms-account', () => {
         const values = { id, baseUrl: variable('GLOBAL_URL'), apiKey: variable('GLOBAL_KEY') };
         const answer = await flow.testConnection(form(sim, values));
         assert.equal(answer.ok, true, JSON.stringify(answer));
+      }
+    });
+
+    it('takes variables that are numbers or flags for text, and no object', async () => {
+      const service = await startService({ credentials: { userId: '0', password: 'false', apiKey: 'k' } });
+      const env = [
+        { name: 'NUMBER', value: '0', type: 'num' },
+        { name: 'FLAG', value: 'false', type: 'bool' },
+        { name: 'OBJECT', value: JSON.stringify({ hidden: secret }), type: 'json' },
+      ];
+      const nodes = [coreNode('common/91-global-config')];
+      const flow = await RunningFlow.start([{ id: 'global', type: 'global-config', env }], { nodes });
+      const values = { authType: 'basic', userId: variable('NUMBER'), password: variable('FLAG') };
+      const answer = await flow.testConnection(form(service, values));
+      assert.equal(answer.ok, true, JSON.stringify(answer));
+      for (const name of ['baseUrl', 'userId', 'password']) {
+        const answer = await flow.testConnection(form(service, { ...values, [name]: variable('OBJECT') }));
+        assert.match(JSON.stringify(answer.error), /SMS_CONFIG.*is not text/);
+        assert.equal(JSON.stringify(answer).includes(secret), false);
       }
     });
 
@@ -484,6 +503,98 @@ describe('sms-account', () => {
     await flow.messages('sent', 1);
   });
 
+  describe('a variable of a subflow that is no text', () => {
+    /** An account and a node that sends, both in a subflow with a variable `VALUE`. */
+    function inSubflow(type: string, value: unknown, properties: Record<string, unknown>): FlowNode[] {
+      const port = (id: string, index = 0) => ({ id, port: index });
+      return [
+        {
+          id: 'sub',
+          type: 'subflow',
+          name: 'sender',
+          in: [{ x: 1, y: 1, wires: [{ id: 'inner' }] }],
+          out: [{ x: 1, y: 1, wires: [port('inner')] }],
+          env: [{ name: 'VALUE', type, value: typeof value === 'string' ? value : JSON.stringify(value) }],
+        },
+        account(sim, { z: 'sub', ...properties }),
+        { ...send(), id: 'inner', z: 'sub', wires: [[], []] },
+        { id: 'send', type: 'subflow:sub', name: '', wires: [['sent']] },
+        sink('sent'),
+        ...catcher(),
+      ];
+    }
+
+    for (const [type, value] of [
+      ['num', 4711],
+      ['num', 0],
+      ['bool', true],
+      ['bool', false],
+    ] as const) {
+      for (const [setting, authType] of [
+        ['apiKey', 'bearer'],
+        ['userId', 'basic'],
+        ['password', 'form'],
+      ] as const) {
+        it(`is taken as its text: ${value} for ${setting}`, async () => {
+          const service = await startService({ credentials: { ...sim.credentials, [setting]: `${value}` } });
+          const credentials = { ...sim.credentials, [setting]: variable('VALUE') };
+          const properties = { authType, baseUrl: service.baseUrl, credentials };
+          const flow = await RunningFlow.start(inSubflow(type, value, properties));
+          assert.equal(await outcome(flow), undefined);
+        });
+      }
+    }
+
+    const settings: Record<string, Record<string, unknown>> = {
+      baseUrl: { baseUrl: variable('VALUE') },
+      apiKey: { credentials: { apiKey: variable('VALUE') } },
+      userId: { authType: 'basic', credentials: { userId: variable('VALUE'), password: 'p' } },
+      password: { authType: 'form', credentials: { userId: 'u', password: variable('VALUE') } },
+      redisUrl: { store: 'redis', credentials: { apiKey: 'key', redisUrl: variable('VALUE') } },
+    };
+    const labels: Record<string, string> = {
+      baseUrl: 'Base URL',
+      apiKey: 'API key',
+      userId: 'User name',
+      password: 'Password',
+      redisUrl: 'Redis URL',
+    };
+    for (const [setting, properties] of Object.entries(settings)) {
+      for (const value of [{ hidden: secret }, [secret]]) {
+        it(`is SMS_CONFIG that names ${setting}, and no word of what it is, for ${JSON.stringify(value)}`, async () => {
+          const flow = await RunningFlow.start(inSubflow('json', value, properties));
+          const error = await outcome(flow);
+          assert.equal(error?.code, 'SMS_CONFIG');
+          assert.match(String(error?.message), new RegExp(`"${labels[setting]}" is not text`));
+          assert.equal(inspect([flow.log, flow.received('caught')], { depth: 9 }).includes(secret), false);
+          assert.equal(sim.requests.length, 0);
+        });
+      }
+    }
+
+    for (const setting of ['baseUrl', 'redisUrl']) {
+      it(`is SMS_CONFIG where no number is usable: ${setting}`, async () => {
+        const flow = await RunningFlow.start(inSubflow('num', 4711, { ...settings[setting] }));
+        assert.equal((await outcome(flow))?.code, 'SMS_CONFIG');
+      });
+    }
+
+    it('is of no account where it stands for a Redis URL that is not used', async () => {
+      const credentials = { ...sim.credentials, redisUrl: variable('VALUE') };
+      const flow = await RunningFlow.start(inSubflow('json', { a: 1 }, { credentials }));
+      assert.equal(await outcome(flow), undefined);
+    });
+
+    it('names the account in the metrics and the sidebar', async () => {
+      const flow = await RunningFlow.start(inSubflow('num', 4711, { name: variable('VALUE') }));
+      const { text } = await helper.request().get('/sms-account/metrics').expect(200);
+      assert.match(text, /name="4711"/);
+      const { body } = await helper.request().get('/sms-account/state').expect(200);
+      assert.equal(body.accounts[0].name, '4711');
+      assert.equal(await outcome(flow), undefined);
+    });
+  });
+
   for (const property of ['tls', 'proxy']) {
     it(`is SMS_CONFIG where the chosen ${property} is none, and goes no other way`, async () => {
       const flow = await RunningFlow.start([account(sim, { [property]: 'gone' }), send(), sink('sent'), ...catcher()]);
@@ -579,6 +690,39 @@ describe('sms-account', () => {
         [`${sim.baseUrl}/api/3/sms/out`, `Basic ${Buffer.from('u:p').toString('base64')}`],
       ]);
     });
+
+    for (const [what, value, outcomeOf] of [
+      ['a number', { type: 'num', value: '4711' }, undefined],
+      ['an object', { type: 'json', value: '{"a":1}' }, /"Proxy" is not text/],
+      ['not set', undefined, /variable VALUE is not set/],
+    ] as const) {
+      it(`takes the password of the proxy for text where its variable is ${what}`, async () => {
+        const proxy = await startProxy();
+        const node = {
+          id: 'proxy',
+          type: 'http proxy',
+          z: 'tab',
+          url: proxy.url,
+          noproxy: [],
+          credentials: { username: 'u', password: variable('VALUE') },
+        };
+        const tab = { id: 'tab', type: 'tab', label: '', env: value ? [{ name: 'VALUE', ...value }] : [] };
+        const flow = await RunningFlow.start(
+          [tab, node, account(sim, { z: 'tab', proxy: 'proxy' }), send(), sink('sent'), ...catcher()],
+          { nodes: [coreNode('network/06-httpproxy')] },
+        );
+        const error = await outcome(flow);
+        if (outcomeOf) {
+          assert.equal(error?.code, 'SMS_CONFIG');
+          assert.match(String(error?.message), outcomeOf);
+        }
+        const expected = outcomeOf ? [] : [`Basic ${Buffer.from('u:4711').toString('base64')}`];
+        assert.deepEqual(
+          proxy.asked.map(([, authorization]) => authorization),
+          expected,
+        );
+      });
+    }
 
     it('leaves the proxy out for a host of its noproxy list', async () => {
       const proxy = await startProxy();

@@ -6,6 +6,7 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
+import { inspect } from 'node:util';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import type { CallbackNode } from '../../nodes/runtime/callback-node';
 import type { Simulator } from '../../simulator';
@@ -788,6 +789,78 @@ describe('sms-callback-in', () => {
         message: /SMS_TEST_URL/,
       });
     });
+
+    /** A node in a subflow with a variable `VALUE`, and one that sends its URL to the service. */
+    function inSubflow(type: string, value: string, properties: Record<string, unknown>): FlowNode[] {
+      const out = [0, 1].map((port) => ({ x: 1, y: 1, wires: [{ id: 'callback', port }] }));
+      const into = [{ x: 1, y: 1, wires: [{ id: 'send' }] }];
+      return [
+        { id: 'sub', type: 'subflow', name: 'receiver', in: into, out, env: [{ name: 'VALUE', type, value }] },
+        callbackNode({ z: 'sub', wires: [[], []], publicUrl: 'https://flows.example.com', ...properties }),
+        {
+          id: 'send',
+          type: 'sms-send',
+          z: 'sub',
+          account: 'account',
+          callbackUrl: 'callback',
+          callbackUrlType: 'node',
+          wires: [[], []],
+        },
+        { id: 'instance', type: 'subflow:sub', name: '', wires: [['replies'], ['statuses']] },
+        account(sim),
+        sink('replies'),
+        sink('statuses'),
+        ...catcher(),
+      ];
+    }
+
+    /** The URL that the service is told, or why it is told none. */
+    async function tellUrl(flow: RunningFlow): Promise<unknown> {
+      const { length } = flow.received('caught');
+      flow.send('instance', { topic: handset, payload: 'hello' });
+      await until(() => sim.messages.length + flow.received('caught').length > length, 'an outcome');
+      return sim.messages[0]?.callbackUrl ?? flow.received('caught').at(-1)?.sms?.error?.message;
+    }
+
+    for (const [type, value] of [
+      ['num', '4711'],
+      ['bool', 'true'],
+    ] as const) {
+      it(`takes a variable that is ${value}, no text, for its text: as path and as token`, async () => {
+        const properties = { path: variable('VALUE'), credentials: { token: variable('VALUE') } };
+        const flow = await RunningFlow.start(inSubflow(type, value, properties));
+        assert.equal(await tellUrl(flow), `https://flows.example.com/${value}?token=${value}`);
+        const url = `${await flow.serve()}/${value}`;
+        assert.equal((await post(`${url}?token=other`, formReply())).status, 401);
+        assert.equal((await post(`${url}?token=${value}`, formReply())).status, 200);
+        await flow.messages('replies', 1);
+      });
+
+      it(`is told nowhere where its public URL is ${value}`, async () => {
+        const flow = await RunningFlow.start(inSubflow(type, value, { publicUrl: variable('VALUE') }));
+        assert.match(String(await tellUrl(flow)), /no usable public URL/);
+      });
+    }
+
+    for (const [setting, label, properties] of [
+      ['path', 'Path', { path: variable('VALUE') }],
+      ['publicUrl', 'Public URL', { publicUrl: variable('VALUE') }],
+      ['token', 'Token', { credentials: { token: variable('VALUE') } }],
+    ] as const) {
+      it(`is SMS_CONFIG that names ${setting} where its variable is an object`, async () => {
+        const flow = await RunningFlow.start(inSubflow('json', '{"hidden":"never-shown"}', properties));
+        const reason = new RegExp(`"${label}" is not text`);
+        if (setting !== 'publicUrl') {
+          const [caught] = await flow.messages('caught', 1);
+          assert.equal(caught?.error?.code, 'SMS_CONFIG');
+          assert.match(String(caught?.error?.message), reason);
+        }
+        assert.match(String(await tellUrl(flow)), reason);
+        const answer = await post(`${await flow.serve()}/sms/callback`, formReply());
+        assert.equal(answer.status, { path: 404, publicUrl: 200, token: 503 }[setting]);
+        assert.equal(inspect([flow.log, flow.received('caught')], { depth: 9 }).includes('never-shown'), false);
+      });
+    }
 
     it('is SMS_CONFIG where Node-RED serves no HTTP nodes, and says so', async () => {
       const { flow, url } = await start({}, [], { httpNodeRoot: false });
