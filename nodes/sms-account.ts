@@ -1,5 +1,5 @@
-import type { Node, NodeAPI } from 'node-red';
-import { Client, createConnections, isBlank, joinAccount, SmsError } from '../src';
+import type { NodeAPI } from 'node-red';
+import { Client, createConnections, joinAccount, SmsError } from '../src';
 import { serveAccounts } from './runtime/account-admin';
 import { AccountNews } from './runtime/account-news';
 import type { AccountNode } from './runtime/account-node';
@@ -13,11 +13,11 @@ import {
   parseConnection,
   parseMaxLength,
 } from './runtime/account-settings';
-import { isEnv } from './runtime/env';
 import { logKeptTexts } from './runtime/kept-text-log';
 import { raiseToCatch } from './runtime/outcome';
 import { savedPassword } from './runtime/saved-password';
 import { translate, translateError } from './runtime/texts';
+import { explainMissing, resolveVariable } from './runtime/variables';
 
 const mostCharsets = 10;
 
@@ -112,7 +112,7 @@ export = (RED: NodeAPI) => {
     const saved: AccountCredentials = (id && RED.nodes.getCredentials(id)) || {};
     const choose = (name: (typeof credentialFields)[number]) => {
       const given = form[name];
-      return resolve(given === undefined || given === savedPassword ? saved[name] : given, id);
+      return resolveVariable(RED, given === undefined || given === savedPassword ? saved[name] : given, id);
     };
     const credentials: AccountCredentials = {};
     for (const name of credentialFields) {
@@ -122,15 +122,23 @@ export = (RED: NodeAPI) => {
     const config: ConnectionConfig = {};
     for (const name of connectionFields) {
       const value = form[name];
-      if (value !== undefined) config[name] = resolve(value, id);
+      if (value !== undefined) config[name] = resolveVariable(RED, value, id);
     }
-    const settings = parseConnection(RED, config, credentials);
+    const settings = parse(config, credentials, id);
     const connections = createConnections(settings);
     try {
       const { account } = await new Client({ ...settings, connections }).readFeed({ size: 1 });
       return account;
     } finally {
       connections.close().catch(() => {});
+    }
+  }
+
+  function parse(config: ConnectionConfig, credentials: AccountCredentials, id: string | undefined) {
+    try {
+      return parseConnection(RED, config, credentials);
+    } catch (error) {
+      throw explainMissing(RED, error, id);
     }
   }
 
@@ -141,23 +149,6 @@ export = (RED: NodeAPI) => {
       isOne ||= node.id === id && node.type === 'sms-account';
     });
     return isOne;
-  }
-
-  /** Node-RED has put a variable in the place of `${NAME}` only in what is deployed; the form still holds it. */
-  function resolve(value: unknown, id: string | undefined): unknown {
-    if (typeof value !== 'string' || !isEnv(value)) return value;
-    const node = (id && RED.nodes.getNode(id)) || findGlobalNode() || ({} as never);
-    const found: unknown = RED.util.evaluateNodeProperty(value, 'env', node, {});
-    return isBlank(found) ? value : found;
-  }
-
-  /** The node that has the global environment variables, which an account knows that is not deployed yet. */
-  function findGlobalNode(): Node | null {
-    let found: Node | null = null;
-    RED.nodes.eachNode(({ id, type }) => {
-      if (type === 'global-config') found = RED.nodes.getNode(id);
-    });
-    return found;
   }
 };
 

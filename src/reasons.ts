@@ -23,6 +23,10 @@ export const reasons = {
     'SMS_CONFIG',
     'The environment variable {{variable}} is not set, or is blank. Set it for Node-RED, or enter the value itself.',
   ],
+  variableOfSubflow: [
+    'SMS_CONFIG',
+    'The variable {{variable}} belongs to the subflow, which gives it no value of its own. Give it one in the properties of the subflow, or enter the value itself.',
+  ],
   settingText: ['SMS_CONFIG', 'The setting "{{setting}}" is not text. Give text, or a variable that holds text.'],
   settingChoice: ['SMS_CONFIG', 'The setting "{{setting}}" is not usable. Give one of these values: {{choices}}.'],
   apiKeyMissing: ['SMS_CONFIG', 'The account has no API key. Enter it in the account.'],

@@ -173,6 +173,84 @@ describe('sms-account', () => {
       }
     });
 
+    describe('of an account in a subflow', () => {
+      const nodes = [coreNode('common/91-global-config')];
+
+      function start(env: Record<string, unknown>[], credentials: Record<string, string> = {}): Promise<RunningFlow> {
+        const ofAll = [{ name: 'EVERYWHERE', type: 'str', value: sim.credentials.apiKey }];
+        return RunningFlow.start(
+          [
+            { id: 'global', type: 'global-config', env: ofAll },
+            { id: 'sub', type: 'subflow', name: '', in: [], out: [], env, credentials },
+            account(sim, { z: 'sub' }),
+            {
+              id: 'instance',
+              type: 'subflow:sub',
+              name: '',
+              env: [{ name: 'KEY', type: 'str', value: 'own' }],
+              wires: [],
+            },
+          ],
+          { nodes },
+        );
+      }
+
+      for (const [type, value] of [
+        ['str', 'the-key'],
+        ['num', '4711'],
+        ['json', '"the-key"'],
+        ['env', 'EVERYWHERE'],
+        ['env', variable('EVERYWHERE')],
+        ['cred', undefined],
+      ] as const) {
+        it(`takes what the subflow has for its variable, of type ${type}: ${value}`, async () => {
+          if (type !== 'env') sim = await startService({ credentials: { ...sim.credentials, apiKey: keyOf(value) } });
+          const env = [
+            { name: 'URL', type: 'str', value: sim.baseUrl },
+            { name: 'KEY', type, value },
+          ];
+          const flow = await start(env, { KEY: 'the-key' });
+          const answer = await flow.testConnection(form(sim, { baseUrl: variable('URL'), apiKey: variable('KEY') }));
+          assert.equal(answer.ok, true, JSON.stringify(answer));
+        });
+      }
+
+      const keyOf = (value: string | undefined) => (value === '4711' ? value : 'the-key');
+
+      it('takes no notice of what its way to sign in has no use for', async () => {
+        const flow = await start([{ name: 'USER', type: 'str', value: '' }]);
+        const { apiKey } = sim.credentials;
+        assert.equal((await flow.testConnection(form(sim, { apiKey, userId: variable('USER') }))).ok, true);
+      });
+
+      it('takes a global variable that the subflow does not have', async () => {
+        const flow = await start([{ name: 'KEY', type: 'str', value: 'the-key' }]);
+        assert.equal((await flow.testConnection(form(sim, { apiKey: variable('EVERYWHERE') }))).ok, true);
+      });
+
+      for (const [type, value] of [
+        ['str', ''],
+        ['cred', undefined],
+        ['json', '{'],
+        ['jsonata', '"the-key"'],
+        ['env', 'SMS_TEST_ABSENT'],
+        ['env', 'KEY'],
+      ] as const) {
+        it(`says that it is up to the subflow where there is nothing to take, of type ${type}: ${value}`, async () => {
+          const flow = await start([{ name: 'KEY', type, value }]);
+          const { error } = await flow.testConnection(form(sim, { apiKey: variable('KEY') }));
+          assert.match(JSON.stringify(error), /SMS_CONFIG.*variable KEY belongs to the subflow/);
+          assert.equal(sim.requests.length, 0);
+        });
+      }
+    });
+
+    it('takes the variables of the flow that the account is for', async () => {
+      const env = [{ name: 'KEY', type: 'str', value: sim.credentials.apiKey }];
+      const flow = await RunningFlow.start([{ id: 'tab', type: 'tab', label: '', env }, account(sim, { z: 'tab' })]);
+      assert.equal((await flow.testConnection(form(sim, { apiKey: variable('KEY') }))).ok, true);
+    });
+
     for (const [title, badge, words] of [
       ['a certificate that is not trusted', 'untrusted issuer', /not trusted.*TLS settings/],
       ['a server without TLS', 'no TLS', /speaks no TLS/],
