@@ -3,7 +3,7 @@ import { isSmsError, type SmsError } from '../errors';
 import { Outage } from './outage';
 import type { StoredRespite } from './outgoing';
 import type { Outlet } from './outlet';
-import type { Respite } from './respite';
+import type { Endured, Respite } from './respite';
 import type { Waiting, WaitingRoom } from './waiting-room';
 
 /** What a watch over outages needs. */
@@ -19,7 +19,7 @@ export interface OutageWatchOptions {
   onEnd(): void;
 }
 
-/** Who has waited through an outage takes what it finds so soon after its end for the same one. */
+/** Who has waited through an outage takes what it finds so soon after its end, or since nobody has watched it, for the same one. */
 const relapseMs = 60_000;
 
 /** Knows whether the service is out of reach; chooses then which text tries, and tells each node once. */
@@ -71,11 +71,12 @@ export class OutageWatch {
    * before the service wanted it.
    */
   answered({ id }: Waiting): void {
-    const { clock, room, respite, outlet, onEnd } = this.#options;
+    const { room, respite, outlet, onEnd } = this.#options;
+    if (!this.#outage) respite.endured = undefined;
     if (this.#outage?.probe !== id || respite.remainingMs > 0) return;
-    const endured = { told: respite.told, until: clock.elapsed() + relapseMs };
+    const endured = this.#endure();
     for (const waiting of room.values()) if (outlet(waiting.node)) waiting.endured = endured;
-    this.close();
+    this.#forget();
     onEnd();
   }
 
@@ -88,10 +89,11 @@ export class OutageWatch {
     listener.onOutage(this.#outage.error.with({ waiting: room.countOf(node) }));
   }
 
-  /** Forgets the outage: the next text finds out for itself. */
+  /** The account is closed, and may be back in a moment, as in a redeploy: with other credentials, where these were refused. */
   close(): void {
-    this.#outage?.end();
-    this.#outage = undefined;
+    const { error } = this;
+    if (error && !isSmsError(error, 'SMS_UNAUTHORIZED')) this.#options.respite.endured = this.#endure();
+    this.#forget();
   }
 
   /** Goes on after {@link close} with what the service wanted by then. */
@@ -112,11 +114,24 @@ export class OutageWatch {
     if (!this.#outage) this.open();
   }
 
-  #begin({ endured }: Waiting, error: SmsError): void {
+  #begin(waiting: Waiting, error: SmsError): void {
     const { clock, respite } = this.#options;
+    const endured = waiting.endured ?? respite.endured;
+    respite.endured = undefined;
     respite.told = endured && clock.elapsed() < endured.until ? endured.told : new Set();
     this.#outage = this.#create(error);
     this.#outage.failed(error);
+  }
+
+  #endure(): Endured {
+    const { clock, respite } = this.#options;
+    return { told: respite.told, until: clock.elapsed() + relapseMs };
+  }
+
+  /** The next text finds out for itself. */
+  #forget(): void {
+    this.#outage?.end();
+    this.#outage = undefined;
   }
 
   #create(error: SmsError): Outage {
@@ -139,7 +154,7 @@ export class OutageWatch {
       if (!first || waiting.priority > first.priority) first = waiting;
     }
     if (!first) {
-      this.close();
+      this.#forget();
       return;
     }
     outage.probe = first.id;

@@ -3,6 +3,14 @@ import { isSmsError, SmsError } from '../errors';
 import { parseRetryAfter } from '../wire/retry-after';
 import { formatOutcome, parseOutcome, type StoredRespite } from './outgoing';
 
+/** An outage that is over, or that nobody watches any more. */
+export interface Endured {
+  /** Nodes that know of it. */
+  readonly told: Set<string>;
+  /** What is found before that may be the same one. By {@link Clock.elapsed}. */
+  readonly until: number;
+}
+
 /**
  * Until when the service wants to be left alone with kept texts (`Retry-After`), and who knows why. It outlives the account,
  * since a redeploy changes nothing of it, and the process with the texts that wait for its end.
@@ -10,6 +18,8 @@ import { formatOutcome, parseOutcome, type StoredRespite } from './outgoing';
 export class Respite {
   /** Nodes that know of the outage. */
   told = new Set<string>();
+  /** An outage that the account was closed in. */
+  endured: Endured | undefined;
   readonly #clock: Clock;
   #error: SmsError | undefined;
   /** By {@link Clock.elapsed}. */

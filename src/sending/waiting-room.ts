@@ -1,5 +1,6 @@
 import type { Timer } from '../clock';
 import { NodeCounts } from './node-counts';
+import type { Endured } from './respite';
 
 /** A kept text that waits, or is being tried. */
 export interface Waiting {
@@ -14,8 +15,8 @@ export interface Waiting {
   isQueued: boolean;
   /** It is left alone for a while, after an outcome that was unknown. */
   pause?: Timer | undefined;
-  /** The nodes that were told of the outage whose end it has waited for, and until when it may be the same. */
-  endured?: { told: Set<string>; until: number };
+  /** The outage whose end it has waited for. */
+  endured?: Endured;
 }
 
 /** Kept texts that wait or are being tried, found by id and counted by node. */

@@ -68,6 +68,25 @@ describe('sms-send: delivery and conversation', () => {
       await flow.badge('send', { fill: 'green', shape: 'dot', text: 'sent' });
     });
 
+    it('wait through an outage that is raised once over redeploys of node and account, and the next one again', async () => {
+      sim.fault('send', { status: 503 });
+      const refused = () => sim.requests.filter(({ status }) => status === 503).length;
+      const flow = await start({ keep: true });
+      flow.send('send', { topic: handset, payload: '1' });
+      await until(() => errorsOf(flow).length > 0);
+      for (const name of ['nodes', 'full'] as const) {
+        const before = refused();
+        await flow.deploy(nodes({ keep: true, name }, { name }), name);
+        await until(() => refused() > before, 'another try');
+      }
+      sim.fault('send', null);
+      await flow.messages('sent', 1);
+      assert.equal(errorsOf(flow).length, 1);
+      sim.fault('send', { status: 503 });
+      flow.send('send', { topic: handset, payload: '2' });
+      await until(() => errorsOf(flow).length === 2);
+    });
+
     it('wait for their node across a redeploy, and bring its message along', async () => {
       await sim.setOnline(false);
       const flow = await start({ keep: true });
