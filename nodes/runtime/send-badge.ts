@@ -5,14 +5,21 @@ import { badges, endBadge } from './texts';
 /** While messages are in flight, the badge changes no more often: every open editor is told of each change. */
 const badgeIntervalMs = 20;
 
+/** So long the outcome of a kept text may take, which is saved before it is told: until then the last one would be shown again. */
+const outcomeFollowsMs = 250;
+
 /** The badge of a sending node: what goes on, or else the last outcome. */
 export class SendBadge {
   readonly #RED: NodeAPI;
   readonly #node: Node;
   #state: OutletState = { sending: 0, waiting: 0, asking: 0 };
   #outcome: NodeStatus | undefined;
+  /** The outcome has not been shown yet. */
+  #isNew = false;
   #shown: NodeStatus | undefined;
   #timer: NodeJS.Timeout | undefined;
+  /** Nothing goes on, and it is not known how the last text has ended. */
+  #idleTimer: NodeJS.Timeout | undefined;
 
   constructor(RED: NodeAPI, node: Node) {
     this.#RED = RED;
@@ -30,30 +37,38 @@ export class SendBadge {
   /** A text has ended. */
   showOutcome(badge: NodeStatus): void {
     this.#outcome = badge;
+    this.#isNew = true;
     this.#showNext();
   }
 
   /** The node is closed: what ends from now on shows no more. */
   close(): void {
-    clearTimeout(this.#timer);
+    this.#cancel();
     endBadge(this.#node);
   }
 
   /** A failure shows as soon as nothing goes on, lest the next text comes before it. */
   #showNext(): void {
-    if (this.#current || this.#outcome?.fill === 'green') this.#showSoon();
-    else this.#show();
-  }
-
-  #showSoon(): void {
-    this.#timer ??= setTimeout(() => {
-      this.#timer = undefined;
-      this.#show();
-    }, badgeIntervalMs);
+    const show = () => this.#show();
+    if (!this.#current && !this.#isNew) {
+      this.#cancel();
+      this.#idleTimer = setTimeout(show, outcomeFollowsMs);
+    } else if (this.#current || this.#outcome?.fill === 'green') {
+      this.#timer ??= setTimeout(show, badgeIntervalMs);
+    } else show();
   }
 
   #show(): void {
-    this.#set(this.#current?.() ?? this.#outcome ?? {});
+    this.#cancel();
+    const current = this.#current?.();
+    if (!current) this.#isNew = false;
+    this.#set(current ?? this.#outcome ?? {});
+  }
+
+  #cancel(): void {
+    clearTimeout(this.#timer);
+    clearTimeout(this.#idleTimer);
+    this.#timer = undefined;
   }
 
   /** How to say what goes on, if anything does: it changes more often than it is shown. */

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import helper from 'node-red-node-test-helper';
 import type { Simulator } from '../../simulator';
 import type { FlowNode } from '../node-red-process';
 import { until } from '../until';
@@ -770,6 +771,8 @@ describe('sms-send', () => {
   });
 
   describe('queue and badges', () => {
+    const invalidInput = { fill: 'red', shape: 'ring', text: 'invalid input' };
+
     it('shows how many are being sent, and then sent', async () => {
       sim.fault('send', { delayMs: 30 });
       const flow = await start();
@@ -783,7 +786,7 @@ describe('sms-send', () => {
       sim.fault('send', { delayMs: 100 });
       const flow = await start();
       await send(flow, { topic: '' });
-      await flow.badge('send', { fill: 'red', shape: 'ring', text: 'invalid input' });
+      await flow.badge('send', invalidInput);
       flow.send('send', { topic: handset, payload: 'hello' });
       await send(flow, { topic: '' });
       await flow.messages('sent', 1);
@@ -792,6 +795,31 @@ describe('sms-send', () => {
         flow.statuses('send').map(({ text }) => text),
         ['invalid input', 'sending 1', 'sent'],
       );
+    });
+
+    it('shows nothing between a kept text and its outcome, which is saved first, not even the last one', async () => {
+      const flow = await start({ keep: true });
+      for (const topic of [handset, '', handset]) {
+        const { length } = flow.completions;
+        flow.send('send', { topic, payload: 'hello' });
+        await flow.done('send', length + 1);
+        await flow.badge('send', topic ? { fill: 'green', shape: 'dot', text: 'sent' } : invalidInput);
+      }
+      assert.deepEqual(
+        flow.statuses('send').map(({ text }) => text),
+        ['sending 1', 'sent', 'invalid input', 'sending 1', 'sent'],
+      );
+    });
+
+    it('shows no outcome when what waited has been discarded, and there was none', async () => {
+      await sim.setOnline(false);
+      const flow = await start({ keep: true });
+      flow.send('send', { topic: handset, payload: 'hello' });
+      await flow.badge('send', { fill: 'red', shape: 'ring', text: 'unreachable' });
+      const { body } = await helper.request().get('/sms-account/account/entries?state=kept').expect(200);
+      const [{ id }] = body.entries;
+      await helper.request().post(`/sms-account/account/entries/${id}`).send({ action: 'discard' }).expect(200);
+      await until(() => flow.status('send')?.text === undefined);
     });
 
     it('shows a failure that comes last, when what was sent before it has ended', async () => {
