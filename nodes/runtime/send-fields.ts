@@ -3,9 +3,10 @@ import type { Node, NodeAPI, NodeDef } from 'node-red';
 import { type CheckedDraft, checkDraft, type Draft, isBlank, type SendOptions, SmsError } from '../../src';
 import { isInRange, limits, type Range } from '../limits';
 import { type CallbackNode, isCallbackNode } from './callback-node';
+import { isEnv } from './env';
 import { parseKey } from './once-key';
 import type { SmsMessage } from './outcome';
-import { parseFlag, parseNumber } from './settings';
+import { parseFlag, parseNumber, parseText } from './settings';
 import { evaluate, type TypedInput } from './typed-input';
 
 /** The typed fields of the form, each with the type and value that a flow without it gets. */
@@ -68,6 +69,8 @@ export class SendFields {
   /** Fields whose values each message may have others of. */
   readonly #variables: readonly TypedInput<Field>[];
   readonly #typed: ReadonlySet<Field>;
+  /** A fixed text that was to be a variable, which is not set: a text or a key that nobody means. */
+  readonly #unset: TypedInput<Field> | undefined;
   #settings: FixedSettings | undefined;
 
   constructor(RED: NodeAPI, node: Node, config: SendConfig) {
@@ -77,6 +80,7 @@ export class SendFields {
     const inputs = (Object.keys(defaults) as Field[]).map((field) => readField(config, field));
     this.#variables = inputs.filter((input) => !isConstant(input));
     for (const input of inputs) if (isConstant(input)) this.#constants[input.field] = constantOf(input);
+    this.#unset = inputs.find(({ type, value }) => type === 'str' && typeof value === 'string' && isEnv(value));
     this.#typed = new Set(inputs.filter(({ type }) => type !== 'none').map(({ field }) => field));
   }
 
@@ -115,6 +119,7 @@ export class SendFields {
    */
   async read(message: SmsMessage, maxLength: number | undefined): Promise<SendOrder> {
     const { isKept, retries, retryUncertain, resolveMs, unlimited } = this.parseSettings();
+    if (this.#unset) parseText(this.#unset.field, this.#unset.value);
     const values: Values = { ...this.#constants };
     for (const input of this.#variables) {
       const value = this.#evaluate(input, message);

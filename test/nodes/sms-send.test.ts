@@ -243,6 +243,22 @@ describe('sms-send', () => {
       assert.deepEqual(sim.requests[0]?.params, { to: handset, body: 'hello' });
     });
 
+    for (const field of ['to', 'body', 'from', 'messageId', 'callbackUrl', 'once', 'remember']) {
+      it(`sends nothing where the environment variable that ${field} is to be is not set`, async () => {
+        const absent = `$\{${'SMS_TEST_ABSENT'}}`;
+        const flow = await start({ [field]: absent, [`${field}Type`]: 'str' });
+        await refuses(flow, { topic: handset }, 'SMS_CONFIG');
+        assert.match(String(flow.received('caught')[0]?.error?.message), /variable SMS_TEST_ABSENT is not set/);
+      });
+    }
+
+    it('sends a text that only speaks of a variable, and one that a message brings', async () => {
+      const absent = `$\{${'SMS_TEST_ABSENT'}}`;
+      const flow = await start({ from: `${absent}!`, fromType: 'str' });
+      await send(flow, { topic: handset, payload: absent });
+      assert.deepEqual([sim.requests[0]?.params.from, sim.messages[0]?.body], [`${absent}!`, absent]);
+    });
+
     const values: [string, string, unknown][] = [
       ['msg', 'deep.from', '642100'],
       ['flow', 'sender', '642101'],
