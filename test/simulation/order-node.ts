@@ -20,12 +20,14 @@ export class OrderNode {
     this.#node = membership.attachSender({
       id: this.#id,
       usesStore: true,
-      onOutcome: (news) =>
-        this.#send(() => {
+      onOutcome: (news) => {
+        const wasSent = outward?.isSent(news.message.body) ?? false;
+        return this.#send(() => {
           const input = this.#inputOf(news);
           world.say(() => `${this.#process.name}: ${this.#id} tells of ${input?.text.name} ${describe(news)}`);
-          outward?.ended(input, news);
-        }),
+          outward?.ended(input, news, wasSent);
+        });
+      },
       onAnswer: (news) =>
         this.#send(() => {
           const input = this.#inputOf(news);

@@ -162,8 +162,17 @@ export class Outward {
     }
   }
 
-  /** An outcome has entered the flow. */
-  ended(input: Input | undefined, news: OutcomeNews): void {
+  /** Whether anybody was accepted for a text, whoever asked for it. */
+  isSent(name: string): boolean {
+    return (this.texts.get(name)?.accepted.size ?? 0) > 0;
+  }
+
+  /**
+   * An outcome has entered the flow.
+   *
+   * @param wasSent whether its text was when the node was told
+   */
+  ended(input: Input | undefined, news: OutcomeNews, wasSent: boolean): void {
     if (!input) {
       this.#violate('an outcome of no message', news.message.body);
       return;
@@ -175,7 +184,7 @@ export class Outward {
     if (redelivered && !this.#isDisturbed) this.#violate('called redelivered for no reason', name);
     input.outcomes.push(news);
     input.endedMs = this.#world.timeline.nowMs;
-    if ('code' in outcome) this.#examineError(input, outcome);
+    if ('code' in outcome) this.#examineError(input, outcome, wasSent);
     else this.#examineSent(input, news, outcome);
   }
 
@@ -290,7 +299,7 @@ export class Outward {
     return item.includes('"kind":"text"') ? this.find((JSON.parse(item) as { carried?: string }).carried) : undefined;
   }
 
-  #examineError(input: Input, { code, looked }: { code: string; looked?: readonly string[] }): void {
+  #examineError(input: Input, { code, looked }: { code: string; looked?: readonly string[] }, wasSent: boolean): void {
     const { text, order } = input;
     const name = `${nameOf(input)}: ${code}`;
     const mayRepeat = text.inputs.some((one) => one.order.retryUncertain);
@@ -299,7 +308,9 @@ export class Outward {
     // One that was not even looked at says nothing of those before it that have its key.
     const isOnlyItself = text.inputs.length > 1 && saysNothing.has(code);
     const isAnother = text.inputs.length > 1 && (this.#isForgetful || this.#areKeysOnTheirWay);
-    if (!unknown.has(code) && text.accepted.size > 0 && !mayRepeat && !isOnlyItself && !isAnother)
+    // As soon as one is known to be unsent the next with its key may be sent: before the flow hears of the first.
+    const isSent = text.inputs.length > 1 ? wasSent : this.isSent(text.name);
+    if (!unknown.has(code) && isSent && !mayRepeat && !isOnlyItself && !isAnother)
       this.#violate('called unsent and was sent', name);
     if (order.keep && input.wasKept && waitsAfter.has(code)) this.#violate('a kept text did not wait', name);
     const isLookedFor = order.keep && order.key === undefined && order.hasOwnId && order.resolveMs > 0;
