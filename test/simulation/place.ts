@@ -38,6 +38,8 @@ export interface Circumstances {
   random: Random;
   /** A call of it has failed. */
   onFailure(): void;
+  /** It has these now that a dead process held. */
+  onTakenOver(messages: readonly Message[]): void;
 }
 
 /** What a run asks of a process's store besides what the library does. */

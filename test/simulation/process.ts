@@ -603,6 +603,9 @@ export class Process implements Callee, Surrounding {
       login: this.machine.keys.indexOf(key),
       random: this.random.fork('store'),
       onFailure: () => this.#onStoreFailure(),
+      onTakenOver: (messages) => {
+        for (const message of messages) this.#open.add(message);
+      },
     });
     this.#stores.set(key, store);
     return store;

@@ -213,19 +213,22 @@ class ServerModel implements Store, PlaceStore {
   readonly #process: Owner;
   readonly #random: Random;
   readonly #onFailure: () => void;
+  readonly #onTakenOver: (messages: readonly Message[]) => void;
   readonly consumer: string;
   #epoch: number | undefined;
   #session: Session | undefined;
   #sessions = 0;
   #writing: (() => void) | undefined;
 
-  constructor(space: Space, troubles: ReadonlySet<StoreTrouble>, { process, random, onFailure }: Circumstances) {
+  constructor(space: Space, troubles: ReadonlySet<StoreTrouble>, circumstances: Circumstances) {
+    const { process, random, onFailure, onTakenOver } = circumstances;
     this.#space = space;
     this.readiness = new Readiness(space.world.timeline);
     this.#troubles = troubles;
     this.#process = process;
     this.#random = random;
     this.#onFailure = onFailure;
+    this.#onTakenOver = onTakenOver;
     this.consumer = random.hex(8);
   }
 
@@ -391,7 +394,9 @@ class ServerModel implements Store, PlaceStore {
       const item = readItem(kept);
       if (!item.takers.some((taker) => wanted.has(taker))) continue;
       this.#space.set(id, { ...kept, holder: this.consumer });
-      world.say(() => `${this.#process.name} takes over ${this.#space.copies.in(kept.text).map(({ name }) => name)}`);
+      const messages = this.#space.copies.in(kept.text);
+      world.say(() => `${this.#process.name} takes over ${messages.map(({ name }) => name)}`);
+      this.#onTakenOver(messages);
       taken.push(item);
     }
     return taken;

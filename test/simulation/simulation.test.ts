@@ -174,6 +174,7 @@ const sceneFindings: readonly (readonly [way: Way, seed: number, mistake: string
   ['out', 41380, 'another instance took over a question whose text was in flight as its flows were stopped', 9],
   ['out', 77525167, 'a former login freed the key of a dead process where the new one did not hear of it', 9],
   ['out', 77526909, 'a rule had the flow hear of a text that was refused before the next with its key was sent', 9],
+  ['out', 77543462, 'a rule had a process know nothing of what it had just taken over as its flows were redeployed', 9],
 ];
 
 /** How long to run schedules that nobody has run before. `npm test` takes longer. */
