@@ -38,6 +38,9 @@ export interface SessionLife {
   onFailure(error: Error): void;
 }
 
+/** What no script is called. */
+const noScript = '0'.repeat(40);
+
 /** One connection, from its opening until it fails or is closed, and the sign that this instance lives. */
 export class RedisSession {
   readonly redis: ScriptedRedis;
@@ -45,6 +48,7 @@ export class RedisSession {
   readonly sign = randomUUID();
   /** As much has been taken over as is at a time. */
   hasMore = false;
+  #epoch = '';
   readonly #options: SessionOptions;
   readonly #openedAtMs: number;
   readonly #takeOver: RedisTakeOver;
@@ -62,6 +66,11 @@ export class RedisSession {
       this.#failure ??= error;
     });
     redis.on('close', () => this.#fail(this.#failure ?? new Error('connection closed')));
+  }
+
+  /** Another one than before when the server has lost what this instance held. */
+  get epoch(): string {
+    return this.#epoch;
   }
 
   /** Connects, once. */
@@ -95,14 +104,19 @@ export class RedisSession {
     }
   }
 
-  /** Gives the first sign of life and makes the group. Returns what tells when the server has lost everything. */
-  async settleIn(): Promise<string | undefined> {
+  /** Gives the first sign of life, and makes the group. */
+  async settleIn(): Promise<void> {
     const { keys, consumer, timing } = this.#options;
-    const answer: unknown = await this.redis.set(keys.alive(consumer), this.sign, 'PX', timing.aliveMs);
-    if (answer !== 'OK') throw notRedis();
-    await this.redis.xgroup('CREATE', keys.inbox, group, '0', 'MKSTREAM').catch(ignoreExistingGroup);
-    await this.redis.set(keys.epoch, randomUUID(), 'NX');
-    return (await this.redis.get(keys.epoch)) ?? undefined;
+    const step = { group, sign: this.sign, aliveMs: timing.aliveMs, epoch: randomUUID() };
+    const names = [keys.inbox, keys.alive(consumer), keys.epoch, keys.gone(consumer), keys.reserved(consumer)];
+    const settling: Promise<unknown> = this.redis.settleIn(...names, JSON.stringify(step));
+    // The client sends each script in full at first: whether a user may name one is to be known now, too.
+    const naming: Promise<unknown> = this.redis.evalsha(noScript, 0).catch((error: unknown) => error);
+    const answer = await settling;
+    if (!Array.isArray(answer) || typeof answer[0] !== 'string') throw notRedis();
+    const refusal = await naming;
+    if (refusal instanceof Error && !refusal.message.startsWith('NOSCRIPT')) throw refusal;
+    this.#epoch = answer[0];
   }
 
   /** Lets this instance live on until the session ends. */
@@ -172,7 +186,7 @@ export class RedisSession {
     const { keys, consumer, timing } = this.#options;
     try {
       // Only prolonged: once it has expired, others may have taken over what this instance holds.
-      const isAlive = await this.redis.set(keys.alive(consumer), this.sign, 'PX', timing.aliveMs, 'XX');
+      const isAlive = await this.redis.prolong(keys.alive(consumer), keys.epoch, this.sign, this.epoch, timing.aliveMs);
       if (!isAlive) throw signExpired();
       await this.#life?.beat();
       this.#beatLater();
@@ -185,8 +199,4 @@ export class RedisSession {
   #fail(error: unknown): void {
     if (!this.#isEnded) this.#life?.onFailure(describeFailure(error));
   }
-}
-
-function ignoreExistingGroup(error: unknown): void {
-  if (!(error instanceof Error) || !error.message.startsWith('BUSYGROUP')) throw error;
 }

@@ -46,6 +46,9 @@ const redisTiming: RedisTiming = {
 /** Names that the server goes through in one go, in which it serves nobody else: less than a millisecond. */
 const scanSize = 1_000;
 
+/** No revision of an item: what stands there has to be replaced. */
+const outdated = -1;
+
 interface Place {
   streamId: string;
   revision: number;
@@ -85,15 +88,17 @@ export class RedisStore implements Store {
     try {
       const session = await RedisSession.open(this.#options);
       this.#session = session;
-      const epoch = await session.settleIn();
-      const isReset = this.#epoch !== undefined && this.#epoch !== epoch;
-      this.#epoch = epoch;
+      await session.settleIn();
+      const isReset = this.#epoch !== undefined && this.#epoch !== session.epoch;
+      this.#leavePlaces(isReset);
       const listed = [...(await session.listOwn()), ...(await session.takeOver(events.wanted()))];
       const items = await this.#readItems(session, listed, events);
       session.keepAlive({
         beat: () => this.#takeOver(session, events),
         onFailure: (error) => events.onFailure(error),
       });
+      // Not before those who are to hear of it do.
+      this.#epoch = session.epoch;
       return { items, held: [], isReset };
     } catch (error) {
       this.#abandon();
@@ -132,7 +137,7 @@ export class RedisStore implements Store {
     recalled: ReadonlyMap<string, Remembered | undefined>,
     isPresumed = false,
   ): Promise<void> {
-    const { redis, sign } = this.#opened();
+    const { redis, sign, epoch } = this.#opened();
     const added: Item[] = [];
     const counted: { id: string; attempts: number }[] = [];
     for (const item of changes.keep.values()) {
@@ -147,6 +152,7 @@ export class RedisStore implements Store {
       group,
       consumer: this.#consumer,
       sign,
+      epoch,
       expected: keys.map((key) => ({ check: recalled.has(key), value: this.#texts.former(recalled.get(key)) })),
       remember: remembered.map(([, value]) => value !== undefined && formatExpiring(value)),
       add: added.map((item) => ({ text: JSON.stringify(item), attempts: item.attempts })),
@@ -154,7 +160,8 @@ export class RedisStore implements Store {
       // What is in a stream cannot be changed, only replaced.
       drop: this.#streamIds([...changes.drop.keys(), ...added.map(({ id }) => id)]),
     };
-    const names = [this.#keys.inbox, this.#keys.alive(this.#consumer), ...keys.map(this.#keys.seen)];
+    const { inbox, alive, epoch: epochKey, seen } = this.#keys;
+    const names = [inbox, alive(this.#consumer), epochKey, ...keys.map(seen)];
     const [end, result] = await attempt(redis.commitStep(names.length, ...names, JSON.stringify(step)));
     if (end === -1) throw signExpired();
     if (end === 0) {
@@ -189,7 +196,12 @@ export class RedisStore implements Store {
   #abandon(): void {
     this.#session?.abandon();
     this.#session = undefined;
-    this.#places.clear();
+  }
+
+  /** After a reset the stream may be there, its group lost: what is kept anew then takes the place of what nobody holds any more. */
+  #leavePlaces(isReset: boolean): void {
+    if (!isReset) this.#places.clear();
+    for (const place of this.#places.values()) place.revision = outdated;
   }
 
   async #takeOver(session: RedisSession, events: StoreEvents): Promise<void> {

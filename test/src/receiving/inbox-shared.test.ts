@@ -366,6 +366,29 @@ describe('Inboxes of several processes on one Redis', () => {
     assert.ok(await isEmpty());
   });
 
+  for (const [what, lose] of [
+    ['its stream', () => redis.client.del(stream)],
+    ['the group of its stream', () => redis.client.xgroup('DESTROY', stream, 'node-red')],
+  ] as const) {
+    it(`keeps anew what it has in hand when Redis has lost ${what}, and takes the callback that it has refused for that`, async () => {
+      const holder = await create({ isAcknowledgedAtOnce: false, heartbeatMs: 1e9 });
+      const another = await create({ isAcknowledgedAtOnce: false });
+      await holder.poll(incoming('polled'));
+      await holder.callBack(incoming('called back'));
+      await another.poll(incoming("another's"));
+      await lose();
+      await assert.rejects(holder.callBack(incoming('refused')), { code: 'SMS_STORE' });
+      await holder.untilFailing(true);
+      await holder.untilFailing(false);
+      assert.equal((await holder.callBack(incoming('refused')))[0]?.outcome, 'new');
+      while ((await redis.client.xlen(stream)) < 4) await sleep(5);
+      for (const instance of [holder, another]) await instance.acknowledge();
+      const given = [holder, another].map((it) => it.given.map(({ entry }) => entry.record.messageId));
+      assert.deepEqual(given, [['polled', 'called back', 'refused'], ["another's"]]);
+      while (!(await isEmpty())) await sleep(5);
+    });
+  }
+
   /** An inbox that is not shared, with a node that takes everything. */
   function createOther(): { other: Inbox; texts: unknown[] } {
     const texts: unknown[] = [];

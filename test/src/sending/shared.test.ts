@@ -145,6 +145,23 @@ describe('sending from several processes on one Redis', () => {
     assert.deepEqual(ends, ['to 6421555123', ...Array(29).fill('to 6421555123 duplicate')]);
   });
 
+  it('a kept text whose key the server could not keep along with it leaves when it comes again', async () => {
+    const service = new FakeService();
+    const node = create(service, { timing: { ...usual, heartbeatMs: 1e9, aliveMs: 1e9 } }).attach();
+    sendText(node, 'first', { keep });
+    await until(() => node.ends.length === 1);
+    await redis.client.del(`sms:{${key}}:inbox`);
+    sendText(node, 'hello', { keep, once: 'key' });
+    await until(() => node.ends.length === 2);
+    assert.match(node.ends[1] ?? '', /SMS_STORE/);
+    const hasLeft = () => {
+      sendText(node, 'hello', { keep, once: 'key' });
+      return service.bodies.length > 1;
+    };
+    await until(hasLeft, undefined, { stepMs: 200 });
+    assert.deepEqual(service.bodies, ['first', 'hello']);
+  });
+
   it('a reply that another polls is an answer of the one that asked', async () => {
     const service = new FakeService();
     const [asking, polling] = [create(service), create(service)];

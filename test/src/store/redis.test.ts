@@ -155,6 +155,18 @@ for (const program of programs) {
       return count;
     }
 
+    /** The user of docs/scaling.md, who may not do one of the things that are granted there. */
+    async function createUser(name: string, lacks = ''): Promise<string> {
+      const documented = /ACL SETUSER node-red (.*)/.exec(readFileSync(join(root, 'docs', 'scaling.md'), 'utf8'))?.[1];
+      assert.ok(documented, 'docs/scaling.md has no line ACL SETUSER');
+      const rights = documented.replace('PASSWORD', 's3cret').split(' ');
+      assert.ok(lacks === '' || rights.includes(lacks), lacks);
+      const given = rights.filter((right) => right !== lacks);
+      await server.client.call('ACL', ['SETUSER', name, 'reset', ...given]);
+      closing.add(name, () => server.client.call('ACL', ['DELUSER', name]));
+      return server.url.replace('redis://', `redis://${name}:s3cret@`);
+    }
+
     describe('keeping', () => {
       it('finds after a reopening what was kept, in order, with its attempts, and nothing that was dropped', async () => {
         const { instance, proxy } = await createBehindProxy();
@@ -299,6 +311,118 @@ for (const program of programs) {
         await hours.store.commit(changes, new Map());
         while (await server.client.exists(`${prefix}seen:b`)) await sleep(5);
         assert.deepEqual(await hours.store.recall(['a', 'b']), [remembered('A'), undefined]);
+      });
+    });
+
+    describe('a commit that is refused half way', () => {
+      for (const [what, refuse] of [
+        ['the stream was deleted', () => server.client.del(stream)],
+        ['the group was destroyed', () => server.client.xgroup('DESTROY', stream, 'node-red')],
+        ['there may be no XADD any more', () => server.client.call('ACL', ['SETUSER', 'user', '-xadd'])],
+        ['there may be no XCLAIM any more', () => server.client.call('ACL', ['SETUSER', 'user', '-xclaim'])],
+        ['there may be no SET any more', () => server.client.call('ACL', ['SETUSER', 'user', '-set'])],
+        ['there is no memory left', () => server.client.config('SET', 'maxmemory', '1')],
+      ] as const) {
+        it(`leaves nothing behind where ${what}, and can be made when the store is opened again`, async () => {
+          const instance = create(await createUser('user'), { timing: { ...timing, heartbeatMs: 1e9, aliveMs: 1e9 } });
+          await instance.open();
+          const changes = createChanges();
+          changes.keep.set('1', entry('1')).set('2', entry('2'));
+          changes.remember.set('a', remembered('A'));
+          const recalled = new Map([['a', undefined]]);
+          await refuse();
+          await assert.rejects(instance.store.commit(changes, recalled), /^Error: Redis /);
+          assert.equal(await server.client.xlen(stream), 0);
+          assert.equal(await server.client.exists(`${prefix}seen:a`), 0);
+          await createUser('user');
+          await server.client.config('SET', 'maxmemory', '0');
+          assert.deepEqual(await instance.open(), []);
+          await instance.store.commit(changes, recalled);
+          assert.deepEqual([await server.client.xlen(stream), await countHeld()], [2, 2]);
+          assert.deepEqual(await instance.open(), [entry('1'), entry('2')]);
+        });
+      }
+
+      it('has what it counts on, and what it was to drop, where it remembers and may drop nothing any more', async () => {
+        const instance = create(await createUser('user'), { timing: { ...timing, heartbeatMs: 1e9, aliveMs: 1e9 } });
+        await instance.open();
+        await instance.keep(entry('1'));
+        const changes = createChanges();
+        changes.drop.set('1', 'inbox');
+        changes.keep.set('2', entry('2'));
+        changes.remember.set('a', remembered('A'));
+        await server.client.call('ACL', ['SETUSER', 'user', '-xdel']);
+        await assert.rejects(instance.store.commit(changes, new Map()), /NOPERM/);
+        await createUser('user');
+        assert.deepEqual(await instance.open(), [entry('1'), entry('2')]);
+        assert.deepEqual(await instance.store.recall(['a']), [remembered('A')]);
+      });
+    });
+
+    describe('a stream or a group that is lost', () => {
+      const lose = [
+        ['a stream', () => server.client.del(stream)],
+        ['a group', () => server.client.xgroup('DESTROY', stream, 'node-red')],
+      ] as const;
+
+      for (const [what, loseIt] of lose) {
+        it(`is a reset to every instance that held something when it was ${what}, and each finds out by itself`, async () => {
+          const instances = [create(), create(), create()];
+          for (const instance of instances) {
+            await instance.open();
+            await instance.keep(entry(`${instances.indexOf(instance)}`));
+          }
+          await loseIt();
+          for (const instance of instances) {
+            await instance.until(() => instance.failures.length > 0);
+            assert.equal((await instance.store.open(instance)).isReset, true);
+          }
+        });
+
+        it(`is no ground to commit on where another instance has made it anew, ${what}`, async () => {
+          const [one, other] = [
+            create(),
+            create(server.url, { timing: { ...timing, heartbeatMs: 1e9, aliveMs: 1e9 } }),
+          ];
+          await one.open();
+          await other.open();
+          await other.keep(entry('1'));
+          await loseIt();
+          await one.open();
+          await assert.rejects(other.drop('1'), /no sign of life/);
+          assert.equal((await other.store.open(other)).isReset, true);
+          await other.keep(entry('1'));
+          assert.deepEqual([await server.client.xlen(stream), await countHeld()], [1, 1]);
+          await other.drop('1');
+          assert.deepEqual([await server.client.xlen(stream), await countHeld()], [0, 0]);
+        });
+      }
+
+      it('is told of by the opening that succeeds, when the one that found out did not', async () => {
+        const { instance, proxy } = await createBehindProxy();
+        await instance.open();
+        await instance.keep(entry('1'));
+        await server.client.del(stream);
+        proxy.mute('local listed');
+        await assert.rejects(instance.open());
+        proxy.cut();
+        proxy.restore();
+        assert.equal((await instance.store.open(instance)).isReset, true);
+      });
+
+      it('leaves to whoever wants it what a dead instance held in a stream whose group is lost', async () => {
+        const names = Array.from({ length: 2_300 }, (_, index) => String(10_000 + index));
+        await createDead(...names.map((name) => entry(name, { attempts: 3 })));
+        await server.client.xgroup('DESTROY', stream, 'node-red');
+        const heir = create();
+        assert.deepEqual(await heir.open(), []);
+        await heir.until(() => heir.takenOver.length === names.length);
+        assert.deepEqual(
+          heir.takenOver,
+          names.map((name) => entry(name, { attempts: 3 })),
+        );
+        await heir.drop(...names);
+        assert.deepEqual([await server.client.xlen(stream), await countHeld()], [0, 0]);
       });
     });
 
@@ -661,13 +785,10 @@ for (const program of programs) {
       });
 
       it('needs no more rights than docs/scaling.md says', async () => {
-        const documented = /ACL (SETUSER node-red .*)/.exec(
-          readFileSync(join(root, 'docs', 'scaling.md'), 'utf8'),
-        )?.[1];
-        assert.ok(documented, 'docs/scaling.md has no line ACL SETUSER');
-        await server.client.call('ACL', documented.replace('PASSWORD', 'geheim').split(' '));
+        await server.client.call('ACL', ['LOG', 'RESET']);
+        const url = await createUser('user');
         await createDead(entry('1'));
-        const instance = create(server.url.replace('redis://', 'redis://node-red:geheim@'));
+        const instance = create(url);
         await instance.open();
         await instance.until(() => instance.takenOver.length > 0);
         await instance.keep(entry('1', { attempts: 2 }), entry('2'));
@@ -682,6 +803,28 @@ for (const program of programs) {
         const log = (await server.client.call('ACL', ['LOG'])) as unknown[];
         assert.deepEqual(log, []);
       });
+
+      for (const right of [
+        ...['+set', '+get', '+mget', '+del', '+eval', '+evalsha', '+scan'],
+        ...['+xgroup|create', '+xgroup|delconsumer', '+xinfo|consumers'],
+        ...['+xadd', '+xclaim', '+xpending', '+xrange', '+xack', '+xdel'],
+      ]) {
+        it(`refuses to be opened for a user without ${right}, and leaves no entry and no instance behind`, async () => {
+          const url = await createUser('user', right);
+          await assert.rejects(
+            create(url).open(),
+            /^Error: Redis NOPERM: the user of the Redis URL may not use the commands or the keys that are needed$/,
+          );
+          assert.equal(await server.client.xlen(stream), 0);
+          const instance = create();
+          assert.equal((await instance.store.open(instance)).isReset, false);
+          await instance.keep(entry('1'));
+          assert.equal(await countHeld(), 1);
+          if (!right.startsWith('+xgroup')) {
+            assert.equal(((await server.client.xinfo('CONSUMERS', stream, 'node-red')) as unknown[]).length, 1);
+          }
+        });
+      }
 
       it('goes on when the server has forgotten the commands that it has learnt', async () => {
         const instance = create();
