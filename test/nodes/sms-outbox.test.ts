@@ -177,6 +177,7 @@ describe('sms-outbox', () => {
       flow.send('outbox', { topic: 'mine', kept: { deep: 1 } });
       await flow.done('outbox', 1);
       await until(() => got.length === ids.length);
+      count();
       assert.deepEqual(
         got.map(({ payload, parts }) => [payload, parts?.index]),
         ids.map((id, index) => [id, index]),
