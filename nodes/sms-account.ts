@@ -13,6 +13,7 @@ import {
   parseConnection,
   parseMaxLength,
 } from './runtime/account-settings';
+import { findNode } from './runtime/deployed-nodes';
 import { logKeptTexts } from './runtime/kept-text-log';
 import { raiseToCatch } from './runtime/outcome';
 import { savedPassword } from './runtime/saved-password';
@@ -144,11 +145,7 @@ export = (RED: NodeAPI) => {
 
   /** Whether a node is deployed as an account, be it started or not: the credentials of any other are none of its business. */
   function isAccount(id: string): boolean {
-    let isOne = false;
-    RED.nodes.eachNode((node) => {
-      isOne ||= node.id === id && node.type === 'sms-account';
-    });
-    return isOne;
+    return findNode(RED, (node) => node.id === id && node.type === 'sms-account') !== undefined;
   }
 };
 

@@ -1,5 +1,6 @@
 import type { Node, NodeAPI } from 'node-red';
 import { isBlank, isSmsError, SmsError } from '../../src';
+import { findNode } from './deployed-nodes';
 import { isEnv } from './env';
 
 /** A variable as a subflow declares it, with what it is where an instance says nothing else. */
@@ -10,8 +11,6 @@ interface Declaration {
   /** Of the subflow. */
   id: string;
 }
-
-type DeployedNode = Parameters<Parameters<NodeAPI['nodes']['eachNode']>[0]>[0];
 
 /** Types whose value is known without a message and at once. */
 const knownTypes = ['str', 'num', 'bool', 'json', 'env', 'cred'];
@@ -64,12 +63,4 @@ function findDeclaration(RED: NodeAPI, id: string, name: unknown): Declaration |
 function findGlobalNode(RED: NodeAPI): Node | null {
   const found = findNode(RED, ({ type }) => type === 'global-config');
   return found ? RED.nodes.getNode(found.id) : null;
-}
-
-function findNode(RED: NodeAPI, isMeant: (node: DeployedNode) => boolean): DeployedNode | undefined {
-  let found: DeployedNode | undefined;
-  RED.nodes.eachNode((node) => {
-    if (!found && isMeant(node)) found = node;
-  });
-  return found;
 }
