@@ -47,7 +47,7 @@ export = (RED: NodeAPI) => {
 
   function SmsAccount(this: AccountNode, config: AccountConfig) {
     RED.nodes.createNode(this, config);
-    this.awaited = [];
+    this.awaited = new Set();
     let stopInheriting = () => {};
     try {
       this.maxLength = parseMaxLength(config);

@@ -131,8 +131,11 @@ export = (RED: NodeAPI) => {
       };
       const read = readings.close();
       if (!read) return void close();
-      account?.awaited.push(read);
-      void read.then(close);
+      account?.awaited.add(read);
+      void read.then(() => {
+        account?.awaited.delete(read);
+        return close();
+      });
     });
 
     if (!config.account) badge.showOutcome(badges.error(RED, new SmsError('noAccount')));

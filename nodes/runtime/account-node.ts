@@ -9,7 +9,7 @@ export interface AccountNode extends Node<AccountCredentials> {
   /** Longest body in characters, `undefined` for no limit. */
   maxLength: number | undefined;
   /** What nodes that are stopped with it have still to hand over. */
-  awaited: Promise<void>[];
+  awaited: Set<Promise<void>>;
 }
 
 /** An account that can be used. */
