@@ -7,7 +7,6 @@ import {
   type Kind,
   parseCallback,
   type RecordsOfKind,
-  SmsError,
 } from '../src';
 import { limits } from './limits';
 import { getAccount } from './runtime/account-node';
@@ -38,9 +37,8 @@ export = (RED: NodeAPI) => {
 
   function SmsCallbackIn(this: CallbackNode, config: CallbackConfig) {
     RED.nodes.createNode(this, config);
-    const { path: given, publicUrl } = config;
-    const address = parseAddress({ path: given, publicUrl, token: findToken(RED, this) });
-    const path = address.path instanceof SmsError ? undefined : address.path;
+    const { path, publicUrl } = config;
+    const address = parseAddress({ path, publicUrl, token: findToken(RED, this) });
     const sender = new FlowSender(RED, this);
     let subscription: CallbackSubscription | undefined;
     /** The badge shows why one could not be taken, not the path. */
@@ -51,7 +49,7 @@ export = (RED: NodeAPI) => {
     const subscribe = () =>
       getAccount(RED, config.account).membership.subscribe('callback', {
         id: this.id,
-        path,
+        path: door.path,
         acknowledge: parseChoice('acknowledge', config.acknowledge, ['auto', 'flow']),
         ackTimeoutMs: parseNumber('ackTimeout', config.ackTimeout, limits['sms-callback-in'].ackTimeout) * 1_000,
         send: (delivery) =>
@@ -67,7 +65,7 @@ export = (RED: NodeAPI) => {
         if (!subscription) getAccount(RED, config.account);
         const isTaken = await subscription?.accept(withQuery(event, query));
         // Every badge is an event to the editor and to Status nodes, and thousands of callbacks may come in a second.
-        if (path !== undefined && showsError) this.status(badges.at(path));
+        if (door.path !== undefined && showsError) this.status(badges.at(door.path));
         showsError = false;
         return isTaken ? accepted : notNow('The flow has not taken it.');
       } catch (error) {

@@ -46,6 +46,8 @@ function take(part: string | SmsError | undefined): string | undefined {
 
 /** A node's way in from outside. */
 export interface CallbackDoor {
+  /** Where it is, if there is a path that can be read. */
+  readonly path: string | undefined;
   /** Why nobody gets in now, if so. */
   readonly problem: SmsError | undefined;
   close(): void;
@@ -73,7 +75,7 @@ export function createCallbackDoors(RED: NodeAPI): OpenDoor {
     /** @throws SmsError when there is something against the path */
     const takePath = () => {
       if (!servesHttp(RED)) throw new SmsError('callbackHttpOff');
-      const path = take(given);
+      if (given instanceof SmsError) throw given;
       if (path === undefined) throw new SmsError('callbackPathMissing');
       if (!isPath(path)) throw new SmsError('callbackPathInvalid');
       if (!places.take(normalisePath(path), node.id, open)) {
@@ -89,6 +91,7 @@ export function createCallbackDoors(RED: NodeAPI): OpenDoor {
       node.status(badges.error(RED, problem));
     }
     return {
+      path,
       get problem() {
         return problem;
       },
