@@ -747,16 +747,19 @@ describe('sms-account', () => {
       return { url: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`, asked };
     }
 
+    const proxyNode = (url: string, password: string, properties: Record<string, unknown> = {}): FlowNode => ({
+      id: 'proxy',
+      type: 'http proxy',
+      name: '',
+      url,
+      noproxy: [],
+      credentials: { username: 'u', password },
+      ...properties,
+    });
+
     it('sends through the chosen http proxy node, with its user and password', async () => {
       const proxy = await startProxy();
-      const node = {
-        id: 'proxy',
-        type: 'http proxy',
-        name: '',
-        url: proxy.url,
-        noproxy: [],
-        credentials: { username: 'u', password: 'p' },
-      };
+      const node = proxyNode(proxy.url, 'p');
       const flow = await RunningFlow.start(
         [node, account(sim, { proxy: 'proxy' }), send(), sink('sent'), ...catcher()],
         {
@@ -776,14 +779,7 @@ describe('sms-account', () => {
     ] as const) {
       it(`takes the password of the proxy for text where its variable is ${what}`, async () => {
         const proxy = await startProxy();
-        const node = {
-          id: 'proxy',
-          type: 'http proxy',
-          z: 'tab',
-          url: proxy.url,
-          noproxy: [],
-          credentials: { username: 'u', password: variable('VALUE') },
-        };
+        const node = proxyNode(proxy.url, variable('VALUE'), { z: 'tab' });
         const tab = { id: 'tab', type: 'tab', label: '', env: value ? [{ name: 'VALUE', ...value }] : [] };
         const flow = await RunningFlow.start(
           [tab, node, account(sim, { z: 'tab', proxy: 'proxy' }), send(), sink('sent'), ...catcher()],
