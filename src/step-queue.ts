@@ -3,6 +3,8 @@ import type { StepWriter, Task } from './step';
 
 const largestGroup = 256;
 const longestLazyMs = 25;
+/** For company, which is close by where it is expected. */
+const longestWaitMs = 2;
 /** A request leaves a turn later than it is made: undici looks first whether its idle connection is still there. */
 const turnsOfSequel = 2;
 
@@ -22,14 +24,19 @@ export class StepQueue {
   #tasks: Task[] = [];
   /** Of those, the ones that are not lazy. */
   #urgent = 0;
+  /** Of the urgent ones, those that wait for company, and how many urgent ones are enough for one of them. */
+  #expectant = 0;
+  #enough = Number.POSITIVE_INFINITY;
   /** What comes before any step. */
   readonly #errands: (() => Promise<void>)[] = [];
   #working: Promise<void> | undefined;
-  /** Runs while a lazy one waits that is not due. */
+  /** Run while one waits that is lazy, or has no company yet. */
   #lazy: Timer | undefined;
-  #isLazyDue = false;
+  #expecting: Timer | undefined;
+  /** None that waits may wait any longer. */
+  #isDue = false;
   /** The last that were taken had come together, as those do that are there to be fetched: others come along with the next. */
-  #hasCompany = false;
+  #hadCompany = false;
 
   constructor(clock: Clock, writer: StepWriter, events: StepQueueEvents) {
     this.#clock = clock;
@@ -54,15 +61,16 @@ export class StepQueue {
   /** Has a step taken after those that came before. */
   add(task: Task): void {
     this.append([task]);
-    if (!task.step.lazy) this.work();
+    if (!task.step.lazy && this.#hasWork) this.work();
   }
 
-  /** Adds steps, in their order, to be taken in the course of what is being done, or when one comes that is not lazy. */
+  /** Adds steps, in their order, to be taken in the course of what is being done, or when one comes that does not wait. */
   append(tasks: readonly Task[]): void {
     this.#tasks.push(...tasks);
-    this.#urgent += countUrgent(tasks);
+    this.#count(tasks);
     if (this.#tasks.length >= largestGroup) this.#hurry();
-    else if (this.#urgent < this.#tasks.length) this.#lazy ??= this.#clock.after(longestLazyMs, () => this.#hurry());
+    if (this.#urgent < this.#tasks.length) this.#lazy ??= this.#clock.after(longestLazyMs, () => this.#hurry());
+    if (this.#expectant > 0) this.#expecting ??= this.#clock.after(longestWaitMs, () => this.#hurry());
   }
 
   /** Takes out all that wait. */
@@ -102,31 +110,48 @@ export class StepQueue {
   }
 
   get #hasWork(): boolean {
-    return this.#errands.length > 0 || this.#urgent > 0 || this.#isLazyDue || this.#writer.canSave;
+    const isReady = this.#isDue || this.#urgent > this.#expectant || this.#urgent >= this.#enough;
+    return this.#errands.length > 0 || isReady || this.#writer.canSave;
   }
 
-  /** Lazy ones wait no longer. */
+  /** Those that wait do so no longer. */
   #hurry(): void {
-    this.#isLazyDue = !this.isEmpty;
+    this.#isDue = !this.isEmpty;
     this.work();
   }
 
   #take(count: number): Task[] {
     const taken = this.#tasks.splice(0, count);
-    const urgent = countUrgent(taken);
-    this.#urgent -= urgent;
-    this.#hasCompany = urgent > 1;
+    const urgent = this.#urgent;
+    this.#urgent = 0;
+    this.#expectant = 0;
+    this.#enough = Number.POSITIVE_INFINITY;
+    this.#count(this.#tasks);
+    this.#hadCompany = urgent - this.#urgent > 1;
     if (this.isEmpty) {
       this.#lazy?.cancel();
       this.#lazy = undefined;
-      this.#isLazyDue = false;
+      this.#expecting?.cancel();
+      this.#expecting = undefined;
     }
+    // What does not fit into one group has waited for long enough.
+    this.#isDue = !this.isEmpty;
     return taken;
+  }
+
+  #count(tasks: readonly Task[]): void {
+    for (const { step } of tasks) {
+      if (step.lazy) continue;
+      this.#urgent++;
+      if (step.company === undefined) continue;
+      this.#expectant++;
+      this.#enough = Math.min(this.#enough, step.company);
+    }
   }
 
   async #workOff(): Promise<void> {
     // What is asked for in the same turn of the event loop shares a commit. Who is alone does not wait for the end of it.
-    if (this.#hasCompany) await nextTurn(this.#clock);
+    if (this.#hadCompany) await nextTurn(this.#clock);
     else await undefined;
     await this.#events.begin();
     while (this.#hasWork) {
@@ -146,10 +171,4 @@ export class StepQueue {
     await this.#writer.sweepWhenDue(this.#clock);
     this.#events.onTaken();
   }
-}
-
-function countUrgent(tasks: readonly Task[]): number {
-  let urgent = 0;
-  for (const { step } of tasks) if (!step.lazy) urgent++;
-  return urgent;
 }

@@ -144,6 +144,106 @@ describe('Journal', () => {
       assert.equal(store.platter.entries.size, 7);
     });
 
+    describe('that is one of several that are about to come together', () => {
+      const expecting = (id: string, company: number) => keep(id, { company });
+
+      it('waits for so many, and shares their commit', async () => {
+        const journal = create();
+        await journal.ready();
+        const first = [journal.run(expecting('1', 3)), journal.run(expecting('2', 3))];
+        await settle();
+        assert.equal(store.commits, 0);
+        await Promise.all([...first, journal.run(expecting('3', 3))]);
+        assert.equal(store.commits, 1);
+        assert.equal(clock.timers, 0);
+      });
+
+      it('waits for no more than the one that expects the fewest', async () => {
+        const journal = create();
+        await journal.ready();
+        await Promise.all([journal.run(expecting('1', 8)), journal.run(expecting('2', 2))]);
+        assert.deepEqual([store.commits, kept()], [1, ['1', '2']]);
+      });
+
+      it('waits for 2 ms at most, whoever comes meanwhile', async () => {
+        const journal = create();
+        await journal.ready();
+        const first = journal.run(expecting('1', 4));
+        await clock.advance(1.5);
+        const second = journal.run(expecting('2', 4));
+        await clock.advance(0.4);
+        assert.equal(store.commits, 0);
+        await clock.advance(0.1);
+        await Promise.all([first, second]);
+        assert.deepEqual([store.commits, kept(), clock.timers], [1, ['1', '2'], 0]);
+      });
+
+      it('is taken along by one that waits for none, and by one that is alone', async () => {
+        const journal = create();
+        await journal.ready();
+        const waiting = journal.run(expecting('1', 4));
+        await settle();
+        await Promise.all([waiting, journal.run(keep('2'))]);
+        await journal.run(expecting('3', 1));
+        assert.deepEqual([store.commits, kept()], [2, ['1', '2', '3']]);
+      });
+
+      it('is not taken along by a lazy one, nor by the end of a commit', async () => {
+        const journal = create();
+        await journal.ready();
+        store.turns = 3;
+        const running = journal.run(keep('1'));
+        await settle();
+        const waiting = journal.run(expecting('2', 2));
+        void journal.run(keep('3', { lazy: true }));
+        for (let turn = 0; turn < 10; turn++) await clock.advance(0);
+        await running;
+        assert.deepEqual([store.commits, kept()], [1, ['1']]);
+        await clock.advance(2);
+        for (let turn = 0; turn < 10; turn++) await clock.advance(0);
+        await waiting;
+        assert.deepEqual([store.commits, kept()], [2, ['1', '2', '3']]);
+      });
+
+      it('waits for none when nothing more is to be written', async () => {
+        const journal = create();
+        await journal.ready();
+        const waiting = journal.run(expecting('1', 4));
+        await journal.flush();
+        await waiting;
+        const last = journal.run(expecting('2', 4));
+        await journal.close();
+        await last;
+        assert.deepEqual([store.commits, kept()], [2, ['1', '2']]);
+      });
+
+      it('waits for none where there are more than fit into one commit', async () => {
+        const journal = create();
+        await journal.ready();
+        const many = Array.from({ length: 600 }, (_, index) =>
+          journal.run(expecting(String(index).padStart(3, '0'), 1_000)),
+        );
+        const passing = (async () => {
+          for (let turn = 0; turn < 10; turn++) await clock.advance(0);
+        })();
+        await Promise.all([...many, passing]);
+        assert.deepEqual([kept().length, store.commits], [600, 3]);
+      });
+
+      it('that is postponed is taken when the store is back', async () => {
+        const journal = create();
+        await journal.ready();
+        store.failing.add('commit');
+        const waiting = journal.run(keep('1', { company: 4, whileFailing: 'postpone' }));
+        await clock.advance(2);
+        assert.deepEqual(states, ['SMS_STORE']);
+        store.failing.clear();
+        await clock.advance(6_000);
+        await waiting;
+        assert.deepEqual([kept(), states], [['1'], ['SMS_STORE', undefined]]);
+      });
+    });
+
     it('is decided anew when another process got in between, and its effects run once', async () => {
       const journal = create();
       await journal.ready();
