@@ -54,7 +54,7 @@ interface Plan {
  * Answers of an endpoint that may be held and not flushed beside one for each poll of its `drain`. With fewer, a disk that is
  * slow to flush sets the pace; each of them is a message more that a power cut may cost.
  */
-export const mostAhead = 5;
+export const mostAhead = 7;
 
 /** What comes piece by piece, each piece once (§4.2, §4.4). */
 const queue: Omit<Plan, 'fetch'> = {
@@ -210,7 +210,7 @@ export class Endpoint {
 
   /** One poll, from the request until what it brought is kept. The account outlives it. */
   #fetch(member: Member, events: Partial<PollEvents>, destination: Pick<Arrival, 'asker' | 'context'> = {}) {
-    const { onSent, onHeld } = events;
+    const { onSent, onHeld, company } = events;
     const { polls } = this.#host;
     return polls.track((onAnswer) => {
       const fetch = async (): Promise<Acceptance[]> => {
@@ -226,8 +226,8 @@ export class Endpoint {
         this.#host.onChanged();
         if (fetched.records.length === 0) return [];
         // What moves one date on is asked for when it is due, whatever it has brought.
-        const tellHeld = this.#plan.takesTurns ? undefined : onHeld;
-        return this.#host.inboxOf(member).accept({ ...fetched, via: 'poll', ...destination }, tellHeld);
+        const going = this.#plan.takesTurns ? {} : { onHeld, company };
+        return this.#host.inboxOf(member).accept({ ...fetched, via: 'poll', ...destination }, going);
       };
       if (!this.#plan.takesTurns) return fetch();
       const polling = this.#turn.then(fetch);

@@ -24,6 +24,14 @@ export interface HandOver {
   isWanted?(): boolean;
 }
 
+/** How what was polled goes on its way into an inbox where a crash does not reach it meanwhile. */
+export interface Going {
+  /** It is there. */
+  onHeld?: (() => void) | undefined;
+  /** So many are to be kept together; see `Step.company`. */
+  company?: (() => number | undefined) | undefined;
+}
+
 /** What waits in an inbox. */
 export interface InboxState {
   undelivered: number;
@@ -117,16 +125,17 @@ export class Inbox {
   /**
    * Keeps what came and gives the new to the nodes it is for. Resolves when it is in the store, in order with `records`.
    *
-   * @param onHeld called before, when what was polled is where a crash does not reach it; not, when there is no such place
+   * @param going what comes of it on the way
    * @throws SmsError `SMS_STORE` for a callback when the store cannot keep it, or is closed
    * @throws what a node threw, when everything is kept and the other nodes have it
    */
-  async accept(arrival: Arrival, onHeld?: () => void): Promise<Acceptance[]> {
+  async accept(arrival: Arrival, { onHeld, company }: Going = {}): Promise<Acceptance[]> {
     const { kind, via, records } = arrival;
     const { journal } = this.#context;
     const format = () => JSON.stringify({ kind, records });
     const held = via === 'poll' ? journal.hold(format, createNotes(records.length)) : undefined;
-    const accepting = journal.run(createAccept(this.#context, arrival, { isLeftover: false, held }));
+    const handling = { isLeftover: false, held, company: held && company?.() };
+    const accepting = journal.run(createAccept(this.#context, arrival, handling));
     if (held) onHeld?.();
     const acceptances = await accepting;
     this.#onAccepted(kind, acceptances);

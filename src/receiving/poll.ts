@@ -6,8 +6,8 @@ import { Waits } from './waits';
 
 export type { PollOutcome } from './rhythm';
 
-/** An answer that came sooner is one of many that are there to be fetched from close by, where the requests set the pace. */
-const promptAnswerMs = 2;
+/** Answers that are handed over together. With more, those that are here wait for longer than their share of a flush takes. */
+const mostTogether = 4;
 
 /** Where a loop stands. */
 export type PollState =
@@ -22,6 +22,11 @@ export type PollState =
 export interface PollEvents {
   /** The request has left on an open connection. */
   onSent(): void;
+  /**
+   * So many answers, this one included, are to be handed over together, as they are fetched from close by: the others while those
+   * before them are. `undefined`: this one alone. To be asked when it has brought something, before {@link onHeld}.
+   */
+  company(): number | undefined;
   /** It has brought something, which is where a crash does not reach it, though it is not handed over yet. */
   onHeld(): void;
 }
@@ -208,15 +213,19 @@ export class PollLoop {
       this.#failure = undefined;
       if (this.#wanted && !this.#held) this.#setState({ name: 'listening' });
     };
+    const isPrompt = () => this.#rhythm.isPrompt(this.#clock.elapsed() - startedAt);
     const onSent = () => {
       if (!this.#rhythm.isFailing && this.#wanted && !this.#held) this.#setState({ name: 'listening' });
     };
     try {
       const outcome = await this.#source.poll({
         onSent,
+        company: () => (isPrompt() ? this.#company : undefined),
         onHeld: () => {
           answered();
-          onHeld(this.#clock.elapsed() - startedAt < promptAnswerMs);
+          const wasPrompt = isPrompt();
+          this.#rhythm.held(wasPrompt);
+          onHeld(wasPrompt);
         },
       });
       answered();
@@ -226,6 +235,12 @@ export class PollLoop {
       if (!hasAnswer) this.#inFlight--;
       return asSmsError(error);
     }
+  }
+
+  /** Half of what may be under way: the other half is fetched meanwhile. Nobody knows of the first of a row whether others follow. */
+  get #company(): number | undefined {
+    const goesOn = this.#wanted && !this.#held && !this.#rhythm.isBackingOff && this.#rhythm.isInRow;
+    return goesOn ? Math.min(mostTogether, Math.ceil(mostUnderWay(this.#source, this.#rhythm) / 2)) : undefined;
   }
 
   #setState(state: PollState): void {

@@ -7,6 +7,8 @@ export type PollOutcome = 'new' | 'repeated' | 'empty';
 /** An empty answer that came sooner than this did not wait at the service as §8 says it would. */
 const hastyAnswerMs = 250;
 const firstHastyDelayMs = 10;
+/** An answer that came sooner is one of many that are there to be fetched from close by, where the requests set the pace. */
+const promptAnswerMs = 2;
 
 /** How long to wait between one poll and the next, by what the last ones brought. */
 export class Rhythm {
@@ -16,6 +18,7 @@ export class Rhythm {
   /** In a row, until one brings something new, or nothing; and hasty ones until one is not. */
   #repeats = 0;
   #hastyAnswers = 0;
+  #isInRow = false;
 
   /** @param random at least 0, less than 1 */
   constructor(random: () => number) {
@@ -36,6 +39,22 @@ export class Rhythm {
   reset(): void {
     this.#failures = 0;
     this.#repeats = 0;
+    this.#isInRow = false;
+  }
+
+  /** Whether the last answer was one of many that are there to be fetched. */
+  get isInRow(): boolean {
+    return this.#isInRow;
+  }
+
+  /** Whether an answer that took so long may be one of many that are there to be fetched. */
+  isPrompt(tookMs: number): boolean {
+    return tookMs < promptAnswerMs;
+  }
+
+  /** An answer has brought something. */
+  held(isPrompt: boolean): void {
+    this.#isInRow = isPrompt;
   }
 
   /** How many polls in a row have brought nothing new. */
@@ -54,11 +73,13 @@ export class Rhythm {
    * @param repeats how many there were when it was asked for: polls that did not know of each other count once
    */
   brought(outcome: PollOutcome, { tookMs, repeats }: { tookMs: number; repeats: number }): void {
+    if (outcome !== 'new') this.#isInRow = false;
     this.#repeats = outcome === 'repeated' ? Math.max(this.#repeats, repeats + 1) : 0;
     this.#hastyAnswers = outcome === 'empty' && tookMs < hastyAnswerMs ? this.#hastyAnswers + 1 : 0;
   }
 
   failed(): void {
+    this.#isInRow = false;
     this.#failures++;
   }
 

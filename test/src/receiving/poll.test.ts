@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { SmsError, SmsErrorReason } from '../../../src/errors';
-import { PollLoop, type PollOutcome, type PollState } from '../../../src/receiving/poll';
+import { type PollEvents, PollLoop, type PollOutcome, type PollState } from '../../../src/receiving/poll';
 import { VirtualClock } from '../../virtual-clock';
 import { createError } from '../some-error';
 
@@ -8,7 +8,12 @@ import { createError } from '../some-error';
 class Bench {
   readonly states: PollState[] = [];
   /** Polls in flight, oldest first. */
-  readonly pending: { resolve(outcome: PollOutcome): void; reject(error: SmsError): void; onHeld(): void }[] = [];
+  readonly pending: (Pick<PollEvents, 'company' | 'onHeld'> & {
+    resolve(outcome: PollOutcome): void;
+    reject(error: SmsError): void;
+  })[] = [];
+  /** Of each answer that was held: with how many it is to be handed over. */
+  readonly companies: (number | undefined)[] = [];
   /** Polls whose answers are held, oldest first. */
   readonly held: Bench['pending'] = [];
   /** Tell of each poll that it has left; kept while there is no connection. */
@@ -24,12 +29,12 @@ class Bench {
   constructor(readonly clock: VirtualClock) {
     this.loop = new PollLoop(
       {
-        poll: ({ onSent, onHeld }) => {
+        poll: ({ onSent, company, onHeld }) => {
           this.polls++;
           if (this.isConnected) onSent();
           else this.unsent.push(onSent);
           return new Promise((resolve, reject) => {
-            this.pending.push({ resolve, reject, onHeld });
+            this.pending.push({ resolve, reject, company, onHeld });
             this.mostAtOnce = Math.max(this.mostAtOnce, this.pending.length);
           });
         },
@@ -61,6 +66,7 @@ class Bench {
       const poll = this.pending.shift();
       assert.ok(poll, 'no poll is in flight');
       this.held.push(poll);
+      this.companies.push(poll.company());
       poll.onHeld();
       await settle();
     }
@@ -470,6 +476,62 @@ describe('PollLoop', () => {
       assert.equal(bench.polls, 2);
       await clock.advance(0);
       assert.equal(bench.polls, 3);
+    });
+
+    describe('has answers that are fetched from close by handed over together', () => {
+      it('half of what may be under way, four at most, from the second in a row on', async () => {
+        bench.loop.start();
+        await bench.hold(2);
+        bench.ahead = 4;
+        await bench.hold();
+        bench.ahead = 100;
+        await bench.hold(2);
+        assert.deepEqual(bench.companies, [undefined, 2, 3, 4, 4]);
+      });
+
+      it('by itself where it had to be waited for, and the next one too', async () => {
+        bench.loop.start();
+        await bench.hold(2);
+        await clock.advance(2);
+        await bench.hold();
+        await clock.advance(1);
+        await bench.hold();
+        await bench.handOver('new');
+        await bench.hold();
+        assert.deepEqual(bench.companies, [undefined, 2, undefined, undefined, 2]);
+      });
+
+      for (const [name, end] of [
+        ['an empty answer', (one: Bench) => one.answer('empty')],
+        ['a duplicate', (one: Bench) => one.answer('repeated')],
+        ['a failure', (one: Bench) => one.fail()],
+      ] as const) {
+        it(`beginning anew after ${name}`, async () => {
+          bench.pauseMs = 0;
+          bench.loop.start();
+          await bench.hold(2);
+          await bench.handOver('new', 'new');
+          await end(bench);
+          while (bench.pending.length === 0) await clock.advance(1);
+          await bench.hold();
+          await bench.handOver('new');
+          await bench.hold();
+          assert.deepEqual(bench.companies, [undefined, 2, undefined, 2]);
+        });
+      }
+
+      it('but for those after which no other is asked for', async () => {
+        bench.drain = 2;
+        bench.loop.start();
+        await bench.hold(2);
+        bench.loop.hold({ name: 'paused', unacknowledged: 100 });
+        await bench.hold();
+        bench.loop.resume();
+        await bench.hold();
+        bench.loop.stop();
+        await bench.hold();
+        assert.deepEqual(bench.companies, [undefined, 3, undefined, 3, undefined]);
+      });
     });
 
     it('asks once, where it is handed over in the turn in which an answer came', async () => {
