@@ -19,6 +19,7 @@ import {
   withMessageId,
 } from './outgoing';
 import type { Questions } from './questions';
+import type { SendQueue } from './queue';
 import type { SendCounts } from './send-counts';
 
 /** What brings texts to their end. */
@@ -29,6 +30,8 @@ export interface EndingsOptions {
   clearing: Clearing;
   followers: Followers;
   counts: SendCounts;
+  /** What has texts in flight. */
+  queue: Pick<SendQueue, 'inFlight'>;
   /** A text whose outcome is unknown waits to be sent again. */
   onRepeat(text: Text, repeats: number): void;
   /** Evidence is being looked for on behalf of more texts of a node, or of fewer. */
@@ -72,7 +75,7 @@ export class Endings {
 
   /** A text has its outcome. */
   async end(text: Text, told: Outcome, given?: Given): Promise<void> {
-    const { ledger, deliveries, clearing, followers, counts } = this.#options;
+    const { ledger, deliveries, clearing, followers, counts, queue } = this.#options;
     // An earlier try may have been accepted, so it must not be called unsent.
     const isStillUnknown = text.mayHaveReached !== undefined && isUnsent(told);
     const known = isStillUnknown ? stillUnknown(text, told.code) : told;
@@ -83,7 +86,8 @@ export class Endings {
     if (!isTracked(text) && text.options.waitMs !== undefined) this.#told.add(text.id);
     let settled = text;
     try {
-      if (isWritten) settled = await this.#whileWritten(text.id, ledger.settle(text, outcome));
+      const company = queue.inFlight + this.#written.size;
+      if (isWritten) settled = await this.#whileWritten(text.id, ledger.settle(text, outcome, company));
       if (isAccepted(outcome)) followers.ended(text.id);
       else followers.endedUnsent(text.id);
       if (isTracked(text)) {

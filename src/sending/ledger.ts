@@ -25,6 +25,9 @@ import {
   undecided,
 } from './transitions';
 
+/** An outcome that came sooner is that of a service close by: those of other texts in flight are not far. */
+const promptOutcomeMs = 10;
+
 /** What the ledger stands on. */
 export interface LedgerOptions {
   journal: Journal;
@@ -166,9 +169,14 @@ export class Ledger {
     return this.putBack(afterUnknown(text, text.outcome));
   }
 
-  async settle(text: Text, outcome: Outcome): Promise<Text> {
-    const step = settle(text, outcome, this.#memory(text), this.questions);
-    return this.#move(await this.#options.journal.run(step));
+  /** @param company so many texts, this one included, may be about to have their outcomes */
+  async settle(text: Text, outcome: Outcome, company: number): Promise<Text> {
+    const memory = this.#memory(text);
+    const step = settle(text, outcome, memory, this.questions);
+    const { journal } = this.#options;
+    const isPrompt = text.leftAt !== undefined && memory.now - text.leftAt < promptOutcomeMs;
+    const isToShare = isPrompt && isTracked(text) && journal.isDurable;
+    return this.#move(await journal.run(isToShare ? { ...step, company } : step));
   }
 
   async delivered(text: Text): Promise<void> {

@@ -180,6 +180,7 @@ export class SendingRooms {
       },
     });
     this.#endings = new Endings({
+      ...options,
       ledger: this.ledger,
       deliveries: this.deliveries,
       questions: this.questions,

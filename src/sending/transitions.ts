@@ -100,13 +100,12 @@ export function leave(text: Text, memory: Memory, known: Pick<QuestionBook, 'get
   const submitted = submittedOf(text);
   const limits = keysOfLimits(submitted, memory.limits);
   const isKnownByIt = isRemembered(text) && messageId !== undefined;
-  const reference = referenceOf(messageId, text);
   // Another instance may have read a reply to an earlier try.
   const asksAgain = isKnownByIt && text.leftAt !== undefined;
   return {
     keys: [
       ...limits,
-      ...(isKnownByIt ? [...keysOfSent(reference, submitted), remembranceKey] : []),
+      ...(isKnownByIt ? [...keysOfSent(referenceOf(messageId, text), submitted), remembranceKey] : []),
       ...(asksAgain ? [mailboxKey] : []),
     ],
     whileFailing: isTracked(text) ? 'refuse' : 'apply',
@@ -150,13 +149,12 @@ export function settle(text: Text, outcome: Outcome, memory: Memory, known: Pick
   const { to, messageId: ownId } = text.message;
   const sent = isAccepted(outcome) ? outcome : undefined;
   const messageId = ownId ?? sent?.messageId;
-  const reference = referenceOf(messageId, text);
   const once = onceKey(text);
   const uncounted = uncountedBy(text, outcome);
   return {
     keys: [
       ...(once === undefined ? [] : [once]),
-      ...(isRemembered(text) ? [...keysOfSent(reference, to), remembranceKey] : []),
+      ...(isRemembered(text) ? [...keysOfSent(referenceOf(messageId, text), to), remembranceKey] : []),
       ...keysOfLimits(uncounted, memory.limits),
     ],
     whileFailing: 'apply',

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { SmsError } from '../../../src/errors';
 import { MemoryStore } from '../../../src/store/memory';
+import type { Store } from '../../../src/store/store';
 import { settle } from '../../virtual-clock';
 import { createError } from '../some-error';
 import { FailingServer, FailingStore } from '../store/failing-store';
@@ -30,6 +31,63 @@ describe('kept texts', () => {
     assert.deepEqual(node.outcomes[0]?.origin, { body: 'hello' });
     assert.equal(store.platter.entries.size, 0);
     assert.equal(house.sender.isSettled, true);
+  });
+
+  describe('outcomes that come one soon after the other', () => {
+    /** Texts in flight, whose answers come when they are told to. */
+    async function fly(count: number, store: Store & { commits: number }, ageMs = 1) {
+      const house = new House({ store });
+      const node = house.attach();
+      await house.pass(10);
+      const answers: (() => void)[] = [];
+      for (let index = 0; index < count; index++) {
+        house.service.script.push({ takes: true, after: new Promise<void>((resolve) => answers.push(resolve)) });
+      }
+      for (let index = 0; index < count; index++) sendText(node, `text ${index}`, { keep });
+      await house.pass(ageMs);
+      assert.equal(house.service.taken.length, count);
+      const { commits } = store;
+      const answer = async (passMs: number) => {
+        answers.shift()?.();
+        await house.pass(passMs);
+        return { ends: node.ends.length, commits: store.commits - commits };
+      };
+      return { house, answer };
+    }
+
+    it('are written together', async () => {
+      const { answer } = await fly(3, new FailingStore());
+      assert.deepEqual(await answer(0.5), { ends: 0, commits: 0 });
+      assert.deepEqual(await answer(0.5), { ends: 0, commits: 0 });
+      assert.deepEqual(await answer(0.5), { ends: 3, commits: 1 });
+    });
+
+    it('wait for the others for 2 ms at most', async () => {
+      const { answer } = await fly(3, new FailingStore());
+      assert.deepEqual(await answer(1.5), { ends: 0, commits: 0 });
+      assert.deepEqual(await answer(1), { ends: 2, commits: 1 });
+    });
+
+    it('wait for none where the service takes its time', async () => {
+      const { answer } = await fly(3, new FailingStore(), 10);
+      assert.deepEqual(await answer(0), { ends: 1, commits: 1 });
+    });
+
+    it('wait for none where nothing else is in flight, and nothing is to be written', async () => {
+      const alone = await fly(1, new FailingStore());
+      assert.deepEqual(await alone.answer(0), { ends: 1, commits: 1 });
+      const inMemory = await fly(2, Object.assign(new MemoryStore(), { commits: 0 }));
+      assert.equal((await inMemory.answer(0)).ends, 1);
+    });
+
+    it('wait no longer when the flows are stopped', async () => {
+      const { house, answer } = await fly(2, new FailingStore());
+      await answer(0);
+      const closed = house.close();
+      // They are told when a node is there again.
+      assert.deepEqual(await answer(0), { ends: 0, commits: 1 });
+      await Promise.all([closed, house.pass(50)]);
+    });
   });
 
   it('without keep and once nothing is written', async () => {
