@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Clock, Timer } from '../clock';
 import { describeFailure, notRedis, signExpired } from './redis-failures';
 import type { RedisKeys } from './redis-keys';
+import { logIn } from './redis-log-in';
 import { group, type ListedItem, leftSign, nextStreamId, pageSize, type ScriptedRedis, scripts } from './redis-scripts';
 import { RedisTakeOver } from './redis-take-over';
 import type { RedisServer } from './redis-url';
@@ -77,9 +78,13 @@ export class RedisSession {
   static async open(options: SessionOptions): Promise<RedisSession> {
     // Loaded only here, so that accounts without Redis do not pay for it.
     const { Redis } = await import('ioredis');
-    const { commandTimeoutMs } = options.timing;
+    const { server, timing } = options;
+    const { host, port, tls } = server;
+    const { commandTimeoutMs } = timing;
     const redis = new Redis({
-      ...options.server,
+      host,
+      port,
+      ...(tls && { tls }),
       lazyConnect: true,
       // The journal opens the store again by itself, and has to know when it is gone.
       retryStrategy: () => null,
@@ -95,8 +100,7 @@ export class RedisSession {
     const session = new RedisSession(redis as ScriptedRedis, options);
     try {
       await redis.connect();
-      // A refused database number does not end the connection, which then is one to another database.
-      if (session.#failure) throw session.#failure;
+      await logIn(redis, server);
       return session;
     } catch (error) {
       session.abandon();

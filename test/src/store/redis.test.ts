@@ -27,6 +27,16 @@ const timing: RedisTiming = {
 };
 const everything = ['incoming', 'status', 'outbox', 'node node', 'path /path'];
 
+/** A program that opens a store as it is built, and says what comes of it. */
+function createOpening(url: string): string {
+  return `
+    const { RedisStore } = require(${JSON.stringify(join(root, 'dist', 'src', 'store', 'redis.js'))});
+    const store = new RedisStore({ url: '${url}', key: 'k' });
+    store.open({ wanted: () => [], onFailure() {}, onTakenOver() {} })
+      .then(() => 'opened', (error) => error.message)
+      .then((result) => { process.stdout.write(result); return store.close(); });`;
+}
+
 /** Valkey is tested where it is installed. */
 const programs: RedisProgram[] = hasProgram('valkey-server') ? ['redis-server', 'valkey-server'] : ['redis-server'];
 
@@ -131,9 +141,9 @@ for (const program of programs) {
     }
 
     /** An instance whose connection can be taken away. */
-    async function createBehindProxy(): Promise<{ instance: Instance; proxy: TcpProxy }> {
+    async function createBehindProxy(url = server.url): Promise<{ instance: Instance; proxy: TcpProxy }> {
       const proxy = closing.add(await TcpProxy.start(server.port), (it) => it.close());
-      return { instance: create(`redis://127.0.0.1:${proxy.port}`), proxy };
+      return { instance: create(url.replace(String(server.port), String(proxy.port))), proxy };
     }
 
     /** An instance that holds what it is given and is then dead, as far as others can see. */
@@ -853,6 +863,36 @@ for (const program of programs) {
       });
     });
 
+    describe('logging in', () => {
+      it('says nothing of its own where a password is given and the server needs none', () => {
+        const url = server.url.replace('redis://', 'redis://:s3cret@');
+        const { NODE_V8_COVERAGE: _, ...env } = process.env;
+        const { stdout, stderr } = spawnSync(process.execPath, ['-e', createOpening(url)], { env, encoding: 'utf8' });
+        assert.deepEqual([stdout, stderr], ['opened', '']);
+      });
+
+      it('takes a password and the number of a database together, and takes a wrong one for wrong', async () => {
+        const guarded = closing.add(await RedisServer.start(program, { password: 'right' }), (it) => it.stop());
+        const instance = create(`${guarded.url}/3`);
+        await instance.open();
+        await instance.keep(entry('1'));
+        assert.equal(await guarded.client.dbsize(), 0);
+        await assert.rejects(create(`${guarded.url}/99`).open(), /ERR: the server has no database of that number$/);
+        await assert.rejects(create(`${guarded.url}/3`.replace('right', 'wrong')).open(), /WRONGPASS/);
+      });
+
+      it('is done anew with each connection, also by a user of the access list', async () => {
+        const { instance, proxy } = await createBehindProxy(`${await createUser('user')}/3`);
+        await instance.open();
+        await instance.keep(entry('1'));
+        proxy.cut();
+        await instance.until(() => instance.failures.length > 0);
+        proxy.restore();
+        assert.deepEqual(await instance.open(), [entry('1')]);
+        assert.equal(await server.client.dbsize(), 0);
+      });
+    });
+
     describe('failures', () => {
       it('tells that the connection is lost, once, and works again when it is opened again', async () => {
         const { instance, proxy } = await createBehindProxy();
@@ -1008,12 +1048,7 @@ describe('rediss://', () => {
     ] as const) {
       await plain.client.config('SET', name, value);
     }
-    const script = `
-      const { RedisStore } = require(${JSON.stringify(join(root, 'dist', 'src', 'store', 'redis.js'))});
-      const store = new RedisStore({ url: 'rediss://localhost:${plain.port}', key: 'k' });
-      store.open({ wanted: () => [], onFailure() {}, onTakenOver() {} })
-        .then(() => 'opened', (error) => error.message)
-        .then((result) => { process.stdout.write(result); return store.close(); });`;
+    const script = createOpening(`rediss://localhost:${plain.port}`);
     const run = (env: NodeJS.ProcessEnv) => {
       const { stdout, stderr } = spawnSync(process.execPath, ['-e', script], { env, encoding: 'utf8' });
       return stdout || stderr;
