@@ -8,6 +8,7 @@ export class TcpProxy {
   #isCut = false;
   #isMute = false;
   #muteFrom: string | undefined;
+  #delayMs = 0;
 
   private constructor(readonly targetPort: number) {
     this.#server = createServer((socket) => this.#join(socket));
@@ -38,7 +39,13 @@ export class TcpProxy {
     this.#muteFrom = from;
   }
 
+  /** Whatever the server says arrives so much later, until {@link restore}. */
+  delay(delayMs: number): void {
+    this.#delayMs = delayMs;
+  }
+
   restore(): void {
+    this.#delayMs = 0;
     this.#isCut = false;
     this.#isMute = false;
     this.#muteFrom = undefined;
@@ -85,7 +92,9 @@ export class TcpProxy {
       else server.write(bytes);
     });
     server.on('data', (bytes) => {
-      if (!this.#isMute) socket.write(bytes);
+      if (this.#isMute) return;
+      if (this.#delayMs > 0) setTimeout(() => socket.write(bytes), this.#delayMs);
+      else socket.write(bytes);
     });
     socket.on('error', () => {});
     server.on('error', () => {});

@@ -8,6 +8,16 @@ export function notRedis(): Error {
   return new Error('the server does not speak Redis');
 }
 
+/** It accepts no connection, or does not get on with it. */
+export function notConnected(): Error {
+  return Object.assign(new Error('not connected in time'), { code: 'ETIMEDOUT' });
+}
+
+/** It is there, and was asked for more than it has answered. */
+export function notInTime(): Error {
+  return new Error('the server does not answer in time');
+}
+
 const noPermission = 'the user of the Redis URL may not use the commands or the keys that are needed';
 
 /** By the word that the server begins with. */

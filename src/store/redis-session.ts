@@ -3,6 +3,7 @@ import type { Clock, Timer } from '../clock';
 import { describeFailure, notRedis, signExpired } from './redis-failures';
 import type { RedisKeys } from './redis-keys';
 import { logIn } from './redis-log-in';
+import { OpeningLimit } from './redis-opening-limit';
 import { group, type ListedItem, leftSign, nextStreamId, pageSize, type ScriptedRedis, scripts } from './redis-scripts';
 import { RedisTakeOver } from './redis-take-over';
 import type { RedisServer } from './redis-url';
@@ -17,7 +18,7 @@ export interface RedisTiming {
   graceMs: number;
   /** What a dead instance held, and nobody else wants, is left for so long to those who may come back for it. */
   reservedMs: number;
-  /** A command or a connection attempt that takes longer has failed. */
+  /** A command that takes longer has failed, and so has an opening, but for what it reads page by page. */
   commandTimeoutMs: number;
 }
 
@@ -47,6 +48,8 @@ export class RedisSession {
   readonly redis: ScriptedRedis;
   /** The sign of life of this session. A commit of an earlier one, however late it arrives, finds another. */
   readonly sign = randomUUID();
+  /** How long it may take until {@link keepAlive}. */
+  readonly limit: OpeningLimit;
   /** As much has been taken over as is at a time. */
   hasMore = false;
   #epoch = '';
@@ -63,6 +66,7 @@ export class RedisSession {
     this.#options = options;
     this.#openedAtMs = options.clock.elapsed();
     this.#takeOver = new RedisTakeOver(redis, options);
+    this.limit = new OpeningLimit(redis, options.clock, options.timing.commandTimeoutMs);
     redis.on('error', (error: Error) => {
       this.#failure ??= error;
     });
@@ -80,7 +84,6 @@ export class RedisSession {
     const { Redis } = await import('ioredis');
     const { server, timing } = options;
     const { host, port, tls } = server;
-    const { commandTimeoutMs } = timing;
     const redis = new Redis({
       host,
       port,
@@ -89,8 +92,9 @@ export class RedisSession {
       // The journal opens the store again by itself, and has to know when it is gone.
       retryStrategy: () => null,
       maxRetriesPerRequest: 0,
-      connectTimeout: commandTimeoutMs,
-      commandTimeout: commandTimeoutMs,
+      // The opening has its limit.
+      connectTimeout: 0,
+      commandTimeout: timing.commandTimeoutMs,
       // A user needs permission for nothing beyond the commands of the store.
       enableReadyCheck: false,
       disableClientInfo: true,
@@ -104,7 +108,7 @@ export class RedisSession {
       return session;
     } catch (error) {
       session.abandon();
-      throw session.#failure ?? error;
+      throw session.limit.failure ?? session.#failure ?? error;
     }
   }
 
@@ -125,6 +129,7 @@ export class RedisSession {
 
   /** Lets this instance live on until the session ends. */
   keepAlive(life: SessionLife): void {
+    this.limit.end();
     this.#life = life;
     this.#beatLater();
   }
@@ -135,6 +140,7 @@ export class RedisSession {
     const items: ListedItem[] = [];
     for (let from = '-'; from !== ''; ) {
       const [listed, last] = await this.redis.listHeld(keys.inbox, group, consumer, from);
+      if (listed.length > 0) this.limit.extend();
       for (const item of listed) items.push(item);
       from = last && nextStreamId(last);
     }
@@ -178,6 +184,7 @@ export class RedisSession {
 
   #end(): void {
     this.#isEnded = true;
+    this.limit.end();
     this.#nextBeat?.cancel();
   }
 

@@ -141,9 +141,13 @@ for (const program of programs) {
     }
 
     /** An instance whose connection can be taken away. */
-    async function createBehindProxy(url = server.url): Promise<{ instance: Instance; proxy: TcpProxy }> {
+    async function createBehindProxy({
+      url = server.url,
+      ...times
+    }: Partial<RedisTiming> & { url?: string } = {}): Promise<{ instance: Instance; proxy: TcpProxy }> {
       const proxy = closing.add(await TcpProxy.start(server.port), (it) => it.close());
-      return { instance: create(url.replace(String(server.port), String(proxy.port))), proxy };
+      const proxied = url.replace(String(server.port), String(proxy.port));
+      return { instance: create(proxied, { timing: { ...timing, ...times } }), proxy };
     }
 
     /** An instance that holds what it is given and is then dead, as far as others can see. */
@@ -882,7 +886,7 @@ for (const program of programs) {
       });
 
       it('is done anew with each connection, also by a user of the access list', async () => {
-        const { instance, proxy } = await createBehindProxy(`${await createUser('user')}/3`);
+        const { instance, proxy } = await createBehindProxy({ url: `${await createUser('user')}/3` });
         await instance.open();
         await instance.keep(entry('1'));
         proxy.cut();
@@ -913,6 +917,43 @@ for (const program of programs) {
         proxy.mute();
         await instance.until(() => instance.failures.length > 0);
         assert.match(String(instance.failures[0]), /Redis: Command timed out/);
+      });
+
+      it('gives all commands of an opening as long as one alone, so that a close need not wait for it', async () => {
+        await createDead(entry('1'));
+        const { instance, proxy } = await createBehindProxy({ commandTimeoutMs: 600 });
+        proxy.delay(200);
+        await assert.rejects(instance.open(), /^Error: Redis: the server does not answer in time$/);
+        await instance.store.close();
+        const heir = create();
+        await heir.open();
+        await heir.until(() => heir.takenOver.length > 0);
+        assert.deepEqual(heir.takenOver, [entry('1')]);
+      });
+
+      it('gives an opening longer for each page that it reads, and for all that it sets aside', async () => {
+        const names = Array.from({ length: 2_500 }, (_, index) => String(10_000 + index));
+        const { instance, proxy } = await createBehindProxy({ commandTimeoutMs: 1_000, aliveMs: 1e9 });
+        await instance.open();
+        await instance.keep(...names.map((name) => entry(name)), entry('unreadable', { attempts: 100 }));
+        proxy.delay(200);
+        assert.equal((await instance.open()).length, names.length);
+        assert.equal(instance.unreadable.length, 1);
+      });
+
+      it('leaves to others what it took over in an opening that did not end', async () => {
+        await createDead(entry('1'));
+        const { instance, proxy } = await createBehindProxy({ commandTimeoutMs: 600, graceMs: 0 });
+        proxy.mute('local taken');
+        await assert.rejects(instance.open(), /the server does not answer in time/);
+        await instance.store.close();
+        const heir = create();
+        assert.deepEqual(await heir.open(), []);
+        await forgetSigns();
+        await heir.until(() => heir.failures.length > 0);
+        assert.deepEqual(await heir.open(), []);
+        await heir.until(() => heir.takenOver.length > 0);
+        assert.deepEqual(heir.takenOver, [entry('1')]);
       });
 
       it('tells nothing after it was closed', async () => {
