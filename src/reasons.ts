@@ -269,7 +269,7 @@ export const reasons = {
   ],
   keepRefused: [
     'SMS_STORE',
-    'The text could not be kept ({{detail}}); nothing was sent. Free disk space or correct permissions, then send it again.',
+    'The text could not be kept ({{detail}}); nothing was sent. Check free space and permissions, or the Redis server, then send it again.',
   ],
   expired: [
     'SMS_EXPIRED',

@@ -1,6 +1,8 @@
-/** Others may have taken over what this instance holds. */
+/** Others may have taken over what this instance holds, or the server has lost it. */
 export function signExpired(): Error {
-  return new Error('no sign of life for too long');
+  return new Error(
+    'the server has no sign of life of this instance any more, which was cut off or paused for too long, or whose keys (sms:…) were deleted or evicted there. It connects anew by itself; if this comes again, check the network, the load of this machine, and what deletes keys',
+  );
 }
 
 /** What answers is something else. */

@@ -124,6 +124,16 @@ for (const language of languages) {
       assert.deepEqual([...namesOf(texts.keys())].sort(), [...namesOf(english.keys())].sort());
     });
 
+    it('name Redis where the English ones do', () => {
+      const unnamed = [...english].filter(
+        ([key, text]) => /Redis/.test(text) && !/Redis/.test(texts.get(key) ?? 'Redis'),
+      );
+      assert.deepEqual(
+        unnamed.map(([key]) => key),
+        [],
+      );
+    });
+
     it('have a text for every number, where it agrees with one', () => {
       const { pluralCategories } = new Intl.PluralRules(language).resolvedOptions();
       const plurals = [...texts.keys()].filter((key) => pluralSuffix.test(key));

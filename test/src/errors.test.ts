@@ -16,6 +16,14 @@ describe('SmsError', () => {
     assert.ok(!isSmsError(error, 'SMS_BUSY'));
   });
 
+  it('says of a text that could not be kept what to look at, be that a disk or a Redis server', () => {
+    const { message } = new SmsError('keepRefused', { params: { detail: 'Redis OOM: the server has no memory left' } });
+    assert.match(
+      message,
+      /\(Redis OOM: .*\); nothing was sent\. Check free space and permissions, or the Redis server/,
+    );
+  });
+
   it('has what is known as own properties, and nothing of what is not', () => {
     const full = new SmsError('serverError', {
       params: { status: 503 },
