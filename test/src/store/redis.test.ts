@@ -790,6 +790,40 @@ for (const program of programs) {
         assert.deepEqual(await server.client.mget('other', 'sms:other'), ['untouched', 'untouched']);
       });
 
+      it('lets everything expire but the inbox, which a server that evicts what expires leaves alone, and its epoch', async () => {
+        const instance = create();
+        await instance.open();
+        await instance.keep(entry('1'));
+        await instance.remember('a', 'A', undefined);
+        const names = await server.client.keys('*');
+        const lasting: string[] = [];
+        for (const name of names) if ((await server.client.pttl(name)) < 0) lasting.push(name);
+        assert.equal(names.length, 4);
+        assert.deepEqual(lasting.sort(), [`${prefix}epoch`, stream]);
+      });
+
+      it('loses what only the server had when it evicts the inbox, and has a living instance keep anew what it holds', async () => {
+        const evicting = closing.add(
+          await RedisServer.start(program, { config: ['--maxmemory', '4mb', '--maxmemory-policy', 'allkeys-lru'] }),
+          (it) => it.stop(),
+        );
+        const [stopped, living] = [create(evicting.url), create(evicting.url)];
+        await living.open();
+        living.wants = [];
+        await stopped.open();
+        await stopped.keep(entry('1'));
+        await stopped.store.close();
+        await living.keep(entry('2'));
+        for (let n = 0; (await evicting.client.exists(stream)) > 0; n++)
+          await evicting.client.set(`${n}`, ' '.repeat(4_000));
+        await living.until(() => living.failures.length > 0);
+        await evicting.client.config('SET', 'maxmemory', '0');
+        living.wants = everything;
+        assert.deepEqual(await living.store.open(living), { items: [], held: [], isReset: true });
+        await living.keep(entry('2'));
+        assert.equal(await evicting.client.xlen(stream), 1);
+      });
+
       it('keeps logins apart', async () => {
         const one = create();
         const other = create(server.url, { key: 'fedcba9876543210' });
