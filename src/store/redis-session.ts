@@ -54,7 +54,6 @@ export class RedisSession {
   hasMore = false;
   #epoch = '';
   readonly #options: SessionOptions;
-  readonly #openedAtMs: number;
   readonly #takeOver: RedisTakeOver;
   #life: SessionLife | undefined;
   #nextBeat: Timer | undefined;
@@ -64,7 +63,6 @@ export class RedisSession {
   private constructor(redis: ScriptedRedis, options: SessionOptions) {
     this.redis = redis;
     this.#options = options;
-    this.#openedAtMs = options.clock.elapsed();
     this.#takeOver = new RedisTakeOver(redis, options);
     this.limit = new OpeningLimit(redis, options.clock, options.timing.commandTimeoutMs);
     redis.on('error', (error: Error) => {
@@ -152,9 +150,7 @@ export class RedisSession {
    * meanwhile nothing is returned: the next one lists it as its own.
    */
   async takeOver(wanted: readonly string[]): Promise<ListedItem[]> {
-    const { timing, clock } = this.#options;
-    const isGraceOver = clock.elapsed() - this.#openedAtMs >= timing.graceMs;
-    const listed = await this.#takeOver.take(wanted, isGraceOver);
+    const listed = await this.#takeOver.take(wanted);
     // Where nobody had room for anything, it is still there.
     if (listed.length > 0) this.hasMore = listed.length >= pageSize;
     return this.#isEnded ? [] : listed;

@@ -1,3 +1,4 @@
+import type { Clock } from '../clock';
 import type { RedisKeys } from './redis-keys';
 import { group, type ListedItem, nextStreamId, pageSize, type ScriptedRedis } from './redis-scripts';
 
@@ -9,8 +10,12 @@ interface TakeOverOptions {
   keys: RedisKeys;
   /** The name of this instance among the others. */
   consumer: string;
-  /** What nobody wants is left for so long to those who may. */
-  timing: { reservedMs: number };
+  /**
+   * `graceMs`: for so long those alone count who have said that they have ended. `reservedMs`: what nobody wants is left for so long to
+   * those who may.
+   */
+  timing: { graceMs: number; reservedMs: number };
+  clock: Clock;
 }
 
 /** Takes over what instances hold that do not live any more. */
@@ -19,24 +24,24 @@ export class RedisTakeOver {
   readonly #keys: RedisKeys;
   readonly #consumer: string;
   readonly #reservedMs: number;
+  readonly #isGraceOver: () => boolean;
   /** From where to look on at what each of them holds: what comes before was not wanted. `undefined`: all was looked at in this round. */
   readonly #places = new Map<string, string | undefined>();
   /** What it was looked for. */
   #sought = '';
 
-  constructor(redis: ScriptedRedis, { keys, consumer, timing }: TakeOverOptions) {
+  constructor(redis: ScriptedRedis, { keys, consumer, timing, clock }: TakeOverOptions) {
     this.#redis = redis;
     this.#keys = keys;
     this.#consumer = consumer;
     this.#reservedMs = timing.reservedMs;
+    const beganAtMs = clock.elapsed();
+    this.#isGraceOver = () => clock.elapsed() - beganAtMs >= timing.graceMs;
   }
 
-  /**
-   * Takes over what is `wanted`, no more than a page.
-   *
-   * @param isGraceOver those count too who have not said that they have ended
-   */
-  async take(wanted: readonly string[], isGraceOver: boolean): Promise<ListedItem[]> {
+  /** Takes over what is `wanted`, no more than a page. */
+  async take(wanted: readonly string[]): Promise<ListedItem[]> {
+    const isGraceOver = this.#isGraceOver();
     const others = await this.#listOthers();
     if (this.#sought !== wanted.join()) this.#places.clear();
     this.#sought = wanted.join();
