@@ -1,10 +1,7 @@
-import { type Clock, nextTurn, type Timer } from './clock';
+import { type Clock, nextTurn } from './clock';
 import type { StepWriter, Task } from './step';
+import { largestGroup, WaitingSteps } from './waiting-steps';
 
-const largestGroup = 256;
-const longestLazyMs = 25;
-/** For company, which is close by where it is expected. */
-const longestWaitMs = 2;
 /** A request leaves a turn later than it is made: undici looks first whether its idle connection is still there. */
 const turnsOfSequel = 2;
 
@@ -21,20 +18,10 @@ export class StepQueue {
   readonly #clock: Clock;
   readonly #writer: StepWriter;
   readonly #events: StepQueueEvents;
-  #tasks: Task[] = [];
-  /** Of those, the ones that are not lazy. */
-  #urgent = 0;
-  /** Of the urgent ones, those that wait for company, and how many urgent ones are enough for one of them. */
-  #expectant = 0;
-  #enough = Number.POSITIVE_INFINITY;
+  readonly #waiting: WaitingSteps;
   /** What comes before any step. */
   readonly #errands: (() => Promise<void>)[] = [];
   #working: Promise<void> | undefined;
-  /** Run while one waits that is lazy, or has no company yet. */
-  #lazy: Timer | undefined;
-  #expecting: Timer | undefined;
-  /** None that waits may wait any longer. */
-  #isDue = false;
   /** The last that were taken had come together, as those do that are there to be fetched: others come along with the next. */
   #hadCompany = false;
 
@@ -42,11 +29,12 @@ export class StepQueue {
     this.#clock = clock;
     this.#writer = writer;
     this.#events = events;
+    this.#waiting = new WaitingSteps(clock, () => this.work());
   }
 
   /** Whether no step waits. */
   get isEmpty(): boolean {
-    return this.#tasks.length === 0;
+    return this.#waiting.size === 0;
   }
 
   get isWorking(): boolean {
@@ -55,7 +43,7 @@ export class StepQueue {
 
   /** Ids of items that waiting steps drop. */
   get drops(): Set<string> {
-    return new Set(this.#tasks.flatMap(({ step: { drops = [] } }) => drops));
+    return this.#waiting.drops;
   }
 
   /** Has a step taken after those that came before. */
@@ -66,16 +54,12 @@ export class StepQueue {
 
   /** Adds steps, in their order, to be taken in the course of what is being done, or when one comes that does not wait. */
   append(tasks: readonly Task[]): void {
-    this.#tasks.push(...tasks);
-    this.#count(tasks);
-    if (this.#tasks.length >= largestGroup) this.#hurry();
-    if (this.#urgent < this.#tasks.length) this.#lazy ??= this.#clock.after(longestLazyMs, () => this.#hurry());
-    if (this.#expectant > 0) this.#expecting ??= this.#clock.after(longestWaitMs, () => this.#hurry());
+    this.#waiting.add(tasks);
   }
 
   /** Takes out all that wait. */
   takeAll(): Task[] {
-    return this.#take(this.#tasks.length);
+    return this.#take(this.#waiting.size);
   }
 
   /** Runs something, which must not reject, before the next step is taken. */
@@ -104,49 +88,20 @@ export class StepQueue {
   /** Resolves when nothing is being done any more. */
   async flush(): Promise<void> {
     while (this.#working || !this.isEmpty) {
-      this.#hurry();
+      this.#waiting.hurry();
+      this.work();
       await this.#working;
     }
   }
 
   get #hasWork(): boolean {
-    const isReady = this.#isDue || this.#urgent > this.#expectant || this.#urgent >= this.#enough;
-    return this.#errands.length > 0 || isReady || this.#writer.canSave;
-  }
-
-  /** Those that wait do so no longer. */
-  #hurry(): void {
-    this.#isDue = !this.isEmpty;
-    this.work();
+    return this.#errands.length > 0 || this.#waiting.areReady || this.#writer.canSave;
   }
 
   #take(count: number): Task[] {
-    const taken = this.#tasks.splice(0, count);
-    const urgent = this.#urgent;
-    this.#urgent = 0;
-    this.#expectant = 0;
-    this.#enough = Number.POSITIVE_INFINITY;
-    this.#count(this.#tasks);
-    this.#hadCompany = urgent - this.#urgent > 1;
-    if (this.isEmpty) {
-      this.#lazy?.cancel();
-      this.#lazy = undefined;
-      this.#expecting?.cancel();
-      this.#expecting = undefined;
-    }
-    // What does not fit into one group has waited for long enough.
-    this.#isDue = !this.isEmpty;
-    return taken;
-  }
-
-  #count(tasks: readonly Task[]): void {
-    for (const { step } of tasks) {
-      if (step.lazy) continue;
-      this.#urgent++;
-      if (step.company === undefined) continue;
-      this.#expectant++;
-      this.#enough = Math.min(this.#enough, step.company);
-    }
+    const { tasks, urgent } = this.#waiting.take(count);
+    this.#hadCompany = urgent > 1;
+    return tasks;
   }
 
   async #workOff(): Promise<void> {
@@ -159,8 +114,7 @@ export class StepQueue {
       if (errand) {
         await errand();
       } else {
-        for (let turn = 0; turn < turnsOfSequel && this.#tasks.at(-1)?.step.hasSequel; turn++)
-          await nextTurn(this.#clock);
+        for (let turn = 0; turn < turnsOfSequel && this.#waiting.expectsSequel; turn++) await nextTurn(this.#clock);
         const group = this.#take(largestGroup);
         await this.#writer.write(group);
         await this.#writer.sweepWhenDue(this.#clock);

@@ -6,9 +6,6 @@ import { Waits } from './waits';
 
 export type { PollOutcome } from './rhythm';
 
-/** Answers that are handed over together. With more, those that are here wait for longer than their share of a flush takes. */
-const mostTogether = 4;
-
 /** Where a loop stands. */
 export type PollState =
   | { name: 'connecting' }
@@ -220,7 +217,10 @@ export class PollLoop {
     try {
       const outcome = await this.#source.poll({
         onSent,
-        company: () => (isPrompt() ? this.#company : undefined),
+        company: () => {
+          const goesOn = this.#wanted && !this.#held && isPrompt();
+          return goesOn ? this.#rhythm.company(mostUnderWay(this.#source, this.#rhythm)) : undefined;
+        },
         onHeld: () => {
           answered();
           const wasPrompt = isPrompt();
@@ -235,12 +235,6 @@ export class PollLoop {
       if (!hasAnswer) this.#inFlight--;
       return asSmsError(error);
     }
-  }
-
-  /** Half of what may be under way: the other half is fetched meanwhile. Nobody knows of the first of a row whether others follow. */
-  get #company(): number | undefined {
-    const goesOn = this.#wanted && !this.#held && !this.#rhythm.isBackingOff && this.#rhythm.isInRow;
-    return goesOn ? Math.min(mostTogether, Math.ceil(mostUnderWay(this.#source, this.#rhythm) / 2)) : undefined;
   }
 
   #setState(state: PollState): void {

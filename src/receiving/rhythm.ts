@@ -9,6 +9,8 @@ const hastyAnswerMs = 250;
 const firstHastyDelayMs = 10;
 /** An answer that came sooner is one of many that are there to be fetched from close by, where the requests set the pace. */
 const promptAnswerMs = 2;
+/** Answers that are handed over together. With more, those that are here wait for longer than their share of a flush takes. */
+const mostTogether = 4;
 
 /** How long to wait between one poll and the next, by what the last ones brought. */
 export class Rhythm {
@@ -18,6 +20,7 @@ export class Rhythm {
   /** In a row, until one brings something new, or nothing; and hasty ones until one is not. */
   #repeats = 0;
   #hastyAnswers = 0;
+  /** Whether the last answer was one of many that are there to be fetched. */
   #isInRow = false;
 
   /** @param random at least 0, less than 1 */
@@ -42,9 +45,15 @@ export class Rhythm {
     this.#isInRow = false;
   }
 
-  /** Whether the last answer was one of many that are there to be fetched. */
-  get isInRow(): boolean {
-    return this.#isInRow;
+  /**
+   * With how many others, itself included, an answer that came promptly is to be handed over. Nobody knows of the first of a row whether
+   * others follow.
+   *
+   * @param mostUnderWay polls in flight and answers that are not handed over: of so many, half are fetched meanwhile
+   */
+  company(mostUnderWay: number): number | undefined {
+    const goesOn = this.#isInRow && !this.isBackingOff;
+    return goesOn ? Math.min(mostTogether, Math.ceil(mostUnderWay / 2)) : undefined;
   }
 
   /** Whether an answer that took so long may be one of many that are there to be fetched. */

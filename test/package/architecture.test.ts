@@ -60,6 +60,7 @@ const journal = [
   'store-session',
   'supply',
   'unsaved',
+  'waiting-steps',
 ];
 
 /** What the files of each room may import besides those of their own. */
