@@ -61,7 +61,7 @@ rate more. In brackets is the middle half of the rounds: what lies within that i
   simulator, which checks what it is sent and keeps it, would be what is measured.
 - This package, the rival and the limit run in one process of Node-RED, in turns, after rounds that warm up and do not count. A figure
   is the median of the rounds, and a ratio the median of the ratios within each round (the spread in brackets), since the speed of a machine changes from
-  minute to minute. Before each round garbage is collected, so that none pays for another's.
+  minute to minute. Before each round garbage is collected, so that none pays for another's; of what V8 has compiled it forgets a part with it, for each of them.
 - CPU time is that of the whole process, user and system, its threads that write to disk included. It is the steadier figure: a rate
   also depends on what else the machine does.
 - The package is the built one, with the defaults of its form, but without the pause after an empty poll.
@@ -83,7 +83,8 @@ counted in the store, on disk, before it leaves; texts that leave together are c
 20 ms; of the backlog with 20 ms each round drains a part, since the rate is the same throughout. The inbox is on disk: each
 message is written and flushed before the flow gets it, and looked up among those seen. The rival is a loop of \`http request\` and a
 function node, the limit one loop around undici; both neither keep nor recognise anything, and poll one at a time. The next is
-asked for while the last is being flushed, \`drain\` + 5 under way at most, so that several share a flush.
+asked for while the last is being flushed, \`drain\` + 7 under way at most, and four that come within 2 ms each wait for each other, so that they share a flush
+([ADR 22](adr/0022-waiting-for-company.md)).
 
 **receive, each flush 25 ms longer.** The same on a disk that is slow to flush, as a card is: every flushed write of the store
 is answered 25 ms later (\`bench/probe/delayed-flush.js\`). The rival and the limit flush nothing.

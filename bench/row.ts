@@ -130,7 +130,11 @@ export function createLine(
 }
 
 /** The two lines that most rows have: CPU time per message, and rate. */
-export function createCostLines(work: string, results: Results, aims: { cpu?: string; rate?: string } = {}): Line[] {
+export function createCostLines(
+  work: string,
+  results: Results,
+  aims: { cpu?: string | undefined; rate?: string | undefined } = {},
+): Line[] {
   return [
     createLine(results, cpuMicrosPerMessage, 'µs', { work, measure: 'CPU time per message', aim: aims.cpu }),
     createLine(results, perSecond, '/s', { work, measure: 'rate', aim: aims.rate }),

@@ -28,7 +28,7 @@ export const callbacks: Row = {
       );
       const work = 'callbacks';
       return [
-        ...createCostLines(work, results, { rate: 'rival > 1' }),
+        ...createCostLines(work, results, { cpu: 'limit ≤ 1.35', rate: 'rival > 1, limit ≥ 0.8' }),
         createLine(results, delayOf(0.99), 'ms', { work, measure: 'p99 of the answer' }),
       ];
     }),

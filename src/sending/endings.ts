@@ -86,8 +86,10 @@ export class Endings {
     if (!isTracked(text) && text.options.waitMs !== undefined) this.#told.add(text.id);
     let settled = text;
     try {
-      const company = queue.inFlight + this.#written.size;
-      if (isWritten) settled = await this.#whileWritten(text.id, ledger.settle(text, outcome, company));
+      if (isWritten) {
+        const company = queue.inFlight + this.#written.size;
+        settled = await this.#whileWritten(text.id, ledger.settle(text, outcome, company));
+      }
       if (isAccepted(outcome)) followers.ended(text.id);
       else followers.endedUnsent(text.id);
       if (isTracked(text)) {
