@@ -3,6 +3,7 @@ import { SmsError } from '../errors';
 import { Client } from '../http/client';
 import { type Connections, createConnections } from '../http/connections';
 import type { Inbox } from '../receiving/inbox';
+import { closeGraceMs } from '../sending/attachment';
 import { SendQueue } from '../sending/queue';
 import { Asking } from './asking';
 import type { EndpointHost } from './endpoint';
@@ -260,10 +261,13 @@ export class Account {
     }
     this.#lateness?.cancel();
     void this.#connections?.close().catch(() => {});
-    await this.#polls.arrived(this.#options.clock, halfReceivedGraceMs);
+    const { clock } = this.#options;
+    const stoppedAt = clock.elapsed();
+    await this.#polls.arrived(clock, halfReceivedGraceMs);
     // A record sent in this turn of the event loop counts as delivered in the next.
-    await wait(this.#options.clock, 0);
-    await this.#succession.estate?.sender.close();
+    await wait(clock, 0);
+    // Both together would be more than Node-RED waits for, after what nodes have waited for.
+    await this.#succession.estate?.sender.close(closeGraceMs - (clock.elapsed() - stoppedAt));
     await this.#succession.estate?.inbox.flush();
     const isIdle = this.#polls.size === 0;
     const closed = this.#closeWhenIdle();

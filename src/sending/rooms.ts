@@ -244,12 +244,12 @@ export class SendingRooms {
     this.questions.onAnswered(asked);
   }
 
-  /** The last node is gone. Resolves when nothing is being sent any more; what has left is followed for 10 s. */
-  async close(): Promise<void> {
+  /** The last node is gone. Resolves when nothing is being sent any more; what has left is followed for so long. */
+  async close(graceMs = closeGraceMs): Promise<void> {
     const rooms = [this.#endings, this.deliveries, this.questions, this.#duplicates, this.absences];
     for (const room of rooms) room.close();
     this.#options.onAskingRests();
-    await Promise.all([this.#kept.close(closeGraceMs), this.#intake.idle()]);
+    await Promise.all([this.#kept.close(graceMs), this.#intake.idle()]);
   }
 
   /** Gives everything to others. To be called when these are closed. */

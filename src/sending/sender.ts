@@ -100,10 +100,14 @@ export class Sender {
     return this.#rooms?.askers;
   }
 
-  /** The last node is gone. Resolves when nothing is being sent any more; what has left is followed for 10 s. */
-  async close(): Promise<void> {
+  /**
+   * The last node is gone. Resolves when nothing is being sent any more.
+   *
+   * @param graceMs how long what has left is followed; 10 s when absent
+   */
+  async close(graceMs?: number): Promise<void> {
     this.#isClosed = true;
-    await this.#rooms?.close();
+    await this.#rooms?.close(graceMs);
   }
 
   /** Resolves when another sender has given this one what it has, or that takes too long; `undefined`: none is about to. */

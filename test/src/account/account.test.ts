@@ -24,7 +24,8 @@ import { VirtualClock } from '../../virtual-clock';
 import { Closing } from '../closing';
 import { startRawService } from '../raw-service';
 import { createInboxOn } from '../receiving/inbox-on';
-import { sendText } from '../sending/sending-house';
+import { forever, sendText } from '../sending/sending-house';
+import { createError } from '../some-error';
 import { FailingStore, Platter } from '../store/failing-store';
 
 /** A node that listens, and what it saw. */
@@ -1023,6 +1024,35 @@ describe('Account', () => {
         await clock.advance(2 * minute);
         assert.deepEqual([two.membership.state().sends.kept, two.abandoned, outcomes], [0, ['send'], []]);
         await two.leave();
+      });
+
+      it('that has left is followed for 10 s from the stop on, though half an answer is awaited first', async () => {
+        const clock = new VirtualClock();
+        const { membership } = enterAlone(clock);
+        const { client } = membership;
+        client.pollIncoming = ({ onAnswer } = {}) => {
+          onAnswer?.();
+          return new Promise(() => {});
+        };
+        client.send = async (_message, { beforeLeaving, signal } = {}) => {
+          await beforeLeaving?.();
+          return new Promise((_, reject) => {
+            signal?.addEventListener('abort', () => reject(createError('uncertain')));
+          });
+        };
+        const subscription = subscribe(membership, new Listener('a'));
+        const { node } = attachSender(membership);
+        sendText({ node }, 'x', { keep: forever });
+        await clock.advance(100);
+        subscription.close();
+        const stoppedAt = clock.elapsed();
+        let tookMs = 0;
+        const leaving = Promise.all([node.close(), membership.leave()]).then(() => {
+          tookMs = clock.elapsed() - stoppedAt;
+        });
+        await clock.advance(20_000);
+        await leaving;
+        assert.ok(tookMs >= 10_000 && tookMs < 10_100, `${tookMs} ms`);
       });
 
       describe('whose node has been removed', () => {
