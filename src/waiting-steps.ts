@@ -49,7 +49,13 @@ export class WaitingSteps {
 
   add(tasks: readonly Task[]): void {
     this.#tasks.push(...tasks);
-    this.#count(tasks);
+    for (const { step } of tasks) {
+      if (step.lazy) continue;
+      this.#urgent++;
+      if (step.company === undefined) continue;
+      this.#expectant++;
+      this.#enough = Math.min(this.#enough, step.company);
+    }
     if (this.size >= largestGroup) this.#due();
     if (this.#urgent < this.size) this.#lazy ??= this.#clock.after(longestLazyMs, () => this.#due());
     if (this.#expectant > 0) this.#expecting ??= this.#clock.after(longestExpectingMs, () => this.#due());
@@ -63,34 +69,24 @@ export class WaitingSteps {
   /** Takes out the first of them. Returns them, and how many of them are not lazy. */
   take(count: number): { tasks: Task[]; urgent: number } {
     const tasks = this.#tasks.splice(0, count);
-    const before = this.#urgent;
-    this.#urgent = 0;
-    this.#expectant = 0;
-    this.#enough = Number.POSITIVE_INFINITY;
-    this.#count(this.#tasks);
+    let urgent = 0;
+    for (const { step } of tasks) if (!step.lazy) urgent++;
+    this.#urgent -= urgent;
     if (this.size === 0) {
+      this.#expectant = 0;
+      this.#enough = Number.POSITIVE_INFINITY;
       this.#lazy?.cancel();
       this.#lazy = undefined;
       this.#expecting?.cancel();
       this.#expecting = undefined;
     }
-    // What does not fit into one group has waited for long enough.
+    // What does not fit into one group has waited for long enough, whatever it expects.
     this.hurry();
-    return { tasks, urgent: before - this.#urgent };
+    return { tasks, urgent };
   }
 
   #due(): void {
     this.hurry();
     this.#onDue();
-  }
-
-  #count(tasks: readonly Task[]): void {
-    for (const { step } of tasks) {
-      if (step.lazy) continue;
-      this.#urgent++;
-      if (step.company === undefined) continue;
-      this.#expectant++;
-      this.#enough = Math.min(this.#enough, step.company);
-    }
   }
 }
