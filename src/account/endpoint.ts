@@ -210,7 +210,7 @@ export class Endpoint {
 
   /** One poll, from the request until what it brought is kept. The account outlives it. */
   #fetch(member: Member, events: Partial<PollEvents>, destination: Pick<Arrival, 'asker' | 'context'> = {}) {
-    const { onSent, onHeld, company } = events;
+    const { onSent } = events;
     const { polls } = this.#host;
     return polls.track((onAnswer) => {
       const fetch = async (): Promise<Acceptance[]> => {
@@ -226,8 +226,8 @@ export class Endpoint {
         this.#host.onChanged();
         if (fetched.records.length === 0) return [];
         // What moves one date on is asked for when it is due, whatever it has brought.
-        const going = this.#plan.takesTurns ? {} : { onHeld, company };
-        return this.#host.inboxOf(member).accept({ ...fetched, via: 'poll', ...destination }, going);
+        const polled = this.#plan.takesTurns ? {} : events;
+        return this.#host.inboxOf(member).accept({ ...fetched, via: 'poll', ...destination }, polled);
       };
       if (!this.#plan.takesTurns) return fetch();
       const polling = this.#turn.then(fetch);

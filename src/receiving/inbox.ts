@@ -10,6 +10,7 @@ import { handOverEntries } from './hand-over';
 import { createNotes } from './held-record';
 import { createInboxContext, type InboxOptions } from './inbox-context';
 import { createInboxKeeper } from './leftovers';
+import type { PollEvents } from './poll';
 import { createRelease, takeLate } from './release';
 import { createKeep, settle } from './settle';
 import type { Taker } from './taker';
@@ -22,14 +23,6 @@ export interface HandOver {
   isLast?: boolean;
   /** Whether nobody is here who takes it; nobody ever when absent. */
   isWanted?(): boolean;
-}
-
-/** How what was polled goes on its way into an inbox where a crash does not reach it meanwhile. */
-export interface Going {
-  /** It is there. */
-  onHeld?: (() => void) | undefined;
-  /** So many are to be kept together; see `Step.company`. */
-  company?: (() => number | undefined) | undefined;
 }
 
 /** What waits in an inbox. */
@@ -125,18 +118,18 @@ export class Inbox {
   /**
    * Keeps what came and gives the new to the nodes it is for. Resolves when it is in the store, in order with `records`.
    *
-   * @param going what comes of it on the way
+   * @param polled of what was polled: told and asked when that is where a crash does not reach it, if there is such a place
    * @throws SmsError `SMS_STORE` for a callback when the store cannot keep it, or is closed
    * @throws what a node threw, when everything is kept and the other nodes have it
    */
-  async accept(arrival: Arrival, { onHeld, company }: Going = {}): Promise<Acceptance[]> {
+  async accept(arrival: Arrival, polled: Partial<Pick<PollEvents, 'company' | 'onHeld'>> = {}): Promise<Acceptance[]> {
     const { kind, via, records } = arrival;
     const { journal } = this.#context;
     const format = () => JSON.stringify({ kind, records });
     const held = via === 'poll' ? journal.hold(format, createNotes(records.length)) : undefined;
-    const handling = { isLeftover: false, held, company: held && company?.() };
+    const handling = { isLeftover: false, held, company: held && polled.company?.() };
     const accepting = journal.run(createAccept(this.#context, arrival, handling));
-    if (held) onHeld?.();
+    if (held) polled.onHeld?.();
     const acceptances = await accepting;
     this.#onAccepted(kind, acceptances);
     // Whoever polls asks for no more meanwhile, which would all wait in memory.
