@@ -3,8 +3,9 @@ import type { SmsError } from './errors';
 import { ItemIds } from './item-ids';
 import { type Keeper, Keepers } from './keeper';
 import { NotedTimes } from './noted-times';
-import { createTask, type Step, StepWriter } from './step';
+import { createTask, type Step } from './step';
 import { StepQueue } from './step-queue';
+import { StepWriter } from './step-writer';
 import { StoreLifecycle, type StoreMode } from './store/lifecycle';
 import type { Hold, Part, Remembered, Store } from './store/store';
 import { StoreSession } from './store-session';
@@ -146,7 +147,7 @@ export class Journal {
    */
   run<Result>(step: Step<Result>): Promise<Result> {
     if (step.whileFailing === 'refuse' && this.#isClosing) return Promise.reject(this.#lifecycle.unavailable());
-    const { result, ...task } = createTask(step);
+    const { task, result } = createTask(step);
     this.#steps.add(task);
     return result;
   }

@@ -1,5 +1,6 @@
 import { type Clock, nextTurn } from './clock';
-import type { StepWriter, Task } from './step';
+import type { Task } from './step';
+import type { StepWriter } from './step-writer';
 import { largestGroup, WaitingSteps } from './waiting-steps';
 
 /** A request leaves a turn later than it is made: undici looks first whether its idle connection is still there. */

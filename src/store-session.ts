@@ -1,7 +1,7 @@
 import type { ItemIds } from './item-ids';
 import type { Circumstances, Keepers, Sieve } from './keeper';
-import type { StepWriter } from './step';
 import type { StepQueue } from './step-queue';
+import type { StepWriter } from './step-writer';
 import type { StoreLifecycle } from './store/lifecycle';
 import type { Held, Item, Page } from './store/store';
 

@@ -57,6 +57,7 @@ const journal = [
   'noted-times',
   'step',
   'step-queue',
+  'step-writer',
   'store-session',
   'supply',
   'unsaved',

@@ -88,7 +88,7 @@ export const mutants: readonly Mutant[] = [
   ),
   mutant(
     'what was unsaved is not written with the next commit',
-    'step.ts',
+    'step-writer.ts',
     'const all = unsaved ? createChanges(unsaved, changes) : changes;',
     'const all = changes;',
   ),
@@ -124,7 +124,7 @@ export const mutants: readonly Mutant[] = [
   ),
   mutant(
     'effects run before the commit',
-    'step.ts',
+    'step-writer.ts',
     'const all = unsaved ? createChanges(unsaved, changes) : changes;',
     'const all = unsaved ? createChanges(unsaved, changes) : changes; for (const run of effects.splice(0)) run(true);',
   ),
@@ -136,7 +136,7 @@ export const mutants: readonly Mutant[] = [
   ),
   mutant(
     'a step that met another is not taken anew',
-    'step.ts',
+    'step-writer.ts',
     'found = error.found;\n          continue;',
     'return;',
   ),
