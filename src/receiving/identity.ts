@@ -3,7 +3,7 @@ import { digest } from '../digest';
 import type { Versions } from '../keeper';
 import type { RecordOfKind, Via } from '../model';
 import type { Changes, Look, Remembered } from '../store/store';
-import { parseDate } from '../wire/date';
+import { readInstant } from '../wire/date';
 import { normaliseRecipient } from '../wire/fields';
 
 /** What identifies a record: its identifier, or for an incoming message also who wrote what and when. */
@@ -107,7 +107,8 @@ export function judge(identity: Identity, via: Via, memory: Memory): Verdict {
     (message) => isSameInstant(message.instant, text.instant) && (id === undefined || message.id === undefined),
   );
   if (!twin) {
-    messages.push({ instant: text.instant, ...(id === undefined ? undefined : { id }) });
+    const { instant } = text;
+    messages.push(id === undefined ? { instant } : { instant, id });
   } else if (id !== undefined) {
     messages[messages.indexOf(twin)] = { ...twin, id };
   } else {
@@ -218,7 +219,7 @@ function isSeenText(value: unknown): value is SeenText {
 
 function parseInstant(date: unknown): Instant | undefined {
   if (typeof date !== 'string' || !date.trim()) return undefined;
-  const ms = Date.parse(parseDate(date));
+  const ms = readInstant(date) ?? Date.parse(date.trim());
   if (!Number.isNaN(ms)) return { ms, exact: /:\d\d[.,]\d/.test(date) };
   // A date that cannot be read still tells two messages apart.
   return { ms: hash('sha256', date.trim(), 'buffer').readUIntBE(0, 6), exact: true };
