@@ -24,10 +24,10 @@ export function createReceivedMessage({ kind, record }: RecordOfKind, additions:
 /** A message as it is delivered: marked when it may have been before, and with what the flow has to bring back. */
 export function createDeliveredMessage(delivery: FlowDelivery): SmsMessage {
   const { redelivered, ackId } = delivery;
-  return createReceivedMessage(delivery, {
-    ...(redelivered ? { redelivered } : undefined),
-    ...(ackId === undefined ? undefined : { ackId }),
-  });
+  const additions: { redelivered?: true; ackId?: string } = {};
+  if (redelivered) additions.redelivered = true;
+  if (ackId !== undefined) additions.ackId = ackId;
+  return createReceivedMessage(delivery, additions);
 }
 
 /** Most records hold texts alone, which cannot be changed: a copy of the record itself will do, and is far cheaper. */

@@ -12,6 +12,9 @@ import type { AccountSettings } from './settings';
 import { Standing } from './standing';
 import type { PollSummary } from './state';
 
+/** Who asked for a poll, if not the loop. */
+type Asking = Pick<Arrival, 'asker' | 'context'>;
+
 /** What an endpoint needs of its account. */
 export interface EndpointHost {
   readonly clock: Clock;
@@ -37,9 +40,12 @@ export interface EndpointHost {
   present(member: Member | undefined): Member;
 }
 
+/** What a poll has brought. */
+type Polled = RecordsOfKind & { via: 'poll' };
+
 /** What sets an endpoint apart from the others. */
 interface Plan {
-  fetch(client: Client, options: CallOptions): Promise<RecordsOfKind>;
+  fetch(client: Client, options: CallOptions): Promise<Polled>;
   /** How long to wait when there was nothing. */
   pauseMs(settings: AccountSettings | undefined, watchers: Iterable<Watcher>): number;
   /** Polls in flight at once while messages keep coming. */
@@ -75,15 +81,15 @@ const list: Omit<Plan, 'fetch'> = {
 const plans: Readonly<Record<Kind, Plan>> = {
   incoming: {
     ...queue,
-    fetch: (client, options) => client.pollIncoming(options).then((records) => ({ kind: 'incoming', records })),
+    fetch: async (client, options) => ({ kind: 'incoming', records: await client.pollIncoming(options), via: 'poll' }),
   },
   status: {
     ...queue,
-    fetch: (client, options) => client.pollStatuses(options).then((records) => ({ kind: 'status', records })),
+    fetch: async (client, options) => ({ kind: 'status', records: await client.pollStatuses(options), via: 'poll' }),
   },
   outbox: {
     ...list,
-    fetch: (client, options) => client.pollOutbox(options).then((records) => ({ kind: 'outbox', records })),
+    fetch: async (client, options) => ({ kind: 'outbox', records: await client.pollOutbox(options), via: 'poll' }),
   },
 };
 
@@ -191,7 +197,8 @@ export class Endpoint {
    * stay.
    */
   get #starter(): Member | undefined {
-    return [...this.#watchers.values()].find((member) => this.#host.members.has(member));
+    for (const member of this.#watchers.values()) if (this.#host.members.has(member)) return member;
+    return undefined;
   }
 
   /** No more than each receiver can take. */
@@ -209,31 +216,34 @@ export class Endpoint {
   }
 
   /** One poll, from the request until what it brought is kept. The account outlives it. */
-  #fetch(member: Member, events: Partial<PollEvents>, destination: Pick<Arrival, 'asker' | 'context'> = {}) {
-    const { onSent } = events;
-    const { polls } = this.#host;
-    return polls.track((onAnswer) => {
-      const fetch = async (): Promise<Acceptance[]> => {
-        await this.#host.inboxOf(member).ready();
-        const expected = this.#host.expected();
-        if (expected) await expected;
-        // The store may have failed since, in the same turn of the event loop.
-        const { failure } = this.#host;
-        if (failure) throw failure;
-        const { client } = this.#host.present(member);
-        const fetched = await this.#plan.fetch(client, { ...(onSent && { onSent }), onAnswer });
-        this.#standing.answered();
-        this.#host.onChanged();
-        if (fetched.records.length === 0) return [];
-        // What moves one date on is asked for when it is due, whatever it has brought.
-        const polled = this.#plan.takesTurns ? {} : events;
-        return this.#host.inboxOf(member).accept({ ...fetched, via: 'poll', ...destination }, polled);
-      };
-      if (!this.#plan.takesTurns) return fetch();
-      const polling = this.#turn.then(fetch);
+  #fetch(member: Member, events: Partial<PollEvents>, asking?: Asking): Promise<Acceptance[]> {
+    return this.#host.polls.track((onAnswer) => {
+      const { onSent } = events;
+      if (!this.#plan.takesTurns) return this.#fetchNow(member, { onSent, onAnswer }, { events, asking });
+      // What moves one date on is asked for when it is due, whatever it has brought.
+      const polling = this.#turn.then(() => this.#fetchNow(member, { onSent, onAnswer }, { events: {}, asking }));
       this.#turn = polling.catch(() => {});
       return polling;
     });
+  }
+
+  async #fetchNow(
+    member: Member,
+    options: CallOptions,
+    { events, asking }: { events: Partial<PollEvents>; asking: Asking | undefined },
+  ): Promise<Acceptance[]> {
+    const host = this.#host;
+    await host.inboxOf(member).ready();
+    const expected = host.expected();
+    if (expected) await expected;
+    // The store may have failed since, in the same turn of the event loop.
+    const { failure } = host;
+    if (failure) throw failure;
+    const polled = await this.#plan.fetch(host.present(member).client, options);
+    this.#standing.answered();
+    host.onChanged();
+    if (polled.records.length === 0) return [];
+    return host.inboxOf(member).accept(asking ? { ...polled, ...asking } : polled, events);
   }
 
   /** Tells one who joins a loop that runs where it stands. */

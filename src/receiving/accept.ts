@@ -48,9 +48,9 @@ interface Outcome {
   acceptance: Acceptance;
   fresh?: Undelivered;
   /** What was polled for nodes that are gone, and goes to the node that was called with the same. */
-  orphan?: Undelivered;
+  orphan?: Undelivered | undefined;
   /** What follows on the sending side. */
-  effect?(): void;
+  effect?: (() => void) | undefined;
   /** A called-back entry, and its polled copy. */
   twinned?: { entry: Entry; twin: InboxRecord };
 }
@@ -72,11 +72,14 @@ export function createAccept(context: InboxContext, arrival: Arrival, handling: 
   }
   return {
     keys,
-    further: (look) =>
-      items.flatMap(({ news, identity }) => {
+    further(look) {
+      const further: string[] = [];
+      for (const { news, identity } of items) {
         const keysOfTexts = correlator?.furtherKeys(news, look) ?? [];
-        return keysOfTexts.length === 0 ? [] : [...keysOfTexts, ...keysOfAnswer(identity)];
-      }),
+        if (keysOfTexts.length > 0) further.push(...keysOfTexts, ...keysOfAnswer(identity));
+      }
+      return further;
+    },
     // The service has forgotten what it was polled for, but not what it called back.
     whileFailing: arrival.via === 'callback' ? 'refuse' : 'apply',
     company: handling.company,
@@ -85,8 +88,9 @@ export function createAccept(context: InboxContext, arrival: Arrival, handling: 
     decide(look, changes) {
       const audience = audienceOf(context, channelOf(arrival), arrival);
       const attempts = audience.length > 0 ? 1 : 0;
-      const outcomes = items.map((item) =>
-        acceptRecord(context, { ...item, arrival, attempts, isLeftover: handling.isLeftover }, look, changes),
+      const { isLeftover } = handling;
+      const outcomes = items.map(({ news, identity, past }) =>
+        acceptRecord(context, { news, identity, past, arrival, attempts, isLeftover }, look, changes),
       );
       return (isWritten) => {
         const { held } = handling;
@@ -154,12 +158,12 @@ function acceptRecord(context: InboxContext, candidate: Candidate, look: Look, c
     }
   }
   const correlated = correlate(context, { news, identity }, look, changes);
-  if (past.isDone) return { acceptance: { outcome }, ...effectOf(correlated) };
+  if (past.isDone) return { acceptance: { outcome }, effect: correlated.effect };
   if (isForNobody(context, arrival, correlated.record)) {
     // Should the service also call back with it, that is new to the node that is called.
     if (outcome === 'new') forgetSeen(identity, look, changes);
     rememberAnswer(context, { identity, record: correlated.record }, look, changes);
-    return { acceptance: { outcome: correlated.isRepeated ? 'repeated' : outcome }, ...effectOf(correlated) };
+    return { acceptance: { outcome: correlated.isRepeated ? 'repeated' : outcome }, effect: correlated.effect };
   }
   const fresh = createFresh(context, {
     news: newsOf(news, correlated.record),
@@ -173,7 +177,7 @@ function acceptRecord(context: InboxContext, candidate: Candidate, look: Look, c
   keepEntry(context, fresh.entry, identity, changes);
   if (fresh.entry.channel === 'callback') undelivered.expect(fresh, changes);
   const acceptance = { outcome, entry: fresh.entry };
-  return { acceptance, fresh, ...effectOf(correlated), ...(orphan ? { orphan } : undefined) };
+  return { acceptance, fresh, orphan, effect: correlated.effect };
 }
 
 /** The store fails: what becomes of it is noted where it is held, so that whoever finds it there knows. */
@@ -193,7 +197,7 @@ interface Correlated {
   record: InboxRecord;
   /** It has answered that before. */
   isRepeated?: true;
-  effect?(): void;
+  effect?: () => void;
 }
 
 /** What a record answers: the same as when it came before. */
@@ -206,10 +210,6 @@ function correlate(
   const answered = recallAnswer(identity, look);
   if (answered) return { record: { ...news.record, ...answered }, isRepeated: true };
   return correlator?.correlate(news, look, changes) ?? news;
-}
-
-function effectOf({ effect }: Correlated): Pick<Outcome, 'effect'> {
-  return effect ? { effect } : {};
 }
 
 /** The answer to a question goes to whoever asked; where no other node takes what is polled, here or where it is handed over to, to nobody else. */
@@ -233,14 +233,15 @@ export function createFresh(
   { journal, undelivered }: InboxContext,
   { news, identity, address, attempts, attemptsBefore = 0, twin }: Fresh,
 ): Undelivered {
-  const entry: Entry = {
+  const { kind } = news;
+  const item = {
     id: journal.nextId(),
-    part: 'inbox',
-    takers: address ? nameTakers(address) : [news.kind],
-    channel: channelOf({ kind: news.kind, address }),
-    ...news,
+    part: 'inbox' as const,
+    takers: address ? nameTakers(address) : [kind],
+    channel: channelOf({ kind, address }),
     attempts,
   };
+  const entry: Entry = Object.assign(item, news);
   if (address) {
     entry.address = address;
     entry.attempts += Math.max(attemptsBefore, undelivered.attemptsBefore(identity));

@@ -65,8 +65,11 @@ export function recallAttempts(identity: Identity, look: Look): number {
 }
 
 function recall(identity: Identity, look: Look): Answered | undefined {
-  const known = keysOfAnswer(identity).flatMap((key) => answeredUnder(key, look));
-  return known.find((one) => isSameMessage(one.identity, identity));
+  for (const key of keysOfAnswer(identity)) {
+    const known = answeredUnder(key, look).find((one) => isSameMessage(one.identity, identity));
+    if (known) return known;
+  }
+  return undefined;
 }
 
 function answeredUnder(key: string, look: Look): Answered[] {

@@ -10,12 +10,12 @@ export interface Gone {
 /** Entries that were delivered in one go, and that the store has still. */
 export interface Batch extends Gone {
   /** They are being dropped: what is delivered from now on belongs to another batch. */
-  close(): void;
+  readonly close: () => void;
   /**
    * The store has them no more (`isWritten`). Or it fails, and drops them when it is back: until then that they are delivered stays
    * noted, and whoever opens it finds the note.
    */
-  dropped(isWritten: boolean): void;
+  readonly dropped: (isWritten: boolean) => void;
 }
 
 /** Each is a file that is open. With more, the store is far behind, and what is not noted would be delivered again, marked. */
@@ -69,7 +69,8 @@ export class Delivered {
     // What is delivered in one go is noted together.
     void Promise.resolve().then(note);
     return {
-      ...gone,
+      ids: gone.ids,
+      holds: gone.holds,
       close,
       dropped: (isWritten) => {
         isDropped = true;

@@ -1,7 +1,7 @@
 import type { Step } from '../journal';
 import { keepItem } from '../store/store';
 import { currentEntry, dropGone, goneOf, holdKeysOf, type InboxContext } from './context';
-import type { Batch, Gone } from './delivered';
+import type { Gone } from './delivered';
 import type { Entry } from './entry';
 import type { Undelivered } from './undelivered';
 
@@ -16,7 +16,7 @@ export function settle(context: InboxContext, undelivered: Undelivered): void {
   else {
     undelivered.held?.done();
     const batch = context.delivered.add(entry.id, holdKeysOf(context, entry, identity));
-    if (batch) context.run(createBatchDrop(batch));
+    if (batch) context.run(createDrop(batch, batch.dropped, batch.close));
   }
   undelivered.end(true);
   context.reading.goOn();
@@ -26,27 +26,22 @@ export function settle(context: InboxContext, undelivered: Undelivered): void {
  * Forgets entries that are delivered, or somebody else's to deliver. Losing it merely delivers again, so it waits for the next commit.
  *
  * @param onDropped told whether that is written
+ * @param onTaken called as the step is taken
  */
-export function createDrop(gone: Gone, onDropped: (isWritten: boolean) => void = nothing): Step<void> {
+export function createDrop(
+  gone: Gone,
+  onDropped: (isWritten: boolean) => void = nothing,
+  onTaken: () => void = nothing,
+): Step<void> {
   return {
     keys: [],
     whileFailing: 'apply',
     drops: gone.ids,
     lazy: true,
     decide(_look, changes) {
+      onTaken();
       dropGone(gone, changes);
       return onDropped;
-    },
-  };
-}
-
-function createBatchDrop(batch: Batch): Step<void> {
-  const { decide, ...drop } = createDrop(batch, (isWritten) => batch.dropped(isWritten));
-  return {
-    ...drop,
-    decide(look, changes) {
-      batch.close();
-      return decide(look, changes);
     },
   };
 }

@@ -224,7 +224,9 @@ export function addChanges(changes: Changes, { keep, loose, drop, remember, firm
 
 /** Says whether a step has to be flushed: what is merely dropped need not be, since losing that tells twice. */
 export function isFlushed({ keep, loose, firm }: Changes): boolean {
-  return firm || [...keep.keys()].some((id) => !loose.has(id));
+  if (firm) return true;
+  for (const id of keep.keys()) if (!loose.has(id)) return true;
+  return false;
 }
 
 /** Says whether there is nothing to commit. */

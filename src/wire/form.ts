@@ -6,6 +6,9 @@ const maxParameters = 500_000;
 /** Far more than the service has, while a record of hundreds of thousands takes more than a second. */
 const maxNames = 20_000;
 const utf16Type = /^text\/plain;\s*charset="?utf-?16/i;
+const plus = 0x2b;
+const space = 0x20;
+const percent = 0x25;
 /** The escapes of the byte order marks of UTF-16, which are no UTF-8. */
 const utf16Mark = /^%(?:FE%FF|FF%FE)/i;
 /** What no text message has: control characters but for tabs and line breaks, and what could not be decoded. */
@@ -117,7 +120,7 @@ function isLineBreak(code: number): boolean {
 }
 
 function decodeUnicode(part: string): string {
-  if (!part.includes('%')) return part.replaceAll('+', ' ');
+  if (!part.includes('%')) return part.includes('+') ? part.replaceAll('+', ' ') : part;
   const bytes = unescapePart(part, 'utf8');
   // A value may begin with U+FEFF of its own, so that only the marks of UTF-16, which are no UTF-8, say anything.
   const isUtf16 = (bytes[0] === 0xfe && bytes[1] === 0xff) || (bytes[0] === 0xff && bytes[1] === 0xfe);
@@ -144,13 +147,19 @@ function isLittleEndian(bytes: Uint8Array): boolean {
 
 /** The bytes that a part of a form stands for. */
 function unescapePart(part: string, encoding: 'latin1' | 'utf8'): Buffer {
-  const bytes = Buffer.from(part.replaceAll('+', ' '), encoding);
+  const bytes = Buffer.from(part, encoding);
   let length = 0;
   for (let index = 0; index < bytes.length; index++) {
-    const byte = bytes[index] ?? 0;
-    const escaped = byte === 0x25 ? hexByte(bytes, index + 1) : -1;
-    bytes[length++] = escaped === -1 ? byte : escaped;
-    if (escaped !== -1) index += 2;
+    let byte = bytes[index] ?? 0;
+    if (byte === plus) byte = space;
+    else if (byte === percent) {
+      const escaped = hexByte(bytes, index + 1);
+      if (escaped !== -1) {
+        byte = escaped;
+        index += 2;
+      }
+    }
+    bytes[length++] = byte;
   }
   return bytes.subarray(0, length);
 }

@@ -43,12 +43,10 @@ export function parseIncoming(
 export function createIncoming(fields: Iterable<Field>, via: Via): IncomingRecord {
   const byName = readFields(fields);
   const present = presentFields(byName, optionalFields);
-  return {
-    ...present,
-    from: byName.get('from') ?? '',
-    body: byName.get('body') ?? '',
-    ...additionalFields(byName, knownFields),
-    isReply: present.inReplyToId !== undefined,
+  const { inReplyToId } = present;
+  const own = { from: byName.get('from') ?? '', body: byName.get('body') ?? '' };
+  return Object.assign(present, own, additionalFields(byName, knownFields), {
+    isReply: inReplyToId !== undefined,
     via,
-  };
+  });
 }

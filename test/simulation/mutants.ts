@@ -335,7 +335,7 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'a poll begins before the store is open',
     'account/endpoint.ts',
-    'await this.#host.inboxOf(member).ready();',
+    'await host.inboxOf(member).ready();',
     'await undefined;',
   ),
   mutant(
@@ -365,8 +365,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'the outbox is polled side by side',
     'account/endpoint.ts',
-    'if (!this.#plan.takesTurns) return fetch();',
-    'if (this.#plan) return fetch();',
+    'if (!this.#plan.takesTurns) return',
+    'if (this.#plan) return',
   ),
   mutant(
     'a loop spins after a failure',
@@ -444,7 +444,7 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'what was delivered before a kill is not noted',
     'receiving/settle.ts',
-    'const batch = context.delivered.add(entry.id, holdKeysOf(context, entry, identity));\n    if (batch) context.run(createBatchDrop(batch));',
+    'const batch = context.delivered.add(entry.id, holdKeysOf(context, entry, identity));\n    if (batch) context.run(createDrop(batch, batch.dropped, batch.close));',
     'context.run(createDrop(goneOf(context, [undelivered])));',
   ),
   mutant(
