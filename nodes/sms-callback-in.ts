@@ -1,13 +1,5 @@
 import type { NodeAPI, NodeDef } from 'node-red';
-import {
-  type CallbackEvent,
-  type CallbackRequest,
-  type CallbackSubscription,
-  isBlank,
-  type Kind,
-  parseCallback,
-  type RecordsOfKind,
-} from '../src';
+import { type CallbackEvent, type CallbackRequest, type CallbackSubscription, isBlank, parseCallback } from '../src';
 import { limits } from './limits';
 import { getAccount } from './runtime/account-node';
 import type { CallbackAnswer } from './runtime/callback-body';
@@ -63,7 +55,9 @@ export = (RED: NodeAPI) => {
       try {
         // Without one the flows have not started yet, or it is told why there is none.
         if (!subscription) getAccount(RED, config.account);
-        const isTaken = await subscription?.accept(withQuery(event, query));
+        // What the address was called with goes along with every record.
+        for (const record of event.records) record.query = query;
+        const isTaken = await subscription?.accept(event);
         // Every badge is an event to the editor and to Status nodes, and thousands of callbacks may come in a second.
         if (door.path !== undefined && showsError) this.status(badges.at(door.path));
         showsError = false;
@@ -117,9 +111,4 @@ function findToken(RED: NodeAPI, node: CallbackNode & { _alias?: string }): unkn
   // Those of a node in a subflow are saved under the id that it has there.
   const saved: { token?: unknown } = RED.nodes.getCredentials(node._alias ?? node.id) ?? {};
   return saved.token;
-}
-
-/** What the address was called with goes along with every record. */
-function withQuery<K extends Kind>({ kind, records }: RecordsOfKind<K>, query: Query): RecordsOfKind<K> {
-  return { kind, records: records.map((record) => ({ ...record, query })) };
 }

@@ -32,19 +32,20 @@ export function noteParserError(request: Request, error: ParserError | undefined
 
 /** Reads the body of a callback, or says what to answer instead. */
 export async function readBody(request: Request): Promise<CallbackRequest | CallbackAnswer> {
-  const type = contentTypeOf(request);
+  const contentType = request.headers['content-type'];
   if (Number(request.headers['content-length'] ?? 0) > maxBodyBytes) return tooLarge;
   const parserError = parserErrors.get(request);
   if (parserError) return readRefused(request, parserError);
   // Where editor and nodes share one root, Node-RED has parsed forms and JSON by now.
   if ((request as { _body?: boolean })._body || request.readableEnded) {
     const body: unknown = request.body;
-    if (Buffer.isBuffer(body)) return { ...type, bytes: body };
-    if (typeof body === 'string') return isEscapedForm(body) ? { ...type, bytes: Buffer.from(body) } : decoded(body);
-    if (typeof body !== 'object' || body === null) return { ...type, bytes: Buffer.alloc(0) };
+    if (Buffer.isBuffer(body)) return { contentType, bytes: body };
+    if (typeof body === 'string')
+      return isEscapedForm(body) ? { contentType, bytes: Buffer.from(body) } : decoded(body);
+    if (typeof body !== 'object' || body === null) return { contentType, bytes: Buffer.alloc(0) };
     if (!isForm(request)) return jsonRefused;
     if (!declaresLength(request) && sizeOfForm(body) > maxBodyBytes) return tooLarge;
-    return { ...type, form: body as Record<string, unknown> };
+    return { contentType, form: body as Record<string, unknown> };
   }
   const compressed = refuseCompressed(request);
   if (compressed) return compressed;
@@ -63,7 +64,7 @@ export async function readBody(request: Request): Promise<CallbackRequest | Call
     const stop = () => end(cutOff);
     const timer = setTimeout(stop, bodyTimeoutMs);
     request.on('data', onData);
-    request.once('end', () => end({ ...type, bytes: pieces.join() }));
+    request.once('end', () => end({ contentType, bytes: pieces.join() }));
     request.once('error', stop);
     request.once('close', stop);
   });
@@ -73,7 +74,7 @@ export async function readBody(request: Request): Promise<CallbackRequest | Call
 function readRefused(request: Request, { status, body }: ParserError): CallbackRequest | CallbackAnswer {
   if (isForm(request) && typeof body === 'string') {
     const bytes = Buffer.from(body);
-    return bytes.length > maxBodyBytes ? tooLarge : { ...contentTypeOf(request), bytes };
+    return bytes.length > maxBodyBytes ? tooLarge : { contentType: request.headers['content-type'], bytes };
   }
   if (status === 413) {
     return { status, text: 'The body is larger than 256 KiB, or than apiMaxLength in the settings of Node-RED.' };
@@ -93,11 +94,6 @@ function decoded(text: string): CallbackRequest {
 /** Whether a text is a form whose escapes are still in the charset of its header. */
 function isEscapedForm(text: string): boolean {
   return /^\p{ASCII}*$/u.test(text) && !text.trimStart().startsWith('<');
-}
-
-function contentTypeOf({ headers }: Request): { contentType?: string } {
-  const contentType = headers['content-type'];
-  return contentType === undefined ? {} : { contentType };
 }
 
 function isForm({ headers }: Request): boolean {

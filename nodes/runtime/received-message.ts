@@ -1,10 +1,9 @@
-import type { FlowDelivery, InboxRecord, RecordOfKind } from '../../src';
+import type { FlowDelivery, InboxRecord, Parameters, RecordOfKind } from '../../src';
 import type { SmsMessage } from './outcome';
 
 /** A message as every receiving node sends it: what a person reads, who the other party is, and the whole record. */
 export function createReceivedMessage({ kind, record }: RecordOfKind, additions: object = {}): SmsMessage {
-  // The flow may change what it gets; the inbox may have to deliver it again.
-  const sms = { ...(isFlat(record) ? record : structuredClone(record)), ...additions };
+  const sms = Object.assign(copyOf(record), additions);
   if (kind === 'status') {
     const { statusCode, from } = record;
     return { payload: statusCode, topic: from, sms };
@@ -30,8 +29,9 @@ export function createDeliveredMessage(delivery: FlowDelivery): SmsMessage {
   return createReceivedMessage(delivery, additions);
 }
 
-/** Most records hold texts alone, which cannot be changed: a copy of the record itself will do, and is far cheaper. */
-function isFlat(record: InboxRecord): boolean {
-  for (const name in record) if (typeof record[name] === 'object') return false;
-  return true;
+/** The flow may change what it gets; the inbox may have to deliver it again. Most of a record is text, which nobody can change. */
+function copyOf(record: InboxRecord): Parameters {
+  const copy: Parameters = { ...record };
+  for (const name in copy) if (typeof copy[name] === 'object') copy[name] = structuredClone(copy[name]);
+  return copy;
 }

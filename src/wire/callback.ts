@@ -18,7 +18,7 @@ const sizeOfValue = 80;
 /** What a callback endpoint has received. */
 export interface CallbackRequest {
   /** The Content-Type header. */
-  contentType?: string;
+  contentType?: string | undefined;
   bytes?: Uint8Array;
   /** What another body parser made of a form, when it ran first and took the bytes. */
   form?: Readonly<Record<string, unknown>>;
