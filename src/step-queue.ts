@@ -1,10 +1,7 @@
-import { type Clock, nextTurn } from './clock';
+import { type Clock, nextTurn, turnsOfRequest } from './clock';
 import type { Task } from './step';
 import type { StepWriter } from './step-writer';
 import { largestGroup, WaitingSteps } from './waiting-steps';
-
-/** A request leaves a turn later than it is made: undici looks first whether its idle connection is still there. */
-const turnsOfSequel = 2;
 
 /** Told of the work of a {@link StepQueue}. */
 export interface StepQueueEvents {
@@ -115,7 +112,7 @@ export class StepQueue {
       if (errand) {
         await errand();
       } else {
-        for (let turn = 0; turn < turnsOfSequel && this.#waiting.expectsSequel; turn++) await nextTurn(this.#clock);
+        for (let turn = 0; turn < turnsOfRequest && this.#waiting.expectsSequel; turn++) await nextTurn(this.#clock);
         const group = this.#take(largestGroup);
         await this.#writer.write(group);
         await this.#writer.sweepWhenDue(this.#clock);

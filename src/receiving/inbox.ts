@@ -1,3 +1,4 @@
+import { requestLeft } from '../clock';
 import type { SmsError } from '../errors';
 import { timeOf } from '../item-ids';
 import type { Journal } from '../journal';
@@ -127,10 +128,13 @@ export class Inbox {
     const { journal } = this.#context;
     const format = () => JSON.stringify({ kind, records });
     const held = via === 'poll' ? journal.hold(format, createNotes(records.length)) : undefined;
-    const handling = { isLeftover: false, held, company: held && polled.company?.() };
-    const accepting = journal.run(createAccept(this.#context, arrival, handling));
+    const company = held && polled.company?.();
+    const take = () => journal.run(createAccept(this.#context, arrival, { isLeftover: false, held, company }));
+    const taking = company === undefined ? take() : undefined;
     if (held) polled.onHeld?.();
-    const acceptances = await accepting;
+    // Of those that are handed over together the next is asked for first, and is on its way while this one is looked at.
+    if (!taking) await requestLeft(this.#context.clock);
+    const acceptances = await (taking ?? take());
     this.#onAccepted(kind, acceptances);
     // Whoever polls asks for no more meanwhile, which would all wait in memory.
     const { slicesGiven } = this.#context.distribution;
