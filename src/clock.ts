@@ -28,13 +28,9 @@ export const systemClock: Clock = {
   now: () => Date.now(),
   elapsed: () => performance.now(),
   after(delayMs, callback, isIdle = false) {
-    let timer: NodeJS.Timeout;
-    const start = (leftMs: number) => {
-      const isLast = leftMs <= longestTimerMs;
-      timer = isLast ? setTimeout(callback, leftMs) : setTimeout(() => start(leftMs - longestTimerMs), longestTimerMs);
-      if (isIdle) timer.unref();
-    };
-    start(delayMs);
+    if (delayMs > longestTimerMs) return afterLong(delayMs, callback, isIdle);
+    const timer = setTimeout(callback, delayMs);
+    if (isIdle) timer.unref();
     return { cancel: () => clearTimeout(timer) };
   },
   nextTurn(callback) {
@@ -43,6 +39,14 @@ export const systemClock: Clock = {
   },
   random: () => Math.random(),
 };
+
+function afterLong(delayMs: number, callback: () => void, isIdle: boolean): Timer {
+  const goOn = () => {
+    timer = systemClock.after(delayMs - longestTimerMs, callback, isIdle);
+  };
+  let timer = systemClock.after(longestTimerMs, goOn, isIdle);
+  return { cancel: () => timer.cancel() };
+}
 
 /**
  * Longer than Node-RED takes to redeploy: it waits for 15 s for nodes that close. Whoever is not here by then is not part of the

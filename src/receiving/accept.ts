@@ -170,7 +170,7 @@ function acceptRecord(context: InboxContext, candidate: Candidate, look: Look, c
     identity,
     address: arrival.address,
     attempts: past.attempts + candidate.attempts,
-    attemptsBefore: recallAttempts(identity, look),
+    attemptsBefore: arrival.address && recallAttempts(identity, look),
     twin: orphan?.entry.record,
   });
   if (orphan) dropEntry(context, orphan.entry, orphan.identity, changes);
@@ -223,7 +223,7 @@ interface Fresh extends Pick<Candidate, 'news' | 'identity'> {
   /** How often it will have been sent into a flow. */
   attempts: number;
   /** How often it had been when a process that may be gone has released it. */
-  attemptsBefore?: number;
+  attemptsBefore?: number | undefined;
   address?: Arrival['address'];
   twin?: InboxRecord | undefined;
 }
