@@ -1,9 +1,10 @@
 import type { Clock } from '../clock';
+import { PassingMap } from '../passing-map';
 
 /** Waits of one sort, which can be ended together. */
 export class Waits {
   readonly #clock: Clock;
-  readonly #ends = new Set<() => void>();
+  readonly #ends = new PassingMap<() => void, true>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -18,12 +19,12 @@ export class Waits {
         resolve();
       };
       const timer = delayMs === undefined ? undefined : this.#clock.after(delayMs, end);
-      this.#ends.add(end);
+      this.#ends.set(end, true);
     });
   }
 
   /** Ends all that wait now. */
   wake(): void {
-    for (const end of this.#ends) end();
+    for (const end of this.#ends.keys()) end();
   }
 }
