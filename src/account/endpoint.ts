@@ -218,10 +218,9 @@ export class Endpoint {
   /** One poll, from the request until what it brought is kept. The account outlives it. */
   #fetch(member: Member, events: Partial<PollEvents>, asking?: Asking): Promise<Acceptance[]> {
     return this.#host.polls.track((onAnswer) => {
-      const { onSent } = events;
-      if (!this.#plan.takesTurns) return this.#fetchNow(member, { onSent, onAnswer }, { events, asking });
-      // What moves one date on is asked for when it is due, whatever it has brought.
-      const polling = this.#turn.then(() => this.#fetchNow(member, { onSent, onAnswer }, { events: {}, asking }));
+      const fetch = () => this.#fetchNow(member, onAnswer, events, asking);
+      if (!this.#plan.takesTurns) return fetch();
+      const polling = this.#turn.then(fetch);
       this.#turn = polling.catch(() => {});
       return polling;
     });
@@ -229,8 +228,9 @@ export class Endpoint {
 
   async #fetchNow(
     member: Member,
-    options: CallOptions,
-    { events, asking }: { events: Partial<PollEvents>; asking: Asking | undefined },
+    onAnswer: () => void,
+    events: Partial<PollEvents>,
+    asking?: Asking,
   ): Promise<Acceptance[]> {
     const host = this.#host;
     await host.inboxOf(member).ready();
@@ -239,11 +239,14 @@ export class Endpoint {
     // The store may have failed since, in the same turn of the event loop.
     const { failure } = host;
     if (failure) throw failure;
-    const polled = await this.#plan.fetch(host.present(member).client, options);
+    const { client } = host.present(member);
+    const polled = await this.#plan.fetch(client, { onSent: events.onSent, onAnswer });
     this.#standing.answered();
     host.onChanged();
     if (polled.records.length === 0) return [];
-    return host.inboxOf(member).accept(asking ? { ...polled, ...asking } : polled, events);
+    const arrival = asking ? { ...polled, ...asking } : polled;
+    // What moves one date on is asked for when it is due, whatever it has brought.
+    return host.inboxOf(member).accept(arrival, this.#plan.takesTurns ? {} : events);
   }
 
   /** Tells one who joins a loop that runs where it stands. */
