@@ -126,9 +126,9 @@ export class StepWriter {
   #presume(tasks: readonly Task[]): Recalled | undefined {
     if (!this.#store.shared || this.hasUnwritten) return undefined;
     const presumed = new Map<string, undefined>();
-    for (const key of tasks.flatMap(({ step }) => step.keys)) presumed.set(key, undefined);
+    for (const { step } of tasks) for (const key of step.keys) presumed.set(key, undefined);
     const look = this.#look(noChanges, presumed);
-    for (const key of tasks.flatMap((task) => task.further(look))) presumed.set(key, undefined);
+    for (const task of tasks) for (const key of task.further(look)) presumed.set(key, undefined);
     return presumed.size <= mostPresumed ? presumed : undefined;
   }
 

@@ -43,10 +43,7 @@ export function parseIncoming(
 export function createIncoming(fields: Iterable<Field>, via: Via): IncomingRecord {
   const byName = readFields(fields);
   const present = presentFields(byName, optionalFields);
-  const { inReplyToId } = present;
   const own = { from: byName.get('from') ?? '', body: byName.get('body') ?? '' };
-  return Object.assign(present, own, additionalFields(byName, knownFields), {
-    isReply: inReplyToId !== undefined,
-    via,
-  });
+  const told = { isReply: present.inReplyToId !== undefined, via };
+  return Object.assign(present, own, additionalFields(byName, knownFields), told);
 }

@@ -102,13 +102,7 @@ function gatherRows(fields: readonly Field[]): Field[][] {
 export function createStatus(fields: Iterable<Field>, via: Via): StatusRecord {
   const byName = readFields(fields);
   const statusCode = byName.get('statusCode') ?? '';
-  return {
-    messageId: byName.get('messageId') ?? '',
-    from: byName.get('from') ?? '',
-    statusCode,
-    ...presentFields(byName, optionalFields),
-    ...additionalFields(byName, knownFields),
-    ...statusCodes[statusCode.trim()],
-    via,
-  };
+  const own = { messageId: byName.get('messageId') ?? '', from: byName.get('from') ?? '', statusCode };
+  const told = { ...statusCodes[statusCode.trim()], via };
+  return Object.assign(own, presentFields(byName, optionalFields), additionalFields(byName, knownFields), told);
 }
