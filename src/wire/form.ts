@@ -120,7 +120,7 @@ function isLineBreak(code: number): boolean {
 }
 
 function decodeUnicode(part: string): string {
-  if (!part.includes('%')) return part.includes('+') ? part.replaceAll('+', ' ') : part;
+  if (!part.includes('%')) return part.replaceAll('+', ' ');
   const bytes = unescapePart(part, 'utf8');
   // A value may begin with U+FEFF of its own, so that only the marks of UTF-16, which are no UTF-8, say anything.
   const isUtf16 = (bytes[0] === 0xfe && bytes[1] === 0xff) || (bytes[0] === 0xff && bytes[1] === 0xfe);
