@@ -99,7 +99,7 @@ package flushes the message to disk; the rival does not.
 **nodes.** Every \`sms-in\` of an account gets every message, from one poll and one entry in the inbox.
 
 **idle.** The waits of the specification: 30 s at the service, 30 s until the next poll. Memory is measured after a garbage
-collection, as the difference between 50 accounts and one.
+collection, as what each account takes that is added to 50: with the first ones, code is compiled that does not run often enough before.
 
 **soak.** Half of the messages in, half out, at the same time. Memory is measured after a garbage collection at each tenth. What is left
 is what the process holds after the flow is removed beyond what it held before.

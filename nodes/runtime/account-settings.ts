@@ -177,26 +177,27 @@ function parseStore(
   const kind = parseChoice('store', config.store, ['disk', 'memory', 'redis']);
   const { userDir } = RED.settings;
   const folder = userDir ? join(userDir, 'sms-inbox') : undefined;
-  const memory: StoreChoice = { storeName: 'memory', createStore: () => new MemoryStore() };
-  const stores = new Map([['memory', memory]]);
+  const memory = { place: 'memory', storeName: 'memory', createStore: () => new MemoryStore() };
+  const stores: (StoreChoice & Pick<NodeStores, 'place'>)[] = [memory];
   if (folder !== undefined) {
-    stores.set('disk', { storeName: `disk ${folder}`, createStore: (key) => new DiskStore(join(folder, key)) });
+    const createStore = (key: string) => new DiskStore(join(folder, key));
+    stores.push({ place: 'disk', storeName: `disk ${folder}`, createStore });
   }
   const redis = kind === 'redis' ? parseRedis(redisUrl) : findRedis(redisUrl);
   if (redis) {
     const { url } = redis;
-    stores.set(redis.place, {
+    stores.push({
+      place: redis.place,
       storeName: `redis ${digest(url)}`,
       createStore: (key) => new RedisStore({ url, key }),
     });
   }
   if (kind === 'disk' && folder === undefined) warnNoUserDir();
   const wanted = kind === 'redis' ? (redis?.place ?? '') : kind;
-  const place = stores.has(wanted) ? wanted : 'memory';
+  const storeAt = (name: string) => stores.find(({ place }) => place === name);
   return {
-    ...(stores.get(place) ?? memory),
-    place,
-    storeAt: (name) => stores.get(name),
+    ...(storeAt(wanted) ?? memory),
+    storeAt,
     // It has been called so since version 0.1.0, which noted the login alone.
     ...(folder === undefined ? undefined : { placesFile: join(folder, 'logins.json') }),
   };

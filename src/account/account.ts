@@ -2,27 +2,20 @@ import { type Clock, longestDeploymentMs, type Timer, wait } from '../clock';
 import { SmsError } from '../errors';
 import { Client } from '../http/client';
 import { type Connections, createConnections } from '../http/connections';
-import type { Inbox } from '../receiving/inbox';
 import { closeGraceMs } from '../sending/attachment';
 import { SendQueue } from '../sending/queue';
 import { Asking } from './asking';
 import type { EndpointHost } from './endpoint';
 import { Endpoints } from './endpoints';
-import { createEstate, type Estate } from './estate';
+import { Estate } from './estate';
+import { JoinedMembership, type MembershipHost } from './joined';
 import type { Member } from './member';
-import type { FormerPlace, Membership } from './membership';
+import type { FormerPlace } from './membership';
 import { Overview } from './overview';
 import { Polls } from './polls';
 import type { AccountSettings } from './settings';
-import { subscribe } from './subscribe';
 import { Succession, type SuccessionHost } from './succession';
 import type { Tally } from './tally';
-
-/** A member's part, with what the nodes need not see. */
-export interface FullMembership extends Membership {
-  /** What all members share. */
-  readonly inbox: Inbox;
-}
 
 /** What surrounds an account. */
 export interface AccountOptions {
@@ -54,7 +47,7 @@ export class Account {
   readonly #succession: Succession;
   readonly #endpoints: Endpoints;
   readonly #asking: Asking;
-  readonly #overview: Overview;
+  readonly #membershipHost: MembershipHost;
   readonly #queue: SendQueue;
   #connections: Connections | undefined;
   /** What the last member to leave wanted; a poll still in flight is handed over by these. */
@@ -66,9 +59,10 @@ export class Account {
   #lateness: Timer | undefined;
 
   constructor(options: AccountOptions) {
+    const { key, clock, tally } = options;
     this.#options = options;
     this.#queue = new SendQueue({
-      clock: options.clock,
+      clock,
       settings: () => this.#settings ?? { concurrency: 1, queueLimit: 0 },
       kept: () => this.#succession.estate?.sender.keptWaiting ?? 0,
       onChanged: () => this.#settings?.onChanged?.(),
@@ -82,13 +76,23 @@ export class Account {
       onFailing: (node, error) => this.#succession.estate?.sender.askers?.onPollFailing(node, error) ?? false,
       onRecovered: (nodes) => this.#succession.estate?.sender.askers?.onPollRecovered(nodes),
     });
-    this.#overview = new Overview({
+    this.#membershipHost = {
+      key,
+      clock,
+      tally,
       endpoints: this.#endpoints,
-      tally: options.tally,
-      estate: () => this.#succession.estate,
-      storeName: () => this.#succession.storeName ?? this.#settings?.storeName ?? '',
-      onDiscarded: (node) => this.#settings?.onDiscarded?.(node),
-    });
+      overview: new Overview({
+        endpoints: this.#endpoints,
+        tally,
+        estate: () => this.#succession.estate,
+        storeName: () => this.#succession.storeName ?? this.#settings?.storeName ?? '',
+        onDiscarded: (node) => this.#settings?.onDiscarded?.(node),
+      }),
+      estateOf: (member) => this.#succession.estateOf(member),
+      expected: host.expected,
+      inherit: (member, former, onFailure) => this.#inherit(member, former, onFailure),
+      leave: (member) => this.#leave(member),
+    };
   }
 
   /**
@@ -96,49 +100,14 @@ export class Account {
    *
    * @throws SmsError `SMS_CONFIG` for settings that cannot be used
    */
-  join(settings: AccountSettings): FullMembership {
+  join(settings: AccountSettings): JoinedMembership {
     this.#forgetting?.cancel();
-    const { key, clock, tally } = this.#options;
+    const { clock } = this.#options;
     const connections = this.#open(settings);
     const client = new Client({ ...settings, connections, clock });
-    let onLeft = () => {};
-    const leaving = new Promise<void>((resolve) => {
-      onLeft = resolve;
-    });
-    const member: Member = { settings, client, left: leaving };
-    this.#members.add(member);
-    let left: Promise<void> | undefined;
-    const estateOf = () => this.#succession.estateOf(member);
-    return {
-      key,
-      client,
-      get inbox() {
-        return estateOf().inbox;
-      },
-      inherit: (former, onFailure) => this.#inherit(member, former, onFailure),
-      subscribe: (channel, subscriber) =>
-        subscribe[channel](
-          {
-            clock,
-            member,
-            inbox: estateOf().inbox,
-            expected: () => this.#succession.expected,
-            endpoints: this.#endpoints,
-            tally,
-          },
-          subscriber,
-        ),
-      attachSender: (outlet) => estateOf().sender.attach({ ...outlet, client }),
-      state: () => this.#overview.state,
-      countsToday: () => this.#overview.countsToday,
-      entries: (state, most, after) => this.#overview.entries(state, most, after),
-      act: (id, action) => this.#overview.act(id, action),
-      leave: () => {
-        left ??= this.#leave(member);
-        onLeft();
-        return left;
-      },
-    };
+    const membership = new JoinedMembership(settings, client, this.#membershipHost);
+    this.#members.add(membership);
+    return membership;
   }
 
   /** Connections and the settings of the queue are those of the first member. */
@@ -157,18 +126,13 @@ export class Account {
   }
 
   #createHost(): EndpointHost & SuccessionHost {
-    const account = this;
     return {
       key: this.#options.key,
       clock: this.#options.clock,
       polls: this.#polls,
       members: this.#members,
-      get settings() {
-        return account.#settings;
-      },
-      get failure() {
-        return account.#succession.estate?.inbox.failure;
-      },
+      settings: () => this.#settings,
+      failure: () => this.#succession.estate?.inbox.failure,
       inboxOf: (member) => this.#succession.estateOf(member).inbox,
       expected: () => this.#succession.expected,
       onChanged: () => this.#settings?.onChanged?.(),
@@ -191,7 +155,7 @@ export class Account {
     };
     // What is taken over from a former store is nothing to poll for there.
     const isUsed = () => this.#succession.estate === estate;
-    const estate = createEstate({
+    const estate = new Estate({
       store: settings.createStore(key),
       clock,
       queue: this.#queue,

@@ -1,5 +1,6 @@
 import { type Clock, systemClock } from '../clock';
-import { Account, type FullMembership } from './account';
+import { Account } from './account';
+import type { JoinedMembership } from './joined';
 import { keyOfLogin } from './login-key';
 import type { Membership } from './membership';
 import type { AccountSettings } from './settings';
@@ -8,7 +9,7 @@ import { Tally } from './tally';
 /** The accounts of a process, each found by its login. */
 export interface Accounts {
   /** See {@link joinAccount}. */
-  join(settings: AccountSettings): FullMembership;
+  join(settings: AccountSettings): JoinedMembership;
 }
 
 /** Begins with no account. Two of them share nothing, as two processes do. */

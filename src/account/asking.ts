@@ -1,4 +1,5 @@
 import type { SmsError } from '../errors';
+import { PassingMap } from '../passing-map';
 import type { PollState } from '../receiving/poll';
 import type { Endpoint } from './endpoint';
 import type { Member } from './member';
@@ -19,9 +20,9 @@ export interface AskingHost {
 export class Asking {
   readonly #host: AskingHost;
   /** Those with open questions. */
-  readonly #nodes = new Set<string>();
+  readonly #nodes = new PassingMap<string, true>();
   /** After how many answers each was told that polling fails. It is told again only of what began after another. */
-  readonly #toldAfter = new Map<string, number>();
+  readonly #toldAfter = new PassingMap<string, number>();
   #error: SmsError | undefined;
   /** Whether the service has failed since polling last worked, and not the store alone. */
   #hasServiceFailed = false;
@@ -33,7 +34,7 @@ export class Asking {
 
   /** A node has questions, or has come to hear of failures; or it has none any more. */
   set(node: string, isAsking: boolean): void {
-    if (isAsking) this.#nodes.add(node);
+    if (isAsking) this.#nodes.set(node, true);
     else this.#nodes.delete(node);
     if (this.#nodes.size === 0) {
       this.rest();
@@ -47,7 +48,7 @@ export class Asking {
       // Not each of them is here when it begins.
       onFailing() {},
       onRecovered: () => {
-        if (this.#hasServiceFailed) this.#host.onRecovered(this.#nodes);
+        if (this.#hasServiceFailed) this.#host.onRecovered(this.#nodes.keys());
         this.#hasServiceFailed = false;
       },
     });
@@ -72,7 +73,7 @@ export class Asking {
     const { endpoint, onFailing } = this.#host;
     const { answers } = endpoint;
     if (!this.#error) return;
-    for (const node of this.#nodes) {
+    for (const node of this.#nodes.keys()) {
       if (this.#toldAfter.get(node) !== answers && onFailing(node, this.#error)) this.#toldAfter.set(node, answers);
     }
   }

@@ -22,9 +22,9 @@ export interface EndpointHost {
   /** Those who are here. */
   readonly members: ReadonlySet<Member>;
   /** The settings that hold while nobody watches. */
-  readonly settings: AccountSettings | undefined;
+  settings(): AccountSettings | undefined;
   /** Why what comes cannot be kept now, if so. */
-  readonly failure: SmsError | undefined;
+  failure(): SmsError | undefined;
   inboxOf(member: Member): Inbox;
   /** Resolves when what comes can be told what it answers: not while that is being taken over from another login. */
   expected(): Promise<void> | undefined;
@@ -126,7 +126,7 @@ export class Endpoint {
 
   /** Those of the member who started the loop; while none runs, the account's. */
   get settings(): AccountSettings | undefined {
-    return this.#starter?.settings ?? this.#host.settings;
+    return this.#starter?.settings ?? this.#host.settings();
   }
 
   get isWatched(): boolean {
@@ -184,7 +184,7 @@ export class Endpoint {
 
   /** Polls only while what comes can be kept and taken. */
   holdOrResume(): void {
-    const { failure: error } = this.#host;
+    const error = this.#host.failure();
     const fullest = Math.max(0, ...this.#receivers.map(({ outstanding }) => outstanding));
     if (error) this.#loop.hold({ name: 'failing', error });
     else if (this.#receivers.some(({ isFull }) => isFull)) {
@@ -237,7 +237,7 @@ export class Endpoint {
     const expected = host.expected();
     if (expected) await expected;
     // The store may have failed since, in the same turn of the event loop.
-    const { failure } = host;
+    const failure = host.failure();
     if (failure) throw failure;
     const { client } = host.present(member);
     const polled = await this.#plan.fetch(client, { onSent: events.onSent, onAnswer });

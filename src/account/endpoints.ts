@@ -25,7 +25,7 @@ export class Endpoints {
 
   /** See {@link Endpoint.settings}. */
   settingsOf(kind: Kind): AccountSettings | undefined {
-    return (this.#made[kind] ?? this.#host).settings;
+    return this.#made[kind]?.settings ?? this.#host.settings();
   }
 
   /** Where the loops stand that run. */

@@ -12,16 +12,6 @@ import type { SendCounts } from '../sending/send-counts';
 import { Sender } from '../sending/sender';
 import type { Store } from '../store/store';
 
-/** What an account keeps in one store. */
-export interface Estate {
-  readonly inbox: Inbox;
-  readonly sender: Sender;
-  /** Whether several processes use the store at once. */
-  readonly isShared: boolean;
-  /** Whether nothing would be lost by forgetting it. */
-  readonly isSettled: boolean;
-}
-
 /** What the keeping of an account stands on. */
 export interface EstateOptions extends Pick<InboxOptions, 'onAccepted' | 'onGivenUpFull'> {
   store: Store;
@@ -53,30 +43,34 @@ export interface EstateOptions extends Pick<InboxOptions, 'onAccepted' | 'onGive
   onAskingRests(): void;
 }
 
-/** Joins what comes in and what goes out, which know nothing of each other, in one journal. */
-export function createEstate(options: EstateOptions): Estate {
-  const { store, onStore, onSteps, onUnreadable, ...rest } = options;
-  const journal = new Journal({
-    store,
-    clock: options.clock,
-    onStore(error) {
-      onStore(error);
-      sender.onStore();
-    },
-    onSteps() {
-      onSteps();
-      sender.onStore();
-    },
-    onUnreadable,
-  });
-  const sender = new Sender({ ...rest, journal });
-  const inbox = new Inbox({ ...rest, journal, correlator: sender.correlation });
-  return {
-    sender,
-    inbox,
-    isShared: journal.isShared,
-    get isSettled() {
-      return inbox.isSettled && sender.isSettled;
-    },
-  };
+/** What an account keeps in one store: what comes in and what goes out, which know nothing of each other, in one journal. */
+export class Estate {
+  readonly inbox: Inbox;
+  readonly sender: Sender;
+  /** Whether several processes use the store at once. */
+  readonly isShared: boolean;
+
+  constructor({ store, onStore, onSteps, onUnreadable, ...options }: EstateOptions) {
+    const journal = new Journal({
+      store,
+      clock: options.clock,
+      onStore: (error) => {
+        onStore(error);
+        this.sender.onStore();
+      },
+      onSteps: () => {
+        onSteps();
+        this.sender.onStore();
+      },
+      onUnreadable,
+    });
+    this.sender = new Sender({ ...options, journal });
+    this.inbox = new Inbox({ ...options, journal, correlator: this.sender.correlation });
+    this.isShared = journal.isShared;
+  }
+
+  /** Whether nothing would be lost by forgetting it. */
+  get isSettled(): boolean {
+    return this.inbox.isSettled && this.sender.isSettled;
+  }
 }

@@ -2,9 +2,8 @@ import { type Clock, wait } from '../clock';
 
 /** Polls that are not handed over yet; they outlive those who wanted them. */
 export class Polls {
-  readonly #inFlight = new Set<Promise<unknown>>();
-  /** Those of them whose answer has begun to arrive. */
-  readonly #arriving = new Set<Promise<unknown>>();
+  /** Each with whether its answer has begun to arrive. */
+  readonly #inFlight = new Map<Promise<unknown>, boolean>();
 
   get size(): number {
     return this.#inFlight.size;
@@ -16,32 +15,33 @@ export class Polls {
    * @param poll tells by its argument that its answer has begun to arrive
    */
   track<T>(poll: (onAnswer: () => void) => Promise<T>): Promise<T> {
-    const polling = poll(() => this.#arriving.add(polling));
-    const handedOver = () => {
-      this.#inFlight.delete(polling);
-      this.#arriving.delete(polling);
-    };
-    this.#inFlight.add(polling);
+    const polling = poll(() => {
+      if (this.#inFlight.has(polling)) this.#inFlight.set(polling, true);
+    });
+    const handedOver = () => void this.#inFlight.delete(polling);
+    this.#inFlight.set(polling, false);
     polling.then(handedOver, handedOver);
     return polling;
   }
 
   /** Resolves when those that are in flight now have been handed over. */
   async ended(): Promise<void> {
-    await Promise.allSettled(this.#inFlight);
+    await Promise.allSettled(this.#inFlight.keys());
   }
 
   /** Resolves when one of those that are in flight now has been handed over; at once when there is none. */
   async oneEnded(): Promise<void> {
-    if (this.#inFlight.size > 0) await Promise.race([...this.#inFlight].map((polling) => polling.catch(() => {})));
+    if (this.#inFlight.size > 0)
+      await Promise.race([...this.#inFlight.keys()].map((polling) => polling.catch(() => {})));
   }
 
   /** Resolves when those have been handed over whose answer has begun to arrive by now, or after `graceMs`. */
   async arrived(clock: Clock, graceMs: number): Promise<void> {
-    if (this.#arriving.size === 0) return;
+    const arriving = [...this.#inFlight].flatMap(([polling, isArriving]) => (isArriving ? [polling] : []));
+    if (arriving.length === 0) return;
     const grace = new AbortController();
     const timeout = wait(clock, graceMs, grace.signal).catch(() => {});
-    await Promise.race([Promise.allSettled(this.#arriving), timeout]);
+    await Promise.race([Promise.allSettled(arriving), timeout]);
     grace.abort();
   }
 }

@@ -1,5 +1,6 @@
 import type { Clock } from '../clock';
 import type { SmsError } from '../errors';
+import { PassingMap } from '../passing-map';
 import type { HandOver } from '../sending/sender';
 import type { Estate } from './estate';
 import type { Member } from './member';
@@ -34,12 +35,12 @@ export class Succession {
   /** By the names of their stores: the one that is used, and those before it that are not empty yet. */
   readonly #estates = new Map<string, Estate>();
   /** How often it is being taken over from each of them now. */
-  readonly #heirs = new Map<string, number>();
+  readonly #heirs = new PassingMap<string, number>();
   #storeName: string | undefined;
   /** Whether a member has used it since the first of them joined. */
   #isChosen = false;
   /** Places from which it could not be taken over at the first try: texts do not wait for another one. */
-  readonly #tried = new Set<string>();
+  readonly #tried = new PassingMap<string, true>();
 
   constructor(host: SuccessionHost) {
     this.#host = host;
@@ -106,7 +107,7 @@ export class Succession {
     const { storeName } = store;
     const place = `${former.#host.key} ${storeName}`;
     const isAwaited = !this.#tried.has(place);
-    this.#tried.add(place);
+    this.#tried.set(place, true);
     const isDone = await former.#host.keepOpen(async () => {
       former.#heirs.set(storeName, former.#heirsOf(storeName) + 1);
       try {

@@ -13,31 +13,45 @@ export interface Correlator {
   correlate(news: RecordOfKind, look: Look, changes: Changes): { record: InboxRecord; effect(): void };
 }
 
-/** Makes a correlator whose faults are told, and cost no record: it is delivered as it came. */
-export function guardCorrelator(correlator: Correlator, onFault: (error: unknown) => void): Correlator {
-  const orNone = (look: () => readonly string[]) => {
+/** A correlator whose faults are told, and cost no record: it is delivered as it came. */
+export class GuardedCorrelator implements Correlator {
+  readonly #correlator: Correlator;
+  readonly #onFault: (error: unknown) => void;
+
+  constructor(correlator: Correlator, onFault: (error: unknown) => void) {
+    this.#correlator = correlator;
+    this.#onFault = onFault;
+  }
+
+  get isExpected(): boolean {
+    return this.#correlator.isExpected;
+  }
+
+  keys(news: RecordOfKind): readonly string[] {
+    return this.#orNone(() => this.#correlator.keys(news));
+  }
+
+  furtherKeys(news: RecordOfKind, look: Look): readonly string[] {
+    return this.#orNone(() => this.#correlator.furtherKeys(news, look));
+  }
+
+  correlate(news: RecordOfKind, look: Look, changes: Changes): { record: InboxRecord; effect(): void } {
+    try {
+      const { record, effect } = this.#correlator.correlate(news, look, changes);
+      return { record, effect: () => tell(effect, this.#onFault) };
+    } catch (error) {
+      return { record: news.record, effect: () => this.#onFault(error) };
+    }
+  }
+
+  #orNone(look: () => readonly string[]): readonly string[] {
     try {
       return look();
     } catch (error) {
-      onFault(error);
+      this.#onFault(error);
       return [];
     }
-  };
-  return {
-    get isExpected() {
-      return correlator.isExpected;
-    },
-    keys: (news) => orNone(() => correlator.keys(news)),
-    furtherKeys: (news, look) => orNone(() => correlator.furtherKeys(news, look)),
-    correlate(news, look, changes) {
-      try {
-        const { record, effect } = correlator.correlate(news, look, changes);
-        return { record, effect: () => tell(effect, onFault) };
-      } catch (error) {
-        return { record: news.record, effect: () => onFault(error) };
-      }
-    },
-  };
+  }
 }
 
 function tell(effect: () => void, onFault: (error: unknown) => void): void {

@@ -4,7 +4,7 @@ import type { Journal, Step } from '../journal';
 import type { Kind } from '../model';
 import type { Acceptance } from './accept';
 import type { InboxContext } from './context';
-import { type Correlator, guardCorrelator } from './correlator';
+import { type Correlator, GuardedCorrelator } from './correlator';
 import { Delivered } from './delivered';
 import { Distribution } from './distribution';
 import type { Entry } from './entry';
@@ -66,7 +66,7 @@ export function createInboxContext(
       if (!isSmsError(error, 'SMS_STORE')) onFault(error);
     });
   };
-  const guarded = correlator && guardCorrelator(correlator, onFault);
+  const guarded = correlator && new GuardedCorrelator(correlator, onFault);
   const context: InboxContext = {
     journal,
     clock,

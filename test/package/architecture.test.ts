@@ -82,7 +82,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   ...Object.fromEntries(journal.map((name) => [name, ['passing-map', ...journal, 'store', 'clock', 'errors']])),
   receiving: ['back-off', 'entry-order', 'passing-map', ...journal, 'store', 'wire', ...plain],
   sending: ['back-off', 'entry-order', ...journal, 'store', 'wire', 'http', ...plain],
-  account: ['receiving', 'sending', 'http', ...journal, 'store', 'wire', ...plain],
+  account: ['receiving', 'sending', 'http', 'passing-map', ...journal, 'store', 'wire', ...plain],
 };
 
 /** The ways through the imports that come back to where they began. */

@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Dispatcher } from 'undici';
 import { type Simulator, startSimulator } from '../../../simulator';
-import type { FullMembership } from '../../../src/account/account';
 import { type Accounts, createAccounts } from '../../../src/account/accounts';
 import { mostAhead } from '../../../src/account/endpoint';
+import type { JoinedMembership } from '../../../src/account/joined';
 import type { OutboxSubscriber, Subscriber, Subscription } from '../../../src/account/membership';
 import type { AccountSettings } from '../../../src/account/settings';
 import type { SmsError } from '../../../src/errors';
@@ -106,14 +106,14 @@ describe('Account', () => {
   }
 
   /** Leaving waits for nobody: the service is still there then, and ends the poll. */
-  function enter(changes: Partial<AccountSettings> = {}): FullMembership {
+  function enter(changes: Partial<AccountSettings> = {}): JoinedMembership {
     return closing.add(accounts.join(settings(changes)), async (membership) => {
       await membership.leave();
     });
   }
 
   function subscribe(
-    membership: FullMembership,
+    membership: JoinedMembership,
     listener: Listener,
     kind: 'incoming' | 'status' = 'incoming',
   ): Subscription {
@@ -124,7 +124,7 @@ describe('Account', () => {
   const polls = () => simulator.requests.filter(({ endpoint }) => endpoint === 'incoming').length;
   const isPolling = () => simulator.polling('incoming') === 1;
 
-  async function leaveWhilePolling(member: FullMembership): Promise<void> {
+  async function leaveWhilePolling(member: JoinedMembership): Promise<void> {
     const subscription = subscribe(member, new Listener('a'));
     await until(isPolling);
     subscription.close();
@@ -132,7 +132,7 @@ describe('Account', () => {
   }
 
   /** Leaves `1` to whoever comes. */
-  async function leaveUnacknowledged(member: FullMembership): Promise<void> {
+  async function leaveUnacknowledged(member: JoinedMembership): Promise<void> {
     const a = new Listener('a');
     a.acknowledge = 'flow';
     const subscription = subscribe(member, a);
@@ -235,7 +235,7 @@ describe('Account', () => {
     it('sends share the queue of the account', async () => {
       const [one, two] = [enter({ concurrency: 1, queueLimit: 1 }), enter({ concurrency: 8, queueLimit: 8 })];
       simulator.fault('send', { delayMs: 50 });
-      const send = (membership: FullMembership, messageId: string) =>
+      const send = (membership: JoinedMembership, messageId: string) =>
         new Promise<void>((resolve, reject) => {
           const node = membership.attachSender({
             id: messageId,
@@ -960,7 +960,7 @@ describe('Account', () => {
     });
 
     /** A node that sends, and what it is told. */
-    function attachSender(membership: FullMembership, { id = 'send', usesStore = true } = {}) {
+    function attachSender(membership: JoinedMembership, { id = 'send', usesStore = true } = {}) {
       const outcomes: OutcomeNews[] = [];
       const node = membership.attachSender({
         id,

@@ -66,10 +66,8 @@ describe('Endpoint', () => {
       onChanged: () => {},
       expected: () => undefined,
       onDrained: () => {},
-      settings: undefined,
-      get failure() {
-        return storeFailure;
-      },
+      settings: () => undefined,
+      failure: () => storeFailure,
       inboxOf: () => inbox as Inbox,
       present: () => member,
     };

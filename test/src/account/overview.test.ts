@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { type Simulator, startSimulator } from '../../../simulator';
-import type { FullMembership } from '../../../src/account/account';
 import { createAccounts } from '../../../src/account/accounts';
+import type { JoinedMembership } from '../../../src/account/joined';
 import type { Subscriber, Subscription } from '../../../src/account/membership';
 import type { AccountSettings } from '../../../src/account/settings';
 import type { AccountState } from '../../../src/account/state';
@@ -31,7 +31,7 @@ describe('what goes on in an account', () => {
   });
   afterEach(() => closing.run());
 
-  function enter(changes: Partial<AccountSettings> = {}): FullMembership {
+  function enter(changes: Partial<AccountSettings> = {}): JoinedMembership {
     const settings: AccountSettings = {
       baseUrl: simulator.baseUrl,
       authentication: { type: 'bearer', apiKey: simulator.credentials.apiKey },
@@ -55,7 +55,7 @@ describe('what goes on in an account', () => {
   }
 
   /** A node whose flow gives up what is older than a moment. */
-  function listen(membership: FullMembership, changes: Partial<Subscriber> = {}): FlowDelivery[] {
+  function listen(membership: JoinedMembership, changes: Partial<Subscriber> = {}): FlowDelivery[] {
     const deliveries: FlowDelivery[] = [];
     subscription = membership.subscribe('incoming', {
       id: 'node',
@@ -148,7 +148,7 @@ describe('what goes on in an account', () => {
   });
 
   describe('what the flow did not take', () => {
-    async function giveUp(): Promise<{ membership: FullMembership; deliveries: FlowDelivery[]; id: string }> {
+    async function giveUp(): Promise<{ membership: JoinedMembership; deliveries: FlowDelivery[]; id: string }> {
       const membership = enter();
       const deliveries = listen(membership);
       receive('hello');
@@ -226,7 +226,7 @@ describe('what goes on in an account', () => {
   };
 
   /** A node that sends. Returns how to send with it, until the outcome is known, and how it refuses a message by itself. */
-  function attachSender(membership: FullMembership) {
+  function attachSender(membership: JoinedMembership) {
     let outcomes = 0;
     const sender = membership.attachSender({
       id: 'send',
@@ -274,7 +274,7 @@ describe('what goes on in an account', () => {
       looking = undefined;
       seen = membership.state();
     };
-    const membership: FullMembership = enter({
+    const membership: JoinedMembership = enter({
       pauseMs: 60_000,
       onChanged: () => {
         changes++;

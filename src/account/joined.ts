@@ -1,0 +1,95 @@
+import type { Clock } from '../clock';
+import type { SmsError } from '../errors';
+import type { Client } from '../http/client';
+import type { Channel } from '../receiving/entry';
+import type { Inbox } from '../receiving/inbox';
+import type { Outlet, SendingNode } from '../sending/outlet';
+import type { Endpoints } from './endpoints';
+import type { Estate } from './estate';
+import type { Member } from './member';
+import type { FormerPlace, Membership, Subscribers, Subscriptions } from './membership';
+import type { Overview } from './overview';
+import type { AccountSettings } from './settings';
+import type { AccountState, Counts, Decision, EntryAction, EntryList, EntryState } from './state';
+import { subscribe } from './subscribe';
+import type { Tally } from './tally';
+
+/** What a membership needs of its account. */
+export interface MembershipHost {
+  /** Names the login. */
+  readonly key: string;
+  readonly clock: Clock;
+  readonly tally: Tally;
+  readonly endpoints: Endpoints;
+  readonly overview: Overview;
+  /** What is kept for a member. */
+  estateOf(member: Member): Estate;
+  /** See {@link EndpointHost.expected}. */
+  expected(): Promise<void> | undefined;
+  /** See {@link Membership.inherit}. */
+  inherit(member: Member, former: FormerPlace, onFailure?: (failure: SmsError) => void): Promise<boolean>;
+  /** See {@link Membership.leave}. */
+  leave(member: Member): Promise<void>;
+}
+
+/** A member of an account: its part, with what the nodes need not see. */
+export class JoinedMembership implements Membership, Member {
+  readonly settings: AccountSettings;
+  readonly client: Client;
+  readonly left: Promise<void>;
+  readonly #host: MembershipHost;
+  #onLeft = () => {};
+  #leaving: Promise<void> | undefined;
+
+  constructor(settings: AccountSettings, client: Client, host: MembershipHost) {
+    this.settings = settings;
+    this.client = client;
+    this.#host = host;
+    this.left = new Promise((resolve) => {
+      this.#onLeft = resolve;
+    });
+  }
+
+  get key(): string {
+    return this.#host.key;
+  }
+
+  /** What all members share. */
+  get inbox(): Inbox {
+    return this.#host.estateOf(this).inbox;
+  }
+
+  inherit(former: FormerPlace, onFailure?: (failure: SmsError) => void): Promise<boolean> {
+    return this.#host.inherit(this, former, onFailure);
+  }
+
+  subscribe<C extends Channel>(channel: C, subscriber: Subscribers[C]): Subscriptions[C] {
+    return subscribe[channel]({ ...this.#host, member: this, inbox: this.inbox }, subscriber);
+  }
+
+  attachSender(outlet: Omit<Outlet, 'client'>): SendingNode {
+    return this.#host.estateOf(this).sender.attach({ ...outlet, client: this.client });
+  }
+
+  state(): AccountState {
+    return this.#host.overview.state;
+  }
+
+  countsToday(): Counts {
+    return this.#host.overview.countsToday;
+  }
+
+  entries(state: EntryState, most: number, after?: string): EntryList {
+    return this.#host.overview.entries(state, most, after);
+  }
+
+  act(id: string, action: EntryAction): Promise<Decision> {
+    return this.#host.overview.act(id, action);
+  }
+
+  leave(): Promise<void> {
+    this.#leaving ??= this.#host.leave(this);
+    this.#onLeft();
+    return this.#leaving;
+  }
+}
