@@ -71,8 +71,8 @@ export const badges = {
   waiting: (RED: NodeAPI, until: number): NodeStatus => ({
     fill: 'green',
     shape: 'ring',
-    // Not kept like the others: each names another time, and would take the place of one that comes again.
-    text: translate(RED, 'status.waiting', { time: new Date(until).toTimeString().slice(0, 8) }),
+    // Kept without the time: each names another one, and would take the place of a text that comes again.
+    text: badgeText(RED, 'status.waiting', { time: timePlace }).replace(timePlace, formatSecond(until)),
   }),
   paused: (RED: NodeAPI, n: number) => badge(RED, ['blue', 'ring'], 'status.paused', { n }),
   sending: (RED: NodeAPI, n: number) => badge(RED, ['blue', 'dot'], 'status.sending', { n }),
@@ -84,6 +84,14 @@ export const badges = {
   reading: (RED: NodeAPI) => badge(RED, ['blue', 'dot'], 'status.reading'),
   messages: (RED: NodeAPI, n: number) => badge(RED, ['green', 'dot'], 'status.messages', { n }),
 } as const;
+
+/** Where a text is to have a time. */
+const timePlace = 'HH:MM:SS';
+
+/** Such as `14:05:09`, by the clock of the server. */
+function formatSecond(at: number): string {
+  return new Date(at).toTimeString().slice(0, 8);
+}
 
 /** When something ends, by the clock of the server: the minute after which it has, or the month and day of a later date. */
 function formatUntil(until: number): string {

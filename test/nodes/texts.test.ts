@@ -19,4 +19,12 @@ describe('badges', () => {
     }
     assert.equal(lookUps, before + 1);
   });
+
+  it('of waits, of which each names another time, are looked up once, too', () => {
+    let lookUps = 0;
+    const RED = { _: (_: string, { time }: { time: string }) => `${++lookUps}. poll at ${time}` } as unknown as NodeAPI;
+    const noon = new Date(2026, 0, 1, 12).getTime();
+    const texts = [0, 1, 2].map((second) => badges.waiting(RED, noon + second * 1_000).text);
+    assert.deepEqual(texts, ['1. poll at 12:00:00', '1. poll at 12:00:01', '1. poll at 12:00:02']);
+  });
 });
