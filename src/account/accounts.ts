@@ -1,5 +1,5 @@
 import { type Clock, systemClock } from '../clock';
-import { Account } from './account';
+import type { Account } from './account';
 import type { JoinedMembership } from './joined';
 import { keyOfLogin } from './login-key';
 import type { Membership } from './membership';
@@ -18,6 +18,8 @@ export function createAccounts(): Accounts {
   const tallies = new Map<string, Tally>();
 
   const create = (key: string, clock: Clock): Account => {
+    // All that an account stands on, which is not needed before there is one.
+    const { Account } = require('./account') as typeof import('./account');
     const tally = tallies.get(key) ?? new Tally(clock);
     tallies.set(key, tally);
     const account: Account = new Account({

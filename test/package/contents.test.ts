@@ -134,7 +134,7 @@ describe('the library of the package, installed alone', () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  it('loads without Node-RED and without the nodes', () => {
+  it('loads without Node-RED, without the nodes, and without what an account alone needs', () => {
     const { name } = packPackage().json;
     const script = `
       const library = require(${JSON.stringify(name)});
@@ -151,6 +151,11 @@ describe('the library of the package, installed alone', () => {
     );
     assert.deepEqual(
       modules.filter((module) => module.replaceAll('\\', '/').replaceAll(name, '').includes('node-red')),
+      [],
+    );
+    const onceThereIsAnAccount = /[\\/](?:undici|ioredis|classic-level|sending[\\/]rooms\.js|receiving[\\/]inbox\.js)/;
+    assert.deepEqual(
+      modules.filter((module) => onceThereIsAnAccount.test(module)),
       [],
     );
   });
