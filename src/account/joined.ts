@@ -1,31 +1,23 @@
-import type { Clock } from '../clock';
 import type { SmsError } from '../errors';
 import type { Client } from '../http/client';
 import type { Channel } from '../receiving/entry';
 import type { Inbox } from '../receiving/inbox';
 import type { Outlet, SendingNode } from '../sending/outlet';
-import type { Endpoints } from './endpoints';
 import type { Estate } from './estate';
 import type { Member } from './member';
 import type { FormerPlace, Membership, Subscribers, Subscriptions } from './membership';
 import type { Overview } from './overview';
 import type { AccountSettings } from './settings';
 import type { AccountState, Counts, Decision, EntryAction, EntryList, EntryState } from './state';
-import { subscribe } from './subscribe';
-import type { Tally } from './tally';
+import { type Surroundings, subscribe } from './subscribe';
 
 /** What a membership needs of its account. */
-export interface MembershipHost {
+export interface MembershipHost extends Omit<Surroundings, 'member' | 'inbox'> {
   /** Names the login. */
   readonly key: string;
-  readonly clock: Clock;
-  readonly tally: Tally;
-  readonly endpoints: Endpoints;
   readonly overview: Overview;
   /** What is kept for a member. */
   estateOf(member: Member): Estate;
-  /** See {@link EndpointHost.expected}. */
-  expected(): Promise<void> | undefined;
   /** See {@link Membership.inherit}. */
   inherit(member: Member, former: FormerPlace, onFailure?: (failure: SmsError) => void): Promise<boolean>;
   /** See {@link Membership.leave}. */

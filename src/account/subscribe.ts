@@ -10,7 +10,7 @@ import type { Subscriber, Subscribers, Subscription, Subscriptions } from './mem
 import type { Tally } from './tally';
 
 /** What a member that subscribes finds in its account. */
-interface Surroundings {
+export interface Surroundings {
   readonly clock: Clock;
   readonly member: Member;
   readonly inbox: Inbox;

@@ -1,4 +1,5 @@
-import type { ClientRequest } from 'node:http';
+import { type ClientRequest, request as requestHttp } from 'node:http';
+import { request as requestHttps } from 'node:https';
 import { isIP, type Socket } from 'node:net';
 import type { buildConnector } from 'undici';
 import { systemClock } from '../clock';
@@ -125,11 +126,9 @@ function portedHost({ host = '', port, protocol }: buildConnector.Options): stri
 /** The proxy's answer, whatever it is, comes with the event `connect`. */
 function requestTunnel({ url, authorization }: ProxyAddress, target: string, timeouts: ConnectTimeouts): ClientRequest {
   const isSecure = url.protocol === 'https:';
-  const http = require('node:http') as typeof import('node:http');
-  const https = require('node:https') as typeof import('node:https');
   const host = url.hostname.replace(/^\[(.*)\]$/, '$1');
   const { timeout, ...attempts } = timeouts;
-  const request = (isSecure ? https : http).request({
+  const request = (isSecure ? requestHttps : requestHttp)({
     method: 'CONNECT',
     host,
     port: url.port || (isSecure ? 443 : 80),
