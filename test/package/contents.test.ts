@@ -134,7 +134,7 @@ describe('the library of the package, installed alone', () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  it('loads without Node-RED, without the nodes, and without what an account alone needs', () => {
+  it('loads without Node-RED, and without the nodes', () => {
     const { name } = packPackage().json;
     const script = `
       const library = require(${JSON.stringify(name)});
@@ -153,11 +153,36 @@ describe('the library of the package, installed alone', () => {
       modules.filter((module) => module.replaceAll('\\', '/').replaceAll(name, '').includes('node-red')),
       [],
     );
-    const onceThereIsAnAccount = /[\\/](?:undici|ioredis|classic-level|sending[\\/]rooms\.js|receiving[\\/]inbox\.js)/;
+  });
+
+  it('loads with its nodes nothing that only some flows need', () => {
+    const { name, 'node-red': declared } = packPackage().json;
+    const paths = Object.values(declared.nodes).map((path) => join(folder, 'node_modules', name, path));
+    const script = `
+      const RED = new Proxy(() => RED, { get: (_, key) => (key === Symbol.toPrimitive ? () => '' : RED) });
+      for (const path of ${JSON.stringify(paths)}) require(path)(RED);
+      console.log(JSON.stringify(Object.keys(require.cache)));
+    `;
+    const output = execFileSync(process.execPath, ['-e', script], { cwd: folder, encoding: 'utf8' });
+    const modules = (JSON.parse(output) as string[]).map((module) => module.replaceAll('\\', '/'));
+    assert.ok(modules.some((module) => module.endsWith('/src/account/accounts.js')));
+    const onDemand =
+      /\/(?:undici|ioredis|classic-level|(?:sending\/rooms|receiving\/inbox|http\/(?:client|connections)|store\/(?:disk|redis))\.js)/;
     assert.deepEqual(
-      modules.filter((module) => onceThereIsAnAccount.test(module)),
+      modules.filter((module) => onDemand.test(module)),
       [],
     );
+  });
+
+  it('gives an ES module by name what is loaded on demand', () => {
+    const { name } = packPackage().json;
+    writeFileSync(
+      join(folder, 'names.mjs'),
+      `import { Client, createConnections, DiskStore, RedisStore } from '${name}';
+      console.log(JSON.stringify([Client, createConnections, DiskStore, RedisStore].map((given) => given.name)));`,
+    );
+    const output = execFileSync(process.execPath, ['names.mjs'], { cwd: folder, encoding: 'utf8' });
+    assert.deepEqual(JSON.parse(output), ['Client', 'createConnections', 'DiskStore', 'RedisStore']);
   });
 
   it('is typed: a strict program compiles against it', () => {
