@@ -4,7 +4,7 @@ import type { JoinedMembership } from './joined';
 import { keyOfLogin } from './login-key';
 import type { Membership } from './membership';
 import type { AccountSettings } from './settings';
-import { Tally } from './tally';
+import type { Tally } from './tally';
 
 /** The accounts of a process, each found by its login. */
 export interface Accounts {
@@ -20,6 +20,7 @@ export function createAccounts(): Accounts {
   const create = (key: string, clock: Clock): Account => {
     // All that an account stands on, which is not needed before there is one.
     const { Account } = require('./account') as typeof import('./account');
+    const { Tally } = require('./tally') as typeof import('./tally');
     const tally = tallies.get(key) ?? new Tally(clock);
     tallies.set(key, tally);
     const account: Account = new Account({

@@ -167,7 +167,7 @@ describe('the library of the package, installed alone', () => {
     const modules = (JSON.parse(output) as string[]).map((module) => module.replaceAll('\\', '/'));
     assert.ok(modules.some((module) => module.endsWith('/src/account/accounts.js')));
     const onDemand =
-      /\/(?:undici|ioredis|classic-level|(?:sending\/rooms|receiving\/inbox|http\/(?:client|connections)|store\/(?:disk|redis))\.js)/;
+      /\/(?:undici|ioredis|classic-level|(?:account\/(?:account|tally)|sending\/rooms|receiving\/inbox|http\/(?:client|connections)|store\/(?:disk|redis))\.js)/;
     assert.deepEqual(
       modules.filter((module) => onDemand.test(module)),
       [],
