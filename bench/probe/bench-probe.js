@@ -9,7 +9,7 @@ const { Pool } = require('undici');
 
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc');
-/** With fewer messages than these, compiling anew what a collection has thrown away of compiled code is most of what is measured. */
+/** With fewer messages than these, compiling anew what a collection throws away of compiled code is a third of what is measured. */
 const fewestAfterCollection = 1_000;
 
 const texts = [
