@@ -18,8 +18,8 @@ function blocks(language: string): string[] {
 
 describe('docs/testing-flows.md', function () {
   this.timeout(60_000);
-  // Within the project, the package is found by its own name.
-  const folder = join(root, '.cache', 'testing-flows');
+  // Within the project, the package is found by its own name. The suites of both generations run at once.
+  const folder = join(root, '.cache', `testing-flows-${process.pid}`);
   const [flows = ''] = blocks('json');
   const [ofOneFlow = '', ofWhatIsDeployed = ''] = blocks('js');
 
