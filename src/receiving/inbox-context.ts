@@ -2,7 +2,7 @@ import { type Clock, systemClock } from '../clock';
 import { isSmsError } from '../errors';
 import type { Journal, Step } from '../journal';
 import type { Kind } from '../model';
-import type { Acceptance } from './accept';
+import type { Acceptance } from './acceptance';
 import type { InboxContext } from './context';
 import { type Correlator, GuardedCorrelator } from './correlator';
 import { Delivered } from './delivered';

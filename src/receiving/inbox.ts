@@ -3,7 +3,8 @@ import type { SmsError } from '../errors';
 import { timeOf } from '../item-ids';
 import type { Journal } from '../journal';
 import type { Supply } from '../supply';
-import { type Acceptance, type Arrival, createAccept } from './accept';
+import { createAccept } from './accept';
+import type { Acceptance, Arrival } from './acceptance';
 import type { InboxContext } from './context';
 import type { Channel, Entry, KindOn } from './entry';
 import { GivenUp } from './given-up';
@@ -16,7 +17,7 @@ import { createRelease, takeLate } from './release';
 import { createKeep, settle } from './settle';
 import type { Taker } from './taker';
 
-export type { Acceptance, Arrival } from './accept';
+export type { Acceptance, Arrival } from './acceptance';
 
 /** How everything is given to another inbox. */
 export interface HandOver {

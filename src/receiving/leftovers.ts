@@ -1,7 +1,8 @@
 import { nextTurn } from '../clock';
 import type { Circumstances, Keeper } from '../keeper';
 import type { Held, Item } from '../store/store';
-import { type Arrival, createAccept } from './accept';
+import { createAccept } from './accept';
+import type { Arrival } from './acceptance';
 import { goneOf, type InboxContext, wantedBy } from './context';
 import { parseDelivered } from './delivered';
 import { isEntry, parseHeld, separate } from './entry';

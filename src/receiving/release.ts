@@ -1,5 +1,4 @@
 import type { Step } from '../journal';
-import { createFresh } from './accept';
 import { keysOfAnswer, rememberAnswer } from './answered';
 import {
   audienceOf,
@@ -11,6 +10,7 @@ import {
   keepEntry,
 } from './context';
 import { newsOf } from './entry';
+import { createFresh } from './fresh';
 import { keysOf } from './identity';
 import { settle } from './settle';
 import type { Undelivered } from './undelivered';

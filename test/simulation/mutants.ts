@@ -261,7 +261,7 @@ export const mutants: readonly Mutant[] = [
   // What was seen.
   mutant(
     'nothing is recognised',
-    'receiving/accept.ts',
+    'receiving/acceptance.ts',
     "if (outcome !== 'new' && (isLeftover",
     "if (outcome === 'repeated' && !isLeftover && (isLeftover",
   ),
