@@ -59,7 +59,7 @@ export type Results = ReadonlyMap<string, readonly Cost[]>;
  */
 export async function compare(
   contestants: readonly Contestant[],
-  { rounds, warmUps = 1 }: { rounds: number; warmUps?: number },
+  { rounds, warmUps = 2 }: { rounds: number; warmUps?: number },
 ): Promise<Results> {
   const taking = contestants.filter(({ isLeftOut }) => !isLeftOut);
   const costs = new Map<string, Cost[]>(taking.map(({ name }) => [name, []]));

@@ -9,8 +9,6 @@ const { Pool } = require('undici');
 
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc');
-/** With fewer messages than these, compiling anew what a collection throws away of compiled code is a third of what is measured. */
-const fewestAfterCollection = 1_000;
 
 const texts = [
   'Your appointment is tomorrow at 10:30. Reply YES to confirm.',
@@ -49,7 +47,6 @@ module.exports = (RED) => {
       let left = count;
       const delaysMs = [];
       const samples = [];
-      if (count >= fewestAfterCollection) collectGarbage();
       const cpu = process.cpuUsage();
       const startedAt = process.hrtime.bigint();
       const tick = (delayMs) => {

@@ -83,7 +83,7 @@ async function drainBacklog(
       }),
     ],
     // Where messages are few, V8 compiles for several rounds.
-    { rounds, warmUps: latencyMs === 0 || drain > 1 || options.quick ? 1 : 4 },
+    { rounds, warmUps: latencyMs === 0 || drain > 1 || options.quick ? 2 : 4 },
   );
   const flushes = flushDelayMs === undefined ? '' : `, each flush ${flushDelayMs} ms longer`;
   const work = `receive, ${latencyMs} ms at the service, drain ${drain}${flushes}`;
