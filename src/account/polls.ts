@@ -1,9 +1,18 @@
 import { type Clock, wait } from '../clock';
+import { PassingMap } from '../passing-map';
+
+/** A poll that is not handed over yet. */
+interface InFlight {
+  readonly polling: Promise<unknown>;
+  /** Its answer has begun to arrive. */
+  isArriving: boolean;
+}
 
 /** Polls that are not handed over yet; they outlive those who wanted them. */
 export class Polls {
-  /** Each with whether its answer has begun to arrive. */
-  readonly #inFlight = new Map<Promise<unknown>, boolean>();
+  /** By number: a promise as the key would outlive its poll with all that this has brought. */
+  readonly #inFlight = new PassingMap<number, InFlight>();
+  #begun = 0;
 
   get size(): number {
     return this.#inFlight.size;
@@ -15,33 +24,38 @@ export class Polls {
    * @param poll tells by its argument that its answer has begun to arrive
    */
   track<T>(poll: (onAnswer: () => void) => Promise<T>): Promise<T> {
+    const number = this.#begun++;
     const polling = poll(() => {
-      if (this.#inFlight.has(polling)) this.#inFlight.set(polling, true);
+      const inFlight = this.#inFlight.get(number);
+      if (inFlight) inFlight.isArriving = true;
     });
-    const handedOver = () => void this.#inFlight.delete(polling);
-    this.#inFlight.set(polling, false);
+    const handedOver = () => void this.#inFlight.delete(number);
+    this.#inFlight.set(number, { polling, isArriving: false });
     polling.then(handedOver, handedOver);
     return polling;
   }
 
   /** Resolves when those that are in flight now have been handed over. */
   async ended(): Promise<void> {
-    await Promise.allSettled(this.#inFlight.keys());
+    await Promise.allSettled(this.#all());
   }
 
   /** Resolves when one of those that are in flight now has been handed over; at once when there is none. */
   async oneEnded(): Promise<void> {
-    if (this.#inFlight.size > 0)
-      await Promise.race([...this.#inFlight.keys()].map((polling) => polling.catch(() => {})));
+    if (this.#inFlight.size > 0) await Promise.race(this.#all().map((polling) => polling.catch(() => {})));
   }
 
   /** Resolves when those have been handed over whose answer has begun to arrive by now, or after `graceMs`. */
   async arrived(clock: Clock, graceMs: number): Promise<void> {
-    const arriving = [...this.#inFlight].flatMap(([polling, isArriving]) => (isArriving ? [polling] : []));
+    const arriving = this.#all(({ isArriving }) => isArriving);
     if (arriving.length === 0) return;
     const grace = new AbortController();
     const timeout = wait(clock, graceMs, grace.signal).catch(() => {});
     await Promise.race([Promise.allSettled(arriving), timeout]);
     grace.abort();
+  }
+
+  #all(isMeant: (inFlight: InFlight) => boolean = () => true): Promise<unknown>[] {
+    return [...this.#inFlight.values()].filter(isMeant).map(({ polling }) => polling);
   }
 }

@@ -1,3 +1,4 @@
+import type { Aborting } from '../abort-watch';
 import { isSmsError } from '../errors';
 import type {
   Delivery,
@@ -38,7 +39,7 @@ export interface ClientOptions extends Target {
 
 /** What a caller may say of a single call. */
 export interface CallOptions {
-  signal?: AbortSignal | undefined;
+  signal?: Aborting | undefined;
   /** Called when the request leaves on an open connection. */
   onSent?: (() => void) | undefined;
   /** Called when the head of the answer is here. */

@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
-import { onceAborted } from '../abort-watch';
+import { type Aborting, onceAborted } from '../abort-watch';
 import { type Clock, systemClock, type Timer } from '../clock';
 import { asSmsError, SmsError } from '../errors';
 import type { Authentication } from '../login';
@@ -31,7 +31,7 @@ export interface Call {
   timeoutMs: number;
   /** What a failure after the request has left means: a send may have been accepted, a read was merely cut off. */
   effect: 'send' | 'read';
-  signal?: AbortSignal | undefined;
+  signal?: Aborting | undefined;
   /** Called when the request leaves on an open connection. */
   onSent?: (() => void) | undefined;
   /** Called when the head of the answer is here: from now on the answer is worth waiting for. */

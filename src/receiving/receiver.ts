@@ -55,8 +55,8 @@ export class Receiver implements Taker {
   readonly #options: ReceiverOptions;
   readonly #outstanding: Outstanding;
   readonly #mostOut: number;
-  /** Taken, but not sent yet because too many are out: which attempt each will be. */
-  readonly #waiting = new PassingMap<Entry, number>();
+  /** Taken, but not sent yet because too many are out: by id, with which attempt each will be. */
+  readonly #waiting = new PassingMap<string, { entry: Entry; attempt: number }>();
   #isSending = false;
 
   constructor(inbox: Inbox, options: ReceiverOptions, clock: Clock = systemClock) {
@@ -113,7 +113,7 @@ export class Receiver implements Taker {
     for (const entry of entries) {
       if (!this.#options.wants(entry.record)) this.#inbox.done(entry, this);
       else if (this.#options.acknowledge === 'auto') this.#sendOnce(entry);
-      else this.#waiting.set(entry, this.#inbox.attemptOf(entry, this));
+      else this.#waiting.set(entry.id, { entry, attempt: this.#inbox.attemptOf(entry, this) });
     }
     this.#sendWaiting();
   }
@@ -142,10 +142,9 @@ export class Receiver implements Taker {
     if (this.#isSending) return;
     this.#isSending = true;
     try {
-      for (const entry of this.#waiting.keys()) {
+      for (const { entry, attempt } of this.#waiting.values()) {
         if (this.isFull) break;
-        const attempt = this.#waiting.get(entry) ?? 1;
-        this.#waiting.delete(entry);
+        this.#waiting.delete(entry.id);
         this.#outstanding.add(entry, attempt);
         this.#options.onOutstanding();
       }

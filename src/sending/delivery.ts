@@ -1,5 +1,6 @@
 import type { Clock } from '../clock';
 import type { Client } from '../http/client';
+import { PassingMap } from '../passing-map';
 import type { Absences } from './absences';
 import type { Attachment } from './attachment';
 import { Bringing } from './bringing';
@@ -30,7 +31,7 @@ export interface DeliveriesOptions {
 export class Deliveries {
   readonly #outlets = new Map<string, Outlet>();
   /** What nodes gave with texts that are under way. */
-  readonly #origins = new Map<string, unknown>();
+  readonly #origins = new PassingMap<string, unknown>();
   readonly #bringing: Bringing<Text>;
 
   constructor({ clock, ledger, absences, onDelivered, onAbandoned, onFault }: DeliveriesOptions) {
@@ -92,9 +93,9 @@ export class Deliveries {
   /** Takes over what nodes gave with some texts, and what is known of their outcomes, from the account of a login that this one replaces. */
   adopt(former: Deliveries, isTheirs: (id: string) => boolean): void {
     this.#bringing.adopt(former.#bringing, isTheirs);
-    for (const [id, origin] of former.#origins) {
+    for (const id of [...former.#origins.keys()]) {
       if (!isTheirs(id)) continue;
-      this.#origins.set(id, origin);
+      this.#origins.set(id, former.#origins.get(id));
       former.#origins.delete(id);
     }
   }

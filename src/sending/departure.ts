@@ -1,3 +1,4 @@
+import type { Aborting } from '../abort-watch';
 import { isSmsError } from '../errors';
 import type { Client } from '../http/client';
 import type { Delivery } from '../model';
@@ -10,7 +11,7 @@ import { isRemembered, isTracked, submittedOf, type Text } from './outgoing';
 export interface Try {
   client: Client;
   /** Ends one that has not left. */
-  signal: AbortSignal | undefined;
+  signal: Aborting | undefined;
   /** Where the text stands has changed: it leaves, or does not after all. */
   onMoved?(text: Text): void;
 }

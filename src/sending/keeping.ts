@@ -1,3 +1,4 @@
+import { Abort } from '../abort-watch';
 import { backOffMs } from '../back-off';
 import type { Clock } from '../clock';
 import { asSmsError, isSmsError, type SmsError } from '../errors';
@@ -21,8 +22,8 @@ export interface KeepingOptions {
   ledger: Ledger;
   respite: Respite;
   outlet(node: string): Outlet | undefined;
-  /** Sends a text, marking in the ledger that it leaves. Rejects as `Client.send` does; `signal` ends one that has not left. */
-  attempt(text: Text, outlet: Outlet, signal: AbortSignal): Promise<Sent>;
+  /** Sends a text, marking in the ledger that it leaves. Rejects as `Client.send` does; `abort` ends one that has not left. */
+  attempt(text: Text, outlet: Outlet, abort: Abort): Promise<Sent>;
   /** It has an outcome, other than an unknown one. */
   onEnded(text: Text, outcome: Sent | SmsError): void;
   onUnknown(text: Text, error: SmsError): void;
@@ -93,7 +94,7 @@ export class KeptTexts {
     if (!this.#isOpen) return;
     const { id, node } = text;
     const order = this.#options.queue.arrive();
-    const waiting: Waiting = { id, node, priority: text.options.priority, order, isQueued: false };
+    const waiting: Waiting = { id, node, priority: text.options.priority, order, abort: undefined, isQueued: false };
     if (hasCompany) this.#muster.call();
     this.#room.add(waiting);
     this.#expiries.watch(text);
@@ -206,12 +207,12 @@ export class KeptTexts {
 
   /** Resolves with whether the service was asked: not when a limit of one's own keeps the text back, or the store does. */
   async #try(waiting: Waiting, text: Text, outlet: Outlet): Promise<boolean> {
-    const abort = new AbortController();
+    const abort = new Abort();
     waiting.abort = abort;
     this.#room.countTried(waiting.node, 1);
     this.#options.onState(waiting.node);
     try {
-      const outcome = await this.#options.attempt(text, outlet, abort.signal);
+      const outcome = await this.#options.attempt(text, outlet, abort);
       this.#outages.answered(waiting);
       this.#end(waiting, (current) => this.#options.onEnded(current, outcome));
     } catch (thrown) {
@@ -227,7 +228,7 @@ export class KeptTexts {
       }
       return !isKeptBack;
     } finally {
-      delete waiting.abort;
+      waiting.abort = undefined;
       this.#room.countTried(waiting.node, -1);
       this.#options.onState(waiting.node);
     }

@@ -1,4 +1,5 @@
 import type { Clock, Timer } from '../clock';
+import { PassingMap } from '../passing-map';
 import { isKept, type Text } from './outgoing';
 import { TextEntries, type TextEntryPlace } from './text-entries';
 
@@ -8,11 +9,11 @@ const uncertainMs = 7 * 24 * 3_600_000;
 export class TextBook {
   /** Those that somebody may decide about. */
   readonly entries = new TextEntries();
-  readonly #byId = new Map<string, Text>();
+  readonly #byId = new PassingMap<string, Text>();
   readonly #clock: Clock;
   readonly #onExpired: (text: Text) => void;
   /** Texts that are not in the store yet, by id: settled when they are. */
-  readonly #arriving = new Map<string, Promise<unknown>>();
+  readonly #arriving = new PassingMap<string, Promise<unknown>>();
   /** Ids of texts whose mark that they leave is being written. */
   readonly #marked = new Set<string>();
   /** An uncertain text can be decided about for so long. */

@@ -81,7 +81,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   store: ['clock', 'errors'],
   ...Object.fromEntries(journal.map((name) => [name, ['passing-map', ...journal, 'store', 'clock', 'errors']])),
   receiving: ['back-off', 'entry-order', 'passing-map', ...journal, 'store', 'wire', ...plain],
-  sending: ['back-off', 'entry-order', ...journal, 'store', 'wire', 'http', ...plain],
+  sending: ['back-off', 'entry-order', 'passing-map', ...journal, 'store', 'wire', 'http', ...plain],
   account: ['receiving', 'sending', 'http', 'passing-map', ...journal, 'store', 'wire', ...plain],
 };
 

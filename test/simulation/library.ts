@@ -32,7 +32,7 @@ export interface Surroundings {
 export class Signals {
   #listeners = new Map<AbortSignal, Set<unknown>>();
   /** Who is told by the one watch of a signal. */
-  #told = new Set<{ signal: AbortSignal }>();
+  #told = new Set<Pick<AbortWatch, 'signal'>>();
 
   /** Beside the one watch of each. On signals that have not come, since those that have need nobody to leave. */
   get listeners(): number {
@@ -49,7 +49,7 @@ export class Signals {
   }
 
   /** Counts those who are told by watches. */
-  countOn({ prototype }: typeof AbortWatch): void {
+  countOn({ prototype }: { prototype: AbortWatch }): void {
     const { add } = prototype;
     const signals = this;
     prototype.add = function (this: AbortWatch, callback: () => void) {

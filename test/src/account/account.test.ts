@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Dispatcher } from 'undici';
 import { type Simulator, startSimulator } from '../../../simulator';
+import { onceAborted } from '../../../src/abort-watch';
 import { type Accounts, createAccounts } from '../../../src/account/accounts';
 import { mostAhead } from '../../../src/account/endpoint';
 import type { JoinedMembership } from '../../../src/account/joined';
@@ -1037,7 +1038,7 @@ describe('Account', () => {
         client.send = async (_message, { beforeLeaving, signal } = {}) => {
           await beforeLeaving?.();
           return new Promise((_, reject) => {
-            signal?.addEventListener('abort', () => reject(createError('uncertain')));
+            if (signal) onceAborted(signal, () => reject(createError('uncertain')));
           });
         };
         const subscription = subscribe(membership, new Listener('a'));

@@ -9,7 +9,14 @@ function createMuster(count: number) {
   const room = new WaitingRoom();
   const all = Array.from(
     { length: count },
-    (_, order): Waiting => ({ id: String(order), node: 'n', priority: order % 2, order, isQueued: false }),
+    (_, order): Waiting => ({
+      id: String(order),
+      node: 'n',
+      priority: order % 2,
+      order,
+      abort: undefined,
+      isQueued: false,
+    }),
   );
   for (const waiting of all) room.add(waiting);
   const queued: Waiting[] = [];

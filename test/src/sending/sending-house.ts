@@ -1,3 +1,4 @@
+import { type Aborting, onceAborted } from '../../../src/abort-watch';
 import type { Clock } from '../../../src/clock';
 import type { SmsError } from '../../../src/errors';
 import { Client } from '../../../src/http/client';
@@ -80,7 +81,7 @@ class FakeClient extends Client {
 
   override async send(
     message: OutboundMessage,
-    { signal, beforeLeaving }: { signal?: AbortSignal; beforeLeaving?: () => Promise<void> } = {},
+    { signal, beforeLeaving }: { signal?: Aborting; beforeLeaving?: () => Promise<void> } = {},
   ): Promise<Delivery> {
     const service = this.#service;
     service.tries++;
@@ -114,9 +115,9 @@ class FakeClient extends Client {
 }
 
 /** Rejects as a request does that is given up before it has left. */
-function aborted(signal: AbortSignal | undefined): Promise<never> {
+function aborted(signal: Aborting | undefined): Promise<never> {
   return new Promise((_, reject) => {
-    signal?.addEventListener('abort', () => reject(createError('closed')), { once: true });
+    if (signal) onceAborted(signal, () => reject(createError('closed')));
   });
 }
 
