@@ -56,15 +56,8 @@ export function createConnections(options: { baseUrl: string; tls?: TlsOptions; 
 interface Connection {
   readonly client: Client;
   readonly origin: string;
-}
-
-/**
- * Whether a request would leave at once. undici's event `drain` says so a turn of the event loop after an answer, when whoever asks again
- * at once has opened another connection.
- */
-function isFree({ client }: Connection): boolean {
-  const { connected, size } = client.stats;
-  return connected && size === 0;
+  /** Whether a request would leave at once. */
+  isFree: boolean;
 }
 
 /**
@@ -83,14 +76,15 @@ class OwnConnections implements Connections {
   }
 
   get isFree(): boolean {
-    return this.#open.some(isFree);
+    return this.#open.some(({ isFree }) => isFree);
   }
 
   dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
     if (this.#isClosed) throw new this.#undici.errors.ClientClosedError();
     const origin = String(options.origin);
-    const connection = this.#open.find((one) => one.origin === origin && isFree(one)) ?? this.#add(origin);
-    return connection.client.dispatch(options, handler);
+    const connection = this.#open.find((one) => one.isFree && one.origin === origin) ?? this.#add(origin);
+    connection.isFree = connection.client.dispatch(options, handler);
+    return connection.isFree;
   }
 
   async close(): Promise<void> {
@@ -105,8 +99,11 @@ class OwnConnections implements Connections {
 
   #add(origin: string): Connection {
     const client = new this.#undici.Client(origin, this.#options);
-    const connection: Connection = { client, origin };
+    const connection: Connection = { client, origin, isFree: false };
     this.#open.push(connection);
+    client.on('drain', () => {
+      connection.isFree = true;
+    });
     client.once('disconnect', () => {
       this.#remove(connection);
       // Should a request have been given to it in the same moment, it is made on a new connection first.
