@@ -1,4 +1,5 @@
 import type { Clock, Timer } from '../clock';
+import { PassingMap } from '../passing-map';
 import type { Outlet } from './outlet';
 
 /** What can be brought into the flow. */
@@ -29,6 +30,7 @@ export interface BringingOptions<Item extends Brought> {
 }
 
 interface Waiting {
+  readonly id: string;
   /** An earlier process may have sent it into the flow. */
   readonly mayBeKnown: boolean;
   readonly timer: Timer | undefined;
@@ -38,7 +40,7 @@ interface Waiting {
 export class Bringing<Item extends Brought> {
   readonly #options: BringingOptions<Item>;
   /** What no node has taken yet, by id. */
-  readonly #waiting = new Map<string, Waiting>();
+  readonly #waiting = new PassingMap<string, Waiting>();
   /** Ids of what a node is being told. */
   readonly #told = new Set<string>();
   #isClosed = false;
@@ -77,7 +79,7 @@ export class Bringing<Item extends Brought> {
 
   /** A node has come, and can take what is for it; or it has gone, and that waits for so long from now on. */
   nodeChanged(node: string): void {
-    for (const [id, { mayBeKnown }] of [...this.#waiting]) {
+    for (const { id, mayBeKnown } of [...this.#waiting.values()]) {
       const item = this.#options.items.get(id);
       if (item?.node === node) void this.bring(item, mayBeKnown);
     }
@@ -85,9 +87,9 @@ export class Bringing<Item extends Brought> {
 
   /** Takes over what is known of some, from another who brought them. */
   adopt(former: Bringing<Item>, isTheirs: (id: string) => boolean): void {
-    for (const [id, { mayBeKnown }] of former.#waiting) {
+    for (const { id, mayBeKnown } of former.#waiting.values()) {
       if (!isTheirs(id)) continue;
-      this.#waiting.set(id, { mayBeKnown, timer: undefined });
+      this.#waiting.set(id, { id, mayBeKnown, timer: undefined });
       former.#forget(id);
     }
   }
@@ -96,9 +98,9 @@ export class Bringing<Item extends Brought> {
   close(): void {
     const { items, isShared } = this.#options;
     this.#isClosed = true;
-    for (const [id, { mayBeKnown, timer }] of [...this.#waiting]) {
+    for (const { id, mayBeKnown, timer } of [...this.#waiting.values()]) {
       timer?.cancel();
-      if (!isShared && items.get(id)) this.#waiting.set(id, { mayBeKnown, timer: undefined });
+      if (!isShared && items.get(id)) this.#waiting.set(id, { id, mayBeKnown, timer: undefined });
       else this.#waiting.delete(id);
     }
   }
@@ -116,7 +118,7 @@ export class Bringing<Item extends Brought> {
     former?.timer?.cancel();
     const forMs = this.#isClosed ? undefined : patienceMs(item);
     const timer = forMs === undefined ? undefined : clock.after(forMs, () => void this.#miss(id), true);
-    const waiting: Waiting = { mayBeKnown: former?.mayBeKnown ?? mayBeKnown, timer };
+    const waiting: Waiting = { id, mayBeKnown: former?.mayBeKnown ?? mayBeKnown, timer };
     this.#waiting.set(id, waiting);
     return waiting.mayBeKnown;
   }
