@@ -53,6 +53,7 @@ export class Departure {
         const marked = await marking;
         isOvertaken = marked === undefined;
         if (!marked) throw new Error('overtaken');
+        this.#ledger.atService.left(text.id);
         onMoved(marked);
       };
       try {
@@ -65,6 +66,8 @@ export class Departure {
         const marked = await marking?.catch(() => undefined);
         if (marked && isSmsError(error, 'SMS_UNREACHABLE', 'SMS_CLOSED')) onMoved(await this.#ledger.putBack(marked));
         if (!isOvertaken) throw error;
+      } finally {
+        this.#ledger.atService.ended(text.id);
       }
     }
   }

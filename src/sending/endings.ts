@@ -19,7 +19,6 @@ import {
   withMessageId,
 } from './outgoing';
 import type { Questions } from './questions';
-import type { SendQueue } from './queue';
 import type { SendCounts } from './send-counts';
 
 /** What brings texts to their end. */
@@ -30,8 +29,6 @@ export interface EndingsOptions {
   clearing: Clearing;
   followers: Followers;
   counts: SendCounts;
-  /** What has texts in flight. */
-  queue: Pick<SendQueue, 'inFlight'>;
   /** A text whose outcome is unknown waits to be sent again. */
   onRepeat(text: Text, repeats: number): void;
   /** Evidence is being looked for on behalf of more texts of a node, or of fewer. */
@@ -75,7 +72,7 @@ export class Endings {
 
   /** A text has its outcome. */
   async end(text: Text, told: Outcome, given?: Given): Promise<void> {
-    const { ledger, deliveries, clearing, followers, counts, queue } = this.#options;
+    const { ledger, deliveries, clearing, followers, counts } = this.#options;
     // An earlier try may have been accepted, so it must not be called unsent.
     const isStillUnknown = text.mayHaveReached !== undefined && isUnsent(told);
     const known = isStillUnknown ? stillUnknown(text, told.code) : told;
@@ -87,8 +84,7 @@ export class Endings {
     let settled = text;
     try {
       if (isWritten) {
-        const company = queue.inFlight + this.#written.size;
-        settled = await this.#whileWritten(text.id, ledger.settle(text, outcome, company));
+        settled = await this.#whileWritten(text.id, ledger.settle(text, outcome));
       }
       if (isAccepted(outcome)) followers.ended(text.id);
       else followers.endedUnsent(text.id);

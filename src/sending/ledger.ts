@@ -1,6 +1,7 @@
 import type { Clock } from '../clock';
 import type { Journal } from '../journal';
 import { collectLetters, endQuestion, forgetQuestion, readCarried } from './answering';
+import { AtService } from './at-service';
 import { Holdings } from './holdings';
 import { hasLimits, type LimitSettings } from './limits';
 import { afterUnknown, isRemembered, isTracked, type Outcome, type StoredOutcome, type Text } from './outgoing';
@@ -24,9 +25,6 @@ import {
   takeIn,
   undecided,
 } from './transitions';
-
-/** An outcome that came sooner is that of a service close by: those of other texts in flight are not far. */
-const promptOutcomeMs = 10;
 
 /** What the ledger stands on. */
 export interface LedgerOptions {
@@ -56,6 +54,8 @@ const noLimits: LimitSettings = { perHandsetMs: 0 };
  */
 export class Ledger {
   readonly texts: TextBook;
+  /** Those that have left, whose answers are to come. */
+  readonly atService: AtService;
   /** Questions that have not entered the flow. */
   readonly questions: QuestionBook;
   /** All that it holds, to be given to another ledger. */
@@ -69,6 +69,7 @@ export class Ledger {
     this.#options = options;
     this.questions = new QuestionBook(options.onAsking);
     this.#createMoment = createMoments(options.clock);
+    this.atService = new AtService(options.clock);
     this.texts = new TextBook(options.clock, (text) => void this.discard(text));
     this.holdings = new Holdings({
       ...options,
@@ -169,14 +170,12 @@ export class Ledger {
     return this.putBack(afterUnknown(text, text.outcome));
   }
 
-  /** @param company so many texts, this one included, may be about to have their outcomes */
-  async settle(text: Text, outcome: Outcome, company: number): Promise<Text> {
-    const memory = this.#memory(text);
-    const step = settle(text, outcome, memory, this.questions);
+  /** Waits for the outcomes of other texts, to be written together with them, where those are about to come. */
+  async settle(text: Text, outcome: Outcome): Promise<Text> {
+    const step = settle(text, outcome, this.#memory(text), this.questions);
     const { journal } = this.#options;
-    const isPrompt = text.leftAt !== undefined && memory.now - text.leftAt < promptOutcomeMs;
-    const isToShare = isPrompt && isTracked(text) && journal.isDurable;
-    return this.#move(await journal.run(isToShare ? { ...step, company } : step));
+    const isToShare = isTracked(text) && journal.isDurable && this.atService.isNear;
+    return this.#move(await journal.run(isToShare ? { ...step, company: Number.POSITIVE_INFINITY } : step));
   }
 
   async delivered(text: Text): Promise<void> {

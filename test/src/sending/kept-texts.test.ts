@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { type Clock, wait } from '../../../src/clock';
 import { SmsError } from '../../../src/errors';
 import { MemoryStore } from '../../../src/store/memory';
 import type { Store } from '../../../src/store/store';
@@ -35,10 +36,16 @@ describe('kept texts', () => {
 
   describe('outcomes that come one soon after the other', () => {
     /** Texts in flight, whose answers come when they are told to. */
-    async function fly(count: number, store: Store & { commits: number }, ageMs = 1) {
+    async function fly(
+      count: number,
+      store: Store & { commits: number },
+      ageMs = 1,
+      onOpen: (clock: Clock) => void = () => {},
+    ) {
       const house = new House({ store });
       const node = house.attach();
       await house.pass(10);
+      onOpen(house.clock);
       const answers: (() => void)[] = [];
       for (let index = 0; index < count; index++) {
         house.service.script.push({ takes: true, after: new Promise<void>((resolve) => answers.push(resolve)) });
@@ -52,7 +59,7 @@ describe('kept texts', () => {
         await house.pass(passMs);
         return { ends: node.ends.length, commits: store.commits - commits };
       };
-      return { house, answer };
+      return { house, node, answer };
     }
 
     it('are written together', async () => {
@@ -71,6 +78,34 @@ describe('kept texts', () => {
     it('wait for none where the service takes its time', async () => {
       const { answer } = await fly(3, new FailingStore(), 10);
       assert.deepEqual(await answer(0), { ends: 1, commits: 1 });
+    });
+
+    it('are so also on a disk that takes longer to flush that they leave than the service to answer', async () => {
+      const store = new FailingStore();
+      const commit = store.commit.bind(store);
+      let flushMs = 25;
+      const { house, answer } = await fly(3, store, 51, (clock) => {
+        store.commit = async (...changes) => {
+          await wait(clock, flushMs);
+          return commit(...changes);
+        };
+      });
+      flushMs = 0;
+      assert.deepEqual(await answer(0.5), { ends: 0, commits: 0 });
+      assert.deepEqual(await answer(0.5), { ends: 0, commits: 0 });
+      assert.deepEqual(await answer(0.5), { ends: 3, commits: 1 });
+      await house.pass(10);
+    });
+
+    it('wait for none of those that the service takes its time with', async () => {
+      const { house, node, answer } = await fly(1, new FailingStore());
+      await house.pass(20);
+      for (const body of ['prompt', 'prompt as well']) {
+        sendText(node, body, { keep });
+        await house.pass(0);
+      }
+      assert.deepEqual(node.ends, ['to 6421555123', 'to 6421555123']);
+      await answer(0);
     });
 
     it('wait for none where nothing else is in flight, and nothing is to be written', async () => {
