@@ -6,7 +6,7 @@ import type { BenchOptions, Line, Row } from './row';
 import { callbacks } from './rows/callbacks';
 import { delay } from './rows/delay';
 import { idle } from './rows/idle';
-import { kept } from './rows/kept';
+import { kept, keptOnSlowDisk } from './rows/kept';
 import { leftovers } from './rows/leftovers';
 import { limits } from './rows/limits';
 import { nodes } from './rows/nodes';
@@ -21,6 +21,7 @@ import { buildVersion, findCommit, hasProperty, present, type Version } from './
 const rows: readonly Row[] = [
   send,
   kept,
+  keptOnSlowDisk,
   limits,
   receive,
   slowDisk,

@@ -7,6 +7,8 @@ export interface ServiceProcess {
   readonly baseUrl: string;
   /** Changes what waits for a login at the endpoint of incoming messages; polls that wait are answered. */
   fill(apiKey: string, mailbox: Partial<Mailbox>): Promise<void>;
+  /** Has each text of a login answered so much later. */
+  delaySends(apiKey: string, latencyMs: number): Promise<void>;
   stop(): void;
 }
 
@@ -25,15 +27,16 @@ export async function startService(): Promise<ServiceProcess> {
       else orders.get(event.id)?.();
     });
   });
+  const give = async (order: Omit<ServiceOrder, 'id'>): Promise<void> => {
+    const id = ++lastId;
+    child.send({ id, ...order } satisfies ServiceOrder);
+    await new Promise<void>((resolve) => orders.set(id, resolve));
+    orders.delete(id);
+  };
   return {
     baseUrl: `http://127.0.0.1:${port}`,
-    fill(apiKey, mailbox) {
-      const id = ++lastId;
-      child.send({ id, path: '/api/1/sms/in', apiKey, mailbox } satisfies ServiceOrder);
-      return new Promise<void>((resolve) => orders.set(id, resolve)).then(() => {
-        orders.delete(id);
-      });
-    },
+    fill: (apiKey, mailbox) => give({ path: '/api/1/sms/in', apiKey, mailbox }),
+    delaySends: (apiKey, latencyMs) => give({ path: '/api/3/sms/out', apiKey, mailbox: { latencyMs } }),
     stop: () => child.disconnect(),
   };
 }

@@ -69,12 +69,21 @@ function answerPoll(request: IncomingMessage, response: ServerResponse): void {
   else answer();
 }
 
+function answerSend(request: IncomingMessage, response: ServerResponse): void {
+  const { latencyMs } = boxOf(`${request.url} ${request.headers.authorization}`);
+  const answer = () => {
+    response.writeHead(200, { 'Content-Type': 'text/xml; charset=UTF-8', 'Content-Length': sendAnswer.length });
+    response.end(sendAnswer);
+  };
+  if (latencyMs > 0) setTimeout(answer, latencyMs);
+  else answer();
+}
+
 const server = createServer((request, response) => {
   request.resume();
   request.once('end', () => {
     if (request.url === '/api/3/sms/out') {
-      response.writeHead(200, { 'Content-Type': 'text/xml; charset=UTF-8', 'Content-Length': sendAnswer.length });
-      response.end(sendAnswer);
+      answerSend(request, response);
     } else {
       answerPoll(request, response);
     }

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { createKeptSendFlows } from '../flows';
 import type { Cost } from '../node-red';
 import {
+  type BenchOptions,
   compare,
   cpuMicrosPerMessage,
   figureOf,
@@ -15,7 +16,7 @@ import {
   type Row,
   ratioOf,
 } from '../row';
-import { withSurroundings } from '../surroundings';
+import { type Surroundings, withSurroundings } from '../surroundings';
 
 const concurrency = 8;
 
@@ -23,35 +24,68 @@ const concurrency = 8;
 export const kept: Row = {
   name: 'kept',
   needs: { node: 'sms-send', property: 'keep' },
-  run: (options) =>
-    withSurroundings(options, async ({ service, nodeRed, contestant }) => {
-      const folder = mkdtempSync(join(tmpdir(), 'sms-bench-kept-'));
-      try {
-        await nodeRed.deploy(createKeptSendFlows(service.baseUrl, join(folder, 'texts.txt')));
-        const count = options.quick ? 1_000 : 8_000;
-        const drive = (name: string) =>
-          contestant(name, () => nodeRed.order<Cost>('drive', { probe: `${name}-probe`, count, concurrency }));
-        const results = await compare(['on', 'off', 'rival'].map(drive), { rounds: options.quick ? 3 : 5 });
-        const createLine = (measure: string, read: typeof perSecond, unit: string, aim?: string): Line => {
-          const [on, off, file] = ['on', 'off', 'rival'].map((name) =>
-            formatNumber(figureOf(results, name, read) ?? Number.NaN),
-          );
-          const ratio = formatRatio(ratioOf(results, 'on', ['off'], read));
-          return {
-            work: 'send, kept',
-            measure,
-            toRival: ratioOf(results, 'on', ['rival'], read),
-            aim,
-            figures: `${ratio} without keep: ${on} ${unit}, without ${off} ${unit}, a file with fsync first ${file} ${unit}`,
-            own: figuresOf(results, 'on', read, unit),
-          };
-        };
-        return [
-          createLine('CPU time per message', cpuMicrosPerMessage, 'µs'),
-          createLine('rate', perSecond, '/s', 'without keep ≥ 0.4'),
-        ];
-      } finally {
-        rmSync(folder, { recursive: true, force: true });
-      }
-    }),
+  run: async (options) => [
+    ...(await keepAll(options, { latencyMs: 0, aim: 'without keep ≥ 0.4' })),
+    ...(await keepAll(options, { latencyMs: 50 })),
+  ],
 };
+
+/** The same on a disk that takes 25 ms longer for each flush. */
+export const keptOnSlowDisk: Row = {
+  name: 'kept-slow-disk',
+  needs: { node: 'sms-send', property: 'keep' },
+  run: async (options) => [
+    ...(await keepAll(options, { latencyMs: 0, flushDelayMs: 25 })),
+    ...(await keepAll(options, { latencyMs: 50, flushDelayMs: 25 })),
+  ],
+};
+
+interface Circumstances {
+  /** Taken by the service for each text. */
+  latencyMs: number;
+  flushDelayMs?: number;
+  /** Of the rate. */
+  aim?: string;
+}
+
+function keepAll(options: BenchOptions, { latencyMs, flushDelayMs, aim }: Circumstances): Promise<Line[]> {
+  const isSlow = latencyMs > 0 || flushDelayMs !== undefined;
+  // What the rival flushes is not delayed.
+  const names = flushDelayMs === undefined ? ['on', 'off', 'rival'] : ['on', 'off'];
+  const work = [
+    'send, kept',
+    ...(latencyMs > 0 ? [`${latencyMs} ms at the service`] : []),
+    ...(flushDelayMs === undefined ? [] : [`each flush ${flushDelayMs} ms longer`]),
+  ].join(', ');
+  const measureAll = async ({ service, nodeRed, contestant }: Surroundings): Promise<Line[]> => {
+    const folder = mkdtempSync(join(tmpdir(), 'sms-bench-kept-'));
+    try {
+      for (const apiKey of ['sms', 'rival']) await service.delaySends(apiKey, latencyMs);
+      await nodeRed.deploy(createKeptSendFlows(service.baseUrl, join(folder, 'texts.txt')));
+      const count = (isSlow ? 400 : 8_000) / (options.quick ? 4 : 1);
+      const drive = (name: string) =>
+        contestant(name, () => nodeRed.order<Cost>('drive', { probe: `${name}-probe`, count, concurrency }));
+      const results = await compare(names.map(drive), { rounds: options.quick ? 3 : 5 });
+      const createLine = (measure: string, read: typeof perSecond, unit: string): Line => {
+        const [on, off, file] = ['on', 'off', 'rival'].map((name) => {
+          const figure = figureOf(results, name, read);
+          return figure === undefined ? undefined : formatNumber(figure);
+        });
+        const ratio = formatRatio(ratioOf(results, 'on', ['off'], read));
+        const rival = file === undefined ? '' : `, a file with fsync first ${file} ${unit}`;
+        return {
+          work,
+          measure,
+          toRival: ratioOf(results, 'on', ['rival'], read),
+          aim: measure === 'rate' ? aim : undefined,
+          figures: `${ratio} without keep: ${on} ${unit}, without ${off} ${unit}${rival}`,
+          own: figuresOf(results, 'on', read, unit),
+        };
+      };
+      return [createLine('CPU time per message', cpuMicrosPerMessage, 'µs'), createLine('rate', perSecond, '/s')];
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  };
+  return withSurroundings(options, measureAll, flushDelayMs === undefined ? {} : { flushDelayMs });
+}
