@@ -4,7 +4,7 @@ import { PassingMap } from '../passing-map';
 /** An answer that took longer does not come from close by, and says nothing of when the next one comes. */
 const promptMs = 10;
 
-/** What comes sooner is worth waiting for: a flush takes as long on a fast disk, and many times as long on a card. */
+/** Nobody waits for longer: see `Step.company`. */
 const nearMs = 2;
 
 /** Texts that have left, whose answers are to come. */
