@@ -53,7 +53,7 @@ export class Departure {
         const marked = await marking;
         isOvertaken = marked === undefined;
         if (!marked) throw new Error('overtaken');
-        this.#ledger.atService.left(text.id);
+        this.#ledger.texts.atService.left(text.id);
         onMoved(marked);
       };
       try {
@@ -67,7 +67,7 @@ export class Departure {
         if (marked && isSmsError(error, 'SMS_UNREACHABLE', 'SMS_CLOSED')) onMoved(await this.#ledger.putBack(marked));
         if (!isOvertaken) throw error;
       } finally {
-        this.#ledger.atService.ended(text.id);
+        this.#ledger.texts.atService.ended(text.id);
       }
     }
   }

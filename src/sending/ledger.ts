@@ -1,7 +1,6 @@
 import type { Clock } from '../clock';
 import type { Journal } from '../journal';
 import { collectLetters, endQuestion, forgetQuestion, readCarried } from './answering';
-import { AtService } from './at-service';
 import { Holdings } from './holdings';
 import { hasLimits, type LimitSettings } from './limits';
 import { afterUnknown, isRemembered, isTracked, type Outcome, type StoredOutcome, type Text } from './outgoing';
@@ -54,8 +53,6 @@ const noLimits: LimitSettings = { perHandsetMs: 0 };
  */
 export class Ledger {
   readonly texts: TextBook;
-  /** Those that have left, whose answers are to come. */
-  readonly atService: AtService;
   /** Questions that have not entered the flow. */
   readonly questions: QuestionBook;
   /** All that it holds, to be given to another ledger. */
@@ -69,7 +66,6 @@ export class Ledger {
     this.#options = options;
     this.questions = new QuestionBook(options.onAsking);
     this.#createMoment = createMoments(options.clock);
-    this.atService = new AtService(options.clock);
     this.texts = new TextBook(options.clock, (text) => void this.discard(text));
     this.holdings = new Holdings({
       ...options,
@@ -174,7 +170,7 @@ export class Ledger {
   async settle(text: Text, outcome: Outcome): Promise<Text> {
     const step = settle(text, outcome, this.#memory(text), this.questions);
     const { journal } = this.#options;
-    const isToShare = isTracked(text) && journal.isDurable && this.atService.isNear;
+    const isToShare = isTracked(text) && journal.isDurable && this.texts.atService.isNear;
     return this.#move(await journal.run(isToShare ? { ...step, company: Number.POSITIVE_INFINITY } : step));
   }
 

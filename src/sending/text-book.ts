@@ -1,5 +1,6 @@
 import type { Clock, Timer } from '../clock';
 import { PassingMap } from '../passing-map';
+import { AtService } from './at-service';
 import { isKept, type Text } from './outgoing';
 import { TextEntries, type TextEntryPlace } from './text-entries';
 
@@ -9,6 +10,7 @@ const uncertainMs = 7 * 24 * 3_600_000;
 export class TextBook {
   /** Those that somebody may decide about. */
   readonly entries = new TextEntries();
+  readonly atService: AtService;
   readonly #byId = new PassingMap<string, Text>();
   readonly #clock: Clock;
   readonly #onExpired: (text: Text) => void;
@@ -22,6 +24,7 @@ export class TextBook {
   /** @param onExpired nobody has decided about a text in time */
   constructor(clock: Clock, onExpired: (text: Text) => void) {
     this.#clock = clock;
+    this.atService = new AtService(clock);
     this.#onExpired = onExpired;
   }
 
