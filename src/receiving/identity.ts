@@ -33,6 +33,8 @@ interface SeenMessage {
   instant: Instant;
   /** Key of the identifier; absent while the message is known without one. */
   id?: string;
+  /** It was polled without an identifier. */
+  polled?: true;
 }
 
 /** Of more equal texts than anybody writes in a second, the oldest are known by their identifiers alone. */
@@ -108,11 +110,13 @@ export function judge(identity: Identity, via: Via, memory: Memory): Verdict {
   );
   if (!twin) {
     const { instant } = text;
-    messages.push(id === undefined ? { instant } : { instant, id });
+    messages.push(id !== undefined ? { instant, id } : polled ? { instant, polled } : { instant });
   } else if (id !== undefined) {
     messages[messages.indexOf(twin)] = { ...twin, id };
+  } else if (!polled || twin.polled) {
+    return { outcome: polled ? 'repeated' : 'duplicate', remember };
   } else {
-    return { outcome: 'duplicate', remember };
+    messages[messages.indexOf(twin)] = { ...twin, polled };
   }
   remember.set(text.key, { at, forMs, value: formatSeen({ messages }) });
   return { outcome: twin ? 'duplicate' : 'new', remember };

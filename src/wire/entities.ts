@@ -24,8 +24,8 @@ export const htmlEntities: ReadonlyMap<string, string> = new Map([
   ['rdquo', '”'],
 ]);
 
-/** The longest reference that means something, such as `&#1114111;`, less its ampersand. */
-const longestReference = 9;
+/** Longer than any reference that means something, such as `&#1114111;`, also with a few leading zeros. */
+const longestReference = 32;
 
 /** Decodes the five entities of XML and numeric character references, each once; other references stay as they are. */
 export function decodeXmlEntities(text: string): string {

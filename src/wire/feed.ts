@@ -62,7 +62,7 @@ function createAtomEntry(entry: XmlElement, feedAuthor: string | undefined): Fee
   return {
     ...present({
       id: parts.text('id'),
-      title: markupOf(parts.take('title'))?.trim(),
+      title: trimmed(markupOf(parts.take('title'))),
       body: markupOf(
         parts.takeOwn('content', hasContent) ??
           parts.takeOwn('summary', hasContent) ??

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { charsetOf, decodeBytes, type OnUnknownCharset } from './text';
 import { unreadable } from './unreadable';
 
@@ -13,13 +14,15 @@ const percent = 0x25;
 const utf16Mark = /^%(?:FE%FF|FF%FE)/i;
 /** What no text message has: control characters but for tabs and line breaks, and what could not be decoded. */
 const isMistaken = /[^\P{Cc}\t\n\r]|\p{Cs}|\ufffd/u;
+/** What one in UTF-8 has none of: U+FFFD may have been sent, and a form feed is in GSM 03.38. */
+const isControl = /[^\P{Cc}\t\n\r\f]/u;
 
 /**
  * Reads an `application/x-www-form-urlencoded` body or query string: name and value pairs in their order, repeated
  * names as often as they come. Escapes give bytes, which are decoded by the charset of the content type (UTF-8 when it
  * has none); a value whose bytes begin with a UTF-16 byte order mark is decoded as UTF-16, and so is one without it in a form
  * whose `contentType` says UTF-16 (§2.3), when it can be nothing else. Malformed escapes stay
- * as they are. A line break at the very end is no part of the last value.
+ * as they are. A line break at the very end is no part of the last value, nor is white space before the first name part of that.
  *
  * @throws SmsError `SMS_RESPONSE` when there are more than half a million pairs or 20,000 names, and for nothing else
  */
@@ -68,6 +71,11 @@ export function* flattenForm(value: unknown, name = ''): Generator<[name: string
   }
 }
 
+/** Whether what was read as a form is a page, a document or JSON with an ampersand in it: no parameter has such a name. */
+export function isOtherwise([first]: readonly (readonly [name: string, value: string])[]): boolean {
+  return first !== undefined && /^\s*[<{[]/.test(first[0]);
+}
+
 function saysUtf16(pairs: readonly (readonly [string, string])[]): boolean {
   return pairs.some(([name, value]) => name === 'contentType' && utf16Type.test(value));
 }
@@ -75,6 +83,7 @@ function saysUtf16(pairs: readonly (readonly [string, string])[]): boolean {
 function readPairs(form: string, decode: (part: string) => string): [name: string, value: string][] {
   let length = form.length;
   while (length > 0 && isLineBreak(form.charCodeAt(length - 1))) length--;
+  const begin = form.search(/[^ \t\r\n]/);
 
   const pairs: [string, string][] = [];
   const names = new Map<string, string>();
@@ -86,7 +95,7 @@ function readPairs(form: string, decode: (part: string) => string): [name: strin
     names.set(part, name);
     return name;
   };
-  for (let start = 0; start < length; ) {
+  for (let start = Math.max(0, begin); start < length; ) {
     let end = form.indexOf('&', start);
     if (end === -1 || end > length) end = length;
     if (end > start) {
@@ -130,9 +139,16 @@ function decodeUnicode(part: string): string {
 /** What a part says in UTF-16 without a byte order mark; `undefined` when it makes sense byte by byte, or none so. */
 function decodeUtf16(part: string, encoding: 'latin1' | 'utf8'): string | undefined {
   const bytes = unescapePart(part, encoding);
-  if (bytes.length % 2 !== 0 || !isMistaken.test(bytes.toString(encoding))) return undefined;
+  if (bytes.length % 2 !== 0 || !isMistaken.test(bytes.toString(encoding)) || isSentAsUtf8(bytes)) return undefined;
   const text = decodeBytes(bytes, isLittleEndian(bytes) ? 'utf-16le' : 'utf-16be');
   return isMistaken.test(text) ? undefined : text;
+}
+
+/** Whether all of it is well-formed UTF-8 that a text message may have; form feeds by the dozen are bytes of Telugu letters. */
+function isSentAsUtf8(bytes: Buffer): boolean {
+  if (!isUtf8(bytes)) return false;
+  const text = bytes.toString('utf8');
+  return !isControl.test(text) && 4 * (text.split('\f').length - 1) < bytes.length;
 }
 
 /** Whether most second bytes are 0, as the upper ones of Latin letters are, and fewer first bytes are. */

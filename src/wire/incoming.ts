@@ -1,10 +1,12 @@
 import type { IncomingRecord, Via } from '../model';
-import { additionalFields, type Field, presentFields, readFields } from './fields';
-import { parseForm } from './form';
+import { additionalFields, type Field, isBlank, presentFields, readFields } from './fields';
+import { isOtherwise, parseForm } from './form';
 import type { OnUnknownCharset } from './text';
 import { unreadable } from './unreadable';
 
 const optionalFields = ['messageId', 'to', 'inReplyToId', 'messageDate', 'contentType', 'displayName'] as const;
+/** A message has at least one of them. */
+const neededFields: ReadonlySet<string> = new Set(['messageId', 'from', 'body']);
 /** Names that this library gives values to, whatever the service sends under them. */
 const knownFields: ReadonlySet<string> = new Set([
   ...optionalFields,
@@ -29,7 +31,7 @@ export function parseIncoming(
   onUnknownCharset?: OnUnknownCharset,
 ): IncomingRecord {
   const fields = parseForm(bytes, contentType, onUnknownCharset);
-  if (!fields.some(([name]) => name === 'messageId' || name === 'from' || name === 'body')) {
+  if (isOtherwise(fields) || !fields.some(([name, value]) => neededFields.has(name) && !isBlank(value))) {
     throw unreadable('answer', 'no incoming message in it');
   }
   return createIncoming(fields, 'poll');

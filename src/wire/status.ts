@@ -1,6 +1,6 @@
 import type { StatusRecord, Via } from '../model';
 import { additionalFields, type Field, isBlank, presentFields, readFields } from './fields';
-import { parseForm } from './form';
+import { isOtherwise, parseForm } from './form';
 import type { OnUnknownCharset } from './text';
 import { unreadable } from './unreadable';
 
@@ -42,8 +42,8 @@ const knownFields: ReadonlySet<string> = new Set([
 
 /**
  * Reads the answer to a poll for status updates (§2.5), which may carry several; then names repeat. Where another name follows
- * before the first one comes again, each first name starts a record, and so does a messageId where there is one already.
- * Where names come in blocks, the n-th values make the n-th record.
+ * before the first one comes again, or the messageId where only the first record has that name, each first name starts a record, and so
+ * does a messageId where there is one already. Where names come in blocks, the n-th values make the n-th record.
  *
  * @throws SmsError `SMS_RESPONSE` when no record has a messageId or a statusCode
  */
@@ -53,14 +53,25 @@ export function parseStatuses(
   onUnknownCharset?: OnUnknownCharset,
 ): StatusRecord[] {
   const fields = parseForm(bytes, contentType, onUnknownCharset);
-  const firstName = fields[0]?.[0];
-  const again = fields.findIndex(([name], index) => index > 0 && name === firstName);
-  const rows = again > 1 ? splitRows(fields) : gatherRows(fields);
+  const rows = isOtherwise(fields) ? [] : isInBlocks(fields) ? gatherRows(fields) : splitRows(fields);
   const readable = rows.filter((row) =>
     row.some(([name, value]) => (name === 'messageId' || name === 'statusCode') && !isBlank(value)),
   );
   if (readable.length === 0) throw unreadable('answer', 'no status update in it');
   return readable.map((row) => createStatus(row, 'poll'));
+}
+
+/** Whether a name follows itself at once: the first one, or the messageId where that comes no more. */
+function isInBlocks(fields: readonly Field[]): boolean {
+  const gap = gapOf(fields, fields[0]?.[0]) ?? gapOf(fields, 'messageId');
+  return gap === undefined || gap === 1;
+}
+
+/** How far the second field of a name is from its first. */
+function gapOf(fields: readonly Field[], wanted: string | undefined): number | undefined {
+  const first = fields.findIndex(([name]) => name === wanted);
+  const second = fields.findIndex(([name], index) => index > first && name === wanted);
+  return second === -1 ? undefined : second - first;
 }
 
 function splitRows(fields: readonly Field[]): Field[][] {

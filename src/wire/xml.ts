@@ -235,7 +235,10 @@ const nothing: Readonly<Record<string, string>> = Object.freeze(Object.create(nu
 function byLocalName(attributes: ReadonlyMap<string, string>): Readonly<Record<string, string>> {
   const values: Record<string, string> = Object.create(null);
   for (const [name, value] of attributes) {
-    if (name !== 'xmlns' && !name.startsWith('xmlns:')) values[localName(name)] = value;
+    if (name === 'xmlns' || name.startsWith('xmlns:')) continue;
+    const local = localName(name);
+    // The element's own goes before those of other namespaces.
+    if (local === name || !(local in values)) values[local] = value;
   }
   return values;
 }

@@ -229,6 +229,22 @@ describe('identity (dedupe)', () => {
     }
   });
 
+  describe('without messageId', () => {
+    it('is repeated once it has been polled before, whatever was called back', () => {
+      const poll = () => memory.judge(incoming());
+      assert.deepEqual([poll(), poll(), memory.call(), poll()], ['new', 'repeated', 'duplicate', 'repeated']);
+    });
+
+    it('is no repetition the first time that it is polled', () => {
+      const poll = () => memory.judge(incoming());
+      assert.deepEqual([memory.call(), poll(), poll()], ['new', 'duplicate', 'repeated']);
+      const other = { messageDate: '2026-03-02T10:00:00.123Z' };
+      const pollOther = () => memory.judge(incoming(other));
+      assert.deepEqual([memory.poll('1', other), pollOther(), pollOther()], ['new', 'duplicate', 'repeated']);
+      assert.equal(memory.poll('1', other), 'repeated');
+    });
+  });
+
   describe('statuses (§2.5, §6.5)', () => {
     it('one without identifier is known by what it says', () => {
       const blank = { messageId: '', inReplyToId: 'm' };

@@ -109,6 +109,9 @@ describe('a form, read', () => {
     ['UTF-16LE without a mark', 'H%00i%00', 'Hi'],
     ['UTF-8 that is valid', '%D0%9F%D1%80', 'Пр'],
     ['ASCII of an even length', 'Hi%21%21', 'Hi!!'],
+    ['UTF-8 with a character that its sender had lost', 'ab%EF%BF%BDc', 'ab\ufffdc'],
+    ['UTF-8 with a form feed', 'page1%0Cpage22', 'page1\fpage22'],
+    ['UTF-16BE of letters whose first byte is a form feed', '%0C%05%0C%26', 'అద'],
     ['half a unit', '%00H%00', '\0H\0'],
     ['what is neither', '%D8%00%FF', '\ufffd\0\ufffd'],
     ['half a pair', '%D8%3D%00a', '\ufffd=\0a'],
@@ -127,6 +130,15 @@ describe('a form, read', () => {
 
   it('decodes escapes as UTF-8 where the content type says UTF-16 and the form is ASCII', () => {
     assert.deepEqual(parseForm(Buffer.from('a=%D0%B9'), `${utf8Form}; charset=UTF-16`), [['a', 'й']]);
+  });
+
+  it('takes white space before the first name for no part of it', () => {
+    for (const before of ['\r\n', ' ', '\t\n ']) {
+      assert.deepEqual(parseForm(Buffer.from(`${before}messageId=1&b=+2`)), [
+        ['messageId', '1'],
+        ['b', ' 2'],
+      ]);
+    }
   });
 
   it('reads a form that is UTF-16 as a whole', () => {

@@ -80,7 +80,7 @@ describe('an incoming message, polled (§2.3)', () => {
   it('takes an answer with only some of the fields', () => {
     assert.deepEqual(parse('messageId=1'), { messageId: '1', from: '', body: '', isReply: false, via: 'poll' });
     assert.deepEqual(parse('from=1'), { from: '1', body: '', isReply: false, via: 'poll' });
-    assert.deepEqual(parse('body='), { from: '', body: '', isReply: false, via: 'poll' });
+    assert.deepEqual(parse('messageId=&body=x'), { from: '', body: 'x', isReply: false, via: 'poll' });
   });
 
   for (const body of [
@@ -90,6 +90,10 @@ describe('an incoming message, polled (§2.3)', () => {
     '<html><body class="x">OK</body></html>',
     '{"messageId":"1"}',
     'to=1&x=2',
+    'messageId=&from=+&body=',
+    '<a href="mailto:help@example.com?subject=WiFi&body=Please+help">Help</a>',
+    ' {"error":"see /help?a=1&from=poll"}',
+    '["a=1&messageId=2"]',
   ]) {
     it(`SMS_RESPONSE for ${JSON.stringify(body)}`, () => {
       assert.throws(() => parse(body), { code: 'SMS_RESPONSE', reason: 'responseUnreadable' });

@@ -84,7 +84,33 @@ describe('status updates, polled (§2.5)', () => {
     );
   });
 
+  it('starts a record with each messageId where only the first record has its first name', () => {
+    const records = parse(
+      'to=5&messageId=1&from=a&statusCode=RCV&messageId=2&from=b&statusCode=NRC&error=x&messageId=3&statusCode=EXP&note=n',
+    );
+    assert.deepEqual(
+      records.map(({ messageId, to, statusCode, error, note }) => [messageId, to, statusCode, error, note]),
+      [
+        ['1', '5', 'RCV', undefined, undefined],
+        ['2', undefined, 'NRC', 'x', undefined],
+        ['3', undefined, 'EXP', undefined, 'n'],
+      ],
+    );
+  });
+
+  for (const body of ['<a href="?messageId=1&statusCode=RCV">x</a>', '{"see":"?a=1&statusCode=RCV"}']) {
+    it(`SMS_RESPONSE for ${body}`, () => assert.throws(() => parse(body), { code: 'SMS_RESPONSE' }));
+  }
+
   it('makes the n-th record of the n-th values where names come in blocks', () => {
+    const behindOther = parse('to=5&messageId=1&messageId=2&statusCode=SNT&statusCode=RCV');
+    assert.deepEqual(
+      behindOther.map(({ messageId, to, statusCode }) => [messageId, to, statusCode]),
+      [
+        ['1', '5', 'SNT'],
+        ['2', undefined, 'RCV'],
+      ],
+    );
     const grouped = parse('messageId=1&messageId=2&statusCode=SNT&statusCode=RCV&from=a&from=b');
     assert.deepEqual(
       grouped.map(({ messageId, from, statusCode }) => [messageId, from, statusCode]),

@@ -28,6 +28,15 @@ describe('XML, read', () => {
     });
   });
 
+  it('gives an attribute without a prefix before those of its name that have one', () => {
+    const { attributes } = parseXml('<a xmlns:x="urn:x" x:id="1" id="2" y:id="3" x:b="4" y:b="5"/>');
+    assert.deepEqual({ ...attributes }, { id: '2', b: '4' });
+  });
+
+  it('decodes character references with leading zeros', () => {
+    assert.equal(parseXml('<a>&#x0001F600;&#00000065;</a>').text, '😀A');
+  });
+
   it('gives the namespaces that prefixes stand for where they are declared', () => {
     const root = parseXml(
       '<p:a xmlns:p="u" xmlns="v"><b/><p:c xmlns:p="w"><p:d/></p:c><p:e xmlns=""><f/></p:e><q:g/></p:a>',
