@@ -1,10 +1,9 @@
 import type { Step } from '../journal';
 import { type Changes, dropItem, keepItem, type Look } from '../store/store';
-import { latest } from './asking';
+import { latest, withAnswer } from './asking';
 import { keepLetters, mailboxKey, readLetters } from './mailbox';
 import { type Answer, askedKey, type Question } from './question';
 import type { QuestionBook } from './question-book';
-import { nextRevision } from './revision';
 import { closeQuestion, keysOfQuestion } from './sent';
 
 /** A question ends without a reply. Results in `undefined`, and changes nothing, where a reply has come first. */
@@ -62,20 +61,17 @@ function close(question: Question, answer: Answer, look: Look, changes: Changes)
   return ended;
 }
 
-/** The same question, answered. */
-export function withAnswer(question: Question, answer: Answer): Question {
-  return { ...question, answer, revision: nextRevision(question) };
-}
-
 /** A question's end has entered the flow. */
 export function forgetQuestion(question: Question, isLast: boolean): Step<void> {
+  const isUnasked = question.askedAt === undefined;
   return {
-    keys: [],
+    keys: isUnasked ? keysOfQuestion(question) : [],
     whileFailing: 'apply',
     drops: [question.id],
     lazy: true,
-    decide(_look, changes) {
+    decide(look, changes) {
       dropItem(changes, question.id, 'ledger');
+      if (isUnasked) closeQuestion(question, look, changes);
       if (isLast) changes.remember.set(askedKey(question.text), undefined);
       return () => {};
     },

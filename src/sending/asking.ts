@@ -1,9 +1,10 @@
-import type { Changes } from '../store/store';
+import { type Changes, dropItem, type Look } from '../store/store';
+import { readLetters } from './mailbox';
 import type { Sent, Text } from './outgoing';
-import type { Question } from './question';
+import type { Answer, Question } from './question';
 import type { QuestionBook } from './question-book';
 import { nextRevision } from './revision';
-import { referenceOf } from './sent';
+import { closeQuestion, referenceOf } from './sent';
 
 /** Questions to be, of a text that may be answered before it is known to be accepted. */
 export function ask(
@@ -70,4 +71,27 @@ export function begin(text: Text, sent: Sent, questions: readonly Question[], { 
     const question = known.get(recipient) ?? { ...common, id: idOf(recipient), recipient };
     return { ...question, askedAt: now, revision: nextRevision(question) };
   });
+}
+
+/** Those who have replied, though their text is not known to be accepted: they have got it, and the wait was for that. */
+export function heard(questions: readonly Question[], { now }: { now: number }, look: Look): Question[] {
+  const letters = readLetters(look);
+  return questions.flatMap((question) => {
+    const answer = question.answer ?? letters.find((letter) => letter.question === question.id)?.answer;
+    return answer && 'reply' in answer ? [{ ...withAnswer(question, answer), askedAt: now }] : [];
+  });
+}
+
+/** Asks no more. Returns the ids of the questions. */
+export function unask(questions: readonly Question[], look: Look, changes: Changes): string[] {
+  for (const question of questions) {
+    dropItem(changes, question.id, 'ledger');
+    closeQuestion(question, look, changes);
+  }
+  return questions.map(({ id }) => id);
+}
+
+/** The same question, answered. */
+export function withAnswer(question: Question, answer: Answer): Question {
+  return { ...question, answer, revision: nextRevision(question) };
 }

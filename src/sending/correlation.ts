@@ -1,7 +1,6 @@
 import type { IncomingRecord, StatusRecord } from '../model';
 import { type Changes, keepItem, type Look } from '../store/store';
-import { withAnswer } from './answering';
-import { latest } from './asking';
+import { latest, withAnswer } from './asking';
 import type { Witness } from './evidence';
 import { leaveLetter, mailboxKey } from './mailbox';
 import type { Answer, Question } from './question';
@@ -78,9 +77,12 @@ export class Correlation {
   ): { record: IncomingRecord | StatusRecord; answered?: Question | undefined } {
     const found = match(witness.kind, witness.record, look);
     if (!found) return witness;
+    const open = witness.kind === 'status' ? questionOf(witness.record, look) : found.question;
+    // It is remembered longer than it is known, for the sake of its questions.
+    if (!open && found.knownUntil <= this.#options.now()) return witness;
     const record = { ...witness.record, sent: found.sent };
     const isEnd = witness.kind === 'status' && isUndelivered(witness.record);
-    const question = isEnd ? questionOf(witness.record, look) : found.question;
+    const question = witness.kind === 'status' && !isEnd ? undefined : open;
     const known = question && this.#options.rooms()?.ledger.questions.get(question.id);
     const own = known && latest(known, changes);
     // One that is asked nowhere any more.
@@ -105,5 +107,5 @@ export class Correlation {
 
 /** Says whether a status says that no reply will come. */
 function isUndelivered({ final, statusCode }: StatusRecord): boolean {
-  return final === true && statusCode !== 'RCV';
+  return final === true && statusCode.trim() !== 'RCV';
 }

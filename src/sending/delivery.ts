@@ -33,12 +33,14 @@ export class Deliveries {
   /** What nodes gave with texts that are under way. */
   readonly #origins = new PassingMap<string, unknown>();
   readonly #bringing: Bringing<Text>;
+  readonly #onFault: (error: unknown) => void;
 
   constructor({ clock, ledger, absences, onDelivered, onAbandoned, onFault }: DeliveriesOptions) {
     const taken = async (text: Text) => {
       await ledger.delivered(text);
       onDelivered(text);
     };
+    this.#onFault = onFault;
     this.#bringing = new Bringing({
       clock,
       items: ledger.texts,
@@ -116,10 +118,14 @@ export class Deliveries {
     return origin;
   }
 
-  /** Tells a node an outcome that is in no store. */
+  /** Tells a node an outcome that is in no store. Never rejects: a node that throws makes no other outcome of it. */
   async tell({ from, origin }: Given, text: Text, outcome: Outcome, duplicate = false): Promise<void> {
     const news = createNews(text, { outcome, origin, redelivered: false, duplicate });
-    if (!(await from.outlet.onOutcome(news))) from.outlet.onMissed?.(news);
+    try {
+      if (!(await from.outlet.onOutcome(news))) from.outlet.onMissed?.(news);
+    } catch (error) {
+      this.#onFault(error);
+    }
   }
 
   /**

@@ -2,8 +2,8 @@ import { onceAborted } from '../abort-watch';
 import { type Clock, wait } from '../clock';
 import type { Feed, FeedEntry, OutboundMessage, RecordOfKind } from '../model';
 import { normaliseRecipient } from '../wire/fields';
+import { isHandset } from './handsets';
 import type { Evidence, Sent } from './outgoing';
-import { isHandset } from './sent';
 import { UnderWay } from './under-way';
 
 /** A record that passes the account, whichever way it came. */

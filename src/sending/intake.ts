@@ -183,7 +183,7 @@ export class Intake {
     if (isSmsError(failure, 'SMS_STORE')) this.#options.onRefused(text.node);
     const outcome = withMessageId(asUnsent(text, failure), text);
     this.#options.counts.add(outcome, text.message.to.length);
-    await this.#options.deliveries.tell(given, text, outcome).catch(this.#options.onFault);
+    await this.#options.deliveries.tell(given, text, outcome);
     this.#options.deliveries.forget(text.id);
   }
 

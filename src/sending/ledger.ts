@@ -6,17 +6,16 @@ import { hasLimits, type LimitSettings } from './limits';
 import { afterUnknown, isRemembered, isTracked, type Outcome, type StoredOutcome, type Text } from './outgoing';
 import type { Answer, Question } from './question';
 import { QuestionBook } from './question-book';
+import { durationOf, type Memory } from './remembering';
 import type { Remembrance } from './remembrance';
 import { createMoments, type Moment } from './sliding-window';
 import { TextBook } from './text-book';
 import {
   delivered,
   discard,
-  durationOf,
   echo,
   judge,
   leave,
-  type Memory,
   type Moved,
   putBack,
   settle,
@@ -158,7 +157,7 @@ export class Ledger {
   /** Nothing of it was sent. */
   async putBack(text: Text): Promise<Text> {
     this.texts.decided(text.id);
-    return this.#move(await this.#options.journal.run(putBack(text, this.#memory())));
+    return this.#move(await this.#options.journal.run(putBack(text, this.#memory(), this.questions)));
   }
 
   /** It may have been sent, as its outcome says, and is to be sent again: what was counted stays so. */
@@ -186,8 +185,11 @@ export class Ledger {
   /** @throws SmsError `SMS_STORE` when it is to be refused while that cannot be written: it stays as it is then */
   async discard(text: Text, whileFailing: 'refuse' | 'apply' = 'apply'): Promise<void> {
     if (whileFailing === 'apply') this.texts.delete(text.id);
-    await this.#options.journal.run(discard(text, this.#memory(), whileFailing));
+    const step = discard(text, this.#memory(), whileFailing, this.questions);
+    const { asked, unasked } = await this.#options.journal.run(step);
     this.texts.delete(text.id);
+    for (const question of asked) this.questions.set(question);
+    for (const id of unasked) this.questions.delete(id);
   }
 
   /** A question has ended; when it has already, nothing changes. */

@@ -173,6 +173,7 @@ export class SendingRooms {
       goOn: (text) => this.#takeUp(text),
       onDiscarded: ({ id, node }) => {
         const origin = this.deliveries.forget(id);
+        this.questions.begin(id);
         followers.ended(id);
         options.onDiscarded(node);
         if (origin !== undefined) outlet(node)?.onDiscarded(origin);
@@ -278,8 +279,7 @@ export class SendingRooms {
 
   #takeUp(text: Text): void {
     const { onFault } = this.#options;
-    const { id } = text;
-    if (this.#intake.isUnderWay(id) || this.#kept.isTried(id) || this.#endings.isDecided(id)) return;
+    if (this.#intake.isUnderWay(text.id) || this.#kept.isTried(text.id) || this.#endings.isDecided(text.id)) return;
     if (text.state === 'waiting' && text.follows) void this.#duplicates.resume(text);
     else if (text.state === 'waiting' && isKept(text)) this.#kept.admit(text, 0, true);
     // It was only guarded, and nothing of it has been sent. Whoever opens this, or takes over from it, frees the key as it is known there.

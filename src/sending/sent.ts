@@ -1,25 +1,29 @@
 import { digest } from '../digest';
 import type { IncomingRecord, MatchedBy, SentText, StatusRecord } from '../model';
-import type { Changes, Look, Remembered } from '../store/store';
+import type { Changes, Look } from '../store/store';
 import { isBlank, normaliseRecipient } from '../wire/fields';
+import {
+  handsetKey,
+  handsetPrefix,
+  isHandset,
+  latestTo,
+  mergeReferences,
+  questionKey,
+  questionPrefix,
+  readReferences,
+  withoutQuestion,
+  writeReferences,
+} from './handsets';
 import type { Heritage } from './heritage';
 import type { Duration } from './once';
 import { submittedOf, type Text } from './outgoing';
 
 /** A text as it is remembered: under its messageId, found by that or by the handsets that it went to. */
 interface StoredText extends Omit<SentText, 'matchedBy'> {
+  /** For how long it is known, where that is less than it is remembered for the sake of its questions. */
+  knownMs?: number;
   /** Questions to contacts and groups: whoever replies with the messageId answers one. */
   items?: QuestionReference[];
-}
-
-/** What is known of one handset: the texts that it got, the latest last. */
-interface Reference {
-  /** The part of the key under which the text is remembered. */
-  sent: string;
-  at: number;
-  until: number;
-  /** Id of the question that the handset has not answered. */
-  question?: string;
 }
 
 interface QuestionReference {
@@ -27,31 +31,33 @@ interface QuestionReference {
   question: string;
 }
 
+/** What is remembered of a text that leaves, or is accepted. */
+interface SentNow {
+  text: Text;
+  messageId: string | undefined;
+  /** For how long it is known. */
+  sentMs: number;
+  /** Ids of the questions to open, by recipient. */
+  questions: ReadonlyMap<string, string>;
+  /** Who has accepted it; absent while nobody knows: until then its questions are answered by messageId alone. */
+  reached?: readonly string[] | undefined;
+}
+
 /** What a record answers. */
 export interface Match {
   sent: SentText;
+  /** Until when it is known to what answers no open question, in ms. */
+  knownUntil: number;
   /** The open question that it answers, with how to close that. */
   question?: { id: string; close(changes: Changes): void };
 }
 
-/** Besides its open questions, so many texts to one handset are known; the latest is the one that counts. */
-const referencesPerHandset = 8;
-/** So many open questions are known by their handset alone: more than a person can answer. By messageId all are. */
-const questionsPerHandset = 200;
-
-/** Begins the keys of what is known of handsets. */
-const handsetPrefix = 'handset:';
-/** Begins the keys of open questions for which there is no place among what is known of their handset. */
-const questionPrefix = 'question:';
-
 const sentPrefix = 'sent:';
 const sentKey = (reference: string) => sentPrefix + reference;
-const handsetKey = (msisdn: unknown) => `${handsetPrefix}${digest(normaliseRecipient(msisdn))}`;
-const questionKey = (handset: string, reference: string) => `${questionPrefix}${handset}:${reference}`;
 
 /** Names a text among the remembered ones: by its messageId, or else by what the ledger calls it. */
 export function referenceOf(messageId: string | undefined, text: Pick<Text, 'id'>): string {
-  return messageId === undefined ? digest('text', text.id) : digest('messageId', messageId);
+  return messageId === undefined ? digest('text', text.id) : digest('messageId', messageId.trim());
 }
 
 /** The keys of a text that went to `recipients`. */
@@ -65,18 +71,9 @@ export function keysOfQuestion({ reference, recipient }: { reference: string; re
   return [sent, ...handsets.flatMap((handset) => [handset, questionKey(handset, reference)])];
 }
 
-/**
- * Remembers a text for the replies and statuses that answer it.
- *
- * @param questions ids of the questions to open, by recipient
- */
-export function rememberSent(
-  sent: { text: Text; messageId: string | undefined; questions: ReadonlyMap<string, string> },
-  duration: Duration,
-  look: Look,
-  changes: Changes,
-): void {
-  const { text, messageId, questions } = sent;
+/** Remembers a text for the replies and statuses that answer it. */
+export function rememberSent(sent: SentNow, duration: Duration, look: Look, changes: Changes): void {
+  const { text, messageId, sentMs, questions, reached } = sent;
   const { body, from } = text.message;
   const to = submittedOf(text);
   const { at, forMs } = duration;
@@ -89,17 +86,20 @@ export function rememberSent(
     ...(from === undefined ? undefined : { from }),
     sentAt: new Date(at).toISOString(),
     node: text.node,
+    ...(sentMs < forMs ? { knownMs: sentMs } : undefined),
     ...(text.options.remember === undefined ? undefined : { remembered: text.options.remember.value }),
     ...(items.length === 0
       ? undefined
       : { items: items.map((item) => ({ item, question: questions.get(item) ?? '' })) }),
   };
   changes.remember.set(sentKey(reference), { ...duration, value: JSON.stringify(remembered) });
-  for (const msisdn of to.filter(isHandset)) {
+  for (const msisdn of (reached ?? to).filter(isHandset)) {
+    const key = handsetKey(msisdn);
     const question = questions.get(msisdn);
-    const added = { sent: reference, at, until: at + forMs, ...(question === undefined ? undefined : { question }) };
-    const others = readReferences(handsetKey(msisdn), look).filter((other) => other.sent !== reference);
-    writeReferences(handsetKey(msisdn), [...others, added], changes);
+    const asks = question === undefined ? undefined : reached ? { question } : { pending: question };
+    const added = { sent: reference, at, until: at + forMs, ...asks };
+    const others = readReferences(key, look).filter((other) => other.sent !== reference);
+    writeReferences(key, [...others, added], changes);
   }
 }
 
@@ -155,7 +155,7 @@ export function match(
   const reference = digest('messageId', id);
   const sent = readSent(reference, look);
   if (!sent) return undefined;
-  const found: Match = { sent: publicSent(sent, 'messageId') };
+  const found = publicMatch(sent, 'messageId');
   const question = kind === 'incoming' ? openQuestion(reference, sent, record.from, look) : undefined;
   return question === undefined ? found : { ...found, question };
 }
@@ -173,38 +173,18 @@ export function questionOf(record: StatusRecord, look: Look): Match['question'] 
 export const sentHeritage: readonly Heritage[] = [
   { prefix: sentPrefix },
   { prefix: questionPrefix },
-  {
-    prefix: handsetPrefix,
-    merge(own, other, key, changes) {
-      const known = parseReferences(own);
-      const added = parseReferences(other).filter(({ sent }) => !known.some((reference) => reference.sent === sent));
-      // In which order the two have sent them only their times tell.
-      const all = [...added, ...known].sort((a, b) => a.at - b.at);
-      writeReferences(key, all, changes);
-      return undefined;
-    },
-  },
+  { prefix: handsetPrefix, merge: mergeReferences },
 ];
-
-/** Says whether a recipient is a number, rather than a contact or group. */
-export function isHandset(recipient: string): boolean {
-  return /^\d+$/.test(recipient);
-}
 
 function matchHandset(msisdn: string, look: Look): Match | undefined {
   const reference = latestTo(msisdn, look);
   const sent = reference && readSent(reference.sent, look);
   if (!reference || !sent) return undefined;
-  const found: Match = { sent: publicSent(sent, 'handset') };
+  const found = publicMatch(sent, 'handset');
   const { question: id } = reference;
   if (id === undefined) return found;
   const close = withoutQuestion(handsetKey(msisdn), { id, reference: reference.sent }, look);
   return { ...found, question: { id, close } };
-}
-
-function latestTo(msisdn: string, look: Look): Reference | undefined {
-  const references = readReferences(handsetKey(msisdn), look);
-  return references.filter(({ question }) => question !== undefined).at(-1) ?? references.at(-1);
 }
 
 /** The question of a text that its handset has not answered, or else one to a contact or group of it. */
@@ -219,26 +199,8 @@ function openQuestion(reference: string, sent: StoredText, msisdn: string, look:
 function ownQuestion(reference: string, msisdn: string, look: Look): Match['question'] {
   const key = handsetKey(msisdn);
   const known = readReferences(key, look).find((other) => other.sent === reference);
-  const id = known?.question ?? look(questionKey(key, reference))?.value;
+  const id = known?.question ?? known?.pending ?? look(questionKey(key, reference))?.value;
   return id === undefined ? undefined : { id, close: withoutQuestion(key, { id, reference }, look) };
-}
-
-function withoutQuestion(
-  key: string,
-  { id, reference }: { id: string; reference: string },
-  look: Look,
-): (changes: Changes) => void {
-  const references = readReferences(key, look);
-  return (changes) => {
-    const answered = references.map((other) => {
-      if (other.question !== id) return other;
-      const { question: _, ...rest } = other;
-      return rest;
-    });
-    writeReferences(key, answered, changes);
-    // It may be there as well, where its text was sent again.
-    changes.remember.set(questionKey(key, reference), undefined);
-  };
 }
 
 function withoutItem(key: string, question: string, look: Look): (changes: Changes) => void {
@@ -251,32 +213,14 @@ function withoutItem(key: string, question: string, look: Look): (changes: Chang
   };
 }
 
-function readSent(reference: string, look: Look): StoredText | undefined {
+/** A text, and until when it is known. */
+type KnownText = StoredText & { knownUntil: number };
+
+function readSent(reference: string, look: Look): KnownText | undefined {
   const remembered = look(sentKey(reference));
-  return remembered && (JSON.parse(remembered.value) as StoredText);
-}
-
-function readReferences(key: string, look: Look): Reference[] {
-  return parseReferences(look(key));
-}
-
-function parseReferences(remembered: Remembered | undefined): Reference[] {
-  return remembered ? (JSON.parse(remembered.value) as Reference[]) : [];
-}
-
-/** @param references in the order in which their texts were sent, which says more than their times: the clock may have been set */
-function writeReferences(key: string, references: readonly Reference[], changes: Changes): void {
-  const open = references.filter(({ question }) => question !== undefined);
-  const others = references.filter(({ question }) => question === undefined);
-  for (const { sent, at, until, question = '' } of open.slice(0, -questionsPerHandset)) {
-    changes.remember.set(questionKey(key, sent), { at, forMs: until - at, value: question });
-  }
-  const known = new Set([...open.slice(-questionsPerHandset), ...others.slice(-referencesPerHandset)]);
-  const kept = references.filter((reference) => known.has(reference));
-  const at = Math.max(...kept.map((reference) => reference.at));
-  const until = Math.max(...kept.map((reference) => reference.until));
-  const remembered = { at, forMs: until - at, value: JSON.stringify(kept) };
-  changes.remember.set(key, kept.length === 0 ? undefined : remembered);
+  if (!remembered) return undefined;
+  const sent = JSON.parse(remembered.value) as StoredText;
+  return { ...sent, knownUntil: remembered.at + (sent.knownMs ?? remembered.forMs) };
 }
 
 /** §2.3: `default` stands for a text that had no messageId. */
@@ -286,6 +230,6 @@ function answeredId({ inReplyToId }: { inReplyToId?: unknown }): string | undefi
   return id === 'default' ? undefined : id;
 }
 
-function publicSent({ items: _, ...sent }: StoredText, matchedBy: MatchedBy): SentText {
-  return { ...sent, matchedBy };
+function publicMatch({ items: _, knownMs: __, knownUntil, ...sent }: KnownText, matchedBy: MatchedBy): Match {
+  return { sent: { ...sent, matchedBy }, knownUntil };
 }

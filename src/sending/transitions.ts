@@ -1,18 +1,11 @@
 import { SmsError } from '../errors';
 import type { Step } from '../journal';
 import { type Changes, createChanges, dropItem, keepItem, type Look } from '../store/store';
-import { ask, begin, questionsOf } from './asking';
-import {
-  giveBack,
-  judgeLimits,
-  keysOfLimits,
-  type Leaving,
-  type Limited,
-  type LimitSettings,
-  takeWithinLimits,
-} from './limits';
+import { ask, begin, heard, questionsOf, unask } from './asking';
+import { noteReached } from './handsets';
+import { giveBack, judgeLimits, keysOfLimits, type Leaving, type Limited, takeWithinLimits } from './limits';
 import { mailboxKey, unanswered } from './mailbox';
-import { type Duration, guard, guardAgain, judgeOnce, noteOutcome, type OnceVerdict, onceKey } from './once';
+import { guard, guardAgain, judgeOnce, noteOutcome, type OnceVerdict, onceKey } from './once';
 import {
   formatOutcome,
   isAccepted,
@@ -27,21 +20,12 @@ import {
   type Text,
   uncountedBy,
 } from './outgoing';
-import { askedKey, type Question, questionGraceMs } from './question';
+import type { Question } from './question';
 import type { QuestionBook } from './question-book';
-import { noteRemembrance, remembranceKey } from './remembrance';
+import { type Memory, remember, whomItReached } from './remembering';
+import { remembranceKey } from './remembrance';
 import { nextRevision } from './revision';
-import { closeQuestion, keysOfSent, referenceOf, rememberSent } from './sent';
-import type { Moment } from './sliding-window';
-
-/** What steps go by: the time, and for how long the ledger remembers what, in ms. */
-export interface Memory {
-  now: number;
-  moment: Moment;
-  limits: LimitSettings;
-  dedupeMs: number;
-  sentMs: number;
-}
+import { keysOfSent, referenceOf } from './sent';
 
 /** Where a text stands after a step, and its questions with it. */
 export interface Moved {
@@ -127,11 +111,17 @@ export function leave(text: Text, memory: Memory, known: Pick<QuestionBook, 'get
 }
 
 /** leaving → waiting: nothing of it was sent after all. */
-export function putBack(text: Text, memory: Memory): Step<Moved> {
+export function putBack(text: Text, memory: Memory, known: Pick<QuestionBook, 'get'>): Step<Moved> {
   const submitted = submittedOf(text);
   const once = onceKey(text);
+  // What an earlier try has asked may be answered yet.
+  const takesBack = text.mayHaveReached === undefined;
   return {
-    keys: [...(once === undefined ? [] : [once]), ...(text.countedAt ? keysOfLimits(submitted, memory.limits) : [])],
+    keys: [
+      ...(once === undefined ? [] : [once]),
+      ...(text.countedAt ? keysOfLimits(submitted, memory.limits) : []),
+      ...(takesBack ? keysOfKnown(text) : []),
+    ],
     whileFailing: 'apply',
     decide(look, changes) {
       const { outcome: _, settledAt: __, limited: ___, countedAt, ...rest } = text;
@@ -139,7 +129,10 @@ export function putBack(text: Text, memory: Memory): Step<Moved> {
       const back = change(rest, { state: 'waiting' });
       if (isTracked(text)) keepItem(changes, back);
       guardAgain(back, look, changes, { at: memory.now, forMs: memory.dedupeMs });
-      return (isWritten) => ({ text: back, asked: [], unasked: [], isWritten });
+      const unasked = takesBack
+        ? forgetLeft(text, unanswered(questionsOf(text, known, changes), look), look, changes)
+        : [];
+      return (isWritten) => ({ text: back, asked: [], unasked, isWritten });
     },
   };
 }
@@ -155,6 +148,7 @@ export function settle(text: Text, outcome: Outcome, memory: Memory, known: Pick
     keys: [
       ...(once === undefined ? [] : [once]),
       ...(isRemembered(text) ? [...keysOfSent(referenceOf(messageId, text), to), remembranceKey] : []),
+      ...keysOfKnown(text),
       ...keysOfLimits(uncounted, memory.limits),
     ],
     whileFailing: 'apply',
@@ -165,18 +159,25 @@ export function settle(text: Text, outcome: Outcome, memory: Memory, known: Pick
       // Should a power cut undo it, the text has left, and its outcome is unknown.
       if (isTracked(text)) keepItem(changes, settled, text.state === 'leaving');
       noteOutcome(text, outcome, { look, changes }, { at: memory.now, forMs: memory.dedupeMs });
-      const asked = sent ? begin(settled, sent, questions, memory) : [];
+      const begun = sent ? begin(settled, sent, questions, memory) : [];
+      const idsOfBegun = new Set(begun.map(({ id }) => id));
+      const rest = questions.filter(({ id }) => !idsOfBegun.has(id));
+      const replied = heard(rest, memory, look);
+      const asked = [...begun, ...replied];
       for (const question of asked) keepItem(changes, question);
-      if (sent && isRemembered(text) && ownId === undefined) {
-        remember({ text: settled, messageId, asked, open: asked }, memory, look, changes);
+      if (isRemembered(text) && ownId !== undefined) {
+        const reached = whomItReached(text, outcome, replied, unanswered(begun, look));
+        noteReached(referenceOf(ownId, text), { recipients: to, reached }, look, changes);
+      } else if (sent && isRemembered(text)) {
+        remember({ text: settled, messageId, asked, open: asked, reached: sent.accepted }, memory, look, changes);
       }
-      const ids = new Set(asked.map(({ id }) => id));
-      const unasked = questions.filter(({ id }) => !ids.has(id));
-      for (const question of unasked) {
-        dropItem(changes, question.id, 'ledger');
-        closeQuestion(question, look, changes);
-      }
-      return (isWritten) => ({ text: settled, asked, unasked: unasked.map(({ id }) => id), isWritten });
+      const idsOfReplied = new Set(replied.map(({ id }) => id));
+      const unasked = unask(
+        rest.filter(({ id }) => !idsOfReplied.has(id)),
+        look,
+        changes,
+      );
+      return (isWritten) => ({ text: settled, asked, unasked, isWritten });
     },
   };
 }
@@ -223,12 +224,14 @@ export function delivered({ id }: Text, uncertain: Text | undefined): Step<void>
  */
 export function discard(
   text: Text,
-  { now, dedupeMs }: Pick<Memory, 'now' | 'dedupeMs'>,
+  memory: Pick<Memory, 'now' | 'dedupeMs'>,
   whileFailing: 'refuse' | 'apply',
-): Step<void> {
+  known: Pick<QuestionBook, 'get'>,
+): Step<Pick<Moved, 'asked' | 'unasked'>> {
+  const { now, dedupeMs } = memory;
   const once = onceKey(text);
   return {
-    keys: once === undefined ? [] : [once],
+    keys: [...(once === undefined ? [] : [once]), ...keysOfKnown(text)],
     whileFailing,
     drops: [text.id],
     decide(look, changes) {
@@ -239,9 +242,29 @@ export function discard(
         const outcome = text.mayHaveReached ? stillUnknown(text, 'SMS_CLOSED') : new SmsError('closed');
         noteOutcome(text, outcome, { look, changes }, { at: now, forMs: dedupeMs });
       }
-      return () => {};
+      const questions = questionsOf(text, known, changes).filter(({ askedAt }) => askedAt === undefined);
+      const asked = heard(questions, memory, look);
+      for (const question of asked) keepItem(changes, question);
+      const unasked = unask(unanswered(questions, look), look, changes);
+      return () => ({ asked, unasked });
     },
   };
+}
+
+/** What is looked at where a text that is known by its own messageId from when it leaves has ended, or has not left after all. */
+function keysOfKnown(text: Text): string[] {
+  const { messageId, to } = text.message;
+  if (messageId === undefined || !isRemembered(text)) return [];
+  return [...keysOfSent(referenceOf(messageId, text), to), mailboxKey];
+}
+
+/** Nothing of a text was sent that was remembered as it left: nobody is asked, and nobody has got it. */
+function forgetLeft(text: Text, questions: readonly Question[], look: Look, changes: Changes): string[] {
+  const { messageId, to } = text.message;
+  if (messageId !== undefined && isRemembered(text)) {
+    noteReached(referenceOf(messageId, text), { recipients: to, reached: new Map() }, look, changes);
+  }
+  return unask(questions, look, changes);
 }
 
 function leavingOf({ options }: Text, recipients: readonly string[], { limits, moment }: Memory): Leaving {
@@ -258,30 +281,4 @@ function followOrLead(text: Text, { type }: OnceVerdict): Text {
 
 function change(text: Text, changed: Partial<Text>): Text {
   return { ...text, ...changed, revision: nextRevision(text) };
-}
-
-/** From when on, and for how long, a text is remembered that is accepted or leaves now. */
-export function durationOf({ options }: Text, { now, sentMs }: Pick<Memory, 'now' | 'sentMs'>): Duration {
-  const { waitMs } = options;
-  return { at: now, forMs: Math.max(sentMs, waitMs === undefined ? 0 : waitMs + questionGraceMs) };
-}
-
-/** What is remembered of a text as it leaves, or is accepted. */
-interface Remembering {
-  text: Text;
-  messageId: string | undefined;
-  asked: readonly Question[];
-  /** Those of them that a reply may answer yet. */
-  open: readonly Question[];
-}
-
-function remember({ text, messageId, asked, open }: Remembering, memory: Memory, look: Look, changes: Changes): void {
-  const duration = durationOf(text, memory);
-  noteRemembrance(duration, look, changes);
-  const questions = new Map(open.map(({ recipient, id }) => [recipient, id]));
-  rememberSent({ text, messageId, questions }, duration, look, changes);
-  for (const question of asked) keepItem(changes, question);
-  if (asked.length > 0 && text.carried !== undefined) {
-    changes.remember.set(askedKey(text.id), { ...duration, value: text.carried });
-  }
 }

@@ -4,8 +4,9 @@ import { collectLetters } from '../../../src/sending/answering';
 import { leaveLetter, mailboxKey, readLetters } from '../../../src/sending/mailbox';
 import type { Text } from '../../../src/sending/outgoing';
 import type { Question } from '../../../src/sending/question';
+import type { Memory } from '../../../src/sending/remembering';
 import { match, referenceOf, rememberSent } from '../../../src/sending/sent';
-import { type Memory, leave as textLeaves } from '../../../src/sending/transitions';
+import { leave as textLeaves } from '../../../src/sending/transitions';
 import { type Changes, createChanges, type Look, type Remembered } from '../../../src/store/store';
 
 const handset = '6421555123';
@@ -51,7 +52,7 @@ describe('replies that other instances have read', () => {
   const remember = () =>
     write((changes) =>
       rememberSent(
-        { text, messageId: 'q1', questions: new Map([[handset, question.id]]) },
+        { text, messageId: 'q1', sentMs: 600_000, questions: new Map([[handset, question.id]]) },
         { at: 1_000, forMs: 600_000 },
         look,
         changes,

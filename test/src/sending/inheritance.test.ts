@@ -118,7 +118,12 @@ describe('what a login takes over of another', () => {
       for (let index = from; index < from + 150; index++) {
         const text = { id: `text ${index}`, node: 'send', message: { to: ['6421555123'], body: 'Come?' }, options: {} };
         rememberSent(
-          { text: text as unknown as Text, messageId: `q${index}`, questions: new Map([['6421555123', `${index}`]]) },
+          {
+            text: text as unknown as Text,
+            messageId: `q${index}`,
+            sentMs: 600_000,
+            questions: new Map([['6421555123', `${index}`]]),
+          },
           { at: 1_000 + index, forMs: 600_000 },
           look,
           changes,
