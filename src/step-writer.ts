@@ -136,9 +136,9 @@ export class StepWriter {
   async #recall(tasks: readonly Task[], found: Recalled): Promise<Recalled> {
     const recalled = new Map<string, Remembered | undefined>();
     const look = this.#look(noChanges, recalled);
+    let keys = [...this.#unsaved.contested];
+    for (const { step } of tasks) for (const key of step.keys) keys.push(key);
     try {
-      let keys = [...this.#unsaved.contested];
-      for (const { step } of tasks) keys.push(...step.keys);
       while (this.#lifecycle.mode === 'open') {
         const asked: string[] = [];
         for (const key of keys) {
@@ -149,8 +149,7 @@ export class StepWriter {
         const values = asked.length > 0 ? await this.#store.recall(asked) : [];
         for (let index = 0; index < asked.length; index++) recalled.set(asked[index] ?? '', values[index]);
         keys = [];
-        for (const task of tasks) keys.push(...task.further(look));
-        keys = keys.filter((key) => !recalled.has(key));
+        for (const task of tasks) for (const key of task.further(look)) if (!recalled.has(key)) keys.push(key);
         if (keys.length === 0) break;
       }
       return recalled;

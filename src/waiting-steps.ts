@@ -48,8 +48,9 @@ export class WaitingSteps {
   }
 
   add(tasks: readonly Task[]): void {
-    this.#tasks.push(...tasks);
-    for (const { step } of tasks) {
+    for (const task of tasks) {
+      const { step } = task;
+      this.#tasks.push(task);
       if (step.lazy) continue;
       this.#urgent++;
       if (step.company === undefined) continue;

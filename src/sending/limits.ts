@@ -51,9 +51,8 @@ export function hasLimits({ perHandset, perDay }: LimitSettings): boolean {
 
 /** The keys that {@link takeWithinLimits} and {@link giveBack} look at. None without limits. */
 export function keysOfLimits(recipients: readonly string[], settings: LimitSettings): string[] {
-  const keys = settings.perDay === undefined ? [] : [dayKey];
-  if (settings.perHandset !== undefined) keys.push(...recipients.map(handsetKey));
-  return keys;
+  const keysOfHandsets = settings.perHandset === undefined ? [] : recipients.map(handsetKey);
+  return settings.perDay === undefined ? keysOfHandsets : [dayKey, ...keysOfHandsets];
 }
 
 /**

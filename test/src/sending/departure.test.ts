@@ -32,6 +32,24 @@ const ways = {
   'that is remembered': { remember: { value: 1 } },
 } as const;
 
+describe('a text to more recipients than a call has arguments', () => {
+  const to = Array.from({ length: 130_000 }, (_, index) => String(6_421_000_000 + index));
+
+  for (const [name, limits, options] of [
+    ['is counted', { perHandset: 3 }, {}],
+    ['is kept and remembered', {}, { keep: forever, messageId: 'm1', remember: { value: 1 } }],
+  ] as const) {
+    it(name, async () => {
+      const { house, node, service } = createHouse(limits);
+      sendText(node, 'hello', { to, ...options });
+      await house.pass(100);
+      assert.equal(service.taken[0]?.to.length, to.length);
+      assert.equal(node.ends.length, 1);
+      assert.equal(house.journal.failure, undefined);
+    }).timeout(20_000);
+  }
+});
+
 describe('a text and the limits of its account', () => {
   for (const [what, options] of Object.entries(ways)) {
     describe(what, () => {

@@ -52,7 +52,7 @@ export class Platter {
   ): void {
     const undo = [...put(this.entries, entries), ...put(this.remembered, remembered)];
     if (isFlushed) this.#unflushed.length = 0;
-    else this.#unflushed.push(...undo);
+    else for (const take of undo) this.#unflushed.push(take);
   }
 
   /** The power fails, and nothing is here that was not flushed. */
