@@ -85,7 +85,7 @@ export class Client {
     const parse: Parse<SendResponse> = (...body) => redactResponse(parseSendResponse(...body), redact);
     if (statusCode !== 200) throw createStatusError(answer, 'send', redact, tryToRead(answer, parse));
     const response = this.#read(answer, parse, 'send');
-    if (response.isError) throw createRootError(statusCode, response);
+    if (response.isError) throw createRootError(answer, response);
     return createDelivery(message, statusCode, response);
   }
 

@@ -20,8 +20,7 @@ export function createStatusError(
   service: ServiceError = {},
 ): SmsError {
   const reason = answer.statusCode === 400 ? findBadRequestReason(answer, redact) : undefined;
-  const error = createError(answer, effect, service, reason);
-  return answer.retryAfter === undefined ? error : error.with({ retryAfter: answer.retryAfter });
+  return withRetryAfter(createError(answer, effect, service, reason), answer);
 }
 
 /** @param reason of a 400 */
@@ -58,12 +57,16 @@ function findBadRequestReason(answer: Answer, redact: Redact): string | undefine
 }
 
 /** `isError="true"` at the root means that no message was sent (§2.2). */
-export function createRootError(statusCode: number, service: ServiceError): SmsError {
+export function createRootError(answer: Answer, service: ServiceError): SmsError {
   const { errorCode, errorMessage } = service;
-  const facts = { statusCode, errorCode, errorMessage };
-  if (errorCode === 401) return new SmsError('unauthorized', facts);
+  const facts = { statusCode: answer.statusCode, errorCode, errorMessage };
+  if (errorCode === 401) return withRetryAfter(new SmsError('unauthorized', facts), answer);
   const reason = errorCode === 403 ? 'forbidden' : 'serviceError';
   return new SmsError(reason, { ...facts, params: { detail: formatDetail(service) } });
+}
+
+function withRetryAfter(error: SmsError, { retryAfter }: Answer): SmsError {
+  return retryAfter === undefined ? error : error.with({ retryAfter });
 }
 
 function formatDetail({ errorCode, errorMessage }: ServiceError): string {

@@ -258,8 +258,12 @@ export class KeptTexts {
   #expire(id: string): void {
     const { ledger, outlet, onEnded, onAbandoned } = this.#options;
     const text = ledger.texts.get(id);
-    // What is leaving cannot be stopped any more.
-    if (!text || !this.remove(id)) return;
+    if (!text) return;
+    if (!this.remove(id)) {
+      // What is being written can be stopped in a moment; what is leaving cannot any more.
+      if (text.state === 'waiting') this.#expiries.postpone(id);
+      return;
+    }
     if (outlet(text.node)) onEnded(text, createExpired(text));
     else onAbandoned(text);
     this.#options.onState(text.node);

@@ -2,6 +2,9 @@
 const httpDate =
   /^(?:[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} [\d:]{8} GMT|[A-Z][a-z]{5,8}, \d\d-[A-Z][a-z]{2}-\d\d [\d:]{8} GMT|[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d [\d:]{8} \d{4})$/;
 
+/** 30 years are as good as for ever. */
+const mostSeconds = 1_000_000_000;
+
 /**
  * Reads a `Retry-After` (RFC 9110, 10.2.3): a whole number of seconds, or an HTTP-date.
  *
@@ -10,7 +13,7 @@ const httpDate =
  */
 export function parseRetryAfter(retryAfter: string, now: number): number {
   const text = retryAfter.trim();
-  if (/^\d{1,9}$/.test(text)) return Number(text) * 1_000;
+  if (/^\d+$/.test(text)) return Math.min(Number(text), mostSeconds) * 1_000;
   return Math.max(0, (parseHttpDate(text) ?? now) - now);
 }
 

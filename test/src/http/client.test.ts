@@ -209,6 +209,15 @@ describe('Client', () => {
       });
     }
 
+    it('a root error 401 has the Retry-After of its answer', async () => {
+      const xml = '<outbound-message-delivery isError="true" errorCode="401"/>';
+      const { baseUrl } = await startRawService(closing, (incoming, outgoing) => {
+        incoming.resume();
+        outgoing.writeHead(200, { 'content-type': 'text/xml', 'retry-after': '600' }).end(xml);
+      });
+      assert.equal((await failure(createClient(baseUrl).send(message))).retryAfter, '600');
+    });
+
     it('a failed status keeps what its XML says of the reason', async () => {
       const xml = '<outbound-message-delivery isError="true" errorCode="403" errorMessage="Limit reached"/>';
       const { baseUrl } = await startAnswering(403, 'Forbidden', xml);

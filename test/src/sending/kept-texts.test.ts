@@ -283,6 +283,25 @@ describe('kept texts', () => {
     assert.equal(house.sender.isSettled, true);
   });
 
+  it('gives a text up whose time was over while it was being written', async () => {
+    const store = new FailingStore();
+    const house = new House({ store });
+    const node = house.attach();
+    house.service.otherwise = { error: createError('serverError').with({ statusCode: 503, retryAfter: '3600' }) };
+    sendText(node, 'first', { keep });
+    await house.pass(100);
+    house.service.isFree = true;
+    const commit = store.commit.bind(store);
+    store.commit = async (...changes) => {
+      await wait(house.clock, 1_500);
+      return commit(...changes);
+    };
+    sendText(node, 'second', { keep: { expireMs: 1_000 } });
+    await house.pass(10_000);
+    assert.deepEqual(node.ends, ['SMS_EXPIRED']);
+    await Promise.all([house.close(), house.pass(10_000)]);
+  });
+
   it('gives a text up when its time is over, during an outage and during Retry-After', async () => {
     const house = new House();
     const node = house.attach();

@@ -9,6 +9,8 @@ describe('Retry-After (RFC 9110)', () => {
       ['0', 0],
       ['120', 120],
       [' 7 ', 7],
+      ['9999999999', 1_000_000_000],
+      ['9'.repeat(400), 1_000_000_000],
     ] as const) {
       assert.equal(parseRetryAfter(text, now), seconds * 1_000);
     }
@@ -26,7 +28,7 @@ describe('Retry-After (RFC 9110)', () => {
   });
 
   it('is nothing else, whatever Date.parse makes of it', () => {
-    const others = ['', '-5', '+3600', '3600;', '3600 (one hour)', '120.5', '1e3', '2h', '3600, 7200', '3600000000'];
+    const others = ['', '-5', '+3600', '3600;', '3600 (one hour)', '120.5', '1e3', '2h', '3600, 7200'];
     const dates = ['2094-11-06', '6 Nov 2094', 'Sun, 06 Nov 2094 08:49:37', 'Sun, 66 Nov 2094 08:49:37 GMT', 'in 2094'];
     for (const text of [...others, ...dates]) assert.equal(parseRetryAfter(text, now), 0, text);
   });
