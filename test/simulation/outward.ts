@@ -201,9 +201,11 @@ export class Outward {
     if (answers.length > 0 && !redelivered && !input.mayRepeat && !this.#mayBeTakenOver)
       this.#violate('more than one answer', name);
     if (redelivered && !this.#isDisturbed) this.#violate('an answer is called redelivered for no reason', name);
-    // Of one whose outcome was unknown a store that failed need not have noted that nobody waits for an answer any more.
+    // A reply says of one whose outcome was unknown that it arrived. That nobody waits any more a store that failed need not have noted.
     const last = input.outcomes.at(-1)?.outcome;
-    const isUnsure = input.mayRepeat && last !== undefined && 'code' in last && unknown.has(last.code);
+    const isUnknown = last !== undefined && 'code' in last && unknown.has(last.code);
+    const isResolved = last !== undefined && !('code' in last) && last.resolvedBy !== undefined;
+    const isUnsure = 'reply' in answer ? isUnknown || isResolved : isUnknown && input.mayRepeat;
     if (!acceptedOf(input).includes(recipient) && !input.isAbandoned && !isUnsure)
       this.#violate('an answer before its outcome', name);
     if (!('reply' in answer)) {
@@ -397,8 +399,8 @@ export class Outward {
     if (!input || others.length > 0 || input.isUnasked || input.isAbandoned || this.#repliesUsed.has(message))
       return false;
     if (this.#unwritten.has(message)) return false;
-    return input.outcomes.every(
-      ({ outcome }) => !('code' in outcome) && !outcome.resolvedBy && outcome.accepted.includes(from),
+    return input.outcomes.every(({ outcome }) =>
+      'code' in outcome ? unknown.has(outcome.code) : !outcome.resolvedBy && outcome.accepted.includes(from),
     );
   }
 
