@@ -22,7 +22,9 @@ export function formatCarried(message: NodeMessage): string {
 function leastOf(message: NodeMessage): object {
   const { _msgid, topic } = message;
   const ackId = ackIdOf(message);
-  return { _msgid, topic, sms: ackId === undefined ? undefined : { ackId } };
+  // JSON would write each hole of a list, and there may be thousands of millions.
+  const recipients: unknown = Array.isArray(topic) ? Object.values(topic) : topic;
+  return { _msgid, topic: recipients, sms: ackId === undefined ? undefined : { ackId } };
 }
 
 /** `undefined` when it takes more than so many bytes. What is too large is given up on the way, since nothing else is done meanwhile. */
@@ -66,7 +68,7 @@ function leastBytes(value: unknown): number {
 export function parseCarried(text: string | undefined, onUnreadable: () => void): NodeMessage {
   if (text === undefined) return {};
   try {
-    const message: unknown = JSON.parse(text, (_key, value: unknown) => restore(value));
+    const { message } = restoreAll({ message: JSON.parse(text) as unknown });
     if (typeof message === 'object' && message !== null && !Array.isArray(message)) return message as NodeMessage;
   } catch {
     // Told below.
@@ -122,7 +124,7 @@ function replaceUnknown(original: unknown, value: unknown): unknown {
   if (original instanceof Date) return { [mark]: 'Date', value: value as string | null } satisfies Marked;
   if (typeof value !== 'object' || value === null) return value;
   if (Array.isArray(value)) return value.some(Buffer.isBuffer) ? value.map(shelter) : value;
-  return shelterAll(rename(value, /^\$+sms$/, escapeName) as object);
+  return shelterAll(rename(value, /^\$+sms$/, escapeName));
 }
 
 function shelterAll(value: object): object {
@@ -134,17 +136,28 @@ function escapeName(name: string): string {
   return /^\$+sms$/.test(name) ? `$${name}` : name;
 }
 
-function restore(value: unknown): unknown {
-  if (typeof value !== 'object' || value === null || !Object.hasOwn(value, mark)) {
-    return rename(value, /^\$\$+sms$/, (name) => name.slice(1));
+/** Restores what is in an object, on whatever level: one after the other, since a message may be deeper than the stack. */
+function restoreAll<Whole extends object>(whole: Whole): Whole {
+  const holders: object[] = [whole];
+  for (const holder of holders) {
+    for (const [name, value] of Object.entries(holder)) {
+      if (typeof value !== 'object' || value === null) continue;
+      const isMarked = Object.hasOwn(value, mark);
+      const restored = isMarked ? restore(value as Marked) : rename(value, /^\$\$+sms$/, (escaped) => escaped.slice(1));
+      if (restored !== value) Object.assign(holder, { [name]: restored });
+      if (!isMarked) holders.push(restored);
+    }
   }
-  const { [mark]: was, value: text } = value as Marked;
-  // A Date that was none is null in JSON.
-  return was === 'Buffer' ? Buffer.from(String(text), 'base64') : new Date(text ?? Number.NaN);
+  return whole;
 }
 
-function rename(value: unknown, pattern: RegExp, change: (name: string) => string): unknown {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
+function restore({ [mark]: was, value }: Marked): Buffer | Date {
+  // A Date that was none is null in JSON.
+  return was === 'Buffer' ? Buffer.from(String(value), 'base64') : new Date(value ?? Number.NaN);
+}
+
+function rename(value: object, pattern: RegExp, change: (name: string) => string): object {
+  if (Array.isArray(value)) return value;
   if (!Object.keys(value).some((name) => pattern.test(name))) return value;
   return Object.fromEntries(
     Object.entries(value).map(([name, inner]) => [pattern.test(name) ? change(name) : name, inner]),

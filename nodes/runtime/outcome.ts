@@ -148,10 +148,16 @@ function readAcknowledgement(message: SmsMessage): Acknowledgement | undefined {
 }
 
 /** What a message acknowledges when it comes back to the node that it came from. */
-export function ackIdOf({ sms }: SmsMessage): string | undefined {
-  if (typeof sms !== 'object' || sms === null || !Object.hasOwn(sms, 'ackId')) return undefined;
-  const { ackId } = sms as { ackId?: unknown };
-  return typeof ackId === 'string' ? ackId : undefined;
+export function ackIdOf(message: SmsMessage): string | undefined {
+  try {
+    const { sms } = message;
+    if (typeof sms !== 'object' || sms === null || !Object.hasOwn(sms, 'ackId')) return undefined;
+    const { ackId } = sms as { ackId?: unknown };
+    return typeof ackId === 'string' ? ackId : undefined;
+  } catch {
+    // What cannot be read acknowledges nothing.
+    return undefined;
+  }
 }
 
 /** Takes what comes to the input of a node for acknowledgements of what it sent; everything else goes no further. */
@@ -162,6 +168,6 @@ export function takeAcknowledgements(
   node.on('input', (message: SmsMessage, _send, done) => {
     const acknowledgement = readAcknowledgement(message);
     if (acknowledgement) subscription()?.acknowledge(acknowledgement.ackId, acknowledgement.failed);
-    done();
+    complete({ done });
   });
 }

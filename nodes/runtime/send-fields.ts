@@ -1,13 +1,14 @@
 import { randomUUID } from 'node:crypto';
+import { types } from 'node:util';
 import type { Node, NodeAPI, NodeDef } from 'node-red';
-import { type CheckedDraft, checkDraft, type Draft, isBlank, type SendOptions, SmsError } from '../../src';
+import { type CheckedDraft, checkDraft, type Draft, isBlank, isSmsError, type SendOptions, SmsError } from '../../src';
 import { isInRange, limits, type Range } from '../limits';
 import { type CallbackNode, isCallbackNode } from './callback-node';
 import { isEnv } from './env';
 import { parseKey } from './once-key';
 import type { SmsMessage } from './outcome';
 import { parseFlag, parseNumber, parseText } from './settings';
-import { evaluate, type TypedInput } from './typed-input';
+import { evaluate, type TypedInput, unusable } from './typed-input';
 
 /** The typed fields of the form, each with the type and value that a flow without it gets. */
 const defaults = {
@@ -123,9 +124,9 @@ export class SendFields {
     const values: Values = { ...this.#constants };
     for (const input of this.#variables) {
       const value = this.#evaluate(input, message);
-      values[input.field] = value instanceof Promise ? await value : value;
+      values[input.field] = types.isPromise(value) ? await value : value;
     }
-    const { message: text, encoding, parts } = checkDraft(values, maxLength);
+    const { message: text, encoding, parts } = checkValues(values, maxLength);
     const given = this.#number('priority', message);
     const priority = typeof given === 'number' ? given : await given;
     const options: SendOptions = { retries, retryUncertain, resolveMs, priority, unlimited };
@@ -151,7 +152,7 @@ export class SendFields {
       return Number(given);
     };
     const given = evaluate(this.#RED, this.#node, { field, value, type: String(type) }, message);
-    return given instanceof Promise ? given.then(check) : check(given);
+    return types.isPromise(given) ? given.then(check) : check(given);
   }
 
   #evaluate(input: TypedInput, message: SmsMessage): unknown {
@@ -194,6 +195,32 @@ function readField(config: SendConfig, field: Field): TypedInput<Field> {
     value: given ?? value,
     type: typeof givenType === 'string' && givenType !== '' ? givenType : typeOfGiven,
   };
+}
+
+/** Checks values of which any may throw as it is read, in a getter or a Proxy: it is then of no use to its field. */
+function checkValues(values: Values, maxLength: number | undefined): CheckedDraft {
+  try {
+    return checkDraft(values, maxLength);
+  } catch (error) {
+    const field = isSmsError(error) ? undefined : findThrowing(values, maxLength);
+    if (field === undefined) throw error;
+    return checkDraft({ ...values, [field]: unusable }, maxLength);
+  }
+}
+
+/** The field that was read last, if it has something that can throw. */
+function findThrowing(values: Values, maxLength: number | undefined): Field | undefined {
+  let field: Field | undefined;
+  const get = (_values: Values, name: Field): unknown => {
+    field = name;
+    return values[name];
+  };
+  try {
+    checkDraft(new Proxy(values, { get } as ProxyHandler<Values>), maxLength);
+  } catch {
+    if (field !== undefined && Object(values[field]) === values[field]) return field;
+  }
+  return undefined;
 }
 
 function parseMailto(field: string, value: unknown): object | undefined {

@@ -7,6 +7,7 @@ const whiteSpace = /\s+/;
 const numberLike = /^\+?[\d()./\s-]*$/;
 const formatting = /[()./\s+-]/g;
 const msisdn = /^[1-9]\d{6,14}$/;
+const listIndex = /^\d+$/;
 const shortestMsisdn = 7;
 
 /** An item, and whether it is likely to be part of a number that was written with spaces. */
@@ -33,8 +34,8 @@ export function parseRecipients(to: unknown): string[] {
 }
 
 function itemsOf(to: unknown): Item[] {
-  // A hole in a list is a blank item.
-  if (typeof to !== 'string') return Array.from(Array.isArray(to) ? to : [to], (item) => ({ item, isPart: false }));
+  if (typeof to !== 'string')
+    return (Array.isArray(to) ? presentItems(to) : [to]).map((item) => ({ item, isPart: false }));
   if (!separator.test(to)) return [{ item: to, isPart: false }];
   return to.split(separators).flatMap((group) => {
     const parts = group.trim().split(whiteSpace);
@@ -45,6 +46,11 @@ function itemsOf(to: unknown): Item[] {
         [parts[index - 1], parts[index + 1]].some((next) => next && (isShort(next) || item[0] === '+')),
     }));
   });
+}
+
+/** The items of a list without its holes. There may be thousands of millions of them, so that none is looked at. */
+function presentItems(list: readonly unknown[]): unknown[] {
+  return Object.keys(list).flatMap((name) => (listIndex.test(name) ? [list[Number(name)]] : []));
 }
 
 function isShort(item: string): boolean {

@@ -86,7 +86,7 @@ export function planTravel(
  */
 function parseContentType(value: unknown): ContentType | undefined {
   if (isBlank(value)) return undefined;
-  const given = String(value).replace(/\s+/g, '').toLowerCase();
+  const given = typeof value === 'string' ? value.replace(/\s+/g, '').toLowerCase() : undefined;
   const known = contentTypes.find((contentType) => contentType.replace(' ', '').toLowerCase() === given);
   if (!known) throw new SmsError('contentType', { field: 'contentType' });
   return known;

@@ -21,3 +21,36 @@ describe('a message that answers carry', () => {
     assert.equal(parsed, 3);
   });
 });
+
+describe('a message written down, however deep it is', () => {
+  const bottom = () => ({ at: new Date(5), own: { $sms: 'Date', value: 'mine' }, photo: Buffer.from('x') });
+
+  for (const depth of [500, 1_000, 2_000, 2_500, 3_000, 3_500, 4_000, 5_000, 20_000]) {
+    it(`comes back with ${depth} levels, or without those alone`, () => {
+      let deep: object = bottom();
+      for (let level = 0; level < depth; level++) deep = { deep };
+      const rest = { _msgid: '1', topic: 't', payload: 'x' };
+      const text = formatCarried({ ...rest, deep } as never);
+      const { deep: back, ...read } = parseCarried(text, () => assert.fail('unreadable')) as { deep?: unknown };
+      assert.deepEqual(read, rest);
+      let inner = back;
+      while (Object.hasOwn(Object(inner), 'deep')) inner = (inner as { deep: unknown }).deep;
+      assert.deepEqual(inner, text.includes('"deep"') ? bottom() : undefined);
+    });
+  }
+
+  it('comes back whatever its levels, once it is written', () => {
+    const levels = 200_000;
+    const text = `{"_msgid":"1","deep":${'['.repeat(levels)}{"$sms":"Date","value":"1970-01-01"}${']'.repeat(levels)}}`;
+    let { deep: inner } = parseCarried(text, () => assert.fail('unreadable')) as { deep?: unknown };
+    while (Array.isArray(inner)) [inner] = inner;
+    assert.deepEqual(inner, new Date(0));
+  });
+
+  it('comes back without the holes of its list of recipients', () => {
+    const topic: string[] = [];
+    topic[2_125_551_234] = '64215551234';
+    const back = parseCarried(formatCarried({ _msgid: '1', topic } as never), () => assert.fail('unreadable'));
+    assert.deepEqual(back, { _msgid: '1', topic: ['64215551234'] });
+  });
+});

@@ -159,6 +159,30 @@ describe('a message that cannot be written to, or not be read', () => {
     });
   }
 
+  for (const [what, sms] of [
+    ['throws as it is read', () => Object.defineProperty({}, 'ackId', { get: trap })],
+    ['is one of which nothing can be read', () => new Proxy({}, { get: trap, getOwnPropertyDescriptor: trap })],
+  ] as const) {
+    it(`acknowledges nothing where what it acknowledges ${what}, and has one outcome`, async () => {
+      const flow = await start('sms-send');
+      flow.send('node', { ...text, sms: sms() });
+      const [got] = await flow.messages('got', 1);
+      assert.deepEqual([got?.sms?.accepted, got?.sms && 'ackId' in got.sms], [[text.topic], false]);
+      flow.send('node', { ...text, topic: '', sms: sms() });
+      const [caught] = await flow.messages('caught', 1);
+      assert.deepEqual([caught?.sms?.error?.code, caught?.sms?.error?.field], ['SMS_INPUT', 'to']);
+      assert.equal((await flow.done('node', 2)).length, 2);
+      assert.deepEqual([flow.received('got').length, flow.received('caught').length], [1, 1]);
+    });
+
+    it(`acknowledges nothing at sms-in where what it acknowledges ${what}`, async () => {
+      const flow = await start('sms-in', { ack: true });
+      flow.send('node', { ...text, sms: sms() });
+      assert.deepEqual(await flow.done('node', 1), [{ id: 'node', error: undefined }]);
+      assert.deepEqual(flow.received('caught'), []);
+    });
+  }
+
   it('counts as failed and not as complete', async () => {
     const flow = await start('sms-send', { to: '12', toType: 'str' });
     flow.send('node', Object.freeze({ ...text }));

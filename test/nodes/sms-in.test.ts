@@ -632,6 +632,8 @@ describe('sms-in', () => {
           wires: [['in'], [], ['sent'], []],
         });
         receive('a');
+        // Before that nobody is asked who replies without its messageId.
+        await until(() => sim.messages.length === 1, 'the text has arrived');
         await delivered(flow);
         sim.reply({ from: handset, body: 'b' });
         const [reply] = await flow.messages('sent', 1);

@@ -108,6 +108,20 @@ describe('recipients (§2.1 to)', () => {
     );
   });
 
+  it('looks only at what is there in a list of thousands of millions, in its order', () => {
+    const to: string[] = [];
+    to[2_125_551_234] = '64215551235';
+    to[1_000] = '64215551234';
+    assert.deepEqual(parseRecipients(to), ['64215551234', '64215551235']);
+    to[3_000_000_000] = '021';
+    assert.throws(() => parseRecipients(to), { reason: 'recipientNumber', field: 'to' });
+    assert.throws(() => parseRecipients(new Array(4_000_000_000)), { reason: 'recipientsEmpty', field: 'to' });
+  });
+
+  it('takes the items of a list and not its other properties', () => {
+    assert.deepEqual(parseRecipients(/\d+/.exec('to 64215551234')), ['64215551234']);
+  });
+
   it('reads a hundred thousand recipients', () => {
     const numbers = Array.from({ length: 100_000 }, (_, index) => String(64_210_000_000 + index));
     assert.equal(parseRecipients(numbers.join(' ')).length, 100_000);
