@@ -63,7 +63,10 @@ export function createAccept(context: InboxContext, arrival: Arrival, handling: 
         const fresh: Undelivered[] = [];
         for (const [index, outcome] of outcomes.entries()) {
           if (outcome.fresh && held && !isWritten) keepHeld(outcome.fresh, new HeldRecord(held, index));
-          if (outcome.orphan) undelivered.remove(outcome.orphan.entry.id);
+          if (outcome.orphan) {
+            undelivered.remove(outcome.orphan.entry.id);
+            outcome.orphan.end(false);
+          }
           if (outcome.twinned) addTwin(outcome.twinned.entry, outcome.twinned.twin);
           if (outcome.fresh) fresh.push(outcome.fresh);
           outcome.effect?.();

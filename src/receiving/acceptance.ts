@@ -3,6 +3,7 @@ import { type Changes, keepItem, type Look } from '../store/store';
 import { answerOf, recallAnswer, recallAttempts, rememberAnswer } from './answered';
 import type { Destination } from './attendance';
 import {
+  channelOf,
   currentEntry,
   dropEntry,
   forgetSeen,
@@ -33,7 +34,7 @@ export interface Acceptance {
 interface Outcome {
   acceptance: Acceptance;
   fresh?: Undelivered;
-  /** What was polled for nodes that are gone, and goes to the node that was called with the same. */
+  /** What was for nodes that are gone, and goes to those who are brought the same. */
   orphan?: Undelivered | undefined;
   /** What follows on the sending side. */
   effect?: (() => void) | undefined;
@@ -62,7 +63,7 @@ export function acceptRecord(context: InboxContext, candidate: Candidate, look: 
   let orphan: Undelivered | undefined;
   if (outcome !== 'new' && (isLeftover || context.dedupe() || kind === 'outbox')) {
     const pending = undelivered.findCalledBack(identity, changes);
-    if (pending) {
+    if (pending && !isOrphanFor(context, arrival, pending)) {
       const acceptance = { outcome, entry: pending.entry };
       if (via !== 'poll') return { acceptance };
       const twinned = { ...currentEntry(pending.entry, changes) };
@@ -71,7 +72,8 @@ export function acceptRecord(context: InboxContext, candidate: Candidate, look: 
       keepItem(changes, twinned);
       return { acceptance, twinned: { entry: pending.entry, twin } };
     }
-    if (via === 'callback' && !distribution.attendance.hasTakers(kind)) {
+    orphan = pending;
+    if (!orphan && via === 'callback' && !distribution.attendance.hasTakers(kind)) {
       orphan = undelivered.findOn(kind, identity, changes);
       // Its nodes are being redeployed, and get it when they are back.
       if (orphan && distribution.attendance.expects(kind)) return { acceptance: { outcome, heldElsewhere: true } };
@@ -88,7 +90,8 @@ export function acceptRecord(context: InboxContext, candidate: Candidate, look: 
       return { acceptance: heldElsewhere ? { outcome, heldElsewhere } : { outcome } };
     }
   }
-  const correlated = correlate(context, { news, identity }, look, changes);
+  const former = orphan && currentEntry(orphan.entry, changes);
+  const correlated = correlate(context, { news, identity, former }, look, changes);
   if (past.isDone) return { acceptance: { outcome }, effect: correlated.effect };
   if (isForNobody(context, arrival, correlated.record)) {
     // Should the service also call back with it, that is new to the node that is called.
@@ -101,14 +104,25 @@ export function acceptRecord(context: InboxContext, candidate: Candidate, look: 
     identity,
     address: arrival.address,
     attempts: past.attempts + candidate.attempts,
-    attemptsBefore: arrival.address && recallAttempts(identity, look),
-    twin: orphan?.entry.record,
+    attemptsBefore: Math.max(former?.attempts ?? 0, arrival.address ? recallAttempts(identity, look) : 0),
+    twin: former?.channel === 'callback' ? former.twin : former?.record,
   });
   if (orphan) dropEntry(context, orphan.entry, orphan.identity, changes);
   keepEntry(context, fresh.entry, identity, changes);
   if (fresh.entry.channel === 'callback') undelivered.expect(fresh, changes);
   const acceptance = { outcome, entry: fresh.entry };
   return { acceptance, fresh, orphan, effect: correlated.effect };
+}
+
+/** Whether those who are brought a called-back message again get it, since whoever has not taken it is gone. */
+function isOrphanFor(
+  { journal, distribution: { attendance } }: InboxContext,
+  arrival: Arrival,
+  pending: Undelivered,
+): boolean {
+  // While the store fails, what is dropped may be found again.
+  if (journal.mode !== 'open' || !attendance.isStranded(pending)) return false;
+  return attendance.audience(channelOf(arrival), arrival).length > 0;
 }
 
 /** What is in the store is found when the service asks again. */
@@ -128,11 +142,11 @@ interface Correlated {
 /** What a record answers: the same as when it came before. */
 function correlate(
   { correlator }: InboxContext,
-  { news, identity }: Pick<Candidate, 'news' | 'identity'>,
+  { news, identity, former }: Pick<Candidate, 'news' | 'identity'> & { former: Entry | undefined },
   look: Look,
   changes: Changes,
 ): Correlated {
-  const answered = recallAnswer(identity, look);
+  const answered = recallAnswer(identity, look) ?? (former && answerOf(former.record));
   if (answered) return { record: { ...news.record, ...answered }, isRepeated: true };
   return correlator?.correlate(news, look, changes) ?? news;
 }

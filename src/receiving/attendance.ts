@@ -3,6 +3,7 @@ import type { Kind } from '../model';
 import { PassingMap } from '../passing-map';
 import { type Channel, nameTakers } from './entry';
 import type { Taker } from './taker';
+import type { Undelivered } from './undelivered';
 
 /** Whom records are for: everybody on their channel, unless it says more. */
 export interface Destination {
@@ -19,8 +20,8 @@ export class Attendance {
   readonly #onRollCall: () => void;
   readonly #takers = new Map<Channel, Map<string, Taker>>();
   /**
-   * Nodes that were taken away and may be back after a redeploy, which must not make them miss what others get. Each with how many nodes
-   * had come by then.
+   * Nodes that were taken away and may be back after a redeploy, which must not make them miss what others get, or what is theirs. Each
+   * with how many nodes had come by then.
    */
   readonly #absent = new PassingMap<Channel, Map<string, number>>();
   /** How often a node has come. */
@@ -43,7 +44,7 @@ export class Attendance {
   detach(channel: Channel, taker: Taker): void {
     if (!this.isHere(channel, taker)) return;
     this.#takers.get(channel)?.delete(taker.id);
-    if (taker.onDemand || channel === 'callback') return;
+    if (taker.onDemand) return;
     const absent = this.#absent.get(channel) ?? new Map<string, number>();
     this.#absent.set(channel, absent.set(taker.id, this.#comings));
     this.#absence?.cancel();
@@ -98,6 +99,19 @@ export class Attendance {
     const takers = [...this.here(channel).values()];
     if (address) return takers.filter(({ id }) => id === address.node);
     return takers.filter(({ id, onDemand }) => !onDemand || id === asker);
+  }
+
+  /** Who gets what a node has not taken: itself, or the first that answers its path. */
+  heirOf(channel: Channel, { node, path }: NonNullable<Destination['address']>): Taker | undefined {
+    const here = this.here(channel);
+    return here.get(node) ?? [...here.values()].find((taker) => taker.path === path);
+  }
+
+  /** Whether nobody who is here, or may come back, is to get a called-back entry, and no other inbox has it in hand. */
+  isStranded({ entry: { channel, address }, owed, isHandedOver }: Undelivered): boolean {
+    if (!address || isHandedOver || this.heirOf(channel, address)) return false;
+    const [here, away] = [this.here(channel), this.away(channel)];
+    return ![address.node, ...owed.keys()].some((id) => here.has(id) || away.has(id));
   }
 
   /**

@@ -12,6 +12,8 @@ export interface DistributionEvents {
   onAttempt(entry: Entry, attempt: number): void;
   /** All who are still part of the flows have taken an entry. */
   onTaken(undelivered: Undelivered): void;
+  /** Somebody here takes the polled copy of a called-back entry that nobody is to get any more. */
+  onStranded(undelivered: Undelivered): void;
   /** Resolves when what was handed out until now is written down; must not reject. */
   written(): Promise<void>;
   /** A node threw as it was given what it had not asked for. */
@@ -199,6 +201,10 @@ export class Distribution {
       const heirs = this.#heirs(undelivered, round.isRollCall);
       const { entry, owed, firstAttempt } = undelivered;
       const nextAttempt = entry.attempts + 1;
+      // The service may bring the called-back one again for its node, but not the polled copy.
+      if (entry.twin && this.attendance.hasTakers(entry.kind) && this.attendance.isStranded(undelivered)) {
+        this.#events.onStranded(undelivered);
+      }
       for (const taker of heirs) {
         // Of what another inbox has in hand nobody here knows whom it has given it to.
         const wasAway = owed.has(taker.id) && owed.get(taker.id) === undefined && !undelivered.isHandedOver;
@@ -244,8 +250,11 @@ export class Distribution {
       return [];
     }
     const { address } = entry;
+    if (address) {
+      const heir = this.attendance.heirOf(entry.channel, address);
+      return heir ? [heir] : [];
+    }
     const takers = [...attached.values()];
-    if (address) return takers.filter(({ id, path }) => id === address.node || path === address.path);
     const watchers = takers.filter(({ onDemand }) => !onDemand);
     // What was asked for before a restart is not asked for again: the service has moved on.
     if (watchers.length === 0 && owed.size === 0) return takers.slice(0, 1);

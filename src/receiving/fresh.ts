@@ -11,8 +11,8 @@ interface Fresh {
   identity: Identity;
   /** How often it will have been sent into a flow. */
   attempts: number;
-  /** How often it had been when a process that may be gone has released it. */
-  attemptsBefore?: number | undefined;
+  /** How often it had been as an entry that is gone: in whose place it is, or which a process that may be gone has released. */
+  attemptsBefore?: number;
   address?: Destination['address'];
   twin?: InboxRecord | undefined;
 }
@@ -23,18 +23,16 @@ export function createFresh(
   { news, identity, address, attempts, attemptsBefore = 0, twin }: Fresh,
 ): Undelivered {
   const { kind } = news;
+  const before = address ? Math.max(attemptsBefore, undelivered.attemptsBefore(identity)) : attemptsBefore;
   const item = {
     id: journal.nextId(),
     part: 'inbox' as const,
     takers: address ? nameTakers(address) : [kind],
     channel: channelOf({ kind, address }),
-    attempts,
+    attempts: attempts + before,
   };
   const entry: Entry = Object.assign(item, news);
-  if (address) {
-    entry.address = address;
-    entry.attempts += Math.max(attemptsBefore, undelivered.attemptsBefore(identity));
-  }
+  if (address) entry.address = address;
   // Nobody can say whether another process has delivered it already.
   if (journal.isShared && journal.mode !== 'open') entry.unsure = true;
   if (twin) entry.twin = twin;

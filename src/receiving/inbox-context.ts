@@ -9,6 +9,7 @@ import { Delivered } from './delivered';
 import { Distribution } from './distribution';
 import type { Entry } from './entry';
 import { Reading } from './reading';
+import { createRelease } from './release';
 import { createPause, settle } from './settle';
 import { type Undelivered, UndeliveredEntries } from './undelivered';
 import { Unread } from './unread';
@@ -48,6 +49,10 @@ export function createInboxContext(
   const events = {
     onAttempt,
     onTaken: (taken: Undelivered) => settle(context, taken),
+    onStranded(stranded: Undelivered) {
+      stranded.isReleased = true;
+      run(createRelease(context, stranded, () => {}));
+    },
     written: () => journal.run(createPause()).catch(onFault),
     onHandedOut: () => reading.goOn(),
     onFault,

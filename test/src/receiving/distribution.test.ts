@@ -400,6 +400,39 @@ describe('Distribution', () => {
     });
   }
 
+  it('says what it answers of what goes to others, since its node is gone, as it did when it came', async () => {
+    const asked: string[] = [];
+    const correlator: Correlator = {
+      isExpected: true,
+      keys: () => [],
+      furtherKeys: () => [],
+      correlate: ({ record }) => {
+        asked.push(String(record.via));
+        return { record: { ...record, sent: { messageId: 'question' }, awaited: true } as never, effect: () => {} };
+      },
+    };
+    const { inbox } = createInbox(0, { correlator });
+    const [node, poller] = [new Node('called'), new Node('poller')];
+    inbox.attach('callback', node);
+    const address = { node: 'called', path: '/sms' };
+    await inbox.accept({
+      kind: 'incoming',
+      via: 'callback',
+      records: [{ ...incoming('1'), via: 'callback' }],
+      address,
+    });
+    inbox.detach('callback', node);
+    let taken: Entry | undefined;
+    poller.onTake = ([entry]) => {
+      taken = entry;
+    };
+    inbox.attach('incoming', poller);
+    for (let turn = 0; turn < 5; turn++) await settle();
+    await inbox.accept({ kind: 'incoming', via: 'poll', records: [incoming('1')] });
+    assert.deepEqual(asked, ['callback']);
+    assert.deepEqual(taken?.record, { ...incoming('1'), sent: { messageId: 'question' }, awaited: true });
+  });
+
   describe('a node that throws as it is given something', () => {
     const fault = new TypeError('a fault of the node');
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mock } from 'node:test';
 import fc from 'fast-check';
 import type { IncomingRecord, RecordsOfKind } from '../../../src/model';
-import type { Entry } from '../../../src/receiving/entry';
+import type { Channel, Entry } from '../../../src/receiving/entry';
 import type { Acceptance, Inbox } from '../../../src/receiving/inbox';
 import type { Taker } from '../../../src/receiving/taker';
 import { FailingStore, Platter } from '../store/failing-store';
@@ -16,6 +16,8 @@ interface Message {
   isPolled: boolean;
   /** The service has been answered 200 to its callback (§6.1), or 503 and will call again. */
   callback: 'none' | 'pending' | 'accepted' | 'refused';
+  /** The node that it called last. */
+  called: string;
   /** How often each node was given it, and how often with the mark of a repetition. */
   given: Map<string, { attempts: number[] }>;
   /** A node was given it again without a mark. */
@@ -31,6 +33,16 @@ interface Message {
   isUnheld: boolean;
   /** The process ended while it was in memory alone. */
   isExcused: boolean;
+}
+
+const ids = ['a', 'b', 'callback', 'other'];
+
+function channelOf(id: string): Channel {
+  return id === 'a' || id === 'b' ? 'incoming' : 'callback';
+}
+
+function pathOf(id: string): string {
+  return `/${id}`;
 }
 
 /** So few that there are often more. */
@@ -76,6 +88,7 @@ class World {
       },
       isPolled: false,
       callback: 'none',
+      called: 'callback',
       given: new Map(),
       repeatedTo: undefined,
       done: new Set(),
@@ -103,7 +116,8 @@ class World {
     });
   }
 
-  callBack(message: Message): void {
+  callBack(message: Message, node = message.called): void {
+    message.called = node;
     if (message.callback === 'accepted' || message.callback === 'pending') return;
     message.callback = 'pending';
     const { generation } = this;
@@ -115,7 +129,7 @@ class World {
           kind: 'incoming',
           via: 'callback',
           records: [{ ...record, via: 'callback' }],
-          address: { node: 'callback', path: '/sms' },
+          address: { node, path: pathOf(node) },
         });
         if (generation !== this.generation) return;
         const delivered = acceptance?.entry ? await this.#ended(inbox, acceptance.entry) : true;
@@ -157,14 +171,14 @@ class World {
   attach(id: string): void {
     const node = new ModelNode(this, id, this.generation);
     this.nodes.set(id, node);
-    this.inbox.attach(id === 'callback' ? 'callback' : 'incoming', node);
+    this.inbox.attach(channelOf(id), node);
   }
 
   detach(id: string): void {
     const node = this.nodes.get(id);
     if (!node) return;
     this.nodes.delete(id);
-    this.inbox.detach(id === 'callback' ? 'callback' : 'incoming', node);
+    this.inbox.detach(channelOf(id), node);
   }
 
   fail(isFailing: boolean): void {
@@ -222,14 +236,16 @@ class World {
 
 /** A node of the running flows. */
 class ModelNode implements Taker {
-  readonly path = '/sms';
+  readonly path: string;
   readonly hand: Entry[] = [];
 
   constructor(
     readonly world: World,
     readonly id: string,
     readonly generation: number,
-  ) {}
+  ) {
+    this.path = pathOf(id);
+  }
 
   take(entries: readonly Entry[]): void {
     const { world, id } = this;
@@ -273,6 +289,7 @@ const weights: readonly (readonly [string, number])[] = [
   ['done', 8],
   ['release', 3],
   ['detach', 2],
+  ['leave', 1],
   ['attach', 3],
   ['redeploy', 1],
   ['fail', 1],
@@ -307,22 +324,26 @@ async function turns(count: number): Promise<void> {
 async function play(world: World, { what, which, after }: Move): Promise<void> {
   const { messages } = world;
   const any = messages[which % Math.max(1, messages.length)];
-  const ids = ['a', 'b', 'callback'];
+  const called = which % 3 ? 'callback' : 'other';
   const id = ids[which % ids.length] ?? '';
   const node = world.nodes.get(id);
   if (what === 'poll') world.poll(world.createMessage());
   else if (what === 'pollAgain' && any) world.poll(any);
-  else if (what === 'callBack') world.callBack(world.createMessage());
-  else if (what === 'retry' && any) world.callBack(any);
+  else if (what === 'callBack') world.callBack(world.createMessage(), called);
+  else if (what === 'retry' && any) world.callBack(any, called);
   else if (what === 'bothAtOnce') {
     const message = world.createMessage();
     if (which % 2) world.poll(message);
-    world.callBack(message);
+    world.callBack(message, called);
     if (!(which % 2)) world.poll(message);
   } else if (what === 'done') node?.done(which);
-  else if (what === 'release' && id === 'callback') node?.release(which);
+  else if (what === 'release' && channelOf(id) === 'callback') node?.release(which);
   else if (what === 'detach' && id !== 'b') world.detach(id);
-  else if (what === 'attach' && !node) world.attach(id);
+  else if (what === 'leave' && id !== 'b') {
+    world.detach(id);
+    // It is not being redeployed.
+    mock.timers.tick(20_000);
+  } else if (what === 'attach' && !node) world.attach(id);
   else if (what === 'redeploy') await world.redeploy();
   else if (what === 'fail') world.fail(true);
   else if (what === 'heal') world.fail(false);
@@ -337,7 +358,7 @@ async function play(world: World, { what, which, after }: Move): Promise<void> {
 async function comeToRest(world: World): Promise<void> {
   world.fail(false);
   world.store.turns = 0;
-  for (const id of ['a', 'b', 'callback']) if (!world.nodes.has(id)) world.attach(id);
+  for (const id of ids) if (!world.nodes.has(id)) world.attach(id);
   const hasMore = () => world.platter.entries.size > 0;
   // What is left is read a page at a time, each when the one before it is taken.
   for (let round = 0; round < 4 || (hasMore() && round < 100); round++) {
@@ -375,7 +396,7 @@ describe('Inbox against a model', () => {
     await fc.assert(
       fc.asyncProperty(moves, async (list) => {
         const world = new World();
-        for (const id of ['b', 'a', 'callback']) world.attach(id);
+        for (const id of ids) world.attach(id);
         for (const move of list) await play(world, move);
         await comeToRest(world);
         examine(world);

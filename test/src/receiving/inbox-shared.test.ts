@@ -77,7 +77,7 @@ class Instance {
     await this.inbox.flush();
   }
 
-  get last(): { entry: Entry; attempts: number } {
+  get last(): { entry: Entry; attempts: number; taker: Taker } {
     const gift = this.given.at(-1);
     assert.ok(gift, 'nothing was given');
     return gift;
@@ -91,10 +91,17 @@ class Instance {
     }
   }
 
-  #createTaker(channel: Channel): Taker {
+  /** One more node that is called. */
+  attachAt(id: string, path: string): Taker {
+    const taker = this.#createTaker('callback', id, path);
+    this.inbox.attach('callback', taker);
+    return taker;
+  }
+
+  #createTaker(channel: Channel, id: string = channel, path = address.path): Taker {
     const taker: Taker = {
-      id: channel,
-      ...(channel === 'callback' ? { path: address.path } : undefined),
+      id,
+      ...(channel === 'callback' ? { path } : undefined),
       take: (entries) => {
         for (const entry of entries) {
           this.given.push({ entry, attempts: entry.attempts, taker });
@@ -239,6 +246,44 @@ describe('Inboxes of several processes on one Redis', () => {
       assert.deepEqual(await other.callBack(incoming('m')), [{ outcome: 'duplicate', heldElsewhere: true }]);
       await heir.acknowledge();
       assert.deepEqual(await other.callBack(incoming('m')), [{ outcome: 'duplicate' }]);
+      assert.ok(await isEmpty());
+    });
+  });
+
+  describe('a callback whose node is gone', () => {
+    /** Who holds it, and another process, which polls. */
+    async function createStrander(): Promise<{ holder: Instance; other: Instance }> {
+      const holder = await create({ isAcknowledgedAtOnce: false });
+      const other = await create({ channels: ['incoming'] });
+      await holder.callBack(incoming('m'));
+      holder.inbox.detach('callback', holder.last.taker);
+      return { holder, other };
+    }
+
+    it('counts as delivered in every process only when another node that is called has taken it', async () => {
+      const { holder, other } = await createStrander();
+      const node = holder.attachAt('other', '/other');
+      await new Promise(setImmediate);
+      const elsewhere = { kind: 'incoming', via: 'callback', address: { node: 'other', path: '/other' } } as const;
+      const [acceptance] = await holder.inbox.accept({ ...elsewhere, records: [incoming('m', { via: 'callback' })] });
+      assert.deepEqual([acceptance?.entry, holder.last.attempts, holder.last.taker], [holder.last.entry, 2, node]);
+      assert.deepEqual(await other.callBack(incoming('m')), [{ outcome: 'duplicate', heldElsewhere: true }]);
+      assert.equal(await redis.client.xlen(stream), 1);
+      await holder.acknowledge();
+      assert.deepEqual(await other.callBack(incoming('m')), [{ outcome: 'duplicate' }]);
+      assert.ok(await isEmpty());
+    });
+
+    it('goes to those who poll, who alone have it then', async () => {
+      const { holder, other } = await createStrander();
+      holder.attachAt('other', '/other');
+      await new Promise(setImmediate);
+      await holder.poll(incoming('m'));
+      assert.deepEqual([holder.last.entry.channel, holder.last.attempts], ['incoming', 2]);
+      assert.deepEqual(await other.callBack(incoming('m')), [{ outcome: 'duplicate' }]);
+      assert.equal(await redis.client.xlen(stream), 1);
+      await holder.acknowledge();
+      assert.deepEqual(other.given, []);
       assert.ok(await isEmpty());
     });
   });

@@ -1204,6 +1204,332 @@ describe('Inbox', () => {
     });
   });
 
+  describe('a callback whose node is gone before the flow has taken it', () => {
+    const elsewhere = (fields: Partial<IncomingRecord> = {}) => called(fields, 'other', '/other');
+
+    function attachOther(inbox: Inbox): Node {
+      return attach(inbox, new Node('other', { path: '/other' }), 'callback');
+    }
+
+    /** Has one called back to a node, which is taken away for good then. */
+    async function strand(inbox: Inbox, fields: Partial<IncomingRecord> = {}): Promise<Node> {
+      const node = attach(inbox, new Node('callback', { path: '/sms' }), 'callback');
+      await inbox.accept(called(fields));
+      inbox.detach('callback', node);
+      return node;
+    }
+
+    it('goes to another node that is called with the same, marked, and is kept once', async () => {
+      for (const fields of [{}, { messageId: '1' }]) {
+        const store = new FailingStore();
+        const inbox = createInbox(store);
+        const node = await strand(inbox, fields);
+        const ended = inbox.ended(node.last);
+        const other = attachOther(inbox);
+        await settle();
+        const { commits } = store;
+        const [acceptance] = await inbox.accept(elsewhere(fields));
+        assert.equal(store.commits, commits + 1);
+        assert.deepEqual([...store.platter.entries.keys()], [other.last.id]);
+        assert.equal(await ended, false);
+        assert.deepEqual([acceptance?.outcome, acceptance?.entry, other.attempts], ['duplicate', other.last, [2]]);
+        const retry = await inbox.accept(elsewhere(fields));
+        assert.equal(retry[0]?.entry, other.last);
+        inbox.done(other.last, other);
+        await inbox.flush();
+        assert.deepEqual([...store.platter.entries], []);
+        assert.deepEqual(await inbox.accept(elsewhere(fields)), [{ outcome: 'duplicate' }]);
+      }
+    });
+
+    it('goes to the other also when both are called in one step', async () => {
+      const store = new FailingStore();
+      const inbox = createInbox(store);
+      const other = attachOther(inbox);
+      await settle();
+      const accepting = Promise.all([inbox.accept(called()), inbox.accept(elsewhere()), inbox.accept(elsewhere())]);
+      const [[first], [second], [third]] = await accepting;
+      await settle();
+      assert.ok(first?.entry);
+      assert.equal(await inbox.ended(first.entry), false);
+      assert.deepEqual([other.attempts, [...store.platter.entries.keys()]], [[1], [other.last.id]]);
+      assert.deepEqual([second?.entry, third?.entry], [other.last, other.last]);
+    });
+
+    it('counts its attempts once, though the service had been told before to bring it again', async () => {
+      const inbox = createInbox();
+      const node = attach(inbox, new Node('callback', { path: '/sms' }), 'callback');
+      await inbox.accept(called());
+      await inbox.release(node.last);
+      await inbox.accept(called());
+      inbox.detach('callback', node);
+      const other = attachOther(inbox);
+      await settle();
+      await inbox.accept(elsewhere());
+      assert.deepEqual([node.attempts, other.attempts], [[1, 2], [3]]);
+    });
+
+    for (const isInOneStep of [false, true]) {
+      const how = isInOneStep ? ', polled in the same step' : '';
+
+      it(`takes its polled copy along to the other, which stands in when that refuses it, too${how}`, async () => {
+        const store = new FailingStore();
+        const inbox = createInbox(store);
+        await strand(inbox, { body: '1' });
+        const other = attachOther(inbox);
+        await settle();
+        const copied = inbox.accept(polled(incoming('1')));
+        if (!isInOneStep) await copied;
+        await inbox.accept(elsewhere({ body: '1' }));
+        assert.equal(store.platter.entries.size, 1);
+        await inbox.release(other.last);
+        const a = attach(inbox, new Node('a'));
+        await settle();
+        assert.deepEqual([other.texts, a.texts, a.last.record.messageId], [['1'], ['1'], '1']);
+        inbox.done(a.last, a);
+        await inbox.flush();
+        assert.deepEqual([...store.platter.entries], []);
+      });
+    }
+
+    it('goes to those who poll when they are brought it, marked, and is kept once', async () => {
+      const platter = new Platter();
+      const store = new FailingStore(platter);
+      const inbox = createInbox(store);
+      const node = await strand(inbox, { body: '1' });
+      const ended = inbox.ended(node.last);
+      const a = attach(inbox, new Node('a'));
+      await settle();
+      const { commits } = store;
+      const acceptances = await inbox.accept(polled(incoming('1'), incoming('1')));
+      assert.equal(store.commits, commits + 1);
+      assert.equal(await ended, false);
+      assert.deepEqual(outcomes(acceptances), ['duplicate', 'repeated']);
+      assert.deepEqual([a.texts, a.attempts, a.last.channel], [['1'], [2], 'incoming']);
+      assert.equal(a.last.twin, undefined);
+      assert.deepEqual([...platter.entries.keys()], [a.last.id]);
+      assert.deepEqual(await inbox.accept(called({ body: '1' })), [{ outcome: 'duplicate' }]);
+      store.kill();
+      inboxes.pop();
+      const after = attach(createInbox(new FailingStore(platter)), new Node('a'));
+      await settle();
+      assert.deepEqual([after.texts, after.attempts], [['1'], [3]]);
+    });
+
+    for (const [who, id, channel] of [
+      ['whoever polls next', 'a', 'incoming'],
+      ['its node, should that come first', 'callback', 'callback'],
+    ] as const) {
+      it(`waits with its polled copy while nobody polls, and goes to ${who}`, async () => {
+        const store = new FailingStore();
+        const inbox = createInbox(store);
+        const node = await strand(inbox, { body: '1' });
+        const other = attachOther(inbox);
+        await settle();
+        const [copy] = await inbox.accept(polled(incoming('1')));
+        assert.equal(copy?.entry, node.last);
+        attach(inbox, new Node('another', { path: '/another' }), 'callback');
+        await settle();
+        const comes = attach(inbox, new Node(id), channel);
+        await settle();
+        assert.deepEqual([comes.texts, other.texts, store.platter.entries.size], [['1'], [], 1]);
+      });
+    }
+
+    it('goes to those who poll when they have been brought it already, in the next deployment', async () => {
+      const inbox = createInbox();
+      const a = attach(inbox, new Node('a'));
+      const node = attach(inbox, new Node('callback', { path: '/sms' }), 'callback');
+      await inbox.accept(called({ body: '1' }));
+      await inbox.accept(polled(incoming('1')));
+      const ended = inbox.ended(node.last);
+      inbox.detach('callback', node);
+      await settle();
+      assert.deepEqual(a.texts, []);
+      attachOther(inbox);
+      await settle();
+      assert.equal(await ended, false);
+      assert.deepEqual(a.texts, ['1']);
+    });
+
+    it('goes to those who poll when its node stays away, though no other node comes', async () => {
+      const inbox = createInbox();
+      const a = attach(inbox, new Node('a'));
+      await settle();
+      await strand(inbox, { body: '1' });
+      await inbox.accept(polled(incoming('1')));
+      mock.timers.tick(19_999);
+      await settle();
+      assert.deepEqual(a.texts, []);
+      mock.timers.tick(1);
+      await settle();
+      assert.deepEqual(a.texts, ['1']);
+    });
+
+    it('goes to those who poll when the next process has no such node', async () => {
+      const platter = new Platter();
+      const before = createInbox(new FailingStore(platter));
+      const node = attach(before, new Node('callback', { path: '/sms' }), 'callback');
+      await before.accept(called({ body: '1' }));
+      await before.accept(called({ body: '2' }));
+      await before.accept(polled(incoming('1')));
+      before.detach('callback', node);
+      await before.close();
+      const inbox = createInbox(new FailingStore(platter));
+      const a = attach(inbox, new Node('a'));
+      await settle();
+      assert.deepEqual(a.texts, ['1']);
+      // The service may not bring it again.
+      const back = attach(inbox, new Node('callback'), 'callback');
+      await settle();
+      assert.deepEqual([back.texts, back.attempts], [['2'], [2]]);
+    });
+
+    it('waits for its node while that is being redeployed, whoever is brought it meanwhile', async () => {
+      for (const [id, path] of [
+        ['callback', '/new'],
+        ['successor', '/sms'],
+      ] as const) {
+        const inbox = createInbox();
+        const [a, other] = [attach(inbox, new Node('a')), attachOther(inbox)];
+        await settle();
+        const node = await strand(inbox, { body: '1' });
+        const [copy] = await inbox.accept(polled(incoming('1')));
+        const [call] = await inbox.accept(elsewhere({ body: '1' }));
+        assert.deepEqual([copy?.entry, call?.entry], [node.last, node.last]);
+        const again = attach(inbox, new Node(id, { path }), 'callback');
+        await settle();
+        await inbox.accept(polled(incoming('1')));
+        attach(inbox, new Node('another'));
+        await settle();
+        assert.deepEqual([again.texts, again.attempts, a.texts, other.texts], [['1'], [2], [], []]);
+        inbox.done(again.last, again);
+        assert.equal(await inbox.ended(again.last), true);
+      }
+    });
+
+    it('waits for its node that was taken away for a redeploy as it was called', async () => {
+      const inbox = createInbox();
+      const a = attach(inbox, new Node('a'));
+      const node = attach(inbox, new Node('callback', { path: '/sms' }), 'callback');
+      await settle();
+      inbox.detach('callback', node);
+      await inbox.accept(called({ body: '1' }));
+      await inbox.accept(polled(incoming('1')));
+      const again = attach(inbox, new Node('callback', { path: '/sms' }), 'callback');
+      await settle();
+      assert.deepEqual([again.texts, again.attempts, a.texts], [['1'], [1], []]);
+    });
+
+    it('waits for its node while all are being redeployed', async () => {
+      const inbox = createInbox();
+      const a = attach(inbox, new Node('a'));
+      await settle();
+      await strand(inbox, { body: '1' });
+      inbox.detach('incoming', a);
+      await inbox.accept(polled(incoming('1')));
+      const back = attach(inbox, new Node('a'));
+      const again = attach(inbox, new Node('callback', { path: '/sms' }), 'callback');
+      await settle();
+      assert.deepEqual([back.texts, again.texts], [[], ['1']]);
+    });
+
+    it('stays with whoever has it in hand, though that has another path by now', async () => {
+      const inbox = createInbox();
+      const a = attach(inbox, new Node('a'));
+      const node = await strand(inbox, { body: '1' });
+      const heir = attach(inbox, new Node('heir', { path: '/sms' }), 'callback');
+      await settle();
+      inbox.detach('callback', heir);
+      const moved = attach(inbox, new Node('heir', { path: '/new' }), 'callback');
+      await settle();
+      const [copy] = await inbox.accept(polled(incoming('1')));
+      attach(inbox, new Node('another'));
+      await settle();
+      assert.equal(copy?.entry, node.last);
+      assert.deepEqual([heir.texts, moved.texts, a.texts], [['1'], ['1'], []]);
+    });
+
+    it('waits with its polled copy while the store fails, and goes to those who poll when that is back', async () => {
+      const store = new FailingStore();
+      const inbox = createInbox(store);
+      await strand(inbox, { body: '1' });
+      const a = attach(inbox, new Node('a'));
+      await settle();
+      store.failing.add('commit');
+      await inbox.accept(polled(incoming('1')));
+      await settle();
+      assert.deepEqual(a.texts, []);
+      store.failing.delete('commit');
+      mock.timers.tick(5_000);
+      await settle();
+      assert.deepEqual(a.texts, ['1']);
+      inbox.done(a.last, a);
+      await inbox.flush();
+      assert.deepEqual([...store.platter.entries], []);
+    });
+
+    it('is left to another inbox that has it in hand', async () => {
+      const to = new FailingStore();
+      const [earlier, later] = [createInbox(), createInbox(to)];
+      await strand(earlier, { body: '1' });
+      await earlier.accept(polled(incoming('1')));
+      await settle();
+      await later.ready();
+      to.failing.add('commit');
+      let isWanted = true;
+      const node = attach(later, new Node('callback', { path: '/sms' }), 'callback');
+      await earlier.handOver(later, { isWanted: () => isWanted });
+      await settle();
+      assert.deepEqual(node.texts, ['1']);
+      isWanted = false;
+      const a = attach(earlier, new Node('a'));
+      await settle();
+      await earlier.accept(polled(incoming('1')));
+      await settle();
+      assert.deepEqual(a.texts, []);
+    });
+
+    it('is delivered by itself to each where duplicates are not left out', async () => {
+      dedupe = false;
+      const inbox = createInbox();
+      await strand(inbox, { body: '1' });
+      const [a, other] = [attach(inbox, new Node('a')), attachOther(inbox)];
+      await settle();
+      await inbox.accept(polled(incoming('1')));
+      await inbox.accept(elsewhere({ body: '1' }));
+      assert.deepEqual([a.attempts, other.attempts], [[1], [1]]);
+      const again = attach(inbox, new Node('callback'), 'callback');
+      await settle();
+      assert.deepEqual(again.attempts, [2]);
+    });
+  });
+
+  it('of two nodes at one path the one that was called gets again what it has not taken', async () => {
+    const platter = new Platter();
+    const before = createInbox(new FailingStore(platter));
+    attach(before, new Node('callback', { path: '/sms' }), 'callback');
+    await before.accept(called());
+    await before.close();
+    const inbox = createInbox(new FailingStore(platter));
+    const [first, node] = ['first', 'callback'].map((id) => attach(inbox, new Node(id, { path: '/sms' }), 'callback'));
+    await settle();
+    assert.deepEqual([first?.texts, node?.texts], [[], ['hello']]);
+  });
+
+  it('of two nodes at the path of one that is gone the first gets what that has not taken', async () => {
+    const inbox = createInbox();
+    const node = attach(inbox, new Node('callback', { path: '/sms' }), 'callback');
+    await inbox.accept(called());
+    inbox.detach('callback', node);
+    const heirs = ['first', 'second'].map((id) => attach(inbox, new Node(id, { path: '/sms' }), 'callback'));
+    await settle();
+    assert.deepEqual(
+      heirs.map(({ texts }) => texts),
+      [['hello'], []],
+    );
+  });
+
   describe('when the store fails (polling pauses, tries again by itself)', () => {
     for (const step of ['open', 'recall', 'commit'] as const) {
       it(`at ${step}: what was polled is delivered, what was called back is refused, and it recovers by itself`, async () => {
