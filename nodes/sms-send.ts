@@ -1,15 +1,16 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Node, NodeAPI, NodeMessage } from 'node-red';
 import { type AnswerNews, type OutcomeNews, type SendingNode, SmsError } from '../src';
 import { getAccount, type UsableAccount } from './runtime/account-node';
 import { CarriedMessage, formatCarried, parseCarried } from './runtime/carried-message';
-import { FlowSender } from './runtime/flow-sender';
+import { FlowSender, type WiredNode } from './runtime/flow-sender';
 import { Flows } from './runtime/flows';
 import { LateErrors } from './runtime/late-errors';
 import { complete, type Input, putError, raise, raiseToCatch, type SmsMessage, thaw } from './runtime/outcome';
 import { Readings } from './runtime/readings';
 import { SendBadge } from './runtime/send-badge';
 import { type SendConfig, SendFields } from './runtime/send-fields';
-import { createAnswerOutputs, createOutputs } from './runtime/send-outputs';
+import { copyMessage, createAnswerOutputs, createOutputs, type SendOutputs } from './runtime/send-outputs';
 import { startWithFlows } from './runtime/start';
 import { badges, translate } from './runtime/texts';
 
@@ -17,6 +18,11 @@ import { badges, translate } from './runtime/texts';
 interface Origin extends Input {
   /** As it came, when more than one message is made of it. */
   copy?: SmsMessage;
+  isKept: boolean;
+  /** Its error has been raised, though it may not have got far. */
+  isRaised?: boolean;
+  /** What of its outputs did not get into the flow. */
+  left?: (() => SendOutputs)[];
 }
 
 export = (RED: NodeAPI) => {
@@ -35,22 +41,42 @@ export = (RED: NodeAPI) => {
       parseCarried(carried, () => this.warn(translate(RED, 'log.carriedUnreadable'))) as SmsMessage;
     const asked = new CarriedMessage(restore);
 
-    const onOutcome = async (news: OutcomeNews): Promise<boolean> => {
-      const { outcome, redelivered } = news;
+    const messageOf = ({ origin, carried }: OutcomeNews) => (origin as Origin | undefined)?.message ?? restore(carried);
+
+    /** Whether Node-RED copies what leaves at output 1. Redeployed, the node may have other wires. */
+    const isCopied = () => {
+      const { wires = [] } = (RED.nodes.getNode(this.id) ?? this) as WiredNode;
+      return (wires[0] ?? []).length > 1;
+    };
+
+    const raiseOutcome = (news: OutcomeNews, outcome: SmsError) => {
       const origin = news.origin as Origin | undefined;
-      const message = origin?.message ?? restore(news.carried);
+      const message = messageOf(news);
+      const redelivered = news.redelivered || origin?.isRaised === true;
+      const error = putError(RED, this, message, { error: outcome, redelivered });
+      lateErrors.count(error);
+      if (origin) origin.isRaised = true;
+      raise(this, error, message, origin);
+    };
+
+    const onOutcome = async (news: OutcomeNews): Promise<boolean> => {
+      const { outcome } = news;
+      const origin = news.origin as Origin | undefined;
       if (outcome instanceof SmsError) {
-        const error = putError(RED, this, message, { error: outcome, redelivered });
-        lateErrors.count(error);
-        badge.showOutcome(badges.error(RED, error));
+        badge.showOutcome(badges.error(RED, outcome));
+        if (!origin || origin.isKept) return sender.raise(() => raiseOutcome(news, outcome));
         await new Promise<void>((resolve) => Flows.of(RED).onceHeard(this, resolve));
-        raise(this, error, message, origin);
+        raiseOutcome(news, outcome);
         return true;
       }
       const { accepted, failed } = outcome;
       const total = accepted.length + failed.length;
       badge.showOutcome(failed.length === 0 ? badges.sent(RED) : badges.partlyFailed(RED, failed.length, total));
-      const isSent = sender.send(() => createOutputs(RED, message, news, outcome));
+      const left = origin?.left ?? createOutputs(RED, messageOf(news), { ...news, outcome }, isCopied);
+      if (origin) origin.left = left;
+      const isSent = sender.sendEach(left);
+      // With so many it is not done before the last is on its way.
+      if (left.length > 1) await isSent;
       if (origin) complete(origin);
       return isSent;
     };
@@ -58,10 +84,17 @@ export = (RED: NodeAPI) => {
     /** Whoever is deployed in the place of this node sends it. */
     const onMissed = (news: OutcomeNews) => {
       const { outcome } = news;
-      if (outcome instanceof SmsError) return;
-      const { message } = news.origin as Origin;
-      Flows.of(RED).onceSettled(() => {
-        RED.nodes.getNode(this.id)?.send(createOutputs(RED, message, news, outcome) as NodeMessage[]);
+      const { isRaised, left = [] } = news.origin as Origin;
+      if (outcome instanceof SmsError) {
+        // It was to be kept, and is not.
+        if (!isRaised) raiseOutcome(news, outcome);
+        return;
+      }
+      Flows.of(RED).onceSettled(async () => {
+        for (const create of left) {
+          RED.nodes.getNode(this.id)?.send(create() as NodeMessage[]);
+          await nextTurn();
+        }
       });
     };
 
@@ -105,8 +138,8 @@ export = (RED: NodeAPI) => {
       try {
         const { account, sending } = attach();
         const { message: text, encoding, parts, options } = await readings.run(fields.read(message, account.maxLength));
-        const copy = options.waitMs === undefined ? undefined : { copy: RED.util.cloneMessage(message) };
-        const origin: Origin = { ...input, ...copy };
+        const copy = options.waitMs === undefined ? undefined : { copy: copyMessage(RED, message) };
+        const origin: Origin = { ...input, ...copy, isKept: options.keep !== undefined };
         sending.send({ message: text, encoding, parts, options, origin, carried: () => formatCarried(message) });
       } catch (error) {
         const raised = putError(RED, this, message, { error });

@@ -1,7 +1,11 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Node, NodeAPI, NodeMessage } from 'node-red';
 import { Flows } from './flows';
 
 type Outputs = (NodeMessage | NodeMessage[] | null)[];
+
+/** A node with the ids of the next ones, by its outputs. */
+export type WiredNode = Node & { wires?: string[][] };
 
 /** What was sent in one go: together it got there, or not. */
 interface Batch {
@@ -22,7 +26,7 @@ interface Batch {
  */
 export class FlowSender {
   readonly #RED: NodeAPI;
-  readonly #node: Node & { wires?: string[][] };
+  readonly #node: WiredNode;
   readonly #flows: Flows;
   readonly #unwatch: () => void;
   /** The next nodes as they were when nodes were stopped for the last time. */
@@ -36,7 +40,7 @@ export class FlowSender {
   #resume: (() => void) | undefined;
   #isClosed = false;
 
-  constructor(RED: NodeAPI, node: Node & { wires?: string[][] }) {
+  constructor(RED: NodeAPI, node: WiredNode) {
     this.#RED = RED;
     this.#node = node;
     this.#flows = Flows.of(RED);
@@ -58,6 +62,31 @@ export class FlowSender {
     else this.#node.send(create() as NodeMessage[]);
     batch.messages.push(create);
     return batch.arrival;
+  }
+
+  /** Sends one after the other, and takes each that got there out of the list. `false` when some are left, as of {@link send}. */
+  async sendEach(creates: (() => Outputs)[]): Promise<boolean> {
+    for (const create of [...creates]) {
+      if (!(await this.send(create))) return false;
+      creates.shift();
+    }
+    return true;
+  }
+
+  /**
+   * Raises an error, as {@link send} sends: again when nodes were stopped before a Catch node can have passed it on. Resolves with
+   * `false` when this node is stopped: then it was not raised, or may not have been passed on.
+   */
+  async raise(raise: () => void): Promise<boolean> {
+    let stops: number | undefined;
+    do {
+      await new Promise<void>((resolve) => this.#flows.onceHeard(this.#node, resolve));
+      if (this.#isStopped) return false;
+      stops = this.#stopsNow;
+      raise();
+      await nextTurn();
+    } while (stops !== this.#stops);
+    return true;
   }
 
   /** The node is closed. */
@@ -108,7 +137,7 @@ export class FlowSender {
 
   async #hasArrived({ stops }: Batch): Promise<boolean> {
     // Node-RED delivers by `setImmediate` too, so this, which is set when all has been sent, comes after it.
-    await new Promise((resolve) => setImmediate(resolve));
+    await nextTurn();
     return stops === this.#stops || this.#areNextAlive;
   }
 

@@ -3,7 +3,7 @@ import type { SmsMessage } from './outcome';
 
 /** A message as every receiving node sends it: what a person reads, who the other party is, and the whole record. */
 export function createReceivedMessage({ kind, record }: RecordOfKind, additions: object = {}): SmsMessage {
-  const sms = Object.assign(copyOf(record), additions);
+  const sms = Object.assign(copyRecord(record), additions);
   if (kind === 'status') {
     const { statusCode, from } = record;
     return { payload: statusCode, topic: from, sms };
@@ -30,7 +30,7 @@ export function createDeliveredMessage(delivery: FlowDelivery): SmsMessage {
 }
 
 /** The flow may change what it gets; the inbox may have to deliver it again. Most of a record is text, which nobody can change. */
-function copyOf(record: InboxRecord): Parameters {
+export function copyRecord(record: InboxRecord): Parameters {
   const copy: Parameters = { ...record };
   for (const name in copy) if (typeof copy[name] === 'object') copy[name] = structuredClone(copy[name]);
   return copy;

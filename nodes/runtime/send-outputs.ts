@@ -2,6 +2,7 @@ import type { NodeAPI } from 'node-red';
 import { type AnswerNews, explainLimited, type OutcomeNews, type Sent } from '../../src';
 import { type SmsMessage, withAckId } from './outcome';
 import { createParts } from './parts';
+import { copyRecord } from './received-message';
 import { translateError } from './texts';
 
 /** What leaves a sending node: at outputs 1 to 4. */
@@ -12,17 +13,46 @@ export type SendOutputs = [
   noReply: SmsMessage | null,
 ];
 
-/** Output 1: the message, when a recipient was accepted. Output 2: a copy for each recipient that failed. */
+/** An outcome by which a text was sent. */
+type SentNews = OutcomeNews & { outcome: Sent };
+
+/** How many copies are made in one go: each may hold a list of all recipients, thousands times thousands. */
+const sliceSize = 100;
+
+/** What each copy has of its own: the list of all recipients may stand there. */
+const own = ['topic', 'sms'];
+
+/**
+ * Output 1: the message, when a recipient was accepted. Output 2: a copy for each recipient that failed. In slices, each made when it
+ * is sent.
+ *
+ * @param isCopied whether Node-RED has to copy what leaves at output 1
+ */
 export function createOutputs(
   RED: NodeAPI,
   message: SmsMessage,
-  { encoding, parts, redelivered, duplicate }: OutcomeNews,
-  sent: Sent,
-): SendOutputs {
-  const { messageId, statusCode, resolvedBy, accepted } = sent;
-  const { recipients, failed } = translateLimits(RED, sent);
-  const copies = failed.length === 0 ? [] : createFailures(RED, message, failed, { messageId, redelivered, duplicate });
-  if (accepted.length === 0) return [null, copies, null, null];
+  news: SentNews,
+  isCopied: () => boolean,
+): (() => SendOutputs)[] {
+  const translated = { ...news, outcome: translateLimits(RED, news.outcome) };
+  const createAccepted = () => {
+    if (news.outcome.accepted.length === 0) return null;
+    const passed = isCopied() ? copyable(RED, message) : message;
+    passed.sms = withAckId(message, createRecord(translated));
+    return passed;
+  };
+  const failures = prepareFailures(RED, message, translated);
+  const createFailures = (start: number) => failures.slice(start, start + sliceSize).map((create) => create());
+  const slices = [(): SendOutputs => [createAccepted(), createFailures(0), null, null]];
+  for (let start = sliceSize; start < failures.length; start += sliceSize) {
+    slices.push(() => [null, createFailures(start), null, null]);
+  }
+  return slices;
+}
+
+/** The `msg.sms` of output 1. */
+function createRecord({ outcome, encoding, parts, redelivered, duplicate }: SentNews): object {
+  const { messageId, statusCode, resolvedBy, recipients, accepted, failed } = outcome;
   const sms: Record<string, unknown> = {};
   if (messageId !== undefined) sms.messageId = messageId;
   if (statusCode !== undefined) sms.statusCode = statusCode;
@@ -35,49 +65,67 @@ export function createOutputs(
   sms.parts = parts;
   if (redelivered) sms.redelivered = true;
   if (duplicate) sms.duplicate = true;
-  message.sms = withAckId(message, sms);
-  return [message, copies, null, null];
+  return sms;
 }
 
-/** A copy of the message for each recipient that failed, which a `join` node can gather. */
-function createFailures(
+/** Makes a copy of the message, as it is now, for each recipient that failed, which a `join` node can gather. */
+function prepareFailures(
   RED: NodeAPI,
   message: SmsMessage,
-  failed: Sent['failed'],
-  {
-    messageId,
-    redelivered,
-    duplicate,
-  }: Pick<OutcomeNews, 'redelivered' | 'duplicate'> & { messageId: string | undefined },
-): SmsMessage[] {
+  { outcome, redelivered, duplicate }: SentNews,
+): (() => SmsMessage)[] {
+  const { messageId, failed } = outcome;
+  if (failed.length === 0) return [];
   const id = RED.util.generateId();
-  const { parts, ...whole } = message;
-  return failed.map((result, index) => {
-    const copy = copyRest(RED, whole);
+  const { parts, sms: before } = message;
+  // Whoever gets the message itself may change it before the last copy is made.
+  const whole = copyMessage(RED, message, [...own, 'parts']);
+  return failed.map((result, index) => () => {
+    const copy = copyMessage(RED, whole);
     copy.topic = result.msisdn;
     const sms: Record<string, unknown> = messageId === undefined ? { ...result } : { messageId, ...result };
     if (redelivered) sms.redelivered = true;
     if (duplicate) sms.duplicate = true;
-    copy.sms = withAckId(message, sms);
+    copy.sms = withAckId({ sms: before }, sms);
     copy.parts = createParts({ parts }, { id, count: failed.length, index });
     return copy;
   });
 }
 
-/** A copy without what each copy has of its own: the list of all recipients may stand there, thousands times thousands. */
-function copyRest(RED: NodeAPI, { topic: _topic, sms: _sms, ...rest }: SmsMessage): SmsMessage {
-  return RED.util.cloneMessage(rest);
+/** A copy of a message without some of its properties, nor those that cannot be copied, such as one that is nested too deep. */
+export function copyMessage(RED: NodeAPI, message: SmsMessage, without: readonly string[] = []): SmsMessage {
+  const names = Object.keys(message).filter((name) => !without.includes(name));
+  const copy = (some: string[]): SmsMessage =>
+    RED.util.cloneMessage(Object.fromEntries(some.map((name) => [name, message[name as keyof SmsMessage]])));
+  try {
+    return copy(names);
+  } catch {
+    const entries = names.flatMap((name) => {
+      try {
+        return Object.entries(copy([name]));
+      } catch {
+        return [];
+      }
+    });
+    return Object.fromEntries(entries);
+  }
+}
+
+/** The message itself if it can be copied, else what can be copied of it. */
+function copyable(RED: NodeAPI, message: SmsMessage): SmsMessage {
+  const copy = copyMessage(RED, message);
+  return Object.keys(copy).length === Object.keys(message).length ? message : copy;
 }
 
 /** Tells in the language of the server why a limit keeps recipients back. */
-function translateLimits(RED: NodeAPI, sent: Sent): Pick<Sent, 'recipients' | 'failed'> {
+function translateLimits(RED: NodeAPI, sent: Sent): Sent {
   if (!sent.limited?.length) return sent;
   const texts = new Map(sent.limited.map((one) => [one.msisdn, translateError(RED, explainLimited(one)).message]));
   const translate = <Result extends { msisdn: string }>(result: Result): Result => {
     const errorMessage = texts.get(result.msisdn);
     return errorMessage === undefined ? result : { ...result, errorMessage };
   };
-  return { recipients: sent.recipients.map(translate), failed: sent.failed.map(translate) };
+  return { ...sent, recipients: sent.recipients.map(translate), failed: sent.failed.map(translate) };
 }
 
 /** Output 3: a copy of the message with the reply. Output 4: one that says why none came. */
@@ -86,12 +134,12 @@ export function createAnswerOutputs(
   message: SmsMessage,
   { answer, recipient, messageId, redelivered }: AnswerNews,
 ): SendOutputs {
-  const copy = copyRest(RED, message);
+  const copy = copyMessage(RED, message, own);
   const mark = redelivered ? { redelivered } : undefined;
   if ('reply' in answer) {
     copy.payload = answer.reply.body;
     copy.topic = answer.reply.from;
-    copy.sms = { ...answer.reply, ...mark };
+    copy.sms = { ...copyRecord(answer.reply), ...mark };
     return [null, [], copy, null];
   }
   copy.topic = recipient;

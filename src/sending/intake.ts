@@ -42,8 +42,6 @@ export interface IntakeOptions {
   onEnded(text: Text, outcome: Outcome, given: Given): Promise<void>;
   /** A text of a node could not be taken into the store. */
   onRefused(node: string): void;
-  /** A node has thrown. */
-  onFault(error: unknown): void;
 }
 
 /** Takes texts of nodes in: keeps them, compares them by their keys, or sends them at once. */

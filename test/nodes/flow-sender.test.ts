@@ -251,6 +251,41 @@ describe('a sender into the flow', () => {
     }
   });
 
+  it('raises an error again when a node was stopped meanwhile, and not once its own is', async () => {
+    const stage = new Stage([['a']]);
+    stage.start('a');
+    let raised = 0;
+    const raise = () => stage.sender.raise(() => raised++);
+    const told = raise();
+    await undefined;
+    stage.stop('a');
+    await sleep(5);
+    assert.equal(raised, 1);
+    stage.start('a');
+    assert.deepEqual([await told, raised], [true, 2]);
+    stage.stop('node');
+    assert.deepEqual([await raise(), raised], [false, 2]);
+  });
+
+  it('sends several one after the other, and leaves those that did not get there', async () => {
+    const stage = new Stage([['a']]);
+    stage.start('a');
+    let isStopped = false;
+    const left = [1, 2, 3].map((payload) => () => {
+      if (payload === 3 && !isStopped) stage.stop('a', 'node');
+      if (payload === 3) isStopped = true;
+      return [{ payload }] as never;
+    });
+    assert.deepEqual([await stage.sender.sendEach(left), left.length], [false, 1]);
+    stage.start('a');
+    stage.active.set('node', stage.node);
+    assert.deepEqual([await stage.sender.sendEach(left), left.length], [true, 0]);
+    assert.deepEqual(
+      stage.received.map(([, payload]) => payload),
+      [1, 2, 3],
+    );
+  });
+
   it('tells who waits that the node was closed', async () => {
     const stage = new Stage([['a']]);
     stage.start('a');

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { NodeAPI } from 'node-red';
 import type { SmsMessage } from '../../nodes/runtime/outcome';
 import { createAnswerOutputs, createOutputs } from '../../nodes/runtime/send-outputs';
-import type { OutcomeNews, RecipientResult } from '../../src';
+import type { OutcomeNews, RecipientResult, Sent } from '../../src';
 
 const many = 5_000;
 
@@ -28,8 +28,9 @@ function failAll(RED: NodeAPI, message: SmsMessage, recipients: string[]): SmsMe
     (msisdn): RecipientResult => ({ msisdn, isError: true, errorCode: 402, errorMessage: 'no funds' }),
   );
   const sent = { messageId: 'm', statusCode: 200, isError: true, recipients: failed, accepted: [], failed };
-  const news = { encoding: 'gsm7', parts: 1, redelivered: false, duplicate: false } as unknown as OutcomeNews;
-  return createOutputs(RED, message, news, sent)[1];
+  const news = { encoding: 'gsm7', parts: 1, redelivered: false, duplicate: false, outcome: sent };
+  const slices = createOutputs(RED, message, news as unknown as OutcomeNews & { outcome: Sent }, () => false);
+  return slices.flatMap((create) => create()[1]);
 }
 
 describe('the outputs of sms-send', () => {

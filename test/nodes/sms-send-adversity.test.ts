@@ -169,7 +169,7 @@ describe('sms-send, redeployed in the middle', () => {
       assert.doesNotMatch(JSON.stringify(Object.values(message?.sms ?? {}).map(String)), /undefined/);
   });
 
-  it('a message that cannot be copied holds up no other, and ends nothing', async () => {
+  it('a message that cannot be copied holds up no other, and has its outputs', async () => {
     const flow = await RunningFlow.start(nodes({ keep: true }));
     const hostile = { topic: `${handset} ${blocked}`, payload: 'hostile' };
     Object.defineProperty(hostile, 'trap', {
@@ -180,10 +180,15 @@ describe('sms-send, redeployed in the middle', () => {
     });
     flow.send('send', hostile);
     flow.send('send', { topic: handset, payload: 'hello' });
-    await flow.messages('sent', 1);
-    await until(() => sim.messages.length === 2);
+    await flow.messages('sent', 2);
+    await flow.messages('failed', 1);
     await sleep(50);
-    assert.equal(flow.received('sent').length, 1);
+    assert.deepEqual([...flow.received('sent'), ...flow.received('failed')].map(({ payload }) => payload).sort(), [
+      'hello',
+      'hostile',
+      'hostile',
+    ]);
+    assert.deepEqual(errorsOf(flow), []);
   });
 
   for (const store of ['memory', 'disk']) {
@@ -259,6 +264,57 @@ describe('sms-send, redeployed in the middle', () => {
     assert.equal(flow.completions.length, 1);
     assert.equal(sim.messages.length, 1);
   });
+
+  for (const keep of [true, false]) {
+    it(`${keep ? 'raises again' : 'does not raise again'} the error of a text that is ${keep ? '' : 'not '}kept, when the flow was stopped before it got further`, async () => {
+      const again = keep ? [{ redelivered: true }] : [];
+      sim.fault('send', { status: 403 }, 1);
+      const flow = await RunningFlow.start(nodes({ keep }));
+      const onCaught = flow.node('catch');
+      const { send: sendOn } = onCaught;
+      let deployed: Promise<void> | undefined;
+      onCaught.send = (message) => {
+        sendOn.call(onCaught, message as never);
+        deployed = flow.deploy(nodes({ keep, name: 'again' }));
+      };
+      flow.send('send', { topic: handset, payload: 'hello', custom: 1 });
+      await until(() => deployed !== undefined);
+      await deployed;
+      await sleep(100);
+      assert.deepEqual(
+        errorsOf(flow),
+        again.map(() => 'SMS_FORBIDDEN'),
+      );
+      const marks = flow.received('caught').map(({ sms }) => ({ redelivered: sms?.redelivered }));
+      assert.deepEqual(marks, again);
+      assert.deepEqual(
+        flow.completions.map(({ error }) => (error as { code?: string }).code),
+        ['SMS_FORBIDDEN'],
+      );
+    });
+  }
+
+  for (const what of ['the Catch node', 'the node after it']) {
+    it(`raises the error of a kept text again when ${what} was stopped before it got further`, async () => {
+      sim.fault('send', { status: 403 }, 1);
+      const flow = await RunningFlow.start(nodes({ keep: true }));
+      const onCaught = flow.node('catch');
+      const { send: sendOn } = onCaught;
+      let deployed: Promise<void> | undefined;
+      onCaught.send = (message) => {
+        onCaught.send = sendOn;
+        sendOn.call(onCaught, message as never);
+        const changed = what === 'the node after it' ? 'caught' : 'catch';
+        const next = nodes({ keep: true }).map((node) => (node.id === changed ? { ...node, name: 'again' } : node));
+        deployed = flow.deploy(next, 'nodes');
+      };
+      flow.send('send', { topic: handset, payload: 'hello' });
+      await until(() => deployed !== undefined);
+      await deployed;
+      await until(() => flow.received('caught').some(({ sms }) => sms?.redelivered === true));
+      assert.equal(flow.completions.length, 1);
+    });
+  }
 
   it('is done with each text once, whenever it is deployed anew', async () => {
     const flow = await RunningFlow.start(nodes({ keep: true }));

@@ -1,0 +1,178 @@
+import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Simulator } from '../../simulator';
+import type { FlowNode } from '../node-red-process';
+import { until } from '../until';
+import { account, catcher, RunningFlow, sink, startService, stopEverything } from './running-flow';
+
+const handset = '64215551234';
+const blocked = '64215550000';
+const asking = { wait: 10, waitType: 'num', messageIdType: 'uuid' };
+
+function nest(levels: number): object {
+  let value: object = {};
+  for (let level = 0; level < levels; level++) value = { value };
+  return value;
+}
+
+function createTrap(): object {
+  const get = () => {
+    throw new Error('a trap');
+  };
+  return Object.defineProperty({}, 'trap', { enumerable: true, get });
+}
+
+describe('copies of a message that sms-send makes', () => {
+  let sim: Simulator;
+
+  beforeEach(async () => {
+    sim = await startService();
+    sim.block(blocked);
+  });
+
+  afterEach(stopEverything);
+
+  function nodes(properties: Record<string, unknown> = {}, of: Record<string, unknown> = {}): FlowNode[] {
+    const wires = [['sent', 'sent too'], ['failed', 'failed too'], ['reply'], ['noReply']];
+    return [
+      account(sim, of),
+      { id: 'send', type: 'sms-send', account: 'account', outputs: 4, wires, ...properties },
+      ...wires.flat().map(sink),
+      ...catcher(),
+    ];
+  }
+
+  for (const [what, create] of [
+    ['nested too deep', () => nest(20_000)],
+    ['with a getter that throws', createTrap],
+  ] as const) {
+    for (const keep of [false, true]) {
+      it(`have all but what cannot be copied, ${what}, of a text that is ${keep ? '' : 'not '}kept`, async () => {
+        const flow = await RunningFlow.start(nodes({ keep, ...asking }));
+        const topic = `${handset} ${blocked}`;
+        flow.send('send', { topic, payload: 'hello', own: { property: 1 }, hostile: create() });
+        await flow.messages('sent', 1);
+        await until(() => sim.polling('incoming') === 1);
+        sim.reply({ from: handset, body: 'yes' });
+        await flow.messages('reply', 1);
+        await sleep(50);
+        const received = (ids: string[]) =>
+          ids.map((id) =>
+            flow.received(id).map(({ payload, topic, own, sms }) => [payload, topic, own, sms?.accepted ?? null]),
+          );
+        const sent = ['hello', topic, { property: 1 }, [handset]];
+        assert.deepEqual(received(['sent', 'sent too']), [[sent], [sent]]);
+        const failed = ['hello', blocked, { property: 1 }, null];
+        assert.deepEqual(received(['failed', 'failed too']), [[failed], [failed]]);
+        assert.deepEqual(received(['reply']), [[['yes', handset, { property: 1 }, null]]]);
+        assert.deepEqual(
+          flow.completions.map(({ error }) => error),
+          [undefined],
+        );
+        assert.equal(flow.received('caught').length, 0);
+      });
+    }
+  }
+
+  it('share nothing with what sms-in delivers again', async () => {
+    const acknowledging = { acknowledge: 'flow', inputs: 1, ackTimeout: 0.2, wires: [['in']] };
+    const flow = await RunningFlow.start([
+      ...nodes({ ...asking, remember: '{"step":1}', rememberType: 'json' }),
+      { id: 'sms-in', type: 'sms-in', account: 'account', ...acknowledging },
+      sink('in'),
+    ]);
+    flow.node('reply').on('input', (message) => {
+      const { sent } = (message as { sms?: unknown }).sms as { sent: { to: string[]; remembered: object } };
+      sent.to.push('changed');
+      Object.assign(sent.remembered, { step: 2 });
+    });
+    flow.send('send', { topic: handset, payload: 'Come?' });
+    await flow.messages('sent', 1);
+    sim.reply({ from: handset, body: 'yes' });
+    await flow.messages('reply', 1);
+    for (const { sms } of await flow.messages('in', 2)) {
+      const { to, remembered } = (sms?.sent ?? {}) as Record<string, unknown>;
+      assert.deepEqual([to, remembered], [[handset], { step: 1 }]);
+    }
+  });
+
+  describe('for each of thousands of recipients that failed', () => {
+    const many = 950;
+    const recipients = Array.from({ length: many + 1 }, (_, index) => String(64_210_000_000 + index));
+    const toMany = { to: 'recipients', toType: 'msg', wires: [['sent'], ['failed']] };
+    const limited = { perDay: '1' };
+    const topics = recipients.slice(1);
+
+    const failedOf = (flow: RunningFlow) => flow.received('failed').map(({ topic }) => topic);
+
+    for (const keep of [false, true]) {
+      it(`are made as they are sent, some at a time, of a text that is ${keep ? '' : 'not '}kept`, async () => {
+        const flow = await RunningFlow.start(nodes({ ...toMany, keep }, limited));
+        const { util } = flow.red;
+        const { cloneMessage } = util;
+        let copied = 0;
+        let most = 0;
+        const isLast = () => flow.received('failed').length === many;
+        util.cloneMessage = (message) => {
+          if (copied++ === 0) {
+            setImmediate(() => {
+              most = Math.max(most, copied);
+              copied = 0;
+            });
+          }
+          return cloneMessage(message);
+        };
+        try {
+          // Whoever gets it may change it before the last copy is made.
+          flow
+            .node('sent')
+            .on('input', (message) => Object.assign(message, { recipients: 'changed', parts: 'changed' }));
+          flow.send('send', { recipients, payload: 'hello', parts: { id: 'before' }, sms: { ackId: '1' } });
+          await until(isLast);
+          await sleep(20);
+        } finally {
+          util.cloneMessage = cloneMessage;
+        }
+        assert.ok(most < 250, `${most} copies in one turn`);
+        const failed = flow.received('failed');
+        assert.deepEqual(failedOf(flow), topics);
+        assert.ok(failed.every((message) => (message.recipients as string[]).length === many + 1));
+        const [{ parts } = { parts: undefined }] = failed;
+        assert.deepEqual(
+          failed.map((message) => [message.parts, message.sms?.ackId]),
+          topics.map((_, index) => [
+            { id: parts?.id, type: 'array', count: many, index, parts: { id: 'before' } },
+            '1',
+          ]),
+        );
+        assert.deepEqual([flow.received('sent').length, flow.completions.length], [1, 1]);
+      });
+
+      for (const type of ['full', 'nodes'] as const) {
+        it(`are sent to the last over a deployment of the kind ${type}, of a text that is ${keep ? '' : 'not '}kept`, async () => {
+          const flow = await RunningFlow.start(nodes({ ...toMany, keep }, limited));
+          let deployed: Promise<void> | undefined;
+          flow.node('failed').on('input', () => {
+            if (flow.received('failed').length < 250) return;
+            deployed ??= flow.deploy(nodes({ ...toMany, keep, name: 'again' }, limited), type);
+          });
+          flow.send('send', { recipients, payload: 'hello' });
+          await until(() => deployed !== undefined);
+          await deployed;
+          await until(() => failedOf(flow).includes(topics.at(-1)));
+          await sleep(50);
+          // A slice that was on its way comes again.
+          const isKnown = (topic: unknown, index: number) => failedOf(flow).indexOf(topic) === index;
+          assert.deepEqual(failedOf(flow).filter(isKnown), topics);
+          assert.ok(failedOf(flow).length <= many + 100, String(failedOf(flow).length));
+          assert.equal(new Set(flow.received('failed').map(({ parts }) => parts?.id)).size, 1);
+          assert.equal(flow.received('sent').length, 1);
+          assert.deepEqual(
+            flow.completions.map(({ error }) => error),
+            [undefined],
+          );
+        });
+      }
+    }
+  });
+});
