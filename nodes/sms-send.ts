@@ -10,19 +10,25 @@ import { complete, type Input, putError, raise, raiseToCatch, type SmsMessage, t
 import { Readings } from './runtime/readings';
 import { SendBadge } from './runtime/send-badge';
 import { type SendConfig, SendFields } from './runtime/send-fields';
-import { copyMessage, createAnswerOutputs, createOutputs, type SendOutputs } from './runtime/send-outputs';
+import {
+  copyMessage,
+  createAnswerOutputs,
+  createOutputs,
+  type SendOutputs,
+  type SentNews,
+} from './runtime/send-outputs';
 import { startWithFlows } from './runtime/start';
 import { badges, translate } from './runtime/texts';
 
 /** What a message brought, for when its outcome is known. */
 interface Origin extends Input {
   /** As it came, when more than one message is made of it. */
-  copy?: SmsMessage;
+  copy: SmsMessage | undefined;
   isKept: boolean;
   /** Its error has been raised, though it may not have got far. */
-  isRaised?: boolean;
+  isRaised: boolean;
   /** What of its outputs did not get into the flow. */
-  left?: (() => SendOutputs)[];
+  left: (() => SendOutputs)[] | undefined;
 }
 
 export = (RED: NodeAPI) => {
@@ -45,14 +51,14 @@ export = (RED: NodeAPI) => {
 
     /** Whether Node-RED copies what leaves at output 1. Redeployed, the node may have other wires. */
     const isCopied = () => {
-      const { wires = [] } = (RED.nodes.getNode(this.id) ?? this) as WiredNode;
+      const { wires = [] } = ((isClosing && RED.nodes.getNode(this.id)) || this) as WiredNode;
       return (wires[0] ?? []).length > 1;
     };
 
     const raiseOutcome = (news: OutcomeNews, outcome: SmsError) => {
       const origin = news.origin as Origin | undefined;
       const message = messageOf(news);
-      const redelivered = news.redelivered || origin?.isRaised === true;
+      const redelivered = news.redelivered || (origin?.isRaised ?? false);
       const error = putError(RED, this, message, { error: outcome, redelivered });
       lateErrors.count(error);
       if (origin) origin.isRaised = true;
@@ -72,7 +78,7 @@ export = (RED: NodeAPI) => {
       const { accepted, failed } = outcome;
       const total = accepted.length + failed.length;
       badge.showOutcome(failed.length === 0 ? badges.sent(RED) : badges.partlyFailed(RED, failed.length, total));
-      const left = origin?.left ?? createOutputs(RED, messageOf(news), { ...news, outcome }, isCopied);
+      const left = origin?.left ?? createOutputs(RED, messageOf(news), news as SentNews, isCopied);
       if (origin) origin.left = left;
       const isSent = sender.sendEach(left);
       // With so many it is not done before the last is on its way.
@@ -138,8 +144,15 @@ export = (RED: NodeAPI) => {
       try {
         const { account, sending } = attach();
         const { message: text, encoding, parts, options } = await readings.run(fields.read(message, account.maxLength));
-        const copy = options.waitMs === undefined ? undefined : { copy: copyMessage(RED, message) };
-        const origin: Origin = { ...input, ...copy, isKept: options.keep !== undefined };
+        const origin: Origin = {
+          node: this,
+          message,
+          done: input.done,
+          copy: options.waitMs === undefined ? undefined : copyMessage(RED, message),
+          isKept: options.keep !== undefined,
+          isRaised: false,
+          left: undefined,
+        };
         sending.send({ message: text, encoding, parts, options, origin, carried: () => formatCarried(message) });
       } catch (error) {
         const raised = putError(RED, this, message, { error });

@@ -14,7 +14,7 @@ export type SendOutputs = [
 ];
 
 /** An outcome by which a text was sent. */
-type SentNews = OutcomeNews & { outcome: Sent };
+export type SentNews = OutcomeNews & { outcome: Sent };
 
 /** How many copies are made in one go: each may hold a list of all recipients, thousands times thousands. */
 const sliceSize = 100;
@@ -34,14 +34,15 @@ export function createOutputs(
   news: SentNews,
   isCopied: () => boolean,
 ): (() => SendOutputs)[] {
-  const translated = { ...news, outcome: translateLimits(RED, news.outcome) };
+  const outcome = translateLimits(RED, news.outcome);
   const createAccepted = () => {
     if (news.outcome.accepted.length === 0) return null;
     const passed = isCopied() ? copyable(RED, message) : message;
-    passed.sms = withAckId(message, createRecord(translated));
+    passed.sms = withAckId(message, createRecord(news, outcome));
     return passed;
   };
-  const failures = prepareFailures(RED, message, translated);
+  if (outcome.failed.length === 0) return [() => [createAccepted(), [], null, null]];
+  const failures = prepareFailures(RED, message, news, outcome.failed);
   const createFailures = (start: number) => failures.slice(start, start + sliceSize).map((create) => create());
   const slices = [(): SendOutputs => [createAccepted(), createFailures(0), null, null]];
   for (let start = sliceSize; start < failures.length; start += sliceSize) {
@@ -51,7 +52,7 @@ export function createOutputs(
 }
 
 /** The `msg.sms` of output 1. */
-function createRecord({ outcome, encoding, parts, redelivered, duplicate }: SentNews): object {
+function createRecord({ encoding, parts, redelivered, duplicate }: OutcomeNews, outcome: Sent): object {
   const { messageId, statusCode, resolvedBy, recipients, accepted, failed } = outcome;
   const sms: Record<string, unknown> = {};
   if (messageId !== undefined) sms.messageId = messageId;
@@ -72,10 +73,9 @@ function createRecord({ outcome, encoding, parts, redelivered, duplicate }: Sent
 function prepareFailures(
   RED: NodeAPI,
   message: SmsMessage,
-  { outcome, redelivered, duplicate }: SentNews,
+  { outcome: { messageId }, redelivered, duplicate }: SentNews,
+  failed: Sent['failed'],
 ): (() => SmsMessage)[] {
-  const { messageId, failed } = outcome;
-  if (failed.length === 0) return [];
   const id = RED.util.generateId();
   const { parts, sms: before } = message;
   // Whoever gets the message itself may change it before the last copy is made.
