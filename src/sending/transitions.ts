@@ -147,8 +147,7 @@ export function settle(text: Text, outcome: Outcome, memory: Memory, known: Pick
   return {
     keys: [
       ...(once === undefined ? [] : [once]),
-      ...(isRemembered(text) ? [...keysOfSent(referenceOf(messageId, text), to), remembranceKey] : []),
-      ...keysOfKnown(text),
+      ...(isRemembered(text) ? [...keysOfSent(referenceOf(messageId, text), to), remembranceKey, mailboxKey] : []),
       ...keysOfLimits(uncounted, memory.limits),
     ],
     whileFailing: 'apply',
