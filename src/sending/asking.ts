@@ -1,4 +1,4 @@
-import { type Changes, dropItem, type Look } from '../store/store';
+import { type Changes, dropItem, keepItem, type Look } from '../store/store';
 import { readLetters } from './mailbox';
 import type { Sent, Text } from './outgoing';
 import type { Answer, Question } from './question';
@@ -73,13 +73,26 @@ export function begin(text: Text, sent: Sent, questions: readonly Question[], { 
   });
 }
 
-/** Those who have replied, though their text is not known to be accepted: they have got it, and the wait was for that. */
-export function heard(questions: readonly Question[], { now }: { now: number }, look: Look): Question[] {
+/**
+ * Nobody is asked whose text is not known to be accepted. Who has replied all the same has got it: that is what the wait was for, and is
+ * told.
+ */
+export function endAsking(
+  questions: readonly Question[],
+  { now }: { now: number },
+  look: Look,
+  changes: Changes,
+): { replied: Question[]; unasked: string[] } {
   const letters = readLetters(look);
-  return questions.flatMap((question) => {
+  const replied: Question[] = [];
+  const silent: Question[] = [];
+  for (const question of questions) {
     const answer = question.answer ?? letters.find((letter) => letter.question === question.id)?.answer;
-    return answer && 'reply' in answer ? [{ ...withAnswer(question, answer), askedAt: now }] : [];
-  });
+    if (answer && 'reply' in answer) replied.push({ ...withAnswer(question, answer), askedAt: now });
+    else silent.push(question);
+  }
+  for (const question of replied) keepItem(changes, question);
+  return { replied, unasked: unask(silent, look, changes) };
 }
 
 /** Asks no more. Returns the ids of the questions. */

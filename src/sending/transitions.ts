@@ -1,7 +1,7 @@
 import { SmsError } from '../errors';
 import type { Step } from '../journal';
 import { type Changes, createChanges, dropItem, keepItem, type Look } from '../store/store';
-import { ask, begin, heard, questionsOf, unask } from './asking';
+import { ask, begin, endAsking, questionsOf, unask } from './asking';
 import { noteReached } from './handsets';
 import { giveBack, judgeLimits, keysOfLimits, type Leaving, type Limited, takeWithinLimits } from './limits';
 import { mailboxKey, unanswered } from './mailbox';
@@ -120,7 +120,7 @@ export function putBack(text: Text, memory: Memory, known: Pick<QuestionBook, 'g
     keys: [
       ...(once === undefined ? [] : [once]),
       ...(text.countedAt ? keysOfLimits(submitted, memory.limits) : []),
-      ...(takesBack ? keysOfKnown(text) : []),
+      ...(takesBack ? keysOfLeft(text) : []),
     ],
     whileFailing: 'apply',
     decide(look, changes) {
@@ -139,9 +139,9 @@ export function putBack(text: Text, memory: Memory, known: Pick<QuestionBook, 'g
 
 /** → settled: its outcome is known, or is known to be unknown. */
 export function settle(text: Text, outcome: Outcome, memory: Memory, known: Pick<QuestionBook, 'get'>): Step<Moved> {
-  const { to, messageId: ownId } = text.message;
+  const { to } = text.message;
   const sent = isAccepted(outcome) ? outcome : undefined;
-  const messageId = ownId ?? sent?.messageId;
+  const messageId = text.message.messageId ?? sent?.messageId;
   const once = onceKey(text);
   const uncounted = uncountedBy(text, outcome);
   return {
@@ -161,21 +161,21 @@ export function settle(text: Text, outcome: Outcome, memory: Memory, known: Pick
       const begun = sent ? begin(settled, sent, questions, memory) : [];
       const idsOfBegun = new Set(begun.map(({ id }) => id));
       const rest = questions.filter(({ id }) => !idsOfBegun.has(id));
-      const replied = heard(rest, memory, look);
-      const asked = [...begun, ...replied];
-      for (const question of asked) keepItem(changes, question);
-      if (isRemembered(text) && ownId !== undefined) {
+      const { replied, unasked } = endAsking(rest, memory, look, changes);
+      for (const question of begun) keepItem(changes, question);
+      const ownReference = ownReferenceOf(text);
+      if (ownReference !== undefined) {
         const reached = whomItReached(text, outcome, replied, unanswered(begun, look));
-        noteReached(referenceOf(ownId, text), { recipients: to, reached }, look, changes);
+        noteReached(ownReference, { recipients: to, reached }, look, changes);
       } else if (sent && isRemembered(text)) {
-        remember({ text: settled, messageId, asked, open: asked, reached: sent.accepted }, memory, look, changes);
+        remember(
+          { text: settled, messageId, asked: begun, open: begun, reached: sent.accepted },
+          memory,
+          look,
+          changes,
+        );
       }
-      const idsOfReplied = new Set(replied.map(({ id }) => id));
-      const unasked = unask(
-        rest.filter(({ id }) => !idsOfReplied.has(id)),
-        look,
-        changes,
-      );
+      const asked = [...begun, ...replied];
       return (isWritten) => ({ text: settled, asked, unasked, isWritten });
     },
   };
@@ -230,7 +230,7 @@ export function discard(
   const { now, dedupeMs } = memory;
   const once = onceKey(text);
   return {
-    keys: [...(once === undefined ? [] : [once]), ...keysOfKnown(text)],
+    keys: [...(once === undefined ? [] : [once]), ...keysOfLeft(text)],
     whileFailing,
     drops: [text.id],
     decide(look, changes) {
@@ -242,26 +242,29 @@ export function discard(
         noteOutcome(text, outcome, { look, changes }, { at: now, forMs: dedupeMs });
       }
       const questions = questionsOf(text, known, changes).filter(({ askedAt }) => askedAt === undefined);
-      const asked = heard(questions, memory, look);
-      for (const question of asked) keepItem(changes, question);
-      const unasked = unask(unanswered(questions, look), look, changes);
-      return () => ({ asked, unasked });
+      const { replied, unasked } = endAsking(questions, memory, look, changes);
+      return () => ({ asked: replied, unasked });
     },
   };
 }
 
-/** What is looked at where a text that is known by its own messageId from when it leaves has ended, or has not left after all. */
-function keysOfKnown(text: Text): string[] {
-  const { messageId, to } = text.message;
-  if (messageId === undefined || !isRemembered(text)) return [];
-  return [...keysOfSent(referenceOf(messageId, text), to), mailboxKey];
+/** By what a text is remembered from when it leaves, since it has a messageId of its own; `undefined`: not before it is accepted, or never. */
+function ownReferenceOf(text: Text): string | undefined {
+  const { messageId } = text.message;
+  return messageId !== undefined && isRemembered(text) ? referenceOf(messageId, text) : undefined;
+}
+
+/** What is looked at where such a text has not left after all. */
+function keysOfLeft(text: Text): string[] {
+  const reference = ownReferenceOf(text);
+  return reference === undefined ? [] : [...keysOfSent(reference, text.message.to), mailboxKey];
 }
 
 /** Nothing of a text was sent that was remembered as it left: nobody is asked, and nobody has got it. */
 function forgetLeft(text: Text, questions: readonly Question[], look: Look, changes: Changes): string[] {
-  const { messageId, to } = text.message;
-  if (messageId !== undefined && isRemembered(text)) {
-    noteReached(referenceOf(messageId, text), { recipients: to, reached: new Map() }, look, changes);
+  const reference = ownReferenceOf(text);
+  if (reference !== undefined) {
+    noteReached(reference, { recipients: text.message.to, reached: new Map() }, look, changes);
   }
   return unask(questions, look, changes);
 }
