@@ -321,3 +321,18 @@ export function sink(id: string): FlowNode {
 export function catcher(): FlowNode[] {
   return [{ id: 'catch', type: 'catch', name: '', scope: null, uncaught: false, wires: [['caught']] }, sink('caught')];
 }
+
+/** An `sms-send` that waits for replies, with a sink at the end of each wire. */
+export function askingSender(
+  sim: Simulator,
+  properties: Record<string, unknown>,
+  of: Record<string, unknown>,
+  wires: readonly string[][] = [['sent'], ['failed'], ['reply'], ['noReply']],
+): FlowNode[] {
+  return [
+    account(sim, of),
+    { id: 'send', type: 'sms-send', account: 'account', outputs: 4, wires, ...properties },
+    ...wires.flat().map(sink),
+    ...catcher(),
+  ];
+}

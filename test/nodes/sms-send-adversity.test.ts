@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Simulator } from '../../simulator';
 import type { FlowNode } from '../node-red-process';
 import { until } from '../until';
-import { account, catcher, RunningFlow, sink, startService, stopEverything } from './running-flow';
+import { account, askingSender, RunningFlow, startService, stopEverything } from './running-flow';
 
 const handset = '64215551234';
 const blocked = '64215550000';
@@ -19,13 +19,7 @@ describe('sms-send, redeployed in the middle', () => {
   afterEach(stopEverything);
 
   function nodes(properties: Record<string, unknown> = {}, of: Record<string, unknown> = {}): FlowNode[] {
-    const wires = [['sent'], ['failed'], ['reply'], ['noReply']];
-    return [
-      account(sim, { pause: 0, ...of }),
-      { id: 'send', type: 'sms-send', account: 'account', outputs: 4, wires, ...properties },
-      ...['sent', 'failed', 'reply', 'noReply'].map(sink),
-      ...catcher(),
-    ];
+    return askingSender(sim, properties, of);
   }
 
   const errorsOf = (flow: RunningFlow) => flow.received('caught').map(({ sms }) => sms?.error?.code);

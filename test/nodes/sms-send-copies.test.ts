@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Simulator } from '../../simulator';
 import type { FlowNode } from '../node-red-process';
 import { until } from '../until';
-import { account, catcher, RunningFlow, sink, startService, stopEverything } from './running-flow';
+import { askingSender, RunningFlow, sink, startService, stopEverything } from './running-flow';
 
 const handset = '64215551234';
 const blocked = '64215550000';
@@ -33,13 +33,7 @@ describe('copies of a message that sms-send makes', () => {
   afterEach(stopEverything);
 
   function nodes(properties: Record<string, unknown> = {}, of: Record<string, unknown> = {}): FlowNode[] {
-    const wires = [['sent', 'sent too'], ['failed', 'failed too'], ['reply'], ['noReply']];
-    return [
-      account(sim, of),
-      { id: 'send', type: 'sms-send', account: 'account', outputs: 4, wires, ...properties },
-      ...wires.flat().map(sink),
-      ...catcher(),
-    ];
+    return askingSender(sim, properties, of, [['sent', 'sent too'], ['failed', 'failed too'], ['reply'], ['noReply']]);
   }
 
   for (const [what, create] of [

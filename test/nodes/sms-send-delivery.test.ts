@@ -8,7 +8,7 @@ import { formatCarried, parseCarried } from '../../nodes/runtime/carried-message
 import type { Simulator } from '../../simulator';
 import type { FlowNode } from '../node-red-process';
 import { until } from '../until';
-import { account, catcher, coreNode, RunningFlow, sink, startService, stopEverything, stopLater } from './running-flow';
+import { askingSender, coreNode, RunningFlow, sink, startService, stopEverything, stopLater } from './running-flow';
 
 const handset = '64215551234';
 const other = '64215559999';
@@ -25,13 +25,7 @@ describe('sms-send: delivery and conversation', () => {
   afterEach(stopEverything);
 
   function nodes(properties: Record<string, unknown> = {}, of: Record<string, unknown> = {}): FlowNode[] {
-    const wires = [['sent'], ['failed'], ['reply'], ['noReply']];
-    return [
-      account(sim, { pause: 0, ...of }),
-      { id: 'send', type: 'sms-send', account: 'account', outputs: 4, wires, ...properties },
-      ...['sent', 'failed', 'reply', 'noReply'].map(sink),
-      ...catcher(),
-    ];
+    return askingSender(sim, properties, of);
   }
 
   const start = (properties: Record<string, unknown> = {}, of: Record<string, unknown> = {}, more: FlowNode[] = []) =>

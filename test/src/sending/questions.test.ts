@@ -7,29 +7,15 @@ import type { Sent, Text } from '../../../src/sending/outgoing';
 import { createChanges } from '../../../src/store/store';
 import { createError } from '../some-error';
 import { FailingStore } from '../store/failing-store';
-import { copyPlatter, type FakeNode, forever, House, sendText } from './sending-house';
+import { answersOf, beginReceiving, copyPlatter, forever, House, sendText } from './sending-house';
 
 const hour = 3_600_000;
 
 describe('conversations', () => {
-  function begin(store = new FailingStore()) {
-    const house = new House({ store });
-    const node = house.attach();
-    house.receive();
-    return { house, node, store };
-  }
-
-  /** What came of the questions of a node: the reply, or why none. */
-  const answersOf = ({ answers }: FakeNode) =>
-    answers.map(({ recipient, answer, redelivered }) => {
-      const end = 'reply' in answer ? answer.reply.body : [answer.reason, answer.statusCode].filter(Boolean).join(' ');
-      return `${recipient}: ${end}${redelivered ? ' again' : ''}`;
-    });
-
   const lastReceived = (house: House) => house.received.at(-1) as IncomingRecord;
 
   it('the first reply is the answer, though its text is sent once more and another comes after that', async () => {
-    const { house, node } = begin();
+    const { house, node } = beginReceiving();
     house.service.script.push({ takes: true, error: createError('uncertain') });
     sendText(node, 'well?', { messageId: 'asked', waitMs: 60_000, keep: forever, retryUncertain: true });
     await house.pass(10);
@@ -48,7 +34,7 @@ describe('conversations', () => {
   });
 
   it('also when the first is written down together with the mark that its text leaves once more', async () => {
-    const { house, node, store } = begin();
+    const { house, node, store } = beginReceiving();
     house.service.script.push({ takes: true, error: createError('uncertain') });
     sendText(node, 'well?', { messageId: 'asked', waitMs: 60_000, keep: forever, retryUncertain: true });
     await house.pass(10);
@@ -79,7 +65,7 @@ describe('conversations', () => {
   });
 
   it('of two texts with one messageId each has an end, whichever is answered', async () => {
-    const { house, node } = begin();
+    const { house, node } = beginReceiving();
     for (const body of ['well?', 'so?']) {
       sendText(node, body, { messageId: 'asked', waitMs: 60_000 });
       await house.pass(100);
@@ -96,7 +82,7 @@ describe('conversations', () => {
 
   describe('what a reply or status answers', () => {
     it('a reply by messageId brings back the text and what was remembered', async () => {
-      const { house, node } = begin();
+      const { house, node } = beginReceiving();
       sendText(node, 'Come?', {
         messageId: 'q1',
         remember: { value: { appointment: 7 } },
@@ -118,7 +104,7 @@ describe('conversations', () => {
     });
 
     it('a status is matched by messageId only', async () => {
-      const { house, node } = begin();
+      const { house, node } = beginReceiving();
       sendText(node, 'Hi', { messageId: 'q1', remember: { value: 1 } });
       await house.pass(100);
       await house.status('6421555123', 'RCV', 'q1');
@@ -132,7 +118,7 @@ describe('conversations', () => {
 
     for (const inReplyToId of [undefined, 'default', ' ']) {
       it(`a message with ${inReplyToId === undefined ? 'no' : `the`} inReplyToId ${inReplyToId ?? ''} is matched by its handset, to the latest text`, async () => {
-        const { house, node } = begin();
+        const { house, node } = beginReceiving();
         for (const value of [1, 2]) {
           sendText(node, `text ${value}`, { remember: { value } });
           await house.pass(1_000);
@@ -144,7 +130,7 @@ describe('conversations', () => {
     }
 
     it('and to the latest open question before that', async () => {
-      const { house, node } = begin();
+      const { house, node } = beginReceiving();
       sendText(node, 'question', { remember: { value: 'q' }, waitMs: hour });
       await house.pass(1_000);
       sendText(node, 'news', { remember: { value: 'n' } });
@@ -158,7 +144,7 @@ describe('conversations', () => {
     });
 
     it('another id, another handset, and what is too old answer nothing', async () => {
-      const { house, node } = begin();
+      const { house, node } = beginReceiving();
       sendText(node, 'Hi', { messageId: 'q1', remember: { value: 1 } });
       await house.pass(100);
       await house.incoming('6421555123', 'yes', { inReplyToId: 'other' });
@@ -171,7 +157,7 @@ describe('conversations', () => {
     });
 
     it('outlives the process', async () => {
-      const { house, node, store } = begin();
+      const { house, node, store } = beginReceiving();
       sendText(node, 'Hi', { messageId: 'q1', remember: { value: 1 } });
       await house.pass(1_000);
       const next = house.restart(copyPlatter(store.platter));
@@ -181,7 +167,7 @@ describe('conversations', () => {
     });
 
     it('is known from the moment that a text with a messageId of its own leaves', async () => {
-      const { house, node } = begin();
+      const { house, node } = beginReceiving();
       house.service.script.push({ takes: true, after: new Promise(() => {}) });
       sendText(node, 'Hi', { messageId: 'q1', remember: { value: 1 } });
       await house.pass(100);
@@ -190,7 +176,7 @@ describe('conversations', () => {
     });
 
     it('a parameter of the service that is called so is not taken for it', async () => {
-      const { house, node } = begin();
+      const { house, node } = beginReceiving();
       sendText(node, 'Hi', { messageId: 'q1', remember: { value: 1 } });
       await house.pass(100);
       await house.incoming('6421555123', 'yes', { inReplyToId: 'q1', sent: 'forged' } as never);
@@ -200,7 +186,7 @@ describe('conversations', () => {
 
   describe('ask and wait', () => {
     it('is told when no replies can be polled, unless kept texts have told of an outage', async () => {
-      const { house, node } = begin();
+      const { house, node } = beginReceiving();
       const other = house.attach('other');
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
       await house.pass(100);
@@ -223,7 +209,7 @@ describe('conversations', () => {
     });
 
     it('the first reply of each recipient, and for the others that none came in time', async () => {
-      const { house, node } = begin();
+      const { house, node } = beginReceiving();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, to: ['6421555123', '6421555124'] });
       await house.pass(100);
       assert.deepEqual([node.state?.asking, house.asking], [2, true]);
@@ -242,7 +228,7 @@ describe('conversations', () => {
     });
 
     it('asks only those who were accepted, and nobody when the text failed', async () => {
-      const { house, node } = begin();
+      const { house, node } = beginReceiving();
       house.service.script.push(
         { takes: true, failed: [{ msisdn: '6421555124' }] },
         { error: createError('forbidden') },
@@ -256,7 +242,7 @@ describe('conversations', () => {
     });
 
     it('a reply by messageId answers its question, however many are open to the handset', async () => {
-      const { house, node, store } = begin();
+      const { house, node, store } = beginReceiving();
       for (let index = 0; index < 1_000; index++) sendText(node, 'Come?', { messageId: `q${index}`, waitMs: hour });
       await house.pass(1_000);
       await house.status('6421555123', 'EXP', 'q1');
@@ -280,7 +266,7 @@ describe('conversations', () => {
     }).timeout(20_000);
 
     it('a final status other than RCV ends the wait', async () => {
-      const { house, node } = begin();
+      const { house, node } = beginReceiving();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
       await house.pass(100);
       await house.status('6421555123', 'SNT', 'q1');
@@ -291,7 +277,7 @@ describe('conversations', () => {
     });
 
     it('a contact or group is answered by whoever replies with the messageId', async () => {
-      const { house, node } = begin();
+      const { house, node } = beginReceiving();
       sendText(node, 'Who can?', { messageId: 'q1', waitMs: hour, to: ['nurses'] });
       await house.pass(100);
       await house.incoming('6421555777', 'me', { inReplyToId: 'q1' });
@@ -301,7 +287,7 @@ describe('conversations', () => {
 
     it('without a messageId of its own the reply is matched by the one of the service, and by handset', async () => {
       for (const more of [{ inReplyToId: 'made-1' }, {}]) {
-        const { house, node } = begin();
+        const { house, node } = beginReceiving();
         sendText(node, 'Come?', { waitMs: hour });
         await house.pass(100);
         await house.incoming('6421555123', 'yes', more);
@@ -310,7 +296,7 @@ describe('conversations', () => {
     });
 
     it('a reply that is being written down as the acceptance becomes known is not lost', async () => {
-      const { house, node, store } = begin();
+      const { house, node, store } = beginReceiving();
       const accept = house.service.holdNext();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
       await house.pass(100);
@@ -326,7 +312,7 @@ describe('conversations', () => {
     });
 
     it('a reply that is written down together with the acceptance follows it', async () => {
-      const { house, node, store } = begin();
+      const { house, node, store } = beginReceiving();
       const accept = house.service.holdNext();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
       await house.pass(100);
@@ -345,7 +331,7 @@ describe('conversations', () => {
 
     it('a question that was asked while a shared store failed is asked when it works again', async () => {
       const store = Object.assign(new FailingStore(), { shared: true as const });
-      const { house, node } = begin(store);
+      const { house, node } = beginReceiving(store);
       await house.pass(100);
       store.failing.add('commit').add('open').add('recall');
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
@@ -359,7 +345,7 @@ describe('conversations', () => {
     });
 
     it('what was never sent asks nobody, though the store turns out to have its mark as its end is told', async () => {
-      const { house, node, store } = begin();
+      const { house, node, store } = beginReceiving();
       let connect = () => {};
       const connects = new Promise<void>((resolve) => {
         connect = resolve;
@@ -379,7 +365,7 @@ describe('conversations', () => {
     });
 
     it('a text whose outcome became unknown while its store could not be opened asks nobody', async () => {
-      const { house, node, store } = begin();
+      const { house, node, store } = beginReceiving();
       const fail = house.service.holdNext({ error: createError('uncertain') });
       sendText(node, 'Come?', { messageId: 'q1', waitMs: 20_000, once: 'key' });
       await house.pass(10);
@@ -402,7 +388,7 @@ describe('conversations', () => {
     });
 
     it('a redeploy forgets no question of a text that is under way', async () => {
-      const { house, node, store } = begin();
+      const { house, node, store } = beginReceiving();
       const accept = house.service.holdNext();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
       await house.pass(100);
@@ -425,7 +411,7 @@ describe('conversations', () => {
     });
 
     it('a reply that comes before the acceptance is known follows the outcome', async () => {
-      const { house, node } = begin();
+      const { house, node } = beginReceiving();
       const answer = house.service.holdNext();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
       await house.pass(100);
@@ -442,7 +428,7 @@ describe('conversations', () => {
       ['a text with a key', { once: 'key' }],
     ] as const) {
       it(`a reply to ${kind} whose outcome is on its way into the flow follows it`, async () => {
-        const { house, node, store } = begin();
+        const { house, node, store } = beginReceiving();
         let flows = () => {};
         const flowing = new Promise<void>((resolve) => {
           flows = resolve;
@@ -463,7 +449,7 @@ describe('conversations', () => {
 
     /** Crashes when neither the outcome of a kept text nor the reply to it has entered the flow. */
     async function restartBeforeOutcome(): Promise<House> {
-      const { house, node, store } = begin();
+      const { house, node, store } = beginReceiving();
       node.isFlowing = false;
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, keep: forever });
       await house.pass(100);
@@ -496,7 +482,7 @@ describe('conversations', () => {
     });
 
     it('a reply in the same moment as the deadline: one of the two', async () => {
-      const { house, node } = begin();
+      const { house, node } = beginReceiving();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
       await house.pass(100);
       const record = {
@@ -517,7 +503,7 @@ describe('conversations', () => {
     });
 
     it('waits across a redeploy', async () => {
-      const { house, node } = begin();
+      const { house, node } = beginReceiving();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
       await house.pass(100);
       await Promise.all([node.node.close(), house.pass(0)]);
@@ -528,7 +514,7 @@ describe('conversations', () => {
     });
 
     it('a reply comes with what the node gave, though the store was closed as the outcome of its text came', async () => {
-      const { house, node } = begin();
+      const { house, node } = beginReceiving();
       const answer = house.service.holdNext();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
       await house.pass(10);
@@ -548,7 +534,7 @@ describe('conversations', () => {
     });
 
     it('the store is closed for good once what is in flight has its outcome', async () => {
-      const { house, node } = begin();
+      const { house, node } = beginReceiving();
       const answer = house.service.holdNext();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
       await house.pass(10);
@@ -562,7 +548,7 @@ describe('conversations', () => {
     });
 
     it('a reply that comes as the account is closed enters the flow once it is opened again, unmarked', async () => {
-      const { house, node } = begin();
+      const { house, node } = beginReceiving();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
       await house.pass(100);
       await Promise.all([node.node.close(), house.sender.close()]);
@@ -577,7 +563,7 @@ describe('conversations', () => {
     });
 
     it('nothing is polled for a question that has ended, though nobody is there to take its end', async () => {
-      const { house, node, store } = begin();
+      const { house, node, store } = beginReceiving();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, to: ['6421555123', '6421555124'] });
       await house.pass(100);
       house.attach('other');
@@ -598,7 +584,7 @@ describe('conversations', () => {
     });
 
     it('what nobody takes is forgotten 7 days after its time, and not before a node that is deployed can take it', async () => {
-      const { house, node, store } = begin();
+      const { house, node, store } = beginReceiving();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
       await house.pass(100);
       await Promise.all([node.node.close(), house.pass(0)]);
@@ -619,7 +605,7 @@ describe('conversations', () => {
     });
 
     it('goes on after a crash, with the message of the flow', async () => {
-      const { house, node, store } = begin();
+      const { house, node, store } = beginReceiving();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, to: ['6421555123', '6421555124'] });
       await house.pass(100);
       const next = house.restart(copyPlatter(store.platter));
@@ -637,7 +623,7 @@ describe('conversations', () => {
     });
 
     it('a reply that may not have entered the flow before a crash enters it again, marked', async () => {
-      const { house, node, store } = begin();
+      const { house, node, store } = beginReceiving();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
       await house.pass(100);
       node.isFlowing = false;
@@ -649,7 +635,7 @@ describe('conversations', () => {
     });
 
     it('what ran out meanwhile ends after the replies that the service still has were read', async () => {
-      const { house, node, store } = begin();
+      const { house, node, store } = beginReceiving();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, to: ['6421555123', '6421555124'] });
       await house.pass(100);
       const platter = copyPlatter(store.platter);
@@ -666,7 +652,7 @@ describe('conversations', () => {
     });
 
     it('nor does what runs out after the start end before that', async () => {
-      const { house, node, store } = begin();
+      const { house, node, store } = beginReceiving();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: 20_000, to: ['6421555123', '6421555124'] });
       await house.pass(100);
       const platter = copyPlatter(store.platter);
@@ -689,7 +675,7 @@ describe('conversations', () => {
     });
 
     it('and after 60 s at the latest', async () => {
-      const { house, node, store } = begin();
+      const { house, node, store } = beginReceiving();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
       await house.pass(100);
       const platter = copyPlatter(store.platter);
@@ -701,7 +687,7 @@ describe('conversations', () => {
     });
 
     it('a clock that is set forward by hours fires no deadline', async () => {
-      const { house, node } = begin();
+      const { house, node } = beginReceiving();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
       await house.pass(100);
       house.clock.set(5 * hour);
@@ -712,7 +698,7 @@ describe('conversations', () => {
     });
 
     it('with a clock that is set back, a reply answers what was asked last, and then what was asked before', async () => {
-      const { house, node } = begin();
+      const { house, node } = beginReceiving();
       sendText(node, 'Open the gate?', { messageId: 'q1', waitMs: hour });
       await house.pass(100);
       house.clock.set(-hour);
@@ -729,7 +715,7 @@ describe('conversations', () => {
     });
 
     it('and a clock that is set forward by days keeps no reply from its question', async () => {
-      const { house, node } = begin();
+      const { house, node } = beginReceiving();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
       await house.pass(100);
       house.clock.set(30 * 24 * hour);
@@ -743,7 +729,7 @@ describe('conversations', () => {
     });
 
     it('a duplicate under a key opens no second question', async () => {
-      const { house, node } = begin();
+      const { house, node } = beginReceiving();
       for (let time = 0; time < 2; time++) {
         sendText(node, 'Come?', { once: 'a', messageId: 'q1', waitMs: hour });
         await house.pass(100);
@@ -754,7 +740,7 @@ describe('conversations', () => {
     });
 
     it('a kept text asks when it is through, and an uncertain one that is resolved', async () => {
-      const { house, node } = begin();
+      const { house, node } = beginReceiving();
       house.service.script.push({ unreachable: true });
       sendText(node, 'Come?', { keep: forever, messageId: 'q1', waitMs: hour });
       await house.pass(5_000);
@@ -898,7 +884,7 @@ describe('conversations', () => {
     });
 
     it('a thousand recipients are each asked once', async () => {
-      const { house, node } = begin();
+      const { house, node } = beginReceiving();
       const to = Array.from({ length: 1_000 }, (_, index) => `64215${String(index).padStart(6, '0')}`);
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, to });
       await house.pass(100);

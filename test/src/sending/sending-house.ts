@@ -366,3 +366,19 @@ export function copyPlatter(platter: Platter): Platter {
   for (const [key, text] of platter.remembered) copy.remembered.set(key, text);
   return copy;
 }
+
+/** An account with a node that sends, on which another receives. */
+export function beginReceiving(store = new FailingStore()) {
+  const house = new House({ store });
+  const node = house.attach();
+  house.receive();
+  return { house, node, store };
+}
+
+/** What came of the questions of a node: the reply, or why none. */
+export function answersOf({ answers }: FakeNode): string[] {
+  return answers.map(({ recipient, answer, redelivered }) => {
+    const end = 'reply' in answer ? answer.reply.body : [answer.reason, answer.statusCode].filter(Boolean).join(' ');
+    return `${recipient}: ${end}${redelivered ? ' again' : ''}`;
+  });
+}

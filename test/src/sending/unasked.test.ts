@@ -3,7 +3,7 @@ import { SmsError } from '../../../src/errors';
 import type { IncomingRecord } from '../../../src/model';
 import { createError } from '../some-error';
 import { FailingServer, FailingStore } from '../store/failing-store';
-import { copyPlatter, type FakeNode, forever, House, sendText } from './sending-house';
+import { answersOf, beginReceiving, copyPlatter, forever, House, sendText } from './sending-house';
 
 const hour = 3_600_000;
 const [a, b] = ['6421555123', '6421555124'] as const;
@@ -11,16 +11,6 @@ const keep = forever;
 
 /** Questions whose text was not accepted, or not yet. */
 describe('who was not asked', () => {
-  function begin(store = new FailingStore()) {
-    const house = new House({ store });
-    const node = house.attach();
-    house.receive();
-    return { house, node, store };
-  }
-
-  const answersOf = ({ answers }: FakeNode) =>
-    answers.map(({ recipient, answer }) => `${recipient}: ${'reply' in answer ? answer.reply.body : answer.reason}`);
-
   /** What the last message that was received answers, and whether it was awaited. */
   const lastOf = (house: House) => {
     const { sent, awaited } = house.received.at(-1) as IncomingRecord;
@@ -36,7 +26,7 @@ describe('who was not asked', () => {
   for (const [name, create] of Object.entries(outages)) {
     describe(`while its text waits for the end of an outage (${name})`, () => {
       async function wait() {
-        const surroundings = begin();
+        const surroundings = beginReceiving();
         const { house, node } = surroundings;
         sendText(node, 'Q1?', { messageId: 'q1', waitMs: hour, keep });
         await house.pass(100);
@@ -73,7 +63,7 @@ describe('who was not asked', () => {
     ['waits to be sent again', true, createError('uncertain')],
   ] as const) {
     it(`nobody when a text is discarded that ${name}`, async () => {
-      const { house, node, store } = begin();
+      const { house, node, store } = beginReceiving();
       house.service.otherwise = { error };
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, keep, retryUncertain });
       await house.pass(100);
@@ -87,7 +77,7 @@ describe('who was not asked', () => {
   }
 
   it('a reply that has come all the same is told when its text is discarded', async () => {
-    const { house, node } = begin();
+    const { house, node } = beginReceiving();
     house.service.otherwise = { error: createError('uncertain') };
     sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, keep, retryUncertain: true });
     await house.pass(100);
@@ -99,7 +89,7 @@ describe('who was not asked', () => {
   });
 
   it('nobody when the node of a text that waits is gone', async () => {
-    const { house, node, store } = begin();
+    const { house, node, store } = beginReceiving();
     house.attach('other');
     house.service.otherwise = { error: unavailable() };
     sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, keep: { expireMs: 60_000 } });
@@ -111,7 +101,7 @@ describe('who was not asked', () => {
 
   for (const [name, options] of Object.entries({ 'only sent': {}, kept: { keep }, 'with a key': { once: 'key' } })) {
     it(`a reply to a text (${name}) whose outcome turns out to be unknown follows it`, async () => {
-      const { house, node, store } = begin();
+      const { house, node, store } = beginReceiving();
       const fail = house.service.holdNext({ error: createError('uncertain') });
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, ...options });
       await house.pass(100);
@@ -124,7 +114,7 @@ describe('who was not asked', () => {
   }
 
   it('and after a crash between the two', async () => {
-    const { house, node, store } = begin();
+    const { house, node, store } = beginReceiving();
     house.service.holdNext();
     sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, keep });
     await house.pass(100);
@@ -137,7 +127,7 @@ describe('who was not asked', () => {
 
   for (const Store of [FailingStore, FailingServer]) {
     it(`whoever a crash has left out, in a ${Store.name}`, async () => {
-      const { house, node, store } = begin(new Store());
+      const { house, node, store } = beginReceiving(new Store());
       sendText(node, 'Q1?', { messageId: 'q1', waitMs: hour });
       await house.pass(100);
       house.service.holdNext();
@@ -155,7 +145,7 @@ describe('who was not asked', () => {
   }
 
   it('by a text that is in flight: a message without an id answers the question before', async () => {
-    const { house, node } = begin();
+    const { house, node } = beginReceiving();
     sendText(node, 'Q1?', { messageId: 'q1', waitMs: hour });
     await house.pass(100);
     const fail = house.service.holdNext({ error: createError('forbidden') });
@@ -169,7 +159,7 @@ describe('who was not asked', () => {
 
   it('by a text that did not reach the handset: what was sent before counts', async () => {
     for (const messageId of [undefined, 'm2']) {
-      const { house, node } = begin();
+      const { house, node } = beginReceiving();
       const own = messageId === undefined ? {} : { messageId };
       sendText(node, 'first', { messageId: 'm1', remember: { value: 1 }, to: [b] });
       await house.pass(100);
@@ -187,7 +177,7 @@ describe('who was not asked', () => {
   });
 
   it('who may have been reached is known by the handset all the same', async () => {
-    const { house, node } = begin();
+    const { house, node } = beginReceiving();
     house.service.script.push({ error: createError('uncertain') });
     sendText(node, 'first', { messageId: 'm1', remember: { value: 1 } });
     await house.pass(100);
@@ -213,7 +203,7 @@ describe('who was not asked', () => {
   });
 
   it('white space around RCV and around a messageId of the service says nothing', async () => {
-    const { house, node } = begin();
+    const { house, node } = beginReceiving();
     sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
     await house.pass(100);
     await house.status(a, 'RCV ', 'q1');
