@@ -64,10 +64,13 @@ export class FlowSender {
     return batch.arrival;
   }
 
-  /** Sends one after the other, and takes each but the last that got there out of the list. `false` when some are left, as of {@link send}. */
-  sendEach(creates: (() => Outputs)[]): Promise<boolean> {
-    const only = creates.length === 1 ? creates[0] : undefined;
-    return only ? this.send(only) : this.#sendAll(creates);
+  /** Sends one after the other, and takes each that got there out of the list. `false` when some are left, as of {@link send}. */
+  async sendEach(creates: (() => Outputs)[]): Promise<boolean> {
+    for (let create = creates[0]; create; create = creates[0]) {
+      if (!(await this.send(create))) return false;
+      creates.shift();
+    }
+    return true;
   }
 
   /**
@@ -91,15 +94,6 @@ export class FlowSender {
     this.#isClosed = true;
     this.#unwatch();
     this.#resume?.();
-  }
-
-  async #sendAll(creates: (() => Outputs)[]): Promise<boolean> {
-    for (let create = creates[0]; create; create = creates[0]) {
-      if (!(await this.send(create))) return false;
-      if (creates.length === 1) return true;
-      creates.shift();
-    }
-    return true;
   }
 
   #lookAtNext(): void {

@@ -279,7 +279,7 @@ describe('a sender into the flow', () => {
     assert.deepEqual([await stage.sender.sendEach(left), left.length], [false, 1]);
     stage.start('a');
     stage.active.set('node', stage.node);
-    assert.equal(await stage.sender.sendEach(left), true);
+    assert.deepEqual([await stage.sender.sendEach(left), left.length], [true, 0]);
     assert.deepEqual(
       stage.received.map(([, payload]) => payload),
       [1, 2, 3],
