@@ -75,8 +75,7 @@ async function runSuite({ node, env, coverage }) {
   const name = `Node-RED ${nodeRed} on Node ${version}`;
   console.log(`${name} begins`);
   const output = openSync(outputFile, 'w');
-  // Real processes and browsers on a busy machine: what fails once is tried once more, what fails twice has failed.
-  const suite = spawn(node, [...(coverage ? [c8, node] : []), mocha, '--retries', '1'], {
+  const suite = spawn(node, [...(coverage ? [c8, node] : []), mocha], {
     cwd: root,
     env: { ...process.env, ...env, NR_NODE: node, TEST_RESULT: resultFile },
     stdio: ['ignore', output, output],
@@ -89,7 +88,7 @@ async function runSuite({ node, env, coverage }) {
   if (signal) console.error(`The suite was ended by ${signal}`);
   const result = existsSync(resultFile) ? JSON.parse(readFileSync(resultFile, 'utf8')) : undefined;
   rmSync(folder, { recursive: true });
-  const nothing = { passed: 0, failed: 0, skipped: 0, failures: [], retried: [] };
+  const nothing = { passed: 0, failed: 0, skipped: 0, failures: [] };
   const told = { ...(result ?? nothing), name, succeeded: status === 0 && result?.passed > 0 };
   // What fails outside of every test, such as a process that does not end, is one failure of the last line.
   if (!told.succeeded && told.failed === 0) {
@@ -102,10 +101,10 @@ async function runSuite({ node, env, coverage }) {
 }
 
 /** Repeats at the end, where they are found, the failures that are far up in the output. */
-function recapitulate(title, results, failuresOf) {
-  const failures = results.flatMap((result) => failuresOf(result).map((text) => `${result.name}: ${text}`));
+function recapitulate(results) {
+  const failures = results.flatMap((result) => result.failures.map((text) => `${result.name}: ${text}`));
   if (failures.length === 0) return;
-  heading(title);
+  heading('Tests that failed');
   for (const text of failures) console.log(`${text}\n`);
 }
 
@@ -151,8 +150,7 @@ suites.at(-1).env.SIMULATION_SECONDS = process.env.SIMULATION_SECONDS ?? '120';
 heading('Tests, on each generation of Node-RED beside the other');
 const results = await Promise.all(suites.map(runSuite));
 
-recapitulate('Tests that passed only when tried again', results, ({ retried }) => retried);
-recapitulate('Tests that failed', results, ({ failures }) => failures);
+recapitulate(results);
 const sum = (name) => results.reduce((total, result) => total + result[name], 0);
 const skipped = sum('skipped');
 if (skipped > 0) console.log(`\n${skipped} skipped, which this machine does not allow`);

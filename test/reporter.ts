@@ -10,8 +10,6 @@ interface TestResult {
   skipped: number;
   /** Of each test that failed: its file, its full title and the error with its stack. */
   failures: string[];
-  /** Of each test that passed only when it was tried again: the same, with the error of the first time. */
-  retried: string[];
 }
 
 /**
@@ -22,20 +20,12 @@ class PlainReporter extends reporters.Spec {
   constructor(runner: Runner, options: MochaOptions) {
     super(runner, options);
     const failures: string[] = [];
-    const retried = new Map<string, string>();
-    runner.on('retry', (test: Test, error: unknown) => retried.set(test.fullTitle(), describeFailure(test, error)));
-    runner.on('fail', (test: Test, error: unknown) => {
-      // What the second try met may only follow from the first.
-      const title = test.fullTitle();
-      const first = retried.get(title);
-      retried.delete(title);
-      failures.push(describeFailure(test, error) + (first === undefined ? '' : `\nThe first time: ${first}`));
-    });
+    runner.on('fail', (test: Test, error: unknown) => failures.push(describeFailure(test, error)));
     // Listeners run in the order they were added: this one comes after the closing of the spec report.
     runner.once('end', () => {
       const { passes, failures: failed, pending } = this.stats;
       const counts = { passed: passes, failed, skipped: pending };
-      const result: TestResult = { ...counts, failures, retried: [...retried.values()] };
+      const result: TestResult = { ...counts, failures };
       const { TEST_RESULT } = process.env;
       if (TEST_RESULT) writeFileSync(TEST_RESULT, JSON.stringify(result));
       else console.log(formatCounts(result));
