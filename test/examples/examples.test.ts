@@ -1315,10 +1315,40 @@ describe('the examples, deployed against the simulator', function () {
       simulator.fault('send', { status: 503 });
       await press('Send');
       await untilReported('waits to be sent', 'waits to be sent', 'waits to be sent');
+      // The report is written beside the texts, and can be there before all of them are kept.
+      await until(async () => {
+        const response = await fetch(`${nodeRed.editorUrl}/sms-account/state`);
+        const { accounts } = (await response.json()) as { accounts: { state: { sends: { kept: number } } }[] };
+        return accounts[0]?.state.sends.kept === texts.length;
+      });
       await restart();
       simulator.fault('send', null);
       await untilReported('received', 'received', 'received');
       assert.deepEqual(sent().sort(), texts);
+    });
+
+    it('writes what was noted last, also where the disk answers one reading after the next', () => {
+      const func = readExample(name).find((node) => node.name === 'the report')?.func;
+      const answers: ((error: undefined, report: object) => void)[] = [];
+      const remembered = new Map<string, unknown>();
+      const reported: unknown[] = [];
+      const run = new Function('msg', 'node', 'flow', 'context', String(func));
+      const read = () =>
+        run(
+          {},
+          { send: (message: unknown) => reported.push(message), done() {}, error: assert.fail },
+          { get: (_key: string, _store: string, answer: (typeof answers)[number]) => answers.push(answer) },
+          {
+            get: (key: string) => remembered.get(key),
+            set: (key: string, value: unknown) => remembered.set(key, value),
+          },
+        );
+      read();
+      read();
+      const noted = (early: string) => ({ [number]: { row: { number, name: 'Anna' }, early } });
+      answers[1]?.(undefined, noted('sent'));
+      answers[0]?.(undefined, noted('waits to be sent'));
+      assert.deepEqual(reported, [{ payload: [{ number, name: 'Anna', result: 'sent' }] }]);
     });
 
     it('reports a text that failed as a whole', async () => {
