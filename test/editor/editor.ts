@@ -12,12 +12,21 @@ interface Red {
     getNodeHelp(type: string): string;
     node(id: string): EditorNode | null;
     createCompleteNodeSet(): FlowNode[];
+    clear(): void;
+    import(nodes: FlowNode[]): void;
+    version(revision: string | null): void;
     filterNodes(filter: {
       z: string;
     }): { id: string; type: string; name: string; x: number; y: number; w: number; h: number }[];
     dirty(): boolean;
+    dirty(isDirty: boolean): void;
   };
-  view: { importNodes(nodes: FlowNode[], options: { generateIds: boolean }): void };
+  history: { clear(): void };
+  actions: { invoke(action: string): void };
+  view: {
+    importNodes(nodes: FlowNode[], options: { generateIds: boolean }): void;
+    redraw(isForced: boolean): void;
+  };
   workspaces: { active(): string; show(id: string): void };
 }
 
@@ -48,6 +57,8 @@ export class Editor {
   /** Errors on the console and uncaught exceptions of the page. */
   readonly #problems: string[] = [];
   #nodeRed: NodeRedProcess | undefined;
+  /** Whether the page stands in light colours and in the language of the browser. */
+  #isPlain = false;
   #preferences: { dispose(): Promise<void> } | undefined;
 
   private constructor(readonly page: Page) {
@@ -92,6 +103,7 @@ export class Editor {
   /** Opens the editor of a Node-RED with what is deployed, and leaves behind all that a test did to the page before. */
   async open(nodeRed: NodeRedProcess, { theme = 'light', language = '' }: EditorOptions = {}): Promise<void> {
     this.#nodeRed = nodeRed;
+    this.#isPlain = theme === 'light' && language === '';
     await this.page.unrouteAll();
     await this.page.setViewportSize({ width: 1280, height: 1000 });
     await this.#preferences?.dispose();
@@ -119,6 +131,47 @@ export class Editor {
     );
     await this.page.locator('#red-ui-main-container').waitFor();
     await this.page.locator('#red-ui-loading-progress').waitFor({ state: 'hidden' });
+  }
+
+  /**
+   * Deploys flows and shows them in place of those that were open, with forms, changes and undo left behind. It takes a
+   * page that stands in English and light colours at the same Node-RED, or {@link open}s one: to load the editor is what
+   * takes most of a test.
+   */
+  async show(nodeRed: NodeRedProcess, flows: FlowNode[]): Promise<void> {
+    if (this.#nodeRed !== nodeRed || !this.#isPlain) {
+      await nodeRed.deploy(flows);
+      await this.open(nodeRed);
+      return;
+    }
+    await this.page.unrouteAll();
+    await this.page.setViewportSize({ width: 1280, height: 1000 });
+    await this.page.waitForFunction(() => {
+      if (!document.querySelector('.red-ui-tray')) return true;
+      RED.actions.invoke('core:cancel-edit-tray');
+      return false;
+    });
+    // Whoever has no revision open is not told that another was deployed.
+    await this.page.evaluate(() => RED.nodes.version(null));
+    await nodeRed.deploy(flows);
+    await this.loadFlows();
+  }
+
+  /** Reads what is deployed, as the editor does when it is loaded, and leaves the page as it is otherwise. */
+  async loadFlows(): Promise<void> {
+    await this.page.evaluate(async () => {
+      const answer = await fetch('flows', { headers: { Accept: 'application/json', 'Node-RED-API-Version': 'v2' } });
+      const { flows, rev } = (await answer.json()) as { flows: FlowNode[]; rev: string };
+      RED.nodes.clear();
+      RED.history.clear();
+      RED.nodes.version(rev);
+      RED.nodes.import(flows);
+      RED.nodes.dirty(false);
+      const first = flows.find(({ type }) => type === 'tab');
+      if (first) RED.workspaces.show(first.id);
+      RED.view.redraw(true);
+    });
+    await this.settle();
   }
 
   /** Drags a node from the palette to a place of the workspace, and returns its identifier. */

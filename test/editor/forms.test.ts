@@ -163,8 +163,7 @@ describe('The forms in the editor', function () {
   }
 
   async function openEditor(...flows: FlowNode[]): Promise<void> {
-    await nodeRed.deploy([tab, ...flows]);
-    await editor.open(nodeRed);
+    await editor.show(nodeRed, [tab, ...flows]);
   }
 
   before(async () => {
@@ -210,7 +209,7 @@ describe('The forms in the editor', function () {
       assert.equal((await editor.node(id)).valid, true);
       await editor.deploy();
 
-      await editor.reload();
+      await editor.loadFlows();
       form = await editor.openForm(id);
       assert.equal(await form.locator('#node-input-account').inputValue(), 'account');
       for (const entry of entries[type] ?? []) await assertHolds(form, type, entry);
@@ -254,7 +253,7 @@ describe('The forms in the editor', function () {
     assert.equal((await editor.node('sms-feed')).valid, true);
     await editor.deploy();
 
-    await editor.reload();
+    await editor.loadFlows();
     await editor.openForm('sms-feed');
     form = await editor.editAccount();
     for (const entry of entries['sms-account'] ?? []) {
@@ -639,7 +638,7 @@ describe('The forms in the editor', function () {
     await form.locator('#sms-send-body-text').fill(text);
     await editor.save();
     await editor.deploy();
-    await editor.reload();
+    await editor.loadFlows();
     form = await editor.openForm('sms-send');
     assert.equal(await form.locator('#sms-send-body-text').inputValue(), text);
     await editor.save();
@@ -661,7 +660,7 @@ describe('The forms in the editor', function () {
     await editor.deploy();
     assert.equal((await nodeRed.readFlows()).find(({ id }) => id === 'sms-send')?.outputs, 4);
 
-    await editor.reload();
+    await editor.loadFlows();
     await editor.openForm('sms-send');
     await editor.chooseType('wait', 'none');
     await editor.save();
@@ -707,7 +706,7 @@ describe('The forms in the editor', function () {
     assert.equal((await editor.node('sms-send')).valid, true);
     await editor.deploy();
 
-    await editor.reload();
+    await editor.loadFlows();
     form = await editor.openForm('sms-send');
     assert.equal(await form.locator('#sms-send-mail-body').inputValue(), 'It says:\n{!body}');
     await editor.save();
@@ -796,7 +795,7 @@ describe('The forms in the editor', function () {
       await editor.save();
       await port.waitFor();
       await editor.deploy();
-      await editor.reload();
+      await editor.loadFlows();
       await port.waitFor();
       assert.equal((await nodeRed.readFlows()).find(({ id }) => id === type)?.inputs, 1);
 
@@ -941,7 +940,7 @@ describe('The forms in the editor', function () {
     await editor.save();
     await editor.deploy();
 
-    await editor.reload();
+    await editor.loadFlows();
     form = await editor.openForm('sms-callback-in');
     assert.equal(await address.innerText(), 'https://flows.example.com/sms/callback?token=…');
     assert.equal(await form.locator('#sms-callback-in-hidden-hint').isVisible(), true);

@@ -11,6 +11,8 @@ const root = join(__dirname, '..', '..');
 const locales = join(root, 'nodes', 'locales');
 const screenshots = join(root, '.cache', 'screenshots');
 const languages = readdirSync(locales).sort();
+/** Languages whose forms are kept as pictures: the first, one with long words, and one with wide letters. */
+const pictured = ['en-US', 'de', 'ja'];
 const paletteTypes = ['sms-send', 'sms-in', 'sms-status', 'sms-outbox', 'sms-feed', 'sms-callback-in'];
 const allTypes = ['sms-account', ...paletteTypes];
 
@@ -113,7 +115,7 @@ describe('The editor in each language', function () {
       await form.locator('#node-config-input-method').selectOption('GET');
       await form.locator('#node-config-input-store').selectOption('redis');
     }
-    if (type === 'sms-send' || type === 'sms-account') {
+    if (pictured.includes(language) && (type === 'sms-send' || type === 'sms-account')) {
       await editor.page.screenshot({ path: join(screenshots, `${type}-${language}.png`) });
     }
     return {
