@@ -89,8 +89,7 @@ counted in the store, on disk, before it leaves; texts that leave together are c
 20 ms; of the backlog with 20 ms each round drains a part, since the rate is the same throughout. The inbox is on disk: each
 message is written and flushed before the flow gets it, and looked up among those seen. The rival is a loop of \`http request\` and a
 function node, the limit one loop around undici; both neither keep nor recognise anything, and poll one at a time. The next is
-asked for while the last is being flushed, \`drain\` + 7 under way at most, and four that come within 2 ms each wait for each other, so that they share a flush
-([ADR 22](adr/0022-waiting-for-company.md)).
+asked for while the last is being flushed, \`drain\` + 2 under way at most ([ADR 15](adr/0015-next-poll-during-the-flush.md)).
 
 **receive, each flush 25 ms longer.** The same on a disk that is slow to flush, as a card is: every flushed write of the store
 is answered 25 ms later (\`bench/probe/delayed-flush.js\`). The rival and the limit flush nothing.

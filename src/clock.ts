@@ -59,14 +59,6 @@ export function nextTurn(clock: Clock): Promise<void> {
   return new Promise((resolve) => void clock.nextTurn(resolve));
 }
 
-/** Turns of the event loop in which a request leaves that is made now: undici looks first whether its idle connection is still there. */
-export const turnsOfRequest = 2;
-
-/** Resolves when a request has left that is made now. */
-export async function requestLeft(clock: Clock): Promise<void> {
-  for (let turn = 0; turn < turnsOfRequest; turn++) await nextTurn(clock);
-}
-
 /**
  * Resolves after `delayMs`.
  *

@@ -1,7 +1,6 @@
-import { type Clock, nextTurn, turnsOfRequest } from './clock';
+import { type Clock, nextTurn, type Timer } from './clock';
 import type { Task } from './step';
 import type { StepWriter } from './step-writer';
-import { largestGroup, WaitingSteps } from './waiting-steps';
 
 /** Told of the work of a {@link StepQueue}. */
 export interface StepQueueEvents {
@@ -11,28 +10,33 @@ export interface StepQueueEvents {
   onTaken(): void;
 }
 
-/** What a journal has to do, one after the other: errands first, then steps, a group of them at a time. */
+/** So many steps at most are taken together, and so many wait for nothing. */
+const largestGroup = 256;
+const longestLazyMs = 25;
+
+/** What a journal has to do, one after the other: errands first, then steps in the order in which they came, a group of them at a time. */
 export class StepQueue {
   readonly #clock: Clock;
   readonly #writer: StepWriter;
   readonly #events: StepQueueEvents;
-  readonly #waiting: WaitingSteps;
+  #waiting: Task[] = [];
+  /** Of those, the ones that are lazy, and have not waited for long enough. */
+  #lazy = 0;
+  /** Runs while there are such. */
+  #timer: Timer | undefined;
   /** What comes before any step. */
   readonly #errands: (() => Promise<void>)[] = [];
   #working: Promise<void> | undefined;
-  /** The last that were taken had come together, as those do that are there to be fetched: others come along with the next. */
-  #hadCompany = false;
 
   constructor(clock: Clock, writer: StepWriter, events: StepQueueEvents) {
     this.#clock = clock;
     this.#writer = writer;
     this.#events = events;
-    this.#waiting = new WaitingSteps(clock, () => this.work());
   }
 
   /** Whether no step waits. */
   get isEmpty(): boolean {
-    return this.#waiting.size === 0;
+    return this.#waiting.length === 0;
   }
 
   get isWorking(): boolean {
@@ -41,23 +45,28 @@ export class StepQueue {
 
   /** Ids of items that waiting steps drop. */
   get drops(): Set<string> {
-    return this.#waiting.drops;
+    return new Set(this.#waiting.flatMap(({ step: { drops = [] } }) => drops));
   }
 
   /** Has a step taken after those that came before. */
   add(task: Task): void {
     this.append([task]);
-    if (!task.step.lazy && this.#hasWork) this.work();
+    if (!task.step.lazy) this.work();
   }
 
   /** Adds steps, in their order, to be taken in the course of what is being done, or when one comes that does not wait. */
   append(tasks: readonly Task[]): void {
-    this.#waiting.add(tasks);
+    for (const task of tasks) {
+      this.#waiting.push(task);
+      if (task.step.lazy) this.#lazy++;
+    }
+    if (this.#waiting.length >= largestGroup) this.#hurry();
+    else if (this.#lazy > 0) this.#timer ??= this.#clock.after(longestLazyMs, () => this.#hurry());
   }
 
   /** Takes out all that wait. */
   takeAll(): Task[] {
-    return this.#take(this.#waiting.size);
+    return this.#take(this.#waiting.length);
   }
 
   /** Runs something, which must not reject, before the next step is taken. */
@@ -86,33 +95,39 @@ export class StepQueue {
   /** Resolves when nothing is being done any more. */
   async flush(): Promise<void> {
     while (this.#working || !this.isEmpty) {
-      this.#waiting.hurry();
-      this.work();
+      this.#hurry();
       await this.#working;
     }
   }
 
   get #hasWork(): boolean {
-    return this.#errands.length > 0 || this.#waiting.areReady || this.#writer.canSave;
+    return this.#errands.length > 0 || this.#waiting.length > this.#lazy || this.#writer.canSave;
+  }
+
+  /** None that is here waits any longer. */
+  #hurry(): void {
+    this.#lazy = 0;
+    this.work();
   }
 
   #take(count: number): Task[] {
-    const { tasks, urgent } = this.#waiting.take(count);
-    this.#hadCompany = urgent > 1;
+    const tasks = this.#waiting.splice(0, count);
+    // What does not fit into one group has waited for long enough.
+    this.#lazy = 0;
+    this.#timer?.cancel();
+    this.#timer = undefined;
     return tasks;
   }
 
   async #workOff(): Promise<void> {
-    // What is asked for in the same turn of the event loop shares a commit. Who is alone does not wait for the end of it.
-    if (this.#hadCompany) await nextTurn(this.#clock);
-    else await undefined;
+    // What is asked for together is taken together.
+    await undefined;
     await this.#events.begin();
     while (this.#hasWork) {
       const errand = this.#errands.shift();
       if (errand) {
         await errand();
       } else {
-        for (let turn = 0; turn < turnsOfRequest && this.#waiting.expectsSequel; turn++) await nextTurn(this.#clock);
         const group = this.#take(largestGroup);
         await this.#writer.write(group);
         await this.#writer.sweepWhenDue(this.#clock);

@@ -25,13 +25,6 @@ export interface Step<Result> {
   readonly drops?: readonly string[];
   /** It need not be written by itself, but with the next that is, or 25 ms later. */
   readonly lazy?: true;
-  /**
-   * So many, itself included, are about to come together, and are to share its commit, if all goes well: it waits for them, for 2 ms at
-   * most. Absent: it waits for none.
-   */
-  readonly company?: number | undefined;
-  /** Another one follows it in this turn of the event loop or the next, if all goes well, and is to share its commit. */
-  readonly hasSequel?: true;
   /** Called whenever it is postponed: once more for each time that the store fails again before it is taken. */
   postponed?(): void;
 }

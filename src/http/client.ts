@@ -64,11 +64,6 @@ export class Client {
     this.#redact = createRedactor(options.authentication);
   }
 
-  /** Whether a request would leave at once, on a connection that stands. */
-  get isConnected(): boolean {
-    return this.#options.connections.isFree === true;
-  }
-
   /**
    * Sends one message (§4.1). Recipients may fail one by one: see {@link Delivery.failed}. Never tries twice.
    *

@@ -15,8 +15,6 @@ export interface TlsOptions {
 
 /** Connections to a service: what is needed here of undici's dispatchers. */
 export interface Connections {
-  /** Whether a connection stands that a request would leave on at once, as far as it can be said. */
-  readonly isFree?: boolean;
   /** Begins a request, and throws when it cannot begin. */
   dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean;
   /** Resolves when running requests have finished. */
@@ -75,10 +73,6 @@ class OwnConnections implements Connections {
     this.#options = { ...untimed, connect };
   }
 
-  get isFree(): boolean {
-    return this.#open.some(({ isFree }) => isFree);
-  }
-
   dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
     if (this.#isClosed) throw new this.#undici.errors.ClientClosedError();
     const origin = String(options.origin);
@@ -127,10 +121,6 @@ class ForwardedConnections implements Connections {
   constructor(connections: Connections, proxy: ProxyAddress) {
     this.#connections = connections;
     this.#proxy = proxy;
-  }
-
-  get isFree(): boolean {
-    return this.#connections.isFree === true;
   }
 
   dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {

@@ -14,8 +14,6 @@ export interface Handling {
   isLeftover: boolean;
   /** Where a crash does not reach it until it is committed; absent: there is no such place. */
   held: Hold | undefined;
-  /** See {@link Step.company}. */
-  company?: number | undefined;
   /** What that process has noted of its records. See {@link HeldRecord}. Absent: nobody has had them before. */
   notes?: string;
 }
@@ -47,7 +45,6 @@ export function createAccept(context: InboxContext, arrival: Arrival, handling: 
     },
     // The service has forgotten what it was polled for, but not what it called back.
     whileFailing: arrival.via === 'callback' ? 'refuse' : 'apply',
-    company: handling.company,
     // Where it is held it is found again, and may have been committed and delivered.
     needsLook: handling.isLeftover,
     decide(look, changes) {

@@ -1,4 +1,3 @@
-import { requestLeft } from '../clock';
 import type { SmsError } from '../errors';
 import { timeOf } from '../item-ids';
 import type { Journal } from '../journal';
@@ -120,22 +119,18 @@ export class Inbox {
   /**
    * Keeps what came and gives the new to the nodes it is for. Resolves when it is in the store, in order with `records`.
    *
-   * @param polled of what was polled: told and asked when that is where a crash does not reach it, if there is such a place
+   * @param polled of what was polled: told when that is where a crash does not reach it, if there is such a place
    * @throws SmsError `SMS_STORE` for a callback when the store cannot keep it, or is closed
    * @throws what a node threw, when everything is kept and the other nodes have it
    */
-  async accept(arrival: Arrival, polled: Partial<Pick<PollEvents, 'company' | 'onHeld'>> = {}): Promise<Acceptance[]> {
+  async accept(arrival: Arrival, polled: Partial<Pick<PollEvents, 'onHeld'>> = {}): Promise<Acceptance[]> {
     const { kind, via, records } = arrival;
     const { journal } = this.#context;
     const format = () => JSON.stringify({ kind, records });
     const held = via === 'poll' ? journal.hold(format, createNotes(records.length)) : undefined;
-    const company = held && polled.company?.();
-    const take = () => journal.run(createAccept(this.#context, arrival, { isLeftover: false, held, company }));
-    const taking = company === undefined ? take() : undefined;
+    const taking = journal.run(createAccept(this.#context, arrival, { isLeftover: false, held }));
     if (held) polled.onHeld?.();
-    // Of those that are handed over together the next is asked for first, and is on its way while this one is looked at.
-    if (!taking) await requestLeft(this.#context.clock);
-    const acceptances = await (taking ?? take());
+    const acceptances = await taking;
     this.#onAccepted(kind, acceptances);
     // Whoever polls asks for no more meanwhile, which would all wait in memory.
     const { slicesGiven } = this.#context.distribution;

@@ -19,11 +19,6 @@ export type PollState =
 export interface PollEvents {
   /** The request has left on an open connection. */
   onSent(): void;
-  /**
-   * So many answers, this one included, are to be handed over together, as they are fetched from close by: the others while those
-   * before them are. `undefined`: this one alone. To be asked when it has brought something, before {@link onHeld}.
-   */
-  company(): number | undefined;
   /** It has brought something, which is where a crash does not reach it, though it is not handed over yet. */
   onHeld(): void;
 }
@@ -186,18 +181,15 @@ export class PollLoop {
   /** Makes a poll, and does not wait for what it brings to be handed over, where the next may be asked for before. */
   #ask(): Promise<PollOutcome | SmsError> {
     return new Promise((resolve) => {
-      const goOn = () => resolve('new');
-      const polling = this.#poll((isPrompt) => {
+      const polling = this.#poll(() => {
         this.#handingOver.add(polling);
-        // The flush of what had to be waited for begins first: it is what somebody waits for.
-        if (isPrompt) goOn();
-        else this.#clock.nextTurn(goOn);
+        resolve('new');
       });
       void polling.then(resolve);
     });
   }
 
-  async #poll(onHeld: (isPrompt: boolean) => void): Promise<PollOutcome | SmsError> {
+  async #poll(onHeld: () => void): Promise<PollOutcome | SmsError> {
     const { repeats } = this.#rhythm;
     const startedAt = this.#clock.elapsed();
     let hasAnswer = false;
@@ -210,22 +202,15 @@ export class PollLoop {
       this.#failure = undefined;
       if (this.#wanted && !this.#held) this.#setState({ name: 'listening' });
     };
-    const isPrompt = () => this.#rhythm.isPrompt(this.#clock.elapsed() - startedAt);
     const onSent = () => {
       if (!this.#rhythm.isFailing && this.#wanted && !this.#held) this.#setState({ name: 'listening' });
     };
     try {
       const outcome = await this.#source.poll({
         onSent,
-        company: () => {
-          const goesOn = this.#wanted && !this.#held && isPrompt();
-          return goesOn ? this.#rhythm.company(mostUnderWay(this.#source, this.#rhythm)) : undefined;
-        },
         onHeld: () => {
           answered();
-          const wasPrompt = isPrompt();
-          this.#rhythm.held(wasPrompt);
-          onHeld(wasPrompt);
+          onHeld();
         },
       });
       answered();

@@ -7,10 +7,6 @@ export type PollOutcome = 'new' | 'repeated' | 'empty';
 /** An empty answer that came sooner than this did not wait at the service as §8 says it would. */
 const hastyAnswerMs = 250;
 const firstHastyDelayMs = 10;
-/** An answer that came sooner is one of many that are there to be fetched from close by, where the requests set the pace. */
-const promptAnswerMs = 2;
-/** Answers that are handed over together. With more, those that are here wait for longer than their share of a flush takes. */
-const mostTogether = 4;
 
 /** How long to wait between one poll and the next, by what the last ones brought. */
 export class Rhythm {
@@ -20,8 +16,6 @@ export class Rhythm {
   /** In a row, until one brings something new, or nothing; and hasty ones until one is not. */
   #repeats = 0;
   #hastyAnswers = 0;
-  /** Whether the last answer was one of many that are there to be fetched. */
-  #isInRow = false;
 
   /** @param random at least 0, less than 1 */
   constructor(random: () => number) {
@@ -42,28 +36,6 @@ export class Rhythm {
   reset(): void {
     this.#failures = 0;
     this.#repeats = 0;
-    this.#isInRow = false;
-  }
-
-  /**
-   * With how many others, itself included, an answer that came promptly is to be handed over. Nobody knows of the first of a row whether
-   * others follow.
-   *
-   * @param mostUnderWay polls in flight and answers that are not handed over: of so many, half are fetched meanwhile
-   */
-  company(mostUnderWay: number): number | undefined {
-    const goesOn = this.#isInRow && !this.isBackingOff;
-    return goesOn ? Math.min(mostTogether, Math.ceil(mostUnderWay / 2)) : undefined;
-  }
-
-  /** Whether an answer that took so long may be one of many that are there to be fetched. */
-  isPrompt(tookMs: number): boolean {
-    return tookMs < promptAnswerMs;
-  }
-
-  /** An answer has brought something. */
-  held(isPrompt: boolean): void {
-    this.#isInRow = isPrompt;
   }
 
   /** How many polls in a row have brought nothing new. */
@@ -82,13 +54,11 @@ export class Rhythm {
    * @param repeats how many there were when it was asked for: polls that did not know of each other count once
    */
   brought(outcome: PollOutcome, { tookMs, repeats }: { tookMs: number; repeats: number }): void {
-    if (outcome !== 'new') this.#isInRow = false;
     this.#repeats = outcome === 'repeated' ? Math.max(this.#repeats, repeats + 1) : 0;
     this.#hastyAnswers = outcome === 'empty' && tookMs < hastyAnswerMs ? this.#hastyAnswers + 1 : 0;
   }
 
   failed(): void {
-    this.#isInRow = false;
     this.#failures++;
   }
 

@@ -53,7 +53,6 @@ export class Departure {
         const marked = await marking;
         isOvertaken = marked === undefined;
         if (!marked) throw new Error('overtaken');
-        this.#ledger.texts.atService.left(text.id);
         onMoved(marked);
       };
       try {
@@ -66,8 +65,6 @@ export class Departure {
         const marked = await marking?.catch(() => undefined);
         if (marked && isSmsError(error, 'SMS_UNREACHABLE', 'SMS_CLOSED')) onMoved(await this.#ledger.putBack(marked));
         if (!isOvertaken) throw error;
-      } finally {
-        this.#ledger.texts.atService.ended(text.id);
       }
     }
   }

@@ -169,11 +169,11 @@ export class Holdings {
 
   /** What is not among the found has been taken over by another process, or, after a reset, is to be kept anew, which may take several tries. */
   #reconcile(found: ReadonlySet<string>, isReset: boolean): void {
-    const { journal, texts, questions } = this.#options;
+    const { journal, questions } = this.#options;
     const lost = new Set<string>();
     for (const item of this.#items()) {
       const { id } = item;
-      if (found.has(id) || texts.isArriving(id) || questions.isUnwritten(id)) continue;
+      if (found.has(id) || questions.isUnwritten(id)) continue;
       if (isReset) void journal.run(keepAnew(item));
       if (isReset || this.#lost.has(id)) lost.add(id);
       else this.#forget(item);

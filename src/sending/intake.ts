@@ -82,11 +82,9 @@ export class Intake {
     const given = { from, origin: request.origin };
     const isLong = isTracked(text) || text.options.waitMs !== undefined;
     if (isLong) this.#options.deliveries.remember(text.id, request.origin);
-    const mayLeave = this.#mayLeaveAtOnce(text, from);
-    if (isTracked(text) && !mayLeave) this.#underWay.add(text.id);
+    if (isTracked(text)) this.#underWay.add(text.id);
     try {
-      if (mayLeave) await this.#keep(text);
-      else if (isTracked(text)) await this.#takeIn(text, given);
+      if (isTracked(text)) await this.#takeIn(text, given);
       else await this.#send(text, given);
     } catch (error) {
       await this.#refuse(text, given, error);
@@ -94,29 +92,6 @@ export class Intake {
       this.#underWay.delete(text.id);
       // A kept one goes on.
       if (!text.options.keep) this.#options.followers.ended(text.id);
-    }
-  }
-
-  /**
-   * Whether nothing but its being written holds a kept text up, unless its turn has not come. A key would have to be compared first,
-   * and no text overtakes another that is being written.
-   */
-  #mayLeaveAtOnce({ options: { keep, once } }: Text, { outlet }: Attachment): boolean {
-    const isAlone = keep !== undefined && once === undefined && this.#arriving === 0;
-    return isAlone && outlet.client.isConnected && this.#options.journal.mode === 'open';
-  }
-
-  /** Keeps a text that may leave at once: that it does is written together with it. */
-  async #keep(text: Text): Promise<void> {
-    const { ledger, kept } = this.#options;
-    this.#assertRoom();
-    const taking = ledger.takeIn(text, true);
-    kept.admit(text);
-    try {
-      await taking;
-    } catch (error) {
-      kept.remove(text.id);
-      throw error;
     }
   }
 

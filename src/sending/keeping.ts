@@ -217,8 +217,6 @@ export class KeptTexts {
       this.#end(waiting, (current) => this.#options.onEnded(current, outcome));
     } catch (thrown) {
       const error = asSmsError(thrown);
-      // It was not taken in after all, and its node is told so.
-      if (!(await this.#options.ledger.texts.arrived(waiting.id))) return false;
       const isKeptBack = isSmsError(thrown, 'SMS_LIMIT', 'SMS_STORE');
       if (isSmsError(error, 'SMS_CLOSED') || isOutage(error)) await this.#goOnWaiting(waiting, error);
       else {

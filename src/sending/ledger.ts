@@ -84,12 +84,8 @@ export class Ledger {
     return this.texts.size === 0 && this.questions.size === 0 && !this.holdings.hasRefused;
   }
 
-  /**
-   * @param isSole no other text can have its key, so that it is here at once; what is written of it in this turn of the event loop
-   * and the next is written with it
-   * @throws SmsError `SMS_STORE` when it cannot be kept: nothing may be sent then, and it is not here
-   */
-  async takeIn(text: Text, isSole = false): Promise<TakenIn> {
+  /** @throws SmsError `SMS_STORE` when it cannot be kept: nothing may be sent then, and it is not here */
+  async takeIn(text: Text): Promise<TakenIn> {
     // Where nothing is expected it is taken in at once, so that none overtakes it.
     const expected = text.options.once === undefined ? undefined : this.#options.expected();
     if (expected) await expected;
@@ -100,14 +96,10 @@ export class Ledger {
       mayBeWritten = true;
       return step.decide(look, changes);
     };
-    const writing = this.#options.journal
-      .run({ ...step, decide, ...(isSole && { hasSequel: true }) })
-      .catch((error: unknown) => {
-        if (mayBeWritten && !text.follows) this.holdings.refuse(text);
-        throw error;
-      });
-    if (isSole) return this.texts.whileArriving(text, writing);
-    const taken = await writing;
+    const taken = await this.#options.journal.run({ ...step, decide }).catch((error: unknown) => {
+      if (mayBeWritten && !text.follows) this.holdings.refuse(text);
+      throw error;
+    });
     if (taken.verdict.type === 'new' || taken.text.follows) this.texts.set(taken.text);
     return taken;
   }
@@ -165,12 +157,8 @@ export class Ledger {
     return this.putBack(afterUnknown(text, text.outcome));
   }
 
-  /** Waits for the outcomes of other texts, to be written together with them, where those are about to come. */
   async settle(text: Text, outcome: Outcome): Promise<Text> {
-    const step = settle(text, outcome, this.#memory(text), this.questions);
-    const { journal } = this.#options;
-    const isToShare = isTracked(text) && journal.isDurable && this.texts.atService.isNear;
-    return this.#move(await journal.run(isToShare ? { ...step, company: Number.POSITIVE_INFINITY } : step));
+    return this.#move(await this.#options.journal.run(settle(text, outcome, this.#memory(text), this.questions)));
   }
 
   async delivered(text: Text): Promise<void> {

@@ -1,6 +1,5 @@
 import type { Clock, Timer } from '../clock';
 import { PassingMap } from '../passing-map';
-import { AtService } from './at-service';
 import { isKept, type Text } from './outgoing';
 import { TextEntries, type TextEntryPlace } from './text-entries';
 
@@ -10,12 +9,9 @@ const uncertainMs = 7 * 24 * 3_600_000;
 export class TextBook {
   /** Those that somebody may decide about. */
   readonly entries = new TextEntries();
-  readonly atService: AtService;
   readonly #byId = new PassingMap<string, Text>();
   readonly #clock: Clock;
   readonly #onExpired: (text: Text) => void;
-  /** Texts that are not in the store yet, by id: settled when they are. */
-  readonly #arriving = new PassingMap<string, Promise<unknown>>();
   /** Ids of texts whose mark that they leave is being written. */
   readonly #marked = new Set<string>();
   /** An uncertain text can be decided about for so long. */
@@ -24,7 +20,6 @@ export class TextBook {
   /** @param onExpired nobody has decided about a text in time */
   constructor(clock: Clock, onExpired: (text: Text) => void) {
     this.#clock = clock;
-    this.atService = new AtService(clock);
     this.#onExpired = onExpired;
   }
 
@@ -45,45 +40,15 @@ export class TextBook {
     return this.#byId.get(id);
   }
 
-  /** Whether a text waits, so that it can still be stopped: not while it, or its mark, is being written. */
+  /** Whether a text waits, so that it can still be stopped: not while its mark is being written. */
   isWaiting(id: string): boolean {
-    return this.get(id)?.state === 'waiting' && !this.#arriving.has(id) && !this.#marked.has(id);
-  }
-
-  /** Whether a text is here that the store has not got yet. */
-  isArriving(id: string): boolean {
-    return this.#arriving.has(id);
-  }
-
-  /** Resolves when the store has got a text, or with `false` when it has refused it. */
-  async arrived(id: string): Promise<boolean> {
-    const arriving = this.#arriving.get(id);
-    return (
-      arriving === undefined ||
-      arriving.then(
-        () => true,
-        () => false,
-      )
-    );
+    return this.get(id)?.state === 'waiting' && !this.#marked.has(id);
   }
 
   /** Whether the outcome of a text is still to come. */
   isUnderWay(id: string): boolean {
     const state = this.get(id)?.state;
     return state === 'waiting' || state === 'leaving';
-  }
-
-  /** Adds a text that is being written until `writing` has settled. It is here no more when that rejects. */
-  whileArriving<T>(text: Text, writing: Promise<T>): Promise<T> {
-    const { id } = text;
-    this.set(text);
-    const refuse = (error: unknown) => {
-      this.delete(id);
-      throw error;
-    };
-    const arriving = writing.catch(refuse).finally(() => this.#arriving.delete(id));
-    this.#arriving.set(id, arriving);
-    return arriving;
   }
 
   /** A text's mark is being written until `marking` has settled. */

@@ -61,7 +61,6 @@ const journal = [
   'store-session',
   'supply',
   'unsaved',
-  'waiting-steps',
 ];
 
 /** What the files of each room may import besides those of their own. */

@@ -27,7 +27,7 @@ const mostPolls = 100;
 const dedupeMs = 72 * 3_600_000;
 const logins = 2;
 /** Answers that may be held beside one for each poll at once. */
-const mostAhead = 7;
+const mostAhead = 2;
 /** How long the account node waits before it asks again for what a former login has left. */
 const inheritAgainMs = 10_000;
 

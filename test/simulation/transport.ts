@@ -70,8 +70,6 @@ export class ModelDispatcher {
   readonly #process: Owner;
   readonly #random: Random;
   readonly #underWay = new Set<Exchange>();
-  /** Connections that stand and that nothing is on. */
-  #free = 0;
   #isClosed = false;
   #onIdle: () => void = () => {};
 
@@ -82,10 +80,6 @@ export class ModelDispatcher {
     this.#network = network;
     this.#process = process;
     this.#random = random;
-  }
-
-  get isFree(): boolean {
-    return this.#free > 0;
   }
 
   get underWay(): number {
@@ -114,17 +108,14 @@ export class ModelDispatcher {
       },
       options,
       handler,
-      (isConnected) => {
-        if (isConnected) this.#free++;
+      () => {
         this.#underWay.delete(exchange);
         if (this.#underWay.size === 0) this.#onIdle();
       },
     );
     this.#underWay.add(exchange);
     if (exchange.isPoll) this.#network.onPoll(this.#process, this.login);
-    const isAtOnce = this.isFree && exchange.isHeldBack;
-    if (this.isFree) this.#free--;
-    exchange.begin(this.#network.draw(), isAtOnce);
+    exchange.begin(this.#network.draw());
     return true;
   }
 
@@ -164,7 +155,7 @@ class Exchange {
   readonly isPoll: boolean;
   readonly #ends: Ends;
   readonly #handler: Dispatcher.DispatchHandler;
-  readonly #onEnd: (isConnected: boolean) => void;
+  readonly #onEnd: () => void;
   readonly #controller: Dispatcher.DispatchController;
   readonly path: string;
   readonly #query: string;
@@ -179,7 +170,7 @@ class Exchange {
     ends: Ends,
     { path, body }: Pick<Dispatcher.DispatchOptions, 'path' | 'body'>,
     handler: Dispatcher.DispatchHandler,
-    onEnd: (isConnected: boolean) => void,
+    onEnd: () => void,
   ) {
     this.#ends = ends;
     this.#handler = handler;
@@ -205,14 +196,12 @@ class Exchange {
     return this.#body !== undefined && typeof this.#body !== 'string';
   }
 
-  /** @param isAtOnce on a connection that stands, unless that turns out to be gone */
-  begin(trouble: Trouble | undefined, isAtOnce: boolean): void {
+  begin(trouble: Trouble | undefined): void {
     const kind = trouble?.trouble;
     this.#ends.world.say(() => `${this.#name()} begins${kind ? ` (trouble: ${kind})` : ''}`);
     if (kind === 'refused') this.#later(() => this.#fail('ECONNREFUSED'));
     else if (kind === 'broken before it left') this.#later(() => this.#fail('ECONNRESET'));
     else if (kind === 'connection hangs') this.#later(() => this.#fail('UND_ERR_CONNECT_TIMEOUT'), connectTimeoutMs);
-    else if (isAtOnce) this.#later(() => this.#start(trouble), 0);
     else this.#later(() => this.#start(trouble));
   }
 
@@ -331,7 +320,7 @@ class Exchange {
           world.say(() => `${this.#name()} has brought ${answer.brings?.map(({ name }) => name).join(', ')}`);
           if (arrives) world.reached(answer.brings);
         }
-        this.#end(true);
+        this.#end();
         this.#handler.onResponseEnd?.(this.#controller, {});
         if (arrives && answer.brings) this.#ends.onReached(answer.brings);
       });
@@ -381,9 +370,9 @@ class Exchange {
     world.timeline.outside(random.pick([0, 5, 2_000]), () => service.abandon(request));
   }
 
-  #end(isConnected = false): void {
+  #end(): void {
     this.#isOver = true;
-    this.#onEnd(isConnected);
+    this.#onEnd();
   }
 
   /** Something that only matters while the request is under way. */

@@ -10,7 +10,6 @@ import { createConnections, type TlsOptions } from '../../../src/http/connection
 import { type Answer, type Call, createExchange } from '../../../src/http/exchange';
 import type { ProxyOptions } from '../../../src/http/proxy';
 import { type Authentication, parseAuthentication, parseBaseUrl } from '../../../src/login';
-import { until } from '../../until';
 import { Closing } from '../closing';
 import { createSelfSigned, findClosedPort, type RawService, startRawService, startSocketService } from '../raw-service';
 
@@ -215,52 +214,6 @@ describe('http', () => {
       for (let index = 0; index < 20; index++) await call(baseUrl, { connections: pool });
       // One may still be on its way back into the pool as the next request asks for it.
       assert.ok(connections.length <= 2, `${connections.length} connections`);
-    });
-
-    it('says whether one stands that is free', async () => {
-      let release = () => {};
-      let isAsked = false;
-      const { baseUrl, connections } = await startRawService(closing, (incoming, outgoing) => {
-        if (incoming.url !== '/slow') outgoing.end('quick');
-        else {
-          isAsked = true;
-          release = () => outgoing.end('slow');
-        }
-      });
-      const pool = open(baseUrl);
-      assert.equal(pool.isFree, false);
-      await call(baseUrl, { connections: pool });
-      await until(() => pool.isFree === true);
-      const slow = call(baseUrl, { connections: pool, path: '/slow' });
-      await until(() => !pool.isFree);
-      await until(() => isAsked);
-      assert.equal(pool.isFree, false);
-      release();
-      await slow;
-      await until(() => pool.isFree === true);
-      for (const socket of connections) socket.destroy();
-      await until(() => !pool.isFree);
-      const port = await findClosedPort();
-      await failure(call(`http://127.0.0.1:${port}`, { connections: pool }));
-      assert.equal(pool.isFree, false);
-    });
-
-    it('a body that is held back on one that is free is asked for in the turn of the event loop after this one', async () => {
-      const { baseUrl } = await startEcho();
-      const pool = open(baseUrl);
-      await call(baseUrl, { connections: pool });
-      await until(() => pool.isFree === true);
-      let turns = 0;
-      let askedAfter = Number.NaN;
-      const beforeLeaving = async () => {
-        askedAfter = turns;
-      };
-      setImmediate(() => {
-        turns++;
-        setImmediate(() => turns++);
-      });
-      await call(baseUrl, { connections: pool, effect: 'send', beforeLeaving });
-      assert.equal(askedAfter, 1);
     });
 
     it('does not wait for another one that takes its time', async () => {
@@ -850,7 +803,7 @@ describe('http', () => {
       const answer = await call(baseUrl, { connections: pool, signal: controller.signal });
       controller.abort();
       assert.equal(read(answer).body, 'a=1');
-      await until(() => pool.isFree === true);
+      await new Promise((resolve) => setImmediate(resolve));
       assert.equal(read(await call(baseUrl, { connections: pool })).body, 'a=1');
       assert.equal(sockets.length, 1, 'its connection goes on');
     });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { mock } from 'node:test';
-import { type Clock, nextTurn, systemClock } from '../../../src/clock';
+import { type Clock, systemClock } from '../../../src/clock';
 import type { SmsError } from '../../../src/errors';
 import type { IncomingRecord, OutboxRecord, StatusRecord, Via } from '../../../src/model';
 import { parseDelivered } from '../../../src/receiving/delivered';
@@ -189,28 +189,6 @@ describe('Inbox', () => {
     const back = attach(inbox, new Node('back'));
     await settle();
     assert.deepEqual(back.texts, ['m1']);
-  });
-
-  it('lets the next of a row be asked for before it looks at one, and what comes alone wait for nothing', async () => {
-    const store = new FailingStore();
-    const inbox = createInbox(store);
-    await inbox.accept(polled(incoming('m1')));
-    /** Commits that have begun by the time that a request has left which was made as the message was held. */
-    const countBegun = async (messageId: string, company: number | undefined) => {
-      const { commits } = store;
-      let begun: Promise<number> | undefined;
-      const onHeld = () => {
-        // undici looks first whether its idle connection is still there.
-        begun = nextTurn(systemClock)
-          .then(() => nextTurn(systemClock))
-          .then(() => store.commits - commits);
-      };
-      await inbox.accept(polled(incoming(messageId)), { company: () => company, onHeld });
-      return begun;
-    };
-    assert.equal(await countBegun('m2', undefined), 1);
-    assert.equal(await countBegun('m3', 1), 0);
-    assert.equal(store.platter.entries.size, 3);
   });
 
   describe('delivery (two nodes on one account both get every message)', () => {

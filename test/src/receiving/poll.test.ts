@@ -8,12 +8,10 @@ import { createError } from '../some-error';
 class Bench {
   readonly states: PollState[] = [];
   /** Polls in flight, oldest first. */
-  readonly pending: (Pick<PollEvents, 'company' | 'onHeld'> & {
+  readonly pending: (Pick<PollEvents, 'onHeld'> & {
     resolve(outcome: PollOutcome): void;
     reject(error: SmsError): void;
   })[] = [];
-  /** Of each answer that was held: with how many it is to be handed over. */
-  readonly companies: (number | undefined)[] = [];
   /** Polls whose answers are held, oldest first. */
   readonly held: Bench['pending'] = [];
   /** Tell of each poll that it has left; kept while there is no connection. */
@@ -29,12 +27,12 @@ class Bench {
   constructor(readonly clock: VirtualClock) {
     this.loop = new PollLoop(
       {
-        poll: ({ onSent, company, onHeld }) => {
+        poll: ({ onSent, onHeld }) => {
           this.polls++;
           if (this.isConnected) onSent();
           else this.unsent.push(onSent);
           return new Promise((resolve, reject) => {
-            this.pending.push({ resolve, reject, company, onHeld });
+            this.pending.push({ resolve, reject, onHeld });
             this.mostAtOnce = Math.max(this.mostAtOnce, this.pending.length);
           });
         },
@@ -66,7 +64,6 @@ class Bench {
       const poll = this.pending.shift();
       assert.ok(poll, 'no poll is in flight');
       this.held.push(poll);
-      this.companies.push(poll.company());
       poll.onHeld();
       await settle();
     }
@@ -466,74 +463,6 @@ describe('PollLoop', () => {
       assert.equal(bench.polls, 5);
     });
 
-    it('asks for the next in the turn after, where an answer had to be waited for', async () => {
-      bench.loop.start();
-      await clock.advance(1);
-      await bench.hold();
-      assert.equal(bench.polls, 2, 'an answer that was there at once');
-      await clock.advance(2);
-      await bench.hold();
-      assert.equal(bench.polls, 2);
-      await clock.advance(0);
-      assert.equal(bench.polls, 3);
-    });
-
-    describe('has answers that are fetched from close by handed over together', () => {
-      it('half of what may be under way, four at most, from the second in a row on', async () => {
-        bench.loop.start();
-        await bench.hold(2);
-        bench.ahead = 4;
-        await bench.hold();
-        bench.ahead = 100;
-        await bench.hold(2);
-        assert.deepEqual(bench.companies, [undefined, 2, 3, 4, 4]);
-      });
-
-      it('by itself where it had to be waited for, and the next one too', async () => {
-        bench.loop.start();
-        await bench.hold(2);
-        await clock.advance(2);
-        await bench.hold();
-        await clock.advance(1);
-        await bench.hold();
-        await bench.handOver('new');
-        await bench.hold();
-        assert.deepEqual(bench.companies, [undefined, 2, undefined, undefined, 2]);
-      });
-
-      for (const [name, end] of [
-        ['an empty answer', (one: Bench) => one.answer('empty')],
-        ['a duplicate', (one: Bench) => one.answer('repeated')],
-        ['a failure', (one: Bench) => one.fail()],
-      ] as const) {
-        it(`beginning anew after ${name}`, async () => {
-          bench.pauseMs = 0;
-          bench.loop.start();
-          await bench.hold(2);
-          await bench.handOver('new', 'new');
-          await end(bench);
-          while (bench.pending.length === 0) await clock.advance(1);
-          await bench.hold();
-          await bench.handOver('new');
-          await bench.hold();
-          assert.deepEqual(bench.companies, [undefined, 2, undefined, 2]);
-        });
-      }
-
-      it('but for those after which no other is asked for', async () => {
-        bench.drain = 2;
-        bench.loop.start();
-        await bench.hold(2);
-        bench.loop.hold({ name: 'paused', unacknowledged: 100 });
-        await bench.hold();
-        bench.loop.resume();
-        await bench.hold();
-        bench.loop.stop();
-        await bench.hold();
-        assert.deepEqual(bench.companies, [undefined, 3, undefined, 3, undefined]);
-      });
-    });
-
     it('asks once, where it is handed over in the turn in which an answer came', async () => {
       bench.loop.start();
       await clock.advance(20);
@@ -543,23 +472,6 @@ describe('PollLoop', () => {
       assert.equal(bench.polls, 2);
       await bench.handOver('empty');
       assert.equal(bench.polls, 2);
-    });
-
-    it('counts what is held until the turn after, too', async () => {
-      bench.drain = 2;
-      bench.ahead = 1;
-      bench.loop.start();
-      await bench.hold();
-      await clock.advance(5);
-      bench.pending.splice(1, 1)[0]?.resolve('new');
-      await settle();
-      assert.deepEqual([bench.held.length, bench.pending.length], [1, 2]);
-      await bench.hold(2);
-      assert.deepEqual([bench.held.length, bench.pending.length], [3, 0]);
-      await clock.advance(0);
-      assert.equal(bench.pending.length, 0);
-      await bench.handOver('new');
-      assert.equal(bench.pending.length, 1);
     });
 
     it('asks for none with no more under way than drain', async () => {

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
-import { type Clock, wait } from '../../../src/clock';
+import { wait } from '../../../src/clock';
 import { SmsError } from '../../../src/errors';
 import { MemoryStore } from '../../../src/store/memory';
-import type { Store } from '../../../src/store/store';
 import { settle } from '../../virtual-clock';
 import { createError } from '../some-error';
 import { FailingServer, FailingStore } from '../store/failing-store';
@@ -32,97 +31,6 @@ describe('kept texts', () => {
     assert.deepEqual(node.outcomes[0]?.origin, { body: 'hello' });
     assert.equal(store.platter.entries.size, 0);
     assert.equal(house.sender.isSettled, true);
-  });
-
-  describe('outcomes that come one soon after the other', () => {
-    /** Texts in flight, whose answers come when they are told to. */
-    async function fly(
-      count: number,
-      store: Store & { commits: number },
-      ageMs = 1,
-      onOpen: (clock: Clock) => void = () => {},
-    ) {
-      const house = new House({ store });
-      const node = house.attach();
-      await house.pass(10);
-      onOpen(house.clock);
-      const answers: (() => void)[] = [];
-      for (let index = 0; index < count; index++) {
-        house.service.script.push({ takes: true, after: new Promise<void>((resolve) => answers.push(resolve)) });
-      }
-      for (let index = 0; index < count; index++) sendText(node, `text ${index}`, { keep });
-      await house.pass(ageMs);
-      assert.equal(house.service.taken.length, count);
-      const { commits } = store;
-      const answer = async (passMs: number) => {
-        answers.shift()?.();
-        await house.pass(passMs);
-        return { ends: node.ends.length, commits: store.commits - commits };
-      };
-      return { house, node, answer };
-    }
-
-    it('are written together', async () => {
-      const { answer } = await fly(3, new FailingStore());
-      assert.deepEqual(await answer(0.5), { ends: 0, commits: 0 });
-      assert.deepEqual(await answer(0.5), { ends: 0, commits: 0 });
-      assert.deepEqual(await answer(0.5), { ends: 3, commits: 1 });
-    });
-
-    it('wait for the others for 2 ms at most', async () => {
-      const { answer } = await fly(3, new FailingStore());
-      assert.deepEqual(await answer(1.5), { ends: 0, commits: 0 });
-      assert.deepEqual(await answer(1), { ends: 2, commits: 1 });
-    });
-
-    it('wait for none where the service takes its time', async () => {
-      const { answer } = await fly(3, new FailingStore(), 10);
-      assert.deepEqual(await answer(0), { ends: 1, commits: 1 });
-    });
-
-    it('are so also on a disk that takes longer to flush that they leave than the service to answer', async () => {
-      const store = new FailingStore();
-      const commit = store.commit.bind(store);
-      let flushMs = 25;
-      const { house, answer } = await fly(3, store, 51, (clock) => {
-        store.commit = async (...changes) => {
-          await wait(clock, flushMs);
-          return commit(...changes);
-        };
-      });
-      flushMs = 0;
-      assert.deepEqual(await answer(0.5), { ends: 0, commits: 0 });
-      assert.deepEqual(await answer(0.5), { ends: 0, commits: 0 });
-      assert.deepEqual(await answer(0.5), { ends: 3, commits: 1 });
-      await house.pass(10);
-    });
-
-    it('wait for none of those that the service takes its time with', async () => {
-      const { house, node, answer } = await fly(1, new FailingStore());
-      await house.pass(20);
-      for (const body of ['prompt', 'prompt as well']) {
-        sendText(node, body, { keep });
-        await house.pass(0);
-      }
-      assert.deepEqual(node.ends, ['to 6421555123', 'to 6421555123']);
-      await answer(0);
-    });
-
-    it('wait for none where nothing else is in flight, and nothing is to be written', async () => {
-      const alone = await fly(1, new FailingStore());
-      assert.deepEqual(await alone.answer(0), { ends: 1, commits: 1 });
-      const inMemory = await fly(2, Object.assign(new MemoryStore(), { commits: 0 }));
-      assert.equal((await inMemory.answer(0)).ends, 1);
-    });
-
-    it('wait no longer when the flows are stopped', async () => {
-      const { house, answer } = await fly(2, new FailingStore());
-      await answer(0);
-      const closed = house.close();
-      // They are told when a node is there again.
-      assert.deepEqual(await answer(0), { ends: 0, commits: 1 });
-      await Promise.all([closed, house.pass(50)]);
-    });
   });
 
   it('without keep and once nothing is written', async () => {
@@ -290,7 +198,6 @@ describe('kept texts', () => {
     house.service.otherwise = { error: createError('serverError').with({ statusCode: 503, retryAfter: '3600' }) };
     sendText(node, 'first', { keep });
     await house.pass(100);
-    house.service.isFree = true;
     const commit = store.commit.bind(store);
     store.commit = async (...changes) => {
       await wait(house.clock, 1_500);
@@ -363,38 +270,32 @@ describe('kept texts', () => {
   });
 
   for (const queueLimit of [0, 1]) {
-    for (const isFree of [false, true]) {
-      const which = `of ${isFree ? 'a service that is connected' : 'any other service'}, with a limit of ${queueLimit}`;
+    it(`those that are being sent do not wait, with a limit of ${queueLimit}`, async () => {
+      const house = new House({ queueLimit, concurrency: 2 });
+      const node = house.attach();
+      const answers = [house.service.holdNext(), house.service.holdNext()];
+      for (const body of ['1', '2', '3', '4']) {
+        sendText(node, body, { keep });
+        await house.pass(100);
+      }
+      assert.deepEqual(house.service.bodies, ['1', '2']);
+      assert.deepEqual(node.ends, Array(2 - queueLimit).fill('SMS_BUSY'));
+      for (const answer of answers) answer();
+      await house.pass(100);
+      sendText(node, '5', { keep });
+      await house.pass(100);
+      assert.deepEqual(house.service.bodies, ['1', '2', '3', '4'].slice(0, 2 + queueLimit).concat('5'));
+    });
 
-      it(`those that are being sent do not wait: ${which}`, async () => {
-        const house = new House({ queueLimit, concurrency: 2 });
-        const node = house.attach();
-        house.service.isFree = isFree;
-        const answers = [house.service.holdNext(), house.service.holdNext()];
-        for (const body of ['1', '2', '3', '4']) {
-          sendText(node, body, { keep });
-          await house.pass(100);
-        }
-        assert.deepEqual(house.service.bodies, ['1', '2']);
-        assert.deepEqual(node.ends, Array(2 - queueLimit).fill('SMS_BUSY'));
-        for (const answer of answers) answer();
-        await house.pass(100);
-        sendText(node, '5', { keep });
-        await house.pass(100);
-        assert.deepEqual(house.service.bodies, ['1', '2', '3', '4'].slice(0, 2 + queueLimit).concat('5'));
-      });
-
-      it(`of many that come at once no more are taken than places are free and may wait: ${which}`, async () => {
-        const house = new House({ queueLimit, concurrency: 2 });
-        const node = house.attach();
-        await house.pass(10);
-        house.service.isFree = isFree;
-        for (let index = 0; index < 100; index++) sendText(node, String(index), { keep });
-        await house.pass(100);
-        assert.deepEqual(house.service.bodies, ['0', '1', '2'].slice(0, 2 + queueLimit));
-        assert.equal(node.ends.filter((end) => end === 'SMS_BUSY').length, 98 - queueLimit);
-      });
-    }
+    it(`of many that come at once no more are taken than places are free and may wait, with a limit of ${queueLimit}`, async () => {
+      const house = new House({ queueLimit, concurrency: 2 });
+      const node = house.attach();
+      await house.pass(10);
+      for (let index = 0; index < 100; index++) sendText(node, String(index), { keep });
+      await house.pass(100);
+      assert.deepEqual(house.service.bodies, ['0', '1', '2'].slice(0, 2 + queueLimit));
+      assert.equal(node.ends.filter((end) => end === 'SMS_BUSY').length, 98 - queueLimit);
+    });
   }
 
   it('at a pace of the account no more are taken than one and those that may wait', async () => {

@@ -1,5 +1,4 @@
 import { type Aborting, onceAborted } from '../../../src/abort-watch';
-import type { Clock } from '../../../src/clock';
 import type { SmsError } from '../../../src/errors';
 import { Client } from '../../../src/http/client';
 import { createConnections } from '../../../src/http/connections';
@@ -35,9 +34,6 @@ export interface Turn {
 export class FakeService {
   readonly taken: OutboundMessage[] = [];
   readonly script: Turn[] = [];
-  /** Whether its connection stands, and nothing is on it. */
-  isFree = false;
-  clock: Clock | undefined;
   /** When there is nothing in the script. */
   otherwise: Turn = { takes: true };
   tries = 0;
@@ -75,10 +71,6 @@ class FakeClient extends Client {
     this.#service = service;
   }
 
-  override get isConnected(): boolean {
-    return this.#service.isFree;
-  }
-
   override async send(
     message: OutboundMessage,
     { signal, beforeLeaving }: { signal?: Aborting; beforeLeaving?: () => Promise<void> } = {},
@@ -88,8 +80,6 @@ class FakeClient extends Client {
     if (signal?.aborted) throw createError('closed');
     const turn = service.script.shift() ?? service.otherwise;
     if (turn.connects) await Promise.race([turn.connects, aborted(signal)]);
-    // A connection that stands is looked at before it is used again.
-    else if (service.isFree) await new Promise<void>((resolve) => void service.clock?.nextTurn(resolve));
     if (turn.unreachable) throw createError('unreachable');
     await beforeLeaving?.();
     if (signal?.aborted) throw createError('closed');
@@ -216,7 +206,6 @@ export class House {
   constructor(readonly options: HouseOptions = {}) {
     this.clock = options.clock ?? new VirtualClock();
     this.service = options.service ?? new FakeService();
-    this.service.clock = this.clock;
     this.journal = new Journal({
       store: options.store ?? new FailingStore(),
       clock: this.clock,
