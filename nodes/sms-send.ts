@@ -176,7 +176,6 @@ export = (RED: NodeAPI) => {
         done();
       };
       const read = readings.close();
-      if (!read) return void close();
       account?.awaited.add(read);
       void read.then(() => {
         account?.awaited.delete(read);

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { SmsError } from '../../src';
 
 /**
@@ -26,11 +27,12 @@ export class Readings {
     });
   }
 
-  /** The node is stopped. Resolves when everything is read, or the time is up; `undefined`: nothing is being read. */
-  close(): Promise<void> | undefined {
+  /** The node is stopped. Resolves when everything is read, also of what Node-RED has on its way to the node, or the time is up. */
+  async close(): Promise<void> {
+    await nextTurn();
     this.#isClosed = this.#endings.size === 0;
-    if (this.#isClosed) return undefined;
-    return new Promise((resolve) => {
+    if (this.#isClosed) return;
+    await new Promise<void>((resolve) => {
       const close = () => {
         this.#isClosed = true;
         clearTimeout(timer);

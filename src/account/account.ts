@@ -227,12 +227,15 @@ export class Account {
     void this.#connections?.close().catch(() => {});
     const { clock } = this.#options;
     const stoppedAt = clock.elapsed();
+    // Whoever waits for the polls of an earlier time closes nothing meanwhile: what has left would have no store to end in.
+    this.#works++;
     await this.#polls.arrived(clock, halfReceivedGraceMs);
     // A record sent in this turn of the event loop counts as delivered in the next.
     await wait(clock, 0);
     // Both together would be more than Node-RED waits for, after what nodes have waited for.
     await this.#succession.estate?.sender.close(closeGraceMs - (clock.elapsed() - stoppedAt));
     await this.#succession.estate?.inbox.flush();
+    this.#works--;
     const isIdle = this.#polls.size === 0;
     const closed = this.#closeWhenIdle();
     if (isIdle) await closed;

@@ -979,17 +979,20 @@ describe('Account', () => {
       return { node, outcomes };
     }
 
-    /** Settings with a store for each login, in which everything takes its time, what is handed over too. */
-    function onSlowDisk(): Pick<AccountSettings, 'storeName' | 'createStore'> {
+    /** Settings with a store for each login that outlives the account. */
+    function onDisk(turns = 0): Pick<AccountSettings, 'storeName' | 'createStore'> {
       const stores = new Map<string, FailingStore>();
       const createStore = (key: string) => {
         const store = new FailingStore(stores.get(key)?.platter);
-        store.turns = 20;
+        store.turns = turns;
         stores.set(key, store);
         return store;
       };
       return { storeName: 'disk', createStore };
     }
+
+    /** Settings with a store for each login, in which everything takes its time, what is handed over too. */
+    const onSlowDisk = () => onDisk(20);
 
     const codeOf = ({ outcome }: OutcomeNews) => ('code' in outcome ? outcome.code : undefined);
 
@@ -1054,6 +1057,49 @@ describe('Account', () => {
         await clock.advance(20_000);
         await leaving;
         assert.ok(tookMs >= 10_000 && tookMs < 10_100, `${tookMs} ms`);
+      });
+
+      it('whose request is under way as everybody leaves has its outcome, though a poll ends meanwhile that was left by those before', async () => {
+        const [clock, process, disk] = [new VirtualClock(), createAccounts(), onDisk()];
+        const one = enterAlone(clock, disk, process);
+        let endPoll = () => {};
+        one.membership.client.pollIncoming = () =>
+          new Promise((resolve) => {
+            endPoll = () => resolve([]);
+          });
+        const subscription = subscribe(one.membership, new Listener('a'));
+        await clock.advance(100);
+        subscription.close();
+        await Promise.all([one.membership.leave(), clock.advance(100)]);
+
+        const two = enterAlone(clock, disk, process);
+        let answer: (() => void) | undefined;
+        two.membership.client.send = async ({ to }, { beforeLeaving } = {}) => {
+          await beforeLeaving?.();
+          return new Promise((resolve) => {
+            answer = () => resolve({ statusCode: 200, recipients: [], accepted: [...to], failed: [] });
+          });
+        };
+        const { node } = attachSender(two.membership);
+        sendText({ node }, 'x', { keep: forever });
+        await clock.advance(100);
+        await until(() => answer !== undefined);
+        const leaving = Promise.all([node.close(), two.membership.leave()]);
+        await clock.advance(10);
+        endPoll();
+        await clock.advance(100);
+        answer?.();
+        await clock.advance(100);
+        await leaving;
+
+        const three = enterAlone(clock, disk, process);
+        const { outcomes } = attachSender(three.membership);
+        await clock.advance(1_000);
+        assert.deepEqual(
+          outcomes.map(({ outcome }) => ('code' in outcome ? outcome.code : outcome.accepted)),
+          [['6421555123']],
+        );
+        await three.leave();
       });
 
       describe('whose node has been removed', () => {

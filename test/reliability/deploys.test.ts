@@ -1,0 +1,161 @@
+import assert from 'node:assert/strict';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Simulator, startSimulator } from '../../simulator';
+import { findFreePort } from '../free-port';
+import { type DeploymentType, type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
+import { createAccount, createFeed } from './flows';
+import { createRecorder, readObservations, waitUntil } from './recorder';
+
+/** More by hand: `DEPLOYS=100 DEPLOY_TEXTS=1000 npm run test:one -- test/reliability/deploys.test.ts`. */
+const deploys = Number(process.env.DEPLOYS ?? 18);
+const texts = Number(process.env.DEPLOY_TEXTS ?? 180);
+const handset = '64215550001';
+
+/** What a deploy changes; the login stays. */
+type Changed = 'account' | 'sender' | 'receiver';
+const kinds = (['nodes', 'flows', 'full'] satisfies DeploymentType[]).flatMap((type) =>
+  (['account', 'sender', 'receiver'] satisfies Changed[]).map((changed) => ({ type, changed })),
+);
+
+describe('deploys while kept texts are sent', function () {
+  this.timeout(60_000 + deploys * 5_000);
+  let folder: string;
+  let simulator: Simulator;
+  let nodeRed: NodeRedProcess | undefined;
+
+  beforeEach(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'sms-deploys-'));
+    simulator = await startSimulator({ waitMs: 60, statusDelayMs: 20, balance: 1e9 });
+    simulator.fault('send', { delayMs: 150 });
+  });
+
+  afterEach(async () => {
+    await nodeRed?.kill();
+    await simulator.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  for (const retryUncertain of [false, true]) {
+    const also = retryUncertain ? ', also where one that is unknown would be sent again' : '';
+    it(`sends each once, and knows what became of it${also}`, () => deployUnderTraffic(retryUncertain));
+  }
+
+  async function deployUnderTraffic(retryUncertain: boolean): Promise<void> {
+    const [port, ended, given] = [await findFreePort(), join(folder, 'ended.jsonl'), join(folder, 'given.txt')];
+    const revisions: Record<Changed, number> = { account: 0, sender: 0, receiver: 0 };
+    const flows = () => createFlows(simulator, { port, ended, retryUncertain, revisions });
+    nodeRed = await startNodeRed({
+      port,
+      flows: flows(),
+      env: { NODE_OPTIONS: `--require ${noteGiven(folder, given)}` },
+    });
+    const { url } = nodeRed;
+    simulator.setOrganisation({ callbackUrl: `${url}/callback`, callbackStatusUrl: `${url}/callback` });
+    let fed = 0;
+    for (let round = 0; round < deploys; round++) {
+      const { type, changed } = kinds[round % kinds.length] as (typeof kinds)[number];
+      revisions[changed]++;
+      const deployed = nodeRed.deploy(flows(), type);
+      const target = Math.ceil((texts * (round + 1)) / deploys);
+      for (; fed < target; fed++) {
+        void feed(url, `m${fed}`);
+        if (fed % 3 === 0) simulator.receive({ from: handset, to: '64215559999', body: `in ${fed}` });
+        await sleep(Math.random() * 12);
+      }
+      await deployed;
+    }
+    const taken = () => (existsSync(given) ? readFileSync(given, 'utf8').trim().split('\n') : []);
+    await waitUntil(() => {
+      const ends = readEnds(ended);
+      return taken().every((body) => ends.has(body));
+    }, 'each text has an outcome').catch(() => {});
+    await sleep(300);
+    const ends = readEnds(ended);
+    const sent = countBodies(simulator);
+    const report = {
+      withoutOutcome: taken().filter((body) => !ends.has(body)),
+      notSent: taken().filter((body) => !sent.has(body)),
+      sentTwice: [...sent].filter(([, count]) => count > 1),
+      otherOutcomes: [...ends].filter(
+        ([, [first, ...more]]) => !first?.startsWith('sent') || more.some((end) => end !== 'sent again'),
+      ),
+    };
+    console.log(`      ${deploys} deploys, ${fed} texts, ${taken().length} given, ${sent.size} sent`);
+    assert.deepEqual(report, { withoutOutcome: [], notSent: [], sentTwice: [], otherOutcomes: [] });
+    assert.ok(taken().length > fed / 4, 'most of them came in');
+  }
+});
+
+/** Writes a module for Node-RED to load that notes what the sending node is given: what comes to no node is nobody's. */
+function noteGiven(folder: string, file: string): string {
+  const path = join(folder, 'note-given.js');
+  writeFileSync(
+    path,
+    `const { createRequire } = require('node:module');
+     const { hooks } = createRequire(process.argv[1])('@node-red/util');
+     hooks.add('onReceive', ({ msg, destination: { node } }) => {
+       if (node.type === 'sms-send' && node._inputCallback) require('node:fs').appendFileSync(${JSON.stringify(file)}, msg.payload.body + '\\n');
+     });`,
+  );
+  return path;
+}
+
+async function feed(url: string, body: string): Promise<void> {
+  try {
+    await fetch(`${url}/feed`, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json' },
+      body: JSON.stringify({ to: handset, body }),
+      signal: AbortSignal.timeout(3_000),
+    });
+  } catch {
+    // Nobody was there to answer.
+  }
+}
+
+function createFlows(
+  simulator: Simulator,
+  options: { port: number; ended: string; retryUncertain: boolean; revisions: Record<Changed, number> },
+): FlowNode[] {
+  const { port, ended, retryUncertain, revisions } = options;
+  const place = { z: 'tab', x: 100, y: 100 };
+  const name = `revision ${revisions.receiver}`;
+  return [
+    createAccount(simulator, { concurrency: 4 + (revisions.account % 4) }),
+    ...createFeed({ name: `revision ${revisions.sender}`, retryUncertain, wires: [['out'], ['out']] }),
+    { ...place, id: 'in', type: 'sms-in', account: 'account', name, wires: [[]] },
+    {
+      ...place,
+      id: 'callback',
+      type: 'sms-callback-in',
+      account: 'account',
+      path: '/callback',
+      publicUrl: `http://127.0.0.1:${port}`,
+      name,
+      wires: [[], []],
+    },
+    { ...place, id: 'catch', type: 'catch', scope: null, uncaught: false, wires: [['out']] },
+    createRecorder('out', ended),
+  ];
+}
+
+/** How each text ended, as the flow saw it. */
+function readEnds(file: string): Map<string, string[]> {
+  const ends = new Map<string, string[]>();
+  for (const { payload, sms } of readObservations(file)) {
+    const { body } = Object(payload) as { body?: string };
+    if (body === undefined) continue;
+    const end = `${sms?.error ? `${sms.error.code}: ${sms.error.message}` : 'sent'}${sms?.redelivered ? ' again' : ''}`;
+    ends.set(body, [...(ends.get(body) ?? []), end]);
+  }
+  return ends;
+}
+
+function countBodies({ messages }: Simulator): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const { body } of messages) counts.set(body, (counts.get(body) ?? 0) + 1);
+  return counts;
+}
