@@ -240,7 +240,7 @@ export class Endpoint {
     const failure = host.failure();
     if (failure) throw failure;
     const { client } = host.present(member);
-    const polled = await this.#plan.fetch(client, { onSent: events.onSent, onAnswer });
+    const polled = await this.#plan.fetch(client, { beforeLeaving: events.onSent, onAnswer });
     this.#standing.answered();
     host.onChanged();
     if (polled.records.length === 0) return [];

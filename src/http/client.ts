@@ -40,12 +40,10 @@ export interface ClientOptions extends Target {
 /** What a caller may say of a single call. */
 export interface CallOptions {
   signal?: Aborting | undefined;
-  /** Called when the request leaves on an open connection. */
-  onSent?: (() => void) | undefined;
   /** Called when the head of the answer is here. */
   onAnswer?: (() => void) | undefined;
   /** Awaited when the connection stands, before the first byte; when it rejects, nothing is sent. */
-  beforeLeaving?: (() => Promise<void>) | undefined;
+  beforeLeaving?: (() => Promise<void> | void) | undefined;
 }
 
 /**
@@ -145,10 +143,10 @@ export class Client {
   }
 
   /** @param request what differs from a read without parameters */
-  #call(request: Request, { signal, onSent, onAnswer, beforeLeaving }: CallOptions): Promise<Answer> {
+  #call(request: Request, { signal, onAnswer, beforeLeaving }: CallOptions): Promise<Answer> {
     const { path, effect = 'read', parameters = noParameters } = request;
     const { method = this.#options.method, timeoutMs = this.#options.timeoutMs } = request;
-    return this.#exchange({ method, path, parameters, timeoutMs, effect, signal, onSent, onAnswer, beforeLeaving });
+    return this.#exchange({ method, path, parameters, timeoutMs, effect, signal, onAnswer, beforeLeaving });
   }
 }
 

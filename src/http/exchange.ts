@@ -32,12 +32,10 @@ export interface Call {
   /** What a failure after the request has left means: a send may have been accepted, a read was merely cut off. */
   effect: 'send' | 'read';
   signal?: Aborting | undefined;
-  /** Called when the request leaves on an open connection. */
-  onSent?: (() => void) | undefined;
   /** Called when the head of the answer is here: from now on the answer is worth waiting for. */
   onAnswer?: (() => void) | undefined;
   /** Awaited when the connection stands and before the first byte goes out. What it rejects with becomes the failure of a call that never left. */
-  beforeLeaving?: (() => Promise<void>) | undefined;
+  beforeLeaving?: (() => Promise<void> | void) | undefined;
 }
 
 /** An answer of any status, read whole. */
@@ -77,29 +75,21 @@ export function createExchange(target: Target): (call: Call) => Promise<Answer> 
   const credentials = credentialsOf(authentication);
 
   return (call) => {
-    const { method, parameters, beforeLeaving } = call;
+    const { method, parameters } = call;
     const form = formatForm(credentials.length === 0 ? parameters : [...credentials, ...parameters]);
     const isPost = method === 'POST';
     const path = basePath + call.path + (isPost || form === '' ? '' : `?${form}`);
-    const headers = isPost ? headersOfPost : headersOfGet;
+    const content = Buffer.from(isPost ? form : '');
+    const headers = isPost ? [...headersOfPost, 'content-length', String(content.length)] : headersOfGet;
     return new Promise((resolve, reject) => {
       const reader = new AnswerReader(
         { call, host, clock },
         (answer) => resolve(answer.coding === undefined ? answer : decode(answer, call.effect)),
         reject,
       );
-      const request: Dispatcher.DispatchOptions = { origin, path, method, headers };
-      if (beforeLeaving) {
-        if (isPost) request.headers = [...headers, 'content-length', String(Buffer.byteLength(form))];
-        // undici documents async iterables as bodies; its types leave them out.
-        const body: AsyncIterable<Buffer> = reader.holdBack(isPost ? form : undefined, beforeLeaving);
-        request.body = body as unknown as Readable;
-      } else if (isPost) request.body = form;
-      try {
-        connections.dispatch(request, reader);
-      } catch (error) {
-        reader.onResponseError(undefined, error as Error);
-      }
+      // undici documents async iterables as bodies; its types leave them out.
+      const body = reader.leave(content) as AsyncIterable<Buffer> as unknown as Readable;
+      connections.dispatch({ origin, path, method, headers, body }, reader);
     });
   };
 }
@@ -144,7 +134,7 @@ function createTooLarge(effect: Call['effect'], status: { statusCode?: number })
   return effect === 'read' ? new SmsError('responseTooLarge', status) : createUnread('larger than 8 MiB', status);
 }
 
-/** Follows one exchange. It is told just before the first byte goes out, which decides what a failure means. */
+/** Follows one exchange. It is asked for the body just before the first byte goes out, which decides what a failure means. */
 class AnswerReader implements Dispatcher.DispatchHandler {
   readonly #call: Call;
   /** As the base URL has it, with its port. */
@@ -178,25 +168,19 @@ class AnswerReader implements Dispatcher.DispatchHandler {
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller;
-    // Given up while it waited for a connection: it must not leave any more.
-    if (this.#settled) {
-      controller.abort(new Error('given up'));
-      return;
-    }
-    this.#hasLeft = !this.#call.beforeLeaving;
-    this.#call.onSent?.();
   }
 
   /** A body that undici asks for when the connection stands: it writes the head together with the first of it, or at its end. */
-  async *holdBack(body: string | undefined, beforeLeaving: () => Promise<void>): AsyncGenerator<Buffer> {
+  async *leave(content: Buffer): AsyncGenerator<Buffer> {
     try {
-      await beforeLeaving();
+      if (!this.#settled) await this.#call.beforeLeaving?.();
     } catch (error) {
       this.#fail(asSmsError(error));
     }
+    // Given up while it waited for a connection or for that: it must not leave any more.
     if (this.#settled) throw new Error('given up');
     this.#hasLeft = true;
-    if (body !== undefined) yield Buffer.from(body);
+    if (content.length > 0) yield content;
   }
 
   onResponseStart(

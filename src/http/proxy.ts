@@ -87,8 +87,8 @@ export interface ConnectTimeouts {
 }
 
 /**
- * Makes connections that lead through a proxy (`CONNECT`). undici's own tunnel tries again without an end and without a pause when the
- * proxy closes the connection, waits for ever when it does not answer, and tells of no refusal.
+ * Makes connections that lead through a proxy (`CONNECT`). With undici 7.30 a request by its `ProxyAgent` never settles, aborted or not,
+ * when the proxy closes the connection at `CONNECT` or does not answer. With undici 8, which needs Node 22.19, this can go.
  *
  * @param connectService speaks to the service on the socket that it is given
  */

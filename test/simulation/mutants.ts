@@ -381,17 +381,12 @@ export const mutants: readonly Mutant[] = [
     'if (!retryUncertain || !tries.areLeft) return uncertain;',
     'if (!tries.areLeft) return uncertain;',
   ),
-  mutant(
-    'what has left counts as unsent',
-    'http/exchange.ts',
-    'this.#hasLeft = !this.#call.beforeLeaving;',
-    'this.#hasLeft = false;',
-  ),
+  mutant('what has left counts as unsent', 'http/exchange.ts', '    this.#hasLeft = true;\n    if', '    if'),
   mutant(
     'a request leaves though it was given up',
     'http/exchange.ts',
-    "controller.abort(new Error('given up'));\n      return;",
-    'this.#hasLeft = true;\n      return;',
+    "if (this.#settled) throw new Error('given up');\n",
+    '',
   ),
   mutant('one try too many', 'sending/send.ts', 'return this.#made < this.#most;', 'return this.#made <= this.#most;'),
   mutant(

@@ -97,7 +97,10 @@ export class ModelDispatcher {
   }
 
   dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
-    if (this.#isClosed) throw createError('UND_ERR_CLOSED');
+    if (this.#isClosed) {
+      handler.onResponseError?.(undefined as never, createError('UND_ERR_CLOSED'));
+      return false;
+    }
     const exchange = new Exchange(
       {
         world: this.#world,
@@ -191,11 +194,6 @@ class Exchange {
     } as unknown as Dispatcher.DispatchController;
   }
 
-  /** Whether its body decides when it leaves. */
-  get isHeldBack(): boolean {
-    return this.#body !== undefined && typeof this.#body !== 'string';
-  }
-
   begin(trouble: Trouble | undefined): void {
     const kind = trouble?.trouble;
     this.#ends.world.say(() => `${this.#name()} begins${kind ? ` (trouble: ${kind})` : ''}`);
@@ -220,11 +218,7 @@ class Exchange {
     this.hasLeft = true;
     this.#handler.onRequestStart?.(this.#controller, {});
     if (this.#isOver) return;
-    if (!this.isHeldBack) {
-      this.#leave(String(this.#body ?? this.#query), trouble);
-      return;
-    }
-    // A body that is held back until it may leave.
+    // The body is asked for when the connection stands, and decides when it leaves.
     readAll(this.#body as AsyncIterable<Uint8Array>).then(
       (text) => {
         if (!this.#isOver) this.#leave(text === '' ? this.#query : text, trouble);

@@ -125,7 +125,7 @@ describe('Client', () => {
         });
         const client = createClient(simulator.baseUrl, { clock, timeoutMs: 30 });
         let isOver = false;
-        const options = { onSent };
+        const options = { beforeLeaving: () => onSent() };
         const polling = name === 'poll incoming' ? client.pollIncoming(options) : client.pollStatuses(options);
         const failing = failure(polling).finally(() => {
           isOver = true;

@@ -301,8 +301,9 @@ describe('http', () => {
 
     it('that fail for a reason without a code say nothing of it', async () => {
       const pool = open('http://127.0.0.1');
-      pool.dispatch = () => {
-        throw new Error('whatever was read');
+      pool.dispatch = (_options, handler) => {
+        handler.onResponseError?.(undefined as never, new Error('whatever was read'));
+        return false;
       };
       const { params } = await failure(call('http://127.0.0.1', { connections: pool }));
       assert.equal(params.detail, 'connection failed');
@@ -651,8 +652,8 @@ describe('http', () => {
         const connections = open(baseUrl);
         for (const effect of ['send', 'read'] as const) {
           // After it timers come before sockets.
-          const onSent = () => setTimeout(() => setImmediate(block, 400), 10);
-          const answer = call(baseUrl, { connections, effect, timeoutMs: 200, onSent });
+          const beforeLeaving = () => void setTimeout(() => setImmediate(block, 400), 10);
+          const answer = call(baseUrl, { connections, effect, timeoutMs: 200, beforeLeaving });
           assert.equal((await answer).bytes.length, body.length);
         }
       });

@@ -1,0 +1,316 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { createServer as createTlsServer, type TLSSocket } from 'node:tls';
+import { promisify } from 'node:util';
+import { SmsError } from '../../../src/errors';
+import { createConnections, type TlsOptions } from '../../../src/http/connections';
+import { type Answer, type Call, createExchange } from '../../../src/http/exchange';
+import type { ProxyOptions } from '../../../src/http/proxy';
+import { until } from '../../until';
+import { Closing } from '../closing';
+import { createSelfSigned, findClosedPort, type RawService, startRawService } from '../raw-service';
+
+interface Way {
+  baseUrl: string;
+  tls?: TlsOptions;
+  proxy?: ProxyOptions;
+}
+
+describe('connections', () => {
+  const closing = new Closing();
+  afterEach(() => closing.run());
+
+  /** An account: what it asks goes over connections of its own. */
+  function open({ baseUrl, tls, proxy }: Way) {
+    const options = { baseUrl, ...(tls && { tls }), ...(proxy && { proxy }) };
+    const connections = closing.add(createConnections(options), (it) => it.destroy());
+    const exchange = createExchange({ baseUrl, authentication: { type: 'bearer', apiKey: 'key' }, connections });
+    const call = (more: Partial<Call> = {}): Promise<Answer> =>
+      exchange({ method: 'POST', path: '/x', parameters: [['a', '1']], timeoutMs: 10_000, effect: 'send', ...more });
+    return { connections, call };
+  }
+
+  async function failure(answer: Promise<unknown>): Promise<SmsError> {
+    const error = await answer.then(
+      () => assert.fail('resolved'),
+      (reason: unknown) => reason,
+    );
+    assert.ok(error instanceof SmsError);
+    return error;
+  }
+
+  async function listen(server: Server): Promise<number> {
+    const sockets: Socket[] = [];
+    server.on('connection', (socket: Socket) => {
+      socket.on('error', () => {});
+      sockets.push(socket);
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    closing.add(server, async () => {
+      const closed = once(server, 'close');
+      server.close();
+      for (const socket of sockets) socket.destroy();
+      await closed;
+    });
+    return (server.address() as AddressInfo).port;
+  }
+
+  /** Answers each request, and knows how many bytes of them have come, whatever they are. */
+  async function startCounting(tls?: ReturnType<typeof createSelfSigned>) {
+    const seen = { bytes: 0, port: 0 };
+    const onConnection = (socket: Socket) => {
+      let request = '';
+      socket.on('error', () => {});
+      socket.on('data', (data) => {
+        seen.bytes += data.length;
+        request += data.toString('latin1');
+        if (!/^GET.*\r\n\r\n$|a=1$/s.test(request)) return;
+        request = '';
+        socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok');
+      });
+    };
+    seen.port = await listen(tls ? createTlsServer(tls, onConnection) : createServer(onConnection));
+    return seen;
+  }
+
+  /** Leads everywhere. */
+  async function startTunnelling(): Promise<string> {
+    const port = await listen(
+      createServer((socket) => {
+        socket.once('data', (head) => {
+          const [, target] = /^CONNECT \S+:(\d+) /.exec(head.toString('latin1')) ?? [];
+          const onward = connect(Number(target), '127.0.0.1', () => {
+            socket.write('HTTP/1.1 200 OK\r\n\r\n');
+            socket.pipe(onward).pipe(socket);
+          });
+          onward.on('error', () => socket.destroy());
+          socket.on('close', () => onward.destroy());
+        });
+      }),
+    );
+    return `http://127.0.0.1:${port}`;
+  }
+
+  const pair = createSelfSigned();
+  const { cert: ca } = pair;
+
+  describe('let no byte out before something is written down, on a new one and on one that is kept', () => {
+    const ways: Record<string, () => Promise<{ way: Way; seen: { bytes: number } }>> = {
+      'by http': async () => {
+        const seen = await startCounting();
+        return { seen, way: { baseUrl: `http://127.0.0.1:${seen.port}` } };
+      },
+      'by https': async () => {
+        const seen = await startCounting(pair);
+        return { seen, way: { baseUrl: `https://127.0.0.1:${seen.port}`, tls: { ca } } };
+      },
+      'through the tunnel of a proxy': async () => {
+        const seen = await startCounting(pair);
+        const proxy = { url: await startTunnelling() };
+        return { seen, way: { baseUrl: `https://127.0.0.1:${seen.port}`, tls: { ca }, proxy } };
+      },
+      'to a proxy that forwards': async () => {
+        const seen = await startCounting();
+        return { seen, way: { baseUrl: 'http://sms.test', proxy: { url: `http://127.0.0.1:${seen.port}` } } };
+      },
+    };
+    for (const [name, start] of Object.entries(ways)) {
+      for (const method of ['POST', 'GET'] as const) {
+        it(`${name}, ${method}`, async () => {
+          const { way, seen } = await start();
+          const { call } = open(way);
+          for (let time = 0; time < 3; time++) {
+            const { bytes } = seen;
+            let bytesBefore = Number.NaN;
+            const beforeLeaving = async () => {
+              await new Promise((resolve) => setTimeout(resolve, 30));
+              bytesBefore = seen.bytes;
+            };
+            assert.equal((await call({ method, beforeLeaving })).statusCode, 200);
+            assert.equal(bytesBefore, bytes);
+            assert.ok(seen.bytes > bytes);
+          }
+        });
+      }
+    }
+  });
+
+  describe('that do not come to stand have nothing written down', () => {
+    const ways: Record<string, () => Promise<Way>> = {
+      'refused by http': async () => ({ baseUrl: `http://127.0.0.1:${await findClosedPort()}` }),
+      'with a certificate that is not trusted': async () => {
+        const { port } = await startCounting(pair);
+        return { baseUrl: `https://127.0.0.1:${port}` };
+      },
+      'with such a certificate in a tunnel': async () => {
+        const { port } = await startCounting(pair);
+        return { baseUrl: `https://127.0.0.1:${port}`, proxy: { url: await startTunnelling() } };
+      },
+      'to a service that the proxy does not reach': async () => ({
+        baseUrl: `https://127.0.0.1:${await findClosedPort()}`,
+        proxy: { url: await startTunnelling() },
+      }),
+      'to a proxy that is not there': async () => ({
+        baseUrl: 'http://sms.test',
+        proxy: { url: `http://127.0.0.1:${await findClosedPort()}` },
+      }),
+    };
+    for (const [name, start] of Object.entries(ways)) {
+      it(name, async () => {
+        let isAsked = false;
+        const beforeLeaving = () => {
+          isAsked = true;
+        };
+        assert.equal((await failure(open(await start()).call({ beforeLeaving }))).code, 'SMS_UNREACHABLE');
+        assert.equal(isAsked, false);
+      });
+    }
+  });
+
+  for (const [name, beforeLeaving] of [
+    ['a text', undefined],
+    ['a text that is written down first', () => new Promise<void>((resolve) => setImmediate(resolve))],
+  ] as const) {
+    it(`that the service has closed while nothing was on them carry ${name} no more: a new one does`, async () => {
+      const service = await startRawService(closing, (_incoming, outgoing) => outgoing.end('ok'));
+      const { call } = open(service);
+      for (let time = 0; time < 20; time++) {
+        await call({ beforeLeaving });
+        await new Promise((resolve) => setTimeout(resolve, 2));
+        // Its end is at this machine's socket at once, and nothing here has read it yet.
+        for (const socket of service.connections) socket.destroy();
+        assert.equal((await call({ beforeLeaving })).bytes.toString(), 'ok');
+      }
+    });
+  }
+
+  it('that the service closes while a text is being written down leave it unsent', async () => {
+    const service = await startRawService(closing, (_incoming, outgoing) => outgoing.end('ok'));
+    const { call } = open(service);
+    for (const isKept of [false, true]) {
+      if (isKept) await call();
+      const beforeLeaving = async () => {
+        for (const socket of service.connections) socket.destroy();
+        await new Promise((resolve) => setTimeout(resolve, 10));
+      };
+      assert.equal((await failure(call({ beforeLeaving }))).code, 'SMS_UNREACHABLE');
+    }
+  });
+
+  for (const method of ['POST', 'GET'] as const) {
+    for (const [how, end] of [
+      ['is closed', (socket: Socket) => socket.end()],
+      ['is reset', (socket: Socket) => socket.resetAndDestroy()],
+    ] as const) {
+      it(`try a ${method} once when theirs ${how} without an answer, a new one and one that was kept`, async () => {
+        let requests = 0;
+        let isFailing = true;
+        const service = await startRawService(closing, (incoming, outgoing) => {
+          requests++;
+          incoming.resume().on('end', () => (isFailing ? end(incoming.socket) : outgoing.end('ok')));
+        });
+        const { call } = open(service);
+        assert.equal((await failure(call({ method }))).code, 'SMS_UNCERTAIN');
+        isFailing = false;
+        await call({ method });
+        isFailing = true;
+        assert.equal((await failure(call({ method }))).code, 'SMS_UNCERTAIN');
+        await new Promise((resolve) => setTimeout(resolve, 30));
+        assert.equal(requests, 3);
+      });
+    }
+  }
+
+  it('of one account are none of another, and end without it', async () => {
+    let release: (() => void) | undefined;
+    const service = await startRawService(closing, (incoming, outgoing) => {
+      if (incoming.url === '/slow') release = () => outgoing.end('slow');
+      else outgoing.end('ok');
+    });
+    const [one, other] = [open(service), open(service)];
+    await one.call();
+    await other.call();
+    assert.equal(service.connections.length, 2);
+    const slow = one.call({ path: '/slow' });
+    await until(() => release !== undefined);
+    await other.connections.close();
+    assert.equal((await failure(other.call())).code, 'SMS_UNREACHABLE');
+    release?.();
+    assert.equal((await slow).bytes.toString(), 'slow');
+    assert.equal((await one.call()).bytes.toString(), 'ok');
+  });
+
+  it('that nothing is on keep no process alive', async () => {
+    const service = await startRawService(closing, (_incoming, outgoing) => {
+      outgoing.setHeader('Keep-Alive', 'timeout=600').end('ok');
+    });
+    const from = (name: string) => JSON.stringify(join(__dirname, '..', '..', '..', 'src', 'http', name));
+    const script = `
+      const { createConnections } = require(${from('connections')});
+      const { createExchange } = require(${from('exchange')});
+      const baseUrl = '${service.baseUrl}';
+      const authentication = { type: 'bearer', apiKey: 'key' };
+      const exchange = createExchange({ baseUrl, authentication, connections: createConnections({ baseUrl }) });
+      exchange({ method: 'POST', path: '/x', parameters: [], timeoutMs: 5000, effect: 'send' })
+        .then(({ bytes }) => console.log(bytes.toString()));`;
+    const args = ['--require', 'tsx/cjs', '--eval', script];
+    const { stdout, stderr } = await promisify(execFile)(process.execPath, args);
+    assert.deepEqual([stdout, stderr], ['ok\n', '']);
+  });
+
+  describe('by TLS', () => {
+    async function startAsking(): Promise<RawService & { sessions: boolean[]; names: unknown[] }> {
+      const sessions: boolean[] = [];
+      const names: unknown[] = [];
+      const listener = ({ socket }: IncomingMessage) => {
+        sessions.push((socket as TLSSocket).isSessionReused());
+        names.push((socket as TLSSocket & { servername: unknown }).servername);
+      };
+      const options = { ...pair, ca, requestCert: true, rejectUnauthorized: true };
+      const service = await startRawService(
+        closing,
+        (incoming, outgoing) => {
+          listener(incoming);
+          outgoing.setHeader('Connection', 'close').end('ok');
+        },
+        options,
+      );
+      return { ...service, sessions, names };
+    }
+
+    it('show their own certificate to a service that asks for one, and name the server that was chosen', async () => {
+      const { baseUrl, names } = await startAsking();
+      const { key, cert } = pair;
+      const tls = { ca, key, cert, servername: 'localhost' };
+      assert.equal((await open({ baseUrl, tls }).call()).statusCode, 200);
+      assert.equal((await open({ baseUrl, tls, proxy: { url: await startTunnelling() } }).call()).statusCode, 200);
+      assert.deepEqual(names, ['localhost', 'localhost']);
+      assert.notEqual((await failure(open({ baseUrl, tls: { ca } }).call())).code, 'SMS_RESPONSE');
+    });
+
+    it('resume the session of one that is gone', async () => {
+      const { baseUrl, sessions } = await startAsking();
+      const { call, connections } = open({ baseUrl, tls: { ca, ...pair, servername: 'localhost' } });
+      for (let time = 0; time < 2; time++) {
+        const gone = once(connections, 'disconnect');
+        await call();
+        await gone;
+      }
+      assert.deepEqual(sessions, [false, true]);
+    });
+  });
+
+  it('to a proxy that forwards carry what the service says before its answer', async () => {
+    const proxy = await startRawService(closing, (_incoming, outgoing) => {
+      outgoing.writeEarlyHints({ link: '</a>; rel=preload' });
+      outgoing.end('real');
+    });
+    const { call } = open({ baseUrl: 'http://sms.test', proxy: { url: proxy.baseUrl } });
+    assert.equal((await call()).bytes.toString(), 'real');
+  });
+});
