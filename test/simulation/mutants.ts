@@ -363,6 +363,14 @@ export const mutants: readonly Mutant[] = [
     'this.#workers <= this.#source.drain()) this.#work();',
   ),
   mutant(
+    'an answer waits for others, and the next one does not',
+    'receiving/inbox.ts',
+    '    const taking = journal.run(createAccept(this.#context, arrival, { isLeftover: false, held }));\n',
+    '    const isPutOff = held && Math.floor(this.#context.clock.elapsed()) % 2 === 0;\n' +
+      '    const turn = () => new Promise<void>((resolve) => void this.#context.clock.nextTurn(resolve));\n' +
+      '    const taking = (isPutOff ? turn().then(turn) : Promise.resolve()).then(() => journal.run(createAccept(this.#context, arrival, { isLeftover: false, held })));\n',
+  ),
+  mutant(
     'the outbox is polled side by side',
     'account/endpoint.ts',
     'if (!this.#plan.takesTurns) return',

@@ -72,6 +72,8 @@ export interface Plan {
   queueLimit: number;
   pauseMs: number;
   drain: number;
+  /** The service is close by, and the machines take their time for a turn of the event loop. */
+  isNear?: true;
   nodes: NodePlan[];
   /** The plan is about the way out. */
   outward?: OutwardPlan;

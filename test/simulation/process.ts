@@ -103,7 +103,8 @@ export class Process implements Callee, Surrounding {
     this.world = machine.world;
     this.life = `${machine.name}, life ${++machine.lives}`;
     this.random = this.world.random(this.life);
-    this.clock = this.world.timeline.createClock(this, epochMs + machine.clockMs, this.random.fork('clock'));
+    const turnsMs = this.world.plan.isNear ? [0, 0, 1, 3] : [0];
+    this.clock = this.world.timeline.createClock(this, epochMs + machine.clockMs, this.random.fork('clock'), turnsMs);
     this.#accounts = machine.library.index.createAccounts();
     for (const message of this.world.messages) if (machine.place.has(message)) this.#open.add(message);
     this.flow = new Flow(this, this.random.fork('flow'), machine.flowTroubles, (id) =>
@@ -541,6 +542,7 @@ export class Process implements Callee, Surrounding {
     if (!plan || !this.#membership || this.#isStopped) return;
     const node = this.#createNode(plan);
     this.#nodes.set(id, node);
+    this.world.came(id);
     node.open(this.#membership);
   }
 

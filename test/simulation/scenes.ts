@@ -51,6 +51,12 @@ const inward: readonly Scene[] = [
   emptyServer,
   changeToFailing,
   endWhileFailing,
+  // A backlog is fetched from close by, one message after the other.
+  (plan, random) => {
+    plan.isNear = true;
+    plan.drain = 1;
+    return several(random.between(1, 3), () => messages(random, random.below(1_000), 20));
+  },
 ];
 
 const outward: readonly Scene[] = [

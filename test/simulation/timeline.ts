@@ -51,9 +51,19 @@ export class Timeline {
     return this.#add('outside', delayMs, run, owner);
   }
 
-  /** The clock of a process, and how to set it. */
-  createClock(owner: Owner, startsAtMs: number, random: Random): Clock & { set(byMs: number): void; timers(): number } {
+  /**
+   * The clock of a process, and how to set it.
+   *
+   * @param turnsMs how long turns of its event loop may take
+   */
+  createClock(
+    owner: Owner,
+    startsAtMs: number,
+    random: Random,
+    turnsMs: readonly number[] = [0],
+  ): Clock & { set(byMs: number): void; timers(): number } {
     let offsetMs = startsAtMs;
+    let lastTurnMs = 0;
     const timers = new Set<Event>();
     return {
       now: () => Math.floor(this.#nowMs + offsetMs),
@@ -80,7 +90,11 @@ export class Timeline {
           },
         };
       },
-      nextTurn: (callback) => this.#add('turn', 0, callback, owner),
+      nextTurn: (callback) => {
+        // None comes before those that were asked for earlier.
+        lastTurnMs = Math.max(lastTurnMs, this.#nowMs + (turnsMs.length > 1 ? random.pick(turnsMs) : 0));
+        return this.#add('turn', lastTurnMs - this.#nowMs, callback, owner);
+      },
       random: () => random.next(),
       set: (byMs) => {
         offsetMs += byMs;
@@ -139,7 +153,7 @@ export class Timeline {
         event.isCancelled = true;
       },
     };
-    if (kind === 'turn') this.#due.turn.push(event);
+    if (kind === 'turn' && delayMs === 0) this.#due.turn.push(event);
     else this.#push(event);
     return event;
   }

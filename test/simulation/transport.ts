@@ -377,8 +377,10 @@ class Exchange {
   }
 
   /** Something of the network, a moment later. It happens to a dead process, too: its handlers are not called then. */
-  #outside(run: () => void, delayMs = this.#ends.random.pick([0, 1, 1, 2, 5, 30])): void {
-    this.#ends.world.timeline.outside(delayMs, run);
+  #outside(run: () => void, delayMs?: number): void {
+    const { world, random } = this.#ends;
+    const delaysMs = world.plan.isNear ? [0, 0, 0, 1] : [0, 1, 1, 2, 5, 30];
+    world.timeline.outside(delayMs ?? random.pick(delaysMs), run);
   }
 
   #name(): string {

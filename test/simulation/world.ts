@@ -130,6 +130,7 @@ export class World {
   readonly #byName = new Map<string, Message>();
   readonly #byText = new Map<string, Text>();
   readonly #last = new Map<string, { message: Message; atMs: number }>();
+  readonly #cameAtMs = new Map<string, number>();
   #answers = 0;
   /** No fault is left. */
   isCalm = false;
@@ -252,11 +253,16 @@ export class World {
     return this.plan.nodes.find(({ id }) => id === node)?.kind;
   }
 
-  /** The last of those that came to a node for the first time, in the order of the service. */
-  /** The last message that a node was given, unless that was at this very moment: a node that comes as one is given out gets it first. */
+  /** A node is there from now on. */
+  came(node: string): void {
+    this.#cameAtMs.set(node, this.timeline.nowMs);
+  }
+
+  /** The last message that a node was given, unless both have come at this very moment: a node that comes as one is given out gets it first. */
   lastAt(node: string): Message | undefined {
+    const { nowMs } = this.timeline;
     const last = this.#last.get(node);
-    return last && last.atMs < this.timeline.nowMs ? last.message : undefined;
+    return last && (last.atMs < nowMs || this.#cameAtMs.get(node) !== nowMs) ? last.message : undefined;
   }
 
   noteLastAt(node: string, message: Message): void {
