@@ -77,16 +77,16 @@ answers as text. It neither checks nor parses nor passes a message through Node-
 a message takes through one node that does nothing. What is left beyond that is mostly reading the
 XML of the answer, which is checked to be well-formed and free of DTDs as it is read.
 
-**send, kept.** The same flow with *Keep until sent*, beside one without: each text is flushed to disk before it leaves. At a service that answers at once the
-flush is most of what a text waits for; one across the Internet takes about 50 ms, which is more than the flush. The rival is a function node that writes
+**send, kept.** The same flow with *Keep until sent*, beside one without, at a service that takes 50 ms, as one across the Internet does: each text is flushed to
+disk before anything else, and once more as it leaves. The rival is a function node that writes
 each text to a file and flushes it, before the flow goes on as above. *Each flush 25 ms longer* is what is said below of receiving; the rival is left out there, since nothing delays
 its own flushes.
 
 **send with limits.** The same flow on an account whose texts per number and per day are limited, beside one without limits. Each text is
 counted in the store, on disk, before it leaves; texts that leave together are counted together.
 
-**receive.** A backlog of 20,000 messages, polled one by one as the service has it (§4.2), at a service that answers at once or after
-20 ms; of the backlog with 20 ms each round drains a part, since the rate is the same throughout. The inbox is on disk: each
+**receive.** A backlog of 20,000 messages, polled one by one as the service has it (§4.2), at a service that answers after 20 ms: each round drains
+a part, since the rate is the same throughout. The row at 0 ms tells what a message costs by itself; no service across a network is that close. The inbox is on disk: each
 message is written and flushed before the flow gets it, and looked up among those seen. The rival is a loop of \`http request\` and a
 function node, the limit one loop around undici; both neither keep nor recognise anything, and poll one at a time. The next is
 asked for while the last is being flushed, \`drain\` + 2 under way at most ([ADR 15](adr/0015-next-poll-during-the-flush.md)).

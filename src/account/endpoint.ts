@@ -60,7 +60,7 @@ interface Plan {
  * Answers of an endpoint that may be held and not flushed beside one for each poll of its `drain`, so that a disk that is slow to
  * flush does not set the pace; each of them is a message more that a power cut may cost.
  */
-export const mostAhead = 2;
+const mostAhead = 2;
 
 /** What comes piece by piece, each piece once (§4.2, §4.4). */
 const queue: Omit<Plan, 'fetch'> = {
