@@ -80,6 +80,10 @@ export const reasons = {
     'The recipients are neither text nor a list of text and numbers. Give for example "6421555123" or ["6421555123"].',
   ],
   recipientsEmpty: ['SMS_INPUT', 'There is no recipient. Give at least one number, contact or group.'],
+  recipientsTooMany: [
+    'SMS_INPUT',
+    'There are more than 5,000 recipients. Split the list, and send the text once for each part of it.',
+  ],
   recipientNumber: [
     'SMS_INPUT',
     'The recipient {{item}} is not a number in international format. Give the country code and 7 to 15 digits in all, with no leading zero.',

@@ -9,6 +9,8 @@ const formatting = /[()./\s+-]/g;
 const msisdn = /^[1-9]\d{6,14}$/;
 const listIndex = /^\d+$/;
 const shortestMsisdn = 7;
+/** Of a text. More of them would hold up the process while each is looked up, counted and remembered. */
+const mostRecipients = 5_000;
 
 /** An item, and whether it is likely to be part of a number that was written with spaces. */
 type Item = { item: unknown; isPart: boolean };
@@ -19,7 +21,7 @@ type Item = { item: unknown; isPart: boolean };
  *
  * An item of digits is an MSISDN: a leading `+` and formatting characters are dropped, and 7 to 15 digits without
  * a leading zero must remain. Any other item names a contact or a group and stays as it is. Repeated items
- * are given once, in the order of their first appearance.
+ * are given once, in the order of their first appearance; there may be 5,000 different ones.
  *
  * @throws SmsError `SMS_INPUT` with the field `to`
  */
@@ -28,29 +30,33 @@ export function parseRecipients(to: unknown): string[] {
   for (const { item, isPart } of itemsOf(to)) {
     const text = textOf(item);
     if (text !== '') recipients.add(parseItem(text, isPart));
+    if (recipients.size > mostRecipients) throw new SmsError('recipientsTooMany', { field: 'to' });
   }
   if (recipients.size === 0) throw new SmsError('recipientsEmpty', { field: 'to' });
   return [...recipients];
 }
 
-function itemsOf(to: unknown): Item[] {
-  if (typeof to !== 'string')
-    return (Array.isArray(to) ? presentItems(to) : [to]).map((item) => ({ item, isPart: false }));
-  if (!separator.test(to)) return [{ item: to, isPart: false }];
-  return to.split(separators).flatMap((group) => {
-    const parts = group.trim().split(whiteSpace);
-    return parts.map((item, index) => ({
-      item,
-      isPart:
-        isShort(item) &&
-        [parts[index - 1], parts[index + 1]].some((next) => next && (isShort(next) || item[0] === '+')),
-    }));
-  });
+function* itemsOf(to: unknown): Iterable<Item> {
+  if (typeof to !== 'string') {
+    for (const item of Array.isArray(to) ? presentItems(to) : [to]) yield { item, isPart: false };
+  } else if (!separator.test(to)) {
+    yield { item: to, isPart: false };
+  } else {
+    for (const group of to.split(separators)) {
+      const parts = group.trim().split(whiteSpace);
+      for (const [index, item] of parts.entries()) {
+        const isPart =
+          isShort(item) &&
+          [parts[index - 1], parts[index + 1]].some((next) => next && (isShort(next) || item[0] === '+'));
+        yield { item, isPart };
+      }
+    }
+  }
 }
 
 /** The items of a list without its holes. There may be thousands of millions of them, so that none is looked at. */
-function presentItems(list: readonly unknown[]): unknown[] {
-  return Object.keys(list).flatMap((name) => (listIndex.test(name) ? [list[Number(name)]] : []));
+function* presentItems(list: readonly unknown[]): Iterable<unknown> {
+  for (const name of Object.keys(list)) if (listIndex.test(name)) yield list[Number(name)];
 }
 
 function isShort(item: string): boolean {

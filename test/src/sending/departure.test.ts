@@ -32,8 +32,8 @@ const ways = {
   'that is remembered': { remember: { value: 1 } },
 } as const;
 
-describe('a text to more recipients than a call has arguments', () => {
-  const to = Array.from({ length: 130_000 }, (_, index) => String(6_421_000_000 + index));
+describe('a text to as many recipients as it may have', () => {
+  const to = Array.from({ length: 5_000 }, (_, index) => String(6_421_000_000 + index));
 
   for (const [name, limits, options] of [
     ['is counted', { perHandset: 3 }, {}],
@@ -46,7 +46,7 @@ describe('a text to more recipients than a call has arguments', () => {
       assert.equal(service.taken[0]?.to.length, to.length);
       assert.equal(node.ends.length, 1);
       assert.equal(house.journal.failure, undefined);
-    }).timeout(20_000);
+    });
   }
 });
 

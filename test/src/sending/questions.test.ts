@@ -872,14 +872,14 @@ describe('conversations', () => {
     });
 
     it('nobody is looked for among all recipients for each of them', () => {
-      const to = Array.from({ length: 100_000 }, (_, index) => `6421${1_000_000 + index}`);
+      const to = Array.from({ length: 5_000 }, (_, index) => `6421${1_000_000 + index}`);
       const message = { to, body: 'Come?', messageId: 'q1' };
       const text = { id: 'text', node: 'send', message, options: { waitMs: hour }, takers: [] } as unknown as Text;
       const asked = ask(text, to, new Map(), createChanges());
       const begun = beginWait(text, { accepted: to } as unknown as Sent, [], { now: 0 });
       assert.deepEqual(
         [asked, begun].map((questions) => [questions.length, questions.at(-1)?.id, questions.at(-1)?.recipient]),
-        [asked, begun].map(() => [100_000, 'text-99999', '64211099999']),
+        [asked, begun].map(() => [5_000, 'text-4999', '64211004999']),
       );
     });
 

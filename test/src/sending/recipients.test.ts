@@ -122,8 +122,18 @@ describe('recipients (§2.1 to)', () => {
     assert.deepEqual(parseRecipients(/\d+/.exec('to 64215551234')), ['64215551234']);
   });
 
-  it('reads a hundred thousand recipients', () => {
-    const numbers = Array.from({ length: 100_000 }, (_, index) => String(64_210_000_000 + index));
-    assert.equal(parseRecipients(numbers.join(' ')).length, 100_000);
+  it('takes 5,000 recipients, however often they are repeated, and refuses one more', () => {
+    const numbers = Array.from({ length: 5_000 }, (_, index) => String(64_210_000_000 + index));
+    for (const to of [numbers.join(' '), [...numbers, ...numbers]]) {
+      assert.deepEqual(parseRecipients(to), numbers);
+    }
+    for (const to of [`${numbers.join()},Anna`, [...numbers, 'Anna']]) {
+      assert.throws(() => parseRecipients(to), { code: 'SMS_INPUT', reason: 'recipientsTooMany', field: 'to' });
+    }
+  });
+
+  it('looks at no item behind the one that is too many', () => {
+    const numbers = Array.from({ length: 5_001 }, (_, index) => String(64_210_000_000 + index));
+    assert.throws(() => parseRecipients([...numbers, false]), { reason: 'recipientsTooMany' });
   });
 });
