@@ -14,6 +14,7 @@ import {
   parseMaxLength,
 } from './runtime/account-settings';
 import { findNode } from './runtime/deployed-nodes';
+import { Flows } from './runtime/flows';
 import { logKeptTexts } from './runtime/kept-text-log';
 import { raiseToCatch } from './runtime/outcome';
 import { savedPassword } from './runtime/saved-password';
@@ -80,7 +81,10 @@ export = (RED: NodeAPI) => {
       stopInheriting();
       const { membership, awaited } = this;
       if (membership instanceof SmsError) done();
-      else void Promise.all(awaited).then(() => membership.leave().finally(done));
+      else {
+        const returning = new Promise<void>((resolve) => Flows.of(RED).onceSettled(resolve));
+        void Promise.all(awaited).then(() => membership.leave(returning).finally(done));
+      }
     });
   }
 

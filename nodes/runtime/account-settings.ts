@@ -150,6 +150,7 @@ export function parseAccount(
     parseLimit(setting, config[setting], limits['sms-account'][setting]);
   const dedupeMs = numberOf('dedupeHours') * 3_600_000;
   return {
+    id: config.id,
     ...parseConnection(RED, config, credentials),
     concurrency: numberOf('concurrency'),
     queueLimit: numberOf('queueLimit'),

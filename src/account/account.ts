@@ -3,6 +3,7 @@ import { SmsError } from '../errors';
 import { Client } from '../http/client';
 import { type Connections, createConnections } from '../http/connections';
 import { closeGraceMs } from '../sending/attachment';
+import type { LimitSettings } from '../sending/limits';
 import { SendQueue } from '../sending/queue';
 import { Asking } from './asking';
 import type { EndpointHost } from './endpoint';
@@ -52,6 +53,10 @@ export class Account {
   #connections: Connections | undefined;
   /** What the last member to leave wanted; a poll still in flight is handed over by these. */
   #settings: AccountSettings | undefined;
+  /** Settings whose limits hold: of the members, and of those that are being redeployed; by their ids. */
+  readonly #limiting = new Map<string, AccountSettings>();
+  #limits: readonly LimitSettings[] = [];
+  #perSecond: number | undefined;
   /** See {@link #keepOpen}. */
   #works = 0;
   #forgetting: Timer | undefined;
@@ -63,7 +68,10 @@ export class Account {
     this.#options = options;
     this.#queue = new SendQueue({
       clock,
-      settings: () => this.#settings ?? { concurrency: 1, queueLimit: 0 },
+      settings: () => {
+        const { concurrency, queueLimit } = this.#settings ?? { concurrency: 1, queueLimit: 0 };
+        return { concurrency, queueLimit, perSecond: this.#perSecond };
+      },
       kept: () => this.#succession.estate?.sender.keptWaiting ?? 0,
       onChanged: () => this.#settings?.onChanged?.(),
     });
@@ -91,7 +99,7 @@ export class Account {
       estateOf: (member) => this.#succession.estateOf(member),
       expected: host.expected,
       inherit: (member, former, onFailure) => this.#inherit(member, former, onFailure),
-      leave: (member) => this.#leave(member),
+      leave: (member, returning) => this.#leave(member, returning),
     };
   }
 
@@ -107,7 +115,17 @@ export class Account {
     const client = new Client({ ...settings, connections, clock });
     const membership = new JoinedMembership(settings, client, this.#membershipHost);
     this.#members.add(membership);
+    this.#limiting.set(settings.id, settings);
+    this.#changeLimits();
     return membership;
+  }
+
+  #changeLimits(): void {
+    const all = [...this.#limiting.values()];
+    this.#limits = all.flatMap(({ limits }) => limits ?? []);
+    const slowest = Math.min(...all.map(({ perSecond = Number.POSITIVE_INFINITY }) => perSecond));
+    this.#perSecond = Number.isFinite(slowest) ? slowest : undefined;
+    this.#queue.nudge();
   }
 
   /** Connections and the settings of the queue are those of the first member. */
@@ -119,7 +137,6 @@ export class Account {
       this.#succession.begin();
     }
     if (isFirst) {
-      this.#queue.nudge();
       this.#lateness = this.#options.clock.after(longestDeploymentMs, () => this.#succession.goOn(), true);
     }
     return this.#connections;
@@ -167,7 +184,7 @@ export class Account {
       onAccepted: (kind, acceptances) => tally.accepted(kind, acceptances),
       onGivenUpFull: () => this.#settings?.onAsideFull?.(),
       sentMs: () => (this.#settings ?? settings).sentMs ?? sentMs,
-      limits: () => (this.#settings ?? settings).limits,
+      limits: () => this.#limits,
       sources: () => [
         ...(endpoints.isWatched('status') ? (['status'] as const) : []),
         ...(endpoints.isWatched('incoming') ? (['reply'] as const) : []),
@@ -215,14 +232,19 @@ export class Account {
     }
   }
 
-  async #leave(member: Member): Promise<void> {
+  async #leave(member: Member, returning: Promise<void> | undefined): Promise<void> {
     this.#members.delete(member);
     const [first] = this.#members;
-    if (first) {
-      this.#settings = first.settings;
-      this.#queue.nudge();
-      return;
-    }
+    if (first) this.#settings = first.settings;
+    const { settings } = member;
+    const unlimit = () => {
+      if (this.#limiting.get(settings.id) !== settings) return;
+      this.#limiting.delete(settings.id);
+      this.#changeLimits();
+    };
+    if (returning) void returning.then(unlimit);
+    else if (first) unlimit();
+    if (first) return;
     this.#lateness?.cancel();
     void this.#connections?.close().catch(() => {});
     const { clock } = this.#options;
@@ -235,6 +257,8 @@ export class Account {
     // Both together would be more than Node-RED waits for, after what nodes have waited for.
     await this.#succession.estate?.sender.close(closeGraceMs - (clock.elapsed() - stoppedAt));
     await this.#succession.estate?.inbox.flush();
+    // What was under way is under the limits of the last.
+    if (!returning) unlimit();
     this.#works--;
     const isIdle = this.#polls.size === 0;
     const closed = this.#closeWhenIdle();

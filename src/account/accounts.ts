@@ -55,7 +55,7 @@ const accountsOfProcess = createAccounts();
 /**
  * Joins the account of a login: everybody who names the same base URL and login shares its connections, its queue, its
  * inbox and one poll loop per endpoint. The settings of the member who started a loop, or used the inbox first, hold for
- * it, and for connections and queue those of the one that joined first.
+ * it, for connections and queue those of the one that joined first, and the limits of all of them for every text.
  *
  * @throws SmsError `SMS_CONFIG` for settings that cannot be used
  */

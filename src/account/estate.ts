@@ -26,8 +26,8 @@ export interface EstateOptions extends Pick<InboxOptions, 'onAccepted' | 'onGive
   dedupe(): boolean;
   dedupeMs(): number;
   sentMs(): number;
-  /** The account's own limits. */
-  limits(): LimitSettings | undefined;
+  /** See {@link Sender}. */
+  limits(): readonly LimitSettings[];
   /** See {@link Sender}. */
   sources(): readonly Evidence[];
   /** See {@link Sender}. */

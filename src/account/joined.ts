@@ -21,7 +21,7 @@ export interface MembershipHost extends Omit<Surroundings, 'member' | 'inbox'> {
   /** See {@link Membership.inherit}. */
   inherit(member: Member, former: FormerPlace, onFailure?: (failure: SmsError) => void): Promise<boolean>;
   /** See {@link Membership.leave}. */
-  leave(member: Member): Promise<void>;
+  leave(member: Member, returning: Promise<void> | undefined): Promise<void>;
 }
 
 /** A member of an account: its part, with what the nodes need not see. */
@@ -79,8 +79,8 @@ export class JoinedMembership implements Membership, Member {
     return this.#host.overview.act(id, action);
   }
 
-  leave(): Promise<void> {
-    this.#leaving ??= this.#host.leave(this);
+  leave(returning?: Promise<void>): Promise<void> {
+    this.#leaving ??= this.#host.leave(this, returning);
     this.#onLeft();
     return this.#leaving;
   }

@@ -109,6 +109,10 @@ export interface Membership {
    * @throws SmsError `SMS_STORE` when the store is needed for it and cannot be used
    */
   act(id: string, action: EntryAction): Promise<Decision>;
-  /** Ends it. Resolves when what has arrived is kept; a poll in flight goes on and is handed over to whoever joins. */
-  leave(): Promise<void>;
+  /**
+   * Ends it. Resolves when what has arrived is kept; a poll in flight goes on and is handed over to whoever joins.
+   *
+   * @param returning resolves when the next of its id would be here: until then its limits hold, where others stay
+   */
+  leave(returning?: Promise<void>): Promise<void>;
 }

@@ -7,6 +7,8 @@ import type { Store } from '../store/store';
 
 /** A login at a service, and how to use it. */
 export interface AccountSettings {
+  /** Names who joins among the members, also when it is back after it has left. */
+  id: string;
   /** As {@link parseBaseUrl} returns it. */
   baseUrl: string;
   authentication: Authentication;
@@ -18,9 +20,9 @@ export interface AccountSettings {
   concurrency: number;
   /** Sends that may wait. */
   queueLimit: number;
-  /** Sends per second at most, evenly spaced; absent: no limit. */
+  /** Sends per second at most, evenly spaced, where no other member has less; absent: no limit. */
   perSecond?: number | undefined;
-  /** The account's own limits; absent: none. */
+  /** Limits of one's own, which hold beside those of all other members; absent: none. */
   limits?: LimitSettings;
   /** How long to wait after an empty poll (§8). */
   pauseMs: number;

@@ -34,8 +34,8 @@ export interface LedgerOptions {
   dedupeMs(): number;
   /** How long a text is remembered. */
   sentMs(): number;
-  /** The account's own limits; `undefined`: none. */
-  limits(): LimitSettings | undefined;
+  /** The account's own limits, all of which hold. */
+  limits(): readonly LimitSettings[];
   /** What an earlier process left, or a dead one held, has been found. */
   onFound(texts: readonly Text[], questions: readonly Question[]): void;
   /** A node has more or fewer open questions. */
@@ -43,8 +43,6 @@ export interface LedgerOptions {
   /** Pending while another ledger gives this one what it knows of keys and limits. */
   expected(): Promise<void> | undefined;
 }
-
-const noLimits: LimitSettings = { perHandsetMs: 0 };
 
 /**
  * One record per text that is kept, guarded or asks: the one place that knows where each stands, in memory and in the
@@ -113,8 +111,7 @@ export class Ledger {
 
   /** Whether texts are counted when they leave. */
   get counts(): boolean {
-    const limits = this.#options.limits();
-    return limits !== undefined && hasLimits(limits);
+    return hasLimits(this.#options.limits());
   }
 
   /**
@@ -211,7 +208,7 @@ export class Ledger {
   #memory(remembered?: Text): Memory {
     const { dedupeMs, sentMs, limits, remembrance } = this.#options;
     const moment = this.#createMoment();
-    const memory = { now: moment.now, moment, limits: limits() ?? noLimits, dedupeMs: dedupeMs(), sentMs: sentMs() };
+    const memory = { now: moment.now, moment, limits: limits(), dedupeMs: dedupeMs(), sentMs: sentMs() };
     // Before a reply can come, which may be in the same commit.
     if (remembered && isRemembered(remembered)) remembrance.expect(durationOf(remembered, memory));
     return memory;

@@ -30,7 +30,8 @@ export interface Limited {
 export interface Leaving {
   /** In the order in which they are served while the limit of the day lasts. An address-book item is one number. */
   recipients: readonly string[];
-  settings: LimitSettings;
+  /** All of them hold. */
+  limits: readonly LimitSettings[];
   moment: Moment;
   /** All are within the limits; they are counted all the same. */
   isUnlimited?: boolean;
@@ -45,18 +46,18 @@ const dayKey = `${limitPrefix}day`;
 const spareMs = 24 * 3_600_000;
 
 /** Whether anything is limited, so that what goes out is counted. */
-export function hasLimits({ perHandset, perDay }: LimitSettings): boolean {
-  return perHandset !== undefined || perDay !== undefined;
+export function hasLimits(limits: readonly LimitSettings[]): boolean {
+  return limits.some(({ perHandset, perDay }) => perHandset !== undefined || perDay !== undefined);
 }
 
 /** The keys that {@link takeWithinLimits} and {@link giveBack} look at. None without limits. */
-export function keysOfLimits(recipients: readonly string[], settings: LimitSettings): string[] {
-  const keysOfHandsets = settings.perHandset === undefined ? [] : recipients.map(handsetKey);
-  return settings.perDay === undefined ? keysOfHandsets : [dayKey, ...keysOfHandsets];
+export function keysOfLimits(recipients: readonly string[], limits: readonly LimitSettings[]): string[] {
+  if (!hasLimits(limits)) return [];
+  return [...new Set(recipients.flatMap((msisdn) => limitsOn(msisdn, limits).map(({ key }) => key)))];
 }
 
 /**
- * Counts a text that goes out, for each recipient that is within the limits. One that is over both is named with the one
+ * Counts a text that goes out, for each recipient that is within the limits. One that is over several is named with the one
  * that ends last.
  *
  * To be decided in the step that notes that the text goes out: whoever is counted here but not sent to is given back with
@@ -142,34 +143,45 @@ export const limitHeritage: Heritage = {
 };
 
 /** A limit as it concerns one recipient. */
-interface Counter {
-  limit: Limited['limit'];
-  most: number;
+interface LimitOn extends Pick<Limited, 'limit' | 'most' | 'lengthMs'> {
+  key: string;
+}
+
+/** Limits of one length count under one key, and the least of them holds. */
+function limitsOn(msisdn: string, limits: readonly LimitSettings[]): LimitOn[] {
+  const found = new Map<string, LimitOn>();
+  const add = (limit: LimitOn) => {
+    if (limit.most < (found.get(limit.key)?.most ?? Number.POSITIVE_INFINITY)) found.set(limit.key, limit);
+  };
+  // Numbers stand in keys only as digests.
+  const number = createHash('sha256').update(msisdn).digest('base64url');
+  for (const { perHandset, perHandsetMs, perDay } of limits) {
+    const key = `${limitPrefix}handset:${perHandsetMs}:${number}`;
+    if (perHandset !== undefined) add({ limit: 'handset', most: perHandset, lengthMs: perHandsetMs, key });
+    if (perDay !== undefined) add({ limit: 'day', most: perDay, lengthMs: dayMs, key: dayKey });
+  }
+  return [...found.values()];
+}
+
+interface Counter extends LimitOn {
   window: SlidingWindow;
 }
 
 /** The windows that a step looks at, each read once and written once. */
 class Windows {
-  readonly #settings: LimitSettings;
+  readonly #limits: readonly LimitSettings[];
   readonly #moment: Moment;
   readonly #look: Look;
   readonly #windows = new Map<string, SlidingWindow>();
 
-  constructor({ settings, moment }: Leaving, look: Look) {
-    this.#settings = settings;
+  constructor({ limits, moment }: Leaving, look: Look) {
+    this.#limits = limits;
     this.#moment = moment;
     this.#look = look;
   }
 
   of(msisdn: string): Counter[] {
-    const { perHandset, perHandsetMs, perDay } = this.#settings;
-    const counters: Counter[] = [];
-    if (perHandset !== undefined) {
-      const window = this.#window(handsetKey(msisdn), perHandsetMs);
-      counters.push({ limit: 'handset', most: perHandset, window });
-    }
-    if (perDay !== undefined) counters.push({ limit: 'day', most: perDay, window: this.#window(dayKey, dayMs) });
-    return counters;
+    return limitsOn(msisdn, this.#limits).map((on) => ({ ...on, window: this.#window(on) }));
   }
 
   write(changes: Changes): void {
@@ -181,7 +193,7 @@ class Windows {
     }
   }
 
-  #window(key: string, lengthMs: number): SlidingWindow {
+  #window({ key, lengthMs }: LimitOn): SlidingWindow {
     const existing = this.#windows.get(key);
     if (existing) return existing;
     const window = new SlidingWindow(this.#look(key)?.value, lengthMs, this.#moment);
@@ -196,9 +208,4 @@ function latest(counters: readonly Counter[]): Counter | undefined {
     (last, one) => (last && last.window.freeAt(last.most) >= one.window.freeAt(one.most) ? last : one),
     first,
   );
-}
-
-/** Numbers stand in keys only as digests. */
-function handsetKey(msisdn: string): string {
-  return `${limitPrefix}handset:${createHash('sha256').update(msisdn).digest('base64url')}`;
 }

@@ -11,7 +11,7 @@ import type { Moment } from './sliding-window';
 export interface Memory {
   now: number;
   moment: Moment;
-  limits: LimitSettings;
+  limits: readonly LimitSettings[];
   dedupeMs: number;
   sentMs: number;
 }

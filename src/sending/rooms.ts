@@ -42,8 +42,8 @@ export interface SenderOptions {
   dedupeMs(): number;
   /** How long a text is known to replies and statuses, in ms. */
   sentMs(): number;
-  /** The account's own limits; `undefined`: none. */
-  limits(): LimitSettings | undefined;
+  /** The account's own limits, all of which hold. */
+  limits(): readonly LimitSettings[];
   /** Which records pass the account now, so that evidence may be among them. */
   sources(): readonly Evidence[];
   /** Asks the service while no node is here that sends; `undefined`: nobody can. */

@@ -270,7 +270,7 @@ function forgetLeft(text: Text, questions: readonly Question[], look: Look, chan
 }
 
 function leavingOf({ options }: Text, recipients: readonly string[], { limits, moment }: Memory): Leaving {
-  return { recipients, settings: limits, moment, isUnlimited: options.unlimited };
+  return { recipients, limits, moment, isUnlimited: options.unlimited };
 }
 
 /** A kept text waits for the one that has its key; when there is none any more, it is sent itself. */

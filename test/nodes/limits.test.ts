@@ -144,6 +144,68 @@ describe('the limits of an account in a flow', () => {
     assert.equal(sim.messages.length, 1);
   });
 
+  describe('of several account nodes on one login', () => {
+    const second = (limits: Record<string, unknown>) => ({ ...account(sim, limits), id: 'second' });
+
+    it('all hold for each text, whichever of them its node has, and the error says which limit and when it ends', async () => {
+      const flow = await RunningFlow.start([
+        ...nodes(
+          { perHandset: '3', perHandsetMinutes: '600' },
+          sendNode(),
+          sendNode({ id: 'other', account: 'second' }),
+        ),
+        second({ perHandset: '2', perHandsetMinutes: '30' }),
+      ]);
+      for (const [text, from] of [
+        ['a', 'send'],
+        ['b', 'other'],
+        ['c', 'send'],
+        ['d', 'other'],
+      ] as const) {
+        await send(flow, one, text, from);
+      }
+      assert.deepEqual(
+        sim.messages.map(({ body }) => body),
+        ['a', 'b'],
+      );
+      const caught = await flow.messages('caught', 2);
+      for (const { sms } of caught) {
+        assert.equal(sms?.error?.code, 'SMS_LIMIT');
+        assert.match(String(sms?.error?.message), /one number \(2 in 30 min\) is reached; .* \d\d:\d\d\./);
+      }
+      await flow.deploy([
+        ...nodes({ perHandset: '3', perHandsetMinutes: '600' }),
+        second({ perHandset: '3', perHandsetMinutes: '30' }),
+      ]);
+      await send(flow, one, 'e');
+      await send(flow, one, 'f');
+      assert.match(String((await flow.messages('caught', 3))[2]?.sms?.error?.message), /\(3 in 600 min\)/);
+      assert.equal(sim.messages.length, 3);
+    });
+
+    it('all hold: texts a day, and the slowest pace', async () => {
+      const flow = await RunningFlow.start([
+        ...nodes({ perDay: '3', perSecond: '50' }),
+        second({ perDay: '2', perSecond: '2' }),
+      ]);
+      const startedAt = Date.now();
+      for (const to of [one, two, three]) await send(flow, to, 'hello');
+      assert.match(String((await flow.messages('caught', 1))[0]?.sms?.error?.message), /24 hours \(2\)/);
+      const [, next] = sim.requests;
+      assert.ok((next?.at ?? 0) >= startedAt + 500 - 5, `left ${(next?.at ?? 0) - startedAt} ms after the first`);
+    });
+
+    it('hold no more as soon as their node is not deployed', async () => {
+      const flow = await RunningFlow.start([...nodes({}), second({ perHandset: '1' })]);
+      await send(flow, one, 'a');
+      await send(flow, one, 'b');
+      await flow.messages('caught', 1);
+      await flow.deploy(nodes({}));
+      await send(flow, one, 'c');
+      await flow.messages('sent', 2);
+    });
+  });
+
   it('keep the pace across a redeploy', async () => {
     const flow = await startOnDisk({ perSecond: '1' });
     const startedAt = Date.now();

@@ -44,6 +44,7 @@ const engine = observeFlushes({
 });
 
 const membership = joinAccount({
+  id: 'account',
   baseUrl,
   authentication: { type: 'bearer', apiKey },
   method: 'POST',

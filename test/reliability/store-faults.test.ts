@@ -341,6 +341,7 @@ function firstWord(body: string): string {
 /** The folder in which an account at the simulator keeps its inbox. */
 async function findStore(userDir: string, simulator: Simulator): Promise<string> {
   const membership = joinAccount({
+    id: 'account',
     baseUrl: simulator.baseUrl,
     authentication: { type: 'bearer', apiKey: simulator.credentials.apiKey },
     method: 'POST',

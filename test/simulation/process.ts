@@ -574,6 +574,7 @@ export class Process implements Callee, Surrounding {
     const login = this.#login;
     const { method, timeoutMs, concurrency, queueLimit, pauseMs, drain } = plan;
     return {
+      id: 'account',
       baseUrl: 'http://service.test',
       authentication: { type: 'bearer', apiKey: login },
       method,

@@ -89,6 +89,7 @@ describe('Account', () => {
 
   function settings(changes: Partial<AccountSettings> = {}): AccountSettings {
     return {
+      id: 'account',
       baseUrl: simulator.baseUrl,
       authentication: { type: 'bearer', apiKey: simulator.credentials.apiKey },
       method: 'POST',
@@ -979,6 +980,35 @@ describe('Account', () => {
       });
       return { node, outcomes };
     }
+
+    it('is held to the limits of another member, also while that is redeployed, and no more when it does not come back', async () => {
+      const limits = { perHandset: 1, perHandsetMs: 3_600_000 };
+      const { node, outcomes } = attachSender(enter({ id: 'first' }));
+      const send = async () => {
+        const before = outcomes.length;
+        sendText({ node }, 'x', { to: ['6421555001'] });
+        await until(() => outcomes.length > before);
+        return codeOf(outcomes.at(-1) as OutcomeNews);
+      };
+      let settle = () => {};
+      const returning = () =>
+        new Promise<void>((resolve) => {
+          settle = resolve;
+        });
+      const second = enter({ id: 'second', limits });
+      assert.equal(await send(), undefined);
+      void second.leave(returning());
+      assert.equal(await send(), 'SMS_LIMIT');
+      const back = enter({ id: 'second', limits: { ...limits, perHandset: 2 } });
+      assert.equal(await send(), undefined);
+      settle();
+      assert.equal(await send(), 'SMS_LIMIT');
+      void back.leave(returning());
+      assert.equal(await send(), 'SMS_LIMIT');
+      settle();
+      assert.equal(await send(), undefined);
+      await node.close();
+    });
 
     /** Settings with a store for each login that outlives the account. */
     function onDisk(turns = 0): Pick<AccountSettings, 'storeName' | 'createStore'> {

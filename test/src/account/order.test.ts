@@ -37,6 +37,7 @@ describe('with drain 1, messages enter the flow in the order in which a service 
       const service = closing.add(await startService(), (it) => it.stop());
       await service.fill('key', { unread: count });
       const membership = createAccounts().join({
+        id: 'account',
         baseUrl: service.baseUrl,
         authentication: { type: 'bearer', apiKey: 'key' },
         method: 'POST',

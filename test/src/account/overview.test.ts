@@ -33,6 +33,7 @@ describe('what goes on in an account', () => {
 
   function enter(changes: Partial<AccountSettings> = {}): JoinedMembership {
     const settings: AccountSettings = {
+      id: 'account',
       baseUrl: simulator.baseUrl,
       authentication: { type: 'bearer', apiKey: simulator.credentials.apiKey },
       method: 'POST',

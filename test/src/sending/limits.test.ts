@@ -27,10 +27,10 @@ const dayLimit = { limit: 'day', most: 3, lengthMs: dayMs } as const;
 
 /** A process of its own that counts in a store, which it may share. */
 function createProcess(
-  limits: Partial<LimitSettings>,
+  own: Partial<LimitSettings> | readonly Partial<LimitSettings>[],
   { clock = new VirtualClock(), store = new Map<string, Remembered>() } = {},
 ) {
-  const settings: LimitSettings = { perHandsetMs: hourMs, ...limits };
+  const limits = [own].flat().map((limit): LimitSettings => ({ perHandsetMs: hourMs, ...limit }));
   let origin = 0;
   const createMoment = createMoments({
     now: () => clock.now(),
@@ -53,29 +53,29 @@ function createProcess(
   return {
     clock,
     store,
-    settings,
+    limits,
     take(recipients: readonly string[], isUnlimited = false) {
       const moment = createMoment();
       const changes = createChanges();
-      const keys = keysOfLimits(recipients, settings);
+      const keys = keysOfLimits(recipients, limits);
       const taken = commit(keys, (look) =>
-        takeWithinLimits({ recipients, settings, moment, isUnlimited }, look, changes),
+        takeWithinLimits({ recipients, limits, moment, isUnlimited }, look, changes),
       );
       write(changes.remember);
       return { ...taken, moment };
     },
     judge(recipients: readonly string[]) {
-      const leaving = { recipients, settings, moment: createMoment() };
+      const leaving = { recipients, limits, moment: createMoment() };
       const changes = createChanges();
-      const limited = commit(keysOfLimits(recipients, settings), (look) => judgeLimits(leaving, look, changes));
+      const limited = commit(keysOfLimits(recipients, limits), (look) => judgeLimits(leaving, look, changes));
       write(changes.remember);
       return limited;
     },
     giveBack(recipients: readonly string[], takenAt: Moment) {
       const moment = createMoment();
       const changes = createChanges();
-      commit(keysOfLimits(recipients, settings), (look) =>
-        giveBack({ recipients, settings, moment }, takenAt, look, changes),
+      commit(keysOfLimits(recipients, limits), (look) =>
+        giveBack({ recipients, limits, moment }, takenAt, look, changes),
       );
       write(changes.remember);
     },
@@ -102,7 +102,7 @@ function countAllowed(process: ReturnType<typeof createProcess>, texts: number, 
 describe('limits of one’s own (perHandset, perDay)', () => {
   it('looks at nothing and counts nothing where there is no limit', () => {
     const { take, store } = createProcess({});
-    assert.deepEqual(keysOfLimits(['6421555001'], { perHandsetMs: hourMs }), []);
+    assert.deepEqual(keysOfLimits(['6421555001'], [{ perHandsetMs: hourMs }]), []);
     assert.deepEqual(take(['6421555001', '6421555002']).allowed, ['6421555001', '6421555002']);
     assert.equal(store.size, 0);
   });
@@ -155,14 +155,49 @@ describe('limits of one’s own (perHandset, perDay)', () => {
   });
 
   it('names the limit that ends last', () => {
-    const { clock, take, settings } = createProcess({ perHandset: 1, perDay: 1 });
-    const startedAt = clock.now();
-    take(['a']);
-    assert.deepEqual(take(['a']).limited, [{ ...dayLimit, most: 1, msisdn: 'a', until: startedAt + dayMs }]);
-    settings.perHandsetMs = 2 * dayMs;
-    assert.deepEqual(take(['a']).limited, [
+    const day = createProcess({ perHandset: 1, perDay: 1 });
+    const startedAt = day.clock.now();
+    day.take(['a']);
+    assert.deepEqual(day.take(['a']).limited, [{ ...dayLimit, most: 1, msisdn: 'a', until: startedAt + dayMs }]);
+    const handset = createProcess({ perHandset: 1, perHandsetMs: 2 * dayMs, perDay: 1 });
+    handset.take(['a']);
+    assert.deepEqual(handset.take(['a']).limited, [
       { ...handsetLimit, lengthMs: 2 * dayMs, msisdn: 'a', until: startedAt + 2 * dayMs },
     ]);
+  });
+
+  it('holds all limits of one account at once, each for its own time', () => {
+    const process = createProcess([
+      { perHandset: 3 },
+      {},
+      { perHandset: 1, perHandsetMs: minuteMs },
+      { perHandset: 5 },
+    ]);
+    const { clock, take } = process;
+    const startedAt = clock.now();
+    assert.equal(countAllowed(process, 2), 1);
+    assert.deepEqual(take(['6421555001']).limited, [
+      { ...handsetLimit, lengthMs: minuteMs, msisdn: '6421555001', until: startedAt + minuteMs },
+    ]);
+    for (let text = 0; text < 2; text++) {
+      clock.stall(minuteMs);
+      assert.equal(countAllowed(process, 2), 1);
+    }
+    clock.stall(minuteMs);
+    assert.deepEqual(take(['6421555001']).limited, [
+      { ...handsetLimit, most: 3, msisdn: '6421555001', until: startedAt + hourMs },
+    ]);
+  });
+
+  it('counts on where one of several limits is away for a while', () => {
+    const both = createProcess([{ perHandset: 1 }, { perHandset: 2, perHandsetMs: 2 * hourMs }]);
+    const { clock, store } = both;
+    both.take(['a']);
+    clock.stall(hourMs);
+    both.take(['a']);
+    clock.stall(hourMs - minuteMs);
+    createProcess({ perHandset: 1 }, { clock, store }).take(['b']);
+    assert.deepEqual(both.take(['a']).allowed, []);
   });
 
   it('lets all go that are unlimited, and counts them', () => {
@@ -178,14 +213,16 @@ describe('limits of one’s own (perHandset, perDay)', () => {
   });
 
   it('holds a limit that was lowered at once', () => {
-    const { clock, take, settings } = createProcess({ perHandset: 5 });
+    const { clock, store, take } = createProcess({ perHandset: 5 });
     const startedAt = clock.now();
     for (let text = 0; text < 4; text++) {
       take(['a']);
       clock.stall(1_000);
     }
-    settings.perHandset = 1;
-    assert.deepEqual(take(['a']).limited, [{ ...handsetLimit, msisdn: 'a', until: startedAt + 3_000 + hourMs }]);
+    const lowered = createProcess({ perHandset: 1 }, { clock, store });
+    assert.deepEqual(lowered.take(['a']).limited, [
+      { ...handsetLimit, msisdn: 'a', until: startedAt + 3_000 + hourMs },
+    ]);
   });
 
   it('takes back what was not sent, and forgets a number of which nothing counts', () => {
@@ -250,14 +287,14 @@ describe('limits of one’s own (perHandset, perDay)', () => {
   });
 
   it('decides the same when it has to decide again', () => {
-    const { take, store, settings, clock } = createProcess({ perHandset: 3, perDay: 4 });
+    const { take, store, limits, clock } = createProcess({ perHandset: 3, perDay: 4 });
     take(['a', 'b']);
     clock.stall(1_000);
     const before = JSON.stringify([...store]);
     const moment = createMoments(clock)();
     const decide = () => {
       const changes = createChanges();
-      const leaving = { recipients: ['a', 'b', 'c'], settings, moment };
+      const leaving = { recipients: ['a', 'b', 'c'], limits, moment };
       return { ...takeWithinLimits(leaving, (key) => store.get(key), changes), changes };
     };
     assert.deepEqual(decide(), decide());
@@ -401,9 +438,9 @@ describe('limits of one’s own (perHandset, perDay)', () => {
 
     it('lets 5 of 100 go that come at once, and 2 more when 2 are taken back', async () => {
       const instances = await createInstances();
-      const settings: LimitSettings = { perHandset: 5, perHandsetMs: hourMs, perDay: 1_000 };
+      const limits: LimitSettings[] = [{ perHandset: 5, perHandsetMs: hourMs, perDay: 1_000 }];
       const recipients = ['6421555001'];
-      const keys = keysOfLimits(recipients, settings);
+      const keys = keysOfLimits(recipients, limits);
       const sendAll = () =>
         Promise.all(
           Array.from({ length: 100 }, async (_, index) => {
@@ -413,7 +450,7 @@ describe('limits of one’s own (perHandset, perDay)', () => {
               keys,
               whileFailing: 'refuse',
               decide(look, changes) {
-                const taken = takeWithinLimits({ recipients, settings, moment }, look, changes);
+                const taken = takeWithinLimits({ recipients, limits, moment }, look, changes);
                 return () => taken;
               },
             });
@@ -429,7 +466,7 @@ describe('limits of one’s own (perHandset, perDay)', () => {
             keys,
             whileFailing: 'refuse',
             decide(look, changes) {
-              giveBack({ recipients, settings, moment: createMoment() }, moment, look, changes);
+              giveBack({ recipients, limits, moment: createMoment() }, moment, look, changes);
               return () => {};
             },
           });

@@ -224,7 +224,7 @@ export class House {
       queue,
       dedupeMs: () => options.dedupeMs ?? 72 * 3_600_000,
       sentMs: () => options.sentMs ?? 168 * 3_600_000,
-      limits: () => options.limits,
+      limits: () => (options.limits ? [options.limits] : []),
       sources: () => ['status'],
       client: () => (options.isAsker ? this.service.createClient() : undefined),
       onAbandoned: (node) => this.abandoned.push(node),
