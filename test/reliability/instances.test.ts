@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Simulator, startSimulator } from '../../simulator';
+import { isLong, random } from '../long';
 import type { FlowNode } from '../node-red-process';
 import { RedisServer } from '../redis-server';
 import { createAccount } from './flows';
@@ -17,16 +18,16 @@ import {
   waitUntil,
 } from './instances';
 
-const messages = 3_000;
+const messages = isLong ? 20_000 : 1_500;
 const batch = 25;
-const batchPauseMs = 250;
-const kills = 8;
+const batchPauseMs = 500;
+const kills = isLong ? 60 : 4;
 /** What a dead instance held is another's after so long. */
 const claimLimitMs = 60_000;
 const recoveryLimitMs = 30_000;
 
 describe('several instances on one account and one Redis (store redis)', function () {
-  this.timeout(200_000);
+  this.timeout(170_000 + kills * 8_000);
   const folder = mkdtempSync(join(tmpdir(), 'sms-instances-'));
   let holding: Promise<{ early: Delivered[]; late: Delivered[]; pids: number[] }>;
 
@@ -73,7 +74,7 @@ describe('several instances on one account and one Redis (store redis)', functio
       };
       const disturb = async () => {
         for (let kill = 0; kill < kills; kill++) {
-          await sleep(Math.random() * 1_500);
+          await sleep(random() * 1_500);
           const victim = kill % 2 === 0 ? second : third;
           disturbed.add(victim.pid);
           await victim.kill();

@@ -4,13 +4,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Simulator, startSimulator } from '../../simulator';
+import { isLong, random } from '../long';
 import { createLinkedUserDir, type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
 import { createAccount, createFeed } from './flows';
 import { createRecorder, readObservations, waitUntil } from './recorder';
 
-/** More by hand: `KEPT_KILLS=300 KEPT_TEXTS=10000 npm run test:one -- test/reliability/kept-texts.test.ts`. */
-const kills = Number(process.env.KEPT_KILLS ?? 8);
-const texts = Number(process.env.KEPT_TEXTS ?? 400);
+const kills = isLong ? 300 : 5;
+const texts = isLong ? 10_000 : 250;
 const handset = '64215550001';
 /** What was handed to the node so shortly before a kill may not have been written down yet. */
 const freshMs = 1_500;
@@ -66,7 +66,7 @@ describe('kill -9 of Node-RED while texts are kept', function () {
         redeploys++;
         await nodeRed.deploy(flows(redeploys % 10), redeploys % 2 ? 'nodes' : 'full');
       }
-      await sleep(Math.random() * 800);
+      await sleep(random() * 800);
       await nodeRed.kill();
       for (const [body, at] of fed) if (performance.now() - at < freshMs) fresh.add(body);
       nodeRed = await startNodeRed({ userDir, port });

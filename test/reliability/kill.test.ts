@@ -4,14 +4,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Simulator, startSimulator } from '../../simulator';
+import { isLong, random } from '../long';
 import { createLinkedUserDir, type NodeRedProcess, startNodeRed } from '../node-red-process';
 import { createAccount, createWriter, waitForCounts } from './flows';
 
-const messages = 2_000;
-const kills = 8;
+const messages = isLong ? 10_000 : 1_000;
+const kills = isLong ? 40 : 4;
 
 describe('kill -9 of Node-RED while messages flow', function () {
-  this.timeout(180_000);
+  this.timeout(60_000 + kills * 20_000);
   let simulator: Simulator;
   let nodeRed: NodeRedProcess | undefined;
   const folder = mkdtempSync(join(tmpdir(), 'sms-kill-'));
@@ -46,7 +47,7 @@ describe('kill -9 of Node-RED while messages flow', function () {
       for (let round = 0; round < kills; round++) {
         const target = Math.ceil((messages * (round + 1)) / kills);
         for (; sent < target; sent++) simulator.receive({ from: '64215550001', to: '64215559999', body: `m${sent}` });
-        await sleep(50 + Math.random() * 400);
+        await sleep(50 + random() * 400);
         await nodeRed.kill();
         await sleep(20);
         const read = simulator.incoming.filter((message) => message.read).length;

@@ -8,12 +8,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Simulator, startSimulator } from '../../simulator';
 import type { Engine, Operation } from '../../src/store/database';
 import { levelDb } from '../../src/store/level-database';
+import { isLong, random } from '../long';
 import { waitUntil } from './instances';
 import { canMountDisks, createImager, ImagedDisk, MountedDisk, observeFlushes, type PoweredDisk } from './power';
 import type { Entry, Order } from './power-machine';
 
-/** More by hand: `POWER_CUTS=200 npm run test:one -- test/reliability/power-loss.test.ts`. */
-const cuts = Number(process.env.POWER_CUTS ?? 4);
+const cuts = isLong ? 200 : 4;
 const textsPerCut = 20;
 const messagesPerCut = 10;
 /** `drain` + 2, with `drain` 1. */
@@ -38,7 +38,7 @@ describe('a power cut', function () {
   });
 
   const kinds = [
-    { name: 'a store that is left as of its last flush', can: true, create: () => new ImagedDisk(Math.random) },
+    { name: 'a store that is left as of its last flush', can: true, create: () => new ImagedDisk(random) },
     { name: 'a file system that is shut down', can: canMount, create: () => new MountedDisk() },
   ];
   for (const { name, can, create } of kinds) {
@@ -93,7 +93,7 @@ async function live(disk: PoweredDisk, simulator: Simulator, file: string): Prom
     await simulator.setOnline(isOnline);
     simulator.fault('send', round % 3 === 2 ? { delayMs: 100 } : null);
     const machine = await startMachine(disk, simulator, file);
-    const cutting = sleep(200 + Math.random() * 1_000);
+    const cutting = sleep(200 + random() * 1_000);
     let isCut = false;
     const feed = async () => {
       for (let index = 0; index < textsPerCut && !(isCut && index > 1); index++) {
@@ -108,7 +108,7 @@ async function live(disk: PoweredDisk, simulator: Simulator, file: string): Prom
         if (index % 2 === 0 && index / 2 < messagesPerCut) {
           simulator.receive({ from: handset, to: '64215559999', body: `message ${received++}` });
         }
-        await sleep(Math.random() * 60);
+        await sleep(random() * 60);
       }
     };
     const feeding = feed();

@@ -4,16 +4,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Simulator, startSimulator } from '../../simulator';
+import { isLong, random } from '../long';
 import type { FlowNode } from '../node-red-process';
 import { RedisServer } from '../redis-server';
 import { createAccount, createFeed } from './flows';
 import { Instance, otherGeneration, waitUntil } from './instances';
 import { createRecorder, type Observation, readObservations } from './recorder';
 
-/** More by hand: `QUESTION_KILLS=30 QUESTIONS=10000 npm run test:one -- test/reliability/questions.test.ts`. */
-const questions = Number(process.env.QUESTIONS ?? 240);
-const kills = Number(process.env.QUESTION_KILLS ?? 3);
-const isLong = questions > 1_000;
+const questions = isLong ? 10_000 : 240;
+const kills = isLong ? 30 : 3;
 const waitMs = isLong ? 20_000 : 4_000;
 /** How long the questions take to be asked. */
 const askingMs = isLong ? kills * 10_000 : 6_000;
@@ -54,7 +53,6 @@ describe('kill -9 of instances that ask questions, on one Redis', function () {
   let redis: RedisServer;
   let people: NodeJS.Timeout | undefined;
 
-  // Anew when it is tried again.
   beforeEach(async () => {
     folder = mkdtempSync(join(tmpdir(), 'sms-questions-'));
     simulator = await startSimulator({ waitMs: 200, statusDelayMs: 0, statusBatch: 20, balance: 1e9 });
@@ -124,7 +122,7 @@ describe('kill -9 of instances that ask questions, on one Redis', function () {
     };
     const disturb = async () => {
       for (let kill = 0; kill < kills; kill++) {
-        await sleep((Math.random() * 2 * askingMs) / kills);
+        await sleep((random() * 2 * askingMs) / kills);
         const victim = instances[kill % instances.length] ?? assert.fail();
         dead.add(victim);
         await victim.kill();
@@ -203,10 +201,10 @@ describe('kill -9 of instances that ask questions, on one Redis', function () {
         seen++;
         for (const from of to) {
           const habit = habitOf(from);
-          if (habit === 'answers' || habit === 'answers twice') say(from, 'yes', messageId, 500 * Math.random());
-          if (habit === 'answers twice') say(from, 'no', messageId, 500 * Math.random());
-          if (habit === 'answers without an id') say(from, 'yes', undefined, 500 + 500 * Math.random());
-          if (habit === 'answers at the last moment') say(from, 'yes', messageId, waitMs - 300 + 600 * Math.random());
+          if (habit === 'answers' || habit === 'answers twice') say(from, 'yes', messageId, 500 * random());
+          if (habit === 'answers twice') say(from, 'no', messageId, 500 * random());
+          if (habit === 'answers without an id') say(from, 'yes', undefined, 500 + 500 * random());
+          if (habit === 'answers at the last moment') say(from, 'yes', messageId, waitMs - 300 + 600 * random());
           if (habit === 'is away') simulator.status({ messageId, msisdn: from, statusCode: 'NUR' });
         }
       }

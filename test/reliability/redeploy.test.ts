@@ -4,13 +4,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Simulator, startSimulator } from '../../simulator';
+import { isLong, random } from '../long';
 import { type DeploymentType, type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
 import { createAccount, createWriter, waitForCounts } from './flows';
 
-const redeploys = 12;
+const redeploys = isLong ? 100 : 6;
 
 describe('redeploys while messages flow', function () {
-  this.timeout(120_000);
+  this.timeout(60_000 + redeploys * 5_000);
   let simulator: Simulator;
   let nodeRed: NodeRedProcess | undefined;
   const folder = mkdtempSync(join(tmpdir(), 'sms-redeploy-'));
@@ -78,7 +79,7 @@ describe('redeploys while messages flow', function () {
       simulator.receive({ from: '64215550001', to: '64215559999', body: `m${sent++}` });
     }, 3);
     for (let round = 1; round <= redeploys; round++) {
-      await sleep(Math.random() * 200);
+      await sleep(random() * 200);
       await nodeRed.deploy(flowsOf(round), type);
     }
     clearInterval(feeding);

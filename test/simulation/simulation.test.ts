@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { isLong, readSeed } from '../long';
 import { type Campaign, describeCampaign, runCampaign, seedsFrom } from './campaign';
 import { hunt } from './hunt';
 import { applyMutant, loadLibrary } from './library';
@@ -177,8 +178,8 @@ const sceneFindings: readonly (readonly [way: Way, seed: number, mistake: string
   ['out', 77543462, 'a rule had a process know nothing of what it had just taken over as its flows were redeployed', 9],
 ];
 
-/** How long to run schedules that nobody has run before. `npm test` takes longer. */
-const randomSeconds = Number(process.env.SIMULATION_SECONDS ?? 3);
+/** How long to run schedules that nobody has run before. */
+const randomSeconds = isLong ? 1_800 : 20;
 const fixedSchedules = 300;
 const fixedOutwardSchedules = 200;
 
@@ -212,8 +213,8 @@ describe('The whole library on a virtual clock', function () {
   });
 
   it('keeps its promises on schedules that nobody has seen before', async () => {
-    const first = Number(process.env.SIMULATION_SEED ?? 1_000_000 + (Date.now() % 1_000_000_000));
-    console.log(`      from seed ${first} on, for ${randomSeconds} s`);
+    const first = readSeed();
+    console.log(`      for ${randomSeconds} s`);
     for (const [way, share] of [
       ['in', 0.6],
       ['out', 0.4],

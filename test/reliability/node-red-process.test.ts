@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { createUserDir, type FlowNode, type NodeRedProcess, startNodeRed } from './node-red-process';
+import { createUserDir, type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
 
 const flows: FlowNode[] = [
   { id: 'tab', type: 'tab', label: 'hello' },

@@ -3,9 +3,9 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { findProcessWarnings } from './process-warnings';
+import { findProcessWarnings } from '../process-warnings';
 
-const root = join(__dirname, '..');
+const root = join(__dirname, '..', '..');
 const mocha = join(root, 'node_modules', 'mocha', 'bin', 'mocha.js');
 
 /** Runs one test with the guard of this suite, and gives the exit code and what was printed. */

@@ -1,0 +1,31 @@
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** The parts of the test: the folders of test/ that hold test files, in the order in which they are begun: long ones first. */
+export const parts = ['reliability', 'examples', 'editor', 'simulation', 'package', 'nodes', 'src', 'simulator'];
+
+/**
+ * What meets Node-RED, a browser, or what a Node brings of its own (SQLite, HTTP) runs on every generation. All else runs once,
+ * and so does test/package: it is about the files of the package.
+ */
+const onEveryGeneration = ['reliability', 'examples', 'editor', 'nodes', 'src/store', 'src/http'];
+
+/** Every test file as `test/src/clock.test.ts`, in the order of {@link parts}. */
+export function listTestFiles(root) {
+  return parts.flatMap((part) =>
+    readdirSync(join(root, 'test', part), { recursive: true })
+      .filter((name) => name.endsWith('.test.ts'))
+      .map((name) => `test/${part}/${name.replaceAll('\\', '/')}`)
+      .sort(),
+  );
+}
+
+/** Says whether a file is, or is in, what is named from test/ on: `nodes`, `src/wire`, `test/src/clock.test.ts`. */
+export function isIn(file, name) {
+  const path = `test/${name.replace(/^test\/|\/$/g, '')}`;
+  return file === path || file.startsWith(`${path}/`);
+}
+
+export function isOnEveryGeneration(file) {
+  return onEveryGeneration.some((name) => isIn(file, name));
+}
