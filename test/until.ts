@@ -19,7 +19,7 @@ export interface Patience {
 export async function until(
   isTrue: () => boolean | Promise<boolean>,
   what: string | (() => string) = String(isTrue),
-  { limitMs = 15_000, stepMs = 2 }: Patience = {},
+  { limitMs = 45_000, stepMs = 2 }: Patience = {},
 ): Promise<void> {
   for (const deadline = performance.now() + limitMs; !(await isTrue()); await sleep(stepMs)) {
     if (performance.now() <= deadline) continue;
