@@ -187,32 +187,44 @@ describe('kill -9 of instances that ask questions, on one Redis', function () {
     });
   }
 
-  /** Everybody does what is his habit, once for each text that he gets. */
+  /** Everybody does what is his habit, once for each text that he gets, when the flow knows of its acceptance: before that no question is open. */
   function livePeople(): NodeJS.Timeout {
     let seen = 0;
+    let unknown: { messageId: string; from: string }[] = [];
     const say = (from: string, body: string, inReplyTo: string | undefined, afterMs: number) => {
       setTimeout(() => {
         if (inReplyTo !== undefined) simulator.reply({ from, body, inReplyTo });
         else simulator.receive({ from, body, to: '64215559999' });
       }, afterMs);
     };
-    return setInterval(() => {
-      for (const { messageId, to } of simulator.messages.slice(seen)) {
-        seen++;
-        for (const from of to) {
-          const habit = habitOf(from);
-          if (habit === 'answers' || habit === 'answers twice') say(from, 'yes', messageId, 500 * random());
-          if (habit === 'answers twice') say(from, 'no', messageId, 500 * random());
-          if (habit === 'answers without an id') say(from, 'yes', undefined, 500 + 500 * random());
-          if (habit === 'answers at the last moment') say(from, 'yes', messageId, waitMs - 300 + 600 * random());
-          if (habit === 'is away') simulator.status({ messageId, msisdn: from, statusCode: 'NUR' });
+    const act = (messageId: string, from: string) => {
+      const habit = habitOf(from);
+      if (habit === 'answers' || habit === 'answers twice') say(from, 'yes', messageId, 500 * random());
+      if (habit === 'answers twice') say(from, 'no', messageId, 500 * random());
+      if (habit === 'answers without an id') say(from, 'yes', undefined, 500 + 500 * random());
+      if (habit === 'answers at the last moment') say(from, 'yes', messageId, waitMs - 300 + 600 * random());
+      if (habit === 'is away') simulator.status({ messageId, msisdn: from, statusCode: 'NUR' });
+    };
+    return setInterval(
+      () => {
+        for (const { messageId, to } of simulator.messages.slice(seen)) {
+          seen++;
+          unknown.push(...to.map((from) => ({ messageId, from })));
         }
-      }
-    }, 50);
+        const accepted = readAccepted();
+        for (const { messageId, from } of unknown) if (accepted.has(from)) act(messageId, from);
+        unknown = unknown.filter(({ from }) => !accepted.has(from));
+      },
+      isLong ? 500 : 50,
+    );
+  }
+
+  function readAccepted(): Set<string> {
+    return new Set(readObservations(file('sent')).flatMap(({ sms }) => sms?.accepted as string[]));
   }
 
   function readAll() {
-    const accepted = new Set(readObservations(file('sent')).flatMap(({ sms }) => sms?.accepted as string[]));
+    const accepted = readAccepted();
     const ends = new Map<string, { name: string; redelivered: boolean }[]>();
     const add = ({ topic, sms }: Observation, name: string) => {
       const handset = String(topic);
