@@ -31,11 +31,14 @@ export class NotedTimes {
   /** Before the clock was set, the latest last. */
   readonly #former: Stretch[] = [];
   #since: number;
+  /** From here on lies what this process has remembered, also what was written again as it is read since the clock was set. */
+  #from: number;
   #leadMs: number;
 
   constructor(clock: Clock) {
     this.#clock = clock;
     this.#since = clock.now();
+    this.#from = this.#since;
     this.#leadMs = this.#since - clock.elapsed();
   }
 
@@ -86,9 +89,10 @@ export class NotedTimes {
     const leadMs = now - this.#clock.elapsed();
     if (Math.abs(leadMs - this.#leadMs) < leastSetMs) return now;
     const until = now - leadMs + this.#leadMs;
-    this.#former.push({ from: this.#since, until, leadMs: this.#leadMs });
+    this.#former.push({ from: this.#from, until, leadMs: this.#leadMs });
     if (this.#former.length > mostStretches) this.#former.shift();
     this.#since = now;
+    this.#from = leadMs > this.#leadMs ? this.#from + leadMs - this.#leadMs : now;
     this.#leadMs = leadMs;
     return now;
   }

@@ -44,6 +44,22 @@ describe('the time of what is remembered', () => {
     assert.deepEqual([age(first), age(second)], [3 * hourMs, 2 * hourMs]);
   });
 
+  it('goes on by what has passed where it was written as it was read between two settings of the clock', async () => {
+    for (const [firstMs, secondMs] of [
+      [dayMs, 5 * dayMs],
+      [3 * hourMs, 2 * 365 * dayMs],
+    ] as const) {
+      const { clock, times, note, age } = begin();
+      const first = note();
+      await clock.advance(hourMs);
+      clock.set(firstMs);
+      const written = times.correct(first);
+      await clock.advance(hourMs);
+      clock.set(secondMs);
+      assert.deepEqual([age(first), age(written)], [2 * hourMs, 2 * hourMs]);
+    }
+  });
+
   it('of what was remembered before the process began, is as it says', async () => {
     const { clock, times, note } = begin();
     const before = note(clock.now() - 1);

@@ -366,6 +366,20 @@ describe('Inbox', () => {
       assert.deepEqual(outcomes(await inbox.accept(polled(incoming('1')))), ['new']);
     });
 
+    it('remembers for all of that when the clock is set forward twice', async () => {
+      let setMs = 0;
+      const clock = { ...createClock(), now: () => Date.now() + setMs };
+      const inbox = createInboxOn({ store: new MemoryStore(), clock, dedupe: () => true, dedupeMs: () => dedupeMs });
+      inboxes.push(inbox);
+      attach(inbox, new Node('a'));
+      await inbox.accept(polled(incoming('1')));
+      for (const byMs of [10 * dedupeMs, 50 * dedupeMs]) {
+        mock.timers.tick(dedupeMs / 4);
+        setMs += byMs;
+        assert.deepEqual(outcomes(await inbox.accept(called({ messageId: '1' }))), ['duplicate']);
+      }
+    });
+
     it('lasts over a restart', async () => {
       const platter = new Platter();
       const before = createInbox(new FailingStore(platter));

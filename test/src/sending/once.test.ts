@@ -230,6 +230,19 @@ describe('once', () => {
     assert.equal(node.ends.at(-1), 'to 6421555123');
   });
 
+  it('holds for its whole time though the clock is set forward twice', async () => {
+    const house = new House({ store: new FailingStore(), dedupeMs: 3_600_000 });
+    const node = house.attach();
+    sendText(node, 'hello', { once: 'a' });
+    await house.pass(1_000_000);
+    for (const days of [1, 5]) {
+      house.clock.set(days * 24 * 3_600_000);
+      sendText(node, 'hello', { once: 'a' });
+      await house.pass(1_000_000);
+    }
+    assert.deepEqual(node.ends, ['to 6421555123', 'to 6421555123 duplicate', 'to 6421555123 duplicate']);
+  });
+
   for (const isRestarted of [false, true]) {
     it(`holds no longer than its time from when a clock that was years ahead is set right, ${isRestarted ? 'before a restart' : 'in one process'}`, async () => {
       const store = new FailingStore();

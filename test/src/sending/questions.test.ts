@@ -728,6 +728,24 @@ describe('conversations', () => {
       );
     });
 
+    it('nor does one that is set forward twice', async () => {
+      const { house, node } = beginReceiving();
+      for (const id of ['q1', 'q2', 'q3']) {
+        sendText(node, 'Come?', { messageId: id, waitMs: hour });
+        await house.pass(100);
+      }
+      for (const [days, id] of [
+        [1, 'q1'],
+        [5, 'q2'],
+      ] as const) {
+        await house.pass(hour / 4);
+        house.clock.set(days * 24 * hour);
+        await house.incoming('6421555123', 'yes', { inReplyToId: id });
+      }
+      await house.incoming('6421555123', 'and yes');
+      assert.deepEqual(answersOf(node), ['6421555123: yes', '6421555123: yes', '6421555123: and yes']);
+    });
+
     it('a duplicate under a key opens no second question', async () => {
       const { house, node } = beginReceiving();
       for (let time = 0; time < 2; time++) {
