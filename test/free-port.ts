@@ -1,21 +1,32 @@
+import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 
 /** Below what systems give to connections, and to servers that ask for no port of their own. */
 const first = 12_000;
 const last = 32_000;
-/** Test processes run side by side: each tries ports of its own, so that two do not find the same one before either listens. */
-const perProcess = 100;
-const processes = (last - first) / perProcess;
-let tried = 0;
 
-/** A port of loopback that nobody listens on, and that nobody else is given while this process runs. */
+/**
+ * A port of loopback that nobody listens on. While this process lives, no other test process is given it, though nothing listens on
+ * it yet, or between a kill and a new start: the port of the same number of UDP, which nobody else uses, says that it is taken.
+ */
 export async function findFreePort(): Promise<number> {
-  for (let attempt = 0; attempt < perProcess; attempt++) {
-    const port = first + (process.pid % processes) * perProcess + (tried++ % perProcess);
-    if (await isFree(port)) return port;
+  for (let attempt = 0; attempt < 100; attempt++) {
+    const port = first + Math.floor(Math.random() * (last - first));
+    if ((await claim(port)) && (await isFree(port))) return port;
   }
   throw new Error('There is no free port.');
+}
+
+async function claim(port: number): Promise<boolean> {
+  const socket = createSocket('udp4').bind({ port, address: '127.0.0.1', exclusive: true });
+  try {
+    await once(socket, 'listening');
+  } catch {
+    return false;
+  }
+  socket.unref();
+  return true;
 }
 
 async function isFree(port: number): Promise<boolean> {

@@ -938,10 +938,12 @@ describe('sms-send', () => {
 
     it('sends again after a redeploy of the same flow', async () => {
       const flow = await start();
-      for (const type of ['full', 'flows', 'nodes'] as const) {
+      for (const [index, type] of (['full', 'flows', 'nodes'] as const).entries()) {
         await flow.deploy([account(sim), sendNode({ name: type }), sink('sent'), sink('failed'), ...catcher()], type);
         flow.send('send', { topic: handset, payload: type });
         await sim.until(() => sim.messages.at(-1)?.body === type);
+        // An outcome that is on its way as a flow ends enters the next one that has a node of this id.
+        await flow.messages('sent', index + 1);
       }
       assert.equal(sim.messages.length, 3);
     });
