@@ -6,7 +6,9 @@ import { createIncoming } from './incoming';
 import { createStatus } from './status';
 import { decodeText } from './text';
 import { unreadable } from './unreadable';
-import { contentOf, parseXml, type XmlElement } from './xml';
+import { parseXml } from './xml';
+import type { XmlElement } from './xml-element';
+import { contentOf } from './xml-element';
 
 /** A real one has one. */
 const maxRecipients = 1_000;
@@ -39,7 +41,7 @@ export function parseCallback({ contentType, bytes, form }: CallbackRequest): Ca
   if (bytes !== undefined && bytes.length > 0) {
     const text = decodeText(bytes, contentType, refuseUnknownCharset).trimStart();
     if (text === '') throw unreadable('callback', 'no body');
-    if (text.startsWith('<')) return readXml(text);
+    if (text.startsWith('<')) return readXml(bytes, contentType);
     if (text.startsWith('{') || text.startsWith('['))
       throw unreadable('callback', 'JSON is not accepted; send XMLv3 or FORMv1');
     return readForm(ofCallback(() => parseForm(bytes, contentType)));
@@ -65,8 +67,8 @@ function readForm(fields: readonly Field[]): CallbackEvent {
   throw unreadable('callback', 'the form is neither a reply (from, body) nor a status (statusCode)');
 }
 
-function readXml(text: string): CallbackEvent {
-  const root = ofCallback(() => parseXml(text));
+function readXml(bytes: Uint8Array, contentType: string | undefined): CallbackEvent {
+  const root = ofCallback(() => parseXml(bytes, contentType));
   if (root.name === 'inbound-message') return { kind: 'incoming', records: readReplies(root) };
   if (root.name === 'status-update') return { kind: 'status', records: [readStatus(root)] };
   throw unreadable('callback', 'the root element is neither inbound-message nor status-update');

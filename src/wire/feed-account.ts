@@ -1,6 +1,6 @@
 import type { FeedAccount } from '../model';
 import { present, trimmed } from './fields';
-import type { XmlElement } from './xml';
+import type { XmlElement } from './xml-element';
 
 type AccountDetail = 'balance' | 'type' | 'currency';
 

@@ -1,10 +1,13 @@
 import type { Feed, FeedEntry, FeedFormat } from '../model';
 import { readDate } from './date';
+import { decodeXmlEntities, noXmlCharacter } from './entities';
 import { findAccount } from './feed-account';
 import { isBlank, isUnsafeKey, present, trimmed } from './fields';
-import { decodeText, type OnUnknownCharset } from './text';
+import type { OnUnknownCharset } from './text';
 import { unreadable } from './unreadable';
-import { contentOf, parseXml, type XmlElement } from './xml';
+import { parseXml } from './xml';
+import type { XmlElement } from './xml-element';
+import { contentOf } from './xml-element';
 
 /** The service gives 300 at most (§8). */
 const maxEntries = 10_000;
@@ -25,11 +28,26 @@ const maxEntries = 10_000;
  * @throws SmsError `SMS_RESPONSE` when it is no such feed, or one of more than 10,000 entries
  */
 export function parseFeed(bytes: Uint8Array, contentType?: string, onUnknownCharset?: OnUnknownCharset): Feed {
-  const root = parseXml(decodeText(bytes, contentType, onUnknownCharset));
+  const root = parseXml(bytes, contentType, onUnknownCharset, mend);
   if (root.name === 'feed') return createFeed('ATOM', [root]);
   const channel = root.children.find(({ name }) => name === 'channel');
   if ((root.name === 'rss' || root.name === 'RDF') && channel !== undefined) return createFeed('RSS', [channel, root]);
   throw unreadable('answer', 'neither an ATOM nor an RSS feed');
+}
+
+/**
+ * What real feeds have that XML has not, in a form that it has: white space before the declaration, characters that XML has not (they
+ * become U+FFFD), a `&` that begins no reference, `]]>` in a text, `--` in a comment.
+ */
+function mend(text: string): string {
+  return text
+    .replace(/^\s*(?:<\?xml\s[^<>]*\?>)?/, '')
+    .replace(noXmlCharacter, '\ufffd')
+    .replace(/<!\[CDATA\[.*?(?:\]\]>|$)|<!--.*?(?:-->|$)|\]\]>|&(?!(?:amp|lt|gt|quot|apos);)(?:#?\w+;)?/gs, (piece) => {
+      if (piece.startsWith('<')) return piece.startsWith('<!--') ? '' : piece;
+      if (piece === ']]>') return ']]&gt;';
+      return decodeXmlEntities(piece) === undefined ? `&amp;${piece.slice(1)}` : piece;
+    });
 }
 
 /** @param frames the elements that hold what is at feed level: in RSS the channel and the root around it */
@@ -49,7 +67,7 @@ function createFeed(format: FeedFormat, frames: readonly XmlElement[]): Feed {
     format,
     ...present({
       title: trimmed(markupOf(parts.take('title'))),
-      updated: parts.date(['updated', 'lastBuildDate', 'pubDate', 'date']),
+      updated: parts.date(['updated', 'lastBuildDate', 'pubDate', 'modified', 'date']),
     }),
     account: findAccount(frames, feedLevel),
     entries: entryElements.map((entry) => createEntry(entry, author)),

@@ -3,7 +3,8 @@ import { decodeHtmlEntities } from './entities';
 import { isBlank, readErrorCode } from './fields';
 import { decodeText, type OnUnknownCharset } from './text';
 import { unreadable } from './unreadable';
-import { parseXml, type XmlElement } from './xml';
+import { parseXml } from './xml';
+import type { XmlElement } from './xml-element';
 
 /** In the order of §2.1. */
 const parameterNames = [
@@ -47,7 +48,7 @@ export function parseSendResponse(
   contentType?: string,
   onUnknownCharset?: OnUnknownCharset,
 ): SendResponse {
-  const root = parseXml(decodeText(bytes, contentType, onUnknownCharset));
+  const root = parseXml(bytes, contentType, onUnknownCharset);
   if (root.name !== 'outbound-message-delivery') {
     throw unreadable('answer', 'XML with another root than outbound-message-delivery');
   }

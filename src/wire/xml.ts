@@ -1,262 +1,125 @@
+import { XMLParser, XMLValidator } from 'fast-xml-parser';
 import type { SmsError } from '../errors';
 import { decodeXmlEntities } from './entities';
 import { isBlank } from './fields';
+import { decodeText, type OnUnknownCharset } from './text';
 import { unreadable } from './unreadable';
+import { formatMarkup, type XmlElement } from './xml-element';
+import { readMarkup } from './xml-grammar';
 
-/** An element of an XML document. */
-export interface XmlElement {
-  /** Local name. */
-  readonly name: string;
-  /** The URI of its namespace, empty when it is in none; a prefix that is declared nowhere stands for itself. */
-  readonly namespace: string;
-  /** Decoded values by local name, without declarations of namespaces. Has no prototype. */
-  readonly attributes: Readonly<Record<string, string>>;
-  readonly children: readonly XmlElement[];
-  /** The element's own text and CDATA, decoded and joined; not its children's. */
-  readonly text: string;
-  /** The element's CDATA alone, when nothing but white space is around it. */
-  readonly cdata: string | undefined;
-  /** The markup between the element's tags, as HTML: without prefixes, CDATA as text. */
-  inner(): string;
+const maxBytes = 2 * 1024 * 1024;
+const tooManyMarks = /^(?:[^<=]*[<=]){50001}/;
+
+const parser = new XMLParser({
+  preserveOrder: true,
+  ignoreAttributes: false,
+  parseTagValue: false,
+  parseAttributeValue: false,
+  processEntities: false,
+  trimValues: false,
+  cdataPropName: '#cdata',
+  jPath: false,
+  maxNestedTags: 99,
+  // Behind a mark no name means anything to JavaScript. That of an empty element comes here twice.
+  attributeNamePrefix: '<',
+  transformTagName: (name) => (name.startsWith('<') ? name : `<${name}`),
+});
+
+/** A text, CDATA, or, under its name behind `<` or `<<`, what an element holds; `:@` are its attributes, each name behind `<`. */
+interface ParsedNode {
+  readonly '#text'?: string;
+  readonly '#cdata'?: readonly [ParsedNode];
+  readonly ':@'?: Readonly<Record<string, string>>;
 }
 
-const maxNesting = 100;
-/** Names by the hundred thousand in one tag cost many times as much each. */
-const maxAttributes = 10_000;
 /**
- * Elements, attributes and sections of CDATA together: more than any answer has that means something, while 8 MiB of them
- * would take seconds of the event loop and hundreds of megabytes.
- */
-const maxParts = 400_000;
-
-const space = '[ \\t\\n]';
-const name = '[A-Za-z_:\\u00c0-\\uffff][\\w:.\\-\\u00b7-\\uffff]*';
-const tagStart = new RegExp(`</?${name}`, 'y');
-const attribute = new RegExp(`${space}+(${name})${space}*=${space}*(?:"([^"]*)"|'([^']*)')`, 'y');
-const tagEnd = new RegExp(`${space}*/?>`, 'y');
-const bareAmpersand = /&(?!#\d+;|#x[\da-f]+;|[a-z]\w*;)/i;
-
-/**
- * Parses an XML document strictly and gives its root. Nothing is fetched or expanded: a DTD is refused, and only the five
- * entities of XML and numeric character references are decoded. Values are text, whatever they look like. Elements may be
- * nested 100 deep, a tag may have 10,000 attributes, and a document 400,000 elements, attributes and sections of CDATA.
+ * Parses an XML document and gives its root. What is not well-formed is refused, and so is a DTD. Values are text, whatever they look
+ * like. A document has at most 2 MiB, 50,000 marks (`<` and `=`), and elements that are nested 100 deep.
  *
+ * @param mend makes XML of a text that almost is; with it, a prefix that is declared nowhere stands for its own namespace
  * @throws SmsError `SMS_RESPONSE` (reason `responseUnreadable`) whose `detail` says why
  */
-export function parseXml(source: string): XmlElement {
-  const text = source.includes('\r') ? source.replace(/\r\n?/g, '\n') : source;
-  const open: ParsedElement[] = [];
-  let root: ParsedElement | undefined;
-  let parts = 0;
-  let end = 0;
-  for (let start = text.indexOf('<'); start !== -1; start = text.indexOf('<', end)) {
-    const parent = open.at(-1);
-    addText(text.slice(end, start), parent);
-    if (text.startsWith('<!--', start)) {
-      end = endOf(text, '-->', start + 4);
-    } else if (text.startsWith('<?', start)) {
-      end = endOf(text, '?>', start + 2);
-    } else if (text.startsWith('<![CDATA[', start)) {
-      end = endOf(text, ']]>', start + 9);
-      if (parent === undefined) throw broken();
-      parent.addCdata(text.slice(start + 9, end - 3));
-      parts++;
-    } else if (text.startsWith('<!', start)) {
-      const isDtd = /^<!doctype/i.test(text.slice(start, start + 9));
-      throw isDtd ? unreadable('answer', 'a DTD, which is not accepted') : broken();
-    } else {
-      const tag = readTag(text, start);
-      end = tag.end;
-      if (tag.kind === 'closing') {
-        if (open.pop()?.fullName !== tag.name) throw broken();
-        continue;
-      }
-      if (root !== undefined && parent === undefined) throw broken();
-      const element = new ParsedElement(tag.name, tag.attributes, parent);
-      root ??= element;
-      parent?.addChild(element);
-      if (tag.kind === 'opening' && open.push(element) > maxNesting) {
-        throw unreadable('answer', 'XML that is nested too deeply');
-      }
-      parts += 1 + tag.attributes.size;
-    }
-    if (parts > maxParts) throw unreadable('answer', 'XML with too many elements');
-  }
-  if (open.length > 0) throw cutOff();
-  addText(text.slice(end), undefined);
-  if (root === undefined) throw broken();
-  return root;
+export function parseXml(
+  bytes: Uint8Array,
+  contentType?: string,
+  onUnknownCharset?: OnUnknownCharset,
+  mend?: (text: string) => string,
+): XmlElement {
+  if (bytes.length > maxBytes) throw unreadable('answer', 'XML of more than 2 MiB');
+  const decoded = decodeText(bytes, contentType, onUnknownCharset);
+  const text = mend === undefined ? decoded : mend(decoded);
+  if (text.length > maxBytes) throw unreadable('answer', 'XML of more than 2 MiB');
+  if (tooManyMarks.test(text)) throw unreadable('answer', 'XML with too many elements and attributes');
+  const markup = readMarkup(text);
+  // The validator looks long at each `&`, and believes any name behind it: that is for `decode`.
+  if (markup === undefined || XMLValidator.validate(markup.replaceAll('&', '_')) !== true) throw broken();
+  const [root, ...others] = parse(markup).filter((node) => !('#text' in node));
+  if (root === undefined || '#cdata' in root || others.length > 0) throw broken();
+  return createElement(root, outermost, mend !== undefined);
 }
 
-/** @param parent the element that the text stands in; outside of the root only white space may stand */
-function addText(text: string, parent: ParsedElement | undefined): void {
-  if (text === '') return;
-  if (parent === undefined ? !isBlank(text) : text.includes('&') && bareAmpersand.test(text)) throw broken();
-  parent?.addText(decodeXmlEntities(text));
-}
-
-interface Tag {
-  kind: 'opening' | 'closing' | 'empty';
-  /** As it is written, prefix and all. */
-  name: string;
-  /** Decoded, by their names as they are written. */
-  attributes: ReadonlyMap<string, string>;
-  /** The position behind it. */
-  end: number;
-}
-
-const noAttributes: ReadonlyMap<string, string> = new Map();
-
-function readTag(text: string, start: number): Tag {
-  const isClosing = text[start + 1] === '/';
-  tagStart.lastIndex = start;
-  if (!tagStart.test(text)) throw brokenTag(text, start);
-  const name = text.slice(start + (isClosing ? 2 : 1), tagStart.lastIndex);
-  const { attributes, end } = isClosing
-    ? { attributes: noAttributes, end: tagStart.lastIndex }
-    : readAttributes(text, tagStart.lastIndex);
-  tagEnd.lastIndex = end;
-  const isEnded = tagEnd.test(text);
-  const isEmpty = isEnded && text[tagEnd.lastIndex - 2] === '/';
-  if (!isEnded || (isClosing && isEmpty)) throw brokenTag(text, start);
-  return { kind: isClosing ? 'closing' : isEmpty ? 'empty' : 'opening', name, attributes, end: tagEnd.lastIndex };
-}
-
-function readAttributes(text: string, start: number): Pick<Tag, 'attributes' | 'end'> {
-  let attributes: Map<string, string> | undefined;
-  for (let end = start; ; end = attribute.lastIndex) {
-    attribute.lastIndex = end;
-    const [, name, quoted, apostrophed = ''] = attribute.exec(text) ?? [];
-    if (name === undefined) return { attributes: attributes ?? noAttributes, end };
-    attributes ??= new Map();
-    if (attributes.has(name)) throw broken();
-    if (attributes.size === maxAttributes) throw unreadable('answer', 'XML with too many attributes in a tag');
-    attributes.set(name, decodeXmlEntities(quoted ?? apostrophed));
+function parse(markup: string): ParsedNode[] {
+  try {
+    return parser.parse(markup);
+  } catch {
+    throw broken();
   }
 }
 
-function endOf(text: string, mark: string, from: number): number {
-  const start = text.indexOf(mark, from);
-  if (start === -1) throw cutOff();
-  return start + mark.length;
-}
+/** URIs by what declares them, `xmlns` or `xmlns:prefix`; what is declared around an element is the prototype. */
+type Scope = Record<string, string>;
 
-function brokenTag(text: string, start: number): SmsError {
-  return hasTagEnd(text, start + 1) ? broken() : cutOff();
-}
+const outermost: Scope = Object.assign(Object.create(null), { xmlns: '', 'xmlns:xml': 'xml' });
 
-function hasTagEnd(text: string, from: number): boolean {
-  for (let index = from; index < text.length; index++) {
-    const code = text.charCodeAt(index);
-    if (code === 0x3e) return true;
-    if (code === 0x22 || code === 0x27) {
-      index = text.indexOf(code === 0x22 ? '"' : "'", index + 1);
-      if (index === -1) return false;
-    }
+function createElement(node: ParsedNode, around: Scope, isLenient: boolean): XmlElement {
+  const [[tag, inside]] = Object.entries(node) as [[string, readonly ParsedNode[]]];
+  const given = Object.entries(node[':@'] ?? {}).map(([name, value]): [string, string] => {
+    return [name.slice(1), decode(value.replace(/[\t\n]/g, ' '))];
+  });
+  const own = given.filter(([name]) => name !== 'xmlns' && !name.startsWith('xmlns:'));
+  const scope: Scope = own.length === given.length ? around : Object.create(around);
+  for (const [name, value] of given) if (scope !== around) scope[name] = value;
+  const resolve = (name: string, ofNoPrefix = ''): [local: string, namespace: string] => {
+    const [prefix = '', local] = name.split(':');
+    if (local === undefined) return [name, ofNoPrefix];
+    const namespace = scope[`xmlns:${prefix}`] || (isLenient && prefix);
+    if (namespace === false) throw broken();
+    return [local, namespace];
+  };
+  const attributes: Record<string, string> = Object.create(null);
+  const expandedNames = new Set<string>();
+  for (const [name, value] of own) {
+    const [local, namespace] = resolve(name);
+    expandedNames.add(`${local} ${namespace}`);
+    // The element's own goes before those of other namespaces.
+    if (local === name || !(local in attributes)) attributes[local] = value;
   }
-  return false;
+  if (expandedNames.size < own.length) throw broken();
+  const [name, namespace] = resolve(tag.replace(/^<+/, ''), scope.xmlns);
+  const content = inside.map((child) => textOf(child) ?? createElement(child, scope, isLenient));
+  const sections = inside.map((child) => child['#cdata']?.[0]['#text']).filter((section) => section !== undefined);
+  const isCdataAlone = inside.every((child) => isBlank(child['#text']));
+  return {
+    name,
+    namespace,
+    attributes,
+    children: content.filter((piece) => typeof piece !== 'string'),
+    text: content.filter((piece) => typeof piece === 'string').join(''),
+    cdata: sections.length > 0 && isCdataAlone ? sections.join('') : undefined,
+    inner: () => formatMarkup(content),
+  };
+}
+
+function textOf(node: ParsedNode): string | undefined {
+  return node['#text'] === undefined ? node['#cdata']?.[0]['#text'] : decode(node['#text']);
+}
+
+function decode(text: string): string {
+  const decoded = decodeXmlEntities(text);
+  if (decoded === undefined) throw broken();
+  return decoded;
 }
 
 function broken(): SmsError {
-  return unreadable('answer', 'broken XML');
-}
-
-function cutOff(): SmsError {
-  return unreadable('answer', 'XML that is cut off');
-}
-
-class ParsedElement implements XmlElement {
-  readonly fullName: string;
-  readonly attributes: Readonly<Record<string, string>>;
-  readonly children: ParsedElement[] = [];
-  text = '';
-  readonly #content: (ParsedElement | string)[] = [];
-  readonly #declared: ReadonlyMap<string, string>;
-  readonly #parent: ParsedElement | undefined;
-  #cdata: string | undefined;
-  #isCdataAlone = true;
-
-  constructor(fullName: string, attributes: ReadonlyMap<string, string>, parent: ParsedElement | undefined) {
-    this.fullName = fullName;
-    this.attributes = attributes.size === 0 ? nothing : byLocalName(attributes);
-    this.#declared = attributes;
-    this.#parent = parent;
-  }
-
-  get name(): string {
-    return localName(this.fullName);
-  }
-
-  get namespace(): string {
-    const prefix = this.fullName.slice(0, Math.max(0, this.fullName.lastIndexOf(':')));
-    const declaration = prefix === '' ? 'xmlns' : `xmlns:${prefix}`;
-    for (let element: ParsedElement | undefined = this; element !== undefined; element = element.#parent) {
-      const uri = element.#declared.get(declaration);
-      if (uri !== undefined) return uri;
-    }
-    return prefix;
-  }
-
-  get cdata(): string | undefined {
-    return this.#isCdataAlone ? this.#cdata : undefined;
-  }
-
-  addText(text: string): void {
-    if (text.trim() !== '') this.#isCdataAlone = false;
-    this.text += text;
-    this.#content.push(text);
-  }
-
-  addCdata(text: string): void {
-    this.#cdata = (this.#cdata ?? '') + text;
-    this.text += text;
-    this.#content.push(text);
-  }
-
-  addChild(child: ParsedElement): void {
-    this.children.push(child);
-    this.#content.push(child);
-  }
-
-  inner(): string {
-    let markup = '';
-    for (const piece of this.#content) markup += typeof piece === 'string' ? escapeText(piece) : outer(piece);
-    return markup;
-  }
-}
-
-/** What an element says: its CDATA or text verbatim, or its markup when it holds elements, so that none of it is lost. */
-export function contentOf(element: XmlElement): string {
-  return element.children.length > 0 ? element.inner() : (element.cdata ?? element.text);
-}
-
-const nothing: Readonly<Record<string, string>> = Object.freeze(Object.create(null));
-
-function byLocalName(attributes: ReadonlyMap<string, string>): Readonly<Record<string, string>> {
-  const values: Record<string, string> = Object.create(null);
-  for (const [name, value] of attributes) {
-    if (name === 'xmlns' || name.startsWith('xmlns:')) continue;
-    const local = localName(name);
-    // The element's own goes before those of other namespaces.
-    if (local === name || !(local in values)) values[local] = value;
-  }
-  return values;
-}
-
-function localName(fullName: string): string {
-  return fullName.slice(fullName.lastIndexOf(':') + 1);
-}
-
-const voidElements = new Set('area base br col embed hr img input link meta source track wbr'.split(' '));
-
-function outer(element: XmlElement): string {
-  let tag = `<${element.name}`;
-  for (const [name, value] of Object.entries(element.attributes)) {
-    tag += ` ${name}="${escapeText(value).replaceAll('"', '&quot;')}"`;
-  }
-  return voidElements.has(element.name) ? `${tag}>` : `${tag}>${element.inner()}</${element.name}>`;
-}
-
-function escapeText(text: string): string {
-  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+  return unreadable('answer', 'XML that is broken, cut off or nested too deeply');
 }

@@ -110,15 +110,6 @@ function reach(start: Iterable<string>, files: ReadonlyMap<string, SourceFile>):
   return [...reached.values()];
 }
 
-/** Classes with how many members each has. Biome's formatting sets each member in by two spaces. */
-function countMembers(text: string): { name: string; members: number }[] {
-  const classes = text.matchAll(/^(?:export )?(?:abstract )?class (\w+)[\s\S]*?^}/gm);
-  return [...classes].map(([body, name = '']) => ({
-    name,
-    members: body.match(/^ {2}(?:[a-z#][\w# ]*)[(?!:;=<]|^ {2}[a-z#][\w# ]* = /gim)?.length ?? 0,
-  }));
-}
-
 describe('the rooms of the source', () => {
   const library = readAll('src');
   const nodes = readAll('nodes');
@@ -177,17 +168,12 @@ describe('the rooms of the source', () => {
     assert.deepEqual(findCircles(files), []);
   });
 
-  it('have no file of more than 300 lines', () => {
+  it('have no file of more than 500 lines', () => {
     const long = library.map(({ path, text }) => ({ path, lines: text.split('\n').length - 1 }));
     assert.deepEqual(
-      long.filter(({ lines }) => lines > 300),
+      long.filter(({ lines }) => lines > 500),
       [],
     );
-  });
-
-  it('have no class of more than 25 members', () => {
-    const large = library.flatMap(({ text }) => countMembers(text)).filter(({ members }) => members > 25);
-    assert.deepEqual(large, []);
   });
 
   describe('are looked through by something that', () => {
@@ -202,34 +188,6 @@ describe('the rooms of the source', () => {
         "// import 'none';",
       ];
       assert.deepEqual(importsOf(text.join('\n')).sort(), ['a', 'b', 'c', 'd', 'e', 'f', 'g']);
-    });
-
-    it('counts every kind of member', () => {
-      const text = `export class Many<T> extends Other {
-  static readonly one = 1;
-  readonly #two: string;
-  #three = new Map<string, {
-    a: string;
-  }>();
-  four?: number;
-  /** A reason. */
-  constructor(
-    a: string,
-  ) {
-    this.a = a;
-  }
-  get six(): number {
-    return 6;
-  }
-  async #seven<T>(
-    b: string,
-  ): Promise<void> {
-    if (b) return;
-  }
-  readonly eight = () => {};
-}
-`;
-      assert.deepEqual(countMembers(text), [{ name: 'Many', members: 8 }]);
     });
 
     it('finds a circle', () => {
