@@ -121,8 +121,13 @@ describe('several instances on one account and one Redis (store redis)', functio
       assert.ok(missing.length <= kills, `lost: ${missing.join(' ')}`);
       const unmarked = twice.filter((list) => list.filter(({ redelivered }) => !redelivered).length > 1);
       assert.deepEqual(unmarked, [], 'delivered twice without a mark');
-      const unexplained = twice.filter((list) => list.every(({ pid }) => !disturbed.has(pid)));
+      const byOthers = twice.filter((list) => list.every(({ pid }) => !disturbed.has(pid)));
+      // An instance that was killed may have polled what another was delivering as it was called back. Who takes that over marks it.
+      const isPolledByDead = ([first, ...copies]: Delivered[]) =>
+        first?.via === 'callback' && copies.every(({ via, redelivered }) => via === 'poll' && redelivered);
+      const unexplained = byOthers.filter((list) => !isPolledByDead(list));
       assert.deepEqual(unexplained, [], 'delivered twice by instances that nothing had happened to');
+      assert.ok(byOthers.length <= kills, `${byOthers.length} polled by instances that were killed`);
     } finally {
       await Promise.all(instances.map((instance) => instance.close()));
       await balancer.close();
