@@ -7,8 +7,7 @@ import { createStatus } from './status';
 import { decodeText } from './text';
 import { unreadable } from './unreadable';
 import { parseXml } from './xml';
-import type { XmlElement } from './xml-element';
-import { contentOf } from './xml-element';
+import { contentOf, type XmlElement } from './xml-element';
 
 /** A real one has one. */
 const maxRecipients = 1_000;

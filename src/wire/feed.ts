@@ -6,8 +6,7 @@ import { isBlank, isUnsafeKey, present, trimmed } from './fields';
 import type { OnUnknownCharset } from './text';
 import { unreadable } from './unreadable';
 import { parseXml } from './xml';
-import type { XmlElement } from './xml-element';
-import { contentOf } from './xml-element';
+import { contentOf, type XmlElement } from './xml-element';
 
 /** The service gives 300 at most (§8). */
 const maxEntries = 10_000;
