@@ -7,11 +7,11 @@ import { performance } from 'node:perf_hooks';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { systemClock } from '../src/clock';
-import { Journal } from '../src/journal';
+import { Receiver } from '../src/delivery/receiver';
+import type { Entry } from '../src/inbox/entry';
+import { Inbox } from '../src/inbox/inbox';
+import { Journal } from '../src/journal/journal';
 import type { IncomingRecord } from '../src/model';
-import type { Entry } from '../src/receiving/entry';
-import { Inbox } from '../src/receiving/inbox';
-import { Receiver } from '../src/receiving/receiver';
 import { DiskStore } from '../src/store/disk';
 import { createChanges } from '../src/store/store';
 

@@ -1,4 +1,4 @@
-import { charactersOutside, measureText } from '../src/sending/gsm';
+import { charactersOutside, measureText } from '../src/message/gsm';
 import { isBlank } from '../src/wire/fields';
 import type { EditorNode, TypedInputType } from './forms/editor';
 import {

@@ -16,6 +16,8 @@ export type {
 export type { AccountSettings, ConnectionSettings, StoreChoice } from './account/settings';
 export type { AccountEntry, AccountState, Counts, EntryAction, EntryState } from './account/state';
 export { type Clock, systemClock, type Timer, wait } from './clock';
+export type { OutboxBatch } from './delivery/outbox-receiver';
+export type { FlowDelivery } from './delivery/receiver';
 export {
   asSmsError,
   isSmsError,
@@ -31,18 +33,16 @@ export type { TlsOptions } from './http/connections';
 export { Pieces } from './http/pieces';
 export type { ProxyOptions } from './http/proxy';
 export { type Authentication, parseAuthentication, parseBaseUrl } from './login';
+export { type CheckedDraft, checkDraft, type Draft } from './message/draft';
+export { type Encoding, measureText, type TextMeasure } from './message/gsm';
+export { parseRecipients } from './message/recipients';
 export type * from './model';
+export { explainLimited, type Limited, type LimitSettings } from './outbox/limits';
+export type { Outcome, SendOptions, Sent } from './outbox/outgoing';
+export type { AnswerNews, OutcomeNews, Outlet, OutletState, SendingNode, SendRequest } from './outbox/outlet';
+export { PollLoop, type PollState } from './polling/poll-loop';
+export type { NoReply } from './questions/question';
 export { reasons } from './reasons';
-export type { OutboxBatch } from './receiving/outbox-receiver';
-export { PollLoop, type PollState } from './receiving/poll';
-export type { FlowDelivery } from './receiving/receiver';
-export { type CheckedDraft, checkDraft, type Draft } from './sending/draft';
-export { type Encoding, measureText, type TextMeasure } from './sending/gsm';
-export { explainLimited, type Limited, type LimitSettings } from './sending/limits';
-export type { Outcome, SendOptions, Sent } from './sending/outgoing';
-export type { AnswerNews, OutcomeNews, Outlet, OutletState, SendingNode, SendRequest } from './sending/outlet';
-export type { NoReply } from './sending/question';
-export { parseRecipients } from './sending/recipients';
 export { MemoryStore } from './store/memory';
 export { parseRedisUrl } from './store/redis-url';
 export type { Store } from './store/store';

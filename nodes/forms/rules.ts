@@ -1,7 +1,7 @@
 import { isSmsError, type SmsErrorReason } from '../../src/errors';
 import { parseBaseUrl } from '../../src/login';
-import { parseRecipients } from '../../src/sending/recipients';
-import { parseFragmentationLimit, parseMessageId, planTravel } from '../../src/sending/text';
+import { parseRecipients } from '../../src/message/recipients';
+import { parseFragmentationLimit, parseMessageId, planTravel } from '../../src/outbox/text';
 import { parseRedisUrl } from '../../src/store/redis-url';
 import { formatCallbackUrl } from '../../src/wire/callback-url';
 import { isBlank } from '../../src/wire/fields';

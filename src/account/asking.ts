@@ -1,7 +1,7 @@
 import type { SmsError } from '../errors';
 import { PassingMap } from '../passing-map';
-import type { PollState } from '../receiving/poll';
-import type { Endpoint } from './endpoint';
+import type { Endpoint } from '../polling/endpoint';
+import type { PollState } from '../polling/poll-loop';
 import type { Member } from './member';
 
 /** What the polling for questions needs of its account. */

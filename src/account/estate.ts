@@ -1,15 +1,15 @@
 import type { Clock } from '../clock';
 import type { SmsError } from '../errors';
 import type { Client } from '../http/client';
-import { Journal } from '../journal';
-import { Inbox } from '../receiving/inbox';
-import type { InboxOptions } from '../receiving/inbox-context';
-import type { LimitSettings } from '../sending/limits';
-import type { Evidence } from '../sending/outgoing';
-import type { SendQueue } from '../sending/queue';
-import type { Respite } from '../sending/respite';
-import type { SendCounts } from '../sending/send-counts';
-import { Sender } from '../sending/sender';
+import { Inbox } from '../inbox/inbox';
+import type { InboxOptions } from '../inbox/inbox-context';
+import { Journal } from '../journal/journal';
+import type { LimitSettings } from '../outbox/limits';
+import type { Evidence } from '../outbox/outgoing';
+import type { SendQueue } from '../outbox/queue';
+import type { Respite } from '../outbox/respite';
+import type { SendCounts } from '../outbox/send-counts';
+import { Sender } from '../outbox/sender';
 import type { Store } from '../store/store';
 
 /** What the keeping of an account stands on. */

@@ -1,8 +1,8 @@
 import type { SmsError } from '../errors';
 import type { Client } from '../http/client';
-import type { Channel } from '../receiving/entry';
-import type { Inbox } from '../receiving/inbox';
-import type { Outlet, SendingNode } from '../sending/outlet';
+import type { Channel } from '../inbox/entry';
+import type { Inbox } from '../inbox/inbox';
+import type { Outlet, SendingNode } from '../outbox/outlet';
 import type { Estate } from './estate';
 import type { Member } from './member';
 import type { FormerPlace, Membership, Subscribers, Subscriptions } from './membership';

@@ -1,12 +1,12 @@
+import type { CallbackReceiver, CallbackReceiverOptions } from '../delivery/callback-receiver';
+import type { OutboxReceiverOptions } from '../delivery/outbox-receiver';
+import type { ReceiverOptions } from '../delivery/receiver';
 import type { SmsError } from '../errors';
 import type { Client } from '../http/client';
+import type { Channel } from '../inbox/entry';
 import type { Kind } from '../model';
-import type { CallbackReceiver, CallbackReceiverOptions } from '../receiving/callback-receiver';
-import type { Channel } from '../receiving/entry';
-import type { OutboxReceiverOptions } from '../receiving/outbox-receiver';
-import type { PollState } from '../receiving/poll';
-import type { ReceiverOptions } from '../receiving/receiver';
-import type { Outlet, SendingNode } from '../sending/outlet';
+import type { Outlet, SendingNode } from '../outbox/outlet';
+import type { PollState } from '../polling/poll-loop';
 import type { StoreChoice } from './settings';
 import type { AccountState, Counts, Decision, EntryAction, EntryList, EntryState } from './state';
 

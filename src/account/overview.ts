@@ -1,8 +1,8 @@
 import { SmsError } from '../errors';
-import type { GivenUpItem } from '../receiving/given-up';
-import type { InboxState } from '../receiving/inbox';
-import { nothingSent } from '../sending/desk';
-import type { Endpoints } from './endpoints';
+import type { GivenUpItem } from '../inbox/dead-letters';
+import type { InboxState } from '../inbox/inbox';
+import { nothingSent } from '../outbox/desk';
+import type { Endpoints } from '../polling/endpoints';
 import type { Estate } from './estate';
 import type {
   AccountState,

@@ -2,7 +2,7 @@ import type { Clock } from '../clock';
 import type { Connections, TlsOptions } from '../http/connections';
 import type { ProxyOptions } from '../http/proxy';
 import type { Authentication } from '../login';
-import type { LimitSettings } from '../sending/limits';
+import type { LimitSettings } from '../outbox/limits';
 import type { Store } from '../store/store';
 
 /** A login at a service, and how to use it. */

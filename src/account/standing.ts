@@ -1,6 +1,6 @@
 import type { Clock } from '../clock';
 import type { Kind } from '../model';
-import type { PollState } from '../receiving/poll';
+import type { PollState } from '../polling/poll-loop';
 import type { PollSummary } from './state';
 
 /** Knows since when a poll loop has been where it is, and what it has been answered. */

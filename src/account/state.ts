@@ -1,9 +1,9 @@
 import type { SmsError } from '../errors';
+import type { InboxState } from '../inbox/inbox';
 import type { Kind } from '../model';
-import type { InboxState } from '../receiving/inbox';
-import type { PollState } from '../receiving/poll';
-import type { SendState, TextEntry } from '../sending/desk';
-import type { SendCounts } from '../sending/send-counts';
+import type { SendState, TextEntry } from '../outbox/desk';
+import type { SendCounts } from '../outbox/send-counts';
+import type { PollState } from '../polling/poll-loop';
 
 /** What an account does and what waits in it. All times are in ms since 1970. */
 export interface AccountState {

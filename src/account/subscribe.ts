@@ -1,10 +1,10 @@
 import type { Clock } from '../clock';
-import { CallbackReceiver } from '../receiving/callback-receiver';
-import type { Channel } from '../receiving/entry';
-import type { Inbox } from '../receiving/inbox';
-import { OutboxReceiver } from '../receiving/outbox-receiver';
-import { Receiver } from '../receiving/receiver';
-import type { Endpoints } from './endpoints';
+import { CallbackReceiver } from '../delivery/callback-receiver';
+import { OutboxReceiver } from '../delivery/outbox-receiver';
+import { Receiver } from '../delivery/receiver';
+import type { Channel } from '../inbox/entry';
+import type { Inbox } from '../inbox/inbox';
+import type { Endpoints } from '../polling/endpoints';
 import type { Member } from './member';
 import type { Subscriber, Subscribers, Subscription, Subscriptions } from './membership';
 import type { Tally } from './tally';

@@ -1,10 +1,10 @@
 import type { Clock } from '../clock';
 import type { SmsError } from '../errors';
+import type { HandOver } from '../outbox/sender';
 import { PassingMap } from '../passing-map';
-import type { HandOver } from '../sending/sender';
+import type { Polls } from '../polling/polls';
 import type { Estate } from './estate';
 import type { Member } from './member';
-import type { Polls } from './polls';
 import type { AccountSettings, StoreChoice } from './settings';
 
 /** What a succession needs of its account. */

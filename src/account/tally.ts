@@ -1,8 +1,8 @@
 import type { Clock } from '../clock';
+import type { Acceptance } from '../inbox/inbox';
 import type { Kind } from '../model';
-import type { Acceptance } from '../receiving/inbox';
-import { Respite } from '../sending/respite';
-import { SendCounts } from '../sending/send-counts';
+import { Respite } from '../outbox/respite';
+import { SendCounts } from '../outbox/send-counts';
 import type { Counts, ReceiveCounts } from './state';
 
 /**

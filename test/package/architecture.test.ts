@@ -49,24 +49,10 @@ function roomOf(path: string): string {
   return first.replace(/\.ts$/, '');
 }
 
-const plain = ['abort-watch', 'clock', 'digest', 'errors', 'login', 'model', 'reasons'];
-const journal = [
-  'item-ids',
-  'journal',
-  'keeper',
-  'noted-times',
-  'step',
-  'step-queue',
-  'step-writer',
-  'store-session',
-  'supply',
-  'unsaved',
-];
+const plain = ['abort-watch', 'clock', 'digest', 'errors', 'login', 'model', 'passing-map', 'reasons'];
 
 /** What the files of each room may import besides those of their own. */
 const arrows: Readonly<Record<string, readonly string[]>> = {
-  'back-off': [],
-  'entry-order': [],
   'passing-map': [],
   'abort-watch': [],
   clock: ['abort-watch'],
@@ -78,10 +64,26 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   wire: ['model', 'errors'],
   http: ['wire', ...plain],
   store: ['clock', 'errors'],
-  ...Object.fromEntries(journal.map((name) => [name, ['passing-map', ...journal, 'store', 'clock', 'errors']])),
-  receiving: ['back-off', 'entry-order', 'passing-map', ...journal, 'store', 'wire', ...plain],
-  sending: ['back-off', 'entry-order', 'passing-map', ...journal, 'store', 'wire', 'http', ...plain],
-  account: ['receiving', 'sending', 'http', 'passing-map', ...journal, 'store', 'wire', ...plain],
+  journal: ['store', ...plain],
+  polling: ['inbox', 'delivery', 'http', 'journal', 'wire', 'account', ...plain],
+  inbox: ['journal', 'store', 'wire', 'delivery', 'polling', ...plain],
+  delivery: ['inbox', 'journal', 'store', 'wire', ...plain],
+  message: ['journal', 'store', 'wire', 'outbox', ...plain],
+  outbox: ['questions', 'message', 'polling', 'inbox', 'journal', 'store', 'wire', 'http', ...plain],
+  questions: ['outbox', 'message', 'polling', 'inbox', 'journal', 'store', 'wire', 'http', ...plain],
+  account: [
+    'delivery',
+    'inbox',
+    'polling',
+    'outbox',
+    'questions',
+    'message',
+    'http',
+    'journal',
+    'store',
+    'wire',
+    ...plain,
+  ],
 };
 
 /** The ways through the imports that come back to where they began. */

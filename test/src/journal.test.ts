@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { SmsError } from '../../src/errors';
-import { Journal, type Keeper, type Step } from '../../src/journal';
+import { Journal, type Keeper, type Step } from '../../src/journal/journal';
 import { formatRemembered } from '../../src/store/format';
 import { MemoryStore } from '../../src/store/memory';
 import {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { NotedTimes } from '../../src/noted-times';
+import { NotedTimes } from '../../src/journal/clock-skew';
 import { VirtualClock } from '../virtual-clock';
 
 const minuteMs = 60_000;

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
-import { Endpoint, type EndpointHost } from '../../../src/account/endpoint';
 import type { Member } from '../../../src/account/member';
 import type { Watcher } from '../../../src/account/membership';
-import { Polls } from '../../../src/account/polls';
 import type { AccountSettings } from '../../../src/account/settings';
+import type { Receiver } from '../../../src/delivery/receiver';
 import { SmsError } from '../../../src/errors';
 import type { Client } from '../../../src/http/client';
-import type { Inbox } from '../../../src/receiving/inbox';
-import type { PollState } from '../../../src/receiving/poll';
-import type { Receiver } from '../../../src/receiving/receiver';
+import type { Inbox } from '../../../src/inbox/inbox';
+import { Endpoint, type EndpointHost } from '../../../src/polling/endpoint';
+import type { PollState } from '../../../src/polling/poll-loop';
+import { Polls } from '../../../src/polling/polls';
 import { VirtualClock } from '../../virtual-clock';
 
 /** What a watcher is told, in order. */

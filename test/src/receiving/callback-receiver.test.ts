@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
-import { Journal } from '../../../src/journal';
+import { CallbackReceiver } from '../../../src/delivery/callback-receiver';
+import { type FlowDelivery, maxCalledBack } from '../../../src/delivery/receiver';
+import { Inbox } from '../../../src/inbox/inbox';
+import { Journal } from '../../../src/journal/journal';
 import type { IncomingRecord } from '../../../src/model';
-import { CallbackReceiver } from '../../../src/receiving/callback-receiver';
-import { Inbox } from '../../../src/receiving/inbox';
-import { type FlowDelivery, maxCalledBack } from '../../../src/receiving/receiver';
 import { settle, VirtualClock } from '../../virtual-clock';
 import { FailingServer, FailingStore, Platter } from '../store/failing-store';
 

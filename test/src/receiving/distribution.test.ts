@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import type { Timer } from '../../../src/clock';
+import { type OutboxBatch, OutboxReceiver } from '../../../src/delivery/outbox-receiver';
+import type { Slice, Taker } from '../../../src/delivery/taker';
+import type { Correlator } from '../../../src/inbox/correlator';
+import type { Entry } from '../../../src/inbox/entry';
+import type { Inbox } from '../../../src/inbox/inbox';
 import type { IncomingRecord, OutboxRecord } from '../../../src/model';
-import type { Correlator } from '../../../src/receiving/correlator';
-import type { Entry } from '../../../src/receiving/entry';
-import type { Inbox } from '../../../src/receiving/inbox';
-import { type OutboxBatch, OutboxReceiver } from '../../../src/receiving/outbox-receiver';
-import type { Slice, Taker } from '../../../src/receiving/taker';
 import type { Changes, Item, Leftovers, Remembered, Store, StoreEvents } from '../../../src/store/store';
 import { until } from '../../until';
 import { settle, VirtualClock } from '../../virtual-clock';

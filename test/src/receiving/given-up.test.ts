@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
+import { type FlowDelivery, Receiver } from '../../../src/delivery/receiver';
+import type { Inbox } from '../../../src/inbox/inbox';
 import type { IncomingRecord } from '../../../src/model';
-import type { Inbox } from '../../../src/receiving/inbox';
-import { type FlowDelivery, Receiver } from '../../../src/receiving/receiver';
 import { VirtualClock } from '../../virtual-clock';
 import { FailingStore, Platter } from '../store/failing-store';
 import { createInboxOn } from './inbox-on';

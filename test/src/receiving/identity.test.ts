@@ -1,14 +1,6 @@
 import assert from 'node:assert/strict';
+import { forget, type Identity, identify, isSameMessage, judge, keysOf, mergeSeen } from '../../../src/inbox/identity';
 import type { IncomingRecord, StatusRecord, Via } from '../../../src/model';
-import {
-  forget,
-  type Identity,
-  identify,
-  isSameMessage,
-  judge,
-  keysOf,
-  mergeSeen,
-} from '../../../src/receiving/identity';
 import type { Changes, Remembered } from '../../../src/store/store';
 
 function incoming(fields: Partial<IncomingRecord> = {}): IncomingRecord {

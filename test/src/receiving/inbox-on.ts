@@ -1,7 +1,7 @@
 import { systemClock } from '../../../src/clock';
-import { Journal, type JournalOptions } from '../../../src/journal';
-import { Inbox } from '../../../src/receiving/inbox';
-import type { InboxOptions } from '../../../src/receiving/inbox-context';
+import { Inbox } from '../../../src/inbox/inbox';
+import type { InboxOptions } from '../../../src/inbox/inbox-context';
+import { Journal, type JournalOptions } from '../../../src/journal/journal';
 
 type Options = Omit<InboxOptions, 'journal'> &
   Omit<JournalOptions, 'clock' | 'onStore'> &

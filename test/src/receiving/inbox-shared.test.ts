@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Taker } from '../../../src/delivery/taker';
+import type { Channel, Entry } from '../../../src/inbox/entry';
+import type { Inbox } from '../../../src/inbox/inbox';
 import type { IncomingRecord } from '../../../src/model';
-import type { Channel, Entry } from '../../../src/receiving/entry';
-import type { Inbox } from '../../../src/receiving/inbox';
-import type { Taker } from '../../../src/receiving/taker';
 import { formatRemembered, parseRemembered } from '../../../src/store/format';
 import { MemoryStore } from '../../../src/store/memory';
 import { RedisStore, type RedisTiming } from '../../../src/store/redis';

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { mock } from 'node:test';
 import { type Clock, systemClock } from '../../../src/clock';
+import type { Taker } from '../../../src/delivery/taker';
 import type { SmsError } from '../../../src/errors';
+import { parseDelivered } from '../../../src/inbox/delivered';
+import type { Entry } from '../../../src/inbox/entry';
+import type { Acceptance, Arrival, Inbox } from '../../../src/inbox/inbox';
 import type { IncomingRecord, OutboxRecord, StatusRecord, Via } from '../../../src/model';
-import { parseDelivered } from '../../../src/receiving/delivered';
-import type { Entry } from '../../../src/receiving/entry';
-import type { Acceptance, Arrival, Inbox } from '../../../src/receiving/inbox';
-import type { Taker } from '../../../src/receiving/taker';
 import { parseRemembered } from '../../../src/store/format';
 import { MemoryStore } from '../../../src/store/memory';
 import type { Leftovers, Store } from '../../../src/store/store';

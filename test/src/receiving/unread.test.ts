@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
+import type { Taker } from '../../../src/delivery/taker';
+import type { Entry } from '../../../src/inbox/entry';
+import type { Acceptance, Arrival, Inbox } from '../../../src/inbox/inbox';
 import type { Kind, RecordOfKind, Via } from '../../../src/model';
-import type { Entry } from '../../../src/receiving/entry';
-import type { Acceptance, Arrival, Inbox } from '../../../src/receiving/inbox';
-import type { Taker } from '../../../src/receiving/taker';
 import { VirtualClock } from '../../virtual-clock';
 import { FailingStore, Platter } from '../store/failing-store';
 import { createInboxOn } from './inbox-on';

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import type { IncomingRecord } from '../../../src/model';
-import { collectLetters } from '../../../src/sending/answering';
-import { leaveLetter, mailboxKey, readLetters } from '../../../src/sending/mailbox';
-import type { Text } from '../../../src/sending/outgoing';
-import type { Question } from '../../../src/sending/question';
-import type { Memory } from '../../../src/sending/remembering';
-import { match, referenceOf, rememberSent } from '../../../src/sending/sent';
-import { leave as textLeaves } from '../../../src/sending/transitions';
+import type { Text } from '../../../src/outbox/outgoing';
+import { leave as textLeaves } from '../../../src/outbox/transitions';
+import { collectLetters } from '../../../src/questions/answering';
+import { leaveLetter, mailboxKey, readLetters } from '../../../src/questions/mailbox';
+import type { Question } from '../../../src/questions/question';
+import type { Memory } from '../../../src/questions/remembering';
+import { match, referenceOf, rememberSent } from '../../../src/questions/sent-index';
 import { type Changes, createChanges, type Look, type Remembered } from '../../../src/store/store';
 
 const handset = '6421555123';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { SmsError } from '../../../src/errors';
-import type { Sent } from '../../../src/sending/outgoing';
+import type { Sent } from '../../../src/outbox/outgoing';
 import { createChanges } from '../../../src/store/store';
 import { VirtualClock } from '../../virtual-clock';
 import { createError } from '../some-error';

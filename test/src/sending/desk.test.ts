@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { Desk, type DeskOptions } from '../../../src/sending/desk';
-import type { SendOptions, Text, TextState } from '../../../src/sending/outgoing';
-import { TextBook } from '../../../src/sending/text-book';
+import { Desk, type DeskOptions } from '../../../src/outbox/desk';
+import type { SendOptions, Text, TextState } from '../../../src/outbox/outgoing';
+import { TextBook } from '../../../src/outbox/text-book';
 import { VirtualClock } from '../../virtual-clock';
 
 describe('the list of texts to decide about', () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { inspect } from 'node:util';
 import { isSmsError } from '../../../src/errors';
-import { checkDraft, type Draft } from '../../../src/sending/draft';
+import { checkDraft, type Draft } from '../../../src/message/draft';
 
 const utf16 = 'text/plain; charset=UTF-16';
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { SmsError } from '../../../src/errors';
 import type { FeedEntry, IncomingRecord, StatusRecord } from '../../../src/model';
-import type { Witness } from '../../../src/sending/evidence';
-import type { OutletState } from '../../../src/sending/outlet';
+import type { Witness } from '../../../src/outbox/evidence';
+import type { OutletState } from '../../../src/outbox/outlet';
 import { MemoryStore } from '../../../src/store/memory';
 import { createChanges } from '../../../src/store/store';
 import { createError } from '../some-error';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import type { Patience } from '../../../src/sending/absences';
-import { Expiries } from '../../../src/sending/expiry';
-import type { Text } from '../../../src/sending/outgoing';
+import type { Patience } from '../../../src/outbox/absences';
+import { Expiries } from '../../../src/outbox/expiry';
+import type { Text } from '../../../src/outbox/outgoing';
 import { VirtualClock } from '../../virtual-clock';
 
 const minuteMs = 60_000;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { SegmentedMessage } from 'sms-segments-calculator';
-import { charactersOutside, type Encoding, measureText } from '../../../src/sending/gsm';
+import { charactersOutside, type Encoding, measureText } from '../../../src/message/gsm';
 
 /** GSM 03.38 as 3GPP TS 23.038 prints it: rows of the basic set by code, then the extension table. */
 const basicCodePoints = [

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import type { IncomingRecord } from '../../../src/model';
-import { abandon, adopt, ledgerPrefixes } from '../../../src/sending/inheritance';
-import { type Letter, leaveLetter, mailboxKey, readLetters } from '../../../src/sending/mailbox';
-import type { Text } from '../../../src/sending/outgoing';
-import { match, rememberSent } from '../../../src/sending/sent';
+import { abandon, adopt, ledgerPrefixes } from '../../../src/outbox/inheritance';
+import type { Text } from '../../../src/outbox/outgoing';
+import { type Letter, leaveLetter, mailboxKey, readLetters } from '../../../src/questions/mailbox';
+import { match, rememberSent } from '../../../src/questions/sent-index';
 import { type Changes, createChanges, type Look, type Remembered } from '../../../src/store/store';
 import { FailingStore } from '../store/failing-store';
 import { copyPlatter, forever, House, sendText } from './sending-house';

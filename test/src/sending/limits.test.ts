@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { systemClock } from '../../../src/clock';
-import { Journal } from '../../../src/journal';
+import { Journal } from '../../../src/journal/journal';
 import {
   createLimitError,
   giveBack,
@@ -11,8 +11,8 @@ import {
   type LimitSettings,
   limitHeritage,
   takeWithinLimits,
-} from '../../../src/sending/limits';
-import { createMoments, type Moment } from '../../../src/sending/sliding-window';
+} from '../../../src/outbox/limits';
+import { createMoments, type Moment } from '../../../src/outbox/sliding-window';
 import { RedisStore } from '../../../src/store/redis';
 import { createChanges, type Remembered } from '../../../src/store/store';
 import { RedisServer } from '../../redis-server';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { Muster } from '../../../src/sending/muster';
-import { type Waiting, WaitingRoom } from '../../../src/sending/waiting-room';
+import { Muster } from '../../../src/outbox/muster';
+import { type Waiting, WaitingRoom } from '../../../src/outbox/waiting-room';
 import { VirtualClock } from '../../virtual-clock';
 
 /** A room of so many texts, of which every other has a higher priority. */

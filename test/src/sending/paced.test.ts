@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
-import type { Absences } from '../../../src/sending/absences';
-import { Expiries } from '../../../src/sending/expiry';
-import type { Ledger } from '../../../src/sending/ledger';
-import type { Text } from '../../../src/sending/outgoing';
-import { Paced } from '../../../src/sending/paced';
-import type { Question } from '../../../src/sending/question';
-import { Questions } from '../../../src/sending/questions';
-import { SendQueue } from '../../../src/sending/queue';
+import type { Absences } from '../../../src/outbox/absences';
+import { Expiries } from '../../../src/outbox/expiry';
+import type { Ledger } from '../../../src/outbox/ledger';
+import type { Text } from '../../../src/outbox/outgoing';
+import { Paced } from '../../../src/outbox/paced';
+import { SendQueue } from '../../../src/outbox/queue';
+import type { Question } from '../../../src/questions/question';
+import { Questions } from '../../../src/questions/questions';
 import { VirtualClock } from '../../virtual-clock';
 
 /** How much of it has been done after each turn of the event loop, from the first on, until all is. */

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
+import type { Taker } from '../../../src/delivery/taker';
+import type { Entry } from '../../../src/inbox/entry';
 import type { InboxRecord, IncomingRecord, SentText } from '../../../src/model';
-import type { Entry } from '../../../src/receiving/entry';
-import type { Taker } from '../../../src/receiving/taker';
-import { ask, begin as beginWait } from '../../../src/sending/asking';
-import type { Sent, Text } from '../../../src/sending/outgoing';
+import type { Sent, Text } from '../../../src/outbox/outgoing';
+import { ask, begin as beginWait } from '../../../src/questions/asking';
 import { createChanges } from '../../../src/store/store';
 import { createError } from '../some-error';
 import { FailingStore } from '../store/failing-store';

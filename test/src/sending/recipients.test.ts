@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { isSmsError } from '../../../src/errors';
-import { parseRecipients } from '../../../src/sending/recipients';
+import { parseRecipients } from '../../../src/message/recipients';
 
 describe('recipients (§2.1 to)', () => {
   const accepted: [title: string, to: unknown, recipients: string[]][] = [

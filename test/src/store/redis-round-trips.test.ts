@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
+import type { Taker } from '../../../src/delivery/taker';
+import type { Inbox } from '../../../src/inbox/inbox';
 import type { IncomingRecord } from '../../../src/model';
-import type { Inbox } from '../../../src/receiving/inbox';
-import type { Taker } from '../../../src/receiving/taker';
 import { RedisStore } from '../../../src/store/redis';
 import { RedisServer } from '../../redis-server';
 import { VirtualClock } from '../../virtual-clock';

@@ -1,0 +1,64 @@
+import type { Entry } from '../inbox/entry';
+import type { Inbox } from '../inbox/inbox';
+import type { OutboxRecord } from '../model';
+import type { Slice, Taker } from './taker';
+
+/** Outbound messages that are sent into the flow in one go. */
+export interface OutboxBatch {
+  records: readonly OutboxRecord[];
+  /** What the node said when it asked for them; `undefined` when it did not. */
+  context: unknown;
+  /** Where they stand in what came together; absent when they are all. */
+  slice?: Slice | undefined;
+}
+
+/** How an {@link OutboxReceiver} hands over. */
+export interface OutboxReceiverOptions {
+  /** The node's id. */
+  id: string;
+  /** Gets only what it asked for itself, and what is left that nobody else takes. */
+  onDemand: boolean;
+  /** What came together is sent in one go, however much it is. */
+  isList?: boolean;
+  /** Sends into the flow. Resolves with whether it got there: not when the flow was stopped meanwhile. */
+  send(batch: OutboxBatch): Promise<boolean>;
+}
+
+/** One node's share of the outbound messages that the inbox keeps: sending is delivering. */
+export class OutboxReceiver implements Taker<'outbox'> {
+  readonly id: string;
+  readonly onDemand: boolean;
+  readonly #inbox: Inbox;
+  readonly #options: OutboxReceiverOptions;
+  /** Slices of a list that is not complete. */
+  #gathered: Entry<'outbox'>[] = [];
+
+  constructor(inbox: Inbox, options: OutboxReceiverOptions) {
+    this.id = options.id;
+    this.onDemand = options.onDemand;
+    this.#inbox = inbox;
+    this.#options = options;
+    inbox.attach('outbox', this);
+  }
+
+  take(entries: readonly Entry<'outbox'>[], context?: unknown, slice?: Slice): void {
+    if (!slice || !this.#options.isList) {
+      this.#send(entries, context, slice);
+      return;
+    }
+    this.#gathered.push(...entries);
+    if (slice.isLast) this.#send(this.#gathered.splice(0), context);
+  }
+
+  /** Ends it: what was not sent stays in the inbox. */
+  detach(): void {
+    this.#inbox.detach('outbox', this);
+  }
+
+  #send(entries: readonly Entry<'outbox'>[], context: unknown, slice?: Slice): void {
+    const records = entries.map(({ record }) => record);
+    void this.#options.send({ records, context, slice }).then((sent) => {
+      if (sent) for (const entry of entries) this.#inbox.done(entry, this);
+    });
+  }
+}

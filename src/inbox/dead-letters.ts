@@ -1,0 +1,260 @@
+import type { Timer } from '../clock';
+import type { Step } from '../journal/journal';
+import type { Circumstances, Keeper } from '../journal/keeper';
+import type { RecordOfKind } from '../model';
+import { PassingMap } from '../passing-map';
+import { type Changes, dropItem, type Item, keepItem } from '../store/store';
+import type { InboxContext } from './context';
+import { type Entry, isRecordOfKind, newsOf } from './entry';
+import { EntryOrder } from './entry-order';
+import { identify } from './identity';
+import { Undelivered } from './undelivered';
+
+/** A record that the flow of a node did not take, and that somebody may decide about. Plain data. */
+export type GivenUpItem = RecordOfKind & GivenUpFacts;
+
+interface GivenUpFacts extends Item {
+  part: 'givenUp';
+  node: string;
+  /** When it was given up, in ms since 1970. */
+  at: number;
+}
+
+const keptMs = 7 * 24 * 3_600_000;
+const mostKept = 10_000;
+const sweepMs = 3_600_000;
+
+/** No clock that has been set says less: one without a battery begins in 1970. */
+const earliestTime = Date.UTC(2020, 0, 1);
+
+interface Kept {
+  item: GivenUpItem;
+  isStored: boolean;
+  /** Since when it has been given up, by {@link Clock.elapsed}: whoever sets the clock makes nothing older. */
+  since: number;
+}
+
+/**
+ * Keeps what was given up for 7 days, and no more than 10,000 of it: the oldest go first. What was given up before the clock had
+ * been set is kept for 7 days from when it was found by the next process, if that cannot know better.
+ */
+export class GivenUp {
+  readonly #context: InboxContext;
+  readonly #onFull: () => void;
+  readonly #kept = new PassingMap<string, Kept>();
+  readonly #order = new EntryOrder();
+  #sweep: Timer | undefined;
+  #hasBeenFull = false;
+
+  /** @param onFull called the first time that something has to go before its time */
+  constructor(context: InboxContext, onFull: () => void) {
+    this.#context = context;
+    this.#onFull = onFull;
+    context.journal.join('givenUp', this.#createKeeper());
+  }
+
+  get size(): number {
+    return this.#kept.size;
+  }
+
+  get(id: string): GivenUpItem | undefined {
+    return this.#kept.get(id)?.item;
+  }
+
+  /** At most so many, the oldest first, and what to ask for more with. See {@link EntryOrder.page}. */
+  page(most: number, after?: string): { items: GivenUpItem[]; next?: string } {
+    const { ids, ...more } = this.#order.page(most, after);
+    return { items: ids.flatMap((id) => this.get(id) ?? []), ...more };
+  }
+
+  /** A node has given an entry up. What drops the entry in the same turn of the event loop shares the commit. */
+  add(entry: Entry, node: string): void {
+    // By its name it is the same one, should the entry come again because the drop was not written.
+    const own = { id: `${entry.id}~${node}`, part: 'givenUp' as const, takers: [entry.kind], attempts: entry.attempts };
+    const { clock } = this.#context;
+    const item = { ...own, ...newsOf(entry), node, at: clock.now() };
+    this.#context.run(this.#keep([{ item, since: clock.elapsed() }]));
+    if (this.#kept.size > mostKept) this.#makeRoom();
+  }
+
+  /** Forgets one. Returns whether it was there. */
+  discard(id: string): boolean {
+    const isThere = this.#kept.has(id);
+    if (isThere) this.#context.run(this.#drop([id]));
+    return isThere;
+  }
+
+  /** Gives one to its node once more, its attempts counted anew. Returns whether it was there, and its node is. */
+  deliver(id: string): boolean {
+    const item = this.get(id);
+    // For a node that is gone it would wait for ever, out of sight: nobody else gets it.
+    if (!item || !this.#context.distribution.attendance.here(item.kind).has(item.node)) return false;
+    this.#forget(id);
+    this.#context.run(createDelivery(this.#context, item));
+    return true;
+  }
+
+  /** Gives everything, or what a shared store does not keep for whoever opens it, to another inbox's. */
+  async handOver(heir: GivenUp, keepsStored: boolean): Promise<void> {
+    const handed = [...this.#kept.values()].filter(({ isStored }) => !(keepsStored && isStored));
+    this.#kept.clear();
+    this.#order.clear();
+    if (handed.length === 0) return;
+    await heir.#context.journal.run(heir.#keep(handed));
+    // Otherwise it stays where it is safe.
+    if (!heir.#context.journal.failure) this.#context.run(this.#drop(idsOf(handed)));
+  }
+
+  #makeRoom(): void {
+    this.#context.run(this.#drop(this.#order.page(this.#kept.size - mostKept).ids));
+    if (!this.#hasBeenFull) this.#onFull();
+    this.#hasBeenFull = true;
+  }
+
+  #keep(list: readonly Omit<Kept, 'isStored'>[]): Step<void> {
+    for (const { item, since } of list) this.#put({ item, since, isStored: false });
+    this.#sweepLater();
+    return createStep((changes) => {
+      for (const { item } of list) if (this.#kept.has(item.id)) keepItem(changes, item);
+    });
+  }
+
+  #drop(ids: readonly string[]): Step<void> {
+    for (const id of ids) this.#forget(id);
+    return { ...createStep((changes) => dropItems(changes, ids)), drops: ids };
+  }
+
+  #put(kept: Kept): void {
+    const { id, at } = kept.item;
+    // The same one may come again at another time.
+    this.#forget(id);
+    this.#kept.set(id, kept);
+    this.#order.add(id, at);
+  }
+
+  #forget(id: string): void {
+    const item = this.get(id);
+    if (!item) return;
+    this.#kept.delete(id);
+    this.#order.delete(id, item.at);
+  }
+
+  #sweepLater(): void {
+    if (this.#sweep || this.#kept.size === 0) return;
+    const { clock, run } = this.#context;
+    const sweep = () => {
+      this.#sweep = undefined;
+      const longAgo = clock.elapsed() - keptMs;
+      const outdated = [...this.#kept.values()].filter(({ since }) => since <= longAgo);
+      if (outdated.length > 0) run(this.#drop(idsOf(outdated)));
+      this.#date();
+      this.#sweepLater();
+    };
+    this.#sweep = clock.after(sweepMs, sweep, true);
+  }
+
+  /** Notes when what was given up before the clock had been set was so, for the next process. */
+  #date(): void {
+    const { clock, run } = this.#context;
+    const ahead = clock.now() - clock.elapsed();
+    const undated = [...this.#kept.values()].filter(
+      ({ item, since }) => item.at < earliestTime && ahead + since >= earliestTime,
+    );
+    if (undated.length === 0) return;
+    run(this.#keep(undated.map(({ item, since }) => ({ item: { ...item, at: Math.floor(ahead + since) }, since }))));
+  }
+
+  /** Since when an item has been given up that was found, as far as that is known. */
+  #sinceOf({ id, at }: GivenUpItem): number {
+    const { clock } = this.#context;
+    const age = at < earliestTime ? 0 : Math.max(0, clock.now() - at);
+    return this.#kept.get(id)?.since ?? clock.elapsed() - age;
+  }
+
+  #createKeeper(): Keeper {
+    return {
+      // What is polled for is taken over, and what was given up of it too.
+      wanted: () => [],
+      isReadable: isGivenUp,
+      found: (items, circumstances) => this.#find(items.filter(isGivenUp), circumstances),
+      saved: (kept) => {
+        if (this.#kept.size === 0) return;
+        for (const id of kept.keys()) {
+          const saved = this.#kept.get(id);
+          if (saved) saved.isStored = true;
+        }
+      },
+      letGo: () => {
+        for (const id of this.#kept.keys()) this.#forget(id);
+        this.#sweep?.cancel();
+        this.#sweep = undefined;
+      },
+    };
+  }
+
+  #find(items: readonly GivenUpItem[], { isOpening, isReset }: Circumstances): void {
+    const lost: Kept[] = [];
+    if (isOpening && this.#context.journal.isShared) {
+      const found = new Set(items.map(({ id }) => id));
+      for (const kept of this.#kept.values()) {
+        if (!kept.isStored || found.has(kept.item.id)) continue;
+        if (isReset) lost.push(kept);
+        else this.#forget(kept.item.id);
+      }
+    }
+    for (const item of items) this.#put({ item, since: this.#sinceOf(item), isStored: true });
+    this.#date();
+    if (lost.length > 0) this.#context.run(this.#keep(lost));
+    this.#sweepLater();
+  }
+}
+
+/** Makes an entry of it again, for the node that had given it up. */
+function createDelivery({ journal, undelivered, distribution }: InboxContext, item: GivenUpItem): Step<void> {
+  const { kind, node } = item;
+  const entry: Entry = {
+    id: journal.nextId(),
+    part: 'inbox',
+    takers: [kind],
+    channel: kind,
+    ...newsOf(item),
+    address: { node, path: '' },
+    attempts: 0,
+    unsure: true,
+  };
+  const step = createStep(
+    (changes) => {
+      dropItems(changes, [item.id]);
+      keepItem(changes, entry);
+    },
+    () => {
+      undelivered.add(new Undelivered(entry, identify(entry)));
+      distribution.handOutSoon();
+    },
+  );
+  return { ...step, drops: [item.id] };
+}
+
+function createStep(change: (changes: Changes) => void, then = () => {}): Step<void> {
+  return {
+    keys: [],
+    whileFailing: 'apply',
+    decide(_look, changes) {
+      change(changes);
+      return then;
+    },
+  };
+}
+
+function idsOf(list: readonly Kept[]): string[] {
+  return list.map(({ item }) => item.id);
+}
+
+function dropItems(changes: Changes, ids: readonly string[]): void {
+  for (const id of ids) dropItem(changes, id, 'givenUp');
+}
+
+function isGivenUp(item: Item): item is GivenUpItem {
+  const { part, node, at } = item as Partial<Record<keyof GivenUpFacts, unknown>>;
+  return part === 'givenUp' && typeof node === 'string' && typeof at === 'number' && isRecordOfKind(item);
+}

@@ -1,0 +1,241 @@
+import { hash } from 'node:crypto';
+import { digest } from '../digest';
+import type { Versions } from '../journal/keeper';
+import type { RecordOfKind, Via } from '../model';
+import type { Changes, Look, Remembered } from '../store/store';
+import { readInstant } from '../wire/date';
+import { normaliseRecipient } from '../wire/fields';
+
+/** What identifies a record: its identifier, or for an incoming message also who wrote what and when. */
+export interface Identity {
+  /** Key of the identifier; absent when the record has none. */
+  id?: string;
+  /** Key of sender, text and second, with what tells two messages apart within it. */
+  text?: { key: string; instant: Instant };
+}
+
+const textPrefix = 'text:';
+
+/** A date as far as it is known: milliseconds when it has a fraction, else only its second counts. */
+type Instant = { ms: number; exact: boolean };
+
+/** What is remembered of an identifier. */
+interface SeenId {
+  polled: boolean;
+}
+
+/** What is remembered of one second of one sender's text. */
+interface SeenText {
+  messages: SeenMessage[];
+}
+
+interface SeenMessage {
+  instant: Instant;
+  /** Key of the identifier; absent while the message is known without one. */
+  id?: string;
+  /** It was polled without an identifier. */
+  polled?: true;
+}
+
+/** Of more equal texts than anybody writes in a second, the oldest are known by their identifiers alone. */
+const maxInOneSecond = 100;
+
+/** What the memory of the seen says of a record. */
+export interface Verdict {
+  /** `repeated`: had been polled before, which the service would not do if it had marked it read. */
+  outcome: 'new' | 'duplicate' | 'repeated';
+  /** What to remember from now on. */
+  remember: Changes['remember'];
+}
+
+/** By what a record is judged. */
+export interface Memory {
+  look: Look;
+  /** In ms. */
+  now: number;
+  /** How long a record counts as seen. */
+  forMs: number;
+  /** Whether whoever keeps the memory forgets in time by itself, whatever the clock of this machine says. */
+  forgets: boolean;
+}
+
+/**
+ * Derives what identifies a record (§2.3, §2.5, §6.4, §6.5). A record without identifier and date has no identity and
+ * is always new.
+ */
+export function identify({ kind, record }: RecordOfKind): Identity {
+  const { messageId } = record;
+  const identity: Identity = {};
+  if (typeof messageId === 'string' && messageId.trim()) identity.id = `${kind}:${digest(messageId)}`;
+  if (kind === 'incoming') {
+    const { from, body, messageDate } = record;
+    const instant = parseInstant(messageDate);
+    if (instant) {
+      const second = Math.floor(instant.ms / 1000);
+      identity.text = { key: `${textPrefix}${digest(normaliseRecipient(from), normaliseText(body), second)}`, instant };
+    }
+  } else if (kind === 'status' && !identity.id) {
+    const { inReplyToId, from, statusCode, statusDate } = record;
+    identity.id = `change:${digest(inReplyToId, from, statusCode, statusDate)}`;
+  }
+  return identity;
+}
+
+/** The keys to recall before {@link judge} is asked. */
+export function keysOf(identity: Identity): string[] {
+  return [identity.id, identity.text?.key].filter((key) => key !== undefined);
+}
+
+/**
+ * Judges whether a record was seen before. Identifiers decide where both have one; a message without identifier
+ * (XMLv3, §6.4) is recognised by sender, text and date.
+ */
+export function judge(identity: Identity, via: Via, memory: Memory): Verdict {
+  const remember: Verdict['remember'] = new Map();
+  const { now, forMs } = memory;
+  const { id, text } = identity;
+  const polled = via === 'poll';
+  const seenId = id === undefined ? undefined : recall<SeenId>(id, memory, isSeenId);
+  if (id !== undefined && seenId) {
+    if (polled && !seenId.seen.polled) remember.set(id, { at: seenId.at, forMs, value: formatSeen({ polled }) });
+    return { outcome: polled && seenId.seen.polled ? 'repeated' : 'duplicate', remember };
+  }
+  if (id !== undefined) remember.set(id, { at: now, forMs, value: formatSeen({ polled }) });
+  if (!text) return { outcome: 'new', remember };
+
+  const { at, seen } = recall<SeenText>(text.key, memory, isSeenText) ?? { at: now, seen: { messages: [] } };
+  const messages = seen.messages.slice(-maxInOneSecond);
+  const twin = messages.find(
+    (message) => isSameInstant(message.instant, text.instant) && (id === undefined || message.id === undefined),
+  );
+  if (!twin) {
+    const { instant } = text;
+    messages.push(id !== undefined ? { instant, id } : polled ? { instant, polled } : { instant });
+  } else if (id !== undefined) {
+    messages[messages.indexOf(twin)] = { ...twin, id };
+  } else if (!polled || twin.polled) {
+    return { outcome: polled ? 'repeated' : 'duplicate', remember };
+  } else {
+    messages[messages.indexOf(twin)] = { ...twin, polled };
+  }
+  remember.set(text.key, { at, forMs, value: formatSeen({ messages }) });
+  return { outcome: twin ? 'duplicate' : 'new', remember };
+}
+
+/** Says whether two identities are of one message, as {@link judge} sees it. */
+export function isSameMessage(a: Identity, b: Identity): boolean {
+  if (a.id !== undefined && b.id !== undefined) return a.id === b.id;
+  return a.text !== undefined && a.text.key === b.text?.key && isSameInstant(a.text.instant, b.text.instant);
+}
+
+/** Undoes what {@link judge} remembered of a new record, so that it will be new again. */
+export function forget(identity: Identity, look: Look): Changes['remember'] {
+  const remember: Changes['remember'] = new Map();
+  const { id, text } = identity;
+  if (id !== undefined) remember.set(id, undefined);
+  if (text) {
+    const remembered = look(text.key);
+    const seen = remembered && parseSeen(remembered.value, isSeenText);
+    // One without identifier is also forgotten under the identifier that a polled copy has given it meanwhile.
+    const messages = seen?.messages.filter(
+      (message) => !isSameInstant(message.instant, text.instant) || (id !== undefined && message.id !== id),
+    );
+    const isRest = remembered && messages && messages.length > 0;
+    remember.set(text.key, isRest ? { ...remembered, value: formatSeen({ messages }) } : undefined);
+  }
+  return remember;
+}
+
+/** Whether something is remembered of a message itself, and not of another of its sender, text and second. */
+export function isRemembered({ id, text }: Identity, look: Look): boolean {
+  if (id !== undefined) return look(id) !== undefined;
+  return text !== undefined && messagesIn(look(text.key)).some(({ instant }) => isSameInstant(instant, text.instant));
+}
+
+/**
+ * See {@link Keeper.merge}: of the texts of one second each process may have seen others. What was there before and is not any more, another
+ * has let go of, also where it was polled here since.
+ */
+export function mergeSeen(key: string, { base, theirs, mine }: Versions): Remembered | undefined {
+  if (!key.startsWith(textPrefix)) return base && !theirs && parseSeen(mine.value, isSeenId) ? undefined : mine;
+  const [before, others, own] = [messagesIn(base), messagesIn(theirs), messagesIn(mine)];
+  const gone = before.filter((message) => !others.some((other) => isNow(message, other)));
+  const letGo = new Set(gone.map((message) => own.find((one) => isNow(message, one))));
+  const messages = others.filter((message) => !isAmong(before, message) || isAmong(own, message));
+  for (const message of own) {
+    if (isAmong(before, message) || letGo.has(message)) continue;
+    const twin = messages.find(
+      ({ instant, id }) =>
+        isSameInstant(instant, message.instant) && (id === undefined || message.id === undefined || id === message.id),
+    );
+    if (!twin) messages.push(message);
+    else if (message.id !== undefined) messages[messages.indexOf(twin)] = { ...twin, id: message.id };
+  }
+  return messages.length > 0 ? { ...mine, value: formatSeen({ messages }) } : undefined;
+}
+
+/** Whether a message is the same later, when it may have got its identifier. */
+function isNow({ instant, id }: SeenMessage, later: SeenMessage): boolean {
+  return isSameInstant(instant, later.instant) && (id === undefined || id === later.id);
+}
+
+function isAmong(messages: readonly SeenMessage[], { instant, id }: SeenMessage): boolean {
+  return messages.some((message) => message.id === id && isSameInstant(message.instant, instant));
+}
+
+function messagesIn(remembered: Remembered | undefined): readonly SeenMessage[] {
+  return (remembered && parseSeen(remembered.value, isSeenText))?.messages ?? [];
+}
+
+function recall<T>(
+  key: string,
+  { look, now, forMs, forgets }: Memory,
+  isSeen: (value: unknown) => value is T,
+): { at: number; seen: T } | undefined {
+  const remembered = look(key);
+  if (!remembered || (!forgets && remembered.at < now - forMs)) return undefined;
+  const seen = parseSeen(remembered.value, isSeen);
+  return seen && { at: remembered.at, seen };
+}
+
+/** What cannot be read was never seen. */
+function parseSeen<T>(value: string, isSeen: (value: unknown) => value is T): T | undefined {
+  try {
+    const seen: unknown = JSON.parse(value);
+    return isSeen(seen) ? seen : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function formatSeen(seen: SeenId | SeenText): string {
+  return JSON.stringify(seen);
+}
+
+function isSeenId(value: unknown): value is SeenId {
+  return typeof (value as SeenId | null)?.polled === 'boolean';
+}
+
+function isSeenText(value: unknown): value is SeenText {
+  const messages = (value as SeenText | null)?.messages;
+  return Array.isArray(messages) && messages.every((message) => typeof message?.instant?.ms === 'number');
+}
+
+function parseInstant(date: unknown): Instant | undefined {
+  if (typeof date !== 'string' || !date.trim()) return undefined;
+  const ms = readInstant(date) ?? Date.parse(date.trim());
+  if (!Number.isNaN(ms)) return { ms, exact: /:\d\d[.,]\d/.test(date) };
+  // A date that cannot be read still tells two messages apart.
+  return { ms: hash('sha256', date.trim(), 'buffer').readUIntBE(0, 6), exact: true };
+}
+
+function isSameInstant(a: Instant, b: Instant): boolean {
+  return a.exact && b.exact ? a.ms === b.ms : Math.floor(a.ms / 1000) === Math.floor(b.ms / 1000);
+}
+
+/** XML turns every line end into one character and forms often pad the text. */
+function normaliseText(body: unknown): string {
+  return String(body ?? '')
+    .replace(/\r\n?/g, '\n')
+    .trim();
+}

@@ -1,0 +1,99 @@
+import type { Clock } from '../clock';
+import type { Remembered } from '../store/store';
+
+/** The time in which nobody set the clock, in ms since 1970 as that said. */
+interface Stretch {
+  from: number;
+  until: number;
+  /** By how much the clock was ahead of the one that passes evenly. */
+  leadMs: number;
+}
+
+/** Set by less, nothing gets much too old. */
+const leastSetMs = 60_000;
+
+/** A clock that runs for so long, and is not set, is taken for right. */
+const trustedAfterMs = 3_600_000;
+
+/** A clock that is set more often is past help. */
+const mostStretches = 16;
+
+/** One for each clock: what was remembered before an account was deployed anew was so in the same process. */
+const known = new WeakMap<Clock, NotedTimes>();
+
+/**
+ * Knows how old something is that was remembered before the clock was set: what this process has remembered since is as old as the
+ * time that has passed says. Of what lies ahead it is only known that it is older than the setting of the clock, or
+ * than the process: it counts from there.
+ */
+export class NotedTimes {
+  readonly #clock: Clock;
+  /** Before the clock was set, the latest last. */
+  readonly #former: Stretch[] = [];
+  #since: number;
+  /** From here on lies what this process has remembered, also what was written again as it is read since the clock was set. */
+  #from: number;
+  #leadMs: number;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+    this.#since = clock.now();
+    this.#from = this.#since;
+    this.#leadMs = this.#since - clock.elapsed();
+  }
+
+  static of(clock: Clock): NotedTimes {
+    const times = known.get(clock) ?? new NotedTimes(clock);
+    known.set(clock, times);
+    return times;
+  }
+
+  /** When the clock was set last, or first looked at, in ms since 1970. */
+  get setAt(): number {
+    this.#look();
+    return this.#since;
+  }
+
+  /**
+   * As if the clock had always been what it is now.
+   *
+   * @param isShared others remember there as well, whose clocks may be ahead, and the store forgets by itself
+   */
+  read(remembered: Remembered, isShared = false): Remembered {
+    const isAhead = remembered.at - this.#look() > leastSetMs && !isShared;
+    const at = isAhead ? this.#since : remembered.at + this.#setBy(remembered.at);
+    return at === remembered.at ? remembered : { ...remembered, at };
+  }
+
+  /**
+   * As it is to be in the store from now on. What lies ahead stays so for a while: where the clock is behind, as that of a machine that
+   * has just started may be, it is right.
+   */
+  correct(remembered: Remembered, isShared = false): Remembered {
+    const read = this.read(remembered, isShared);
+    return read.at > remembered.at || this.#clock.now() - this.#since >= trustedAfterMs ? read : remembered;
+  }
+
+  /** By how much the clock was set forward since it said so in this process. */
+  #setBy(at: number): number {
+    let byMs = 0;
+    for (const { from, until, leadMs } of this.#former) {
+      if (at >= from && at <= until) byMs = Math.max(byMs, this.#leadMs - leadMs);
+    }
+    return byMs;
+  }
+
+  /** Notices whether the clock has been set, and returns what it says. */
+  #look(): number {
+    const now = this.#clock.now();
+    const leadMs = now - this.#clock.elapsed();
+    if (Math.abs(leadMs - this.#leadMs) < leastSetMs) return now;
+    const until = now - leadMs + this.#leadMs;
+    this.#former.push({ from: this.#from, until, leadMs: this.#leadMs });
+    if (this.#former.length > mostStretches) this.#former.shift();
+    this.#since = now;
+    this.#from = leadMs > this.#leadMs ? this.#from + leadMs - this.#leadMs : now;
+    this.#leadMs = leadMs;
+    return now;
+  }
+}

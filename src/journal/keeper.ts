@@ -1,0 +1,119 @@
+import type { Changes, Held, Item, Look, Part, Remembered } from '../store/store';
+
+/** How items were found. */
+export interface Circumstances {
+  /** The store has lost everything since it was last open: what is in hand has to be kept anew. */
+  isReset: boolean;
+  /** They are all that this process has in the store: what is missing of a shared store is another's. Otherwise a dead process left them. */
+  isOpening: boolean;
+  /** What is not in the store yet of what is remembered. */
+  unwritten: Look;
+}
+
+/** What is remembered under a key, as two processes have changed it. */
+export interface Versions {
+  /** Before that; absent: nothing, or nobody could ask. */
+  base: Remembered | undefined;
+  /** In the store now; absent: nothing any more. */
+  theirs: Remembered | undefined;
+  /** Remembered here while the store failed. */
+  mine: Remembered;
+}
+
+/** Says of each item, in order, whether it is put off: it is not found, and is read with {@link Supply.readPage}. */
+export type Sieve = (item: Item) => boolean;
+
+/** A room of the library that keeps items in a journal. */
+export interface Keeper {
+  /**
+   * The store is being opened, and an earlier process held this on its way into it. Returns what all items of its part are put through
+   * before those that are left are found. Absent: none is put off.
+   *
+   * @param unwritten what is not in the store yet of what is remembered; absent: everything is
+   */
+  sift?(held: readonly string[], unwritten: Look | undefined): Sieve;
+  /**
+   * Takes charge of items of its part. No step is taken until it has returned, or what it returns has resolved. Some of
+   * them it may have found before.
+   */
+  found(items: readonly Item[], circumstances: Circumstances): void | Promise<void>;
+  /** Names as in `Item.takers` that this process can take over now. */
+  wanted(): readonly string[];
+  /** Whether it can make something of an item; if not, the store sets it aside. Absent: it can. */
+  isReadable?(item: Item): boolean;
+  /**
+   * Takes steps for what an earlier process held on its way into the store, which is to be let go of when that is
+   * committed. What makes it throw is set aside. Absent: its part holds nothing.
+   */
+  recover?(held: Held): void;
+  /**
+   * What a shared store is to remember under a key that others have changed while it failed here; `undefined`: nothing. Of a key that is
+   * not its own, and when absent: mine.
+   */
+  merge?(key: string, versions: Versions): Remembered | undefined;
+  /** These, by id, are in the store now: its own, and those of others. */
+  saved?(kept: Changes['keep']): void;
+  /**
+   * The store is about to be closed, and keeps all that there is until it is opened again, when it is found: whoever wants can
+   * forget it.
+   */
+  letGo?(): void;
+}
+
+/** All rooms that keep in one journal. */
+export class Keepers {
+  readonly #byPart = new Map<Part, Keeper>();
+
+  join(part: Part, keeper: Keeper): void {
+    this.#byPart.set(part, keeper);
+  }
+
+  sift(held: readonly string[], unwritten: Look | undefined): Sieve {
+    const sieves = new Map([...this.#byPart].map(([part, keeper]) => [part, keeper.sift?.(held, unwritten)]));
+    return (item) => sieves.get(item.part)?.(item) ?? false;
+  }
+
+  async found(items: readonly Item[], circumstances: Circumstances): Promise<void> {
+    for (const [part, keeper] of this.#byPart) {
+      await keeper.found(
+        items.filter((item) => item.part === part),
+        circumstances,
+      );
+    }
+  }
+
+  wanted(): string[] {
+    return [...this.#byPart.values()].flatMap((keeper) => [...keeper.wanted()]);
+  }
+
+  /** What nobody here keeps is left alone: another version may have put it there. */
+  isReadable(item: Item): boolean {
+    return this.#byPart.get(item.part)?.isReadable?.(item) ?? true;
+  }
+
+  /** @returns where it is now, if it could not be read */
+  recover(held: Held): string | undefined {
+    try {
+      for (const keeper of this.#byPart.values()) keeper.recover?.(held);
+      return undefined;
+    } catch {
+      return held.setAside();
+    }
+  }
+
+  merge(key: string, versions: Versions): Remembered | undefined {
+    let mine: Remembered | undefined = versions.mine;
+    for (const keeper of this.#byPart.values()) {
+      if (mine && keeper.merge) mine = keeper.merge(key, { ...versions, mine });
+    }
+    return mine;
+  }
+
+  saved(kept: Changes['keep']): void {
+    for (const keeper of this.#byPart.values()) keeper.saved?.(kept);
+  }
+
+  letGo(): void {
+    for (const keeper of this.#byPart.values()) keeper.letGo?.();
+  }
+}

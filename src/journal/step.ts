@@ -1,0 +1,72 @@
+import type { Changes, Look } from '../store/store';
+
+/**
+ * What becomes of a step while the store fails: `refuse` rejects it with `SMS_STORE`, `postpone` takes it when the store
+ * is back, `apply` takes it now and writes it then.
+ */
+export type WhileFailing = 'refuse' | 'postpone' | 'apply';
+
+/** Something that changes what is kept. */
+export interface Step<Result> {
+  /** What `decide` may look at. */
+  readonly keys: readonly string[];
+  /** What else it may look at, once what is under those is known; asked until nothing is new. Absent: nothing. */
+  further?(look: Look): readonly string[];
+  /**
+   * Says what changes, and changes nothing else: it is repeated when another process got in between. `changes` may
+   * have those of steps before it that share its commit; `look` sees them too. Returns the effects, which run once, after the commit: what
+   * they throw is the fault of the step, which rejects with it, and not of the store.
+   */
+  decide(look: Look, changes: Changes): (isWritten: boolean) => Result;
+  readonly whileFailing: WhileFailing;
+  /** It is worth nothing when what it looks at cannot be read: it is rejected with `SMS_STORE` then. */
+  readonly needsLook?: boolean;
+  /** Ids of items that it drops and that their keeper has forgotten already: it does not find them again when the store opens. */
+  readonly drops?: readonly string[];
+  /** It need not be written by itself, but with the next that is, or 25 ms later. */
+  readonly lazy?: true;
+  /** Called whenever it is postponed: once more for each time that the store fails again before it is taken. */
+  postponed?(): void;
+}
+
+/** A step that somebody waits for. */
+export interface Task {
+  readonly step: Omit<Step<unknown>, 'decide' | 'further'>;
+  /** Never throws: what the step throws, deciding throws. */
+  further(look: Look): readonly string[];
+  /** Returns how to run the effects and settle the step with what comes of them. */
+  decide(look: Look, changes: Changes): (isWritten: boolean) => void;
+  reject(error: unknown): void;
+}
+
+/** Makes a task of a step, and the promise of its result. */
+export function createTask<Result>(step: Step<Result>): { task: Task; result: Promise<Result> } {
+  let resolve: (result: Result) => void = () => {};
+  let reject: (error: unknown) => void = () => {};
+  const result = new Promise<Result>((onResult, onError) => {
+    resolve = onResult;
+    reject = onError;
+  });
+  let fault: { error: unknown } | undefined;
+  const further = (look: Look) => {
+    fault = undefined;
+    try {
+      return step.further?.(look) ?? [];
+    } catch (error) {
+      fault = { error };
+      return [];
+    }
+  };
+  const decide = (look: Look, changes: Changes) => {
+    if (fault) throw fault.error;
+    const effects = step.decide(look, changes);
+    return (isWritten: boolean) => {
+      try {
+        resolve(effects(isWritten));
+      } catch (error) {
+        reject(error);
+      }
+    };
+  };
+  return { task: { step, further, decide, reject }, result };
+}

@@ -1,0 +1,63 @@
+import { SmsError } from '../errors';
+import type { OutboundMessage } from '../model';
+import { parseFragmentationLimit, parseMessageId, parseText, planTravel } from '../outbox/text';
+import { formatCallbackUrl } from '../wire/callback-url';
+import { isBlank } from '../wire/fields';
+import type { Encoding } from './gsm';
+import { parseRecipients } from './recipients';
+
+/** A message as somebody wrote it: any field may be anything. */
+export interface Draft {
+  to: unknown;
+  body: unknown;
+  from?: unknown;
+  messageId?: unknown;
+  fragmentationLimit?: unknown;
+  /** `auto`: UTF-16 when the text needs it. */
+  contentType?: unknown;
+  callbackUrl?: unknown;
+  callbackStatusUrl?: unknown;
+}
+
+/** A draft that was found in order, and how its text travels. */
+export interface CheckedDraft {
+  message: OutboundMessage;
+  encoding: Encoding;
+  parts: number;
+}
+
+/**
+ * Checks a draft field by field (§2.1, §8) and leaves out what is blank.
+ *
+ * @param maxLength longest body in characters (Unicode code points) when there is no fragmentation limit
+ * @throws SmsError `SMS_INPUT` whose `field` names the first field at fault
+ */
+export function checkDraft(draft: Draft, maxLength: number | undefined): CheckedDraft {
+  const to = parseRecipients(draft.to);
+  const body = parseBody(draft.body);
+  const from = parseText(draft.from, 'from');
+  const messageId = parseMessageId(draft.messageId);
+  const fragmentationLimit = parseFragmentationLimit(draft.fragmentationLimit);
+  const { contentType, encoding, parts } = planTravel(body, draft.contentType, { fragmentationLimit, maxLength });
+  const callbackUrl = formatCallbackUrl(draft.callbackUrl, 'callbackUrl');
+  const callbackStatusUrl = formatCallbackUrl(draft.callbackStatusUrl, 'callbackStatusUrl');
+  const message: OutboundMessage = { to, body };
+  if (from !== undefined) message.from = from;
+  if (messageId !== undefined) message.messageId = messageId;
+  if (fragmentationLimit !== undefined) message.fragmentationLimit = fragmentationLimit;
+  if (contentType !== undefined) message.contentType = contentType;
+  if (callbackUrl !== undefined) message.callbackUrl = callbackUrl;
+  if (callbackStatusUrl !== undefined) message.callbackStatusUrl = callbackStatusUrl;
+  return { message, encoding, parts };
+}
+
+function parseBody(value: unknown): string {
+  let body: string;
+  if (typeof value === 'string') body = value;
+  else if (typeof value === 'number' || typeof value === 'boolean') body = String(value);
+  else if (Buffer.isBuffer(value)) body = value.toString('utf8');
+  else if (isBlank(value)) body = '';
+  else throw new SmsError('bodyType', { field: 'body' });
+  if (isBlank(body)) throw new SmsError('bodyEmpty', { field: 'body' });
+  return body;
+}

@@ -1,0 +1,173 @@
+import { SmsError } from '../errors';
+import type { Questions } from '../questions/questions';
+import type { Clearing } from './clearing';
+import type { Deliveries, Given } from './delivery';
+import type { Case, Finding } from './evidence';
+import type { Followers } from './followers';
+import type { Ledger } from './ledger';
+import { NodeCounts } from './node-counts';
+import {
+  formatOutcome,
+  isAccepted,
+  isRemembered,
+  isTracked,
+  isUnsent,
+  type Outcome,
+  stillUnknown,
+  type Text,
+  uncountedBy,
+  withLimited,
+  withMessageId,
+} from './outgoing';
+import type { SendCounts } from './send-counts';
+
+/** What brings texts to their end. */
+export interface EndingsOptions {
+  ledger: Ledger;
+  deliveries: Deliveries;
+  questions: Questions;
+  clearing: Clearing;
+  followers: Followers;
+  counts: SendCounts;
+  /** A text whose outcome is unknown waits to be sent again. */
+  onRepeat(text: Text, repeats: number): void;
+  /** Evidence is being looked for on behalf of more texts of a node, or of fewer. */
+  onSearching(node: string): void;
+}
+
+/** What follows once a text has left, until its outcome has entered the flow: each text ends once. */
+export class Endings {
+  readonly #options: EndingsOptions;
+  #closing = new AbortController();
+  /** Ids of texts of which it is being written what becomes of them. */
+  readonly #written = new Set<string>();
+  /** Ids of texts that ask and are in no store, and whose outcome is on its way into the flow. */
+  readonly #told = new Set<string>();
+  /** Those for which evidence is being looked for. */
+  readonly #searching = new NodeCounts();
+
+  constructor(options: EndingsOptions) {
+    this.#options = options;
+  }
+
+  /** Whether nothing is taken up, since others may be about to take over. */
+  get isClosed(): boolean {
+    return this.#closing.signal.aborted;
+  }
+
+  /** Whether it is decided what becomes of a text, though the ledger does not know it yet: it may be opened again meanwhile. */
+  isDecided(id: string): boolean {
+    return this.#written.has(id);
+  }
+
+  /** Whether the outcome of a text is known and has not entered the flow yet. */
+  isOnItsWay(id: string): boolean {
+    return this.#told.has(id) || this.#options.ledger.texts.get(id)?.state === 'settled';
+  }
+
+  /** For how many texts of a node, kept ones or those of an earlier process, evidence is being looked for. */
+  searchingOf(node: string): number {
+    return this.#searching.of(node);
+  }
+
+  /** A text has its outcome. */
+  async end(text: Text, told: Outcome, given?: Given): Promise<void> {
+    const { ledger, deliveries, clearing, followers, counts } = this.#options;
+    // An earlier try may have been accepted, so it must not be called unsent.
+    const isStillUnknown = text.mayHaveReached !== undefined && isUnsent(told);
+    const known = isStillUnknown ? stillUnknown(text, told.code) : told;
+    const outcome = withMessageId(known instanceof SmsError ? known : withLimited(known, text), text);
+    clearing.close(text.id);
+    counts.add(outcome, text.message.to.length);
+    const isWritten = isTracked(text) || isRemembered(text) || uncountedBy(text, outcome).length > 0;
+    if (!isTracked(text) && text.options.waitMs !== undefined) this.#told.add(text.id);
+    let settled = text;
+    try {
+      if (isWritten) {
+        settled = await this.#whileWritten(text.id, ledger.settle(text, outcome));
+      }
+      if (isAccepted(outcome)) followers.ended(text.id);
+      else followers.endedUnsent(text.id);
+      if (isTracked(text)) {
+        await deliveries.deliver(settled, false);
+        return;
+      }
+      if (given) await deliveries.tell(given, settled, outcome);
+    } finally {
+      this.#told.delete(text.id);
+    }
+    this.delivered(settled);
+  }
+
+  /** An earlier process had it leave, or this one before it was closed: its outcome is unknown. Where nobody is here who could look for it, whoever opens this, or takes over from it, does. */
+  async takeUp(text: Text): Promise<void> {
+    if (this.isClosed) return;
+    const error =
+      this.#options.clearing.errorOf(text.id) ?? new SmsError('uncertain', { params: { detail: 'stopped' } });
+    await this.clearUp(text, error);
+  }
+
+  /** The outcome of a kept text is unknown: evidence is looked for before anything else. */
+  async clearUp(text: Text, error: SmsError): Promise<void> {
+    const { ledger, clearing, onRepeat } = this.#options;
+    const { retryUncertain, keep } = text.options;
+    const evidence = clearing.open(text);
+    let outcome: Outcome = error;
+    if (evidence) {
+      try {
+        const { sent, looked } = await this.#search(text, evidence);
+        outcome = sent ?? error.with({ looked });
+      } catch {
+        // Looked for again when the account is used again.
+        clearing.interrupt(text.id, error);
+        return;
+      }
+    }
+    // Where nobody was here who could look, it may have been sent.
+    if (outcome instanceof SmsError && retryUncertain && keep && clearing.canLook(text)) {
+      const repeats = (text.repeats ?? 0) + 1;
+      const unknown = { ...text, repeats, outcome: formatOutcome(outcome) };
+      onRepeat(await this.#whileWritten(text.id, ledger.sendAgain(unknown)), repeats);
+    } else await this.end(text, outcome);
+  }
+
+  /** The outcome of a text has entered the flow, or never will. */
+  delivered({ id, options, outcome }: Text): void {
+    const { ledger, deliveries, questions } = this.#options;
+    questions.begin(id);
+    const isAsked = options.waitMs !== undefined && outcome !== undefined && 'sent' in outcome;
+    // A redeploy may have closed the store that has its questions.
+    if (!ledger.questions.hasOf(id) && (ledger.holdings.isWhole || !isAsked)) deliveries.forget(id);
+  }
+
+  /** Looks for no more evidence. */
+  close(): void {
+    this.#closing.abort();
+  }
+
+  /** Goes on after {@link close}. Says whether it was closed. */
+  open(): boolean {
+    const wasClosed = this.isClosed;
+    if (wasClosed) this.#closing = new AbortController();
+    return wasClosed;
+  }
+
+  async #search({ id, node, options }: Text, evidence: Case): Promise<Finding> {
+    const { ledger, onSearching } = this.#options;
+    // Nobody can decide about it before its outcome is known.
+    ledger.texts.entries.remove(id);
+    this.#searching.add(node, 1);
+    onSearching(node);
+    try {
+      return await evidence.look(options.resolveMs, this.#closing.signal);
+    } finally {
+      this.#searching.add(node, -1);
+      onSearching(node);
+    }
+  }
+
+  #whileWritten(id: string, writing: Promise<Text>): Promise<Text> {
+    this.#written.add(id);
+    return writing.finally(() => this.#written.delete(id));
+  }
+}

@@ -1,0 +1,86 @@
+import type { Step } from '../journal/journal';
+import { mailboxHeritage } from '../questions/mailbox';
+import { askedHeritage, type Question } from '../questions/question';
+import { remembranceHeritage } from '../questions/remembrance';
+import { closeQuestion, keysOfQuestion, sentHeritage } from '../questions/sent-index';
+import { adoptedKey, forgetAdopted, noteAdopted } from '../store/adopted';
+import { dropItem, type Item, keepItem, type Remembered } from '../store/store';
+import { absenceHeritage } from './absences';
+import type { Heritage } from './heritage';
+import { limitHeritage } from './limits';
+import { onceHeritage } from './once';
+
+/** All that the ledger remembers, but what it has taken over. */
+const heritages: readonly Heritage[] = [
+  absenceHeritage,
+  askedHeritage,
+  limitHeritage,
+  mailboxHeritage,
+  onceHeritage,
+  remembranceHeritage,
+  ...sentHeritage,
+];
+
+/** The keys that the ledger remembers under begin so. */
+export const ledgerPrefixes = heritages.map(({ prefix }) => prefix);
+
+type Memories = readonly (readonly [key: string, remembered: Remembered])[];
+
+/**
+ * Takes over what another ledger has. Where both remember something, what is here is newer and stays; their counts are added up, and
+ * a text that has a key and is under way here may have ended there.
+ * Results in the items that are new here: after a crash the other may still have what was taken over before, and has been sent since.
+ */
+export function adopt<Kept extends Item>(items: readonly Kept[], memories: Memories, now: number): Step<Kept[]> {
+  return {
+    keys: [...items.map(adoptedKey), ...memories.map(([key]) => key)],
+    // Kept in two stores, a text may be sent by either.
+    whileFailing: 'refuse',
+    decide(look, changes) {
+      const fresh = items.filter((item) => !look(adoptedKey(item)));
+      for (const item of fresh) {
+        keepItem(changes, item);
+        noteAdopted(item, now, changes);
+      }
+      for (const [key, remembered] of memories) {
+        const own = look(key);
+        const { merge } = heritages.find(({ prefix }) => key.startsWith(prefix)) ?? {};
+        const merged = own ? merge?.(own, remembered, key, changes) : remembered;
+        if (merged) changes.remember.set(key, merged);
+      }
+      return () => fresh;
+    },
+  };
+}
+
+/** Takes over how questions have ended meanwhile that were adopted open. */
+export function adoptAnswers(questions: readonly Question[]): Step<void> {
+  return {
+    keys: questions.flatMap(keysOfQuestion),
+    whileFailing: 'apply',
+    decide(look, changes) {
+      for (const question of questions) {
+        keepItem(changes, question);
+        closeQuestion(question, look, changes);
+      }
+      return () => {};
+    },
+  };
+}
+
+/** Forgets what another ledger has taken over, flushed: what a power cut brought back would be sent here, too, should this login come back. */
+export function abandon(items: readonly Item[], memories: Memories): Step<void> {
+  return {
+    keys: [],
+    whileFailing: 'apply',
+    decide(_look, changes) {
+      for (const item of items) {
+        dropItem(changes, item.id, 'ledger');
+        forgetAdopted(item, changes);
+      }
+      for (const [key] of memories) changes.remember.set(key, undefined);
+      if (items.length > 0) changes.firm = true;
+      return () => {};
+    },
+  };
+}

@@ -1,0 +1,199 @@
+import type { Clock } from '../clock';
+import { asSmsError, isSmsError, SmsError } from '../errors';
+import type { Journal } from '../journal/journal';
+import type { Attachment } from './attachment';
+import type { Clearing } from './clearing';
+import type { Deliveries, Given } from './delivery';
+import type { Departure } from './departure';
+import type { Duplicates } from './duplicates';
+import type { Followers } from './followers';
+import type { KeptTexts } from './keeping';
+import type { Ledger } from './ledger';
+import {
+  afterUnknown,
+  formatOutcome,
+  isTracked,
+  isUnknown,
+  type Outcome,
+  parseOutcome,
+  type Text,
+  withMessageId,
+} from './outgoing';
+import type { SendRequest } from './outlet';
+import type { SendQueue } from './queue';
+import { sendPlain } from './send';
+import type { SendCounts } from './send-counts';
+import { UnderWay } from './under-way';
+
+/** What takes texts in. */
+export interface IntakeOptions {
+  journal: Journal;
+  clock: Clock;
+  queue: SendQueue;
+  ledger: Ledger;
+  deliveries: Deliveries;
+  kept: KeptTexts;
+  duplicates: Duplicates;
+  clearing: Clearing;
+  followers: Followers;
+  counts: SendCounts;
+  departure: Departure;
+  /** A text that is not kept has its outcome. */
+  onEnded(text: Text, outcome: Outcome, given: Given): Promise<void>;
+  /** A text of a node could not be taken into the store. */
+  onRefused(node: string): void;
+}
+
+/** Takes texts of nodes in: keeps them, compares them by their keys, or sends them at once. */
+export class Intake {
+  readonly #options: IntakeOptions;
+  /** Ids of texts that this process will tell of by itself. */
+  readonly #underWay = new Set<string>();
+  /** Calls of {@link submit} that have not resolved. */
+  readonly #submitted = new UnderWay();
+  #arriving = 0;
+
+  constructor(options: IntakeOptions) {
+    this.#options = options;
+  }
+
+  /** Texts that are being written down and will have to wait then, as far as is known. */
+  get waiting(): number {
+    return Math.max(0, this.#arriving - this.#places);
+  }
+
+  /** Whether a text that is found in the store, which was closed meanwhile, is still in hand here. */
+  isUnderWay(id: string): boolean {
+    return this.#underWay.has(id);
+  }
+
+  /** Resolves when all that were submitted are kept or have ended: those of a node that is closed do within 10 s. */
+  idle(): Promise<void> {
+    return this.#submitted.idle();
+  }
+
+  /** Resolves when the text is kept or has ended. Never rejects: what goes wrong is an outcome. */
+  submit(request: SendRequest, from: Attachment): Promise<void> {
+    return this.#submitted.run(() => this.#submit(request, from));
+  }
+
+  async #submit(request: SendRequest, from: Attachment): Promise<void> {
+    const text = createText(this.#options, request, from.outlet.id);
+    const given = { from, origin: request.origin };
+    const isLong = isTracked(text) || text.options.waitMs !== undefined;
+    if (isLong) this.#options.deliveries.remember(text.id, request.origin);
+    if (isTracked(text)) this.#underWay.add(text.id);
+    try {
+      if (isTracked(text)) await this.#takeIn(text, given);
+      else await this.#send(text, given);
+    } catch (error) {
+      await this.#refuse(text, given, error);
+    } finally {
+      this.#underWay.delete(text.id);
+      // A kept one goes on.
+      if (!text.options.keep) this.#options.followers.ended(text.id);
+    }
+  }
+
+  /** Keeps a text, or guards it by its key, before anything else happens to it. */
+  async #takeIn(text: Text, given: Given): Promise<void> {
+    if (text.options.keep) this.#assertRoom();
+    this.#arriving++;
+    const taken = await this.#options.ledger.takeIn(text).finally(() => this.#arriving--);
+    const { verdict } = taken;
+    if (verdict.type === 'taken') throw new SmsError('onceTaken', { field: 'once' });
+    if (text.options.keep) {
+      if (verdict.type === 'new') this.#options.kept.admit(text);
+      else if (verdict.type === 'ended') await this.#options.duplicates.end(text, verdict.outcome);
+      else void this.#options.duplicates.resume(taken.text);
+    } else if (verdict.type === 'ended') {
+      await this.#options.deliveries.tell(given, text, parseOutcome(verdict.outcome), true);
+      this.#options.deliveries.forget(text.id);
+    } else if (verdict.type === 'underway') {
+      await this.#options.followers.follow(text.id, verdict.id, given.from.signals.signal);
+      await this.#takeIn(text, given);
+    } else await this.#send(text, given);
+  }
+
+  /** @throws SmsError `SMS_BUSY` when a text that is about to be kept would have to wait, and may not */
+  #assertRoom(): void {
+    if (this.#arriving >= this.#places) this.#options.queue.assertRoom();
+  }
+
+  /** How many kept texts could leave now. */
+  get #places(): number {
+    const { kept, queue } = this.#options;
+    return kept.isHeld ? 0 : queue.free;
+  }
+
+  async #send(text: Text, given: Given): Promise<void> {
+    const { outlet, signals } = given.from;
+    const { clock, queue } = this.#options;
+    let current = text;
+    const onMoved = (moved: Text) => {
+      current = moved;
+    };
+    const depart = (signal: AbortSignal) =>
+      this.#options.departure.depart(current, { client: outlet.client, signal, onMoved });
+    const departAgain = (signal: AbortSignal) =>
+      depart(signal).catch((error) => {
+        if (isUnknown(error)) current = afterUnknown(current, formatOutcome(error));
+        throw error;
+      });
+    const outcome = await sendPlain(text.options, {
+      clock,
+      queue,
+      signals,
+      attempt: text.options.retryUncertain ? departAgain : depart,
+      evidence: this.#options.clearing.open(text, outlet.client),
+    });
+    await this.#options.onEnded(current, asUnsent(current, outcome), given);
+  }
+
+  /** It was not taken in at all. */
+  async #refuse(text: Text, given: Given, error: unknown): Promise<void> {
+    const failure = this.#describe(error, given.from);
+    if (isSmsError(failure, 'SMS_STORE')) this.#options.onRefused(text.node);
+    const outcome = withMessageId(asUnsent(text, failure), text);
+    this.#options.counts.add(outcome, text.message.to.length);
+    await this.#options.deliveries.tell(given, text, outcome);
+    this.#options.deliveries.forget(text.id);
+  }
+
+  /** Whoever waited for another text is told when its node is closed, and whoever comes later that the store is, with which nothing is wrong. */
+  #describe(error: unknown, { signals }: Attachment): SmsError {
+    const isShut = isSmsError(error, 'SMS_STORE') && !this.#options.journal.failure;
+    const isStopped = signals.signal.aborted && (isShut || !isSmsError(error));
+    return isStopped ? new SmsError('closed') : asSmsError(error);
+  }
+}
+
+/** Of a text that could not be written the store's own error would speak of polling, unless it knows what is to be done. */
+function asUnsent<End extends Outcome>(text: Text, outcome: End): End | SmsError {
+  if (!isTracked(text) || !isSmsError(outcome, 'SMS_STORE') || outcome.reason !== 'storeUnavailable') return outcome;
+  return new SmsError('keepRefused', { params: { detail: String(outcome.params.detail ?? '') } });
+}
+
+function createText(
+  { journal, clock }: Pick<IntakeOptions, 'journal' | 'clock'>,
+  { message, encoding, parts, options, carried }: SendRequest,
+  node: string,
+): Text {
+  const needsMessage = isTracked({ options }) || options.waitMs !== undefined;
+  const text: Text = {
+    id: journal.nextId(),
+    part: 'ledger',
+    kind: 'text',
+    takers: [`node ${node}`],
+    attempts: 0,
+    state: 'waiting',
+    node,
+    message,
+    encoding,
+    parts,
+    options,
+    arrivedAt: clock.now(),
+  };
+  if (needsMessage) text.carried = carried();
+  return text;
+}

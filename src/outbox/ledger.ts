@@ -1,0 +1,227 @@
+import type { Clock } from '../clock';
+import type { Journal } from '../journal/journal';
+import { collectLetters, endQuestion, forgetQuestion, readCarried } from '../questions/answering';
+import type { Answer, Question } from '../questions/question';
+import { QuestionBook } from '../questions/question-book';
+import { durationOf, type Memory } from '../questions/remembering';
+import type { Remembrance } from '../questions/remembrance';
+import { Holdings } from './holdings';
+import { hasLimits, type LimitSettings } from './limits';
+import { afterUnknown, isRemembered, isTracked, type Outcome, type StoredOutcome, type Text } from './outgoing';
+import { createMoments, type Moment } from './sliding-window';
+import { TextBook } from './text-book';
+import {
+  delivered,
+  discard,
+  echo,
+  judge,
+  leave,
+  type Moved,
+  putBack,
+  settle,
+  type TakenIn,
+  takeIn,
+  undecided,
+} from './transitions';
+
+/** What the ledger stands on. */
+export interface LedgerOptions {
+  journal: Journal;
+  clock: Clock;
+  /** Is told what is going to be remembered. */
+  remembrance: Remembrance;
+  /** How long a key guards. */
+  dedupeMs(): number;
+  /** How long a text is remembered. */
+  sentMs(): number;
+  /** The account's own limits, all of which hold. */
+  limits(): readonly LimitSettings[];
+  /** What an earlier process left, or a dead one held, has been found. */
+  onFound(texts: readonly Text[], questions: readonly Question[]): void;
+  /** A node has more or fewer open questions. */
+  onAsking(node: string): void;
+  /** Pending while another ledger gives this one what it knows of keys and limits. */
+  expected(): Promise<void> | undefined;
+}
+
+/**
+ * One record per text that is kept, guarded or asks: the one place that knows where each stands, in memory and in the
+ * store. Every method is a transition of `transitions.ts`, and resolves when it is written, or cannot be for now.
+ */
+export class Ledger {
+  readonly texts: TextBook;
+  /** Questions that have not entered the flow. */
+  readonly questions: QuestionBook;
+  /** All that it holds, to be given to another ledger. */
+  readonly holdings: Holdings;
+  readonly #options: LedgerOptions;
+  readonly #createMoment: () => Moment;
+  /** Until when, by {@link Clock.elapsed}, a limit is known to keep somebody back. */
+  #tightUntil = 0;
+
+  constructor(options: LedgerOptions) {
+    this.#options = options;
+    this.questions = new QuestionBook(options.onAsking);
+    this.#createMoment = createMoments(options.clock);
+    this.texts = new TextBook(options.clock, (text) => void this.discard(text));
+    this.holdings = new Holdings({
+      ...options,
+      texts: this.texts,
+      questions: this.questions,
+      discard: (text) => void this.discard(text),
+    });
+  }
+
+  /** Whether other instances may go on with what it holds, and read the replies. */
+  get isShared(): boolean {
+    return this.#options.journal.isShared;
+  }
+
+  /** Whether nothing would be lost by forgetting it: what is in a durable store is found again. */
+  get isSettled(): boolean {
+    return this.texts.size === 0 && this.questions.size === 0 && !this.holdings.hasRefused;
+  }
+
+  /** @throws SmsError `SMS_STORE` when it cannot be kept: nothing may be sent then, and it is not here */
+  async takeIn(text: Text): Promise<TakenIn> {
+    // Where nothing is expected it is taken in at once, so that none overtakes it.
+    const expected = text.options.once === undefined ? undefined : this.#options.expected();
+    if (expected) await expected;
+    const step = takeIn(text, this.#memory());
+    // Before it is decided nothing of it reaches the store, and while that fails nothing is decided.
+    let mayBeWritten = false;
+    const decide: typeof step.decide = (look, changes) => {
+      mayBeWritten = true;
+      return step.decide(look, changes);
+    };
+    const taken = await this.#options.journal.run({ ...step, decide }).catch((error: unknown) => {
+      if (mayBeWritten && !text.follows) this.holdings.refuse(text);
+      throw error;
+    });
+    if (taken.verdict.type === 'new' || taken.text.follows) this.texts.set(taken.text);
+    return taken;
+  }
+
+  /** Ends a text as the one that holds its key has ended. */
+  async echo(text: Text, outcome: StoredOutcome): Promise<Text> {
+    const settled = await this.#options.journal.run(echo(text, outcome, this.#memory()));
+    this.texts.set(settled);
+    return settled;
+  }
+
+  /** Whether texts are counted when they leave. */
+  get counts(): boolean {
+    return hasLimits(this.#options.limits());
+  }
+
+  /**
+   * The text with those of its recipients that the limits keep back now. Nothing is counted, or kept. As long as no limit is
+   * known to be reached nobody is looked for: {@link leave} finds out.
+   */
+  async judge(text: Text): Promise<Text> {
+    const { limited: _, ...rest } = text;
+    const { clock, journal, expected } = this.#options;
+    if (this.counts && !text.options.unlimited) await expected();
+    if (!this.counts || clock.elapsed() >= this.#tightUntil) return rest;
+    const limited = await journal.run(judge(text, this.#memory()));
+    const aheadMs = clock.elapsed() - clock.now();
+    const known = Number.isFinite(this.#tightUntil) ? this.#tightUntil : 0;
+    this.#tightUntil = limited.reduce((latest, { until }) => Math.max(latest, until + aheadMs), known);
+    return limited.length === 0 ? rest : { ...rest, limited };
+  }
+
+  /**
+   * Counts whom the text goes to, as it was judged. Results in `undefined` when it has to be judged anew.
+   *
+   * @throws SmsError `SMS_STORE` when a tracked text's mark cannot be written: it must not leave then
+   */
+  async leave(text: Text): Promise<Text | undefined> {
+    const marking = this.#options.journal.run(leave(text, this.#memory(text), this.questions));
+    const moved = await this.texts.whileMarked(text.id, marking);
+    if (moved) return this.#move(moved);
+    this.#tightUntil = Number.POSITIVE_INFINITY;
+    return undefined;
+  }
+
+  /** Nothing of it was sent. */
+  async putBack(text: Text): Promise<Text> {
+    this.texts.decided(text.id);
+    return this.#move(await this.#options.journal.run(putBack(text, this.#memory(), this.questions)));
+  }
+
+  /** It may have been sent, as its outcome says, and is to be sent again: what was counted stays so. */
+  async sendAgain({ countedAt: _, ...text }: Text): Promise<Text> {
+    return this.putBack(afterUnknown(text, text.outcome));
+  }
+
+  async settle(text: Text, outcome: Outcome): Promise<Text> {
+    return this.#move(await this.#options.journal.run(settle(text, outcome, this.#memory(text), this.questions)));
+  }
+
+  async delivered(text: Text): Promise<void> {
+    if (!isTracked(text)) return;
+    const uncertain = undecided(text, this.#memory());
+    // At once: whoever has been told looks for it, and nobody is to take it up again while it is being written.
+    if (uncertain) this.texts.setUndecided(uncertain);
+    else this.texts.delete(text.id);
+    await this.#options.journal.run(delivered(text, uncertain));
+  }
+
+  /** @throws SmsError `SMS_STORE` when it is to be refused while that cannot be written: it stays as it is then */
+  async discard(text: Text, whileFailing: 'refuse' | 'apply' = 'apply'): Promise<void> {
+    if (whileFailing === 'apply') this.texts.delete(text.id);
+    const step = discard(text, this.#memory(), whileFailing, this.questions);
+    const { asked, unasked } = await this.#options.journal.run(step);
+    this.texts.delete(text.id);
+    for (const question of asked) this.questions.set(question);
+    for (const id of unasked) this.questions.delete(id);
+  }
+
+  /** A question has ended; when it has already, nothing changes. */
+  async endQuestion(id: string, answer: Answer): Promise<Question | undefined> {
+    const question = this.questions.get(id);
+    if (!question || question.answer) return undefined;
+    const ended = await this.#options.journal.run(endQuestion(question, answer, this.questions));
+    if (ended) this.questions.set(ended);
+    return ended;
+  }
+
+  /** Takes the replies that other instances have read for questions of this process. */
+  async collectLetters(): Promise<Question[]> {
+    const answered = await this.#options.journal.run(collectLetters((id) => this.questions.get(id)));
+    for (const question of answered) this.questions.update(question);
+    return answered;
+  }
+
+  /** The message of the flow that a question was asked with, as far as it is known. */
+  carried(question: Question): Promise<string | undefined> {
+    return this.#options.journal.run(readCarried(question));
+  }
+
+  async forgetQuestion(question: Question): Promise<void> {
+    this.questions.delete(question.id);
+    const isLast = !this.questions.hasOf(question.text);
+    await this.#options.journal.run(forgetQuestion(question, isLast));
+  }
+
+  /** @param remembered a text that may be remembered now */
+  #memory(remembered?: Text): Memory {
+    const { dedupeMs, sentMs, limits, remembrance } = this.#options;
+    const moment = this.#createMoment();
+    const memory = { now: moment.now, moment, limits: limits(), dedupeMs: dedupeMs(), sentMs: sentMs() };
+    // Before a reply can come, which may be in the same commit.
+    if (remembered && isRemembered(remembered)) remembrance.expect(durationOf(remembered, memory));
+    return memory;
+  }
+
+  #move({ text, asked, unasked, isWritten }: Moved): Text {
+    if (isTracked(text)) this.texts.set(text);
+    for (const question of asked) {
+      // Another step of the same commit may have answered it.
+      const { answer } = this.questions.get(question.id) ?? {};
+      this.questions.set(answer ? { ...question, answer } : question, isWritten);
+    }
+    for (const id of unasked) this.questions.delete(id);
+    return text;
+  }
+}

@@ -1,0 +1,235 @@
+import { isSmsError, SmsError, type SmsErrorCode, type SmsErrorDetails, type SmsErrorReason } from '../errors';
+import { leavesOpen } from '../http/failure';
+import type { Encoding } from '../message/gsm';
+import type { Delivery, OutboundMessage } from '../model';
+import type { Item } from '../store/store';
+import { explainLimited, type Limited } from './limits';
+import type { Moment } from './sliding-window';
+
+/** Where the evidence came from that a text with an unknown outcome was taken. */
+export type Evidence = 'status' | 'reply' | 'outbox' | 'feed';
+
+/** How a text ended well, at least for one recipient or formally. */
+export interface Sent extends Omit<Delivery, 'statusCode'> {
+  /** HTTP status; absent when it is known by evidence alone. */
+  statusCode?: number;
+  resolvedBy?: Evidence;
+  /** Those of `failed` that a limit of one's own kept back. */
+  limited?: readonly Limited[];
+}
+
+/** How a text ended. */
+export type Outcome = Sent | SmsError;
+
+/** What a node asks for, beside the message. */
+export interface SendOptions {
+  /** Further tries when the request never reached the service. Not for a kept text. */
+  retries: number;
+  /** Also when the outcome is unknown, which may send twice. */
+  retryUncertain: boolean;
+  /** How long to look for evidence when the outcome is unknown; 0: not at all. */
+  resolveMs: number;
+  /** Of the texts that wait the highest goes first. */
+  priority: number;
+  /** The account's own limits do not hold for it. */
+  unlimited: boolean;
+  /** Keep it until it is sent, or for so long; `undefined` in it: for ever. */
+  keep?: { expireMs: number | undefined } | undefined;
+  /** Send it once under this key. */
+  once?: string;
+  /** What replies and statuses to it bring back. */
+  remember?: { value: unknown };
+  /** How long to wait for a reply of each recipient. */
+  waitMs?: number;
+}
+
+/** Where a text stands: {@link transitions} are the only ways from one to another. */
+export type TextState =
+  /** Nothing of it has been sent. */
+  | 'waiting'
+  /** The mark that it leaves is written: whether it was sent is not known before its outcome. */
+  | 'leaving'
+  /** Its outcome is written and on its way into the flow. */
+  | 'settled'
+  /** Its outcome is unknown, the flow knows that, and somebody may decide. */
+  | 'uncertain';
+
+/** A text on its way out. Plain data. */
+export interface Text extends Item {
+  part: 'ledger';
+  kind: 'text';
+  state: TextState;
+  /** Id of the sending node. */
+  node: string;
+  message: OutboundMessage;
+  encoding: Encoding;
+  parts: number;
+  options: SendOptions;
+  /** The message of the flow, as the node wrote it. */
+  carried?: string;
+  /** When it was taken in, in ms. */
+  arrivedAt: number;
+  /** When it left last, in ms. */
+  leftAt?: number;
+  /** Recipients that it does not go to, as it was judged last. */
+  limited?: readonly Limited[];
+  /** When the others were counted, if they are. */
+  countedAt?: Moment;
+  outcome?: StoredOutcome;
+  /** When its outcome was written, or since when it is uncertain, in ms. */
+  settledAt?: number;
+  /** How often its outcome has been unknown, and it was put back. */
+  repeats?: number;
+  /** Recipients that earlier tries went to whose outcome is unknown. */
+  mayHaveReached?: readonly string[];
+  /** Why that is not known, of the last of them. */
+  uncertainty?: StoredOutcome;
+  /** What was known, as it was put back, of until when the service wants to be left alone. */
+  respite?: StoredRespite | undefined;
+  /** Another text has its key, and its outcome is the one of that. */
+  follows?: true;
+  /** Somebody had it sent again: what comes of it has entered the flow before in another form. */
+  isReleased?: true;
+}
+
+/** An outcome as plain data. */
+export type StoredOutcome = { sent: Sent } | { error: StoredError };
+
+interface StoredError extends Omit<SmsErrorDetails<SmsErrorReason>, 'cause'> {
+  reason: SmsErrorReason;
+}
+
+/** Until when the service wants to be left alone, and why, as plain data; times in ms. */
+export interface StoredRespite {
+  at: number;
+  forMs: number;
+  error: StoredOutcome;
+}
+
+/** Says whether a text is in the store: because it is kept, or because its key guards it. */
+export function isTracked({ options }: Pick<Text, 'options'>): boolean {
+  return options.keep !== undefined || options.once !== undefined;
+}
+
+/** Says whether a text waits until it is sent, beyond its node and its process: because it is to be kept, or is sent once more by hand. */
+export function isKept({ options, isReleased }: Pick<Text, 'options' | 'isReleased'>): boolean {
+  return options.keep !== undefined || isReleased === true;
+}
+
+/** Says whether a text is known to replies and statuses. */
+export function isRemembered({ options }: Pick<Text, 'options'>): boolean {
+  return options.remember !== undefined || options.waitMs !== undefined;
+}
+
+/** Whom a text goes to, or went to: its recipients but for those that a limit keeps back. */
+export function submittedOf({ message, limited = [] }: Pick<Text, 'message' | 'limited'>): string[] {
+  const keptBack = new Set(limited.map(({ msisdn }) => msisdn));
+  return message.to.filter((item) => !keptBack.has(item));
+}
+
+/** A text whose last try may have been accepted, and that may be sent again. */
+export function afterUnknown(text: Text, uncertainty: StoredOutcome | undefined): Text {
+  return { ...text, mayHaveReached: concernedBy(text), ...(uncertainty && { uncertainty }) };
+}
+
+/**
+ * The outcome of a text that an earlier try may have reached, and of which no later one has sent anything: what is known of
+ * that try.
+ *
+ * @param keptBack why it was not sent again, for a text of which an earlier version has not kept that
+ */
+export function stillUnknown({ uncertainty }: Text, keptBack: SmsErrorCode): Outcome {
+  return uncertainty ? parseOutcome(uncertainty) : new SmsError('uncertainBefore', { params: { detail: keptBack } });
+}
+
+/** Whom a text goes to, went to, or may have gone to by an earlier try. */
+export function concernedBy(text: Text): string[] {
+  const concerned = new Set([...submittedOf(text), ...(text.mayHaveReached ?? [])]);
+  return text.message.to.filter((item) => concerned.has(item));
+}
+
+/** Recipients that were counted for the limits, and that an outcome says were not sent to. */
+export function uncountedBy(text: Text, outcome: Outcome): string[] {
+  if (!text.countedAt || isUnknown(outcome)) return [];
+  const submitted = submittedOf(text);
+  if (outcome instanceof SmsError) return submitted;
+  const failed = new Set(outcome.failed.map(({ msisdn }) => msisdn));
+  return submitted.filter((item) => failed.has(item));
+}
+
+/**
+ * An outcome with the recipients that a limit kept back among those that failed. It is unknown when only an earlier try may have
+ * reached anybody.
+ */
+export function withLimited(outcome: Sent, text: Text): Outcome {
+  const { limited = [], mayHaveReached = [] } = text;
+  if (limited.length === 0) return outcome;
+  const accepted = new Set(outcome.accepted);
+  const reached = new Set(mayHaveReached);
+  const keptBack = limited
+    .filter(({ msisdn }) => !accepted.has(msisdn))
+    .map((one): Limited => (reached.has(one.msisdn) ? { ...one, mayBeSent: true } : one));
+  if (keptBack.length === 0) return outcome;
+  const unknown = keptBack.find(({ mayBeSent }) => mayBeSent);
+  if (unknown && accepted.size === 0) return stillUnknown(text, 'SMS_LIMIT');
+  const failed = keptBack.map((one) => {
+    const { code, message } = explainLimited(one);
+    return { msisdn: one.msisdn, errorCode: code, errorMessage: message };
+  });
+  return {
+    ...outcome,
+    recipients: [...outcome.recipients, ...failed.map((one) => ({ ...one, isError: true }))],
+    failed: [...outcome.failed, ...failed],
+    limited: keptBack,
+  };
+}
+
+/**
+ * An outcome, in whose error stands the message ID that the text had of its own: a status that comes later can be matched by it. Of an
+ * input that was refused no request has told it to anybody.
+ */
+export function withMessageId<End extends Outcome>(outcome: End, { message }: Pick<Text, 'message'>): End | SmsError {
+  const { messageId } = message;
+  if (!(outcome instanceof SmsError) || outcome.code === 'SMS_INPUT' || messageId === undefined) return outcome;
+  return outcome.with({ messageId });
+}
+
+/** An outcome as it is stored: without the cause of an error, which is no plain data. */
+export function formatOutcome(outcome: Outcome): StoredOutcome {
+  if (!(outcome instanceof SmsError)) return { sent: outcome };
+  const { reason, params, statusCode, errorCode, errorMessage, field, messageId, looked } = outcome;
+  return { error: { reason, params, statusCode, errorCode, errorMessage, field, messageId, looked } };
+}
+
+/** Reads what {@link formatOutcome} wrote. */
+export function parseOutcome(stored: StoredOutcome): Outcome {
+  if ('sent' in stored) return stored.sent;
+  const { reason, ...details } = stored.error;
+  return new SmsError(reason, details as SmsErrorDetails<SmsErrorReason>);
+}
+
+/** Says whether the service may have taken a text all the same. */
+export function isUnknown(outcome: Outcome): boolean {
+  if (!(outcome instanceof SmsError)) return false;
+  const { code, statusCode = 0 } = outcome;
+  if (code === 'SMS_SERVICE') return leavesOpen(statusCode);
+  return code === 'SMS_UNCERTAIN' || code === 'SMS_RESPONSE';
+}
+
+/** Says whether nothing was sent by a try, or for want of one: what earlier ones have sent is another matter. */
+export function isUnsent(outcome: unknown): outcome is SmsError {
+  return isSmsError(outcome, 'SMS_UNREACHABLE', 'SMS_CLOSED', 'SMS_LIMIT', 'SMS_STORE', 'SMS_BUSY', 'SMS_EXPIRED');
+}
+
+/** Says whether the service cannot be reached or used now: a kept text goes on waiting, since nothing was sent. */
+export function isOutage(error: unknown): error is SmsError {
+  if (!(error instanceof SmsError)) return false;
+  const { code, statusCode } = error;
+  if (code === 'SMS_SERVICE') return statusCode === 429 || statusCode === 503;
+  return code === 'SMS_UNREACHABLE' || code === 'SMS_UNAUTHORIZED' || code === 'SMS_STORE';
+}
+
+/** Says whether anybody was accepted, as far as is known. */
+export function isAccepted(outcome: Outcome): outcome is Sent {
+  return !(outcome instanceof SmsError) && outcome.accepted.length > 0;
+}

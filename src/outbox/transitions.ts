@@ -1,0 +1,286 @@
+import { SmsError } from '../errors';
+import type { Step } from '../journal/journal';
+import { ask, begin, endAsking, questionsOf, unask } from '../questions/asking';
+import { noteReached } from '../questions/handsets';
+import { mailboxKey, unanswered } from '../questions/mailbox';
+import type { Question } from '../questions/question';
+import type { QuestionBook } from '../questions/question-book';
+import { type Memory, remember, whomItReached } from '../questions/remembering';
+import { remembranceKey } from '../questions/remembrance';
+import { keysOfSent, referenceOf } from '../questions/sent-index';
+import { type Changes, createChanges, dropItem, keepItem, type Look } from '../store/store';
+import { giveBack, judgeLimits, keysOfLimits, type Leaving, type Limited, takeWithinLimits } from './limits';
+import { guard, guardAgain, judgeOnce, noteOutcome, type OnceVerdict, onceKey } from './once';
+import {
+  formatOutcome,
+  isAccepted,
+  isRemembered,
+  isTracked,
+  isUnknown,
+  type Outcome,
+  parseOutcome,
+  type StoredOutcome,
+  stillUnknown,
+  submittedOf,
+  type Text,
+  uncountedBy,
+} from './outgoing';
+import { nextRevision } from './revision';
+
+/** Where a text stands after a step, and its questions with it. */
+export interface Moved {
+  text: Text;
+  asked: readonly Question[];
+  /** Ids of questions that are asked no more. */
+  unasked: readonly string[];
+  /** Not while the store fails: then it is written later. */
+  isWritten: boolean;
+}
+
+/** What became of a text that came. */
+export interface TakenIn {
+  verdict: OnceVerdict;
+  /** As it is in the store, if it is. */
+  text: Text;
+}
+
+/**
+ * A text comes: it is flushed before anything else happens to it, unless its key says that it was sent. One that is kept and
+ * has the key of another that is under way is kept until that one has its outcome.
+ */
+export function takeIn(text: Text, { now, dedupeMs }: Memory): Step<TakenIn> {
+  const key = onceKey(text);
+  return {
+    keys: key === undefined ? [] : [key],
+    whileFailing: 'refuse',
+    decide(look, changes) {
+      const verdict = judgeOnce(text, look, now);
+      const taken = { verdict, text: followOrLead(text, verdict) };
+      if (verdict.type === 'new') guard(text, changes, now, dedupeMs);
+      if (verdict.type === 'new' || taken.text !== text) keepItem(changes, taken.text);
+      return () => taken;
+    },
+  };
+}
+
+/** Says whom the limits keep back now. */
+export function judge(text: Text, memory: Memory): Step<Limited[]> {
+  return {
+    keys: keysOfLimits(text.message.to, memory.limits),
+    whileFailing: 'apply',
+    decide(look, changes) {
+      const limited = judgeLimits(leavingOf(text, text.message.to, memory), look, changes);
+      return () => limited;
+    },
+  };
+}
+
+/**
+ * waiting → leaving: the connection stands, and the first byte goes out when this is written. Results in `undefined`, and
+ * changes nothing, when others have reached a limit since the text was judged.
+ */
+export function leave(text: Text, memory: Memory, known: Pick<QuestionBook, 'get'>): Step<Moved | undefined> {
+  const { messageId } = text.message;
+  const submitted = submittedOf(text);
+  const limits = keysOfLimits(submitted, memory.limits);
+  const isKnownByIt = isRemembered(text) && messageId !== undefined;
+  // Another instance may have read a reply to an earlier try.
+  const asksAgain = isKnownByIt && text.leftAt !== undefined;
+  return {
+    keys: [
+      ...limits,
+      ...(isKnownByIt ? [...keysOfSent(referenceOf(messageId, text), submitted), remembranceKey] : []),
+      ...(asksAgain ? [mailboxKey] : []),
+    ],
+    whileFailing: isTracked(text) ? 'refuse' : 'apply',
+    decide(look, changes) {
+      const counted = createChanges();
+      const { limited } = takeWithinLimits(leavingOf(text, submitted, memory), look, counted);
+      if (limited.length > 0) return () => undefined;
+      for (const [key, value] of counted.remember) changes.remember.set(key, value);
+      const countedAt = limits.length > 0 ? { countedAt: memory.moment } : undefined;
+      const left = change(text, { state: 'leaving', leftAt: memory.now, ...countedAt });
+      if (isTracked(text)) keepItem(changes, left);
+      const asked = isKnownByIt ? ask(left, submitted, known, changes) : [];
+      // The first reply counts.
+      const open = asksAgain ? unanswered(asked, look) : asked;
+      if (isKnownByIt) remember({ text: left, messageId, asked, open }, memory, look, changes);
+      return (isWritten) => ({ text: left, asked, unasked: [], isWritten });
+    },
+  };
+}
+
+/** leaving → waiting: nothing of it was sent after all. */
+export function putBack(text: Text, memory: Memory, known: Pick<QuestionBook, 'get'>): Step<Moved> {
+  const submitted = submittedOf(text);
+  const once = onceKey(text);
+  // What an earlier try has asked may be answered yet.
+  const takesBack = text.mayHaveReached === undefined;
+  return {
+    keys: [
+      ...(once === undefined ? [] : [once]),
+      ...(text.countedAt ? keysOfLimits(submitted, memory.limits) : []),
+      ...(takesBack ? keysOfLeft(text) : []),
+    ],
+    whileFailing: 'apply',
+    decide(look, changes) {
+      const { outcome: _, settledAt: __, limited: ___, countedAt, ...rest } = text;
+      if (countedAt) giveBack(leavingOf(text, submitted, memory), countedAt, look, changes);
+      const back = change(rest, { state: 'waiting' });
+      if (isTracked(text)) keepItem(changes, back);
+      guardAgain(back, look, changes, { at: memory.now, forMs: memory.dedupeMs });
+      const unasked = takesBack
+        ? forgetLeft(text, unanswered(questionsOf(text, known, changes), look), look, changes)
+        : [];
+      return (isWritten) => ({ text: back, asked: [], unasked, isWritten });
+    },
+  };
+}
+
+/** → settled: its outcome is known, or is known to be unknown. */
+export function settle(text: Text, outcome: Outcome, memory: Memory, known: Pick<QuestionBook, 'get'>): Step<Moved> {
+  const { to } = text.message;
+  const sent = isAccepted(outcome) ? outcome : undefined;
+  const messageId = text.message.messageId ?? sent?.messageId;
+  const once = onceKey(text);
+  const uncounted = uncountedBy(text, outcome);
+  return {
+    keys: [
+      ...(once === undefined ? [] : [once]),
+      ...(isRemembered(text) ? [...keysOfSent(referenceOf(messageId, text), to), remembranceKey, mailboxKey] : []),
+      ...keysOfLimits(uncounted, memory.limits),
+    ],
+    whileFailing: 'apply',
+    decide(look, changes) {
+      const questions = questionsOf(text, known, changes);
+      if (text.countedAt) giveBack(leavingOf(text, uncounted, memory), text.countedAt, look, changes);
+      const settled = change(text, { state: 'settled', outcome: formatOutcome(outcome), settledAt: memory.now });
+      // Should a power cut undo it, the text has left, and its outcome is unknown.
+      if (isTracked(text)) keepItem(changes, settled, text.state === 'leaving');
+      noteOutcome(text, outcome, { look, changes }, { at: memory.now, forMs: memory.dedupeMs });
+      const begun = sent ? begin(settled, sent, questions, memory) : [];
+      const idsOfBegun = new Set(begun.map(({ id }) => id));
+      const rest = questions.filter(({ id }) => !idsOfBegun.has(id));
+      const { replied, unasked } = endAsking(rest, memory, look, changes);
+      for (const question of begun) keepItem(changes, question);
+      const ownReference = ownReferenceOf(text);
+      if (ownReference !== undefined) {
+        const reached = whomItReached(text, outcome, replied, unanswered(begun, look));
+        noteReached(ownReference, { recipients: to, reached }, look, changes);
+      } else if (sent && isRemembered(text)) {
+        remember(
+          { text: settled, messageId, asked: begun, open: begun, reached: sent.accepted },
+          memory,
+          look,
+          changes,
+        );
+      }
+      const asked = [...begun, ...replied];
+      return (isWritten) => ({ text: settled, asked, unasked, isWritten });
+    },
+  };
+}
+
+/** waiting → settled, of a text with a key that another has: its outcome is the same. */
+export function echo(text: Text, outcome: StoredOutcome, { now }: Memory): Step<Text> {
+  const settled = change(text, { state: 'settled', outcome, settledAt: now, follows: true });
+  return {
+    keys: [],
+    whileFailing: 'apply',
+    decide(_look, changes) {
+      keepItem(changes, settled);
+      return () => settled;
+    },
+  };
+}
+
+/** What becomes of a settled text whose outcome has entered the flow: somebody may decide about it, or, `undefined`, it is done with. */
+export function undecided(text: Text, { now }: Pick<Memory, 'now'>): Text | undefined {
+  const { outcome, follows } = text;
+  if (!outcome || follows || !isTracked(text) || !isUnknown(parseOutcome(outcome))) return undefined;
+  return change(text, { state: 'uncertain', settledAt: now });
+}
+
+/** settled → gone, or → uncertain: its outcome has entered the flow, or nobody has been there to be told it. See {@link undecided}. */
+export function delivered({ id }: Text, uncertain: Text | undefined): Step<void> {
+  return {
+    keys: [],
+    whileFailing: 'apply',
+    // What stays is known already as it will be, and found where the store is opened meanwhile.
+    drops: uncertain ? [] : [id],
+    lazy: true,
+    decide(_look, changes) {
+      if (uncertain) keepItem(changes, uncertain);
+      else dropItem(changes, id, 'ledger');
+      return () => {};
+    },
+  };
+}
+
+/**
+ * → gone, flushed: nobody wants it any more, or nobody is there for it. Its key is free, unless it may have been sent. A power
+ * cut must not bring it back, which would send it.
+ */
+export function discard(
+  text: Text,
+  memory: Pick<Memory, 'now' | 'dedupeMs'>,
+  whileFailing: 'refuse' | 'apply',
+  known: Pick<QuestionBook, 'get'>,
+): Step<Pick<Moved, 'asked' | 'unasked'>> {
+  const { now, dedupeMs } = memory;
+  const once = onceKey(text);
+  return {
+    keys: [...(once === undefined ? [] : [once]), ...keysOfLeft(text)],
+    whileFailing,
+    drops: [text.id],
+    decide(look, changes) {
+      dropItem(changes, text.id, 'ledger');
+      changes.firm = true;
+      if (text.state === 'waiting') {
+        // Only an earlier try may have reached anybody.
+        const outcome = text.mayHaveReached ? stillUnknown(text, 'SMS_CLOSED') : new SmsError('closed');
+        noteOutcome(text, outcome, { look, changes }, { at: now, forMs: dedupeMs });
+      }
+      const questions = questionsOf(text, known, changes).filter(({ askedAt }) => askedAt === undefined);
+      const { replied, unasked } = endAsking(questions, memory, look, changes);
+      return () => ({ asked: replied, unasked });
+    },
+  };
+}
+
+/** By what a text is remembered from when it leaves, since it has a messageId of its own; `undefined`: not before it is accepted, or never. */
+function ownReferenceOf(text: Text): string | undefined {
+  const { messageId } = text.message;
+  return messageId !== undefined && isRemembered(text) ? referenceOf(messageId, text) : undefined;
+}
+
+/** What is looked at where such a text has not left after all. */
+function keysOfLeft(text: Text): string[] {
+  const reference = ownReferenceOf(text);
+  return reference === undefined ? [] : [...keysOfSent(reference, text.message.to), mailboxKey];
+}
+
+/** Nothing of a text was sent that was remembered as it left: nobody is asked, and nobody has got it. */
+function forgetLeft(text: Text, questions: readonly Question[], look: Look, changes: Changes): string[] {
+  const reference = ownReferenceOf(text);
+  if (reference !== undefined) {
+    noteReached(reference, { recipients: text.message.to, reached: new Map() }, look, changes);
+  }
+  return unask(questions, look, changes);
+}
+
+function leavingOf({ options }: Text, recipients: readonly string[], { limits, moment }: Memory): Leaving {
+  return { recipients, limits, moment, isUnlimited: options.unlimited };
+}
+
+/** A kept text waits for the one that has its key; when there is none any more, it is sent itself. */
+function followOrLead(text: Text, { type }: OnceVerdict): Text {
+  if (type === 'underway' && text.options.keep && !text.follows) return change(text, { follows: true });
+  if (type !== 'new' || !text.follows) return text;
+  const { follows: _, ...leading } = text;
+  return change(leading, {});
+}
+
+function change(text: Text, changed: Partial<Text>): Text {
+  return { ...text, ...changed, revision: nextRevision(text) };
+}

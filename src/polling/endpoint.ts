@@ -1,0 +1,281 @@
+import type { Member } from '../account/member';
+import type { Watcher } from '../account/membership';
+import type { AccountSettings } from '../account/settings';
+import { Standing } from '../account/standing';
+import type { PollSummary } from '../account/state';
+import type { Clock } from '../clock';
+import type { Receiver } from '../delivery/receiver';
+import type { SmsError } from '../errors';
+import type { CallOptions, Client } from '../http/client';
+import type { Acceptance, Arrival, Inbox } from '../inbox/inbox';
+import type { Kind, RecordsOfKind } from '../model';
+import { type PollEvents, PollLoop, type PollOutcome, type PollState } from './poll-loop';
+import type { Polls } from './polls';
+
+/** Who asked for a poll, if not the loop. */
+type Asking = Pick<Arrival, 'asker' | 'context'>;
+
+/** What an endpoint needs of its account. */
+export interface EndpointHost {
+  readonly clock: Clock;
+  readonly polls: Polls;
+  /** Those who are here. */
+  readonly members: ReadonlySet<Member>;
+  /** The settings that hold while nobody watches. */
+  settings(): AccountSettings | undefined;
+  /** Why what comes cannot be kept now, if so. */
+  failure(): SmsError | undefined;
+  inboxOf(member: Member): Inbox;
+  /** Resolves when what comes can be told what it answers: not while that is being taken over from another login. */
+  expected(): Promise<void> | undefined;
+  /** The poll has come to another state, or has been answered. */
+  onChanged(): void;
+  /** The service has nothing more of a kind for now. */
+  onDrained(kind: Kind): void;
+  /**
+   * A member, or another while it is here no more.
+   *
+   * @throws SmsError `SMS_CLOSED` when nobody is here
+   */
+  present(member: Member | undefined): Member;
+}
+
+/** What a poll has brought. */
+type Polled = RecordsOfKind & { via: 'poll' };
+
+/** What sets an endpoint apart from the others. */
+interface Plan {
+  fetch(client: Client, options: CallOptions): Promise<Polled>;
+  /** How long to wait when there was nothing. */
+  pauseMs(settings: AccountSettings | undefined, watchers: Iterable<Watcher>): number;
+  /** Polls in flight at once while messages keep coming. */
+  drain(settings: AccountSettings | undefined): number;
+  /** What a poll brought, as the loop has to see it. */
+  judge(acceptances: readonly Acceptance[]): PollOutcome;
+  /** One poll at a time, since each moves the one date on that they all go by. */
+  takesTurns: boolean;
+}
+
+/**
+ * Answers of an endpoint that may be held and not flushed beside one for each poll of its `drain`, so that a disk that is slow to
+ * flush does not set the pace; each of them is a message more that a power cut may cost.
+ */
+const mostAhead = 2;
+
+/** What comes piece by piece, each piece once (§4.2, §4.4). */
+const queue: Omit<Plan, 'fetch'> = {
+  pauseMs: (settings) => settings?.pauseMs ?? 0,
+  drain: (settings) => settings?.drain ?? 1,
+  judge: (acceptances) => (acceptances.every(({ outcome }) => outcome === 'repeated') ? 'repeated' : 'new'),
+  takesTurns: false,
+};
+
+/** What comes whole since the last time (§4.3): polled at intervals, whatever it brings. */
+const list: Omit<Plan, 'fetch'> = {
+  pauseMs: (_, watchers) => Math.min(...[...watchers].map(({ intervalMs }) => intervalMs ?? Number.POSITIVE_INFINITY)),
+  drain: () => 1,
+  judge: () => 'empty',
+  takesTurns: true,
+};
+
+const plans: Readonly<Record<Kind, Plan>> = {
+  incoming: {
+    ...queue,
+    fetch: async (client, options) => ({ kind: 'incoming', records: await client.pollIncoming(options), via: 'poll' }),
+  },
+  status: {
+    ...queue,
+    fetch: async (client, options) => ({ kind: 'status', records: await client.pollStatuses(options), via: 'poll' }),
+  },
+  outbox: {
+    ...list,
+    fetch: async (client, options) => ({ kind: 'outbox', records: await client.pollOutbox(options), via: 'poll' }),
+  },
+};
+
+/** One endpoint that is polled, for all who want it: its loop runs while somebody does. */
+export class Endpoint {
+  readonly #kind: Kind;
+  readonly #plan: Plan;
+  readonly #host: EndpointHost;
+  readonly #loop: PollLoop;
+  /** In the order in which they came, each with the member it belongs to. */
+  readonly #watchers = new Map<Watcher, Member>();
+  #receivers: readonly Receiver[] = [];
+  /** What fails, and the watchers have been told of: the service, the store. */
+  #told: ('service' | 'store')[] = [];
+  #turn: Promise<unknown> = Promise.resolve();
+  readonly #standing: Standing;
+
+  constructor(kind: Kind, host: EndpointHost) {
+    this.#kind = kind;
+    this.#plan = plans[kind];
+    this.#host = host;
+    this.#standing = new Standing(host.clock);
+    this.#loop = new PollLoop(
+      {
+        poll: (events) => this.#poll(events),
+        mostUnderWay: () => this.#mostUnderWay,
+        pauseMs: () => this.#plan.pauseMs(this.settings, this.#watchers.keys()),
+        drain: () => this.#plan.drain(this.settings),
+      },
+      (state) => this.#tell(state),
+      host.clock,
+    );
+  }
+
+  /** Those of the member who started the loop; while none runs, the account's. */
+  get settings(): AccountSettings | undefined {
+    return this.#starter?.settings ?? this.#host.settings();
+  }
+
+  get isWatched(): boolean {
+    return this.#watchers.size > 0;
+  }
+
+  /** Where the loop stands, while it runs. */
+  get summary(): PollSummary | undefined {
+    return this.isWatched ? this.#standing.summarize(this.#kind, this.#loop.state) : undefined;
+  }
+
+  /** See {@link Standing.answers}. */
+  get answers(): number {
+    return this.#standing.answers;
+  }
+
+  /** Polls for as long as somebody watches. Returns how to stop watching. */
+  watch(member: Member, watcher: Watcher): () => void {
+    const isFirst = this.#watchers.size === 0;
+    const formerSettings = this.settings;
+    this.#watchers.set(watcher, member);
+    this.holdOrResume();
+    if (isFirst) {
+      // Whoever starts it is not told of the end of what those before have seen begin.
+      this.#told = [];
+      this.#standing.begin();
+      this.#loop.start();
+    } else {
+      this.#greet(watcher);
+      if (watcher.intervalMs !== undefined || this.settings !== formerSettings) this.#loop.nudge();
+    }
+    return () => {
+      this.#watchers.delete(watcher);
+      if (this.#watchers.size === 0) this.#loop.stop();
+      this.#host.onChanged();
+    };
+  }
+
+  /** Polls for as long as somebody receives, and only while each of them can take more. Returns how to stop. */
+  receive(member: Member, receiver: Receiver, watcher: Watcher): () => void {
+    this.#receivers = [...this.#receivers, receiver];
+    const unwatch = this.watch(member, watcher);
+    return () => {
+      this.#receivers = this.#receivers.filter((one) => one !== receiver);
+      unwatch();
+      this.holdOrResume();
+    };
+  }
+
+  /** Polls now for one who asked. Returns how many records were new. */
+  async pollFor(member: Member, asker: string, context: unknown): Promise<number> {
+    const acceptances = await this.#fetch(member, {}, { asker, context });
+    return acceptances.filter(({ outcome }) => outcome === 'new').length;
+  }
+
+  /** Polls only while what comes can be kept and taken. */
+  holdOrResume(): void {
+    const error = this.#host.failure();
+    const fullest = Math.max(0, ...this.#receivers.map(({ outstanding }) => outstanding));
+    if (error) this.#loop.hold({ name: 'failing', error });
+    else if (this.#receivers.some(({ isFull }) => isFull)) {
+      this.#loop.hold({ name: 'paused', unacknowledged: fullest });
+    } else this.#loop.resume();
+  }
+
+  /**
+   * The member who started the loop, or whose node has watched it the longest since that one has gone: what watches in its name may
+   * stay.
+   */
+  get #starter(): Member | undefined {
+    for (const member of this.#watchers.values()) if (this.#host.members.has(member)) return member;
+    return undefined;
+  }
+
+  /** No more than each receiver can take. */
+  get #mostUnderWay(): number {
+    let most = this.#plan.drain(this.settings) + mostAhead;
+    for (const { room } of this.#receivers) most = Math.min(most, room);
+    return most;
+  }
+
+  async #poll(events: PollEvents): Promise<PollOutcome> {
+    const acceptances = await this.#fetch(this.#host.present(this.#starter), events);
+    if (acceptances.length > 0) return this.#plan.judge(acceptances);
+    this.#host.onDrained(this.#kind);
+    return 'empty';
+  }
+
+  /** One poll, from the request until what it brought is kept. The account outlives it. */
+  #fetch(member: Member, events: Partial<PollEvents>, asking?: Asking): Promise<Acceptance[]> {
+    return this.#host.polls.track((onAnswer) => {
+      const fetch = () => this.#fetchNow(member, onAnswer, events, asking);
+      if (!this.#plan.takesTurns) return fetch();
+      const polling = this.#turn.then(fetch);
+      this.#turn = polling.catch(() => {});
+      return polling;
+    });
+  }
+
+  async #fetchNow(
+    member: Member,
+    onAnswer: () => void,
+    events: Partial<PollEvents>,
+    asking?: Asking,
+  ): Promise<Acceptance[]> {
+    const host = this.#host;
+    await host.inboxOf(member).ready();
+    const expected = host.expected();
+    if (expected) await expected;
+    // The store may have failed since, in the same turn of the event loop.
+    const failure = host.failure();
+    if (failure) throw failure;
+    const { client } = host.present(member);
+    const polled = await this.#plan.fetch(client, { beforeLeaving: events.onSent, onAnswer });
+    this.#standing.answered();
+    host.onChanged();
+    if (polled.records.length === 0) return [];
+    const arrival = asking ? { ...polled, ...asking } : polled;
+    // What moves one date on is asked for when it is due, whatever it has brought.
+    return host.inboxOf(member).accept(arrival, this.#plan.takesTurns ? {} : events);
+  }
+
+  /** Tells one who joins a loop that runs where it stands. */
+  #greet(watcher: Watcher): void {
+    const { state } = this.#loop;
+    watcher.onState(state);
+    if (state.name === 'failing') watcher.onFailing(state.error);
+  }
+
+  #tell(state: PollState): void {
+    this.#standing.enter(state);
+    this.#host.onChanged();
+    const failing = state.name === 'failing' ? state.error : undefined;
+    const isNew = failing && isNews(failing, this.#told);
+    const hasRecovered = !failing && state.name !== 'paused' && this.#told.length > 0;
+    if (hasRecovered) this.#told = [];
+    for (const watcher of this.#watchers.keys()) {
+      watcher.onState(state);
+      if (isNew) watcher.onFailing(failing);
+    }
+    const [first] = this.#watchers.keys();
+    if (hasRecovered) first?.onRecovered();
+  }
+}
+
+/** Says whether it has not been told. The store may fail and come back while the service fails all the time. */
+function isNews({ code }: SmsError, told: ('service' | 'store')[]): boolean {
+  const what = code === 'SMS_STORE' ? 'store' : 'service';
+  if (told.includes(what)) return false;
+  told.push(what);
+  return true;
+}

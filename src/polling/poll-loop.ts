@@ -1,0 +1,246 @@
+import { type Clock, systemClock } from '../clock';
+import { asSmsError, type SmsError } from '../errors';
+import { HandingOver } from '../inbox/handing-over';
+import { type PollOutcome, Rhythm } from './rhythm';
+import { Waits } from './waits';
+
+export type { PollOutcome } from './rhythm';
+
+/** Where a loop stands. */
+export type PollState =
+  | { name: 'connecting' }
+  | { name: 'listening' }
+  /** `seconds`: whole ones, 0 for less than one. `until`: when the next poll is due, in ms since 1970. */
+  | { name: 'waiting'; seconds: number; until: number }
+  | { name: 'paused'; unacknowledged: number }
+  | { name: 'failing'; error: SmsError };
+
+/** What a poll tells before it ends. */
+export interface PollEvents {
+  /** The request has left on an open connection. */
+  onSent(): void;
+  /** It has brought something, which is where a crash does not reach it, though it is not handed over yet. */
+  onHeld(): void;
+}
+
+/** What a loop polls, and how. Read anew before each poll, so that they may change under a running loop. */
+export interface PollSource {
+  /**
+   * Makes one poll and hands over what it brought. It is never aborted: the service marks a message read as it
+   * answers (§3), so an answer that nobody awaits is a message lost.
+   *
+   * @throws SmsError when it failed
+   */
+  poll(events: PollEvents): Promise<PollOutcome>;
+  /** How long to wait after an empty answer (§8). */
+  pauseMs(): number;
+  /** Polls in flight at once while messages keep coming; 1 keeps their order. */
+  drain(): number;
+  /** Polls in flight, and answers that are held and not handed over, all in all. Absent: as many as `drain`. */
+  mostUnderWay?(): number;
+}
+
+/**
+ * Polls a source for as long as it is wanted: again at once after something new, after a pause when there was nothing,
+ * and after a growing delay when it failed or brought nothing new. What an answer brought need only be held, not handed
+ * over, when the next is asked for. It never ends by itself and never spins.
+ */
+export class PollLoop {
+  readonly #source: PollSource;
+  readonly #onState: (state: PollState, previous: PollState) => void;
+  readonly #clock: Clock;
+  readonly #rhythm: Rhythm;
+  #state: PollState = { name: 'connecting' };
+  #wanted = false;
+  #held: PollState | undefined;
+  #workers = 0;
+  #inFlight = 0;
+  readonly #handingOver = new HandingOver();
+  /** What it was last seen to fail of, until a poll is in order. */
+  #failure: SmsError | undefined;
+  /** Ends what waits until a time, and what waits to be resumed. */
+  readonly #waiting: Waits;
+  readonly #onHold: Waits;
+
+  constructor(
+    source: PollSource,
+    onState: (state: PollState, previous: PollState) => void,
+    clock: Clock = systemClock,
+  ) {
+    this.#source = source;
+    this.#onState = onState;
+    this.#clock = clock;
+    this.#rhythm = new Rhythm(() => clock.random());
+    this.#waiting = new Waits(clock);
+    this.#onHold = new Waits(clock);
+  }
+
+  get state(): PollState {
+    return this.#state;
+  }
+
+  /** Begins to poll. A poll still in flight from before is taken over instead of making another. */
+  start(): void {
+    if (this.#wanted) return;
+    this.#wanted = true;
+    this.#failure = undefined;
+    this.#handingOver.late = undefined;
+    this.#rhythm.reset();
+    this.#setState({ name: 'connecting' });
+    if (this.#held) this.#setState(this.#held);
+    else if (this.#inFlight > 0) this.#setState({ name: 'listening' });
+    if (this.#workers === 0) this.#work();
+  }
+
+  /** Makes no further poll. One in flight is left to finish and hand over its answer. */
+  stop(): void {
+    this.#wanted = false;
+    // Whoever starts it again is not told of the end of what those before have seen begin.
+    this.#state = { name: 'connecting' };
+    this.#waiting.wake();
+    this.#onHold.wake();
+  }
+
+  /** Makes no further poll until {@link resume}; `state` says why. */
+  hold(state: PollState): void {
+    this.#held = state;
+    if (this.#wanted) this.#setState(state);
+  }
+
+  /** Goes on after {@link hold}. */
+  resume(): void {
+    if (!this.#held) return;
+    this.#held = undefined;
+    this.#onHold.wake();
+    if (!this.#wanted) return;
+    if (this.#failure) {
+      // It has not been seen to end, and waits its time as if nothing else had been the matter.
+      this.#setState({ name: 'failing', error: this.#failure });
+    } else {
+      this.#setState(this.#inFlight > 0 ? { name: 'listening' } : { name: 'connecting' });
+      this.#waiting.wake();
+    }
+  }
+
+  /** Cuts a wait short, because the pause has become shorter or something is known to be there. */
+  nudge(): void {
+    if (!this.#rhythm.isBackingOff) this.#waiting.wake();
+  }
+
+  #work(): void {
+    this.#workers++;
+    void this.#run();
+  }
+
+  async #run(): Promise<void> {
+    try {
+      while (this.#wanted) {
+        if (this.#held) {
+          await this.#onHold.wait();
+          continue;
+        }
+        if (this.#inFlight + this.#handingOver.size >= mostUnderWay(this.#source, this.#rhythm)) {
+          // Whoever has a poll in flight goes on.
+          if (this.#handingOver.size === 0) return;
+          await this.#handingOver.next();
+          continue;
+        }
+        const outcome = this.#handingOver.late ?? (await this.#ask());
+        if (outcome === 'new') {
+          if (this.#wanted && !this.#held && this.#workers < this.#source.drain()) this.#work();
+          continue;
+        }
+        // A helper ends with its first answer that brings nothing, and leaves it to the last one, which stays, to find
+        // out whether the service fails.
+        if (this.#workers > 1 || !this.#wanted) return;
+        this.#handingOver.late = undefined;
+        if (typeof outcome !== 'string') {
+          this.#rhythm.failed();
+          if (!this.#held) {
+            this.#failure = outcome;
+            this.#setState({ name: 'failing', error: outcome });
+          }
+        }
+        const pauseMs = this.#source.pauseMs();
+        const delayMs = this.#rhythm.delayMs(outcome, pauseMs);
+        if (delayMs > 0) {
+          // What keeps it from spinning is no wait that anybody has asked for.
+          if (outcome === 'empty' && pauseMs > 0 && !this.#held) {
+            const seconds = delayMs < 1_000 ? 0 : Math.round(delayMs / 1_000);
+            this.#setState({ name: 'waiting', seconds, until: this.#clock.now() + delayMs });
+          }
+          await this.#waiting.wait(delayMs);
+        }
+      }
+    } finally {
+      // In the turn in which it ends, so that of several that end together the last one knows that it is the last.
+      this.#workers--;
+    }
+  }
+
+  /** Makes a poll, and does not wait for what it brings to be handed over, where the next may be asked for before. */
+  #ask(): Promise<PollOutcome | SmsError> {
+    return new Promise((resolve) => {
+      const polling = this.#poll(() => {
+        this.#handingOver.add(polling);
+        resolve('new');
+      });
+      void polling.then(resolve);
+    });
+  }
+
+  async #poll(onHeld: () => void): Promise<PollOutcome | SmsError> {
+    const { repeats } = this.#rhythm;
+    const startedAt = this.#clock.elapsed();
+    let hasAnswer = false;
+    this.#inFlight++;
+    const answered = () => {
+      if (hasAnswer) return;
+      hasAnswer = true;
+      this.#inFlight--;
+      this.#rhythm.answered();
+      this.#failure = undefined;
+      if (this.#wanted && !this.#held) this.#setState({ name: 'listening' });
+    };
+    const onSent = () => {
+      if (!this.#rhythm.isFailing && this.#wanted && !this.#held) this.#setState({ name: 'listening' });
+    };
+    try {
+      const outcome = await this.#source.poll({
+        onSent,
+        onHeld: () => {
+          answered();
+          onHeld();
+        },
+      });
+      answered();
+      this.#rhythm.brought(outcome, { tookMs: this.#clock.elapsed() - startedAt, repeats });
+      return outcome;
+    } catch (error) {
+      if (!hasAnswer) this.#inFlight--;
+      return asSmsError(error);
+    }
+  }
+
+  #setState(state: PollState): void {
+    const previous = this.#state;
+    if (isSameState(state, previous)) return;
+    this.#state = state;
+    this.#onState(state, previous);
+  }
+}
+
+/** While it has to wait for what the service does, it wants to know first what an answer brought. */
+function mostUnderWay(source: PollSource, rhythm: Rhythm): number {
+  const drain = source.drain();
+  return Math.max(1, rhythm.isBackingOff ? drain : (source.mostUnderWay?.() ?? drain));
+}
+
+function isSameState(a: PollState, b: PollState): boolean {
+  return (
+    a.name === b.name &&
+    (a.name !== 'waiting' || a.until === (b as typeof a).until) &&
+    (a.name !== 'paused' || a.unacknowledged === (b as typeof a).unacknowledged) &&
+    (a.name !== 'failing' || a.error.code === (b as typeof a).error.code)
+  );
+}

@@ -1,0 +1,111 @@
+import type { IncomingRecord, StatusRecord } from '../model';
+import type { Witness } from '../outbox/evidence';
+import type { SendingRooms } from '../outbox/rooms';
+import { type Changes, keepItem, type Look } from '../store/store';
+import { latest, withAnswer } from './asking';
+import { leaveLetter, mailboxKey } from './mailbox';
+import type { Answer, Question } from './question';
+import type { Remembrance } from './remembrance';
+import { furtherKeysOfRecord, keysOfRecord, match, questionOf } from './sent-index';
+
+/** What the ledger knows of records that come in: which text they answer, and what follows from them. */
+export interface CorrelationOptions {
+  remembrance: Remembrance;
+  /** Where texts and questions are that are under way; `undefined` while there are none. */
+  rooms(): SendingRooms | undefined;
+  /** Whether other instances ask questions too. */
+  isShared: boolean;
+  now(): number;
+}
+
+type Answering = Extract<Witness, { kind: 'incoming' | 'status' }>;
+
+/** Says what records answer, within the step that takes them in. */
+export class Correlation {
+  readonly #options: CorrelationOptions;
+
+  constructor(options: CorrelationOptions) {
+    this.#options = options;
+  }
+
+  /** Whether anything is remembered that a record may answer. */
+  get isExpected(): boolean {
+    return this.#options.remembrance.isExpected;
+  }
+
+  /** The keys that a record needs, beside those of its identity: none while nothing is remembered. */
+  keys(witness: Witness): readonly string[] {
+    const { remembrance } = this.#options;
+    if (remembrance.isExpected) return this.#keysOf(witness);
+    return witness.kind === 'outbox' ? [] : remembrance.keys;
+  }
+
+  /** The keys that follow from what those say. */
+  furtherKeys(witness: Witness, look: Look): readonly string[] {
+    if (witness.kind === 'outbox' || !this.#options.remembrance.isRemembered(look)) return [];
+    return [...this.#keysOf(witness), ...furtherKeysOfRecord(witness.kind, witness.record, this.#unexpired(look))];
+  }
+
+  /**
+   * What a new record becomes when it answers something, with the changes that follow. The effect is to be run when they
+   * are written.
+   */
+  correlate<W extends Witness>(witness: W, look: Look, changes: Changes): { record: W['record']; effect(): void } {
+    const observe = () => this.#options.rooms()?.evidence.observe(witness);
+    // What a record may answer is derived from digests, which most accounts never need.
+    if (witness.kind === 'outbox' || !this.#options.remembrance.isExpected) {
+      return { record: witness.record, effect: observe };
+    }
+    const { record, answered } = this.#answer(witness, this.#unexpired(look), changes);
+    const effect = () => {
+      observe();
+      if (answered) this.#options.rooms()?.onAnswered(answered);
+    };
+    return { record, effect };
+  }
+
+  #keysOf(witness: Witness): readonly string[] {
+    if (witness.kind === 'outbox') return [];
+    const keys = keysOfRecord(witness.kind, witness.record);
+    return this.#options.isShared && keys.length > 0 ? [...keys, mailboxKey] : keys;
+  }
+
+  #answer(
+    witness: Answering,
+    look: Look,
+    changes: Changes,
+  ): { record: IncomingRecord | StatusRecord; answered?: Question | undefined } {
+    const found = match(witness.kind, witness.record, look);
+    if (!found) return witness;
+    const open = witness.kind === 'status' ? questionOf(witness.record, look) : found.question;
+    // It is remembered longer than it is known, for the sake of its questions.
+    if (!open && found.knownUntil <= this.#options.now()) return witness;
+    const record = { ...witness.record, sent: found.sent };
+    const isEnd = witness.kind === 'status' && isUndelivered(witness.record);
+    const question = witness.kind === 'status' && !isEnd ? undefined : open;
+    const known = question && this.#options.rooms()?.ledger.questions.get(question.id);
+    const own = known && latest(known, changes);
+    // One that is asked nowhere any more.
+    if (!question || (!own && !this.#options.isShared)) return { record };
+    question.close(changes);
+    const answer: Answer = isEnd
+      ? { reason: 'undelivered', statusCode: witness.record.statusCode }
+      : { reply: { ...(record as IncomingRecord), awaited: true } };
+    if (!own) leaveLetter({ question: question.id, at: this.#options.now(), answer }, look, changes);
+    const answered = own && withAnswer(own, answer);
+    if (answered) keepItem(changes, answered);
+    return { record: isEnd ? record : { ...record, awaited: true }, answered };
+  }
+
+  #unexpired(look: Look): Look {
+    return (key) => {
+      const remembered = look(key);
+      return remembered && remembered.at + remembered.forMs > this.#options.now() ? remembered : undefined;
+    };
+  }
+}
+
+/** Says whether a status says that no reply will come. */
+function isUndelivered({ final, statusCode }: StatusRecord): boolean {
+  return final === true && statusCode.trim() !== 'RCV';
+}
