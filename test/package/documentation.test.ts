@@ -117,9 +117,18 @@ describe('the documentation', () => {
     assert.ok(links(readme).filter((target) => ownFile(target)?.startsWith('docs/')).length > 10);
   });
 
-  it('lists every example in the README, in the order of the import dialog', () => {
-    const listed = links(readme).flatMap((address) => /^examples\/(.+)/.exec(ownFile(address) ?? '')?.[1] ?? []);
+  it('lists every example in docs/examples.md, in the order of the import dialog', () => {
+    const listed = links(read('docs/examples.md')).flatMap((target) => /^\.\.\/examples\/(.+)/.exec(target)?.[1] ?? []);
     assert.deepEqual(listed.map(decodeURIComponent), readdirSync(join(root, 'examples')).sort());
+  });
+
+  it('has a README that is read at one sitting, and links to everything else', () => {
+    assert.ok(statSync(join(root, 'README.md')).size <= 12_000);
+    const linked = links(readme).map((address) => ownFile(address)?.replace(/#.*/, ''));
+    assert.deepEqual(
+      ['nodes', 'examples', 'library', 'sending', 'promises'].filter((page) => !linked.includes(`docs/${page}.md`)),
+      [],
+    );
   });
 
   it('shows pictures that are not empty', () => {
@@ -165,6 +174,7 @@ describe('the documentation', () => {
       own('sms-in'),
       nodeRed('@node-red/nodes/locales/en-US/messages.json'),
       nodeRed('@node-red/editor-client/locales/en-US/editor.json'),
+      read('scripts/first-flow.json'),
     ].join('\n');
     const named = [...firstFlow.matchAll(/(?<!\*)\*{1,2}([^*]+)\*{1,2}(?!\*)/g)].map(([, name = '']) => name);
     assert.ok(named.length > 15, named.join());
@@ -208,7 +218,7 @@ describe('the documentation', () => {
   });
 
   it('shows a program with the library that sends a text', async () => {
-    const program = codeBlocks(readme, 'js').find((code) => code.includes('require('));
+    const program = codeBlocks(read('docs/library.md'), 'js').find((code) => code.includes('require('));
     assert.ok(program);
     const folder = mkdtempSync(join(tmpdir(), 'sms-program-'));
     const simulator = await startSimulator();
