@@ -70,7 +70,7 @@ const programs: Record<string, (words: readonly string[], page: string) => Fault
     if (verb === 'ci' || verb === 'pack') return rest.length === 0 ? undefined : 'too much';
     if (verb === 'install')
       return rest.every((word) => word === '--save-dev' || isPackage(word)) ? undefined : 'another package';
-    if (verb === 'publish') return undefined;
+    if (`${verb} ${rest.join(' ')}` === 'audit signatures') return undefined;
     const [script = '', ...given] = verb === 'run' ? rest : [verb, ...rest];
     const command = scripts[script];
     if (command === undefined) return `no script ${script}`;
@@ -89,6 +89,7 @@ const programs: Record<string, (words: readonly string[], page: string) => Fault
   cd: () => undefined,
   rm: (words) => (words.join(' ') === '-rf node_modules' ? undefined : 'removes something else'),
   bash: ([script = '']) => missing([script]),
+  node: ([script = '']) => missing([script]),
   // The names that it makes and the files that it takes are compared in test/package/containers.test.ts.
   kubectl: ([verb = '']) => (['create', 'apply'].includes(verb) ? undefined : `what is kubectl ${verb}?`),
   docker: (words) => {
