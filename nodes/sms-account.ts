@@ -1,6 +1,6 @@
 import type { NodeAPI } from 'node-red';
 import { Client, createConnections, joinAccount, SmsError } from '../src';
-import { serveAccounts } from './runtime/account-admin';
+import { json, serveAccounts } from './runtime/account-admin';
 import { AccountNews } from './runtime/account-news';
 import type { AccountNode } from './runtime/account-node';
 import { AccountNodes } from './runtime/account-nodes';
@@ -13,7 +13,7 @@ import {
   parseConnection,
   parseMaxLength,
 } from './runtime/account-settings';
-import { findNode } from './runtime/deployed-nodes';
+import { type DeployedNode, findNode } from './runtime/deployed-nodes';
 import { Flows } from './runtime/flows';
 import { logKeptTexts } from './runtime/kept-text-log';
 import { raiseToCatch } from './runtime/outcome';
@@ -29,6 +29,9 @@ const formFields = ['id', ...connectionFields, ...credentialFields] as const;
 
 /** What the form sends to test the connection, as text. */
 type ConnectionTest = { [Field in (typeof formFields)[number]]?: string };
+
+/** An account as it is deployed. */
+type SavedAccount = DeployedNode & { baseUrl?: unknown };
 
 /** What is known of the account nodes of one Node-RED. */
 interface Accounts {
@@ -97,39 +100,30 @@ export = (RED: NodeAPI) => {
     },
   });
 
-  RED.httpAdmin.post('/sms-account/test', RED.auth.needsPermission('sms-account.write'), async (request, response) => {
-    // What a page of another site can have a browser post is no JSON.
-    if (request.is('json') === false) {
-      response.status(415).type('text').send('Send JSON.');
-      return;
-    }
-    try {
-      response.json({ ok: true, account: await testConnection(parseForm(request.body)) });
-    } catch (error) {
-      const { code, message, statusCode } = translateError(RED, error);
-      response.json({ ok: false, error: { code, message, ...(statusCode ? { statusCode } : undefined) } });
-    }
-  });
+  RED.httpAdmin.post(
+    '/sms-account/test',
+    RED.auth.needsPermission('sms-account.write'),
+    json,
+    async (request, response) => {
+      try {
+        response.json({ ok: true, account: await testConnection(parseForm(request.body)) });
+      } catch (error) {
+        const { code, message, statusCode, field } = translateError(RED, error);
+        const facts = { ...(statusCode ? { statusCode } : undefined), ...(field ? { field } : undefined) };
+        response.json({ ok: false, error: { code, message, ...facts } });
+      }
+    },
+  );
 
   /** Reads one entry of the feed, which marks nothing as read, and returns the account details. */
   async function testConnection(form: ConnectionTest) {
-    const id = form.id && isAccount(form.id) ? form.id : undefined;
-    const saved: AccountCredentials = (id && RED.nodes.getCredentials(id)) || {};
-    const choose = (name: (typeof credentialFields)[number]) => {
-      const given = form[name];
-      return resolveVariable(RED, given === undefined || given === savedPassword ? saved[name] : given, id);
-    };
-    const credentials: AccountCredentials = {};
-    for (const name of credentialFields) {
-      const value = choose(name);
-      if (value !== undefined) credentials[name] = value;
-    }
+    const saved = form.id === undefined ? undefined : findAccount(form.id);
     const config: ConnectionConfig = {};
     for (const name of connectionFields) {
       const value = form[name];
-      if (value !== undefined) config[name] = resolveVariable(RED, value, id);
+      if (value !== undefined) config[name] = resolveVariable(RED, value, saved?.id);
     }
-    const settings = parse(config, credentials, id);
+    const settings = parse(config, chooseCredentials(form, config, saved), saved?.id);
     const connections = createConnections(settings);
     try {
       const { account } = await new Client({ ...settings, connections }).readFeed({ size: 1 });
@@ -137,6 +131,29 @@ export = (RED: NodeAPI) => {
     } finally {
       connections.close().catch(() => {});
     }
+  }
+
+  /**
+   * Those of the form; in the place of one that it does not hold the one that is saved.
+   *
+   * @throws SmsError `SMS_CONFIG` for one that is needed and was saved for another address: whoever may edit may not read it
+   */
+  function chooseCredentials(form: ConnectionTest, { baseUrl, authType }: ConnectionConfig, saved?: SavedAccount) {
+    const known: AccountCredentials = (saved && RED.nodes.getCredentials(saved.id)) || {};
+    const isElsewhere = originOf(baseUrl) !== originOf(saved && resolveVariable(RED, saved.baseUrl, saved.id));
+    const needed: readonly string[] = authType === 'basic' || authType === 'form' ? ['userId', 'password'] : ['apiKey'];
+    const credentials: AccountCredentials = {};
+    for (const field of credentialFields) {
+      const given = form[field];
+      const isSaved = given === undefined || given === savedPassword;
+      const value = resolveVariable(RED, isSaved ? known[field] : given, saved?.id);
+      if (value === undefined) continue;
+      if (isSaved && isElsewhere && needed.includes(field) && originOf(baseUrl) !== undefined) {
+        throw new SmsError('credentialElsewhere', { field, params: { field } });
+      }
+      credentials[field] = value;
+    }
+    return credentials;
   }
 
   function parse(config: ConnectionConfig, credentials: AccountCredentials, id: string | undefined) {
@@ -147,9 +164,9 @@ export = (RED: NodeAPI) => {
     }
   }
 
-  /** Whether a node is deployed as an account, be it started or not: the credentials of any other are none of its business. */
-  function isAccount(id: string): boolean {
-    return findNode(RED, (node) => node.id === id && node.type === 'sms-account') !== undefined;
+  /** A node that is deployed as an account, be it started or not: the credentials of any other are none of its business. */
+  function findAccount(id: string): SavedAccount | undefined {
+    return findNode(RED, (node) => node.id === id && node.type === 'sms-account');
   }
 };
 
@@ -181,4 +198,10 @@ function parseForm(body: unknown): ConnectionTest {
     if (value !== undefined) form[name] = ['string', 'number', 'boolean'].includes(typeof value) ? String(value) : '';
   }
   return form;
+}
+
+/** Scheme, host and port of an address; `undefined` when it is none. */
+function originOf(address: unknown): string | undefined {
+  const text = String(address ?? '').trim();
+  return URL.canParse(text) ? new URL(text).origin : undefined;
 }

@@ -32,6 +32,10 @@ export const reasons = {
   apiKeyMissing: ['SMS_CONFIG', 'The account has no API key. Enter it in the account.'],
   userIdMissing: ['SMS_CONFIG', 'The account has no user name. Enter it in the account.'],
   passwordMissing: ['SMS_CONFIG', 'The account has no password. Enter it in the account.'],
+  credentialElsewhere: [
+    'SMS_CONFIG',
+    '"{{field}}" was saved for another address, and is sent to no other. Enter it anew to test this one.',
+  ],
   redisUrlMissing: ['SMS_CONFIG', 'The account has no Redis URL. Enter it in the account.'],
   apiKeyInvalid: [
     'SMS_CONFIG',

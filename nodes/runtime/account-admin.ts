@@ -26,6 +26,12 @@ type UsableNode = AccountNode & { membership: Membership };
 /** The account nodes that run, in the order of the flows. */
 type RunningNodes = Pick<AccountNodes, 'get' | 'values'>;
 
+/** Lets JSON in alone: what a page of another site can have a browser post is none. */
+export const json: RequestHandler = (request, response, next) => {
+  if (request.is('json')) next();
+  else response.status(415).type('text').send('Send JSON.');
+};
+
 /** Serves what goes on in the accounts, and takes what is decided about their entries. */
 export function serveAccounts(RED: NodeAPI, nodes: RunningNodes): void {
   const mayRead = RED.auth.needsPermission('sms-account.read');
@@ -73,6 +79,7 @@ export function serveAccounts(RED: NodeAPI, nodes: RunningNodes): void {
   httpAdmin.post(
     '/sms-account/:id/entries/:entry',
     mayWrite,
+    json,
     withAccount(async ({ membership }, { params, body }, response) => {
       const action = entryActions.find((one) => one === Object(body).action);
       if (!action) {

@@ -203,6 +203,16 @@ describe('what goes on in an account', () => {
     assert.deepEqual([status, (body as unknown as { error: { code: string } }).error.code], [503, 'SMS_STORE']);
   });
 
+  it('takes decisions as JSON alone, which no page of another site can have a browser send', async () => {
+    const sim = await startService();
+    await RunningFlow.start([account(sim)]);
+    for (const type of ['application/x-www-form-urlencoded', 'text/plain', 'multipart/form-data']) {
+      const request = helper.request().post('/sms-account/account/entries/none').set('content-type', type);
+      await request.set('origin', 'https://elsewhere.example').send('action=discard').expect(415, 'Send JSON.');
+    }
+    await helper.request().post('/sms-account/account/entries/none').expect(415);
+  });
+
   it('needs sms-account.read to be told, and sms-account.write to see private texts and to decide', async function () {
     this.timeout(60_000);
     const dist = join(__dirname, '..', '..', 'dist', 'nodes', 'sms-account.js');

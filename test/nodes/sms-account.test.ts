@@ -92,6 +92,29 @@ describe('sms-account', () => {
       );
     });
 
+    it('sends a saved credential to no other scheme, host or port than it was saved for', async () => {
+      const other = await startService();
+      const flow = await RunningFlow.start([
+        account(sim, { credentials: { apiKey: 'key', userId: 'u', password: secret } }),
+      ]);
+      for (const [values, field] of [
+        [{}, 'apiKey'],
+        [{ apiKey: '__PWRD__' }, 'apiKey'],
+        [{ authType: 'basic', userId: 'u' }, 'password'],
+        [{ authType: 'form', password: 'typed' }, 'userId'],
+      ] as const) {
+        for (const baseUrl of [other.baseUrl, sim.baseUrl.replace('127.0.0.1', 'localhost'), 'https://127.0.0.1']) {
+          const { ok, error } = await flow.testConnection(form(sim, { baseUrl, ...values }));
+          const { code, field: named, message } = error as Record<string, string>;
+          assert.deepEqual([ok, code, named], [false, 'SMS_CONFIG', field], baseUrl);
+          assert.equal(message?.includes(secret), false);
+        }
+      }
+      assert.deepEqual([...other.requests, ...sim.requests], []);
+      const typed = await flow.testConnection(form(sim, { baseUrl: `${sim.baseUrl}/elsewhere` }));
+      assert.notEqual((typed.error as { code: string } | undefined)?.code, 'SMS_CONFIG');
+    });
+
     it('tests an account that was never saved', async () => {
       const flow = await RunningFlow.start([]);
       const { apiKey } = sim.credentials;
