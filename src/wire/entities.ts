@@ -24,8 +24,8 @@ export const htmlEntities: ReadonlyMap<string, string> = new Map([
   ['rdquo', '”'],
 ]);
 
-/** All characters that XML does not have, halves of surrogate pairs among them; to be searched and replaced with. */
-export const noXmlCharacter = /[^\t\n\r -\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu;
+/** Runs of characters that XML does not have, halves of surrogate pairs among them; to be searched and replaced with. */
+export const noXmlCharacters = /[^\t\n\r -\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]+/gu;
 
 /**
  * Decodes the five entities of XML and references to characters that XML has, each once.
@@ -33,16 +33,19 @@ export const noXmlCharacter = /[^\t\n\r -\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}
  * @returns `undefined` when a `&` begins anything else
  */
 export function decodeXmlEntities(text: string): string | undefined {
-  let decoded = '';
-  let from = 0;
-  for (let start = text.indexOf('&'); start !== -1; start = text.indexOf('&', from)) {
-    const end = text.indexOf(';', start);
-    const character = end === -1 ? undefined : characterOf(text.slice(start + 1, end), xmlEntities);
+  const [before = '', ...rest] = text.split('&');
+  if (rest.length === 0) return text;
+  const known = new Map(xmlEntities);
+  let decoded = before;
+  for (const piece of rest) {
+    const end = piece.indexOf(';');
+    const name = piece.slice(0, end);
+    const character = end === -1 ? undefined : (known.get(name) ?? characterOf(name));
     if (character === undefined) return undefined;
-    decoded += text.slice(from, start) + character;
-    from = end + 1;
+    known.set(name, character);
+    decoded += character + piece.slice(end + 1);
   }
-  return decoded + text.slice(from);
+  return decoded;
 }
 
 /** Decodes what XML has and the names that HTML gives to the characters of Latin-1 and a few more; the rest stays as it is. */
@@ -50,11 +53,12 @@ export function decodeHtmlEntities(text: string): string {
   return text.replace(/&(#?\w+);/g, (reference, name) => characterOf(name, htmlEntities) ?? reference);
 }
 
-function characterOf(name: string, entities: ReadonlyMap<string, string>): string | undefined {
+/** What a reference stands for, by what is between its `&` and its `;`; `undefined`: nothing that XML has. */
+export function characterOf(name: string, entities: ReadonlyMap<string, string> = xmlEntities): string | undefined {
   if (!name.startsWith('#')) return entities.get(name);
   const [, decimal, hexadecimal = ''] = /^#(?:(\d+)|x([\da-fA-F]+))$/.exec(name) ?? [];
   const codePoint = decimal === undefined ? Number.parseInt(hexadecimal, 16) : Number(decimal);
   if (!(codePoint <= 0x10ffff)) return undefined;
   const character = String.fromCodePoint(codePoint);
-  return character.search(noXmlCharacter) < 0 ? character : undefined;
+  return character.search(noXmlCharacters) < 0 ? character : undefined;
 }

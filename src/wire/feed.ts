@@ -1,6 +1,6 @@
 import type { Feed, FeedEntry, FeedFormat } from '../model';
 import { readDate } from './date';
-import { decodeXmlEntities, noXmlCharacter } from './entities';
+import { characterOf, noXmlCharacters } from './entities';
 import { findAccount } from './feed-account';
 import { isBlank, isUnsafeKey, present, trimmed } from './fields';
 import type { OnUnknownCharset } from './text';
@@ -41,12 +41,15 @@ export function parseFeed(bytes: Uint8Array, contentType?: string, onUnknownChar
 function mend(text: string): string {
   return text
     .replace(/^\s*(?:<\?xml\s[^<>]*\?>)?/, '')
-    .replace(noXmlCharacter, '\ufffd')
-    .replace(/<!\[CDATA\[.*?(?:\]\]>|$)|<!--.*?(?:-->|$)|\]\]>|&(?!(?:amp|lt|gt|quot|apos);)(?:#?\w+;)?/gs, (piece) => {
-      if (piece.startsWith('<')) return piece.startsWith('<!--') ? '' : piece;
-      if (piece === ']]>') return ']]&gt;';
-      return decodeXmlEntities(piece) === undefined ? `&amp;${piece.slice(1)}` : piece;
-    });
+    .replace(noXmlCharacters, (run) => '\ufffd'.repeat([...run].length))
+    .replace(
+      /<!\[CDATA\[.*?(?:\]\]>|$)|<!--.*?(?:-->|$)|\]\]>|&(?!(?:amp|lt|gt|quot|apos|#[3-9]\d|#[1-9]\d{2,3});)(?:#?\w+;)?/gs,
+      (piece) => {
+        if (piece.startsWith('<')) return piece.startsWith('<!--') ? '' : piece;
+        if (piece === ']]>') return ']]&gt;';
+        return characterOf(piece.slice(1, -1)) === undefined ? `&amp;${piece.slice(1)}` : piece;
+      },
+    );
 }
 
 /** @param frames the elements that hold what is at feed level: in RSS the channel and the root around it */

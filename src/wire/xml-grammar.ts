@@ -1,4 +1,4 @@
-import { noXmlCharacter } from './entities';
+import { noXmlCharacters } from './entities';
 import { unreadable } from './unreadable';
 
 const space = '[ \\t\\r\\n]';
@@ -23,11 +23,12 @@ const piece = new RegExp(
  * Checks the text of a document against what the grammar of XML says of each of its pieces; how tags, names and references belong
  * together is left to the parser. A parser reads comments and processing instructions in its own ways, so they are left out.
  *
- * @returns its tags, texts and CDATA, or `undefined` when something else is in it
+ * @returns its tags, texts and CDATA as `markup`, and its tags alone; `undefined` when something else is in it
  * @throws SmsError for a DTD
  */
-export function readMarkup(text: string): string | undefined {
+export function readMarkup(text: string): { markup: string; tags: string } | undefined {
   let markup = '';
+  let tags = '';
   piece.lastIndex = declaration.exec(text)?.[0].length ?? 0;
   for (let start = piece.lastIndex; start < text.length; start = piece.lastIndex) {
     const [found, aside] = piece.exec(text) ?? [];
@@ -35,7 +36,9 @@ export function readMarkup(text: string): string | undefined {
       if (text.startsWith('<!DOCTYPE', start)) throw unreadable('answer', 'a DTD, which is not accepted');
       return undefined;
     }
-    if (aside === undefined) markup += found;
+    if (aside !== undefined) continue;
+    markup += found;
+    if (found.startsWith('<') && !found.startsWith('<!')) tags += found;
   }
-  return text.search(noXmlCharacter) >= 0 || !outside.test(markup) ? undefined : markup;
+  return text.search(noXmlCharacters) >= 0 || !outside.test(markup) ? undefined : { markup, tags };
 }

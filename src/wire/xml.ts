@@ -50,10 +50,10 @@ export function parseXml(
   const text = mend === undefined ? decoded : mend(decoded);
   if (text.length > maxBytes) throw unreadable('answer', 'XML of more than 2 MiB');
   if (tooManyMarks.test(text)) throw unreadable('answer', 'XML with too many elements and attributes');
-  const markup = readMarkup(text);
+  const read = readMarkup(text);
   // The validator looks long at each `&`, and believes any name behind it: that is for `decode`.
-  if (markup === undefined || XMLValidator.validate(markup.replaceAll('&', '_')) !== true) throw broken();
-  const [root, ...others] = parse(markup).filter((node) => !('#text' in node));
+  if (read === undefined || XMLValidator.validate(read.tags.replaceAll('&', '_')) !== true) throw broken();
+  const [root, ...others] = parse(read.markup).filter((node) => !('#text' in node));
   if (root === undefined || '#cdata' in root || others.length > 0) throw broken();
   return createElement(root, outermost, mend !== undefined);
 }
