@@ -117,7 +117,7 @@ what was written last, and what was read.
 
 **start.** The time to load the files of the node types, in a process of its own and without Node-RED, and what
 \`npm install\` puts on disk, beside the packages for Twilio, Telegram and e-mail. The ratio is to the smallest of the
-three. All that an account stands on, undici and its store among it, is loaded when the first one is deployed ([ADR 24](adr/0024-loaded-when-first-read.md)). Most of the size is the
+three. All that an account stands on, undici and its store among it, is loaded when the first one is deployed. Most of the size is the
 embedded store, which carries its binaries for every platform.
 
 ## How cost grows

@@ -1,4 +1,4 @@
-import { onceAborted } from './abort-watch';
+import { setMaxListeners } from 'node:events';
 
 /** A delay under way. */
 export interface Timer {
@@ -53,6 +53,14 @@ function afterLong(delayMs: number, callback: () => void, isIdle: boolean): Time
  * flows any more.
  */
 export const longestDeploymentMs = 20_000;
+
+/** Calls back once when a signal aborts, unless it has already. Returns how to leave. */
+export function onceAborted(signal: AbortSignal, callback: () => void): () => void {
+  // As many texts as wait in a queue may share one signal: no leak.
+  setMaxListeners(0, signal);
+  signal.addEventListener('abort', callback, { once: true });
+  return () => signal.removeEventListener('abort', callback);
+}
 
 /** Resolves on the next turn of the event loop. */
 export function nextTurn(clock: Clock): Promise<void> {

@@ -28,8 +28,8 @@ export {
   type SmsErrorFacts,
   type SmsErrorReason,
 } from './errors';
-export type { CallOptions, ClientOptions } from './http/client';
-export type { TlsOptions } from './http/connections';
+export { type CallOptions, Client, type ClientOptions } from './http/client';
+export { createConnections, type TlsOptions } from './http/connections';
 export { Pieces } from './http/pieces';
 export type { ProxyOptions } from './http/proxy';
 export { type Authentication, parseAuthentication, parseBaseUrl } from './login';
@@ -43,60 +43,12 @@ export type { AnswerNews, OutcomeNews, Outlet, OutletState, SendingNode, SendReq
 export { PollLoop, type PollState } from './polling/poll-loop';
 export type { NoReply } from './questions/question';
 export { reasons } from './reasons';
+export { DiskStore } from './store/disk';
 export { MemoryStore } from './store/memory';
+export { RedisStore } from './store/redis';
 export { parseRedisUrl } from './store/redis-url';
 export type { Store } from './store/store';
 export { type CallbackEvent, type CallbackRequest, parseCallback } from './wire/callback';
 export { formatCallbackUrl } from './wire/callback-url';
 export { isBlank, isUnsafeKey } from './wire/fields';
 export { flattenForm, formatForm } from './wire/form';
-
-/** Each is loaded when it is first read: a palette without an account needs none of them, and an account one of the stores. */
-const late = {
-  get Client() {
-    return (require('./http/client') as typeof import('./http/client')).Client;
-  },
-  get createConnections() {
-    return (require('./http/connections') as typeof import('./http/connections')).createConnections;
-  },
-  get DiskStore() {
-    return (require('./store/disk') as typeof import('./store/disk')).DiskStore;
-  },
-  get RedisStore() {
-    return (require('./store/redis') as typeof import('./store/redis')).RedisStore;
-  },
-};
-
-export declare const Client: typeof late.Client;
-export type Client = InstanceType<typeof Client>;
-export declare const createConnections: typeof late.createConnections;
-export declare const DiskStore: typeof late.DiskStore;
-export type DiskStore = InstanceType<typeof DiskStore>;
-export declare const RedisStore: typeof late.RedisStore;
-export type RedisStore = InstanceType<typeof RedisStore>;
-
-// Spelled out, since Node reads from the text which names a program can import.
-Object.defineProperty(module.exports, 'Client', {
-  enumerable: true,
-  get() {
-    return late.Client;
-  },
-});
-Object.defineProperty(module.exports, 'createConnections', {
-  enumerable: true,
-  get() {
-    return late.createConnections;
-  },
-});
-Object.defineProperty(module.exports, 'DiskStore', {
-  enumerable: true,
-  get() {
-    return late.DiskStore;
-  },
-});
-Object.defineProperty(module.exports, 'RedisStore', {
-  enumerable: true,
-  get() {
-    return late.RedisStore;
-  },
-});

@@ -1,5 +1,4 @@
 import type { SmsError } from '../errors';
-import { PassingMap } from '../passing-map';
 import type { Endpoint } from '../polling/endpoint';
 import type { PollState } from '../polling/poll-loop';
 import type { Member } from './member';
@@ -20,9 +19,9 @@ export interface AskingHost {
 export class Asking {
   readonly #host: AskingHost;
   /** Those with open questions. */
-  readonly #nodes = new PassingMap<string, true>();
+  readonly #nodes = new Map<string, true>();
   /** After how many answers each was told that polling fails. It is told again only of what began after another. */
-  readonly #toldAfter = new PassingMap<string, number>();
+  readonly #toldAfter = new Map<string, number>();
   #error: SmsError | undefined;
   /** Whether the service has failed since polling last worked, and not the store alone. */
   #hasServiceFailed = false;

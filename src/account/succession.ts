@@ -1,7 +1,6 @@
 import type { Clock } from '../clock';
 import type { SmsError } from '../errors';
 import type { HandOver } from '../outbox/sender';
-import { PassingMap } from '../passing-map';
 import type { Polls } from '../polling/polls';
 import type { Estate } from './estate';
 import type { Member } from './member';
@@ -35,12 +34,12 @@ export class Succession {
   /** By the names of their stores: the one that is used, and those before it that are not empty yet. */
   readonly #estates = new Map<string, Estate>();
   /** How often it is being taken over from each of them now. */
-  readonly #heirs = new PassingMap<string, number>();
+  readonly #heirs = new Map<string, number>();
   #storeName: string | undefined;
   /** Whether a member has used it since the first of them joined. */
   #isChosen = false;
   /** Places from which it could not be taken over at the first try: texts do not wait for another one. */
-  readonly #tried = new PassingMap<string, true>();
+  readonly #tried = new Map<string, true>();
 
   constructor(host: SuccessionHost) {
     this.#host = host;

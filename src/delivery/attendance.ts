@@ -2,7 +2,6 @@ import { type Clock, longestDeploymentMs, type Timer } from '../clock';
 import { type Channel, nameTakers } from '../inbox/entry';
 import type { Undelivered } from '../inbox/undelivered';
 import type { Kind } from '../model';
-import { PassingMap } from '../passing-map';
 import type { Taker } from './taker';
 
 /** Whom records are for: everybody on their channel, unless it says more. */
@@ -23,7 +22,7 @@ export class Attendance {
    * Nodes that were taken away and may be back after a redeploy, which must not make them miss what others get, or what is theirs. Each
    * with how many nodes had come by then.
    */
-  readonly #absent = new PassingMap<Channel, Map<string, number>>();
+  readonly #absent = new Map<Channel, Map<string, number>>();
   /** How often a node has come. */
   #comings = 0;
   #absence: Timer | undefined;

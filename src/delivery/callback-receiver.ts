@@ -1,7 +1,6 @@
 import type { Clock } from '../clock';
 import type { Inbox } from '../inbox/inbox';
 import type { RecordsOfKind } from '../model';
-import { PassingMap } from '../passing-map';
 import { Receiver, type ReceiverOptions } from './receiver';
 
 /** How a {@link CallbackReceiver} hands over. See {@link ReceiverOptions}. */
@@ -28,7 +27,7 @@ export class CallbackReceiver {
   readonly #clock: Clock;
   readonly #receiver: Receiver;
   /** Gives up each callback under way. */
-  readonly #underWay = new PassingMap<object, () => void>();
+  readonly #underWay = new Map<object, () => void>();
   #isClosed = false;
 
   constructor(inbox: Inbox, options: CallbackReceiverOptions & CallbackSurroundings, clock: Clock) {

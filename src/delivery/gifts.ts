@@ -1,7 +1,6 @@
 import type { Channel } from '../inbox/entry';
 import type { Undelivered, UndeliveredEntries } from '../inbox/undelivered';
 import type { Unread } from '../inbox/unread';
-import { PassingMap } from '../passing-map';
 import type { Destination } from './attendance';
 import type { Slice, Taker } from './taker';
 
@@ -18,7 +17,7 @@ export interface Gift {
 export class Gifts {
   readonly #undelivered: UndeliveredEntries;
   readonly #unread: Unread;
-  readonly #byChannel = new PassingMap<Channel, Gift[]>();
+  readonly #byChannel = new Map<Channel, Gift[]>();
   #slices: { given: Promise<void>; end(): void } | undefined;
 
   constructor(undelivered: UndeliveredEntries, unread: Unread) {

@@ -1,6 +1,5 @@
 import type { Clock, Timer } from '../clock';
 import type { Entry } from '../inbox/entry';
-import { PassingMap } from '../passing-map';
 
 /** How an entry is no longer out: the flow has taken it; it was tried too often; the service is to bring it again. */
 export type Ending = 'done' | 'givenUp' | 'released';
@@ -38,7 +37,7 @@ const firstRetryDelayMs = 250;
 /** Entries that are out in the flow until it says what became of them, or its time is up. */
 export class Outstanding {
   readonly #options: OutstandingOptions;
-  readonly #out = new PassingMap<string, Out>();
+  readonly #out = new Map<string, Out>();
 
   constructor(options: OutstandingOptions) {
     this.#options = options;

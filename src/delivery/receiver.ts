@@ -2,7 +2,6 @@ import { type Clock, systemClock } from '../clock';
 import { type Channel, type Entry, newsOf } from '../inbox/entry';
 import type { Inbox } from '../inbox/inbox';
 import type { Kind, RecordOfKind, Records } from '../model';
-import { PassingMap } from '../passing-map';
 import { type Ending, idOf, Outstanding } from './outstanding';
 import type { Taker } from './taker';
 
@@ -56,7 +55,7 @@ export class Receiver implements Taker {
   readonly #outstanding: Outstanding;
   readonly #mostOut: number;
   /** Taken, but not sent yet because too many are out: by id, with which attempt each will be. */
-  readonly #waiting = new PassingMap<string, { entry: Entry; attempt: number }>();
+  readonly #waiting = new Map<string, { entry: Entry; attempt: number }>();
   #isSending = false;
 
   constructor(inbox: Inbox, options: ReceiverOptions, clock: Clock = systemClock) {

@@ -1,4 +1,3 @@
-import type { Aborting } from '../abort-watch';
 import { isSmsError } from '../errors';
 import type {
   Delivery,
@@ -39,7 +38,7 @@ export interface ClientOptions extends Target {
 
 /** What a caller may say of a single call. */
 export interface CallOptions {
-  signal?: Aborting | undefined;
+  signal?: AbortSignal | undefined;
   /** Called when the head of the answer is here. */
   onAnswer?: (() => void) | undefined;
   /** Awaited when the connection stands, before the first byte; when it rejects, nothing is sent. */

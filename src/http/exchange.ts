@@ -1,7 +1,6 @@
 import type { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
-import { type Aborting, onceAborted } from '../abort-watch';
-import { type Clock, systemClock, type Timer } from '../clock';
+import { type Clock, onceAborted, systemClock, type Timer } from '../clock';
 import { asSmsError, SmsError } from '../errors';
 import type { Authentication } from '../login';
 import { formatForm } from '../wire/form';
@@ -31,7 +30,7 @@ export interface Call {
   timeoutMs: number;
   /** What a failure after the request has left means: a send may have been accepted, a read was merely cut off. */
   effect: 'send' | 'read';
-  signal?: Aborting | undefined;
+  signal?: AbortSignal | undefined;
   /** Called when the head of the answer is here: from now on the answer is worth waiting for. */
   onAnswer?: (() => void) | undefined;
   /** Awaited when the connection stands and before the first byte goes out. What it rejects with becomes the failure of a call that never left. */

@@ -2,7 +2,6 @@ import type { Timer } from '../clock';
 import type { Step } from '../journal/journal';
 import type { Circumstances, Keeper } from '../journal/keeper';
 import type { RecordOfKind } from '../model';
-import { PassingMap } from '../passing-map';
 import { type Changes, dropItem, type Item, keepItem } from '../store/store';
 import type { InboxContext } from './context';
 import { type Entry, isRecordOfKind, newsOf } from './entry';
@@ -41,7 +40,7 @@ interface Kept {
 export class GivenUp {
   readonly #context: InboxContext;
   readonly #onFull: () => void;
-  readonly #kept = new PassingMap<string, Kept>();
+  readonly #kept = new Map<string, Kept>();
   readonly #order = new EntryOrder();
   #sweep: Timer | undefined;
   #hasBeenFull = false;

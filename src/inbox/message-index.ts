@@ -1,10 +1,9 @@
-import { PassingMap } from '../passing-map';
 import { type Identity, isSameMessage } from './identity';
 
 /** Finds things by the message that they are of, however many there are. */
 export class MessageIndex<T extends { readonly identity: Identity }> {
   /** Nearly all keys have one thing, which then stands there by itself. */
-  readonly #byKey = new PassingMap<string, T | Set<T>>();
+  readonly #byKey = new Map<string, T | Set<T>>();
 
   add(thing: T): void {
     for (const key of placesOf(thing.identity)) {

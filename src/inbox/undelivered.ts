@@ -1,5 +1,4 @@
 import type { Taker } from '../delivery/taker';
-import { PassingMap } from '../passing-map';
 import type { Changes } from '../store/store';
 import type { Channel, Entry } from './entry';
 import type { HeldRecord } from './held-record';
@@ -71,14 +70,14 @@ const maxReleased = 1_000;
 
 /** The undelivered entries of an inbox, found by id and by the message that they are. */
 export class UndeliveredEntries {
-  readonly #byId = new PassingMap<string, Undelivered>();
-  readonly #byMessage = new PassingMap<Channel, MessageIndex<Undelivered>>();
+  readonly #byId = new Map<string, Undelivered>();
+  readonly #byMessage = new Map<Channel, MessageIndex<Undelivered>>();
   /** Ids of those that were read from the store, in order. */
-  readonly #read = new PassingMap<Channel, Set<string>>();
+  readonly #read = new Map<Channel, Set<string>>();
   /** Called-back entries that the steps under way will add. */
   #expected: { changes: Changes; byMessage: MessageIndex<Undelivered> } | undefined;
   /** By id. The oldest are forgotten. */
-  readonly #released = new PassingMap<string, Undelivered>();
+  readonly #released = new Map<string, Undelivered>();
   readonly #releasedByMessage = new MessageIndex<Undelivered>();
 
   get size(): number {

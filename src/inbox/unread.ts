@@ -1,5 +1,4 @@
 import type { Kind } from '../model';
-import { PassingMap } from '../passing-map';
 import type { Item, Look, Page } from '../store/store';
 import { parseDelivered } from './delivered';
 import { type Channel, type Entry, isEntry } from './entry';
@@ -25,11 +24,11 @@ const takenAtATime = 1_000;
 export class Unread {
   readonly #undelivered: UndeliveredEntries;
   readonly #pageSize: number | undefined;
-  #stretches = new PassingMap<Kind, Stretch>();
+  #stretches = new Map<Kind, Stretch>();
   /** Keys of identifiers of those that were given to somebody so many times, which the store does not know. */
-  readonly #given = new PassingMap<string, number>();
+  readonly #given = new Map<string, number>();
   /** As the store that is being opened has them. */
-  #sifted = new PassingMap<Kind, Stretch>();
+  #sifted = new Map<Kind, Stretch>();
 
   /** @param pageSize so many of a kind are read at a time; absent: all are in memory */
   constructor(undelivered: UndeliveredEntries, pageSize: number | undefined) {
@@ -75,7 +74,7 @@ export class Unread {
   /** See {@link Keeper.sift}. It counts what is put off; {@link replace} makes that hold. */
   sift(held: readonly string[], unwritten: Look | undefined): (item: Item) => boolean {
     const delivered = new Set(held.flatMap(parseDeliveredIfAny));
-    const sifted = new PassingMap<Kind, Stretch>();
+    const sifted = new Map<Kind, Stretch>();
     this.#sifted = sifted;
     const rooms = new Map<Kind, number>();
     let previous = '';
@@ -98,7 +97,7 @@ export class Unread {
   /** What was sifted is what there is. */
   replace(): void {
     this.#stretches = this.#sifted;
-    this.#sifted = new PassingMap();
+    this.#sifted = new Map();
   }
 
   /** Puts off an entry that is in the store, where too many are in memory, or others before it are not. Returns whether it did. */

@@ -1,4 +1,3 @@
-import { PassingMap } from '../passing-map';
 import { addChanges, type Changes, createChanges, isNoChange, noChanges, type Remembered } from '../store/store';
 import type { Keepers } from './keeper';
 
@@ -11,7 +10,7 @@ export class Unsaved {
   readonly #isShared: boolean;
   #changes = noChanges;
   /** What the first of them that remembers something under a key has found there; nothing, where the store could not be asked. */
-  readonly #bases = new PassingMap<string, Remembered | undefined>();
+  readonly #bases = new Map<string, Remembered | undefined>();
 
   constructor(keepers: Keepers, isShared: boolean) {
     this.#keepers = keepers;

@@ -1,5 +1,4 @@
 import type { Clock, Timer } from '../clock';
-import { PassingMap } from '../passing-map';
 import type { Outlet } from './outlet';
 
 /** What can be brought into the flow. */
@@ -40,7 +39,7 @@ interface Waiting {
 export class Bringing<Item extends Brought> {
   readonly #options: BringingOptions<Item>;
   /** What no node has taken yet, by id. */
-  readonly #waiting = new PassingMap<string, Waiting>();
+  readonly #waiting = new Map<string, Waiting>();
   /** Ids of what a node is being told. */
   readonly #told = new Set<string>();
   #isClosed = false;

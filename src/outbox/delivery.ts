@@ -1,6 +1,5 @@
 import type { Clock } from '../clock';
 import type { Client } from '../http/client';
-import { PassingMap } from '../passing-map';
 import type { Absences } from './absences';
 import type { Attachment } from './attachment';
 import { Bringing } from './bringing';
@@ -31,7 +30,7 @@ export interface DeliveriesOptions {
 export class Deliveries {
   readonly #outlets = new Map<string, Outlet>();
   /** What nodes gave with texts that are under way. */
-  readonly #origins = new PassingMap<string, unknown>();
+  readonly #origins = new Map<string, unknown>();
   readonly #bringing: Bringing<Text>;
   readonly #onFault: (error: unknown) => void;
 

@@ -1,4 +1,3 @@
-import type { Aborting } from '../abort-watch';
 import { isSmsError } from '../errors';
 import type { Client } from '../http/client';
 import type { Delivery } from '../model';
@@ -11,7 +10,7 @@ import { isRemembered, isTracked, submittedOf, type Text } from './outgoing';
 export interface Try {
   client: Client;
   /** Ends one that has not left. */
-  signal: Aborting | undefined;
+  signal: AbortSignal | undefined;
   /** Where the text stands has changed: it leaves, or does not after all. */
   onMoved?(text: Text): void;
 }

@@ -1,5 +1,4 @@
-import { onceAborted } from '../abort-watch';
-import { type Clock, wait } from '../clock';
+import { type Clock, onceAborted, wait } from '../clock';
 import type { Feed, FeedEntry, OutboundMessage, RecordOfKind } from '../model';
 import { isHandset } from '../questions/handsets';
 import { normaliseRecipient } from '../wire/fields';

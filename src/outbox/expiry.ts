@@ -1,6 +1,5 @@
 import type { Clock, Timer } from '../clock';
 import { SmsError } from '../errors';
-import { PassingMap } from '../passing-map';
 import type { Absences } from './absences';
 import type { Text } from './outgoing';
 import { Paced } from './paced';
@@ -32,7 +31,7 @@ export class Expiries {
   readonly #absences: Pick<Absences, 'patience'>;
   readonly #onExpired: (id: string) => void;
   readonly #paced: Paced;
-  readonly #byId = new PassingMap<string, Watched>();
+  readonly #byId = new Map<string, Watched>();
   readonly #byNode = new Map<string, NodeTexts>();
   #arrivals = 0;
   #postponed: Watched[] = [];

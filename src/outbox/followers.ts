@@ -1,5 +1,4 @@
-import { onceAborted } from '../abort-watch';
-import { type Clock, wait } from '../clock';
+import { type Clock, onceAborted, wait } from '../clock';
 
 /** How soon it is asked again what became of a text that is not in hand here. */
 const otherInstanceMs = 1_000;

@@ -1,4 +1,3 @@
-import { Abort } from '../abort-watch';
 import type { Clock } from '../clock';
 import { asSmsError, isSmsError, type SmsError } from '../errors';
 import { backOffMs } from '../polling/back-off';
@@ -23,7 +22,7 @@ export interface KeepingOptions {
   respite: Respite;
   outlet(node: string): Outlet | undefined;
   /** Sends a text, marking in the ledger that it leaves. Rejects as `Client.send` does; `abort` ends one that has not left. */
-  attempt(text: Text, outlet: Outlet, abort: Abort): Promise<Sent>;
+  attempt(text: Text, outlet: Outlet, abort: AbortController): Promise<Sent>;
   /** It has an outcome, other than an unknown one. */
   onEnded(text: Text, outcome: Sent | SmsError): void;
   onUnknown(text: Text, error: SmsError): void;
@@ -207,7 +206,7 @@ export class KeptTexts {
 
   /** Resolves with whether the service was asked: not when a limit of one's own keeps the text back, or the store does. */
   async #try(waiting: Waiting, text: Text, outlet: Outlet): Promise<boolean> {
-    const abort = new Abort();
+    const abort = new AbortController();
     waiting.abort = abort;
     this.#room.countTried(waiting.node, 1);
     this.#options.onState(waiting.node);

@@ -1,5 +1,4 @@
-import { onceAborted } from '../abort-watch';
-import type { Clock, Timer } from '../clock';
+import { type Clock, onceAborted, type Timer } from '../clock';
 import { SmsError } from '../errors';
 import { Paced } from './paced';
 import { type Placed, PriorityQueue } from './priority-queue';

@@ -142,7 +142,7 @@ export class SendingRooms {
       ledger: this.ledger,
       respite: options.respite ?? new Respite(clock),
       outlet,
-      attempt: (text, { client }, signal) => departure.depart(text, { client, signal }),
+      attempt: (text, { client }, { signal }) => departure.depart(text, { client, signal }),
       onEnded,
       onUnknown: (text, error) => void this.#endings.clearUp(text, error).catch(options.onFault),
       onAbandoned,

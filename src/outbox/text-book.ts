@@ -1,5 +1,4 @@
 import type { Clock, Timer } from '../clock';
-import { PassingMap } from '../passing-map';
 import { isKept, type Text } from './outgoing';
 import { TextEntries, type TextEntryPlace } from './text-entries';
 
@@ -9,7 +8,7 @@ const uncertainMs = 7 * 24 * 3_600_000;
 export class TextBook {
   /** Those that somebody may decide about. */
   readonly entries = new TextEntries();
-  readonly #byId = new PassingMap<string, Text>();
+  readonly #byId = new Map<string, Text>();
   readonly #clock: Clock;
   readonly #onExpired: (text: Text) => void;
   /** Ids of texts whose mark that they leave is being written. */

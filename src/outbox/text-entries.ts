@@ -1,5 +1,4 @@
 import { EntryOrder, type EntryPage } from '../inbox/entry-order';
-import { PassingMap } from '../passing-map';
 
 /** What somebody may decide about: a text that waits, or one whose outcome is unknown. */
 export type TextEntryState = 'kept' | 'uncertain';
@@ -12,7 +11,7 @@ export interface TextEntryPlace {
 
 /** Which texts somebody may decide about, by id, and in order. */
 export class TextEntries {
-  readonly #places = new PassingMap<string, TextEntryPlace>();
+  readonly #places = new Map<string, TextEntryPlace>();
   readonly #orders: Readonly<Record<TextEntryState, EntryOrder>> = {
     kept: new EntryOrder(),
     uncertain: new EntryOrder(),

@@ -1,6 +1,4 @@
-import type { Abort } from '../abort-watch';
 import type { Timer } from '../clock';
-import { PassingMap } from '../passing-map';
 import { NodeCounts } from './node-counts';
 import type { Endured } from './respite';
 
@@ -12,7 +10,7 @@ export interface Waiting {
   /** Its place among equals. See `SendQueue.arrive`. */
   readonly order: number;
   /** Ends a try that has not left. */
-  abort: Abort | undefined;
+  abort: AbortController | undefined;
   /** It is in the queue, or has its turn. */
   isQueued: boolean;
   /** It is left alone for a while, after an outcome that was unknown. */
@@ -23,7 +21,7 @@ export interface Waiting {
 
 /** Kept texts that wait or are being tried, found by id and counted by node. */
 export class WaitingRoom {
-  readonly #byId = new PassingMap<string, Waiting>();
+  readonly #byId = new Map<string, Waiting>();
   readonly #all = new NodeCounts();
   readonly #tried = new NodeCounts();
 

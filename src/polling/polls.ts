@@ -1,5 +1,4 @@
 import { type Clock, wait } from '../clock';
-import { PassingMap } from '../passing-map';
 
 /** A poll that is not handed over yet. */
 interface InFlight {
@@ -11,7 +10,7 @@ interface InFlight {
 /** Polls that are not handed over yet; they outlive those who wanted them. */
 export class Polls {
   /** By number: a promise as the key would outlive its poll with all that this has brought. */
-  readonly #inFlight = new PassingMap<number, InFlight>();
+  readonly #inFlight = new Map<number, InFlight>();
   #begun = 0;
 
   get size(): number {

@@ -1,10 +1,9 @@
 import type { Clock } from '../clock';
-import { PassingMap } from '../passing-map';
 
 /** Waits of one sort, which can be ended together. */
 export class Waits {
   readonly #clock: Clock;
-  readonly #ends = new PassingMap<() => void, true>();
+  readonly #ends = new Map<() => void, true>();
 
   constructor(clock: Clock) {
     this.#clock = clock;

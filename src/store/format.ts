@@ -1,4 +1,3 @@
-import { readFirstItem, readFirstRemembered } from './first-format';
 import type { Item, Remembered } from './store';
 
 /** Writes what is remembered as one line of text: when, how long, and the value. */
@@ -15,13 +14,13 @@ export function parseRemembered(text: string): Remembered {
   if (afterAt > 0 && afterForMs > 0 && Number.isFinite(at) && Number.isFinite(forMs)) {
     return { at, forMs, value: text.slice(afterForMs + 1) };
   }
-  return readFirstRemembered(text) ?? { at: 0, forMs: 0, value: text };
+  return { at: 0, forMs: 0, value: text };
 }
 
-/** Reads an item, of whichever version; `undefined` when it cannot be read. */
+/** Reads an item; `undefined` when it cannot be read. */
 export function parseItem(text: string, isReadable: (item: Item) => boolean): Item | undefined {
   try {
-    const item = readFirstItem(JSON.parse(text));
+    const item = JSON.parse(text) as unknown;
     return isItem(item) && isReadable(item) ? item : undefined;
   } catch {
     return undefined;

@@ -128,8 +128,7 @@ function readContent(path: string): Content {
   try {
     const bytes = readFileSync(path);
     const head = /^(\d+) (\d+)(?: (\d+)(?: (\d+))?)?\n/.exec(bytes.toString('latin1', 0, longestHead));
-    // Up to 0.1.0 a file was what it held.
-    if (!head) return { ...unreadable, text: bytes.toString(), notesAt: bytes.length };
+    if (!head) return unreadable;
     const [{ length: bodyAt }, length, checksum, noteCount = 0, number = 0] = head;
     const notesAt = bodyAt + Number(length);
     const body = bytes.subarray(bodyAt, notesAt);

@@ -1,6 +1,5 @@
 import type { ClassicLevel } from 'classic-level';
 import { type Database, type Engine, endOf, type KeyRange, type Operation, type Table, tables } from './database';
-import { takeOverFirstDatabase } from './first-format';
 
 const fewKeys = 8;
 
@@ -37,9 +36,7 @@ class LevelDatabase implements Database {
   static async open(database: ClassicLevel): Promise<LevelDatabase> {
     await database.open();
     try {
-      const prefixes = await findPrefixes(database);
-      await takeOverFirstDatabase(database, prefixes);
-      return new LevelDatabase(database, prefixes);
+      return new LevelDatabase(database, await findPrefixes(database));
     } catch (error) {
       await database.close();
       throw error;

@@ -148,14 +148,9 @@ local function isWanted(text, isReserved)
   -- What nobody can read is whoever's finds it, to be set aside.
   if not read or type(item) ~= 'table' then return true end
   if item.part == 'ledger' and not isReserved then return true end
-  if type(item.takers) == 'table' then
-    for _, taker in ipairs(item.takers) do if wanted[taker] then return true end end
-    return false
-  end
-  -- Version 0.1.0 named nobody.
-  local address = item.address
-  if type(address) ~= 'table' then return item.channel == nil or wanted[item.channel] end
-  return wanted['node ' .. tostring(address.node)] or wanted['path ' .. tostring(address.path)]
+  if type(item.takers) ~= 'table' then return true end
+  for _, taker in ipairs(item.takers) do if wanted[taker] then return true end end
+  return false
 end
 local taken = {}
 local reached = {}

@@ -166,23 +166,11 @@ describe('the library of the package, installed alone', () => {
     const output = execFileSync(process.execPath, ['-e', script], { cwd: folder, encoding: 'utf8' });
     const modules = (JSON.parse(output) as string[]).map((module) => module.replaceAll('\\', '/'));
     assert.ok(modules.some((module) => module.endsWith('/src/account/accounts.js')));
-    const onDemand =
-      /\/(?:undici|ioredis|classic-level|(?:account\/(?:account|tally)|sending\/rooms|receiving\/inbox|http\/(?:client|connections)|store\/(?:disk|redis))\.js)/;
+    const onDemand = /\/(?:undici|ioredis|classic-level|account\/(?:account|tally)\.js)/;
     assert.deepEqual(
       modules.filter((module) => onDemand.test(module)),
       [],
     );
-  });
-
-  it('gives an ES module by name what is loaded on demand', () => {
-    const { name } = packPackage().json;
-    writeFileSync(
-      join(folder, 'names.mjs'),
-      `import { Client, createConnections, DiskStore, RedisStore } from '${name}';
-      console.log(JSON.stringify([Client, createConnections, DiskStore, RedisStore].map((given) => given.name)));`,
-    );
-    const output = execFileSync(process.execPath, ['names.mjs'], { cwd: folder, encoding: 'utf8' });
-    assert.deepEqual(JSON.parse(output), ['Client', 'createConnections', 'DiskStore', 'RedisStore']);
   });
 
   it('is typed: a strict program compiles against it', () => {

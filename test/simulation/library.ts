@@ -4,7 +4,6 @@ import { createRequire } from 'node:module';
 import { dirname, join, relative } from 'node:path';
 import { compileFunction } from 'node:vm';
 import { transformSync } from 'esbuild';
-import type { AbortWatch } from '../../src/abort-watch';
 import type { Way } from './plan';
 import type { Random } from './random';
 
@@ -31,36 +30,17 @@ export interface Surroundings {
 /** Who listens to the signals that the library makes. */
 export class Signals {
   #listeners = new Map<AbortSignal, Set<unknown>>();
-  /** Who is told by the one watch of a signal. */
-  #told = new Set<Pick<AbortWatch, 'signal'>>();
 
-  /** Beside the one watch of each. On signals that have not come, since those that have need nobody to leave. */
+  /** On signals that have not come, since those that have need nobody to leave. */
   get listeners(): number {
     let count = 0;
-    for (const { signal } of this.#told) if (!signal.aborted) count++;
-    for (const [signal, { size }] of this.#listeners) if (!signal.aborted) count += Math.max(0, size - 1);
+    for (const [signal, { size }] of this.#listeners) if (!signal.aborted) count += size;
     return count;
   }
 
   /** What was made before is not looked at any more. */
   forget(): void {
     this.#listeners = new Map();
-    this.#told = new Set();
-  }
-
-  /** Counts those who are told by watches. */
-  countOn({ prototype }: { prototype: AbortWatch }): void {
-    const { add } = prototype;
-    const signals = this;
-    prototype.add = function (this: AbortWatch, callback: () => void) {
-      const told = { signal: this.signal };
-      signals.#told.add(told);
-      const leave = add.call(this, callback);
-      return () => {
-        signals.#told.delete(told);
-        leave();
-      };
-    };
   }
 
   watch(signal: AbortSignal): void {
@@ -132,7 +112,6 @@ export function loadLibrary(mutant?: Mutant): Library {
     return module.exports;
   };
   const open = (name: string) => load(findSource(join(source, name)));
-  surroundings.signals.countOn((open('abort-watch') as typeof import('../../src/abort-watch')).AbortWatch);
   return {
     surroundings,
     index: open('index') as Library['index'],

@@ -1,4 +1,4 @@
-import { type Aborting, onceAborted } from '../../../src/abort-watch';
+import { onceAborted } from '../../../src/clock';
 import type { Taker } from '../../../src/delivery/taker';
 import type { SmsError } from '../../../src/errors';
 import { Client } from '../../../src/http/client';
@@ -73,7 +73,7 @@ class FakeClient extends Client {
 
   override async send(
     message: OutboundMessage,
-    { signal, beforeLeaving }: { signal?: Aborting; beforeLeaving?: () => Promise<void> } = {},
+    { signal, beforeLeaving }: { signal?: AbortSignal; beforeLeaving?: () => Promise<void> } = {},
   ): Promise<Delivery> {
     const service = this.#service;
     service.tries++;
@@ -105,7 +105,7 @@ class FakeClient extends Client {
 }
 
 /** Rejects as a request does that is given up before it has left. */
-function aborted(signal: Aborting | undefined): Promise<never> {
+function aborted(signal: AbortSignal | undefined): Promise<never> {
   return new Promise((_, reject) => {
     if (signal) onceAborted(signal, () => reject(createError('closed')));
   });

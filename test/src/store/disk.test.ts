@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { cp, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -20,7 +20,6 @@ import { sqlite } from '../../../src/store/sqlite-database';
 import { createChanges, type Remembered, type StoreEvents } from '../../../src/store/store';
 import { hasSqlite } from '../../has-sqlite';
 import { until } from '../../until';
-import { VirtualClock } from '../../virtual-clock';
 import { Closing } from '../closing';
 import { createInboxOn } from '../receiving/inbox-on';
 
@@ -388,22 +387,6 @@ function testDiskStore(engine: Engine): void {
       );
     });
 
-    it('is read as versions up to 0.1.0 wrote it, and stays so, since they left no room for notes', async () => {
-      const store = createStore();
-      await store.open(events);
-      await store.close();
-      await writeFile(join(folder, 'store', 'held-first'), '{"kind":"incoming","records":[]}');
-      await writeFile(join(folder, 'store', 'held-empty'), '');
-      for (const _ of ['first', 'again']) {
-        const { held } = await store.open(events);
-        assert.deepEqual(
-          held.map(({ text }) => text),
-          ['{"kind":"incoming","records":[]}'],
-        );
-        held[0]?.note(0, 'x');
-      }
-    });
-
     it('is nothing that anybody understands when it is not whole, or not what was written', async () => {
       const store = createStore();
       await store.open(events);
@@ -506,8 +489,9 @@ function testDiskStore(engine: Engine): void {
         ['no-record', '{"kind":"incoming","records":[null]}'],
         ['good', JSON.stringify({ kind: 'incoming', records: [incoming('held')] })],
       ] as const) {
-        await writeFile(join(location, `held-${name}`), text);
+        await writeFile(join(location, `held-${name}`), `${text.length} ${crc32(text)}\n${text}`);
       }
+      await writeFile(join(location, 'held-headless'), 'nothing that was ever written');
       await mkdir(join(location, 'held-folder'));
       const said: string[] = [];
       const [states, node] = [[] as (string | undefined)[], new Node()];
@@ -526,87 +510,13 @@ function testDiskStore(engine: Engine): void {
           ['2', '3', 'held'],
         ],
       );
-      assert.deepEqual([states, said.length], [[], 6]);
+      assert.deepEqual([states, said.length], [[], 7]);
       const names = await readdir(location);
       assert.deepEqual(
         names.filter((name) => /^(unreadable|held)-[a-z]+(-|$)/.test(name)).filter((name) => !/-\w{8}-/.test(name)),
-        ['cut-off', 'folder', 'no-kind', 'no-record', 'no-records'].map((name) => `unreadable-held-${name}`),
-      );
-    });
-  });
-
-  describe('what version 0.1.0 left (test/fixtures/inbox-0.1.0)', () => {
-    // It knew no other.
-    if (engine !== levelDb) return;
-    const fixture = resolve(__dirname, '../../fixtures/inbox-0.1.0/store');
-    /** A day after it was left. */
-    const clock = () => new VirtualClock(Date.UTC(2026, 10, 23, 9));
-
-    async function openFixture(inboxClock = clock()): Promise<{ inbox: Inbox; nodes: Node[] }> {
-      const location = join(folder, 'store');
-      if (!existsSync(location)) await cp(fixture, location, { recursive: true });
-      const options = { dedupe: () => true, dedupeMs: () => 72 * 3_600_000, clock: inboxClock };
-      const inbox = closing.add(createInboxOn({ store: createStore(location), ...options }), (it) => it.close());
-      const nodes = (['incoming', 'status', 'outbox', 'callback'] as const).map((channel) => {
-        const node = new Node(channel);
-        inbox.attach(channel, node);
-        return node;
-      });
-      await inbox.ready();
-      await inboxClock.advance(0);
-      await inbox.flush();
-      return { inbox, nodes };
-    }
-
-    const left = [['attempted', 'waiting', 'held'], ['s1'], ['o1'], ['called back', 'called back and polled']];
-    const idsOf = (nodes: Node[]) =>
-      nodes.map(({ taken }) => taken.map(({ record }) => record.messageId ?? record.body));
-
-    it('is delivered, all of it, in order, as it was', async () => {
-      const { nodes } = await openFixture();
-      assert.deepEqual(
-        idsOf(nodes).map((ids) => [...ids].sort()),
-        left.map((ids) => [...ids].sort()),
-      );
-      const [incomings, statuses, , callbacks] = nodes.map(({ taken }) => taken);
-      assert.deepEqual(incomings?.map(({ attempts }) => attempts).sort(), [1, 1, 4]);
-      assert.equal(incomings?.find(({ record }) => record.messageId === 'waiting')?.record.body, 'ä "\n€😀');
-      assert.equal(statuses?.[0]?.record.statusCode, 'RCV');
-      assert.deepEqual(callbacks?.[0]?.takers, ['node callback', 'path /sms']);
-      assert.equal(callbacks?.[1]?.twin?.messageId, 'twin');
-    });
-
-    it('is known as seen, and forgotten in its time', async () => {
-      const sooner = clock();
-      const { inbox } = await openFixture(sooner);
-      const records = ['delivered', 'attempted', 'waiting', 'twin', 'held'].map((id) => incoming(id));
-      const accepted = inbox.accept({ kind: 'incoming', via: 'poll', records });
-      await sooner.advance(0);
-      const again = await accepted;
-      assert.deepEqual(new Set(again.map(({ outcome }) => outcome)), new Set(['repeated']));
-      await inbox.close();
-      const later = new VirtualClock(Date.UTC(2026, 10, 26, 9));
-      const { inbox: another } = await openFixture(later);
-      const accepting = another.accept({ kind: 'incoming', via: 'poll', records: [incoming('delivered')] });
-      await later.advance(0);
-      const [delivered] = await accepting;
-      assert.equal(delivered?.outcome, 'new');
-    });
-
-    it('is taken over once, and kept in the form of this version', async () => {
-      const { inbox } = await openFixture();
-      await inbox.close();
-      const database = new ClassicLevel(join(folder, 'store'));
-      const keys = await database.keys().all();
-      await database.close();
-      assert.deepEqual(
-        keys.filter((key) => !/^!(items|remembered)!./.test(key)),
-        [],
-      );
-      const { nodes } = await openFixture();
-      assert.deepEqual(
-        idsOf(nodes).map((ids) => [...ids].sort()),
-        left.map((ids) => [...ids].sort()),
+        ['cut-off', 'folder', 'headless', 'no-kind', 'no-record', 'no-records'].map(
+          (name) => `unreadable-held-${name}`,
+        ),
       );
     });
   });

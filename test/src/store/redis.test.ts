@@ -709,63 +709,18 @@ for (const program of programs) {
       });
     });
 
-    describe('what version 0.1.0 left', () => {
-      const record = { messageId: 'm', from: '6421555001', body: 'text', isReply: false, via: 'poll' as const };
-      const polled = { id: '0a', channel: 'incoming', kind: 'incoming', record, attempts: 0 };
-      const address = { node: 'node', path: '/path' };
-      const calledBack = {
-        id: '0b',
-        channel: 'callback',
-        kind: 'incoming',
-        record,
-        address,
-        twin: record,
-        attempts: 0,
-      };
-      const foreign = { ...calledBack, id: '0c', address: { node: 'other', path: '/other' } };
-
-      it('is taken over by those who can deliver it, and can be changed and dropped', async () => {
-        const instance = create();
-        await instance.open();
-        for (const [index, old] of [polled, calledBack, foreign].entries()) {
-          const id = (await server.client.xadd(stream, '*', 'entry', JSON.stringify(old))) ?? '';
-          await server.client.call('XCLAIM', stream, 'node-red', 'gone', 0, id, 'RETRYCOUNT', index, 'FORCE', 'JUSTID');
-        }
-        await instance.until(() => instance.takenOver.length > 0);
-        const takenOver = [
-          { ...polled, part: 'inbox', takers: ['incoming'], attempts: 0 },
-          { ...calledBack, part: 'inbox', takers: ['node node', 'path /path'], attempts: 1 },
-        ];
-        assert.deepEqual(instance.takenOver, takenOver);
-        await instance.keep(...(takenOver as Entry[]));
-        assert.equal(await server.client.xlen(stream), 3);
-        await instance.drop('0a', '0b');
-        assert.equal(await server.client.xlen(stream), 1);
-      });
-
-      it('is remembered, and can be remembered anew', async () => {
-        const instance = create();
-        await instance.open();
-        await server.client.set(`${prefix}seen:id`, '{"at":5,"polled":false}', 'PX', 60_000);
-        await server.client.set(`${prefix}seen:held:id`, '0b', 'PX', 60_000);
-        const keys = ['id', 'held:id'];
-        const values = await instance.store.recall(keys);
-        assert.deepEqual(
-          values.map((remembered) => [remembered?.at, remembered?.value]),
-          [
-            [5, '{"at":5,"polled":false}'],
-            [0, '0b'],
-          ],
-        );
-        const changes = createChanges();
-        changes.remember.set('id', remembered('new')).set('held:id', undefined);
-        await instance.store.commit(changes, new Map(keys.map((name, index) => [name, values[index]])));
-        assert.deepEqual(await instance.store.recall(keys), [remembered('new'), undefined]);
-        await assert.rejects(
-          instance.store.commit(changes, new Map(keys.map((name, index) => [name, values[index]]))),
-          StoreConflict,
-        );
-      });
+    it('remembers anew where something stands that nobody has written so', async () => {
+      const instance = create();
+      await instance.open();
+      await server.client.set(`${prefix}seen:id`, 'foreign', 'PX', 60_000);
+      const recall = async () => new Map([['id', (await instance.store.recall(['id']))[0]]]);
+      const recalled = await recall();
+      assert.equal(recalled.get('id')?.forMs, 0);
+      const changes = createChanges();
+      changes.remember.set('id', remembered('new'));
+      await instance.store.commit(changes, recalled);
+      assert.deepEqual((await recall()).get('id'), remembered('new'));
+      await assert.rejects(instance.store.commit(changes, recalled), StoreConflict);
     });
 
     describe('what it touches', () => {
