@@ -29,6 +29,8 @@ export interface SmsErrorFacts {
   waiting?: number | undefined;
   /** Where evidence of an unknown outcome was looked for, and none was found. */
   looked?: readonly string[] | undefined;
+  /** When quiet hours end, as ISO 8601. */
+  until?: string | undefined;
   /** The header `Retry-After` of the answer: seconds, or a date where that does not say when it was made. For the library alone. */
   retryAfter?: string | undefined;
   cause?: unknown;
@@ -49,6 +51,7 @@ export interface PlainSmsError {
   messageId?: string;
   waiting?: number;
   looked?: string[];
+  until?: string;
 }
 
 const plainFacts = [
@@ -59,6 +62,7 @@ const plainFacts = [
   'messageId',
   'waiting',
   'looked',
+  'until',
 ] as const satisfies readonly (keyof SmsErrorFacts & keyof PlainSmsError)[];
 
 /**
@@ -78,6 +82,7 @@ export class SmsError<Reason extends SmsErrorReason = SmsErrorReason> extends Er
   declare readonly messageId?: string;
   declare readonly waiting?: number;
   declare readonly looked?: readonly string[];
+  declare readonly until?: string;
   readonly #retryAfter: string | undefined;
 
   /** @param written the message, when it is not the English text */

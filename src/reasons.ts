@@ -29,6 +29,22 @@ export const reasons = {
   ],
   settingText: ['SMS_CONFIG', 'The setting "{{setting}}" is not text. Give text, or a variable that holds text.'],
   settingChoice: ['SMS_CONFIG', 'The setting "{{setting}}" is not usable. Give one of these values: {{choices}}.'],
+  timeOfDay: [
+    'SMS_CONFIG',
+    'The setting "{{setting}}" is not a time of day. Give one such as 21:30, or leave it blank.',
+  ],
+  quietHalf: [
+    'SMS_CONFIG',
+    'The quiet hours of the account have only one of two times. Give both, or leave both blank.',
+  ],
+  quietEqual: [
+    'SMS_CONFIG',
+    'The quiet hours of the account begin and end at the same time. Give two different times.',
+  ],
+  timeZoneUnknown: [
+    'SMS_CONFIG',
+    'The time zone of the account is not known here. Give a name such as Pacific/Auckland, or leave it blank.',
+  ],
   apiKeyMissing: ['SMS_CONFIG', 'The account has no API key. Enter it in the account.'],
   userIdMissing: ['SMS_CONFIG', 'The account has no user name. Enter it in the account.'],
   passwordMissing: ['SMS_CONFIG', 'The account has no password. Enter it in the account.'],
@@ -150,6 +166,14 @@ export const reasons = {
   inputWhole: [
     'SMS_INPUT',
     'The field "{{field}}" is not a whole number from {{min}} to {{max}}. Correct it or leave it blank.',
+  ],
+  atInvalid: [
+    'SMS_INPUT',
+    'The time at which the text may leave is no time. Give a Date, milliseconds since 1970 or ISO 8601, such as 2026-12-24T18:00.',
+  ],
+  atTooFar: [
+    'SMS_INPUT',
+    'The time at which the text may leave is more than 366 days ahead. Send it later, or give an earlier time.',
   ],
   waitRange: [
     'SMS_INPUT',
@@ -286,6 +310,10 @@ export const reasons = {
   expiredSeconds: [
     'SMS_EXPIRED',
     'The text could not leave within {{seconds}} s and was given up; nothing was sent. Check the connection to the service, or send it again.',
+  ],
+  quiet: [
+    'SMS_QUIET',
+    'The quiet hours of the account last until {{until}}; nothing was sent. Keep the text, or send it later.',
   ],
   limitHandset: [
     'SMS_LIMIT',

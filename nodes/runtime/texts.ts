@@ -58,7 +58,7 @@ const ownBadges: { [Reason in SmsErrorReason]?: string } = {
 export const badges = {
   error: (RED: NodeAPI, error: unknown) => {
     const { code, reason, params } = asSmsError(error);
-    if (reason === 'limitHandset' || reason === 'limitDay') {
+    if (reason === 'limitHandset' || reason === 'limitDay' || reason === 'quiet') {
       return badge(RED, ['red', 'ring'], `status.${reason}`, { until: formatUntil(Date.parse(String(params.until))) });
     }
     return badge(RED, ['red', 'ring'], ownBadges[reason] ?? `short.${code}`);

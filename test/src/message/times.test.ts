@@ -1,0 +1,347 @@
+import assert from 'node:assert/strict';
+import { runInNewContext } from 'node:vm';
+import { isSmsError, type SmsError } from '../../../src/errors';
+import {
+  instantOf,
+  nextAllowed,
+  parseAt,
+  parseQuietHours,
+  parseTimeZone,
+  QuietHours,
+} from '../../../src/message/times';
+
+const minuteMs = 60_000;
+const hourMs = 60 * minuteMs;
+const dayMs = 24 * hourMs;
+const now = Date.UTC(2026, 10, 26, 11);
+
+/** A change of a zone's clock. */
+interface Change {
+  zone: string;
+  at: number;
+  before: number;
+  after: number;
+}
+
+/** How far the clock of a zone is ahead of UTC, as another locale writes its time. */
+function offset(zone: string, instant: number): number {
+  const written = new Date(instant).toLocaleString('sv-SE', { timeZone: zone });
+  return Date.parse(`${written.replace(' ', 'T')}Z`) - Math.floor(instant / 1_000) * 1_000;
+}
+
+/** Every change of a zone in 2026 and 2027, to the minute. */
+function changesOf(zone: string): Change[] {
+  const found: Change[] = [];
+  for (let from = Date.UTC(2026, 0); from < Date.UTC(2028, 0); from += 7 * dayMs) {
+    let [low, high] = [from, from + 7 * dayMs];
+    const [before, after] = [offset(zone, low), offset(zone, high)];
+    if (before === after) continue;
+    while (high - low > minuteMs) {
+      const middle = low + Math.floor((high - low) / minuteMs / 2) * minuteMs;
+      if (offset(zone, middle) === before) low = middle;
+      else high = middle;
+    }
+    found.push({ zone, at: high, before, after });
+  }
+  return found;
+}
+
+function timeOfDay(local: number): string {
+  return new Date(local).toISOString().slice(11, 16);
+}
+
+function quiet(from: string, to: string, zone: string): QuietHours {
+  const settings = parseQuietHours(from, to, zone);
+  assert.ok(settings);
+  return new QuietHours(settings);
+}
+
+function refused(read: () => unknown): Pick<SmsError, 'code' | 'field' | 'reason'> {
+  try {
+    read();
+  } catch (error) {
+    if (isSmsError(error)) return { code: error.code, field: error.field as string, reason: error.reason };
+    throw error;
+  }
+  throw new Error('not refused');
+}
+
+describe('the changes of every zone in 2026 and 2027', function () {
+  this.timeout(240_000);
+  const changes: Change[] = [];
+  before(() => changes.push(...Intl.supportedValuesOf('timeZone').flatMap(changesOf)));
+
+  it('are found', () => {
+    const known = changes.find(({ zone, at }) => zone === 'Pacific/Auckland' && at > Date.UTC(2026, 6));
+    assert.deepEqual(known?.at, Date.parse('2026-09-26T14:00:00Z'));
+    assert.ok(changes.length > 300);
+  });
+
+  it('skip times, which are the next that exists', () => {
+    const skipping = changes.filter(({ before, after }) => after > before);
+    assert.ok(skipping.length > 100);
+    for (const { zone, at, before, after } of skipping) {
+      for (const late of [0, minuteMs, (after - before) / 2, after - before - minuteMs]) {
+        assert.equal(instantOf(at + before + late, zone), at, zone);
+      }
+      assert.equal(instantOf(at + before - minuteMs, zone), at - minuteMs, zone);
+      assert.equal(instantOf(at + after, zone), at, zone);
+      assert.equal(instantOf(at + after + minuteMs, zone), at + minuteMs, zone);
+    }
+  });
+
+  it('show times twice, of which the first counts', () => {
+    const repeating = changes.filter(({ before, after }) => after < before);
+    assert.ok(repeating.length > 100);
+    for (const { zone, at, before, after } of repeating) {
+      for (const late of [0, minuteMs, before - after - minuteMs]) {
+        assert.equal(instantOf(at + after + late, zone), at - (before - after) + late, zone);
+      }
+      assert.equal(instantOf(at + before, zone), at + (before - after), zone);
+    }
+  });
+
+  it('are read so from ISO 8601 without a zone', () => {
+    for (const { zone, at, before, after } of changes) {
+      const local = at + Math.max(before, after) - 10 * minuteMs;
+      const written = new Date(local).toISOString().slice(0, 16);
+      const expected = after > before ? at : at - 10 * minuteMs;
+      assert.equal(parseAt(written, zone, at - 200 * dayMs), expected, `${zone} ${written}`);
+    }
+  });
+
+  it('begin quiet hours at the first and end them at the last of two equal times, as minute by minute shows', () => {
+    const known = new Map<string, Set<number>>();
+    for (const { zone, at, before, after } of changes) {
+      const length = Math.abs(after - before);
+      const middle = at + Math.min(before, after) + length / 2;
+      const wall = (instant: number) => instant + (instant < at ? before : after);
+      for (const [from, to] of [
+        [middle, middle + 4 * hourMs],
+        [middle - 4 * hourMs, middle],
+        [middle - 10 * minuteMs, middle + 10 * minuteMs],
+        [middle + 10 * minuteMs, middle - 10 * minuteMs],
+      ] as const) {
+        const [fromTime, toTime] = [timeOfDay(from), timeOfDay(to)];
+        const hours = quiet(fromTime, toTime, zone);
+        // Most zones change together with others.
+        const key = [at, before, after, fromTime, toTime].join();
+        const expected =
+          known.get(key) ?? quietMinutes({ first: at - 2 * dayMs, last: at + 2 * dayMs, wall, fromTime, toTime });
+        known.set(key, expected);
+        for (let instant = at - dayMs; instant < at + dayMs; instant += 5 * minuteMs) {
+          const what = `${zone} ${fromTime}-${toTime} at ${new Date(instant).toISOString()}`;
+          assert.equal(hours.endOf(instant) !== undefined, expected.has(instant), what);
+        }
+      }
+    }
+  });
+});
+
+/** What is quiet, found by walking over the minutes: it begins whenever the clock passes the one time, and ends with the last of the other. */
+function quietMinutes(given: {
+  first: number;
+  last: number;
+  wall(instant: number): number;
+  fromTime: string;
+  toTime: string;
+}): Set<number> {
+  const { first, last, wall, fromTime, toTime } = given;
+  const minutesOf = (time: string) => Number(time.slice(0, 2)) * 60 + Number(time.slice(3));
+  const [from, to] = [minutesOf(fromTime), minutesOf(toTime)];
+  const found = new Set<number>();
+  const firstDay = Math.floor(wall(first) / dayMs) - 1;
+  for (let day = firstDay; day * dayMs < wall(last) + dayMs; day++) {
+    const begin = day * dayMs + from * minuteMs;
+    const end = (to < from ? day + 1 : day) * dayMs + to * minuteMs;
+    const instants: number[] = [];
+    for (let instant = first; instant < last; instant += minuteMs) instants.push(instant);
+    // From the first minute whose clock has come to the beginning, to before the first after which it never again is short of the end.
+    const beginsAt = instants.find((instant) => wall(instant) >= begin);
+    const endsAfter = instants.filter((instant) => wall(instant) < end).at(-1);
+    const repeatsEnd = instants.filter((instant) => wall(instant) === end).at(-1);
+    if (beginsAt === undefined || endsAfter === undefined) continue;
+    const endsAt = Math.max(endsAfter + minuteMs, repeatsEnd ?? 0);
+    for (let instant = beginsAt; instant < endsAt; instant += minuteMs) found.add(instant);
+  }
+  return found;
+}
+
+describe('parseAt', () => {
+  const read = (value: unknown, zone = 'Pacific/Auckland') => {
+    const at = parseAt(value, zone, now);
+    return at === undefined ? undefined : new Date(at).toISOString();
+  };
+
+  it('reads a Date, also one that a function node has made', () => {
+    assert.equal(read(new Date(now + hourMs)), '2026-11-26T12:00:00.000Z');
+    assert.equal(read(runInNewContext(`new Date(${now + hourMs})`)), '2026-11-26T12:00:00.000Z');
+  });
+
+  it('reads milliseconds since 1970, as a number or as an environment variable has them', () => {
+    assert.equal(read(now + hourMs), '2026-11-26T12:00:00.000Z');
+    assert.equal(read(String(now + hourMs)), '2026-11-26T12:00:00.000Z');
+  });
+
+  it('reads ISO 8601 with a zone, as JSON makes it of a Date too', () => {
+    for (const [text, expected] of [
+      [JSON.parse(JSON.stringify(new Date(now + hourMs))), '2026-11-26T12:00:00.000Z'],
+      ['2026-12-24T18:00:00Z', '2026-12-24T18:00:00.000Z'],
+      ['2026-12-24t18:00z', '2026-12-24T18:00:00.000Z'],
+      ['2026-12-24T18:00+13:00', '2026-12-24T05:00:00.000Z'],
+      ['2026-12-24T18:00-0330', '2026-12-24T21:30:00.000Z'],
+      ['2026-12-24T18+01', '2026-12-24T17:00:00.000Z'],
+      ['2026-12-24T18:00:30.25\u221201:00', '2026-12-24T19:00:30.250Z'],
+      ['20261224T180000Z', '2026-12-24T18:00:00.000Z'],
+    ] as const) {
+      assert.equal(read(text), expected, text);
+    }
+  });
+
+  it('reads ISO 8601 without a zone in the zone of the account', () => {
+    for (const [text, expected] of [
+      ['2026-12-24T18:00', '2026-12-24T05:00:00.000Z'],
+      [' 2026-12-24 18:00 ', '2026-12-24T05:00:00.000Z'],
+      ['2026-12-24T18:00:00,5', '2026-12-24T05:00:00.500Z'],
+      ['2026-12-24T24:00', '2026-12-24T11:00:00.000Z'],
+      ['20261224T1800', '2026-12-24T05:00:00.000Z'],
+    ] as const) {
+      assert.equal(read(text), expected, text);
+    }
+  });
+
+  it('takes a bare date for its first moment', () => {
+    assert.equal(read('2026-12-24'), '2026-12-23T11:00:00.000Z');
+    assert.equal(read('20261224'), '2026-12-23T11:00:00.000Z');
+    // The clock goes from 23:59 to 01:00.
+    assert.equal(parseAt('2027-03-28', 'Asia/Beirut', now), Date.parse('2027-03-27T22:00:00Z'));
+    // It goes back from 01:00 to 00:00.
+    assert.equal(parseAt('2027-10-31', 'Atlantic/Azores', now), Date.parse('2027-10-31T00:00:00Z'));
+  });
+
+  it('takes what is past for now', () => {
+    for (const value of [now, now - 1, 0, -1, new Date(0), '2026-11-26', '1999-01-01T00:00Z']) {
+      assert.equal(read(value), new Date(now).toISOString(), String(value));
+    }
+  });
+
+  it('takes a blank for no time', () => {
+    for (const value of [undefined, null, '', ' \n']) assert.equal(read(value), undefined);
+  });
+
+  it('takes 366 days ahead, and refuses more', () => {
+    assert.equal(parseAt(now + 366 * dayMs, 'UTC', now), now + 366 * dayMs);
+    for (const value of [now + 366 * dayMs + 1, '2027-11-29', '9999-12-31T23:59:59Z', 8.64e15, Number.MAX_VALUE]) {
+      const error = { code: 'SMS_INPUT', field: 'at', reason: 'atTooFar' };
+      assert.deepEqual(
+        refused(() => read(value)),
+        error,
+        String(value),
+      );
+    }
+  });
+
+  it('refuses what is no time', () => {
+    const values = [
+      ...[
+        'tomorrow',
+        '18:00',
+        'T18:00',
+        '2026',
+        '2026-12',
+        '2026-13-01',
+        '2027-02-29',
+        '2026-12-24T',
+        '2026-12-24T25:00',
+      ],
+      ...['2026-12-24T24:01', '2026-12-24T18:60', '2026-12-24T18:00:60', '2026-12-24Z', '24.12.2026', '12/24/2026'],
+      ...['2026-1224', '202612-24', '202612241800', '2026-12-24T18:00 Europe/Berlin', '2026-12-24T18:00+1'],
+      ...[
+        Number.NaN,
+        Number.POSITIVE_INFINITY,
+        new Date(Number.NaN),
+        true,
+        {},
+        [now + hourMs],
+        Symbol('now'),
+        10n,
+        () => now,
+      ],
+    ];
+    for (const value of values) {
+      const error = { code: 'SMS_INPUT', field: 'at', reason: 'atInvalid' };
+      assert.deepEqual(
+        refused(() => read(value)),
+        error,
+        String(value),
+      );
+    }
+  });
+});
+
+describe('parseTimeZone', () => {
+  it('takes a name that the machine knows, and its own zone for a blank', () => {
+    assert.equal(parseTimeZone(' Pacific/Auckland '), 'Pacific/Auckland');
+    for (const zone of Intl.supportedValuesOf('timeZone')) assert.equal(parseTimeZone(zone), zone);
+    for (const value of [undefined, null, '', ' ']) {
+      assert.equal(parseTimeZone(value), Intl.DateTimeFormat().resolvedOptions().timeZone);
+    }
+  });
+
+  it('refuses any other', () => {
+    for (const value of ['Pacific/Aukland', 'Auckland', '+13:00', '-05', 'Z', 'Local', 13, {}]) {
+      assert.deepEqual(refused(() => parseTimeZone(value)).reason, 'timeZoneUnknown', String(value));
+    }
+  });
+});
+
+describe('parseQuietHours', () => {
+  it('reads two times of a day, and takes two blanks for none', () => {
+    assert.deepEqual(parseQuietHours('21:30', '07:00', 'UTC'), { from: 1_290, to: 420, timeZone: 'UTC' });
+    assert.deepEqual(parseQuietHours(' 00:00 ', '23:59', 'UTC'), { from: 0, to: 1_439, timeZone: 'UTC' });
+    assert.equal(parseQuietHours('', undefined, 'UTC'), undefined);
+  });
+
+  it('refuses one of them alone, two equal ones, and what is no HH:MM', () => {
+    for (const [from, to, reason] of [
+      ['21:00', '', 'quietHalf'],
+      [undefined, '07:00', 'quietHalf'],
+      ['07:00', '07:00', 'quietEqual'],
+      ['24:00', '07:00', 'timeOfDay'],
+      ['7:00', '21:00', 'timeOfDay'],
+      ['21:00', '07:60', 'timeOfDay'],
+      ['21:00', '9 pm', 'timeOfDay'],
+      ['21:00:00', '07:00', 'timeOfDay'],
+      [2100, '07:00', 'timeOfDay'],
+    ] as const) {
+      const { code, reason: found } = refused(() => parseQuietHours(from, to, 'UTC'));
+      assert.deepEqual({ code, found }, { code: 'SMS_CONFIG', found: reason }, `${from} ${to}`);
+    }
+  });
+});
+
+describe('nextAllowed', () => {
+  const next = (time: string, ...hours: QuietHours[]) => new Date(nextAllowed(Date.parse(time), hours)).toISOString();
+  const nights = quiet('21:00', '07:00', 'Pacific/Auckland');
+
+  it('is at once outside of quiet hours, and their end in them', () => {
+    assert.equal(next('2026-11-26T07:59:59.999Z', nights), '2026-11-26T07:59:59.999Z');
+    assert.equal(next('2026-11-26T08:00Z', nights), '2026-11-26T18:00:00.000Z');
+    assert.equal(next('2026-11-26T17:59:59.999Z', nights), '2026-11-26T18:00:00.000Z');
+    assert.equal(next('2026-11-26T18:00Z', nights), '2026-11-26T18:00:00.000Z');
+    assert.equal(next('2026-11-26T12:00Z', quiet('12:00', '13:00', 'UTC')), '2026-11-26T13:00:00.000Z');
+    assert.equal(next('2026-11-26T12:00Z'), '2026-11-26T12:00:00.000Z');
+  });
+
+  it('is when the last of several ends, one of which may begin as another ends', () => {
+    const evenings = quiet('18:00', '21:30', 'Pacific/Auckland');
+    const mornings = quiet('07:00', '08:00', 'Pacific/Auckland');
+    assert.equal(next('2026-11-26T06:00Z', evenings, nights, mornings), '2026-11-26T19:00:00.000Z');
+  });
+
+  it('comes to an end where they leave no moment free', () => {
+    const before = quiet('00:00', '12:00', 'UTC');
+    const after = quiet('12:00', '00:00', 'UTC');
+    assert.ok(nextAllowed(now, [before, after]) > now + 10 * dayMs);
+  });
+});
