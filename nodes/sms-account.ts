@@ -18,6 +18,7 @@ import { Flows } from './runtime/flows';
 import { logKeptTexts } from './runtime/kept-text-log';
 import { raiseToCatch } from './runtime/outcome';
 import { savedPassword } from './runtime/saved-password';
+import { startWithFlows } from './runtime/start';
 import { translate, translateError } from './runtime/texts';
 import { explainMissing, resolveVariable } from './runtime/variables';
 
@@ -52,6 +53,11 @@ export = (RED: NodeAPI) => {
   function SmsAccount(this: AccountNode, config: AccountConfig) {
     RED.nodes.createNode(this, config);
     this.awaited = new Set();
+    this.hasStarted = false;
+    const cancelStart = startWithFlows(RED, this, () => {
+      this.hasStarted = true;
+      news.changed();
+    });
     let stopInheriting = () => {};
     try {
       this.maxLength = parseMaxLength(config);
@@ -79,6 +85,7 @@ export = (RED: NodeAPI) => {
     nodes.enter(this);
     news.changed();
     this.on('close', (done: () => void) => {
+      cancelStart();
       nodes.leave(this);
       news.changed();
       stopInheriting();

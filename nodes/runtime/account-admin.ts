@@ -10,7 +10,14 @@ import {
 } from '../../src';
 import type { AccountNode } from './account-node';
 import type { AccountNodes } from './account-nodes';
-import type { AccountsReport, EntriesReport, EntryReport, RunningAccount, StateReport } from './account-report';
+import type {
+  AccountsReport,
+  DecidedReport,
+  EntriesReport,
+  EntryReport,
+  RunningAccount,
+  StateReport,
+} from './account-report';
 import { formatMetrics, type MeasuredAccount, metricsType } from './metrics';
 import { badges, translateError } from './texts';
 
@@ -18,7 +25,7 @@ import { badges, translateError } from './texts';
 const mostEntries = 200;
 
 const entryStates: readonly EntryState[] = ['kept', 'uncertain', 'aside'];
-const entryActions: readonly EntryAction[] = ['send', 'deliver', 'discard'];
+const entryActions: readonly EntryAction[] = ['send', 'sent', 'deliver', 'discard'];
 
 /** An account node whose configuration can be used. */
 type UsableNode = AccountNode & { membership: Membership };
@@ -62,8 +69,8 @@ export function serveAccounts(RED: NodeAPI, nodes: RunningNodes): void {
   httpAdmin.get(
     '/sms-account/:id/entries',
     mayWrite,
-    withAccount(({ membership }, { query }, response) => {
-      const state = entryStates.find((one) => one === query.state);
+    withEntries(({ membership }, { query }, response) => {
+      const state = parseState(query.state);
       if (!state) {
         response.sendStatus(400);
         return;
@@ -80,22 +87,51 @@ export function serveAccounts(RED: NodeAPI, nodes: RunningNodes): void {
     '/sms-account/:id/entries/:entry',
     mayWrite,
     json,
-    withAccount(async ({ membership }, { params, body }, response) => {
-      const action = entryActions.find((one) => one === Object(body).action);
+    withDecision(async ({ membership }, { params }, response, action) => {
+      const decision = await membership.act(params.entry ?? '', action);
+      if (decision === 'done') response.json({ ok: true });
+      else response.sendStatus(decision === 'gone' ? 404 : 409);
+    }),
+  );
+
+  httpAdmin.post(
+    '/sms-account/:id/entries',
+    mayWrite,
+    json,
+    withDecision(async ({ membership }, { body }, response, action) => {
+      const state = parseState(Object(body).state);
+      const decided = state && (await membership.actOnAll(state, action));
+      if (!decided) response.sendStatus(400);
+      else if (decided === 'unfit') response.sendStatus(409);
+      else response.json(decided satisfies DecidedReport);
+    }),
+  );
+
+  function withDecision(
+    decide: (node: UsableNode, request: Request, response: Response, action: EntryAction) => Promise<void>,
+  ): RequestHandler {
+    return withEntries(async (node, request, response) => {
+      const action = entryActions.find((one) => one === Object(request.body).action);
       if (!action) {
         response.sendStatus(400);
         return;
       }
       try {
-        const verdict = await membership.act(params.entry ?? '', action);
-        if (verdict === 'done') response.json({ ok: true });
-        else response.sendStatus(verdict === 'gone' ? 404 : 409);
+        await decide(node, request, response, action);
       } catch (error) {
         const { code, message } = translateError(RED, error);
         response.status(503).json({ error: { code, message } });
       }
-    }),
-  );
+    });
+  }
+
+  /** Not before it is known what there is. */
+  function withEntries(handle: Parameters<typeof withAccount>[0]): RequestHandler {
+    return withAccount((node, request, response) => {
+      if (node.hasStarted && node.membership.knowsEntries()) handle(node, request, response);
+      else response.set('Retry-After', '1').sendStatus(503);
+    });
+  }
 
   function withAccount(handle: (node: UsableNode, request: Request, response: Response) => void): RequestHandler {
     return (request, response) => {
@@ -141,6 +177,10 @@ function findMeasured(nodes: RunningNodes): MeasuredAccount[] {
   });
 }
 
+function parseState(asked: unknown): EntryState | undefined {
+  return entryStates.find((one) => one === asked);
+}
+
 /** A number of entries within bounds, whatever was asked for. */
 function parseMost(asked: unknown): number {
   const most = Math.floor(Number(asked ?? mostEntries));
@@ -183,10 +223,18 @@ function formatState(RED: NodeAPI, { polls, inbox, sends, store, counts }: Accou
       lastAnswerAt: formatTime(lastAnswerAt),
     })),
     inbox: { ...inbox, oldestAt: formatTime(inbox.oldestAt) },
-    sends: { ...sends, oldestKeptAt: formatTime(sends.oldestKeptAt) },
+    sends: formatSends(RED, sends),
     store: { ...storeFacts, ...(error ? { error: translateError(RED, error).toJSON() } : undefined) },
     counts,
   };
+}
+
+function formatSends(RED: NodeAPI, { failing, ...sends }: AccountState['sends']): StateReport['sends'] {
+  const report = { ...sends, oldestKeptAt: formatTime(sends.oldestKeptAt) };
+  if (!failing) return report;
+  const { error, since, nextTryAt } = failing;
+  const { code, message } = translateError(RED, error);
+  return { ...report, failing: { code, message, since: formatTime(since), nextTryAt: formatTime(nextTryAt) } };
 }
 
 function formatEntry(entry: AccountEntry): EntryReport {

@@ -6,6 +6,8 @@ import type { AccountCredentials } from './account-settings';
 export interface AccountNode extends Node<AccountCredentials> {
   /** The part in the account, or why there is none. */
   membership: Membership | SmsError;
+  /** The flows have started with it, so that nodes have asked for what it keeps. */
+  hasStarted: boolean;
   /** Longest body in characters, `undefined` for no limit. */
   maxLength: number | undefined;
   /** What nodes that are stopped with it have still to hand over. */

@@ -35,6 +35,8 @@ export interface StateReport {
     oldestKeptAt?: string | undefined;
     uncertain: number;
     asking: number;
+    /** Why kept texts do not leave, while that is so. */
+    failing?: ErrorReport & { since: string; nextTryAt?: string | undefined };
   };
   store: { kind: string; ok: boolean; error?: ErrorReport };
   counts: CountsReport;
@@ -67,7 +69,7 @@ export type CountName =
 export type EntryStateName = 'kept' | 'uncertain' | 'aside';
 
 /** What can be decided about one. */
-export type EntryActionName = 'send' | 'deliver' | 'discard';
+export type EntryActionName = 'send' | 'sent' | 'deliver' | 'discard';
 
 /** Part of a list, and how long that is in all. */
 export interface EntriesReport {
@@ -75,6 +77,13 @@ export interface EntriesReport {
   total: number;
   /** What to ask for more with; absent: these were the last. */
   next?: string;
+}
+
+/** What became of a decision about all entries of a state. */
+export interface DecidedReport {
+  done: number;
+  /** Those that it could not be done to, such as texts of a node that is not deployed. */
+  left: number;
 }
 
 /** What somebody may decide about. */

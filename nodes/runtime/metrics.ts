@@ -73,6 +73,9 @@ const metrics: readonly Metric[] = [
   gauge('sends_oldest_kept_timestamp_seconds', 'When the oldest kept text came.', ({ sends }) =>
     seconds(sends.oldestKeptAt),
   ),
+  gauge('sends_failing', 'Whether kept texts wait for a service that cannot be reached.', ({ sends }) =>
+    sends.failing ? 1 : 0,
+  ),
   gauge('sends_uncertain', 'Texts whose outcome is unknown.', ({ sends }) => sends.uncertain),
   gauge('sends_asking', 'Questions that wait for a reply.', ({ sends }) => sends.asking),
   {

@@ -7,6 +7,9 @@ import { formatNumber, say } from './wording';
 /** So many entries are shown at once, however many there are. */
 const pageLength = 20;
 
+/** While the store is being opened. */
+const askAgainMs = 1_000;
+
 /** The entries of an account in one state, a page at a time. */
 export class EntryList {
   readonly element = element('div', { class: 'sms-entries' });
@@ -58,6 +61,11 @@ export class EntryList {
   }
 
   #take(answer: Answer<EntriesReport>): void {
+    if ('refusal' in answer && answer.refusal === 'opening') {
+      setText(this.#said, say('reading'));
+      setTimeout(() => this.element.isConnected && void this.refresh(), askAgainMs);
+      return;
+    }
     if ('refusal' in answer) {
       const denied = answer.refusal === 'denied';
       setText(this.#said, say(denied ? 'refusal.deniedEntries' : `refusal.${answer.refusal}`));
@@ -67,7 +75,7 @@ export class EntryList {
       show(this.#empty, false);
       return;
     }
-    if (this.element.dataset.refused) setText(this.#said, '');
+    if (this.element.dataset.refused || this.#said.textContent === say('reading')) setText(this.#said, '');
     delete this.element.dataset.refused;
     const { entries } = answer.value;
     if (entries.length === 0 && this.#begins.length > 1) {

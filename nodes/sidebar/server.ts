@@ -1,10 +1,10 @@
 import type { AccountsReport, EntriesReport, EntryActionName, EntryStateName } from '../runtime/account-report';
 
 /** Why an answer is none: the permission is missing, what was asked for is not there, and so on. */
-export type Refusal = 'denied' | 'missing' | 'unfit' | 'unreachable' | 'failed';
+export type Refusal = 'denied' | 'missing' | 'unfit' | 'opening' | 'unreachable' | 'failed';
 
 /** What was asked for, or why it is not to be had; `message` is what the server says of it. */
-export type Answer<T> = { value: T } | { refusal: Refusal; message?: string };
+export type Answer<T> = { value: T } | { refusal: Refusal; status?: number; message?: string };
 
 const timeoutMs = 30_000;
 
@@ -12,13 +12,14 @@ export function readAccounts(): Promise<Answer<AccountsReport>> {
   return ask<AccountsReport>('sms-account/state');
 }
 
-export function readEntries(
+export async function readEntries(
   account: string,
   state: EntryStateName,
   { most, after }: { most: number; after?: string | undefined },
 ): Promise<Answer<EntriesReport>> {
   const query = new URLSearchParams({ state, most: String(most), ...(after === undefined ? undefined : { after }) });
-  return ask<EntriesReport>(`sms-account/${encodeURIComponent(account)}/entries?${query}`);
+  const answer = await ask<EntriesReport>(`sms-account/${encodeURIComponent(account)}/entries?${query}`);
+  return 'status' in answer && answer.status === 503 ? { refusal: 'opening' } : answer;
 }
 
 export function decide(account: string, entry: string, action: EntryActionName): Promise<Answer<unknown>> {
@@ -34,7 +35,7 @@ async function ask<T>(url: string, settings: JQueryAjaxSettings = {}): Promise<A
     const { status = 0, responseJSON } = error as JQuery.jqXHR;
     const refusal = refusals[status] ?? (status === 0 ? 'unreachable' : 'failed');
     const message: unknown = responseJSON?.error?.message;
-    return { refusal, ...(typeof message === 'string' ? { message } : undefined) };
+    return { refusal, status, ...(typeof message === 'string' ? { message } : undefined) };
   }
 }
 

@@ -8,7 +8,7 @@ import type { Member } from './member';
 import type { FormerPlace, Membership, Subscribers, Subscriptions } from './membership';
 import type { Overview } from './overview';
 import type { AccountSettings } from './settings';
-import type { AccountState, Counts, Decision, EntryAction, EntryList, EntryState } from './state';
+import type { AccountState, Counts, Decided, Decision, EntryAction, EntryList, EntryState } from './state';
 import { type Surroundings, subscribe } from './subscribe';
 
 /** What a membership needs of its account. */
@@ -71,12 +71,20 @@ export class JoinedMembership implements Membership, Member {
     return this.#host.overview.countsToday;
   }
 
+  knowsEntries(): boolean {
+    return this.inbox.find();
+  }
+
   entries(state: EntryState, most: number, after?: string): EntryList {
     return this.#host.overview.entries(state, most, after);
   }
 
   act(id: string, action: EntryAction): Promise<Decision> {
     return this.#host.overview.act(id, action);
+  }
+
+  actOnAll(state: EntryState, action: EntryAction): Promise<Decided | 'unfit'> {
+    return this.#host.overview.actOnAll(state, action);
   }
 
   leave(returning?: Promise<void>): Promise<void> {

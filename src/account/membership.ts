@@ -8,7 +8,7 @@ import type { Kind } from '../model';
 import type { Outlet, SendingNode } from '../outbox/outlet';
 import type { PollState } from '../polling/poll-loop';
 import type { StoreChoice } from './settings';
-import type { AccountState, Counts, Decision, EntryAction, EntryList, EntryState } from './state';
+import type { AccountState, Counts, Decided, Decision, EntryAction, EntryList, EntryState } from './state';
 
 /** Who wants an endpoint polled. */
 export interface Watcher {
@@ -97,6 +97,8 @@ export interface Membership {
   state(): AccountState;
   /** Of what {@link state} counts, what was counted since the last midnight, or since the start of the process. */
   countsToday(): Counts;
+  /** Whether {@link entries} knows all that the store has. If not, it is being opened: that is known in a moment. */
+  knowsEntries(): boolean;
   /**
    * What somebody may decide about: at most so many entries, oldest first. It shows private texts.
    *
@@ -109,6 +111,12 @@ export interface Membership {
    * @throws SmsError `SMS_STORE` when the store is needed for it and cannot be used
    */
   act(id: string, action: EntryAction): Promise<Decision>;
+  /**
+   * Takes a decision about all entries that there are of a state; `unfit`: it fits none of them.
+   *
+   * @throws SmsError as {@link act} does, when it may be done to some of them
+   */
+  actOnAll(state: EntryState, action: EntryAction): Promise<Decided | 'unfit'>;
   /**
    * Ends it. Resolves when what has arrived is kept; a poll in flight goes on and is handed over to whoever joins.
    *

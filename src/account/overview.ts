@@ -8,6 +8,7 @@ import type {
   AccountState,
   AsideEntry,
   Counts,
+  Decided,
   Decision,
   EntryAction,
   EntryList,
@@ -27,6 +28,14 @@ export interface OverviewParts {
   /** Somebody has discarded what belonged to a node. */
   onDiscarded(node: string): void;
 }
+
+const pageLength = 200;
+
+const actions: Readonly<Record<EntryState, readonly EntryAction[]>> = {
+  kept: ['send', 'discard'],
+  uncertain: ['send', 'sent', 'discard'],
+  aside: ['deliver', 'discard'],
+};
 
 const nothingReceived: InboxState = { undelivered: 0, setAside: 0 };
 
@@ -71,11 +80,28 @@ export class Overview {
       if (action !== 'deliver') return desk.act(id, action);
       return desk.has(id) ? 'unfit' : 'gone';
     }
-    if (action === 'send') return 'unfit';
+    if (action === 'send' || action === 'sent') return 'unfit';
     if (action === 'deliver') return givenUp.deliver(id) ? 'done' : 'unfit';
     givenUp.discard(id);
     this.#parts.onDiscarded(item.node);
     return 'done';
+  }
+
+  /** See {@link Membership.actOnAll}. */
+  async actOnAll(state: EntryState, action: EntryAction): Promise<Decided | 'unfit'> {
+    if (!actions[state].includes(action)) return 'unfit';
+    const decided: Decided = { done: 0, left: 0 };
+    let page = this.entries(state, pageLength);
+    // Those that come meanwhile nobody has seen.
+    for (let rest = page.total; ; rest -= page.entries.length) {
+      const decisions = await Promise.all(page.entries.slice(0, rest).map(({ id }) => this.act(id, action)));
+      for (const decision of decisions) {
+        if (decision === 'done') decided.done++;
+        else if (decision === 'unfit') decided.left++;
+      }
+      if (page.next === undefined || rest <= page.entries.length) return decided;
+      page = this.entries(state, pageLength, page.next);
+    }
   }
 
   /** As {@link state} counts, since midnight or the start of the process. */

@@ -1,7 +1,7 @@
 import type { SmsError } from '../errors';
 import type { InboxState } from '../inbox/inbox';
 import type { Kind } from '../model';
-import type { SendState, TextEntry } from '../outbox/desk';
+import type { SendState, TextAction, TextEntry } from '../outbox/desk';
 import type { SendCounts } from '../outbox/send-counts';
 import type { PollState } from '../polling/poll-loop';
 
@@ -70,11 +70,18 @@ export type AccountEntry = TextEntry | AsideEntry;
 /** What an entry is: a text that waits, one whose outcome is unknown, or what a flow did not take. */
 export type EntryState = AccountEntry['state'];
 
-/** What can be decided: `send` fits what goes out, `deliver` what came in, `discard` both. */
-export type EntryAction = 'send' | 'deliver' | 'discard';
+/** What can be decided: `send` fits what goes out, `sent` what may have gone out, `deliver` what came in, `discard` all. */
+export type EntryAction = TextAction | 'deliver';
 
 /** What became of a decision: the entry is there no more, or the action does not fit its state. */
 export type Decision = 'done' | 'gone' | 'unfit';
+
+/** What became of a decision about all entries of a state. */
+export interface Decided {
+  done: number;
+  /** Those that it could not be done to. */
+  left: number;
+}
 
 /** The oldest entries first, and how many there are in all. */
 export interface EntryList {

@@ -90,6 +90,11 @@ export class Inbox {
     this.#context.journal.open();
   }
 
+  /** See {@link Journal.find}. */
+  find(): boolean {
+    return this.#context.journal.find();
+  }
+
   /** See {@link Journal.ready}. */
   ready(): Promise<void> {
     return this.#context.journal.ready();

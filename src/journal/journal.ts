@@ -103,6 +103,13 @@ export class Journal {
     this.#steps.work();
   }
 
+  /** Whether all that is in the store is known. Opens it if not, unless there is nothing to find. */
+  find(): boolean {
+    if (this.#session.isRead) return true;
+    this.open(true);
+    return !this.#steps.isWorking;
+  }
+
   /**
    * Resolves when the store is open, so that what is read can be kept.
    *

@@ -21,9 +21,15 @@ export class StoreSession {
   readonly #options: StoreSessionOptions;
   /** The last time that the store was opened. */
   #opening: object | undefined;
+  #isRead = false;
 
   constructor(options: StoreSessionOptions) {
     this.#options = options;
+  }
+
+  /** Whether what the store had has been found, so that keepers know all that there is. */
+  get isRead(): boolean {
+    return this.#isRead;
   }
 
   /** Opens the store, unless it is open. Never rejects: failures are told by its lifecycle. */
@@ -45,6 +51,7 @@ export class StoreSession {
     this.#opening = opening;
     const { items, held, isReset = false } = leftovers;
     await this.#find(items, { isReset, isOpening: true });
+    this.#isRead = true;
     // What an earlier process held came before what was put off, and that before what waits.
     const waiting = steps.takeAll();
     for (const one of held) {
@@ -73,6 +80,7 @@ export class StoreSession {
     const { lifecycle, keepers } = this.#options;
     // One that is open has all that was ever to be written: whoever closes it has waited for that.
     if (lifecycle.mode === 'open' && isDurable) keepers.letGo();
+    this.#isRead = false;
     await lifecycle.close();
   }
 

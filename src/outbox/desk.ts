@@ -2,7 +2,8 @@ import type { Duplicates } from './duplicates';
 import type { EvidenceRoom } from './evidence';
 import type { KeptTexts } from './keeping';
 import type { Ledger } from './ledger';
-import { isKept, parseOutcome, type Text } from './outgoing';
+import type { SendFailure } from './outage';
+import { concernedBy, isKept, parseOutcome, type Sent, type Text } from './outgoing';
 import type { SendQueue } from './queue';
 import type { SendCounts } from './send-counts';
 import type { TextEntryPlace, TextEntryState } from './text-entries';
@@ -20,6 +21,8 @@ export interface SendState {
   uncertain: number;
   /** Questions that wait for a reply. */
   asking: number;
+  /** Why kept texts do not leave, while that is so. */
+  failing?: SendFailure;
 }
 
 /** How it is before anything was sent. */
@@ -38,6 +41,9 @@ export interface TextEntry {
   /** Why it is uncertain. */
   error?: { code: string; message: string };
 }
+
+/** What can be decided about a text: `sent` says of one whose outcome is unknown that it has arrived. */
+export type TextAction = 'send' | 'sent' | 'discard';
 
 /** The oldest first, and how many there are in all. */
 export interface TextEntryList {
@@ -59,6 +65,8 @@ export interface DeskOptions {
   isHere(node: string): boolean;
   /** Sends an uncertain text once more. */
   release(text: Text): Promise<void>;
+  /** An uncertain text has ended after all. */
+  end(text: Text, sent: Sent): Promise<void>;
   /** A text that was stopped waits as before. */
   goOn(text: Text): void;
   /** Nobody wants the text any more. */
@@ -78,7 +86,8 @@ export class Desk {
   }
 
   get state(): SendState {
-    const { ledger, evidence, queue } = this.#options;
+    const { ledger, evidence, queue, kept: keeping } = this.#options;
+    const { failing } = keeping;
     const { texts } = ledger;
     const kept = texts.entries.count('kept');
     const [oldest] = texts.entries.page('kept', 1).ids.map((id) => texts.get(id));
@@ -89,6 +98,7 @@ export class Desk {
       ...(oldest ? { oldestKeptAt: oldest.arrivedAt } : undefined),
       uncertain: texts.entries.count('uncertain'),
       asking: ledger.questions.open,
+      ...(failing && { failing }),
     };
   }
 
@@ -109,12 +119,13 @@ export class Desk {
   }
 
   /**
-   * Does what somebody has decided: `send` an uncertain text once more or a kept one now, which takes its node; `discard` either.
+   * Does what somebody has decided: `send` an uncertain text once more or a kept one now, which takes its node; `discard` either;
+   * `sent`: an uncertain one has arrived.
    *
    * @returns `gone` when there is no such entry any more, `unfit` when the action does not fit its state
    * @throws SmsError `SMS_STORE` when what is to be discarded cannot be forgotten now: it stays
    */
-  async act(id: string, action: 'send' | 'discard'): Promise<'done' | 'gone' | 'unfit'> {
+  async act(id: string, action: TextAction): Promise<'done' | 'gone' | 'unfit'> {
     const { texts } = this.#options.ledger;
     const text = texts.get(id);
     const entry = texts.entries.get(id);
@@ -123,7 +134,8 @@ export class Desk {
     if (this.#decided.has(id)) return 'unfit';
     this.#decided.add(id);
     try {
-      return action === 'send' ? await this.#send(text, entry) : await this.#discard(text, entry);
+      if (action === 'send') return await this.#send(text, entry);
+      return action === 'sent' ? await this.#confirm(text, entry) : await this.#discard(text, entry);
     } finally {
       this.#decided.delete(id);
     }
@@ -134,6 +146,20 @@ export class Desk {
     if (!isHere(text.node)) return 'unfit';
     if (state === 'kept') return kept.sendNow(text.id) ? 'done' : 'unfit';
     await release(text);
+    return 'done';
+  }
+
+  async #confirm(text: Text, { state }: TextEntryPlace): Promise<'done' | 'unfit'> {
+    if (state !== 'uncertain') return 'unfit';
+    const { messageId } = text.message;
+    const accepted = concernedBy(text);
+    await this.#options.end(text, {
+      ...(messageId === undefined ? undefined : { messageId }),
+      recipients: accepted.map((msisdn) => ({ msisdn, isError: false })),
+      accepted,
+      failed: [],
+      resolvedBy: 'person',
+    });
     return 'done';
   }
 

@@ -5,6 +5,7 @@ import type { Absences } from './absences';
 import { createExpired, Expiries } from './expiry';
 import type { Ledger } from './ledger';
 import { Muster } from './muster';
+import type { SendFailure } from './outage';
 import { OutageWatch } from './outage-watch';
 import { isOutage, isUnknown, type Sent, type Text } from './outgoing';
 import type { Outlet } from './outlet';
@@ -67,6 +68,11 @@ export class KeptTexts {
   /** Texts that wait, and are not being tried. */
   get waiting(): number {
     return this.#room.waiting;
+  }
+
+  /** Why those that wait do not leave, while there is an outage. */
+  get failing(): SendFailure | undefined {
+    return this.#room.size > 0 ? this.#outages.failing : undefined;
   }
 
   /** Whether one that comes now has to wait, though there may be a place in the queue. */

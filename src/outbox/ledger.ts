@@ -155,6 +155,7 @@ export class Ledger {
   }
 
   async settle(text: Text, outcome: Outcome): Promise<Text> {
+    this.texts.decided(text.id);
     return this.#move(await this.#options.journal.run(settle(text, outcome, this.#memory(text), this.questions)));
   }
 

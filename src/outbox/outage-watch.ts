@@ -1,6 +1,6 @@
 import type { Clock } from '../clock';
 import { isSmsError, type SmsError } from '../errors';
-import { Outage } from './outage';
+import { Outage, type SendFailure } from './outage';
 import type { StoredRespite } from './outgoing';
 import type { Outlet } from './outlet';
 import type { Endured, Respite } from './respite';
@@ -35,6 +35,10 @@ export class OutageWatch {
   /** Why the service was out of reach the last time, if it is. */
   get error(): SmsError | undefined {
     return this.#outage?.error;
+  }
+
+  get failing(): SendFailure | undefined {
+    return this.#outage?.state;
   }
 
   /** Whether a text may try now: any while there is no outage. */

@@ -3,6 +3,15 @@ import { isSmsError, type SmsError } from '../errors';
 import { backOffMs } from '../polling/back-off';
 import type { Respite } from './respite';
 
+/** The service cannot be reached or used. */
+export interface SendFailure {
+  error: SmsError;
+  /** ms */
+  since: number;
+  /** When the next text tries, in ms; absent: one is trying now. */
+  nextTryAt?: number;
+}
+
 /** What an outage needs. */
 export interface OutageOptions {
   clock: Clock;
@@ -17,6 +26,7 @@ export class Outage {
   /** Id of the text that tries. */
   probe: string | undefined;
   readonly #options: OutageOptions;
+  readonly #begunAt: number;
   #error: SmsError;
   #failures = 0;
   /** By {@link Clock.elapsed}, as far as it is not the service's wish. */
@@ -26,10 +36,18 @@ export class Outage {
   constructor(options: OutageOptions, error: SmsError) {
     this.#options = options;
     this.#error = error;
+    this.#begunAt = options.clock.elapsed();
   }
 
   get error(): SmsError {
     return this.#error;
+  }
+
+  get state(): SendFailure {
+    const { clock } = this.#options;
+    const now = clock.now();
+    const failure = { error: this.#error, since: now - (clock.elapsed() - this.#begunAt) };
+    return this.probe === undefined ? { ...failure, nextTryAt: now + this.delayMs } : failure;
   }
 
   /** How long nobody is to try. */

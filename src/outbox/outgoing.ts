@@ -13,7 +13,8 @@ export type Evidence = 'status' | 'reply' | 'outbox' | 'feed';
 export interface Sent extends Omit<Delivery, 'statusCode'> {
   /** HTTP status; absent when it is known by evidence alone. */
   statusCode?: number;
-  resolvedBy?: Evidence;
+  /** `person`: somebody knows that it has arrived. */
+  resolvedBy?: Evidence | 'person';
   /** Those of `failed` that a limit of one's own kept back. */
   limited?: readonly Limited[];
 }

@@ -170,6 +170,7 @@ export class SendingRooms {
         const again = { ...text, isReleased: true, arrivedAt: clock.now() } as const;
         this.#kept.admit(await this.ledger.sendAgain(again));
       },
+      end: (text, sent) => this.#endings.end({ ...text, isReleased: true }, sent),
       goOn: (text) => this.#takeUp(text),
       onDiscarded: ({ id, node }) => {
         const origin = this.deliveries.forget(id);

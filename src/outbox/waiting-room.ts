@@ -25,6 +25,10 @@ export class WaitingRoom {
   readonly #all = new NodeCounts();
   readonly #tried = new NodeCounts();
 
+  get size(): number {
+    return this.#byId.size;
+  }
+
   /** How many wait, and are not being tried. */
   get waiting(): number {
     return this.#byId.size - this.#tried.total;

@@ -42,14 +42,22 @@ const state: AccountState = {
     { kind: 'status', state: 'failing', since: 0, error: new SmsError('forbiddenRead') },
   ],
   inbox: { undelivered: 2, oldestAt: 2_000, setAside: 1 },
-  sends: { inFlight: 0, waiting: 1, kept: 1, oldestKeptAt: 3_000, uncertain: 1, asking: 0 },
+  sends: {
+    inFlight: 0,
+    waiting: 1,
+    kept: 1,
+    oldestKeptAt: 3_000,
+    uncertain: 1,
+    asking: 0,
+    failing: { error: new SmsError('unreachable', { params: { host: 'sms.example', detail: 'down' } }), since: 4_000 },
+  },
   store: { kind: 'disk', ok: false, error: new SmsError('storeUnavailable', { params: { detail: 'ENOSPC' } }) },
   counts,
 };
 const kept: AccountEntry = { id: 'k1', state: 'kept', at: 4_000, node: 'send', to: ['64215551234'], body: 'private' };
 
 /** An account node that does what a test says. */
-function createNode(id: string, key: string): AccountNode {
+function createNode(id: string, key: string, isStoreRead = () => true): AccountNode {
   const membership = {
     key,
     state: () => state,
@@ -60,13 +68,18 @@ function createNode(id: string, key: string): AccountNode {
       const next = end < entries.length ? { next: String(end) } : undefined;
       return { entries: entries.slice(Number(after), end), total: entries.length, ...next };
     },
+    knowsEntries: isStoreRead,
+    actOnAll: async (state: EntryState, action: EntryAction) => {
+      if (action === 'deliver') return 'unfit';
+      return { done: state === 'kept' ? 299 : 0, left: 1 };
+    },
     act: async (entry: string, action: EntryAction) => {
       if (entry === 'broken') throw new SmsError('storeUnavailable', { params: { detail: 'ENOSPC' } });
       if (entry !== kept.id) return 'gone';
       return action === 'deliver' ? 'unfit' : 'done';
     },
   };
-  return { id, name: `name of ${id}`, membership } as unknown as AccountNode;
+  return { id, name: `name of ${id}`, membership, hasStarted: true } as unknown as AccountNode;
 }
 
 type Answer = { status: number; body: Record<string, never>; text: string; headers: Headers };
@@ -101,7 +114,10 @@ describe('what goes on in an account', () => {
     const ask = await serve(createNode('a', 'login'));
     const { status, body, headers } = await ask('a/state');
     assert.equal(status, 200);
-    const { store, ...rest } = body as unknown as { store: Record<string, unknown> & { error: { code: string } } };
+    const { store, sends, ...rest } = body as unknown as {
+      store: Record<string, unknown> & { error: { code: string } };
+      sends: { failing: { code: string } };
+    };
     const at = (second: number) => new Date(second * 1_000).toISOString();
     assert.deepEqual(rest, {
       polls: [
@@ -109,9 +125,13 @@ describe('what goes on in an account', () => {
         { kind: 'status', state: 'failing', since: at(0) },
       ],
       inbox: { undelivered: 2, oldestAt: at(2), setAside: 1 },
-      sends: { inFlight: 0, waiting: 1, kept: 1, oldestKeptAt: at(3), uncertain: 1, asking: 0 },
       counts,
     });
+    const { failing, ...texts } = sends;
+    assert.deepEqual(texts, { inFlight: 0, waiting: 1, kept: 1, oldestKeptAt: at(3), uncertain: 1, asking: 0 });
+    const { message, ...facts } = failing as Record<string, unknown>;
+    assert.deepEqual(facts, { code: 'SMS_UNREACHABLE', since: at(4) });
+    assert.ok(message);
     assert.deepEqual([store.kind, store.ok, store.error.code], ['disk', false, 'SMS_STORE']);
     assert.equal(headers.get('cache-control'), 'no-store');
   });
@@ -201,6 +221,38 @@ describe('what goes on in an account', () => {
     assert.equal((await decide('k1', 'deliver')).status, 409);
     const { status, body } = await decide('broken', 'send');
     assert.deepEqual([status, (body as unknown as { error: { code: string } }).error.code], [503, 'SMS_STORE']);
+  });
+
+  it('takes one decision about all entries of a state', async () => {
+    const ask = await serve(createNode('a', 'login'));
+    const { status, body } = await ask('a/entries', { state: 'kept', action: 'send' });
+    assert.deepEqual([status, body], [200, { done: 299, left: 1 }]);
+    assert.equal((await ask('a/entries', { state: 'kept', action: 'deliver' })).status, 409);
+    for (const decision of [{ action: 'send' }, { state: 'kept' }, { state: 'all', action: 'send' }, []]) {
+      assert.equal((await ask('a/entries', decision)).status, 400);
+    }
+  });
+
+  it('has no list, and takes no decision, before it is known what the store has', async () => {
+    let isRead = false;
+    const starting = { ...createNode('starting', 'login'), hasStarted: false } as AccountNode;
+    const ask = await serve(
+      createNode('opening', 'login', () => isRead),
+      starting,
+    );
+    for (const id of ['opening', 'starting']) {
+      for (const [path, decision] of [
+        ['entries?state=kept', undefined],
+        ['entries', { state: 'kept', action: 'send' }],
+        ['entries/k1', { action: 'send' }],
+      ] as const) {
+        const { status, headers } = await ask(`${id}/${path}`, decision);
+        assert.deepEqual([status, headers.get('retry-after')], [503, '1'], `${id} ${path}`);
+      }
+      assert.equal((await ask(`${id}/state`)).status, 200);
+    }
+    isRead = true;
+    assert.equal((await ask('opening/entries?state=kept')).status, 200);
   });
 
   it('takes decisions as JSON alone, which no page of another site can have a browser send', async () => {

@@ -243,15 +243,51 @@ describe('what goes on in an account', () => {
       onState: () => {},
     });
     closing.add(sender, (it) => it.close());
-    const send = async (to: string[], changes: object = {}): Promise<void> => {
-      const ended = outcomes + 1;
+    const submit = (to: string[], changes: object = {}): void => {
       const message = { to, body: 'hello' };
       const request = { message, encoding: 'GSM-7' as const, parts: 1, origin: undefined, carried: () => '' };
       sender.send({ ...request, options: { ...options, ...changes } });
+    };
+    const send = async (to: string[], changes: object = {}): Promise<void> => {
+      const ended = outcomes + 1;
+      submit(to, changes);
       await until(() => outcomes === ended);
     };
-    return Object.assign(send, { refuse: () => sender.countRefused() });
+    return Object.assign(send, { submit, refuse: () => sender.countRefused() });
   }
+
+  it('takes a decision about all of a state, however many they are, and says how many it does not fit', async () => {
+    const membership = enter({ queueLimit: 1_000 });
+    const { submit } = attachSender(membership);
+    simulator.fault('send', { status: 503, headers: { 'retry-after': '60' } });
+    for (let count = 0; count < 401; count++) submit(['6421555001'], { keep: { expireMs: undefined } });
+    await until(() => membership.entries('kept', 1).total === 401);
+    await until(() => membership.state().sends.failing !== undefined && membership.state().sends.inFlight === 0);
+    assert.equal(await membership.actOnAll('kept', 'deliver'), 'unfit');
+    assert.equal(await membership.actOnAll('kept', 'sent'), 'unfit');
+    assert.deepEqual(await membership.actOnAll('kept', 'discard'), { done: 401, left: 0 });
+    assert.deepEqual(membership.entries('kept', 1), { entries: [], total: 0 });
+    assert.deepEqual(await membership.actOnAll('aside', 'deliver'), { done: 0, left: 0 });
+    assert.equal(discarded.length, 401);
+  });
+
+  it('knows the entries when the store is open, and opens it to know them where no node does', async () => {
+    const first = enter();
+    const send = attachSender(first);
+    simulator.fault('send', { status: 500 }, 1);
+    await send(['6421555001'], { once: 'key' });
+    await until(() => first.state().sends.uncertain === 1);
+    await first.leave();
+    accounts = createAccounts();
+    const membership = enter();
+    assert.equal(membership.knowsEntries(), false);
+    await until(() => membership.knowsEntries());
+    const { entries, total } = membership.entries('uncertain', 200);
+    assert.deepEqual([entries[0]?.body, total], ['hello', 1]);
+    await membership.leave();
+    platter = new Platter();
+    assert.equal(createAccounts().join(membership.settings).knowsEntries(), true, 'where there is nothing to find');
+  });
 
   it('counts recipients that were accepted and refused, and texts that were not sent', async () => {
     const membership = enter();

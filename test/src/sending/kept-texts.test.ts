@@ -833,6 +833,64 @@ describe('kept texts', () => {
     assert.deepEqual(house.service.bodies, ['1']);
   });
 
+  it('somebody can say that an uncertain text has arrived', async () => {
+    const store = new FailingStore();
+    const house = new House({ store });
+    const node = house.attach();
+    house.service.script.push({ error: createError('uncertain') });
+    sendText(node, 'hello', { keep, once: 'k', to: ['6421555123', '6421555124'] });
+    await house.pass(100);
+    const { desk } = house.sender;
+    const [entry] = desk.entries('uncertain', 1).entries;
+    const confirmed = desk.act(entry?.id ?? '', 'sent');
+    await house.pass(100);
+    assert.equal(await confirmed, 'done');
+    assert.deepEqual(node.ends, ['SMS_UNCERTAIN', 'to 6421555123 6421555124 again']);
+    const { outcome } = node.outcomes[1] ?? {};
+    assert.equal(outcome && 'resolvedBy' in outcome && outcome.resolvedBy, 'person');
+    const { uncertain, resolved, sent } = desk.counts;
+    assert.deepEqual([desk.state.uncertain, uncertain, resolved, sent], [0, 1, 1, 2]);
+    assert.equal(store.platter.entries.size, 0, 'nothing is left in the store');
+    // Its key knows: the same outcome comes again, and nothing is sent.
+    sendText(node, 'hello', { keep, once: 'k', to: ['6421555123', '6421555124'] });
+    await house.pass(100);
+    assert.deepEqual(node.ends.slice(2), ['to 6421555123 6421555124 duplicate']);
+    assert.equal(house.service.tries, 1);
+    // A week later nothing is discarded that is not there.
+    await house.pass(8 * 24 * 3_600_000);
+    assert.deepEqual([house.abandoned, house.faults], [[], []]);
+  });
+
+  it('nobody can say that a text has arrived that waits', async () => {
+    const house = new House();
+    const node = house.attach();
+    house.service.otherwise = { unreachable: true };
+    sendText(node, 'hello', { keep });
+    await house.pass(100);
+    const { desk } = house.sender;
+    assert.equal(await desk.act(desk.entries('kept', 1).entries[0]?.id ?? '', 'sent'), 'unfit');
+  });
+
+  it('tells why texts wait, since when, and when the next one tries', async () => {
+    const house = new House();
+    const node = house.attach();
+    const failing = () => house.sender.state.failing;
+    assert.equal(failing(), undefined);
+    house.service.otherwise = { unreachable: true };
+    const before = house.clock.now();
+    sendText(node, 'hello', { keep });
+    await house.pass(100);
+    const { error, since = 0, nextTryAt = 0 } = failing() ?? {};
+    assert.equal(error?.code, 'SMS_UNREACHABLE');
+    assert.ok(since >= before && since <= before + 100);
+    assert.ok(nextTryAt > house.clock.now() && nextTryAt <= house.clock.now() + 1_500);
+    await house.pass(10_000);
+    assert.equal(failing()?.since, since);
+    house.service.otherwise = { takes: true };
+    await house.pass(70_000);
+    assert.equal(failing(), undefined);
+  });
+
   it('somebody can discard a text that waits, or send it now', async () => {
     const house = new House();
     const node = house.attach();
