@@ -1,5 +1,5 @@
 import type { InboxRecord } from '../model';
-import type { Changes, Look } from '../store/store';
+import { type Changes, type Look, parseRemembered } from '../store/store';
 import type { InboxContext } from './context';
 import { type Identity, isSameMessage, keysOf } from './identity';
 
@@ -73,6 +73,10 @@ function recall(identity: Identity, look: Look): Answered | undefined {
 }
 
 function answeredUnder(key: string, look: Look): Answered[] {
-  const remembered = look(key);
-  return remembered ? (JSON.parse(remembered.value) as Answered[]) : [];
+  return parseRemembered(look(key), isAnsweredList) ?? [];
+}
+
+function isAnsweredList(value: unknown): value is Answered[] {
+  const isObject = (part: unknown) => typeof part === 'object' && part !== null;
+  return Array.isArray(value) && value.every((one) => isObject(one?.identity) && isObject(one?.answer));
 }

@@ -1,5 +1,5 @@
 import { digest } from '../digest';
-import type { Changes, Look } from '../store/store';
+import { type Changes, type Look, parseRemembered } from '../store/store';
 import type { Heritage } from './heritage';
 import { formatOutcome, isAccepted, isKept, isUnknown, type Outcome, type StoredOutcome, type Text } from './outgoing';
 
@@ -85,7 +85,7 @@ export function noteOutcome(text: Text, outcome: Outcome, { look, changes }: Dec
 export const onceHeritage: Heritage = {
   prefix: oncePrefix,
   merge(own, other) {
-    const [mine, theirs] = [own, other].map(({ value }) => JSON.parse(value) as Guard);
+    const [mine, theirs] = [own, other].map((remembered) => parseRemembered(remembered, isGuard));
     return mine?.id === theirs?.id && !mine?.outcome ? other : own;
   },
 };
@@ -105,7 +105,13 @@ function read(text: Text, look: Look, now: number): Guard | undefined {
   const key = onceKey(text);
   const remembered = key === undefined ? undefined : look(key);
   if (!remembered || remembered.at + remembered.forMs <= now) return undefined;
-  return JSON.parse(remembered.value) as Guard;
+  return parseRemembered(remembered, isGuard);
+}
+
+function isGuard(value: unknown): value is Guard {
+  const { fingerprint, id, outcome } = Object(value) as Partial<Record<keyof Guard, unknown>>;
+  const isOutcome = outcome === undefined || 'sent' in Object(outcome) || 'error' in Object(outcome);
+  return typeof fingerprint === 'string' && typeof id === 'string' && isOutcome;
 }
 
 /** Equal for the same text to the same recipients, whatever their order. */

@@ -1,5 +1,5 @@
 import { digest } from '../digest';
-import type { Changes, Look, Remembered } from '../store/store';
+import { type Changes, type Look, parseRemembered, type Remembered } from '../store/store';
 import { normaliseRecipient } from '../wire/fields';
 
 /** What is known of one handset: the texts that it got, the latest last. */
@@ -62,7 +62,13 @@ export function readReferences(key: string, look: Look): Reference[] {
 }
 
 function parseReferences(remembered: Remembered | undefined): Reference[] {
-  return remembered ? (JSON.parse(remembered.value) as Reference[]) : [];
+  return parseRemembered(remembered, isReferences) ?? [];
+}
+
+function isReferences(value: unknown): value is Reference[] {
+  return (
+    Array.isArray(value) && value.every((one) => typeof one?.sent === 'string' && Number.isFinite(one.at + one.until))
+  );
 }
 
 /** @param references in the order in which their texts were sent, which says more than their times: the clock may have been set */

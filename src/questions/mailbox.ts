@@ -1,5 +1,5 @@
 import type { Heritage } from '../outbox/heritage';
-import type { Changes, Look, Remembered } from '../store/store';
+import { type Changes, type Look, parseRemembered, type Remembered } from '../store/store';
 import { type Answer, type Question, questionGraceMs } from './question';
 
 /** Where other instances leave the replies to questions of this one. */
@@ -50,5 +50,11 @@ export const mailboxHeritage: Heritage = {
 };
 
 function parseLetters(remembered: Remembered | undefined): Letter[] {
-  return remembered ? (JSON.parse(remembered.value) as Letter[]) : [];
+  return parseRemembered(remembered, isLetters) ?? [];
+}
+
+function isLetters(value: unknown): value is Letter[] {
+  return (
+    Array.isArray(value) && value.every((one) => typeof one?.question === 'string' && Object(one.answer) === one.answer)
+  );
 }

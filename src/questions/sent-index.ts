@@ -3,7 +3,7 @@ import type { IncomingRecord, MatchedBy, SentText, StatusRecord } from '../model
 import type { Heritage } from '../outbox/heritage';
 import type { Duration } from '../outbox/once';
 import { submittedOf, type Text } from '../outbox/outgoing';
-import type { Changes, Look } from '../store/store';
+import { type Changes, type Look, parseRemembered } from '../store/store';
 import { isBlank, normaliseRecipient } from '../wire/fields';
 import {
   handsetKey,
@@ -206,8 +206,8 @@ function ownQuestion(reference: string, msisdn: string, look: Look): Match['ques
 function withoutItem(key: string, question: string, look: Look): (changes: Changes) => void {
   const remembered = look(key);
   return (changes) => {
-    if (!remembered) return;
-    const sent = JSON.parse(remembered.value) as StoredText;
+    const sent = parseRemembered(remembered, isStoredText);
+    if (!remembered || !sent) return;
     const items = sent.items?.filter((item) => item.question !== question) ?? [];
     changes.remember.set(key, { ...remembered, value: JSON.stringify({ ...sent, items }) });
   };
@@ -218,9 +218,15 @@ type KnownText = StoredText & { knownUntil: number };
 
 function readSent(reference: string, look: Look): KnownText | undefined {
   const remembered = look(sentKey(reference));
-  if (!remembered) return undefined;
-  const sent = JSON.parse(remembered.value) as StoredText;
+  const sent = parseRemembered(remembered, isStoredText);
+  if (!remembered || !sent) return undefined;
   return { ...sent, knownUntil: remembered.at + (sent.knownMs ?? remembered.forMs) };
+}
+
+function isStoredText(value: unknown): value is StoredText {
+  const { to, body, items = [] } = Object(value) as Partial<Record<keyof StoredText, unknown>>;
+  const areItems = Array.isArray(items) && items.every((one) => typeof one?.question === 'string');
+  return Array.isArray(to) && typeof body === 'string' && areItems;
 }
 
 /** §2.3: `default` stands for a text that had no messageId. */

@@ -27,6 +27,20 @@ export interface Remembered {
   value: string;
 }
 
+/** What was remembered as JSON. A value that is damaged says nothing: it must not keep the rest of the account from going on. */
+export function parseRemembered<T>(
+  remembered: Pick<Remembered, 'value'> | undefined,
+  isIntact: (value: unknown) => value is T,
+): T | undefined {
+  if (!remembered) return undefined;
+  try {
+    const value: unknown = JSON.parse(remembered.value);
+    return isIntact(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 /** Knows when something was remembered in truth. */
 export interface Times {
   /** As it is to be read. */
