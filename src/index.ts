@@ -11,7 +11,6 @@ export type {
   OutboxSubscription,
   Subscriber,
   Subscription,
-  Watcher,
 } from './account/membership';
 export type { AccountSettings, ConnectionSettings, StoreChoice } from './account/settings';
 export type { AccountEntry, AccountState, Counts, EntryAction, EntryState } from './account/state';
@@ -40,6 +39,7 @@ export type * from './model';
 export { explainLimited, type Limited, type LimitSettings } from './outbox/limits';
 export type { Outcome, SendOptions, Sent } from './outbox/outgoing';
 export type { AnswerNews, OutcomeNews, Outlet, OutletState, SendingNode, SendRequest } from './outbox/outlet';
+export type { Watcher } from './polling/endpoint';
 export { PollLoop, type PollState } from './polling/poll-loop';
 export type { NoReply } from './questions/question';
 export { reasons } from './reasons';

@@ -5,8 +5,7 @@ import { type Connections, createConnections } from '../http/connections';
 import { closeGraceMs } from '../outbox/attachment';
 import type { LimitSettings } from '../outbox/limits';
 import { SendQueue } from '../outbox/queue';
-import type { EndpointHost } from '../polling/endpoint';
-import { Endpoints } from '../polling/endpoints';
+import { type EndpointHost, Endpoints } from '../polling/endpoint';
 import { Polls } from '../polling/polls';
 import { Asking } from './asking';
 import { Estate } from './estate';
@@ -46,7 +45,7 @@ export class Account {
   readonly #members = new Set<Member>();
   readonly #polls = new Polls();
   readonly #succession: Succession;
-  readonly #endpoints: Endpoints;
+  readonly #endpoints: Endpoints<Member>;
   readonly #asking: Asking;
   readonly #membershipHost: MembershipHost;
   readonly #queue: SendQueue;
@@ -142,7 +141,7 @@ export class Account {
     return this.#connections;
   }
 
-  #createHost(): EndpointHost & SuccessionHost {
+  #createHost(): EndpointHost<Member> & SuccessionHost {
     return {
       key: this.#options.key,
       clock: this.#options.clock,

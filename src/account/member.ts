@@ -1,8 +1,9 @@
 import type { Client } from '../http/client';
+import type { Poller } from '../polling/endpoint';
 import type { AccountSettings } from './settings';
 
 /** Who uses an account, and how. */
-export interface Member {
+export interface Member extends Poller {
   readonly settings: AccountSettings;
   readonly client: Client;
   /** Resolves as it leaves. */

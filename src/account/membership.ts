@@ -6,21 +6,9 @@ import type { Client } from '../http/client';
 import type { Channel } from '../inbox/entry';
 import type { Kind } from '../model';
 import type { Outlet, SendingNode } from '../outbox/outlet';
-import type { PollState } from '../polling/poll-loop';
+import type { Watcher } from '../polling/endpoint';
 import type { StoreChoice } from './settings';
 import type { AccountState, Counts, Decided, Decision, EntryAction, EntryList, EntryState } from './state';
-
-/** Who wants an endpoint polled. */
-export interface Watcher {
-  /** The loop has changed its state; also called once when the watcher joins a loop that runs. */
-  onState(state: PollState): void;
-  /** The service, or the store, has begun to fail. Called once for each time. */
-  onFailing(error: SmsError): void;
-  /** All of it works again. Called once for the loop: only the watcher that has been there the longest is told. */
-  onRecovered(): void;
-  /** How often to poll; the shortest interval of all watchers holds. Only for the outbox. */
-  intervalMs?: number;
-}
 
 /** What a node gets by polling: a {@link Watcher} whose records are acknowledged. */
 export type Subscriber<K extends Kind = Kind> = Watcher &

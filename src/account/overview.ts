@@ -2,7 +2,7 @@ import { SmsError } from '../errors';
 import type { GivenUpItem } from '../inbox/dead-letters';
 import type { InboxState } from '../inbox/inbox';
 import { nothingSent } from '../outbox/desk';
-import type { Endpoints } from '../polling/endpoints';
+import type { Endpoints } from '../polling/endpoint';
 import type { Estate } from './estate';
 import type {
   AccountState,

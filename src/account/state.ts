@@ -1,9 +1,8 @@
 import type { SmsError } from '../errors';
 import type { InboxState } from '../inbox/inbox';
-import type { Kind } from '../model';
 import type { SendState, TextAction, TextEntry } from '../outbox/desk';
 import type { SendCounts } from '../outbox/send-counts';
-import type { PollState } from '../polling/poll-loop';
+import type { PollSummary } from '../polling/endpoint';
 
 /** What an account does and what waits in it. All times are in ms since 1970. */
 export interface AccountState {
@@ -14,18 +13,6 @@ export interface AccountState {
   store: StoreState;
   /** Since the process started. */
   counts: Counts;
-}
-
-/** Where the loop of an endpoint stands. */
-export interface PollSummary {
-  kind: Kind;
-  state: PollState['name'];
-  /** When it came to that state. */
-  since: number;
-  /** When the service last answered as it should, with something or with nothing. */
-  lastAnswerAt?: number;
-  /** Why it fails, if it does. */
-  error?: SmsError;
 }
 
 /** The store that the account is kept in. */

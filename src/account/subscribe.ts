@@ -4,7 +4,7 @@ import { OutboxReceiver } from '../delivery/outbox-receiver';
 import { Receiver } from '../delivery/receiver';
 import type { Channel } from '../inbox/entry';
 import type { Inbox } from '../inbox/inbox';
-import type { Endpoints } from '../polling/endpoints';
+import type { Endpoints } from '../polling/endpoint';
 import type { Member } from './member';
 import type { Subscriber, Subscribers, Subscription, Subscriptions } from './membership';
 import type { Tally } from './tally';

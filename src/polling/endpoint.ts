@@ -1,28 +1,73 @@
-import type { Member } from '../account/member';
-import type { Watcher } from '../account/membership';
-import type { AccountSettings } from '../account/settings';
-import { Standing } from '../account/standing';
-import type { PollSummary } from '../account/state';
 import type { Clock } from '../clock';
-import type { Receiver } from '../delivery/receiver';
 import type { SmsError } from '../errors';
 import type { CallOptions, Client } from '../http/client';
 import type { Acceptance, Arrival, Inbox } from '../inbox/inbox';
 import type { Kind, RecordsOfKind } from '../model';
-import { type PollEvents, PollLoop, type PollOutcome, type PollState } from './poll-loop';
+import type { PollOutcome } from './back-off';
+import { type PollEvents, PollLoop, type PollState } from './poll-loop';
 import type { Polls } from './polls';
+
+/** How an endpoint is polled, and for how long what it brings is known. */
+export interface PollSettings {
+  /** How long to wait after an empty poll (§8). */
+  pauseMs: number;
+  /** Polls in flight at once while messages keep coming. */
+  drain: number;
+  /** Whether duplicates are left out. */
+  dedupe: boolean;
+  /** How long an identifier is remembered. */
+  dedupeMs: number;
+}
+
+/** In whose name an endpoint is polled, and by whose settings. */
+export interface Poller {
+  readonly settings: PollSettings;
+  readonly client: Client;
+}
+
+/** Who wants an endpoint polled. */
+export interface Watcher {
+  /** The loop has changed its state; also called once when the watcher joins a loop that runs. */
+  onState(state: PollState): void;
+  /** The service, or the store, has begun to fail. Called once for each time. */
+  onFailing(error: SmsError): void;
+  /** All of it works again. Called once for the loop: only the watcher that has been there the longest is told. */
+  onRecovered(): void;
+  /** How often to poll; the shortest interval of all watchers holds. Only for the outbox. */
+  intervalMs?: number;
+}
+
+/** Who takes what is polled. */
+export interface Receiving {
+  /** Records that its flow has and has not acknowledged. */
+  readonly outstanding: number;
+  /** Further records that it can take before one is acknowledged. */
+  readonly room: number;
+}
+
+/** Where the loop of an endpoint stands. */
+export interface PollSummary {
+  kind: Kind;
+  state: PollState['name'];
+  /** When it came to that state. */
+  since: number;
+  /** When the service last answered as it should, with something or with nothing. */
+  lastAnswerAt?: number;
+  /** Why it fails, if it does. */
+  error?: SmsError;
+}
 
 /** Who asked for a poll, if not the loop. */
 type Asking = Pick<Arrival, 'asker' | 'context'>;
 
-/** What an endpoint needs of its account. */
-export interface EndpointHost {
+/** What an endpoint stands on. `Member`: in whose name it is polled. */
+export interface EndpointHost<Member extends Poller = Poller> {
   readonly clock: Clock;
   readonly polls: Polls;
   /** Those who are here. */
   readonly members: ReadonlySet<Member>;
   /** The settings that hold while nobody watches. */
-  settings(): AccountSettings | undefined;
+  settings(): Member['settings'] | undefined;
   /** Why what comes cannot be kept now, if so. */
   failure(): SmsError | undefined;
   inboxOf(member: Member): Inbox;
@@ -47,9 +92,9 @@ type Polled = RecordsOfKind & { via: 'poll' };
 interface Plan {
   fetch(client: Client, options: CallOptions): Promise<Polled>;
   /** How long to wait when there was nothing. */
-  pauseMs(settings: AccountSettings | undefined, watchers: Iterable<Watcher>): number;
+  pauseMs(settings: PollSettings | undefined, watchers: Iterable<Watcher>): number;
   /** Polls in flight at once while messages keep coming. */
-  drain(settings: AccountSettings | undefined): number;
+  drain(settings: PollSettings | undefined): number;
   /** What a poll brought, as the loop has to see it. */
   judge(acceptances: readonly Acceptance[]): PollOutcome;
   /** One poll at a time, since each moves the one date on that they all go by. */
@@ -94,24 +139,27 @@ const plans: Readonly<Record<Kind, Plan>> = {
 };
 
 /** One endpoint that is polled, for all who want it: its loop runs while somebody does. */
-export class Endpoint {
+export class Endpoint<Member extends Poller = Poller> {
   readonly #kind: Kind;
   readonly #plan: Plan;
-  readonly #host: EndpointHost;
+  readonly #host: EndpointHost<Member>;
   readonly #loop: PollLoop;
   /** In the order in which they came, each with the member it belongs to. */
   readonly #watchers = new Map<Watcher, Member>();
-  #receivers: readonly Receiver[] = [];
+  #receivers: readonly Receiving[] = [];
   /** What fails, and the watchers have been told of: the service, the store. */
   #told: ('service' | 'store')[] = [];
   #turn: Promise<unknown> = Promise.resolve();
-  readonly #standing: Standing;
+  /** Since when the loop has been in its state, and what the service has answered. */
+  #since = 0;
+  #stateName: PollState['name'] | undefined;
+  #lastAnswerAt: number | undefined;
+  #answers = 0;
 
-  constructor(kind: Kind, host: EndpointHost) {
+  constructor(kind: Kind, host: EndpointHost<Member>) {
     this.#kind = kind;
     this.#plan = plans[kind];
     this.#host = host;
-    this.#standing = new Standing(host.clock);
     this.#loop = new PollLoop(
       {
         poll: (events) => this.#poll(events),
@@ -125,7 +173,7 @@ export class Endpoint {
   }
 
   /** Those of the member who started the loop; while none runs, the account's. */
-  get settings(): AccountSettings | undefined {
+  get settings(): Member['settings'] | undefined {
     return this.#starter?.settings ?? this.#host.settings();
   }
 
@@ -135,12 +183,21 @@ export class Endpoint {
 
   /** Where the loop stands, while it runs. */
   get summary(): PollSummary | undefined {
-    return this.isWatched ? this.#standing.summarize(this.#kind, this.#loop.state) : undefined;
+    if (!this.isWatched) return undefined;
+    const { state } = this.#loop;
+    const lastAnswerAt = this.#lastAnswerAt;
+    return {
+      kind: this.#kind,
+      state: state.name,
+      since: this.#since,
+      ...(lastAnswerAt === undefined ? undefined : { lastAnswerAt }),
+      ...(state.name === 'failing' ? { error: state.error } : undefined),
+    };
   }
 
-  /** See {@link Standing.answers}. */
+  /** How often the service has answered. */
   get answers(): number {
-    return this.#standing.answers;
+    return this.#answers;
   }
 
   /** Polls for as long as somebody watches. Returns how to stop watching. */
@@ -152,7 +209,8 @@ export class Endpoint {
     if (isFirst) {
       // Whoever starts it is not told of the end of what those before have seen begin.
       this.#told = [];
-      this.#standing.begin();
+      this.#since = this.#host.clock.now();
+      this.#stateName = undefined;
       this.#loop.start();
     } else {
       this.#greet(watcher);
@@ -166,7 +224,7 @@ export class Endpoint {
   }
 
   /** Polls for as long as somebody receives, and only while each of them can take more. Returns how to stop. */
-  receive(member: Member, receiver: Receiver, watcher: Watcher): () => void {
+  receive(member: Member, receiver: Receiving, watcher: Watcher): () => void {
     this.#receivers = [...this.#receivers, receiver];
     const unwatch = this.watch(member, watcher);
     return () => {
@@ -187,7 +245,7 @@ export class Endpoint {
     const error = this.#host.failure();
     const fullest = Math.max(0, ...this.#receivers.map(({ outstanding }) => outstanding));
     if (error) this.#loop.hold({ name: 'failing', error });
-    else if (this.#receivers.some(({ isFull }) => isFull)) {
+    else if (this.#receivers.some(({ room }) => room === 0)) {
       this.#loop.hold({ name: 'paused', unacknowledged: fullest });
     } else this.#loop.resume();
   }
@@ -241,7 +299,8 @@ export class Endpoint {
     if (failure) throw failure;
     const { client } = host.present(member);
     const polled = await this.#plan.fetch(client, { beforeLeaving: events.onSent, onAnswer });
-    this.#standing.answered();
+    this.#lastAnswerAt = host.clock.now();
+    this.#answers++;
     host.onChanged();
     if (polled.records.length === 0) return [];
     const arrival = asking ? { ...polled, ...asking } : polled;
@@ -257,7 +316,8 @@ export class Endpoint {
   }
 
   #tell(state: PollState): void {
-    this.#standing.enter(state);
+    if (state.name !== this.#stateName) this.#since = this.#host.clock.now();
+    this.#stateName = state.name;
     this.#host.onChanged();
     const failing = state.name === 'failing' ? state.error : undefined;
     const isNew = failing && isNews(failing, this.#told);
@@ -278,4 +338,40 @@ function isNews({ code }: SmsError, told: ('service' | 'store')[]): boolean {
   if (told.includes(what)) return false;
   told.push(what);
   return true;
+}
+
+const kinds = ['incoming', 'status', 'outbox'] as const satisfies readonly Kind[];
+
+/** The endpoints of an account, each made when somebody first wants it polled. */
+export class Endpoints<Member extends Poller = Poller> {
+  readonly #host: EndpointHost<Member>;
+  readonly #made: Partial<Record<Kind, Endpoint<Member>>> = {};
+
+  constructor(host: EndpointHost<Member>) {
+    this.#host = host;
+  }
+
+  of(kind: Kind): Endpoint<Member> {
+    this.#made[kind] ??= new Endpoint(kind, this.#host);
+    return this.#made[kind];
+  }
+
+  isWatched(kind: Kind): boolean {
+    return this.#made[kind]?.isWatched ?? false;
+  }
+
+  /** See {@link Endpoint.settings}. */
+  settingsOf(kind: Kind): Member['settings'] | undefined {
+    return this.#made[kind]?.settings ?? this.#host.settings();
+  }
+
+  /** Where the loops stand that run. */
+  get summaries(): PollSummary[] {
+    return kinds.flatMap((kind) => this.#made[kind]?.summary ?? []);
+  }
+
+  /** See {@link Endpoint.holdOrResume}. */
+  holdOrResume(): void {
+    for (const kind of kinds) this.#made[kind]?.holdOrResume();
+  }
 }

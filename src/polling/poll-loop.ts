@@ -1,10 +1,6 @@
-import { type Clock, systemClock } from '../clock';
+import { type Clock, systemClock, type Timer } from '../clock';
 import { asSmsError, type SmsError } from '../errors';
-import { HandingOver } from '../inbox/handing-over';
-import { type PollOutcome, Rhythm } from './rhythm';
-import { Waits } from './waits';
-
-export type { PollOutcome } from './rhythm';
+import { PollBackOff, type PollOutcome } from './back-off';
 
 /** Where a loop stands. */
 export type PollState =
@@ -49,18 +45,21 @@ export class PollLoop {
   readonly #source: PollSource;
   readonly #onState: (state: PollState, previous: PollState) => void;
   readonly #clock: Clock;
-  readonly #rhythm: Rhythm;
+  readonly #backOff: PollBackOff;
   #state: PollState = { name: 'connecting' };
   #wanted = false;
   #held: PollState | undefined;
   #workers = 0;
   #inFlight = 0;
-  readonly #handingOver = new HandingOver();
+  /** Polls whose answers are held, so that the next may be asked for, and not handed over yet. */
+  readonly #handingOver = new Set<Promise<unknown>>();
+  /** What one of those brought, if not something new, until it has been heeded or something newer is known. */
+  #late: PollOutcome | SmsError | undefined;
   /** What it was last seen to fail of, until a poll is in order. */
   #failure: SmsError | undefined;
-  /** Ends what waits until a time, and what waits to be resumed. */
-  readonly #waiting: Waits;
-  readonly #onHold: Waits;
+  /** Each ends one wait: until a time, and until the loop is resumed. */
+  readonly #pausing = new Set<() => void>();
+  readonly #onHold = new Set<() => void>();
 
   constructor(
     source: PollSource,
@@ -70,9 +69,7 @@ export class PollLoop {
     this.#source = source;
     this.#onState = onState;
     this.#clock = clock;
-    this.#rhythm = new Rhythm(() => clock.random());
-    this.#waiting = new Waits(clock);
-    this.#onHold = new Waits(clock);
+    this.#backOff = new PollBackOff(() => clock.random());
   }
 
   get state(): PollState {
@@ -84,8 +81,8 @@ export class PollLoop {
     if (this.#wanted) return;
     this.#wanted = true;
     this.#failure = undefined;
-    this.#handingOver.late = undefined;
-    this.#rhythm.reset();
+    this.#late = undefined;
+    this.#backOff.reset();
     this.#setState({ name: 'connecting' });
     if (this.#held) this.#setState(this.#held);
     else if (this.#inFlight > 0) this.#setState({ name: 'listening' });
@@ -97,8 +94,8 @@ export class PollLoop {
     this.#wanted = false;
     // Whoever starts it again is not told of the end of what those before have seen begin.
     this.#state = { name: 'connecting' };
-    this.#waiting.wake();
-    this.#onHold.wake();
+    wake(this.#pausing);
+    wake(this.#onHold);
   }
 
   /** Makes no further poll until {@link resume}; `state` says why. */
@@ -111,20 +108,20 @@ export class PollLoop {
   resume(): void {
     if (!this.#held) return;
     this.#held = undefined;
-    this.#onHold.wake();
+    wake(this.#onHold);
     if (!this.#wanted) return;
     if (this.#failure) {
       // It has not been seen to end, and waits its time as if nothing else had been the matter.
       this.#setState({ name: 'failing', error: this.#failure });
     } else {
       this.#setState(this.#inFlight > 0 ? { name: 'listening' } : { name: 'connecting' });
-      this.#waiting.wake();
+      wake(this.#pausing);
     }
   }
 
   /** Cuts a wait short, because the pause has become shorter or something is known to be there. */
   nudge(): void {
-    if (!this.#rhythm.isBackingOff) this.#waiting.wake();
+    if (!this.#backOff.isBackingOff) wake(this.#pausing);
   }
 
   #work(): void {
@@ -136,16 +133,16 @@ export class PollLoop {
     try {
       while (this.#wanted) {
         if (this.#held) {
-          await this.#onHold.wait();
+          await this.#sleep(this.#onHold);
           continue;
         }
-        if (this.#inFlight + this.#handingOver.size >= mostUnderWay(this.#source, this.#rhythm)) {
+        if (this.#inFlight + this.#handingOver.size >= mostUnderWay(this.#source, this.#backOff)) {
           // Whoever has a poll in flight goes on.
           if (this.#handingOver.size === 0) return;
-          await this.#handingOver.next();
+          await Promise.race(this.#handingOver);
           continue;
         }
-        const outcome = this.#handingOver.late ?? (await this.#ask());
+        const outcome = this.#late ?? (await this.#ask());
         if (outcome === 'new') {
           if (this.#wanted && !this.#held && this.#workers < this.#source.drain()) this.#work();
           continue;
@@ -153,23 +150,23 @@ export class PollLoop {
         // A helper ends with its first answer that brings nothing, and leaves it to the last one, which stays, to find
         // out whether the service fails.
         if (this.#workers > 1 || !this.#wanted) return;
-        this.#handingOver.late = undefined;
+        this.#late = undefined;
         if (typeof outcome !== 'string') {
-          this.#rhythm.failed();
+          this.#backOff.failed();
           if (!this.#held) {
             this.#failure = outcome;
             this.#setState({ name: 'failing', error: outcome });
           }
         }
         const pauseMs = this.#source.pauseMs();
-        const delayMs = this.#rhythm.delayMs(outcome, pauseMs);
+        const delayMs = this.#backOff.delayMs(outcome, pauseMs);
         if (delayMs > 0) {
           // What keeps it from spinning is no wait that anybody has asked for.
           if (outcome === 'empty' && pauseMs > 0 && !this.#held) {
             const seconds = delayMs < 1_000 ? 0 : Math.round(delayMs / 1_000);
             this.#setState({ name: 'waiting', seconds, until: this.#clock.now() + delayMs });
           }
-          await this.#waiting.wait(delayMs);
+          await this.#sleep(this.#pausing, delayMs);
         }
       }
     } finally {
@@ -183,6 +180,10 @@ export class PollLoop {
     return new Promise((resolve) => {
       const polling = this.#poll(() => {
         this.#handingOver.add(polling);
+        void polling.then((outcome) => {
+          this.#handingOver.delete(polling);
+          this.#late = outcome === 'new' ? undefined : outcome;
+        });
         resolve('new');
       });
       void polling.then(resolve);
@@ -190,7 +191,7 @@ export class PollLoop {
   }
 
   async #poll(onHeld: () => void): Promise<PollOutcome | SmsError> {
-    const { repeats } = this.#rhythm;
+    const { repeats } = this.#backOff;
     const startedAt = this.#clock.elapsed();
     let hasAnswer = false;
     this.#inFlight++;
@@ -198,12 +199,12 @@ export class PollLoop {
       if (hasAnswer) return;
       hasAnswer = true;
       this.#inFlight--;
-      this.#rhythm.answered();
+      this.#backOff.answered();
       this.#failure = undefined;
       if (this.#wanted && !this.#held) this.#setState({ name: 'listening' });
     };
     const onSent = () => {
-      if (!this.#rhythm.isFailing && this.#wanted && !this.#held) this.#setState({ name: 'listening' });
+      if (!this.#backOff.isFailing && this.#wanted && !this.#held) this.#setState({ name: 'listening' });
     };
     try {
       const outcome = await this.#source.poll({
@@ -214,12 +215,26 @@ export class PollLoop {
         },
       });
       answered();
-      this.#rhythm.brought(outcome, { tookMs: this.#clock.elapsed() - startedAt, repeats });
+      this.#backOff.brought(outcome, { tookMs: this.#clock.elapsed() - startedAt, repeats });
       return outcome;
     } catch (error) {
       if (!hasAnswer) this.#inFlight--;
       return asSmsError(error);
     }
+  }
+
+  /** Resolves after so long, or when woken; without a time only then. */
+  #sleep(sleepers: Set<() => void>, delayMs?: number): Promise<void> {
+    return new Promise((resolve) => {
+      let timer: Timer | undefined;
+      const end = () => {
+        timer?.cancel();
+        sleepers.delete(end);
+        resolve();
+      };
+      sleepers.add(end);
+      if (delayMs !== undefined) timer = this.#clock.after(delayMs, end);
+    });
   }
 
   #setState(state: PollState): void {
@@ -231,9 +246,13 @@ export class PollLoop {
 }
 
 /** While it has to wait for what the service does, it wants to know first what an answer brought. */
-function mostUnderWay(source: PollSource, rhythm: Rhythm): number {
+function mostUnderWay(source: PollSource, backOff: PollBackOff): number {
   const drain = source.drain();
-  return Math.max(1, rhythm.isBackingOff ? drain : (source.mostUnderWay?.() ?? drain));
+  return Math.max(1, backOff.isBackingOff ? drain : (source.mostUnderWay?.() ?? drain));
+}
+
+function wake(sleepers: ReadonlySet<() => void>): void {
+  for (const end of sleepers) end();
 }
 
 function isSameState(a: PollState, b: PollState): boolean {

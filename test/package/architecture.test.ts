@@ -63,7 +63,7 @@ const arrows: Readonly<Record<string, readonly string[]>> = {
   http: ['wire', ...plain],
   store: ['clock', 'errors'],
   journal: ['store', ...plain],
-  polling: ['inbox', 'delivery', 'http', 'journal', 'wire', 'account', ...plain],
+  polling: ['inbox', 'http', ...plain],
   inbox: ['journal', 'store', 'wire', 'delivery', 'polling', ...plain],
   delivery: ['inbox', 'journal', 'store', 'wire', ...plain],
   message: ['journal', 'store', 'wire', 'outbox', ...plain],

@@ -332,7 +332,7 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'a loop that was held is not resumed',
     'polling/poll-loop.ts',
-    '    this.#held = undefined;\n    this.#onHold.wake();',
+    '    this.#held = undefined;\n    wake(this.#onHold);',
     '    this.#held = undefined;',
   ),
   mutant(
@@ -363,7 +363,7 @@ export const mutants: readonly Mutant[] = [
   ),
   mutant(
     'a loop spins after a failure',
-    'polling/rhythm.ts',
+    'polling/back-off.ts',
     "return backOffMs(this.#failures, this.#random(), isSmsError(outcome, 'SMS_UNAUTHORIZED', 'SMS_FORBIDDEN'));",
     'return 0;',
   ),

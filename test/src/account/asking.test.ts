@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { Asking } from '../../../src/account/asking';
 import type { Member } from '../../../src/account/member';
-import type { Watcher } from '../../../src/account/membership';
 import { SmsError } from '../../../src/errors';
-import type { Endpoint } from '../../../src/polling/endpoint';
+import type { Endpoint, Watcher } from '../../../src/polling/endpoint';
 
 describe('Asking (polling for the replies to open questions)', () => {
   let watchers: Set<Watcher>;

@@ -21,7 +21,7 @@ import { createChanges, type Remembered, type StoreEvents } from '../../../src/s
 import { hasSqlite } from '../../has-sqlite';
 import { until } from '../../until';
 import { Closing } from '../closing';
-import { createInboxOn } from '../receiving/inbox-on';
+import { createInboxOn } from '../inbox/inbox-on';
 
 function createEntry(id: string): Entry {
   const record = { messageId: id, from: '6421555001', body: `text of ${id}`, isReply: false, via: 'poll' as const };

@@ -6,7 +6,7 @@ import { RedisStore } from '../../../src/store/redis';
 import { RedisServer } from '../../redis-server';
 import { VirtualClock } from '../../virtual-clock';
 import { Closing } from '../closing';
-import { createInboxOn } from '../receiving/inbox-on';
+import { createInboxOn } from '../inbox/inbox-on';
 
 const messages = 20;
 

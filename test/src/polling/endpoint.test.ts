@@ -1,12 +1,10 @@
 import assert from 'node:assert/strict';
 import type { Member } from '../../../src/account/member';
-import type { Watcher } from '../../../src/account/membership';
 import type { AccountSettings } from '../../../src/account/settings';
-import type { Receiver } from '../../../src/delivery/receiver';
 import { SmsError } from '../../../src/errors';
 import type { Client } from '../../../src/http/client';
 import type { Inbox } from '../../../src/inbox/inbox';
-import { Endpoint, type EndpointHost } from '../../../src/polling/endpoint';
+import { Endpoint, type EndpointHost, type Watcher } from '../../../src/polling/endpoint';
 import type { PollState } from '../../../src/polling/poll-loop';
 import { Polls } from '../../../src/polling/polls';
 import { VirtualClock } from '../../virtual-clock';
@@ -119,18 +117,18 @@ describe('Endpoint', () => {
 
   it('what is unacknowledged ends no outage', async () => {
     const diary = new Diary();
-    const receiver = { outstanding: 100, isFull: true };
+    const receiver = { outstanding: 100, room: 0 };
     serviceFailure = new SmsError('unreachable', { params: { host: 'sms.example.com', detail: 'ECONNREFUSED' } });
-    const stop = endpoint.receive(member, receiver as unknown as Receiver, diary);
+    const stop = endpoint.receive(member, receiver, diary);
     await clock.advance(10);
     assert.deepEqual(diary.read(), ['paused']);
-    receiver.isFull = false;
+    receiver.room = 1;
     endpoint.holdOrResume();
     await clock.advance(10);
     assert.deepEqual(diary.read().slice(-2), ['failing SMS_UNREACHABLE', '! SMS_UNREACHABLE']);
-    receiver.isFull = true;
+    receiver.room = 0;
     endpoint.holdOrResume();
-    receiver.isFull = false;
+    receiver.room = 1;
     endpoint.holdOrResume();
     assert.deepEqual(diary.read(), ['paused', 'failing SMS_UNREACHABLE']);
     stop();

@@ -3,8 +3,8 @@ import { type FlowDelivery, maxOutstanding, Receiver, type ReceiverOptions } fro
 import type { Inbox } from '../../../src/inbox/inbox';
 import type { IncomingRecord } from '../../../src/model';
 import { VirtualClock } from '../../virtual-clock';
+import { createInboxOn } from '../inbox/inbox-on';
 import { FailingStore, Platter } from '../store/failing-store';
-import { createInboxOn } from './inbox-on';
 
 /** Lets everything happen that needs no timer. */
 async function settle(): Promise<void> {

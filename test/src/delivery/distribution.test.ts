@@ -9,7 +9,7 @@ import type { IncomingRecord, OutboxRecord } from '../../../src/model';
 import type { Changes, Item, Leftovers, Remembered, Store, StoreEvents } from '../../../src/store/store';
 import { until } from '../../until';
 import { settle, VirtualClock } from '../../virtual-clock';
-import { createInboxOn } from './inbox-on';
+import { createInboxOn } from '../inbox/inbox-on';
 
 function incoming(messageId: string): IncomingRecord {
   return {
