@@ -1,7 +1,7 @@
 import { isLoopback, parseBaseUrl } from '../src/login';
 import { isBlank } from '../src/wire/fields';
 import type { EditorNode } from './forms/editor';
-import { checkBaseUrl, checkRedisUrl } from './forms/rules';
+import { checkBaseUrl, checkQuietTime, checkRedisUrl, checkTimeZone } from './forms/rules';
 import { fillDefaults, numberIn, prepare, tell, text, valueIn } from './forms/shared';
 import { limits } from './limits';
 import { savedPassword } from './runtime/saved-password';
@@ -40,6 +40,19 @@ RED.nodes.registerType('sms-account', {
     perHandset: { value: '', validate: numberIn(perHandset) },
     perHandsetMinutes: { value: perHandsetMinutes.byDefault, validate: numberIn(perHandsetMinutes) },
     perDay: { value: '', validate: numberIn(perDay) },
+    quietFrom: {
+      value: '',
+      validate(value, _options) {
+        return tell(checkQuietTime('quietFrom', value, valueIn(this, 'quietTo')));
+      },
+    },
+    quietTo: {
+      value: '',
+      validate(value, _options) {
+        return tell(checkQuietTime('quietTo', value, valueIn(this, 'quietFrom')));
+      },
+    },
+    timeZone: { value: '', validate: (value, _options) => tell(checkTimeZone(value)) },
     store: { value: 'disk' },
     dedupe: { value: true },
     dedupeHours: { value: dedupeHours.byDefault, validate: numberIn(dedupeHours) },
@@ -67,6 +80,7 @@ RED.nodes.registerType('sms-account', {
   oneditprepare() {
     fillDefaults(this);
     prepareChoices(this);
+    offerTimeZones();
     prepareTest(this);
     $('#sms-account-overview').on('click', showTab);
     prepare(this);
@@ -87,6 +101,12 @@ function neededFor(authTypes: string[], key: string) {
 function parseUrl(value: unknown): URL | undefined {
   const address = String(value ?? '').trim();
   return URL.canParse(address) ? new URL(address) : undefined;
+}
+
+/** Those that the browser knows, which are those of the server as good as always. */
+function offerTimeZones(): void {
+  const options = Intl.supportedValuesOf('timeZone').map((value) => $('<option>').attr('value', value));
+  $('#sms-account-time-zones').append(...options);
 }
 
 /** Another account at the same address: with the same login, both count as one. Who signs in is secret here. */

@@ -12,6 +12,7 @@ import {
   parseAccount,
   parseConnection,
   parseMaxLength,
+  parseZone,
 } from './runtime/account-settings';
 import { type DeployedNode, findNode } from './runtime/deployed-nodes';
 import { Flows } from './runtime/flows';
@@ -61,6 +62,7 @@ export = (RED: NodeAPI) => {
     let stopInheriting = () => {};
     try {
       this.maxLength = parseMaxLength(config);
+      this.timeZone = parseZone(config);
       const settings = parseAccount(RED, config, this.credentials ?? {}, () => {
         this.warn(translate(RED, 'log.noUserDir'));
       });

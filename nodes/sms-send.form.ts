@@ -2,6 +2,7 @@ import { charactersOutside, measureText } from '../src/message/gsm';
 import { isBlank } from '../src/wire/fields';
 import type { EditorNode, TypedInputType } from './forms/editor';
 import {
+  checkAt,
   checkCallbackUrl,
   checkFragmentationLimit,
   checkGivenNumber,
@@ -64,7 +65,9 @@ RED.nodes.registerType('sms-send', {
     expire: {
       value: expire.byDefault,
       validate(value, options) {
-        return valueIn(this, 'keep') === true ? isExpiry.call(this, value, options) : true;
+        return valueIn(this, 'keep') === true || typeIn(this, 'at') !== 'none'
+          ? isExpiry.call(this, value, options)
+          : true;
       },
     },
     expireType: { value: 'num' },
@@ -74,6 +77,8 @@ RED.nodes.registerType('sms-send', {
     rememberType: { value: 'none' },
     wait: { value: '', validate: fixed('wait', 'num', (value) => checkGivenNumber(value, wait)) },
     waitType: { value: 'none' },
+    at: { value: '', validate: fixed('at', 'str', checkAt) },
+    atType: { value: 'none' },
     priority: {
       value: priority.byDefault,
       validate: fixed('priority', 'num', (value) => checkNumber(value, priority)),
@@ -111,7 +116,7 @@ RED.nodes.registerType('sms-send', {
     prepareMail(this);
     const update = () => {
       $('#sms-send-to-hint').toggle(['msg', 'str'].includes(String(field('toType').val())));
-      $('.sms-send-kept').toggle(field('keep').prop('checked'));
+      $('.sms-send-kept').toggle(field('keep').prop('checked') || field('atType').val() !== 'none');
       field('outputs').val(field('waitType').val() === 'none' ? 2 : 4);
       $('#sms-send-uncertain-warning').toggle(field('retryUncertain').prop('checked'));
     };
@@ -213,6 +218,7 @@ function prepareTypes(node: EditorNode): void {
       options: callbackOptions(node, node[`${property}Type`] === 'node' ? node[property] : ''),
     });
   const minutes: TypedInputType = { value: 'num', label: node._('sms-send.type.minutes') };
+  const time = choice('str', 'sms-send.type.time', 'fa fa-clock-o');
   const noValue = { hasValue: false };
   const types: Record<string, (string | TypedInputType)[]> = {
     to: [String(message), literal, ...elsewhere],
@@ -244,6 +250,7 @@ function prepareTypes(node: EditorNode): void {
     ],
     wait: [choice('none', 'sms-send.type.noWait', 'fa fa-ban', noValue), minutes, ...fromFlow],
     expire: [minutes, ...fromFlow],
+    at: [choice('none', 'sms-send.type.now', 'fa fa-ban', noValue), String(message), time, ...elsewhere],
     priority: ['num', ...fromFlow],
     contentType: [
       choice('auto', 'sms-send.type.auto', 'fa fa-magic', noValue),
@@ -256,7 +263,7 @@ function prepareTypes(node: EditorNode): void {
       ...fromFlow,
     ],
   };
-  const written: (string | TypedInputType)[] = [literal, 'num', minutes];
+  const written: (string | TypedInputType)[] = [literal, 'num', minutes, time];
   for (const [property, ofProperty] of Object.entries(types)) {
     field(property).typedInput({
       default: String(node._def.defaults[`${property}Type`]?.value),
@@ -268,7 +275,7 @@ function prepareTypes(node: EditorNode): void {
 }
 
 /** The property that is meant most often where a new node takes none. */
-const usualNames: Readonly<Record<string, string>> = { once: 'sms.messageId' };
+const usualNames: Readonly<Record<string, string>> = { once: 'sms.messageId', at: 'at' };
 
 /** The name of a property is no text, and a text no name: who changes the type finds what it held before. */
 function keepApart(node: EditorNode, property: string): void {

@@ -143,7 +143,7 @@ export = (RED: NodeAPI) => {
       const { message } = input;
       try {
         const { account, sending } = attach();
-        const { message: text, encoding, parts, options } = await readings.run(fields.read(message, account.maxLength));
+        const { message: text, encoding, parts, options } = await readings.run(fields.read(message, account));
         const origin: Origin = {
           node: this,
           message,

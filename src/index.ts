@@ -35,6 +35,7 @@ export { type Authentication, parseAuthentication, parseBaseUrl } from './login'
 export { type CheckedDraft, checkDraft, type Draft } from './message/draft';
 export { type Encoding, measureText, type TextMeasure } from './message/gsm';
 export { parseRecipients } from './message/recipients';
+export { parseAt, parseQuietHours, parseTimeZone, type QuietSettings } from './message/times';
 export type * from './model';
 export { explainLimited, type Limited, type LimitSettings } from './outbox/limits';
 export type { Outcome, SendOptions, Sent } from './outbox/outgoing';

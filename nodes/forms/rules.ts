@@ -1,6 +1,7 @@
 import { isSmsError, type SmsErrorReason } from '../../src/errors';
 import { parseBaseUrl } from '../../src/login';
 import { parseRecipients } from '../../src/message/recipients';
+import { parseAt, parseQuietHours, parseTimeOfDay, parseTimeZone } from '../../src/message/times';
 import { parseFragmentationLimit, parseMessageId, planTravel } from '../../src/outbox/text';
 import { parseRedisUrl } from '../../src/store/redis-url';
 import { formatCallbackUrl } from '../../src/wire/callback-url';
@@ -29,6 +30,10 @@ const wordsOfForms: { readonly [Reason in SmsErrorReason]?: string } = {
   redisUrlMissing: 'sms-account.form.redisUrlMissing',
   redisUrlInvalid: 'sms-account.form.redisUrlInvalid',
   mailto: 'sms-send.errors.mail',
+  timeOfDay: 'sms-account.form.timeOfDay',
+  quietHalf: 'sms-account.form.quietHalf',
+  quietEqual: 'sms-account.form.quietEqual',
+  timeZoneUnknown: 'sms-account.form.timeZone',
 };
 
 /** What blank stands for (a default, or no limit) is never wrong. */
@@ -50,6 +55,22 @@ export function checkBaseUrl(value: unknown, allowHttp: boolean): Verdict {
 
 export function checkRedisUrl(value: unknown): Verdict {
   return judge(value, parseRedisUrl);
+}
+
+/** One of the two times of quiet hours; of the other its own field tells whether it is a time. */
+export function checkQuietTime(setting: 'quietFrom' | 'quietTo', value: unknown, other: unknown): Verdict {
+  const own = judge(value, (text) => parseTimeOfDay(setting, text));
+  const isOtherKnown = !isEnv(other) && attempt(() => parseTimeOfDay(setting, other)) === undefined;
+  return own ?? (isOtherKnown ? judge(value, (text) => parseQuietHours(text, other, 'UTC')) : undefined);
+}
+
+export function checkTimeZone(value: unknown): Verdict {
+  return judge(value, parseTimeZone);
+}
+
+/** Whether a fixed text is a time. One that is past, or too far ahead yet, may be in order as a message comes. */
+export function checkAt(value: unknown): Verdict {
+  return judge(value, (text) => parseAt(text, 'UTC', Number.MAX_SAFE_INTEGER));
 }
 
 export function checkRecipients(value: unknown): Verdict {

@@ -10,6 +10,8 @@ export interface AccountNode extends Node<AccountCredentials> {
   hasStarted: boolean;
   /** Longest body in characters, `undefined` for no limit. */
   maxLength: number | undefined;
+  /** IANA name, for times without a zone. */
+  timeZone: string;
   /** What nodes that are stopped with it have still to hand over. */
   awaited: Set<Promise<void>>;
 }

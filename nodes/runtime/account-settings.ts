@@ -9,7 +9,9 @@ import {
   type ProxyOptions,
   parseAuthentication,
   parseBaseUrl,
+  parseQuietHours,
   parseRedisUrl,
+  parseTimeZone,
   RedisStore,
   SmsError,
   type StoreChoice,
@@ -44,6 +46,9 @@ export interface AccountConfig extends NodeDef, ConnectionConfig {
   perHandset?: number | string;
   perHandsetMinutes?: number | string;
   perDay?: number | string;
+  quietFrom?: string;
+  quietTo?: string;
+  timeZone?: string;
 }
 
 /** Where an account of Node-RED keeps. */
@@ -148,6 +153,7 @@ export function parseAccount(
   ) => parseNumber(setting, config[setting], limits['sms-account'][setting]);
   const limitOf = (setting: 'perSecond' | 'perHandset' | 'perDay') =>
     parseLimit(setting, config[setting], limits['sms-account'][setting]);
+  const textOf = (setting: 'quietFrom' | 'quietTo') => parseText(setting, config[setting]);
   const dedupeMs = numberOf('dedupeHours') * 3_600_000;
   return {
     id: config.id,
@@ -160,6 +166,7 @@ export function parseAccount(
       perHandsetMs: Math.round(numberOf('perHandsetMinutes') * 60_000),
       perDay: limitOf('perDay'),
     },
+    quietHours: parseQuietHours(textOf('quietFrom'), textOf('quietTo'), parseZone(config)),
     pauseMs: numberOf('pause') * 1_000,
     drain: numberOf('drain'),
     dedupe: parseFlag('dedupe', config.dedupe, true),
@@ -231,4 +238,13 @@ function digest(text: string): string {
  */
 export function parseMaxLength(config: AccountConfig): number | undefined {
   return parseLimit('maxLength', config.maxLength, limits['sms-account'].maxLength);
+}
+
+/**
+ * Reads the time zone of an account, the machine's where none is given.
+ *
+ * @throws SmsError `SMS_CONFIG`
+ */
+export function parseZone(config: AccountConfig): string {
+  return parseTimeZone(parseText('timeZone', config.timeZone));
 }

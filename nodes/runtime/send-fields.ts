@@ -1,7 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { types } from 'node:util';
 import type { Node, NodeAPI, NodeDef } from 'node-red';
-import { type CheckedDraft, checkDraft, type Draft, isBlank, isSmsError, type SendOptions, SmsError } from '../../src';
+import {
+  type CheckedDraft,
+  checkDraft,
+  type Draft,
+  isBlank,
+  isSmsError,
+  parseAt,
+  type SendOptions,
+  SmsError,
+} from '../../src';
 import { isInRange, limits, type Range } from '../limits';
 import { type CallbackNode, isCallbackNode } from './callback-node';
 import { isEnv } from './env';
@@ -23,6 +32,7 @@ const defaults = {
   once: ['none', ''],
   remember: ['none', ''],
   wait: ['none', ''],
+  at: ['none', ''],
 } as const;
 
 type Field = keyof typeof defaults;
@@ -55,6 +65,12 @@ type Values = Draft & { [Key in Field]?: unknown };
 /** A text as a message asks for it, checked. */
 export interface SendOrder extends CheckedDraft {
   options: SendOptions;
+}
+
+/** What of an account a text is held to. */
+export interface AccountFacts {
+  maxLength: number | undefined;
+  timeZone: string;
 }
 
 const largestRememberedBytes = 64 * 1024;
@@ -92,7 +108,7 @@ export class SendFields {
    */
   get usesStore(): boolean {
     const { isKept } = this.parseSettings();
-    return isKept || (['once', 'remember', 'wait'] as const).some((field) => this.#typed.has(field));
+    return isKept || (['once', 'remember', 'wait', 'at'] as const).some((field) => this.#typed.has(field));
   }
 
   /**
@@ -118,7 +134,7 @@ export class SendFields {
    *
    * @throws SmsError `SMS_CONFIG`, or `SMS_INPUT` whose `field` names the first field at fault
    */
-  async read(message: SmsMessage, maxLength: number | undefined): Promise<SendOrder> {
+  async read(message: SmsMessage, { maxLength, timeZone }: AccountFacts): Promise<SendOrder> {
     const { isKept, retries, retryUncertain, resolveMs, unlimited } = this.parseSettings();
     if (this.#unset) parseText(this.#unset.field, this.#unset.value);
     const values: Values = { ...this.#constants };
@@ -130,11 +146,14 @@ export class SendFields {
     const given = this.#number('priority', message);
     const priority = typeof given === 'number' ? given : await given;
     const options: SendOptions = { retries, retryUncertain, resolveMs, priority, unlimited };
-    if (isKept) {
-      const minutes = await this.#number('expire', message);
-      options.keep = { expireMs: minutes === 0 ? undefined : minutes * minuteMs };
-    }
     const { once, remember, wait } = values;
+    const at = this.#typed.has('at') ? readTime(values.at, timeZone) : undefined;
+    if (isKept || at !== undefined) {
+      const minutes = await this.#number('expire', message);
+      const keep = { expireMs: minutes === 0 ? undefined : minutes * minuteMs };
+      if (isKept) options.keep = keep;
+      if (at !== undefined) options.at = { time: at, keep };
+    }
     if (this.#typed.has('once')) options.once = parseKey(once);
     if (this.#typed.has('remember')) options.remember = { value: parseRemembered(remember) };
     if (this.#typed.has('wait') && !isBlank(wait)) options.waitMs = parseWait(wait);
@@ -180,7 +199,7 @@ function isConstant({ type, value }: TypedInput): boolean {
 function constantOf({ field, type, value }: TypedInput): unknown {
   if (type === 'none') return undefined;
   if (type === 'auto') return type;
-  if (type === 'num' && field === 'remember') return isBlank(value) ? undefined : Number(value);
+  if (type === 'num' && (field === 'remember' || field === 'at')) return isBlank(value) ? undefined : Number(value);
   return value;
 }
 
@@ -244,6 +263,15 @@ function parseRemembered(value: unknown): unknown {
   if (text === undefined) throw new SmsError('rememberType', { field });
   if (Buffer.byteLength(text) > largestRememberedBytes) throw new SmsError('rememberTooLarge', { field });
   return JSON.parse(text);
+}
+
+/** A value may throw as it is read, in a getter or a Proxy: it is then no time. */
+function readTime(value: unknown, timeZone: string): number | undefined {
+  try {
+    return parseAt(value, timeZone, Date.now());
+  } catch (error) {
+    throw isSmsError(error) ? error : new SmsError('atInvalid', { field: 'at' });
+  }
 }
 
 function parseWait(value: unknown): number {

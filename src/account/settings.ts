@@ -2,6 +2,7 @@ import type { Clock } from '../clock';
 import type { Connections, TlsOptions } from '../http/connections';
 import type { ProxyOptions } from '../http/proxy';
 import type { Authentication } from '../login';
+import type { QuietSettings } from '../message/times';
 import type { LimitSettings } from '../outbox/limits';
 import type { Store } from '../store/store';
 
@@ -24,6 +25,8 @@ export interface AccountSettings {
   perSecond?: number | undefined;
   /** Limits of one's own, which hold beside those of all other members; absent: none. */
   limits?: LimitSettings;
+  /** When no text leaves, beside the quiet hours of all other members; absent: none. */
+  quietHours?: QuietSettings | undefined;
   /** How long to wait after an empty poll (§8). */
   pauseMs: number;
   /** Polls in flight at once while messages keep coming. */

@@ -36,6 +36,8 @@ export interface SendOptions {
   unlimited: boolean;
   /** Keep it until it is sent, or for so long; `undefined` in it: for ever. */
   keep?: { expireMs: number | undefined } | undefined;
+  /** Not before this time, in ms since 1970; one that may not leave yet is kept so. */
+  at?: { time: number; keep: { expireMs: number | undefined } };
   /** Send it once under this key. */
   once?: string;
   /** What replies and statuses to it bring back. */

@@ -153,9 +153,9 @@ for (const language of languages) {
     });
 
     it('have badges of fewer than 20 characters', () => {
-      const moments: Record<string, string> = { time: '14:05:30', until: '14:05' };
-      // The English one is the name under which the badge is known.
-      const known = language === 'en-US' ? ['sms-account.status.paused'] : [];
+      const moments: Record<string, string> = { time: '14:05:30', until: '14:05', next: '18:00' };
+      // The English ones are the names under which the badges are known.
+      const known = language === 'en-US' ? ['sms-account.status.paused', 'sms-account.status.waitingUntil'] : [];
       const tooLong = [...texts]
         .filter(([key]) => /^sms-account\.(short|status)\./.test(key) && !known.includes(key))
         .map(([key, text]) => [key, text.replace(/__(\w+)__/g, (_place, name) => moments[name] ?? '100')])

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import type { NodeAPI } from 'node-red';
 import {
+  checkAt,
   checkBaseUrl,
   checkCallbackUrl,
   checkFragmentationLimit,
@@ -11,9 +12,11 @@ import {
   checkOnce,
   checkPath,
   checkPublicUrl,
+  checkQuietTime,
   checkRecipients,
   checkRedisUrl,
   checkText,
+  checkTimeZone,
   type Mail,
   type Verdict,
 } from '../../../nodes/forms/rules';
@@ -22,7 +25,7 @@ import { type AccountConfig, parseAccount, parseMaxLength } from '../../../nodes
 import { isPath, isPublicUrl, parsePath } from '../../../nodes/runtime/callback-path';
 import { parseKey } from '../../../nodes/runtime/once-key';
 import { parseNumber } from '../../../nodes/runtime/settings';
-import { checkDraft, type Draft, isSmsError } from '../../../src';
+import { checkDraft, type Draft, isSmsError, parseAt } from '../../../src';
 
 /** What a form and the runtime are both asked, and values to ask them of. */
 interface Question<Value> {
@@ -202,6 +205,47 @@ const questions: Record<string, Question<unknown>> = {
     runtime: isPublicUrl,
     right: ['https://e.com', 'http://e.com:1880/', ' https://e.com/a '],
     wrong: ['e.com', 'https://e.com?', 'https://e.com/#', 'https:e.com', 'https://', 'ftp://e.com'],
+  }),
+  'the beginning of quiet hours': ask<readonly [string, string]>({
+    form: ([from, to]) => checkQuietTime('quietFrom', from, to),
+    runtime: ([quietFrom, quietTo]) => readAccount({ quietFrom, quietTo }),
+    right: [
+      ['', ''],
+      ['21:00', '07:00'],
+      [' 00:00 ', '23:59'],
+    ],
+    wrong: [
+      ['9:00', '21:00'],
+      ['24:00', '07:00'],
+      ['21.00', '07:00'],
+      ['', '07:00'],
+      ['07:00', '07:00'],
+    ],
+  }),
+  'the end of quiet hours': ask<readonly [string, string]>({
+    form: ([from, to]) => checkQuietTime('quietTo', to, from),
+    runtime: ([quietFrom, quietTo]) => readAccount({ quietFrom, quietTo }),
+    right: [
+      ['', ''],
+      ['21:00', '07:00'],
+    ],
+    wrong: [
+      ['21:00', '7:00'],
+      ['21:00', ''],
+      ['07:00', '07:00'],
+    ],
+  }),
+  'a time zone': ask<string>({
+    form: checkTimeZone,
+    runtime: (timeZone) => readAccount({ timeZone }),
+    right: ['', 'UTC', 'Pacific/Auckland', ' Europe/Berlin '],
+    wrong: ['Berlin', 'Europe/Bonn', '+02:00', 'UTC+2'],
+  }),
+  'a time at which a text may leave': ask<string>({
+    form: checkAt,
+    runtime: (at) => parseAt(at, 'UTC', Date.parse('2026-12-01')),
+    right: ['', ' ', '2026-12-24', '2026-12-24T18:00', '2026-12-24 18:00Z', '1999-12-31'],
+    wrong: ['18:00', 'tomorrow', '24.12.2026', '2026-02-30'],
   }),
 };
 
