@@ -48,7 +48,7 @@ const ways: readonly (readonly [way: Way, name: string])[] = [
   ['out', 'The way out'],
 ];
 
-/** The tables of `docs/reliability.md`, one for each way. */
+/** What `npm run simulate -- --mutants` prints: a table for each way. */
 export function formatHunts(hunts: readonly Hunt[]): string {
   return ways
     .map(([way, name]) => {
