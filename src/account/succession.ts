@@ -153,7 +153,7 @@ export class Succession {
       await ended;
       // What each has brought is handed over at once.
       if (hadPolls || isFirst) continue;
-      const { takeOverMs, takeMore } = from.inbox.supply;
+      const { takeOverMs, takeMore } = from.inbox.backlog;
       if (!isLast || (!takeMore && (hasIdled || takeOverMs === 0))) return true;
       takeMore?.();
       await Promise.race([this.#idle(takeOverMs), member.left]);

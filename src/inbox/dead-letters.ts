@@ -1,6 +1,6 @@
 import type { Timer } from '../clock';
 import type { Step } from '../journal/journal';
-import type { Circumstances, Keeper } from '../journal/keeper';
+import type { Circumstances, Participant } from '../journal/participant';
 import type { RecordOfKind } from '../model';
 import { type Changes, dropItem, type Item, keepItem } from '../store/store';
 import type { InboxContext } from './context';
@@ -170,7 +170,7 @@ export class GivenUp {
     return this.#kept.get(id)?.since ?? clock.elapsed() - age;
   }
 
-  #createKeeper(): Keeper {
+  #createKeeper(): Participant {
     return {
       // What is polled for is taken over, and what was given up of it too.
       wanted: () => [],

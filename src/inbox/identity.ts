@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { digest } from '../digest';
-import type { Versions } from '../journal/keeper';
+import type { Versions } from '../journal/participant';
 import type { RecordOfKind, Via } from '../model';
 import type { Changes, Look, Remembered } from '../store/store';
 import { readInstant } from '../wire/date';
@@ -153,7 +153,7 @@ export function isRemembered({ id, text }: Identity, look: Look): boolean {
 }
 
 /**
- * See {@link Keeper.merge}: of the texts of one second each process may have seen others. What was there before and is not any more, another
+ * See {@link Participant.merge}: of the texts of one second each process may have seen others. What was there before and is not any more, another
  * has let go of, also where it was polled here since.
  */
 export function mergeSeen(key: string, { base, theirs, mine }: Versions): Remembered | undefined {

@@ -45,7 +45,7 @@ export function createInboxContext(
 ): InboxContext {
   const { journal, clock = systemClock, onFault = throwLater, dedupe, dedupeMs, correlator } = options;
   const undelivered = new UndeliveredEntries();
-  const unread = new Unread(undelivered, journal.supply.pageSize);
+  const unread = new Unread(undelivered, journal.backlog.pageSize);
   const events = {
     onAttempt,
     onTaken: (taken: Undelivered) => settle(context, taken),
@@ -59,7 +59,7 @@ export function createInboxContext(
   };
   const distribution = new Distribution(undelivered, unread, events, clock);
   const reading = new Reading({
-    supply: journal.supply,
+    backlog: journal.backlog,
     clock,
     unread,
     attendance: distribution.attendance,

@@ -1,6 +1,6 @@
 import type { Taker } from '../delivery/taker';
 import type { SmsError } from '../errors';
-import type { Supply } from '../journal/backlog';
+import type { Backlog } from '../journal/backlog';
 import { timeOf } from '../journal/item-ids';
 import type { Journal } from '../journal/journal';
 import type { PollEvents } from '../polling/poll-loop';
@@ -81,8 +81,8 @@ export class Inbox {
   }
 
   /** What the store has that is not here yet. */
-  get supply(): Supply {
-    return this.#context.journal.supply;
+  get backlog(): Backlog {
+    return this.#context.journal.backlog;
   }
 
   /** See {@link Journal.open}. */

@@ -1,5 +1,5 @@
 import { nextTurn } from '../clock';
-import type { Circumstances, Keeper } from '../journal/keeper';
+import type { Circumstances, Participant } from '../journal/participant';
 import type { Held, Item } from '../store/store';
 import { createAccept } from './accept';
 import type { Arrival } from './acceptance';
@@ -15,7 +15,7 @@ import { Undelivered } from './undelivered';
 const sliceSize = 500;
 
 /** Takes charge of what an earlier process left, of what a dead one held, and lets go of what the store keeps. */
-export function createInboxKeeper(context: InboxContext): Keeper {
+export function createInboxKeeper(context: InboxContext): Participant {
   const { undelivered, unread } = context;
   return {
     sift: (held, unwritten) => unread.sift(held, unwritten),

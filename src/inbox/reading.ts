@@ -1,13 +1,13 @@
 import type { Clock } from '../clock';
 import type { Attendance } from '../delivery/attendance';
-import type { Supply } from '../journal/backlog';
+import type { Backlog } from '../journal/backlog';
 import type { Kind } from '../model';
 import type { Undelivered } from './undelivered';
 import type { Unread } from './unread';
 
 /** What a {@link Reading} stands on. */
 export interface ReadingOptions {
-  supply: Supply;
+  backlog: Backlog;
   clock: Clock;
   unread: Unread;
   attendance: Attendance;
@@ -26,10 +26,10 @@ export class Reading {
 
   /** Something was delivered, handed out, or could have been since somebody is here. */
   goOn(): void {
-    const { supply, clock, unread, attendance } = this.#options;
-    const { takeMore } = supply;
+    const { backlog, clock, unread, attendance } = this.#options;
+    const { takeMore } = backlog;
     if (takeMore && attendance.takenKinds.some((one) => unread.isLow(one))) takeMore();
-    if (this.#isReading || !supply.isUsable) return;
+    if (this.#isReading || !backlog.isUsable) return;
     const kind = unread.kinds.find((one) => unread.isWanted(one, attendance.hasTakers(one)));
     if (kind === undefined) return;
     this.#isReading = true;
@@ -49,8 +49,8 @@ export class Reading {
   }
 
   #read(kind: Kind): Promise<boolean> {
-    const { supply, unread, onRead } = this.#options;
-    return supply.readPage(
+    const { backlog, unread, onRead } = this.#options;
+    return backlog.readPage(
       () => unread.placeOf(kind),
       (page) => onRead(unread.take(kind, page)),
     );

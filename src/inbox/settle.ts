@@ -23,7 +23,7 @@ export function settle(context: InboxContext, undelivered: Undelivered): void {
 }
 
 /**
- * Forgets entries that are delivered, or somebody else's to deliver. Losing it merely delivers again, so it waits for the next commit.
+ * Forgets entries that are delivered, or somebody else's to deliver. Losing it merely delivers again.
  *
  * @param onDropped told whether that is written
  * @param onTaken called as the step is taken
@@ -37,7 +37,6 @@ export function createDrop(
     keys: [],
     whileFailing: 'apply',
     drops: gone.ids,
-    lazy: true,
     decide(_look, changes) {
       onTaken();
       dropGone(gone, changes);

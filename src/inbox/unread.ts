@@ -71,7 +71,7 @@ export class Unread {
     if (stretch) stretch.isWanted = true;
   }
 
-  /** See {@link Keeper.sift}. It counts what is put off; {@link replace} makes that hold. */
+  /** See {@link Participant.sift}. It counts what is put off; {@link replace} makes that hold. */
   sift(held: readonly string[], unwritten: Look | undefined): (item: Item) => boolean {
     const delivered = new Set(held.flatMap(parseDeliveredIfAny));
     const sifted = new Map<Kind, Stretch>();

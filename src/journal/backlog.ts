@@ -1,21 +1,19 @@
 import type { Page, Store } from '../store/store';
-import type { StepQueue } from './step-queue';
-import type { StoreSession } from './store-session';
 
-/** What a {@link Supply} stands on. */
-export interface SupplyOptions {
+/** What a {@link Backlog} stands on. */
+export interface BacklogOptions {
   store: Store;
-  steps: StepQueue;
-  session: StoreSession;
   /** Whether the store is open, and nobody closes it. */
   isUsable(): boolean;
+  /** Has a page read between two steps; `take` gets `undefined` when it cannot be. */
+  read(reading: { read(): Promise<Page>; take(page: Page | undefined): void }): void;
 }
 
-/** What a store has that it has not given yet: what keepers have put off, and what dead processes hold. */
-export class Supply {
-  readonly #options: SupplyOptions;
+/** What a store has that it has not given yet: what participants have put off, and what dead processes hold. */
+export class Backlog {
+  readonly #options: BacklogOptions;
 
-  constructor(options: SupplyOptions) {
+  constructor(options: BacklogOptions) {
     this.#options = options;
   }
 
@@ -35,20 +33,21 @@ export class Supply {
   }
 
   /**
-   * Reads a page of items of all parts, and has it taken before any other step. Resolves with whether it was: not while the store
+   * Reads a page of items of all parts, and has it taken before any later step. Resolves with whether it was: not while the store
    * fails or is being closed. All that was put off is sifted anew when it is opened again.
    *
    * @param after asked for the id after which the page begins when the time has come
    */
   readPage(after: () => string, take: (page: Page) => void): Promise<boolean> {
-    const { store, steps, session } = this.#options;
-    const { pages } = store;
+    const { pages } = this.#options.store;
     if (!pages || !this.isUsable) return Promise.resolve(false);
     return new Promise((resolve) => {
-      steps.doFirst(async () => {
-        const page = await session.read(() => pages.read(after()));
-        if (page) take(page);
-        resolve(page !== undefined);
+      this.#options.read({
+        read: () => pages.read(after()),
+        take: (page) => {
+          if (page) take(page);
+          resolve(page !== undefined);
+        },
       });
     });
   }

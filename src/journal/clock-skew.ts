@@ -19,14 +19,14 @@ const trustedAfterMs = 3_600_000;
 const mostStretches = 16;
 
 /** One for each clock: what was remembered before an account was deployed anew was so in the same process. */
-const known = new WeakMap<Clock, NotedTimes>();
+const known = new WeakMap<Clock, ClockSkew>();
 
 /**
  * Knows how old something is that was remembered before the clock was set: what this process has remembered since is as old as the
  * time that has passed says. Of what lies ahead it is only known that it is older than the setting of the clock, or
  * than the process: it counts from there.
  */
-export class NotedTimes {
+export class ClockSkew {
   readonly #clock: Clock;
   /** Before the clock was set, the latest last. */
   readonly #former: Stretch[] = [];
@@ -42,8 +42,8 @@ export class NotedTimes {
     this.#leadMs = this.#since - clock.elapsed();
   }
 
-  static of(clock: Clock): NotedTimes {
-    const times = known.get(clock) ?? new NotedTimes(clock);
+  static of(clock: Clock): ClockSkew {
+    const times = known.get(clock) ?? new ClockSkew(clock);
     known.set(clock, times);
     return times;
   }

@@ -1,18 +1,22 @@
-import type { Clock } from '../clock';
-import type { SmsError } from '../errors';
-import { StoreLifecycle, type StoreMode } from '../store/lifecycle';
-import type { Hold, Part, Remembered, Store } from '../store/store';
-import { Supply } from './backlog';
-import { NotedTimes } from './clock-skew';
+import { type Clock, nextTurn, type Timer } from '../clock';
+import { isSmsError, SmsError } from '../errors';
+import type { Held, Hold, Item, Leftovers, Page, Part, Remembered, Store } from '../store/store';
+import { describeStoreFailure } from '../store/store-failure';
+import { Backlog } from './backlog';
+import { ClockSkew } from './clock-skew';
 import { ItemIds } from './item-ids';
-import { type Keeper, Keepers } from './keeper';
-import { createTask, type Step } from './step';
-import { StepQueue } from './step-queue';
-import { StoreSession } from './store-session';
+import { type Circumstances, type Participant, Participants, type Sieve } from './participant';
+import { createTask, type Step, type Task } from './step';
 import { StepWriter } from './writer';
 
-export type { Keeper } from './keeper';
+export type { Participant } from './participant';
 export type { Step, WhileFailing } from './step';
+
+/**
+ * Where the store stands: `closed` before it is opened and after it was closed; `failed` from any failure until it is opened
+ * again, which is tried by itself.
+ */
+export type JournalMode = 'closed' | 'opening' | 'open' | 'failed' | 'closing';
 
 /** What a journal needs. */
 export interface JournalOptions {
@@ -28,68 +32,72 @@ export interface JournalOptions {
   reopenDelayMs?: number;
 }
 
+const reopenDelayMs = 5_000;
+
+/** Steps that are taken in one commit at most. */
+const largestGroup = 256;
+
+/** Something that reads the store between two commits. Must not reject. */
+type Reading = () => Promise<void>;
+
 /**
- * Knows when something is written and whether the store is open: takes one {@link Step} after the other, as many of them
- * in one commit as come in one turn of the event loop or while a commit runs, opens the store again when it has failed, and tells
- * its keepers what is found there. It knows nothing of what it writes.
+ * Knows when something is written and whether the store is open: takes one {@link Step} after the other, in the order in which they
+ * are asked for, as many of them in one commit as come in one turn of the event loop or while a commit runs, opens the store again
+ * when it has failed, and tells its participants what is found there. It knows nothing of what it writes.
  */
 export class Journal {
   readonly isShared: boolean;
   readonly isDurable: boolean;
-  readonly supply: Supply;
-  readonly #store: Store;
-  readonly #keepers = new Keepers();
-  readonly #lifecycle: StoreLifecycle;
+  readonly backlog: Backlog;
+  readonly #options: JournalOptions;
+  readonly #participants = new Participants();
   readonly #writer: StepWriter;
   readonly #ids: ItemIds;
-  readonly #steps: StepQueue;
-  readonly #session: StoreSession;
+  /** What is asked for, in order. */
+  #queue: (Task | Reading)[] = [];
+  #working: Promise<void> | undefined;
+  #mode: JournalMode = 'closed';
+  #failure: SmsError | undefined;
+  #retry: Timer | undefined;
+  #isRetryDue = false;
   /** Nobody has asked since for the store to be open. */
   #isClosing = false;
+  /** The last time that the store was opened. */
+  #opening: object | undefined;
+  /** What the store had has been found, so that participants know all that there is. */
+  #isRead = false;
 
-  constructor({ store, clock, onStore, onSteps = () => {}, onUnreadable = () => {}, reopenDelayMs }: JournalOptions) {
+  constructor(options: JournalOptions) {
+    const { store, clock } = options;
+    this.#options = options;
     this.isShared = store.shared === true;
     this.isDurable = store.durable;
-    this.#store = store;
-    const onRetry = () => this.#steps.doFirst(() => this.#session.open());
-    this.#lifecycle = new StoreLifecycle({ store, clock, onStore, onRetry, reopenDelayMs });
-    this.#writer = new StepWriter(store, this.#lifecycle, this.#keepers, NotedTimes.of(clock));
+    this.#writer = new StepWriter(store, this.#participants, ClockSkew.of(clock));
     this.#ids = new ItemIds(clock);
-    this.#steps = new StepQueue(clock, this.#writer, {
-      begin: async () => {
-        if (this.mode === 'closed') await this.#session.open();
-      },
-      onTaken: onSteps,
+    this.backlog = new Backlog({
+      store,
+      isUsable: () => this.#isUsable,
+      read: (reading) => this.#enqueue(() => this.#read(reading)),
     });
-    this.#session = new StoreSession({
-      lifecycle: this.#lifecycle,
-      keepers: this.#keepers,
-      writer: this.#writer,
-      steps: this.#steps,
-      ids: this.#ids,
-      onUnreadable,
-    });
-    const isUsable = () => this.mode === 'open' && !this.#isClosing;
-    this.supply = new Supply({ store, steps: this.#steps, session: this.#session, isUsable });
   }
 
-  get mode(): StoreMode {
-    return this.#lifecycle.mode;
+  get mode(): JournalMode {
+    return this.#mode;
   }
 
-  /** Why the store cannot be used now, if so. */
+  /** Why the store cannot be used, if so. It stands until something has been written again. */
   get failure(): SmsError | undefined {
-    return this.#lifecycle.failure;
+    return this.#failure;
   }
 
   /** Whether nothing waits to be written. */
   get isWritten(): boolean {
-    return this.#steps.isEmpty && !this.#writer.hasUnsaved;
+    return this.#queue.length === 0 && !this.#writer.hasUnsaved;
   }
 
   /** Makes a room one of those that keep here. Has to be called before the journal is opened. */
-  join(part: Part, keeper: Keeper): void {
-    this.#keepers.join(part, keeper);
+  join(part: Part, participant: Participant): void {
+    this.#participants.join(part, participant);
   }
 
   /**
@@ -98,16 +106,16 @@ export class Journal {
    * @param isToFind nobody keeps anything: only if there may be something to find
    */
   open(isToFind = false): void {
-    if (isToFind && !this.#store.mayHold) return;
+    if (isToFind && !this.#options.store.mayHold) return;
     this.#isClosing = false;
-    this.#steps.work();
+    this.#work();
   }
 
   /** Whether all that is in the store is known. Opens it if not, unless there is nothing to find. */
   find(): boolean {
-    if (this.#session.isRead) return true;
+    if (this.#isRead) return true;
     this.open(true);
-    return !this.#steps.isWorking;
+    return this.#working === undefined;
   }
 
   /**
@@ -116,46 +124,34 @@ export class Journal {
    * @throws SmsError `SMS_STORE` when it cannot be used
    */
   async ready(): Promise<void> {
-    // Whoever is about to close it has not begun to.
-    const isUsable = this.mode === 'open' && !this.#isClosing;
-    if (!isUsable && !this.failure) {
+    if (!this.#isUsable && !this.#failure) {
       this.open();
       await this.flush();
     }
-    if (this.failure) throw this.failure;
+    if (this.#failure) throw this.#failure;
   }
 
   /** Resolves when nothing is being written any more. */
-  flush(): Promise<void> {
-    return this.#steps.flush();
+  async flush(): Promise<void> {
+    while (this.#working) await this.#working;
   }
 
   /** Writes what is unwritten and closes the store, unless it is opened again meanwhile. */
   async close(): Promise<void> {
     this.#isClosing = true;
-    // A step may come while the store is being closed, and opens it again.
-    do {
-      await this.flush();
-      if (!this.#isClosing) return;
-      // Somebody else who closes it may have been faster, or a step that can wait has just come.
-      if (this.#steps.isWorking || !this.#steps.isEmpty) continue;
-      const { isDurable } = this;
-      await this.#steps.interpose(
-        () => this.#session.close({ isDurable }),
-        () => !this.#isClosing,
-      );
-    } while (this.#steps.isWorking || !this.#steps.isEmpty || this.mode !== 'closed');
+    this.#work();
+    await this.flush();
   }
 
   /**
-   * Takes a step, after those that came before. Resolves with what its effects return.
+   * Takes a step, after all that was asked for before. Resolves with what its effects return.
    *
    * @throws SmsError `SMS_STORE` when it is refused while the store fails or is being closed
    */
   run<Result>(step: Step<Result>): Promise<Result> {
-    if (step.whileFailing === 'refuse' && this.#isClosing) return Promise.reject(this.#lifecycle.unavailable());
+    if (step.whileFailing === 'refuse' && this.#isClosing) return Promise.reject(this.#unavailable());
     const { task, result } = createTask(step);
-    this.#steps.add(task);
+    this.#enqueue(task);
     return result;
   }
 
@@ -164,23 +160,17 @@ export class Journal {
    *
    * @throws SmsError `SMS_STORE` when the store cannot be used
    */
-  remembered(prefixes: readonly string[]): Promise<[key: string, remembered: Remembered][]> {
-    return new Promise((resolve, reject) => {
-      this.#steps.doFirst(async () => {
-        if (this.mode !== 'open') return reject(this.#lifecycle.unavailable());
-        try {
-          resolve(await this.#store.list(prefixes));
-        } catch (error) {
-          this.#lifecycle.fail(error);
-          reject(this.#lifecycle.unavailable());
-        }
-      });
+  async remembered(prefixes: readonly string[]): Promise<[key: string, remembered: Remembered][]> {
+    const found = await new Promise<[string, Remembered][] | undefined>((resolve) => {
+      this.#enqueue(async () => resolve(await this.#attempt((store) => store.list(prefixes))));
     });
+    if (!found) throw this.#unavailable();
+    return found;
   }
 
   /** Puts what `format` returns where a crash does not reach it, if the store can. See {@link Store.hold}. */
   hold(format: () => string, notes?: string): Hold | undefined {
-    return this.#store.hold?.(format(), notes);
+    return this.#options.store.hold?.(format(), notes);
   }
 
   /** Another process has taken these over: what has changed of them while the store failed would put them there again. */
@@ -192,4 +182,219 @@ export class Journal {
   nextId(): string {
     return this.#ids.next();
   }
+
+  /** Whether the store is open, and nobody closes it. */
+  get #isUsable(): boolean {
+    return this.#mode === 'open' && !this.#isClosing;
+  }
+
+  get #hasWork(): boolean {
+    return this.#isRetryDue || this.#queue.length > 0 || (this.#mode === 'open' && this.#writer.hasUnsaved);
+  }
+
+  #enqueue(what: Task | Reading): void {
+    this.#queue.push(what);
+    this.#work();
+  }
+
+  /** Does what there is to do, beginning before this turn of the event loop has come to its end. */
+  #work(): void {
+    this.#working ??= this.#workOff().finally(() => {
+      this.#working = undefined;
+      if (this.#hasWork) this.#work();
+    });
+  }
+
+  async #workOff(): Promise<void> {
+    // What is asked for together is taken together.
+    await undefined;
+    do {
+      if (this.#isRetryDue || (this.#mode === 'closed' && (this.#hasWork || !this.#isClosing))) await this.#open();
+      while (this.#hasWork && !this.#isRetryDue) await this.#takeNext();
+      await this.#sweep();
+      this.#options.onSteps?.();
+      if (this.#isClosing && !this.#hasWork) await this.#close();
+    } while (this.#hasWork || (this.#mode === 'closed' && !this.#isClosing));
+  }
+
+  /** Reads what is asked for next, or takes the steps that are, up to the next that reads. */
+  async #takeNext(): Promise<void> {
+    const [first] = this.#queue;
+    if (typeof first === 'function') {
+      this.#queue.shift();
+      await first();
+      return;
+    }
+    const tasks: Task[] = [];
+    for (const next of this.#queue) {
+      if (typeof next === 'function' || tasks.length === largestGroup) break;
+      tasks.push(next);
+    }
+    this.#queue.splice(0, tasks.length);
+    await this.#take(tasks);
+    await this.#sweep();
+    this.#options.onSteps?.();
+    if (tasks.length === largestGroup) await nextTurn(this.#options.clock);
+  }
+
+  /** Takes steps in one commit, and without the store while that fails. */
+  async #take(tasks: readonly Task[]): Promise<void> {
+    if (this.#mode !== 'open') return this.#writer.takeUnsaved(tasks, this.#unavailable());
+    const commit = await this.#writer.commit(tasks);
+    if ('error' in commit) {
+      this.#fail(commit.error);
+      this.#writer.takeUnsaved(tasks, this.#unavailable(), commit.recalled);
+    } else {
+      this.#recovered();
+      commit.finish();
+    }
+  }
+
+  #sweep(): Promise<void> {
+    return this.#attempt(() => this.#writer.sweepWhenDue(this.#options.clock.now()));
+  }
+
+  /** Asks the store for something while it is open. `undefined` when it is not, or fails. */
+  async #attempt<T>(call: (store: Store) => Promise<T>): Promise<T | undefined> {
+    if (this.#mode !== 'open') return undefined;
+    try {
+      const result = await call(this.#options.store);
+      // It may have failed meanwhile.
+      return this.#mode === 'open' ? result : undefined;
+    } catch (error) {
+      this.#fail(error);
+      return undefined;
+    }
+  }
+
+  /** Opens the store, and tells the participants what is found there, then and later. */
+  async #open(): Promise<void> {
+    const opening = {};
+    this.#opening = opening;
+    this.#setMode('opening');
+    const leftovers = await this.#openStore(opening);
+    if (!leftovers) return;
+    const { items, held, isReset = false } = leftovers;
+    await this.#find(items, { isReset, isOpening: true });
+    this.#isRead = true;
+    // What an earlier process held came before what was postponed, and that before what waits.
+    const waiting = this.#queue.splice(0);
+    for (const one of held) {
+      const place = this.#participants.recover(one);
+      if (place !== undefined) this.#options.onUnreadable?.(place);
+    }
+    this.#queue = [...this.#queue, ...this.#writer.takePostponed(), ...waiting];
+    if (!this.#writer.hasUnsaved) this.#recovered();
+  }
+
+  async #openStore(opening: object): Promise<Leftovers | undefined> {
+    const { store, onUnreadable } = this.#options;
+    try {
+      const leftovers = await store.open({
+        sift: (held) => this.#sift(held),
+        onTakenOver: (items) =>
+          this.#enqueue(async () => {
+            // What was taken over before the store failed is found again, or has been taken over by another since.
+            if (opening === this.#opening) await this.#find(items, { isReset: false, isOpening: false });
+          }),
+        wanted: () => this.#participants.wanted(),
+        onFailure: (error) => this.#fail(error),
+        isReadable: (item) => this.#participants.isReadable(item),
+        onUnreadable: (place) => onUnreadable?.(place),
+      });
+      // It may have failed again already.
+      if (this.mode === 'opening') this.#setMode('open');
+      return leftovers;
+    } catch (error) {
+      this.#fail(error);
+      return undefined;
+    }
+  }
+
+  async #find(items: readonly Item[], circumstances: Omit<Circumstances, 'unwritten'>): Promise<void> {
+    this.#ids.follow(items);
+    const isLeft = this.#createIsLeft();
+    await this.#participants.found(items.filter(isLeft), { ...circumstances, unwritten: this.#writer.unwritten });
+  }
+
+  #sift(held: readonly Held[]): Sieve {
+    const unwritten = this.#writer.hasUnwritten ? this.#writer.unwritten : undefined;
+    const sieve = this.#participants.sift(
+      held.map(({ text }) => text),
+      unwritten,
+    );
+    const isLeft = this.#createIsLeft();
+    return (item) => {
+      const isPutOff = isLeft(item) && sieve(item);
+      if (isPutOff) this.#ids.follow([item]);
+      return isPutOff;
+    };
+  }
+
+  async #read(reading: { read(): Promise<Page>; take(page: Page | undefined): void }): Promise<void> {
+    const page = await this.#attempt(reading.read);
+    reading.take(page && { ...page, items: page.items.filter(this.#createIsLeft()) });
+  }
+
+  /** Says of items whether they will still be there when all steps are taken that are known now. */
+  #createIsLeft(): (item: Item) => boolean {
+    const dropped = new Set<string>();
+    for (const waiting of this.#queue) {
+      if (typeof waiting !== 'function') for (const id of waiting.step.drops ?? []) dropped.add(id);
+    }
+    return ({ id }) => !dropped.has(id) && !this.#writer.isDropped(id);
+  }
+
+  /** Closes the store, unless it is closed; a durable one keeps what participants may forget then. */
+  async #close(): Promise<void> {
+    if (this.#mode === 'closed') return;
+    // One that is open has all that was ever to be written.
+    if (this.#mode === 'open' && this.isDurable) this.#participants.letGo();
+    this.#isRead = false;
+    this.#setMode('closing');
+    this.#recovered();
+    await this.#options.store.close().catch(() => {});
+    this.#setMode('closed');
+  }
+
+  /** The store cannot be used any more. */
+  #fail(cause: unknown): void {
+    if (this.#mode === 'closing' || this.#mode === 'closed') return;
+    const isNew = !this.#failure;
+    this.#failure = isSmsError(cause) ? cause : createStoreError(cause);
+    this.#setMode('failed');
+    const { clock, reopenDelayMs: delayMs = reopenDelayMs, onStore } = this.#options;
+    this.#retry = clock.after(delayMs, () => {
+      this.#isRetryDue = true;
+      this.#work();
+    });
+    if (isNew) onStore(this.#failure);
+  }
+
+  /** Something has been written, or there is nothing to write. */
+  #recovered(): void {
+    if (!this.#failure || this.#mode === 'failed') return;
+    this.#failure = undefined;
+    this.#options.onStore(undefined);
+  }
+
+  /** What to refuse with. */
+  #unavailable(): SmsError {
+    return this.#failure ?? new SmsError('storeUnavailable', { params: { detail: 'closed' } });
+  }
+
+  #setMode(mode: JournalMode): void {
+    this.#retry?.cancel();
+    this.#retry = undefined;
+    this.#isRetryDue = false;
+    this.#mode = mode;
+  }
+}
+
+function createStoreError(cause: unknown): SmsError {
+  return new SmsError('storeUnavailable', {
+    params: { detail: describeStoreFailure(cause) },
+    // One about syntax quotes what it could not read, which may be somebody's message.
+    ...(cause instanceof SyntaxError ? undefined : { cause }),
+  });
 }

@@ -21,10 +21,8 @@ export interface Step<Result> {
   readonly whileFailing: WhileFailing;
   /** It is worth nothing when what it looks at cannot be read: it is rejected with `SMS_STORE` then. */
   readonly needsLook?: boolean;
-  /** Ids of items that it drops and that their keeper has forgotten already: it does not find them again when the store opens. */
+  /** Ids of items that it drops and that their participant has forgotten already: it does not find them again when the store opens. */
   readonly drops?: readonly string[];
-  /** It need not be written by itself, but with the next that is, or 25 ms later. */
-  readonly lazy?: true;
   /** Called whenever it is postponed: once more for each time that the store fails again before it is taken. */
   postponed?(): void;
 }

@@ -1,6 +1,6 @@
-import type { Clock } from '../clock';
-import type { StoreLifecycle } from '../store/lifecycle';
+import type { SmsError } from '../errors';
 import {
+  addChanges,
   type Changes,
   createChanges,
   isNoChange,
@@ -10,10 +10,9 @@ import {
   type Store,
   StoreConflict,
 } from '../store/store';
-import type { NotedTimes } from './clock-skew';
-import type { Keepers } from './keeper';
+import type { ClockSkew } from './clock-skew';
+import type { Participants } from './participant';
 import type { Task } from './step';
-import { type Recalled, Unsaved } from './unsaved';
 
 /** A sweep looks at twice as many as were remembered since the last, so that it keeps up. */
 const rememberedPerSweep = 500;
@@ -21,56 +20,60 @@ const rememberedPerSweep = 500;
 /** A presumption costs as much as it compares when it does not hold. Steps that look at more share the round trip of asking. */
 const mostPresumed = 64;
 
+/** What was found under keys; `undefined` where nothing is. A key that is missing was not asked for, or could not be. */
+type Recalled = ReadonlyMap<string, Remembered | undefined>;
+
+const nothing: Recalled = new Map();
+
 /** What steps change together, and what follows when it is written. */
 interface Decided {
   changes: Changes;
   effects: ((isWritten: boolean) => void)[];
 }
 
-/** Takes steps, a group of them in one commit, and without the store while that fails. */
+/** How a commit ended: written, with what follows; or not, with what was found of what the steps look at, if anybody could ask. */
+export type Commit = { finish(): void } | { error: unknown; recalled: Recalled | undefined };
+
+/** Takes steps, a group of them in one commit, or without the store, and knows what the store does not have for that. */
 export class StepWriter {
   readonly #store: Store;
-  readonly #lifecycle: StoreLifecycle;
-  readonly #keepers: Keepers;
-  readonly #times: NotedTimes;
-  readonly #unsaved: Unsaved;
+  readonly #participants: Participants;
+  readonly #skew: ClockSkew;
+  /** Changes of steps that were taken without the store. */
+  #unsaved = noChanges;
+  /** What the first of them that remembers something under a key has found there; nothing, where the store could not be asked. */
+  readonly #bases = new Map<string, Remembered | undefined>();
   #postponed: Task[] = [];
   #rememberedSinceSweep = rememberedPerSweep;
   #sweptAfterSetting = 0;
 
-  constructor(store: Store, lifecycle: StoreLifecycle, keepers: Keepers, times: NotedTimes) {
+  constructor(store: Store, participants: Participants, skew: ClockSkew) {
     this.#store = store;
-    this.#lifecycle = lifecycle;
-    this.#keepers = keepers;
-    this.#times = times;
-    this.#unsaved = new Unsaved(keepers, store.shared === true);
+    this.#participants = participants;
+    this.#skew = skew;
   }
 
+  /** Whether something is to be saved that the store does not have. */
   get hasUnsaved(): boolean {
-    return !this.#unsaved.isEmpty;
+    return !isNoChange(this.#unsaved);
   }
 
-  /** Whether something is unsaved that the store may take now. */
-  get canSave(): boolean {
-    return this.#lifecycle.mode === 'open' && this.hasUnsaved;
-  }
-
-  /** Whether it will not be in the store any more when that is back. */
+  /** Whether an item will not be in the store any more when that is back. */
   isDropped(id: string): boolean {
-    return this.#unsaved.drops(id);
+    return this.#unsaved.drop.has(id);
   }
 
   /** Whether something is remembered that is not in the store. */
   get hasUnwritten(): boolean {
-    return this.#unsaved.remembered.size > 0;
+    return this.#unsaved.remember.size > 0;
   }
 
   /** What is remembered and not in the store. */
-  readonly unwritten: Look = (key) => this.#unsaved.remembered.get(key);
+  readonly unwritten: Look = (key) => this.#unsaved.remember.get(key);
 
-  /** Nothing is written any more of items that another process has taken over. */
+  /** Nothing is written any more of items that another process has taken over, and has as it found them. */
   disown(ids: Iterable<string>): void {
-    this.#unsaved.disown(ids);
+    for (const id of ids) this.#unsaved.keep.delete(id);
   }
 
   takePostponed(): Task[] {
@@ -78,45 +81,89 @@ export class StepWriter {
   }
 
   /** Takes a group of steps, in their order, and saves what is unsaved along with them. Never rejects. */
-  async write(tasks: readonly Task[]): Promise<void> {
-    let found: Recalled = new Map();
-    for (let isFirst = true; ; isFirst = false) {
-      const presumed = isFirst ? this.#presume(tasks) : undefined;
-      const recalled = presumed ?? (await this.#recall(tasks, found));
-      if (this.#lifecycle.mode !== 'open') return this.#writeLater(tasks, recalled, { isRecalled: false });
-      const unsaved = this.hasUnsaved ? this.#unsaved.mergedWith(recalled) : undefined;
-      const decided = this.#decide(tasks, recalled, { unsaved: unsaved?.remember, isPresumed: presumed !== undefined });
-      // A presumption that changes nothing is compared with nothing.
-      if (!decided || (presumed && isNoChange(decided.changes))) continue;
-      const { changes, effects } = decided;
-      const all = unsaved ? createChanges(unsaved, changes) : changes;
+  async commit(tasks: readonly Task[]): Promise<Commit> {
+    let presumed = this.#presume(tasks);
+    let found = nothing;
+    let recalled: Recalled | undefined;
+    for (;;) {
       try {
-        if (!isNoChange(all)) await this.#store.commit(all, recalled, presumed !== undefined);
+        const isPresumed = presumed !== undefined;
+        recalled = presumed;
+        presumed = undefined;
+        recalled ??= await this.#recall(tasks, found);
+        const unsaved = this.hasUnsaved ? this.#mergeUnsaved(recalled) : undefined;
+        const decided = this.#decide(tasks, recalled, unsaved?.remember, isPresumed);
+        // A presumption that changes nothing is compared with nothing.
+        if (!decided || (isPresumed && isNoChange(decided.changes))) continue;
+        const all = unsaved ? createChanges(unsaved, decided.changes) : decided.changes;
+        if (!isNoChange(all)) await this.#store.commit(all, recalled, isPresumed);
+        this.#unsaved = noChanges;
+        this.#bases.clear();
+        this.#rememberedSinceSweep += all.remember.size;
+        return { finish: () => this.#finish(all, decided.effects) };
       } catch (error) {
-        if (error instanceof StoreConflict) {
-          found = error.found;
-          continue;
-        }
-        this.#lifecycle.fail(error);
-        return this.#writeLater(tasks, recalled, { isRecalled: true });
+        if (!(error instanceof StoreConflict)) return { error, recalled };
+        found = error.found;
       }
-      if (unsaved) this.#unsaved.clear();
-      this.#rememberedSinceSweep += all.remember.size;
-      this.#lifecycle.recovered();
-      for (const run of effects) run(true);
-      this.#keepers.saved(all.keep);
-      return;
+    }
+  }
+
+  /**
+   * Takes each step as it may be taken without the store.
+   *
+   * @param refusal why that cannot be used
+   * @param recalled what is known of what they look at; absent: nobody could ask
+   */
+  takeUnsaved(tasks: readonly Task[], refusal: SmsError, recalled?: Recalled): void {
+    for (const task of tasks) {
+      const { whileFailing, needsLook = false } = task.step;
+      if (whileFailing === 'refuse' || (needsLook && !recalled)) {
+        task.reject(refusal);
+      } else if (whileFailing === 'postpone') {
+        this.#postponed.push(task);
+        task.step.postponed?.();
+      } else {
+        const { changes, effects } = this.#decide([task], recalled ?? nothing) ?? { changes: noChanges, effects: [] };
+        this.#addUnsaved(changes, recalled ?? nothing);
+        for (const run of effects) run(false);
+      }
     }
   }
 
   /** Has the store forget what is outdated, in step with what comes, and when the clock was set. */
-  async sweepWhenDue(clock: Clock): Promise<void> {
-    const { setAt } = this.#times;
-    const isDue = this.#rememberedSinceSweep >= rememberedPerSweep || setAt !== this.#sweptAfterSetting;
-    if (this.#lifecycle.mode !== 'open' || !isDue) return;
+  async sweepWhenDue(now: number): Promise<void> {
+    const { setAt } = this.#skew;
+    if (this.#rememberedSinceSweep < rememberedPerSweep && setAt === this.#sweptAfterSetting) return;
     this.#rememberedSinceSweep = 0;
     this.#sweptAfterSetting = setAt;
-    await this.#store.sweep(clock.now(), this.#times).catch((error: unknown) => this.#lifecycle.fail(error));
+    await this.#store.sweep(now, this.#skew);
+  }
+
+  #finish(written: Changes, effects: readonly ((isWritten: boolean) => void)[]): void {
+    for (const run of effects) run(true);
+    this.#participants.saved(written.keep);
+  }
+
+  /** Keys of what is unsaved that others may have changed since. */
+  get #contested(): Iterable<string> {
+    return this.#store.shared ? this.#unsaved.remember.keys() : [];
+  }
+
+  /** Adds what a step changes that has looked at what was recalled. */
+  #addUnsaved(changes: Changes, recalled: Recalled): void {
+    if (this.#unsaved === noChanges) this.#unsaved = createChanges();
+    addChanges(this.#unsaved, changes);
+    for (const key of this.#contested) if (!this.#bases.has(key)) this.#bases.set(key, recalled.get(key));
+  }
+
+  /** All of it, brought together with what others have remembered meanwhile, as was just recalled. */
+  #mergeUnsaved(recalled: Recalled): Changes {
+    const remember = new Map(this.#unsaved.remember);
+    for (const key of this.#contested) {
+      const [mine, base, theirs] = [remember.get(key), this.#bases.get(key), recalled.get(key)];
+      if (mine && (base || theirs)) remember.set(key, this.#participants.merge(key, { base, theirs, mine }));
+    }
+    return { ...this.#unsaved, remember };
   }
 
   /**
@@ -136,27 +183,21 @@ export class StepWriter {
   async #recall(tasks: readonly Task[], found: Recalled): Promise<Recalled> {
     const recalled = new Map<string, Remembered | undefined>();
     const look = this.#look(noChanges, recalled);
-    let keys = [...this.#unsaved.contested];
+    let keys = [...this.#contested];
     for (const { step } of tasks) for (const key of step.keys) keys.push(key);
-    try {
-      while (this.#lifecycle.mode === 'open') {
-        const asked: string[] = [];
-        for (const key of keys) {
-          if (recalled.has(key)) continue;
-          recalled.set(key, found.get(key));
-          if (!found.has(key)) asked.push(key);
-        }
-        const values = asked.length > 0 ? await this.#store.recall(asked) : [];
-        for (let index = 0; index < asked.length; index++) recalled.set(asked[index] ?? '', values[index]);
-        keys = [];
-        for (const task of tasks) for (const key of task.further(look)) if (!recalled.has(key)) keys.push(key);
-        if (keys.length === 0) break;
+    do {
+      const asked: string[] = [];
+      for (const key of keys) {
+        if (recalled.has(key)) continue;
+        recalled.set(key, found.get(key));
+        if (!found.has(key)) asked.push(key);
       }
-      return recalled;
-    } catch (error) {
-      this.#lifecycle.fail(error);
-      return new Map();
-    }
+      const values = asked.length > 0 ? await this.#store.recall(asked) : [];
+      for (const [index, key] of asked.entries()) recalled.set(key, values[index]);
+      keys = [];
+      for (const task of tasks) for (const key of task.further(look)) if (!recalled.has(key)) keys.push(key);
+    } while (keys.length > 0);
+    return recalled;
   }
 
   /**
@@ -166,7 +207,8 @@ export class StepWriter {
   #decide(
     tasks: readonly Task[],
     recalled: Recalled,
-    { unsaved, isPresumed = false }: { unsaved?: Recalled | undefined; isPresumed?: boolean } = {},
+    unsaved: Recalled = this.#unsaved.remember,
+    isPresumed = false,
   ): Decided | undefined {
     for (let left = tasks; ; ) {
       const changes = this.#correct(recalled, unsaved);
@@ -187,38 +229,21 @@ export class StepWriter {
     }
   }
 
-  /** Takes each as it may be taken without the store. */
-  #writeLater(tasks: readonly Task[], recalled: Recalled, { isRecalled }: { isRecalled: boolean }): void {
-    for (const task of tasks) {
-      const { whileFailing, needsLook = false } = task.step;
-      if (whileFailing === 'refuse' || (needsLook && !isRecalled)) {
-        task.reject(this.#lifecycle.unavailable());
-      } else if (whileFailing === 'postpone') {
-        this.#postponed.push(task);
-        task.step.postponed?.();
-      } else {
-        const decided = this.#decide([task], recalled);
-        if (decided) this.#unsaved.add(decided.changes, recalled);
-        for (const run of decided?.effects ?? []) run(false);
-      }
-    }
-  }
-
   /** Has what was remembered before the clock was set written as it is read, since the next process knows nothing of that. */
-  #correct(recalled: Recalled, unsaved: Recalled = this.#unsaved.remembered): Changes {
+  #correct(recalled: Recalled, unsaved: Recalled): Changes {
     const changes = createChanges();
     for (const [key, remembered] of recalled) {
-      const corrected = remembered && this.#times.correct(remembered, this.#store.shared);
+      const corrected = remembered && this.#skew.correct(remembered, this.#store.shared);
       if (corrected !== remembered && !unsaved.has(key)) changes.remember.set(key, corrected);
     }
     return changes;
   }
 
-  #look({ remember }: Changes, recalled: Recalled, unsaved: Recalled = this.#unsaved.remembered): Look {
+  #look({ remember }: Changes, recalled: Recalled, unsaved: Recalled = this.#unsaved.remember): Look {
     return (key) => {
       if (remember.has(key)) return remember.get(key);
       const remembered = unsaved.has(key) ? unsaved.get(key) : recalled.get(key);
-      return remembered && this.#times.read(remembered, this.#store.shared);
+      return remembered && this.#skew.read(remembered, this.#store.shared);
     };
   }
 }

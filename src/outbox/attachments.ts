@@ -8,7 +8,7 @@ import type { OutletState } from './outlet';
 /** What is known of the nodes that send. */
 export interface AttachmentsOptions {
   clock: Clock;
-  journal: Pick<Journal, 'mode' | 'failure' | 'supply'>;
+  journal: Pick<Journal, 'mode' | 'failure' | 'backlog'>;
   ledger: Pick<Ledger, 'questions'>;
   kept(): Pick<KeptTexts, 'stateOf'>;
   /** For how many texts of a node evidence is being looked for, but for those that its attachment counts. */
@@ -85,7 +85,7 @@ export class Attachments {
     const { failure } = journal;
     if (!failure || told.has(outlet.id) || !this.#needsStore(attachment)) return;
     // Where nothing can have been left, the first text that is refused says so.
-    if (journal.supply.mayHold === false && !this.#hasTexts(attachment)) return;
+    if (journal.backlog.mayHold === false && !this.#hasTexts(attachment)) return;
     told.add(outlet.id);
     outlet.onOutage(failure.with({ waiting: kept().stateOf(outlet.id).waiting }));
   }

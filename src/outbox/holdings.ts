@@ -1,6 +1,6 @@
 import type { Clock } from '../clock';
 import type { Journal, Step } from '../journal/journal';
-import type { Circumstances } from '../journal/keeper';
+import type { Circumstances } from '../journal/participant';
 import type { Question } from '../questions/question';
 import type { QuestionBook } from '../questions/question-book';
 import type { Remembrance } from '../questions/remembrance';
@@ -61,7 +61,7 @@ export class Holdings {
     return this.#refused.size > 0;
   }
 
-  /** See {@link Keeper.found}. */
+  /** See {@link Participant.found}. */
   found(items: readonly Item[], { isOpening, isReset }: Pick<Circumstances, 'isOpening' | 'isReset'>): void {
     const { journal, texts: book, questions: questionBook, onFound } = this.#options;
     const found = (items as readonly (Text | Question)[]).filter(
@@ -79,7 +79,7 @@ export class Holdings {
     if (texts.length > 0 || questions.length > 0) onFound(texts, questions);
   }
 
-  /** See {@link Keeper.saved}. */
+  /** See {@link Participant.saved}. */
   saved(kept: Changes['keep']): void {
     this.#options.questions.written(kept);
     if (this.#lost.size > 0) for (const id of kept.keys()) this.#lost.delete(id);

@@ -1,5 +1,5 @@
-import type { Journal, Keeper } from '../journal/journal';
-import type { Circumstances } from '../journal/keeper';
+import type { Journal, Participant } from '../journal/journal';
+import type { Circumstances } from '../journal/participant';
 import type { Question } from '../questions/question';
 import type { Remembrance } from '../questions/remembrance';
 import type { Changes, Item } from '../store/store';
@@ -18,7 +18,7 @@ export interface LedgerKeeperOptions {
 }
 
 /** Stands for the ledger in the journal, also before there is one. */
-export class LedgerKeeper implements Keeper {
+export class LedgerKeeper implements Participant {
   readonly #options: LedgerKeeperOptions;
   /** Who gets what is still found here, since everything else was handed over. */
   #heir: LedgerKeeper | undefined;

@@ -208,7 +208,6 @@ export function delivered({ id }: Text, uncertain: Text | undefined): Step<void>
     whileFailing: 'apply',
     // What stays is known already as it will be, and found where the store is opened meanwhile.
     drops: uncertain ? [] : [id],
-    lazy: true,
     decide(_look, changes) {
       if (uncertain) keepItem(changes, uncertain);
       else dropItem(changes, id, 'ledger');

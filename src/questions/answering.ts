@@ -68,7 +68,6 @@ export function forgetQuestion(question: Question, isLast: boolean): Step<void> 
     keys: isUnasked ? keysOfQuestion(question) : [],
     whileFailing: 'apply',
     drops: [question.id],
-    lazy: true,
     decide(look, changes) {
       dropItem(changes, question.id, 'ledger');
       if (isUnasked) closeQuestion(question, look, changes);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { SmsError } from '../../src/errors';
-import { Journal, type Keeper, type Step } from '../../src/journal/journal';
+import { Journal, type Participant, type Step } from '../../src/journal/journal';
 import { formatRemembered } from '../../src/store/format';
 import { MemoryStore } from '../../src/store/memory';
 import {
@@ -36,7 +36,7 @@ const keep = (id: string, more: Partial<Step<void>> = {}) =>
   step((changes) => void changes.keep.set(id, item(id)), more);
 
 /** Keeps what it is told. */
-class Notes implements Keeper {
+class Notes implements Participant {
   readonly items: string[][] = [];
   readonly circumstances: { isReset: boolean; isOpening: boolean }[] = [];
   readonly saves: string[] = [];
@@ -73,14 +73,14 @@ describe('Journal', () => {
     for (const journal of journals) await journal.close();
   });
 
-  function create(keptIn: Store = store, keepers: Partial<Record<Part, Keeper>> = {}): Journal {
+  function create(keptIn: Store = store, participants: Partial<Record<Part, Participant>> = {}): Journal {
     const journal = new Journal({
       store: keptIn,
       clock,
       onStore: (error: SmsError | undefined) => states.push(error?.code),
       onUnreadable: (detail) => unreadable.push(detail),
     });
-    for (const [part, keeper] of Object.entries(keepers)) journal.join(part as Part, keeper);
+    for (const [part, participant] of Object.entries(participants)) journal.join(part as Part, participant);
     journals.push(journal);
     return journal;
   }
@@ -204,25 +204,6 @@ describe('Journal', () => {
       assert.deepEqual([kept(), states], [['2'], []]);
     });
 
-    it('that is lazy is written with the next that is not, or after 25 ms', async () => {
-      const journal = create();
-      await journal.ready();
-      const written: string[] = [];
-      const lazily = (id: string) => journal.run(keep(id, { lazy: true })).then(() => written.push(id));
-      void lazily('1');
-      await clock.advance(24);
-      assert.deepEqual([written, journal.isWritten], [[], false]);
-      void lazily('2');
-      await clock.advance(1);
-      assert.deepEqual([written, store.commits, journal.isWritten], [['1', '2'], 1, true]);
-      void lazily('3');
-      await journal.run(keep('4'));
-      assert.deepEqual([kept(), store.commits, clock.timers], [['1', '2', '3', '4'], 2, 0]);
-      void lazily('5');
-      await journal.flush();
-      assert.deepEqual(written, ['1', '2', '3', '5']);
-    });
-
     it('of a thousand at once leaves the event loop a turn after each commit', async () => {
       const journal = create();
       await journal.ready();
@@ -315,7 +296,7 @@ describe('Journal', () => {
     assert.deepEqual([kept(), store.platter.remembered.size], [['2'], 1]);
   });
 
-  it('does not find again what a step is about to drop that its keeper has forgotten', async () => {
+  it('does not find again what a step is about to drop that its participant has forgotten', async () => {
     const notes = new Notes();
     const journal = create(store, { ledger: notes });
     await journal.run(keep('1'));
@@ -460,7 +441,7 @@ describe('Journal', () => {
 
     it('taken while it failed is brought together with what others have remembered since', async () => {
       const merges: unknown[] = [];
-      const merge: Keeper['merge'] = (key, { base, theirs, mine }) => {
+      const merge: Participant['merge'] = (key, { base, theirs, mine }) => {
         merges.push([key, base?.value, theirs?.value, mine.value]);
         return key === 'a key of others' ? mine : { ...mine, value: `${theirs?.value}+${mine.value}` };
       };
@@ -492,9 +473,9 @@ describe('Journal', () => {
       );
     });
 
-    it('taken while it failed is forgotten where others have forgotten it since, and its keeper says so', async () => {
+    it('taken while it failed is forgotten where others have forgotten it since, and its participant says so', async () => {
       const merges: unknown[] = [];
-      const merge: Keeper['merge'] = (key, { base, theirs, mine }) => {
+      const merge: Participant['merge'] = (key, { base, theirs, mine }) => {
         merges.push([key, base?.value, theirs, mine.value]);
         return undefined;
       };
@@ -561,7 +542,7 @@ describe('Journal', () => {
       for (const text of ['one', 'bad', 'two']) platter.hold(text);
       store = new FailingStore(platter);
       const notes = new Notes();
-      const keeper: Keeper = {
+      const participant: Participant = {
         found: () => {},
         wanted: () => [],
         recover: ({ text, letGo }) => {
@@ -569,7 +550,7 @@ describe('Journal', () => {
           void journal.run(keep(text)).then(letGo);
         },
       };
-      const journal = create(store, { inbox: keeper, ledger: notes });
+      const journal = create(store, { inbox: participant, ledger: notes });
       await journal.run(keep('waited'));
       assert.deepEqual(notes.saves, ['one', 'two', 'waited']);
       assert.deepEqual([unreadable, platter.aside, states], [['a place'], ['bad'], []]);
@@ -578,10 +559,10 @@ describe('Journal', () => {
     });
 
     it('are each told of all that is in the store, whose ever it is', async () => {
-      const keepers = { ledger: new Notes(), inbox: new Notes(), givenUp: new Notes() };
-      const journal = create(store, keepers);
+      const participants = { ledger: new Notes(), inbox: new Notes(), givenUp: new Notes() };
+      const journal = create(store, participants);
       await Promise.all([journal.run(keep('one')), journal.run(keep('two'))]);
-      for (const { saves } of Object.values(keepers)) assert.deepEqual(saves, ['one', 'two']);
+      for (const { saves } of Object.values(participants)) assert.deepEqual(saves, ['one', 'two']);
     });
 
     it('is told which of it is readable, by whom it is for', async () => {
@@ -590,8 +571,12 @@ describe('Journal', () => {
         events = given;
         return { items: [], held: [] };
       };
-      const keeper: Keeper = { found: () => {}, wanted: () => ['incoming'], isReadable: ({ id }) => id !== 'bad' };
-      const journal = create(store, { inbox: keeper, ledger: new Notes() });
+      const participant: Participant = {
+        found: () => {},
+        wanted: () => ['incoming'],
+        isReadable: ({ id }) => id !== 'bad',
+      };
+      const journal = create(store, { inbox: participant, ledger: new Notes() });
       await journal.ready();
       const readable = [item('1', 'inbox'), item('bad', 'inbox'), item('bad', 'ledger')].map((one) =>
         events?.isReadable(one),
@@ -668,10 +653,10 @@ describe('Journal', () => {
   describe('close', () => {
     it('writes what waits, and lets go of it then; of what a store that fails does not have it lets nobody go', async () => {
       const letGo: string[][] = [];
-      const keeper: Keeper = { found: () => {}, wanted: () => [], letGo: () => void letGo.push(kept()) };
-      const journal = create(store, { ledger: keeper });
+      const participant: Participant = { found: () => {}, wanted: () => [], letGo: () => void letGo.push(kept()) };
+      const journal = create(store, { ledger: participant });
       await journal.ready();
-      void journal.run(keep('1', { lazy: true }));
+      void journal.run(keep('1'));
       await journal.close();
       assert.deepEqual([letGo, journal.mode, store.isOpen], [[['1']], 'closed', false]);
       await journal.ready();

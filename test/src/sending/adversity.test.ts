@@ -413,9 +413,18 @@ describe('sending, when everything comes at once', () => {
     });
 
     describe('who has just heard that its outcome is unknown', () => {
-      async function hear(options: Parameters<typeof sendText>[2], store: Store = new FailingStore()) {
+      async function hear(
+        options: Parameters<typeof sendText>[2],
+        store: Store = new FailingStore(),
+        onHeard = () => {},
+      ) {
         const house = new House({ store });
         const node = house.attach();
+        const onOutcome = node.onOutcome.bind(node);
+        node.onOutcome = (news) => {
+          onHeard();
+          return onOutcome(news);
+        };
         const answer = house.service.holdNext({ error: createError('uncertain') });
         sendText(node, 'hello', options);
         await house.pass(100);
@@ -468,8 +477,11 @@ describe('sending, when everything comes at once', () => {
 
       it('hears it again after a crash, and finds the text listed then', async () => {
         const store = new FailingStore();
-        const { house } = await hear({ keep }, store);
-        const next = house.restart(copyPlatter(store.platter));
+        let platter = store.platter;
+        const { house } = await hear({ keep }, store, () => {
+          platter = copyPlatter(store.platter);
+        });
+        const next = house.restart(platter);
         const node = next.attach();
         await next.pass(0);
         assert.deepEqual([node.ends, total(next)], [['SMS_UNCERTAIN again'], [1, 1]]);

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { NotedTimes } from '../../src/journal/clock-skew';
+import { ClockSkew } from '../../src/journal/clock-skew';
 import { VirtualClock } from '../virtual-clock';
 
 const minuteMs = 60_000;
@@ -9,7 +9,7 @@ const dayMs = 24 * hourMs;
 describe('the time of what is remembered', () => {
   function begin() {
     const clock = new VirtualClock();
-    const times = new NotedTimes(clock);
+    const times = new ClockSkew(clock);
     const note = (at = clock.now()) => ({ at, forMs: dayMs, value: 'x' });
     return {
       clock,
@@ -112,10 +112,10 @@ describe('the time of what is remembered', () => {
 
   it('is known to whoever goes by the same clock', async () => {
     const { clock, note } = begin();
-    const times = NotedTimes.of(clock);
+    const times = ClockSkew.of(clock);
     const noted = note();
     clock.set(10 * dayMs);
     times.read(noted);
-    assert.equal(NotedTimes.of(clock).read(noted).at, clock.now());
+    assert.equal(ClockSkew.of(clock).read(noted).at, clock.now());
   });
 });

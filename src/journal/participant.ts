@@ -20,11 +20,11 @@ export interface Versions {
   mine: Remembered;
 }
 
-/** Says of each item, in order, whether it is put off: it is not found, and is read with {@link Supply.readPage}. */
+/** Says of each item, in order, whether it is put off: it is not found, and is read by {@link Backlog.readPage}. */
 export type Sieve = (item: Item) => boolean;
 
 /** A room of the library that keeps items in a journal. */
-export interface Keeper {
+export interface Participant {
   /**
    * The store is being opened, and an earlier process held this on its way into it. Returns what all items of its part are put through
    * before those that are left are found. Absent: none is put off.
@@ -61,21 +61,21 @@ export interface Keeper {
 }
 
 /** All rooms that keep in one journal. */
-export class Keepers {
-  readonly #byPart = new Map<Part, Keeper>();
+export class Participants {
+  readonly #byPart = new Map<Part, Participant>();
 
-  join(part: Part, keeper: Keeper): void {
-    this.#byPart.set(part, keeper);
+  join(part: Part, participant: Participant): void {
+    this.#byPart.set(part, participant);
   }
 
   sift(held: readonly string[], unwritten: Look | undefined): Sieve {
-    const sieves = new Map([...this.#byPart].map(([part, keeper]) => [part, keeper.sift?.(held, unwritten)]));
+    const sieves = new Map([...this.#byPart].map(([part, participant]) => [part, participant.sift?.(held, unwritten)]));
     return (item) => sieves.get(item.part)?.(item) ?? false;
   }
 
   async found(items: readonly Item[], circumstances: Circumstances): Promise<void> {
-    for (const [part, keeper] of this.#byPart) {
-      await keeper.found(
+    for (const [part, participant] of this.#byPart) {
+      await participant.found(
         items.filter((item) => item.part === part),
         circumstances,
       );
@@ -83,7 +83,7 @@ export class Keepers {
   }
 
   wanted(): string[] {
-    return [...this.#byPart.values()].flatMap((keeper) => [...keeper.wanted()]);
+    return [...this.#byPart.values()].flatMap((participant) => [...participant.wanted()]);
   }
 
   /** What nobody here keeps is left alone: another version may have put it there. */
@@ -94,7 +94,7 @@ export class Keepers {
   /** @returns where it is now, if it could not be read */
   recover(held: Held): string | undefined {
     try {
-      for (const keeper of this.#byPart.values()) keeper.recover?.(held);
+      for (const participant of this.#byPart.values()) participant.recover?.(held);
       return undefined;
     } catch {
       return held.setAside();
@@ -103,17 +103,17 @@ export class Keepers {
 
   merge(key: string, versions: Versions): Remembered | undefined {
     let mine: Remembered | undefined = versions.mine;
-    for (const keeper of this.#byPart.values()) {
-      if (mine && keeper.merge) mine = keeper.merge(key, { ...versions, mine });
+    for (const participant of this.#byPart.values()) {
+      if (mine && participant.merge) mine = participant.merge(key, { ...versions, mine });
     }
     return mine;
   }
 
   saved(kept: Changes['keep']): void {
-    for (const keeper of this.#byPart.values()) keeper.saved?.(kept);
+    for (const participant of this.#byPart.values()) participant.saved?.(kept);
   }
 
   letGo(): void {
-    for (const keeper of this.#byPart.values()) keeper.letGo?.();
+    for (const participant of this.#byPart.values()) participant.letGo?.();
   }
 }
