@@ -2,9 +2,9 @@ import { isLoopback, parseBaseUrl } from '../src/login';
 import { isBlank } from '../src/wire/fields';
 import type { EditorNode } from './forms/editor';
 import { checkBaseUrl, checkQuietTime, checkRedisUrl, checkTimeZone } from './forms/rules';
-import { fillDefaults, numberIn, prepare, tell, text, valueIn } from './forms/shared';
+import { fillDefaults, listNames, numberIn, prepare, tell, text, valueIn } from './forms/shared';
 import { limits } from './limits';
-import { savedPassword } from './runtime/saved-password';
+import { type SameLoginReport, savedPassword } from './runtime/account-report';
 import { addTab, removeTab, showTab } from './sidebar/tab';
 
 const { timeout, concurrency, queueLimit, maxLength, sentHours, perSecond, perHandset, perHandsetMinutes, perDay } =
@@ -79,8 +79,9 @@ RED.nodes.registerType('sms-account', {
   onpaletteremove: removeTab,
   oneditprepare() {
     fillDefaults(this);
-    prepareChoices(this);
+    prepareChoices();
     offerTimeZones();
+    prepareSharing(this);
     prepareTest(this);
     $('#sms-account-overview').on('click', showTab);
     prepare(this);
@@ -109,8 +110,12 @@ function offerTimeZones(): void {
   $('#sms-account-time-zones').append(...options);
 }
 
-/** Another account at the same address: with the same login, both count as one. Who signs in is secret here. */
-function findNeighbour(node: EditorNode): EditorNode | undefined {
+/**
+ * Another account at the same address: with the same login, both count as one. Who signs in is secret here.
+ *
+ * @param others ids of those that are known to have another
+ */
+function findNeighbour(node: EditorNode, others: readonly string[]): EditorNode | undefined {
   const address = (value: unknown) => {
     const written = String(value ?? '').trim();
     try {
@@ -124,7 +129,7 @@ function findNeighbour(node: EditorNode): EditorNode | undefined {
   const authType = field('authType').val();
   let neighbour: EditorNode | undefined;
   RED.nodes.eachConfig((other) => {
-    if (other.type !== 'sms-account') return;
+    if (other.type !== 'sms-account' || (others.includes(other.id) && !other.changed)) return;
     const isSame = valueIn(other, 'authType') === authType && address(other.baseUrl) === own;
     if (isSame && other.id !== node.id && own !== '') neighbour ??= other;
   });
@@ -132,7 +137,7 @@ function findNeighbour(node: EditorNode): EditorNode | undefined {
 }
 
 /** Shows what belongs to what is chosen, and warns of what it costs. */
-function prepareChoices(node: EditorNode): void {
+function prepareChoices(): void {
   const form = field('baseUrl').closest('.sms-form');
   const update = () => {
     const authType = field('authType').val();
@@ -147,14 +152,47 @@ function prepareChoices(node: EditorNode): void {
     form.find('.sms-account-redis').toggle(store === 'redis');
     $('#sms-account-memory-warning').toggle(store === 'memory');
     form.find('.sms-account-handset').toggle(!isBlank(field('perHandset').val()));
-    const neighbour = findNeighbour(node);
-    const name = neighbour && RED.utils.getNodeLabel(neighbour, neighbour.id);
-    $('#sms-account-same')
-      .toggle(name !== undefined)
-      .text(name === undefined ? '' : node._('sms-account.hint.sameLogin', { name }));
   };
   form.on('change keyup input', update);
   update();
+}
+
+/** Typing goes on for so long before it is asked what it means. */
+const typingMs = 300;
+
+/** Says which other nodes count as one with this: those that the runtime knows, since it knows variables and secrets, or else may. */
+function prepareSharing(node: EditorNode): void {
+  const hint = $('#sms-account-same');
+  let asked: string | undefined;
+  let timer: number | undefined;
+
+  const show = ({ same, others }: SameLoginReport) => {
+    const names = same.map(({ id, name }) => labelOf(RED.nodes.node(id)) ?? (name || id));
+    const neighbour = labelOf(findNeighbour(node, others));
+    const known = names.length > 0 ? node._('sms-account.hint.sameLogin', { names: listNames(names) }) : '';
+    const words = known || (neighbour === undefined ? '' : node._('sms-account.hint.sameAddress', { name: neighbour }));
+    hint.toggle(words !== '').text(words);
+  };
+  const update = () => {
+    const data = JSON.stringify(readConnection(node));
+    if (data === asked) return;
+    asked = data;
+    show({ same: [], others: [] });
+    const ask = () => {
+      // Whoever may not ask is told what the editor knows.
+      $.ajax({ url: 'sms-account/same', type: 'POST', contentType: 'application/json; charset=utf-8', data }).done(
+        (report: SameLoginReport) => data === asked && show(report),
+      );
+    };
+    clearTimeout(timer);
+    timer = window.setTimeout(ask, typingMs);
+  };
+  hint.closest('.sms-form').on('change keyup input', update);
+  update();
+}
+
+function labelOf(node: EditorNode | null | undefined): string | undefined {
+  return node ? RED.utils.getNodeLabel(node, node.id) : undefined;
 }
 
 /** What the runtime answers to the test of a connection. */

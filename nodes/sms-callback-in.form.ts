@@ -12,9 +12,9 @@ import {
   text,
 } from './forms/shared';
 import { limits } from './limits';
+import { savedPassword } from './runtime/account-report';
 import { joinCallbackUrl, normalisePath, parsePath } from './runtime/callback-path';
 import { isEnv } from './runtime/env';
-import { savedPassword } from './runtime/saved-password';
 
 const { ackTimeout } = limits['sms-callback-in'];
 

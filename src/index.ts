@@ -3,6 +3,7 @@
  * {@link SmsError} only.
  */
 export { type Accounts, createAccounts, joinAccount } from './account/accounts';
+export { keyOfLogin } from './account/login-key';
 export type {
   CallbackSubscription,
   FormerPlace,

@@ -17,6 +17,13 @@ export function text(key: string, params?: TextParams): string {
   return RED._(`${catalogs}${key.split('.')[0]}:${key}`, params);
 }
 
+const mostNames = 5;
+
+/** The first of some names, since there may be hundreds. */
+export function listNames(names: readonly string[]): string {
+  return names.slice(0, mostNames).join(', ') + (names.length > mostNames ? ' …' : '');
+}
+
 /** A verdict as Node-RED takes it from a `validate`. */
 export function tell(verdict: Verdict): true | string {
   if (verdict === undefined) return true;

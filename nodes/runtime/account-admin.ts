@@ -31,7 +31,7 @@ const entryActions: readonly EntryAction[] = ['send', 'sent', 'deliver', 'discar
 type UsableNode = AccountNode & { membership: Membership };
 
 /** The account nodes that run, in the order of the flows. */
-type RunningNodes = Pick<AccountNodes, 'get' | 'values'>;
+export type RunningNodes = Pick<AccountNodes, 'get' | 'values'>;
 
 /** Lets JSON in alone: what a page of another site can have a browser post is none. */
 export const json: RequestHandler = (request, response, next) => {
@@ -150,6 +150,7 @@ function isUsable(node: AccountNode): node is UsableNode {
 interface FoundAccount {
   node: AccountNode;
   ids: string[];
+  names: string[];
 }
 
 function findAccounts(nodes: RunningNodes): FoundAccount[] {
@@ -157,8 +158,9 @@ function findAccounts(nodes: RunningNodes): FoundAccount[] {
   for (const node of nodes.values()) {
     // One that cannot be used is like no other.
     const key = isUsable(node) ? `key ${node.membership.key}` : `node ${node.id}`;
-    const account = found.get(key) ?? { node, ids: [] };
+    const account = found.get(key) ?? { node, ids: [], names: [] };
     account.ids.push(node.id);
+    account.names.push(nameOf(node));
     found.set(key, account);
   }
   return [...found.values()];
@@ -191,17 +193,18 @@ function neverKeep(response: Response): Response {
   return response.set('Cache-Control', 'no-store');
 }
 
-function formatAccount(RED: NodeAPI, { node, ids }: FoundAccount): RunningAccount {
+function formatAccount(RED: NodeAPI, { node, ids, names }: FoundAccount): RunningAccount {
   const name = nameOf(node);
   if (!isUsable(node)) {
     const { code, message } = translateError(RED, node.membership);
-    return { ids, name, error: { code, message } };
+    return { ids, name, names, error: { code, message } };
   }
   const { membership } = node;
   const state = membership.state();
   return {
     ids,
     name,
+    names,
     state: formatState(RED, state),
     today: membership.countsToday(),
     failures: formatFailures(RED, state),

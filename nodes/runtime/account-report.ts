@@ -10,6 +10,8 @@ export interface RunningAccount {
   /** Of its nodes; the first one speaks for all. */
   ids: string[];
   name: string;
+  /** Of all of them, in the same order. */
+  names: string[];
   /** Absent: it cannot be used, for this reason. */
   state?: StateReport;
   error?: ErrorReport;
@@ -100,3 +102,12 @@ export interface EntryReport {
 
 /** Under what editors are told that something has changed. */
 export const changedTopic = 'sms-account/changed';
+
+/** The answer of `POST sms-account/same`: which other account nodes that run have the login of a form, and which have another. */
+export interface SameLoginReport {
+  same: { id: string; name: string }[];
+  others: string[];
+}
+
+/** What Node-RED shows in a form for a saved password in its stead. */
+export const savedPassword = '__PWRD__';

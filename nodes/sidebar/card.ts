@@ -1,3 +1,4 @@
+import { listNames, text } from '../forms/shared';
 import type { CountName, EntryStateName, RunningAccount, StateReport } from '../runtime/account-report';
 import { arrange, element, icon, setText, show } from './element';
 import { EntryList } from './entry-list';
@@ -8,6 +9,8 @@ export interface ShownAccount {
   /** Id of its first node. */
   id: string;
   label: string;
+  /** Labels of the other nodes that count as one with it. */
+  others: readonly string[];
   /** Id of the node whose form can be opened. */
   editable?: string;
   /** Absent: it is not deployed. */
@@ -143,8 +146,9 @@ export class Card {
   }
 
   #explain(): string {
-    const { running, isDisabled } = this.#account;
-    if (running) return running.error?.message ?? '';
+    const { running, isDisabled, others } = this.#account;
+    if (running?.error) return running.error.message;
+    if (running) return others.length > 0 ? text('sms-account.hint.sameLogin', { names: listNames(others) }) : '';
     return say(isDisabled ? 'disabled' : 'notDeployed');
   }
 

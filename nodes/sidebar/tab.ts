@@ -152,21 +152,20 @@ class Tab {
 function listAccounts(running: readonly RunningAccount[] | undefined): ShownAccount[] {
   if (!running) return [];
   const byId = new Map(running.flatMap((account) => account.ids.map((id) => [id, account] as const)));
-  const listed = new Map<string, ShownAccount & { labels: string[] }>();
+  const listed = new Map<string, ShownAccount & { others: string[] }>();
   const list = (node: EditorNode | undefined, account: RunningAccount | undefined) => {
     const id = account?.ids[0] ?? node?.id ?? '';
     const label = node ? RED.utils.getNodeLabel(node, node.id) : account?.name || say('account');
     const known = listed.get(id);
     if (known) {
-      known.labels.push(label);
-      known.label = known.labels.join(', ');
+      known.others.push(label);
       return;
     }
     const isDisabled = node !== undefined && (node.d === true || RED.nodes.workspace(node.z)?.disabled === true);
     listed.set(id, {
       id,
       label,
-      labels: [label],
+      others: [],
       isDisabled,
       ...(node && { editable: node.id }),
       ...(account && { running: account }),
@@ -181,6 +180,12 @@ function listAccounts(running: readonly RunningAccount[] | undefined): ShownAcco
     list(node, byId.get(node.id));
   });
   for (const account of running) if (!account.ids.some((id) => held.has(id))) list(undefined, account);
+  // Copies in subflows have a card of their own only where nobody else has their login.
+  for (const { running: account, editable, others } of listed.values()) {
+    account?.ids.forEach((id, index) => {
+      if (!held.has(id) && (editable !== undefined || index > 0)) others.push(account.names[index] || say('account'));
+    });
+  }
   return [...listed.values()];
 }
 

@@ -304,7 +304,7 @@ describe('The forms in the editor', function () {
   it('of sms-account says what it shares with another account at the same base URL', async () => {
     await openEditor(
       account({ baseUrl: 'https://sms.example.com/' }),
-      account({ id: 'second', name: 'Night shift', baseUrl: 'https://SMS.example.com' }),
+      account({ id: 'second', name: 'Night shift', baseUrl: 'https://SMS.example.com', d: true }),
       node('sms-feed', { account: 'account' }),
     );
     await editor.openForm('sms-feed');
@@ -316,6 +316,27 @@ describe('The forms in the editor', function () {
     await form.locator('#node-config-input-baseUrl').fill('https://sms.example.com');
     await hint.waitFor();
     await form.locator('#node-config-input-authType').selectOption('basic');
+    await hint.waitFor({ state: 'hidden' });
+  });
+
+  it('of sms-account says which nodes that run share its login, wherever their address and their key come from', async () => {
+    const apiKey = 'demo-api-key';
+    const baseUrl = 'https://sms.example.com';
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: Node-RED puts a variable in its place.
+    const keyVariable = '${SMS_TEST_KEY}';
+    await openEditor(
+      account({ baseUrl, credentials: { apiKey } }),
+      account({ id: 'second', name: 'Night shift', baseUrl, credentials: { apiKey: keyVariable } }),
+      account({ id: 'third', name: 'Other login', baseUrl, credentials: { apiKey: 'another' } }),
+      node('sms-feed', { account: 'account' }),
+    );
+    await editor.openForm('sms-feed');
+    const form = await editor.editAccount();
+    const hint = form.locator('#sms-account-same');
+    await hint.filter({ hasText: /^Same login as Night shift: .*every limit of each/ }).waitFor();
+    await form.locator('#node-config-input-apiKey').fill('another');
+    await hint.filter({ hasText: /^Same login as Other login/ }).waitFor();
+    await form.locator('#node-config-input-apiKey').fill('one-of-its-own');
     await hint.waitFor({ state: 'hidden' });
   });
 

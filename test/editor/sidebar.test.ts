@@ -159,6 +159,14 @@ describe('The sidebar tab SMS', function () {
     await says(second, /Incoming messages: /);
   });
 
+  it('says which nodes count as one account', async () => {
+    const copy = account({ id: 'inner', z: 'sub', name: 'Of the subflow' });
+    const subflow = { id: 'sub', type: 'subflow', name: 'receiver', in: [], out: [] };
+    const instance = { id: 'one', type: 'subflow:sub', z: 'tab', x: 200, y: 300, name: '', wires: [] };
+    await open([account(), account({ id: 'second', name: 'Night shift' }), subflow, copy, instance, receiving()]);
+    await says(card(), 'Same login as Night shift, Of the subflow: ');
+  });
+
   it('follows an account without being told to: what comes, what waits, what fails', async () => {
     await open([account(), ...sending(), receiving()]);
     await says(card(), /Incoming messages: (listening|waiting for the next poll)/);

@@ -189,11 +189,11 @@ describe('what goes on in an account', () => {
     assert.deepEqual([status, headers.get('cache-control')], [200, 'no-store']);
     assert.ok(Math.abs(Date.parse(at) - Date.now()) < 60_000);
     assert.deepEqual(
-      accounts.map(({ ids, name, error }) => [ids, name, error?.code]),
+      accounts.map(({ ids, names, name, error }) => [ids, names, name, error?.code]),
       [
-        [['a', 'b'], 'name of a', undefined],
-        [['broken'], '', 'SMS_CONFIG'],
-        [['c'], 'name of c', undefined],
+        [['a', 'b'], ['name of a', 'name of b'], 'name of a', undefined],
+        [['broken'], [''], '', 'SMS_CONFIG'],
+        [['c'], ['name of c'], 'name of c', undefined],
       ],
     );
     assert.deepEqual(accounts[0]?.state, (await ask('a/state')).body);

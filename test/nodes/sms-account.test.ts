@@ -49,6 +49,31 @@ describe('sms-account', () => {
 
   afterEach(stopEverything);
 
+  it('tells the form which other nodes that run have its login, wherever their address comes from, and which have another', async () => {
+    process.env.SMS_TEST_URL = sim.baseUrl;
+    try {
+      await RunningFlow.start([
+        account(sim),
+        account(sim, { id: 'second', name: 'Second', baseUrl: variable('SMS_TEST_URL') }),
+        account(sim, { id: 'other', credentials: { apiKey: 'other' } }),
+        account(sim, { id: 'broken', baseUrl: 'nowhere' }),
+      ]);
+      const ask = async (values: Record<string, unknown>) =>
+        (await helper.request().post('/sms-account/same').send(form(sim, values)).expect(200)).body;
+      const known = { same: [{ id: 'second', name: 'Second' }], others: ['other'] };
+      assert.deepEqual(await ask({}), known, 'with what is saved');
+      assert.deepEqual(await ask({ baseUrl: variable('SMS_TEST_URL'), apiKey: sim.credentials.apiKey }), known);
+      assert.deepEqual(await ask({ apiKey: 'other' }), { same: [{ id: 'other', name: '' }], others: ['second'] });
+      for (const values of [{ baseUrl: 'nowhere' }, { apiKey: '' }, { baseUrl: 'https://sms.example' }]) {
+        assert.deepEqual(await ask(values), { same: [], others: [] });
+      }
+      await helper.request().post('/sms-account/same').type('form').send({ id: 'account' }).expect(415);
+      assert.deepEqual(sim.requests, []);
+    } finally {
+      delete process.env.SMS_TEST_URL;
+    }
+  });
+
   describe('Test connection', () => {
     it('shows the account with the saved credentials, absent or __PWRD__, by a feed of size 1 that marks nothing as read', async () => {
       const flow = await RunningFlow.start([account(sim)]);

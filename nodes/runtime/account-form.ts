@@ -1,0 +1,201 @@
+import type { Node, NodeAPI } from 'node-red';
+import { Client, createConnections, isBlank, isSmsError, keyOfLogin, SmsError } from '../../src';
+import { json, type RunningNodes } from './account-admin';
+import { type SameLoginReport, savedPassword } from './account-report';
+import {
+  type AccountCredentials,
+  type ConnectionConfig,
+  type ConnectionSettings,
+  parseConnection,
+} from './account-settings';
+import { isEnv } from './env';
+import { translateError } from './texts';
+
+const connectionFields = ['baseUrl', 'allowHttp', 'authType', 'method', 'tls', 'proxy', 'timeout'] as const;
+const credentialFields = ['apiKey', 'userId', 'password'] as const;
+const formFields = ['id', ...connectionFields, ...credentialFields] as const;
+
+/** How to reach the service as the form of an account has it, as text. */
+type ConnectionForm = { [Field in (typeof formFields)[number]]?: string };
+
+/** A node as it is deployed, be it started or not. */
+type DeployedNode = Parameters<Parameters<NodeAPI['nodes']['eachNode']>[0]>[0];
+
+type SavedAccount = DeployedNode & { baseUrl?: unknown };
+
+/** Answers what the form of an account asks of the runtime, with the values that it has, saved or not. */
+export function serveForm(RED: NodeAPI, nodes: RunningNodes): void {
+  const mayWrite = RED.auth.needsPermission('sms-account.write');
+
+  RED.httpAdmin.post('/sms-account/test', mayWrite, json, async (request, response) => {
+    try {
+      response.json({ ok: true, account: await testConnection(readForm(RED, parseForm(request.body))) });
+    } catch (error) {
+      const { code, message, statusCode, field } = translateError(RED, error);
+      const facts = { ...(statusCode ? { statusCode } : undefined), ...(field ? { field } : undefined) };
+      response.json({ ok: false, error: { code, message, ...facts } });
+    }
+  });
+
+  RED.httpAdmin.post('/sms-account/same', mayWrite, json, (request, response) => {
+    const form = parseForm(request.body);
+    const report: SameLoginReport = { same: [], others: [] };
+    try {
+      const key = keyOfLogin(readForm(RED, form));
+      for (const { id, name = '', membership } of nodes.values()) {
+        if (id === form.id || membership instanceof SmsError) continue;
+        if (membership.key === key) report.same.push({ id, name: String(name) });
+        else report.others.push(id);
+      }
+    } catch {
+      // What cannot be used yet is like no other.
+    }
+    response.json(report);
+  });
+}
+
+/** Reads one entry of the feed, which marks nothing as read, and returns the account details. */
+async function testConnection(settings: ConnectionSettings) {
+  const connections = createConnections(settings);
+  try {
+    const { account } = await new Client({ ...settings, connections }).readFeed({ size: 1 });
+    return account;
+  } finally {
+    connections.close().catch(() => {});
+  }
+}
+
+/** Reads the body of a question. A value that no field of a form has counts as a field left blank. */
+function parseForm(body: unknown): ConnectionForm {
+  const form: ConnectionForm = {};
+  const given = Object(body) as Record<string, unknown>;
+  for (const name of formFields) {
+    const value = given[name];
+    if (value !== undefined) form[name] = ['string', 'number', 'boolean'].includes(typeof value) ? String(value) : '';
+  }
+  return form;
+}
+
+/** @throws SmsError `SMS_CONFIG` */
+function readForm(RED: NodeAPI, form: ConnectionForm): ConnectionSettings {
+  // The credentials of a node that is no account are none of its business.
+  const saved = findNode(RED, ({ id, type }) => id === form.id && type === 'sms-account');
+  const config: ConnectionConfig = {};
+  for (const name of connectionFields) {
+    const value = form[name];
+    if (value !== undefined) config[name] = resolveVariable(RED, value, saved?.id);
+  }
+  const credentials = chooseCredentials(RED, form, config, saved);
+  try {
+    return parseConnection(RED, config, credentials);
+  } catch (error) {
+    throw explainMissing(RED, error, saved?.id);
+  }
+}
+
+/**
+ * Those of the form; in the place of one that it does not hold the one that is saved.
+ *
+ * @throws SmsError `SMS_CONFIG` for one that is needed and was saved for another address: whoever may edit may not read it
+ */
+function chooseCredentials(
+  RED: NodeAPI,
+  form: ConnectionForm,
+  { baseUrl, authType }: ConnectionConfig,
+  saved: SavedAccount | undefined,
+): AccountCredentials {
+  const known: AccountCredentials = (saved && RED.nodes.getCredentials(saved.id)) || {};
+  const origin = originOf(baseUrl);
+  const isElsewhere = origin !== originOf(saved && resolveVariable(RED, saved.baseUrl, saved.id));
+  const needed: readonly string[] = authType === 'basic' || authType === 'form' ? ['userId', 'password'] : ['apiKey'];
+  const credentials: AccountCredentials = {};
+  for (const field of credentialFields) {
+    const given = form[field];
+    const isSaved = given === undefined || given === savedPassword;
+    const value = resolveVariable(RED, isSaved ? known[field] : given, saved?.id);
+    if (isBlank(value)) continue;
+    // Of an address that is none something else is told.
+    if (isSaved && isElsewhere && origin !== undefined && needed.includes(field)) {
+      throw new SmsError('credentialElsewhere', { field, params: { field } });
+    }
+    credentials[field] = value;
+  }
+  return credentials;
+}
+
+/** Scheme, host and port of an address; `undefined` when it is none. */
+function originOf(address: unknown): string | undefined {
+  const text = String(address ?? '').trim();
+  return URL.canParse(text) ? new URL(text).origin : undefined;
+}
+
+/** A variable as a subflow declares it, with what it is where an instance says nothing else. */
+interface Declaration {
+  name: string;
+  type?: string;
+  value?: unknown;
+  /** Of the subflow. */
+  id: string;
+}
+
+/** Types whose value is known without a message and at once. */
+const knownTypes = ['str', 'num', 'bool', 'json', 'env', 'cred'];
+
+/**
+ * Puts the value of a variable in the place of `${NAME}`, as Node-RED does it in what is deployed; a form still holds the name. What is
+ * not set stays as it is.
+ *
+ * @param id the deployed account that the form is of, if any. One in a subflow runs only as copies: it has what the subflow itself says.
+ */
+function resolveVariable(RED: NodeAPI, value: unknown, id: string | undefined): unknown {
+  if (typeof value !== 'string' || !isEnv(value)) return value;
+  const running = id ? RED.nodes.getNode(id) : null;
+  const declared = id && !running ? findDeclaration(RED, id, value.slice(2, -1)) : undefined;
+  const found = declared ? evaluateDeclared(RED, declared) : evaluate(RED, value, 'env', running);
+  return isBlank(found) ? value : found;
+}
+
+/** Says of a variable that is missing that it is up to the subflow, where that declares it. */
+function explainMissing(RED: NodeAPI, error: unknown, id: string | undefined): unknown {
+  if (!id || !isSmsError(error) || error.reason !== 'variableMissing') return error;
+  const { variable = '' } = error.params;
+  return findDeclaration(RED, id, variable) ? new SmsError('variableOfSubflow', { params: { variable } }) : error;
+}
+
+function evaluateDeclared(RED: NodeAPI, { id, name, type = 'str', value }: Declaration): unknown {
+  const credentials = (RED.nodes.getCredentials(id) ?? {}) as Record<string, unknown>;
+  const given = type === 'cred' ? credentials[name] : value;
+  return isBlank(given) || !knownTypes.includes(type) ? undefined : evaluate(RED, String(given), type);
+}
+
+/** What cannot be read is nothing. */
+function evaluate(RED: NodeAPI, value: string, type: string, node: Node | null = null): unknown {
+  try {
+    return RED.util.evaluateNodeProperty(value, type, node ?? findGlobalNode(RED) ?? ({} as never), {});
+  } catch {
+    return undefined;
+  }
+}
+
+function findDeclaration(RED: NodeAPI, id: string, name: unknown): Declaration | undefined {
+  const place = findNode(RED, (node) => node.id === id)?.z;
+  const subflow = findNode(RED, (node) => node.id === place && node.type === 'subflow');
+  const { env = [] } = (subflow ?? {}) as { env?: Omit<Declaration, 'id'>[] };
+  const found = env.find((variable) => variable.name === name);
+  return subflow && found && { ...found, id: subflow.id };
+}
+
+/** The node that has the global environment variables, which an account knows that is not deployed yet. */
+function findGlobalNode(RED: NodeAPI): Node | null {
+  const found = findNode(RED, ({ type }) => type === 'global-config');
+  return found ? RED.nodes.getNode(found.id) : null;
+}
+
+/** The first that is meant. */
+function findNode(RED: NodeAPI, isMeant: (node: DeployedNode) => boolean): DeployedNode | undefined {
+  let found: DeployedNode | undefined;
+  RED.nodes.eachNode((node) => {
+    if (!found && isMeant(node)) found = node;
+  });
+  return found;
+}
