@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { readCommand, refuse } from '../scripts/command-line';
 import { formatComparison, formatPage, formatTable } from './report';
@@ -39,8 +39,6 @@ const names = rows.map(({ name }) => name).join(', ');
 const usage = `Usage: npm run bench -- [--quick] [--cpu-prof] [--compare <commit>] [row ...], with rows among ${names}`;
 
 const page = join(__dirname, '..', 'docs', 'performance.md');
-/** What stands at the end of the page, and is written by hand. */
-const comparisonsHeading = '\n## Beside earlier versions\n';
 
 async function main(): Promise<void> {
   const { values, positionals } = readCommand(usage, {
@@ -69,9 +67,7 @@ async function main(): Promise<void> {
   const isWhole = chosen.length === rows.length && !options.quick && !options.profile;
   if (!isWhole) return;
   const minutes = Math.round((performance.now() - startedAt) / 60_000);
-  // What was measured against another version stays: a run without one measures none of it.
-  const [, comparisons = ''] = readFileSync(page, 'utf8').split(comparisonsHeading);
-  writeFileSync(page, formatPage(lines, minutes) + (comparisons && comparisonsHeading + comparisons));
+  writeFileSync(page, formatPage(lines, minutes));
 }
 
 /** Lets both versions do each row, in turns. */
