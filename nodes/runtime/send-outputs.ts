@@ -1,5 +1,5 @@
 import type { NodeAPI } from 'node-red';
-import { type AnswerNews, explainLimited, type OutcomeNews, type Sent } from '../../src';
+import { type AnswerNews, explainWithheld, type OutcomeNews, type Sent } from '../../src';
 import { type SmsMessage, withAckId } from './outcome';
 import { createParts } from './parts';
 import { copyRecord } from './received-message';
@@ -34,7 +34,7 @@ export function createOutputs(
   news: SentNews,
   isCopied: () => boolean,
 ): (() => SendOutputs)[] {
-  const outcome = translateLimits(RED, news.outcome);
+  const outcome = translateWithheld(RED, news.outcome);
   const createAccepted = () => {
     if (news.outcome.accepted.length === 0) return null;
     const passed = isCopied() ? copyable(RED, message) : message;
@@ -117,10 +117,10 @@ function copyable(RED: NodeAPI, message: SmsMessage): SmsMessage {
   return Object.keys(copy).length === Object.keys(message).length ? message : copy;
 }
 
-/** Tells in the language of the server why a limit keeps recipients back. */
-function translateLimits(RED: NodeAPI, sent: Sent): Sent {
-  if (!sent.limited?.length) return sent;
-  const texts = new Map(sent.limited.map((one) => [one.msisdn, translateError(RED, explainLimited(one)).message]));
+/** Tells in the language of the server why recipients were withheld. */
+function translateWithheld(RED: NodeAPI, sent: Sent): Sent {
+  if (!sent.withheld?.length) return sent;
+  const texts = new Map(sent.withheld.map((one) => [one.msisdn, translateError(RED, explainWithheld(one)).message]));
   const translate = <Result extends { msisdn: string }>(result: Result): Result => {
     const errorMessage = texts.get(result.msisdn);
     return errorMessage === undefined ? result : { ...result, errorMessage };

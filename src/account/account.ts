@@ -3,8 +3,8 @@ import { SmsError } from '../errors';
 import { Client } from '../http/client';
 import { type Connections, createConnections } from '../http/connections';
 import { closeGraceMs } from '../outbox/attachment';
-import type { LimitSettings } from '../outbox/limits';
 import { SendQueue } from '../outbox/queue';
+import type { LimitSettings } from '../outbox/rule';
 import { type EndpointHost, Endpoints } from '../polling/endpoint';
 import { Polls } from '../polling/polls';
 import { Asking } from './asking';
@@ -183,7 +183,7 @@ export class Account {
       onAccepted: (kind, acceptances) => tally.accepted(kind, acceptances),
       onGivenUpFull: () => this.#settings?.onAsideFull?.(),
       sentMs: () => (this.#settings ?? settings).sentMs ?? sentMs,
-      limits: () => this.#limits,
+      rules: () => ({ limits: this.#limits }),
       sources: () => [
         ...(endpoints.isWatched('status') ? (['status'] as const) : []),
         ...(endpoints.isWatched('incoming') ? (['reply'] as const) : []),

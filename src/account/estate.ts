@@ -4,10 +4,10 @@ import type { Client } from '../http/client';
 import { Inbox } from '../inbox/inbox';
 import type { InboxOptions } from '../inbox/inbox-context';
 import { Journal } from '../journal/journal';
-import type { LimitSettings } from '../outbox/limits';
 import type { Evidence } from '../outbox/outgoing';
 import type { SendQueue } from '../outbox/queue';
 import type { Respite } from '../outbox/respite';
+import type { RuleSettings } from '../outbox/rule';
 import type { SendCounts } from '../outbox/send-counts';
 import { Sender } from '../outbox/sender';
 import type { Store } from '../store/store';
@@ -27,7 +27,7 @@ export interface EstateOptions extends Pick<InboxOptions, 'onAccepted' | 'onGive
   dedupeMs(): number;
   sentMs(): number;
   /** See {@link Sender}. */
-  limits(): readonly LimitSettings[];
+  rules(): RuleSettings;
   /** See {@link Sender}. */
   sources(): readonly Evidence[];
   /** See {@link Sender}. */

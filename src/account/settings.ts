@@ -3,7 +3,7 @@ import type { Connections, TlsOptions } from '../http/connections';
 import type { ProxyOptions } from '../http/proxy';
 import type { Authentication } from '../login';
 import type { QuietSettings } from '../message/times';
-import type { LimitSettings } from '../outbox/limits';
+import type { LimitSettings } from '../outbox/rule';
 import type { Store } from '../store/store';
 
 /** A login at a service, and how to use it. */

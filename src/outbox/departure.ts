@@ -2,8 +2,8 @@ import { isSmsError } from '../errors';
 import type { Client } from '../http/client';
 import type { Delivery } from '../model';
 import { Clearing } from './clearing';
+import { createWithheldError, TooEarly } from './gate';
 import type { Ledger } from './ledger';
-import { createLimitError } from './limits';
 import { isRemembered, isTracked, submittedOf, type Text } from './outgoing';
 
 /** One try. */
@@ -16,7 +16,7 @@ export interface Try {
 }
 
 /**
- * How texts leave: to those of their recipients that the limits do not keep back, who are counted, and written down where
+ * How texts leave: to those of their recipients that no rule withholds, who are counted, and written down where
  * the text is to outlive the process.
  */
 export class Departure {
@@ -29,22 +29,23 @@ export class Departure {
   }
 
   /**
-   * Makes one try. Recipients are judged before the request is made, where a limit is known to be reached, and counted as it
-   * leaves; who is over a limit by then is judged anew.
+   * Makes one try. The rules are asked before the request is made, where one is known to withhold somebody, and as it
+   * leaves; whom one withholds by then it does not go to.
    *
-   * @throws SmsError as `Client.send` does, or `SMS_LIMIT` when nobody is left
+   * @throws SmsError as `Client.send` does, or as the first rule says when nobody is left, or it may not leave yet
    */
   depart(text: Text, given: Try): Promise<Delivery> {
-    const isFree = !this.#needsMark(text) && text.limited === undefined;
+    const isFree = !this.#needsMark(text) && text.withheld === undefined;
     return isFree ? given.client.send(text.message, given) : this.#departMarked(text, given);
   }
 
   async #departMarked(text: Text, { client, signal, onMoved = () => {} }: Try): Promise<Delivery> {
     for (;;) {
-      const judged = await this.#ledger.judge(text);
+      const { text: judged, notBefore } = await this.#ledger.judge(text);
       const to = submittedOf(judged);
-      const [first, ...others] = judged.limited ?? [];
-      if (first && to.length === 0) throw createLimitError([first, ...others]);
+      const [first, ...others] = judged.withheld ?? [];
+      if (first && to.length === 0) throw createWithheldError([first, ...others]);
+      if (notBefore) throw new TooEarly(notBefore);
       let marking: Promise<Text | undefined> | undefined;
       let isOvertaken = false;
       const beforeLeaving = async () => {
@@ -79,6 +80,6 @@ export class Departure {
   }
 
   #isWritten(text: Text): boolean {
-    return isTracked(text) || isRemembered(text) || this.#ledger.counts;
+    return isTracked(text) || isRemembered(text) || this.#ledger.isGated;
   }
 }

@@ -16,8 +16,8 @@ import {
   stillUnknown,
   type Text,
   uncountedBy,
-  withLimited,
   withMessageId,
+  withWithheld,
 } from './outgoing';
 import type { SendCounts } from './send-counts';
 
@@ -76,7 +76,7 @@ export class Endings {
     // An earlier try may have been accepted, so it must not be called unsent.
     const isStillUnknown = text.mayHaveReached !== undefined && isUnsent(told);
     const known = isStillUnknown ? stillUnknown(text, told.code) : told;
-    const outcome = withMessageId(known instanceof SmsError ? known : withLimited(known, text), text);
+    const outcome = withMessageId(known instanceof SmsError ? known : withWithheld(known, text), text);
     clearing.close(text.id);
     counts.add(outcome, text.message.to.length);
     const isWritten = isTracked(text) || isRemembered(text) || uncountedBy(text, outcome).length > 0;

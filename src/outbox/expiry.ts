@@ -157,8 +157,8 @@ export function createExpired({ options }: Text): SmsError {
   return new SmsError('expiredSeconds', { params: { seconds: Math.max(1, Math.round(expireMs / 1_000)) } });
 }
 
-/** How much of its time a text has left, endless where it has none. The clock may have been set since: it is never more than the whole. */
-function remainingMs({ arrivedAt, options }: Text, now: number): number {
+/** How much of its time a text has left, which begins when it may leave, endless where it has none. The clock may have been set since: it is never more than the whole. */
+function remainingMs({ arrivedAt, notBefore = arrivedAt, options }: Text, now: number): number {
   const expireMs = options.keep?.expireMs ?? Number.POSITIVE_INFINITY;
-  return Math.min(expireMs, Math.max(0, arrivedAt + expireMs - now));
+  return Math.min(notBefore - arrivedAt + expireMs, Math.max(0, notBefore + expireMs - now));
 }

@@ -3,6 +3,7 @@ import { asSmsError, isSmsError, type SmsError } from '../errors';
 import { backOffMs } from '../polling/back-off';
 import type { Absences } from './absences';
 import { createExpired, Expiries } from './expiry';
+import { isWithheldError, TooEarly } from './gate';
 import type { Ledger } from './ledger';
 import { Muster } from './muster';
 import type { SendFailure } from './outage';
@@ -104,12 +105,17 @@ export class KeptTexts {
     this.#room.add(waiting);
     this.#expiries.watch(text);
     if (text.respite) this.#outages.recall(text.respite);
-    if (repeats === 0) {
-      this.#queueUp(waiting);
-      return;
-    }
     const { clock } = this.#options;
-    waiting.pause = clock.after(backOffMs(repeats, clock.random()), () => {
+    const repeatMs = repeats === 0 ? 0 : backOffMs(repeats, clock.random());
+    this.#pause(waiting, Math.max(repeatMs, (text.notBefore ?? 0) - clock.now()));
+    this.#queueUp(waiting);
+  }
+
+  /** Leaves a text alone for so long. */
+  #pause(waiting: Waiting, forMs: number): void {
+    if (forMs <= 0) return;
+    waiting.pause?.cancel();
+    waiting.pause = this.#options.clock.after(forMs, () => {
       waiting.pause = undefined;
       this.#queueUp(waiting);
     });
@@ -210,7 +216,7 @@ export class KeptTexts {
     this.#options.onState(node);
   }
 
-  /** Resolves with whether the service was asked: not when a limit of one's own keeps the text back, or the store does. */
+  /** Resolves with whether the service was asked: not when a rule of one's own keeps the text back, or the store does. */
   async #try(waiting: Waiting, text: Text, outlet: Outlet): Promise<boolean> {
     const abort = new AbortController();
     waiting.abort = abort;
@@ -222,14 +228,16 @@ export class KeptTexts {
       this.#end(waiting, (current) => this.#options.onEnded(current, outcome));
     } catch (thrown) {
       const error = asSmsError(thrown);
-      const isKeptBack = isSmsError(thrown, 'SMS_LIMIT', 'SMS_STORE');
-      if (isSmsError(error, 'SMS_CLOSED') || isOutage(error)) await this.#goOnWaiting(waiting, error);
+      const isTooEarly = error instanceof TooEarly;
+      const isKeptBack = isSmsError(thrown, 'SMS_STORE') || isWithheldError(thrown);
+      if (isTooEarly) this.#pause(waiting, error.at - this.#options.clock.now());
+      else if (isSmsError(error, 'SMS_CLOSED') || isOutage(error)) await this.#goOnWaiting(waiting, error);
       else {
         if (!isKeptBack) this.#outages.answered(waiting);
         const { onUnknown, onEnded } = this.#options;
         this.#end(waiting, (current) => (isUnknown(error) ? onUnknown(current, error) : onEnded(current, error)));
       }
-      return !isKeptBack;
+      return !isKeptBack && !isTooEarly;
     } finally {
       waiting.abort = undefined;
       this.#room.countTried(waiting.node, -1);

@@ -5,9 +5,10 @@ import type { Answer, Question } from '../questions/question';
 import { QuestionBook } from '../questions/question-book';
 import { durationOf, type Memory } from '../questions/remembering';
 import type { Remembrance } from '../questions/remembrance';
+import { holdsAny } from './gate';
 import { Holdings } from './holdings';
-import { hasLimits, type LimitSettings } from './limits';
 import { afterUnknown, isRemembered, isTracked, type Outcome, type StoredOutcome, type Text } from './outgoing';
+import type { RuleSettings, Verdict } from './rule';
 import { createMoments, type Moment } from './sliding-window';
 import { TextBook } from './text-book';
 import {
@@ -34,8 +35,8 @@ export interface LedgerOptions {
   dedupeMs(): number;
   /** How long a text is remembered. */
   sentMs(): number;
-  /** The account's own limits, all of which hold. */
-  limits(): readonly LimitSettings[];
+  /** What the rules go by. */
+  rules(): RuleSettings;
   /** What an earlier process left, or a dead one held, has been found. */
   onFound(texts: readonly Text[], questions: readonly Question[]): void;
   /** A node has more or fewer open questions. */
@@ -56,7 +57,7 @@ export class Ledger {
   readonly holdings: Holdings;
   readonly #options: LedgerOptions;
   readonly #createMoment: () => Moment;
-  /** Until when, by {@link Clock.elapsed}, a limit is known to keep somebody back. */
+  /** Until when, by {@link Clock.elapsed}, a rule is known to withhold somebody. */
   #tightUntil = 0;
 
   constructor(options: LedgerOptions) {
@@ -109,25 +110,26 @@ export class Ledger {
     return settled;
   }
 
-  /** Whether texts are counted when they leave. */
-  get counts(): boolean {
-    return hasLimits(this.#options.limits());
+  /** Whether the rules are asked about each text as it leaves. */
+  get isGated(): boolean {
+    return holdsAny(this.#options.rules());
   }
 
   /**
-   * The text with those of its recipients that the limits keep back now. Nothing is counted, or kept. As long as no limit is
-   * known to be reached nobody is looked for: {@link leave} finds out.
+   * The text with those of its recipients that the rules withhold now, and when it may leave if not yet. Nothing is counted, or kept. As
+   * long as no rule is known to withhold anybody nobody is looked for: {@link leave} finds out.
    */
-  async judge(text: Text): Promise<Text> {
-    const { limited: _, ...rest } = text;
+  async judge(text: Text): Promise<{ text: Text; notBefore?: Verdict['notBefore'] }> {
+    const { withheld: _, ...rest } = text;
     const { clock, journal, expected } = this.#options;
-    if (this.counts && !text.options.unlimited) await expected();
-    if (!this.counts || clock.elapsed() >= this.#tightUntil) return rest;
-    const limited = await journal.run(judge(text, this.#memory()));
+    if (this.isGated && !text.options.unlimited) await expected();
+    if (!this.isGated || clock.elapsed() >= this.#tightUntil) return { text: rest };
+    const { withheld, notBefore } = await journal.run(judge(text, this.#memory()));
     const aheadMs = clock.elapsed() - clock.now();
     const known = Number.isFinite(this.#tightUntil) ? this.#tightUntil : 0;
-    this.#tightUntil = limited.reduce((latest, { until }) => Math.max(latest, until + aheadMs), known);
-    return limited.length === 0 ? rest : { ...rest, limited };
+    const ends = [...withheld.map(({ until = 0 }) => until), notBefore?.at ?? 0];
+    this.#tightUntil = ends.reduce((latest, end) => Math.max(latest, end + aheadMs), known);
+    return { text: withheld.length === 0 ? rest : { ...rest, withheld }, notBefore };
   }
 
   /**
@@ -207,9 +209,9 @@ export class Ledger {
 
   /** @param remembered a text that may be remembered now */
   #memory(remembered?: Text): Memory {
-    const { dedupeMs, sentMs, limits, remembrance } = this.#options;
+    const { dedupeMs, sentMs, rules, remembrance } = this.#options;
     const moment = this.#createMoment();
-    const memory = { now: moment.now, moment, limits: limits(), dedupeMs: dedupeMs(), sentMs: sentMs() };
+    const memory = { now: moment.now, moment, rules: rules(), dedupeMs: dedupeMs(), sentMs: sentMs() };
     // Before a reply can come, which may be in the same commit.
     if (remembered && isRemembered(remembered)) remembrance.expect(durationOf(remembered, memory));
     return memory;

@@ -1,17 +1,8 @@
 import { createHash } from 'node:crypto';
-import { SmsError } from '../errors';
 import { type Changes, createChanges, type Look } from '../store/store';
 import type { Heritage } from './heritage';
+import type { LimitSettings, Rule, Withheld } from './rule';
 import { type Moment, mergeWindows, SlidingWindow } from './sliding-window';
-
-/** An account's own limits; an absent one is none. */
-export interface LimitSettings {
-  /** Texts to one number in {@link perHandsetMs}. */
-  perHandset?: number | undefined;
-  perHandsetMs: number;
-  /** Texts, one for each recipient, in 24 hours. */
-  perDay?: number | undefined;
-}
 
 /** A recipient that a text does not go to, and why. Plain data. */
 export interface Limited {
@@ -22,12 +13,10 @@ export interface Limited {
   lengthMs: number;
   /** When one more is within the limit, in ms since 1970. */
   until: number;
-  /** An earlier try went to it, whose outcome is unknown. */
-  mayBeSent?: true;
 }
 
 /** Whom a text is for, and when it goes out. */
-export interface Leaving {
+interface Counting {
   /** In the order in which they are served while the limit of the day lasts. An address-book item is one number. */
   recipients: readonly string[];
   /** All of them hold. */
@@ -64,12 +53,12 @@ export function keysOfLimits(recipients: readonly string[], limits: readonly Lim
  * {@link giveBack}.
  */
 export function takeWithinLimits(
-  leaving: Leaving,
+  counting: Counting,
   look: Look,
   changes: Changes,
 ): { allowed: string[]; limited: Limited[] } {
-  const { recipients, isUnlimited = false } = leaving;
-  const windows = new Windows(leaving, look);
+  const { recipients, isUnlimited = false } = counting;
+  const windows = new Windows(counting, look);
   const allowed: string[] = [];
   const limited: Limited[] = [];
   for (const msisdn of recipients) {
@@ -88,11 +77,11 @@ export function takeWithinLimits(
 }
 
 /** Says who would be kept back now. Nobody is counted. */
-export function judgeLimits(leaving: Leaving, look: Look, changes: Changes): Limited[] {
-  const { limited } = takeWithinLimits(leaving, look, createChanges());
+export function judgeLimits(counting: Counting, look: Look, changes: Changes): Limited[] {
+  const { limited } = takeWithinLimits(counting, look, createChanges());
   // What was counted before the clock was set back lies in the future now, and must not count for ever.
   if (limited.length > 0) {
-    const windows = new Windows(leaving, look);
+    const windows = new Windows(counting, look);
     for (const { msisdn } of limited) windows.of(msisdn);
     windows.write(changes);
   }
@@ -105,31 +94,35 @@ export function judgeLimits(leaving: Leaving, look: Look, changes: Changes): Lim
  *
  * @param takenAt the moment of that step
  */
-export function giveBack(leaving: Leaving, takenAt: Moment, look: Look, changes: Changes): void {
-  const windows = new Windows(leaving, look);
-  for (const msisdn of leaving.recipients) {
+export function giveBack(counting: Counting, takenAt: Moment, look: Look, changes: Changes): void {
+  const windows = new Windows(counting, look);
+  for (const msisdn of counting.recipients) {
     for (const { window } of windows.of(msisdn)) window.remove(takenAt);
   }
   windows.write(changes);
 }
 
-/**
- * The error of a text that nobody is left for: of several limits it names the one that ends first.
- *
- * @param limited at least one
- */
-export function createLimitError(limited: readonly [Limited, ...Limited[]]): SmsError {
-  const { limit, most, lengthMs, until } = limited.reduce((first, one) => (one.until < first.until ? one : first));
-  const end = new Date(Math.ceil(until / 1_000) * 1_000).toISOString().replace('.000', '');
-  if (limit === 'day') return new SmsError('limitDay', { params: { limit: most, until: end } });
-  return new SmsError('limitHandset', { params: { limit: most, minutes: lengthMs / 60_000, until: end } });
-}
+/** The limits of one's own, which stop loops and bills: who is over one is withheld until it ends. */
+export const limitRule: Rule = {
+  holds: ({ limits }) => hasLimits(limits),
+  keys: ({ recipients, settings }) => keysOfLimits(recipients, settings.limits),
+  decide({ recipients, settings, moment, options }, look, changes, isLeaving) {
+    const counting = { recipients, limits: settings.limits, moment, isUnlimited: options.unlimited };
+    const limited = isLeaving
+      ? takeWithinLimits(counting, look, changes).limited
+      : judgeLimits(counting, look, changes);
+    return { withheld: limited.map(explainLimited) };
+  },
+  giveBack({ recipients, settings, moment }, countedAt, look, changes) {
+    giveBack({ recipients, limits: settings.limits, moment }, countedAt, look, changes);
+  },
+};
 
-/** What becomes of one recipient that a limit keeps back. Who may have been sent to before is not called unsent. */
-export function explainLimited(limited: Limited): SmsError {
-  return limited.mayBeSent
-    ? new SmsError('uncertainBefore', { params: { detail: 'SMS_LIMIT' } })
-    : createLimitError([limited]);
+/** Says which limit keeps somebody back, and when it ends. */
+export function explainLimited({ msisdn, limit, most, lengthMs, until }: Limited): Withheld {
+  const end = new Date(Math.ceil(until / 1_000) * 1_000).toISOString().replace('.000', '');
+  if (limit === 'day') return { msisdn, reason: 'limitDay', params: { limit: most, until: end }, until };
+  return { msisdn, reason: 'limitHandset', params: { limit: most, minutes: lengthMs / 60_000, until: end }, until };
 }
 
 /** What two logins have counted is added up. */
@@ -174,7 +167,7 @@ class Windows {
   readonly #look: Look;
   readonly #windows = new Map<string, SlidingWindow>();
 
-  constructor({ limits, moment }: Leaving, look: Look) {
+  constructor({ limits, moment }: Counting, look: Look) {
     this.#limits = limits;
     this.#moment = moment;
     this.#look = look;

@@ -3,7 +3,8 @@ import { leavesOpen } from '../http/failure';
 import type { Encoding } from '../message/gsm';
 import type { Delivery, OutboundMessage } from '../model';
 import type { Item } from '../store/store';
-import { explainLimited, type Limited } from './limits';
+import { createWithheldError, explainWithheld, isWithheldError } from './gate';
+import type { Withheld } from './rule';
 import type { Moment } from './sliding-window';
 
 /** Where the evidence came from that a text with an unknown outcome was taken. */
@@ -15,8 +16,8 @@ export interface Sent extends Omit<Delivery, 'statusCode'> {
   statusCode?: number;
   /** `person`: somebody knows that it has arrived. */
   resolvedBy?: Evidence | 'person';
-  /** Those of `failed` that a limit of one's own kept back. */
-  limited?: readonly Limited[];
+  /** Those of `failed` that a rule of one's own withheld. */
+  withheld?: readonly Withheld[];
 }
 
 /** How a text ended. */
@@ -72,10 +73,12 @@ export interface Text extends Item {
   carried?: string;
   /** When it was taken in, in ms. */
   arrivedAt: number;
+  /** When it may leave, in ms; absent: at once. */
+  notBefore?: number;
   /** When it left last, in ms. */
   leftAt?: number;
   /** Recipients that it does not go to, as it was judged last. */
-  limited?: readonly Limited[];
+  withheld?: readonly Withheld[];
   /** When the others were counted, if they are. */
   countedAt?: Moment;
   outcome?: StoredOutcome;
@@ -124,10 +127,11 @@ export function isRemembered({ options }: Pick<Text, 'options'>): boolean {
   return options.remember !== undefined || options.waitMs !== undefined;
 }
 
-/** Whom a text goes to, or went to: its recipients but for those that a limit keeps back. */
-export function submittedOf({ message, limited = [] }: Pick<Text, 'message' | 'limited'>): string[] {
-  const keptBack = new Set(limited.map(({ msisdn }) => msisdn));
-  return message.to.filter((item) => !keptBack.has(item));
+/** Whom a text goes to, or went to: its recipients but for those that a rule withholds. */
+export function submittedOf({ message, withheld }: Pick<Text, 'message' | 'withheld'>): string[] {
+  if (!withheld) return [...message.to];
+  const gone = new Set(withheld.map(({ msisdn }) => msisdn));
+  return message.to.filter((item) => !gone.has(item));
 }
 
 /** A text whose last try may have been accepted, and that may be sent again. */
@@ -161,29 +165,29 @@ export function uncountedBy(text: Text, outcome: Outcome): string[] {
 }
 
 /**
- * An outcome with the recipients that a limit kept back among those that failed. It is unknown when only an earlier try may have
+ * An outcome with the recipients that a rule withheld among those that failed. It is unknown when only an earlier try may have
  * reached anybody.
  */
-export function withLimited(outcome: Sent, text: Text): Outcome {
-  const { limited = [], mayHaveReached = [] } = text;
-  if (limited.length === 0) return outcome;
+export function withWithheld(outcome: Sent, text: Text): Outcome {
+  const { withheld = [], mayHaveReached = [] } = text;
+  if (withheld.length === 0) return outcome;
   const accepted = new Set(outcome.accepted);
   const reached = new Set(mayHaveReached);
-  const keptBack = limited
+  const unsent = withheld
     .filter(({ msisdn }) => !accepted.has(msisdn))
-    .map((one): Limited => (reached.has(one.msisdn) ? { ...one, mayBeSent: true } : one));
-  if (keptBack.length === 0) return outcome;
-  const unknown = keptBack.find(({ mayBeSent }) => mayBeSent);
-  if (unknown && accepted.size === 0) return stillUnknown(text, 'SMS_LIMIT');
-  const failed = keptBack.map((one) => {
-    const { code, message } = explainLimited(one);
+    .map((one): Withheld => (reached.has(one.msisdn) ? { ...one, mayBeSent: true } : one));
+  if (unsent.length === 0) return outcome;
+  const unknown = unsent.find(({ mayBeSent }) => mayBeSent);
+  if (unknown && accepted.size === 0) return stillUnknown(text, createWithheldError([unknown]).code);
+  const failed = unsent.map((one) => {
+    const { code, message } = explainWithheld(one);
     return { msisdn: one.msisdn, errorCode: code, errorMessage: message };
   });
   return {
     ...outcome,
     recipients: [...outcome.recipients, ...failed.map((one) => ({ ...one, isError: true }))],
     failed: [...outcome.failed, ...failed],
-    limited: keptBack,
+    withheld: unsent,
   };
 }
 
@@ -221,7 +225,8 @@ export function isUnknown(outcome: Outcome): boolean {
 
 /** Says whether nothing was sent by a try, or for want of one: what earlier ones have sent is another matter. */
 export function isUnsent(outcome: unknown): outcome is SmsError {
-  return isSmsError(outcome, 'SMS_UNREACHABLE', 'SMS_CLOSED', 'SMS_LIMIT', 'SMS_STORE', 'SMS_BUSY', 'SMS_EXPIRED');
+  const isOurs = isSmsError(outcome, 'SMS_UNREACHABLE', 'SMS_CLOSED', 'SMS_STORE', 'SMS_BUSY', 'SMS_EXPIRED');
+  return isOurs || isWithheldError(outcome);
 }
 
 /** Says whether the service cannot be reached or used now: a kept text goes on waiting, since nothing was sent. */

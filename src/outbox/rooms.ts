@@ -20,11 +20,11 @@ import type { HoldingsHandOver } from './holdings';
 import { Intake } from './intake';
 import { KeptTexts } from './keeping';
 import { Ledger } from './ledger';
-import type { LimitSettings } from './limits';
 import { type Evidence, isKept, type Outcome, type Text } from './outgoing';
 import type { Outlet, SendingNode } from './outlet';
 import type { SendQueue } from './queue';
 import { Respite } from './respite';
+import type { RuleSettings } from './rule';
 import { SendCounts } from './send-counts';
 
 /** What the sending side of an account stands on. */
@@ -42,8 +42,8 @@ export interface SenderOptions {
   dedupeMs(): number;
   /** How long a text is known to replies and statuses, in ms. */
   sentMs(): number;
-  /** The account's own limits, all of which hold. */
-  limits(): readonly LimitSettings[];
+  /** What the rules go by. */
+  rules(): RuleSettings;
   /** Which records pass the account now, so that evidence may be among them. */
   sources(): readonly Evidence[];
   /** Asks the service while no node is here that sends; `undefined`: nobody can. */

@@ -3,6 +3,7 @@ import { asSmsError, isSmsError, SmsError } from '../errors';
 import type { Delivery } from '../model';
 import type { StopSignals } from './attachment';
 import type { Case } from './evidence';
+import { isWithheldError, TooEarly } from './gate';
 import { isUnknown, isUnsent, type Outcome, type SendOptions } from './outgoing';
 import type { SendQueue, Turn } from './queue';
 
@@ -50,7 +51,7 @@ export async function sendPlain(options: PlainOptions, surroundings: PlainSurrou
     try {
       return await queue.run(take, uncertain ? { signal, priority, order } : { signal, priority });
     } catch (error) {
-      if (isSmsError(error, 'SMS_LIMIT')) turn?.giveBack();
+      if (isWithheldError(error) || error instanceof TooEarly) turn?.giveBack();
       failure = asSmsError(error);
     }
     // An unknown outcome stays unknown; only what never left may be called unsent.

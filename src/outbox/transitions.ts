@@ -8,8 +8,8 @@ import type { QuestionBook } from '../questions/question-book';
 import { type Memory, remember, whomItReached } from '../questions/remembering';
 import { remembranceKey } from '../questions/remembrance';
 import { keysOfSent, referenceOf } from '../questions/sent-index';
-import { type Changes, createChanges, dropItem, keepItem, type Look } from '../store/store';
-import { giveBack, judgeLimits, keysOfLimits, type Leaving, type Limited, takeWithinLimits } from './limits';
+import { type Changes, dropItem, keepItem, type Look } from '../store/store';
+import { askRules, giveBack, holdsAny, isClear, keysOfRules, passRules } from './gate';
 import { guard, guardAgain, judgeOnce, noteOutcome, type OnceVerdict, onceKey } from './once';
 import {
   formatOutcome,
@@ -26,6 +26,7 @@ import {
   uncountedBy,
 } from './outgoing';
 import { nextRevision } from './revision';
+import type { Leaving, Verdict } from './rule';
 
 /** Where a text stands after a step, and its questions with it. */
 export interface Moved {
@@ -63,42 +64,40 @@ export function takeIn(text: Text, { now, dedupeMs }: Memory): Step<TakenIn> {
   };
 }
 
-/** Says whom the limits keep back now. */
-export function judge(text: Text, memory: Memory): Step<Limited[]> {
+/** Says whom the rules withhold now, and whether the text has to wait. */
+export function judge(text: Text, memory: Memory): Step<Verdict> {
+  const leaving = leavingOf(text, text.message.to, memory);
   return {
-    keys: keysOfLimits(text.message.to, memory.limits),
+    keys: keysOfRules(leaving),
     whileFailing: 'apply',
     decide(look, changes) {
-      const limited = judgeLimits(leavingOf(text, text.message.to, memory), look, changes);
-      return () => limited;
+      const verdict = askRules(leaving, look, changes);
+      return () => verdict;
     },
   };
 }
 
 /**
  * waiting → leaving: the connection stands, and the first byte goes out when this is written. Results in `undefined`, and
- * changes nothing, when others have reached a limit since the text was judged.
+ * changes nothing, when a rule withholds somebody by now, or has the text wait: it is to be judged anew.
  */
 export function leave(text: Text, memory: Memory, known: Pick<QuestionBook, 'get'>): Step<Moved | undefined> {
   const { messageId } = text.message;
   const submitted = submittedOf(text);
-  const limits = keysOfLimits(submitted, memory.limits);
+  const leaving = leavingOf(text, submitted, memory);
   const isKnownByIt = isRemembered(text) && messageId !== undefined;
   // Another instance may have read a reply to an earlier try.
   const asksAgain = isKnownByIt && text.leftAt !== undefined;
   return {
     keys: [
-      ...limits,
+      ...keysOfRules(leaving),
       ...(isKnownByIt ? [...keysOfSent(referenceOf(messageId, text), submitted), remembranceKey] : []),
       ...(asksAgain ? [mailboxKey] : []),
     ],
     whileFailing: isTracked(text) ? 'refuse' : 'apply',
     decide(look, changes) {
-      const counted = createChanges();
-      const { limited } = takeWithinLimits(leavingOf(text, submitted, memory), look, counted);
-      if (limited.length > 0) return () => undefined;
-      for (const [key, value] of counted.remember) changes.remember.set(key, value);
-      const countedAt = limits.length > 0 ? { countedAt: memory.moment } : undefined;
+      if (!isClear(passRules(leaving, look, changes))) return () => undefined;
+      const countedAt = holdsAny(memory.rules) ? { countedAt: memory.moment } : undefined;
       const left = change(text, { state: 'leaving', leftAt: memory.now, ...countedAt });
       if (isTracked(text)) keepItem(changes, left);
       const asked = isKnownByIt ? ask(left, submitted, known, changes) : [];
@@ -119,12 +118,12 @@ export function putBack(text: Text, memory: Memory, known: Pick<QuestionBook, 'g
   return {
     keys: [
       ...(once === undefined ? [] : [once]),
-      ...(text.countedAt ? keysOfLimits(submitted, memory.limits) : []),
+      ...(text.countedAt ? keysOfRules(leavingOf(text, submitted, memory)) : []),
       ...(takesBack ? keysOfLeft(text) : []),
     ],
     whileFailing: 'apply',
     decide(look, changes) {
-      const { outcome: _, settledAt: __, limited: ___, countedAt, ...rest } = text;
+      const { outcome: _, settledAt: __, withheld: ___, countedAt, ...rest } = text;
       if (countedAt) giveBack(leavingOf(text, submitted, memory), countedAt, look, changes);
       const back = change(rest, { state: 'waiting' });
       if (isTracked(text)) keepItem(changes, back);
@@ -148,7 +147,7 @@ export function settle(text: Text, outcome: Outcome, memory: Memory, known: Pick
     keys: [
       ...(once === undefined ? [] : [once]),
       ...(isRemembered(text) ? [...keysOfSent(referenceOf(messageId, text), to), remembranceKey, mailboxKey] : []),
-      ...keysOfLimits(uncounted, memory.limits),
+      ...keysOfRules(leavingOf(text, uncounted, memory)),
     ],
     whileFailing: 'apply',
     decide(look, changes) {
@@ -268,8 +267,8 @@ function forgetLeft(text: Text, questions: readonly Question[], look: Look, chan
   return unask(questions, look, changes);
 }
 
-function leavingOf({ options }: Text, recipients: readonly string[], { limits, moment }: Memory): Leaving {
-  return { recipients, limits, moment, isUnlimited: options.unlimited };
+function leavingOf({ node, options }: Text, recipients: readonly string[], { rules, moment }: Memory): Leaving {
+  return { recipients, settings: rules, moment, node, options };
 }
 
 /** A kept text waits for the one that has its key; when there is none any more, it is sent itself. */

@@ -1,6 +1,6 @@
-import type { LimitSettings } from '../outbox/limits';
 import type { Duration } from '../outbox/once';
 import { isAccepted, isUnknown, type Outcome, type Text } from '../outbox/outgoing';
+import type { RuleSettings } from '../outbox/rule';
 import type { Moment } from '../outbox/sliding-window';
 import { type Changes, keepItem, type Look } from '../store/store';
 import { askedKey, type Question, questionGraceMs } from './question';
@@ -11,7 +11,7 @@ import { rememberSent } from './sent-index';
 export interface Memory {
   now: number;
   moment: Moment;
-  limits: readonly LimitSettings[];
+  rules: RuleSettings;
   dedupeMs: number;
   sentMs: number;
 }

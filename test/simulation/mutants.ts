@@ -440,8 +440,8 @@ export const mutants: readonly Mutant[] = [
   outward(
     'a limit checked before the await',
     'outbox/transitions.ts',
-    '      if (limited.length > 0) return () => undefined;\n',
-    '',
+    'if (!isClear(passRules(leaving, look, changes))) return () => undefined;',
+    'passRules(leaving, look, changes);',
   ),
   outward(
     'an outcome is dropped before it entered the flow',

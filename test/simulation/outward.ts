@@ -324,7 +324,7 @@ export class Outward {
   }
 
   #examineSent({ text, order }: Input, { duplicate }: OutcomeNews, outcome: Exclude<Outcome, { code: string }>): void {
-    const { accepted, failed, resolvedBy, limited = [] } = outcome;
+    const { accepted, failed, resolvedBy, withheld = [] } = outcome;
     const { name } = text;
     const told = new Set([
       ...accepted,
@@ -338,7 +338,7 @@ export class Outward {
     const isPartial = resolvedBy === 'status' || resolvedBy === 'reply' || text.arrivals > 1;
     const untold = [...text.accepted].filter((item) => !told.has(item));
     if (untold.length > 0 && !isPartial) this.#violate('sent to somebody untold', name);
-    if (limited.some(({ msisdn, mayBeSent }) => !mayBeSent && text.accepted.has(msisdn)) && text.arrivals === 1)
+    if (withheld.some(({ msisdn, mayBeSent }) => !mayBeSent && text.accepted.has(msisdn)) && text.arrivals === 1)
       this.#violate('kept back and sent', name);
   }
 

@@ -19,7 +19,7 @@ const text = {
 const memory: Memory = {
   now: 3_000,
   moment: { now: 3_000, lead: 0, origin: 'clock' },
-  limits: [],
+  rules: { limits: [] },
   dedupeMs: 0,
   sentMs: 600_000,
 };

@@ -141,8 +141,8 @@ describe('a text and the limits of its account', () => {
           ],
         );
         assert.deepEqual(
-          sent.limited?.map(({ msisdn, limit }) => [msisdn, limit]),
-          [[c, 'day']],
+          sent.withheld?.map(({ msisdn, reason }) => [msisdn, reason]),
+          [[c, 'limitDay']],
         );
         assert.deepEqual(
           service.taken.map(({ to }) => to),

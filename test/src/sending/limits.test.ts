@@ -2,16 +2,17 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { systemClock } from '../../../src/clock';
 import { Journal } from '../../../src/journal/journal';
+import { createWithheldError } from '../../../src/outbox/gate';
 import {
-  createLimitError,
+  explainLimited,
   giveBack,
   judgeLimits,
   keysOfLimits,
   type Limited,
-  type LimitSettings,
   limitHeritage,
   takeWithinLimits,
 } from '../../../src/outbox/limits';
+import type { LimitSettings } from '../../../src/outbox/rule';
 import { createMoments, type Moment } from '../../../src/outbox/sliding-window';
 import { RedisStore } from '../../../src/store/redis';
 import { createChanges, type Remembered } from '../../../src/store/store';
@@ -478,15 +479,15 @@ describe('limits of one’s own (perHandset, perDay)', () => {
 
   it('has an error that names the limit that ends first, and when to the second', () => {
     const until = Date.UTC(2026, 0, 1, 12, 0, 0, 1);
-    const error = createLimitError([
-      { ...handsetLimit, msisdn: '6421555001', until: until + 1_000 },
-      { ...dayLimit, msisdn: '6421555002', until },
-      { ...dayLimit, msisdn: '6421555003', until },
+    const error = createWithheldError([
+      explainLimited({ ...handsetLimit, msisdn: '6421555001', until: until + 1_000 }),
+      explainLimited({ ...dayLimit, msisdn: '6421555002', until }),
+      explainLimited({ ...dayLimit, msisdn: '6421555003', until }),
     ]);
     assert.equal(error.code, 'SMS_LIMIT');
     assert.equal(error.reason, 'limitDay');
     assert.match(error.message, /^The limit of texts in 24 hours \(3\) .* 2026-01-01T12:00:01Z\.$/);
-    const { message } = createLimitError([{ ...handsetLimit, msisdn: '6421555001', until }]);
+    const { message } = createWithheldError([explainLimited({ ...handsetLimit, msisdn: '6421555001', until })]);
     assert.match(message, /^The limit of texts to one number \(1 in 60 min.* 2026-01-01T12:00:01Z\.$/);
     assert.doesNotMatch(message, /6421555/);
   });

@@ -6,10 +6,10 @@ import { createConnections } from '../../../src/http/connections';
 import { type Arrival, Inbox } from '../../../src/inbox/inbox';
 import { Journal } from '../../../src/journal/journal';
 import type { Delivery, Feed, InboxRecord, IncomingRecord, OutboundMessage, StatusRecord } from '../../../src/model';
-import type { LimitSettings } from '../../../src/outbox/limits';
 import type { SendOptions } from '../../../src/outbox/outgoing';
 import type { AnswerNews, OutcomeNews, Outlet, OutletState, SendingNode } from '../../../src/outbox/outlet';
 import { SendQueue } from '../../../src/outbox/queue';
+import type { LimitSettings } from '../../../src/outbox/rule';
 import { Sender } from '../../../src/outbox/sender';
 import type { Store } from '../../../src/store/store';
 import { settle, VirtualClock } from '../../virtual-clock';
@@ -224,7 +224,7 @@ export class House {
       queue,
       dedupeMs: () => options.dedupeMs ?? 72 * 3_600_000,
       sentMs: () => options.sentMs ?? 168 * 3_600_000,
-      limits: () => (options.limits ? [options.limits] : []),
+      rules: () => ({ limits: options.limits ? [options.limits] : [] }),
       sources: () => ['status'],
       client: () => (options.isAsker ? this.service.createClient() : undefined),
       onAbandoned: (node) => this.abandoned.push(node),
