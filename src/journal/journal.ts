@@ -5,7 +5,7 @@ import { describeStoreFailure } from '../store/store-failure';
 import { Backlog } from './backlog';
 import { ClockSkew } from './clock-skew';
 import { ItemIds } from './item-ids';
-import { type Circumstances, type Participant, Participants, type Sieve } from './participant';
+import { askedNote, type Circumstances, type Participant, Participants, type Sieve } from './participant';
 import { createTask, type Step, type Task } from './step';
 import { StepWriter } from './writer';
 
@@ -150,8 +150,9 @@ export class Journal {
    */
   run<Result>(step: Step<Result>): Promise<Result> {
     if (step.whileFailing === 'refuse' && this.#isClosing) return Promise.reject(this.#unavailable());
-    const { task, result } = createTask(step);
-    this.#enqueue(task);
+    const hold = step.redo && this.#options.store.hold?.(step.redo(), askedNote);
+    const result = this.#run(step, hold);
+    if (hold) step.onWritten?.();
     return result;
   }
 
@@ -190,6 +191,12 @@ export class Journal {
 
   get #hasWork(): boolean {
     return this.#isRetryDue || this.#queue.length > 0 || (this.#mode === 'open' && this.#writer.hasUnsaved);
+  }
+
+  #run<Result>(step: Step<Result>, hold: Hold | undefined): Promise<Result> {
+    const { task, result } = createTask(step, hold);
+    this.#enqueue(task);
+    return result;
   }
 
   #enqueue(what: Task | Reading): void {
@@ -279,12 +286,17 @@ export class Journal {
     this.#isRead = true;
     // What an earlier process held came before what was postponed, and that before what waits.
     const waiting = this.#queue.splice(0);
-    for (const one of held) {
-      const place = this.#participants.recover(one);
-      if (place !== undefined) this.#options.onUnreadable?.(place);
-    }
+    for (const one of held) this.#redo(one);
     this.#queue = [...this.#queue, ...this.#writer.takePostponed(), ...waiting];
     if (!this.#writer.hasUnsaved) this.#recovered();
+  }
+
+  #redo(held: Held): void {
+    try {
+      this.#participants.redo(held, (step) => this.#run(step, held));
+    } catch {
+      this.#options.onUnreadable?.(held.setAside());
+    }
   }
 
   async #openStore(opening: object): Promise<Leftovers | undefined> {

@@ -1,4 +1,5 @@
 import type { Changes, Held, Item, Look, Part, Remembered } from '../store/store';
+import type { Step } from './step';
 
 /** How items were found. */
 export interface Circumstances {
@@ -22,6 +23,16 @@ export interface Versions {
 
 /** Says of each item, in order, whether it is put off: it is not found, and is read by {@link Backlog.readPage}. */
 export type Sieve = (item: Item) => boolean;
+
+/** A step that an earlier process was asked for. */
+export interface Asked {
+  /** What {@link Step.redo} returned. */
+  text: string;
+  /** It was taken without the store, and what came of it may have entered the flow. */
+  wasApplied: boolean;
+  /** See {@link Journal.run}. */
+  run<Result>(step: Step<Result>): Promise<Result>;
+}
 
 /** A room of the library that keeps items in a journal. */
 export interface Participant {
@@ -47,6 +58,11 @@ export interface Participant {
    */
   recover?(held: Held): void;
   /**
+   * Has a step taken that an earlier process was asked for, and may have committed. Returns whether it is one of its own. What makes
+   * it throw is set aside.
+   */
+  redo?(asked: Asked): boolean;
+  /**
    * What a shared store is to remember under a key that others have changed while it failed here; `undefined`: nothing. Of a key that is
    * not its own, and when absent: mine.
    */
@@ -59,6 +75,9 @@ export interface Participant {
    */
   letGo?(): void;
 }
+
+/** Notes of what is held: a step that was asked for, and one that was taken without the store. */
+export const [askedNote, appliedNote] = ['0', '1'];
 
 /** All rooms that keep in one journal. */
 export class Participants {
@@ -91,13 +110,16 @@ export class Participants {
     return this.#byPart.get(item.part)?.isReadable?.(item) ?? true;
   }
 
-  /** @returns where it is now, if it could not be read */
-  recover(held: Held): string | undefined {
-    try {
-      for (const participant of this.#byPart.values()) participant.recover?.(held);
-      return undefined;
-    } catch {
-      return held.setAside();
+  /**
+   * Has what an earlier process was asked for taken.
+   *
+   * @throws whatever makes it unreadable
+   */
+  redo(held: Held, run: Asked['run']): void {
+    const asked = { text: held.text, wasApplied: held.notes === appliedNote, run };
+    for (const participant of this.#byPart.values()) {
+      participant.recover?.(held);
+      if (participant.redo?.(asked)) return;
     }
   }
 

@@ -1,4 +1,4 @@
-import type { Changes, Look } from '../store/store';
+import type { Changes, Hold, Look } from '../store/store';
 
 /**
  * What becomes of a step while the store fails: `refuse` rejects it with `SMS_STORE`, `postpone` takes it when the store
@@ -23,6 +23,13 @@ export interface Step<Result> {
   readonly needsLook?: boolean;
   /** Ids of items that it drops and that their participant has forgotten already: it does not find them again when the store opens. */
   readonly drops?: readonly string[];
+  /**
+   * What its participant makes the same step of in a later process, see {@link Asked}: written as it is asked for, where a kill does
+   * not reach it, and kept there until what it changes is in the store.
+   */
+  redo?(): string;
+  /** Called as it is asked for, when that is written. Not called where the store has no such place, or cannot write. */
+  onWritten?(): void;
   /** Called whenever it is postponed: once more for each time that the store fails again before it is taken. */
   postponed?(): void;
 }
@@ -35,10 +42,12 @@ export interface Task {
   /** Returns how to run the effects and settle the step with what comes of them. */
   decide(look: Look, changes: Changes): (isWritten: boolean) => void;
   reject(error: unknown): void;
+  /** Where it is written until it is taken. */
+  readonly hold: Hold | undefined;
 }
 
 /** Makes a task of a step, and the promise of its result. */
-export function createTask<Result>(step: Step<Result>): { task: Task; result: Promise<Result> } {
+export function createTask<Result>(step: Step<Result>, hold?: Hold): { task: Task; result: Promise<Result> } {
   let resolve: (result: Result) => void = () => {};
   let reject: (error: unknown) => void = () => {};
   const result = new Promise<Result>((onResult, onError) => {
@@ -66,5 +75,5 @@ export function createTask<Result>(step: Step<Result>): { task: Task; result: Pr
       }
     };
   };
-  return { task: { step, further, decide, reject }, result };
+  return { task: { step, further, decide, reject, hold }, result };
 }

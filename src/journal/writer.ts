@@ -3,6 +3,7 @@ import {
   addChanges,
   type Changes,
   createChanges,
+  type Hold,
   isNoChange,
   type Look,
   noChanges,
@@ -11,7 +12,7 @@ import {
   StoreConflict,
 } from '../store/store';
 import type { ClockSkew } from './clock-skew';
-import type { Participants } from './participant';
+import { appliedNote, type Participants } from './participant';
 import type { Task } from './step';
 
 /** A sweep looks at twice as many as were remembered since the last, so that it keeps up. */
@@ -43,6 +44,8 @@ export class StepWriter {
   #unsaved = noChanges;
   /** What the first of them that remembers something under a key has found there; nothing, where the store could not be asked. */
   readonly #bases = new Map<string, Remembered | undefined>();
+  /** Of the steps that they are of. */
+  readonly #holds: Hold[] = [];
   #postponed: Task[] = [];
   #rememberedSinceSweep = rememberedPerSweep;
   #sweptAfterSetting = 0;
@@ -100,6 +103,8 @@ export class StepWriter {
         this.#unsaved = noChanges;
         this.#bases.clear();
         this.#rememberedSinceSweep += all.remember.size;
+        for (const hold of this.#holds.splice(0)) hold.letGo();
+        for (const { hold } of tasks) hold?.letGo();
         return { finish: () => this.#finish(all, decided.effects) };
       } catch (error) {
         if (!(error instanceof StoreConflict)) return { error, recalled };
@@ -119,12 +124,17 @@ export class StepWriter {
       const { whileFailing, needsLook = false } = task.step;
       if (whileFailing === 'refuse' || (needsLook && !recalled)) {
         task.reject(refusal);
+        if (whileFailing === 'refuse') task.hold?.letGo();
       } else if (whileFailing === 'postpone') {
         this.#postponed.push(task);
         task.step.postponed?.();
       } else {
         const { changes, effects } = this.#decide([task], recalled ?? nothing) ?? { changes: noChanges, effects: [] };
         this.#addUnsaved(changes, recalled ?? nothing);
+        if (task.hold) {
+          task.hold.note(0, appliedNote);
+          this.#holds.push(task.hold);
+        }
         for (const run of effects) run(false);
       }
     }

@@ -42,12 +42,7 @@ export const mutants: readonly Mutant[] = [
     "for (const id of ids) dropItem(changes, id, 'inbox');",
     '',
   ),
-  mutant(
-    'what is held is not recovered',
-    'journal/journal.ts',
-    'const place = this.#participants.recover(one);',
-    'const place = one.text ? undefined : this.#participants.recover(one);',
-  ),
+  mutant('what is held is not recovered', 'journal/journal.ts', 'for (const one of held) this.#redo(one);', ''),
   mutant(
     'leftovers are forgotten',
     'inbox/leftovers.ts',

@@ -55,6 +55,14 @@ class Notes implements Participant {
   }
 }
 
+/** As a kill leaves it. */
+function copyPlatter(platter: Platter): Platter {
+  const copy = new Platter();
+  for (const [id, text] of platter.entries) copy.entries.set(id, text);
+  for (const [key, text] of platter.held) copy.hold(text, platter.notes.get(key));
+  return copy;
+}
+
 describe('Journal', () => {
   let clock: VirtualClock;
   let store: FailingStore;
@@ -556,6 +564,65 @@ describe('Journal', () => {
       assert.deepEqual([unreadable, platter.aside, states], [['a place'], ['bad'], []]);
       await settle();
       assert.equal(platter.held.size, 0);
+    });
+
+    it('of a step that was asked for and not committed is taken again, and says whether it was taken without the store', async () => {
+      const seen: [text: string, wasApplied: boolean][] = [];
+      const told: string[] = [];
+      const participant: Participant = {
+        found: () => {},
+        wanted: () => [],
+        redo({ text, wasApplied, run }) {
+          seen.push([text, wasApplied]);
+          if (text === 'bad') throw new SyntaxError('bad is not good');
+          if (text === 'not mine') return false;
+          void run(keep(text));
+          return true;
+        },
+      };
+      const redoable = (id: string) => keep(id, { redo: () => id, onWritten: () => void told.push(id) });
+      const former = create();
+      journals.pop();
+      await former.ready();
+      await former.run(redoable('committed'));
+      assert.equal(store.platter.held.size, 0);
+      store.turns = Number.POSITIVE_INFINITY;
+      for (const id of ['asked', 'bad', 'not mine']) void former.run(redoable(id));
+      await settle();
+      assert.deepEqual(told, ['committed', 'asked', 'bad', 'not mine']);
+      const platter = copyPlatter(store.platter);
+      store.kill();
+      store.turns = 0;
+      store = new FailingStore(platter);
+      const later = create(store, { ledger: new Notes(), inbox: participant });
+      await later.ready();
+      assert.deepEqual(seen, [
+        ['asked', false],
+        ['bad', false],
+        ['not mine', false],
+      ]);
+      assert.deepEqual(
+        [kept(), [...platter.held.values()], platter.aside],
+        [['asked', 'committed'], ['not mine'], ['bad']],
+      );
+    });
+
+    it('of a step taken without the store stays where a kill does not reach it until the store has it', async () => {
+      const journal = create();
+      await journal.ready();
+      const { commit } = store;
+      store.commit = () => Promise.reject(new Error('made to fail'));
+      await journal.run(keep('1', { redo: () => '1' }));
+      const seen: boolean[] = [];
+      const redo: Participant['redo'] = ({ wasApplied }) => seen.push(wasApplied) > 0;
+      const heir = create(new FailingStore(copyPlatter(store.platter)), {
+        inbox: { found: () => {}, wanted: () => [], redo },
+      });
+      await heir.ready();
+      assert.deepEqual(seen, [true]);
+      store.commit = commit;
+      await clock.advance(5_000);
+      assert.deepEqual([kept(), store.platter.held.size], [['1'], 0]);
     });
 
     it('are each told of all that is in the store, whose ever it is', async () => {
