@@ -1,6 +1,6 @@
 import { type Clock, onceAborted, wait } from '../clock';
 import type { Feed, FeedEntry, OutboundMessage, RecordOfKind } from '../model';
-import { isHandset } from '../questions/handsets';
+import { isHandset } from '../questions/sent-index';
 import { normaliseRecipient } from '../wire/fields';
 import type { Evidence, Sent } from './outgoing';
 import { UnderWay } from './under-way';

@@ -1,9 +1,8 @@
 import type { Clock } from '../clock';
 import type { Journal, Step } from '../journal/journal';
 import type { Circumstances } from '../journal/participant';
-import type { Question } from '../questions/question';
-import type { QuestionBook } from '../questions/question-book';
-import type { Remembrance } from '../questions/remembrance';
+import type { Question, QuestionBook } from '../questions/question';
+import type { Remembrance } from '../questions/sent-index';
 import { type Changes, type Item, keepItem } from '../store/store';
 import { abandon, adopt, adoptAnswers, ledgerPrefixes } from './inheritance';
 import type { Text } from './outgoing';

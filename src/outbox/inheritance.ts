@@ -1,8 +1,7 @@
 import type { Step } from '../journal/journal';
-import { mailboxHeritage } from '../questions/mailbox';
 import { askedHeritage, type Question } from '../questions/question';
-import { remembranceHeritage } from '../questions/remembrance';
-import { closeQuestion, keysOfQuestion, sentHeritage } from '../questions/sent-index';
+import { mailboxHeritage } from '../questions/replies';
+import { closeQuestion, keysOfQuestion, remembranceHeritage, sentHeritage } from '../questions/sent-index';
 import { adoptedKey, forgetAdopted, noteAdopted } from '../store/adopted';
 import { dropItem, type Item, keepItem, type Remembered } from '../store/store';
 import { absenceHeritage } from './absences';

@@ -1,7 +1,7 @@
 import type { Journal, Participant } from '../journal/journal';
 import type { Circumstances } from '../journal/participant';
 import type { Question } from '../questions/question';
-import type { Remembrance } from '../questions/remembrance';
+import type { Remembrance } from '../questions/sent-index';
 import type { Changes, Item } from '../store/store';
 import { isLedgerItem } from './ledger-item';
 import type { Text } from './outgoing';

@@ -1,10 +1,8 @@
 import type { Clock } from '../clock';
 import type { Journal } from '../journal/journal';
-import { collectLetters, endQuestion, forgetQuestion, readCarried } from '../questions/answering';
-import type { Answer, Question } from '../questions/question';
-import { QuestionBook } from '../questions/question-book';
-import { durationOf, type Memory } from '../questions/remembering';
-import type { Remembrance } from '../questions/remembrance';
+import { type Answer, type Question, QuestionBook } from '../questions/question';
+import { collectLetters, endQuestion, forgetQuestion, readCarried } from '../questions/question-steps';
+import { durationOf, type Memory, type Remembrance } from '../questions/sent-index';
 import { holdsAny } from './gate';
 import { Holdings } from './holdings';
 import { afterUnknown, isRemembered, isTracked, type Outcome, type StoredOutcome, type Text } from './outgoing';

@@ -1,10 +1,9 @@
 import type { Clock } from '../clock';
 import type { Client } from '../http/client';
 import type { Journal } from '../journal/journal';
-import { Askers } from '../questions/askers';
 import type { Question } from '../questions/question';
-import { Questions } from '../questions/questions';
-import type { Remembrance } from '../questions/remembrance';
+import { Askers, Questions } from '../questions/questions';
+import type { Remembrance } from '../questions/sent-index';
 import { Absences } from './absences';
 import { Attachment, closeGraceMs } from './attachment';
 import { Attachments } from './attachments';

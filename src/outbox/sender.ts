@@ -1,7 +1,7 @@
 import { wait } from '../clock';
-import type { Askers } from '../questions/askers';
 import { Correlation } from '../questions/correlation';
-import { Remembrance } from '../questions/remembrance';
+import type { Askers } from '../questions/questions';
+import { Remembrance } from '../questions/sent-index';
 import { type Desk, nothingSent, type SendState } from './desk';
 import { LedgerKeeper } from './ledger-keeper';
 import type { Outlet, SendingNode } from './outlet';

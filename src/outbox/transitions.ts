@@ -1,13 +1,17 @@
 import { SmsError } from '../errors';
 import type { Step } from '../journal/journal';
-import { ask, begin, endAsking, questionsOf, unask } from '../questions/asking';
-import { noteReached } from '../questions/handsets';
-import { mailboxKey, unanswered } from '../questions/mailbox';
-import type { Question } from '../questions/question';
-import type { QuestionBook } from '../questions/question-book';
-import { type Memory, remember, whomItReached } from '../questions/remembering';
-import { remembranceKey } from '../questions/remembrance';
-import { keysOfSent, referenceOf } from '../questions/sent-index';
+import type { Question, QuestionBook } from '../questions/question';
+import { ask, begin, endAsking, questionsOf, unask } from '../questions/question-steps';
+import { mailboxKey, unanswered } from '../questions/replies';
+import {
+  keysOfSent,
+  type Memory,
+  noteReached,
+  referenceOf,
+  remember,
+  remembranceKey,
+  whomItReached,
+} from '../questions/sent-index';
 import { type Changes, dropItem, keepItem, type Look } from '../store/store';
 import { askRules, giveBack, holdsAny, isClear, keysOfRules, passRules } from './gate';
 import { guard, guardAgain, judgeOnce, noteOutcome, type OnceVerdict, onceKey } from './once';

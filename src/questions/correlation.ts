@@ -2,11 +2,10 @@ import type { IncomingRecord, StatusRecord } from '../model';
 import type { Witness } from '../outbox/evidence';
 import type { SendingRooms } from '../outbox/rooms';
 import { type Changes, keepItem, type Look } from '../store/store';
-import { latest, withAnswer } from './asking';
-import { leaveLetter, mailboxKey } from './mailbox';
 import type { Answer, Question } from './question';
-import type { Remembrance } from './remembrance';
-import { furtherKeysOfRecord, keysOfRecord, match, questionOf } from './sent-index';
+import { latest, withAnswer } from './question-steps';
+import { leaveLetter, mailboxKey } from './replies';
+import { furtherKeysOfRecord, keysOfRecord, match, questionOf, type Remembrance } from './sent-index';
 
 /** What the ledger knows of records that come in: which text they answer, and what follows from them. */
 export interface CorrelationOptions {

@@ -1,22 +1,91 @@
+import type { Clock } from '../clock';
 import { digest } from '../digest';
+import type { Step } from '../journal/journal';
 import type { IncomingRecord, MatchedBy, SentText, StatusRecord } from '../model';
 import type { Heritage } from '../outbox/heritage';
 import type { Duration } from '../outbox/once';
-import { submittedOf, type Text } from '../outbox/outgoing';
-import { type Changes, type Look, parseRemembered } from '../store/store';
+import { isAccepted, isUnknown, type Outcome, submittedOf, type Text } from '../outbox/outgoing';
+import type { RuleSettings } from '../outbox/rule';
+import type { Moment } from '../outbox/sliding-window';
+import { type Changes, keepItem, type Look, parseRemembered, type Remembered } from '../store/store';
 import { isBlank, normaliseRecipient } from '../wire/fields';
-import {
-  handsetKey,
-  handsetPrefix,
-  isHandset,
-  latestTo,
-  mergeReferences,
-  questionKey,
-  questionPrefix,
-  readReferences,
-  withoutQuestion,
-  writeReferences,
-} from './handsets';
+import { askedKey, type Question, questionGraceMs } from './question';
+
+/** Under this key stands until when anything is remembered of texts that went out. */
+export const remembranceKey = 'remembers';
+
+/** What stands there is put off by so much more than is needed, so that it need not be for each text. */
+const slackMs = 3_600_000;
+
+/**
+ * Knows whether anything is remembered of texts that went out: while nothing is, nothing has to be looked up for what comes in. Of
+ * a store that others share only the store knows, in the reading that is made anyway.
+ */
+export class Remembrance {
+  readonly #isShared: boolean;
+  readonly #clock: Clock;
+  #isKnown = false;
+  /** By {@link Clock.elapsed}; never sooner than was said before. */
+  #until = 0;
+
+  constructor(isShared: boolean, clock: Clock) {
+    this.#isShared = isShared;
+    this.#clock = clock;
+  }
+
+  /** Whether something may be remembered. */
+  get isExpected(): boolean {
+    return !this.#isKnown || this.#until > this.#clock.elapsed();
+  }
+
+  /** What to look at along with a record while nothing is expected, to learn what others remember. */
+  get keys(): readonly string[] {
+    return this.#isShared ? [remembranceKey] : [];
+  }
+
+  /** A text is about to be remembered. */
+  expect({ at, forMs }: Duration): void {
+    const leftMs = at + forMs - this.#clock.now();
+    this.#until = Math.max(this.#until, this.#clock.elapsed() + leftMs);
+  }
+
+  /** Somebody has looked at {@link keys}. Says whether something may be remembered. */
+  isRemembered(look: Look): boolean {
+    const remembered = look(remembranceKey);
+    if (remembered) this.expect(remembered);
+    return this.isExpected;
+  }
+
+  /** The store has been opened, or others have brought what they remember: finds out what is in it. */
+  findOut(): Step<void> {
+    this.#isKnown = false;
+    return {
+      keys: [remembranceKey],
+      whileFailing: 'postpone',
+      decide: (look) => () => {
+        this.isRemembered(look);
+        this.#isKnown = true;
+      },
+    };
+  }
+}
+
+/** Writes down that something is remembered for so long, where it is not yet. */
+export function noteRemembrance({ at, forMs }: Duration, look: Look, changes: Changes): void {
+  const remembered = look(remembranceKey);
+  if (remembered && endOf(remembered) >= at + forMs) return;
+  changes.remember.set(remembranceKey, { at, forMs: forMs + slackMs, value: '' });
+}
+
+/** The one that lasts longer. */
+export const remembranceHeritage: Heritage = {
+  prefix: remembranceKey,
+  merge: (own, other) => (endOf(own) >= endOf(other) ? own : other),
+};
+
+function endOf({ at, forMs }: Duration): number {
+  return at + forMs;
+}
 
 /** A text as it is remembered: under its messageId, found by that or by the handsets that it went to. */
 interface StoredText extends Omit<SentText, 'matchedBy'> {
@@ -169,13 +238,6 @@ export function questionOf(record: StatusRecord, look: Look): Match['question'] 
   return sent && ownQuestion(reference, record.from, look);
 }
 
-/** What is known of a handset is put together. */
-export const sentHeritage: readonly Heritage[] = [
-  { prefix: sentPrefix },
-  { prefix: questionPrefix },
-  { prefix: handsetPrefix, merge: mergeReferences },
-];
-
 function matchHandset(msisdn: string, look: Look): Match | undefined {
   const reference = latestTo(msisdn, look);
   const sent = reference && readSent(reference.sent, look);
@@ -239,3 +301,190 @@ function answeredId({ inReplyToId }: { inReplyToId?: unknown }): string | undefi
 function publicMatch({ items: _, knownMs: __, knownUntil, ...sent }: KnownText, matchedBy: MatchedBy): Match {
   return { sent: { ...sent, matchedBy }, knownUntil };
 }
+
+/** What is known of one handset: the texts that it got, the latest last. */
+export interface Reference {
+  /** The part of the key under which the text is remembered. */
+  sent: string;
+  at: number;
+  until: number;
+  /** Id of the question that the handset has not answered. */
+  question?: string;
+  /** The same, while nobody knows yet whether its text was accepted: it is answered by messageId alone. */
+  pending?: string;
+}
+
+/** Besides its open questions, so many texts to one handset are known; the latest is the one that counts. */
+const referencesPerHandset = 8;
+/** So many open questions are known by their handset alone: more than a person can answer. By messageId all are. */
+const questionsPerHandset = 200;
+
+/** Begins the keys of what is known of handsets. */
+export const handsetPrefix = 'handset:';
+/** Begins the keys of open questions for which there is no place among what is known of their handset. */
+export const questionPrefix = 'question:';
+
+export const handsetKey = (msisdn: unknown) => `${handsetPrefix}${digest(normaliseRecipient(msisdn))}`;
+export const questionKey = (handset: string, reference: string) => `${questionPrefix}${handset}:${reference}`;
+
+/** Says whether a recipient is a number, rather than a contact or group. */
+export function isHandset(recipient: string): boolean {
+  return /^\d+$/.test(recipient);
+}
+
+/** The text that a message without an id answers: the latest open question, else the latest text. */
+export function latestTo(msisdn: string, look: Look): Reference | undefined {
+  const references = readReferences(handsetKey(msisdn), look);
+  return references.filter(({ question }) => question !== undefined).at(-1) ?? references.at(-1);
+}
+
+/** Closes a question of a handset. */
+export function withoutQuestion(
+  key: string,
+  { id, reference }: { id: string; reference: string },
+  look: Look,
+): (changes: Changes) => void {
+  const references = readReferences(key, look);
+  return (changes) => {
+    const answered = references.map((other) => {
+      if (other.question !== id && other.pending !== id) return other;
+      const { question: _, pending: __, ...rest } = other;
+      return rest;
+    });
+    writeReferences(key, answered, changes);
+    // It may be there as well, where its text was sent again.
+    changes.remember.set(questionKey(key, reference), undefined);
+  };
+}
+
+export function readReferences(key: string, look: Look): Reference[] {
+  return parseReferences(look(key));
+}
+
+function parseReferences(remembered: Remembered | undefined): Reference[] {
+  return parseRemembered(remembered, isReferences) ?? [];
+}
+
+function isReferences(value: unknown): value is Reference[] {
+  return (
+    Array.isArray(value) && value.every((one) => typeof one?.sent === 'string' && Number.isFinite(one.at + one.until))
+  );
+}
+
+/** @param references in the order in which their texts were sent, which says more than their times: the clock may have been set */
+export function writeReferences(key: string, references: readonly Reference[], changes: Changes): void {
+  const isAsking = ({ question, pending }: Reference) => (question ?? pending) !== undefined;
+  const open = references.filter(isAsking);
+  const others = references.filter((reference) => !isAsking(reference));
+  for (const { sent, at, until, pending = '', question = pending } of open.slice(0, -questionsPerHandset)) {
+    changes.remember.set(questionKey(key, sent), { at, forMs: until - at, value: question });
+  }
+  const known = new Set([...open.slice(-questionsPerHandset), ...others.slice(-referencesPerHandset)]);
+  const kept = references.filter((reference) => known.has(reference));
+  const at = Math.max(...kept.map((reference) => reference.at));
+  const until = Math.max(...kept.map((reference) => reference.until));
+  const remembered = { at, forMs: until - at, value: JSON.stringify(kept) };
+  changes.remember.set(key, kept.length === 0 ? undefined : remembered);
+}
+
+/** Whom a text has reached, or may have, of those to whom it left: with the id of the question that is open to each, if there is one. */
+export interface Reached {
+  recipients: readonly string[];
+  reached: ReadonlyMap<string, string | undefined>;
+}
+
+/** It is known whom a text that was remembered as it left has reached: of it nobody else is asked, nor has got it. */
+export function noteReached(sent: string, { recipients, reached }: Reached, look: Look, changes: Changes): void {
+  for (const msisdn of recipients.filter(isHandset)) {
+    const key = handsetKey(msisdn);
+    const references = readReferences(key, look);
+    const known = references.find((reference) => reference.sent === sent);
+    const question = reached.get(msisdn);
+    if (!known || (reached.has(msisdn) && question === undefined)) continue;
+    const { pending: _, ...rest } = known;
+    const now = question === undefined ? [] : [{ ...rest, question }];
+    writeReferences(
+      key,
+      references.flatMap((reference) => (reference === known ? now : [reference])),
+      changes,
+    );
+  }
+}
+
+/** What two logins know of one handset, put together: in which order they have sent only their times tell. */
+export function mergeReferences(own: Remembered, other: Remembered, key: string, changes: Changes): undefined {
+  const known = parseReferences(own);
+  const added = parseReferences(other).filter(({ sent }) => !known.some((reference) => reference.sent === sent));
+  const all = [...added, ...known].sort((a, b) => a.at - b.at);
+  writeReferences(key, all, changes);
+  return undefined;
+}
+
+/** What steps go by: the time, and for how long the ledger remembers what, in ms. */
+export interface Memory {
+  now: number;
+  moment: Moment;
+  rules: RuleSettings;
+  dedupeMs: number;
+  sentMs: number;
+}
+
+/** From when on, and for how long, a text is remembered that is accepted or leaves now. */
+export function durationOf({ options }: Text, { now, sentMs }: Pick<Memory, 'now' | 'sentMs'>): Duration {
+  const { waitMs } = options;
+  return { at: now, forMs: Math.max(sentMs, waitMs === undefined ? 0 : waitMs + questionGraceMs) };
+}
+
+/** What is remembered of a text as it leaves, or is accepted. */
+interface Remembering {
+  text: Text;
+  messageId: string | undefined;
+  asked: readonly Question[];
+  /** Those of them that a reply may answer yet. */
+  open: readonly Question[];
+  /** Who has accepted it, once that is known. */
+  reached?: readonly string[];
+}
+
+export function remember(
+  { text, messageId, asked, open, reached }: Remembering,
+  memory: Pick<Memory, 'now' | 'sentMs'>,
+  look: Look,
+  changes: Changes,
+): void {
+  const duration = durationOf(text, memory);
+  noteRemembrance(duration, look, changes);
+  const questions = new Map(open.map(({ recipient, id }) => [recipient, id]));
+  rememberSent({ text, messageId, sentMs: memory.sentMs, questions, reached }, duration, look, changes);
+  for (const question of asked) keepItem(changes, question);
+  if (asked.length > 0 && text.carried !== undefined) {
+    changes.remember.set(askedKey(text.id), { ...duration, value: text.carried });
+  }
+}
+
+/**
+ * Whom a text has reached, or may have, that was remembered as it left.
+ *
+ * @param replied who has got it, whatever else is known
+ * @param open questions that wait for a reply
+ */
+export function whomItReached(
+  { message, mayHaveReached = [] }: Text,
+  outcome: Outcome,
+  replied: readonly Question[],
+  open: readonly Question[],
+): Map<string, string | undefined> {
+  const reached = new Map<string, string | undefined>();
+  const got = isAccepted(outcome) ? outcome.accepted : isUnknown(outcome) ? message.to : [];
+  for (const recipient of [...got, ...mayHaveReached]) reached.set(recipient, undefined);
+  for (const { recipient } of replied) reached.set(recipient, undefined);
+  for (const { recipient, id } of open) reached.set(recipient, id);
+  return reached;
+}
+
+/** What is known of a handset is put together. */
+export const sentHeritage: readonly Heritage[] = [
+  { prefix: sentPrefix },
+  { prefix: questionPrefix },
+  { prefix: handsetPrefix, merge: mergeReferences },
+];

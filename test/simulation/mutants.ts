@@ -458,7 +458,7 @@ export const mutants: readonly Mutant[] = [
   ),
   outward(
     'a question is closed twice',
-    'questions/answering.ts',
+    'questions/question-steps.ts',
     '      if (latest(current, changes).answer) return () => undefined;\n',
     '',
   ),
@@ -470,7 +470,7 @@ export const mutants: readonly Mutant[] = [
   ),
   outward(
     'a question is taken for open when its text is accepted',
-    'questions/asking.ts',
+    'questions/question-steps.ts',
     '(changes.keep.get(id) as Question | undefined) ?? known.get(id)',
     'known.get(id)',
   ),
@@ -488,7 +488,7 @@ export const mutants: readonly Mutant[] = [
   ),
   outward(
     'nothing is looked up though something is remembered',
-    'questions/remembrance.ts',
+    'questions/sent-index.ts',
     'return !this.#isKnown || this.#until > this.#clock.elapsed();',
     'return !this.#isKnown;',
   ),

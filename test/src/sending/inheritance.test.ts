@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { IncomingRecord } from '../../../src/model';
 import { abandon, adopt, ledgerPrefixes } from '../../../src/outbox/inheritance';
 import type { Text } from '../../../src/outbox/outgoing';
-import { type Letter, leaveLetter, mailboxKey, readLetters } from '../../../src/questions/mailbox';
+import { type Letter, leaveLetter, mailboxKey, readLetters } from '../../../src/questions/replies';
 import { match, rememberSent } from '../../../src/questions/sent-index';
 import { type Changes, createChanges, type Look, type Remembered } from '../../../src/store/store';
 import { FailingStore } from '../store/failing-store';

@@ -3,11 +3,11 @@ import type { Taker } from '../../../src/delivery/taker';
 import type { Entry } from '../../../src/inbox/entry';
 import type { InboxRecord, IncomingRecord, SentText } from '../../../src/model';
 import type { Sent, Text } from '../../../src/outbox/outgoing';
-import { ask, begin as beginWait } from '../../../src/questions/asking';
+import { ask, begin as beginWait } from '../../../src/questions/question-steps';
 import { createChanges } from '../../../src/store/store';
+import { answersOf, beginReceiving, copyPlatter, forever, House, sendText } from '../sending/sending-house';
 import { createError } from '../some-error';
 import { FailingStore } from '../store/failing-store';
-import { answersOf, beginReceiving, copyPlatter, forever, House, sendText } from './sending-house';
 
 const hour = 3_600_000;
 

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { SmsError } from '../../../src/errors';
 import type { IncomingRecord } from '../../../src/model';
+import { answersOf, beginReceiving, copyPlatter, forever, House, sendText } from '../sending/sending-house';
 import { createError } from '../some-error';
 import { FailingServer, FailingStore } from '../store/failing-store';
-import { answersOf, beginReceiving, copyPlatter, forever, House, sendText } from './sending-house';
 
 const hour = 3_600_000;
 const [a, b] = ['6421555123', '6421555124'] as const;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { type Changes, type Remembered, StoreConflict } from '../../../src/store/store';
+import { copyPlatter, forever, House, sendText } from '../sending/sending-house';
 import { FailingStore } from '../store/failing-store';
-import { copyPlatter, forever, House, sendText } from './sending-house';
 
 const hourMs = 3_600_000;
 

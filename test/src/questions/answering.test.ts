@@ -2,11 +2,10 @@ import assert from 'node:assert/strict';
 import type { IncomingRecord } from '../../../src/model';
 import type { Text } from '../../../src/outbox/outgoing';
 import { leave as textLeaves } from '../../../src/outbox/transitions';
-import { collectLetters } from '../../../src/questions/answering';
-import { leaveLetter, mailboxKey, readLetters } from '../../../src/questions/mailbox';
 import type { Question } from '../../../src/questions/question';
-import type { Memory } from '../../../src/questions/remembering';
-import { match, referenceOf, rememberSent } from '../../../src/questions/sent-index';
+import { collectLetters } from '../../../src/questions/question-steps';
+import { leaveLetter, mailboxKey, readLetters } from '../../../src/questions/replies';
+import { type Memory, match, referenceOf, rememberSent } from '../../../src/questions/sent-index';
 import { type Changes, createChanges, type Look, type Remembered } from '../../../src/store/store';
 
 const handset = '6421555123';
