@@ -88,12 +88,12 @@ export function createUserDir(): string {
   return userDir;
 }
 
-/** Makes a user directory in which the package is linked to this checkout, so that `dist/` is what Node-RED loads. */
-export function createLinkedUserDir(): string {
+/** Makes a user directory in which the package is linked to this checkout, or to another folder, so that its `dist/` is what Node-RED loads. */
+export function createLinkedUserDir(folder = root): string {
   const userDir = createUserDir();
   const packageFolder = join(userDir, 'node_modules', packageName);
   mkdirSync(join(packageFolder, '..'), { recursive: true });
-  symlinkSync(root, packageFolder, 'junction');
+  symlinkSync(folder, packageFolder, 'junction');
   return userDir;
 }
 

@@ -81,6 +81,15 @@ export class RedisServer {
     });
   }
 
+  /** It answers nobody, and keeps every connection, until {@link resume}. */
+  suspend(): void {
+    this.#child?.kill('SIGSTOP');
+  }
+
+  resume(): void {
+    this.#child?.kill('SIGCONT');
+  }
+
   async kill(): Promise<void> {
     const child = this.#child;
     this.#child = undefined;

@@ -1,0 +1,131 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { hasProgram, RedisServer } from '../redis-server';
+import { Random } from '../simulation/random';
+import { TcpProxy } from '../tcp-proxy';
+import { disturb } from './faults';
+import { NodeRed } from './node-red';
+import { type Happening, type LoopWindow, now, readLines, type Seen, type Story } from './record';
+import { type Account, judge } from './rules';
+import { Service } from './service';
+import { Traffic } from './traffic';
+
+export interface RigOptions {
+  seed: number;
+  minutes: number;
+  /** A folder with a built package, in the place of this one's. */
+  packageFolder?: string;
+  generation?: { node: string; redJs: string };
+  /** Hears what is done, as it is done. */
+  tell?: (line: string) => void;
+}
+
+/** How long everything may take to come to rest when nothing is broken any more: the longest pause of a poll, and a deadline after it. */
+const restLimitMs = 100_000;
+/** For so long nothing may have come. */
+const quietMs = 4_000;
+
+/** Runs Node-RED against a service, breaks what the seed says, and judges what came of it. */
+export async function runRig({
+  seed,
+  minutes,
+  packageFolder,
+  generation,
+  tell = () => {},
+}: RigOptions): Promise<Account> {
+  const random = new Random(seed, 'rig');
+  const folder = mkdtempSync(join(tmpdir(), 'sms-rig-'));
+  const files = { seen: join(folder, 'seen'), probe: join(folder, 'probe'), control: join(folder, 'control') };
+  const begun = now();
+  const say = (line: string) => tell(`${((now() - begun) / 1_000).toFixed(1).padStart(7)}  ${line}`);
+  const service = await Service.start(random.fork('service'));
+  const redis = hasProgram('redis-server') ? await startRedis() : undefined;
+  const nodeRed = new NodeRed(
+    {
+      apiKeys: service.apiKeys,
+      userId: service.userId,
+      password: service.password,
+      baseUrl: service.baseUrl,
+      redisUrl: redis ? `redis://127.0.0.1:${redis.proxy.port}` : '',
+      seenFile: files.seen,
+      probeFile: files.probe,
+    },
+    { sender: 0, receiver: 0, account: 0, login: 'first key', store: redis && random.chance(0.4) ? 'redis' : 'disk' },
+    { ...(packageFolder && { packageFolder }), ...(generation && { generation }) },
+  );
+  const control = startControl(files.control);
+  const happenings: Happening[] = [];
+  let traffic: Traffic | undefined;
+  try {
+    await nodeRed.start();
+    service.callbackUrl = nodeRed.callbackUrl;
+    say(`Node-RED runs, with the store ${nodeRed.setup.store}`);
+    const { url } = nodeRed;
+    traffic = new Traffic(service, () => url, random.fork('traffic'));
+    traffic.begin();
+    const longestStopMs = Math.min(40_000, minutes * 10_000);
+    await disturb(
+      { service, nodeRed, redis, random: random.fork('faults'), happenings, longestStopMs, tell: say },
+      minutes * 60_000,
+    );
+    await traffic.end();
+    say('nothing is broken any more, and nothing new comes');
+    const lastSeen = () => readLines<Seen>(files.seen).at(-1)?.at ?? begun;
+    const limit = now() + restLimitMs;
+    const isAtRest = async () =>
+      now() - lastSeen() > quietMs &&
+      service.unread === 0 &&
+      service.uncalled === 0 &&
+      isIdle(await nodeRed.readState());
+    while (now() < limit && !(await isAtRest())) await sleep(500);
+    say(now() < limit ? 'all is at rest' : 'it has not come to rest');
+    const state = await nodeRed.readState();
+    await nodeRed.stop();
+    const story: Story = {
+      seed,
+      minutes,
+      begun,
+      ended: now(),
+      seen: readLines(files.seen),
+      happenings,
+      feeds: traffic.feeds,
+      log: nodeRed.log,
+      loops: readLines<LoopWindow>(files.probe),
+      control: readLines<LoopWindow>(files.control),
+      state,
+      pids: nodeRed.pids,
+      endedBy: nodeRed.endedBy,
+    };
+    return judge(story, service);
+  } finally {
+    traffic?.close();
+    control.kill('SIGKILL');
+    await service.close();
+    await nodeRed.kill();
+    await redis?.proxy.close();
+    await redis?.server.stop();
+    rmSync(folder, { recursive: true, force: true });
+    nodeRed.remove();
+  }
+}
+
+async function startRedis(): Promise<{ server: RedisServer; proxy: TcpProxy }> {
+  const server = await RedisServer.start();
+  return { server, proxy: await TcpProxy.start(server.port) };
+}
+
+/** A process that does nothing: what its event loop suffers is the machine's doing. */
+function startControl(file: string): ChildProcess {
+  const args = ['--require', join(__dirname, 'probe.js'), '-e', 'setInterval(() => {}, 1_000)'];
+  return spawn(process.execPath, args, { env: { ...process.env, RIG_PROBE_FILE: file }, stdio: 'ignore' });
+}
+
+/** Says whether the account has nothing to do any more. */
+function isIdle(state: Record<string, unknown> | undefined): boolean {
+  const { inbox, sends } = (state ?? {}) as Record<string, Record<string, unknown> | undefined>;
+  if (!inbox || !sends) return false;
+  return [inbox.undelivered, sends.inFlight, sends.waiting, sends.kept, sends.asking].every((count) => count === 0);
+}

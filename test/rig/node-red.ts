@@ -1,0 +1,314 @@
+import { execFileSync } from 'node:child_process';
+import { appendFileSync, existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import {
+  createLinkedUserDir,
+  type DeploymentType,
+  type FlowNode,
+  type NodeRedProcess,
+  startNodeRed,
+} from '../node-red-process';
+import { createRecorder, now, recorderOf, type Story } from './record';
+
+/** What a deployment may change. */
+export interface Setup {
+  /** Raised by a deployment that changes the node. */
+  sender: number;
+  receiver: number;
+  account: number;
+  login: 'first key' | 'second key' | 'basic' | 'form';
+  store: 'disk' | 'redis';
+}
+
+export const logins: readonly Setup['login'][] = ['first key', 'second key', 'basic', 'form'];
+
+/** Where the flow finds what it speaks with, and where it writes what it saw. */
+export interface Surroundings {
+  baseUrl: string;
+  apiKeys: readonly string[];
+  userId: string;
+  password: string;
+  redisUrl: string;
+  seenFile: string;
+  probeFile: string;
+}
+
+export const waitSeconds = 12;
+/** How long the flow may keep a message before it is delivered again. */
+export const ackSeconds = 6;
+export const timeoutSeconds = 6;
+const filler = 'filler';
+const token = 'token-of-the-rig';
+const faketime = '/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1';
+
+/** Says whether clocks of single processes can be set on this machine. */
+export function canSetClock(): boolean {
+  return existsSync(faketime);
+}
+
+/** One Node-RED that is killed, suspended, deployed to and started again, on one folder and one port. */
+export class NodeRed {
+  readonly userDir: string;
+  readonly setup: Setup;
+  /** Its store is on a disk that can be filled; mounting takes rights that not everybody has. */
+  readonly hasOwnDisk: boolean;
+  readonly pids: Story['pids'] = [];
+  /** When it ended though nobody had it end. */
+  readonly endedBy: Story['endedBy'] = [];
+  #isEnding = false;
+  readonly #surroundings: Surroundings;
+  readonly #generation: { node: string; redJs: string } | undefined;
+  readonly #clockFile: string;
+  #process: NodeRedProcess | undefined;
+  #port: number | undefined;
+  #log = '';
+
+  /** @param packageFolder where the package is that Node-RED loads */
+  constructor(
+    surroundings: Surroundings,
+    setup: Setup,
+    { packageFolder, generation }: { packageFolder?: string; generation?: { node: string; redJs: string } },
+  ) {
+    this.#surroundings = surroundings;
+    this.#generation = generation;
+    this.setup = setup;
+    this.userDir = createLinkedUserDir(packageFolder);
+    mkdirSync(this.storeFolder);
+    this.hasOwnDisk = tryToMount(this.storeFolder);
+    this.#clockFile = join(this.userDir, 'clock');
+    this.setClock(0);
+  }
+
+  get storeFolder(): string {
+    return join(this.userDir, 'sms-inbox');
+  }
+
+  get url(): string {
+    return this.#process?.url ?? '';
+  }
+
+  get callbackUrl(): string {
+    return `${this.url}/callback?token=${token}`;
+  }
+
+  get pid(): number {
+    return this.#process?.pid ?? 0;
+  }
+
+  get log(): string {
+    return this.#log + (this.#process?.log ?? '');
+  }
+
+  /** Sets the wall clock of the process, running or to come, so far ahead of the machine's. */
+  setClock(aheadSeconds: number): void {
+    // In one step: the library reads the file with every look at the clock.
+    writeFileSync(`${this.#clockFile}.new`, `${aheadSeconds < 0 ? '' : '+'}${aheadSeconds}`);
+    renameSync(`${this.#clockFile}.new`, this.#clockFile);
+  }
+
+  async start(): Promise<void> {
+    const from = now();
+    const isFirst = this.#port === undefined;
+    this.#process = await startNodeRed({
+      userDir: this.userDir,
+      ...(this.#port === undefined ? { flows: this.#flows() } : { port: this.#port }),
+      ...(this.#generation && { generation: this.#generation }),
+      env: {
+        NODE_OPTIONS: `--require ${join(__dirname, 'probe.js')}`,
+        RIG_PROBE_FILE: this.#surroundings.probeFile,
+        ...(canSetClock() && {
+          LD_PRELOAD: faketime,
+          FAKETIME_TIMESTAMP_FILE: this.#clockFile,
+          FAKETIME_NO_CACHE: '1',
+          FAKETIME_DONT_FAKE_MONOTONIC: '1',
+          NO_FAKE_STAT: '1',
+        }),
+      },
+    });
+    this.#port = this.#process.port;
+    const { pid, exited } = this.#process;
+    void exited.then(({ code, signal }) => {
+      if (this.pid === pid && !this.#isEnding) this.endedBy.push({ at: now(), how: `${signal ?? code}` });
+    });
+    this.pids.push({ pid: this.pid, from, to: Number.POSITIVE_INFINITY, listening: isFirst ? now() : now() });
+  }
+
+  async deploy(change: Partial<Setup>, type: DeploymentType): Promise<void> {
+    Object.assign(this.setup, change);
+    await this.#process?.deploy(this.#flows(), type);
+  }
+
+  async kill(): Promise<void> {
+    this.#isEnding = true;
+    await this.#process?.kill();
+    this.#end();
+  }
+
+  /** As Ctrl-C does. */
+  async stop(): Promise<void> {
+    this.#isEnding = true;
+    await this.#process?.stop();
+    this.#end();
+  }
+
+  suspend(): void {
+    process.kill(this.pid, 'SIGSTOP');
+  }
+
+  resume(): void {
+    process.kill(this.pid, 'SIGCONT');
+  }
+
+  /** Leaves no room on the disk that the store is on. */
+  fillDisk(): void {
+    const file = join(this.storeFolder, filler);
+    for (const size of [1 << 20, 1 << 12, 1 << 8]) {
+      try {
+        for (;;) appendFileSync(file, Buffer.alloc(size, 0x66));
+      } catch {
+        // There is no room for so much.
+      }
+    }
+  }
+
+  freeDisk(): void {
+    rmSync(join(this.storeFolder, filler), { force: true });
+  }
+
+  /** Nothing can be written to the disk that the store is on; only while no process has it open. */
+  protectDisk(isReadOnly: boolean): void {
+    execFileSync('mount', ['-o', `remount,${isReadOnly ? 'ro' : 'rw'}`, this.storeFolder]);
+  }
+
+  /** Removes what it has on this machine. */
+  remove(): void {
+    if (this.hasOwnDisk) execFileSync('umount', ['-l', this.storeFolder]);
+    rmSync(this.userDir, { recursive: true, force: true });
+  }
+
+  async readState(): Promise<Record<string, unknown> | undefined> {
+    const response = await fetch(`${this.url}/sms-account/account/state`).catch(() => undefined);
+    return response?.ok ? ((await response.json()) as Record<string, unknown>) : undefined;
+  }
+
+  #end(): void {
+    const last = this.pids.at(-1);
+    if (last) last.to = now();
+    this.#log += this.#process?.log ?? '';
+    this.#process = undefined;
+    this.#isEnding = false;
+  }
+
+  #account(): FlowNode {
+    const { baseUrl, apiKeys, userId, password, redisUrl } = this.#surroundings;
+    const { login, store, account } = this.setup;
+    const [first = '', second = ''] = apiKeys;
+    const secrets: Record<Setup['login'], Record<string, string>> = {
+      'first key': { apiKey: first },
+      'second key': { apiKey: second },
+      basic: { userId, password },
+      form: { userId, password },
+    };
+    return {
+      id: 'account',
+      type: 'sms-account',
+      name: `account ${account}`,
+      baseUrl,
+      authType: login.endsWith('key') ? 'bearer' : login,
+      timeout: timeoutSeconds,
+      pause: 0,
+      store,
+      concurrency: 4 + (account % 3),
+      credentials: { ...secrets[login], redisUrl },
+    };
+  }
+
+  #flows(): FlowNode[] {
+    const { seenFile } = this.#surroundings;
+    const { sender, receiver } = this.setup;
+    const account = 'account';
+    const place = { z: 'tab', x: 100, y: 100 };
+    const receives = { ...place, account, name: `receiver ${receiver}` };
+    const flow = { acknowledge: 'flow', inputs: 1, ackTimeout: ackSeconds };
+    const send = (node: string, properties: Partial<FlowNode> = {}): FlowNode[] => {
+      const outputs = properties.outputs === 4 ? [1, 2, 3, 4] : [1, 2];
+      return [
+        {
+          ...place,
+          id: `feed-${node}`,
+          type: 'http in',
+          url: `/feed/${node}`,
+          method: 'post',
+          wires: [[`fed-${node}`]],
+        },
+        {
+          ...place,
+          id: `fed-${node}`,
+          type: 'function',
+          func: 'msg.feed = msg.payload.feed; return msg;',
+          wires: [[node, 'answer']],
+        },
+        {
+          ...place,
+          id: node,
+          type: 'sms-send',
+          name: `sender ${sender}`,
+          account,
+          to: 'payload.to',
+          toType: 'msg',
+          body: 'payload.body',
+          bodyType: 'msg',
+          messageIdType: 'uuid',
+          wires: outputs.map((output) => [recorderOf(node, output)]),
+          ...properties,
+        },
+        ...outputs.map((output) => createRecorder(seenFile, node, output)),
+      ];
+    };
+    return [
+      this.#account(),
+      { id: 'tab', type: 'tab', label: 'flow' },
+      { ...place, id: 'answer', type: 'http response', statusCode: '200', wires: [] },
+      ...send('plain'),
+      ...send('kept', { keep: true, expire: 0 }),
+      ...send('once', { keep: true, expire: 0, once: 'payload.key', onceType: 'msg' }),
+      ...send('ask', { keep: true, expire: 0, wait: String(waitSeconds / 60), waitType: 'num', outputs: 4 }),
+      { ...receives, id: 'in', type: 'sms-in', wires: [[recorderOf('in', 1)]] },
+      createRecorder(seenFile, 'in', 1),
+      { ...receives, ...flow, id: 'asked', type: 'sms-in', wires: [[recorderOf('asked', 1)]] },
+      createRecorder(seenFile, 'asked', 1, { wires: [['habit']] }),
+      { ...place, id: 'habit', type: 'function', func: habit, outputs: 1, wires: [['asked']] },
+      { ...receives, id: 'status', type: 'sms-status', wires: [[recorderOf('status', 1)]] },
+      createRecorder(seenFile, 'status', 1),
+      {
+        ...receives,
+        id: 'callback',
+        type: 'sms-callback-in',
+        path: '/callback',
+        credentials: { token },
+        wires: [[recorderOf('callback', 1)], [recorderOf('callback', 2)]],
+      },
+      createRecorder(seenFile, 'callback', 1),
+      createRecorder(seenFile, 'callback', 2),
+      { ...place, id: 'catch', type: 'catch', scope: null, uncaught: false, wires: [[recorderOf('catch', 0)]] },
+      createRecorder(seenFile, 'catch', 0),
+    ];
+  }
+}
+
+function tryToMount(folder: string): boolean {
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=24m', 'tmpfs', folder], { stdio: 'ignore' });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** How the flow acknowledges: most at once, some late, some not the first time, some with an error the first time. */
+const habit = `const first = !msg.sms.redelivered;
+const kind = [...String(msg.payload)].reduce((sum, one) => sum + one.charCodeAt(0), 0) % 20;
+if (kind === 0 && first) return;
+if (kind === 1 && first) { msg.error = { message: 'the flow could not' }; return msg; }
+if (kind < 6) { setTimeout(() => node.send(msg), kind * 150); return; }
+return msg;`;

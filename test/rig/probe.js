@@ -1,0 +1,31 @@
+// Preloaded into a process by --require: writes down how long its event loop was kept, four times a second.
+const { appendFileSync, readFileSync } = require('node:fs');
+const { monitorEventLoopDelay } = require('node:perf_hooks');
+
+const file = process.env.RIG_PROBE_FILE;
+const resolution = 10;
+if (file && require('node:worker_threads').isMainThread) {
+  const delay = monitorEventLoopDelay({ resolution });
+  delay.enable();
+  let waited = readWaitedMs();
+  const look = () => {
+    const before = waited;
+    waited = readWaitedMs();
+    const waitedMs = waited - before;
+    const at = Number(process.hrtime.bigint() / 1000n) / 1000;
+    const stallMs = Math.max(0, delay.max / 1e6 - resolution - waitedMs);
+    const heapBytes = process.memoryUsage().heapUsed;
+    delay.reset();
+    appendFileSync(file, `${JSON.stringify({ at, pid: process.pid, stallMs, waitedMs, heapBytes })}\n`);
+  };
+  setInterval(look, 250).unref();
+}
+
+/** How long the main thread was ready to run and the machine had no processor for it. */
+function readWaitedMs() {
+  try {
+    return Number(readFileSync('/proc/self/schedstat', 'latin1').split(' ')[1]) / 1e6;
+  } catch {
+    return 0;
+  }
+}

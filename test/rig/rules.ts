@@ -1,0 +1,476 @@
+import { findProcessWarnings } from '../process-warnings';
+import { crash } from '../reliability/recorder';
+import { ackSeconds, timeoutSeconds, waitSeconds } from './node-red';
+import { during, type Feed, type Happening, type Seen, type Story } from './record';
+import { type Event, isAccepted, isBlocked, type SentText, type Service, troubles } from './service';
+
+/** What a run came to. */
+export interface Account {
+  seed: number;
+  failures: Failure[];
+  /** What is worth knowing and breaks no promise. */
+  notes: string[];
+  counts: Record<string, number>;
+  log: string;
+}
+
+export interface Failure {
+  /** The promise that was broken: the name of a rule. */
+  rule: string;
+  what: string;
+  /** When it showed, in seconds since the run began. */
+  atSeconds: number;
+}
+
+/** One promise of docs/promises.md. Tells of each message or text that it was broken for. */
+interface Rule {
+  name: string;
+  check(world: World): Iterable<Finding>;
+}
+
+type Finding = readonly [at: number, what: string];
+
+/** Where an event enters the flow: by polling at each of these, or else by callback. */
+const polledAt = { message: ['in', 'asked'], status: ['status'] } as const;
+const kept = new Set<Feed['node']>(['kept', 'once', 'ask']);
+const unknown = new Set(['SMS_UNCERTAIN', 'SMS_RESPONSE', 'SMS_SERVICE']);
+/** What was handed to a node so shortly before its process ended may not have been written down yet. */
+const freshMs = 1_500;
+
+/** What was seen, by what it is about. */
+class World {
+  readonly events: readonly Event[];
+  readonly texts: ReadonlyMap<string, SentText>;
+  readonly #deliveries = new Map<string, Seen[]>();
+  readonly #byFeed = new Map<string, Seen[]>();
+
+  constructor(
+    readonly story: Story,
+    service: Pick<Service, 'events' | 'texts'>,
+  ) {
+    this.events = service.events;
+    this.texts = service.texts;
+    for (const seen of story.seen) {
+      const key = deliveryKey(seen);
+      if (key !== undefined) add(this.#deliveries, key, seen);
+      else if (seen.feed !== undefined && seen.sms?.error?.waiting === undefined) add(this.#byFeed, seen.feed, seen);
+    }
+  }
+
+  /** The deliveries of an event at one node, in order. */
+  at({ kind, key }: Event, node: string): Seen[] {
+    return this.#deliveries.get(`${kind} ${node} ${key}`) ?? [];
+  }
+
+  all(event: Event): Seen[] {
+    return [...polledAt[event.kind], 'callback'].flatMap((node) => this.at(event, node)).sort(byTime);
+  }
+
+  /** What came out of the node that a text was fed to, for that text. */
+  outcomes({ id }: Feed): Seen[] {
+    return this.#byFeed.get(id) ?? [];
+  }
+
+  /** The ends of processes in a time. */
+  ends(from: number, to: number): number[] {
+    return this.story.pids.map((one) => one.to).filter((end) => end >= from && end <= to);
+  }
+
+  happened(kinds: RegExp, from: number, to: number): Happening[] {
+    return during(this.story, kinds, from, to);
+  }
+}
+
+function deliveryKey({ node, output, payload, sms }: Seen): string | undefined {
+  if (output === 0) return undefined;
+  if (node === 'status' || (node === 'callback' && output === 2)) return `status ${node} ${sms?.messageId}`;
+  return node === 'in' || node === 'asked' || node === 'callback' ? `message ${node} ${payload}` : undefined;
+}
+
+function add<Item>(map: Map<string, Item[]>, key: string, item: Item): void {
+  const list = map.get(key);
+  if (list) list.push(item);
+  else map.set(key, [item]);
+}
+
+const byTime = (one: { at: number }, other: { at: number }) => one.at - other.at;
+
+const rules: readonly Rule[] = [
+  {
+    name: 'received: at least once',
+    *check(world) {
+      for (const event of world.events) {
+        const { answer } = event;
+        const isCalled = isAccepted(event.callbacks);
+        if (!isCalled && !answer?.isWhole) continue;
+        const missing = polledAt[event.kind].filter((node) => world.at(event, node).length === 0);
+        if (missing.length === 0 || world.at(event, 'callback').length > 0) continue;
+        if (!isCalled && isInTransit(world, event)) continue;
+        const how = isCalled ? 'its callback was accepted' : 'a poll was answered with it';
+        yield [
+          answer?.at ?? event.created,
+          `lost: the ${name(event)}: ${how}, and it never came to ${missing.join(', ')}`,
+        ];
+      }
+    },
+  },
+  {
+    name: 'received: once, or marked',
+    *check(world) {
+      for (const event of world.events) {
+        const groups = [...polledAt[event.kind], 'callback'].map((node) => world.at(event, node));
+        for (const [first, ...further] of groups) {
+          const again = further.find(({ sms }) => !sms?.redelivered);
+          if (first && again) yield [again.at, `doubled without a mark: the ${name(event)}, at ${first.node}`];
+        }
+        const unmarked = world.all(event).filter(({ sms }) => !sms?.redelivered);
+        const vias = new Set(unmarked.map(({ sms }) => sms?.via));
+        if (vias.size > 1) yield [unmarked.at(-1)?.at ?? 0, `doubled: the ${name(event)}, by poll and by callback`];
+      }
+    },
+  },
+  {
+    name: 'received: twice only for a reason',
+    *check(world) {
+      for (const event of world.events) {
+        for (const node of [...polledAt[event.kind], 'callback']) {
+          const seen = world.at(event, node);
+          for (const [index, second] of seen.entries()) {
+            const first = seen[index - 1];
+            if (!first || !second.sms?.redelivered || world.ends(first.at, second.at).length > 0) continue;
+            const isLate = second.at - first.at > ackSeconds * 1_000 - 250;
+            const isUnsettled = world.happened(/deploy|suspend|disk|redis/, first.at, second.at).length > 0;
+            if (node === 'asked' && (isLate || isUnsettled || isRefusedAtFirst(event))) continue;
+            const secondsLater = ((second.at - first.at) / 1_000).toFixed(1);
+            yield [
+              second.at,
+              `delivered again ${secondsLater} s later without a reason: the ${name(event)}, at ${node}`,
+            ];
+          }
+        }
+      }
+    },
+  },
+  {
+    name: 'received: in order',
+    *check(world) {
+      for (const [node, kind] of [
+        ['in', 'message'],
+        ['status', 'status'],
+      ] as const) {
+        const firsts = world.events
+          .filter((event) => event.kind === kind && event.answer)
+          .flatMap((event) => {
+            const first = world.at(event, node)[0];
+            return first && !first.sms?.redelivered ? [{ at: first.at, number: event.answer?.number ?? 0, event }] : [];
+          })
+          .sort(byTime);
+        let last = firsts[0];
+        for (const one of firsts) {
+          if (last && one.number < last.number)
+            yield [one.at, `out of order: the ${name(one.event)}, at ${node}, after the ${name(last.event)}`];
+          else last = one;
+        }
+      }
+    },
+  },
+  {
+    name: 'a poll that is answered is the last of one loop',
+    *check(world) {
+      const broken = world.events.filter(
+        ({ answer }) => answer && !answer.isWhole && answer.why === 'its connection went away',
+      );
+      for (const event of broken) {
+        const at = event.answer?.at ?? 0;
+        if (world.ends(at - 5_000, at + 5_000).length > 0) continue;
+        if (world.happened(/suspend/, at - 60_000, at).length > 0) continue;
+        yield [at, `the connection was ended while the service answered with the ${name(event)}`];
+      }
+    },
+  },
+  {
+    name: 'a text: sent at most once',
+    *check(world) {
+      for (const { body, to, attempts } of world.texts.values()) {
+        const first = attempts.findIndex(({ end }) => end !== 'refused');
+        const again = attempts[first + 1];
+        // Of one that nobody was accepted for, *once* says that it was not sent.
+        if (first < 0 || !again || (body.startsWith('once') && to.every(isBlocked))) continue;
+        const how = attempts[first]?.why || 'the service had taken it';
+        yield [again.at, `sent twice: "${body}" (after the first: ${how})`];
+      }
+    },
+  },
+  {
+    name: 'a text: an outcome',
+    *check(world) {
+      for (const feed of world.story.feeds) {
+        if (feed.taken === undefined || world.outcomes(feed).length > 0) continue;
+        // While it deploys, Node-RED itself drops what comes for a node that it is replacing.
+        if (world.happened(/deploy/, feed.from, feed.taken).length > 0) continue;
+        if (kept.has(feed.node)) {
+          const isFresh = world.ends(feed.from, feed.taken + freshMs).length > 0;
+          const end = world.ends(feed.from, feed.taken + 15_000)[0];
+          const wasStuck =
+            end !== undefined && world.happened(/disk|redis|suspend|deploy/, end - 15_000, end).length > 0;
+          if (isFresh || wasStuck) continue;
+        } else if (world.ends(feed.from, feed.taken + 60_000).length > 0) continue;
+        yield [feed.from, `without an outcome: ${textOf(feed)}`];
+      }
+    },
+  },
+  {
+    name: 'a text: one outcome',
+    *check(world) {
+      for (const feed of world.story.feeds) {
+        const outcomes = world.outcomes(feed).filter(({ output }) => output <= 1);
+        const unmarked = outcomes.filter(({ sms }) => !sms?.redelivered);
+        const last = outcomes.at(-1);
+        if (unmarked.length > 1)
+          yield [last?.at ?? 0, `two outcomes without a mark: ${textOf(feed)}: ${told(outcomes)}`];
+        else if (new Set(outcomes.map(codeOf)).size > 1)
+          yield [last?.at ?? 0, `two different outcomes: ${textOf(feed)}: ${told(outcomes)}`];
+        const [first, second] = outcomes;
+        if (first && second?.sms?.redelivered && world.ends(first.at - 100, second.at).length === 0)
+          yield [second.at, `told again without a reason: ${textOf(feed)}: ${told(outcomes)}`];
+      }
+    },
+  },
+  {
+    name: 'a text: unknown only with a cause',
+    *check(world) {
+      for (const feed of world.story.feeds) {
+        for (const { at, sms } of world.outcomes(feed)) {
+          const code = sms?.error?.code;
+          if (code === undefined || !unknown.has(code)) continue;
+          const from = first(world, feed);
+          const attempts = world.texts.get(feed.body)?.attempts ?? [];
+          const isTroubled = attempts.some(({ why }) =>
+            troubles.some((trouble) => trouble === why && trouble !== 'slow'),
+          );
+          const since = Math.max(from, at - timeoutSeconds * 1_000 - 3_000);
+          const isDisturbed = world.happened(/^(service|refused)$/, since, at).length > 0;
+          if (isTroubled || isDisturbed || world.ends(from, at).length > 0) continue;
+          yield [at, `unknown without a cause: ${textOf(feed)}: ${sms?.error?.message}`];
+        }
+      }
+    },
+  },
+  {
+    name: 'a text: fails only with a cause',
+    *check(world) {
+      for (const feed of world.story.feeds) {
+        for (const { at, sms } of world.outcomes(feed)) {
+          const code = sms?.error?.code;
+          if (code === undefined || unknown.has(code)) continue;
+          const causes = kept.has(feed.node) ? keptMayFail[code] : plainMayFail[code];
+          if (causes && world.happened(causes, first(world, feed) - 12_000, at).length > 0) continue;
+          yield [at, `failed without a cause: ${textOf(feed)}: ${code}: ${sms?.error?.message}`];
+        }
+      }
+    },
+  },
+  {
+    name: 'a text: what is told is so',
+    *check(world) {
+      for (const feed of world.story.feeds) {
+        const text = world.texts.get(feed.body);
+        for (const { at, output, topic, sms } of world.outcomes(feed)) {
+          const isSent = text?.attempts.some((attempt) => attempt.isSent) ?? false;
+          if (output === 1 && !isSent) yield [at, `told to be sent, and is not: ${textOf(feed)}`];
+          const accepted = feed.to.filter((handset) => !isBlocked(handset));
+          if (output === 1 && sms?.accepted?.join() !== accepted.join())
+            yield [at, `told to be accepted for ${sms?.accepted?.join()}: ${textOf(feed)}`];
+          if (output === 2 && !isBlocked(String(topic)))
+            yield [at, `told to have failed for ${topic}: ${textOf(feed)}`];
+        }
+      }
+    },
+  },
+  {
+    name: 'a question: one end for each recipient',
+    *check(world) {
+      for (const feed of world.story.feeds.filter(({ node }) => node === 'ask')) {
+        const seen = world.outcomes(feed);
+        const sent = seen.find(({ output }) => output === 1);
+        if (!sent) continue;
+        for (const handset of sent.sms?.accepted ?? []) {
+          const ends = seen.filter(({ output, topic }) => output >= 3 && topic === handset);
+          const [end] = ends;
+          if (!end) {
+            yield [sent.at, `neither a reply nor a silence: ${textOf(feed)}, from ${handset}`];
+            continue;
+          }
+          const unmarked = ends.filter(({ sms }) => !sms?.redelivered);
+          if (unmarked.length > 1) yield [end.at, `two ends without a mark: ${textOf(feed)}, from ${handset}`];
+          if (new Set(ends.map(({ output }) => output)).size > 1)
+            yield [end.at, `a reply and a silence: ${textOf(feed)}, from ${handset}`];
+          yield* checkSilence(world, feed, sent, end, handset);
+        }
+      }
+    },
+  },
+  {
+    name: 'nothing is left over',
+    *check({ story }) {
+      const { state, ended } = story;
+      if (!state) return yield [ended, 'the account does not say how it is'];
+      const { inbox, sends, store } = state as Record<string, Record<string, unknown>>;
+      const left = {
+        undelivered: inbox?.undelivered,
+        inFlight: sends?.inFlight,
+        kept: sends?.kept,
+        asking: sends?.asking,
+      };
+      for (const [what, count] of Object.entries(left)) if (count !== 0) yield [ended, `left over: ${what}: ${count}`];
+      if (sends?.failing) yield [ended, `sends still fail: ${JSON.stringify(sends.failing)}`];
+      if (store?.ok !== true) yield [ended, `the store still fails: ${JSON.stringify(store)}`];
+    },
+  },
+  {
+    name: 'Node-RED goes on',
+    *check({ story }) {
+      for (const { at, how } of story.endedBy) yield [at, `the process ended by itself: ${how}`];
+    },
+  },
+  {
+    name: 'no warning in the log',
+    *check({ story }) {
+      const lines = new Set([
+        ...findProcessWarnings(story.log),
+        ...story.log.split('\n').filter((line) => crash.test(line)),
+      ]);
+      for (const line of lines) yield [story.ended, line];
+    },
+  },
+  {
+    name: 'memory does not grow',
+    *check({ story }) {
+      for (const { pid } of story.pids) {
+        const windows = story.loops.filter((one) => one.pid === pid);
+        const [first, last] = [windows[0], windows.at(-1)];
+        if (!first || !last || last.at - first.at < 180_000) continue;
+        const least = (from: number, to: number) =>
+          Math.min(...windows.slice(windows.length * from, windows.length * to).map(({ heapBytes }) => heapBytes));
+        const grown = (least(0.75, 1) - least(0.25, 0.5)) / 2 ** 20;
+        if (grown > 30) yield [last.at, `the heap grew by ${grown.toFixed()} MiB in the second half of a process`];
+      }
+    },
+  },
+];
+
+/** Of kept texts everything else is no outcome: they wait. */
+const keptMayFail: Readonly<Record<string, RegExp>> = { SMS_STORE: /disk|redis|deploy|kill|stop/ };
+
+const plainMayFail: Readonly<Record<string, RegExp>> = {
+  SMS_CLOSED: /deploy|stop/,
+  SMS_UNREACHABLE: /service|refused/,
+  SMS_UNAUTHORIZED: /service/,
+};
+
+/** The reply that somebody gave in time has to be the end of the question; and a silence takes its time. */
+function* checkSilence(world: World, feed: Feed, sent: Seen, end: Seen, handset: string): Iterable<Finding> {
+  if (end.output !== 4 || end.sms?.reason !== 'timeout') return;
+  const replies = world.events.filter(
+    ({ kind, fields }) => kind === 'message' && fields.from === handset && fields.inReplyToId === sent.sms?.messageId,
+  );
+  for (const reply of replies) {
+    const delivered = world.all(reply)[0];
+    if (delivered && delivered.at < end.at - 1_000)
+      yield [end.at, `timed out though the reply had come: ${textOf(feed)}, from ${handset}`];
+  }
+  const isClockWrong = world.happened(/clock/, 0, end.at).length > 0 && world.ends(sent.at, end.at).length > 0;
+  if (end.at - sent.at < waitSeconds * 1_000 - 1_500 && !isClockWrong && !sent.sms?.redelivered)
+    yield [end.at, `timed out after ${((end.at - sent.at) / 1_000).toFixed(1)} s: ${textOf(feed)}, from ${handset}`];
+}
+
+/**
+ * Says whether an answer may have reached a process that was about to end: the last answer of its kind before the end, or one that
+ * came after it. A deployment that changes the login or the store has two loops for a while.
+ */
+function isInTransit(world: World, event: Event): boolean {
+  const answered = world.events.filter(({ kind, answer }) => kind === event.kind && answer);
+  const at = event.answer?.at ?? 0;
+  return world.story.pids.some(({ to }, index) => {
+    const next = world.story.pids[index + 1]?.from ?? Number.POSITIVE_INFINITY;
+    if (at > next) return false;
+    if (at >= to) return true;
+    const before = new Set(answered.flatMap(({ answer }) => (answer && answer.at < to ? [answer.number] : [])));
+    const loops = world.happened(/deploy/, to - 45_000, to).some(({ what }) => /login|store/.test(what)) ? 2 : 1;
+    return [...before].slice(-loops).includes(event.answer?.number ?? 0);
+  });
+}
+
+/** When a text was fed for the first time. */
+function first({ story }: World, { body, from }: Feed): number {
+  return story.feeds.find((one) => one.body === body)?.from ?? from;
+}
+
+/** As the flow of the rig does. */
+function isRefusedAtFirst({ key }: Event): boolean {
+  return [...key].reduce((sum, one) => sum + one.charCodeAt(0), 0) % 20 < 2;
+}
+
+function name({ kind, key, fields }: Event): string {
+  return kind === 'message' ? `message "${key}"` : `status ${fields.statusCode} of ${fields.from}`;
+}
+
+function textOf({ node, body, id }: Feed): string {
+  return `the text "${body}" (${node}, ${id})`;
+}
+
+const codeOf = ({ output, sms }: Seen) => (output === 1 ? 'sent' : (sms?.error?.code ?? 'failed'));
+
+function told(outcomes: readonly Seen[]): string {
+  return outcomes.map((one) => `${codeOf(one)}${one.sms?.redelivered ? ' (marked)' : ''}`).join(', then ');
+}
+
+/** How long the event loop may be kept. */
+const mostStallMs = 50;
+
+/** Stalls of the event loop that neither the machine nor Node-RED itself, as it starts or deploys, is the reason of. */
+function listStalls(story: Story): string[] {
+  const { control, loops, pids } = story;
+  return loops.flatMap(({ at, pid, stallMs }) => {
+    if (stallMs <= mostStallMs) return [];
+    const process = pids.find((one) => one.pid === pid);
+    if (process && at < process.listening + 2_000) return [];
+    if (during(story, /deploy|suspend|stop|kill/, at - 1_500, at + 250).length > 0) return [];
+    const around = control.filter((one) => Math.abs(one.at - at) < 600);
+    const isBusy = around.some((one) => one.stallMs + one.waitedMs > 20);
+    const when = ((at - story.begun) / 1_000).toFixed(1);
+    return [`${isBusy ? 'on a busy machine: ' : ''}a stall of ${stallMs.toFixed()} ms after ${when} s`];
+  });
+}
+
+/** Holds every promise against what was seen. */
+export function judge(story: Story, service: Pick<Service, 'events' | 'texts'>): Account {
+  const world = new World(story, service);
+  const failures = rules.flatMap((rule) =>
+    [...rule.check(world)].map(([at, what]) => ({
+      rule: rule.name,
+      what,
+      atSeconds: Math.round((at - story.begun) / 100) / 10,
+    })),
+  );
+  const warned = new Map<string, number>();
+  for (const [, line = ''] of story.log.matchAll(/\[(?:warn|error)\] (.*)/g)) {
+    const kind = line.replace(/\d+/g, 'n').slice(0, 160);
+    warned.set(kind, (warned.get(kind) ?? 0) + 1);
+  }
+  return {
+    seed: story.seed,
+    failures: failures.sort((one, other) => one.atSeconds - other.atSeconds),
+    notes: [...listStalls(story), ...[...warned].map(([line, count]) => `logged ${count} times: ${line}`)],
+    counts: {
+      messages: world.events.filter(({ kind }) => kind === 'message').length,
+      statuses: world.events.filter(({ kind }) => kind === 'status').length,
+      fed: story.feeds.length,
+      taken: story.feeds.filter(({ taken }) => taken !== undefined).length,
+      texts: service.texts.size,
+      happenings: story.happenings.length,
+      processes: story.pids.length,
+    },
+    log: story.log,
+  };
+}

@@ -1,0 +1,132 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Random } from '../simulation/random';
+import { waitSeconds } from './node-red';
+import { type Feed, now } from './record';
+import { isBlocked, type SentText, type Service } from './service';
+
+/** How somebody behaves who is asked. */
+const habits = [
+  'answers',
+  'answers without an id',
+  'answers twice',
+  'says nothing',
+  'is away',
+  'answers late',
+] as const;
+
+/** What goes on while things break: handsets that write, flows that send, texts that are reported on and answered. */
+export class Traffic {
+  readonly feeds: Feed[] = [];
+  readonly #service: Service;
+  readonly #random: Random;
+  readonly #url: () => string;
+  readonly #closing = new AbortController();
+  readonly #under = new Set<Promise<void>>();
+  #messages = 0;
+  #ended = false;
+
+  constructor(service: Service, url: () => string, random: Random) {
+    this.#service = service;
+    this.#random = random;
+    this.#url = url;
+    service.onTaken = (text) => this.#follow(text);
+  }
+
+  /** Goes on until {@link end}. */
+  begin(): void {
+    void this.#repeat(() => this.#write(), 100, 500);
+    void this.#repeat(() => this.#feed('plain'), 200, 900);
+    void this.#repeat(() => this.#feed('kept'), 200, 800);
+    void this.#repeat(() => this.#feed('once'), 400, 1_400);
+    void this.#repeat(() => this.#feed('ask'), 400, 1_400);
+  }
+
+  /** Nothing new is begun; resolves when what was fed has been taken, or was not. */
+  async end(): Promise<void> {
+    this.#ended = true;
+    await Promise.all(this.#under);
+  }
+
+  close(): void {
+    this.#closing.abort();
+  }
+
+  async #repeat(begin: () => void, leastMs: number, mostMs: number): Promise<void> {
+    while (!this.#ended) {
+      // Now and then much comes at once.
+      for (let count = this.#random.chance(0.03) ? 10 : 1; count > 0; count--) begin();
+      await sleep(this.#random.between(leastMs, mostMs));
+    }
+  }
+
+  #write(): void {
+    const from = `6421555${this.#random.between(1000, 1999)}`;
+    this.#service.receive(from, `m${this.#messages++} ${this.#chat()}`, undefined, this.#random.chance(0.4));
+  }
+
+  #chat(): string {
+    return this.#random.pick(['hello', 'kia ora ✓', 'a & b = c?', '100% <ok>', 'two\nlines', '+64 21']);
+  }
+
+  #feed(node: Feed['node']): void {
+    const number = this.feeds.length;
+    const earlier = node === 'once' ? this.feeds.filter((one) => one.node === 'once').slice(-12) : [];
+    const again = earlier.length > 0 && this.#random.chance(0.4) ? this.#random.pick(earlier) : undefined;
+    const to = Array.from({ length: this.#random.chance(0.2) ? 2 : 1 }, () =>
+      String(64_210_000_000 + number * 100 + this.#random.below(100)),
+    );
+    const feed: Feed = {
+      id: `f${number}`,
+      node,
+      body: again?.body ?? `${node} ${number} ${this.#chat()}`,
+      to: again?.to ?? [...new Set(to)],
+      ...(node === 'once' && { key: again?.key ?? `key ${number}` }),
+      from: now(),
+    };
+    this.feeds.push(feed);
+    const post = this.#post(feed);
+    this.#under.add(post);
+    void post.then(() => this.#under.delete(post));
+  }
+
+  async #post({ id, ...feed }: Feed): Promise<void> {
+    const taken = this.feeds.find((one) => one.id === id);
+    try {
+      const response = await fetch(`${this.#url()}/feed/${feed.node}`, {
+        method: 'POST',
+        headers: { 'Content-Type': 'application/json' },
+        body: JSON.stringify({ feed: id, body: feed.body, to: feed.to, key: feed.key }),
+        signal: AbortSignal.timeout(60_000),
+      });
+      await response.arrayBuffer();
+      if (response.ok && taken) taken.taken = now();
+    } catch {
+      // Nobody is there: the text was never handed over.
+    }
+  }
+
+  /** What comes of a text that the service has sent: its statuses, and what those say who got it. */
+  #follow({ body, messageId, to }: SentText): void {
+    for (const handset of to) {
+      if (isBlocked(handset)) continue;
+      const habit = body.startsWith('ask') ? (habits[Number(handset.slice(-2)) % habits.length] ?? '') : '';
+      const isCalledBack = this.#random.chance(0.4);
+      const later = (afterMs: number, act: () => void) => {
+        if (!this.#closing.signal.aborted) setTimeout(() => this.#closing.signal.aborted || act(), afterMs);
+      };
+      later(this.#random.between(20, 300), () => this.#service.report(messageId, handset, 'SNT', isCalledBack));
+      later(this.#random.between(400, 2_000), () =>
+        this.#service.report(messageId, handset, habit === 'is away' ? 'NUR' : 'RCV', isCalledBack),
+      );
+      const answer = (afterMs: number, id: string | undefined) =>
+        later(afterMs, () =>
+          this.#service.receive(handset, `r${this.#messages++} to ${body}`, id, this.#random.chance(0.4)),
+        );
+      const soon = this.#random.between(300, 4_000);
+      if (habit === 'answers' || habit === 'answers twice') answer(soon, messageId);
+      if (habit === 'answers twice') answer(soon + this.#random.between(0, 200), messageId);
+      if (habit === 'answers without an id') answer(soon + 1_500, undefined);
+      if (habit === 'answers late') answer(waitSeconds * 1_000 + this.#random.between(-500, 500), messageId);
+    }
+  }
+}
