@@ -29,9 +29,8 @@ export {
   type SmsErrorReason,
 } from './errors';
 export { type CallOptions, Client, type ClientOptions } from './http/client';
-export { createConnections, type TlsOptions } from './http/connections';
-export { Pieces } from './http/pieces';
-export type { ProxyOptions } from './http/proxy';
+export { createConnections, type ProxyOptions, type TlsOptions } from './http/connections';
+export { Pieces } from './http/exchange';
 export { type Authentication, parseAuthentication, parseBaseUrl } from './login';
 export { type CheckedDraft, checkDraft, type Draft } from './message/draft';
 export { type Encoding, measureText, type TextMeasure } from './message/gsm';

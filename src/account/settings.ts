@@ -1,6 +1,5 @@
 import type { Clock } from '../clock';
-import type { Connections, TlsOptions } from '../http/connections';
-import type { ProxyOptions } from '../http/proxy';
+import type { Connections, ProxyOptions, TlsOptions } from '../http/connections';
 import type { Authentication } from '../login';
 import type { QuietSettings } from '../message/times';
 import type { LimitSettings } from '../outbox/rule';

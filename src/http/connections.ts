@@ -1,6 +1,10 @@
-import type { Dispatcher } from 'undici';
-import { ProxyFailure } from './failure';
-import { createTunnel, findProxy, type ProxyAddress, type ProxyOptions } from './proxy';
+import { type ClientRequest, request as requestHttp } from 'node:http';
+import { request as requestHttps } from 'node:https';
+import { isIP, type Socket } from 'node:net';
+import type { buildConnector, Dispatcher } from 'undici';
+import { systemClock } from '../clock';
+import { SmsError } from '../errors';
+import { describeFailure, ProxyFailure } from './failure';
 
 /** TLS settings of the connection, as Node's `tls.connect` takes them. */
 export interface TlsOptions {
@@ -68,4 +72,144 @@ function forwardBy({ url, authorization }: ProxyAddress): Dispatcher.DispatcherC
       },
     );
   };
+}
+
+/** A proxy chosen by hand. Without one the environment's `http_proxy`, `https_proxy` and `no_proxy` apply. */
+export interface ProxyOptions {
+  /** Such as `http://proxy.example.com:8080`; may carry user and password. */
+  url: string;
+  /** Hosts that are reached without the proxy. */
+  noProxy?: readonly string[];
+  username?: string;
+  password?: string;
+}
+
+/** A proxy, as requests go to it. */
+export interface ProxyAddress {
+  /** Without user and password. */
+  readonly url: URL;
+  /** The header `Proxy-Authorization`, where it has one. */
+  readonly authorization: string | undefined;
+}
+
+/**
+ * The proxy on the way to an address, if any.
+ *
+ * @param chosen by hand; it takes precedence over the environment
+ * @throws SmsError `SMS_CONFIG` for a proxy address that is not usable
+ */
+export function findProxy(baseUrl: string, chosen: ProxyOptions | undefined): ProxyAddress | undefined {
+  const options = chosen ?? findInEnvironment(baseUrl);
+  if (!options) return undefined;
+  const proxy = parseProxy(options);
+  return isExcepted(new URL(baseUrl), (options.noProxy ?? []).join(',')) ? undefined : proxy;
+}
+
+/** The proxy for the scheme of an address; one without a scheme of its own speaks http. */
+function findInEnvironment(baseUrl: string): ProxyOptions | undefined {
+  const read = (name: string) => process.env[name] || process.env[name.toUpperCase()];
+  const address = read(baseUrl.startsWith('https:') ? 'https_proxy' : 'http_proxy');
+  if (!address) return undefined;
+  return {
+    url: address.includes('://') ? address : `http://${address}`,
+    noProxy: [read('no_proxy') ?? ''],
+  };
+}
+
+function parseProxy(options: ProxyOptions): ProxyAddress {
+  try {
+    const url = new URL(options.url);
+    if (url.protocol !== 'http:' && url.protocol !== 'https:') throw new TypeError('not http');
+    const username = options.username || decodeURIComponent(url.username);
+    const password = options.password || decodeURIComponent(url.password);
+    url.username = '';
+    url.password = '';
+    const token = Buffer.from(`${username}:${password}`).toString('base64');
+    return { url, authorization: username || password ? `Basic ${token}` : undefined };
+  } catch {
+    // The cause is left out: it would quote the address, which may carry a password.
+    throw new SmsError('proxyInvalid');
+  }
+}
+
+/**
+ * Whether hosts that are reached without the proxy have that of an address among them. They are read as Node-RED's own nodes read
+ * them: a name is for itself alone, and with a dot or an asterisk in front for all names that end so.
+ */
+function isExcepted({ protocol, hostname, port }: URL, noProxy: string): boolean {
+  const usedPort = port || (protocol === 'https:' ? '443' : '80');
+  const entries = noProxy.toLowerCase().split(/[,\s]+/);
+  return entries.some((entry) => {
+    const [, name = entry, entryPort = usedPort] = /^(.+):(\d+)$/.exec(entry) ?? [];
+    if (entryPort !== usedPort) return false;
+    return /^[.*]/.test(name) ? hostname.endsWith(name.replace(/^\*/, '')) : hostname === name;
+  });
+}
+
+/** As undici's and Node's options call them, in milliseconds. */
+export interface ConnectTimeouts {
+  /** Until a connection stands, and a proxy has answered. */
+  readonly timeout: number;
+  /** Until the next address of a name is tried. */
+  readonly autoSelectFamilyAttemptTimeout: number;
+}
+
+/**
+ * Makes connections that lead through a proxy (`CONNECT`). With undici 7.30 a request by its `ProxyAgent` never settles, aborted or not,
+ * when the proxy closes the connection at `CONNECT` or does not answer. With undici 8, which needs Node 22.19, this can go.
+ *
+ * @param connectService speaks to the service on the socket that it is given
+ */
+export function createTunnel(
+  proxy: ProxyAddress,
+  timeouts: ConnectTimeouts,
+  connectService: buildConnector.connector,
+): buildConnector.connector {
+  return (options, callback) => {
+    const request = requestTunnel(proxy, portedHost(options), timeouts);
+    request.once('connect', ({ statusCode }, socket: Socket, head: Buffer) => {
+      socket.unshift(head);
+      if (statusCode === 200 && options.protocol === 'https:') {
+        connectService({ ...options, httpSocket: socket }, callback);
+      } else if (statusCode === 200) {
+        callback(null, socket);
+      } else {
+        socket.on('error', () => {}).destroy();
+        callback(new ProxyFailure(`HTTP ${statusCode}`), null);
+      }
+    });
+    request.once('error', (error) => {
+      // What the parser could not read may quote what the proxy was told.
+      if ('rawPacket' in error) delete error.rawPacket;
+      callback(new ProxyFailure(describeFailure(error), { cause: error }), null);
+    });
+    request.end();
+  };
+}
+
+function portedHost({ host = '', port, protocol }: buildConnector.Options): string {
+  return port ? host : `${host}:${protocol === 'https:' ? 443 : 80}`;
+}
+
+/** The proxy's answer, whatever it is, comes with the event `connect`. */
+function requestTunnel({ url, authorization }: ProxyAddress, target: string, timeouts: ConnectTimeouts): ClientRequest {
+  const isSecure = url.protocol === 'https:';
+  const host = url.hostname.replace(/^\[(.*)\]$/, '$1');
+  const { timeout, ...attempts } = timeouts;
+  const request = (isSecure ? requestHttps : requestHttp)({
+    method: 'CONNECT',
+    host,
+    port: url.port || (isSecure ? 443 : 80),
+    path: target,
+    headers: { host: target, ...(authorization === undefined ? undefined : { 'proxy-authorization': authorization }) },
+    agent: false,
+    ...attempts,
+    // Of the proxy; Node would take that of the header.
+    servername: isIP(host) ? '' : host,
+  });
+  const timer = systemClock.after(timeout, () => {
+    request.destroy(Object.assign(new Error('timed out'), { code: 'ETIMEDOUT' }));
+  });
+  request.once('close', () => timer.cancel());
+  return request;
 }

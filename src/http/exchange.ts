@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream';
+import { brotliDecompressSync, inflateRawSync, inflateSync, unzipSync } from 'node:zlib';
 import type { Dispatcher } from 'undici';
 import { type Clock, onceAborted, systemClock, type Timer } from '../clock';
 import { asSmsError, SmsError } from '../errors';
@@ -6,9 +7,7 @@ import type { Authentication } from '../login';
 import { formatForm } from '../wire/form';
 import { resolveRetryAfter } from '../wire/retry-after';
 import type { Connections } from './connections';
-import { CodingError, decodeContent } from './content-coding';
 import { createUnreachable, createUnread, describeFailure, ProxyFailure } from './failure';
-import { Pieces } from './pieces';
 
 /** Where requests go and as whom. */
 export interface Target {
@@ -269,5 +268,66 @@ class AnswerReader implements Dispatcher.DispatchHandler {
     this.#settled = true;
     this.#timer.cancel();
     this.#leave?.();
+  }
+}
+
+/** Each piece takes some hundred bytes for itself, which those of an ordinary connection have in plenty. */
+const mostLoose = 1_000;
+
+/** A body that comes in pieces, however small they are: a million of one byte take little more than a million bytes. */
+export class Pieces {
+  readonly #pieces: Buffer[] = [];
+  /** How many of the last ones are as they came. */
+  #loose = 0;
+  #length = 0;
+
+  /** Of all pieces, in bytes. */
+  get length(): number {
+    return this.#length;
+  }
+
+  add(piece: Buffer): void {
+    this.#length += piece.length;
+    this.#pieces.push(piece);
+    if (++this.#loose < mostLoose) return;
+    this.#pieces.push(Buffer.concat(this.#pieces.splice(-mostLoose)));
+    this.#loose = 0;
+  }
+
+  join(): Buffer {
+    const [first] = this.#pieces;
+    return first !== undefined && this.#pieces.length === 1 ? first : Buffer.concat(this.#pieces);
+  }
+}
+
+/** Why content cannot be decoded, in a few words. */
+export class CodingError extends Error {}
+
+type Decoder = (bytes: Buffer, options: { maxOutputLength: number }) => Buffer;
+
+const decoders: ReadonlyMap<string, Decoder> = new Map<string, Decoder>([
+  ['identity', (bytes) => bytes],
+  ['gzip', unzipSync],
+  ['x-gzip', unzipSync],
+  ['br', brotliDecompressSync],
+  // In the format of zlib, as RFC 9110 has it, or bare, as some send it.
+  ['deflate', (bytes, options) => ((bytes[0] ?? 0) % 16 === 8 ? inflateSync : inflateRawSync)(bytes, options)],
+]);
+
+/**
+ * Undoes the `Content-Encoding` of an answer (RFC 9110, 8.4). None is asked for; one that comes all the same must not cost a message.
+ *
+ * @returns `undefined` for what is larger than `maxBytes`
+ * @throws CodingError for what is damaged, encoded more than once, or in a way that is not known
+ */
+export function decodeContent(bytes: Buffer, coding: string, maxBytes: number): Buffer | undefined {
+  if (bytes.length === 0) return bytes;
+  const decode = decoders.get(coding.trim().toLowerCase());
+  if (!decode) throw new CodingError('unknown content encoding');
+  try {
+    return decode(bytes, { maxOutputLength: maxBytes });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') return undefined;
+    throw new CodingError('broken content encoding', { cause: error });
   }
 }

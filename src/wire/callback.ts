@@ -1,13 +1,11 @@
 import { isSmsError } from '../errors';
 import type { IncomingRecord, StatusRecord } from '../model';
-import { type Field, isBlank, readFields } from './fields';
+import { type Field, isBlank, readFields, unreadable } from './fields';
 import { parseForm, rereadForm } from './form';
 import { createIncoming } from './incoming';
 import { createStatus } from './status';
 import { decodeText } from './text';
-import { unreadable } from './unreadable';
-import { parseXml } from './xml';
-import { contentOf, type XmlElement } from './xml-element';
+import { contentOf, parseXml, type XmlElement } from './xml';
 
 /** A real one has one. */
 const maxRecipients = 1_000;

@@ -1,3 +1,5 @@
+import { SmsError } from '../errors';
+
 /** A parameter as received, by its name. */
 export type Field = readonly [name: string, value: string];
 
@@ -80,4 +82,13 @@ export function additionalFields(
     additional[name] = name === 'errorCode' ? readErrorCode(value) : value;
   }
   return additional;
+}
+
+/**
+ * The error of bytes that cannot be read: of an answer of the service, or of a callback.
+ *
+ * @param detail why, in a few words, and with nothing of what the bytes say
+ */
+export function unreadable(what: 'answer' | 'callback', detail: string): SmsError {
+  return new SmsError(what === 'answer' ? 'responseUnreadable' : 'callbackUnreadable', { params: { detail } });
 }

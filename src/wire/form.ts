@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
+import { unreadable } from './fields';
 import { charsetOf, decodeBytes, type OnUnknownCharset } from './text';
-import { unreadable } from './unreadable';
 
 /** More than 8 MiB of status updates have; without a limit, that much of empty parameters takes 760 MB. */
 const maxParameters = 500_000;

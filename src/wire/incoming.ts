@@ -1,8 +1,7 @@
 import type { IncomingRecord, Via } from '../model';
-import { additionalFields, type Field, isBlank, presentFields, readFields } from './fields';
+import { additionalFields, type Field, isBlank, presentFields, readFields, unreadable } from './fields';
 import { isOtherwise, parseForm } from './form';
 import type { OnUnknownCharset } from './text';
-import { unreadable } from './unreadable';
 
 const optionalFields = ['messageId', 'to', 'inReplyToId', 'messageDate', 'contentType', 'displayName'] as const;
 /** A message has at least one of them. */

@@ -1,7 +1,6 @@
 import type { OutboxRecipient, OutboxRecord } from '../model';
-import { isBlank, isUnsafeKey, readErrorCode } from './fields';
+import { isBlank, isUnsafeKey, readErrorCode, unreadable } from './fields';
 import { decodeText, type OnUnknownCharset } from './text';
-import { unreadable } from './unreadable';
 
 type JsonObject = Record<string, unknown>;
 

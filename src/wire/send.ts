@@ -1,10 +1,8 @@
 import type { OutboundMessage, RecipientResult, SendResponse } from '../model';
 import { decodeHtmlEntities } from './entities';
-import { isBlank, readErrorCode } from './fields';
+import { isBlank, readErrorCode, unreadable } from './fields';
 import { decodeText, type OnUnknownCharset } from './text';
-import { unreadable } from './unreadable';
-import { parseXml } from './xml';
-import type { XmlElement } from './xml-element';
+import { parseXml, type XmlElement } from './xml';
 
 /** In the order of §2.1. */
 const parameterNames = [

@@ -1,8 +1,7 @@
 import type { StatusRecord, Via } from '../model';
-import { additionalFields, type Field, isBlank, presentFields, readFields } from './fields';
+import { additionalFields, type Field, isBlank, presentFields, readFields, unreadable } from './fields';
 import { isOtherwise, parseForm } from './form';
 import type { OnUnknownCharset } from './text';
-import { unreadable } from './unreadable';
 
 /** What is known of a status code. */
 export interface StatusCode {

@@ -10,7 +10,7 @@ process.env.RECHECK_BACKEND = 'pure';
 
 const root = join(__dirname, '..', '..');
 /** They make a pattern as they run, of pieces that their own tests hold to hostile texts. */
-const patternMakers = ['src/http/redact.ts', 'src/wire/xml-grammar.ts'];
+const patternMakers = ['src/http/redact.ts', 'src/wire/xml.ts'];
 
 /** The regular expressions that a file writes out, and whether it makes others as it runs. */
 function readPatterns(file: string): { patterns: Set<string>; makesPatterns: boolean } {
@@ -54,7 +54,8 @@ describe('the regular expressions', () => {
     it(`of ${file} take a time that grows with the text, and no faster`, () => {
       for (const pattern of patterns) {
         const end = pattern.lastIndexOf('/');
-        const result = checkSync(pattern.slice(1, end), pattern.slice(end + 1));
+        // Its limit is one of the wall clock, and what it does not prove in that time it guesses.
+        const result = checkSync(pattern.slice(1, end), pattern.slice(end + 1), { timeout: 50_000 });
         const found = result.status === 'vulnerable' ? result.complexity.summary : result.status;
         assert.equal(result.status, 'safe', `${pattern}: ${found}`);
       }

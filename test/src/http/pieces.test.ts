@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { Pieces } from '../../../src/http/pieces';
+import { Pieces } from '../../../src/http/exchange';
 
 describe('Pieces', () => {
   it('are joined in their order, none, one and many', () => {

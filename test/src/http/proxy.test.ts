@@ -3,10 +3,15 @@ import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { inspect } from 'node:util';
 import { SmsError } from '../../../src/errors';
-import { type Connections, createConnections, type TlsOptions } from '../../../src/http/connections';
+import {
+  type Connections,
+  createConnections,
+  createTunnel,
+  findProxy,
+  type TlsOptions,
+} from '../../../src/http/connections';
 import { createExchange } from '../../../src/http/exchange';
 import { ProxyFailure } from '../../../src/http/failure';
-import { createTunnel, findProxy } from '../../../src/http/proxy';
 import { Closing } from '../closing';
 import { createSelfSigned, startRawService, startSocketService } from '../raw-service';
 

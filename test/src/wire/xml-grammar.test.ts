@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { isSmsError } from '../../../src/errors';
-import { parseXml } from '../../../src/wire/xml';
-import type { XmlElement } from '../../../src/wire/xml-element';
+import { parseXml, type XmlElement } from '../../../src/wire/xml';
 
 function read(xml: string): XmlElement {
   return parseXml(Buffer.from(xml));

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { isSmsError } from '../../../src/errors';
-import { parseXml as parseBytes } from '../../../src/wire/xml';
-import type { XmlElement } from '../../../src/wire/xml-element';
+import { parseXml as parseBytes, type XmlElement } from '../../../src/wire/xml';
 
 function parseXml(xml: string): XmlElement {
   return parseBytes(Buffer.from(xml));
