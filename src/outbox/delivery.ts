@@ -49,8 +49,11 @@ export class Deliveries {
         const patience = absences.patience(node);
         return patience && Math.max(patience.leastMs, patience.mostMs);
       },
-      tell: (outlet, text, mayBeKnown) => {
-        const news = this.#newsOf(text, mayBeKnown);
+      tell: async (outlet, text, mayBeKnown) => {
+        // It is in memory then, as it came.
+        const isHere = this.#origins.get(text.id) !== undefined;
+        const carried = isHere ? text.carried : await ledger.carriedOf(text);
+        const news = this.#newsOf({ ...text, ...(carried === undefined ? undefined : { carried }) }, mayBeKnown);
         return outlet.onOutcome(news);
       },
       taken,

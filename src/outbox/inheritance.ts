@@ -8,10 +8,12 @@ import { absenceHeritage } from './absences';
 import type { Heritage } from './heritage';
 import { limitHeritage } from './limits';
 import { onceHeritage } from './once';
+import { carriedHeritage } from './transitions';
 
 /** All that the ledger remembers, but what it has taken over. */
 const heritages: readonly Heritage[] = [
   absenceHeritage,
+  carriedHeritage,
   askedHeritage,
   limitHeritage,
   mailboxHeritage,

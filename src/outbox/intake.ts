@@ -103,7 +103,7 @@ export class Intake {
     const { verdict } = taken;
     if (verdict.type === 'taken') throw new SmsError('onceTaken', { field: 'once' });
     if (text.options.keep) {
-      if (verdict.type === 'new') this.#options.kept.admit(text);
+      if (verdict.type === 'new') this.#options.kept.admit(taken.text);
       else if (verdict.type === 'ended') await this.#options.duplicates.end(text, verdict.outcome);
       else void this.#options.duplicates.resume(taken.text);
     } else if (verdict.type === 'ended') {
@@ -112,7 +112,7 @@ export class Intake {
     } else if (verdict.type === 'underway') {
       await this.#options.followers.follow(text.id, verdict.id, given.from.signals.signal);
       await this.#takeIn(text, given);
-    } else await this.#send(text, given);
+    } else await this.#send(taken.text, given);
   }
 
   /** @throws SmsError `SMS_BUSY` when a text that is about to be kept would have to wait, and may not */

@@ -17,6 +17,7 @@ import {
   leave,
   type Moved,
   putBack,
+  readCarried as readCarriedApart,
   settle,
   type TakenIn,
   takeIn,
@@ -192,6 +193,11 @@ export class Ledger {
     const answered = await this.#options.journal.run(collectLetters((id) => this.questions.get(id)));
     for (const question of answered) this.questions.update(question);
     return answered;
+  }
+
+  /** What a text carries. */
+  async carriedOf(text: Text): Promise<string | undefined> {
+    return text.isCarriedApart ? this.#options.journal.run(readCarriedApart(text)) : text.carried;
   }
 
   /** The message of the flow that a question was asked with, as far as it is known. */

@@ -20,7 +20,7 @@ interface Guard {
 }
 
 /** Longer than any text waits. */
-const foreverMs = 100 * 365 * 24 * 3_600_000;
+export const foreverMs = 100 * 365 * 24 * 3_600_000;
 
 /** Within so long a text that waits no more has an outcome. Should it be lost, its key is free again then. */
 const longestEndMs = 30 * 24 * 3_600_000;

@@ -71,6 +71,8 @@ export interface Text extends Item {
   options: SendOptions;
   /** The message of the flow, as the node wrote it. */
   carried?: string;
+  /** That is too long to be written at every step, and stands under a key of its own. */
+  isCarriedApart?: true;
   /** When it was taken in, in ms. */
   arrivedAt: number;
   /** When it may leave, in ms; absent: at once. */

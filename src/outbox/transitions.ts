@@ -12,9 +12,10 @@ import {
   remembranceKey,
   whomItReached,
 } from '../questions/sent-index';
-import { type Changes, dropItem, keepItem, type Look } from '../store/store';
+import { type Changes, dropItem, keepItem, type Look, unsweptPrefix } from '../store/store';
 import { askRules, giveBack, holdsAny, isClear, keysOfRules, passRules } from './gate';
-import { guard, guardAgain, judgeOnce, noteOutcome, type OnceVerdict, onceKey } from './once';
+import type { Heritage } from './heritage';
+import { foreverMs, guard, guardAgain, judgeOnce, noteOutcome, type OnceVerdict, onceKey } from './once';
 import {
   formatOutcome,
   isAccepted,
@@ -31,6 +32,18 @@ import {
 } from './outgoing';
 import { nextRevision } from './revision';
 import type { Leaving, Verdict } from './rule';
+
+/** What a text carries is a part of it up to so many characters. */
+const longestInline = 1_024;
+
+const carriedPrefix = `${unsweptPrefix}carried:`;
+
+/** What texts carry goes with them. */
+export const carriedHeritage: Heritage = { prefix: carriedPrefix };
+
+function carriedKey(id: string): string {
+  return carriedPrefix + id;
+}
 
 /** Where a text stands after a step, and its questions with it. */
 export interface Moved {
@@ -60,10 +73,11 @@ export function takeIn(text: Text, { now, dedupeMs }: Memory): Step<TakenIn> {
     whileFailing: 'refuse',
     decide(look, changes) {
       const verdict = judgeOnce(text, look, now);
-      const taken = { verdict, text: followOrLead(text, verdict) };
+      const taken = followOrLead(text, verdict);
       if (verdict.type === 'new') guard(text, changes, now, dedupeMs);
-      if (verdict.type === 'new' || taken.text !== text) keepItem(changes, taken.text);
-      return () => taken;
+      const isKept = verdict.type === 'new' || taken !== text;
+      const kept = isKept ? keepText(taken, now, changes) : taken;
+      return () => ({ verdict, text: kept });
     },
   };
 }
@@ -97,17 +111,17 @@ export function leave(text: Text, memory: Memory, known: Pick<QuestionBook, 'get
       ...keysOfRules(leaving),
       ...(isKnownByIt ? [...keysOfSent(referenceOf(messageId, text), submitted), remembranceKey] : []),
       ...(asksAgain ? [mailboxKey] : []),
+      ...(isKnownByIt ? keysOfAsked(text) : []),
     ],
     whileFailing: isTracked(text) ? 'refuse' : 'apply',
     decide(look, changes) {
       if (!isClear(passRules(leaving, look, changes))) return () => undefined;
       const countedAt = holdsAny(memory.rules) ? { countedAt: memory.moment } : undefined;
-      const left = change(text, { state: 'leaving', leftAt: memory.now, ...countedAt });
-      if (isTracked(text)) keepItem(changes, left);
+      const left = keepText(change(text, { state: 'leaving', leftAt: memory.now, ...countedAt }), memory.now, changes);
       const asked = isKnownByIt ? ask(left, submitted, known, changes) : [];
       // The first reply counts.
       const open = asksAgain ? unanswered(asked, look) : asked;
-      if (isKnownByIt) remember({ text: left, messageId, asked, open }, memory, look, changes);
+      if (isKnownByIt) remember({ text: withCarried(left, look), messageId, asked, open }, memory, look, changes);
       return (isWritten) => ({ text: left, asked, unasked: [], isWritten });
     },
   };
@@ -129,8 +143,7 @@ export function putBack(text: Text, memory: Memory, known: Pick<QuestionBook, 'g
     decide(look, changes) {
       const { outcome: _, settledAt: __, withheld: ___, countedAt, ...rest } = text;
       if (countedAt) giveBack(leavingOf(text, submitted, memory), countedAt, look, changes);
-      const back = change(rest, { state: 'waiting' });
-      if (isTracked(text)) keepItem(changes, back);
+      const back = keepText(change(rest, { state: 'waiting' }), memory.now, changes);
       guardAgain(back, look, changes, { at: memory.now, forMs: memory.dedupeMs });
       const unasked = takesBack
         ? forgetLeft(text, unanswered(questionsOf(text, known, changes), look), look, changes)
@@ -151,15 +164,16 @@ export function settle(text: Text, outcome: Outcome, memory: Memory, known: Pick
     keys: [
       ...(once === undefined ? [] : [once]),
       ...(isRemembered(text) ? [...keysOfSent(referenceOf(messageId, text), to), remembranceKey, mailboxKey] : []),
+      ...keysOfAsked(text),
       ...keysOfRules(leavingOf(text, uncounted, memory)),
     ],
     whileFailing: 'apply',
     decide(look, changes) {
       const questions = questionsOf(text, known, changes);
       if (text.countedAt) giveBack(leavingOf(text, uncounted, memory), text.countedAt, look, changes);
-      const settled = change(text, { state: 'settled', outcome: formatOutcome(outcome), settledAt: memory.now });
+      const ended = change(text, { state: 'settled', outcome: formatOutcome(outcome), settledAt: memory.now });
       // Should a power cut undo it, the text has left, and its outcome is unknown.
-      if (isTracked(text)) keepItem(changes, settled, text.state === 'leaving');
+      const settled = keepText(ended, memory.now, changes, text.state === 'leaving');
       noteOutcome(text, outcome, { look, changes }, { at: memory.now, forMs: memory.dedupeMs });
       const begun = sent ? begin(settled, sent, questions, memory) : [];
       const idsOfBegun = new Set(begun.map(({ id }) => id));
@@ -172,7 +186,7 @@ export function settle(text: Text, outcome: Outcome, memory: Memory, known: Pick
         noteReached(ownReference, { recipients: to, reached }, look, changes);
       } else if (sent && isRemembered(text)) {
         remember(
-          { text: settled, messageId, asked: begun, open: begun, reached: sent.accepted },
+          { text: withCarried(settled, look), messageId, asked: begun, open: begun, reached: sent.accepted },
           memory,
           look,
           changes,
@@ -186,12 +200,12 @@ export function settle(text: Text, outcome: Outcome, memory: Memory, known: Pick
 
 /** waiting → settled, of a text with a key that another has: its outcome is the same. */
 export function echo(text: Text, outcome: StoredOutcome, { now }: Memory): Step<Text> {
-  const settled = change(text, { state: 'settled', outcome, settledAt: now, follows: true });
   return {
     keys: [],
     whileFailing: 'apply',
     decide(_look, changes) {
-      keepItem(changes, settled);
+      const ended = change(text, { state: 'settled', outcome, settledAt: now, follows: true });
+      const settled = keepText(ended, now, changes);
       return () => settled;
     },
   };
@@ -205,15 +219,15 @@ export function undecided(text: Text, { now }: Pick<Memory, 'now'>): Text | unde
 }
 
 /** settled → gone, or → uncertain: its outcome has entered the flow, or nobody has been there to be told it. See {@link undecided}. */
-export function delivered({ id }: Text, uncertain: Text | undefined): Step<void> {
+export function delivered(text: Text, uncertain: Text | undefined): Step<void> {
   return {
     keys: [],
     whileFailing: 'apply',
     // What stays is known already as it will be, and found where the store is opened meanwhile.
-    drops: uncertain ? [] : [id],
+    drops: uncertain ? [] : [text.id],
     decide(_look, changes) {
       if (uncertain) keepItem(changes, uncertain);
-      else dropItem(changes, id, 'ledger');
+      else dropText(text, changes);
       return () => {};
     },
   };
@@ -236,7 +250,7 @@ export function discard(
     whileFailing,
     drops: [text.id],
     decide(look, changes) {
-      dropItem(changes, text.id, 'ledger');
+      dropText(text, changes);
       changes.firm = true;
       if (text.state === 'waiting') {
         // Only an earlier try may have reached anybody.
@@ -248,6 +262,46 @@ export function discard(
       return () => ({ asked: replied, unasked });
     },
   };
+}
+
+/** What a text carries, where it was too long to be written at every step of it. */
+export function readCarried({ id }: Text): Step<string | undefined> {
+  const key = carriedKey(id);
+  return {
+    keys: [key],
+    whileFailing: 'postpone',
+    decide(look) {
+      const value = look(key)?.value;
+      return () => value;
+    },
+  };
+}
+
+/** Keeps a text that is tracked. Of what it carries whatever is long is written once, under a key of its own. */
+function keepText(text: Text, now: number, changes: Changes, isLoose = false): Text {
+  if (!isTracked(text)) return text;
+  const { carried = '', ...rest } = text;
+  const isApart = carried.length > longestInline;
+  const kept = isApart ? { ...rest, isCarriedApart: true as const } : text;
+  if (isApart) changes.remember.set(carriedKey(text.id), { at: now, forMs: foreverMs, value: carried });
+  keepItem(changes, kept, isLoose);
+  return kept;
+}
+
+function dropText({ id, isCarriedApart }: Text, changes: Changes): void {
+  dropItem(changes, id, 'ledger');
+  if (isCarriedApart) changes.remember.set(carriedKey(id), undefined);
+}
+
+/** What a question is to carry is looked up where its text is remembered. */
+function keysOfAsked({ id, options, isCarriedApart }: Text): string[] {
+  return options.waitMs !== undefined && isCarriedApart ? [carriedKey(id)] : [];
+}
+
+function withCarried(text: Text, look: Look): Text {
+  const [key] = keysOfAsked(text);
+  const carried = key === undefined ? undefined : look(key)?.value;
+  return carried === undefined ? text : { ...text, carried };
 }
 
 /** By what a text is remembered from when it leaves, since it has a messageId of its own; `undefined`: not before it is accepted, or never. */

@@ -6,6 +6,8 @@ export type Table = (typeof tables)[number];
 export interface KeyRange {
   /** Only keys after this one. */
   after?: string | undefined;
+  /** Only keys before this one. */
+  before?: string | undefined;
   /** Only keys that begin so. */
   prefix?: string | undefined;
   /** So many at most. */

@@ -15,6 +15,7 @@ import {
   type Store,
   type StoreEvents,
   timesAsNoted,
+  unsweptPrefix,
 } from './store';
 
 /** Items read in one turn of the event loop, and what is remembered in one sweep. */
@@ -116,7 +117,11 @@ export class DiskStore implements Store {
       this.#nextOutdated = Number.POSITIVE_INFINITY;
     }
     const database = this.#opened();
-    const page = await database.list('remembered', { after: this.#sweptTo, limit: pageSize });
+    const page = await database.list('remembered', {
+      after: this.#sweptTo,
+      before: unsweptPrefix,
+      limit: pageSize,
+    });
     this.#sweptTo = page.length < pageSize ? undefined : page.at(-1)?.[0];
     const operations: Operation[] = [];
     for (const [key, text] of page) {

@@ -51,10 +51,13 @@ class LevelDatabase implements Database {
     return Promise.resolve(places.map((place) => this.#database.getSync(place)));
   }
 
-  async list(table: Table, { after, prefix = '', limit }: KeyRange): Promise<[string, string][]> {
+  async list(
+    table: Table,
+    { after, prefix = '', before = endOf(prefix), limit }: KeyRange,
+  ): Promise<[string, string][]> {
     const start = this.#prefixes[table];
     const from = after === undefined ? { gte: start + prefix } : { gt: start + after };
-    const found = await this.#database.iterator({ ...from, lt: start + endOf(prefix), limit }).all();
+    const found = await this.#database.iterator({ ...from, lt: start + before, limit }).all();
     return found.map(([place, text]) => [place.slice(start.length), text]);
   }
 

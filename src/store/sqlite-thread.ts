@@ -55,10 +55,10 @@ class TextFile {
     return keys.map((key) => (get.get(key) as Row | undefined)?.text);
   }
 
-  list(table: Table, { after, prefix = '', limit }: KeyRange): [string, string][] {
+  list(table: Table, { after, prefix = '', before = endOf(prefix), limit }: KeyRange): [string, string][] {
     const { listFrom, listAfter } = this.#statements[table];
     const list = after === undefined ? listFrom : listAfter;
-    return (list.all(after ?? prefix, endOf(prefix), limit) as Row[]).map(({ key, text }) => [key, text]);
+    return (list.all(after ?? prefix, before, limit) as Row[]).map(({ key, text }) => [key, text]);
   }
 
   write(operations: readonly Operation[], isFlushed: boolean): void {

@@ -27,6 +27,9 @@ export interface Remembered {
   value: string;
 }
 
+/** What is remembered under a key that begins so is never swept, nor read to find that out, since it may be large: whoever remembers it forgets it. */
+export const unsweptPrefix = '~';
+
 /** What was remembered as JSON. A value that is damaged says nothing: it must not keep the rest of the account from going on. */
 export function parseRemembered<T>(
   remembered: Pick<Remembered, 'value'> | undefined,

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { wait } from '../../../src/clock';
 import { SmsError } from '../../../src/errors';
+import type { SendOptions } from '../../../src/outbox/outgoing';
 import { MemoryStore } from '../../../src/store/memory';
 import { settle } from '../../virtual-clock';
 import { createError } from '../some-error';
@@ -609,6 +610,57 @@ describe('kept texts', () => {
       house.attach();
       await house.pass(60_000);
       assert.deepEqual([store.commits, store.platter.remembered.size], [before, 0]);
+    });
+  });
+
+  describe('of which what it carries is long', () => {
+    const carried = JSON.stringify({ payload: 'x'.repeat(250_000) });
+
+    async function strandLong(options: Partial<SendOptions> = {}) {
+      const store = new FailingStore();
+      const house = new House({ store });
+      const node = house.attach();
+      house.service.otherwise = { unreachable: true };
+      sendText(node, 'hello', { keep: forever, carried, ...options });
+      await house.pass(60_000);
+      return { store, house, node };
+    }
+
+    it('that is written once, apart from what changes, and goes on with its outcome after a restart', async () => {
+      const { store, house } = await strandLong();
+      const platter = copyPlatter(store.platter);
+      assert.deepEqual(
+        [...platter.remembered.keys()].map((key) => key.replace(/[^:]+$/, '')),
+        ['~carried:'],
+      );
+      assert.ok([...platter.entries.values()].every(({ length }) => length < 1_000));
+      house.service.otherwise = { takes: true };
+      const next = house.restart(platter);
+      const back = next.attach();
+      await next.pass(100);
+      assert.deepEqual(back.ends, ['to 6421555123']);
+      assert.equal(back.outcomes[0]?.carried, carried);
+      await next.close();
+      assert.deepEqual([platter.entries.size, platter.remembered.size], [0, 0]);
+    });
+
+    it('that goes with a question, and with its text when that is discarded', async () => {
+      const { store, house } = await strandLong({ waitMs: 3_600_000 });
+      const platter = copyPlatter(store.platter);
+      house.service.otherwise = { takes: true };
+      const next = house.restart(platter);
+      const back = next.attach();
+      await next.pass(60_000);
+      await next.pass(3_600_000);
+      assert.deepEqual(
+        back.answers.map((news) => news.carried),
+        [carried],
+      );
+      const other = await strandLong();
+      const [entry] = other.house.sender.desk.entries('kept', 1).entries;
+      assert.equal(await other.house.sender.desk.act(entry?.id ?? '', 'discard'), 'done');
+      await other.house.pass(100);
+      assert.equal(other.store.platter.remembered.size, 0);
     });
   });
 

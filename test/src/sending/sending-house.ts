@@ -336,7 +336,12 @@ export const forever: SendOptions['keep'] = { expireMs: undefined };
 export function sendText(
   { node }: { node: SendingNode },
   body: string,
-  { to = ['6421555123'], messageId, ...options }: Partial<SendOptions> & { to?: string[]; messageId?: string } = {},
+  {
+    to = ['6421555123'],
+    messageId,
+    carried = JSON.stringify({ payload: body }),
+    ...options
+  }: Partial<SendOptions> & { to?: string[]; messageId?: string; carried?: string } = {},
 ): void {
   node.send({
     message: { to, body, ...(messageId === undefined ? undefined : { messageId }) },
@@ -344,7 +349,7 @@ export function sendText(
     parts: 1,
     options: { ...plain, ...options },
     origin: { body },
-    carried: () => JSON.stringify({ payload: body }),
+    carried: () => carried,
   });
 }
 

@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type Simulator, startSimulator } from '../../simulator';
+import { isLong } from '../long';
+import { createLinkedUserDir, type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
+import { createAccount, createFeed } from './flows';
+import { waitUntil } from './recorder';
+
+/** More by hand: `LARGE_TEXTS=10000 npm run test:one -- test/reliability/large-messages.test.ts`. */
+const texts = Number(process.env.LARGE_TEXTS ?? (isLong ? 10_000 : 1_200));
+const length = 250_000;
+/** What a process takes in stays in its memory as it came. */
+const textsOfProcess = 1_000;
+const atOnce = 8;
+
+describe('kept texts whose messages are large', function () {
+  this.timeout(120_000 + texts * 100);
+  let folder: string;
+  let simulator: Simulator;
+  let nodeRed: NodeRedProcess | undefined;
+
+  beforeEach(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'sms-large-'));
+    simulator = await startSimulator({ waitMs: 200, statusDelayMs: 0, balance: 1e9 });
+  });
+
+  afterEach(async () => {
+    await nodeRed?.kill();
+    await simulator.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  it(`${texts} of 250 KB are sent by a Node-RED with a heap of 256 MB, each with its message`, async () => {
+    const userDir = createLinkedUserDir();
+    const arrived = join(folder, 'arrived.txt');
+    const flows = createFlows(simulator, arrived);
+    simulator.fault('send', { status: 503 });
+    for (let fed = 0; fed < texts; ) {
+      const started = await startNodeRed({ userDir, flows });
+      nodeRed = started;
+      const until = Math.min(texts, fed + textsOfProcess);
+      const feedOn = async () => {
+        while (fed < until) await feed(started.url, `m${fed++}`);
+      };
+      await Promise.all(Array.from({ length: atOnce }, feedOn));
+      await started.kill();
+    }
+    simulator.fault('send', null);
+    nodeRed = await startNodeRed({ userDir, flows, env: { NODE_OPTIONS: '--max-old-space-size=256' } });
+    const lines = () => (existsSync(arrived) ? readFileSync(arrived, 'utf8').trim().split('\n') : []);
+    await waitUntil(() => lines().length >= texts, 'each text has an outcome');
+    assert.equal(new Set(lines()).size, texts);
+    assert.ok(lines().every((line) => line.endsWith(` ${length}`)));
+    assert.equal(simulator.messages.length, texts);
+  });
+});
+
+function createFlows(simulator: Simulator, arrived: string): FlowNode[] {
+  const writer: FlowNode = {
+    id: 'out',
+    type: 'function',
+    z: 'tab',
+    x: 300,
+    y: 100,
+    func: `fs.appendFileSync(${JSON.stringify(arrived)}, msg.payload.body + ' ' + msg.payload.ballast.length + '\\n');`,
+    libs: [{ var: 'fs', module: 'fs' }],
+    outputs: 0,
+    wires: [],
+  };
+  return [
+    createAccount(simulator, { queueLimit: texts + atOnce, concurrency: 8 }),
+    ...createFeed({ wires: [['out'], []] }),
+    writer,
+  ];
+}
+
+async function feed(url: string, body: string): Promise<void> {
+  const response = await fetch(`${url}/feed`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ to: '64215550001', body, ballast: 'x'.repeat(length) }),
+  });
+  assert.equal(response.status, 200);
+}
