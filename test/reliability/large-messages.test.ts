@@ -1,15 +1,14 @@
 import assert from 'node:assert/strict';
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Simulator, startSimulator } from '../../simulator';
 import { isLong } from '../long';
 import { createLinkedUserDir, type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
-import { createAccount, createFeed } from './flows';
-import { waitUntil } from './recorder';
+import { createAccount, createFeed, waitForCounts } from './flows';
 
 /** More by hand: `LARGE_TEXTS=10000 npm run test:one -- test/reliability/large-messages.test.ts`. */
-const texts = Number(process.env.LARGE_TEXTS ?? (isLong ? 10_000 : 1_200));
+const texts = Number(process.env.LARGE_TEXTS ?? (isLong ? 10_000 : 500));
 const length = 250_000;
 /** What a process takes in stays in its memory as it came. */
 const textsOfProcess = 1_000;
@@ -49,10 +48,9 @@ describe('kept texts whose messages are large', function () {
     }
     simulator.fault('send', null);
     nodeRed = await startNodeRed({ userDir, flows, env: { NODE_OPTIONS: '--max-old-space-size=256' } });
-    const lines = () => (existsSync(arrived) ? readFileSync(arrived, 'utf8').trim().split('\n') : []);
-    await waitUntil(() => lines().length >= texts, 'each text has an outcome');
-    assert.equal(new Set(lines()).size, texts);
-    assert.ok(lines().every((line) => line.endsWith(` ${length}`)));
+    const counts = await waitForCounts(arrived, texts);
+    assert.equal(counts.size, texts);
+    for (const [line, count] of counts) assert.deepEqual([count, line.endsWith(` ${length}`)], [1, true], line);
     assert.equal(simulator.messages.length, texts);
   });
 });
