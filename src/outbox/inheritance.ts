@@ -1,6 +1,6 @@
 import type { Step } from '../journal/journal';
 import { askedHeritage, type Question } from '../questions/question';
-import { mailboxHeritage } from '../questions/replies';
+import { replyHeritage } from '../questions/replies';
 import { closeQuestion, keysOfQuestion, remembranceHeritage, sentHeritage } from '../questions/sent-index';
 import { adoptedKey, forgetAdopted, noteAdopted } from '../store/adopted';
 import { dropItem, type Item, keepItem, type Remembered } from '../store/store';
@@ -16,7 +16,7 @@ const heritages: readonly Heritage[] = [
   carriedHeritage,
   askedHeritage,
   limitHeritage,
-  mailboxHeritage,
+  replyHeritage,
   onceHeritage,
   remembranceHeritage,
   ...sentHeritage,

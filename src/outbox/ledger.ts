@@ -1,7 +1,7 @@
 import type { Clock } from '../clock';
 import type { Journal } from '../journal/journal';
 import { type Answer, type Question, QuestionBook } from '../questions/question';
-import { collectLetters, endQuestion, forgetQuestion, readCarried } from '../questions/question-steps';
+import { collectReplies, endQuestion, forgetQuestion, readCarried } from '../questions/question-steps';
 import { durationOf, type Memory, type Remembrance } from '../questions/sent-index';
 import { holdsAny } from './gate';
 import { Holdings } from './holdings';
@@ -183,14 +183,14 @@ export class Ledger {
   async endQuestion(id: string, answer: Answer): Promise<Question | undefined> {
     const question = this.questions.get(id);
     if (!question || question.answer) return undefined;
-    const ended = await this.#options.journal.run(endQuestion(question, answer, this.questions));
+    const ended = await this.#options.journal.run(endQuestion(question, answer, this.questions, this));
     if (ended) this.questions.set(ended);
     return ended;
   }
 
-  /** Takes the replies that other instances have read for questions of this process. */
-  async collectLetters(): Promise<Question[]> {
-    const answered = await this.#options.journal.run(collectLetters((id) => this.questions.get(id)));
+  /** Takes the replies that other instances have read for these questions. */
+  async collectReplies(questions: readonly Question[]): Promise<Question[]> {
+    const answered = await this.#options.journal.run(collectReplies(questions, this.questions));
     for (const question of answered) this.questions.update(question);
     return answered;
   }
@@ -215,7 +215,8 @@ export class Ledger {
   #memory(remembered?: Text): Memory {
     const { dedupeMs, sentMs, rules, remembrance } = this.#options;
     const moment = this.#createMoment();
-    const memory = { now: moment.now, moment, rules: rules(), dedupeMs: dedupeMs(), sentMs: sentMs() };
+    const { isShared } = this;
+    const memory = { now: moment.now, moment, rules: rules(), dedupeMs: dedupeMs(), sentMs: sentMs(), isShared };
     // Before a reply can come, which may be in the same commit.
     if (remembered && isRemembered(remembered)) remembrance.expect(durationOf(remembered, memory));
     return memory;

@@ -1,8 +1,8 @@
 import { SmsError } from '../errors';
 import type { Step } from '../journal/journal';
 import type { Question, QuestionBook } from '../questions/question';
-import { ask, begin, endAsking, questionsOf, unask } from '../questions/question-steps';
-import { mailboxKey, unanswered } from '../questions/replies';
+import { ask, begin, endAsking, keysOfReplies, questionsOf, unask } from '../questions/question-steps';
+import { unanswered } from '../questions/replies';
 import {
   keysOfSent,
   type Memory,
@@ -110,7 +110,7 @@ export function leave(text: Text, memory: Memory, known: Pick<QuestionBook, 'get
     keys: [
       ...keysOfRules(leaving),
       ...(isKnownByIt ? [...keysOfSent(referenceOf(messageId, text), submitted), remembranceKey] : []),
-      ...(asksAgain ? [mailboxKey] : []),
+      ...(asksAgain ? keysOfReplies(text, memory) : []),
       ...(isKnownByIt ? keysOfAsked(text) : []),
     ],
     whileFailing: isTracked(text) ? 'refuse' : 'apply',
@@ -137,7 +137,7 @@ export function putBack(text: Text, memory: Memory, known: Pick<QuestionBook, 'g
     keys: [
       ...(once === undefined ? [] : [once]),
       ...(text.countedAt ? keysOfRules(leavingOf(text, submitted, memory)) : []),
-      ...(takesBack ? keysOfLeft(text) : []),
+      ...(takesBack ? keysOfLeft(text, memory) : []),
     ],
     whileFailing: 'apply',
     decide(look, changes) {
@@ -163,7 +163,8 @@ export function settle(text: Text, outcome: Outcome, memory: Memory, known: Pick
   return {
     keys: [
       ...(once === undefined ? [] : [once]),
-      ...(isRemembered(text) ? [...keysOfSent(referenceOf(messageId, text), to), remembranceKey, mailboxKey] : []),
+      ...(isRemembered(text) ? [...keysOfSent(referenceOf(messageId, text), to), remembranceKey] : []),
+      ...keysOfReplies(text, memory),
       ...keysOfAsked(text),
       ...keysOfRules(leavingOf(text, uncounted, memory)),
     ],
@@ -239,14 +240,14 @@ export function delivered(text: Text, uncertain: Text | undefined): Step<void> {
  */
 export function discard(
   text: Text,
-  memory: Pick<Memory, 'now' | 'dedupeMs'>,
+  memory: Pick<Memory, 'now' | 'dedupeMs' | 'isShared'>,
   whileFailing: 'refuse' | 'apply',
   known: Pick<QuestionBook, 'get'>,
 ): Step<Pick<Moved, 'asked' | 'unasked'>> {
   const { now, dedupeMs } = memory;
   const once = onceKey(text);
   return {
-    keys: [...(once === undefined ? [] : [once]), ...keysOfLeft(text)],
+    keys: [...(once === undefined ? [] : [once]), ...keysOfLeft(text, memory)],
     whileFailing,
     drops: [text.id],
     decide(look, changes) {
@@ -311,9 +312,9 @@ function ownReferenceOf(text: Text): string | undefined {
 }
 
 /** What is looked at where such a text has not left after all. */
-function keysOfLeft(text: Text): string[] {
+function keysOfLeft(text: Text, memory: Pick<Memory, 'isShared'>): string[] {
   const reference = ownReferenceOf(text);
-  return reference === undefined ? [] : [...keysOfSent(reference, text.message.to), mailboxKey];
+  return reference === undefined ? [] : [...keysOfSent(reference, text.message.to), ...keysOfReplies(text, memory)];
 }
 
 /** Nothing of a text was sent that was remembered as it left: nobody is asked, and nobody has got it. */

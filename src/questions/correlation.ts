@@ -4,7 +4,7 @@ import type { SendingRooms } from '../outbox/rooms';
 import { type Changes, keepItem, type Look } from '../store/store';
 import type { Answer, Question } from './question';
 import { latest, withAnswer } from './question-steps';
-import { leaveLetter, mailboxKey } from './replies';
+import { leaveReply } from './replies';
 import { furtherKeysOfRecord, keysOfRecord, match, questionOf, type Remembrance } from './sent-index';
 
 /** What the ledger knows of records that come in: which text they answer, and what follows from them. */
@@ -65,8 +65,7 @@ export class Correlation {
 
   #keysOf(witness: Witness): readonly string[] {
     if (witness.kind === 'outbox') return [];
-    const keys = keysOfRecord(witness.kind, witness.record);
-    return this.#options.isShared && keys.length > 0 ? [...keys, mailboxKey] : keys;
+    return keysOfRecord(witness.kind, witness.record);
   }
 
   #answer(
@@ -90,7 +89,7 @@ export class Correlation {
     const answer: Answer = isEnd
       ? { reason: 'undelivered', statusCode: witness.record.statusCode }
       : { reply: { ...(record as IncomingRecord), awaited: true } };
-    if (!own) leaveLetter({ question: question.id, at: this.#options.now(), answer }, look, changes);
+    if (!own) leaveReply(question.id, answer, this.#options.now(), changes);
     const answered = own && withAnswer(own, answer);
     if (answered) keepItem(changes, answered);
     return { record: isEnd ? record : { ...record, awaited: true }, answered };

@@ -3,8 +3,8 @@ import type { Sent, Text } from '../outbox/outgoing';
 import { nextRevision } from '../outbox/revision';
 import { type Changes, dropItem, keepItem, type Look } from '../store/store';
 import { type Answer, askedKey, type Question, type QuestionBook } from './question';
-import { keepLetters, mailboxKey, readLetters } from './replies';
-import { closeQuestion, keysOfQuestion, referenceOf } from './sent-index';
+import { readReply, replyKey, takeReply } from './replies';
+import { closeQuestion, keysOfQuestion, type Memory, referenceOf } from './sent-index';
 
 /** Questions to be, of a text that may be answered before it is known to be accepted. */
 export function ask(
@@ -28,6 +28,12 @@ export function ask(
 function questionIds({ id, message }: Text): (recipient: string) => string {
   const places = new Map(message.to.map((recipient, index) => [recipient, index]));
   return (recipient) => `${id}-${places.get(recipient)}`;
+}
+
+/** Where other instances leave the replies to what a text asks. */
+export function keysOfReplies(text: Text, { isShared }: Pick<Memory, 'isShared'>): string[] {
+  if (!isShared || text.options.waitMs === undefined) return [];
+  return text.message.to.map(questionIds(text)).map(replyKey);
 }
 
 /** What the questions to all recipients of a text have in common. */
@@ -83,11 +89,12 @@ export function endAsking(
   look: Look,
   changes: Changes,
 ): { replied: Question[]; unasked: string[] } {
-  const letters = readLetters(look);
   const replied: Question[] = [];
   const silent: Question[] = [];
   for (const question of questions) {
-    const answer = question.answer ?? letters.find((letter) => letter.question === question.id)?.answer;
+    const left = readReply(question.id, look);
+    if (left) takeReply(question.id, changes);
+    const answer = question.answer ?? left;
     if (answer && 'reply' in answer) replied.push({ ...withAnswer(question, answer), askedAt: now });
     else silent.push(question);
   }
@@ -109,47 +116,49 @@ export function withAnswer(question: Question, answer: Answer): Question {
   return { ...question, answer, revision: nextRevision(question) };
 }
 
-/** A question ends without a reply. Results in `undefined`, and changes nothing, where a reply has come first. */
+/**
+ * A question ends without a reply, or with that which another instance has read. Results in `undefined`, and changes nothing, where one has
+ * come first.
+ */
 export function endQuestion(
   question: Question,
   answer: Answer,
   known: Pick<QuestionBook, 'get'>,
+  { isShared }: Pick<Memory, 'isShared'>,
 ): Step<Question | undefined> {
+  const { id } = question;
   return {
-    keys: [...keysOfQuestion(question), mailboxKey],
+    keys: [...keysOfQuestion(question), ...(isShared ? [replyKey(id)] : [])],
     whileFailing: 'apply',
     decide(look, changes) {
-      const current = known.get(question.id);
-      if (!current || changes.drop.has(question.id)) return () => undefined;
+      const current = known.get(id);
+      if (!current || changes.drop.has(id)) return () => undefined;
       if (latest(current, changes).answer) return () => undefined;
-      // Another instance has read its reply, though the handset has got so many texts since that nothing else tells of it.
-      if (readLetters(look).some((letter) => letter.question === question.id)) return () => undefined;
-      const ended = close(question, answer, look, changes);
+      // The handset may have got so many texts since that nothing else tells of it.
+      const reply = readReply(id, look);
+      if (reply) takeReply(id, changes);
+      const ended = close(latest(current, changes), reply ?? answer, look, changes);
       return () => ended;
     },
   };
 }
 
-/** Takes what other instances have left for these questions. The first reply to each counts. */
-export function collectLetters(findOwn: (id: string) => Question | undefined): Step<Question[]> {
+/** Takes what other instances have left for these questions. */
+export function collectReplies(questions: readonly Question[], known: Pick<QuestionBook, 'get'>): Step<Question[]> {
+  const answeredIn = (look: Look) => questions.filter(({ id }) => readReply(id, look) !== undefined);
   return {
-    keys: [mailboxKey],
-    further: (look) =>
-      readLetters(look)
-        .flatMap(({ question: id }) => findOwn(id) ?? [])
-        .flatMap(keysOfQuestion),
+    keys: questions.map(({ id }) => replyKey(id)),
+    further: (look) => answeredIn(look).flatMap(keysOfQuestion),
     whileFailing: 'postpone',
     decide(look, changes) {
-      const letters = readLetters(look);
-      const rest = letters.filter(({ question }) => !findOwn(question));
-      if (rest.length === letters.length) return () => [];
-      keepLetters(rest, look, changes);
       const answered: Question[] = [];
-      for (const { question: id, answer } of letters) {
-        const own = findOwn(id);
+      for (const { id } of answeredIn(look)) {
+        const own = known.get(id);
         const question = own && latest(own, changes);
+        const answer = readReply(id, look);
+        takeReply(id, changes);
         // It may be open again by now, where its text has left once more since that was read.
-        if (question && !question.answer) answered.push(close(question, answer, look, changes));
+        if (question && answer && !question.answer) answered.push(close(question, answer, look, changes));
       }
       return () => answered;
     },

@@ -24,7 +24,10 @@ export interface QuestionsOptions {
 
 /** From the start on no question runs out before the replies that the service still has were read, or so long has passed. */
 const readRepliesFirstMs = 60_000;
-const letterIntervalMs = 500;
+const collectIntervalMs = 500;
+
+/** So many questions are looked for elsewhere at a time: of more the next ones follow. */
+const mostCollected = 1_000;
 
 /**
  * Waits for the replies to questions: for each recipient exactly one of reply and no reply enters the flow, at least
@@ -41,7 +44,9 @@ export class Questions {
   readonly #overdue = new Set<string>();
   /** There as long as such replies are waited for, for what was asked before. */
   #patience: { timer: Timer; since: number } | undefined;
-  #letters: Timer | undefined;
+  #collecting: Timer | undefined;
+  /** Goes through all that are known. */
+  #round: Iterator<Question> | undefined;
   #isClosed = false;
 
   constructor(options: QuestionsOptions) {
@@ -73,7 +78,7 @@ export class Questions {
       else if (question.answer) void this.#bringing.bring(question, false);
       else this.#await(question);
     }
-    this.#collectLetters();
+    this.#collectReplies();
   }
 
   /** An earlier process has asked. */
@@ -100,7 +105,7 @@ export class Questions {
         this.#await(question);
       }
     }
-    this.#collectLetters();
+    this.#collectReplies();
   }
 
   /** The service has no more replies for now: what is overdue ends without one. */
@@ -133,11 +138,11 @@ export class Questions {
     this.#bringing.close();
     for (const timer of this.#timers.values()) timer.cancel();
     this.#patience?.timer.cancel();
-    this.#letters?.cancel();
+    this.#collecting?.cancel();
     this.#timers.clear();
     this.#overdue.clear();
     this.#patience = undefined;
-    this.#letters = undefined;
+    this.#collecting = undefined;
   }
 
   /** Goes on after {@link close}. */
@@ -202,24 +207,39 @@ export class Questions {
   }
 
   /** Replies may have been read elsewhere, as long as something is asked. */
-  #collectLetters(): void {
+  #collectReplies(): void {
     const { clock, ledger } = this.#options;
-    if (!ledger.isShared || this.#letters || this.#isClosed || ledger.questions.open === 0) return;
-    this.#letters = clock.after(
-      letterIntervalMs,
+    if (!ledger.isShared || this.#collecting || this.#isClosed || ledger.questions.open === 0) return;
+    this.#collecting = clock.after(
+      collectIntervalMs,
       () => {
-        this.#letters = undefined;
+        this.#collecting = undefined;
         ledger
-          .collectLetters()
+          .collectReplies(this.#nextOpen())
           .then((answered) => {
             for (const question of answered) this.onAnswered(question);
           })
           // The store fails, which it tells by itself.
           .catch(() => {})
-          .finally(() => this.#collectLetters());
+          .finally(() => this.#collectReplies());
       },
       true,
     );
+  }
+
+  /** Some of the open ones, others each time until all have had their turn. */
+  #nextOpen(): Question[] {
+    const { questions } = this.#options.ledger;
+    const open: Question[] = [];
+    for (let left = questions.size; left > 0 && open.length < mostCollected; left--) {
+      let next = this.#round?.next();
+      if (!next || next.done) {
+        this.#round = questions.values();
+        next = this.#round.next();
+      }
+      if (!next.done && !next.value.answer) open.push(next.value);
+    }
+    return open;
   }
 }
 

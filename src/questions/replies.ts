@@ -1,60 +1,38 @@
 import type { Heritage } from '../outbox/heritage';
-import { type Changes, type Look, parseRemembered, type Remembered } from '../store/store';
+import { type Changes, type Look, parseRemembered } from '../store/store';
 import { type Answer, type Question, questionGraceMs } from './question';
 
-/** Where other instances leave the replies to questions of this one. */
-export const mailboxKey = 'answers';
+const replyPrefix = 'reply:';
 
-/** A reply that another instance has read. */
-export interface Letter {
-  question: string;
-  at: number;
-  answer: Answer;
+/** The key under which an instance leaves the reply that it has read to a question of another. */
+export function replyKey(question: string): string {
+  return replyPrefix + question;
 }
 
-/** All that lie there. */
-export function readLetters(look: Look): Letter[] {
-  return parseLetters(look(mailboxKey));
+/** What another instance has left. */
+export function readReply(question: string, look: Look): Answer | undefined {
+  return parseRemembered(look(replyKey(question)), isAnswer);
 }
 
-/** Those questions that nobody has answered, here or there. */
+/** Leaves a reply. It closes the question in the same commit, so that no other comes. */
+export function leaveReply(question: string, answer: Answer, at: number, changes: Changes): void {
+  changes.remember.set(replyKey(question), { at, forMs: questionGraceMs, value: JSON.stringify(answer) });
+}
+
+/** It is where the question is. */
+export function takeReply(question: string, changes: Changes): void {
+  changes.remember.set(replyKey(question), undefined);
+}
+
+/** Those questions that nobody has answered, here or elsewhere. */
 export function unanswered(questions: readonly Question[], look: Look): Question[] {
-  const read = new Set(readLetters(look).map(({ question }) => question));
-  return questions.filter(({ id, answer }) => answer === undefined && !read.has(id));
+  return questions.filter(({ id, answer }) => answer === undefined && readReply(id, look) === undefined);
 }
 
-/** Leaves one, and clears away what nobody has taken for long. */
-export function leaveLetter(letter: Letter, look: Look, changes: Changes): void {
-  const recent = readLetters(look).filter(({ at }) => at + questionGraceMs > letter.at);
-  changes.remember.set(mailboxKey, {
-    at: letter.at,
-    forMs: questionGraceMs,
-    value: JSON.stringify([...recent, letter]),
-  });
-}
+/** Each reply that lies there for either login. */
+export const replyHeritage: Heritage = { prefix: replyPrefix };
 
-/** Leaves no more than these. */
-export function keepLetters(letters: readonly Letter[], look: Look, changes: Changes): void {
-  const remembered = look(mailboxKey);
-  if (remembered) changes.remember.set(mailboxKey, { ...remembered, value: JSON.stringify(letters) });
-}
-
-/** Each letter that lies in the mailbox of either login. */
-export const mailboxHeritage: Heritage = {
-  prefix: mailboxKey,
-  merge(own, other) {
-    const letters = parseLetters(own);
-    const added = parseLetters(other).filter(({ question }) => !letters.some((letter) => letter.question === question));
-    return { ...own, at: Math.max(own.at, other.at), value: JSON.stringify([...added, ...letters]) };
-  },
-};
-
-function parseLetters(remembered: Remembered | undefined): Letter[] {
-  return parseRemembered(remembered, isLetters) ?? [];
-}
-
-function isLetters(value: unknown): value is Letter[] {
-  return (
-    Array.isArray(value) && value.every((one) => typeof one?.question === 'string' && Object(one.answer) === one.answer)
-  );
+function isAnswer(value: unknown): value is Answer {
+  const { reply, reason } = Object(value) as { reply?: unknown; reason?: unknown };
+  return typeof reason === 'string' || (typeof reply === 'object' && reply !== null);
 }

@@ -427,6 +427,8 @@ export interface Memory {
   rules: RuleSettings;
   dedupeMs: number;
   sentMs: number;
+  /** Whether other instances read replies, too. */
+  isShared: boolean;
 }
 
 /** From when on, and for how long, a text is remembered that is accepted or leaves now. */

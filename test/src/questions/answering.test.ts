@@ -3,8 +3,8 @@ import type { IncomingRecord } from '../../../src/model';
 import type { Text } from '../../../src/outbox/outgoing';
 import { leave as textLeaves } from '../../../src/outbox/transitions';
 import type { Question } from '../../../src/questions/question';
-import { collectLetters } from '../../../src/questions/question-steps';
-import { leaveLetter, mailboxKey, readLetters } from '../../../src/questions/replies';
+import { collectReplies, endQuestion } from '../../../src/questions/question-steps';
+import { leaveReply, readReply, replyKey } from '../../../src/questions/replies';
 import { type Memory, match, referenceOf, rememberSent } from '../../../src/questions/sent-index';
 import { type Changes, createChanges, type Look, type Remembered } from '../../../src/store/store';
 
@@ -21,6 +21,7 @@ const memory: Memory = {
   rules: { limits: [] },
   dedupeMs: 0,
   sentMs: 600_000,
+  isShared: true,
 };
 const question: Question = {
   id: 'text-0',
@@ -47,7 +48,7 @@ describe('replies that other instances have read', () => {
     for (const [key, value] of changes.remember) remembered.set(key, value);
   }
 
-  /** The text leaves, or leaves once more, before a letter was taken. */
+  /** The text leaves, or leaves once more, before a reply was taken. */
   const remember = () =>
     write((changes) =>
       rememberSent(
@@ -57,10 +58,8 @@ describe('replies that other instances have read', () => {
         changes,
       ),
     );
-  const leave = (body: string) =>
-    write((changes) =>
-      leaveLetter({ question: question.id, at: 2_000, answer: { reply: reply(body) } }, look, changes),
-    );
+  const leave = (body: string) => write((changes) => leaveReply(question.id, { reply: reply(body) }, 2_000, changes));
+  const known = (one = question) => new Map([[one.id, one]]);
   const isOpen = () => match('incoming', reply('again'), look)?.question !== undefined;
 
   beforeEach(() => {
@@ -72,36 +71,35 @@ describe('replies that other instances have read', () => {
     leave('yes');
     remember();
     assert.equal(isOpen(), true);
-    const step = collectLetters((id) => (id === question.id ? question : undefined));
+    const step = collectReplies([question], known());
     assert.ok(step.further);
     assert.ok(step.further(look).length > 0, 'where it stands that it is open');
     write((changes) => step.decide(look, changes)(true));
     assert.equal(isOpen(), false);
   });
 
-  it('answer it once, with the first', () => {
+  it('answer it once', () => {
     leave('yes');
-    leave('no');
     let answered: Question[] = [];
     write((changes) => {
-      answered = collectLetters(() => question).decide(look, changes)(true);
+      answered = collectReplies([question], known()).decide(look, changes)(true);
     });
     assert.deepEqual(
       answered.map(({ answer }) => answer && 'reply' in answer && answer.reply.body),
       ['yes'],
     );
-    assert.deepEqual(collectLetters(() => question).decide(look, createChanges())(true), []);
+    assert.deepEqual(collectReplies([question], known()).decide(look, createChanges())(true), []);
     leave('too late');
-    const step = collectLetters(() => ({ ...question, answer: { reply: reply('yes') } }));
+    const step = collectReplies([question], known({ ...question, answer: { reply: reply('yes') } }));
     write((changes) => assert.deepEqual(step.decide(look, changes)(true), []));
-    assert.deepEqual(readLetters(look), []);
+    assert.equal(readReply(question.id, look), undefined);
   });
 
   it('answer it as the steps before in the same commit have left it', () => {
     leave('yes');
     const changes = createChanges();
     changes.keep.set(question.id, { ...question, askedAt: 1_500 } as Question);
-    const [answered] = collectLetters(() => question).decide(look, changes)(true);
+    const [answered] = collectReplies([question], known()).decide(look, changes)(true);
     assert.equal(answered?.askedAt, 1_500);
   });
 
@@ -117,13 +115,27 @@ describe('replies that other instances have read', () => {
   });
 
   it('cost a text nothing that leaves for the first time', () => {
-    assert.ok(!textLeaves(text, memory, new Map()).keys.includes(mailboxKey));
+    assert.ok(!textLeaves(text, memory, new Map()).keys.includes(replyKey(question.id)));
+  });
+
+  it('are not looked for where no other instance is', () => {
+    const step = textLeaves({ ...text, leftAt: 1_000 }, { ...memory, isShared: false }, known());
+    assert.ok(!step.keys.includes(replyKey(question.id)));
   });
 
   it('are left alone by who has not asked', () => {
     leave('yes');
-    const step = collectLetters(() => undefined);
-    assert.deepEqual(step.further?.(look), []);
-    assert.deepEqual(step.decide(look, createChanges())(true), []);
+    assert.deepEqual(collectReplies([], known()).keys, []);
+  });
+
+  it('end a question whose time is up', () => {
+    leave('yes');
+    const step = endQuestion(question, { reason: 'timeout' }, known(), memory);
+    assert.ok(step.keys.includes(replyKey(question.id)));
+    write((changes) => {
+      const ended = step.decide(look, changes)(true);
+      assert.ok(ended?.answer && 'reply' in ended.answer && ended.answer.reply.body === 'yes');
+    });
+    assert.equal(readReply(question.id, look), undefined);
   });
 });
