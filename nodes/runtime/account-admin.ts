@@ -241,7 +241,8 @@ function formatSends(RED: NodeAPI, { failing, ...sends }: AccountState['sends'])
 }
 
 function formatEntry(entry: AccountEntry): EntryReport {
-  return { ...entry, at: formatTime(entry.at) };
+  const times = { at: formatTime(entry.at), dueAt: formatTime('dueAt' in entry ? entry.dueAt : undefined) };
+  return { ...entry, ...times };
 }
 
 /** What has no time is left out of JSON. */

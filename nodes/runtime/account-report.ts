@@ -34,6 +34,7 @@ export interface StateReport {
     inFlight: number;
     waiting: number;
     kept: number;
+    scheduled: number;
     oldestKeptAt?: string | undefined;
     uncertain: number;
     asking: number;
@@ -61,6 +62,7 @@ export type CountName =
   | 'resolved'
   | 'expired'
   | 'limited'
+  | 'quiet'
   | 'received'
   | 'statuses'
   | 'duplicates'
@@ -93,6 +95,8 @@ export interface EntryReport {
   id: string;
   state: EntryStateName;
   at: string;
+  /** When it may leave, where that is not yet. */
+  dueAt?: string | undefined;
   node: string;
   to?: readonly string[];
   from?: string;

@@ -70,6 +70,7 @@ const metrics: readonly Metric[] = [
   gauge('sends_in_flight', 'Texts on their way to the service.', ({ sends }) => sends.inFlight),
   gauge('sends_waiting', 'Texts that wait, kept ones included.', ({ sends }) => sends.waiting),
   gauge('sends_kept', 'Texts that are kept until they are sent.', ({ sends }) => sends.kept),
+  gauge('sends_scheduled', 'Kept texts that may not leave yet.', ({ sends }) => sends.scheduled),
   gauge('sends_oldest_kept_timestamp_seconds', 'When the oldest kept text came.', ({ sends }) =>
     seconds(sends.oldestKeptAt),
   ),
@@ -87,6 +88,7 @@ const metrics: readonly Metric[] = [
   counter('sent_recipients', 'Recipients that the service accepted.', 'sent'),
   counter('failed_recipients', 'Recipients that the service refused.', 'failed'),
   counter('limited_recipients', 'Recipients that a limit of the account held back.', 'limited'),
+  counter('quiet_messages', 'Texts that were not sent, since they came in quiet hours.', 'quiet'),
   counter('refused_messages', 'Texts that were not sent.', 'refused'),
   counter('uncertain_messages', 'Texts whose outcome came to be unknown.', 'uncertain'),
   counter('resolved_messages', 'Texts whose unknown outcome was found.', 'resolved'),

@@ -32,6 +32,7 @@ const countNames: readonly CountName[] = [
   'failed',
   'refused',
   'limited',
+  'quiet',
   'uncertain',
   'resolved',
   'expired',
@@ -175,6 +176,7 @@ export class Card {
       [say('undelivered'), `${formatNumber(undelivered)}${age}`],
       [say('inFlight'), formatNumber(sends.inFlight)],
       [say('waiting'), formatNumber(sends.waiting)],
+      [say('scheduled'), formatNumber(sends.scheduled)],
       [say('asking'), formatNumber(sends.asking)],
     ]);
   }

@@ -28,6 +28,7 @@ export class EntryRow {
   readonly element = element('li', { class: 'sms-entry' });
   readonly #actions = element('div', { class: 'sms-actions' });
   readonly #age = element('span', { class: 'sms-muted' });
+  readonly #due = element('span', {});
   readonly #state: EntryStateName;
   readonly #onDecided: (action: EntryActionName) => void;
   #entry: EntryReport;
@@ -53,6 +54,7 @@ export class EntryRow {
     if (isOther) this.#draw();
     setText(this.#age, formatAge(entry.at, now));
     this.#age.title = formatMoment(entry.at, now);
+    if (entry.dueAt) setText(this.#due, say('due', { time: formatMoment(entry.dueAt, now) }));
   }
 
   /** Whether something is being done about it now. */
@@ -72,12 +74,13 @@ export class EntryRow {
   }
 
   #draw(): void {
-    const { body, error, node } = this.#entry;
+    const { body, error, node, dueAt } = this.#entry;
     const shown = body.length > longestText ? `${body.slice(0, longestText)}…` : body;
     const parts: HTMLElement[] = [
       element('div', { class: 'sms-entry-head' }, element('strong', {}, describeParties(this.#entry)), this.#age),
       element('div', { class: 'sms-entry-text' }, shown),
     ];
+    if (dueAt) parts.push(element('div', { class: 'sms-muted' }, this.#due));
     if (error) parts.push(element('div', { class: 'sms-muted' }, text(`sms-account.short.${error.code}`)));
     const shownNode = RED.nodes.node(node);
     if (shownNode) {

@@ -15,6 +15,8 @@ export interface SendState {
   /** Texts that wait for their turn or for the service, kept ones included. */
   waiting: number;
   kept: number;
+  /** Kept ones that may not leave yet: by their own time, or for quiet hours. */
+  scheduled: number;
   /** ms */
   oldestKeptAt?: number;
   /** Texts with an unknown outcome that somebody may decide about. */
@@ -26,7 +28,7 @@ export interface SendState {
 }
 
 /** How it is before anything was sent. */
-export const nothingSent: SendState = { inFlight: 0, waiting: 0, kept: 0, uncertain: 0, asking: 0 };
+export const nothingSent: SendState = { inFlight: 0, waiting: 0, kept: 0, scheduled: 0, uncertain: 0, asking: 0 };
 
 /** A text that somebody may decide about. */
 export interface TextEntry {
@@ -34,6 +36,8 @@ export interface TextEntry {
   state: TextEntryState;
   /** When it came, or when its outcome became unknown; ms. */
   at: number;
+  /** When it may leave, where that is not yet; ms. */
+  dueAt?: number;
   node: string;
   to: readonly string[];
   from?: string;

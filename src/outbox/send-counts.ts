@@ -10,6 +10,8 @@ export class SendCounts {
   uncertain = 0;
   resolved = 0;
   expired = 0;
+  /** Texts that were not kept, and came in quiet hours. */
+  quiet = 0;
 
   /** Counts the outcome of a text that went to so many recipients. */
   add(outcome: Outcome, recipients: number): void {
@@ -23,6 +25,7 @@ export class SendCounts {
     } else if (isUnknown(outcome)) this.uncertain++;
     else if (outcome.code === 'SMS_EXPIRED') this.expired++;
     else if (outcome.code === 'SMS_LIMIT') this.limited += recipients;
+    else if (outcome.code === 'SMS_QUIET') this.quiet++;
     else this.refused++;
   }
 }
