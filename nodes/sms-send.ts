@@ -24,7 +24,6 @@ import { badges, translate } from './runtime/texts';
 interface Origin extends Input {
   /** As it came, when more than one message is made of it. */
   copy: SmsMessage | undefined;
-  isKept: boolean;
   /** Its error has been raised, though it may not have got far. */
   isRaised: boolean;
   /** What of its outputs did not get into the flow. */
@@ -70,7 +69,7 @@ export = (RED: NodeAPI) => {
       const origin = news.origin as Origin | undefined;
       if (outcome instanceof SmsError) {
         badge.showOutcome(badges.error(RED, outcome));
-        if (!origin || origin.isKept) return sender.raise(() => raiseOutcome(news, outcome));
+        if (!origin || news.isKept) return sender.raise(() => raiseOutcome(news, outcome));
         await new Promise<void>((resolve) => Flows.of(RED).onceHeard(this, resolve));
         raiseOutcome(news, outcome);
         return true;
@@ -149,7 +148,6 @@ export = (RED: NodeAPI) => {
           message,
           done: input.done,
           copy: options.waitMs === undefined ? undefined : copyMessage(RED, message),
-          isKept: options.keep !== undefined,
           isRaised: false,
           left: undefined,
         };

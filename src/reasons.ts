@@ -272,6 +272,10 @@ export const reasons = {
     'SMS_BUSY',
     'The queue of texts to be sent is full (waiting: {{limit}}). Send more slowly, or raise "Queue limit" in the account.',
   ],
+  busyScheduled: [
+    'SMS_BUSY',
+    'So many texts wait for their time already ({{limit}}); nothing was sent. Schedule fewer at a time.',
+  ],
   closed: ['SMS_CLOSED', 'The flow was stopped before the message was sent. Send it again.'],
   closedRead: ['SMS_CLOSED', 'The flow was stopped before the request was made. Try again.'],
   undelivered: [

@@ -2,6 +2,7 @@ import { type Clock, longestDeploymentMs, type Timer, wait } from '../clock';
 import { SmsError } from '../errors';
 import { Client } from '../http/client';
 import { type Connections, createConnections } from '../http/connections';
+import { QuietHours, type QuietSettings } from '../message/times';
 import { closeGraceMs } from '../outbox/attachment';
 import { SendQueue } from '../outbox/queue';
 import type { LimitSettings } from '../outbox/rule';
@@ -55,6 +56,7 @@ export class Account {
   /** Settings whose limits hold: of the members, and of those that are being redeployed; by their ids. */
   readonly #limiting = new Map<string, AccountSettings>();
   #limits: readonly LimitSettings[] = [];
+  #quietHours: readonly QuietHours[] = [];
   #perSecond: number | undefined;
   /** See {@link #keepOpen}. */
   #works = 0;
@@ -119,9 +121,17 @@ export class Account {
     return membership;
   }
 
+  #changeQuietHours(settings: readonly QuietSettings[]): void {
+    const before = this.#quietHours.map((hours) => hours.settings);
+    if (JSON.stringify(before) === JSON.stringify(settings)) return;
+    this.#quietHours = settings.map((one) => new QuietHours(one));
+    this.#succession.estate?.sender.quietHoursChanged();
+  }
+
   #changeLimits(): void {
     const all = [...this.#limiting.values()];
     this.#limits = all.flatMap(({ limits }) => limits ?? []);
+    this.#changeQuietHours(all.flatMap(({ quietHours }) => quietHours ?? []));
     const slowest = Math.min(...all.map(({ perSecond = Number.POSITIVE_INFINITY }) => perSecond));
     this.#perSecond = Number.isFinite(slowest) ? slowest : undefined;
     this.#queue.nudge();
@@ -183,7 +193,7 @@ export class Account {
       onAccepted: (kind, acceptances) => tally.accepted(kind, acceptances),
       onGivenUpFull: () => this.#settings?.onAsideFull?.(),
       sentMs: () => (this.#settings ?? settings).sentMs ?? sentMs,
-      rules: () => ({ limits: this.#limits }),
+      rules: () => ({ limits: this.#limits, quietHours: this.#quietHours }),
       sources: () => [
         ...(endpoints.isWatched('status') ? (['status'] as const) : []),
         ...(endpoints.isWatched('incoming') ? (['reply'] as const) : []),

@@ -28,7 +28,7 @@ interface Absence {
 }
 
 /** A text of a node that is not deployed is given up after so long at most. */
-const longestAbsenceMs = 7 * 24 * 3_600_000;
+export const longestAbsenceMs = 7 * 24 * 3_600_000;
 
 /** An absence is known for longer than any process rests. */
 const notedMs = 365 * 24 * 3_600_000;

@@ -41,11 +41,12 @@ export class Attachments {
     const attachment = this.#byNode.get(node);
     if (!attachment) return;
     const { ledger, kept, journal, searching } = this.#options;
-    const { sending, waiting, outage } = kept().stateOf(node);
+    const { sending, waiting, nextAt, outage } = kept().stateOf(node);
     const { failure } = journal;
     const why = outage ?? (failure && this.#needsStore(attachment) ? failure : undefined);
     const asking = ledger.questions.openOf(node);
     const state: OutletState = { sending: attachment.running + sending + searching(node), waiting, asking };
+    if (nextAt !== undefined) state.nextAt = nextAt;
     attachment.outlet.onState(why ? { ...state, outage: why } : state);
   }
 

@@ -4,7 +4,7 @@ import type { Absences } from './absences';
 import type { Attachment } from './attachment';
 import { Bringing } from './bringing';
 import type { Ledger } from './ledger';
-import { type Outcome, parseOutcome, type Text } from './outgoing';
+import { isKept, type Outcome, parseOutcome, type Text } from './outgoing';
 import type { OutcomeNews, Outlet } from './outlet';
 
 /** Who gave a text, and what with it. */
@@ -167,10 +167,11 @@ export class Deliveries {
 }
 
 function createNews(
-  { message, encoding, parts, carried }: Text,
+  text: Text,
   { outcome, origin, redelivered, duplicate }: Pick<OutcomeNews, 'outcome' | 'origin' | 'redelivered' | 'duplicate'>,
 ): OutcomeNews {
-  const news: OutcomeNews = { message, encoding, parts, origin, outcome, redelivered, duplicate };
+  const { message, encoding, parts, carried } = text;
+  const news: OutcomeNews = { message, encoding, parts, origin, outcome, redelivered, duplicate, isKept: isKept(text) };
   if (carried !== undefined) news.carried = carried;
   return news;
 }

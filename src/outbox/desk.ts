@@ -99,6 +99,7 @@ export class Desk {
       inFlight: queue.inFlight + evidence.searches,
       waiting: queue.waitingUnkept + kept,
       kept,
+      scheduled: this.#options.kept.scheduled,
       ...(oldest ? { oldestKeptAt: oldest.arrivedAt } : undefined),
       uncertain: texts.entries.count('uncertain'),
       asking: ledger.questions.open,
@@ -110,7 +111,9 @@ export class Desk {
   entries(state: TextEntryState, most: number, after?: string): TextEntryList {
     const { texts } = this.#options.ledger;
     const { ids, ...more } = texts.entries.page(state, most, after);
-    const entries = ids.flatMap((id) => formatEntry(texts.get(id), texts.entries.get(id)) ?? []);
+    const entries = ids.flatMap(
+      (id) => formatEntry(texts.get(id), texts.entries.get(id), this.#options.kept.dueAt(id)) ?? [],
+    );
     return { entries, total: texts.entries.count(state), ...more };
   }
 
@@ -127,7 +130,7 @@ export class Desk {
    * `sent`: an uncertain one has arrived.
    *
    * @returns `gone` when there is no such entry any more, `unfit` when the action does not fit its state
-   * @throws SmsError `SMS_STORE` when what is to be discarded cannot be forgotten now: it stays
+   * @throws SmsError `SMS_STORE` when what is to be discarded, or sent before its time, cannot be written now: it stays
    */
   async act(id: string, action: TextAction): Promise<'done' | 'gone' | 'unfit'> {
     const { texts } = this.#options.ledger;
@@ -146,9 +149,12 @@ export class Desk {
   }
 
   async #send(text: Text, { state }: TextEntryPlace): Promise<'done' | 'unfit'> {
-    const { kept, release, isHere } = this.#options;
+    const { kept, ledger, release, isHere } = this.#options;
     if (!isHere(text.node)) return 'unfit';
-    if (state === 'kept') return kept.sendNow(text.id) ? 'done' : 'unfit';
+    if (state === 'kept') {
+      if (kept.dueAt(text.id) !== undefined) await ledger.hasten(text);
+      return kept.sendNow(text.id) ? 'done' : 'unfit';
+    }
     await release(text);
     return 'done';
   }
@@ -181,13 +187,18 @@ export class Desk {
   }
 }
 
-function formatEntry(text: Text | undefined, place: TextEntryPlace | undefined): TextEntry | undefined {
+function formatEntry(
+  text: Text | undefined,
+  place: TextEntryPlace | undefined,
+  dueAt: number | undefined,
+): TextEntry | undefined {
   if (!text || !place) return undefined;
   const { id, node, message, outcome } = text;
   const error = outcome && 'error' in outcome ? parseOutcome(outcome) : undefined;
   return {
     id,
     ...place,
+    ...(dueAt === undefined ? undefined : { dueAt }),
     node,
     to: message.to,
     ...(message.from === undefined ? undefined : { from: message.from }),

@@ -1,5 +1,6 @@
 import type { Clock } from '../clock';
 import { SmsError } from '../errors';
+import type { QuietHours } from '../message/times';
 import type { Absences } from './absences';
 import type { Deliveries } from './delivery';
 import { createExpired, Expiries } from './expiry';
@@ -13,6 +14,8 @@ export interface DuplicatesOptions {
   clock: Clock;
   absences: Absences;
   ledger: Ledger;
+  /** See {@link RuleSettings}. */
+  quietHours(): readonly QuietHours[];
   followers: Followers;
   kept: KeptTexts;
   deliveries: Deliveries;

@@ -1,9 +1,19 @@
 import type { Clock, Timer } from '../clock';
 import { SmsError } from '../errors';
-import type { Absences } from './absences';
+import type { QuietHours } from '../message/times';
+import { type Absences, longestAbsenceMs } from './absences';
+import { firstMoment } from './due';
 import type { Text } from './outgoing';
 import { Paced } from './paced';
 import { type Placed, PriorityQueue } from './priority-queue';
+
+/** What a watch over the time of texts goes by. */
+interface ExpiriesOptions {
+  clock: Clock;
+  absences: Pick<Absences, 'patience'>;
+  /** See {@link RuleSettings}. */
+  quietHours(): readonly QuietHours[];
+}
 
 /** Whether a text that cannot end yet can do so by now is asked again within so long. */
 const postponedMs = 1_000;
@@ -14,13 +24,23 @@ interface Watched extends Placed {
   readonly node: string;
   /** When its own time is over, by {@link Clock.elapsed}: never, where it has none. */
   readonly endsAt: number;
+  /** When it is given up, whatever time it has, if its node is not here. */
+  readonly absence: Absent;
   /** Its place among those that end in the same moment. */
   readonly order: number;
+}
+
+/** A text among those of its node, should that not come. */
+interface Absent extends Placed {
+  readonly id: string;
+  /** By {@link Clock.elapsed}. */
+  readonly endsAt: number;
 }
 
 /** The texts of one node: whichever ends first, for all of them alike the node is here or is not. */
 interface NodeTexts {
   readonly queue: PriorityQueue<Watched>;
+  readonly absent: PriorityQueue<Absent>;
   /** Runs until the first of them may be over. */
   timer?: Timer | undefined;
 }
@@ -29,6 +49,7 @@ interface NodeTexts {
 export class Expiries {
   readonly #clock: Clock;
   readonly #absences: Pick<Absences, 'patience'>;
+  readonly #quietHours: () => readonly QuietHours[];
   readonly #onExpired: (id: string) => void;
   readonly #paced: Paced;
   readonly #byId = new Map<string, Watched>();
@@ -37,12 +58,10 @@ export class Expiries {
   #postponed: Watched[] = [];
   #again: Timer | undefined;
 
-  constructor(
-    { clock, absences }: { clock: Clock; absences: Pick<Absences, 'patience'> },
-    onExpired: (id: string) => void,
-  ) {
+  constructor({ clock, absences, quietHours }: ExpiriesOptions, onExpired: (id: string) => void) {
     this.#clock = clock;
     this.#absences = absences;
+    this.#quietHours = quietHours;
     this.#onExpired = onExpired;
     this.#paced = new Paced(clock);
   }
@@ -51,8 +70,12 @@ export class Expiries {
   watch(text: Text): void {
     const { id, node } = text;
     this.forget(id);
-    const endsAt = this.#clock.elapsed() + remainingMs(text, this.#clock.now());
-    const watched: Watched = { id, node, endsAt, order: this.#arrivals++ };
+    const elapsed = this.#clock.elapsed();
+    const now = this.#clock.now();
+    const dueAt = firstMoment(text, this.#quietHours());
+    const endsAt = elapsed + remainingMs(text, dueAt, now);
+    const absence: Absent = { id, endsAt: dueAt > text.arrivedAt ? elapsed + dueAt - now + longestAbsenceMs : 0 };
+    const watched: Watched = { id, node, endsAt, absence, order: this.#arrivals++ };
     this.#byId.set(id, watched);
     this.#queueUp(watched);
   }
@@ -63,8 +86,8 @@ export class Expiries {
     if (!texts) return;
     texts.timer?.cancel();
     texts.timer = undefined;
-    const { first } = texts.queue;
-    const delayMs = first ? this.#leftMs(first) : Number.POSITIVE_INFINITY;
+    const firsts = [texts.queue.first, this.#byId.get(texts.absent.first?.id ?? '')];
+    const delayMs = Math.min(...firsts.map((first) => (first ? this.#leftMs(first) : Number.POSITIVE_INFINITY)));
     if (delayMs === Number.POSITIVE_INFINITY) return;
     texts.timer = this.#clock.after(delayMs, () => this.#sayOfAll(node, texts), true);
   }
@@ -89,6 +112,7 @@ export class Expiries {
     this.#byId.delete(id);
     const texts = this.#byNode.get(watched.node);
     texts?.queue.delete(watched);
+    texts?.absent.delete(watched.absence);
     // Where others are left, the timer finds at worst that none of them is over yet.
     if (texts?.queue.size !== 0) return;
     texts.timer?.cancel();
@@ -106,17 +130,26 @@ export class Expiries {
 
   #queueUp(watched: Watched): void {
     const { node } = watched;
-    const texts = this.#byNode.get(node) ?? { queue: new PriorityQueue<Watched>(endsBefore) };
+    const texts: NodeTexts = this.#byNode.get(node) ?? {
+      queue: new PriorityQueue<Watched>(endsBefore),
+      absent: new PriorityQueue<Absent>((a, b) => a.endsAt < b.endsAt),
+    };
     this.#byNode.set(node, texts);
     texts.queue.add(watched);
-    if (texts.queue.first === watched) this.nodeChanged(node);
+    texts.absent.add(watched.absence);
+    if (texts.queue.first === watched || texts.absent.first === watched.absence) this.nodeChanged(node);
   }
 
-  #sayOfAll(node: string, { queue }: NodeTexts): void {
-    for (let { first } = queue; first && this.#isOver(first); { first } = queue) {
-      const watched = first;
+  #sayOfAll(node: string, { queue, absent }: NodeTexts): void {
+    const take = (watched: Watched) => {
       queue.delete(watched);
+      absent.delete(watched.absence);
       this.#paced.run(() => this.#say(watched));
+    };
+    for (let { first } = queue; first && this.#isOver(first); { first } = queue) take(first);
+    for (let first = this.#byId.get(absent.first?.id ?? ''); first && this.#isOver(first); ) {
+      take(first);
+      first = this.#byId.get(absent.first?.id ?? '');
     }
     this.nodeChanged(node);
   }
@@ -138,10 +171,13 @@ export class Expiries {
   }
 
   /** How long until it is over: 0 once it is, endless where it never will be. */
-  #leftMs({ node, endsAt }: Watched): number {
-    const ownMs = Math.max(0, endsAt - this.#clock.elapsed());
+  #leftMs({ node, endsAt, absence }: Watched): number {
+    const elapsed = this.#clock.elapsed();
+    const ownMs = Math.max(0, endsAt - elapsed);
     const patience = this.#absences.patience(node);
-    return patience ? Math.max(patience.leastMs, Math.min(ownMs, patience.mostMs)) : ownMs;
+    if (!patience) return ownMs;
+    const mostMs = Math.max(patience.mostMs, absence.endsAt - elapsed);
+    return Math.max(patience.leastMs, Math.min(ownMs, mostMs));
   }
 }
 
@@ -157,8 +193,11 @@ export function createExpired({ options }: Text): SmsError {
   return new SmsError('expiredSeconds', { params: { seconds: Math.max(1, Math.round(expireMs / 1_000)) } });
 }
 
-/** How much of its time a text has left, which begins when it may leave, endless where it has none. The clock may have been set since: it is never more than the whole. */
-function remainingMs({ arrivedAt, notBefore = arrivedAt, options }: Text, now: number): number {
+/**
+ * How much of its time a text has left from `dueAt` on, endless where it has none. The clock may have been set since: it is never more
+ * than the whole.
+ */
+function remainingMs({ arrivedAt, options }: Text, dueAt: number, now: number): number {
   const expireMs = options.keep?.expireMs ?? Number.POSITIVE_INFINITY;
-  return Math.min(notBefore - arrivedAt + expireMs, Math.max(0, notBefore + expireMs - now));
+  return Math.min(Math.max(0, dueAt - arrivedAt) + expireMs, Math.max(0, dueAt + expireMs - now));
 }

@@ -1,11 +1,12 @@
 import { SmsError, type SmsErrorCode, type SmsErrorDetails, type SmsErrorReason } from '../errors';
 import { type Changes, createChanges, type Look } from '../store/store';
+import { timeRule } from './due';
 import { limitRule } from './limits';
 import type { Leaving, Rule, RuleSettings, Verdict, Withheld } from './rule';
 import type { Moment } from './sliding-window';
 
 /** Every reason not to send to a recipient, in the order in which they are asked: whom one withholds, the next does not see. */
-const rules: readonly Rule[] = [limitRule];
+const rules: readonly Rule[] = [timeRule, limitRule];
 
 /** The codes of what the rules say: nothing was sent, on account of this side alone. */
 const codes: ReadonlySet<SmsErrorCode> = new Set(['SMS_LIMIT']);

@@ -1,10 +1,12 @@
 import type { Clock } from '../clock';
 import { asSmsError, isSmsError, SmsError } from '../errors';
 import type { Journal } from '../journal/journal';
+import type { QuietHours } from '../message/times';
 import type { Attachment } from './attachment';
 import type { Clearing } from './clearing';
 import type { Deliveries, Given } from './delivery';
 import type { Departure } from './departure';
+import { keepUntilDue, mayLeaveAt, mostScheduled } from './due';
 import type { Duplicates } from './duplicates';
 import type { Followers } from './followers';
 import type { KeptTexts } from './keeping';
@@ -38,6 +40,8 @@ export interface IntakeOptions {
   followers: Followers;
   counts: SendCounts;
   departure: Departure;
+  /** See {@link RuleSettings}. */
+  quietHours(): readonly QuietHours[];
   /** A text that is not kept has its outcome. */
   onEnded(text: Text, outcome: Outcome, given: Given): Promise<void>;
   /** A text of a node could not be taken into the store. */
@@ -51,7 +55,8 @@ export class Intake {
   readonly #underWay = new Set<string>();
   /** Calls of {@link submit} that have not resolved. */
   readonly #submitted = new UnderWay();
-  #arriving = 0;
+  /** Texts that are being written down: those that wait for their time then, and the others. */
+  readonly #arriving = { scheduled: 0, others: 0 };
 
   constructor(options: IntakeOptions) {
     this.#options = options;
@@ -59,7 +64,7 @@ export class Intake {
 
   /** Texts that are being written down and will have to wait then, as far as is known. */
   get waiting(): number {
-    return Math.max(0, this.#arriving - this.#places);
+    return Math.max(0, this.#arriving.others - this.#places);
   }
 
   /** Whether a text that is found in the store, which was closed meanwhile, is still in hand here. */
@@ -78,7 +83,9 @@ export class Intake {
   }
 
   async #submit(request: SendRequest, from: Attachment): Promise<void> {
-    const text = createText(this.#options, request, from.outlet.id);
+    const { clock, quietHours } = this.#options;
+    const options = keepUntilDue(request.options, clock.now(), quietHours());
+    const text = createText(this.#options, { ...request, options }, from.outlet.id);
     const given = { from, origin: request.origin };
     const isLong = isTracked(text) || text.options.waitMs !== undefined;
     if (isLong) this.#options.deliveries.remember(text.id, request.origin);
@@ -97,9 +104,12 @@ export class Intake {
 
   /** Keeps a text, or guards it by its key, before anything else happens to it. */
   async #takeIn(text: Text, given: Given): Promise<void> {
-    if (text.options.keep) this.#assertRoom();
-    this.#arriving++;
-    const taken = await this.#options.ledger.takeIn(text).finally(() => this.#arriving--);
+    const isScheduled = text.options.keep !== undefined && this.#isScheduled(text);
+    if (isScheduled) this.#assertSchedulable();
+    else if (text.options.keep) this.#assertRoom();
+    const arriving = isScheduled ? 'scheduled' : 'others';
+    this.#arriving[arriving]++;
+    const taken = await this.#options.ledger.takeIn(text).finally(() => this.#arriving[arriving]--);
     const { verdict } = taken;
     if (verdict.type === 'taken') throw new SmsError('onceTaken', { field: 'once' });
     if (text.options.keep) {
@@ -117,7 +127,18 @@ export class Intake {
 
   /** @throws SmsError `SMS_BUSY` when a text that is about to be kept would have to wait, and may not */
   #assertRoom(): void {
-    if (this.#arriving >= this.#places) this.#options.queue.assertRoom();
+    if (this.#arriving.others >= this.#places) this.#options.queue.assertRoom();
+  }
+
+  #isScheduled(text: Text): boolean {
+    const { clock, quietHours } = this.#options;
+    return mayLeaveAt(text, clock.now(), quietHours()) > clock.now();
+  }
+
+  /** @throws SmsError `SMS_BUSY` when no more may wait for their time */
+  #assertSchedulable(): void {
+    if (this.#arriving.scheduled + this.#options.kept.scheduled < mostScheduled) return;
+    throw new SmsError('busyScheduled', { params: { limit: mostScheduled } });
   }
 
   /** How many kept texts could leave now. */

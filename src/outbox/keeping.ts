@@ -1,7 +1,9 @@
 import type { Clock } from '../clock';
 import { asSmsError, isSmsError, type SmsError } from '../errors';
+import type { QuietHours } from '../message/times';
 import { backOffMs } from '../polling/back-off';
 import type { Absences } from './absences';
+import { mayLeaveAt } from './due';
 import { createExpired, Expiries } from './expiry';
 import { isWithheldError, TooEarly } from './gate';
 import type { Ledger } from './ledger';
@@ -10,8 +12,10 @@ import type { SendFailure } from './outage';
 import { OutageWatch } from './outage-watch';
 import { isOutage, isUnknown, type Sent, type Text } from './outgoing';
 import type { Outlet } from './outlet';
+import { Paced } from './paced';
 import type { SendQueue, Turn } from './queue';
 import type { Respite } from './respite';
+import { Schedule } from './schedule';
 import { UnderWay } from './under-way';
 import { type Waiting, WaitingRoom } from './waiting-room';
 
@@ -22,6 +26,8 @@ export interface KeepingOptions {
   queue: SendQueue;
   ledger: Ledger;
   respite: Respite;
+  /** See {@link RuleSettings}. */
+  quietHours(): readonly QuietHours[];
   outlet(node: string): Outlet | undefined;
   /** Sends a text, marking in the ledger that it leaves. Rejects as `Client.send` does; `abort` ends one that has not left. */
   attempt(text: Text, outlet: Outlet, abort: AbortController): Promise<Sent>;
@@ -45,12 +51,16 @@ export class KeptTexts {
   readonly #outages: OutageWatch;
   readonly #expiries: Expiries;
   readonly #muster: Muster;
+  /** Those that may not leave yet. */
+  readonly #schedule: Schedule;
   readonly #tries = new UnderWay();
   #isOpen = true;
 
   constructor(options: KeepingOptions) {
     this.#options = options;
     this.#expiries = new Expiries(options, (id) => this.#expire(id));
+    const paced = new Paced(options.clock);
+    this.#schedule = new Schedule(options.clock, (waiting) => paced.run(() => this.#queueUp(waiting)));
     this.#muster = new Muster({
       clock: options.clock,
       room: this.#room,
@@ -59,6 +69,7 @@ export class KeptTexts {
     this.#outages = new OutageWatch({
       clock: options.clock,
       room: this.#room,
+      schedule: this.#schedule,
       respite: options.respite,
       outlet: options.outlet,
       onProbe: (waiting) => this.#queueUp(waiting),
@@ -66,9 +77,19 @@ export class KeptTexts {
     });
   }
 
-  /** Texts that wait, and are not being tried. */
+  /** Texts that wait to be tried, for which it is time. */
   get waiting(): number {
-    return this.#room.waiting;
+    return this.#room.waiting - this.#schedule.size;
+  }
+
+  /** Texts that may not leave yet. */
+  get scheduled(): number {
+    return this.#schedule.size;
+  }
+
+  /** When a text may leave, in ms since 1970, if that is not yet. */
+  dueAt(id: string): number | undefined {
+    return this.#schedule.dueAt(id);
   }
 
   /** Why those that wait do not leave, while there is an outage. */
@@ -82,12 +103,23 @@ export class KeptTexts {
   }
 
   /** How many texts of a node are being tried, how many wait, and why if there is an outage. */
-  stateOf(node: string): { sending: number; waiting: number; outage: SmsError | undefined } {
+  stateOf(node: string): {
+    sending: number;
+    waiting: number;
+    nextAt: number | undefined;
+    outage: SmsError | undefined;
+  } {
     const all = this.#room.countOf(node);
     const sending = this.#room.triedOf(node);
     // One that nobody wants any more is tried to its end.
     const waiting = Math.max(0, all - sending);
-    return { sending, waiting, outage: all > 0 ? this.#outages.error : undefined };
+    const isHeldUp = all > this.#schedule.countOf(node);
+    return {
+      sending,
+      waiting,
+      nextAt: this.#schedule.nextOf(node),
+      outage: isHeldUp ? this.#outages.error : undefined,
+    };
   }
 
   /**
@@ -101,24 +133,31 @@ export class KeptTexts {
     const { id, node } = text;
     const order = this.#options.queue.arrive();
     const waiting: Waiting = { id, node, priority: text.options.priority, order, abort: undefined, isQueued: false };
-    if (hasCompany) this.#muster.call();
     this.#room.add(waiting);
     this.#expiries.watch(text);
     if (text.respite) this.#outages.recall(text.respite);
+    if (this.#defer(waiting, text)) return;
+    if (hasCompany) this.#muster.call();
+    if (repeats === 0) {
+      this.#queueUp(waiting);
+      return;
+    }
     const { clock } = this.#options;
-    const repeatMs = repeats === 0 ? 0 : backOffMs(repeats, clock.random());
-    this.#pause(waiting, Math.max(repeatMs, (text.notBefore ?? 0) - clock.now()));
-    this.#queueUp(waiting);
-  }
-
-  /** Leaves a text alone for so long. */
-  #pause(waiting: Waiting, forMs: number): void {
-    if (forMs <= 0) return;
-    waiting.pause?.cancel();
-    waiting.pause = this.#options.clock.after(forMs, () => {
+    waiting.pause = clock.after(backOffMs(repeats, clock.random()), () => {
       waiting.pause = undefined;
       this.#queueUp(waiting);
     });
+  }
+
+  /** Texts may leave earlier or later than they might before, and be given up so. */
+  quietHoursChanged(): void {
+    const { texts } = this.#options.ledger;
+    for (const waiting of this.#room.values()) {
+      const text = texts.get(waiting.id);
+      if (!text) continue;
+      this.#expiries.watch(text);
+      if (this.#schedule.has(waiting.id) && !this.#defer(waiting, text)) this.#queueUp(waiting);
+    }
   }
 
   /** Whether a text is being tried, as it may be still when this has been opened again. */
@@ -138,9 +177,12 @@ export class KeptTexts {
    */
   sendNow(id: string): boolean {
     const waiting = this.#room.get(id);
-    if (!waiting || waiting.abort) return false;
+    const text = this.#options.ledger.texts.get(id);
+    if (!waiting || waiting.abort || !text) return false;
     waiting.pause?.cancel();
     waiting.pause = undefined;
+    this.#schedule.remove(id);
+    this.#expiries.watch(text);
     this.#outages.hasten(waiting);
     this.#queueUp(waiting);
     this.#options.queue.hasten(waiting.order);
@@ -165,6 +207,7 @@ export class KeptTexts {
     this.#muster.cancel();
     this.#outages.close();
     this.#expiries.clear();
+    this.#schedule.clear();
     for (const { pause } of this.#room.values()) pause?.cancel();
     const followed = this.#options.clock.after(graceMs, () => {
       for (const { abort } of this.#room.values()) abort?.abort();
@@ -181,11 +224,23 @@ export class KeptTexts {
     this.#outages.open();
   }
 
+  /** Has a text wait for its time, if that is yet to come. */
+  #defer(waiting: Waiting, text: Text): boolean {
+    const { clock, quietHours, onState } = this.#options;
+    const now = clock.now();
+    const dueAt = mayLeaveAt(text, now, quietHours());
+    const former = this.#schedule.dueAt(waiting.id);
+    if (dueAt <= now) this.#schedule.remove(waiting.id);
+    else if (dueAt !== former) this.#schedule.add(waiting, dueAt);
+    if (dueAt > now || former !== undefined) onState(waiting.node);
+    return dueAt > now;
+  }
+
   /** Puts a text into the queue, unless an outage has it wait, or others may have to leave before it. */
   #queueUp(waiting: Waiting): void {
     const { queue, outlet, onFault, onState } = this.#options;
     const { node, priority, order } = waiting;
-    const isAwaited = this.#muster.isCalled || waiting.pause || waiting.isQueued;
+    const isAwaited = this.#muster.isCalled || waiting.pause || waiting.isQueued || this.#schedule.has(waiting.id);
     if (!this.#isOpen || isAwaited || !outlet(node)) return;
     if (this.#outages.lets(waiting)) {
       waiting.isQueued = true;
@@ -204,7 +259,7 @@ export class KeptTexts {
     const isWanted = this.#isOpen && text && outlet && this.#room.has(waiting);
     let isTried = false;
     try {
-      if (isWanted && this.#outages.lets(waiting)) {
+      if (isWanted && this.#outages.lets(waiting) && !this.#defer(waiting, text)) {
         isTried = await this.#tries.run(() => this.#try(waiting, text, outlet));
       }
     } finally {
@@ -228,9 +283,10 @@ export class KeptTexts {
       this.#end(waiting, (current) => this.#options.onEnded(current, outcome));
     } catch (thrown) {
       const error = asSmsError(thrown);
+      // Quiet hours have begun meanwhile.
       const isTooEarly = error instanceof TooEarly;
       const isKeptBack = isSmsError(thrown, 'SMS_STORE') || isWithheldError(thrown);
-      if (isTooEarly) this.#pause(waiting, error.at - this.#options.clock.now());
+      if (isTooEarly) this.#defer(waiting, text);
       else if (isSmsError(error, 'SMS_CLOSED') || isOutage(error)) await this.#goOnWaiting(waiting, error);
       else {
         if (!isKeptBack) this.#outages.answered(waiting);
@@ -282,6 +338,7 @@ export class KeptTexts {
 
   #forget(waiting: Waiting): void {
     this.#expiries.forget(waiting.id);
+    this.#schedule.remove(waiting.id);
     this.#room.remove(waiting);
   }
 }

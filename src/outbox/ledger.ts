@@ -3,6 +3,7 @@ import type { Journal } from '../journal/journal';
 import { type Answer, type Question, QuestionBook } from '../questions/question';
 import { collectReplies, endQuestion, forgetQuestion, readCarried } from '../questions/question-steps';
 import { durationOf, type Memory, type Remembrance } from '../questions/sent-index';
+import { mayLeaveAt } from './due';
 import { holdsAny } from './gate';
 import { Holdings } from './holdings';
 import { afterUnknown, isRemembered, isTracked, type Outcome, type StoredOutcome, type Text } from './outgoing';
@@ -13,6 +14,7 @@ import {
   delivered,
   discard,
   echo,
+  hasten,
   judge,
   leave,
   type Moved,
@@ -109,6 +111,12 @@ export class Ledger {
     return settled;
   }
 
+  /** @throws SmsError `SMS_STORE` when it cannot be written: the text goes on waiting for its time */
+  async hasten(text: Text): Promise<void> {
+    const hastened = await this.#options.journal.run(hasten(text, this.#memory()));
+    if (this.texts.get(text.id) === text) this.texts.set(hastened);
+  }
+
   /** Whether the rules are asked about each text as it leaves. */
   get isGated(): boolean {
     return holdsAny(this.#options.rules());
@@ -122,7 +130,9 @@ export class Ledger {
     const { withheld: _, ...rest } = text;
     const { clock, journal, expected } = this.#options;
     if (this.isGated && !text.options.unlimited) await expected();
-    if (!this.isGated || clock.elapsed() >= this.#tightUntil) return { text: rest };
+    const { quietHours = [] } = this.#options.rules();
+    const isDue = mayLeaveAt(text, clock.now(), quietHours) <= clock.now();
+    if (!this.isGated || (isDue && clock.elapsed() >= this.#tightUntil)) return { text: rest };
     const { withheld, notBefore } = await journal.run(judge(text, this.#memory()));
     const aheadMs = clock.elapsed() - clock.now();
     const known = Number.isFinite(this.#tightUntil) ? this.#tightUntil : 0;

@@ -49,7 +49,8 @@ export function judgeOnce(text: Text, look: Look, now: number): OnceVerdict {
 /** Guards a text from now on until it has an outcome, however long that takes. */
 export function guard(text: Text, changes: Changes, at: number, dedupeMs: number): void {
   const waitMs = isKept(text) ? (text.options.keep?.expireMs ?? foreverMs) : 0;
-  const forMs = Math.max(dedupeMs, waitMs + longestEndMs);
+  const aheadMs = Math.max(0, (text.options.at?.time ?? at) - at);
+  const forMs = Math.max(dedupeMs, aheadMs + waitMs + longestEndMs);
   write(text, { fingerprint: fingerprintOf(text), id: text.id }, changes, { at, forMs });
 }
 

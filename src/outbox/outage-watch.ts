@@ -4,12 +4,15 @@ import { Outage, type SendFailure } from './outage';
 import type { StoredRespite } from './outgoing';
 import type { Outlet } from './outlet';
 import type { Endured, Respite } from './respite';
+import type { Schedule } from './schedule';
 import type { Waiting, WaitingRoom } from './waiting-room';
 
 /** What a watch over outages needs. */
 export interface OutageWatchOptions {
   clock: Clock;
   room: WaitingRoom;
+  /** Those of them that may not leave yet, whatever the service says. */
+  schedule: Pick<Schedule, 'has' | 'countOf'>;
   /** What the service wants, whatever outage it is. */
   respite: Respite;
   outlet(node: string): Outlet | undefined;
@@ -53,13 +56,13 @@ export class OutageWatch {
 
   /** A text has found the service out of reach. */
   failed(waiting: Waiting, error: SmsError): void {
-    const { room } = this.#options;
+    const { room, schedule } = this.#options;
     const before = this.error;
     if (!this.#outage) this.#begin(waiting, error);
     else if (this.#outage.probe === waiting.id) this.#outage.failed(error);
     this.tell(waiting.node);
     // What the store has begun the service goes on with.
-    if (before?.code === 'SMS_STORE') for (const { node } of room.values()) this.tell(node);
+    if (before?.code === 'SMS_STORE') for (const { node, id } of room.values()) if (!schedule.has(id)) this.tell(node);
   }
 
   /** The turn of a text is over. If it was to try and has found out nothing, another tries. */
@@ -86,11 +89,11 @@ export class OutageWatch {
 
   /** Tells a node, unless it knows. That the store fails is told apart from this, whether anything waits or not. */
   tell(node: string): void {
-    const { outlet, room, respite } = this.#options;
+    const { outlet, room, schedule, respite } = this.#options;
     const listener = outlet(node);
     if (!this.#outage || this.#outage.error.code === 'SMS_STORE' || !listener || respite.told.has(node)) return;
     respite.told.add(node);
-    listener.onOutage(this.#outage.error.with({ waiting: room.countOf(node) }));
+    listener.onOutage(this.#outage.error.with({ waiting: room.countOf(node) - schedule.countOf(node) }));
   }
 
   /** The account is closed, and may be back in a moment, as in a redeploy: with other credentials, where these were refused. */
@@ -152,9 +155,10 @@ export class OutageWatch {
       return;
     }
     let first: Waiting | undefined;
-    for (const waiting of this.#options.room.values()) {
+    const { room, schedule, outlet } = this.#options;
+    for (const waiting of room.values()) {
       // What is being tried left before the outage began.
-      if (waiting.pause || waiting.abort || !this.#options.outlet(waiting.node)) continue;
+      if (waiting.pause || waiting.abort || schedule.has(waiting.id) || !outlet(waiting.node)) continue;
       if (!first || waiting.priority > first.priority) first = waiting;
     }
     if (!first) {

@@ -35,6 +35,8 @@ export interface SendOptions {
   priority: number;
   /** The account's own limits do not hold for it. */
   unlimited: boolean;
+  /** Neither consent nor quiet hours hold for it. */
+  essential?: boolean;
   /** Keep it until it is sent, or for so long; `undefined` in it: for ever. */
   keep?: { expireMs: number | undefined } | undefined;
   /** Not before this time, in ms since 1970; one that may not leave yet is kept so. */
@@ -75,8 +77,6 @@ export interface Text extends Item {
   isCarriedApart?: true;
   /** When it was taken in, in ms. */
   arrivedAt: number;
-  /** When it may leave, in ms; absent: at once. */
-  notBefore?: number;
   /** When it left last, in ms. */
   leftAt?: number;
   /** Recipients that it does not go to, as it was judged last. */
@@ -96,6 +96,8 @@ export interface Text extends Item {
   respite?: StoredRespite | undefined;
   /** Another text has its key, and its outcome is the one of that. */
   follows?: true;
+  /** When somebody had it sent before its time, in ms: it waits for nothing but its turn. */
+  hastenedAt?: number;
   /** Somebody had it sent again: what comes of it has entered the flow before in another form. */
   isReleased?: true;
 }
@@ -227,7 +229,15 @@ export function isUnknown(outcome: Outcome): boolean {
 
 /** Says whether nothing was sent by a try, or for want of one: what earlier ones have sent is another matter. */
 export function isUnsent(outcome: unknown): outcome is SmsError {
-  const isOurs = isSmsError(outcome, 'SMS_UNREACHABLE', 'SMS_CLOSED', 'SMS_STORE', 'SMS_BUSY', 'SMS_EXPIRED');
+  const isOurs = isSmsError(
+    outcome,
+    'SMS_UNREACHABLE',
+    'SMS_CLOSED',
+    'SMS_STORE',
+    'SMS_BUSY',
+    'SMS_EXPIRED',
+    'SMS_QUIET',
+  );
   return isOurs || isWithheldError(outcome);
 }
 

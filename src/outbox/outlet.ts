@@ -23,6 +23,8 @@ export interface OutcomeNews extends EndedText {
   redelivered: boolean;
   /** It is the outcome of an earlier text with the same key: nothing was sent. */
   duplicate: boolean;
+  /** It was kept, though that may not have been asked for. */
+  isKept: boolean;
 }
 
 /** What a node is told of a question. */

@@ -87,6 +87,7 @@ export class SendingRooms {
   constructor(options: SendingRoomsOptions) {
     const { journal, clock, queue } = options;
     this.#options = options;
+    const quietHours = () => options.rules().quietHours ?? [];
     const outlet = (node: string) => this.deliveries.outlet(node);
     this.ledger = new Ledger({
       ...options,
@@ -137,6 +138,7 @@ export class SendingRooms {
     };
     this.#kept = new KeptTexts({
       ...options,
+      quietHours,
       absences: this.absences,
       ledger: this.ledger,
       respite: options.respite ?? new Respite(clock),
@@ -149,6 +151,7 @@ export class SendingRooms {
     });
     this.#duplicates = new Duplicates({
       ...options,
+      quietHours,
       absences: this.absences,
       ledger: this.ledger,
       followers,
@@ -193,6 +196,7 @@ export class SendingRooms {
     });
     this.#intake = new Intake({
       ...options,
+      quietHours,
       ledger: this.ledger,
       deliveries: this.deliveries,
       kept: this.#kept,
@@ -209,6 +213,11 @@ export class SendingRooms {
   /** How many kept texts wait: they count for the queue's limit. */
   get keptWaiting(): number {
     return this.#kept.waiting + this.#duplicates.size + this.#intake.waiting;
+  }
+
+  /** Quiet hours are others now: texts may leave earlier or later. */
+  quietHoursChanged(): void {
+    this.#kept.quietHoursChanged();
   }
 
   /** A node begins to send. Its texts from before go on. */

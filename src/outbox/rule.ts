@@ -1,5 +1,7 @@
 import type { SmsErrorReason } from '../errors';
+import type { QuietHours } from '../message/times';
 import type { Changes, Look } from '../store/store';
+import type { SendOptions } from './outgoing';
 import type { Moment } from './sliding-window';
 
 /** An account's own limits; an absent one is none. */
@@ -15,6 +17,8 @@ export interface LimitSettings {
 export interface RuleSettings {
   /** All of them hold. */
   limits: readonly LimitSettings[];
+  /** All of them hold; none when absent. */
+  quietHours?: readonly QuietHours[];
 }
 
 /** A text that is about to leave. */
@@ -25,7 +29,9 @@ export interface Leaving {
   moment: Moment;
   /** Id of the sending node, whose options these are. */
   node: string;
-  options: { unlimited: boolean };
+  options: Pick<SendOptions, 'unlimited' | 'essential' | 'at'>;
+  /** A person sends it, whatever the time is. */
+  isHastened: boolean;
 }
 
 /** A recipient that a text does not go to, and why: the reason of an error and what it names. Plain data. */

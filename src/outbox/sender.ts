@@ -62,6 +62,11 @@ export class Sender {
     return this.#rooms?.keptWaiting ?? 0;
   }
 
+  /** Quiet hours are others now. */
+  quietHoursChanged(): void {
+    this.#rooms?.quietHoursChanged();
+  }
+
   /** Whether nothing would be lost by forgetting it once its store is closed. */
   get isSettled(): boolean {
     return this.#rooms?.ledger.isSettled ?? true;

@@ -13,6 +13,7 @@ import {
   whomItReached,
 } from '../questions/sent-index';
 import { type Changes, dropItem, keepItem, type Look, unsweptPrefix } from '../store/store';
+import { isHastened } from './due';
 import { askRules, giveBack, holdsAny, isClear, keysOfRules, passRules } from './gate';
 import type { Heritage } from './heritage';
 import { foreverMs, guard, guardAgain, judgeOnce, noteOutcome, type OnceVerdict, onceKey } from './once';
@@ -78,6 +79,19 @@ export function takeIn(text: Text, { now, dedupeMs }: Memory): Step<TakenIn> {
       const isKept = verdict.type === 'new' || taken !== text;
       const kept = isKept ? keepText(taken, now, changes) : taken;
       return () => ({ verdict, text: kept });
+    },
+  };
+}
+
+/** Somebody wants a text that waits for its time to leave now. */
+export function hasten(text: Text, { now }: Pick<Memory, 'now'>): Step<Text> {
+  const hastened = change(text, { hastenedAt: now });
+  return {
+    keys: [],
+    whileFailing: 'refuse',
+    decide(_look, changes) {
+      keepItem(changes, hastened);
+      return () => hastened;
     },
   };
 }
@@ -326,8 +340,9 @@ function forgetLeft(text: Text, questions: readonly Question[], look: Look, chan
   return unask(questions, look, changes);
 }
 
-function leavingOf({ node, options }: Text, recipients: readonly string[], { rules, moment }: Memory): Leaving {
-  return { recipients, settings: rules, moment, node, options };
+function leavingOf(text: Text, recipients: readonly string[], { rules, moment }: Memory): Leaving {
+  const { node, options } = text;
+  return { recipients, settings: rules, moment, node, options, isHastened: isHastened(text) };
 }
 
 /** A kept text waits for the one that has its key; when there is none any more, it is sent itself. */

@@ -30,6 +30,7 @@ const counts = {
   resolved: 0,
   expired: 0,
   limited: 0,
+  quiet: 0,
   received: 0,
   statuses: 0,
   duplicates: 0,
@@ -46,6 +47,7 @@ const state: AccountState = {
     inFlight: 0,
     waiting: 1,
     kept: 1,
+    scheduled: 0,
     oldestKeptAt: 3_000,
     uncertain: 1,
     asking: 0,
@@ -128,7 +130,15 @@ describe('what goes on in an account', () => {
       counts,
     });
     const { failing, ...texts } = sends;
-    assert.deepEqual(texts, { inFlight: 0, waiting: 1, kept: 1, oldestKeptAt: at(3), uncertain: 1, asking: 0 });
+    assert.deepEqual(texts, {
+      inFlight: 0,
+      waiting: 1,
+      kept: 1,
+      scheduled: 0,
+      oldestKeptAt: at(3),
+      uncertain: 1,
+      asking: 0,
+    });
     const { message, ...facts } = failing as Record<string, unknown>;
     assert.deepEqual(facts, { code: 'SMS_UNREACHABLE', since: at(4) });
     assert.ok(message);

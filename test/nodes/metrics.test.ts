@@ -52,7 +52,7 @@ function parseSample(line: string, expected: string): Sample {
 const idle: AccountState = {
   polls: [],
   inbox: { undelivered: 0, setAside: 0 },
-  sends: { inFlight: 0, waiting: 0, kept: 0, uncertain: 0, asking: 0 },
+  sends: { inFlight: 0, waiting: 0, kept: 0, scheduled: 0, uncertain: 0, asking: 0 },
   store: { kind: 'disk', ok: true },
   counts: {
     sent: 1,
@@ -62,6 +62,7 @@ const idle: AccountState = {
     resolved: 5,
     expired: 6,
     limited: 7,
+    quiet: 0,
     received: 8,
     statuses: 9,
     duplicates: 10,
@@ -117,7 +118,7 @@ describe('metrics', () => {
   it('tells what waits, and whether the store can be written', () => {
     const read = measure({
       inbox: { undelivered: 100_000, oldestAt: 1_000, setAside: 3 },
-      sends: { inFlight: 1, waiting: 2, kept: 4, oldestKeptAt: 2_000, uncertain: 5, asking: 6 },
+      sends: { inFlight: 1, waiting: 2, kept: 4, scheduled: 0, oldestKeptAt: 2_000, uncertain: 5, asking: 6 },
       store: { kind: 'redis', ok: false },
     });
     assert.deepEqual(read('inbox_undelivered_messages'), [100_000]);

@@ -14,7 +14,7 @@ describe('the list of texts to decide about', () => {
   beforeEach(() => {
     clock = new VirtualClock();
     texts = new TextBook(clock, () => {});
-    desk = new Desk({ ledger: { texts } } as DeskOptions);
+    desk = new Desk({ ledger: { texts }, kept: { dueAt: (_id: string) => undefined } } as DeskOptions);
     read = 0;
   });
 

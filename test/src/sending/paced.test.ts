@@ -52,7 +52,7 @@ describe('Paced', () => {
     const clock = new VirtualClock();
     const absences = { patience: () => undefined } as unknown as Absences;
     const expired: string[] = [];
-    const expiries = new Expiries({ clock, absences }, (id) => expired.push(id));
+    const expiries = new Expiries({ clock, absences, quietHours: () => [] }, (id) => expired.push(id));
     const ids = Array.from({ length: 1_000 }, (_, index) => String(index));
     for (const id of ids) {
       expiries.watch({ id, node: 'n', arrivedAt: clock.now(), options: { keep: { expireMs: 60_000 } } } as Text);

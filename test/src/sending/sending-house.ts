@@ -5,6 +5,7 @@ import { Client } from '../../../src/http/client';
 import { createConnections } from '../../../src/http/connections';
 import { type Arrival, Inbox } from '../../../src/inbox/inbox';
 import { Journal } from '../../../src/journal/journal';
+import type { QuietHours } from '../../../src/message/times';
 import type { Delivery, Feed, InboxRecord, IncomingRecord, OutboundMessage, StatusRecord } from '../../../src/model';
 import type { SendOptions } from '../../../src/outbox/outgoing';
 import type { AnswerNews, OutcomeNews, Outlet, OutletState, SendingNode } from '../../../src/outbox/outlet';
@@ -182,6 +183,8 @@ export interface HouseOptions {
   dedupeMs?: number;
   sentMs?: number;
   limits?: LimitSettings;
+  /** They may be changed; then it is to be told. */
+  quietHours?: QuietHours[];
   perSecond?: number;
   /** The account can ask the service while no node is here that sends. */
   isAsker?: boolean;
@@ -224,7 +227,7 @@ export class House {
       queue,
       dedupeMs: () => options.dedupeMs ?? 72 * 3_600_000,
       sentMs: () => options.sentMs ?? 168 * 3_600_000,
-      rules: () => ({ limits: options.limits ? [options.limits] : [] }),
+      rules: () => ({ limits: options.limits ? [options.limits] : [], quietHours: options.quietHours ?? [] }),
       sources: () => ['status'],
       client: () => (options.isAsker ? this.service.createClient() : undefined),
       onAbandoned: (node) => this.abandoned.push(node),
@@ -330,7 +333,7 @@ export class House {
 }
 
 const plain: SendOptions = { retries: 0, retryUncertain: false, resolveMs: 0, priority: 0, unlimited: false };
-export const forever: SendOptions['keep'] = { expireMs: undefined };
+export const forever: NonNullable<SendOptions['keep']> = { expireMs: undefined };
 
 /** Sends a text. */
 export function sendText(

@@ -1,0 +1,51 @@
+import { nextAllowed, type QuietHours } from '../message/times';
+import type { SendOptions, Text } from './outgoing';
+import type { Rule } from './rule';
+
+/** As many texts may wait for their time. */
+export const mostScheduled = 100_000;
+
+/** What says when a text may leave. */
+export type Timed = Pick<Text, 'isReleased' | 'hastenedAt'> & { options: Pick<SendOptions, 'at' | 'essential'> };
+
+/** Whether a person has sent it, whatever the time is. */
+export function isHastened({ isReleased, hastenedAt }: Pick<Text, 'isReleased' | 'hastenedAt'>): boolean {
+  return isReleased === true || hastenedAt !== undefined;
+}
+
+/**
+ * When a text may leave, in ms since 1970: `now`, unless its own time is yet to come, or it would be in quiet hours then, which do not
+ * hold for an essential one. What a person sends waits for neither.
+ */
+export function mayLeaveAt(text: Timed, now: number, quietHours: readonly QuietHours[]): number {
+  if (isHastened(text)) return now;
+  const { options } = text;
+  const from = Math.max(now, options.at?.time ?? now);
+  return options.essential ? from : nextAllowed(from, quietHours);
+}
+
+/** The first moment at which a text may or might leave: its time to be given up counts from then on. */
+export function firstMoment(text: Timed & Pick<Text, 'arrivedAt'>, quietHours: readonly QuietHours[]): number {
+  return mayLeaveAt(text, text.hastenedAt ?? text.arrivedAt, quietHours);
+}
+
+/**
+ * The options of a text that comes: one that has a time of its own and may not leave yet is kept, though that was not asked for. So is it
+ * where quiet hours might begin while it waits for its turn.
+ */
+export function keepUntilDue(options: SendOptions, now: number, quietHours: readonly QuietHours[]): SendOptions {
+  if (options.keep || !options.at) return options;
+  const mayHaveToWait = options.at.time > now || (quietHours.length > 0 && !options.essential);
+  return mayHaveToWait ? { ...options, keep: options.at.keep } : options;
+}
+
+/** The time is no reason to withhold somebody: the text has to wait, or, where it is not kept, is refused. */
+export const timeRule: Rule = {
+  holds: ({ quietHours = [] }) => quietHours.length > 0,
+  keys: () => [],
+  decide({ options, isHastened, moment: { now }, settings: { quietHours = [] } }) {
+    const at = isHastened ? now : mayLeaveAt({ options }, now, quietHours);
+    if (at <= now) return { withheld: [] };
+    return { withheld: [], notBefore: { at, reason: 'quiet', params: { until: new Date(at).toISOString() } } };
+  },
+};
