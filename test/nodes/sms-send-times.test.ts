@@ -1,0 +1,124 @@
+import assert from 'node:assert/strict';
+import { runInNewContext } from 'node:vm';
+import type { Simulator } from '../../simulator';
+import { until } from '../until';
+import { account, askingSender, RunningFlow, startService, stopEverything } from './running-flow';
+
+const handset = '64215551234';
+const minuteMs = 60_000;
+const hourMs = 60 * minuteMs;
+
+/** A time of the day as the form has it, by UTC. */
+const timeOfDay = (ms: number) => new Date(ms).toISOString().slice(11, 16);
+
+describe('sms-send: times', () => {
+  let sim: Simulator;
+
+  beforeEach(async () => {
+    sim = await startService();
+  });
+
+  afterEach(stopEverything);
+
+  const start = (properties: Record<string, unknown> = {}, of: Record<string, unknown> = {}) =>
+    RunningFlow.start(askingSender(sim, properties, of));
+  const errorsOf = (flow: RunningFlow) => flow.received('caught').map(({ sms }) => sms?.error);
+  /** Quiet hours that began an hour ago, and last for another. */
+  const quietNow = () => ({
+    quietFrom: timeOfDay(Date.now() - hourMs),
+    quietTo: timeOfDay(Date.now() + hourMs),
+    timeZone: 'UTC',
+  });
+
+  it('keeps a text until its time without keep, shows when the next leaves, and sends it then', async () => {
+    const flow = await start({ at: 'at', atType: 'msg' });
+    const later = Date.now() + 2_000;
+    flow.send('send', { topic: handset, payload: 'soon', at: new Date(later) });
+    flow.send('send', { topic: handset, payload: 'tomorrow', at: Date.now() + 30 * hourMs });
+    await until(() => /^waiting 2, next \d\d:\d\d$/.test(flow.status('send')?.text ?? ''), 'the badge');
+    assert.equal(sim.messages.length, 0);
+    const [message] = await flow.messages('sent', 1);
+    assert.equal(Date.now() >= later, true);
+    assert.equal(message?.payload, 'soon');
+    await until(() => /^waiting 1, next \d\d-\d\d$/.test(flow.status('send')?.text ?? ''), 'the badge of a later day');
+    assert.deepEqual(
+      sim.messages.map(({ body }) => body),
+      ['soon'],
+    );
+  });
+
+  it('sends at once what is past or blank', async () => {
+    const flow = await start({ at: 'at', atType: 'msg' });
+    for (const at of [undefined, '', new Date(0), runInNewContext('new Date(0)'), 1, '2020-01-01']) {
+      flow.send('send', { topic: handset, payload: `at ${at}`, at });
+    }
+    await flow.messages('sent', 6);
+  });
+
+  it('refuses what is no time, or more than 366 days ahead', async () => {
+    const flow = await start({ at: 'at', atType: 'msg' });
+    for (const at of ['tomorrow', true, {}, Date.now() + 367 * 24 * hourMs]) {
+      flow.send('send', { topic: handset, payload: 'x', at });
+    }
+    await until(() => errorsOf(flow).length === 4);
+    for (const error of errorsOf(flow)) assert.deepEqual([error?.code, error?.field], ['SMS_INPUT', 'at']);
+    assert.equal(sim.messages.length, 0);
+  });
+
+  it('reads a time without a zone in that of the account', async () => {
+    const wall = (zone: string) => new Date().toLocaleString('sv-SE', { timeZone: zone }).replace(' ', 'T');
+    const flow = await start({ at: 'at', atType: 'msg' }, { timeZone: 'Pacific/Auckland' });
+    flow.send('send', { topic: handset, payload: 'now', at: wall('Pacific/Auckland') });
+    await flow.messages('sent', 1);
+    flow.send('send', { topic: handset, payload: 'later', at: wall('Pacific/Kiritimati') });
+    await until(() => /^waiting 1, next/.test(flow.status('send')?.text ?? ''), 'the badge');
+  });
+
+  it('waits for its time across a redeploy, and leaves with the message', async () => {
+    const properties = { at: 'at', atType: 'msg' };
+    const flow = await start(properties);
+    flow.send('send', { topic: handset, payload: 'soon', at: Date.now() + 3_000, custom: 1 });
+    await until(() => /^waiting 1/.test(flow.status('send')?.text ?? ''), 'the badge');
+    await flow.deploy(askingSender(sim, { ...properties, priority: 1 }, {}), 'nodes');
+    const [message] = await flow.messages('sent', 1);
+    assert.equal(message?.custom, 1);
+    assert.equal(sim.messages.length, 1);
+  });
+
+  it('refuses a text in quiet hours with when they end, and shows it', async () => {
+    const flow = await start({}, quietNow());
+    flow.send('send', { topic: handset, payload: 'x' });
+    await until(() => errorsOf(flow).length === 1);
+    const [error] = errorsOf(flow);
+    assert.equal(error?.code, 'SMS_QUIET');
+    const leftMs = Date.parse(String(error?.until)) - Date.now();
+    assert.ok(leftMs > 58 * minuteMs && leftMs <= hourMs);
+    assert.match(flow.status('send')?.text ?? '', /^quiet until \d\d:\d\d$/);
+    assert.equal(sim.messages.length, 0);
+  });
+
+  it('holds a text to the quiet hours of every account node of the login', async () => {
+    const second = { ...account(sim, quietNow()), id: 'second' };
+    const flow = await RunningFlow.start([...askingSender(sim, { keep: true }, {}), second]);
+    flow.send('send', { topic: handset, payload: 'x' });
+    await until(() => /^waiting 1, next \d\d:\d\d$/.test(flow.status('send')?.text ?? ''), 'the badge');
+    await flow.deploy(askingSender(sim, { keep: true }, {}), 'full');
+    await flow.messages('sent', 1);
+  });
+
+  it('cannot be used with quiet hours or a zone that are none', async () => {
+    for (const wrong of [
+      { quietFrom: '21:00' },
+      { quietTo: '07:00' },
+      { quietFrom: '07:00', quietTo: '07:00' },
+      { quietFrom: '9 pm', quietTo: '07:00' },
+      { timeZone: 'Pacific/Nowhere' },
+    ]) {
+      const flow = await start({}, wrong);
+      flow.send('send', { topic: handset, payload: 'x' });
+      await until(() => errorsOf(flow).length === 1);
+      assert.equal(errorsOf(flow)[0]?.code, 'SMS_CONFIG', JSON.stringify(wrong));
+      await flow.stop();
+    }
+  });
+});
