@@ -1,15 +1,23 @@
 import { nextAllowed, type QuietHours } from '../message/times';
-import type { SendOptions, Text } from './outgoing';
-import type { Rule } from './rule';
+import type { Rule, TimeOptions } from './rule';
 
 /** As many texts may wait for their time. */
 export const mostScheduled = 100_000;
 
+/** What a person has said about when a text leaves. */
+interface PersonsWord {
+  /** When it was sent before its time, in ms. */
+  hastenedAt?: number;
+  isReleased?: true;
+}
+
 /** What says when a text may leave. */
-export type Timed = Pick<Text, 'isReleased' | 'hastenedAt'> & { options: Pick<SendOptions, 'at' | 'essential'> };
+interface Timed extends PersonsWord {
+  options: Pick<TimeOptions, 'at' | 'essential'>;
+}
 
 /** Whether a person has sent it, whatever the time is. */
-export function isHastened({ isReleased, hastenedAt }: Pick<Text, 'isReleased' | 'hastenedAt'>): boolean {
+export function isHastened({ isReleased, hastenedAt }: PersonsWord): boolean {
   return isReleased === true || hastenedAt !== undefined;
 }
 
@@ -25,7 +33,7 @@ export function mayLeaveAt(text: Timed, now: number, quietHours: readonly QuietH
 }
 
 /** The first moment at which a text may or might leave: its time to be given up counts from then on. */
-export function firstMoment(text: Timed & Pick<Text, 'arrivedAt'>, quietHours: readonly QuietHours[]): number {
+export function firstMoment(text: Timed & { arrivedAt: number }, quietHours: readonly QuietHours[]): number {
   return mayLeaveAt(text, text.hastenedAt ?? text.arrivedAt, quietHours);
 }
 
@@ -33,7 +41,11 @@ export function firstMoment(text: Timed & Pick<Text, 'arrivedAt'>, quietHours: r
  * The options of a text that comes: one that has a time of its own and may not leave yet is kept, though that was not asked for. So is it
  * where quiet hours might begin while it waits for its turn.
  */
-export function keepUntilDue(options: SendOptions, now: number, quietHours: readonly QuietHours[]): SendOptions {
+export function keepUntilDue<Options extends TimeOptions>(
+  options: Options,
+  now: number,
+  quietHours: readonly QuietHours[],
+): Options {
   if (options.keep || !options.at) return options;
   const mayHaveToWait = options.at.time > now || (quietHours.length > 0 && !options.essential);
   return mayHaveToWait ? { ...options, keep: options.at.keep } : options;

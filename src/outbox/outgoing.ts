@@ -4,7 +4,7 @@ import type { Encoding } from '../message/gsm';
 import type { Delivery, OutboundMessage } from '../model';
 import type { Item } from '../store/store';
 import { createWithheldError, explainWithheld, isWithheldError } from './gate';
-import type { Withheld } from './rule';
+import type { TimeOptions, Withheld } from './rule';
 import type { Moment } from './sliding-window';
 
 /** Where the evidence came from that a text with an unknown outcome was taken. */
@@ -24,7 +24,7 @@ export interface Sent extends Omit<Delivery, 'statusCode'> {
 export type Outcome = Sent | SmsError;
 
 /** What a node asks for, beside the message. */
-export interface SendOptions {
+export interface SendOptions extends TimeOptions {
   /** Further tries when the request never reached the service. Not for a kept text. */
   retries: number;
   /** Also when the outcome is unknown, which may send twice. */
@@ -35,12 +35,6 @@ export interface SendOptions {
   priority: number;
   /** The account's own limits do not hold for it. */
   unlimited: boolean;
-  /** Neither consent nor quiet hours hold for it. */
-  essential?: boolean;
-  /** Keep it until it is sent, or for so long; `undefined` in it: for ever. */
-  keep?: { expireMs: number | undefined } | undefined;
-  /** Not before this time, in ms since 1970; one that may not leave yet is kept so. */
-  at?: { time: number; keep: { expireMs: number | undefined } };
   /** Send it once under this key. */
   once?: string;
   /** What replies and statuses to it bring back. */

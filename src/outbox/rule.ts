@@ -1,7 +1,6 @@
 import type { SmsErrorReason } from '../errors';
 import type { QuietHours } from '../message/times';
 import type { Changes, Look } from '../store/store';
-import type { SendOptions } from './outgoing';
 import type { Moment } from './sliding-window';
 
 /** An account's own limits; an absent one is none. */
@@ -11,6 +10,16 @@ export interface LimitSettings {
   perHandsetMs: number;
   /** Texts, one for each recipient, in 24 hours. */
   perDay?: number | undefined;
+}
+
+/** What a node asks for as to when a text leaves. */
+export interface TimeOptions {
+  /** Keep it until it is sent, or for so long; `undefined` in it: for ever. */
+  keep?: { expireMs: number | undefined } | undefined;
+  /** Not before this time, in ms since 1970; one that may not leave yet is kept so. */
+  at?: { time: number; keep: { expireMs: number | undefined } };
+  /** Neither consent nor quiet hours hold for it. */
+  essential?: boolean;
 }
 
 /** What the rules go by, of all account nodes that are deployed. */
@@ -29,7 +38,7 @@ export interface Leaving {
   moment: Moment;
   /** Id of the sending node, whose options these are. */
   node: string;
-  options: Pick<SendOptions, 'unlimited' | 'essential' | 'at'>;
+  options: TimeOptions & { unlimited: boolean };
   /** A person sends it, whatever the time is. */
   isHastened: boolean;
 }
