@@ -2,15 +2,20 @@
 // of docs/promises.md did not hold.
 import { join } from 'node:path';
 import { runRig } from '../test/rig';
+import { hunt, listPlanted } from '../test/rig/planted';
 import type { Account } from '../test/rig/rules';
 import { readCommand, refuse } from './command-line';
 
 const usage = `Usage: npm run rig -- [--seed 1] [--minutes 10] [--runs 1] [--generation 4|5] [--log]
+       npm run rig -- --mutants [--mutant name] [--seed 1] [--minutes 10]
 
   --seed        what is broken, and when; further runs take the seeds that follow
   --minutes     for how long
   --runs        how many, one after another
   --generation  of Node-RED
+  --mutants     plants mistakes in copies of the package instead, and says which seed finds each, after how many minutes; --minutes is how
+                long each is looked for
+  --mutant      only those whose name has this in it
   --log         prints the log of Node-RED where a promise did not hold`;
 
 const { values } = readCommand(usage, {
@@ -19,6 +24,8 @@ const { values } = readCommand(usage, {
     minutes: { type: 'string', default: '10' },
     runs: { type: 'string', default: '1' },
     generation: { type: 'string', default: '4' },
+    mutants: { type: 'boolean', default: false },
+    mutant: { type: 'string', default: '' },
     log: { type: 'boolean', default: false },
   },
 });
@@ -46,7 +53,26 @@ export function describe({ seed, failures, notes, counts }: Account): string {
   ].join('\n');
 }
 
+/** Short runs find most: what is broken comes early, and what is not found comes to rest soon. */
+const huntMinutes = 0.4;
+
+async function huntAll(): Promise<void> {
+  const { planted, missing } = listPlanted();
+  const held = new Map<number, ReadonlySet<string>>();
+  let unfound = missing.length;
+  for (const name of missing) console.log(`| ${name} | is no mistake of the model any more | | |`);
+  console.log('| mistake | seed | found after minutes | by |\n|---|---|---|---|');
+  for (const mistake of planted.filter(({ name }) => name.includes(values.mutant))) {
+    const options = { seed: readNumber('seed'), minutes: huntMinutes, mostMinutes: readNumber('minutes') };
+    const { name, seed, minutes, by } = await hunt(mistake, options, held);
+    if (seed === undefined) unfound++;
+    console.log(`| ${name} | ${seed ?? 'none'} | ${minutes.toFixed(1)} | ${by.replaceAll('\n', ' ')} |`);
+  }
+  process.exit(unfound > 0 ? 1 : 0);
+}
+
 async function main(): Promise<void> {
+  if (values.mutants) return huntAll();
   const generation = findGeneration();
   const first = readNumber('seed');
   let broken = 0;

@@ -2,13 +2,13 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** The parts of the test: the folders of test/ that hold test files, in the order in which they are begun: long ones first. */
-export const parts = ['reliability', 'examples', 'editor', 'simulation', 'package', 'nodes', 'src', 'simulator'];
+export const parts = ['reliability', 'rig', 'examples', 'editor', 'simulation', 'package', 'nodes', 'src', 'simulator'];
 
 /**
  * What meets Node-RED, a browser, or what a Node brings of its own (SQLite, HTTP) runs on every generation. All else runs once,
  * and so does test/package: it is about the files of the package.
  */
-const onEveryGeneration = ['reliability', 'examples', 'editor', 'nodes', 'src/store', 'src/http'];
+const onEveryGeneration = ['reliability', 'rig', 'examples', 'editor', 'nodes', 'src/store', 'src/http'];
 
 /** Every test file as `test/src/clock.test.ts`, in the order of {@link parts}. */
 export function listTestFiles(root) {

@@ -187,6 +187,29 @@ const rules: readonly Rule[] = [
     },
   },
   {
+    name: 'received: again when the flow says that it could not',
+    *check(world) {
+      for (const event of world.events.filter(({ kind }) => kind === 'message')) {
+        const seen = world.at(event, 'asked');
+        if (seen.length === 1 && isRefusedAtFirst(event))
+          yield [seen[0]?.at ?? 0, `not delivered again, though the flow had not acknowledged it: the ${name(event)}`];
+      }
+    },
+  },
+  {
+    name: 'polls go on',
+    *check(world) {
+      for (const kind of ['message', 'status'] as const) {
+        const left = world.events.filter((event) => event.kind === kind && !event.answer);
+        if (left.length > 0)
+          yield [
+            left[0]?.created ?? 0,
+            `${left.length} left at the service: the first is the ${name(left[0] as Event)}`,
+          ];
+      }
+    },
+  },
+  {
     name: 'a poll that is answered is the last of one loop',
     *check(world) {
       const broken = world.events.filter(
@@ -257,11 +280,11 @@ const rules: readonly Rule[] = [
           if (code === undefined || !unknown.has(code)) continue;
           const from = first(world, feed);
           const attempts = world.texts.get(feed.body)?.attempts ?? [];
-          const isTroubled = attempts.some(({ why }) =>
-            troubles.some((trouble) => trouble === why && trouble !== 'slow'),
-          );
+          const isTroubled = attempts.some(({ end, why }) => end === 'unclear' && troubles.some((one) => one === why));
           const since = Math.max(from, at - timeoutSeconds * 1_000 - 3_000);
-          const isDisturbed = world.happened(/^(service|refused)$/, since, at).length > 0;
+          const isDisturbed = world
+            .happened(/^(service|refused)$/, since, at)
+            .some(({ kind, what }) => !kept.has(feed.node) || kind === 'refused' || what.includes('reset before'));
           if (isTroubled || isDisturbed || world.ends(from, at).length > 0) continue;
           yield [at, `unknown without a cause: ${textOf(feed)}: ${sms?.error?.message}`];
         }
