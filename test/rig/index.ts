@@ -24,7 +24,9 @@ export interface RigOptions {
 }
 
 /** How long everything may take to come to rest when nothing is broken any more: the longest pause of a poll, and a deadline after it. */
-const restLimitMs = 100_000;
+const restLimitMs = 180_000;
+/** What a dead instance held in Redis is another's after 60 s, and its questions wait for their time. */
+const takeOverMs = 75_000;
 /** For so long nothing may have come. */
 const quietMs = 4_000;
 
@@ -43,6 +45,7 @@ export async function runRig({
   const say = (line: string) => tell(`${((now() - begun) / 1_000).toFixed(1).padStart(7)}  ${line}`);
   const service = await Service.start(random.fork('service'));
   const redis = hasProgram('redis-server') ? await startRedis() : undefined;
+  const startsOnRedis = redis !== undefined && random.chance(0.4);
   const nodeRed = new NodeRed(
     {
       apiKeys: service.apiKeys,
@@ -53,7 +56,7 @@ export async function runRig({
       seenFile: files.seen,
       probeFile: files.probe,
     },
-    { sender: 0, receiver: 0, account: 0, login: 'first key', store: redis && random.chance(0.4) ? 'redis' : 'disk' },
+    { sender: 0, receiver: 0, account: 0, login: 'first key', store: startsOnRedis ? 'redis' : 'disk' },
     { ...(packageFolder && { packageFolder }), ...(generation && { generation }) },
   );
   const control = startControl(files.control);
@@ -72,10 +75,14 @@ export async function runRig({
       minutes * 60_000,
     );
     await traffic.end();
+    const wasOnRedis = startsOnRedis || happenings.some(({ what }) => what.includes('store: redis'));
     say('nothing is broken any more, and nothing new comes');
     const lastSeen = () => readLines<Seen>(files.seen).at(-1)?.at ?? begun;
     const limit = now() + restLimitMs;
+    const lastEnd = nodeRed.pids.at(-2)?.to;
+    const isTakenOver = () => lastEnd === undefined || !wasOnRedis || now() - lastEnd > takeOverMs;
     const isAtRest = async () =>
+      isTakenOver() &&
       now() - lastSeen() > quietMs &&
       service.unread === 0 &&
       service.uncalled === 0 &&
