@@ -1,10 +1,8 @@
-import type { NodeAPI } from 'node-red';
-import { joinAccount, SmsError } from '../src';
+import type { Node, NodeAPI } from 'node-red';
+import { type AccountSettings, joinAccount, SmsError } from '../src';
 import { serveAccounts } from './runtime/account-admin';
 import { serveForm } from './runtime/account-form';
-import { AccountNews } from './runtime/account-news';
-import type { AccountNode } from './runtime/account-node';
-import { AccountNodes } from './runtime/account-nodes';
+import { AccountNews, type AccountNode, AccountNodes } from './runtime/account-node';
 import { AccountPlaces, inheritFromFormerPlaces } from './runtime/account-places';
 import {
   type AccountConfig,
@@ -14,12 +12,14 @@ import {
   parseZone,
 } from './runtime/account-settings';
 import { Flows } from './runtime/flows';
-import { logKeptTexts } from './runtime/kept-text-log';
 import { raiseToCatch } from './runtime/outcome';
 import { startWithFlows } from './runtime/start';
 import { translate, translateError } from './runtime/texts';
 
 const mostCharsets = 10;
+
+/** What happens within this time is told in one line. */
+const togetherMs = 1_000;
 
 /** What is known of the account nodes of one Node-RED. */
 interface Accounts {
@@ -113,5 +113,21 @@ function createCharsetWarning(RED: NodeAPI, node: AccountNode): (charset: string
     if (warned.has(charset) || warned.size === mostCharsets) return;
     warned.add(charset);
     node.warn(translate(RED, 'log.unknownCharset', { charset }));
+  };
+}
+
+/** Says in the log what became of kept texts that no flow is told of. */
+function logKeptTexts(RED: NodeAPI, node: Node): Required<Pick<AccountSettings, 'onAbandoned' | 'onDiscarded'>> {
+  const counts = new Map<string, number>();
+  const tellAll = () => {
+    for (const [id, count] of counts) node.log(translate(RED, 'log.abandoned', { node: id, count }));
+    counts.clear();
+  };
+  return {
+    onAbandoned(id) {
+      if (counts.size === 0) setTimeout(tellAll, togetherMs).unref();
+      counts.set(id, (counts.get(id) ?? 0) + 1);
+    },
+    onDiscarded: (id) => node.log(translate(RED, 'log.discarded', { node: id })),
   };
 }

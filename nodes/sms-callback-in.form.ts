@@ -11,10 +11,9 @@ import {
   tell,
   text,
 } from './forms/shared';
-import { limits } from './limits';
+import { isEnv, limits } from './limits';
 import { savedPassword } from './runtime/account-report';
 import { joinCallbackUrl, normalisePath, parsePath } from './runtime/callback-path';
-import { isEnv } from './runtime/env';
 
 const { ackTimeout } = limits['sms-callback-in'];
 

@@ -3,8 +3,14 @@ import { type CallbackEvent, type CallbackRequest, type CallbackSubscription, is
 import { limits } from './limits';
 import { getAccount } from './runtime/account-node';
 import type { CallbackAnswer } from './runtime/callback-body';
-import { createCallbackDoors, formatCallbackAddress, notNow, parseAddress, refuse } from './runtime/callback-door';
-import type { CallbackNode } from './runtime/callback-node';
+import {
+  type CallbackNode,
+  createCallbackDoors,
+  formatCallbackAddress,
+  notNow,
+  parseAddress,
+  refuse,
+} from './runtime/callback-door';
 import { FlowSender } from './runtime/flow-sender';
 import { raiseToCatch, showAndRaise, takeAcknowledgements } from './runtime/outcome';
 import { createDeliveredMessage } from './runtime/received-message';

@@ -3,7 +3,7 @@ import { type Feed, isBlank, PollLoop, SmsError } from '../src';
 import { isInRange, limits } from './limits';
 import { getAccount } from './runtime/account-node';
 import { complete, failMessage, raiseToCatch, type SmsMessage, thaw, withAckId } from './runtime/outcome';
-import { createParts } from './runtime/parts';
+import { createParts } from './runtime/received-message';
 import { parseChoice, parseNumber } from './runtime/settings';
 import { startWithFlows } from './runtime/start';
 import { badges, endBadge, translate, translateError } from './runtime/texts';

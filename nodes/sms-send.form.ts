@@ -29,8 +29,7 @@ import {
   typeIn,
   valueIn,
 } from './forms/shared';
-import { limits } from './limits';
-import { isEnv } from './runtime/env';
+import { isEnv, limits } from './limits';
 
 const { retries, resolve, expire, priority, wait } = limits['sms-send'];
 

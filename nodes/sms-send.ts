@@ -1,194 +1,144 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Node, NodeAPI, NodeMessage } from 'node-red';
-import { type AnswerNews, type OutcomeNews, type SendingNode, SmsError } from '../src';
+import type { Node, NodeAPI } from 'node-red';
+import { type SendingNode, SmsError } from '../src';
 import { getAccount, type UsableAccount } from './runtime/account-node';
-import { CarriedMessage, formatCarried, parseCarried } from './runtime/carried-message';
-import { FlowSender, type WiredNode } from './runtime/flow-sender';
+import { formatCarried } from './runtime/carried-message';
 import { Flows } from './runtime/flows';
-import { LateErrors } from './runtime/late-errors';
 import { complete, type Input, putError, raise, raiseToCatch, type SmsMessage, thaw } from './runtime/outcome';
-import { Readings } from './runtime/readings';
 import { SendBadge } from './runtime/send-badge';
-import { type SendConfig, SendFields } from './runtime/send-fields';
-import {
-  copyMessage,
-  createAnswerOutputs,
-  createOutputs,
-  type SendOutputs,
-  type SentNews,
-} from './runtime/send-outputs';
+import { LateErrors, Readings } from './runtime/send-closing';
+import { type SendConfig, SendFields, type SendOrder } from './runtime/send-fields';
+import { type Origin, SendOutcomes } from './runtime/send-outcomes';
+import { copyMessage } from './runtime/send-outputs';
 import { startWithFlows } from './runtime/start';
 import { badges, translate } from './runtime/texts';
-
-/** What a message brought, for when its outcome is known. */
-interface Origin extends Input {
-  /** As it came, when more than one message is made of it. */
-  copy: SmsMessage | undefined;
-  /** Its error has been raised, though it may not have got far. */
-  isRaised: boolean;
-  /** What of its outputs did not get into the flow. */
-  left: (() => SendOutputs)[] | undefined;
-}
 
 export = (RED: NodeAPI) => {
   function SmsSend(this: Node, config: SendConfig) {
     RED.nodes.createNode(this, config);
-    const fields = new SendFields(RED, this, config);
-    const badge = new SendBadge(RED, this);
-    const sender = new FlowSender(RED, this);
-    const readings = new Readings();
-    const lateErrors = new LateErrors(this);
-    let isClosing = false;
-    let account: UsableAccount | undefined;
-    let sending: SendingNode | undefined;
-
-    const restore = (carried: string | undefined) =>
-      parseCarried(carried, () => this.warn(translate(RED, 'log.carriedUnreadable'))) as SmsMessage;
-    const asked = new CarriedMessage(restore);
-
-    const messageOf = ({ origin, carried }: OutcomeNews) => (origin as Origin | undefined)?.message ?? restore(carried);
-
-    /** Whether Node-RED copies what leaves at output 1. Redeployed, the node may have other wires. */
-    const isCopied = () => {
-      const { wires = [] } = ((isClosing && RED.nodes.getNode(this.id)) || this) as WiredNode;
-      return (wires[0] ?? []).length > 1;
-    };
-
-    const raiseOutcome = (news: OutcomeNews, outcome: SmsError) => {
-      const origin = news.origin as Origin | undefined;
-      const message = messageOf(news);
-      const redelivered = news.redelivered || (origin?.isRaised ?? false);
-      const error = putError(RED, this, message, { error: outcome, redelivered });
-      lateErrors.count(error);
-      if (origin) origin.isRaised = true;
-      raise(this, error, message, origin);
-    };
-
-    const onOutcome = async (news: OutcomeNews): Promise<boolean> => {
-      const { outcome } = news;
-      const origin = news.origin as Origin | undefined;
-      if (outcome instanceof SmsError) {
-        badge.showOutcome(badges.error(RED, outcome));
-        if (!origin || news.isKept) return sender.raise(() => raiseOutcome(news, outcome));
-        await new Promise<void>((resolve) => Flows.of(RED).onceHeard(this, resolve));
-        raiseOutcome(news, outcome);
-        return true;
-      }
-      const { accepted, failed } = outcome;
-      const total = accepted.length + failed.length;
-      badge.showOutcome(failed.length === 0 ? badges.sent(RED) : badges.partlyFailed(RED, failed.length, total));
-      const left = origin?.left ?? createOutputs(RED, messageOf(news), news as SentNews, isCopied);
-      if (origin) origin.left = left;
-      const isSent = sender.sendEach(left);
-      // With so many it is not done before the last is on its way.
-      if (left.length > 1) await isSent;
-      if (origin) complete(origin);
-      return isSent;
-    };
-
-    /** Whoever is deployed in the place of this node sends it. */
-    const onMissed = (news: OutcomeNews) => {
-      const { outcome } = news;
-      const { isRaised, left = [] } = news.origin as Origin;
-      if (outcome instanceof SmsError) {
-        // It was to be kept, and is not.
-        if (!isRaised) raiseOutcome(news, outcome);
-        return;
-      }
-      Flows.of(RED).onceSettled(async () => {
-        for (const create of left) {
-          RED.nodes.getNode(this.id)?.send(create() as NodeMessage[]);
-          await nextTurn();
-        }
-      });
-    };
-
-    const onAnswer = (news: AnswerNews): Promise<boolean> => {
-      const origin = news.origin as Origin | undefined;
-      const message = origin ? (origin.copy ?? origin.message) : asked.read(news.carried);
-      return sender.send(() => createAnswerOutputs(RED, message, news));
-    };
-
-    /** @throws SmsError `SMS_CONFIG` */
-    const attach = (): { account: UsableAccount; sending: SendingNode } => {
-      // One that is stopped together with this node stays for it, though Node-RED finds it no more.
-      if (!account || !isClosing) account = getAccount(RED, config.account);
-      sending ??= account.membership.attachSender({
-        id: this.id,
-        usesStore: fields.usesStore,
-        onOutcome,
-        onMissed,
-        onAnswer,
-        onDiscarded: (origin) => complete(origin as Origin),
-        onOutage: (error) => raiseToCatch(RED, this, error),
-        onRecovered: (what) => this.log(translate(RED, what === 'store' ? 'log.storeRecovered' : 'log.recovered')),
-        onState: (state) => badge.showState(state),
-      });
-      return { account, sending };
-    };
-
-    const cancelStart = startWithFlows(RED, this, () => {
-      try {
-        fields.parseSettings();
-        attach();
-      } catch (error) {
-        // Each message that comes raises it.
-        badge.showOutcome(badges.error(RED, error));
-      }
+    const sender = new Sender(RED, this, config);
+    const cancelStart = startWithFlows(RED, this, () => sender.start());
+    this.on('input', (message: SmsMessage, _send, done) => {
+      void sender.take({ node: this, message: thaw(message), done: callOnce(done) });
     });
-
-    this.on('input', async (given: SmsMessage, _send, done) => {
-      const input: Input = { node: this, message: thaw(given), done: callOnce(done) };
-      const { message } = input;
-      try {
-        const { account, sending } = attach();
-        const { message: text, encoding, parts, options } = await readings.run(fields.read(message, account));
-        const origin: Origin = {
-          node: this,
-          message,
-          done: input.done,
-          copy: options.waitMs === undefined ? undefined : copyMessage(RED, message),
-          isRaised: false,
-          left: undefined,
-        };
-        sending.send({ message: text, encoding, parts, options, origin, carried: () => formatCarried(message) });
-      } catch (error) {
-        const raised = putError(RED, this, message, { error });
-        sending?.countRefused();
-        lateErrors.count(raised);
-        badge.showOutcome(badges.error(RED, raised));
-        Flows.of(RED).onceHeard(this, () => raise(this, raised, message, input));
-      }
-    });
-
     this.on('close', (done: () => void) => {
-      isClosing = true;
-      lateErrors.begin();
       cancelStart();
-      badge.close();
-      const close = async () => {
-        lateErrors.tell();
-        await sending?.close();
-        sender.close();
-        lateErrors.tell();
-        done();
-      };
-      const read = readings.close();
-      account?.awaited.add(read);
-      void read.then(() => {
-        account?.awaited.delete(read);
-        return close();
-      });
+      void sender.close().then(done);
     });
-
-    if (!config.account) badge.showOutcome(badges.error(RED, new SmsError('noAccount')));
   }
 
   RED.nodes.registerType('sms-send', SmsSend);
 };
 
+/** Sends a text for each message that comes. */
+class Sender {
+  readonly #RED: NodeAPI;
+  readonly #node: Node;
+  readonly #config: SendConfig;
+  readonly #fields: SendFields;
+  readonly #badge: SendBadge;
+  readonly #outcomes: SendOutcomes;
+  readonly #readings = new Readings();
+  readonly #lateErrors: LateErrors;
+  #isClosing = false;
+  #account: UsableAccount | undefined;
+  #sending: SendingNode | undefined;
+
+  constructor(RED: NodeAPI, node: Node, config: SendConfig) {
+    this.#RED = RED;
+    this.#node = node;
+    this.#config = config;
+    this.#fields = new SendFields(RED, node, config);
+    this.#badge = new SendBadge(RED, node);
+    this.#lateErrors = new LateErrors(node);
+    this.#outcomes = new SendOutcomes(RED, node, this.#badge, this.#lateErrors);
+    if (!config.account) this.#showError(new SmsError('noAccount'));
+  }
+
+  /** The flows have started: texts from before may go on. */
+  start(): void {
+    try {
+      this.#fields.parseSettings();
+      this.#attach();
+    } catch (error) {
+      // Each message that comes raises it.
+      this.#showError(error);
+    }
+  }
+
+  /** Sends the text that a message asks for, or raises why it cannot. Never rejects. */
+  async take(input: Input): Promise<void> {
+    const { message } = input;
+    try {
+      const { account, sending } = this.#attach();
+      const order = await this.#readings.run(this.#fields.read(message, account));
+      const { message: text, encoding, parts, options } = order;
+      const origin = this.#createOrigin(input, order);
+      sending.send({ message: text, encoding, parts, options, origin, carried: () => formatCarried(message) });
+    } catch (error) {
+      this.#refuse(input, error);
+    }
+  }
+
+  /** Resolves when what is being read is in the hands of the account, and what has left is followed to its end or for as long as there is. */
+  async close(): Promise<void> {
+    this.#isClosing = true;
+    this.#lateErrors.begin();
+    this.#badge.close();
+    const read = this.#readings.close();
+    this.#account?.awaited.add(read);
+    await read;
+    this.#account?.awaited.delete(read);
+    this.#lateErrors.tell();
+    await this.#sending?.close();
+    this.#outcomes.close();
+    this.#lateErrors.tell();
+  }
+
+  /** @throws SmsError `SMS_CONFIG` */
+  #attach(): { account: UsableAccount; sending: SendingNode } {
+    // One that is stopped together with this node stays for it, though Node-RED finds it no more.
+    if (!this.#account || !this.#isClosing) this.#account = getAccount(this.#RED, this.#config.account);
+    const [RED, node, outcomes, account] = [this.#RED, this.#node, this.#outcomes, this.#account];
+    this.#sending ??= account.membership.attachSender({
+      id: node.id,
+      usesStore: this.#fields.usesStore,
+      onOutcome: (news) => outcomes.onOutcome(news),
+      onMissed: (news) => outcomes.onMissed(news),
+      onAnswer: (news) => outcomes.onAnswer(news),
+      onDiscarded: (origin) => complete(origin as Origin),
+      onOutage: (error) => raiseToCatch(RED, node, error),
+      onRecovered: (what) => node.log(translate(RED, what === 'store' ? 'log.storeRecovered' : 'log.recovered')),
+      onState: (state) => this.#badge.showState(state),
+    });
+    return { account, sending: this.#sending };
+  }
+
+  #createOrigin({ node, message, done }: Input, { options }: SendOrder): Origin {
+    return {
+      node,
+      message,
+      done,
+      copy: options.waitMs === undefined ? undefined : copyMessage(this.#RED, message),
+      isRaised: false,
+      left: undefined,
+    };
+  }
+
+  #refuse(input: Input, error: unknown): void {
+    const raised = putError(this.#RED, this.#node, input.message, { error });
+    this.#sending?.countRefused();
+    this.#lateErrors.count(raised);
+    this.#showError(raised);
+    Flows.of(this.#RED).onceHeard(this.#node, () => raise(this.#node, raised, input.message, input));
+  }
+
+  #showError(error: unknown): void {
+    this.#badge.showOutcome(badges.error(this.#RED, error));
+  }
+}
+
 /** An outcome that the flow did not get, since it was stopped in that moment, is told again. */
-function callOnce(done: Origin['done']): Origin['done'] {
+function callOnce(done: Input['done']): Input['done'] {
   let isDone = false;
   return (error) => {
     if (!isDone) done(error);

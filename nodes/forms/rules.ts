@@ -6,9 +6,8 @@ import { parseFragmentationLimit, parseMessageId, planTravel } from '../../src/o
 import { parseRedisUrl } from '../../src/store/redis-url';
 import { formatCallbackUrl } from '../../src/wire/callback-url';
 import { isBlank } from '../../src/wire/fields';
-import { isInRange, isOpenEnded, limits, type Range } from '../limits';
+import { isEnv, isInRange, isOpenEnded, limits, type Range } from '../limits';
 import { isPath, isPublicUrl, parsePath } from '../runtime/callback-path';
-import { isEnv } from '../runtime/env';
 import { parseKey } from '../runtime/once-key';
 
 const lengths = limits['sms-account'].maxLength;

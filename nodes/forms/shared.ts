@@ -1,6 +1,5 @@
 import { isBlank } from '../../src/wire/fields';
-import type { Range, Setting } from '../limits';
-import { isEnv } from '../runtime/env';
+import { isEnv, type Range, type Setting } from '../limits';
 import type { CredentialDefinition, EditorNode, PropertyDefinition, TextParams } from './editor';
 import { checkNumber, type Verdict } from './rules';
 

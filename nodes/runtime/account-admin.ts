@@ -8,8 +8,7 @@ import {
   type Membership,
   SmsError,
 } from '../../src';
-import type { AccountNode } from './account-node';
-import type { AccountNodes } from './account-nodes';
+import type { AccountNode, AccountNodes } from './account-node';
 import type {
   AccountsReport,
   DecidedReport,

@@ -1,5 +1,6 @@
 import type { Node, NodeAPI } from 'node-red';
 import { Client, createConnections, isBlank, isSmsError, keyOfLogin, SmsError } from '../../src';
+import { isEnv } from '../limits';
 import { json, type RunningNodes } from './account-admin';
 import { type SameLoginReport, savedPassword } from './account-report';
 import {
@@ -8,7 +9,6 @@ import {
   type ConnectionSettings,
   parseConnection,
 } from './account-settings';
-import { isEnv } from './env';
 import { translateError } from './texts';
 
 const connectionFields = ['baseUrl', 'allowHttp', 'authType', 'method', 'tls', 'proxy', 'timeout'] as const;

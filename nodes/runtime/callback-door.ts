@@ -2,8 +2,8 @@ import type { Node, NodeAPI } from 'node-red';
 import { asSmsError, SmsError } from '../../src';
 import type { CallbackAnswer } from './callback-body';
 import { isPath, isPublicUrl, joinCallbackUrl, normalisePath, parsePath } from './callback-path';
-import { createCallbackPlaces } from './callback-places';
 import { type CallbackRouteOptions, mountCallbackRoute } from './callback-route';
+import { Flows } from './flows';
 import { parseText } from './settings';
 import { badges, translateError } from './texts';
 
@@ -133,4 +133,62 @@ export function refuse(RED: NodeAPI, error: unknown): CallbackAnswer {
 /** Says whether Node-RED has a server for the nodes; without one, whatever is mounted is never reached. */
 function servesHttp(RED: NodeAPI): boolean {
   return (RED.settings.httpNodeRoot as string | false | undefined) !== false;
+}
+
+/** A node in line for a path; without `mount` while it is closed. */
+interface Place {
+  readonly id: string;
+  mount: (() => void) | undefined;
+}
+
+/** Who answers at which path: of several nodes the one that was deployed first. */
+export interface CallbackPlaces {
+  /** Puts a node in line for a path. Returns whether it is first; otherwise `mount` is called when it has become so. */
+  take(path: string, id: string, mount: () => void): boolean;
+  /** The node is closed. When it is back by the time that the flows have started, it has its place again. */
+  leave(path: string, id: string): void;
+}
+
+/** Begins with every path free. */
+export function createCallbackPlaces(RED: NodeAPI): CallbackPlaces {
+  const placesByPath = new Map<string, Place[]>();
+
+  const moveUp = () => {
+    for (const [path, places] of placesByPath) {
+      const open = places.filter(({ mount }) => mount);
+      placesByPath.set(path, open);
+      if (open[0] !== places[0]) open[0]?.mount?.();
+    }
+  };
+
+  return {
+    take(path, id, mount) {
+      const places = placesByPath.get(path) ?? [];
+      placesByPath.set(path, places);
+      const own = places.find((place) => place.id === id);
+      if (own) own.mount = mount;
+      else places.push({ id, mount });
+      return places[0]?.id === id;
+    },
+    leave(path, id) {
+      const own = placesByPath.get(path)?.find((place) => place.id === id);
+      if (own) own.mount = undefined;
+      Flows.of(RED).onNextStart(moveUp);
+    },
+  };
+}
+
+/** What an `sms-callback-in` node is to the other nodes. */
+export interface CallbackNode extends Node<{ token?: string }> {
+  /**
+   * The full address that the service is to call, with the token; `undefined` when there is none that reaches it.
+   *
+   * @throws SmsError `SMS_CONFIG` when a variable of it is not set
+   */
+  callbackUrl(): string | undefined;
+}
+
+/** Says whether a node is an `sms-callback-in`. */
+export function isCallbackNode(node: Node | null): node is CallbackNode {
+  return node?.type === 'sms-callback-in';
 }

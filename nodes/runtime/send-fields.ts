@@ -11,9 +11,8 @@ import {
   type SendOptions,
   SmsError,
 } from '../../src';
-import { isInRange, limits, type Range } from '../limits';
-import { type CallbackNode, isCallbackNode } from './callback-node';
-import { isEnv } from './env';
+import { isEnv, isInRange, limits, type Range } from '../limits';
+import { type CallbackNode, isCallbackNode } from './callback-door';
 import { parseKey } from './once-key';
 import type { SmsMessage } from './outcome';
 import { parseFlag, parseNumber, parseText } from './settings';

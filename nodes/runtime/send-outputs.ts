@@ -1,8 +1,7 @@
 import type { NodeAPI } from 'node-red';
 import { type AnswerNews, explainWithheld, type OutcomeNews, type Sent } from '../../src';
 import { type SmsMessage, withAckId } from './outcome';
-import { createParts } from './parts';
-import { copyRecord } from './received-message';
+import { copyRecord, createParts } from './received-message';
 import { translateError } from './texts';
 
 /** What leaves a sending node: at outputs 1 to 4. */

@@ -1,6 +1,5 @@
 import { isBlank, SmsError } from '../../src';
-import { isInRange, type Limit, type Range, type Setting } from '../limits';
-import { isEnv } from './env';
+import { isEnv, isInRange, type Limit, type Range, type Setting } from '../limits';
 
 /**
  * Reads a number from a node's configuration: blank means the default; text is read, since `${NAME}` gives text.

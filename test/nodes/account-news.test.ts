@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { NodeAPI } from 'node-red';
-import { AccountNews } from '../../nodes/runtime/account-news';
+import { AccountNews } from '../../nodes/runtime/account-node';
 import { VirtualClock } from '../virtual-clock';
 
 describe('what editors are told of accounts', () => {
