@@ -44,7 +44,8 @@ describe('kept texts whose messages are large', function () {
         while (fed < until) await feed(started.url, `m${fed++}`);
       };
       await Promise.all(Array.from({ length: atOnce }, feedOn));
-      await started.kill();
+      // In order: what it has just been given is not kept before it has answered.
+      await started.stop();
     }
     simulator.fault('send', null);
     nodeRed = await startNodeRed({ userDir, flows, env: { NODE_OPTIONS: '--max-old-space-size=256' } });
