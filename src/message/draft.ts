@@ -1,10 +1,10 @@
 import { SmsError } from '../errors';
 import type { OutboundMessage } from '../model';
-import { parseFragmentationLimit, parseMessageId, parseText, planTravel } from '../outbox/text';
 import { formatCallbackUrl } from '../wire/callback-url';
 import { isBlank } from '../wire/fields';
 import type { Encoding } from './gsm';
 import { parseRecipients } from './recipients';
+import { parseFragmentationLimit, parseMessageId, parseText, planTravel } from './travel';
 
 /** A message as somebody wrote it: any field may be anything. */
 export interface Draft {

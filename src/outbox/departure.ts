@@ -1,10 +1,10 @@
 import { isSmsError } from '../errors';
 import type { Client } from '../http/client';
 import type { Delivery } from '../model';
-import { Clearing } from './clearing';
 import { createWithheldError, TooEarly } from './gate';
 import type { Ledger } from './ledger';
 import { isRemembered, isTracked, submittedOf, type Text } from './outgoing';
+import { Reconciliations } from './reconciliation';
 
 /** One try. */
 export interface Try {
@@ -21,11 +21,11 @@ export interface Try {
  */
 export class Departure {
   readonly #ledger: Ledger;
-  readonly #clearing: Clearing;
+  readonly #reconciliations: Reconciliations;
 
-  constructor(ledger: Ledger, clearing: Clearing) {
+  constructor(ledger: Ledger, reconciliations: Reconciliations) {
     this.#ledger = ledger;
-    this.#clearing = clearing;
+    this.#reconciliations = reconciliations;
   }
 
   /**
@@ -70,12 +70,12 @@ export class Departure {
   }
 
   #needsMark(text: Text): boolean {
-    return this.#isWritten(text) || Clearing.isFor(text);
+    return this.#isWritten(text) || Reconciliations.isFor(text);
   }
 
   /** The text leaves when this has resolved. */
   async #mark(text: Text, client: Client): Promise<Text | undefined> {
-    this.#clearing.open(text, client);
+    this.#reconciliations.open(text, client);
     return this.#isWritten(text) ? this.#ledger.leave(text) : text;
   }
 

@@ -1,10 +1,10 @@
 import type { Duplicates } from './duplicates';
-import type { EvidenceRoom } from './evidence';
 import type { KeptTexts } from './keeping';
 import type { Ledger } from './ledger';
 import type { SendFailure } from './outage';
 import { concernedBy, isKept, parseOutcome, type Sent, type Text } from './outgoing';
 import type { SendQueue } from './queue';
+import type { EvidenceCollector } from './reconciliation';
 import type { SendCounts } from './send-counts';
 import type { TextEntryPlace, TextEntryState } from './text-entries';
 
@@ -60,7 +60,7 @@ export interface TextEntryList {
 /** What the desk looks at. */
 export interface DeskOptions {
   ledger: Ledger;
-  evidence: Pick<EvidenceRoom, 'searches'>;
+  evidence: Pick<EvidenceCollector, 'searches'>;
   kept: KeptTexts;
   duplicates: Duplicates;
   queue: SendQueue;

@@ -1,8 +1,6 @@
 import { SmsError } from '../errors';
 import type { Questions } from '../questions/questions';
-import type { Clearing } from './clearing';
 import type { Deliveries, Given } from './delivery';
-import type { Case, Finding } from './evidence';
 import type { Followers } from './followers';
 import type { Ledger } from './ledger';
 import { NodeCounts } from './node-counts';
@@ -19,6 +17,7 @@ import {
   withMessageId,
   withWithheld,
 } from './outgoing';
+import type { Finding, Reconciliation, Reconciliations } from './reconciliation';
 import type { SendCounts } from './send-counts';
 
 /** What brings texts to their end. */
@@ -26,7 +25,7 @@ export interface EndingsOptions {
   ledger: Ledger;
   deliveries: Deliveries;
   questions: Questions;
-  clearing: Clearing;
+  reconciliations: Reconciliations;
   followers: Followers;
   counts: SendCounts;
   /** A text whose outcome is unknown waits to be sent again. */
@@ -72,12 +71,12 @@ export class Endings {
 
   /** A text has its outcome. */
   async end(text: Text, told: Outcome, given?: Given): Promise<void> {
-    const { ledger, deliveries, clearing, followers, counts } = this.#options;
+    const { ledger, deliveries, reconciliations, followers, counts } = this.#options;
     // An earlier try may have been accepted, so it must not be called unsent.
     const isStillUnknown = text.mayHaveReached !== undefined && isUnsent(told);
     const known = isStillUnknown ? stillUnknown(text, told.code) : told;
     const outcome = withMessageId(known instanceof SmsError ? known : withWithheld(known, text), text);
-    clearing.close(text.id);
+    reconciliations.close(text.id);
     counts.add(outcome, text.message.to.length);
     const isWritten = isTracked(text) || isRemembered(text) || uncountedBy(text, outcome).length > 0;
     if (!isTracked(text) && text.options.waitMs !== undefined) this.#told.add(text.id);
@@ -103,15 +102,15 @@ export class Endings {
   async takeUp(text: Text): Promise<void> {
     if (this.isClosed) return;
     const error =
-      this.#options.clearing.errorOf(text.id) ?? new SmsError('uncertain', { params: { detail: 'stopped' } });
-    await this.clearUp(text, error);
+      this.#options.reconciliations.errorOf(text.id) ?? new SmsError('uncertain', { params: { detail: 'stopped' } });
+    await this.reconcile(text, error);
   }
 
   /** The outcome of a kept text is unknown: evidence is looked for before anything else. */
-  async clearUp(text: Text, error: SmsError): Promise<void> {
-    const { ledger, clearing, onRepeat } = this.#options;
+  async reconcile(text: Text, error: SmsError): Promise<void> {
+    const { ledger, reconciliations, onRepeat } = this.#options;
     const { retryUncertain, keep } = text.options;
-    const evidence = clearing.open(text);
+    const evidence = reconciliations.open(text);
     let outcome: Outcome = error;
     if (evidence) {
       try {
@@ -119,12 +118,12 @@ export class Endings {
         outcome = sent ?? error.with({ looked });
       } catch {
         // Looked for again when the account is used again.
-        clearing.interrupt(text.id, error);
+        reconciliations.interrupt(text.id, error);
         return;
       }
     }
     // Where nobody was here who could look, it may have been sent.
-    if (outcome instanceof SmsError && retryUncertain && keep && clearing.canLook(text)) {
+    if (outcome instanceof SmsError && retryUncertain && keep && reconciliations.canLook(text)) {
       const repeats = (text.repeats ?? 0) + 1;
       const unknown = { ...text, repeats, outcome: formatOutcome(outcome) };
       onRepeat(await this.#whileWritten(text.id, ledger.sendAgain(unknown)), repeats);
@@ -152,7 +151,7 @@ export class Endings {
     return wasClosed;
   }
 
-  async #search({ id, node, options }: Text, evidence: Case): Promise<Finding> {
+  async #search({ id, node, options }: Text, evidence: Reconciliation): Promise<Finding> {
     const { ledger, onSearching } = this.#options;
     // Nobody can decide about it before its outcome is known.
     ledger.texts.entries.remove(id);

@@ -3,7 +3,6 @@ import { asSmsError, isSmsError, SmsError } from '../errors';
 import type { Journal } from '../journal/journal';
 import type { QuietHours } from '../message/times';
 import type { Attachment } from './attachment';
-import type { Clearing } from './clearing';
 import type { Deliveries, Given } from './delivery';
 import type { Departure } from './departure';
 import { keepUntilDue, mayLeaveAt, mostScheduled } from './due';
@@ -23,6 +22,7 @@ import {
 } from './outgoing';
 import type { SendRequest } from './outlet';
 import type { SendQueue } from './queue';
+import type { Reconciliations } from './reconciliation';
 import { sendPlain } from './send';
 import type { SendCounts } from './send-counts';
 import { UnderWay } from './under-way';
@@ -36,7 +36,7 @@ export interface IntakeOptions {
   deliveries: Deliveries;
   kept: KeptTexts;
   duplicates: Duplicates;
-  clearing: Clearing;
+  reconciliations: Reconciliations;
   followers: Followers;
   counts: SendCounts;
   departure: Departure;
@@ -166,7 +166,7 @@ export class Intake {
       queue,
       signals,
       attempt: text.options.retryUncertain ? departAgain : depart,
-      evidence: this.#options.clearing.open(text, outlet.client),
+      evidence: this.#options.reconciliations.open(text, outlet.client),
     });
     await this.#options.onEnded(current, asUnsent(current, outcome), given);
   }

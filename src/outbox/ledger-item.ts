@@ -1,6 +1,7 @@
 import type { Question } from '../questions/question';
 import type { Item } from '../store/store';
-import { parseOutcome, type Text, type TextState } from './outgoing';
+import { parseOutcome, type Text } from './outgoing';
+import type { TextState } from './states';
 
 const states: ReadonlySet<unknown> = new Set<TextState>(['waiting', 'leaving', 'settled', 'uncertain']);
 

@@ -6,6 +6,7 @@ import type { Item } from '../store/store';
 import { createWithheldError, explainWithheld, isWithheldError } from './gate';
 import type { TimeOptions, Withheld } from './rule';
 import type { Moment } from './sliding-window';
+import type { TextState } from './states';
 
 /** Where the evidence came from that a text with an unknown outcome was taken. */
 export type Evidence = 'status' | 'reply' | 'outbox' | 'feed';
@@ -42,17 +43,6 @@ export interface SendOptions extends TimeOptions {
   /** How long to wait for a reply of each recipient. */
   waitMs?: number;
 }
-
-/** Where a text stands: {@link transitions} are the only ways from one to another. */
-export type TextState =
-  /** Nothing of it has been sent. */
-  | 'waiting'
-  /** The mark that it leaves is written: whether it was sent is not known before its outcome. */
-  | 'leaving'
-  /** Its outcome is written and on its way into the flow. */
-  | 'settled'
-  /** Its outcome is unknown, the flow knows that, and somebody may decide. */
-  | 'uncertain';
 
 /** A text on its way out. Plain data. */
 export interface Text extends Item {

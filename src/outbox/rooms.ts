@@ -7,13 +7,11 @@ import type { Remembrance } from '../questions/sent-index';
 import { Absences } from './absences';
 import { Attachment, closeGraceMs } from './attachment';
 import { Attachments } from './attachments';
-import { Clearing } from './clearing';
 import { Deliveries } from './delivery';
 import { Departure } from './departure';
 import { Desk } from './desk';
 import { Duplicates } from './duplicates';
 import { Endings } from './endings';
-import { EvidenceRoom } from './evidence';
 import { Followers } from './followers';
 import type { HoldingsHandOver } from './holdings';
 import { Intake } from './intake';
@@ -22,6 +20,7 @@ import { Ledger } from './ledger';
 import { type Evidence, isKept, type Outcome, type Text } from './outgoing';
 import type { Outlet, SendingNode } from './outlet';
 import type { SendQueue } from './queue';
+import { EvidenceCollector, Reconciliations } from './reconciliation';
 import { Respite } from './respite';
 import type { RuleSettings } from './rule';
 import { SendCounts } from './send-counts';
@@ -72,7 +71,7 @@ export class SendingRooms {
   /** What goes on here, and what somebody may do about it. */
   readonly desk: Desk;
   readonly ledger: Ledger;
-  readonly evidence: EvidenceRoom;
+  readonly evidence: EvidenceCollector;
   readonly deliveries: Deliveries;
   readonly askers: Askers;
   readonly questions: Questions;
@@ -126,9 +125,12 @@ export class SendingRooms {
       onAllAnswered: (text) => this.deliveries.forget(text),
       onFault: options.onFault,
     });
-    this.evidence = new EvidenceRoom(clock, options.sources);
-    const clearing = new Clearing(this.evidence, (node) => this.deliveries.clientFor(node) ?? options.client());
-    const departure = new Departure(this.ledger, clearing);
+    this.evidence = new EvidenceCollector(clock, options.sources);
+    const reconciliations = new Reconciliations(
+      this.evidence,
+      (node) => this.deliveries.clientFor(node) ?? options.client(),
+    );
+    const departure = new Departure(this.ledger, reconciliations);
     const onEnded = (text: Text, outcome: Outcome) => void this.#endings.end(text, outcome).catch(options.onFault);
     const onAbandoned = async (text: Text) => {
       options.onAbandoned(text.node);
@@ -145,7 +147,7 @@ export class SendingRooms {
       outlet,
       attempt: (text, { client }, { signal }) => departure.depart(text, { client, signal }),
       onEnded,
-      onUnknown: (text, error) => void this.#endings.clearUp(text, error).catch(options.onFault),
+      onUnknown: (text, error) => void this.#endings.reconcile(text, error).catch(options.onFault),
       onAbandoned,
       onState: (node) => this.attachments.tellState(node),
     });
@@ -188,7 +190,7 @@ export class SendingRooms {
       ledger: this.ledger,
       deliveries: this.deliveries,
       questions: this.questions,
-      clearing,
+      reconciliations,
       followers,
       counts: this.desk.counts,
       onRepeat: (text, repeats) => this.#kept.admit(text, repeats),
@@ -201,7 +203,7 @@ export class SendingRooms {
       deliveries: this.deliveries,
       kept: this.#kept,
       duplicates: this.#duplicates,
-      clearing,
+      reconciliations,
       followers,
       counts: this.desk.counts,
       departure,

@@ -2,10 +2,10 @@ import { type Clock, wait } from '../clock';
 import { asSmsError, isSmsError, SmsError } from '../errors';
 import type { Delivery } from '../model';
 import type { StopSignals } from './attachment';
-import type { Case } from './evidence';
 import { isWithheldError, TooEarly } from './gate';
 import { isUnknown, isUnsent, type Outcome, type SendOptions } from './outgoing';
 import type { SendQueue, Turn } from './queue';
+import type { Reconciliation } from './reconciliation';
 
 /** When a text is tried again, and before whom it leaves. */
 export type PlainOptions = Pick<SendOptions, 'retries' | 'retryUncertain' | 'resolveMs' | 'priority'>;
@@ -18,7 +18,7 @@ export interface PlainSurroundings {
   attempt(signal: AbortSignal): Promise<Delivery>;
   signals: StopSignals;
   /** Evidence of the text, when it is to be looked for. */
-  evidence: Case | undefined;
+  evidence: Reconciliation | undefined;
 }
 
 const firstDelayMs = 200;

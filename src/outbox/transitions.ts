@@ -33,6 +33,7 @@ import {
 } from './outgoing';
 import { nextRevision } from './revision';
 import type { Leaving, Verdict } from './rule';
+import { arrows } from './states';
 
 /** What a text carries is a part of it up to so many characters. */
 const longestInline = 1_024;
@@ -46,7 +47,7 @@ function carriedKey(id: string): string {
   return carriedPrefix + id;
 }
 
-/** Where a text stands after a step, and its questions with it. */
+/** Where a text stands after a step, see {@link arrows}, and its questions with it. */
 export interface Moved {
   text: Text;
   asked: readonly Question[];
@@ -131,7 +132,11 @@ export function leave(text: Text, memory: Memory, known: Pick<QuestionBook, 'get
     decide(look, changes) {
       if (!isClear(passRules(leaving, look, changes))) return () => undefined;
       const countedAt = holdsAny(memory.rules) ? { countedAt: memory.moment } : undefined;
-      const left = keepText(change(text, { state: 'leaving', leftAt: memory.now, ...countedAt }), memory.now, changes);
+      const left = keepText(
+        change(text, { state: arrows.leave.to, leftAt: memory.now, ...countedAt }),
+        memory.now,
+        changes,
+      );
       const asked = isKnownByIt ? ask(left, submitted, known, changes) : [];
       // The first reply counts.
       const open = asksAgain ? unanswered(asked, look) : asked;
@@ -157,7 +162,7 @@ export function putBack(text: Text, memory: Memory, known: Pick<QuestionBook, 'g
     decide(look, changes) {
       const { outcome: _, settledAt: __, withheld: ___, countedAt, ...rest } = text;
       if (countedAt) giveBack(leavingOf(text, submitted, memory), countedAt, look, changes);
-      const back = keepText(change(rest, { state: 'waiting' }), memory.now, changes);
+      const back = keepText(change(rest, { state: arrows.putBack.to }), memory.now, changes);
       guardAgain(back, look, changes, { at: memory.now, forMs: memory.dedupeMs });
       const unasked = takesBack
         ? forgetLeft(text, unanswered(questionsOf(text, known, changes), look), look, changes)
@@ -186,7 +191,7 @@ export function settle(text: Text, outcome: Outcome, memory: Memory, known: Pick
     decide(look, changes) {
       const questions = questionsOf(text, known, changes);
       if (text.countedAt) giveBack(leavingOf(text, uncounted, memory), text.countedAt, look, changes);
-      const ended = change(text, { state: 'settled', outcome: formatOutcome(outcome), settledAt: memory.now });
+      const ended = change(text, { state: arrows.settle.to, outcome: formatOutcome(outcome), settledAt: memory.now });
       // Should a power cut undo it, the text has left, and its outcome is unknown.
       const settled = keepText(ended, memory.now, changes, text.state === 'leaving');
       noteOutcome(text, outcome, { look, changes }, { at: memory.now, forMs: memory.dedupeMs });
@@ -219,7 +224,7 @@ export function echo(text: Text, outcome: StoredOutcome, { now }: Memory): Step<
     keys: [],
     whileFailing: 'apply',
     decide(_look, changes) {
-      const ended = change(text, { state: 'settled', outcome, settledAt: now, follows: true });
+      const ended = change(text, { state: arrows.echo.to, outcome, settledAt: now, follows: true });
       const settled = keepText(ended, now, changes);
       return () => settled;
     },
@@ -230,7 +235,7 @@ export function echo(text: Text, outcome: StoredOutcome, { now }: Memory): Step<
 export function undecided(text: Text, { now }: Pick<Memory, 'now'>): Text | undefined {
   const { outcome, follows } = text;
   if (!outcome || follows || !isTracked(text) || !isUnknown(parseOutcome(outcome))) return undefined;
-  return change(text, { state: 'uncertain', settledAt: now });
+  return change(text, { state: arrows.undecided.to, settledAt: now });
 }
 
 /** settled → gone, or → uncertain: its outcome has entered the flow, or nobody has been there to be told it. See {@link undecided}. */

@@ -1,5 +1,5 @@
 import type { IncomingRecord, StatusRecord } from '../model';
-import type { Witness } from '../outbox/evidence';
+import type { PassingRecord } from '../outbox/reconciliation';
 import type { SendingRooms } from '../outbox/rooms';
 import { type Changes, keepItem, type Look } from '../store/store';
 import type { Answer, Question } from './question';
@@ -17,7 +17,7 @@ export interface CorrelationOptions {
   now(): number;
 }
 
-type Answering = Extract<Witness, { kind: 'incoming' | 'status' }>;
+type Answering = Extract<PassingRecord, { kind: 'incoming' | 'status' }>;
 
 /** Says what records answer, within the step that takes them in. */
 export class Correlation {
@@ -33,14 +33,14 @@ export class Correlation {
   }
 
   /** The keys that a record needs, beside those of its identity: none while nothing is remembered. */
-  keys(witness: Witness): readonly string[] {
+  keys(witness: PassingRecord): readonly string[] {
     const { remembrance } = this.#options;
     if (remembrance.isExpected) return this.#keysOf(witness);
     return witness.kind === 'outbox' ? [] : remembrance.keys;
   }
 
   /** The keys that follow from what those say. */
-  furtherKeys(witness: Witness, look: Look): readonly string[] {
+  furtherKeys(witness: PassingRecord, look: Look): readonly string[] {
     if (witness.kind === 'outbox' || !this.#options.remembrance.isRemembered(look)) return [];
     return [...this.#keysOf(witness), ...furtherKeysOfRecord(witness.kind, witness.record, this.#unexpired(look))];
   }
@@ -49,7 +49,11 @@ export class Correlation {
    * What a new record becomes when it answers something, with the changes that follow. The effect is to be run when they
    * are written.
    */
-  correlate<W extends Witness>(witness: W, look: Look, changes: Changes): { record: W['record']; effect(): void } {
+  correlate<W extends PassingRecord>(
+    witness: W,
+    look: Look,
+    changes: Changes,
+  ): { record: W['record']; effect(): void } {
     const observe = () => this.#options.rooms()?.evidence.observe(witness);
     // What a record may answer is derived from digests, which most accounts never need.
     if (witness.kind === 'outbox' || !this.#options.remembrance.isExpected) {
@@ -63,7 +67,7 @@ export class Correlation {
     return { record, effect };
   }
 
-  #keysOf(witness: Witness): readonly string[] {
+  #keysOf(witness: PassingRecord): readonly string[] {
     if (witness.kind === 'outbox') return [];
     return keysOfRecord(witness.kind, witness.record);
   }

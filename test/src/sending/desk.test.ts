@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { Desk, type DeskOptions } from '../../../src/outbox/desk';
-import type { SendOptions, Text, TextState } from '../../../src/outbox/outgoing';
+import type { SendOptions, Text } from '../../../src/outbox/outgoing';
+import type { TextState } from '../../../src/outbox/states';
 import { TextBook } from '../../../src/outbox/text-book';
 import { VirtualClock } from '../../virtual-clock';
 

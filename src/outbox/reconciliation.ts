@@ -1,15 +1,17 @@
 import { type Clock, onceAborted, wait } from '../clock';
+import type { SmsError } from '../errors';
+import type { Client } from '../http/client';
 import type { Feed, FeedEntry, OutboundMessage, RecordOfKind } from '../model';
 import { isHandset } from '../questions/sent-index';
 import { normaliseRecipient } from '../wire/fields';
-import type { Evidence, Sent } from './outgoing';
+import { concernedBy, type Evidence, type Sent, type Text } from './outgoing';
 import { UnderWay } from './under-way';
 
 /** A record that passes the account, whichever way it came. */
-export type Witness = RecordOfKind;
+export type PassingRecord = RecordOfKind;
 
 /** A text whose outcome may turn out to be unknown. */
-export interface Suspect {
+export interface UnknownText {
   message: OutboundMessage & { messageId: string };
   /** Reads the feed (§4.5), which marks nothing as read. */
   readFeed(): Promise<Feed>;
@@ -32,11 +34,11 @@ const wordCharacter = /[\p{L}\p{N}_-]/u;
  * Collects evidence that the service has taken a text whose outcome is unknown: from the records that pass the account,
  * from the moment the text leaves, and from the feed while somebody looks. Finding nothing says nothing.
  */
-export class EvidenceRoom {
+export class EvidenceCollector {
   readonly #clock: Clock;
   /** Which kinds of records pass the account now, beside the feed. */
   readonly #sources: () => readonly Evidence[];
-  readonly #cases = new Map<string, Set<Case>>();
+  readonly #open = new Map<string, Set<Reconciliation>>();
   readonly #searches = new UnderWay();
   #reading: { at: number; feed: Promise<Feed> } | undefined;
 
@@ -51,43 +53,105 @@ export class EvidenceRoom {
   }
 
   /** Begins to collect for a text that leaves. */
-  watch(suspect: Suspect): Case {
-    const { messageId } = suspect.message;
-    const opened = new Case(suspect, {
+  watch(text: UnknownText): Reconciliation {
+    const { messageId } = text.message;
+    const opened = new Reconciliation(text, {
       clock: this.#clock,
       sources: this.#sources,
       searches: this.#searches,
-      readFeed: () => this.#readFeed(suspect),
+      readFeed: () => this.#readFeed(text),
       onClose: () => {
-        const cases = this.#cases.get(messageId);
-        cases?.delete(opened);
-        if (cases?.size === 0) this.#cases.delete(messageId);
+        const open = this.#open.get(messageId);
+        open?.delete(opened);
+        if (open?.size === 0) this.#open.delete(messageId);
         // A feed is large, and private.
-        if (this.#cases.size === 0) this.#reading = undefined;
+        if (this.#open.size === 0) this.#reading = undefined;
       },
     });
-    this.#cases.set(messageId, (this.#cases.get(messageId) ?? new Set()).add(opened));
+    this.#open.set(messageId, (this.#open.get(messageId) ?? new Set()).add(opened));
     return opened;
   }
 
   /** A record has come. */
-  observe(witness: Witness): void {
-    const { record } = witness;
-    const id = witness.kind === 'outbox' ? record.messageId : witness.record.inReplyToId;
+  observe(passing: PassingRecord): void {
+    const { record } = passing;
+    const id = passing.kind === 'outbox' ? record.messageId : passing.record.inReplyToId;
     if (typeof id !== 'string') return;
-    for (const opened of this.#cases.get(id.trim()) ?? []) opened.observe(witness);
+    for (const opened of this.#open.get(id.trim()) ?? []) opened.observe(passing);
   }
 
-  #readFeed(suspect: Suspect): Promise<Feed> {
+  #readFeed(text: UnknownText): Promise<Feed> {
     const at = this.#clock.elapsed();
     if (!this.#reading || at - this.#reading.at > sharedFeedMs) {
-      this.#reading = { at, feed: suspect.readFeed() };
+      this.#reading = { at, feed: text.readFeed() };
     }
     return this.#reading.feed;
   }
 }
 
-interface CaseOptions {
+interface Search {
+  readonly opened: Reconciliation;
+  /** What there is to tell when nothing is found, once the search has been interrupted. */
+  error?: SmsError;
+}
+
+/** The evidence of texts that are under way, from the moment that each leaves. */
+export class Reconciliations {
+  readonly #evidence: EvidenceCollector;
+  readonly #clientFor: (node: string) => Client | undefined;
+  readonly #searches = new Map<string, Search>();
+
+  /** @param clientFor who can ask the service for a node now: a redeploy ends whoever could before */
+  constructor(evidence: EvidenceCollector, clientFor: (node: string) => Client | undefined) {
+    this.#evidence = evidence;
+    this.#clientFor = clientFor;
+  }
+
+  /** Says whether a text is one for which evidence can be looked for. */
+  static isFor({ message, options }: Text): boolean {
+    return options.resolveMs > 0 && message.messageId !== undefined;
+  }
+
+  /** Begins to collect, unless it has begun already; `undefined` for a text that nothing is looked for, or where nobody is who can. */
+  open(text: Text, client = this.#clientFor(text.node)): Reconciliation | undefined {
+    const search = this.#searches.get(text.id) ?? (client && this.#begin(text, client));
+    if (!search) return undefined;
+    this.#searches.set(text.id, search);
+    search.opened.goesTo(concernedBy(text));
+    return search.opened;
+  }
+
+  /** Somebody else is to go on. */
+  interrupt(id: string, error: SmsError): void {
+    const search = this.#searches.get(id);
+    if (search) search.error = error;
+  }
+
+  /** See {@link interrupt}. */
+  errorOf(id: string): SmsError | undefined {
+    return this.#searches.get(id)?.error;
+  }
+
+  /** Whether the service can be asked now about a text, or nothing is to be looked for. */
+  canLook(text: Text): boolean {
+    return this.#clientFor(text.node) !== undefined || !Reconciliations.isFor(text);
+  }
+
+  close(id: string): void {
+    this.#searches.get(id)?.opened.close();
+    this.#searches.delete(id);
+  }
+
+  #begin(text: Text, client: Client): Search | undefined {
+    const { message, node } = text;
+    const { messageId } = message;
+    if (!Reconciliations.isFor(text) || messageId === undefined) return undefined;
+    const readFeed = () => (this.#clientFor(node) ?? client).readFeed({ type: 'out', size: 300 });
+    return { opened: this.#evidence.watch({ message: { ...message, messageId }, readFeed }) };
+  }
+}
+
+interface ReconciliationOptions {
   clock: Clock;
   sources(): readonly Evidence[];
   searches: UnderWay;
@@ -96,18 +160,18 @@ interface CaseOptions {
 }
 
 /** What is known of one text. */
-export class Case {
-  readonly #suspect: Suspect;
-  readonly #options: CaseOptions;
+export class Reconciliation {
+  readonly #text: UnknownText;
+  readonly #options: ReconciliationOptions;
   readonly #accepted = new Set<string>();
   #to: readonly string[];
   #by: Evidence | undefined;
   #isComplete = false;
   #onComplete = () => {};
 
-  constructor(suspect: Suspect, options: CaseOptions) {
-    this.#suspect = suspect;
-    this.#to = suspect.message.to;
+  constructor(text: UnknownText, options: ReconciliationOptions) {
+    this.#text = text;
+    this.#to = text.message.to;
     this.#options = options;
   }
 
@@ -121,18 +185,18 @@ export class Case {
     this.#to = recipients;
   }
 
-  observe(witness: Witness): void {
-    if (witness.kind === 'outbox') {
+  observe(passing: PassingRecord): void {
+    if (passing.kind === 'outbox') {
       this.#foundAll('outbox');
       return;
     }
     const to = this.#to;
-    const handset = normaliseRecipient(witness.record.from);
+    const handset = normaliseRecipient(passing.record.from);
     // A number that was not submitted is that of a contact, or of a member of a group.
     const spokenOf = to.includes(handset) ? [handset] : to.filter((item) => !isHandset(item));
     if (spokenOf.length === 0) return;
     for (const item of spokenOf) this.#accepted.add(item);
-    this.#by ??= witness.kind === 'status' ? 'status' : 'reply';
+    this.#by ??= passing.kind === 'status' ? 'status' : 'reply';
     if (to.every((item) => this.#accepted.has(item))) this.#complete();
   }
 
@@ -183,7 +247,7 @@ export class Case {
   async #readFeedOnce(): Promise<void> {
     try {
       const { entries } = await this.#options.readFeed();
-      if (entries.some((entry) => speaksOf(entry, this.#suspect.message.messageId))) this.#foundAll('feed');
+      if (entries.some((entry) => speaksOf(entry, this.#text.message.messageId))) this.#foundAll('feed');
     } catch {
       // A reading that fails proves nothing, and the next may succeed.
     }
@@ -203,7 +267,7 @@ export class Case {
   #found(resolvedBy: Evidence): Sent {
     const accepted = this.#to.filter((item) => this.#accepted.has(item));
     return {
-      messageId: this.#suspect.message.messageId,
+      messageId: this.#text.message.messageId,
       recipients: accepted.map((msisdn) => ({ msisdn, isError: false })),
       accepted,
       failed: [],

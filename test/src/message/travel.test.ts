@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { planTravel } from '../../../src/outbox/text';
+import { planTravel } from '../../../src/message/travel';
 
 describe('a content type (§2.1)', () => {
   const plan = (contentType: unknown) =>

@@ -1,7 +1,7 @@
 import { SmsError } from '../errors';
-import { type Encoding, measureText } from '../message/gsm';
 import type { ContentType } from '../model';
 import { isBlank, readWholeNumber } from '../wire/fields';
+import { type Encoding, measureText } from './gsm';
 
 /** How a text travels. */
 export interface Travel {

@@ -1,27 +1,27 @@
 import assert from 'node:assert/strict';
 import { SmsError } from '../../../src/errors';
 import type { FeedEntry, IncomingRecord, StatusRecord } from '../../../src/model';
-import type { Witness } from '../../../src/outbox/evidence';
 import type { OutletState } from '../../../src/outbox/outlet';
+import type { PassingRecord } from '../../../src/outbox/reconciliation';
 import { MemoryStore } from '../../../src/store/memory';
 import { createChanges } from '../../../src/store/store';
+import { copyPlatter, forever, House, type HouseOptions, sendText } from '../sending/sending-house';
 import { createError } from '../some-error';
 import { FailingStore } from '../store/failing-store';
-import { copyPlatter, forever, House, type HouseOptions, sendText } from './sending-house';
 
 const messageId = 'b7c1-mine';
-const status = (from: string, inReplyToId = messageId): Witness => ({
+const status = (from: string, inReplyToId = messageId): PassingRecord => ({
   kind: 'status',
   record: { messageId: 's1', inReplyToId, from, statusCode: 'SNT', via: 'poll' } as StatusRecord,
 });
-const reply = (from: string): Witness => ({
+const reply = (from: string): PassingRecord => ({
   kind: 'incoming',
   record: { messageId: 'm1', inReplyToId: messageId, from, isReply: true, body: 'yes', via: 'poll' } as IncomingRecord,
 });
 const entry = (more: Partial<FeedEntry>): FeedEntry => ({ categories: [], fields: {}, ...more });
 
 describe('unknown outcomes', () => {
-  function observe(house: House, witness: Witness): void {
+  function observe(house: House, witness: PassingRecord): void {
     house.sender.correlation.correlate(witness, () => undefined, createChanges()).effect();
   }
 
@@ -37,7 +37,7 @@ describe('unknown outcomes', () => {
     ['a status', status('6421555123'), 'status'],
     ['a reply', reply('+6421555123'), 'reply'],
     ['an outbox record', { kind: 'outbox', record: { messageId, body: 'hello', recipientsList: [] } }, 'outbox'],
-  ] satisfies [string, Witness, string][]) {
+  ] satisfies [string, PassingRecord, string][]) {
     it(`${what} is evidence that the text was taken`, async () => {
       const { house, node } = begin();
       await house.pass(1_000);
