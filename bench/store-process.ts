@@ -7,7 +7,7 @@ import { performance } from 'node:perf_hooks';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { systemClock } from '../src/clock';
-import { Receiver } from '../src/delivery/receiver';
+import { PollSubscription } from '../src/delivery/poll-subscription';
 import type { Entry } from '../src/inbox/entry';
 import { Inbox } from '../src/inbox/inbox';
 import { Journal } from '../src/journal/journal';
@@ -75,7 +75,7 @@ function openInbox(): Inbox {
 function receive(inbox: Inbox): Promise<void> {
   let received = 0;
   return new Promise((resolve) => {
-    new Receiver(inbox, {
+    new PollSubscription(inbox, {
       id: 'node',
       channel: 'incoming',
       wants: () => true,

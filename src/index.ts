@@ -16,8 +16,8 @@ export type {
 export type { AccountSettings, ConnectionSettings, StoreChoice } from './account/settings';
 export type { AccountEntry, AccountState, Counts, EntryAction, EntryState } from './account/state';
 export { type Clock, systemClock, type Timer, wait } from './clock';
-export type { OutboxBatch } from './delivery/outbox-receiver';
-export type { FlowDelivery } from './delivery/receiver';
+export type { OutboxBatch } from './delivery/outbox-subscription';
+export type { FlowDelivery } from './delivery/poll-subscription';
 export {
   asSmsError,
   isSmsError,

@@ -1,8 +1,8 @@
 import type { Clock } from '../clock';
 import type { SmsError } from '../errors';
 import type { Client } from '../http/client';
+import type { InboxOptions } from '../inbox/inbox';
 import { Inbox } from '../inbox/inbox';
-import type { InboxOptions } from '../inbox/inbox-context';
 import { Journal } from '../journal/journal';
 import type { Evidence } from '../outbox/outgoing';
 import type { SendQueue } from '../outbox/queue';

@@ -1,6 +1,9 @@
-import type { CallbackReceiver, CallbackReceiverOptions } from '../delivery/callback-receiver';
-import type { OutboxReceiverOptions } from '../delivery/outbox-receiver';
-import type { ReceiverOptions } from '../delivery/receiver';
+import type {
+  CallbackSubscriptionOptions,
+  CallbackSubscription as CalledSubscription,
+} from '../delivery/callback-subscription';
+import type { OutboxSubscriptionOptions } from '../delivery/outbox-subscription';
+import type { PollSubscriptionOptions } from '../delivery/poll-subscription';
 import type { SmsError } from '../errors';
 import type { Client } from '../http/client';
 import type { Channel } from '../inbox/entry';
@@ -12,22 +15,22 @@ import type { AccountState, Counts, Decided, Decision, EntryAction, EntryList, E
 
 /** What a node gets by polling: a {@link Watcher} whose records are acknowledged. */
 export type Subscriber<K extends Kind = Kind> = Watcher &
-  Omit<ReceiverOptions<K>, 'channel' | 'path' | 'onFailure' | 'onOutstanding'>;
+  Omit<PollSubscriptionOptions<K>, 'channel' | 'path' | 'onFailure' | 'onOutstanding'>;
 
 /** What a node wants of the outbound messages. Without an interval it gets those that it asks for. */
-export type OutboxSubscriber = Watcher & Omit<OutboxReceiverOptions, 'onDemand'>;
+export type OutboxSubscriber = Watcher & Omit<OutboxSubscriptionOptions, 'onDemand'>;
 
 /** Who wants what, by channel. */
 export interface Subscribers {
   incoming: Subscriber<'incoming'>;
   status: Subscriber<'status'>;
   outbox: OutboxSubscriber;
-  callback: CallbackReceiverOptions;
+  callback: CallbackSubscriptionOptions;
 }
 
 /** A node's part in a loop. */
 export interface Subscription {
-  /** See {@link Receiver.acknowledge}. */
+  /** See {@link PollSubscription.acknowledge}. */
   acknowledge(ackId: string, failed: boolean): boolean;
   close(): void;
 }
@@ -45,7 +48,7 @@ export interface OutboxSubscription {
 }
 
 /** A node's part in the callbacks. */
-export type CallbackSubscription = Pick<CallbackReceiver, 'accept' | 'acknowledge' | 'close'>;
+export type CallbackSubscription = Pick<CalledSubscription, 'accept' | 'acknowledge' | 'close'>;
 
 /** What one gets for subscribing, by channel. */
 export interface Subscriptions {

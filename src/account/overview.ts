@@ -1,5 +1,5 @@
 import { SmsError } from '../errors';
-import type { GivenUpItem } from '../inbox/dead-letters';
+import type { DeadLetter } from '../inbox/dead-letters';
 import type { InboxState } from '../inbox/inbox';
 import { nothingSent } from '../outbox/desk';
 import type { Endpoints } from '../polling/endpoint';
@@ -65,8 +65,8 @@ export class Overview {
     if (!estate) return { entries: [], total: 0 };
     const { inbox, sender } = estate;
     if (state !== 'aside') return sender.desk.entries(state, most, after);
-    const { items, ...more } = inbox.givenUp.page(most, after);
-    return { entries: items.map(createAsideEntry), total: inbox.givenUp.size, ...more };
+    const { items, ...more } = inbox.deadLetters.page(most, after);
+    return { entries: items.map(createAsideEntry), total: inbox.deadLetters.size, ...more };
   }
 
   /** @throws SmsError `SMS_STORE` when the store is needed for it and cannot be used */
@@ -74,15 +74,15 @@ export class Overview {
     const estate = this.#parts.estate();
     if (!estate) return 'gone';
     const { desk } = estate.sender;
-    const { givenUp } = estate.inbox;
-    const item = givenUp.get(id);
+    const { deadLetters } = estate.inbox;
+    const item = deadLetters.get(id);
     if (!item) {
       if (action !== 'deliver') return desk.act(id, action);
       return desk.has(id) ? 'unfit' : 'gone';
     }
     if (action === 'send' || action === 'sent') return 'unfit';
-    if (action === 'deliver') return givenUp.deliver(id) ? 'done' : 'unfit';
-    givenUp.discard(id);
+    if (action === 'deliver') return deadLetters.deliver(id) ? 'done' : 'unfit';
+    deadLetters.discard(id);
     this.#parts.onDiscarded(item.node);
     return 'done';
   }
@@ -116,7 +116,7 @@ export class Overview {
   }
 }
 
-function createAsideEntry({ id, at, node, kind, record, attempts }: GivenUpItem): AsideEntry {
+function createAsideEntry({ id, at, node, kind, record, attempts }: DeadLetter): AsideEntry {
   const { to, from, body, statusCode } = record as Partial<Record<'to' | 'from' | 'body' | 'statusCode', string>>;
   const { code, message } = new SmsError('undelivered', { params: { attempts } });
   return {

@@ -1,7 +1,7 @@
 import type { Clock } from '../clock';
-import { CallbackReceiver } from '../delivery/callback-receiver';
-import { OutboxReceiver } from '../delivery/outbox-receiver';
-import { Receiver } from '../delivery/receiver';
+import { CallbackSubscription } from '../delivery/callback-subscription';
+import { OutboxSubscription } from '../delivery/outbox-subscription';
+import { PollSubscription } from '../delivery/poll-subscription';
 import type { Channel } from '../inbox/entry';
 import type { Inbox } from '../inbox/inbox';
 import type { Endpoints } from '../polling/endpoint';
@@ -34,7 +34,7 @@ export const subscribe: {
     const onDemand = subscriber.intervalMs === undefined;
     const { id, isList = false } = subscriber;
     const send: typeof subscriber.send = (batch) => subscriber.send(batch);
-    const receiver = new OutboxReceiver(inbox, { id, onDemand, isList, send });
+    const receiver = new OutboxSubscription(inbox, { id, onDemand, isList, send });
     const unwatch = onDemand ? () => {} : outbox.watch(member, subscriber);
     return {
       poll: (context) => outbox.pollFor(member, id, context),
@@ -45,7 +45,7 @@ export const subscribe: {
     };
   },
   callback: ({ inbox, clock, tally, expected }, subscriber) =>
-    new CallbackReceiver(inbox, { ...subscriber, expected, send: countRedelivered(subscriber, tally) }, clock),
+    new CallbackSubscription(inbox, { ...subscriber, expected, send: countRedelivered(subscriber, tally) }, clock),
 };
 
 function subscribeToPolled(
@@ -55,7 +55,7 @@ function subscribeToPolled(
 ): Subscription {
   const endpoint = endpoints.of(channel);
   const { id, acknowledge, ackTimeoutMs, maxAttempts } = subscriber;
-  const receiver = new Receiver(
+  const receiver = new PollSubscription(
     inbox,
     {
       channel,

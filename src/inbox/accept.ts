@@ -1,32 +1,70 @@
+import type { Destination } from '../delivery/subscribers';
 import type { Step } from '../journal/journal';
-import type { Hold } from '../store/store';
-import { type Acceptance, type Arrival, acceptRecord, addTwin } from './acceptance';
-import { keysOfAnswer } from './answered';
-import { audienceOf, channelOf, holdKeysOf, type InboxContext } from './context';
-import { separate } from './entry';
-import { HeldRecord, parseNote } from './held-record';
-import { identify, keysOf } from './identity';
-import type { Undelivered } from './undelivered';
+import type { InboxRecord, RecordOfKind, RecordsOfKind, Via } from '../model';
+import { type Changes, keepItem, type Look } from '../store/store';
+import { answerOf, keysOfAnswer, recallAnswer, recallAttempts, rememberAnswer } from './answered';
+import {
+  channelOf,
+  currentEntry,
+  dropEntry,
+  forgetSeen,
+  holdKeysOf,
+  type InboxContext,
+  judgeAndRemember,
+  keepEntry,
+} from './context';
+import { Pending, type Together } from './entries';
+import { type Entry, nameTakers, newsOf, separate } from './entry';
+import { type Identity, identify, keysOf, type Verdict } from './identity';
 
-/** How an arrival reached the inbox. */
-export interface Handling {
-  /** An earlier process had it in hand, and may have committed it. */
-  isLeftover: boolean;
-  /** Where a crash does not reach it until it is committed; absent: there is no such place. */
-  held: Hold | undefined;
-  /** What that process has noted of its records. See {@link HeldRecord}. Absent: nobody has had them before. */
-  notes?: string;
+/** Records that came in one answer or one callback. */
+export type Arrival = Destination & RecordsOfKind & { via: Via };
+
+/** What became of one record of an {@link Arrival}. */
+export interface Acceptance {
+  outcome: Verdict['outcome'];
+  /** The entry, when it is new or not delivered yet. */
+  entry?: Entry;
+  /** Another process, or nodes that are being redeployed, have not delivered it yet: the service is to ask again. */
+  heldElsewhere?: boolean;
 }
 
-/** Keeps what came, and gives the new to the nodes it is for. */
-export function createAccept(context: InboxContext, arrival: Arrival, handling: Handling): Step<Acceptance[]> {
-  const { distribution, undelivered } = context;
-  const items = separate(arrival).map((news, index) => ({
-    news,
-    identity: identify(news),
-    past: parseNote(handling.notes?.[index]),
-  }));
-  const { correlator } = context;
+/** What an earlier process had in hand, and may have committed. */
+export interface Leftover {
+  /** It has given it to nodes while the store failed. */
+  wasGiven: boolean;
+}
+
+/** What accepting a record adds and takes away. */
+interface Outcome {
+  acceptance: Acceptance;
+  fresh?: Pending;
+  /** What was for nodes that are gone, and goes to those who are brought the same. */
+  orphan?: Pending | undefined;
+  /** What follows on the sending side. */
+  effect?: (() => void) | undefined;
+  /** A called-back entry, and its polled copy. */
+  copied?: { entry: Entry; copy: InboxRecord };
+}
+
+/** One record on its way in. */
+interface Candidate {
+  news: RecordOfKind;
+  identity: Identity;
+  arrival: Arrival;
+  /** How often it is about to be sent into a flow. */
+  attempts: number;
+  leftover: Leftover | undefined;
+}
+
+/**
+ * Keeps what came, and gives the new to the nodes it is for.
+ *
+ * @param leftover absent: it has just come
+ */
+export function createAccept(context: InboxContext, arrival: Arrival, leftover?: Leftover): Step<Acceptance[]> {
+  const { subscribers, entries, correlator } = context;
+  const items = separate(arrival).map((news) => ({ news, identity: identify(news) }));
   const keys: string[] = [];
   for (const { news, identity } of items) {
     keys.push(...keysOf(identity), ...holdKeysOf(context, arrival, identity), ...(correlator?.keys(news) ?? []));
@@ -46,38 +84,168 @@ export function createAccept(context: InboxContext, arrival: Arrival, handling: 
     // The service has forgotten what it was polled for, but not what it called back.
     whileFailing: arrival.via === 'callback' ? 'refuse' : 'apply',
     // Where it is held it is found again, and may have been committed and delivered.
-    needsLook: handling.isLeftover,
+    needsLook: leftover !== undefined,
     decide(look, changes) {
-      const audience = audienceOf(context, channelOf(arrival), arrival);
-      const attempts = audience.length > 0 ? 1 : 0;
-      const { isLeftover } = handling;
-      const outcomes = items.map(({ news, identity, past }) =>
-        acceptRecord(context, { news, identity, past, arrival, attempts, isLeftover }, look, changes),
+      const attempts = subscribers.audience(channelOf(arrival), arrival).length > 0 ? 1 : 0;
+      const outcomes = items.map(({ news, identity }) =>
+        acceptRecord(context, { news, identity, arrival, attempts, leftover }, look, changes),
       );
-      return (isWritten) => {
-        const { held } = handling;
-        if (isWritten) held?.letGo();
-        const fresh: Undelivered[] = [];
-        for (const [index, outcome] of outcomes.entries()) {
-          if (outcome.fresh && held && !isWritten) keepHeld(outcome.fresh, new HeldRecord(held, index));
+      return () => {
+        const fresh: Pending[] = [];
+        for (const outcome of outcomes) {
           if (outcome.orphan) {
-            undelivered.remove(outcome.orphan.entry.id);
+            entries.remove(outcome.orphan.entry.id);
             outcome.orphan.end(false);
           }
-          if (outcome.twinned) addTwin(outcome.twinned.entry, outcome.twinned.twin);
+          if (outcome.copied) addCopy(outcome.copied.entry, outcome.copied.copy);
           if (outcome.fresh) fresh.push(outcome.fresh);
           outcome.effect?.();
         }
-        for (const one of fresh) undelivered.add(one);
-        distribution.giveNew(fresh, audience, arrival);
+        giveTogether(context, fresh, arrival);
         return outcomes.map(({ acceptance }) => acceptance);
       };
     },
   };
 }
 
-/** The store fails: what becomes of it is noted where it is held, so that whoever finds it there knows. */
-function keepHeld(fresh: Undelivered, held: HeldRecord): void {
-  fresh.held = held;
-  held.given(fresh.entry.attempts);
+/** Adds what has just been saved to the entries, and gives it to the nodes it is for. */
+export function giveTogether(
+  { entries, subscribers }: InboxContext,
+  fresh: readonly Pending[],
+  { asker, context }: Destination = {},
+): void {
+  const [first] = fresh;
+  if (!first) return;
+  const together: Together = { group: first.entry.id, count: fresh.length, asker, context };
+  for (const [index, pending] of fresh.entries()) {
+    Object.assign(pending, { together, index, isNew: true });
+    entries.add(pending);
+  }
+  subscribers.give(fresh);
+}
+
+/** Judges one record, with the changes that follow. */
+function acceptRecord(context: InboxContext, candidate: Candidate, look: Look, changes: Changes): Outcome {
+  const { entries, subscribers } = context;
+  const { news, identity, arrival, leftover } = candidate;
+  const { kind, via } = arrival;
+  const outcome = judgeAndRemember(context, { identity, via }, look, changes);
+  let orphan: Pending | undefined;
+  if (outcome !== 'new' && (leftover || context.dedupe() || kind === 'outbox')) {
+    const pending = entries.findCalledBack(identity, changes);
+    if (pending && !isOrphanFor(context, arrival, pending)) {
+      const acceptance = { outcome, entry: pending.entry };
+      if (via !== 'poll') return { acceptance };
+      const copied = { ...currentEntry(pending.entry, changes) };
+      const copy = { ...news.record, ...answerOf(copied.record) };
+      addCopy(copied, copy);
+      keepItem(changes, copied);
+      return { acceptance, copied: { entry: pending.entry, copy } };
+    }
+    orphan = pending;
+    if (!orphan && via === 'callback' && !subscribers.hasAny(kind)) {
+      orphan = entries.findOn(kind, identity, changes);
+      // Its nodes are being redeployed, and get it when they are back.
+      if (orphan && subscribers.expects(kind)) return { acceptance: { outcome, heldElsewhere: true } };
+    }
+    if (!orphan) {
+      const heldElsewhere = holdKeysOf(context, arrival, identity).some((key) => look(key) !== undefined);
+      return { acceptance: heldElsewhere ? { outcome, heldElsewhere } : { outcome } };
+    }
+  }
+  const former = orphan && currentEntry(orphan.entry, changes);
+  const correlated = correlate(context, { news, identity, former }, look, changes);
+  if (isForNobody(context, arrival, correlated.record)) {
+    // Should the service also call back with it, that is new to the node that is called.
+    if (outcome === 'new') forgetSeen(identity, look, changes);
+    rememberAnswer(context, { identity, record: correlated.record }, look, changes);
+    return { acceptance: { outcome: correlated.isRepeated ? 'repeated' : outcome }, effect: correlated.effect };
+  }
+  const fresh = createPending(context, {
+    news: newsOf(news, correlated.record),
+    identity,
+    address: arrival.address,
+    attempts: candidate.attempts,
+    attemptsBefore: Math.max(former?.attempts ?? 0, arrival.address ? recallAttempts(identity, look) : 0),
+    copy: former?.channel === 'callback' ? former.twin : former?.record,
+  });
+  if (leftover?.wasGiven) fresh.entry.unsure = true;
+  if (orphan) dropEntry(context, orphan.entry, orphan.identity, changes);
+  keepEntry(context, fresh.entry, identity, changes);
+  if (fresh.entry.channel === 'callback') entries.expect(fresh, changes);
+  const acceptance = { outcome, entry: fresh.entry };
+  return { acceptance, fresh, orphan, effect: correlated.effect };
+}
+
+/** Whether those who are brought a called-back message again get it, since whoever has not taken it is gone. */
+function isOrphanFor({ journal, subscribers }: InboxContext, arrival: Arrival, pending: Pending): boolean {
+  // While the store fails, what is dropped may be found again.
+  if (journal.mode !== 'open' || !subscribers.isStranded(pending)) return false;
+  return subscribers.audience(channelOf(arrival), arrival).length > 0;
+}
+
+/** A record, and what follows from what it answers. */
+interface Correlated {
+  record: InboxRecord;
+  /** It has answered that before. */
+  isRepeated?: true;
+  effect?: () => void;
+}
+
+/** What a record answers: the same as when it came before. */
+function correlate(
+  { correlator }: InboxContext,
+  { news, identity, former }: Pick<Candidate, 'news' | 'identity'> & { former: Entry | undefined },
+  look: Look,
+  changes: Changes,
+): Correlated {
+  const answered = recallAnswer(identity, look) ?? (former && answerOf(former.record));
+  if (answered) return { record: { ...news.record, ...answered }, isRepeated: true };
+  return correlator?.correlate(news, look, changes) ?? news;
+}
+
+/** The answer to a question goes to whoever asked; where no other node takes what is polled, here or where it is handed over to, to nobody else. */
+function isForNobody({ subscribers, heir }: InboxContext, arrival: Arrival, record: InboxRecord): boolean {
+  if (record.awaited !== true || arrival.via !== 'poll' || subscribers.expects(arrival.kind)) return false;
+  return !heir || isForNobody(heir, arrival, record);
+}
+
+function addCopy(entry: Entry, copy: InboxRecord): void {
+  entry.twin = copy;
+  entry.revision = (entry.revision ?? 0) + 1;
+}
+
+/** What is to be an entry. */
+interface Draft {
+  news: RecordOfKind;
+  identity: Identity;
+  /** How often it will have been sent into a flow. */
+  attempts: number;
+  /** How often it had been as an entry that is gone: in whose place it is, or which a process that may be gone has released. */
+  attemptsBefore?: number;
+  address?: Destination['address'];
+  /** The polled copy of what was called back. */
+  copy?: InboxRecord | undefined;
+}
+
+/** Makes an entry of a record, to be kept. */
+export function createPending({ journal, entries }: InboxContext, draft: Draft): Pending {
+  const { news, identity, address, attempts, attemptsBefore = 0, copy } = draft;
+  const { kind } = news;
+  const before = address ? Math.max(attemptsBefore, entries.attemptsBefore(identity)) : attemptsBefore;
+  const item = {
+    id: journal.nextId(),
+    part: 'inbox' as const,
+    takers: address ? nameTakers(address) : [kind],
+    channel: channelOf({ kind, address }),
+    attempts: attempts + before,
+  };
+  const entry: Entry = Object.assign(item, news);
+  if (address) entry.address = address;
+  // Nobody can say whether another process has delivered it already.
+  if (journal.isShared && journal.mode !== 'open') entry.unsure = true;
+  if (copy) entry.twin = copy;
+  const pending = new Pending(entry, identity);
+  pending.firstAttempt = before + 1;
+  return pending;
 }

@@ -1,27 +1,19 @@
 import type { Clock } from '../clock';
-import type { Destination } from '../delivery/attendance';
-import type { Distribution } from '../delivery/distribution';
-import type { Taker } from '../delivery/taker';
+import type { Subscribers } from '../delivery/subscribers';
 import type { Journal, Step } from '../journal/journal';
 import type { Kind, Via } from '../model';
 import { type Changes, dropItem, keepItem, type Look } from '../store/store';
 import type { Correlator } from './correlator';
-import type { Delivered, Gone } from './delivered';
+import type { Entries } from './entries';
 import { type Channel, type Entry, isEntry } from './entry';
 import { forget, type Identity, judge, type Verdict } from './identity';
-import type { Reading } from './reading';
-import type { UndeliveredEntries } from './undelivered';
-import type { Unread } from './unread';
 
 /** What the steps of an inbox work with. Deciding, they only look at it. */
 export interface InboxContext {
   readonly journal: Journal;
   readonly clock: Clock;
-  readonly undelivered: UndeliveredEntries;
-  readonly unread: Unread;
-  readonly reading: Reading;
-  readonly delivered: Delivered;
-  readonly distribution: Distribution;
+  readonly entries: Entries;
+  readonly subscribers: Subscribers;
   /** For whom it takes over what other processes leave, when it has been handed over for good. */
   heir?: InboxContext | undefined;
   /** Absent: nobody knows anything of them. */
@@ -30,35 +22,22 @@ export interface InboxContext {
   dedupe(): boolean;
   /** How long an identifier is remembered. */
   dedupeMs(): number;
-  /** Takes a step that nobody waits for. */
-  run(step: Step<unknown>): void;
-}
-
-/**
- * Names of those whom an inbox can give more to that others leave, as in `Item.takers`. What is for another inbox is handed over to that, and
- * fills no memory here.
- */
-export function wantedBy({ heir, distribution, unread }: InboxContext, isHeir = false): string[] {
-  if (heir) return wantedBy(heir, true);
-  const { takenKinds, calledNames } = distribution.attendance;
-  return [...takenKinds.filter((kind) => isHeir || unread.isLow(kind)), ...calledNames];
+  /** Takes a step that nobody waits for: by the journal, unless something else is to take it. */
+  run(step: Step<unknown>, take?: (step: Step<unknown>) => Promise<unknown>): void;
 }
 
 /** An entry, or who was called with what is to be one. */
 type Origin = Pick<Entry, 'kind' | 'address'>;
 
+/** Entries that are done with, and the keys that stood for them in a shared store. */
+export interface Gone {
+  readonly ids: readonly string[];
+  readonly holds: readonly string[];
+}
+
 /** Where a record that came so is delivered. */
 export function channelOf({ kind, address }: { kind: Kind; address?: object | undefined }): Channel {
   return address ? 'callback' : kind;
-}
-
-/** The nodes that what comes now is for: where older entries are not read yet, whoever is here when they are. */
-export function audienceOf(
-  { distribution, unread }: InboxContext,
-  channel: Channel,
-  destination: Destination,
-): Taker[] {
-  return unread.has(channel) ? [] : distribution.attendance.audience(channel, destination);
 }
 
 /** Says whether a record was seen before, and remembers it. */

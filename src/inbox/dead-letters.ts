@@ -4,15 +4,14 @@ import type { Circumstances, Participant } from '../journal/participant';
 import type { RecordOfKind } from '../model';
 import { type Changes, dropItem, type Item, keepItem } from '../store/store';
 import type { InboxContext } from './context';
+import { Pending } from './entries';
 import { type Entry, isRecordOfKind, newsOf } from './entry';
-import { EntryOrder } from './entry-order';
 import { identify } from './identity';
-import { Undelivered } from './undelivered';
 
 /** A record that the flow of a node did not take, and that somebody may decide about. Plain data. */
-export type GivenUpItem = RecordOfKind & GivenUpFacts;
+export type DeadLetter = RecordOfKind & DeadLetterFacts;
 
-interface GivenUpFacts extends Item {
+interface DeadLetterFacts extends Item {
   part: 'givenUp';
   node: string;
   /** When it was given up, in ms since 1970. */
@@ -23,11 +22,14 @@ const keptMs = 7 * 24 * 3_600_000;
 const mostKept = 10_000;
 const sweepMs = 3_600_000;
 
+/** Digits of a key that say when. */
+const timeLength = 9;
+
 /** No clock that has been set says less: one without a battery begins in 1970. */
 const earliestTime = Date.UTC(2020, 0, 1);
 
 interface Kept {
-  item: GivenUpItem;
+  item: DeadLetter;
   isStored: boolean;
   /** Since when it has been given up, by {@link Clock.elapsed}: whoever sets the clock makes nothing older. */
   since: number;
@@ -37,11 +39,10 @@ interface Kept {
  * Keeps what was given up for 7 days, and no more than 10,000 of it: the oldest go first. What was given up before the clock had
  * been set is kept for 7 days from when it was found by the next process, if that cannot know better.
  */
-export class GivenUp {
+export class DeadLetters {
   readonly #context: InboxContext;
   readonly #onFull: () => void;
   readonly #kept = new Map<string, Kept>();
-  readonly #order = new EntryOrder();
   #sweep: Timer | undefined;
   #hasBeenFull = false;
 
@@ -56,14 +57,21 @@ export class GivenUp {
     return this.#kept.size;
   }
 
-  get(id: string): GivenUpItem | undefined {
+  get(id: string): DeadLetter | undefined {
     return this.#kept.get(id)?.item;
   }
 
-  /** At most so many, the oldest first, and what to ask for more with. See {@link EntryOrder.page}. */
-  page(most: number, after?: string): { items: GivenUpItem[]; next?: string } {
-    const { ids, ...more } = this.#order.page(most, after);
-    return { items: ids.flatMap((id) => this.get(id) ?? []), ...more };
+  /**
+   * At most so many, the oldest first, and what to ask for more with; absent: these were the last.
+   *
+   * @param after what an earlier page gave as its `next`, whether that one is still here or not; absent: from the first
+   */
+  page(most: number, after = ''): { items: DeadLetter[]; next?: string } {
+    const keyed = [...this.#kept.values()].map(({ item }) => ({ item, key: keyOf(item) }));
+    const rest = keyed.filter(({ key }) => key > after).sort((a, b) => (a.key < b.key ? -1 : 1));
+    const page = rest.slice(0, most);
+    const last = page.at(-1);
+    return { items: page.map(({ item }) => item), ...(rest.length > most && last ? { next: last.key } : undefined) };
   }
 
   /** A node has given an entry up. What drops the entry in the same turn of the event loop shares the commit. */
@@ -87,17 +95,16 @@ export class GivenUp {
   deliver(id: string): boolean {
     const item = this.get(id);
     // For a node that is gone it would wait for ever, out of sight: nobody else gets it.
-    if (!item || !this.#context.distribution.attendance.here(item.kind).has(item.node)) return false;
-    this.#forget(id);
+    if (!item || !this.#context.subscribers.here(item.kind).has(item.node)) return false;
+    this.#kept.delete(id);
     this.#context.run(createDelivery(this.#context, item));
     return true;
   }
 
   /** Gives everything, or what a shared store does not keep for whoever opens it, to another inbox's. */
-  async handOver(heir: GivenUp, keepsStored: boolean): Promise<void> {
+  async handOver(heir: DeadLetters, keepsStored: boolean): Promise<void> {
     const handed = [...this.#kept.values()].filter(({ isStored }) => !(keepsStored && isStored));
     this.#kept.clear();
-    this.#order.clear();
     if (handed.length === 0) return;
     await heir.#context.journal.run(heir.#keep(handed));
     // Otherwise it stays where it is safe.
@@ -105,7 +112,7 @@ export class GivenUp {
   }
 
   #makeRoom(): void {
-    this.#context.run(this.#drop(this.#order.page(this.#kept.size - mostKept).ids));
+    this.#context.run(this.#drop([...this.#kept.keys()].slice(0, this.#kept.size - mostKept)));
     if (!this.#hasBeenFull) this.#onFull();
     this.#hasBeenFull = true;
   }
@@ -119,23 +126,15 @@ export class GivenUp {
   }
 
   #drop(ids: readonly string[]): Step<void> {
-    for (const id of ids) this.#forget(id);
+    for (const id of ids) this.#kept.delete(id);
     return { ...createStep((changes) => dropItems(changes, ids)), drops: ids };
   }
 
   #put(kept: Kept): void {
-    const { id, at } = kept.item;
+    const { id } = kept.item;
     // The same one may come again at another time.
-    this.#forget(id);
-    this.#kept.set(id, kept);
-    this.#order.add(id, at);
-  }
-
-  #forget(id: string): void {
-    const item = this.get(id);
-    if (!item) return;
     this.#kept.delete(id);
-    this.#order.delete(id, item.at);
+    this.#kept.set(id, kept);
   }
 
   #sweepLater(): void {
@@ -164,7 +163,7 @@ export class GivenUp {
   }
 
   /** Since when an item has been given up that was found, as far as that is known. */
-  #sinceOf({ id, at }: GivenUpItem): number {
+  #sinceOf({ id, at }: DeadLetter): number {
     const { clock } = this.#context;
     const age = at < earliestTime ? 0 : Math.max(0, clock.now() - at);
     return this.#kept.get(id)?.since ?? clock.elapsed() - age;
@@ -174,8 +173,8 @@ export class GivenUp {
     return {
       // What is polled for is taken over, and what was given up of it too.
       wanted: () => [],
-      isReadable: isGivenUp,
-      found: (items, circumstances) => this.#find(items.filter(isGivenUp), circumstances),
+      isReadable: isDeadLetter,
+      found: (items, circumstances) => this.#find(items.filter(isDeadLetter), circumstances),
       saved: (kept) => {
         if (this.#kept.size === 0) return;
         for (const id of kept.keys()) {
@@ -184,21 +183,21 @@ export class GivenUp {
         }
       },
       letGo: () => {
-        for (const id of this.#kept.keys()) this.#forget(id);
+        this.#kept.clear();
         this.#sweep?.cancel();
         this.#sweep = undefined;
       },
     };
   }
 
-  #find(items: readonly GivenUpItem[], { isOpening, isReset }: Circumstances): void {
+  #find(items: readonly DeadLetter[], { isOpening, isReset }: Circumstances): void {
     const lost: Kept[] = [];
     if (isOpening && this.#context.journal.isShared) {
       const found = new Set(items.map(({ id }) => id));
       for (const kept of this.#kept.values()) {
         if (!kept.isStored || found.has(kept.item.id)) continue;
         if (isReset) lost.push(kept);
-        else this.#forget(kept.item.id);
+        else this.#kept.delete(kept.item.id);
       }
     }
     for (const item of items) this.#put({ item, since: this.#sinceOf(item), isStored: true });
@@ -209,7 +208,7 @@ export class GivenUp {
 }
 
 /** Makes an entry of it again, for the node that had given it up. */
-function createDelivery({ journal, undelivered, distribution }: InboxContext, item: GivenUpItem): Step<void> {
+function createDelivery({ journal, entries, subscribers }: InboxContext, item: DeadLetter): Step<void> {
   const { kind, node } = item;
   const entry: Entry = {
     id: journal.nextId(),
@@ -227,8 +226,8 @@ function createDelivery({ journal, undelivered, distribution }: InboxContext, it
       keepItem(changes, entry);
     },
     () => {
-      undelivered.add(new Undelivered(entry, identify(entry)));
-      distribution.handOutSoon();
+      entries.add(new Pending(entry, identify(entry)));
+      subscribers.giveAll();
     },
   );
   return { ...step, drops: [item.id] };
@@ -245,6 +244,11 @@ function createStep(change: (changes: Changes) => void, then = () => {}): Step<v
   };
 }
 
+/** Ascends in the order of the times, those of one time in that of the ids. */
+function keyOf({ id, at }: DeadLetter): string {
+  return Math.max(0, Math.floor(at)).toString(36).padStart(timeLength, '0') + id;
+}
+
 function idsOf(list: readonly Kept[]): string[] {
   return list.map(({ item }) => item.id);
 }
@@ -253,7 +257,7 @@ function dropItems(changes: Changes, ids: readonly string[]): void {
   for (const id of ids) dropItem(changes, id, 'givenUp');
 }
 
-function isGivenUp(item: Item): item is GivenUpItem {
-  const { part, node, at } = item as Partial<Record<keyof GivenUpFacts, unknown>>;
+function isDeadLetter(item: Item): item is DeadLetter {
+  const { part, node, at } = item as Partial<Record<keyof DeadLetterFacts, unknown>>;
   return part === 'givenUp' && typeof node === 'string' && typeof at === 'number' && isRecordOfKind(item);
 }

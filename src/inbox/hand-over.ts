@@ -1,7 +1,7 @@
 import { createAbandon, createAdopt } from './adopt';
 import type { InboxContext } from './context';
+import type { Pending } from './entries';
 import { settle } from './settle';
-import type { Undelivered } from './undelivered';
 
 /** Entries handed over in one commit. */
 const sliceSize = 500;
@@ -10,16 +10,8 @@ const sliceSize = 500;
  * Gives undelivered entries, those in memory and those that are not read yet, to another inbox, and forgets them once that one has them in
  * its store. Resolves with `false` when it fails, or is not wanted any more: they stay where they are then.
  */
-export async function handOverEntries(
-  context: InboxContext,
-  heir: InboxContext,
-  how: EntriesHandOver,
-): Promise<boolean> {
-  do {
-    if (!(await handOverRead(context, heir, how))) return false;
-  } while (await context.reading.readAny());
-  // What could not be read is not handed over.
-  return context.unread.size === 0;
+export function handOverEntries(context: InboxContext, heir: InboxContext, how: EntriesHandOver): Promise<boolean> {
+  return handOverRead(context, heir, how);
 }
 
 /** How entries are handed over. */
@@ -35,11 +27,11 @@ async function handOverRead(
   heir: InboxContext,
   { keepsOwn, isWanted }: EntriesHandOver,
 ): Promise<boolean> {
-  const { undelivered } = context;
+  const { entries } = context;
   if (!isWanted()) return false;
-  const handed: Undelivered[] = [];
-  for (const one of undelivered.values()) {
-    if (keepsOwn && one.isStored) undelivered.remove(one.entry.id);
+  const handed: Pending[] = [];
+  for (const one of entries.values()) {
+    if (keepsOwn && one.isStored) entries.remove(one.entry.id);
     else handed.push(one);
   }
   for (let start = 0; start < handed.length; start += sliceSize) {
@@ -55,18 +47,18 @@ async function handOverRead(
     for (const one of fresh) void forgetWhenDelivered(context, heir, one);
     // The other delivers them, and may have them nowhere but in its memory: until it is asked again they stay where they are safe.
     if (!(await isKeeping(heir))) return false;
-    for (const { entry } of slice) undelivered.remove(entry.id);
+    for (const { entry } of slice) entries.remove(entry.id);
     context.run(createAbandon(context, slice));
   }
   return true;
 }
 
 /** The other may have it in its memory alone: what it delivers, those who come back meanwhile are not to be given. */
-async function forgetWhenDelivered(context: InboxContext, heir: InboxContext, handed: Undelivered): Promise<void> {
+async function forgetWhenDelivered(context: InboxContext, heir: InboxContext, handed: Pending): Promise<void> {
   const { id } = handed.entry;
-  const adopted = heir.undelivered.get(id);
-  const isDelivered = (await adopted?.ended) && !adopted?.isGivenUp;
-  if (isDelivered && context.undelivered.get(id) === handed) settle(context, handed);
+  const adopted = heir.entries.get(id);
+  const isDelivered = (await adopted?.ended) && !adopted?.isDead;
+  if (isDelivered && context.entries.get(id) === handed) settle(context, handed);
 }
 
 /** Whether all that it was given is in its store: what could not be written before is written along with the next step. */
@@ -75,12 +67,10 @@ function isKeeping({ journal }: InboxContext): Promise<boolean> {
 }
 
 /** Has the other forget entries again: those whom they were for have come back before they were given away. */
-function takeBack(heir: InboxContext, handed: readonly Undelivered[]): void {
+function takeBack(heir: InboxContext, handed: readonly Pending[]): void {
   for (const one of handed) {
     one.isHandedOver = false;
-    one.held?.given(one.entry.attempts);
-    if (heir.undelivered.has(one.entry.id)) heir.undelivered.remove(one.entry.id);
-    else heir.unread.forget(one.entry);
+    heir.entries.remove(one.entry.id);
   }
   heir.run(createAbandon(heir, handed));
 }

@@ -1,22 +1,42 @@
-import type { Taker } from '../delivery/taker';
-import type { SmsError } from '../errors';
+import { type Clock, systemClock } from '../clock';
+import { type InboxSubscriber, Subscribers } from '../delivery/subscribers';
+import { isSmsError, type SmsError } from '../errors';
 import type { Backlog } from '../journal/backlog';
 import { timeOf } from '../journal/item-ids';
-import type { Journal } from '../journal/journal';
-import type { PollEvents } from '../polling/poll-loop';
-import { createAccept } from './accept';
-import type { Acceptance, Arrival } from './acceptance';
+import type { Journal, Step } from '../journal/journal';
+import type { Kind } from '../model';
+import { type Acceptance, type Arrival, createAccept } from './accept';
 import type { InboxContext } from './context';
-import { GivenUp } from './dead-letters';
+import { type Correlator, GuardedCorrelator } from './correlator';
+import { DeadLetters } from './dead-letters';
+import { Entries, type Pending } from './entries';
 import type { Channel, Entry, KindOn } from './entry';
 import { handOverEntries } from './hand-over';
-import { createNotes } from './held-record';
-import { createInboxContext, type InboxOptions } from './inbox-context';
-import { createInboxKeeper } from './leftovers';
+import { createInboxParticipant } from './recovery';
 import { createRelease, takeLate } from './release';
 import { createKeep, settle } from './settle';
 
-export type { Acceptance, Arrival } from './acceptance';
+export type { Acceptance, Arrival } from './accept';
+
+/** What the inbox needs. */
+export interface InboxOptions {
+  /** Where it keeps. It joins it as the part `inbox`. */
+  journal: Journal;
+  /** The machine's own when absent. */
+  clock?: Clock;
+  /** Whether duplicates are left out. The outbox always leaves them out. */
+  dedupe(): boolean;
+  /** How long an identifier is remembered. */
+  dedupeMs(): number;
+  /** Knows what records answer. */
+  correlator?: Correlator;
+  /** A node threw as it was given something, or the correlator did; absent: it is thrown. */
+  onFault?(error: unknown): void;
+  /** Records that came are kept. */
+  onAccepted?(kind: Kind, acceptances: readonly Acceptance[]): void;
+  /** What was given up had to go before its time, since there is too much of it. */
+  onGivenUpFull?(): void;
+}
 
 /** How everything is given to another inbox. */
 export interface HandOver {
@@ -44,15 +64,15 @@ export interface InboxState {
  */
 export class Inbox {
   /** What was given up, for somebody to decide about. */
-  readonly givenUp: GivenUp;
+  readonly deadLetters: DeadLetters;
   readonly #context: InboxContext;
   readonly #onAccepted: NonNullable<InboxOptions['onAccepted']>;
 
   constructor(options: InboxOptions) {
-    this.#context = createInboxContext(options, (entry, attempt) => this.countAttempt(entry, attempt));
+    this.#context = this.#createContext(options);
     this.#onAccepted = options.onAccepted ?? (() => {});
-    options.journal.join('inbox', createInboxKeeper(this.#context));
-    this.givenUp = new GivenUp(this.#context, options.onGivenUpFull ?? (() => {}));
+    options.journal.join('inbox', createInboxParticipant(this.#context));
+    this.deadLetters = new DeadLetters(this.#context, options.onGivenUpFull ?? (() => {}));
   }
 
   /** Why the store cannot be used now, if so. */
@@ -62,16 +82,15 @@ export class Inbox {
 
   /** Whether everything is delivered and written. */
   get isSettled(): boolean {
-    return this.state.undelivered === 0 && this.givenUp.size === 0 && this.#context.journal.isWritten;
+    return this.#context.entries.size === 0 && this.deadLetters.size === 0 && this.#context.journal.isWritten;
   }
 
   get state(): InboxState {
-    const { undelivered, unread } = this.#context;
-    const oldest = [...undelivered.oldest, ...unread.beginnings].sort()[0];
+    const { size, oldest } = this.#context.entries;
     return {
-      undelivered: undelivered.size + unread.size,
+      undelivered: size,
       ...(oldest ? { oldestAt: timeOf({ id: oldest }) } : undefined),
-      setAside: this.givenUp.size,
+      setAside: this.deadLetters.size,
     };
   }
 
@@ -111,53 +130,51 @@ export class Inbox {
   }
 
   /** Adds a node to those that get what comes on a channel. What waits for it is given to it soon. */
-  attach<C extends Channel>(channel: C, taker: Taker<KindOn<C>>): void {
-    this.#context.distribution.attendance.attach(channel, taker);
+  attach<C extends Channel>(channel: C, subscriber: InboxSubscriber<KindOn<C>>): void {
+    this.#context.subscribers.attach(channel, subscriber);
     this.open();
   }
 
   /** Takes a node away. What it has not answered waits for it, or for others. */
-  detach<C extends Channel>(channel: C, taker: Taker<KindOn<C>>): void {
-    this.#context.distribution.attendance.detach(channel, taker);
+  detach<C extends Channel>(channel: C, subscriber: InboxSubscriber<KindOn<C>>): void {
+    this.#context.subscribers.detach(channel, subscriber);
   }
 
   /**
    * Keeps what came and gives the new to the nodes it is for. Resolves when it is in the store, in order with `records`.
    *
-   * @param polled of what was polled: told when that is where a crash does not reach it, if there is such a place
+   * @param onHeld told of what was polled when that is where a crash does not reach it, if there is such a place
    * @throws SmsError `SMS_STORE` for a callback when the store cannot keep it, or is closed
-   * @throws what a node threw, when everything is kept and the other nodes have it
    */
-  async accept(arrival: Arrival, polled: Partial<Pick<PollEvents, 'onHeld'>> = {}): Promise<Acceptance[]> {
+  async accept(arrival: Arrival, { onHeld }: { onHeld?(): void } = {}): Promise<Acceptance[]> {
     const { kind, via, records } = arrival;
-    const { journal } = this.#context;
-    const format = () => JSON.stringify({ kind, records });
-    const held = via === 'poll' ? journal.hold(format, createNotes(records.length)) : undefined;
-    const taking = journal.run(createAccept(this.#context, arrival, { isLeftover: false, held }));
-    if (held) polled.onHeld?.();
-    const acceptances = await taking;
+    const { journal, subscribers } = this.#context;
+    const step = createAccept(this.#context, arrival);
+    // The service has forgotten what it was polled for: a kill must not reach it before it is committed.
+    const redo = () => JSON.stringify({ kind, records });
+    const onWritten = () => onHeld?.();
+    const acceptances = await journal.run(via === 'poll' ? { ...step, redo, onWritten } : step);
     this.#onAccepted(kind, acceptances);
     // Whoever polls asks for no more meanwhile, which would all wait in memory.
-    const { slicesGiven } = this.#context.distribution;
-    if (slicesGiven) await slicesGiven;
+    if (via === 'poll' && records.length > 1) await subscribers.given;
     return acceptances;
   }
 
   /** A node has taken an entry. It is forgotten when no other is owed it. */
-  done(entry: Entry, taker: Taker): void {
-    const undelivered = this.#context.undelivered.get(entry.id);
-    if (!undelivered?.owed.delete(taker.id)) return;
-    undelivered.taken++;
-    if (undelivered.owed.size === 0) settle(this.#context, undelivered);
+  done(entry: Entry, subscriber: InboxSubscriber): void {
+    const pending = this.#context.entries.get(entry.id);
+    if (!pending?.owed.delete(subscriber.id)) return;
+    pending.taken++;
+    if (pending.owed.size === 0) settle(this.#context, pending);
   }
 
   /** A node's flow does not take an entry. It is kept for somebody to decide about. */
-  giveUp(entry: Entry, taker: Taker): void {
-    const undelivered = this.#context.undelivered.get(entry.id);
-    if (!undelivered?.owed.has(taker.id)) return;
-    undelivered.isGivenUp = true;
-    this.givenUp.add(entry, taker.id);
-    this.done(entry, taker);
+  giveUp(entry: Entry, subscriber: InboxSubscriber): void {
+    const pending = this.#context.entries.get(entry.id);
+    if (!pending?.owed.has(subscriber.id)) return;
+    pending.isDead = true;
+    this.deadLetters.add(entry, subscriber.id);
+    this.done(entry, subscriber);
   }
 
   /** A node has taken after all what was released: it is known when the service brings it again, or has already. */
@@ -169,29 +186,28 @@ export class Inbox {
    * Lets go of a called-back entry that the service shall bring again. It counts as new then, but for its attempts.
    */
   release(entry: Entry): Promise<void> {
-    const undelivered = this.#context.undelivered.get(entry.id);
-    if (!undelivered) return Promise.resolve();
-    undelivered.isReleased = true;
-    return new Promise((resolve) => this.#context.run(createRelease(this.#context, undelivered, resolve)));
+    const pending = this.#context.entries.get(entry.id);
+    if (!pending) return Promise.resolve();
+    pending.isReleased = true;
+    return new Promise((resolve) => this.#context.run(createRelease(this.#context, pending, resolve)));
   }
 
   /** Which attempt it is for a node that has been given an entry. */
-  attemptOf(entry: Entry, { id }: Taker): number {
-    return this.#context.undelivered.get(entry.id)?.owed.get(id)?.attempt ?? Math.max(1, entry.attempts);
+  attemptOf(entry: Entry, { id }: InboxSubscriber): number {
+    return this.#context.entries.get(entry.id)?.owed.get(id)?.attempt ?? Math.max(1, entry.attempts);
   }
 
   /** Writes down that an entry is sent into a flow once more. Nodes that make the same attempt count once. */
   countAttempt(entry: Entry, attempt = entry.attempts + 1): void {
-    const undelivered = this.#context.undelivered.get(entry.id);
-    if (attempt <= entry.attempts || !undelivered) return;
+    const pending = this.#context.entries.get(entry.id);
+    if (attempt <= entry.attempts || !pending) return;
     entry.attempts = attempt;
-    undelivered.held?.given(attempt);
     this.#context.run(createKeep(this.#context, [entry]));
   }
 
   /** Resolves when an entry has been delivered (`true`), or released or left in a store that was closed (`false`). */
   ended(entry: Entry): Promise<boolean> {
-    return this.#context.undelivered.ended(entry);
+    return this.#context.entries.ended(entry);
   }
 
   /** Takes over what other processes leave for the nodes of another inbox from now on; `undefined`: for its own. */
@@ -211,7 +227,37 @@ export class Inbox {
     const keepsOwn = this.#context.journal.isShared && !isLast;
     if (!(await handOverEntries(this.#context, heir.#context, { keepsOwn, isWanted }))) return;
     if (!isWanted()) return;
-    await this.givenUp.handOver(heir.givenUp, keepsOwn);
+    await this.deadLetters.handOver(heir.deadLetters, keepsOwn);
     await this.flush();
   }
+
+  #createContext(options: InboxOptions): InboxContext {
+    const { journal, clock = systemClock, onFault = throwLater, dedupe, dedupeMs, correlator } = options;
+    const entries = new Entries();
+    const run: InboxContext['run'] = (step, take = (one) => journal.run(one)) => {
+      take(step).catch((error: unknown) => {
+        // That the store fails it tells by itself.
+        if (!isSmsError(error, 'SMS_STORE')) onFault(error);
+      });
+    };
+    const events = {
+      onAttempt: (entry: Entry, attempt: number) => this.countAttempt(entry, attempt),
+      onTaken: (taken: Pending) => settle(this.#context, taken),
+      onStranded: (stranded: Pending) => void this.release(stranded.entry),
+      written: () => journal.run(nothing).catch(onFault),
+      onFault,
+    };
+    const subscribers = new Subscribers(entries, events, clock);
+    const guarded = correlator && new GuardedCorrelator(correlator, onFault);
+    return { journal, clock, entries, subscribers, correlator: guarded, dedupe, dedupeMs, run };
+  }
+}
+
+/** Changes nothing: when it is taken, so is all that came before. */
+const nothing: Step<void> = { keys: [], whileFailing: 'apply', decide: () => () => {} };
+
+function throwLater(error: unknown): void {
+  queueMicrotask(() => {
+    throw error;
+  });
 }

@@ -1,19 +1,11 @@
 import type { Step } from '../journal/journal';
+import { createPending, giveTogether } from './accept';
 import { keysOfAnswer, rememberAnswer } from './answered';
-import {
-  audienceOf,
-  currentEntry,
-  dropEntry,
-  forgetSeen,
-  type InboxContext,
-  judgeAndRemember,
-  keepEntry,
-} from './context';
+import { currentEntry, dropEntry, forgetSeen, type InboxContext, judgeAndRemember, keepEntry } from './context';
+import type { Pending } from './entries';
 import { newsOf } from './entry';
-import { createFresh } from './fresh';
 import { keysOf } from './identity';
 import { settle } from './settle';
-import type { Undelivered } from './undelivered';
 
 /**
  * Lets go of a called-back entry that the service shall bring again: it counts as new then, but for its attempts. Its
@@ -21,8 +13,8 @@ import type { Undelivered } from './undelivered';
  *
  * @param onSettled the service can be told; called at once when a shared store fails: whose the entry is by then is seen when it is back
  */
-export function createRelease(context: InboxContext, released: Undelivered, onSettled: () => void): Step<void> {
-  const { undelivered, distribution, journal } = context;
+export function createRelease(context: InboxContext, released: Pending, onSettled: () => void): Step<void> {
+  const { entries, subscribers, journal } = context;
   const { identity } = released;
   const { id } = released.entry;
   const endRelease = () => {
@@ -34,7 +26,7 @@ export function createRelease(context: InboxContext, released: Undelivered, onSe
     whileFailing: journal.isShared ? 'postpone' : 'apply',
     postponed: endRelease,
     decide(look, changes) {
-      if (undelivered.get(id) !== released || changes.drop.has(id)) return onSettled;
+      if (entries.get(id) !== released || changes.drop.has(id)) return onSettled;
       const current = currentEntry(released.entry, changes);
       const { kind, twin } = current;
       dropEntry(context, released.entry, identity, changes);
@@ -42,25 +34,24 @@ export function createRelease(context: InboxContext, released: Undelivered, onSe
         forgetSeen(identity, look, changes);
         rememberAnswer(context, { identity, record: current.record, attempts: current.attempts }, look, changes);
         return () => {
-          undelivered.remove(id);
-          undelivered.keepReleased(released);
+          entries.remove(id);
+          entries.keepReleased(released);
           endRelease();
           if (!released.isReleased) takeLate(context, id);
         };
       }
-      const audience = audienceOf(context, kind, {});
-      const standIn = createFresh(context, {
+      const standIn = createPending(context, {
         news: newsOf(current, twin),
         identity,
-        attempts: audience.length > 0 ? 1 : 0,
+        attempts: subscribers.audience(kind, {}).length > 0 ? 1 : 0,
       });
       keepEntry(context, standIn.entry, identity, changes);
       return () => {
-        undelivered.remove(id);
-        undelivered.keepReleased(released);
-        undelivered.add(standIn);
+        entries.remove(id);
+        entries.keepReleased(released);
+        if (!released.isReleased) entries.add(standIn);
         endRelease();
-        if (released.isReleased) distribution.giveNew([standIn], audience);
+        if (released.isReleased) giveTogether(context, [standIn]);
         else settle(context, standIn);
       };
     },
@@ -69,32 +60,32 @@ export function createRelease(context: InboxContext, released: Undelivered, onSe
 
 /** A node has taken after all what was released: it is known when the service brings it again, or has already. */
 export function takeLate(context: InboxContext, id: string): void {
-  const { undelivered } = context;
-  const waiting = undelivered.get(id);
+  const { entries } = context;
+  const waiting = entries.get(id);
   if (waiting?.isReleased) {
     // Its release need not come, or comes to nothing: while a shared store fails it waits, and it may be being written.
     waiting.isReleased = false;
     settle(context, waiting);
   }
-  const released = undelivered.getReleased(id);
+  const released = entries.getReleased(id);
   if (!released) return;
-  if (settleSuccessor(context, released)) undelivered.forgetReleased(id);
+  if (settleSuccessor(context, released)) entries.forgetReleased(id);
   else context.run(createLate(context, released));
 }
 
 /** Says whether the service has brought it again already, which has arrived then. */
-function settleSuccessor(context: InboxContext, { identity, entry }: Undelivered): boolean {
-  const { undelivered, distribution } = context;
+function settleSuccessor(context: InboxContext, { identity, entry }: Pending): boolean {
+  const { entries, subscribers } = context;
   // Its polled copy is for those who poll; where nobody does, it only waits for the service to call again.
-  const isForPollers = distribution.attendance.expects(entry.kind);
+  const isForPollers = subscribers.expects(entry.kind);
   const successor =
-    undelivered.findCalledBack(identity) ?? (isForPollers ? undefined : undelivered.findOn(entry.kind, identity));
+    entries.findCalledBack(identity) ?? (isForPollers ? undefined : entries.findOn(entry.kind, identity));
   if (successor) settle(context, successor);
   return successor !== undefined;
 }
 
 /** What was taken after all is known when the service brings it again. */
-function createLate(context: InboxContext, released: Undelivered): Step<void> {
+function createLate(context: InboxContext, released: Pending): Step<void> {
   const { identity, entry } = released;
   return {
     keys: keysOf(identity),
@@ -102,7 +93,7 @@ function createLate(context: InboxContext, released: Undelivered): Step<void> {
     decide(look, changes) {
       judgeAndRemember(context, { identity, via: 'callback' }, look, changes);
       return () => {
-        context.undelivered.forgetReleased(entry.id);
+        context.entries.forgetReleased(entry.id);
         // It may have come before this was written, and then it was new.
         settleSuccessor(context, released);
       };

@@ -1,66 +1,45 @@
 import type { Step } from '../journal/journal';
 import { keepItem } from '../store/store';
-import { currentEntry, dropGone, goneOf, holdKeysOf, type InboxContext } from './context';
-import type { Gone } from './delivered';
+import { currentEntry, dropGone, type Gone, goneOf, type InboxContext } from './context';
+import type { Pending } from './entries';
 import type { Entry } from './entry';
-import type { Undelivered } from './undelivered';
 
-const nothing = () => {};
+/** With more in hand nothing is taken over of what dead processes have left for those who poll: others may be faster. */
+export const enough = 500;
 
 /** Every node that an entry is for has taken it. */
-export function settle(context: InboxContext, undelivered: Undelivered): void {
-  const { entry, identity, isGivenUp } = undelivered;
-  context.undelivered.remove(entry.id);
-  // What is kept of one that was given up is not written yet.
-  if (isGivenUp) context.run(createDrop(goneOf(context, [undelivered])));
-  else {
-    undelivered.held?.done();
-    const batch = context.delivered.add(entry.id, holdKeysOf(context, entry, identity));
-    if (batch) context.run(createDrop(batch, batch.dropped, batch.close));
-  }
-  undelivered.end(true);
-  context.reading.goOn();
+export function settle(context: InboxContext, pending: Pending): void {
+  context.entries.remove(pending.entry.id);
+  context.run(createDrop(goneOf(context, [pending])));
+  pending.end(true);
+  const { entries, subscribers, journal } = context;
+  if (entries.size <= enough && subscribers.kinds.length > 0) journal.backlog.takeMore?.();
 }
 
-/**
- * Forgets entries that are delivered, or somebody else's to deliver. Losing it merely delivers again.
- *
- * @param onDropped told whether that is written
- * @param onTaken called as the step is taken
- */
-export function createDrop(
-  gone: Gone,
-  onDropped: (isWritten: boolean) => void = nothing,
-  onTaken: () => void = nothing,
-): Step<void> {
+/** Forgets entries that are delivered, or somebody else's to deliver. Losing it merely delivers again, so it waits for the next commit. */
+export function createDrop(gone: Gone): Step<void> {
   return {
     keys: [],
     whileFailing: 'apply',
     drops: gone.ids,
     decide(_look, changes) {
-      onTaken();
       dropGone(gone, changes);
-      return onDropped;
+      return () => {};
     },
   };
 }
 
 /** Writes down what has changed of entries, or what a store has lost of them, unless they are done with by then. */
-export function createKeep({ undelivered }: InboxContext, entries: readonly Entry[]): Step<void> {
+export function createKeep({ entries }: InboxContext, changed: readonly Entry[]): Step<void> {
   return {
     keys: [],
     whileFailing: 'apply',
     decide(_look, changes) {
-      for (const entry of entries) {
-        if (!undelivered.has(entry.id) || changes.drop.has(entry.id)) continue;
+      for (const entry of changed) {
+        if (!entries.has(entry.id) || changes.drop.has(entry.id)) continue;
         keepItem(changes, { ...currentEntry(entry, changes), attempts: entry.attempts });
       }
-      return nothing;
+      return () => {};
     },
   };
-}
-
-/** Changes nothing: when it is taken, so is all that came before. */
-export function createPause(): Step<void> {
-  return { keys: [], whileFailing: 'apply', decide: () => nothing };
 }

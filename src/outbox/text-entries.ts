@@ -1,4 +1,4 @@
-import { EntryOrder, type EntryPage } from '../inbox/entry-order';
+import { EntryOrder, type EntryPage } from './entry-order';
 
 /** What somebody may decide about: a text that waits, or one whose outcome is unknown. */
 export type TextEntryState = 'kept' | 'uncertain';

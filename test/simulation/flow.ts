@@ -61,11 +61,6 @@ export class Flow {
   /** A node is about to send a message into its flow. */
   examineSend(message: Message, { id, kind }: NodePlan): void {
     const { world } = this.#process;
-    if (
-      ((message.isNoted && !message.mayRepeat) || (message.isNotedWhereHeld && message.arrivals === 1)) &&
-      kind !== 'callback'
-    )
-      world.violate('given again after a kill though it was delivered', `${message.name} at ${id}`);
     for (const [other, share] of message.shares) {
       if (!this.#isTaken(message, share)) continue;
       const isSameWay = (kind === 'callback') === (world.kindOf(other) === 'callback');

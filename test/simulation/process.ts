@@ -289,17 +289,10 @@ export class Process implements Callee, Surrounding {
     for (const store of this.#stores.values()) store.die();
     const kept = new Set([...this.#open].filter((message) => machine.place.isCommitted(message)));
     if (isPowerFailure) machine.place.loseUnflushed(this.random);
-    // A node that is away is owed what it may not even want.
-    const isNoted = world.plan.store === 'disk' && !isPowerFailure && !this.hasStoreFailed;
-    if (isNoted && !this.#isDeploying && !this.#isDeployingNode) this.#noteDelivered();
-    if (!isPowerFailure && !this.#isDeploying && !this.#isDeployingNode) this.#noteHeld();
-    if (isPowerFailure)
-      for (const message of world.messages)
-        Object.assign(message, { isNoted: false, isNotedWhereHeld: false, mustBeMarked: false });
+    if (isPowerFailure) for (const message of world.messages) message.mustBeMarked = false;
     // That some were delivered may not have been flushed.
     if (isPowerFailure && world.plan.store === 'disk') {
       for (const message of world.messages) {
-        message.isNoted = false;
         if (machine.place.has(message)) this.#open.add(message);
       }
     }
@@ -339,23 +332,6 @@ export class Process implements Callee, Surrounding {
     }
     for (const message of this.#open) for (const share of message.shares.values()) share.isOut = false;
     this.#open.clear();
-  }
-
-  /** That it is delivered is where a kill does not reach it. */
-  #noteDelivered(): void {
-    for (const message of this.world.messages) if (this.#isDelivered(message)) message.isNoted = true;
-  }
-
-  /** Also where the store does not take it: of what it has itself, since it did not know that it was written, that says less. */
-  #noteHeld(): void {
-    for (const message of this.world.messages) {
-      if (!this.#isDelivered(message) || message.arrivals > 1) continue;
-      if (this.isHeld(message) && !this.machine.place.isCommitted(message)) message.isNotedWhereHeld = true;
-    }
-  }
-
-  #isDelivered({ callback, isPolled, isGivenUp, completedAs }: Message): boolean {
-    return callback === 'none' && isPolled && !isGivenUp && completedAs?.startsWith(`${this.life} `) === true;
   }
 
   /** Says what is wrong with what is kept now. Looked at after every event. */

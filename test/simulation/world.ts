@@ -51,10 +51,6 @@ export interface Message {
   isLeftWithTwo: boolean;
   /** A node has given it up. */
   isGivenUp: boolean;
-  /** It was delivered, and that was written down, before its process was killed. */
-  isNoted: boolean;
-  /** The same, where it was held as the store failed. */
-  isNotedWhereHeld: boolean;
   /** A flow was given it while it was held: the store has it with that attempt, or what is held says so. */
   mustBeMarked: boolean;
   /** It may come later than those that were read after it. */
@@ -187,8 +183,6 @@ export class World {
       mayBeWithTwo: false,
       isLeftWithTwo: false,
       isGivenUp: false,
-      isNoted: false,
-      isNotedWhereHeld: false,
       mustBeMarked: false,
       isOutOfOrder: false,
     };

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { EntryOrder } from '../../src/inbox/entry-order';
+import { EntryOrder } from '../../src/outbox/entry-order';
 
 function readAll(order: EntryOrder, most: number): string[] {
   const all: string[] = [];

@@ -5,7 +5,7 @@ import type { JoinedMembership } from '../../../src/account/joined';
 import type { Subscriber, Subscription } from '../../../src/account/membership';
 import type { AccountSettings } from '../../../src/account/settings';
 import type { AccountState } from '../../../src/account/state';
-import type { FlowDelivery } from '../../../src/delivery/receiver';
+import type { FlowDelivery } from '../../../src/delivery/poll-subscription';
 import type { SendRequest } from '../../../src/outbox/outlet';
 import { until } from '../../until';
 import { Closing } from '../closing';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { CallbackReceiver } from '../../../src/delivery/callback-receiver';
-import { type FlowDelivery, maxCalledBack } from '../../../src/delivery/receiver';
+import { CallbackSubscription } from '../../../src/delivery/callback-subscription';
+import { type FlowDelivery, maxCalledBack } from '../../../src/delivery/poll-subscription';
 import { Inbox } from '../../../src/inbox/inbox';
 import { Journal } from '../../../src/journal/journal';
 import type { IncomingRecord } from '../../../src/model';
@@ -16,7 +16,7 @@ function incoming(messageId: string): IncomingRecord {
 /** A node that is called back, and its flow. */
 class Bench {
   readonly sent: FlowDelivery[] = [];
-  readonly receiver: CallbackReceiver;
+  readonly receiver: CallbackSubscription;
   readonly answers: (boolean | string)[] = [];
 
   constructor(
@@ -28,7 +28,11 @@ class Bench {
       this.sent.push(delivery);
       return Promise.resolve(gotThere);
     };
-    this.receiver = new CallbackReceiver(inbox, { id: 'node', path: '/sms', acknowledge, ackTimeoutMs, send }, clock);
+    this.receiver = new CallbackSubscription(
+      inbox,
+      { id: 'node', path: '/sms', acknowledge, ackTimeoutMs, send },
+      clock,
+    );
   }
 
   get ackIds(): string[] {
@@ -49,7 +53,7 @@ class Bench {
   }
 }
 
-describe('CallbackReceiver', () => {
+describe('CallbackSubscription', () => {
   let clock: VirtualClock;
   let platter: Platter;
   let store: FailingStore;

@@ -1,5 +1,10 @@
 import assert from 'node:assert/strict';
-import { type FlowDelivery, maxOutstanding, Receiver, type ReceiverOptions } from '../../../src/delivery/receiver';
+import {
+  type FlowDelivery,
+  maxOutstanding,
+  PollSubscription,
+  type PollSubscriptionOptions,
+} from '../../../src/delivery/poll-subscription';
 import type { Inbox } from '../../../src/inbox/inbox';
 import type { IncomingRecord } from '../../../src/model';
 import { VirtualClock } from '../../virtual-clock';
@@ -21,14 +26,14 @@ class Bench {
   readonly undelivered: { body: unknown; attempts: number }[] = [];
   outstandingChanges = 0;
   gotThere = true;
-  readonly receiver: Receiver;
+  readonly receiver: PollSubscription;
 
   constructor(
     readonly inbox: Inbox,
     clock: VirtualClock,
-    options: Partial<ReceiverOptions> = {},
+    options: Partial<PollSubscriptionOptions> = {},
   ) {
-    this.receiver = new Receiver(
+    this.receiver = new PollSubscription(
       inbox,
       {
         id: 'node',
@@ -67,7 +72,7 @@ class Bench {
   }
 }
 
-describe('Receiver', () => {
+describe('PollSubscription', () => {
   let platter: Platter;
   let clock: VirtualClock;
   let inboxes: Inbox[];
@@ -92,7 +97,7 @@ describe('Receiver', () => {
     return inbox;
   }
 
-  function createBench(options: Partial<ReceiverOptions> = {}, inbox = createInbox()): Bench {
+  function createBench(options: Partial<PollSubscriptionOptions> = {}, inbox = createInbox()): Bench {
     return new Bench(inbox, clock, options);
   }
 

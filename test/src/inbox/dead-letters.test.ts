@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { type FlowDelivery, Receiver } from '../../../src/delivery/receiver';
+import { type FlowDelivery, PollSubscription } from '../../../src/delivery/poll-subscription';
 import type { Inbox } from '../../../src/inbox/inbox';
 import type { IncomingRecord } from '../../../src/model';
 import { VirtualClock } from '../../virtual-clock';
@@ -40,7 +40,7 @@ describe('what was given up', () => {
   /** A node that gives up at once what its flow does not take. */
   function attach(inbox: Inbox, id = 'node'): FlowDelivery[] {
     const sent: FlowDelivery[] = [];
-    const receiver = new Receiver(
+    const receiver = new PollSubscription(
       inbox,
       {
         id,
@@ -73,7 +73,7 @@ describe('what was given up', () => {
     await receive(inbox, 'hello');
     await clock.advance(60_000);
     await inbox.flush();
-    const [item] = inbox.givenUp.page(1).items;
+    const [item] = inbox.deadLetters.page(1).items;
     assert.ok(item);
     return { inbox, sent, id: item.id };
   }
@@ -96,7 +96,7 @@ describe('what was given up', () => {
 
   it('is kept with its node and its time, and is undelivered no more', async () => {
     const { inbox } = await giveUp();
-    const { kind, record, node, at, attempts } = inbox.givenUp.page(200).items[0] ?? {};
+    const { kind, record, node, at, attempts } = inbox.deadLetters.page(200).items[0] ?? {};
     assert.deepEqual([kind, record?.body, node, at, attempts], ['incoming', 'hello', 'node', clock.now(), 1]);
     assert.deepEqual(inbox.state, { undelivered: 0, setAside: 1 });
   });
@@ -108,7 +108,7 @@ describe('what was given up', () => {
     await clock.advance(60_000);
     assert.deepEqual([a.length, b.length], [1, 1]);
     assert.deepEqual(
-      inbox.givenUp.page(200).items.map(({ node }) => node),
+      inbox.deadLetters.page(200).items.map(({ node }) => node),
       ['a', 'b'],
     );
   });
@@ -117,7 +117,7 @@ describe('what was given up', () => {
     const { inbox, sent, id } = await giveUp();
     const other = attach(inbox, 'other');
     await clock.advance(0);
-    assert.equal(inbox.givenUp.deliver(id), true);
+    assert.equal(inbox.deadLetters.deliver(id), true);
     await clock.advance(0);
     assert.deepEqual(
       sent.map(({ record, redelivered }) => [record.body, redelivered]),
@@ -131,17 +131,17 @@ describe('what was given up', () => {
     // The flow does not take it this time either.
     await clock.advance(60_000);
     assert.deepEqual(inbox.state, { undelivered: 0, setAside: 1 });
-    assert.equal(inbox.givenUp.deliver(id), false);
+    assert.equal(inbox.deadLetters.deliver(id), false);
   });
 
   it('stays where it is while its node is away, and is delivered again when that is back', async () => {
     const { inbox, id } = await giveUp();
     const next = await restart(inbox);
     attach(next, 'other');
-    assert.equal(next.givenUp.deliver(id), false);
+    assert.equal(next.deadLetters.deliver(id), false);
     assert.deepEqual(next.state, { undelivered: 0, setAside: 1 });
     const sent = attach(next);
-    assert.equal(next.givenUp.deliver(id), true);
+    assert.equal(next.deadLetters.deliver(id), true);
     await clock.advance(0);
     assert.deepEqual(
       sent.map(({ record }) => record.body),
@@ -151,8 +151,8 @@ describe('what was given up', () => {
 
   it('is gone when it is discarded, over a restart too', async () => {
     const { inbox, id } = await giveUp();
-    assert.equal(inbox.givenUp.discard(id), true);
-    assert.equal(inbox.givenUp.discard(id), false);
+    assert.equal(inbox.deadLetters.discard(id), true);
+    assert.equal(inbox.deadLetters.discard(id), false);
     await inbox.close();
     assert.equal(platter.entries.size, 0);
   });
@@ -165,7 +165,7 @@ describe('what was given up', () => {
     const next = createInbox();
     await next.ready();
     assert.deepEqual(
-      next.givenUp.page(200).items.map((item) => [item.id, item.node, item.record.body]),
+      next.deadLetters.page(200).items.map((item) => [item.id, item.node, item.record.body]),
       [[id, 'node', 'hello']],
     );
   });
@@ -221,7 +221,7 @@ describe('what was given up', () => {
     await clock.advance(2 * 3_600_000);
     clock.set(Date.UTC(2026, 0, 1));
     inbox = await restart(inbox);
-    assert.equal(inbox.givenUp.page(1).items[0]?.at, clock.now());
+    assert.equal(inbox.deadLetters.page(1).items[0]?.at, clock.now());
     await clock.advance(6 * dayMs);
     inbox = await restart(inbox);
     await assertEndsAfter(inbox, dayMs);
@@ -233,7 +233,7 @@ describe('what was given up', () => {
     const at = Date.UTC(2026, 0, 1) + clock.now();
     clock.set(Date.UTC(2026, 0, 1));
     await clock.advance(3 * dayMs);
-    assert.equal(inbox.givenUp.page(1).items[0]?.at, at);
+    assert.equal(inbox.deadLetters.page(1).items[0]?.at, at);
     const next = await restart(inbox);
     await clock.advance(4 * dayMs + 3_600_000);
     assert.equal(next.state.setAside, 0);
@@ -263,7 +263,7 @@ describe('what was given up', () => {
     await clock.advance(60_000);
     await inbox.flush();
     assert.deepEqual([inbox.state.setAside, timesFull], [10_000, 1]);
-    assert.equal(inbox.givenUp.page(1).items[0]?.record.body, '2');
+    assert.equal(inbox.deadLetters.page(1).items[0]?.record.body, '2');
     assert.equal(platter.entries.size, 10_000);
   });
 
@@ -271,7 +271,7 @@ describe('what was given up', () => {
     const { inbox, id } = await giveUp();
     const heir = createInbox(new Platter());
     await inbox.handOver(heir, { isLast: true });
-    assert.equal(heir.givenUp.get(id)?.node, 'node');
+    assert.equal(heir.deadLetters.get(id)?.node, 'node');
     assert.equal(inbox.state.setAside, 0);
     assert.equal(platter.entries.size, 0);
   });

@@ -1,6 +1,6 @@
 import { systemClock } from '../../../src/clock';
+import type { InboxOptions } from '../../../src/inbox/inbox';
 import { Inbox } from '../../../src/inbox/inbox';
-import type { InboxOptions } from '../../../src/inbox/inbox-context';
 import { Journal, type JournalOptions } from '../../../src/journal/journal';
 
 type Options = Omit<InboxOptions, 'journal'> &

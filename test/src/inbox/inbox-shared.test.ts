@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Taker } from '../../../src/delivery/taker';
+import type { InboxSubscriber } from '../../../src/delivery/subscribers';
 import type { Channel, Entry } from '../../../src/inbox/entry';
 import type { Inbox } from '../../../src/inbox/inbox';
 import type { IncomingRecord } from '../../../src/model';
@@ -31,7 +31,7 @@ function incoming(messageId: string, fields: Partial<IncomingRecord> = {}): Inco
 /** One process: an inbox, with a node for polled messages and one that is called back. */
 class Instance {
   readonly inbox: Inbox;
-  readonly given: { entry: Entry; attempts: number; taker: Taker }[] = [];
+  readonly given: { entry: Entry; attempts: number; taker: InboxSubscriber }[] = [];
   #changed = () => {};
   #isFailing = false;
 
@@ -77,7 +77,7 @@ class Instance {
     await this.inbox.flush();
   }
 
-  get last(): { entry: Entry; attempts: number; taker: Taker } {
+  get last(): { entry: Entry; attempts: number; taker: InboxSubscriber } {
     const gift = this.given.at(-1);
     assert.ok(gift, 'nothing was given');
     return gift;
@@ -92,14 +92,14 @@ class Instance {
   }
 
   /** One more node that is called. */
-  attachAt(id: string, path: string): Taker {
+  attachAt(id: string, path: string): InboxSubscriber {
     const taker = this.#createTaker('callback', id, path);
     this.inbox.attach('callback', taker);
     return taker;
   }
 
-  #createTaker(channel: Channel, id: string = channel, path = address.path): Taker {
-    const taker: Taker = {
+  #createTaker(channel: Channel, id: string = channel, path = address.path): InboxSubscriber {
+    const taker: InboxSubscriber = {
       id,
       ...(channel === 'callback' ? { path } : undefined),
       take: (entries) => {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { Taker } from '../../../src/delivery/taker';
+import type { InboxSubscriber } from '../../../src/delivery/subscribers';
 import type { Entry } from '../../../src/inbox/entry';
 import type { InboxRecord, IncomingRecord, SentText } from '../../../src/model';
 import type { Sent, Text } from '../../../src/outbox/outgoing';
@@ -801,7 +801,7 @@ describe('conversations', () => {
         }
         const called: IncomingRecord[] = [];
         const entries: Entry[] = [];
-        const taker: Taker = {
+        const taker: InboxSubscriber = {
           id: 'callback',
           path: '/sms',
           take: (given) => {

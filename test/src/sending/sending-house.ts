@@ -1,5 +1,5 @@
 import { onceAborted } from '../../../src/clock';
-import type { Taker } from '../../../src/delivery/taker';
+import type { InboxSubscriber } from '../../../src/delivery/subscribers';
 import type { SmsError } from '../../../src/errors';
 import { Client } from '../../../src/http/client';
 import { createConnections } from '../../../src/http/connections';
@@ -263,7 +263,7 @@ export class House {
   /** Something polls incoming messages and statuses. */
   receive(): void {
     for (const kind of ['incoming', 'status'] as const) {
-      const taker: Taker = {
+      const taker: InboxSubscriber = {
         id: `${kind} node`,
         take: (entries) => {
           for (const entry of entries) {

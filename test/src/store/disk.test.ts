@@ -8,7 +8,7 @@ import { createInterface } from 'node:readline';
 import { mock } from 'node:test';
 import { crc32 } from 'node:zlib';
 import { ClassicLevel } from 'classic-level';
-import type { Taker } from '../../../src/delivery/taker';
+import type { InboxSubscriber } from '../../../src/delivery/subscribers';
 import type { Entry } from '../../../src/inbox/entry';
 import type { Inbox } from '../../../src/inbox/inbox';
 import type { IncomingRecord } from '../../../src/model';
@@ -44,7 +44,7 @@ const events: StoreEvents = {
   onUnreadable: () => {},
 };
 
-class Node implements Taker {
+class Node implements InboxSubscriber {
   readonly taken: Entry[] = [];
 
   constructor(readonly id = 'node') {}
@@ -202,7 +202,7 @@ function testDiskStore(engine: Engine): void {
       const taken: string[] = [];
       let inHand = 0;
       let mostInHand = 0;
-      const node: Taker = {
+      const node: InboxSubscriber = {
         id: 'node',
         take(entries) {
           inHand += entries.length;

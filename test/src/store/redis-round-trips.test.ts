@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { Taker } from '../../../src/delivery/taker';
+import type { InboxSubscriber } from '../../../src/delivery/subscribers';
 import type { Inbox } from '../../../src/inbox/inbox';
 import type { IncomingRecord } from '../../../src/model';
 import { RedisStore } from '../../../src/store/redis';
@@ -57,7 +57,7 @@ describe('what a message asks of Redis (docs/scaling.md)', () => {
     const create = () => createInboxOn({ store, clock, dedupe: () => true, dedupeMs: () => 60_000 });
     inbox = closing.add(create(), (it) => it.close());
     taken = [];
-    const node: Taker = {
+    const node: InboxSubscriber = {
       id: 'node',
       take: (entries) => {
         taken.push(...entries.map(({ record }) => record.messageId ?? ''));

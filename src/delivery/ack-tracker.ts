@@ -2,10 +2,10 @@ import type { Clock, Timer } from '../clock';
 import type { Entry } from '../inbox/entry';
 
 /** How an entry is no longer out: the flow has taken it; it was tried too often; the service is to bring it again. */
-export type Ending = 'done' | 'givenUp' | 'released';
+export type Ending = 'done' | 'exhausted' | 'released';
 
-/** What {@link Outstanding} needs. */
-export interface OutstandingOptions {
+/** What {@link AckTracker} needs. */
+export interface AckTrackerOptions {
   clock: Clock;
   /** How long the flow may take. */
   ackTimeoutMs: number;
@@ -35,11 +35,11 @@ interface Out {
 const firstRetryDelayMs = 250;
 
 /** Entries that are out in the flow until it says what became of them, or its time is up. */
-export class Outstanding {
-  readonly #options: OutstandingOptions;
+export class AckTracker {
+  readonly #options: AckTrackerOptions;
   readonly #out = new Map<string, Out>();
 
-  constructor(options: OutstandingOptions) {
+  constructor(options: AckTrackerOptions) {
     this.#options = options;
   }
 
@@ -78,7 +78,7 @@ export class Outstanding {
   #send(out: Out): void {
     const { entry, attempt } = out;
     if (attempt > this.#options.maxAttempts) {
-      this.#end(out, 'givenUp');
+      this.#end(out, 'exhausted');
       return;
     }
     this.#options.onAttempt(entry, attempt);
@@ -106,7 +106,7 @@ export class Outstanding {
     out.timer?.cancel();
     out.isInFlow = false;
     if (this.#options.onFailure === 'release') this.#end(out, 'released');
-    else if (out.attempt >= this.#options.maxAttempts) this.#end(out, 'givenUp');
+    else if (out.attempt >= this.#options.maxAttempts) this.#end(out, 'exhausted');
     else this.#sendLater(out);
   }
 

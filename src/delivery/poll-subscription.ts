@@ -2,8 +2,8 @@ import { type Clock, systemClock } from '../clock';
 import { type Channel, type Entry, newsOf } from '../inbox/entry';
 import type { Inbox } from '../inbox/inbox';
 import type { Kind, RecordOfKind, Records } from '../model';
-import { type Ending, idOf, Outstanding } from './outstanding';
-import type { Taker } from './taker';
+import { AckTracker, type Ending, idOf } from './ack-tracker';
+import type { InboxSubscriber } from './subscribers';
 
 /** One delivery of a record into the flow. */
 export type FlowDelivery<K extends Kind = Kind> = RecordOfKind<K> & {
@@ -13,8 +13,8 @@ export type FlowDelivery<K extends Kind = Kind> = RecordOfKind<K> & {
   ackId?: string;
 };
 
-/** How a {@link Receiver} hands over records of these kinds. */
-export interface ReceiverOptions<K extends Kind = Kind> {
+/** How a {@link PollSubscription} hands over records of these kinds. */
+export interface PollSubscriptionOptions<K extends Kind = Kind> {
   /** The node's id. */
   id: string;
   channel: Channel;
@@ -47,25 +47,25 @@ export const maxCalledBack = 1_000;
  * One node's share of the inbox: sends each record into its flow, and, when the flow acknowledges, minds it until it has
  * or the attempts are used up. Keeps the order of first deliveries.
  */
-export class Receiver implements Taker {
+export class PollSubscription implements InboxSubscriber {
   readonly id: string;
   readonly path?: string;
   readonly #inbox: Inbox;
-  readonly #options: ReceiverOptions;
-  readonly #outstanding: Outstanding;
+  readonly #options: PollSubscriptionOptions;
+  readonly #out: AckTracker;
   readonly #mostOut: number;
   /** Taken, but not sent yet because too many are out: by id, with which attempt each will be. */
   readonly #waiting = new Map<string, { entry: Entry; attempt: number }>();
   #isSending = false;
 
-  constructor(inbox: Inbox, options: ReceiverOptions, clock: Clock = systemClock) {
+  constructor(inbox: Inbox, options: PollSubscriptionOptions, clock: Clock = systemClock) {
     const { id, path, ackTimeoutMs, maxAttempts, onFailure = 'again' } = options;
     this.id = id;
     if (path !== undefined) this.path = path;
     this.#inbox = inbox;
     this.#options = options;
     this.#mostOut = onFailure === 'again' ? maxOutstanding : maxCalledBack;
-    this.#outstanding = new Outstanding({
+    this.#out = new AckTracker({
       clock,
       ackTimeoutMs,
       onFailure,
@@ -83,7 +83,7 @@ export class Receiver implements Taker {
 
   /** Records that the flow has and has not acknowledged. */
   get outstanding(): number {
-    return this.#outstanding.size;
+    return this.#out.size;
   }
 
   /** Further records that can be sent before one is acknowledged. */
@@ -104,7 +104,7 @@ export class Receiver implements Taker {
   /** Ends it: what is out unacknowledged stays in the inbox. */
   detach(): void {
     this.#inbox.detach(this.#options.channel, this);
-    this.#outstanding.clear();
+    this.#out.clear();
     this.#waiting.clear();
   }
 
@@ -124,7 +124,7 @@ export class Receiver implements Taker {
    * @returns whether the id belongs to a record that is out here
    */
   acknowledge(ackId: string, failed: boolean): boolean {
-    const isOut = this.#outstanding.acknowledge(ackId, failed);
+    const isOut = this.#out.acknowledge(ackId, failed);
     // The service brings it again, or has already.
     if (!isOut && !failed && this.#options.onFailure === 'release') this.#inbox.doneLate(idOf(ackId));
     return isOut;
@@ -144,7 +144,7 @@ export class Receiver implements Taker {
       for (const { entry, attempt } of this.#waiting.values()) {
         if (this.isFull) break;
         this.#waiting.delete(entry.id);
-        this.#outstanding.add(entry, attempt);
+        this.#out.add(entry, attempt);
         this.#options.onOutstanding();
       }
     } finally {

@@ -1,7 +1,7 @@
 import type { Entry } from '../inbox/entry';
 import type { Inbox } from '../inbox/inbox';
 import type { OutboxRecord } from '../model';
-import type { Slice, Taker } from './taker';
+import type { InboxSubscriber, Slice } from './subscribers';
 
 /** Outbound messages that are sent into the flow in one go. */
 export interface OutboxBatch {
@@ -12,8 +12,8 @@ export interface OutboxBatch {
   slice?: Slice | undefined;
 }
 
-/** How an {@link OutboxReceiver} hands over. */
-export interface OutboxReceiverOptions {
+/** How an {@link OutboxSubscription} hands over. */
+export interface OutboxSubscriptionOptions {
   /** The node's id. */
   id: string;
   /** Gets only what it asked for itself, and what is left that nobody else takes. */
@@ -25,15 +25,15 @@ export interface OutboxReceiverOptions {
 }
 
 /** One node's share of the outbound messages that the inbox keeps: sending is delivering. */
-export class OutboxReceiver implements Taker<'outbox'> {
+export class OutboxSubscription implements InboxSubscriber<'outbox'> {
   readonly id: string;
   readonly onDemand: boolean;
   readonly #inbox: Inbox;
-  readonly #options: OutboxReceiverOptions;
+  readonly #options: OutboxSubscriptionOptions;
   /** Slices of a list that is not complete. */
   #gathered: Entry<'outbox'>[] = [];
 
-  constructor(inbox: Inbox, options: OutboxReceiverOptions) {
+  constructor(inbox: Inbox, options: OutboxSubscriptionOptions) {
     this.id = options.id;
     this.onDemand = options.onDemand;
     this.#inbox = inbox;

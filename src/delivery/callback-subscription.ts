@@ -1,10 +1,11 @@
 import type { Clock } from '../clock';
 import type { Inbox } from '../inbox/inbox';
 import type { RecordsOfKind } from '../model';
-import { Receiver, type ReceiverOptions } from './receiver';
+import { PollSubscription, type PollSubscriptionOptions } from './poll-subscription';
 
-/** How a {@link CallbackReceiver} hands over. See {@link ReceiverOptions}. */
-export interface CallbackReceiverOptions extends Pick<ReceiverOptions, 'id' | 'acknowledge' | 'ackTimeoutMs' | 'send'> {
+/** How a {@link CallbackSubscription} hands over. See {@link PollSubscriptionOptions}. */
+export interface CallbackSubscriptionOptions
+  extends Pick<PollSubscriptionOptions, 'id' | 'acknowledge' | 'ackTimeoutMs' | 'send'> {
   /** The path that the node answers; without one it can only take what others at its path have left. */
   path: string | undefined;
 }
@@ -21,24 +22,24 @@ export type Callback = RecordsOfKind<'incoming' | 'status'>;
 /**
  * The share of a node that is called back: what came is the service's to bring again until the flow has taken it.
  */
-export class CallbackReceiver {
+export class CallbackSubscription {
   readonly #inbox: Inbox;
-  readonly #options: CallbackReceiverOptions & CallbackSurroundings;
+  readonly #options: CallbackSubscriptionOptions & CallbackSurroundings;
   readonly #clock: Clock;
-  readonly #receiver: Receiver;
+  readonly #subscription: PollSubscription;
   /** Gives up each callback under way. */
   readonly #underWay = new Map<object, () => void>();
   #isClosed = false;
 
-  constructor(inbox: Inbox, options: CallbackReceiverOptions & CallbackSurroundings, clock: Clock) {
-    const { path, ...receiverOptions } = options;
+  constructor(inbox: Inbox, options: CallbackSubscriptionOptions & CallbackSurroundings, clock: Clock) {
+    const { path, ...more } = options;
     this.#inbox = inbox;
     this.#options = options;
     this.#clock = clock;
-    this.#receiver = new Receiver(
+    this.#subscription = new PollSubscription(
       inbox,
       {
-        ...receiverOptions,
+        ...more,
         ...(path === undefined ? undefined : { path }),
         channel: 'callback',
         wants: () => true,
@@ -49,7 +50,7 @@ export class CallbackReceiver {
       },
       clock,
     );
-    this.#receiver.attach();
+    this.#subscription.attach();
   }
 
   /**
@@ -61,7 +62,7 @@ export class CallbackReceiver {
   async accept(callback: Callback): Promise<boolean> {
     const expected = this.#options.expected?.();
     if (expected) await expected;
-    if (this.#isClosed || this.#receiver.isFull) return false;
+    if (this.#isClosed || this.#subscription.isFull) return false;
     const { id, path = '' } = this.#options;
     const address = { node: id, path };
     const acceptances = await this.#inbox.accept({ ...callback, via: 'callback', address });
@@ -69,15 +70,15 @@ export class CallbackReceiver {
     return this.#inTime(Promise.all(ended));
   }
 
-  /** See {@link Receiver.acknowledge}. */
+  /** See {@link PollSubscription.acknowledge}. */
   acknowledge(ackId: string, failed: boolean): boolean {
-    return this.#receiver.acknowledge(ackId, failed);
+    return this.#subscription.acknowledge(ackId, failed);
   }
 
   /** Ends it: the service is to bring again what the flow has not taken. */
   close(): void {
     this.#isClosed = true;
-    this.#receiver.detach();
+    this.#subscription.detach();
     for (const giveUp of this.#underWay.values()) giveUp();
   }
 

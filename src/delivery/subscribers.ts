@@ -1,0 +1,340 @@
+import { type Clock, longestDeploymentMs, type Timer } from '../clock';
+import type { Entries, Pending, Together } from '../inbox/entries';
+import { type Channel, type Entry, nameTakers } from '../inbox/entry';
+import type { Kind } from '../model';
+
+/** Where entries stand in what came together, when that is given in several turns of the event loop. */
+export interface Slice {
+  /** See {@link Together}. */
+  group: string;
+  /** How many come before them. */
+  index: number;
+  /** Of the whole. */
+  count: number;
+  isLast: boolean;
+}
+
+/** One node, as the inbox sees it, and what it takes. */
+export interface InboxSubscriber<K extends Kind = Kind> {
+  /** The node's id: a node that comes back under it after a redeploy gets what it was owed. */
+  readonly id: string;
+  /** On channel `callback`: the path it answers. */
+  readonly path?: string;
+  /** Gets only what it asked for itself, and what is left that nobody else takes. */
+  readonly onDemand?: boolean;
+  /** Says by {@link Inbox.countAttempt} when it sends an entry; otherwise taking one counts. */
+  readonly countsAttempts?: boolean;
+  /**
+   * Gets entries that came together, or a slice of them, in order. Each has to be answered by {@link Inbox.done}, or, where the service
+   * shall bring it again, by {@link Inbox.release}.
+   *
+   * @param context what {@link Arrival.context} said
+   * @param slice absent when these are all
+   */
+  take(entries: readonly Entry<K>[], context?: unknown, slice?: Slice): void;
+}
+
+/** Whom records are for: everybody on their channel, unless it says more. */
+export interface Destination {
+  /** Via callback: who was called. Only that node gets them. */
+  address?: { node: string; path: string };
+  /** A node on demand that asked for them, and what it wants to be told with them. */
+  asker?: string;
+  context?: unknown;
+}
+
+/** What the subscribers tell. */
+export interface SubscribersEvents {
+  /** An entry is given to somebody, for whom it is this attempt. */
+  onAttempt(entry: Entry, attempt: number): void;
+  /** All who are still part of the flows have taken an entry. */
+  onTaken(pending: Pending): void;
+  /** Somebody here takes the polled copy of a called-back entry that nobody is to get any more. */
+  onStranded(pending: Pending): void;
+  /** Resolves when what was given until now is written down; must not reject. */
+  written(): Promise<void>;
+  /** A node threw as it was given something. */
+  onFault(error: unknown): void;
+}
+
+/** Entries given in one turn of the event loop. */
+const sliceSize = 250;
+
+/** A node that was taken away, and may come back after a redeploy. */
+interface Away {
+  onDemand: boolean;
+  /** How many nodes had come by then. */
+  comings: number;
+}
+
+/** What one node gets in a turn. */
+interface Batch {
+  subscriber: InboxSubscriber;
+  pending: Pending[];
+  /** Of what has just come. */
+  together: Together | undefined;
+}
+
+/**
+ * The nodes of each channel, who get the undelivered entries: what has just come at once, in the order in which it came, and what
+ * nobody has in hand when nodes come, or come back after a redeploy.
+ */
+export class Subscribers {
+  readonly #entries: Entries;
+  readonly #events: SubscribersEvents;
+  readonly #clock: Clock;
+  readonly #here = new Map<Channel, Map<string, InboxSubscriber>>();
+  readonly #away = new Map<Channel, Map<string, Away>>();
+  /** How often a node has come. */
+  #comings = 0;
+  #absence: Timer | undefined;
+  /** To be looked at, from {@link #next} on. */
+  #queue: Pending[] = [];
+  #next = 0;
+  /** Nodes have come, or were away for too long: all entries are to be looked at. */
+  #isForAll = false;
+  #isFound = false;
+  #turn: Timer | undefined;
+  #isWriting = false;
+  #onGiven: (() => void)[] = [];
+
+  constructor(entries: Entries, events: SubscribersEvents, clock: Clock) {
+    this.#entries = entries;
+    this.#events = events;
+    this.#clock = clock;
+  }
+
+  /** Nodes of a flow come in one turn of the event loop: when it ends all are here, and get what waits. */
+  attach(channel: Channel, subscriber: InboxSubscriber): void {
+    this.#here.set(channel, (this.#here.get(channel) ?? new Map()).set(subscriber.id, subscriber));
+    this.#comings++;
+    this.giveAll();
+  }
+
+  /** Takes a node away. It may be back after a redeploy, which must not make it miss what others get, or what is its own. */
+  detach(channel: Channel, subscriber: InboxSubscriber): void {
+    const { id, onDemand = false } = subscriber;
+    if (!this.isHere(channel, subscriber)) return;
+    this.#here.get(channel)?.delete(id);
+    const away = this.#away.get(channel) ?? new Map<string, Away>();
+    this.#away.set(channel, away.set(id, { onDemand, comings: this.#comings }));
+    this.#absence?.cancel();
+    const onAbsent = () => {
+      this.#comings++;
+      this.giveAll();
+    };
+    this.#absence = this.#clock.after(longestDeploymentMs, onAbsent, true);
+  }
+
+  /** Nodes on a channel, by id. */
+  here(channel: Channel): ReadonlyMap<string, InboxSubscriber> {
+    return this.#here.get(channel) ?? new Map();
+  }
+
+  /** Whether this very node, and not a redeployed one in its place, is on a channel. */
+  isHere(channel: Channel, subscriber: InboxSubscriber): boolean {
+    return this.here(channel).get(subscriber.id) === subscriber;
+  }
+
+  hasAny(channel: Channel): boolean {
+    return this.here(channel).size > 0;
+  }
+
+  /** Whether somebody takes what comes on a channel, or is being redeployed. */
+  expects(channel: Channel): boolean {
+    return this.hasAny(channel) || [...this.#awayFrom(channel).values()].some(({ onDemand }) => !onDemand);
+  }
+
+  /** The kinds that somebody who is here polls for. */
+  get kinds(): Kind[] {
+    return [...this.#here].flatMap(([channel, { size }]) => (channel !== 'callback' && size > 0 ? channel : []));
+  }
+
+  /** Names of those that are called back, as in `Item.takers`. */
+  get called(): string[] {
+    return [...this.here('callback').values()].flatMap(({ id, path }) => nameTakers({ node: id, path }));
+  }
+
+  /** The nodes that what comes now is for. */
+  audience(channel: Channel, { address, asker }: Destination): InboxSubscriber[] {
+    const here = [...this.here(channel).values()];
+    if (address) return here.filter(({ id }) => id === address.node);
+    return here.filter(({ id, onDemand }) => !onDemand || id === asker);
+  }
+
+  /** Whether nobody who is here, or may come back, is to get a called-back entry, and no other inbox has it in hand. */
+  isStranded({ entry: { channel, address }, owed, isHandedOver }: Pending): boolean {
+    if (!address || isHandedOver || this.#calledAt(channel, address)) return false;
+    const [here, away] = [this.here(channel), this.#awayFrom(channel)];
+    return ![address.node, ...owed.keys()].some((id) => here.has(id) || away.has(id));
+  }
+
+  /**
+   * Gives what has just been saved, and is among the entries by now. While older entries wait to be looked at it waits behind them, and
+   * of more than fits into one turn the rest does.
+   */
+  give(fresh: readonly Pending[]): void {
+    const isBehind = this.#isFound || this.#next < this.#queue.length;
+    for (const pending of fresh) this.#queue.push(pending);
+    if (isBehind || fresh.length > sliceSize) this.#giveNextTurn();
+    else this.#giveSlice();
+  }
+
+  /** Looks at all entries in the turns that follow. */
+  giveAll(): void {
+    this.#isForAll = true;
+    this.#giveNextTurn();
+  }
+
+  /** Looks at all entries, some of which have been found in the store: before any that come from now on. */
+  giveFound(): void {
+    this.#isFound = true;
+    this.giveAll();
+  }
+
+  /** Resolves when nothing waits to be looked at; absent when nothing does. */
+  get given(): Promise<void> | undefined {
+    if (!this.#isForAll && this.#next >= this.#queue.length) return undefined;
+    return new Promise((resolve) => this.#onGiven.push(resolve));
+  }
+
+  #giveNextTurn(): void {
+    if (this.#isWriting) return;
+    this.#turn ??= this.#clock.nextTurn(() => {
+      this.#turn = undefined;
+      if (this.#isForAll) this.#lookAtAll();
+      this.#giveSlice();
+    });
+  }
+
+  /** Gives a turn's worth of what is to be looked at, and the rest in the turns that follow. */
+  #giveSlice(): void {
+    const slice = this.#queue.slice(this.#next, this.#next + sliceSize);
+    this.#next += slice.length;
+    const batches: Batch[] = [];
+    for (const pending of slice) {
+      if (pending.isReleased || this.#entries.get(pending.entry.id) !== pending) continue;
+      const together = pending.isNew ? pending.together : undefined;
+      for (const subscriber of this.#owe(pending)) addTo(batches, { subscriber, pending: [pending], together });
+    }
+    for (const batch of batches) this.#handOn(batch);
+    if (this.#next < this.#queue.length && batches.length > 0) this.#goOnWhenWritten();
+    else if (this.#next < this.#queue.length || this.#isForAll) this.#giveNextTurn();
+    else this.#rest();
+  }
+
+  #rest(): void {
+    this.#queue = [];
+    this.#next = 0;
+    for (const resolve of this.#onGiven.splice(0)) resolve();
+  }
+
+  /** Who was taken away since the last node came is being redeployed; who was before is not part of the flows any more. */
+  #lookAtAll(): void {
+    this.#isForAll = false;
+    this.#isFound = false;
+    let isSomebodyAway = false;
+    for (const away of this.#away.values()) {
+      for (const [id, { comings }] of away) if (comings < this.#comings) away.delete(id);
+      isSomebodyAway ||= away.size > 0;
+    }
+    if (!isSomebodyAway) this.#absence?.cancel();
+    this.#queue = this.#entries.values();
+    this.#next = 0;
+  }
+
+  /** What is given faster than it can be written would all wait in memory. */
+  #goOnWhenWritten(): void {
+    this.#isWriting = true;
+    void this.#events.written().then(() => {
+      this.#isWriting = false;
+      this.#giveNextTurn();
+    });
+  }
+
+  /** Says who gets an entry now, and which attempt it is for each: before any of them is given it, since the first may be done with it at once. */
+  #owe(pending: Pending): InboxSubscriber[] {
+    const { entry, owed } = pending;
+    // The service may bring the called-back one again for its node, but not the polled copy.
+    if (entry.twin && this.hasAny(entry.kind) && this.isStranded(pending)) this.#events.onStranded(pending);
+    const subscribers = this.#recipients(pending);
+    const { isNew, firstAttempt } = pending;
+    pending.isNew = false;
+    if (isNew && subscribers.length === 0) entry.attempts = firstAttempt - 1;
+    const nextAttempt = entry.attempts + 1;
+    for (const subscriber of subscribers) {
+      const { id, countsAttempts } = subscriber;
+      // Of what another inbox has in hand nobody here knows whom it has given it to.
+      const wasAway = owed.has(id) && owed.get(id) === undefined && !pending.isHandedOver;
+      const attempt = isNew || wasAway ? firstAttempt : nextAttempt;
+      owed.set(id, { subscriber, attempt });
+      if (isNew || !countsAttempts) this.#events.onAttempt(entry, attempt);
+    }
+    return subscribers;
+  }
+
+  /** Who is to get an entry now: nodes that were owed it and came back, else everybody it is for. */
+  #recipients(pending: Pending): InboxSubscriber[] {
+    const { entry, owed, taken, together } = pending;
+    const here = this.here(entry.channel);
+    const away = this.#awayFrom(entry.channel);
+    const returned: InboxSubscriber[] = [];
+    let isInHand = false;
+    for (const [id, share] of [...owed]) {
+      const subscriber = here.get(id);
+      if (!subscriber && here.size > 0 && !away.has(id)) owed.delete(id);
+      else if (subscriber && subscriber === share?.subscriber) isInHand = true;
+      else if (subscriber) returned.push(subscriber);
+    }
+    if (returned.length > 0 || isInHand) return returned;
+    if (taken > 0) {
+      // Whoever else was owed it is not part of the flows any more, or may come back.
+      if (owed.size === 0) this.#events.onTaken(pending);
+      return [];
+    }
+    if (entry.address) return this.#calledAt(entry.channel, entry.address) ?? [];
+    const wanting = [...here.values()].filter(({ id, onDemand }) => !onDemand || id === together?.asker);
+    for (const [id, { onDemand }] of away) {
+      if (!owed.has(id) && (!onDemand || id === together?.asker)) owed.set(id, undefined);
+    }
+    // What was asked for before a restart is not asked for again: the service has moved on.
+    return wanting.length === 0 && owed.size === 0 ? [...here.values()].slice(0, 1) : wanting;
+  }
+
+  /** Who gets what a node was called with: itself, or the first that answers its path. */
+  #calledAt(channel: Channel, { node, path }: NonNullable<Destination['address']>): [InboxSubscriber] | undefined {
+    const here = this.here(channel);
+    const subscriber = here.get(node) ?? [...here.values()].find((one) => one.path === path);
+    return subscriber && [subscriber];
+  }
+
+  #awayFrom(channel: Channel): ReadonlyMap<string, Away> {
+    return this.#away.get(channel) ?? new Map();
+  }
+
+  #handOn({ subscriber, pending, together }: Batch): void {
+    const [first] = pending;
+    if (!first || !this.isHere(first.entry.channel, subscriber)) return;
+    const entries = pending.map(({ entry }) => entry);
+    const context = subscriber.id === together?.asker ? together.context : undefined;
+    try {
+      subscriber.take(entries, context, sliceOf(first, entries.length, together));
+    } catch (error) {
+      this.#events.onFault(error);
+    }
+  }
+}
+
+/** What came together is given together, and nothing else with it. */
+function addTo(batches: Batch[], batch: Batch): void {
+  const open = batches.filter(({ subscriber }) => subscriber === batch.subscriber).at(-1);
+  if (open && open.together === batch.together) open.pending.push(...batch.pending);
+  else batches.push(batch);
+}
+
+/** Absent when these are all that came together. */
+function sliceOf({ index }: Pending, length: number, together: Together | undefined): Slice | undefined {
+  const count = together?.count ?? length;
+  if (!together || count === length) return undefined;
+  return { group: together.group, index, count, isLast: index + length >= count };
+}
