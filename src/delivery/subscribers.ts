@@ -194,7 +194,7 @@ export class Subscribers {
 
   /** Resolves when nothing waits to be looked at; absent when nothing does. */
   get given(): Promise<void> | undefined {
-    if (!this.#isForAll && this.#next >= this.#queue.length) return undefined;
+    if (this.#next >= this.#queue.length) return undefined;
     return new Promise((resolve) => this.#onGiven.push(resolve));
   }
 

@@ -134,7 +134,8 @@ export class Process implements Callee, Surrounding {
   }
 
   isHeld(message: Message): boolean {
-    return this.world.plan.store === 'disk' && this.machine.place.isHeld(message);
+    // What a login has given to another, it does not know of.
+    return this.world.plan.store === 'disk' && this.machine.formerKeys.size <= 1 && this.machine.place.isHeld(message);
   }
 
   get isStopped(): boolean {
