@@ -1,6 +1,6 @@
 import type { Clock } from '../clock';
+import { UnderWay } from './counts';
 import type { Outlet, SendingNode, SendRequest } from './outlet';
-import { UnderWay } from './under-way';
 
 /** What ends texts of a node that is being closed. */
 export interface StopSignals {

@@ -1,9 +1,9 @@
 import { SmsError } from '../errors';
 import type { Questions } from '../questions/questions';
+import { NodeCounts } from './counts';
 import type { Deliveries, Given } from './delivery';
 import type { Followers } from './followers';
 import type { Ledger } from './ledger';
-import { NodeCounts } from './node-counts';
 import {
   formatOutcome,
   isAccepted,

@@ -2,9 +2,9 @@ import type { Clock, Timer } from '../clock';
 import { SmsError } from '../errors';
 import type { QuietHours } from '../message/times';
 import { type Absences, longestAbsenceMs } from './absences';
+import { Batched } from './batched';
 import { firstMoment } from './due';
 import type { Text } from './outgoing';
-import { Paced } from './paced';
 import { type Placed, PriorityQueue } from './priority-queue';
 
 /** What a watch over the time of texts goes by. */
@@ -51,7 +51,7 @@ export class Expiries {
   readonly #absences: Pick<Absences, 'patience'>;
   readonly #quietHours: () => readonly QuietHours[];
   readonly #onExpired: (id: string) => void;
-  readonly #paced: Paced;
+  readonly #batched: Batched;
   readonly #byId = new Map<string, Watched>();
   readonly #byNode = new Map<string, NodeTexts>();
   #arrivals = 0;
@@ -63,7 +63,7 @@ export class Expiries {
     this.#absences = absences;
     this.#quietHours = quietHours;
     this.#onExpired = onExpired;
-    this.#paced = new Paced(clock);
+    this.#batched = new Batched(clock);
   }
 
   /** Begins to watch a text. */
@@ -144,7 +144,7 @@ export class Expiries {
     const take = (watched: Watched) => {
       queue.delete(watched);
       absent.delete(watched.absence);
-      this.#paced.run(() => this.#say(watched));
+      this.#batched.run(() => this.#say(watched));
     };
     for (let { first } = queue; first && this.#isOver(first); { first } = queue) take(first);
     for (let first = this.#byId.get(absent.first?.id ?? ''); first && this.#isOver(first); ) {
@@ -156,7 +156,7 @@ export class Expiries {
 
   #sayAgain(): void {
     this.#again = undefined;
-    for (const watched of this.#postponed.splice(0)) this.#paced.run(() => this.#say(watched));
+    for (const watched of this.#postponed.splice(0)) this.#batched.run(() => this.#say(watched));
   }
 
   /** It may be watched no more by now, or its node may have come. */

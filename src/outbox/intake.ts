@@ -3,8 +3,8 @@ import { asSmsError, isSmsError, SmsError } from '../errors';
 import type { Journal } from '../journal/journal';
 import type { QuietHours } from '../message/times';
 import type { Attachment } from './attachment';
+import { UnderWay } from './counts';
 import type { Deliveries, Given } from './delivery';
-import type { Departure } from './departure';
 import { keepUntilDue, mayLeaveAt, mostScheduled } from './due';
 import type { Duplicates } from './duplicates';
 import type { Followers } from './followers';
@@ -23,9 +23,8 @@ import {
 import type { SendRequest } from './outlet';
 import type { SendQueue } from './queue';
 import type { Reconciliations } from './reconciliation';
-import { sendPlain } from './send';
+import { type SendAttempts, sendPlain } from './send-attempt';
 import type { SendCounts } from './send-counts';
-import { UnderWay } from './under-way';
 
 /** What takes texts in. */
 export interface IntakeOptions {
@@ -39,7 +38,7 @@ export interface IntakeOptions {
   reconciliations: Reconciliations;
   followers: Followers;
   counts: SendCounts;
-  departure: Departure;
+  attempts: SendAttempts;
   /** See {@link RuleSettings}. */
   quietHours(): readonly QuietHours[];
   /** A text that is not kept has its outcome. */
@@ -155,7 +154,7 @@ export class Intake {
       current = moved;
     };
     const depart = (signal: AbortSignal) =>
-      this.#options.departure.depart(current, { client: outlet.client, signal, onMoved });
+      this.#options.attempts.depart(current, { client: outlet.client, signal, onMoved });
     const departAgain = (signal: AbortSignal) =>
       depart(signal).catch((error) => {
         if (isUnknown(error)) current = afterUnknown(current, formatOutcome(error));

@@ -3,21 +3,20 @@ import { asSmsError, isSmsError, type SmsError } from '../errors';
 import type { QuietHours } from '../message/times';
 import { backOffMs } from '../polling/back-off';
 import type { Absences } from './absences';
+import { Batched } from './batched';
+import { UnderWay } from './counts';
+import { DispatchOrder, type Waiting, WaitingTexts } from './dispatch-order';
 import { mayLeaveAt } from './due';
 import { createExpired, Expiries } from './expiry';
 import { isWithheldError, TooEarly } from './gate';
 import type { Ledger } from './ledger';
-import { Muster } from './muster';
 import type { SendFailure } from './outage';
 import { OutageWatch } from './outage-watch';
 import { isOutage, isUnknown, type Sent, type Text } from './outgoing';
 import type { Outlet } from './outlet';
-import { Paced } from './paced';
 import type { SendQueue, Turn } from './queue';
 import type { Respite } from './respite';
 import { Schedule } from './schedule';
-import { UnderWay } from './under-way';
-import { type Waiting, WaitingRoom } from './waiting-room';
 
 /** What kept texts need. */
 export interface KeepingOptions {
@@ -47,10 +46,10 @@ export interface KeepingOptions {
  */
 export class KeptTexts {
   readonly #options: KeepingOptions;
-  readonly #room = new WaitingRoom();
+  readonly #room = new WaitingTexts();
   readonly #outages: OutageWatch;
   readonly #expiries: Expiries;
-  readonly #muster: Muster;
+  readonly #dispatchOrder: DispatchOrder;
   /** Those that may not leave yet. */
   readonly #schedule: Schedule;
   readonly #tries = new UnderWay();
@@ -59,9 +58,9 @@ export class KeptTexts {
   constructor(options: KeepingOptions) {
     this.#options = options;
     this.#expiries = new Expiries(options, (id) => this.#expire(id));
-    const paced = new Paced(options.clock);
-    this.#schedule = new Schedule(options.clock, (waiting) => paced.run(() => this.#queueUp(waiting)));
-    this.#muster = new Muster({
+    const batched = new Batched(options.clock);
+    this.#schedule = new Schedule(options.clock, (waiting) => batched.run(() => this.#queueUp(waiting)));
+    this.#dispatchOrder = new DispatchOrder({
       clock: options.clock,
       room: this.#room,
       queueUp: (waiting) => this.#queueUp(waiting),
@@ -73,7 +72,7 @@ export class KeptTexts {
       respite: options.respite,
       outlet: options.outlet,
       onProbe: (waiting) => this.#queueUp(waiting),
-      onEnd: () => this.#muster.hold(),
+      onEnd: () => this.#dispatchOrder.hold(),
     });
   }
 
@@ -99,7 +98,7 @@ export class KeptTexts {
 
   /** Whether one that comes now has to wait, though there may be a place in the queue. */
   get isHeld(): boolean {
-    return this.#outages.error !== undefined || this.#muster.isCalled;
+    return this.#outages.error !== undefined || this.#dispatchOrder.isCalled;
   }
 
   /** How many texts of a node are being tried, how many wait, and why if there is an outage. */
@@ -137,7 +136,7 @@ export class KeptTexts {
     this.#expiries.watch(text);
     if (text.respite) this.#outages.recall(text.respite);
     if (this.#defer(waiting, text)) return;
-    if (hasCompany) this.#muster.call();
+    if (hasCompany) this.#dispatchOrder.call();
     if (repeats === 0) {
       this.#queueUp(waiting);
       return;
@@ -168,7 +167,7 @@ export class KeptTexts {
   /** A node has come or gone: its texts may leave, or wait for so long from now on. */
   nodeChanged(node: string): void {
     this.#expiries.nodeChanged(node);
-    if (this.#options.outlet(node) && this.#room.countOf(node) > 0) this.#muster.call();
+    if (this.#options.outlet(node) && this.#room.countOf(node) > 0) this.#dispatchOrder.call();
   }
 
   /**
@@ -204,7 +203,7 @@ export class KeptTexts {
   /** Makes no further try. Resolves when what is being tried has ended, or is followed no longer; what waits is in the ledger. */
   async close(graceMs: number): Promise<void> {
     this.#isOpen = false;
-    this.#muster.cancel();
+    this.#dispatchOrder.cancel();
     this.#outages.close();
     this.#expiries.clear();
     this.#schedule.clear();
@@ -240,7 +239,8 @@ export class KeptTexts {
   #queueUp(waiting: Waiting): void {
     const { queue, outlet, onFault, onState } = this.#options;
     const { node, priority, order } = waiting;
-    const isAwaited = this.#muster.isCalled || waiting.pause || waiting.isQueued || this.#schedule.has(waiting.id);
+    const isAwaited =
+      this.#dispatchOrder.isCalled || waiting.pause || waiting.isQueued || this.#schedule.has(waiting.id);
     if (!this.#isOpen || isAwaited || !outlet(node)) return;
     if (this.#outages.lets(waiting)) {
       waiting.isQueued = true;

@@ -1,16 +1,16 @@
 import type { Clock } from '../clock';
 import { isSmsError, type SmsError } from '../errors';
+import type { Waiting, WaitingTexts } from './dispatch-order';
 import { Outage, type SendFailure } from './outage';
 import type { StoredRespite } from './outgoing';
 import type { Outlet } from './outlet';
 import type { Endured, Respite } from './respite';
 import type { Schedule } from './schedule';
-import type { Waiting, WaitingRoom } from './waiting-room';
 
 /** What a watch over outages needs. */
 export interface OutageWatchOptions {
   clock: Clock;
-  room: WaitingRoom;
+  room: WaitingTexts;
   /** Those of them that may not leave yet, whatever the service says. */
   schedule: Pick<Schedule, 'has' | 'countOf'>;
   /** What the service wants, whatever outage it is. */

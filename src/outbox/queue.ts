@@ -1,6 +1,6 @@
 import { type Clock, onceAborted, type Timer } from '../clock';
 import { SmsError } from '../errors';
-import { Paced } from './paced';
+import { Batched } from './batched';
 import { type Placed, PriorityQueue } from './priority-queue';
 
 /** How fast and how far a queue goes. */
@@ -62,7 +62,7 @@ export class SendQueue {
     (a, b) => a.priority > b.priority || (a.priority === b.priority && a.order < b.order),
   );
   /** Turns that were given back: when many wait that may not leave, they follow each other at once. */
-  readonly #givenBack: Paced;
+  readonly #givenBack: Batched;
   #keptHere = 0;
   #arrivals = 0;
   #inFlight = 0;
@@ -72,7 +72,7 @@ export class SendQueue {
 
   constructor(options: SendQueueOptions) {
     this.#options = options;
-    this.#givenBack = new Paced(options.clock);
+    this.#givenBack = new Batched(options.clock);
   }
 
   /** Tasks that run. */

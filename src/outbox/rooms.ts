@@ -8,7 +8,6 @@ import { Absences } from './absences';
 import { Attachment, closeGraceMs } from './attachment';
 import { Attachments } from './attachments';
 import { Deliveries } from './delivery';
-import { Departure } from './departure';
 import { Desk } from './desk';
 import { Duplicates } from './duplicates';
 import { Endings } from './endings';
@@ -23,6 +22,7 @@ import type { SendQueue } from './queue';
 import { EvidenceCollector, Reconciliations } from './reconciliation';
 import { Respite } from './respite';
 import type { RuleSettings } from './rule';
+import { SendAttempts } from './send-attempt';
 import { SendCounts } from './send-counts';
 
 /** What the sending side of an account stands on. */
@@ -130,7 +130,7 @@ export class SendingRooms {
       this.evidence,
       (node) => this.deliveries.clientFor(node) ?? options.client(),
     );
-    const departure = new Departure(this.ledger, reconciliations);
+    const attempts = new SendAttempts(this.ledger, reconciliations);
     const onEnded = (text: Text, outcome: Outcome) => void this.#endings.end(text, outcome).catch(options.onFault);
     const onAbandoned = async (text: Text) => {
       options.onAbandoned(text.node);
@@ -145,7 +145,7 @@ export class SendingRooms {
       ledger: this.ledger,
       respite: options.respite ?? new Respite(clock),
       outlet,
-      attempt: (text, { client }, { signal }) => departure.depart(text, { client, signal }),
+      attempt: (text, { client }, { signal }) => attempts.depart(text, { client, signal }),
       onEnded,
       onUnknown: (text, error) => void this.#endings.reconcile(text, error).catch(options.onFault),
       onAbandoned,
@@ -206,7 +206,7 @@ export class SendingRooms {
       reconciliations,
       followers,
       counts: this.desk.counts,
-      departure,
+      attempts,
       onEnded: (text, outcome, given) => this.#endings.end(text, outcome, given),
       onRefused: (node) => this.attachments.refused(node),
     });

@@ -1,6 +1,6 @@
 import type { IncomingRecord } from '../model';
+import { NodeCounts } from '../outbox/counts';
 import type { Heritage } from '../outbox/heritage';
-import { NodeCounts } from '../outbox/node-counts';
 import type { Item } from '../store/store';
 
 /** Why no reply comes. */

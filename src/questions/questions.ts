@@ -1,10 +1,10 @@
 import { type Clock, longestDeploymentMs, type Timer } from '../clock';
 import type { SmsError } from '../errors';
+import { Batched } from '../outbox/batched';
 import { Bringing } from '../outbox/bringing';
 import type { KeptTexts } from '../outbox/keeping';
 import type { Ledger } from '../outbox/ledger';
 import type { Outlet } from '../outbox/outlet';
-import { Paced } from '../outbox/paced';
 import { type Question, remainingGraceMs, remainingMs } from './question';
 
 /** What open questions need. */
@@ -35,7 +35,7 @@ const mostCollected = 1_000;
  */
 export class Questions {
   readonly #options: QuestionsOptions;
-  readonly #paced: Paced;
+  readonly #batched: Batched;
   /** Brings those into the flow that have ended. */
   readonly #bringing: Bringing<Question>;
   /** The deadlines of those that are open. */
@@ -52,7 +52,7 @@ export class Questions {
   constructor(options: QuestionsOptions) {
     const { clock, ledger, outlet, isOutcomeComing, onFault } = options;
     this.#options = options;
-    this.#paced = new Paced(clock);
+    this.#batched = new Batched(clock);
     const forget = (question: Question) => this.#forget(question);
     this.#bringing = new Bringing({
       clock,
@@ -113,7 +113,7 @@ export class Questions {
     this.#patience?.timer.cancel();
     this.#patience = undefined;
     for (const id of this.#overdue) {
-      this.#paced.run(() => {
+      this.#batched.run(() => {
         if (this.#overdue.has(id)) void this.#timeOut(id);
       });
     }
@@ -162,7 +162,7 @@ export class Questions {
     const end = () => {
       if (this.#timers.get(id) === timer) onOver();
     };
-    const timer = clock.after(remainingMs(question, clock.now()), () => this.#paced.run(end), true);
+    const timer = clock.after(remainingMs(question, clock.now()), () => this.#batched.run(end), true);
     this.#timers.set(id, timer);
   }
 

@@ -304,7 +304,7 @@ export const mutants: readonly Mutant[] = [
   // Texts on their way out.
   mutant(
     'what has left is tried again',
-    'outbox/send.ts',
+    'outbox/send-attempt.ts',
     'if (!retryUncertain || !tries.areLeft) return uncertain;',
     'if (!tries.areLeft) return uncertain;',
   ),
@@ -315,7 +315,12 @@ export const mutants: readonly Mutant[] = [
     "if (this.#settled) throw new Error('given up');\n",
     '',
   ),
-  mutant('one try too many', 'outbox/send.ts', 'return this.#made < this.#most;', 'return this.#made <= this.#most;'),
+  mutant(
+    'one try too many',
+    'outbox/send-attempt.ts',
+    'return this.#made < this.#most;',
+    'return this.#made <= this.#most;',
+  ),
   mutant(
     'a recipient that was refused is called accepted',
     'http/client.ts',
@@ -372,7 +377,7 @@ export const mutants: readonly Mutant[] = [
   // Texts that are kept, guarded, counted, or ask.
   outward(
     'a mark after the first byte',
-    'outbox/departure.ts',
+    'outbox/send-attempt.ts',
     'const marked = await marking;',
     'const marked: Text | undefined = judged;',
   ),

@@ -6,7 +6,7 @@ const mostInTurn = 250;
  * Does, in order, what may come by the ten thousand in one moment: a few hundred at once, and as many in each turn of the event loop that
  * follows. Whoever has something done looks whether it is still to be done by then.
  */
-export class Paced {
+export class Batched {
   readonly #clock: Clock;
   #waiting: (() => void)[] = [];
   #doneInTurn = 0;

@@ -3,9 +3,17 @@ import { SmsError } from '../../../src/errors';
 import type { Sent } from '../../../src/outbox/outgoing';
 import { createChanges } from '../../../src/store/store';
 import { VirtualClock } from '../../virtual-clock';
+import {
+  copyPlatter,
+  type FakeNode,
+  FakeService,
+  forever,
+  House,
+  type HouseOptions,
+  sendText,
+} from '../sending/sending-house';
 import { createError } from '../some-error';
 import { FailingStore, Platter } from '../store/failing-store';
-import { copyPlatter, type FakeNode, FakeService, forever, House, type HouseOptions, sendText } from './sending-house';
 
 const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;

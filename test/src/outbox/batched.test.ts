@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import type { Absences } from '../../../src/outbox/absences';
+import { Batched } from '../../../src/outbox/batched';
 import { Expiries } from '../../../src/outbox/expiry';
 import type { Ledger } from '../../../src/outbox/ledger';
 import type { Text } from '../../../src/outbox/outgoing';
-import { Paced } from '../../../src/outbox/paced';
 import { SendQueue } from '../../../src/outbox/queue';
 import type { Question } from '../../../src/questions/question';
 import { Questions } from '../../../src/questions/questions';
@@ -20,14 +20,14 @@ function countPerTurn(clock: VirtualClock, all: number, done: () => number): num
   return counts;
 }
 
-describe('Paced', () => {
+describe('Batched', () => {
   it('does a few hundred at once and as many in each turn that follows, in order', async () => {
     const clock = new VirtualClock();
-    const paced = new Paced(clock);
+    const batched = new Batched(clock);
     const done: number[] = [];
-    for (let index = 0; index < 1_000; index++) paced.run(() => done.push(index));
+    for (let index = 0; index < 1_000; index++) batched.run(() => done.push(index));
     assert.equal(done.length, 250);
-    paced.run(() => done.push(1_000));
+    batched.run(() => done.push(1_000));
     const perTurn = countPerTurn(clock, 1_001, () => done.length);
     await clock.advance(1);
     assert.deepEqual(
@@ -39,10 +39,10 @@ describe('Paced', () => {
 
   it('does what comes by itself at once, in whatever turn', async () => {
     const clock = new VirtualClock();
-    const paced = new Paced(clock);
+    const batched = new Batched(clock);
     const done: number[] = [];
     for (let index = 0; index < 300; index++) {
-      paced.run(() => done.push(index));
+      batched.run(() => done.push(index));
       assert.equal(done.length, index + 1);
       await clock.advance(1);
     }

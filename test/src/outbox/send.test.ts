@@ -7,7 +7,7 @@ import { createConnections } from '../../../src/http/connections';
 import type { Delivery, OutboundMessage } from '../../../src/model';
 import type { Outcome, Sent } from '../../../src/outbox/outgoing';
 import { type QueueSettings, SendQueue } from '../../../src/outbox/queue';
-import { type PlainOptions, sendPlain } from '../../../src/outbox/send';
+import { type PlainOptions, sendPlain } from '../../../src/outbox/send-attempt';
 import { VirtualClock } from '../../virtual-clock';
 import { Closing } from '../closing';
 import { findClosedPort } from '../raw-service';

@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict';
-import { Muster } from '../../../src/outbox/muster';
-import { type Waiting, WaitingRoom } from '../../../src/outbox/waiting-room';
+import { DispatchOrder, type Waiting, WaitingTexts } from '../../../src/outbox/dispatch-order';
 import { VirtualClock } from '../../virtual-clock';
 
 /** A room of so many texts, of which every other has a higher priority. */
-function createMuster(count: number) {
+function createOrder(count: number) {
   const clock = new VirtualClock();
-  const room = new WaitingRoom();
+  const room = new WaitingTexts();
   const all = Array.from(
     { length: count },
     (_, order): Waiting => ({
@@ -25,18 +24,18 @@ function createMuster(count: number) {
     queued.push(waiting);
   };
   const expected = [...all.filter(({ priority }) => priority === 1), ...all.filter(({ priority }) => priority === 0)];
-  return { clock, room, queued, expected, muster: new Muster({ clock, room, queueUp }) };
+  return { clock, room, queued, expected, dispatchOrder: new DispatchOrder({ clock, room, queueUp }) };
 }
 
-describe('Muster', () => {
+describe('DispatchOrder', () => {
   it('has all queue up by priority and arrival, however many: a thousand in each turn of the event loop', async () => {
-    const { clock, queued, expected, muster } = createMuster(2_500);
+    const { clock, queued, expected, dispatchOrder } = createOrder(2_500);
     const perTurn: number[] = [];
     const count = () => {
       perTurn.push(queued.length);
       if (queued.length < expected.length) clock.nextTurn(count);
     };
-    muster.hold();
+    dispatchOrder.hold();
     count();
     await clock.advance(1);
     assert.deepEqual(queued, expected);
@@ -44,20 +43,20 @@ describe('Muster', () => {
   });
 
   it('goes on with those that are left when another is held meanwhile', async () => {
-    const { clock, queued, expected, muster } = createMuster(2_500);
-    muster.hold();
-    muster.call();
-    assert.ok(muster.isCalled);
+    const { clock, queued, expected, dispatchOrder } = createOrder(2_500);
+    dispatchOrder.hold();
+    dispatchOrder.call();
+    assert.ok(dispatchOrder.isCalled);
     await clock.advance(1);
-    assert.ok(!muster.isCalled);
+    assert.ok(!dispatchOrder.isCalled);
     assert.deepEqual(queued, expected);
   });
 
   it('has nobody queue up any more once it is cancelled', async () => {
-    const { clock, queued, muster } = createMuster(2_500);
-    muster.hold();
-    muster.call();
-    muster.cancel();
+    const { clock, queued, dispatchOrder } = createOrder(2_500);
+    dispatchOrder.hold();
+    dispatchOrder.call();
+    dispatchOrder.cancel();
     await clock.advance(1);
     assert.equal(queued.length, 1_000);
   });
