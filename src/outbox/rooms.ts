@@ -10,7 +10,6 @@ import { Attachments } from './attachments';
 import { Deliveries } from './delivery';
 import { Desk } from './desk';
 import { Duplicates } from './duplicates';
-import { Endings } from './endings';
 import { Followers } from './followers';
 import type { HoldingsHandOver } from './holdings';
 import { Intake } from './intake';
@@ -24,6 +23,7 @@ import { Respite } from './respite';
 import type { RuleSettings } from './rule';
 import { SendAttempts } from './send-attempt';
 import { SendCounts } from './send-counts';
+import { Settlement } from './settlement';
 
 /** What the sending side of an account stands on. */
 export interface SenderOptions {
@@ -80,7 +80,7 @@ export class SendingRooms {
   readonly #options: SendingRoomsOptions;
   readonly #kept: KeptTexts;
   readonly #duplicates: Duplicates;
-  readonly #endings: Endings;
+  readonly #endings: Settlement;
   readonly #intake: Intake;
 
   constructor(options: SendingRoomsOptions) {
@@ -185,7 +185,7 @@ export class SendingRooms {
         this.attachments.tellState(node);
       },
     });
-    this.#endings = new Endings({
+    this.#endings = new Settlement({
       ...options,
       ledger: this.ledger,
       deliveries: this.deliveries,

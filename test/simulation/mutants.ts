@@ -401,7 +401,7 @@ export const mutants: readonly Mutant[] = [
   ),
   outward(
     'what is unknown is called unsent',
-    'outbox/endings.ts',
+    'outbox/settlement.ts',
     'text.mayHaveReached !== undefined && isUnsent(told)',
     'text.mayHaveReached === null && isUnsent(told)',
   ),

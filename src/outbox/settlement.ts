@@ -21,7 +21,7 @@ import type { Finding, Reconciliation, Reconciliations } from './reconciliation'
 import type { SendCounts } from './send-counts';
 
 /** What brings texts to their end. */
-export interface EndingsOptions {
+export interface SettlementOptions {
   ledger: Ledger;
   deliveries: Deliveries;
   questions: Questions;
@@ -35,8 +35,8 @@ export interface EndingsOptions {
 }
 
 /** What follows once a text has left, until its outcome has entered the flow: each text ends once. */
-export class Endings {
-  readonly #options: EndingsOptions;
+export class Settlement {
+  readonly #options: SettlementOptions;
   #closing = new AbortController();
   /** Ids of texts of which it is being written what becomes of them. */
   readonly #written = new Set<string>();
@@ -45,7 +45,7 @@ export class Endings {
   /** Those for which evidence is being looked for. */
   readonly #searching = new NodeCounts();
 
-  constructor(options: EndingsOptions) {
+  constructor(options: SettlementOptions) {
     this.#options = options;
   }
 
