@@ -1,6 +1,16 @@
 import { type Clock, nextTurn, type Timer } from '../clock';
 import { isSmsError, SmsError } from '../errors';
-import type { Held, Hold, Item, Leftovers, Page, Part, Remembered, Store } from '../store/store';
+import {
+  type Held,
+  type Hold,
+  type Item,
+  type Leftovers,
+  type Page,
+  type Part,
+  type Remembered,
+  type Store,
+  StoreLapse,
+} from '../store/store';
 import { describeStoreFailure } from '../store/store-failure';
 import { Backlog } from './backlog';
 import { ClockSkew } from './clock-skew';
@@ -60,6 +70,8 @@ export class Journal {
   #failure: SmsError | undefined;
   #retry: Timer | undefined;
   #isRetryDue = false;
+  /** The store was to be opened again, and nothing has been written since. */
+  #hasLapsed = false;
   /** Nobody has asked since for the store to be open. */
   #isClosing = false;
   /** The last time that the store was opened. */
@@ -249,9 +261,14 @@ export class Journal {
     if (this.#mode !== 'open') return this.#writer.takeUnsaved(tasks, this.#unavailable());
     const commit = await this.#writer.commit(tasks);
     if ('error' in commit) {
+      if (this.#openAgain(commit.error)) {
+        this.#queue.unshift(...tasks);
+        return;
+      }
       this.#fail(commit.error);
       this.#writer.takeUnsaved(tasks, this.#unavailable(), commit.recalled);
     } else {
+      this.#hasLapsed = false;
       this.#recovered();
       commit.finish();
     }
@@ -310,7 +327,9 @@ export class Journal {
             if (opening === this.#opening) await this.#find(items, { isReset: false, isOpening: false });
           }),
         wanted: () => this.#participants.wanted(),
-        onFailure: (error) => this.#fail(error),
+        onFailure: (error) => {
+          if (!this.#openAgain(error)) this.#fail(error);
+        },
         isReadable: (item) => this.#participants.isReadable(item),
         onUnreadable: (place) => onUnreadable?.(place),
       });
@@ -367,6 +386,16 @@ export class Journal {
     this.#recovered();
     await this.#options.store.close().catch(() => {});
     this.#setMode('closed');
+  }
+
+  /** Has a store that is well opened again before anything else, if that may help: not twice when nothing was written in between. */
+  #openAgain(cause: unknown): boolean {
+    if (!(cause instanceof StoreLapse) || this.#mode !== 'open' || this.#hasLapsed) return false;
+    this.#hasLapsed = true;
+    this.#setMode('failed');
+    this.#isRetryDue = true;
+    this.#work();
+    return true;
   }
 
   /** The store cannot be used any more. */

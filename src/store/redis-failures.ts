@@ -1,7 +1,9 @@
+import { StoreLapse } from './store';
+
 /** Others may have taken over what this instance holds, or the server has lost it. */
-export function signExpired(): Error {
-  return new Error(
-    'the server has no sign of life of this instance any more, which was cut off or paused for too long, or whose keys (sms:…) were deleted or evicted there. It connects anew by itself; if this comes again, check the network, the load of this machine, and what deletes keys',
+export function signExpired(): StoreLapse {
+  return new StoreLapse(
+    'Redis: the server has no sign of life of this instance any more, which was cut off or paused for too long, or whose keys (sms:…) were deleted or evicted there. It connects anew by itself; if this comes again, check the network, the load of this machine, and what deletes keys',
   );
 }
 
@@ -79,6 +81,7 @@ export async function attempt<T>(command: Promise<T>): Promise<T> {
  */
 export function describeFailure(error: unknown): Error {
   if (!(error instanceof Error)) return new Error('Redis: unknown reason');
+  if (error instanceof StoreLapse) return error;
   if (error.name === 'ReplyError') return explainRefused(error);
   const { code } = error as { code?: unknown };
   if (typeof code !== 'string') return new Error(`Redis: ${explainBroken(error)}`);

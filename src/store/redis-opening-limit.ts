@@ -2,6 +2,25 @@ import type { Redis } from 'ioredis';
 import type { Clock, Timer } from '../clock';
 import { notConnected, notInTime } from './redis-failures';
 
+/** A timer that comes so late has been held up with the whole process. */
+const heldUpMs = 250;
+
+/**
+ * Calls back when a time is over in which the process ran. Where it was suspended or blocked, timers run before what has come meanwhile is
+ * read: the time begins anew then.
+ */
+export function afterRunning(clock: Clock, delayMs: number, callback: () => void): Timer {
+  const start = () => {
+    const dueAt = clock.elapsed() + delayMs;
+    return clock.after(delayMs, () => {
+      if (clock.elapsed() < dueAt + heldUpMs) callback();
+      else timer = start();
+    });
+  };
+  let timer = start();
+  return { cancel: () => timer.cancel() };
+}
+
 /**
  * Ends a connection that has not come into use in time: all that makes an opening has as long as one command, since whoever closes the
  * store waits for it. What depends on how much there is to read has its time besides.
@@ -40,7 +59,7 @@ export class OpeningLimit {
   }
 
   #start(): void {
-    this.#timer = this.#clock.after(this.#limitMs, () => this.#giveUp());
+    this.#timer = afterRunning(this.#clock, this.#limitMs, () => this.#giveUp());
   }
 
   #giveUp(): void {

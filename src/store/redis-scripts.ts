@@ -134,13 +134,15 @@ return { listed, pending[${pageSize}] and pending[${pageSize}][1] or '' }
 
 /**
  * Takes over what other consumers hold who have left, or who have no sign of life, as far as it is wanted here; of the ledger also
- * what nobody has wanted for as long as it is reserved. Looks at `most` items in all, of each consumer from where `from` says. Keys:
- * stream, then of each consumer of `others` its sign of life, that it is gone, and that what it has left is reserved. Returns stream
+ * what nobody has wanted for as long as it is reserved. Looks at `most` items in all, of each consumer from where `from` says. Nothing, and
+ * no place, when the own sign of life does not stand any more: others take this instance for dead. Keys: stream, sign of life, epoch, then of each consumer of `others` its sign of life, that it is gone, and that what it has left is reserved. Returns stream
  * id, attempts and text of each, and how far it has come with each consumer: the last stream id looked at, `` when there is no more,
  * `-` when its turn has not come.
  */
 const takeOverScript = `
 local step = cjson.decode(ARGV[1])
+local signs = redis.call('MGET', KEYS[2], KEYS[3])
+if signs[1] ~= step.sign or signs[2] ~= step.epoch then return { {}, false } end
 local wanted = {}
 for _, name in ipairs(step.wanted) do wanted[name] = true end
 local function isWanted(text, isReserved)
@@ -156,7 +158,7 @@ local taken = {}
 local reached = {}
 local left = step.most
 for index, name in ipairs(step.others) do
-  local alive, gone, reserved = KEYS[3 * index - 1], KEYS[3 * index], KEYS[3 * index + 1]
+  local alive, gone, reserved = KEYS[3 * index + 1], KEYS[3 * index + 2], KEYS[3 * index + 3]
   local sign = redis.call('GET', alive)
   reached[index] = ''
   if sign == '${leftSign}' or (step.all and not sign) then
@@ -207,7 +209,7 @@ export interface ScriptedRedis extends Redis {
   prolong(alive: string, epoch: string, ...signEpochAndMs: (string | number)[]): Promise<0 | 1>;
   commitStep(keys: number, ...keysAndStep: string[]): Promise<CommitResult>;
   listHeld(stream: string, group: string, consumer: string, from: string): Promise<[ListedItem[], string]>;
-  takeOverHeld(keys: number, ...keysAndStep: string[]): Promise<[taken: ListedItem[], reached: string[]]>;
+  takeOverHeld(keys: number, ...keysAndStep: string[]): Promise<[taken: ListedItem[], reached: string[] | null]>;
 }
 
 /** The first stream id that may come after another. */

@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
+import type { Redis } from 'ioredis';
 import type { Clock, Timer } from '../clock';
 import { describeFailure, notRedis, signExpired } from './redis-failures';
 import type { RedisKeys } from './redis-keys';
 import { logIn } from './redis-log-in';
-import { OpeningLimit } from './redis-opening-limit';
+import { afterRunning, OpeningLimit } from './redis-opening-limit';
 import { group, type ListedItem, leftSign, nextStreamId, pageSize, type ScriptedRedis, scripts } from './redis-scripts';
 import { RedisTakeOver } from './redis-take-over';
 import type { RedisServer } from './redis-url';
@@ -90,15 +91,15 @@ export class RedisSession {
       // The journal opens the store again by itself, and has to know when it is gone.
       retryStrategy: () => null,
       maxRetriesPerRequest: 0,
-      // The opening has its limit.
+      // The opening has its limit, and each command.
       connectTimeout: 0,
-      commandTimeout: timing.commandTimeoutMs,
       // A user needs permission for nothing beyond the commands of the store.
       enableReadyCheck: false,
       disableClientInfo: true,
       protocol: 2,
       scripts,
     });
+    limitCommands(redis, options.clock, timing.commandTimeoutMs);
     const session = new RedisSession(redis as ScriptedRedis, options);
     try {
       await redis.connect();
@@ -150,7 +151,7 @@ export class RedisSession {
    * meanwhile nothing is returned: the next one lists it as its own.
    */
   async takeOver(wanted: readonly string[]): Promise<ListedItem[]> {
-    const listed = await this.#takeOver.take(wanted);
+    const listed = await this.#takeOver.take(wanted, this.sign, this.epoch);
     // Where nobody had room for anything, it is still there.
     if (listed.length > 0) this.hasMore = listed.length >= pageSize;
     return this.#isEnded ? [] : listed;
@@ -206,4 +207,15 @@ export class RedisSession {
   #fail(error: unknown): void {
     if (!this.#isEnded) this.#life?.onFailure(describeFailure(error));
   }
+}
+
+/** Has a command that is not answered in time fail. */
+function limitCommands(redis: Redis, clock: Clock, limitMs: number): void {
+  const send = redis.sendCommand.bind(redis);
+  redis.sendCommand = (command, stream) => {
+    const timer = afterRunning(clock, limitMs, () => command.reject(new Error('Command timed out')));
+    const end = () => timer.cancel();
+    command.promise.then(end, end);
+    return send(command, stream);
+  };
 }

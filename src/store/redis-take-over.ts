@@ -1,4 +1,5 @@
 import type { Clock } from '../clock';
+import { signExpired } from './redis-failures';
 import type { RedisKeys } from './redis-keys';
 import { group, type ListedItem, nextStreamId, pageSize, type ScriptedRedis } from './redis-scripts';
 
@@ -39,8 +40,12 @@ export class RedisTakeOver {
     this.#isGraceOver = () => clock.elapsed() - beganAtMs >= timing.graceMs;
   }
 
-  /** Takes over what is `wanted`, no more than a page. */
-  async take(wanted: readonly string[]): Promise<ListedItem[]> {
+  /**
+   * Takes over what is `wanted`, no more than a page.
+   *
+   * @throws StoreLapse when this instance has no sign of life any more
+   */
+  async take(wanted: readonly string[], sign: string, epoch: string): Promise<ListedItem[]> {
     const isGraceOver = this.#isGraceOver();
     const others = await this.#listOthers();
     if (this.#sought !== wanted.join()) this.#places.clear();
@@ -52,10 +57,12 @@ export class RedisTakeOver {
       const from = left.map((name) => this.#places.get(name) ?? '-');
       const most = pageSize - listed.length;
       const [consumer, reservedMs] = [this.#consumer, this.#reservedMs];
-      const step = { group, consumer, others: left, from, all: isGraceOver, wanted, most, reservedMs };
-      const { inbox, alive, gone, reserved } = this.#keys;
-      const names = [inbox, ...left.flatMap((name) => [alive(name), gone(name), reserved(name)])];
+      const step = { group, consumer, sign, epoch, others: left, from, all: isGraceOver, wanted, most, reservedMs };
+      const { inbox, alive, epoch: epochKey, gone, reserved } = this.#keys;
+      const own = [inbox, alive(consumer), epochKey];
+      const names = [...own, ...left.flatMap((name) => [alive(name), gone(name), reserved(name)])];
       const [taken, reached] = await this.#redis.takeOverHeld(names.length, ...names, JSON.stringify(step));
+      if (!reached) throw signExpired();
       listed.push(...taken);
       for (const [index, name] of left.entries()) this.#lookOn(name, reached[index]);
       left = left.filter((_, index) => reached[index] !== '');

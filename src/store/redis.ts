@@ -164,7 +164,7 @@ export class RedisStore implements Store {
     const { inbox, alive, epoch: epochKey, seen } = this.#keys;
     const names = [inbox, alive(this.#consumer), epochKey, ...keys.map(seen)];
     const [end, result] = await attempt(redis.commitStep(names.length, ...names, JSON.stringify(step)));
-    if (end === -1) throw describeFailure(signExpired());
+    if (end === -1) throw signExpired();
     if (end === 0) {
       const compared = keys.map((key, index) => [key, this.#texts.read(result[index] ?? null)] as const);
       throw new StoreConflict(new Map(compared.filter(([key]) => recalled.has(key))));

@@ -54,7 +54,12 @@ export const mutants: readonly Mutant[] = [
     "if (this.#mode === 'open' && this.isDurable) this.#participants.letGo();",
     'if (this.isDurable) this.#participants.letGo();',
   ),
-  mutant('a store that failed is not opened again', 'journal/journal.ts', 'this.#isRetryDue = true;', ''),
+  mutant(
+    'a store that failed is not opened again',
+    'journal/journal.ts',
+    'this.#isRetryDue = true;\n      this.#work();',
+    'this.#work();',
+  ),
   mutant(
     'a store that works again is not told of',
     'journal/journal.ts',

@@ -11,6 +11,7 @@ import {
   type Store,
   StoreConflict,
   type StoreEvents,
+  StoreLapse,
 } from '../../src/store/store';
 import { settle, VirtualClock } from '../virtual-clock';
 import { FailingStore, Platter } from './store/failing-store';
@@ -345,6 +346,23 @@ describe('Journal', () => {
     store.failing.clear();
     await clock.advance(5_000);
     assert.deepEqual(states, ['SMS_STORE', undefined]);
+  });
+
+  it('opens a store again that is well, says nothing of it, and takes the step then; but not twice for nothing', async () => {
+    const notes = new Notes();
+    const journal = create(store, { ledger: notes });
+    await journal.run(keep('1'));
+    let lapses = 1;
+    const commit = store.commit.bind(store);
+    store.commit = async (...call) => {
+      if (lapses-- > 0) throw new StoreLapse('lapsed');
+      return commit(...call);
+    };
+    await journal.run(keep('2', { whileFailing: 'refuse' }));
+    assert.deepEqual([kept(), notes.items, states, clock.timers], [['1', '2'], [[], ['1']], [], 0]);
+    lapses = 2;
+    await assert.rejects(journal.run(keep('3', { whileFailing: 'refuse' })), { code: 'SMS_STORE' });
+    assert.deepEqual([states, journal.mode], [['SMS_STORE'], 'failed']);
   });
 
   it('does not take a store for open that has failed again as it was being opened', async () => {

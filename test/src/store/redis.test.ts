@@ -655,6 +655,30 @@ for (const program of programs) {
         assert.equal(await server.client.xlen(stream), 2);
       });
 
+      it('takes nothing over once its sign of life has expired, since others may take it for dead', async () => {
+        const left = create();
+        await left.open();
+        await left.keep(...Array.from({ length: 1_500 }, (_, index) => entry(String(index).padStart(4, '0'))));
+        await left.store.close();
+        const suspended = create(server.url, { timing: { ...timing, graceMs: 1e9, heartbeatMs: 1e6 } });
+        assert.equal((await suspended.open()).length, 1_000);
+        for (const name of await server.client.keys(`${prefix}alive:*`)) {
+          if ((await server.client.get(name)) !== 'left') await server.client.del(name);
+        }
+        // As a beat that was cut in two by a suspension: what is asked for next is to take over.
+        suspended.store.takeMore?.();
+        await suspended.until(() => suspended.failures.length + suspended.takenOver.length > 0);
+        assert.deepEqual(suspended.takenOver, []);
+        assert.match(String(suspended.failures[0]), lifeless);
+        const [, , , consumers] = (await server.client.xpending(stream, 'node-red')) as [
+          number,
+          string,
+          string,
+          string[][],
+        ];
+        assert.deepEqual(consumers.map(([, count]) => Number(count)).sort(), [1_000, 500].sort());
+      });
+
       it('finds out at its next heartbeat that its sign of life has expired', async () => {
         const instance = create();
         await instance.open();
@@ -909,6 +933,17 @@ for (const program of programs) {
         proxy.mute();
         await instance.until(() => instance.failures.length > 0);
         assert.match(String(instance.failures[0]), /Redis: Command timed out/);
+      });
+
+      it('reads what has come while the process was held up before it takes a server for lost', async () => {
+        const { instance } = await createBehindProxy({ commandTimeoutMs: 300, heartbeatMs: 1e6 });
+        await instance.open();
+        const keeping = instance.keep(entry('1'));
+        // The command has left.
+        await new Promise(setImmediate);
+        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_000);
+        await keeping;
+        assert.deepEqual(instance.failures, []);
       });
 
       it('gives all commands of an opening as long as one alone, so that a close need not wait for it', async () => {
