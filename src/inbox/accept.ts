@@ -71,8 +71,10 @@ export function createAccept(context: InboxContext, arrival: Arrival, leftover?:
     // One that is called back may have been released by another process.
     if (arrival.via === 'callback' || correlator?.isExpected) keys.push(...keysOfAnswer(identity));
   }
+  const outcomes = items.flatMap(({ news }) => correlator?.outcomeOf?.(news) ?? []);
   return {
     keys,
+    after: outcomes.length > 0 ? Promise.all(outcomes).then(() => {}) : undefined,
     further(look) {
       const further: string[] = [];
       for (const { news, identity } of items) {
@@ -87,12 +89,12 @@ export function createAccept(context: InboxContext, arrival: Arrival, leftover?:
     needsLook: leftover !== undefined,
     decide(look, changes) {
       const attempts = subscribers.audience(channelOf(arrival), arrival).length > 0 ? 1 : 0;
-      const outcomes = items.map(({ news, identity }) =>
+      const accepted = items.map(({ news, identity }) =>
         acceptRecord(context, { news, identity, arrival, attempts, leftover }, look, changes),
       );
       return () => {
         const fresh: Pending[] = [];
-        for (const outcome of outcomes) {
+        for (const outcome of accepted) {
           if (outcome.orphan) {
             entries.remove(outcome.orphan.entry.id);
             outcome.orphan.end(false);
@@ -102,7 +104,7 @@ export function createAccept(context: InboxContext, arrival: Arrival, leftover?:
           outcome.effect?.();
         }
         giveTogether(context, fresh, arrival);
-        return outcomes.map(({ acceptance }) => acceptance);
+        return accepted.map(({ acceptance }) => acceptance);
       };
     },
   };

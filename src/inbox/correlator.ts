@@ -5,6 +5,8 @@ import type { Changes, Look } from '../store/store';
 export interface Correlator {
   /** Whether anything may be known of what a record answers. */
   readonly isExpected: boolean;
+  /** Pending while it is not known yet what a record answers; absent, or `undefined`: it is. */
+  outcomeOf?(news: RecordOfKind): Promise<void> | undefined;
   /** What it has to look at for a record. */
   keys(news: RecordOfKind): readonly string[];
   /** What else, once what is under those is known. */
@@ -25,6 +27,10 @@ export class GuardedCorrelator implements Correlator {
 
   get isExpected(): boolean {
     return this.#correlator.isExpected;
+  }
+
+  outcomeOf(news: RecordOfKind): Promise<void> | undefined {
+    return this.#correlator.outcomeOf?.(news);
   }
 
   keys(news: RecordOfKind): readonly string[] {

@@ -161,9 +161,11 @@ export class Journal {
    * @throws SmsError `SMS_STORE` when it is refused while the store fails or is being closed
    */
   run<Result>(step: Step<Result>): Promise<Result> {
-    if (step.whileFailing === 'refuse' && this.#isClosing) return Promise.reject(this.#unavailable());
+    if (this.#isRefused(step)) return Promise.reject(this.#unavailable());
     const hold = step.redo && this.#options.store.hold?.(step.redo(), askedNote);
-    const result = this.#run(step, hold);
+    const isSafe = hold !== undefined || step.redo === undefined || !this.isDurable;
+    const later = () => (this.#isRefused(step) ? Promise.reject(this.#unavailable()) : this.#run(step, hold));
+    const result = step.after && isSafe ? step.after.then(later) : this.#run(step, hold);
     if (hold) step.onWritten?.();
     return result;
   }
@@ -203,6 +205,10 @@ export class Journal {
 
   get #hasWork(): boolean {
     return this.#isRetryDue || this.#queue.length > 0 || (this.#mode === 'open' && this.#writer.hasUnsaved);
+  }
+
+  #isRefused({ whileFailing }: Pick<Step<unknown>, 'whileFailing'>): boolean {
+    return whileFailing === 'refuse' && this.#isClosing;
   }
 
   #run<Result>(step: Step<Result>, hold: Hold | undefined): Promise<Result> {

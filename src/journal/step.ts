@@ -30,6 +30,11 @@ export interface Step<Result> {
   redo?(): string;
   /** Called as it is asked for, when that is written. Not called where the store has no such place, or cannot write. */
   onWritten?(): void;
+  /**
+   * It is taken after those that have come by the time that this resolves; at once where a kill would lose what is to be redone, since a
+   * store has no place for that.
+   */
+  readonly after?: Promise<void> | undefined;
   /** Called whenever it is postponed: once more for each time that the store fails again before it is taken. */
   postponed?(): void;
 }

@@ -2,6 +2,7 @@ import type { Clock } from '../clock';
 import type { Journal } from '../journal/journal';
 import { type Answer, type Question, QuestionBook } from '../questions/question';
 import { collectReplies, endQuestion, forgetQuestion, readCarried } from '../questions/question-steps';
+import { TextsInTransit } from '../questions/replies';
 import { durationOf, type Memory, type Remembrance } from '../questions/sent-index';
 import { mayLeaveAt } from './due';
 import { holdsAny } from './gate';
@@ -54,6 +55,7 @@ export class Ledger {
   readonly texts: TextBook;
   /** Questions that have not entered the flow. */
   readonly questions: QuestionBook;
+  readonly inTransit: TextsInTransit;
   /** All that it holds, to be given to another ledger. */
   readonly holdings: Holdings;
   readonly #options: LedgerOptions;
@@ -64,6 +66,7 @@ export class Ledger {
   constructor(options: LedgerOptions) {
     this.#options = options;
     this.questions = new QuestionBook(options.onAsking);
+    this.inTransit = new TextsInTransit(options.clock);
     this.#createMoment = createMoments(options.clock);
     this.texts = new TextBook(options.clock, (text) => void this.discard(text));
     this.holdings = new Holdings({
@@ -147,8 +150,15 @@ export class Ledger {
    * @throws SmsError `SMS_STORE` when a tracked text's mark cannot be written: it must not leave then
    */
   async leave(text: Text): Promise<Text | undefined> {
+    // A reply may come as soon as the first byte has gone.
+    this.inTransit.add(text);
     const marking = this.#options.journal.run(leave(text, this.#memory(text), this.questions));
-    const moved = await this.texts.whileMarked(text.id, marking);
+    let moved: Moved | undefined;
+    try {
+      moved = await this.texts.whileMarked(text.id, marking);
+    } finally {
+      if (!moved) this.inTransit.delete(text.id);
+    }
     if (moved) return this.#move(moved);
     this.#tightUntil = Number.POSITIVE_INFINITY;
     return undefined;
@@ -185,6 +195,7 @@ export class Ledger {
     const step = discard(text, this.#memory(), whileFailing, this.questions);
     const { asked, unasked } = await this.#options.journal.run(step);
     this.texts.delete(text.id);
+    this.inTransit.delete(text.id);
     for (const question of asked) this.questions.set(question);
     for (const id of unasked) this.questions.delete(id);
   }
@@ -233,6 +244,7 @@ export class Ledger {
   }
 
   #move({ text, asked, unasked, isWritten }: Moved): Text {
+    if (text.state !== 'leaving') this.inTransit.delete(text.id);
     if (isTracked(text)) this.texts.set(text);
     for (const question of asked) {
       // Another step of the same commit may have answered it.

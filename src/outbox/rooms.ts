@@ -262,6 +262,7 @@ export class SendingRooms {
     for (const room of rooms) room.close();
     this.#options.onAskingRests();
     await Promise.all([this.#kept.close(graceMs), this.#intake.idle()]);
+    this.ledger.inTransit.clear();
   }
 
   /** Gives everything to others. To be called when these are closed. */

@@ -5,7 +5,7 @@ import { type Changes, keepItem, type Look } from '../store/store';
 import type { Answer, Question } from './question';
 import { latest, withAnswer } from './question-steps';
 import { leaveReply } from './replies';
-import { furtherKeysOfRecord, keysOfRecord, match, questionOf, type Remembrance } from './sent-index';
+import { furtherKeysOfRecord, isByHandset, keysOfRecord, match, questionOf, type Remembrance } from './sent-index';
 
 /** What the ledger knows of records that come in: which text they answer, and what follows from them. */
 export interface CorrelationOptions {
@@ -30,6 +30,12 @@ export class Correlation {
   /** Whether anything is remembered that a record may answer. */
   get isExpected(): boolean {
     return this.#options.remembrance.isExpected;
+  }
+
+  /** Resolves when it is known whether a text may be answered by it that is on its way to its handset; `undefined`: at once. */
+  outcomeOf(witness: PassingRecord): Promise<void> | undefined {
+    if (witness.kind !== 'incoming' || !isByHandset(witness.record)) return undefined;
+    return this.#options.rooms()?.ledger.inTransit.outcomesTo(witness.record.from);
   }
 
   /** The keys that a record needs, beside those of its identity: none while nothing is remembered. */

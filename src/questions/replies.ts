@@ -1,6 +1,11 @@
+import type { Clock, Timer } from '../clock';
 import type { Heritage } from '../outbox/heritage';
+import type { Text } from '../outbox/outgoing';
 import { type Changes, type Look, parseRemembered } from '../store/store';
+import { normaliseRecipient } from '../wire/fields';
 import { type Answer, type Question, questionGraceMs } from './question';
+
+const longestWaitMs = 60_000;
 
 const replyPrefix = 'reply:';
 
@@ -35,4 +40,62 @@ export const replyHeritage: Heritage = { prefix: replyPrefix };
 function isAnswer(value: unknown): value is Answer {
   const { reply, reason } = Object(value) as { reply?: unknown; reason?: unknown };
   return typeof reason === 'string' || (typeof reply === 'object' && reply !== null);
+}
+
+/** A text that asks, from when it leaves until its outcome is known. */
+interface TextInTransit {
+  recipients: readonly string[];
+  readonly outcome: Promise<void>;
+  onOutcome(): void;
+  timer: Timer;
+}
+
+/** Texts that ask and have left: what their handsets write meanwhile may answer them, which is known when they are accepted. */
+export class TextsInTransit {
+  readonly #clock: Clock;
+  readonly #texts = new Map<string, TextInTransit>();
+  /** Ids of the texts to each handset. */
+  readonly #byHandset = new Map<string, Set<string>>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** A text leaves. */
+  add({ id, message, options }: Text): void {
+    if (options.waitMs === undefined || this.#texts.has(id)) return;
+    let onOutcome = () => {};
+    const outcome = new Promise<void>((resolve) => {
+      onOutcome = resolve;
+    });
+    const timer = this.#clock.after(longestWaitMs, () => this.delete(id), true);
+    this.#texts.set(id, { recipients: message.to, outcome, onOutcome, timer });
+    for (const to of message.to) this.#byHandset.set(to, (this.#byHandset.get(to) ?? new Set()).add(id));
+  }
+
+  /** It is written what has become of a text. */
+  delete(id: string): void {
+    const text = this.#texts.get(id);
+    if (!text) return;
+    this.#texts.delete(id);
+    for (const to of text.recipients) {
+      const others = this.#byHandset.get(to);
+      others?.delete(id);
+      if (others?.size === 0) this.#byHandset.delete(to);
+    }
+    text.timer.cancel();
+    text.onOutcome();
+  }
+
+  /** Nobody finds out any more here. */
+  clear(): void {
+    for (const id of [...this.#texts.keys()]) this.delete(id);
+  }
+
+  /** Resolves when it is known of each text to a handset what has become of it, 60 s after it left at the latest; `undefined`: of all is. */
+  outcomesTo(handset: unknown): Promise<void> | undefined {
+    const ids = this.#texts.size === 0 ? undefined : this.#byHandset.get(normaliseRecipient(handset));
+    if (!ids) return undefined;
+    return Promise.all([...ids].map((id) => this.#texts.get(id)?.outcome)).then(() => {});
+  }
 }

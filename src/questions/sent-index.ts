@@ -183,6 +183,11 @@ export function closeQuestion(
   else withoutItem(sentKey(reference), id, look)(changes);
 }
 
+/** Says whether an incoming message is matched by its handset, since it names no text that it answers. */
+export function isByHandset(record: IncomingRecord): boolean {
+  return answeredId(record) === undefined;
+}
+
 /** The keys to look at before {@link match} is asked. */
 export function keysOfRecord(kind: 'incoming' | 'status', record: IncomingRecord | StatusRecord): string[] {
   const id = answeredId(record);

@@ -12,6 +12,7 @@ import { FailingStore } from '../store/failing-store';
 const hour = 3_600_000;
 
 describe('conversations', () => {
+  const bodiesOf = (house: House) => house.received.map(({ body }: Partial<IncomingRecord>) => body);
   const lastReceived = (house: House) => house.received.at(-1) as IncomingRecord;
 
   it('the first reply is the answer, though its text is sent once more and another comes after that', async () => {
@@ -293,6 +294,54 @@ describe('conversations', () => {
         await house.incoming('6421555123', 'yes', more);
         assert.deepEqual(answersOf(node), ['6421555123: yes']);
       }
+    });
+
+    describe('a reply by handset that comes before the answer of the service', () => {
+      async function reply(messageId?: string) {
+        const surroundings = beginReceiving();
+        const { house, node } = surroundings;
+        const accept = house.service.holdNext();
+        sendText(node, 'Come?', { waitMs: hour, ...(messageId === undefined ? undefined : { messageId }) });
+        await house.pass(100);
+        const arriving = house.incoming('6421555123', 'yes');
+        await house.pass(10_000);
+        assert.equal(house.received.length, 0);
+        return { ...surroundings, accept, arriving };
+      }
+
+      for (const messageId of [undefined, 'q1']) {
+        it(`is held back until that is known, and is awaited then, ${messageId ?? 'without a messageId'}`, async () => {
+          const { house, node, accept, arriving } = await reply(messageId);
+          await house.incoming('6421555777', 'somebody else');
+          assert.deepEqual(bodiesOf(house), ['somebody else']);
+          accept();
+          await arriving;
+          await house.pass(100);
+          assert.deepEqual([node.ends, answersOf(node)], [['to 6421555123'], ['6421555123: yes']]);
+          assert.deepEqual(bodiesOf(house), ['somebody else', 'yes']);
+        });
+      }
+
+      it('is an ordinary message when that takes longer than 60 s', async () => {
+        const { house, node, accept, arriving } = await reply();
+        await house.pass(51_000);
+        await arriving;
+        assert.deepEqual(bodiesOf(house), ['yes']);
+        accept();
+        await house.pass(100);
+        assert.deepEqual(answersOf(node), []);
+      });
+
+      it('is there after a crash', async () => {
+        const { house, store } = await reply();
+        const left = copyPlatter(store.platter);
+        for (const text of store.platter.held.values()) left.hold(text);
+        const later = house.restart(left);
+        later.attach();
+        later.receive();
+        await later.pass(100);
+        assert.deepEqual(bodiesOf(later), ['yes']);
+      });
     });
 
     it('a reply that is being written down as the acceptance becomes known is not lost', async () => {

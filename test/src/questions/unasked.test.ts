@@ -144,15 +144,17 @@ describe('who was not asked', () => {
     });
   }
 
-  it('by a text that is in flight: a message without an id answers the question before', async () => {
+  it('by a text that was in flight, and was refused: a message without an id answers the question before', async () => {
     const { house, node } = beginReceiving();
     sendText(node, 'Q1?', { messageId: 'q1', waitMs: hour });
     await house.pass(100);
     const fail = house.service.holdNext({ error: createError('forbidden') });
     sendText(node, 'Q2?', { messageId: 'q2', waitMs: hour });
     await house.pass(100);
-    await house.incoming(a, 'yes');
+    const arriving = house.incoming(a, 'yes');
+    await house.pass(1_000);
     fail();
+    await arriving;
     await house.pass(2 * hour);
     assert.deepEqual([node.ends, answersOf(node)], [[`to ${a}`, 'SMS_FORBIDDEN'], [`${a}: yes`]]);
   });
