@@ -92,7 +92,8 @@ export function createAccept(context: InboxContext, arrival: Arrival, leftover?:
       const accepted = items.map(({ news, identity }) =>
         acceptRecord(context, { news, identity, arrival, attempts, leftover }, look, changes),
       );
-      return () => {
+      return (isWritten) => {
+        if (!isWritten && arrival.via === 'poll' && correlator?.isExpected) context.run(createMatch(context, items));
         const fresh: Pending[] = [];
         for (const outcome of accepted) {
           if (outcome.orphan) {
@@ -105,6 +106,22 @@ export function createAccept(context: InboxContext, arrival: Arrival, leftover?:
         }
         giveTogether(context, fresh, arrival);
         return accepted.map(({ acceptance }) => acceptance);
+      };
+    },
+  };
+}
+
+/** What was delivered without the store is matched when that is back: whoever has asked is told. */
+function createMatch({ correlator }: InboxContext, items: readonly Pick<Candidate, 'news' | 'identity'>[]): Step<void> {
+  const unanswered = (look: Look) => items.filter(({ identity }) => recallAnswer(identity, look) === undefined);
+  return {
+    keys: items.flatMap(({ news, identity }) => [...(correlator?.keys(news) ?? []), ...keysOfAnswer(identity)]),
+    further: (look) => items.flatMap(({ news }) => correlator?.furtherKeys(news, look) ?? []),
+    whileFailing: 'postpone',
+    decide(look, changes) {
+      const matched = unanswered(look).map(({ news }) => correlator?.correlate(news, look, changes));
+      return () => {
+        for (const one of matched) one?.effect();
       };
     },
   };

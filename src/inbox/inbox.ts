@@ -1,9 +1,9 @@
-import { type Clock, systemClock } from '../clock';
+import { type Clock, systemClock, type Timer } from '../clock';
 import { type InboxSubscriber, Subscribers } from '../delivery/subscribers';
 import { isSmsError, type SmsError } from '../errors';
 import type { Backlog } from '../journal/backlog';
 import { timeOf } from '../journal/item-ids';
-import type { Journal, Step } from '../journal/journal';
+import type { Journal, Step, WhileFailing } from '../journal/journal';
 import type { Kind } from '../model';
 import { type Acceptance, type Arrival, createAccept } from './accept';
 import type { InboxContext } from './context';
@@ -45,6 +45,9 @@ export interface HandOver {
   /** Whether nobody is here who takes it; nobody ever when absent. */
   isWanted?(): boolean;
 }
+
+/** A reply or a status is delivered without what it answers when the store has not answered for so long. */
+const longestMatchWaitMs = 60_000;
 
 /** What waits in an inbox. */
 export interface InboxState {
@@ -153,7 +156,9 @@ export class Inbox {
     // The service has forgotten what it was polled for: a kill must not reach it before it is committed.
     const redo = () => JSON.stringify({ kind, records });
     const onWritten = () => onHeld?.();
-    const acceptances = await journal.run(via === 'poll' ? { ...step, redo, onWritten } : step);
+    const acceptances = await (via === 'poll'
+      ? this.#runWaiting(kind, { ...step, redo, onWritten })
+      : journal.run(step));
     this.#onAccepted(kind, acceptances);
     // Whoever polls asks for no more meanwhile, which would all wait in memory.
     if (via === 'poll' && records.length > 1) await subscribers.given;
@@ -229,6 +234,25 @@ export class Inbox {
     if (!isWanted()) return;
     await this.deadLetters.handOver(heir.deadLetters, keepsOwn);
     await this.flush();
+  }
+
+  /** What may answer something waits for a store that fails, so that it can be matched, but not for long. */
+  #runWaiting<Result>(kind: Kind, step: Step<Result>): Promise<Result> {
+    const { journal, clock, correlator } = this.#context;
+    if (kind === 'outbox' || !correlator?.isExpected) return journal.run(step);
+    let timer: Timer | undefined;
+    const overdue = () => {
+      waiting.whileFailing = 'apply';
+      journal.takeOverdue();
+    };
+    const waiting = {
+      ...step,
+      whileFailing: 'postpone' as WhileFailing,
+      postponed() {
+        timer ??= clock.after(longestMatchWaitMs, overdue, true);
+      },
+    };
+    return journal.run(waiting).finally(() => timer?.cancel());
   }
 
   #createContext(options: InboxOptions): InboxContext {

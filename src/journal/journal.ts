@@ -193,6 +193,11 @@ export class Journal {
     this.#writer.disown(ids);
   }
 
+  /** Takes steps that were postponed and say by now that they wait for the store no longer. */
+  takeOverdue(): void {
+    for (const task of this.#writer.takePostponed(false)) this.#enqueue(task);
+  }
+
   /** An id for a new item: ascending with time, unique among processes. */
   nextId(): string {
     return this.#ids.next();

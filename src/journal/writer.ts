@@ -79,8 +79,11 @@ export class StepWriter {
     for (const id of ids) this.#unsaved.keep.delete(id);
   }
 
-  takePostponed(): Task[] {
-    return this.#postponed.splice(0);
+  /** Takes out those that were postponed, or of them those that are not to be any longer. */
+  takePostponed(isAll = true): Task[] {
+    const taken = this.#postponed.filter(({ step }) => isAll || step.whileFailing !== 'postpone');
+    this.#postponed = this.#postponed.filter((task) => !taken.includes(task));
+    return taken;
   }
 
   /** Takes a group of steps, in their order, and saves what is unsaved along with them. Never rejects. */

@@ -3,12 +3,7 @@ import type { Mutant } from './library';
 /** Mistakes of one line each that somebody could make in `src/`, and that the schedules have to find. */
 export const mutants: readonly Mutant[] = [
   // What is kept, and when it is let go of.
-  mutant(
-    'nothing is held before the commit',
-    'inbox/inbox.ts',
-    "via === 'poll' ? { ...step",
-    "via !== 'poll' ? { ...step",
-  ),
+  mutant('nothing is held before the commit', 'inbox/inbox.ts', '{ ...step, redo, onWritten }', '{ ...step }'),
   mutant('an entry is not kept', 'inbox/context.ts', 'keepItem(changes, entry);', ''),
   mutant(
     'an entry that is delivered is not dropped',

@@ -12,6 +12,7 @@ import { simulate } from './simulation';
 const findings: readonly (readonly [seed: number, mistake: string])[] = [
   [143, 'attempts were counted once for each node'],
   [165, 'a message that nobody had seen was called redelivered'],
+  [5911, 'what came as a node was back overtook what had waited for it'],
   [212, 'a message was given up before its last attempt'],
   [225, 'the store was closed, and the account forgotten, under a poll in flight'],
   [422, 'a message was given up that its node had never got'],

@@ -6,7 +6,7 @@ import type { SmsError } from '../../../src/errors';
 import type { Entry } from '../../../src/inbox/entry';
 import type { Acceptance, Arrival, Inbox } from '../../../src/inbox/inbox';
 import type { IncomingRecord, OutboxRecord, StatusRecord, Via } from '../../../src/model';
-import { parseRemembered } from '../../../src/store/format';
+import { formatRemembered, parseRemembered } from '../../../src/store/format';
 import { MemoryStore } from '../../../src/store/memory';
 import type { Leftovers, Store } from '../../../src/store/store';
 import { copyPlatter } from '../sending/sending-house';
@@ -1639,6 +1639,79 @@ describe('Inbox', () => {
       await settle();
       assert.deepEqual(a.texts, ['1', '2']);
       assert.equal(store.platter.entries.size, 0);
+    });
+
+    describe('while something is remembered that a message may answer', () => {
+      /** What the matching of a message has led to, and what it is given. */
+      let matched: unknown[];
+
+      function createMatching(store: Store): Inbox {
+        matched = [];
+        const inbox = createInboxOn({
+          store,
+          clock: createClock(),
+          dedupe: () => dedupe,
+          dedupeMs: () => dedupeMs,
+          correlator: {
+            isExpected: true,
+            keys: () => ['sent'],
+            furtherKeys: () => [],
+            correlate({ record }, look) {
+              const isKnown = look('sent') !== undefined;
+              const effect = () => {
+                if (isKnown) matched.push(record.body);
+              };
+              return {
+                record: isKnown ? Object.assign({ ...record }, { sent: { messageId: 'mine' } }) : record,
+                effect,
+              };
+            },
+          },
+        });
+        inboxes.push(inbox);
+        return inbox;
+      }
+
+      async function failAtMessage(): Promise<{ store: FailingStore; node: Node }> {
+        const platter = new Platter();
+        platter.remembered.set('sent', formatRemembered({ at: Date.now(), forMs: 3_600_000, value: '' }));
+        const store = new FailingStore(platter);
+        const inbox = createMatching(store);
+        const node = attach(inbox, new Node('a'));
+        await inbox.ready();
+        for (const call of ['recall', 'open'] as const) store.failing.add(call);
+        void inbox.accept(polled(incoming('1')));
+        await settle();
+        return { store, node };
+      }
+
+      async function pass(ms: number): Promise<void> {
+        for (let passed = 0; passed < ms; passed += 5_000) {
+          mock.timers.tick(5_000);
+          await settle();
+        }
+      }
+
+      it('what was polled waits for the store, and is matched', async () => {
+        const { store, node } = await failAtMessage();
+        await pass(30_000);
+        assert.deepEqual(node.texts, []);
+        store.failing.clear();
+        await pass(5_000);
+        assert.deepEqual([node.texts, node.attempts, matched], [['1'], [1], ['1']]);
+        assert.ok((node.last.record as IncomingRecord).sent);
+      });
+
+      it('but no longer than 60 s: then it is delivered, and matched when the store is back', async () => {
+        const { store, node } = await failAtMessage();
+        await pass(55_000);
+        assert.deepEqual(node.texts, []);
+        await pass(10_000);
+        assert.deepEqual([node.texts, matched], [['1'], []]);
+        store.failing.clear();
+        await pass(10_000);
+        assert.deepEqual([node.texts, matched], [['1'], ['1']]);
+      });
     });
 
     it('a release is done all the same, and the service brings it again', async () => {
