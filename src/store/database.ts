@@ -10,9 +10,12 @@ export interface KeyRange {
   before?: string | undefined;
   /** Only keys that begin so. */
   prefix?: string | undefined;
-  /** So many at most. */
+  /** So many at most. There are fewer where their texts are large, see {@link mostBytes}, and {@link isLastPage} says whether there are more. */
   limit: number;
 }
+
+/** What is listed at once ends soon after so many bytes. */
+export const mostBytes = 1_048_576;
 
 /** One key of one table gets a text, or is deleted where there is none. */
 export interface Operation {
@@ -45,4 +48,11 @@ export interface Engine {
 /** Where keys that begin so end: no text of UTF-8 sorts later. */
 export function endOf(prefix: string): string {
   return `${prefix}\u{10ffff}`;
+}
+
+/** Whether nothing comes after a page that was listed with a limit: it is neither full nor large enough to have been cut off. */
+export function isLastPage(page: readonly [key: string, text: string][], limit: number): boolean {
+  // At most three bytes for a unit of UTF-16, and what stands before a key.
+  const mostLength = page.reduce((sum, [key, text]) => sum + 3 * (key.length + text.length) + 64, 0);
+  return page.length < limit && mostLength < mostBytes;
 }

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
-import type { Database, Operation, Table } from './database';
+import { type Database, isLastPage, type Operation, type Table } from './database';
 import { engines, openDatabase } from './engines';
 import { formatRemembered, parseItem, parseRemembered } from './format';
 import { HeldFiles } from './held-files';
@@ -122,7 +122,7 @@ export class DiskStore implements Store {
       before: unsweptPrefix,
       limit: pageSize,
     });
-    this.#sweptTo = page.length < pageSize ? undefined : page.at(-1)?.[0];
+    this.#sweptTo = isLastPage(page, pageSize) ? undefined : page.at(-1)?.[0];
     const operations: Operation[] = [];
     for (const [key, text] of page) {
       const remembered = parseRemembered(text);
@@ -155,7 +155,7 @@ export class DiskStore implements Store {
       else this.#events?.onUnreadable(await setAside(database, id, text));
     }
     const last = listed.at(-1);
-    return last && listed.length === pageSize ? { items, next: last[0] } : { items };
+    return last && !isLastPage(listed, pageSize) ? { items, next: last[0] } : { items };
   }
 
   #opened(): Database {
@@ -179,7 +179,7 @@ async function* listPages(database: Database, table: Table, prefix = ''): AsyncG
   for (let after: string | undefined; ; ) {
     const page = await database.list(table, { after, prefix, limit: pageSize });
     yield page;
-    if (page.length < pageSize) return;
+    if (isLastPage(page, pageSize)) return;
     after = page.at(-1)?.[0];
   }
 }

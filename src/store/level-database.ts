@@ -1,5 +1,14 @@
 import type { ClassicLevel } from 'classic-level';
-import { type Database, type Engine, endOf, type KeyRange, type Operation, type Table, tables } from './database';
+import {
+  type Database,
+  type Engine,
+  endOf,
+  type KeyRange,
+  mostBytes,
+  type Operation,
+  type Table,
+  tables,
+} from './database';
 
 const fewKeys = 8;
 
@@ -57,7 +66,8 @@ class LevelDatabase implements Database {
   ): Promise<[string, string][]> {
     const start = this.#prefixes[table];
     const from = after === undefined ? { gte: start + prefix } : { gt: start + after };
-    const found = await this.#database.iterator({ ...from, lt: start + before, limit }).all();
+    const iterator = this.#database.iterator({ ...from, lt: start + before, limit, highWaterMarkBytes: mostBytes });
+    const found = await iterator.nextv(limit).finally(() => iterator.close());
     return found.map(([place, text]) => [place.slice(start.length), text]);
   }
 

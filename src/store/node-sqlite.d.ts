@@ -2,7 +2,7 @@
 declare module 'node:sqlite' {
   export interface StatementSync {
     get(...parameters: (string | number)[]): unknown;
-    all(...parameters: (string | number)[]): unknown[];
+    iterate(...parameters: (string | number)[]): Iterable<unknown>;
     run(...parameters: (string | number)[]): unknown;
   }
 

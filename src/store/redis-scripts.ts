@@ -4,6 +4,8 @@ import type { Redis } from 'ioredis';
 export const group = 'node-red';
 /** The sign of an instance that has closed: others need not wait to take over what it has not delivered. */
 export const leftSign = 'left';
+/** A page ends soon after so many bytes. */
+const pageBytes = 1_048_576;
 /** Items that are listed, or taken over from one instance, at a time. */
 export const pageSize = 1_000;
 
@@ -123,13 +125,18 @@ return refusal
 
 /** Lists a page of what a consumer holds: stream id, attempts and text of each, and the last stream id looked at. */
 const listScript = `
-local listed = {}
+local listed, length, last = {}, 0, ''
 local pending = redis.call('XPENDING', KEYS[1], ARGV[1], ARGV[3], '+', ${pageSize}, ARGV[2])
 for _, item in ipairs(pending) do
   local found = redis.call('XRANGE', KEYS[1], item[1], item[1])[1]
-  if found then listed[#listed + 1] = { item[1], item[4], found[2][2] } end
+  last = item[1]
+  if found then
+    listed[#listed + 1] = { item[1], item[4], found[2][2] }
+    length = length + #found[2][2]
+    if length >= ${pageBytes} then break end
+  end
 end
-return { listed, pending[${pageSize}] and pending[${pageSize}][1] or '' }
+return { listed, last }
 `;
 
 /**
@@ -157,6 +164,7 @@ end
 local taken = {}
 local reached = {}
 local left = step.most
+local length = 0
 for index, name in ipairs(step.others) do
   local alive, gone, reserved = KEYS[3 * index + 1], KEYS[3 * index + 2], KEYS[3 * index + 3]
   local sign = redis.call('GET', alive)
@@ -169,12 +177,17 @@ for index, name in ipairs(step.others) do
     local isGone = redis.call('GET', gone)
     local isReserved = not step.all or not isGone or redis.call('GET', reserved)
     local isEmpty = from == '-' and reached[index] == ''
-    for _, item in ipairs(pending) do
+    for place, item in ipairs(pending) do
       local found = redis.call('XRANGE', KEYS[1], item[1], item[1])[1]
       if found and isWanted(found[2][2], isReserved) then
         redis.call('XCLAIM', KEYS[1], step.group, step.consumer, 0, item[1], 'RETRYCOUNT', item[4], 'JUSTID')
         taken[#taken + 1] = { item[1], item[4], found[2][2] }
+        length = length + #found[2][2]
       elseif found then isEmpty = false end
+      if length >= ${pageBytes} and place < #pending then
+        reached[index], isEmpty, left = item[1], false, 0
+        break
+      end
     end
     if isEmpty then
       redis.call('XGROUP', 'DELCONSUMER', KEYS[1], step.group, name)

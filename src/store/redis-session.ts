@@ -151,7 +151,7 @@ export class RedisSession {
    * meanwhile nothing is returned: the next one lists it as its own.
    */
   async takeOver(wanted: readonly string[]): Promise<ListedItem[]> {
-    const listed = await this.#takeOver.take(wanted, this.sign, this.epoch);
+    const listed = await this.#takeOver.take(wanted, this.sign, this.epoch, () => this.limit.extend());
     // Where nobody had room for anything, it is still there.
     if (listed.length > 0) this.hasMore = listed.length >= pageSize;
     return this.#isEnded ? [] : listed;

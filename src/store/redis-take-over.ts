@@ -45,7 +45,7 @@ export class RedisTakeOver {
    *
    * @throws StoreLapse when this instance has no sign of life any more
    */
-  async take(wanted: readonly string[], sign: string, epoch: string): Promise<ListedItem[]> {
+  async take(wanted: readonly string[], sign: string, epoch: string, onTaken: () => void): Promise<ListedItem[]> {
     const isGraceOver = this.#isGraceOver();
     const others = await this.#listOthers();
     if (this.#sought !== wanted.join()) this.#places.clear();
@@ -53,7 +53,7 @@ export class RedisTakeOver {
     const listed: ListedItem[] = [];
     // Of those that were looked through, none comes again before all were.
     let left = others.filter((name) => !this.#places.has(name) || this.#places.get(name) !== undefined);
-    for (let look = 0; left.length > 0 && listed.length < pageSize && look < mostLooks; look++) {
+    for (let look = 0; left.length > 0 && listed.length < pageSize && look < mostLooks; ) {
       const from = left.map((name) => this.#places.get(name) ?? '-');
       const most = pageSize - listed.length;
       const [consumer, reservedMs] = [this.#consumer, this.#reservedMs];
@@ -64,6 +64,8 @@ export class RedisTakeOver {
       const [taken, reached] = await this.#redis.takeOverHeld(names.length, ...names, JSON.stringify(step));
       if (!reached) throw signExpired();
       listed.push(...taken);
+      if (taken.length > 0) onTaken();
+      else look++;
       for (const [index, name] of left.entries()) this.#lookOn(name, reached[index]);
       left = left.filter((_, index) => reached[index] !== '');
     }

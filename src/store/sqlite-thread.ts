@@ -1,6 +1,6 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { parentPort } from 'node:worker_threads';
-import { endOf, type KeyRange, type Operation, type Table, tables } from './database';
+import { endOf, type KeyRange, mostBytes, type Operation, type Table, tables } from './database';
 
 /** What this thread is asked for. The first is to open, the last to close. */
 export type Call =
@@ -58,7 +58,15 @@ class TextFile {
   list(table: Table, { after, prefix = '', before = endOf(prefix), limit }: KeyRange): [string, string][] {
     const { listFrom, listAfter } = this.#statements[table];
     const list = after === undefined ? listFrom : listAfter;
-    return (list.all(after ?? prefix, before, limit) as Row[]).map(({ key, text }) => [key, text]);
+    const found: [string, string][] = [];
+    let length = 0;
+    for (const row of list.iterate(after ?? prefix, before, limit)) {
+      const { key, text } = row as Row;
+      found.push([key, text]);
+      length += text.length;
+      if (length >= mostBytes) break;
+    }
+    return found;
   }
 
   write(operations: readonly Operation[], isFlushed: boolean): void {

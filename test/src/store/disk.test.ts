@@ -521,6 +521,30 @@ function testDiskStore(engine: Engine): void {
     });
   });
 
+  describe('items that are large', () => {
+    it('are read a mebibyte at a time, all of them', async () => {
+      const store = createStore();
+      await store.open(events);
+      const changes = createChanges();
+      const ids = Array.from({ length: 20 }, (_, index) => String(index).padStart(2, '0'));
+      for (const id of ids) changes.keep.set(id, Object.assign(createEntry(id), { ballast: 'x'.repeat(200_000) }));
+      await store.commit(changes);
+      const pages: number[] = [];
+      for (let after: string | undefined = ''; after !== undefined; ) {
+        const page = await store.pages.read(after);
+        pages.push(page.items.length);
+        after = page.next;
+      }
+      assert.ok(Math.max(...pages) <= 7, `pages of ${pages}`);
+      await store.close();
+      const { items } = await store.open(events);
+      assert.deepEqual(
+        items.map(({ id }) => id),
+        ids,
+      );
+    });
+  });
+
   describe('sweep (dedupeHours)', () => {
     it('drops what is older, part by part, and keeps the rest and the entries', async () => {
       const store = createStore();
@@ -723,7 +747,7 @@ function testDiskStore(engine: Engine): void {
 function startAccepting({ name }: Engine, location: string, round: number): ChildProcess {
   const script = `
     const { writeSync } = require('node:fs');
-    const { createInboxOn } = require(${JSON.stringify(resolve(__dirname, '../receiving/inbox-on.ts'))});
+    const { createInboxOn } = require(${JSON.stringify(resolve(__dirname, '../inbox/inbox-on.ts'))});
     const { DiskStore } = require(${JSON.stringify(resolve(__dirname, '../../../src/store/disk.ts'))});
     const { engines } = require(${JSON.stringify(resolve(__dirname, '../../../src/store/engines.ts'))});
     const candidates = engines.filter(({ name }) => name === ${JSON.stringify(name)});

@@ -207,6 +207,27 @@ for (const program of programs) {
         assert.deepEqual(await instance.open(), entries);
       });
 
+      it('lists, and takes over, what is large a mebibyte at a time, all of it in order', async () => {
+        const names = Array.from({ length: 20 }, (_, index) => String(index).padStart(2, '0'));
+        const { instance, proxy } = await createBehindProxy();
+        await instance.open();
+        for (const name of names) {
+          await instance.keep(Object.assign(entry(name), { ballast: 'x'.repeat(200_000) }));
+        }
+        proxy.cut();
+        await instance.until(() => instance.failures.length > 0);
+        proxy.restore();
+        assert.deepEqual(
+          (await instance.open()).map(({ id }) => id),
+          names,
+        );
+        await instance.store.close();
+        assert.deepEqual(
+          (await create().open()).map(({ id }) => id),
+          names,
+        );
+      });
+
       it('keeps every character of a text', async () => {
         const instance = create();
         const record = { ...entry('1').record, body: 'a\u0000"\\\n\u2028 ]] 😀 \ud800 ä' };
