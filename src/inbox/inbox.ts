@@ -1,10 +1,12 @@
-import { type Clock, systemClock, type Timer } from '../clock';
+import { type Clock, nextTurn, systemClock, type Timer } from '../clock';
 import { type InboxSubscriber, Subscribers } from '../delivery/subscribers';
 import { isSmsError, type SmsError } from '../errors';
 import type { Backlog } from '../journal/backlog';
 import { timeOf } from '../journal/item-ids';
 import type { Journal, Step, WhileFailing } from '../journal/journal';
-import type { Kind } from '../model';
+import { appliedNote, askedNote } from '../journal/participant';
+import type { InboxRecord, Kind } from '../model';
+import type { Hold } from '../store/store';
 import { type Acceptance, type Arrival, createAccept } from './accept';
 import type { InboxContext } from './context';
 import { type Correlator, GuardedCorrelator } from './correlator';
@@ -48,6 +50,15 @@ export interface HandOver {
 
 /** A reply or a status is delivered without what it answers when the store has not answered for so long. */
 const longestMatchWaitMs = 60_000;
+
+/** So many records are taken in one step, and so many of an answer are written in one turn before that. */
+const largestPiece = 1_000;
+const largestHeld = 20_000;
+
+/** More of one answer are taken a piece at a time. A node may want what the outbox has brought as one list. */
+function mostTogether(kind: Kind): number {
+  return kind === 'outbox' ? 10_000 : largestPiece;
+}
 
 /** What waits in an inbox. */
 export interface InboxState {
@@ -152,6 +163,7 @@ export class Inbox {
   async accept(arrival: Arrival, { onHeld }: { onHeld?(): void } = {}): Promise<Acceptance[]> {
     const { kind, via, records } = arrival;
     const { journal, subscribers } = this.#context;
+    if (via === 'poll' && records.length > mostTogether(kind)) return this.#acceptInPieces(arrival, onHeld);
     const step = createAccept(this.#context, arrival);
     // The service has forgotten what it was polled for: a kill must not reach it before it is committed.
     const redo = () => JSON.stringify({ kind, records });
@@ -162,6 +174,33 @@ export class Inbox {
     this.#onAccepted(kind, acceptances);
     // Whoever polls asks for no more meanwhile, which would all wait in memory.
     if (via === 'poll' && records.length > 1) await subscribers.given;
+    return acceptances;
+  }
+
+  /**
+   * Takes what would stall the event loop a piece at a time, each handed on before the next. All of it is where a kill does not reach it
+   * before the first is.
+   */
+  async #acceptInPieces(arrival: Arrival, onHeld: (() => void) | undefined): Promise<Acceptance[]> {
+    const { journal, clock, run } = this.#context;
+    const parts: { records: readonly InboxRecord[]; held: Hold | undefined }[] = [];
+    for (const records of cut<InboxRecord>(arrival.records, largestHeld)) {
+      const held = journal.hold(() => JSON.stringify({ kind: arrival.kind, records }), askedNote);
+      parts.push({ records, held });
+      await nextTurn(clock);
+    }
+    if (parts.every(({ held }) => held)) onHeld?.();
+    const acceptances: Acceptance[] = [];
+    for (const { records, held } of parts) {
+      for (const piece of cut(records, largestPiece)) {
+        const taken = await this.accept({ ...arrival, records: piece } as Arrival);
+        for (const acceptance of taken) acceptances.push(acceptance);
+        await nextTurn(clock);
+      }
+      if (journal.failure) held?.note(0, appliedNote);
+      // With what could not be written until now.
+      if (held) run({ keys: [], whileFailing: 'postpone', decide: () => () => held.letGo() });
+    }
     return acceptances;
   }
 
@@ -279,6 +318,10 @@ export class Inbox {
 
 /** Changes nothing: when it is taken, so is all that came before. */
 const nothing: Step<void> = { keys: [], whileFailing: 'apply', decide: () => () => {} };
+
+function* cut<T>(list: readonly T[], length: number): Generator<readonly T[]> {
+  for (let start = 0; start < list.length; start += length) yield list.slice(start, start + length);
+}
 
 function throwLater(error: unknown): void {
   queueMicrotask(() => {

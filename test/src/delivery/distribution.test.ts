@@ -213,6 +213,24 @@ describe('Distribution', () => {
     assert.ok(clock.turns - turns >= 8, `${clock.turns - turns} turns`);
   });
 
+  it('takes more than 10,000 that come together a piece at a time, all of it, once, and in order', async () => {
+    const { inbox } = createInbox(0);
+    const node = new Node('a');
+    node.onTake = (entries) => {
+      for (const one of entries) inbox.done(one, node);
+    };
+    inbox.attach('incoming', node);
+    await inbox.ready();
+    const records = ids(12_000).map(incoming);
+    const acceptances = await inbox.accept({ kind: 'incoming', via: 'poll', records });
+    assert.equal(acceptances.length, 12_000);
+    assert.ok(node.gifts.every((count) => count <= 250));
+    assert.deepEqual(node.taken, ids(12_000));
+    const again = await inbox.accept({ kind: 'incoming', via: 'poll', records });
+    assert.ok(again.every(({ outcome }) => outcome === 'repeated'));
+    assert.ok(clock.turns > 12_000 / 250, `${clock.turns} turns`);
+  });
+
   it('gives what came together to a node that is redeployed in the middle of it, once', async () => {
     const { inbox } = createInbox(0);
     const [leaves, returns] = [new Node('a'), new Node('a')];
