@@ -80,6 +80,9 @@ export class Inbox {
   /** What was given up, for somebody to decide about. */
   readonly deadLetters: DeadLetters;
   readonly #context: InboxContext;
+  /** Answers that are taken a piece at a time, and the end of the last of them. */
+  #inPieces = 0;
+  #pieces: Promise<unknown> = Promise.resolve();
   readonly #onAccepted: NonNullable<InboxOptions['onAccepted']>;
 
   constructor(options: InboxOptions) {
@@ -160,10 +163,22 @@ export class Inbox {
    * @param onHeld told of what was polled when that is where a crash does not reach it, if there is such a place
    * @throws SmsError `SMS_STORE` for a callback when the store cannot keep it, or is closed
    */
-  async accept(arrival: Arrival, { onHeld }: { onHeld?(): void } = {}): Promise<Acceptance[]> {
+  accept(arrival: Arrival, { onHeld }: { onHeld?(): void } = {}): Promise<Acceptance[]> {
+    const { kind, via, records } = arrival;
+    if (via === 'callback' || (records.length <= mostTogether(kind) && this.#inPieces === 0)) {
+      return this.#accept(arrival, onHeld);
+    }
+    this.#inPieces++;
+    const before = this.#pieces;
+    const accepting = this.#acceptInPieces(arrival, before, onHeld);
+    const end = () => void this.#inPieces--;
+    this.#pieces = accepting.then(end, end);
+    return accepting;
+  }
+
+  async #accept(arrival: Arrival, onHeld: (() => void) | undefined): Promise<Acceptance[]> {
     const { kind, via, records } = arrival;
     const { journal, subscribers } = this.#context;
-    if (via === 'poll' && records.length > mostTogether(kind)) return this.#acceptInPieces(arrival, onHeld);
     const step = createAccept(this.#context, arrival);
     // The service has forgotten what it was polled for: a kill must not reach it before it is committed.
     const redo = () => JSON.stringify({ kind, records });
@@ -179,9 +194,13 @@ export class Inbox {
 
   /**
    * Takes what would stall the event loop a piece at a time, each handed on before the next. All of it is where a kill does not reach it
-   * before the first is.
+   * before the first is. What comes meanwhile goes after it.
    */
-  async #acceptInPieces(arrival: Arrival, onHeld: (() => void) | undefined): Promise<Acceptance[]> {
+  async #acceptInPieces(
+    arrival: Arrival,
+    before: Promise<unknown>,
+    onHeld: (() => void) | undefined,
+  ): Promise<Acceptance[]> {
     const { journal, clock, run } = this.#context;
     const parts: { records: readonly InboxRecord[]; held: Hold | undefined }[] = [];
     for (const records of cut<InboxRecord>(arrival.records, largestHeld)) {
@@ -190,10 +209,11 @@ export class Inbox {
       await nextTurn(clock);
     }
     if (parts.every(({ held }) => held)) onHeld?.();
+    await before;
     const acceptances: Acceptance[] = [];
     for (const { records, held } of parts) {
       for (const piece of cut(records, largestPiece)) {
-        const taken = await this.accept({ ...arrival, records: piece } as Arrival);
+        const taken = await this.#accept({ ...arrival, records: piece } as Arrival, undefined);
         for (const acceptance of taken) acceptances.push(acceptance);
         await nextTurn(clock);
       }
