@@ -1,7 +1,7 @@
 import { isLoopback, parseBaseUrl } from '../src/login';
 import { isBlank } from '../src/wire/fields';
 import type { EditorNode } from './forms/editor';
-import { checkBaseUrl, checkQuietTime, checkRedisUrl, checkTimeZone } from './forms/rules';
+import { checkBaseUrl, checkPrefixes, checkQuietTime, checkRedisUrl, checkTimeZone } from './forms/rules';
 import { fillDefaults, listNames, numberIn, prepare, tell, text, valueIn } from './forms/shared';
 import { limits } from './limits';
 import { type SameLoginReport, savedPassword } from './runtime/account-report';
@@ -40,6 +40,10 @@ RED.nodes.registerType('sms-account', {
     perHandset: { value: '', validate: numberIn(perHandset) },
     perHandsetMinutes: { value: perHandsetMinutes.byDefault, validate: numberIn(perHandsetMinutes) },
     perDay: { value: '', validate: numberIn(perDay) },
+    prefixes: { value: '', validate: (value, _options) => tell(checkPrefixes(value)) },
+    optOut: { value: false },
+    optOutWords: { value: '' },
+    optInWords: { value: '' },
     quietFrom: {
       value: '',
       validate(value, _options) {
@@ -79,7 +83,7 @@ RED.nodes.registerType('sms-account', {
   onpaletteremove: removeTab,
   oneditprepare() {
     fillDefaults(this);
-    prepareChoices();
+    prepareChoices(this);
     offerTimeZones();
     prepareSharing(this);
     prepareTest(this);
@@ -136,9 +140,16 @@ function findNeighbour(node: EditorNode, others: readonly string[]): EditorNode 
   return neighbour;
 }
 
+/** Whether a node of a type has this account. */
+function isUsedBy(type: string, { id }: EditorNode): boolean {
+  return RED.nodes.filterNodes({ type }).some(({ account }) => account === id);
+}
+
 /** Shows what belongs to what is chosen, and warns of what it costs. */
-function prepareChoices(): void {
+function prepareChoices(node: EditorNode): void {
   const form = field('baseUrl').closest('.sms-form');
+  const sends = isUsedBy('sms-send', node);
+  const receives = isUsedBy('sms-in', node);
   const update = () => {
     const authType = field('authType').val();
     form.find('.sms-account-bearer').toggle(authType === 'bearer');
@@ -151,6 +162,9 @@ function prepareChoices(): void {
     const store = field('store').val();
     form.find('.sms-account-redis').toggle(store === 'redis');
     $('#sms-account-memory-warning').toggle(store === 'memory');
+    const listens = field('optOut').prop('checked') === true;
+    form.find('.sms-account-opt-out').toggle(listens);
+    $('#sms-account-opt-out-warning').toggle(listens && sends && !receives);
     form.find('.sms-account-handset').toggle(!isBlank(field('perHandset').val()));
   };
   form.on('change keyup input', update);

@@ -84,6 +84,7 @@ RED.nodes.registerType('sms-send', {
     },
     priorityType: { value: 'num' },
     unlimited: { value: false },
+    essential: { value: false },
     outputs: { value: 2 },
   },
   inputs: 1,

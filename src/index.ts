@@ -3,6 +3,7 @@
  * {@link SmsError} only.
  */
 export { type Accounts, createAccounts, joinAccount } from './account/accounts';
+export type { OptOutQuery } from './account/consent';
 export { keyOfLogin } from './account/login-key';
 export type {
   CallbackSubscription,
@@ -16,6 +17,9 @@ export type {
 export type { AccountSettings, ConnectionSettings, StoreChoice } from './account/settings';
 export type { AccountEntry, AccountState, Counts, EntryAction, EntryState } from './account/state';
 export { type Clock, systemClock, type Timer, wait } from './clock';
+export type { OptOut, OptOutPage } from './consent/opt-outs';
+export { isAllowed, parsePrefixes } from './consent/prefixes';
+export { type ConsentSettings, parseConsentWords, type Wish } from './consent/words';
 export type { OutboxBatch } from './delivery/outbox-subscription';
 export type { FlowDelivery } from './delivery/poll-subscription';
 export {

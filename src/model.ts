@@ -45,6 +45,8 @@ export interface IncomingRecord extends Parameters {
   sent?: SentText;
   /** It is the first reply to a question that was open. */
   awaited?: true;
+  /** It is one of the words of consent: the handset wants no more texts, or texts again. */
+  optOut?: 'out' | 'in';
   via: Via;
   redelivered?: boolean;
   ackId?: string;

@@ -29,6 +29,10 @@ export const reasons = {
   ],
   settingText: ['SMS_CONFIG', 'The setting "{{setting}}" is not text. Give text, or a variable that holds text.'],
   settingChoice: ['SMS_CONFIG', 'The setting "{{setting}}" is not usable. Give one of these values: {{choices}}.'],
+  prefixInvalid: [
+    'SMS_CONFIG',
+    'The prefixes of the account are not all beginnings of numbers. Give digits alone, such as 64 61, or leave them blank.',
+  ],
   timeOfDay: [
     'SMS_CONFIG',
     'The setting "{{setting}}" is not a time of day. Give one such as 21:30, or leave it blank.',
@@ -318,6 +322,11 @@ export const reasons = {
   quiet: [
     'SMS_QUIET',
     'The quiet hours of the account last until {{until}}; nothing was sent. Keep the text, or send it later.',
+  ],
+  optedOut: ['SMS_OPTED_OUT', 'The handset wants no more texts (it has opted out); nothing was sent to it.'],
+  notAllowed: [
+    'SMS_NOT_ALLOWED',
+    'The number begins with none of the prefixes of the account; nothing was sent to it. Check the number, or the prefixes.',
   ],
   limitHandset: [
     'SMS_LIMIT',

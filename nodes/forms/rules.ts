@@ -1,3 +1,4 @@
+import { parsePrefixes } from '../../src/consent/prefixes';
 import { isSmsError, type SmsErrorReason } from '../../src/errors';
 import { parseBaseUrl } from '../../src/login';
 import { parseRecipients } from '../../src/message/recipients';
@@ -29,6 +30,7 @@ const wordsOfForms: { readonly [Reason in SmsErrorReason]?: string } = {
   redisUrlMissing: 'sms-account.form.redisUrlMissing',
   redisUrlInvalid: 'sms-account.form.redisUrlInvalid',
   mailto: 'sms-send.errors.mail',
+  prefixInvalid: 'sms-account.form.prefixes',
   timeOfDay: 'sms-account.form.timeOfDay',
   quietHalf: 'sms-account.form.quietHalf',
   quietEqual: 'sms-account.form.quietEqual',
@@ -61,6 +63,10 @@ export function checkQuietTime(setting: 'quietFrom' | 'quietTo', value: unknown,
   const own = judge(value, (text) => parseTimeOfDay(setting, text));
   const isOtherKnown = !isEnv(other) && attempt(() => parseTimeOfDay(setting, other)) === undefined;
   return own ?? (isOtherKnown ? judge(value, (text) => parseQuietHours(text, other, 'UTC')) : undefined);
+}
+
+export function checkPrefixes(value: unknown): Verdict {
+  return judge(value, parsePrefixes);
 }
 
 export function checkTimeZone(value: unknown): Verdict {

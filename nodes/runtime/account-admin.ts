@@ -18,6 +18,7 @@ import type {
   StateReport,
 } from './account-report';
 import { formatMetrics, type MeasuredAccount, metricsType } from './metrics';
+import { OptOutRoutes } from './opt-out-routes';
 import { badges, translateError } from './texts';
 
 /** At most so many entries are shown at once, and as many when nobody asks for fewer. */
@@ -45,13 +46,15 @@ export function serveAccounts(RED: NodeAPI, nodes: RunningNodes): void {
   const mayWrite = RED.auth.needsPermission('sms-account.write');
   const { httpAdmin } = RED;
 
-  httpAdmin.get('/sms-account/metrics', mayRead, (_request, response) => {
+  httpAdmin.get('/sms-account/metrics', mayRead, async (_request, response) => {
+    await refresh(nodes.values());
     neverKeep(response)
       .setHeader('Content-Type', metricsType)
       .end(formatMetrics(findMeasured(nodes)));
   });
 
-  httpAdmin.get('/sms-account/state', mayRead, (_request, response) => {
+  httpAdmin.get('/sms-account/state', mayRead, async (_request, response) => {
+    await refresh(nodes.values());
     const accounts = findAccounts(nodes).map((account) => formatAccount(RED, account));
     const report: AccountsReport = { at: formatTime(Date.now()), accounts };
     neverKeep(response).json(report);
@@ -60,9 +63,24 @@ export function serveAccounts(RED: NodeAPI, nodes: RunningNodes): void {
   httpAdmin.get(
     '/sms-account/:id/state',
     mayRead,
-    withAccount(({ membership }, _request, response) => {
-      response.json(formatState(RED, membership.state()));
+    withAccount(async (node, _request, response) => {
+      await refresh([node]);
+      response.json(formatState(RED, node.membership.state()));
     }),
+  );
+
+  const optOuts = new OptOutRoutes(RED);
+  httpAdmin.get(
+    '/sms-account/:id/optouts',
+    mayWrite,
+    withAccount(({ membership }, request, response) => void optOuts.read(membership, request, response)),
+  );
+
+  httpAdmin.post(
+    '/sms-account/:id/optouts',
+    mayWrite,
+    json,
+    withAccount(({ membership }, { body }, response) => void optOuts.change(membership, body, response)),
   );
 
   httpAdmin.get(
@@ -127,18 +145,25 @@ export function serveAccounts(RED: NodeAPI, nodes: RunningNodes): void {
   /** Not before it is known what there is. */
   function withEntries(handle: Parameters<typeof withAccount>[0]): RequestHandler {
     return withAccount((node, request, response) => {
-      if (node.hasStarted && node.membership.knowsEntries()) handle(node, request, response);
+      if (node.hasStarted && node.membership.knowsEntries()) void handle(node, request, response);
       else response.set('Retry-After', '1').sendStatus(503);
     });
   }
 
-  function withAccount(handle: (node: UsableNode, request: Request, response: Response) => void): RequestHandler {
+  function withAccount(
+    handle: (node: UsableNode, request: Request, response: Response) => void | Promise<void>,
+  ): RequestHandler {
     return (request, response) => {
       const node = nodes.get(request.params.id ?? '');
-      if (node && isUsable(node)) handle(node, request, neverKeep(response));
+      if (node && isUsable(node)) void handle(node, request, neverKeep(response));
       else response.sendStatus(404);
     };
   }
+}
+
+/** What is known of the lists may be old. Never rejects. */
+async function refresh(nodes: Iterable<AccountNode>): Promise<void> {
+  await Promise.all([...nodes].filter(isUsable).map(({ membership }) => membership.refresh()));
 }
 
 function isUsable(node: AccountNode): node is UsableNode {
@@ -215,7 +240,7 @@ function formatFailures(RED: NodeAPI, { polls }: AccountState): NonNullable<Runn
   return Object.fromEntries(failing);
 }
 
-function formatState(RED: NodeAPI, { polls, inbox, sends, store, counts }: AccountState): StateReport {
+function formatState(RED: NodeAPI, { polls, inbox, sends, consent, store, counts }: AccountState): StateReport {
   const { error, ...storeFacts } = store;
   return {
     polls: polls.map(({ kind, state, since, lastAnswerAt }) => ({
@@ -226,6 +251,7 @@ function formatState(RED: NodeAPI, { polls, inbox, sends, store, counts }: Accou
     })),
     inbox: { ...inbox, oldestAt: formatTime(inbox.oldestAt) },
     sends: formatSends(RED, sends),
+    consent,
     store: { ...storeFacts, ...(error ? { error: translateError(RED, error).toJSON() } : undefined) },
     counts,
   };

@@ -41,6 +41,7 @@ export interface StateReport {
     /** Why kept texts do not leave, while that is so. */
     failing?: ErrorReport & { since: string; nextTryAt?: string | undefined };
   };
+  consent: { optedOut: number };
   store: { kind: string; ok: boolean; error?: ErrorReport };
   counts: CountsReport;
 }
@@ -62,6 +63,8 @@ export type CountName =
   | 'resolved'
   | 'expired'
   | 'limited'
+  | 'optedOut'
+  | 'notAllowed'
   | 'quiet'
   | 'received'
   | 'statuses'
@@ -88,6 +91,19 @@ export interface DecidedReport {
   done: number;
   /** Those that it could not be done to, such as texts of a node that is not deployed. */
   left: number;
+}
+
+/** Part of the list of those who opted out, the latest first. */
+export interface OptOutsReport {
+  optouts: { msisdn: string; at: string; via: 'message' | 'person' }[];
+  /** Of all, or of those that match. */
+  total: number;
+  next?: string;
+}
+
+/** For how many numbers it was a change. */
+export interface OptOutChangedReport {
+  changed: number;
 }
 
 /** What somebody may decide about. */

@@ -9,6 +9,8 @@ import {
   type ProxyOptions,
   parseAuthentication,
   parseBaseUrl,
+  parseConsentWords,
+  parsePrefixes,
   parseQuietHours,
   parseRedisUrl,
   parseTimeZone,
@@ -46,6 +48,10 @@ export interface AccountConfig extends NodeDef, ConnectionConfig {
   perHandset?: number | string;
   perHandsetMinutes?: number | string;
   perDay?: number | string;
+  prefixes?: unknown;
+  optOut?: boolean | string;
+  optOutWords?: unknown;
+  optInWords?: unknown;
   quietFrom?: string;
   quietTo?: string;
   timeZone?: string;
@@ -153,7 +159,8 @@ export function parseAccount(
   ) => parseNumber(setting, config[setting], limits['sms-account'][setting]);
   const limitOf = (setting: 'perSecond' | 'perHandset' | 'perDay') =>
     parseLimit(setting, config[setting], limits['sms-account'][setting]);
-  const textOf = (setting: 'quietFrom' | 'quietTo') => parseText(setting, config[setting]);
+  const textOf = (setting: 'quietFrom' | 'quietTo' | 'optOutWords' | 'optInWords') =>
+    parseText(setting, config[setting]);
   const dedupeMs = numberOf('dedupeHours') * 3_600_000;
   return {
     id: config.id,
@@ -166,6 +173,10 @@ export function parseAccount(
       perHandsetMs: Math.round(numberOf('perHandsetMinutes') * 60_000),
       perDay: limitOf('perDay'),
     },
+    prefixes: parsePrefixes(config.prefixes),
+    optOut: parseFlag('optOut', config.optOut, false)
+      ? parseConsentWords(textOf('optOutWords'), textOf('optInWords'))
+      : undefined,
     quietHours: parseQuietHours(textOf('quietFrom'), textOf('quietTo'), parseZone(config)),
     pauseMs: numberOf('pause') * 1_000,
     drain: numberOf('drain'),

@@ -79,6 +79,7 @@ const metrics: readonly Metric[] = [
   ),
   gauge('sends_uncertain', 'Texts whose outcome is unknown.', ({ sends }) => sends.uncertain),
   gauge('sends_asking', 'Questions that wait for a reply.', ({ sends }) => sends.asking),
+  gauge('opted_out_numbers', 'Numbers that want no more texts.', ({ consent }) => consent.optedOut),
   {
     name: 'store_up',
     type: 'gauge',
@@ -87,6 +88,8 @@ const metrics: readonly Metric[] = [
   },
   counter('sent_recipients', 'Recipients that the service accepted.', 'sent'),
   counter('failed_recipients', 'Recipients that the service refused.', 'failed'),
+  counter('opted_out_recipients', 'Recipients that want no more texts, and were not sent to.', 'optedOut'),
+  counter('not_allowed_recipients', 'Recipients outside the prefixes of the account.', 'notAllowed'),
   counter('limited_recipients', 'Recipients that a limit of the account held back.', 'limited'),
   counter('quiet_messages', 'Texts that were not sent, since they came in quiet hours.', 'quiet'),
   counter('refused_messages', 'Texts that were not sent.', 'refused'),

@@ -49,6 +49,7 @@ export type SendConfig = NodeDef & {
   priority?: number | string;
   priorityType?: string;
   unlimited?: boolean | string;
+  essential?: boolean | string;
 } & {
   [Key in Field | `${Field}Type`]?: unknown;
 };
@@ -56,6 +57,7 @@ export type SendConfig = NodeDef & {
 /** What the configuration alone says. */
 interface FixedSettings extends Pick<SendOptions, 'retries' | 'retryUncertain' | 'resolveMs' | 'unlimited'> {
   isKept: boolean;
+  isEssential: boolean;
 }
 
 /** The values of the fields for one message. */
@@ -116,7 +118,7 @@ export class SendFields {
    * @throws SmsError `SMS_CONFIG`
    */
   parseSettings(): FixedSettings {
-    const { retries, retryUncertain, resolve, unlimited, keep } = this.#config;
+    const { retries, retryUncertain, resolve, unlimited, essential, keep } = this.#config;
     const ranges = limits['sms-send'];
     this.#settings ??= {
       retries: parseNumber('retries', retries, ranges.retries),
@@ -124,6 +126,7 @@ export class SendFields {
       resolveMs: parseNumber('resolve', resolve, ranges.resolve) * 1_000,
       unlimited: parseFlag('unlimited', unlimited, false),
       isKept: parseFlag('keep', keep, false),
+      isEssential: parseFlag('essential', essential, false),
     };
     return this.#settings;
   }
@@ -134,7 +137,7 @@ export class SendFields {
    * @throws SmsError `SMS_CONFIG`, or `SMS_INPUT` whose `field` names the first field at fault
    */
   async read(message: SmsMessage, { maxLength, timeZone }: AccountFacts): Promise<SendOrder> {
-    const { isKept, retries, retryUncertain, resolveMs, unlimited } = this.parseSettings();
+    const { isKept, isEssential, retries, retryUncertain, resolveMs, unlimited } = this.parseSettings();
     if (this.#unset) parseText(this.#unset.field, this.#unset.value);
     const values: Values = { ...this.#constants };
     for (const input of this.#variables) {
@@ -145,6 +148,7 @@ export class SendFields {
     const given = this.#number('priority', message);
     const priority = typeof given === 'number' ? given : await given;
     const options: SendOptions = { retries, retryUncertain, resolveMs, priority, unlimited };
+    if (isEssential) options.essential = true;
     const { once, remember, wait } = values;
     const at = this.#typed.has('at') ? readTime(values.at, timeZone) : undefined;
     if (isKept || at !== undefined) {

@@ -9,6 +9,7 @@ import type { LimitSettings } from '../outbox/rule';
 import { type EndpointHost, Endpoints } from '../polling/endpoint';
 import { Polls } from '../polling/polls';
 import { Asking } from './asking';
+import { Consent } from './consent';
 import { Estate } from './estate';
 import { JoinedMembership, type MembershipHost } from './joined';
 import type { Member } from './member';
@@ -57,6 +58,7 @@ export class Account {
   readonly #limiting = new Map<string, AccountSettings>();
   #limits: readonly LimitSettings[] = [];
   #quietHours: readonly QuietHours[] = [];
+  readonly #consent: Consent;
   #perSecond: number | undefined;
   /** See {@link #keepOpen}. */
   #works = 0;
@@ -85,7 +87,9 @@ export class Account {
       onFailing: (node, error) => this.#succession.estate?.sender.askers?.onPollFailing(node, error) ?? false,
       onRecovered: (nodes) => this.#succession.estate?.sender.askers?.onPollRecovered(nodes),
     });
+    this.#consent = new Consent({ clock, asking: this.#asking, journal: () => this.#succession.estate?.journal });
     this.#membershipHost = {
+      consent: this.#consent,
       key,
       clock,
       tally,
@@ -93,6 +97,7 @@ export class Account {
       overview: new Overview({
         endpoints: this.#endpoints,
         tally,
+        consent: this.#consent,
         estate: () => this.#succession.estate,
         storeName: () => this.#succession.storeName ?? this.#settings?.storeName ?? '',
         onDiscarded: (node) => this.#settings?.onDiscarded?.(node),
@@ -134,6 +139,7 @@ export class Account {
     this.#changeQuietHours(all.flatMap(({ quietHours }) => quietHours ?? []));
     const slowest = Math.min(...all.map(({ perSecond = Number.POSITIVE_INFINITY }) => perSecond));
     this.#perSecond = Number.isFinite(slowest) ? slowest : undefined;
+    this.#consent.update(all);
     this.#queue.nudge();
   }
 
@@ -193,7 +199,14 @@ export class Account {
       onAccepted: (kind, acceptances) => tally.accepted(kind, acceptances),
       onGivenUpFull: () => this.#settings?.onAsideFull?.(),
       sentMs: () => (this.#settings ?? settings).sentMs ?? sentMs,
-      rules: () => ({ limits: this.#limits, quietHours: this.#quietHours }),
+      rules: () => ({
+        limits: this.#limits,
+        quietHours: this.#quietHours,
+        optOut: this.#consent.isOn,
+        prefixes: this.#consent.prefixes,
+      }),
+      words: () => this.#consent.words,
+      onOptOut: () => this.#consent.changed(),
       sources: () => [
         ...(endpoints.isWatched('status') ? (['status'] as const) : []),
         ...(endpoints.isWatched('incoming') ? (['reply'] as const) : []),

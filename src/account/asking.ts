@@ -15,11 +15,13 @@ export interface AskingHost {
   onRecovered(nodes: Iterable<string>): void;
 }
 
-/** Has incoming messages polled while questions are open, as for nodes that receive them. */
+/** Has incoming messages polled while questions are open, and where people may opt out of what nodes send, as for nodes that receive them. */
 export class Asking {
   readonly #host: AskingHost;
   /** Those with open questions. */
-  readonly #nodes = new Map<string, true>();
+  readonly #asking = new Set<string>();
+  /** Those whose recipients may opt out. */
+  #listening: ReadonlySet<string> = new Set();
   /** After how many answers each was told that polling fails. It is told again only of what began after another. */
   readonly #toldAfter = new Map<string, number>();
   #error: SmsError | undefined;
@@ -33,8 +35,23 @@ export class Asking {
 
   /** A node has questions, or has come to hear of failures; or it has none any more. */
   set(node: string, isAsking: boolean): void {
-    if (isAsking) this.#nodes.set(node, true);
-    else this.#nodes.delete(node);
+    if (isAsking) this.#asking.add(node);
+    else this.#asking.delete(node);
+    this.#watch();
+  }
+
+  /** These nodes, and no others, send to people who may opt out. */
+  listen(nodes: ReadonlySet<string>): void {
+    if (nodes.size === 0 && this.#listening.size === 0) return;
+    this.#listening = nodes;
+    this.#watch();
+  }
+
+  get #nodes(): ReadonlySet<string> {
+    return new Set([...this.#asking, ...this.#listening]);
+  }
+
+  #watch(): void {
     if (this.#nodes.size === 0) {
       this.rest();
       this.#toldAfter.clear();
@@ -56,7 +73,8 @@ export class Asking {
 
   /** Nobody is here in whose name to poll. Whoever comes back, as after a deployment, is not told again of the same failure. */
   rest(): void {
-    this.#nodes.clear();
+    this.#asking.clear();
+    this.#listening = new Set();
     this.#unwatch?.();
     this.#unwatch = undefined;
     this.#error = undefined;
@@ -72,7 +90,7 @@ export class Asking {
     const { endpoint, onFailing } = this.#host;
     const { answers } = endpoint;
     if (!this.#error) return;
-    for (const node of this.#nodes.keys()) {
+    for (const node of this.#nodes) {
       if (this.#toldAfter.get(node) !== answers && onFailing(node, this.#error)) this.#toldAfter.set(node, answers);
     }
   }

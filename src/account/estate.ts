@@ -1,6 +1,8 @@
 import type { Clock } from '../clock';
+import type { ConsentWords } from '../consent/words';
 import type { SmsError } from '../errors';
 import type { Client } from '../http/client';
+import { ConsentCorrelator } from '../inbox/consent';
 import type { InboxOptions } from '../inbox/inbox';
 import { Inbox } from '../inbox/inbox';
 import { Journal } from '../journal/journal';
@@ -41,10 +43,15 @@ export interface EstateOptions extends Pick<InboxOptions, 'onAccepted' | 'onGive
   onDiscarded(node: string): void;
   onAsking(node: string, isAsking: boolean): void;
   onAskingRests(): void;
+  /** By what words people opt out. */
+  words(): ConsentWords;
+  /** The list of those who opted out has changed. */
+  onOptOut(): void;
 }
 
 /** What an account keeps in one store: what comes in and what goes out, which know nothing of each other, in one journal. */
 export class Estate {
+  readonly journal: Journal;
   readonly inbox: Inbox;
   readonly sender: Sender;
   /** Whether several processes use the store at once. */
@@ -65,7 +72,15 @@ export class Estate {
       onUnreadable,
     });
     this.sender = new Sender({ ...options, journal });
-    this.inbox = new Inbox({ ...options, journal, correlator: this.sender.correlation });
+    this.journal = journal;
+    const correlator = new ConsentCorrelator({
+      journal,
+      correlator: this.sender.correlation,
+      now: () => options.clock.now(),
+      words: options.words,
+      onChanged: options.onOptOut,
+    });
+    this.inbox = new Inbox({ ...options, journal, correlator });
     this.isShared = journal.isShared;
   }
 

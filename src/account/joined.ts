@@ -1,8 +1,11 @@
+import type { OptOutPage } from '../consent/opt-outs';
+import type { Wish } from '../consent/words';
 import type { SmsError } from '../errors';
 import type { Client } from '../http/client';
 import type { Channel } from '../inbox/entry';
 import type { Inbox } from '../inbox/inbox';
 import type { Outlet, SendingNode } from '../outbox/outlet';
+import type { Consent, OptOutQuery } from './consent';
 import type { Estate } from './estate';
 import type { Member } from './member';
 import type { FormerPlace, Membership, Subscribers, Subscriptions } from './membership';
@@ -16,6 +19,7 @@ export interface MembershipHost extends Omit<Surroundings, 'member' | 'inbox'> {
   /** Names the login. */
   readonly key: string;
   readonly overview: Overview;
+  readonly consent: Consent;
   /** What is kept for a member. */
   estateOf(member: Member): Estate;
   /** See {@link Membership.inherit}. */
@@ -60,7 +64,16 @@ export class JoinedMembership implements Membership, Member {
   }
 
   attachSender(outlet: Omit<Outlet, 'client'>): SendingNode {
-    return this.#host.estateOf(this).sender.attach({ ...outlet, client: this.client });
+    const sending = this.#host.estateOf(this).sender.attach({ ...outlet, client: this.client });
+    const detach = this.#host.consent.attach(outlet.id, this.settings.prefixes);
+    return {
+      send: (request) => sending.send(request),
+      countRefused: () => sending.countRefused(),
+      close: () => {
+        detach();
+        return sending.close();
+      },
+    };
   }
 
   state(): AccountState {
@@ -85,6 +98,18 @@ export class JoinedMembership implements Membership, Member {
 
   actOnAll(state: EntryState, action: EntryAction): Promise<Decided | 'unfit'> {
     return this.#host.overview.actOnAll(state, action);
+  }
+
+  refresh(): Promise<void> {
+    return this.#host.consent.refresh();
+  }
+
+  optOuts(query?: OptOutQuery): Promise<OptOutPage> {
+    return this.#host.consent.list(this.#host.estateOf(this).journal, query);
+  }
+
+  changeOptOuts(msisdns: readonly string[], wish: Wish): Promise<number> {
+    return this.#host.consent.change(this.#host.estateOf(this).journal, msisdns, wish);
   }
 
   leave(returning?: Promise<void>): Promise<void> {

@@ -1,3 +1,5 @@
+import type { OptOutPage } from '../consent/opt-outs';
+import type { Wish } from '../consent/words';
 import type {
   CallbackSubscriptionOptions,
   CallbackSubscription as CalledSubscription,
@@ -10,6 +12,7 @@ import type { Channel } from '../inbox/entry';
 import type { Kind } from '../model';
 import type { Outlet, SendingNode } from '../outbox/outlet';
 import type { Watcher } from '../polling/endpoint';
+import type { OptOutQuery } from './consent';
 import type { StoreChoice } from './settings';
 import type { AccountState, Counts, Decided, Decision, EntryAction, EntryList, EntryState } from './state';
 
@@ -108,6 +111,20 @@ export interface Membership {
    * @throws SmsError as {@link act} does, when it may be done to some of them
    */
   actOnAll(state: EntryState, action: EntryAction): Promise<Decided | 'unfit'>;
+  /** Has {@link state} know how many have opted out, where that may have changed. */
+  refresh(): Promise<void>;
+  /**
+   * Who has opted out, the latest first, 200 at most.
+   *
+   * @throws SmsError `SMS_STORE` when the store cannot be used
+   */
+  optOuts(query?: OptOutQuery): Promise<OptOutPage>;
+  /**
+   * Puts numbers on the list of those who opted out, or takes them off it. Resolves with for how many that was a change.
+   *
+   * @throws SmsError `SMS_STORE` when the store cannot be used: some of them may be changed
+   */
+  changeOptOuts(msisdns: readonly string[], wish: Wish): Promise<number>;
   /**
    * Ends it. Resolves when what has arrived is kept; a poll in flight goes on and is handed over to whoever joins.
    *

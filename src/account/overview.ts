@@ -3,6 +3,7 @@ import type { DeadLetter } from '../inbox/dead-letters';
 import type { InboxState } from '../inbox/inbox';
 import { nothingSent } from '../outbox/desk';
 import type { Endpoints } from '../polling/endpoint';
+import type { Consent } from './consent';
 import type { Estate } from './estate';
 import type {
   AccountState,
@@ -21,6 +22,7 @@ import type { Tally } from './tally';
 export interface OverviewParts {
   readonly endpoints: Endpoints;
   readonly tally: Tally;
+  readonly consent: Pick<Consent, 'optedOut'>;
   /** What the account keeps, if anybody has asked for it. */
   estate(): Estate | undefined;
   /** See {@link AccountSettings.storeName}. */
@@ -54,6 +56,7 @@ export class Overview {
       polls: endpoints.summaries,
       inbox: inbox?.state ?? nothingReceived,
       sends: sender?.state ?? nothingSent,
+      consent: { optedOut: this.#parts.consent.optedOut },
       store: this.#store,
       counts: tally.counts,
     };

@@ -1,4 +1,5 @@
 import type { Clock } from '../clock';
+import type { ConsentSettings } from '../consent/words';
 import type { Connections, ProxyOptions, TlsOptions } from '../http/connections';
 import type { Authentication } from '../login';
 import type { QuietSettings } from '../message/times';
@@ -26,6 +27,10 @@ export interface AccountSettings {
   limits?: LimitSettings;
   /** When no text leaves, beside the quiet hours of all other members; absent: none. */
   quietHours?: QuietSettings | undefined;
+  /** The words by which people opt out, beside those of all other members; absent: nobody is listened to. */
+  optOut?: ConsentSettings | undefined;
+  /** Beginnings of the numbers that nodes may write to that send by this member; none or absent: all. */
+  prefixes?: readonly string[];
   /** How long to wait after an empty poll (§8). */
   pauseMs: number;
   /** Polls in flight at once while messages keep coming. */

@@ -10,6 +10,8 @@ export interface AccountState {
   polls: PollSummary[];
   inbox: InboxState;
   sends: SendState;
+  /** How many want no more texts, as was known when somebody last looked. */
+  consent: { optedOut: number };
   store: StoreState;
   /** Since the process started. */
   counts: Counts;

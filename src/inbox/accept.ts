@@ -119,7 +119,7 @@ function createMatch({ correlator }: InboxContext, items: readonly Pick<Candidat
     further: (look) => items.flatMap(({ news }) => correlator?.furtherKeys(news, look) ?? []),
     whileFailing: 'postpone',
     decide(look, changes) {
-      const matched = unanswered(look).map(({ news }) => correlator?.correlate(news, look, changes));
+      const matched = unanswered(look).map(({ news }) => correlator?.correlate(news, look, changes, false));
       return () => {
         for (const one of matched) one?.effect();
       };
@@ -173,7 +173,7 @@ function acceptRecord(context: InboxContext, candidate: Candidate, look: Look, c
     }
   }
   const former = orphan && currentEntry(orphan.entry, changes);
-  const correlated = correlate(context, { news, identity, former }, look, changes);
+  const correlated = correlate(context, { news, identity, former, isNew: outcome === 'new' }, look, changes);
   if (isForNobody(context, arrival, correlated.record)) {
     // Should the service also call back with it, that is new to the node that is called.
     if (outcome === 'new') forgetSeen(identity, look, changes);
@@ -214,13 +214,18 @@ interface Correlated {
 /** What a record answers: the same as when it came before. */
 function correlate(
   { correlator }: InboxContext,
-  { news, identity, former }: Pick<Candidate, 'news' | 'identity'> & { former: Entry | undefined },
+  {
+    news,
+    identity,
+    former,
+    isNew,
+  }: Pick<Candidate, 'news' | 'identity'> & { former: Entry | undefined; isNew: boolean },
   look: Look,
   changes: Changes,
 ): Correlated {
   const answered = recallAnswer(identity, look) ?? (former && answerOf(former.record));
   if (answered) return { record: { ...news.record, ...answered }, isRepeated: true };
-  return correlator?.correlate(news, look, changes) ?? news;
+  return correlator?.correlate(news, look, changes, isNew) ?? news;
 }
 
 /** The answer to a question goes to whoever asked; where no other node takes what is polled, here or where it is handed over to, to nobody else. */

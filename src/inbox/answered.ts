@@ -1,5 +1,6 @@
 import type { InboxRecord } from '../model';
 import { type Changes, type Look, parseRemembered } from '../store/store';
+import { present } from '../wire/fields';
 import type { InboxContext } from './context';
 import { type Identity, isSameMessage, keysOf } from './identity';
 
@@ -24,8 +25,8 @@ interface Answering {
 const mostUnderKey = 100;
 
 /** What a record says that it answers; blank when that is nothing. */
-export function answerOf({ sent, awaited }: InboxRecord): object {
-  return { ...(sent === undefined ? undefined : { sent }), ...(awaited === undefined ? undefined : { awaited }) };
+export function answerOf({ sent, awaited, optOut }: InboxRecord): object {
+  return present({ sent, awaited, optOut });
 }
 
 /** The keys that {@link recallAnswer} and {@link rememberAnswer} look at. */

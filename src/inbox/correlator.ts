@@ -1,6 +1,12 @@
 import type { InboxRecord, RecordOfKind } from '../model';
 import type { Changes, Look } from '../store/store';
 
+/** What a record becomes; `effect` is run when that is written, or cannot be for now. */
+export interface Correlated {
+  record: InboxRecord;
+  effect(): void;
+}
+
 /** What somebody else knows of the records that come in, and makes of them in the step that takes them in. */
 export interface Correlator {
   /** Whether anything may be known of what a record answers. */
@@ -11,8 +17,12 @@ export interface Correlator {
   keys(news: RecordOfKind): readonly string[];
   /** What else, once what is under those is known. */
   furtherKeys(news: RecordOfKind, look: Look): readonly string[];
-  /** What a new record becomes; `effect` is run when that is written, or cannot be for now. */
-  correlate(news: RecordOfKind, look: Look, changes: Changes): { record: InboxRecord; effect(): void };
+  /**
+   * What a record becomes of which nobody knows yet what it answers.
+   *
+   * @param isNew it has not come before
+   */
+  correlate(news: RecordOfKind, look: Look, changes: Changes, isNew: boolean): Correlated;
 }
 
 /** A correlator whose faults are told, and cost no record: it is delivered as it came. */
@@ -41,9 +51,9 @@ export class GuardedCorrelator implements Correlator {
     return this.#orNone(() => this.#correlator.furtherKeys(news, look));
   }
 
-  correlate(news: RecordOfKind, look: Look, changes: Changes): { record: InboxRecord; effect(): void } {
+  correlate(news: RecordOfKind, look: Look, changes: Changes, isNew: boolean): Correlated {
     try {
-      const { record, effect } = this.#correlator.correlate(news, look, changes);
+      const { record, effect } = this.#correlator.correlate(news, look, changes, isNew);
       return { record, effect: () => tell(effect, this.#onFault) };
     } catch (error) {
       return { record: news.record, effect: () => this.#onFault(error) };

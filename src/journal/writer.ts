@@ -166,6 +166,8 @@ export class StepWriter {
   #addUnsaved(changes: Changes, recalled: Recalled): void {
     if (this.#unsaved === noChanges) this.#unsaved = createChanges();
     addChanges(this.#unsaved, changes);
+    // What a step was based on is of no concern once it is taken.
+    this.#unsaved.compare.clear();
     for (const key of this.#contested) if (!this.#bases.has(key)) this.#bases.set(key, recalled.get(key));
   }
 

@@ -1,15 +1,17 @@
 import { SmsError, type SmsErrorCode, type SmsErrorDetails, type SmsErrorReason } from '../errors';
-import { type Changes, createChanges, type Look } from '../store/store';
+import { addChanges, type Changes, createChanges, type Look } from '../store/store';
+import { consentRule } from './consent-rule';
 import { timeRule } from './due';
 import { limitRule } from './limits';
+import { prefixRule } from './prefix-rule';
 import type { Leaving, Rule, RuleSettings, Verdict, Withheld } from './rule';
 import type { Moment } from './sliding-window';
 
 /** Every reason not to send to a recipient, in the order in which they are asked: whom one withholds, the next does not see. */
-const rules: readonly Rule[] = [timeRule, limitRule];
+const rules: readonly Rule[] = [prefixRule, consentRule, timeRule, limitRule];
 
 /** The codes of what the rules say: nothing was sent, on account of this side alone. */
-const codes: ReadonlySet<SmsErrorCode> = new Set(['SMS_LIMIT']);
+const codes: ReadonlySet<SmsErrorCode> = new Set(['SMS_NOT_ALLOWED', 'SMS_OPTED_OUT', 'SMS_LIMIT']);
 
 /** Whether any rule concerns texts now. */
 export function holdsAny(settings: RuleSettings): boolean {
@@ -17,8 +19,25 @@ export function holdsAny(settings: RuleSettings): boolean {
 }
 
 /** The keys that {@link askRules}, {@link passRules} and {@link giveBack} look at. */
-export function keysOfRules(leaving: Pick<Leaving, 'recipients' | 'settings'>): string[] {
+export function keysOfRules(leaving: Pick<Leaving, 'recipients' | 'settings' | 'options'>): string[] {
   return [...new Set(rules.flatMap((rule) => rule.keys(leaving)))];
+}
+
+/** Whether somebody is withheld for certain, so that it is worth to ask before a request is made. */
+export function isWithholdingKnown(leaving: Leaving): boolean {
+  return rules.some((rule) => rule.isKnown?.(leaving) ?? false);
+}
+
+/** Whether a text must not leave while the store fails. */
+export function needsStore(leaving: Leaving): boolean {
+  return rules.some((rule) => rule.needsStore?.(leaving) ?? false);
+}
+
+/** @throws SmsError when nobody is left of the recipients of a text that comes in, whatever is remembered */
+export function assertAnyAllowed(leaving: Leaving): void {
+  const { withheld } = prefixRule.decide(leaving, () => undefined, createChanges(), false);
+  const [first, ...others] = withheld;
+  if (first && withheld.length === leaving.recipients.length) throw createWithheldError([first, ...others]);
 }
 
 /** Says whom a text may not go to now. Nobody is counted. */
@@ -33,7 +52,7 @@ export function askRules(leaving: Leaving, look: Look, changes: Changes): Verdic
 export function passRules(leaving: Leaving, look: Look, changes: Changes): Verdict {
   const counted = createChanges();
   const verdict = decide(leaving, look, counted, true);
-  if (isClear(verdict)) for (const [key, value] of counted.remember) changes.remember.set(key, value);
+  if (isClear(verdict)) addChanges(changes, counted);
   return verdict;
 }
 

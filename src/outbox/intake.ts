@@ -90,6 +90,7 @@ export class Intake {
     if (isLong) this.#options.deliveries.remember(text.id, request.origin);
     if (isTracked(text)) this.#underWay.add(text.id);
     try {
+      this.#options.ledger.assertAnyAllowed(text);
       if (isTracked(text)) await this.#takeIn(text, given);
       else await this.#send(text, given);
     } catch (error) {

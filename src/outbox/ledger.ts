@@ -5,7 +5,7 @@ import { collectReplies, endQuestion, forgetQuestion, readCarried } from '../que
 import { TextsInTransit } from '../questions/replies';
 import { durationOf, type Memory, type Remembrance } from '../questions/sent-index';
 import { mayLeaveAt } from './due';
-import { holdsAny } from './gate';
+import { assertAnyAllowed, holdsAny, isWithholdingKnown } from './gate';
 import { Holdings } from './holdings';
 import { afterUnknown, isRemembered, isTracked, type Outcome, type StoredOutcome, type Text } from './outgoing';
 import type { RuleSettings, Verdict } from './rule';
@@ -18,6 +18,7 @@ import {
   hasten,
   judge,
   leave,
+  leavingOf,
   type Moved,
   putBack,
   readCarried as readCarriedApart,
@@ -114,6 +115,11 @@ export class Ledger {
     return settled;
   }
 
+  /** @throws SmsError when a text that comes in may go to nobody */
+  assertAnyAllowed(text: Text): void {
+    assertAnyAllowed(leavingOf(text, text.message.to, this.#memory()));
+  }
+
   /** @throws SmsError `SMS_STORE` when it cannot be written: the text goes on waiting for its time */
   async hasten(text: Text): Promise<void> {
     const hastened = await this.#options.journal.run(hasten(text, this.#memory()));
@@ -135,7 +141,8 @@ export class Ledger {
     if (this.isGated && !text.options.unlimited) await expected();
     const { quietHours = [] } = this.#options.rules();
     const isDue = mayLeaveAt(text, clock.now(), quietHours) <= clock.now();
-    if (!this.isGated || (isDue && clock.elapsed() >= this.#tightUntil)) return { text: rest };
+    const isKnown = this.isGated && isWithholdingKnown(leavingOf(text, text.message.to, this.#memory()));
+    if (!this.isGated || (isDue && clock.elapsed() >= this.#tightUntil && !isKnown)) return { text: rest };
     const { withheld, notBefore } = await journal.run(judge(text, this.#memory()));
     const aheadMs = clock.elapsed() - clock.now();
     const known = Number.isFinite(this.#tightUntil) ? this.#tightUntil : 0;

@@ -28,6 +28,10 @@ export interface RuleSettings {
   limits: readonly LimitSettings[];
   /** All of them hold; none when absent. */
   quietHours?: readonly QuietHours[];
+  /** Whether one of them has `optOut`; absent: none has. */
+  optOut?: boolean;
+  /** Beginnings of the numbers that a node may write to, by its id; none, or absent: all. */
+  prefixes?: ReadonlyMap<string, readonly string[]>;
 }
 
 /** A text that is about to leave. */
@@ -66,7 +70,11 @@ export interface Rule {
   /** Whether it concerns any text now: each is marked then before it leaves. */
   holds(settings: RuleSettings): boolean;
   /** The remembered values that it looks at. */
-  keys(leaving: Pick<Leaving, 'recipients' | 'settings'>): string[];
+  keys(leaving: Pick<Leaving, 'recipients' | 'settings' | 'options'>): string[];
+  /** Whether it withholds somebody for certain, whatever is remembered; absent: that cannot be known. */
+  isKnown?(leaving: Leaving): boolean;
+  /** Whether the text must not leave while the store fails, since nobody can say then whom it may go to; absent: it may. */
+  needsStore?(leaving: Leaving): boolean;
   /**
    * Decides about the recipients that are left.
    *

@@ -1,11 +1,13 @@
 import { SmsError } from '../errors';
 import { isUnknown, type Outcome } from './outgoing';
 
-/** What became of texts since the process started: `sent`, `failed` and `limited` in recipients, the others in messages. */
+/** What became of texts since the process started: `sent`, `failed`, `limited`, `optedOut` and `notAllowed` in recipients, the others in messages. */
 export class SendCounts {
   sent = 0;
   failed = 0;
   limited = 0;
+  optedOut = 0;
+  notAllowed = 0;
   refused = 0;
   uncertain = 0;
   resolved = 0;
@@ -16,16 +18,23 @@ export class SendCounts {
   /** Counts the outcome of a text that went to so many recipients. */
   add(outcome: Outcome, recipients: number): void {
     if (!(outcome instanceof SmsError)) {
-      let limited = 0;
-      for (const { errorCode } of outcome.failed) if (errorCode === 'SMS_LIMIT') limited++;
       this.sent += outcome.accepted.length;
-      this.failed += outcome.failed.length - limited;
-      this.limited += limited;
+      for (const { errorCode } of outcome.failed) this[countOf(errorCode) ?? 'failed']++;
       if (outcome.resolvedBy) this.resolved++;
     } else if (isUnknown(outcome)) this.uncertain++;
     else if (outcome.code === 'SMS_EXPIRED') this.expired++;
-    else if (outcome.code === 'SMS_LIMIT') this.limited += recipients;
     else if (outcome.code === 'SMS_QUIET') this.quiet++;
-    else this.refused++;
+    else {
+      const withheld = countOf(outcome.code);
+      if (withheld) this[withheld] += recipients;
+      else this.refused++;
+    }
   }
+}
+
+/** Where recipients count that a rule withholds. */
+function countOf(code: unknown): 'limited' | 'optedOut' | 'notAllowed' | undefined {
+  if (code === 'SMS_LIMIT') return 'limited';
+  if (code === 'SMS_OPTED_OUT') return 'optedOut';
+  return code === 'SMS_NOT_ALLOWED' ? 'notAllowed' : undefined;
 }

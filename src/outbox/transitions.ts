@@ -14,7 +14,7 @@ import {
 } from '../questions/sent-index';
 import { type Changes, dropItem, keepItem, type Look, unsweptPrefix } from '../store/store';
 import { isHastened } from './due';
-import { askRules, giveBack, holdsAny, isClear, keysOfRules, passRules } from './gate';
+import { askRules, giveBack, holdsAny, isClear, keysOfRules, needsStore, passRules } from './gate';
 import type { Heritage } from './heritage';
 import { foreverMs, guard, guardAgain, judgeOnce, noteOutcome, type OnceVerdict, onceKey } from './once';
 import {
@@ -128,7 +128,7 @@ export function leave(text: Text, memory: Memory, known: Pick<QuestionBook, 'get
       ...(asksAgain ? keysOfReplies(text, memory) : []),
       ...(isKnownByIt ? keysOfAsked(text) : []),
     ],
-    whileFailing: isTracked(text) ? 'refuse' : 'apply',
+    whileFailing: isTracked(text) || needsStore(leaving) ? 'refuse' : 'apply',
     decide(look, changes) {
       if (!isClear(passRules(leaving, look, changes))) return () => undefined;
       const countedAt = holdsAny(memory.rules) ? { countedAt: memory.moment } : undefined;
@@ -345,7 +345,11 @@ function forgetLeft(text: Text, questions: readonly Question[], look: Look, chan
   return unask(questions, look, changes);
 }
 
-function leavingOf(text: Text, recipients: readonly string[], { rules, moment }: Memory): Leaving {
+export function leavingOf(
+  text: Text,
+  recipients: readonly string[],
+  { rules, moment }: Pick<Memory, 'rules' | 'moment'>,
+): Leaving {
   const { node, options } = text;
   return { recipients, settings: rules, moment, node, options, isHastened: isHastened(text) };
 }

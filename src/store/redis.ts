@@ -147,7 +147,8 @@ export class RedisStore implements Store {
       else added.push(item);
     }
     const remembered = [...changes.remember];
-    const unchanged = isPresumed ? [...recalled.keys()].filter((key) => !changes.remember.has(key)) : [];
+    const compared = isPresumed ? recalled.keys() : changes.compare;
+    const unchanged = [...compared].filter((key) => !changes.remember.has(key));
     const keys = [...changes.remember.keys(), ...unchanged];
     const step = {
       group,

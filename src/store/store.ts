@@ -141,6 +141,8 @@ export interface Changes {
   drop: Map<string, Part>;
   /** `undefined` forgets. */
   remember: Map<string, Remembered | undefined>;
+  /** Keys that are only looked at, and that a shared store compares: the step holds only while nobody has changed them. */
+  compare: Set<string>;
   /** A power cut must not undo it, though it may only drop and forget. */
   firm: boolean;
 }
@@ -206,7 +208,14 @@ export interface Store {
 
 /** Starts from nothing, or from earlier changes, the later ones prevailing. */
 export function createChanges(...earlier: readonly Changes[]): Changes {
-  const changes: Changes = { keep: new Map(), loose: new Set(), drop: new Map(), remember: new Map(), firm: false };
+  const changes: Changes = {
+    keep: new Map(),
+    loose: new Set(),
+    drop: new Map(),
+    remember: new Map(),
+    compare: new Set(),
+    firm: false,
+  };
   for (const later of earlier) addChanges(changes, later);
   return changes;
 }
@@ -235,10 +244,11 @@ export function dropItem({ keep, drop }: Changes, id: string, part: Part): void 
 }
 
 /** Adds later changes, which prevail. */
-export function addChanges(changes: Changes, { keep, loose, drop, remember, firm }: Changes): void {
+export function addChanges(changes: Changes, { keep, loose, drop, remember, compare, firm }: Changes): void {
   for (const [id, item] of keep) keepItem(changes, item, loose.has(id));
   for (const [id, part] of drop) dropItem(changes, id, part);
   for (const [key, value] of remember) changes.remember.set(key, value);
+  for (const key of compare) changes.compare.add(key);
   changes.firm ||= firm;
 }
 
@@ -250,6 +260,6 @@ export function isFlushed({ keep, loose, firm }: Changes): boolean {
 }
 
 /** Says whether there is nothing to commit. */
-export function isNoChange({ keep, drop, remember }: Changes): boolean {
-  return keep.size === 0 && drop.size === 0 && remember.size === 0;
+export function isNoChange({ keep, drop, remember, compare }: Changes): boolean {
+  return keep.size === 0 && drop.size === 0 && remember.size === 0 && compare.size === 0;
 }

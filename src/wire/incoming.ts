@@ -17,6 +17,7 @@ const knownFields: ReadonlySet<string> = new Set([
   'ackId',
   'sent',
   'awaited',
+  'optOut',
 ]);
 
 /**

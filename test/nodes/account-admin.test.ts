@@ -31,6 +31,8 @@ const counts = {
   expired: 0,
   limited: 0,
   quiet: 0,
+  optedOut: 0,
+  notAllowed: 0,
   received: 0,
   statuses: 0,
   duplicates: 0,
@@ -53,6 +55,7 @@ const state: AccountState = {
     asking: 0,
     failing: { error: new SmsError('unreachable', { params: { host: 'sms.example', detail: 'down' } }), since: 4_000 },
   },
+  consent: { optedOut: 2 },
   store: { kind: 'disk', ok: false, error: new SmsError('storeUnavailable', { params: { detail: 'ENOSPC' } }) },
   counts,
 };
@@ -71,6 +74,7 @@ function createNode(id: string, key: string, isStoreRead = () => true): AccountN
       return { entries: entries.slice(Number(after), end), total: entries.length, ...next };
     },
     knowsEntries: isStoreRead,
+    refresh: () => Promise.resolve(),
     actOnAll: async (state: EntryState, action: EntryAction) => {
       if (action === 'deliver') return 'unfit';
       return { done: state === 'kept' ? 299 : 0, left: 1 };
@@ -122,6 +126,7 @@ describe('what goes on in an account', () => {
     };
     const at = (second: number) => new Date(second * 1_000).toISOString();
     assert.deepEqual(rest, {
+      consent: { optedOut: 2 },
       polls: [
         { kind: 'incoming', state: 'waiting', since: at(0), lastAnswerAt: at(1) },
         { kind: 'status', state: 'failing', since: at(0) },

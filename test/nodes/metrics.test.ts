@@ -53,6 +53,7 @@ const idle: AccountState = {
   polls: [],
   inbox: { undelivered: 0, setAside: 0 },
   sends: { inFlight: 0, waiting: 0, kept: 0, scheduled: 0, uncertain: 0, asking: 0 },
+  consent: { optedOut: 2 },
   store: { kind: 'disk', ok: true },
   counts: {
     sent: 1,
@@ -62,7 +63,9 @@ const idle: AccountState = {
     resolved: 5,
     expired: 6,
     limited: 7,
-    quiet: 0,
+    quiet: 13,
+    optedOut: 14,
+    notAllowed: 15,
     received: 8,
     statuses: 9,
     duplicates: 10,
@@ -88,7 +91,7 @@ describe('metrics', () => {
     const values = counters.flatMap(([name]) => read(name.slice('node_red_sms_'.length)));
     assert.deepEqual(
       values.sort((a, b) => a - b),
-      [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12],
+      [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15],
     );
   });
 

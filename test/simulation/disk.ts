@@ -337,6 +337,7 @@ class DiskModel implements Store, PlaceStore {
       loose: new Set(changes.loose),
       drop: new Map(changes.drop),
       remember: new Map(changes.remember),
+      compare: new Set(changes.compare),
       firm: changes.firm,
     };
     this.#committing = step;

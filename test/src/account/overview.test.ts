@@ -85,7 +85,8 @@ describe('what goes on in an account', () => {
     assert.deepEqual(rest, {
       polls: [],
       inbox: { undelivered: 0, setAside: 0 },
-      sends: { inFlight: 0, waiting: 0, kept: 0, uncertain: 0, asking: 0 },
+      sends: { inFlight: 0, waiting: 0, kept: 0, scheduled: 0, uncertain: 0, asking: 0 },
+      consent: { optedOut: 0 },
       store: { kind: 'disk', ok: true },
     });
     assert.ok(Object.values(counts).every((count) => count === 0));

@@ -1,0 +1,234 @@
+import { createHash } from 'node:crypto';
+import type { Changes, Look, Remembered } from '../store/store';
+import { parseRemembered, unsweptPrefix } from '../store/store';
+import type { Wish } from './words';
+
+/** Somebody who wants no more texts. */
+export interface OptOut {
+  msisdn: string;
+  /** Since when, in ms since 1970. */
+  at: number;
+  /** Who said so: the handset, or somebody for it. */
+  via: 'message' | 'person';
+}
+
+/** How to change who wants texts. */
+export interface OptOutChange {
+  msisdns: readonly string[];
+  wish: Wish;
+  at: number;
+  via: OptOut['via'];
+  /** Names a new page: unique in every store that the list is ever in. */
+  createId(): string;
+}
+
+/** The latest first. */
+export interface OptOutPage {
+  optouts: OptOut[];
+  /** Of all, or of those that were searched for. */
+  total: number;
+  /** What to ask for more with; absent: these were the last. */
+  next?: string;
+}
+
+/** Everything that the list consists of stands under keys that begin so. */
+export const optOutPrefix = `${unsweptPrefix}optout:`;
+const headKey = `${optOutPrefix}head`;
+
+/** As good as for ever. It has fewer digits than Redis takes for a fraction. */
+const forMs = 100 * 365 * 24 * 3_600_000;
+
+/** Numbers on a page of the store, which is written whole, and at most in an answer. */
+const pageSize = 200;
+
+/** Pages in which numbers are looked for at once: 400,000 numbers. */
+const mostSearched = 2_000;
+
+/** In which pages the numbers are, in the order in which they came. */
+interface Head {
+  total: number;
+  pages: string[];
+}
+
+/** The key that is there while a number is on the list. Numbers stand in keys only as digests. */
+export function keyOfOptOut(msisdn: string): string {
+  return `${optOutPrefix}number:${createHash('sha256').update(msisdn).digest('base64url')}`;
+}
+
+/** Whether a number is on the list. */
+export function isOptedOut(msisdn: string, look: Look): boolean {
+  return look(keyOfOptOut(msisdn)) !== undefined;
+}
+
+/** The keys that {@link changeOptOuts} looks at. */
+export function keysOfOptOuts(msisdns: readonly string[]): string[] {
+  return [headKey, ...msisdns.map(keyOfOptOut)];
+}
+
+/** The keys that it looks at once it is known what is under those. */
+export function furtherKeysOfOptOuts(msisdns: readonly string[], look: Look): string[] {
+  const ids = new Set(msisdns.map((msisdn) => look(keyOfOptOut(msisdn))?.value));
+  ids.add(readHead(look).pages.at(-1));
+  return [...ids].filter((id) => id !== undefined).map(pageKey);
+}
+
+/** Puts numbers on the list, or takes them off it. Returns for how many that is a change. */
+export function changeOptOuts(
+  { msisdns, wish, at, via, createId }: OptOutChange,
+  look: Look,
+  changes: Changes,
+): number {
+  const head = readHead(look);
+  const pages = new Map<string, OptOut[]>();
+  const pageOf = (id: string): OptOut[] => {
+    const page = pages.get(id) ?? parsePage(look(pageKey(id)));
+    pages.set(id, page);
+    return page;
+  };
+  let changed = 0;
+  for (const msisdn of new Set(msisdns)) {
+    const key = keyOfOptOut(msisdn);
+    const id = look(key)?.value;
+    if ((wish === 'out') === (id !== undefined)) continue;
+    changed++;
+    if (id === undefined) {
+      let last = head.pages.at(-1);
+      if (last === undefined || pageOf(last).length >= pageSize) {
+        last = createId();
+        head.pages.push(last);
+        pages.set(last, []);
+      }
+      pageOf(last).push({ msisdn, at, via });
+      changes.remember.set(key, { at, forMs, value: last });
+    } else {
+      const page = pageOf(id);
+      const index = page.findIndex((one) => one.msisdn === msisdn);
+      if (index >= 0) page.splice(index, 1);
+      changes.remember.set(key, undefined);
+    }
+  }
+  if (changed === 0) return 0;
+  for (const [id, page] of pages) {
+    changes.remember.set(pageKey(id), page.length > 0 ? { at, forMs, value: formatPage(page) } : undefined);
+  }
+  head.pages = head.pages.filter((id) => pages.get(id)?.length !== 0);
+  head.total = Math.max(0, head.total + (wish === 'out' ? changed : -changed));
+  changes.remember.set(headKey, head.pages.length > 0 ? { at, forMs, value: JSON.stringify(head) } : undefined);
+  // What a power cut takes back would be sent to.
+  changes.firm = true;
+  return changed;
+}
+
+/** The key under which it stands how many there are. */
+export const keyOfTotal = headKey;
+
+/** How many are on the list. */
+export function countOptOuts(look: Look): number {
+  return readHead(look).total;
+}
+
+/** The keys of the pages that {@link listOptOuts} may read, the latest first. */
+export function keysOfPages(look: Look, { after, search }: { after?: string; search?: string } = {}): string[] {
+  const { pages } = readHead(look);
+  const latest = [...pages].reverse();
+  // So many are counted, wherever the page begins that is asked for.
+  if (search) return latest.slice(0, mostSearched).map(pageKey);
+  const [id] = parsePlace(after);
+  const from = id === undefined ? 0 : latest.indexOf(id);
+  if (from < 0) return [];
+  // Few are left on most of the pages of those who came back.
+  return latest.slice(from, from + mostSearched / 100).map(pageKey);
+}
+
+/**
+ * Lists who is on the list.
+ *
+ * @param search a part of the number, of digits; absent: all
+ */
+export function listOptOuts(look: Look, { after, search }: { after?: string; search?: string } = {}): OptOutPage {
+  const { pages, total } = readHead(look);
+  const keys = keysOfPages(look, { ...(after && { after }), ...(search && { search }) });
+  const [afterId, afterIndex] = parsePlace(after);
+  const optouts: OptOut[] = [];
+  let found = 0;
+  let isAfter = afterId === undefined;
+  let next: string | undefined;
+  for (const key of keys) {
+    const id = key.slice(pageKey('').length);
+    const isFirst = id === afterId;
+    const lines = linesOf(look(key));
+    for (let index = lines.length - 1; index >= 0; index--) {
+      const line = lines[index] ?? '';
+      if (isFirst && index < afterIndex) isAfter = true;
+      if (search && !line.slice(0, line.indexOf(' ')).includes(search)) continue;
+      found++;
+      if (!isAfter || next !== undefined) continue;
+      if (optouts.length < pageSize) optouts.push(...parseLine(line));
+      else next = formatPlace(id, index + 1);
+    }
+    if (isFirst) isAfter = true;
+    if (!search && next !== undefined) break;
+  }
+  const last = keys.at(-1)?.slice(pageKey('').length);
+  const isCutOff = last !== undefined && last !== pages[0];
+  if (next === undefined && isCutOff && !search) next = formatPlace(last, 0);
+  return { optouts, total: search ? found : total, ...(next === undefined ? undefined : { next }) };
+}
+
+/**
+ * What two stores have under one of these keys. See `AliasedStore`: the pages of both are there then, and a number is on the list
+ * that is on either.
+ */
+export function mergeOptOuts(key: string, own: Remembered, former: Remembered): Remembered {
+  if (key !== headKey) return own;
+  const [a, b] = [parseHead(own), parseHead(former)];
+  const pages = [...new Set([...b.pages, ...a.pages])];
+  const isSame = pages.length === a.pages.length;
+  return isSame ? own : { ...own, value: JSON.stringify({ total: a.total + b.total, pages } satisfies Head) };
+}
+
+function pageKey(id: string): string {
+  return `${optOutPrefix}page:${id}`;
+}
+
+function readHead(look: Look): Head {
+  return parseHead(look(headKey));
+}
+
+function parseHead(remembered: Pick<Remembered, 'value'> | undefined): Head {
+  const { total, pages } = parseRemembered(remembered, isHead) ?? { total: 0, pages: [] };
+  return { total, pages: [...pages] };
+}
+
+function isHead(value: unknown): value is Head {
+  const { total, pages } = (value ?? {}) as Partial<Record<keyof Head, unknown>>;
+  return Number.isInteger(total) && Array.isArray(pages) && pages.every((id) => typeof id === 'string');
+}
+
+/** A line for each: of 100,000 numbers JSON takes longer to read. */
+function formatPage(page: readonly OptOut[]): string {
+  return page.map(({ msisdn, at, via }) => `${msisdn} ${at} ${via}`).join('\n');
+}
+
+function parsePage(remembered: Remembered | undefined): OptOut[] {
+  return linesOf(remembered).flatMap(parseLine);
+}
+
+function linesOf(remembered: Remembered | undefined): string[] {
+  return remembered ? remembered.value.split('\n') : [];
+}
+
+function parseLine(line: string): OptOut[] {
+  const [msisdn, at, via] = line.split(' ');
+  return msisdn ? [{ msisdn, at: Number(at) || 0, via: via === 'person' ? 'person' : 'message' }] : [];
+}
+
+/** Names a place in the list: before the one that stands there in a page. */
+function formatPlace(id: string, index: number): string {
+  return `${id}.${index}`;
+}
+
+function parsePlace(place: string | undefined): [id: string | undefined, index: number] {
+  const [, id, index] = /^(.+)\.(\d+)$/.exec(place ?? '') ?? [];
+  return [id, Number(index ?? 0)];
+}

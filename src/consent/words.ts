@@ -1,0 +1,134 @@
+/** What somebody who writes one of the words wants: no more texts, or texts again. */
+export type Wish = 'out' | 'in';
+
+/**
+ * The built-in words, by the languages of the editor.
+ *
+ * `out` in English are those that the FCC names (47 CFR 64.1200(a)(10), in force since April 2025) and `stopall`, `optout`, which carriers of
+ * the CTIA honour besides. `arret` is asked for by Canadian carriers (CWTA), `td` and 退订 by Chinese ones. The rest are the
+ * words for *stop*, *end the subscription* and *sign off* that senders of those countries print in their texts.
+ *
+ * Left out is what is an everyday answer, there or in another of these languages: a bare *yes* or *no*, `n` and `t`; `alto` and `alta`, which
+ * in Spanish and Portuguese are *high*, too; `para`, `fin`, `basta`, `voltar`; and 취소, 取消, キャンセル, `annuler`, `отмена`, with which people
+ * cancel an appointment and which no rule names. What brings texts back is held to more than what ends them.
+ */
+const builtIn: readonly Readonly<Record<Wish, readonly string[]>>[] = [
+  // en-US
+  {
+    out: [
+      'stop',
+      'stopall',
+      'stop all',
+      'quit',
+      'end',
+      'revoke',
+      'opt out',
+      'optout',
+      'opt-out',
+      'cancel',
+      'unsubscribe',
+    ],
+    in: ['start', 'unstop', 'opt in', 'optin', 'opt-in'],
+  },
+  // de
+  { out: ['stopp', 'abmelden', 'abbestellen', 'austragen'], in: ['starten', 'wieder anmelden'] },
+  // es-ES
+  {
+    out: ['baja', 'parar', 'cancelar', 'darme de baja', 'dar de baja', 'desuscribir', 'desuscribirme'],
+    in: ['iniciar', 'reanudar', 'suscribir', 'suscribirme'],
+  },
+  // fr
+  {
+    out: ['arret', 'arrêt', 'arreter', 'arrêter', 'stopper', 'desabonner', 'désabonner', 'desinscrire', 'désinscrire'],
+    in: ['reprendre', 'reabonner', 'réabonner', 'reinscrire', 'réinscrire'],
+  },
+  // ja
+  {
+    out: ['停止', '配信停止', '配信解除', '登録解除', '受信拒否', 'ストップ'],
+    in: ['配信再開', '配信開始', '再開', 'スタート'],
+  },
+  // ko
+  {
+    out: ['수신거부', '수신 거부', '구독취소', '구독 취소', '구독해지', '구독 해지', '중지', '스톱'],
+    in: ['수신동의', '수신 동의', '구독', '시작', '스타트'],
+  },
+  // pt-BR
+  {
+    out: ['parar', 'pare', 'sair', 'cancelar', 'descadastrar', 'descadastre'],
+    in: ['iniciar', 'retomar', 'recadastrar', 'inscrever'],
+  },
+  // ru
+  { out: ['стоп', 'отписка', 'отписаться', 'отпишите'], in: ['старт', 'подписка', 'подписаться'] },
+  // zh-CN
+  { out: ['td', '退订', '取消订阅', '停止', '拒收'], in: ['订阅', '重新订阅', '恢复订阅'] },
+  // zh-TW
+  { out: ['退訂', '取消訂閱', '停止', '拒收'], in: ['訂閱', '重新訂閱', '恢復訂閱'] },
+];
+
+/** Words that an account takes; those of `optOutWords` and `optInWords` stand in the place of the built-in ones. */
+export interface ConsentSettings {
+  out: readonly string[];
+  in: readonly string[];
+}
+
+/** Longer than any text of which a word is all that is said. */
+const longest = 1_600;
+
+const separators = /[,\n]/;
+const blank = /^[\p{White_Space}\p{Cf}\p{Cc}]$/u;
+/** What may surround a word, emoji with what changes their looks among it. */
+const surrounding = /^[\p{White_Space}\p{P}\p{S}\p{Cf}\p{Cc}\p{Mn}]$/u;
+
+/** Reads words or phrases that are separated by commas or new lines; those of the ten languages where there is none. */
+export function parseConsentWords(outWords: string | undefined, inWords: string | undefined): ConsentSettings {
+  return { out: parseWords('out', outWords), in: parseWords('in', inWords) };
+}
+
+function parseWords(wish: Wish, text = ''): string[] {
+  const own = text
+    .split(separators)
+    .map(normalise)
+    .filter((word) => word !== '');
+  return own.length > 0 ? own : builtIn.flatMap((words) => words[wish].map(normalise));
+}
+
+/** Tells what people wish by the words of all settings. Who writes a word of both lists wants no more texts. */
+export class ConsentWords {
+  readonly #wishes = new Map<string, Wish>();
+
+  constructor(settings: readonly ConsentSettings[]) {
+    for (const wish of ['in', 'out'] as const) {
+      for (const words of settings) for (const word of words[wish]) this.#wishes.set(word, wish);
+    }
+  }
+
+  /** Whether nobody is listened to. */
+  get isEmpty(): boolean {
+    return this.#wishes.size === 0;
+  }
+
+  /** What a text wishes, all of which has to be one of the words. */
+  wishOf(text: string): Wish | undefined {
+    if (this.isEmpty || text.length > longest) return undefined;
+    return this.#wishes.get(normalise(text));
+  }
+}
+
+/** The form in which words are compared: without what surrounds them, in one case, with one space between. */
+function normalise(text: string): string {
+  const characters = [...text.normalize('NFKC').toUpperCase().toLowerCase().normalize('NFKC')];
+  let [from, to] = [0, characters.length];
+  while (from < to && surrounding.test(characters[from] ?? '')) from++;
+  while (from < to && surrounding.test(characters[to - 1] ?? '')) to--;
+  let word = '';
+  let isBlank = false;
+  for (const character of characters.slice(from, to)) {
+    if (blank.test(character)) {
+      isBlank = true;
+      continue;
+    }
+    word += isBlank ? ` ${character}` : character;
+    isBlank = false;
+  }
+  return word;
+}

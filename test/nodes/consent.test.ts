@@ -1,0 +1,312 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import helper from 'node-red-node-test-helper';
+import type { Simulator } from '../../simulator';
+import type { FlowNode } from '../node-red-process';
+import { until } from '../until';
+import {
+  account,
+  catcher,
+  type FlowMessage,
+  RunningFlow,
+  sink,
+  startService,
+  stopEverything,
+  stopLater,
+} from './running-flow';
+
+const [one, two, three] = ['6421555001', '6421555002', '6421555003'] as const;
+
+function sendNode(properties: Record<string, unknown> = {}): FlowNode {
+  return { id: 'send', type: 'sms-send', account: 'account', wires: [['sent'], ['failed']], ...properties };
+}
+
+const receiver: FlowNode = { id: 'in', type: 'sms-in', account: 'account', wires: [['received']] };
+
+describe('consent', () => {
+  let sim: Simulator;
+
+  beforeEach(async () => {
+    sim = await startService();
+  });
+
+  afterEach(stopEverything);
+
+  const nodes = (settings: Record<string, unknown>, ...more: FlowNode[]) => [
+    account(sim, { pause: '0', ...settings }),
+    ...(more.some(({ type }) => type === 'sms-send') ? [] : [sendNode()]),
+    ...more,
+    sink('received'),
+    sink('sent'),
+    sink('failed'),
+    ...catcher(),
+  ];
+
+  async function send(flow: RunningFlow, to: unknown, payload = 'hello', from = 'send'): Promise<void> {
+    const before = flow.completions.filter(({ id }) => id === from).length;
+    flow.send(from, { topic: to, payload });
+    await flow.done(from, before + 1);
+  }
+
+  const write = (body: string, from: string = one) => sim.receive({ from, to: '642100000001', body });
+
+  /** Somebody writes, and the flow has got it. */
+  async function say(flow: RunningFlow, body: string, from: string = one): Promise<FlowMessage | undefined> {
+    const before = flow.received('received').length;
+    write(body, from);
+    return (await flow.messages('received', before + 1)).at(-1);
+  }
+
+  it('puts whoever writes a word on the list, and delivers the message as any other', async () => {
+    const flow = await RunningFlow.start(nodes({ optOut: true }, receiver));
+    const message = await say(flow, ' Stop! ');
+    assert.deepEqual([message?.payload, message?.topic, message?.sms?.optOut], [' Stop! ', one, 'out']);
+    await send(flow, one);
+    const [caught] = await flow.messages('caught', 1);
+    assert.deepEqual([caught?.error?.code, caught?.sms?.error?.code], ['SMS_OPTED_OUT', 'SMS_OPTED_OUT']);
+    assert.equal(sim.messages.length, 0);
+    assert.deepEqual(flow.status('send'), { fill: 'red', shape: 'ring', text: 'opted out' });
+    assert.equal((await say(flow, 'START'))?.sms?.optOut, 'in');
+    await send(flow, one);
+    assert.equal(sim.messages.length, 1);
+  });
+
+  it('leaves messages alone that are none of the words', async () => {
+    const flow = await RunningFlow.start(nodes({ optOut: true }, receiver));
+    for (const body of ['please stop', 'yes', 'stop it']) {
+      assert.ok(!('optOut' in ((await say(flow, body))?.sms ?? {})), body);
+    }
+    await send(flow, one);
+    assert.equal(sim.messages.length, 1);
+  });
+
+  it('is left alone while optOut is off, and holds again when it is on', async () => {
+    const flow = await RunningFlow.start(nodes({ optOut: true }, receiver));
+    await say(flow, 'STOP');
+    await flow.deploy(nodes({ optOut: false }, receiver));
+    await send(flow, one);
+    assert.ok(!('optOut' in ((await say(flow, 'START'))?.sms ?? {})));
+    await flow.deploy(nodes({ optOut: true }, receiver));
+    await send(flow, one);
+    assert.equal((await flow.messages('caught', 1))[0]?.sms?.error?.code, 'SMS_OPTED_OUT');
+    assert.equal(sim.messages.length, 1);
+  });
+
+  it('lets those leave by output 2 who want no text, and the text go to the others', async () => {
+    const flow = await RunningFlow.start(nodes({ optOut: true, prefixes: '+64, 61' }, receiver));
+    await say(flow, 'STOP', two);
+    await send(flow, [one, two, '16421123456']);
+    const [sent] = await flow.messages('sent', 1);
+    const failed = await flow.messages('failed', 2);
+    assert.deepEqual(sent?.sms?.accepted, [one]);
+    assert.deepEqual(
+      failed.map(({ topic, payload, sms }) => [topic, payload, sms?.msisdn, sms?.errorCode]),
+      [
+        ['16421123456', 'hello', '16421123456', 'SMS_NOT_ALLOWED'],
+        [two, 'hello', two, 'SMS_OPTED_OUT'],
+      ],
+    );
+    assert.deepEqual(flow.received('caught'), []);
+  });
+
+  it('tells the first reason in its order when nobody is left, without counting for limits', async () => {
+    const flow = await RunningFlow.start(nodes({ optOut: true, prefixes: '64', perDay: '1' }, receiver));
+    await say(flow, 'STOP', two);
+    await send(flow, ['16421123456', two]);
+    await send(flow, [two]);
+    await send(flow, three);
+    await send(flow, [one, two]);
+    await send(flow, [one, two, '16421123456']);
+    const codes = (await flow.messages('caught', 4)).map(({ sms }) => sms?.error?.code);
+    assert.deepEqual(codes, ['SMS_NOT_ALLOWED', 'SMS_OPTED_OUT', 'SMS_OPTED_OUT', 'SMS_NOT_ALLOWED']);
+    assert.equal(sim.messages.length, 1);
+  });
+
+  it('lets essential texts pass, but not beyond the prefixes', async () => {
+    const alarm = sendNode({ id: 'alarm', essential: true });
+    const flow = await RunningFlow.start(nodes({ optOut: true, prefixes: '64' }, receiver, sendNode(), alarm));
+    await say(flow, 'STOP');
+    await send(flow, one, 'fire', 'alarm');
+    assert.deepEqual((await flow.messages('sent', 1))[0]?.sms?.accepted, [one]);
+    await send(flow, '16421123456', 'fire', 'alarm');
+    assert.equal((await flow.messages('caught', 1))[0]?.sms?.error?.code, 'SMS_NOT_ALLOWED');
+  });
+
+  it('makes no request for numbers outside the prefixes, and keeps no such text', async () => {
+    const flow = await RunningFlow.start(nodes({ prefixes: '61' }, sendNode({ keep: true })));
+    await send(flow, one);
+    assert.equal((await flow.messages('caught', 1))[0]?.sms?.error?.code, 'SMS_NOT_ALLOWED');
+    assert.equal(sim.requests.filter(({ endpoint }) => endpoint === 'send').length, 0);
+    assert.deepEqual(flow.status('send'), { fill: 'red', shape: 'ring', text: 'number not allowed' });
+  });
+
+  it('is asked as a kept text leaves', async () => {
+    sim.fault('send', { status: 503 });
+    const flow = await RunningFlow.start(nodes({ optOut: true, store: 'memory' }, receiver, sendNode({ keep: true })));
+    flow.send('send', { topic: [one, two], payload: 'news' });
+    flow.send('send', { topic: one, payload: 'more' });
+    await until(() => sim.requests.some(({ status }) => status === 503));
+    await say(flow, 'STOP');
+    sim.fault('send', null);
+    const [failed] = await flow.messages('failed', 1);
+    assert.deepEqual([failed?.topic, failed?.sms?.errorCode], [one, 'SMS_OPTED_OUT']);
+    const errors = await flow.messages('caught', 2);
+    assert.ok(errors.some(({ payload, sms }) => payload === 'more' && sms?.error?.code === 'SMS_OPTED_OUT'));
+    assert.deepEqual(sim.messages.at(-1)?.recipients.map(({ msisdn }) => msisdn) ?? [], [two]);
+  });
+
+  it('outlives a restart on disk', async () => {
+    const userDir = mkdtempSync(join(tmpdir(), 'sms-consent-'));
+    stopLater(async () => rmSync(userDir, { recursive: true, force: true }));
+    const flow = await RunningFlow.start(nodes({ optOut: true, store: 'disk' }, receiver), { settings: { userDir } });
+    await say(flow, 'STOP');
+    await flow.stop();
+    const again = await RunningFlow.start(nodes({ optOut: true, store: 'disk' }, receiver), { settings: { userDir } });
+    await send(again, one);
+    assert.equal((await again.messages('caught', 1))[0]?.sms?.error?.code, 'SMS_OPTED_OUT');
+  });
+
+  it('changes nothing when the same message comes again', async () => {
+    const flow = await RunningFlow.start(nodes({ optOut: true }, receiver));
+    const stop = await say(flow, 'STOP');
+    await say(flow, 'START');
+    const form = new URLSearchParams({
+      messageId: String(stop?.sms?.messageId),
+      from: one,
+      to: '642100000001',
+      body: 'STOP',
+    });
+    sim.fault('incoming', { status: 200, body: String(form), contentType: 'application/x-www-form-urlencoded' }, 1);
+    await until(() => sim.requests.filter(({ status }) => status === 200).length >= 3);
+    await say(flow, 'hello');
+    await send(flow, one);
+    assert.equal(sim.messages.length, 1);
+  });
+
+  it('takes no word of a parameter of the service', async () => {
+    const flow = await RunningFlow.start(nodes({}, receiver));
+    const form = new URLSearchParams({ messageId: 'm1', from: one, body: 'hello', optOut: 'out' });
+    sim.fault('incoming', { status: 200, body: String(form), contentType: 'application/x-www-form-urlencoded' }, 1);
+    const [message] = await flow.messages('received', 1);
+    assert.ok(!('optOut' in (message?.sms ?? {})));
+  });
+
+  it('takes words of its own in the place of the built-in ones', async () => {
+    const flow = await RunningFlow.start(nodes({ optOut: true, optOutWords: 'weg\nnicht mehr' }, receiver));
+    assert.equal((await say(flow, 'Nicht  mehr.'))?.sms?.optOut, 'out');
+    assert.ok(!('optOut' in ((await say(flow, 'STOP', two))?.sms ?? {})));
+    assert.equal((await say(flow, 'start'))?.sms?.optOut, 'in');
+  });
+
+  it('shows the list by its admin route, and takes changes of it', async () => {
+    const flow = await RunningFlow.start(nodes({ optOut: true }, receiver));
+    await say(flow, 'STOP', two);
+    const route = '/sms-account/account/optouts';
+    const change = (body: object) => helper.request().post(route).send(body);
+    assert.deepEqual((await change({ msisdns: ['+6421 555 001', three, two], action: 'out' }).expect(200)).body, {
+      changed: 2,
+    });
+    const { body: page } = await helper.request().get(route).expect(200);
+    assert.equal(page.total, 3);
+    assert.deepEqual(
+      page.optouts.map(({ msisdn, via }: Record<string, unknown>) => [msisdn, via]),
+      [
+        [three, 'person'],
+        ['6421555001', 'person'],
+        [two, 'message'],
+      ],
+    );
+    assert.match(page.optouts[0].at, /^\d{4}-\d\d-\d\dT.*Z$/);
+    const { body: found } = await helper.request().get(`${route}?search=5002`).expect(200);
+    assert.deepEqual([found.total, found.optouts[0].msisdn], [1, two]);
+    assert.deepEqual((await helper.request().get(`${route}?search=x`).expect(200)).body, { optouts: [], total: 0 });
+    const csv = await helper
+      .request()
+      .get(route)
+      .set('accept', 'text/csv')
+      .expect('content-type', /text\/csv/);
+    assert.match(csv.text, /^msisdn,at,via\r\n6421555003,[^,]+Z,person\r\n/);
+    assert.equal(csv.text.split('\r\n').length, 5);
+    const { body: state } = await helper.request().get('/sms-account/account/state').expect(200);
+    assert.equal(state.consent.optedOut, 3);
+    await change({ msisdns: [two], action: 'in' }).expect(200);
+    await send(flow, two);
+    await send(flow, one);
+    assert.equal(sim.messages.length, 1);
+    await helper.request().post(route).set('content-type', 'text/plain').send('{}').expect(415);
+    for (const body of [
+      {},
+      { msisdns: ['abc'], action: 'out' },
+      { msisdns: [one], action: 'x' },
+      { msisdns: Array(10_001).fill(one), action: 'out' },
+    ]) {
+      await change(body).expect(400);
+    }
+    await helper.request().get('/sms-account/none/optouts').expect(404);
+    const { body: after } = await helper.request().get('/sms-account/account/state').expect(200);
+    assert.deepEqual([after.consent.optedOut, after.counts.optedOut], [2, 1]);
+    assert.match((await helper.request().get('/sms-account/metrics')).text, /node_red_sms_opted_out_numbers\{.*\} 2\n/);
+  });
+
+  it('polls for a node that sends, and keeps what no node takes', async () => {
+    const flow = await RunningFlow.start(nodes({ optOut: true }));
+    write('STOP');
+    write('hello', two);
+    await until(async () => {
+      const { body } = await helper.request().get('/sms-account/account/state').expect(200);
+      const { undelivered, setAside } = body.inbox;
+      return undelivered + setAside === 2;
+    });
+    await send(flow, one);
+    assert.equal((await flow.messages('caught', 1))[0]?.sms?.error?.code, 'SMS_OPTED_OUT');
+  });
+
+  it('polls no more when it is off, or no node sends', async () => {
+    const flow = await RunningFlow.start(nodes({ optOut: true }));
+    await until(() => sim.requests.some(({ endpoint }) => endpoint === 'incoming'));
+    await flow.deploy(nodes({}));
+    const { body } = await helper.request().get('/sms-account/account/state').expect(200);
+    assert.deepEqual(body.polls, []);
+  });
+
+  it('refuses prefixes that are none', async () => {
+    const flow = await RunningFlow.start(nodes({ prefixes: '64 abc' }));
+    flow.send('send', { topic: one, payload: 'hello' });
+    const [caught] = await flow.messages('caught', 1);
+    assert.deepEqual([caught?.sms?.error?.code, caught?.sms?.error?.field], ['SMS_CONFIG', 'prefixes']);
+  });
+
+  describe('of several account nodes on one login', () => {
+    const second = (settings: Record<string, unknown>) => ({
+      ...account(sim, { pause: '0', ...settings }),
+      id: 'second',
+    });
+
+    it('holds for all when one has it, with the words of all', async () => {
+      const flow = await RunningFlow.start([
+        ...nodes({}, receiver, sendNode(), sendNode({ id: 'other', account: 'second' })),
+        second({ optOut: true, optOutWords: 'weg' }),
+        { ...second({ optOut: true }), id: 'third' },
+      ]);
+      await say(flow, 'weg', one);
+      await say(flow, 'stop', two);
+      await send(flow, one);
+      await send(flow, two, 'hello', 'other');
+      const codes = (await flow.messages('caught', 2)).map(({ sms }) => sms?.error?.code);
+      assert.deepEqual(codes, ['SMS_OPTED_OUT', 'SMS_OPTED_OUT']);
+    });
+
+    it('holds each text to the prefixes of its own', async () => {
+      const flow = await RunningFlow.start([
+        ...nodes({ prefixes: '61' }, sendNode(), sendNode({ id: 'other', account: 'second' })),
+        second({}),
+      ]);
+      await send(flow, one, 'hello', 'other');
+      await send(flow, one);
+      assert.equal((await flow.messages('caught', 1))[0]?.sms?.error?.code, 'SMS_NOT_ALLOWED');
+      assert.equal(sim.messages.length, 1);
+    });
+  });
+});

@@ -1,0 +1,209 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import {
+  changeOptOuts,
+  countOptOuts,
+  furtherKeysOfOptOuts,
+  isOptedOut,
+  keyOfOptOut,
+  keyOfTotal,
+  keysOfOptOuts,
+  keysOfPages,
+  listOptOuts,
+  mergeOptOuts,
+  type OptOutPage,
+} from '../../../src/consent/opt-outs';
+import type { Wish } from '../../../src/consent/words';
+import { DiskStore } from '../../../src/store/disk';
+import { MemoryStore } from '../../../src/store/memory';
+import { createChanges, type Look, type Remembered, type Store, type StoreEvents } from '../../../src/store/store';
+
+const events: StoreEvents = {
+  onTakenOver() {},
+  wanted: () => [],
+  onFailure() {},
+  isReadable: () => true,
+  onUnreadable() {},
+};
+
+/** The list as steps of a journal change and read it. */
+class List {
+  readonly store: Store;
+  #ids = 0;
+
+  constructor(store: Store) {
+    this.store = store;
+  }
+
+  async look(keys: readonly string[], further: (look: Look) => readonly string[] = () => []): Promise<Look> {
+    const known = new Map<string, Remembered | undefined>();
+    const look: Look = (key) => known.get(key);
+    for (let asked = keys; asked.length > 0; asked = further(look).filter((key) => !known.has(key))) {
+      const values = await this.store.recall(asked);
+      for (const [index, key] of asked.entries()) known.set(key, values[index]);
+    }
+    return look;
+  }
+
+  async change(wish: Wish, msisdns: readonly string[], at = 1): Promise<number> {
+    const look = await this.look(keysOfOptOuts(msisdns), (known) => furtherKeysOfOptOuts(msisdns, known));
+    const changes = createChanges();
+    const createId = () => `p${this.#ids++}`;
+    const changed = changeOptOuts({ msisdns, wish, at, via: 'message', createId }, look, changes);
+    await this.store.commit(changes, new Map());
+    return changed;
+  }
+
+  async list(asked: { after?: string; search?: string } = {}): Promise<OptOutPage> {
+    const look = await this.look([keyOfTotal], (known) => keysOfPages(known, asked));
+    return listOptOuts(look, asked);
+  }
+
+  async all(search?: string): Promise<string[]> {
+    const found: string[] = [];
+    let after: string | undefined;
+    do {
+      const { optouts, next } = await this.list({ ...(search && { search }), ...(after && { after }) });
+      found.push(...optouts.map(({ msisdn }) => msisdn));
+      after = next;
+    } while (after !== undefined);
+    return found;
+  }
+
+  async has(msisdn: string): Promise<boolean> {
+    return isOptedOut(msisdn, await this.look([keyOfOptOut(msisdn)]));
+  }
+}
+
+const numbers = (count: number, from = 0) =>
+  Array.from({ length: count }, (_, index) => String(64_210_000_000 + from + index));
+
+describe('the list of who opted out', () => {
+  let list: List;
+
+  beforeEach(() => {
+    list = new List(new MemoryStore());
+  });
+
+  it('tells who is on it, the latest first', async () => {
+    assert.equal(await list.change('out', ['6421'], 5), 1);
+    assert.equal(await list.change('out', ['6422'], 7), 1);
+    assert.deepEqual(await list.list(), {
+      optouts: [
+        { msisdn: '6422', at: 7, via: 'message' },
+        { msisdn: '6421', at: 5, via: 'message' },
+      ],
+      total: 2,
+    });
+    assert.ok(await list.has('6421'));
+    assert.ok(!(await list.has('6423')));
+  });
+
+  it('changes nothing for who is on it already, or is not', async () => {
+    await list.change('out', ['6421'], 5);
+    assert.equal(await list.change('out', ['6421', '6421'], 9), 0);
+    assert.equal(await list.change('in', ['6422'], 9), 0);
+    assert.deepEqual((await list.list()).optouts, [{ msisdn: '6421', at: 5, via: 'message' }]);
+  });
+
+  it('loses who comes back, and keeps nothing of an empty list', async () => {
+    await list.change('out', numbers(450));
+    assert.equal(await list.change('in', numbers(450)), 450);
+    assert.deepEqual(await list.list(), { optouts: [], total: 0 });
+    assert.deepEqual(await list.store.list(['']), []);
+  });
+
+  it('gives 200 at a time, each once', async () => {
+    const all = numbers(1_001);
+    for (let index = 0; index < all.length; index += 77) await list.change('out', all.slice(index, index + 77));
+    const first = await list.list();
+    assert.equal(first.optouts.length, 200);
+    assert.equal(first.total, 1_001);
+    assert.deepEqual(await list.all(), [...all].reverse());
+  });
+
+  it('gives them all where few are left on each page', async () => {
+    const all = numbers(6_000);
+    await list.change('out', all);
+    const left = all.filter((_, index) => index % 50 === 0);
+    await list.change(
+      'in',
+      all.filter((_, index) => index % 50 !== 0),
+    );
+    assert.deepEqual(await list.all(), [...left].reverse());
+  });
+
+  it('finds numbers by a part of them', async () => {
+    await list.change('out', numbers(1_000));
+    const { optouts, total } = await list.list({ search: '0077' });
+    assert.deepEqual([optouts.length, total], [11, 11]);
+    assert.equal((await list.all('642100003')).length, 100);
+    assert.equal((await list.all('64210000')).length, 1_000);
+  });
+
+  it('looks numbers up by nothing that shows them', async () => {
+    await list.change('out', ['64211234567']);
+    for (const [key] of await list.store.list([''])) assert.doesNotMatch(key, /64211234567/);
+  });
+
+  it('has what two stores have, put together', async () => {
+    const former = new List(new MemoryStore());
+    await former.change('out', numbers(3));
+    const [theirs] = await former.store.recall([keyOfTotal]);
+    const own: Remembered = { at: 1, forMs: 1, value: JSON.stringify({ total: 1, pages: ['own'] }) };
+    assert.ok(theirs);
+    const both = mergeOptOuts(keyOfTotal, own, theirs);
+    assert.equal(
+      countOptOuts(() => both),
+      4,
+    );
+    assert.deepEqual(JSON.parse(both.value).pages, ['p0', 'own']);
+    assert.equal(mergeOptOuts(keyOfTotal, both, theirs), both);
+    assert.equal(mergeOptOuts('~optout:number:x', own, theirs), own);
+  });
+
+  it('takes nothing from a head that is damaged', () => {
+    for (const value of ['', '{', '[]', 'null', '{"total":"1","pages":[]}', '{"total":1,"pages":[1]}']) {
+      assert.equal(
+        countOptOuts(() => ({ at: 1, forMs: 1, value })),
+        0,
+      );
+    }
+  });
+
+  it('answers within 50 ms of 100,000 numbers', async function () {
+    this.timeout(60_000);
+    const folder = mkdtempSync(join(tmpdir(), 'opt-outs-'));
+    const store = new DiskStore(folder);
+    try {
+      await store.open(events);
+      const large = new List(store);
+      const all = numbers(100_000);
+      for (let index = 0; index < all.length; index += 10_000)
+        await large.change('out', all.slice(index, index + 10_000));
+      const taken: Record<string, number> = {};
+      const time = async (name: string, work: () => Promise<unknown>) => {
+        const times: number[] = [];
+        for (let round = 0; round < 7; round++) {
+          const start = performance.now();
+          await work();
+          times.push(performance.now() - start);
+        }
+        taken[name] = Math.round((times.sort((a, b) => a - b)[1] ?? 0) * 10) / 10;
+      };
+      await time('look-up', () => large.has('64210077777'));
+      await time('count', async () => countOptOuts(await large.look([keyOfTotal])));
+      await time('page', () => large.list());
+      await time('search', () => large.list({ search: '77777' }));
+      await time('search for all', () => large.list({ search: '6421' }));
+      await time('change', () => large.change('out', [`999${Math.random()}`.replace('.', '')]));
+      process.stdout.write(`      ${JSON.stringify(taken)} ms\n`);
+      assert.equal((await large.list({ search: '77777' })).total, 1);
+    } finally {
+      await store.close();
+      rmSync(folder, { recursive: true, force: true });
+    }
+  });
+});

@@ -1,0 +1,150 @@
+import assert from 'node:assert/strict';
+import { ConsentWords, parseConsentWords } from '../../../src/consent/words';
+
+const builtIn = new ConsentWords([parseConsentWords(undefined, undefined)]);
+
+function assertWish(wish: 'out' | 'in' | undefined, ...texts: string[]): void {
+  for (const text of texts) assert.equal(builtIn.wishOf(text), wish, text);
+}
+
+describe('the words of consent', () => {
+  it('are those that the FCC names, and with them stopall and optout', () => {
+    assertWish(
+      'out',
+      'stop',
+      'stopall',
+      'stop all',
+      'quit',
+      'end',
+      'revoke',
+      'opt out',
+      'optout',
+      'cancel',
+      'unsubscribe',
+    );
+    assertWish('in', 'start', 'unstop', 'opt in');
+  });
+
+  it('are common ones of the ten languages of the editor', () => {
+    assertWish(
+      'out',
+      'Stopp',
+      'abmelden',
+      'BAJA',
+      'arrêt',
+      'ARRÊT',
+      '配信停止',
+      '수신거부',
+      'SAIR',
+      'Стоп',
+      '退订',
+      'TD',
+      '退訂',
+    );
+    assertWish('in', 'старт', '配信再開', '수신동의', '恢复订阅', '恢復訂閱');
+  });
+
+  it('count whatever their case, and what is around them', () => {
+    assertWish(
+      'out',
+      ' STOP ',
+      'Stop!',
+      '"stop".',
+      '¡stop!',
+      '…stop…',
+      'stop 🙏🏽',
+      '🛑️ stop',
+      '\u200bstop\u200b',
+      '\nStop\r\n',
+    );
+    assertWish('in', 'START.', '(start)');
+  });
+
+  it('count in other forms of the same characters, and with any white space between', () => {
+    assertWish('out', 'ＳＴＯＰ', 'stop\u00a0all', 'opt \t\n out', 'arre\u0302t', 'ｽﾄｯﾌﾟ');
+  });
+
+  it('have to be the whole text', () => {
+    assertWish(
+      undefined,
+      'please stop',
+      'stop it',
+      'stopped',
+      's t o p',
+      'end of the road',
+      'stop stop',
+      'I start at 8',
+      '',
+    );
+  });
+
+  it('are no everyday answers, of another language neither', () => {
+    assertWish(
+      undefined,
+      'yes',
+      'no',
+      'ok',
+      'ja',
+      'sí',
+      'si',
+      'oui',
+      'sim',
+      'да',
+      'はい',
+      '네',
+      '是',
+      '好',
+      'n',
+      't',
+      '1',
+    );
+    assertWish(
+      undefined,
+      'alto',
+      'alta',
+      'para',
+      'fin',
+      'basta',
+      'voltar',
+      'weiter',
+      'annuler',
+      'отмена',
+      '取消',
+      '취소',
+    );
+  });
+
+  it('are ended by one of both lists', () => {
+    const words = new ConsentWords([parseConsentWords('weg', 'da, start'), parseConsentWords('start', '')]);
+    assert.equal(words.wishOf('start'), 'out');
+    assert.equal(words.wishOf('da'), 'in');
+  });
+
+  it('are in the place of the built-in ones of their list alone', () => {
+    const words = new ConsentWords([parseConsentWords('Ciao,\n basta  così ', '')]);
+    for (const text of ['ciao', 'BASTA COSÌ!']) assert.equal(words.wishOf(text), 'out');
+    assert.equal(words.wishOf('stop'), undefined);
+    assert.equal(words.wishOf('start'), 'in');
+  });
+
+  it('are the built-in ones where nothing is left of the own', () => {
+    const words = new ConsentWords([parseConsentWords(' , \n ', undefined)]);
+    assert.equal(words.wishOf('stop'), 'out');
+  });
+
+  it('of all account nodes count', () => {
+    const words = new ConsentWords([parseConsentWords('weg', 'da'), parseConsentWords(undefined, undefined)]);
+    for (const text of ['weg', 'stop']) assert.equal(words.wishOf(text), 'out');
+    for (const text of ['da', 'start']) assert.equal(words.wishOf(text), 'in');
+  });
+
+  it('take no time to find in a text of any length', () => {
+    for (const text of [' '.repeat(8e6), '!'.repeat(8e6), `stop${' '.repeat(1e6)}x`]) {
+      assert.equal(builtIn.wishOf(text), undefined);
+    }
+  });
+
+  it('are none while nobody listens', () => {
+    assert.equal(new ConsentWords([]).wishOf('stop'), undefined);
+  });
+});
