@@ -1,5 +1,6 @@
-import { isOptedOut, keyOfOptOut } from '../consent/opt-outs';
+import { isOptedOut, keyOfOptOut, mergeOptOuts, optOutPrefix } from '../consent/opt-outs';
 import { isNumber } from '../consent/prefixes';
+import type { Heritage } from './heritage';
 import type { Rule } from './rule';
 
 /** Who wants no more texts is withheld, but from essential texts. */
@@ -18,4 +19,10 @@ export const consentRule: Rule = {
     }
     return { withheld: withheld.map((msisdn) => ({ msisdn, reason: 'optedOut', params: {} })) };
   },
+};
+
+/** Who is on the list of one of two logins is on that of both. */
+export const optOutHeritage: Heritage = {
+  prefix: optOutPrefix,
+  merge: (own, other, key) => mergeOptOuts(key, own, other),
 };

@@ -5,6 +5,7 @@ import { closeQuestion, keysOfQuestion, remembranceHeritage, sentHeritage } from
 import { adoptedKey, forgetAdopted, noteAdopted } from '../store/adopted';
 import { dropItem, type Item, keepItem, type Remembered } from '../store/store';
 import { absenceHeritage } from './absences';
+import { optOutHeritage } from './consent-rule';
 import type { Heritage } from './heritage';
 import { limitHeritage } from './limits';
 import { onceHeritage } from './once';
@@ -16,6 +17,7 @@ const heritages: readonly Heritage[] = [
   carriedHeritage,
   askedHeritage,
   limitHeritage,
+  optOutHeritage,
   replyHeritage,
   onceHeritage,
   remembranceHeritage,

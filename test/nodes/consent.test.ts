@@ -168,6 +168,18 @@ describe('consent', () => {
     assert.equal((await again.messages('caught', 1))[0]?.sms?.error?.code, 'SMS_OPTED_OUT');
   });
 
+  it('goes along to another store', async () => {
+    const userDir = mkdtempSync(join(tmpdir(), 'sms-consent-'));
+    stopLater(async () => rmSync(userDir, { recursive: true, force: true }));
+    const flow = await RunningFlow.start(nodes({ optOut: true, store: 'memory' }, receiver), { settings: { userDir } });
+    await say(flow, 'STOP');
+    await say(flow, 'STOP', two);
+    await flow.deploy(nodes({ optOut: true, store: 'disk' }, receiver));
+    await until(async () => (await helper.request().get('/sms-account/account/optouts')).body.total === 2);
+    await send(flow, one);
+    assert.equal((await flow.messages('caught', 1))[0]?.sms?.error?.code, 'SMS_OPTED_OUT');
+  });
+
   it('changes nothing when the same message comes again', async () => {
     const flow = await RunningFlow.start(nodes({ optOut: true }, receiver));
     const stop = await say(flow, 'STOP');
