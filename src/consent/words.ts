@@ -4,9 +4,9 @@ export type Wish = 'out' | 'in';
 /**
  * The built-in words, by the languages of the editor.
  *
- * `out` in English are those that the FCC names (47 CFR 64.1200(a)(10), in force since April 2025) and `stopall`, `optout`, which carriers of
- * the CTIA honour besides. `arret` is asked for by Canadian carriers (CWTA), `td` and 退订 by Chinese ones. The rest are the
- * words for *stop*, *end the subscription* and *sign off* that senders of those countries print in their texts.
+ * `out` in English are those that the FCC names (47 CFR 64.1200(a)(10), in force since April 2025), with `stopall` and `optout`. The rest have no
+ * such source: they are the words for *stop*, *end the subscription* and *sign off* with which senders of those countries end their texts, such as
+ * `arret`, `td` and 退订, by the judgement of whoever wrote them down.
  *
  * Left out is what is an everyday answer, there or in another of these languages: a bare *yes* or *no*, `n` and `t`; `alto` and `alta`, which
  * in Spanish and Portuguese are *high*, too; `para`, `fin`, `basta`, `voltar`; and 취소, 取消, キャンセル, `annuler`, `отмена`, with which people

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { optOutPrefix } from '../../../src/consent/opt-outs';
 import type { IncomingRecord } from '../../../src/model';
 import { abandon, adopt, ledgerPrefixes } from '../../../src/outbox/inheritance';
 import type { Text } from '../../../src/outbox/outgoing';
@@ -36,8 +37,8 @@ describe('what a login takes over of another', () => {
     const strays = [...remembered.keys()].filter((key) => !ledgerPrefixes.some((prefix) => key.startsWith(prefix)));
     assert.deepEqual(strays, []);
     const unused = ledgerPrefixes.filter((prefix) => ![...remembered.keys()].some((key) => key.startsWith(prefix)));
-    // Of a long message only, and only where several instances share a store.
-    assert.deepEqual(unused, ['~carried:', replyKey('')]);
+    // Of a long message only, of who wrote STOP, and only where several instances share a store.
+    assert.deepEqual(unused, ['~carried:', optOutPrefix, replyKey('')]);
   });
 
   describe('is since when a node has been gone:', () => {
