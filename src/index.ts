@@ -2,9 +2,8 @@
  * The SMS messaging service's HTTP interface as a library. It knows nothing of Node-RED, never logs, and rejects with
  * {@link SmsError} only.
  */
-export { type Accounts, createAccounts, joinAccount } from './account/accounts';
+export { type Accounts, createAccounts, joinAccount, keyOfLogin } from './account/accounts';
 export type { OptOutQuery } from './account/consent';
-export { keyOfLogin } from './account/login-key';
 export type {
   CallbackSubscription,
   FormerPlace,

@@ -1,7 +1,8 @@
+import { createHash } from 'node:crypto';
 import { type Clock, systemClock } from '../clock';
+import type { Authentication } from '../login';
 import type { Account } from './account';
 import type { JoinedMembership } from './joined';
-import { keyOfLogin } from './login-key';
 import type { Membership } from './membership';
 import type { AccountSettings } from './settings';
 import type { Tally } from './tally';
@@ -61,4 +62,13 @@ const accountsOfProcess = createAccounts();
  */
 export function joinAccount(settings: AccountSettings): Membership {
   return accountsOfProcess.join(settings);
+}
+
+/** Tells logins at services apart, and gives nothing away: 32 hexadecimal digits. */
+export function keyOfLogin({ baseUrl, authentication }: { baseUrl: string; authentication: Authentication }): string {
+  const login = authentication.type === 'bearer' ? authentication.apiKey : authentication.userId;
+  return createHash('sha256')
+    .update(JSON.stringify([baseUrl, authentication.type === 'bearer', login]))
+    .digest('hex')
+    .slice(0, 32);
 }

@@ -3,14 +3,13 @@ import type { ConsentWords } from '../consent/words';
 import type { SmsError } from '../errors';
 import type { Client } from '../http/client';
 import { ConsentCorrelator } from '../inbox/consent';
-import type { InboxOptions } from '../inbox/inbox';
-import { Inbox } from '../inbox/inbox';
+import { Inbox, type InboxOptions } from '../inbox/inbox';
 import { Journal } from '../journal/journal';
+import type { SendCounts } from '../outbox/counts';
+import type { Respite } from '../outbox/dispatch-order';
 import type { Evidence } from '../outbox/outgoing';
 import type { SendQueue } from '../outbox/queue';
-import type { Respite } from '../outbox/respite';
 import type { RuleSettings } from '../outbox/rule';
-import type { SendCounts } from '../outbox/send-counts';
 import { Sender } from '../outbox/sender';
 import type { Store } from '../store/store';
 

@@ -1,7 +1,7 @@
 import type { SmsError } from '../errors';
 import type { InboxState } from '../inbox/inbox';
+import type { SendCounts } from '../outbox/counts';
 import type { SendState, TextAction, TextEntry } from '../outbox/desk';
-import type { SendCounts } from '../outbox/send-counts';
 import type { PollSummary } from '../polling/endpoint';
 
 /** What an account does and what waits in it. All times are in ms since 1970. */

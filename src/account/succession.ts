@@ -1,7 +1,7 @@
 import type { Clock } from '../clock';
 import type { SmsError } from '../errors';
 import type { HandOver } from '../outbox/sender';
-import type { Polls } from '../polling/polls';
+import type { Polls } from '../polling/endpoint';
 import type { Estate } from './estate';
 import type { Member } from './member';
 import type { AccountSettings, StoreChoice } from './settings';

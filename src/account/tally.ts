@@ -1,8 +1,8 @@
 import type { Clock } from '../clock';
 import type { Acceptance } from '../inbox/inbox';
 import type { Kind } from '../model';
-import { Respite } from '../outbox/respite';
-import { SendCounts } from '../outbox/send-counts';
+import { SendCounts } from '../outbox/counts';
+import { Respite } from '../outbox/dispatch-order';
 import type { Counts, ReceiveCounts } from './state';
 
 /**

@@ -1,5 +1,6 @@
 import { type Clock, nextTurn, type Timer } from '../clock';
 import { isSmsError, SmsError } from '../errors';
+import { describeStoreFailure } from '../store/redis-failures';
 import {
   type Held,
   type Hold,
@@ -11,7 +12,6 @@ import {
   type Store,
   StoreLapse,
 } from '../store/store';
-import { describeStoreFailure } from '../store/store-failure';
 import { Backlog } from './backlog';
 import { ClockSkew } from './clock-skew';
 import { ItemIds } from './item-ids';

@@ -1,3 +1,4 @@
+import type { SendCounts } from './counts';
 import type { Duplicates } from './duplicates';
 import type { KeptTexts } from './keeping';
 import type { Ledger } from './ledger';
@@ -5,8 +6,7 @@ import type { SendFailure } from './outage';
 import { concernedBy, isKept, parseOutcome, type Sent, type Text } from './outgoing';
 import type { SendQueue } from './queue';
 import type { EvidenceCollector } from './reconciliation';
-import type { SendCounts } from './send-counts';
-import type { TextEntryPlace, TextEntryState } from './text-entries';
+import type { TextEntryPlace, TextEntryState } from './text-book';
 
 /** What goes on with texts that go out. */
 export interface SendState {

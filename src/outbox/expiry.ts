@@ -5,7 +5,7 @@ import { type Absences, longestAbsenceMs } from './absences';
 import { Batched } from './batched';
 import { firstMoment } from './due';
 import type { Text } from './outgoing';
-import { type Placed, PriorityQueue } from './priority-queue';
+import { type Placed, PriorityQueue } from './queue';
 
 /** What a watch over the time of texts goes by. */
 interface ExpiriesOptions {

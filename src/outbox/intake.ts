@@ -2,12 +2,11 @@ import type { Clock } from '../clock';
 import { asSmsError, isSmsError, SmsError } from '../errors';
 import type { Journal } from '../journal/journal';
 import type { QuietHours } from '../message/times';
-import type { Attachment } from './attachment';
-import { UnderWay } from './counts';
+import type { Attachment } from './attachments';
+import { type SendCounts, UnderWay } from './counts';
 import type { Deliveries, Given } from './delivery';
 import { keepUntilDue, mayLeaveAt, mostScheduled } from './due';
-import type { Duplicates } from './duplicates';
-import type { Followers } from './followers';
+import type { Duplicates, Followers } from './duplicates';
 import type { KeptTexts } from './keeping';
 import type { Ledger } from './ledger';
 import {
@@ -24,7 +23,6 @@ import type { SendRequest } from './outlet';
 import type { SendQueue } from './queue';
 import type { Reconciliations } from './reconciliation';
 import { type SendAttempts, sendPlain } from './send-attempt';
-import type { SendCounts } from './send-counts';
 
 /** What takes texts in. */
 export interface IntakeOptions {

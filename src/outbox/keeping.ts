@@ -5,7 +5,7 @@ import { backOffMs } from '../polling/back-off';
 import type { Absences } from './absences';
 import { Batched } from './batched';
 import { UnderWay } from './counts';
-import { DispatchOrder, type Waiting, WaitingTexts } from './dispatch-order';
+import { DispatchOrder, type Respite, type Waiting, WaitingTexts } from './dispatch-order';
 import { mayLeaveAt } from './due';
 import { createExpired, Expiries } from './expiry';
 import { isWithheldError, TooEarly } from './gate';
@@ -14,7 +14,6 @@ import { OutageWatch, type SendFailure } from './outage';
 import { isOutage, isUnknown, type Sent, type Text } from './outgoing';
 import type { Outlet } from './outlet';
 import type { SendQueue, Turn } from './queue';
-import type { Respite } from './respite';
 import { Schedule } from './schedule';
 
 /** What kept texts need. */

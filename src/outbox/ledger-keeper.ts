@@ -3,7 +3,7 @@ import type { Circumstances } from '../journal/participant';
 import type { Question } from '../questions/question';
 import type { Remembrance } from '../questions/sent-index';
 import type { Changes, Item } from '../store/store';
-import { isLedgerItem } from './ledger-item';
+import { isLedgerItem } from './ledger';
 import type { Text } from './outgoing';
 import type { SendingRooms } from './rooms';
 

@@ -4,12 +4,22 @@ import { type Answer, type Question, QuestionBook } from '../questions/question'
 import { collectReplies, endQuestion, forgetQuestion, readCarried } from '../questions/question-steps';
 import { TextsInTransit } from '../questions/replies';
 import { durationOf, type Memory, type Remembrance } from '../questions/sent-index';
+import type { Item } from '../store/store';
 import { mayLeaveAt } from './due';
 import { assertAnyAllowed, holdsAny, isWithholdingKnown } from './gate';
 import { Holdings } from './holdings';
-import { afterUnknown, isRemembered, isTracked, type Outcome, type StoredOutcome, type Text } from './outgoing';
+import {
+  afterUnknown,
+  isRemembered,
+  isTracked,
+  type Outcome,
+  parseOutcome,
+  type StoredOutcome,
+  type Text,
+} from './outgoing';
 import type { RuleSettings, Verdict } from './rule';
 import { createMoments, type Moment } from './sliding-window';
+import type { TextState } from './states';
 import { TextBook } from './text-book';
 import {
   delivered,
@@ -260,5 +270,40 @@ export class Ledger {
     }
     for (const id of unasked) this.questions.delete(id);
     return text;
+  }
+}
+
+const states: ReadonlySet<unknown> = new Set<TextState>(['waiting', 'leaving', 'settled', 'uncertain']);
+
+/** Says whether the ledger can make something of an item in the store. What another version calls otherwise is left alone. */
+export function isLedgerItem(item: Item): boolean {
+  const { kind } = item as Partial<Text | Question>;
+  if (kind === 'text') return isText(item as Partial<Text>);
+  return kind !== 'question' || isQuestion(item as Partial<Question>);
+}
+
+function isText({ state, node, message, options, arrivedAt, outcome, respite }: Partial<Text>): boolean {
+  return (
+    states.has(state) &&
+    typeof node === 'string' &&
+    typeof message?.body === 'string' &&
+    Array.isArray(message.to) &&
+    typeof options === 'object' &&
+    options !== null &&
+    typeof arrivedAt === 'number' &&
+    (outcome === undefined ? state !== 'settled' : isOutcome(outcome)) &&
+    (respite === undefined || isOutcome(respite.error))
+  );
+}
+
+function isQuestion({ node, text, recipient, reference, waitMs }: Partial<Question>): boolean {
+  return [node, text, recipient, reference].every((value) => typeof value === 'string') && typeof waitMs === 'number';
+}
+
+function isOutcome(outcome: NonNullable<Text['outcome']>): boolean {
+  try {
+    return parseOutcome(outcome) !== undefined;
+  } catch {
+    return false;
   }
 }

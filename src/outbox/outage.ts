@@ -1,10 +1,9 @@
 import type { Clock, Timer } from '../clock';
 import { isSmsError, type SmsError } from '../errors';
 import { backOffMs } from '../polling/back-off';
-import type { Waiting, WaitingTexts } from './dispatch-order';
+import type { Endured, Respite, Waiting, WaitingTexts } from './dispatch-order';
 import type { StoredRespite } from './outgoing';
 import type { Outlet } from './outlet';
-import type { Endured, Respite } from './respite';
 import type { Schedule } from './schedule';
 
 /** The service cannot be reached or used. */

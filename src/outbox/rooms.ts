@@ -5,12 +5,12 @@ import type { Question } from '../questions/question';
 import { Askers, Questions } from '../questions/questions';
 import type { Remembrance } from '../questions/sent-index';
 import { Absences } from './absences';
-import { Attachment, closeGraceMs } from './attachment';
-import { Attachments } from './attachments';
+import { Attachment, Attachments, closeGraceMs } from './attachments';
+import { SendCounts } from './counts';
 import { Deliveries } from './delivery';
 import { Desk } from './desk';
-import { Duplicates } from './duplicates';
-import { Followers } from './followers';
+import { Respite } from './dispatch-order';
+import { Duplicates, Followers } from './duplicates';
 import type { HoldingsHandOver } from './holdings';
 import { Intake } from './intake';
 import { KeptTexts } from './keeping';
@@ -19,10 +19,8 @@ import { type Evidence, isKept, type Outcome, type Text } from './outgoing';
 import type { Outlet, SendingNode } from './outlet';
 import type { SendQueue } from './queue';
 import { EvidenceCollector, Reconciliations } from './reconciliation';
-import { Respite } from './respite';
 import type { RuleSettings } from './rule';
 import { SendAttempts } from './send-attempt';
-import { SendCounts } from './send-counts';
 import { Settlement } from './settlement';
 
 /** What the sending side of an account stands on. */

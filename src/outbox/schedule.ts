@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '../clock';
 import type { Waiting } from './dispatch-order';
-import { type Placed, PriorityQueue } from './priority-queue';
+import { type Placed, PriorityQueue } from './queue';
 
 /** The clock may be set, and a machine be asleep, which no timer hears of: it is looked at so often. */
 const longestDelayMs = 60_000;

@@ -2,7 +2,7 @@ import { type Clock, wait } from '../clock';
 import { asSmsError, isSmsError, SmsError } from '../errors';
 import type { Client } from '../http/client';
 import type { Delivery } from '../model';
-import type { StopSignals } from './attachment';
+import type { StopSignals } from './attachments';
 import { createWithheldError, isWithheldError, TooEarly } from './gate';
 import type { Ledger } from './ledger';
 import {

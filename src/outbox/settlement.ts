@@ -1,8 +1,8 @@
 import { SmsError } from '../errors';
 import type { Questions } from '../questions/questions';
-import { NodeCounts } from './counts';
+import { NodeCounts, type SendCounts } from './counts';
 import type { Deliveries, Given } from './delivery';
-import type { Followers } from './followers';
+import type { Followers } from './duplicates';
 import type { Ledger } from './ledger';
 import {
   formatOutcome,
@@ -18,7 +18,6 @@ import {
   withWithheld,
 } from './outgoing';
 import type { Finding, Reconciliation, Reconciliations } from './reconciliation';
-import type { SendCounts } from './send-counts';
 
 /** What brings texts to their end. */
 export interface SettlementOptions {

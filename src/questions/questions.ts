@@ -1,7 +1,7 @@
 import { type Clock, longestDeploymentMs, type Timer } from '../clock';
 import type { SmsError } from '../errors';
 import { Batched } from '../outbox/batched';
-import { Bringing } from '../outbox/bringing';
+import { Bringing } from '../outbox/delivery';
 import type { KeptTexts } from '../outbox/keeping';
 import type { Ledger } from '../outbox/ledger';
 import type { Outlet } from '../outbox/outlet';

@@ -2,8 +2,8 @@ import { readdir } from 'node:fs/promises';
 import { SmsError } from '../errors';
 import type { Database, Engine } from './database';
 import { levelDb } from './level-database';
+import { describeStoreFailure } from './redis-failures';
 import { sqlite } from './sqlite-database';
-import { describeStoreFailure } from './store-failure';
 
 /** The one to be preferred first (docs/adr/0014). */
 export const engines: readonly Engine[] = [levelDb, sqlite];

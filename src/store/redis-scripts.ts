@@ -1,4 +1,6 @@
 import type { Redis } from 'ioredis';
+import { formatRemembered, parseRemembered } from './format';
+import type { Remembered } from './store';
 
 /** The consumer group of all instances. */
 export const group = 'node-red';
@@ -229,4 +231,51 @@ export interface ScriptedRedis extends Redis {
 export function nextStreamId(streamId: string): string {
   const [ms = '0', sequence = '0'] = streamId.split('-');
   return `${ms}-${BigInt(sequence) + 1n}`;
+}
+
+/** Names of what an account has at the server; the same prefix for all, so that a cluster keeps them together. */
+export interface RedisKeys {
+  readonly inbox: string;
+  readonly unreadable: string;
+  readonly epoch: string;
+  seen(key: string): string;
+  alive(consumer: string): string;
+  /** There since an instance is gone that has left something which nobody has taken over. */
+  gone(consumer: string): string;
+  /** There for as long as that is left to those who want it. */
+  reserved(consumer: string): string;
+}
+
+/** Names what the account of a login has at the server. */
+export function createKeys(login: string): RedisKeys {
+  const name = (text: string) => `sms:{${login}}:${text}`;
+  return {
+    inbox: name('inbox'),
+    unreadable: name('unreadable'),
+    epoch: name('epoch'),
+    seen: (key) => name(`seen:${key}`),
+    alive: (consumer) => name(`alive:${consumer}`),
+    gone: (consumer) => name(`gone:${consumer}`),
+    reserved: (consumer) => name(`reserved:${consumer}`),
+  };
+}
+
+/** What is remembered, as it stands at the server. */
+export class RedisTexts {
+  /** What was read and is not written as this version would. */
+  readonly #foreign = new WeakMap<Remembered, string>();
+
+  /** `null` stands for nothing, as in answers. */
+  read(text: string | null): Remembered | undefined {
+    if (text === null) return undefined;
+    const remembered = parseRemembered(text);
+    if (formatRemembered(remembered) !== text) this.#foreign.set(remembered, text);
+    return remembered;
+  }
+
+  /** As it stood when it was read; `false` for nothing, as in scripts. */
+  former(remembered: Remembered | undefined): string | false {
+    if (remembered === undefined) return false;
+    return this.#foreign.get(remembered) ?? formatRemembered(remembered);
+  }
 }

@@ -1,11 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import type { Clock, Timer } from '../clock';
-import { describeFailure, notRedis, signExpired } from './redis-failures';
-import type { RedisKeys } from './redis-keys';
-import { logIn } from './redis-log-in';
-import { afterRunning, OpeningLimit } from './redis-opening-limit';
-import { group, type ListedItem, leftSign, nextStreamId, pageSize, type ScriptedRedis, scripts } from './redis-scripts';
+import { describeFailure, notConnected, notInTime, notRedis, signExpired } from './redis-failures';
+import {
+  group,
+  type ListedItem,
+  leftSign,
+  nextStreamId,
+  pageSize,
+  type RedisKeys,
+  type ScriptedRedis,
+  scripts,
+} from './redis-scripts';
 import { RedisTakeOver } from './redis-take-over';
 import type { RedisServer } from './redis-url';
 
@@ -218,4 +224,98 @@ function limitCommands(redis: Redis, clock: Clock, limitMs: number): void {
     command.promise.then(end, end);
     return send(command, stream);
   };
+}
+
+/** What servers say to a password that they do not need, and Redis before version 6 to the name of a user. */
+const unneeded = /no password is set|without any password configured|wrong number of arguments for 'auth'/;
+
+/**
+ * Says who uses a new connection, and which database: not the client, which tells the console of a password that the server does
+ * not need.
+ *
+ * @throws the refusal of the server, that of the password first
+ */
+export async function logIn(redis: Redis, { username, password = '', db }: RedisServer): Promise<void> {
+  const steps: Promise<unknown>[] = [];
+  if (username || password) {
+    const authenticating = username ? redis.auth(username, password) : redis.auth(password);
+    steps.push(authenticating.catch(passUnneeded));
+  }
+  // A user who needs no other needs no permission for it.
+  if (db !== 0) steps.push(redis.select(db));
+  const refused = (await Promise.allSettled(steps)).find((step) => step.status === 'rejected');
+  if (refused) throw refused.reason;
+}
+
+function passUnneeded(error: unknown): void {
+  if (!(error instanceof Error && unneeded.test(error.message))) throw error;
+}
+
+/** A timer that comes so late has been held up with the whole process. */
+const heldUpMs = 250;
+
+/**
+ * Calls back when a time is over in which the process ran. Where it was suspended or blocked, timers run before what has come meanwhile is
+ * read: the time begins anew then.
+ */
+export function afterRunning(clock: Clock, delayMs: number, callback: () => void): Timer {
+  const start = () => {
+    const dueAt = clock.elapsed() + delayMs;
+    return clock.after(delayMs, () => {
+      if (clock.elapsed() < dueAt + heldUpMs) callback();
+      else timer = start();
+    });
+  };
+  let timer = start();
+  return { cancel: () => timer.cancel() };
+}
+
+/**
+ * Ends a connection that has not come into use in time: all that makes an opening has as long as one command, since whoever closes the
+ * store waits for it. What depends on how much there is to read has its time besides.
+ */
+export class OpeningLimit {
+  readonly #redis: Redis;
+  readonly #clock: Clock;
+  readonly #limitMs: number;
+  #timer: Timer | undefined;
+  #failure: Error | undefined;
+
+  /** The time begins. */
+  constructor(redis: Redis, clock: Clock, limitMs: number) {
+    this.#redis = redis;
+    this.#clock = clock;
+    this.#limitMs = limitMs;
+    this.#start();
+  }
+
+  /** What has become of the opening, if its time was over: commands fail for that alone then. */
+  get failure(): Error | undefined {
+    return this.#failure;
+  }
+
+  /** Something more is there to be read: the time begins anew, unless the opening has ended. */
+  extend(): void {
+    if (!this.#timer) return;
+    this.#timer.cancel();
+    this.#start();
+  }
+
+  /** The opening has ended, one way or the other. */
+  end(): void {
+    this.#timer?.cancel();
+    this.#timer = undefined;
+  }
+
+  #start(): void {
+    this.#timer = afterRunning(this.#clock, this.#limitMs, () => this.#giveUp());
+  }
+
+  #giveUp(): void {
+    this.#failure = this.#redis.status === 'connecting' ? notConnected() : notInTime();
+    this.end();
+    this.#redis.disconnect();
+    // Without this, it would wait for the server to hang up.
+    this.#redis.stream.destroy();
+  }
 }

@@ -1,7 +1,6 @@
 import type { Clock } from '../clock';
 import { signExpired } from './redis-failures';
-import type { RedisKeys } from './redis-keys';
-import { group, type ListedItem, nextStreamId, pageSize, type ScriptedRedis } from './redis-scripts';
+import { group, type ListedItem, nextStreamId, pageSize, type RedisKeys, type ScriptedRedis } from './redis-scripts';
 
 /** Pages that are looked at with one sign of life: nothing in them may be wanted, and the server has others to serve. */
 const mostLooks = 10;

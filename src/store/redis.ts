@@ -2,10 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { type Clock, systemClock } from '../clock';
 import { formatRemembered, parseItem } from './format';
 import { attempt, describeFailure, signExpired } from './redis-failures';
-import { createKeys, type RedisKeys } from './redis-keys';
-import { group, type ListedItem } from './redis-scripts';
+import { createKeys, group, type ListedItem, type RedisKeys, RedisTexts } from './redis-scripts';
 import { RedisSession, type RedisTiming, type SessionOptions } from './redis-session';
-import { RedisTexts } from './redis-texts';
 import { parseRedisUrl } from './redis-url';
 import {
   type Changes,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { EntryOrder } from '../../src/outbox/entry-order';
+import { EntryOrder } from '../../src/outbox/text-book';
 
 function readAll(order: EntryOrder, most: number): string[] {
   const all: string[] = [];

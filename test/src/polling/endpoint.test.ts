@@ -4,9 +4,8 @@ import type { AccountSettings } from '../../../src/account/settings';
 import { SmsError } from '../../../src/errors';
 import type { Client } from '../../../src/http/client';
 import type { Inbox } from '../../../src/inbox/inbox';
-import { Endpoint, type EndpointHost, type Watcher } from '../../../src/polling/endpoint';
+import { Endpoint, type EndpointHost, Polls, type Watcher } from '../../../src/polling/endpoint';
 import type { PollState } from '../../../src/polling/poll-loop';
-import { Polls } from '../../../src/polling/polls';
 import { VirtualClock } from '../../virtual-clock';
 
 /** What a watcher is told, in order. */

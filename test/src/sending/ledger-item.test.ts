@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { isLedgerItem } from '../../../src/outbox/ledger-item';
+import { isLedgerItem } from '../../../src/outbox/ledger';
 import type { Item } from '../../../src/store/store';
 import { createError } from '../some-error';
 import { FailingStore } from '../store/failing-store';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { type Placed, PriorityQueue } from '../../../src/outbox/priority-queue';
+import { type Placed, PriorityQueue } from '../../../src/outbox/queue';
 
 interface Item extends Placed {
   rank: number;
