@@ -84,6 +84,11 @@ class World {
   happened(kinds: RegExp, from: number, to: number): Happening[] {
     return during(this.story, kinds, from, to);
   }
+
+  /** Says whether the login or the store was changed between, or had just been: what was seen under one, another does not know. */
+  wasMoved(from: number, to: number): boolean {
+    return this.happened(/deploy/, from - movingMs, to).some(({ what }) => /changes the (?:login|store)/.test(what));
+  }
 }
 
 function deliveryKey({ node, output, payload, sms }: Seen): string | undefined {
@@ -97,6 +102,9 @@ function add<Item>(map: Map<string, Item[]>, key: string, item: Item): void {
   if (list) list.push(item);
   else map.set(key, [item]);
 }
+
+/** For so long after a deployment the polls and callbacks of the former login still come. */
+const movingMs = 2_000;
 
 const byTime = (one: { at: number }, other: { at: number }) => one.at - other.at;
 
@@ -130,7 +138,7 @@ const rules: readonly Rule[] = [
         }
         const unmarked = world.all(event).filter(({ sms }) => !sms?.redelivered);
         const vias = new Set(unmarked.map(({ sms }) => sms?.via));
-        if (vias.size < 2) continue;
+        if (vias.size < 2 || world.wasMoved(unmarked[0]?.at ?? 0, unmarked.at(-1)?.at ?? 0)) continue;
         const times = unmarked.map(({ at, node }) => `${node} at ${world.secondsOf(at)}`);
         yield [unmarked.at(-1)?.at ?? 0, `doubled: the ${name(event)}, by poll and by callback: ${times.join(', ')}`];
       }
