@@ -4,6 +4,12 @@ import type { Mutant } from './library';
 export const mutants: readonly Mutant[] = [
   // What is kept, and when it is let go of.
   mutant('nothing is held before the commit', 'inbox/inbox.ts', '{ ...step, redo, onWritten }', '{ ...step }'),
+  mutant(
+    'a hold is let go of before the commit',
+    'journal/writer.ts',
+    'let presumed = this.#presume(tasks);',
+    'for (const { hold } of tasks) hold?.letGo(); let presumed = this.#presume(tasks);',
+  ),
   mutant('an entry is not kept', 'inbox/context.ts', 'keepItem(changes, entry);', ''),
   mutant(
     'an entry that is delivered is not dropped',
