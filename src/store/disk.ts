@@ -103,10 +103,10 @@ export class DiskStore implements Store {
       operations.push({ table: 'remembered', key, text: value && formatRemembered(value) });
       if (value) this.#nextOutdated = Math.min(this.#nextOutdated, value.at + value.forMs);
     }
-    // Nobody else changes what is only looked at.
-    if (operations.length === 0) return;
     try {
-      await this.#opened().write(operations, { isFlushed: isFlushed(changes) });
+      const database = this.#opened();
+      // Nobody else changes what is only looked at.
+      if (operations.length > 0) await database.write(operations, { isFlushed: isFlushed(changes) });
     } catch (error) {
       this.#hasFailed = true;
       throw error;
