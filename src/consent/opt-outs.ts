@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Changes, Look, Remembered } from '../store/store';
-import { parseRemembered, unsweptPrefix } from '../store/store';
+import { parseRememberedValue, unsweptPrefix } from '../store/store';
 import type { Wish } from './words';
 
 /** Somebody who wants no more texts. */
@@ -196,7 +196,7 @@ function readHead(look: Look): Head {
 }
 
 function parseHead(remembered: Pick<Remembered, 'value'> | undefined): Head {
-  const { total, pages } = parseRemembered(remembered, isHead) ?? { total: 0, pages: [] };
+  const { total, pages } = parseRememberedValue(remembered, isHead) ?? { total: 0, pages: [] };
   return { total, pages: [...pages] };
 }
 

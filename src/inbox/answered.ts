@@ -1,5 +1,5 @@
 import type { InboxRecord } from '../model';
-import { type Changes, type Look, parseRemembered } from '../store/store';
+import { type Changes, type Look, parseRememberedValue } from '../store/store';
 import { present } from '../wire/fields';
 import type { InboxContext } from './context';
 import { type Identity, isSameMessage, keysOf } from './identity';
@@ -74,7 +74,7 @@ function recall(identity: Identity, look: Look): Answered | undefined {
 }
 
 function answeredUnder(key: string, look: Look): Answered[] {
-  return parseRemembered(look(key), isAnsweredList) ?? [];
+  return parseRememberedValue(look(key), isAnsweredList) ?? [];
 }
 
 function isAnsweredList(value: unknown): value is Answered[] {

@@ -82,3 +82,15 @@ export function createTask<Result>(step: Step<Result>, hold?: Hold): { task: Tas
   };
   return { task: { step, further, decide, reject, hold }, result };
 }
+
+/** Looks up what is remembered under a key, when the store can be asked. */
+export function readValue(key: string): Step<string | undefined> {
+  return {
+    keys: [key],
+    whileFailing: 'postpone',
+    decide(look) {
+      const value = look(key)?.value;
+      return () => value;
+    },
+  };
+}

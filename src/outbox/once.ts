@@ -1,5 +1,5 @@
 import { digest } from '../digest';
-import { type Changes, type Look, parseRemembered } from '../store/store';
+import { type Changes, type Look, parseRememberedValue } from '../store/store';
 import type { Heritage } from './heritage';
 import { formatOutcome, isAccepted, isKept, isUnknown, type Outcome, type StoredOutcome, type Text } from './outgoing';
 
@@ -86,7 +86,7 @@ export function noteOutcome(text: Text, outcome: Outcome, { look, changes }: Dec
 export const onceHeritage: Heritage = {
   prefix: oncePrefix,
   merge(own, other) {
-    const [mine, theirs] = [own, other].map((remembered) => parseRemembered(remembered, isGuard));
+    const [mine, theirs] = [own, other].map((remembered) => parseRememberedValue(remembered, isGuard));
     return mine?.id === theirs?.id && !mine?.outcome ? other : own;
   },
 };
@@ -106,7 +106,7 @@ function read(text: Text, look: Look, now: number): Guard | undefined {
   const key = onceKey(text);
   const remembered = key === undefined ? undefined : look(key);
   if (!remembered || remembered.at + remembered.forMs <= now) return undefined;
-  return parseRemembered(remembered, isGuard);
+  return parseRememberedValue(remembered, isGuard);
 }
 
 function isGuard(value: unknown): value is Guard {

@@ -1,5 +1,5 @@
 import { SmsError } from '../errors';
-import type { Step } from '../journal/journal';
+import { readValue, type Step } from '../journal/step';
 import type { Question, QuestionBook } from '../questions/question';
 import { ask, begin, endAsking, keysOfReplies, questionsOf, unask } from '../questions/question-steps';
 import { unanswered } from '../questions/replies';
@@ -286,15 +286,7 @@ export function discard(
 
 /** What a text carries, where it was too long to be written at every step of it. */
 export function readCarried({ id }: Text): Step<string | undefined> {
-  const key = carriedKey(id);
-  return {
-    keys: [key],
-    whileFailing: 'postpone',
-    decide(look) {
-      const value = look(key)?.value;
-      return () => value;
-    },
-  };
+  return readValue(carriedKey(id));
 }
 
 /** Keeps a text that is tracked. Of what it carries whatever is long is written once, under a key of its own. */

@@ -1,4 +1,4 @@
-import type { Step } from '../journal/journal';
+import { readValue, type Step } from '../journal/step';
 import type { Sent, Text } from '../outbox/outgoing';
 import { nextRevision } from '../outbox/revision';
 import { type Changes, dropItem, keepItem, type Look } from '../store/store';
@@ -191,13 +191,5 @@ export function forgetQuestion(question: Question, isLast: boolean): Step<void> 
 
 /** Looks up the message of the flow that a question was asked with. */
 export function readCarried({ text }: Question): Step<string | undefined> {
-  const key = askedKey(text);
-  return {
-    keys: [key],
-    whileFailing: 'postpone',
-    decide(look) {
-      const value = look(key)?.value;
-      return () => value;
-    },
-  };
+  return readValue(askedKey(text));
 }

@@ -1,7 +1,7 @@
 import type { Clock, Timer } from '../clock';
 import type { Heritage } from '../outbox/heritage';
 import type { Text } from '../outbox/outgoing';
-import { type Changes, type Look, parseRemembered } from '../store/store';
+import { type Changes, type Look, parseRememberedValue } from '../store/store';
 import { normaliseRecipient } from '../wire/fields';
 import { type Answer, type Question, questionGraceMs } from './question';
 
@@ -16,7 +16,7 @@ export function replyKey(question: string): string {
 
 /** What another instance has left. */
 export function readReply(question: string, look: Look): Answer | undefined {
-  return parseRemembered(look(replyKey(question)), isAnswer);
+  return parseRememberedValue(look(replyKey(question)), isAnswer);
 }
 
 /** Leaves a reply. It closes the question in the same commit, so that no other comes. */

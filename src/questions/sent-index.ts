@@ -7,7 +7,7 @@ import type { Duration } from '../outbox/once';
 import { isAccepted, isUnknown, type Outcome, submittedOf, type Text } from '../outbox/outgoing';
 import type { RuleSettings } from '../outbox/rule';
 import type { Moment } from '../outbox/sliding-window';
-import { type Changes, keepItem, type Look, parseRemembered, type Remembered } from '../store/store';
+import { type Changes, keepItem, type Look, parseRememberedValue, type Remembered } from '../store/store';
 import { isBlank, normaliseRecipient } from '../wire/fields';
 import { askedKey, type Question, questionGraceMs } from './question';
 
@@ -273,7 +273,7 @@ function ownQuestion(reference: string, msisdn: string, look: Look): Match['ques
 function withoutItem(key: string, question: string, look: Look): (changes: Changes) => void {
   const remembered = look(key);
   return (changes) => {
-    const sent = parseRemembered(remembered, isStoredText);
+    const sent = parseRememberedValue(remembered, isStoredText);
     if (!remembered || !sent) return;
     const items = sent.items?.filter((item) => item.question !== question) ?? [];
     changes.remember.set(key, { ...remembered, value: JSON.stringify({ ...sent, items }) });
@@ -285,7 +285,7 @@ type KnownText = StoredText & { knownUntil: number };
 
 function readSent(reference: string, look: Look): KnownText | undefined {
   const remembered = look(sentKey(reference));
-  const sent = parseRemembered(remembered, isStoredText);
+  const sent = parseRememberedValue(remembered, isStoredText);
   if (!remembered || !sent) return undefined;
   return { ...sent, knownUntil: remembered.at + (sent.knownMs ?? remembered.forMs) };
 }
@@ -367,7 +367,7 @@ export function readReferences(key: string, look: Look): Reference[] {
 }
 
 function parseReferences(remembered: Remembered | undefined): Reference[] {
-  return parseRemembered(remembered, isReferences) ?? [];
+  return parseRememberedValue(remembered, isReferences) ?? [];
 }
 
 function isReferences(value: unknown): value is Reference[] {

@@ -31,7 +31,7 @@ export interface Remembered {
 export const unsweptPrefix = '~';
 
 /** What was remembered as JSON. A value that is damaged says nothing: it must not keep the rest of the account from going on. */
-export function parseRemembered<T>(
+export function parseRememberedValue<T>(
   remembered: Pick<Remembered, 'value'> | undefined,
   isIntact: (value: unknown) => value is T,
 ): T | undefined {
