@@ -67,7 +67,8 @@ export function findCutOff(form: Locator): Promise<string[]> {
         const { width } = pen.measureText(part.placeholder.replace(wideLetters, asWide));
         if (width > room + 1) cutOff.push(part.outerHTML);
       }
-      if (part instanceof HTMLSelectElement) {
+      // What Node-RED itself writes into the menu of a configuration node is as long as it is.
+      if (part instanceof HTMLSelectElement && part.value !== '_ADD_') {
         const whole = part.cloneNode(true) as HTMLSelectElement;
         whole.removeAttribute('id');
         whole.style.cssText = 'position: absolute; visibility: hidden; width: auto; flex: none; max-width: none';

@@ -560,7 +560,7 @@ describe('The forms in the editor', function () {
     await openEditor(account(), second as FlowNode, node('sms-feed', { account: 'account' }));
     await editor.openForm('sms-feed');
     const form = await editor.editAccount();
-    assert.match(await form.locator('#sms-account-same').innerText(), /^Same login as Second/);
+    await form.locator('#sms-account-same', { hasText: /^Same login as Second/ }).waitFor();
   });
 
   it('of sms-send keeps what is written apart from names of properties, and is ready to be written in', async () => {

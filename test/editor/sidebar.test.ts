@@ -384,6 +384,8 @@ describe('The sidebar tab SMS', function () {
         await says(content(), sentence);
         assert.equal(await editor.page.locator('.sms-entry').count(), 0);
       } finally {
+        // A tab that is still open goes on asking whoever is gone.
+        await editor.page.goto('about:blank');
         await guarded.stop();
         editor.takeProblems();
       }
