@@ -14,7 +14,7 @@ export type {
   Subscription,
 } from './account/membership';
 export type { AccountSettings, ConnectionSettings, StoreChoice } from './account/settings';
-export type { AccountEntry, AccountState, Counts, EntryAction, EntryState } from './account/state';
+export type { AccountEntry, AccountState, Counts, EntryAction, EntryState } from './account/stats';
 export { type Clock, systemClock, type Timer, wait } from './clock';
 export type { OptOut, OptOutPage } from './consent/opt-outs';
 export { isAllowed, parsePrefixes } from './consent/prefixes';

@@ -7,16 +7,12 @@ import { closeGraceMs } from '../outbox/attachments';
 import { SendQueue } from '../outbox/queue';
 import type { LimitSettings } from '../outbox/rule';
 import { type EndpointHost, Endpoints, Polls } from '../polling/endpoint';
+import { AccountData, AccountStores, type AccountStoresHost } from './account-data';
 import { Asking } from './asking';
 import { Consent } from './consent';
-import { Estate } from './estate';
-import { JoinedMembership, type MembershipHost } from './joined';
-import type { Member } from './member';
-import type { FormerPlace } from './membership';
-import { Overview } from './overview';
-import type { AccountSettings } from './settings';
-import { Succession, type SuccessionHost } from './succession';
-import type { Tally } from './tally';
+import { type FormerPlace, JoinedMembership, type MembershipHost } from './membership';
+import type { AccountSettings, Member } from './settings';
+import { Overview, type Stats } from './stats';
 
 /** What surrounds an account. */
 export interface AccountOptions {
@@ -24,7 +20,7 @@ export interface AccountOptions {
   key: string;
   clock: Clock;
   /** Counts what it does. */
-  tally: Tally;
+  stats: Stats;
   /** Finds the account of another login. */
   find(key: string): Account;
   /** Nothing would be lost by forgetting it now. */
@@ -45,7 +41,7 @@ export class Account {
   readonly #options: AccountOptions;
   readonly #members = new Set<Member>();
   readonly #polls = new Polls();
-  readonly #succession: Succession;
+  readonly #stores: AccountStores;
   readonly #endpoints: Endpoints<Member>;
   readonly #asking: Asking;
   readonly #membershipHost: MembershipHost;
@@ -66,7 +62,7 @@ export class Account {
   #lateness: Timer | undefined;
 
   constructor(options: AccountOptions) {
-    const { key, clock, tally } = options;
+    const { key, clock, stats } = options;
     this.#options = options;
     this.#queue = new SendQueue({
       clock,
@@ -74,34 +70,34 @@ export class Account {
         const { concurrency, queueLimit } = this.#settings ?? { concurrency: 1, queueLimit: 0 };
         return { concurrency, queueLimit, perSecond: this.#perSecond };
       },
-      kept: () => this.#succession.estate?.sender.keptWaiting ?? 0,
+      kept: () => this.#stores.data?.sender.keptWaiting ?? 0,
       onChanged: () => this.#settings?.onChanged?.(),
     });
     const host = this.#createHost();
-    this.#succession = new Succession(host);
+    this.#stores = new AccountStores(host);
     this.#endpoints = new Endpoints(host);
     this.#asking = new Asking({
       endpoint: this.#endpoints.of('incoming'),
       member: () => [...this.#members][0],
-      onFailing: (node, error) => this.#succession.estate?.sender.askers?.onPollFailing(node, error) ?? false,
-      onRecovered: (nodes) => this.#succession.estate?.sender.askers?.onPollRecovered(nodes),
+      onFailing: (node, error) => this.#stores.data?.sender.askers?.onPollFailing(node, error) ?? false,
+      onRecovered: (nodes) => this.#stores.data?.sender.askers?.onPollRecovered(nodes),
     });
-    this.#consent = new Consent({ clock, asking: this.#asking, journal: () => this.#succession.estate?.journal });
+    this.#consent = new Consent({ clock, asking: this.#asking, journal: () => this.#stores.data?.journal });
     this.#membershipHost = {
       consent: this.#consent,
       key,
       clock,
-      tally,
+      stats,
       endpoints: this.#endpoints,
       overview: new Overview({
         endpoints: this.#endpoints,
-        tally,
+        stats,
         consent: this.#consent,
-        estate: () => this.#succession.estate,
-        storeName: () => this.#succession.storeName ?? this.#settings?.storeName ?? '',
+        data: () => this.#stores.data,
+        storeName: () => this.#stores.storeName ?? this.#settings?.storeName ?? '',
         onDiscarded: (node) => this.#settings?.onDiscarded?.(node),
       }),
-      estateOf: (member) => this.#succession.estateOf(member),
+      dataOf: (member) => this.#stores.dataOf(member),
       expected: host.expected,
       inherit: (member, former, onFailure) => this.#inherit(member, former, onFailure),
       leave: (member, returning) => this.#leave(member, returning),
@@ -129,7 +125,7 @@ export class Account {
     const before = this.#quietHours.map((hours) => hours.settings);
     if (JSON.stringify(before) === JSON.stringify(settings)) return;
     this.#quietHours = settings.map((one) => new QuietHours(one));
-    this.#succession.estate?.sender.quietHoursChanged();
+    this.#stores.data?.sender.quietHoursChanged();
   }
 
   #changeLimits(): void {
@@ -148,36 +144,36 @@ export class Account {
     if (isFirst || !this.#connections) {
       this.#connections = (settings.createConnections ?? createConnections)(settings);
       this.#settings = settings;
-      this.#succession.begin();
+      this.#stores.begin();
     }
     if (isFirst) {
-      this.#lateness = this.#options.clock.after(longestDeploymentMs, () => this.#succession.goOn(), true);
+      this.#lateness = this.#options.clock.after(longestDeploymentMs, () => this.#stores.goOn(), true);
     }
     return this.#connections;
   }
 
-  #createHost(): EndpointHost<Member> & SuccessionHost {
+  #createHost(): EndpointHost<Member> & AccountStoresHost {
     return {
       key: this.#options.key,
       clock: this.#options.clock,
       polls: this.#polls,
       members: this.#members,
       settings: () => this.#settings,
-      failure: () => this.#succession.estate?.inbox.failure,
-      inboxOf: (member) => this.#succession.estateOf(member).inbox,
-      expected: () => this.#succession.expected,
+      failure: () => this.#stores.data?.inbox.failure,
+      inboxOf: (member) => this.#stores.dataOf(member).inbox,
+      expected: () => this.#stores.expected,
       onChanged: () => this.#settings?.onChanged?.(),
       onDrained: (kind) => {
-        if (kind === 'incoming') this.#succession.estate?.sender.onRepliesRead();
+        if (kind === 'incoming') this.#stores.data?.sender.onRepliesRead();
       },
       present: (member) => this.#present(member),
-      createEstate: (settings) => this.#createEstate(settings),
+      createData: (settings) => this.#createData(settings),
       keepOpen: (work) => this.#keepOpen(work),
     };
   }
 
-  #createEstate(settings: AccountSettings): Estate {
-    const { key, clock, tally } = this.#options;
+  #createData(settings: AccountSettings): AccountData {
+    const { key, clock, stats } = this.#options;
     const endpoints = this.#endpoints;
     const onChanged = () => (this.#settings ?? settings).onChanged?.();
     const onStore = () => {
@@ -185,17 +181,17 @@ export class Account {
       onChanged();
     };
     // What is taken over from a former store is nothing to poll for there.
-    const isUsed = () => this.#succession.estate === estate;
-    const estate = new Estate({
+    const isUsed = () => this.#stores.data === data;
+    const data = new AccountData({
       store: settings.createStore(key),
       clock,
       queue: this.#queue,
-      counts: tally.sends,
-      respite: tally.respite,
-      toldOfStore: tally.toldOfStore(settings.storeName),
+      counts: stats.sends,
+      respite: stats.respite,
+      toldOfStore: stats.toldOfStore(settings.storeName),
       onStore,
       onSteps: onChanged,
-      onAccepted: (kind, acceptances) => tally.accepted(kind, acceptances),
+      onAccepted: (kind, acceptances) => stats.accepted(kind, acceptances),
       onGivenUpFull: () => this.#settings?.onAsideFull?.(),
       sentMs: () => (this.#settings ?? settings).sentMs ?? sentMs,
       rules: () => ({
@@ -222,7 +218,7 @@ export class Account {
       dedupe: () => endpoints.settingsOf('incoming')?.dedupe ?? settings.dedupe,
       dedupeMs: () => endpoints.settingsOf('incoming')?.dedupeMs ?? settings.dedupeMs,
     });
-    return estate;
+    return data;
   }
 
   /** A member, or another while it is here no more. */
@@ -239,7 +235,7 @@ export class Account {
     onFailure: (failure: SmsError) => void = () => {},
   ): Promise<boolean> {
     const former = key === this.#options.key ? this : this.#options.find(key);
-    return this.#succession.takeOver({ former: former.#succession, store, member, onFailure });
+    return this.#stores.takeOver({ former: former.#stores, store, member, onFailure });
   }
 
   async #keepOpen<T>(work: () => Promise<T>): Promise<T> {
@@ -276,8 +272,8 @@ export class Account {
     // A record sent in this turn of the event loop counts as delivered in the next.
     await wait(clock, 0);
     // Both together would be more than Node-RED waits for, after what nodes have waited for.
-    await this.#succession.estate?.sender.close(closeGraceMs - (clock.elapsed() - stoppedAt));
-    await this.#succession.estate?.inbox.flush();
+    await this.#stores.data?.sender.close(closeGraceMs - (clock.elapsed() - stoppedAt));
+    await this.#stores.data?.inbox.flush();
     // What was under way is under the limits of the last.
     if (!returning) unlimit();
     this.#works--;
@@ -294,17 +290,17 @@ export class Account {
     // Members may have come and gone again while one of them was waited for, and have left others.
     while (this.#polls.size > 0) await this.#polls.ended();
     if (this.#isNeeded) return;
-    const { estate } = this.#succession;
-    await estate?.inbox.close();
+    const { data } = this.#stores;
+    await data?.inbox.close();
     if (this.#isNeeded) return;
-    const isDisposable = !estate || (estate.inbox.isDisposable && !estate.sender.hasMessages);
-    if (isDisposable && this.#succession.isSettled && this.#queue.isRested) this.#forget();
-    else if (this.#succession.isSettled) {
+    const isDisposable = !data || (data.inbox.isDisposable && !data.sender.hasMessages);
+    if (isDisposable && this.#stores.isSettled && this.#queue.isRested) this.#forget();
+    else if (this.#stores.isSettled) {
       this.#forgetting = this.#options.clock.after(forgetAfterMs, () => this.#forget(), true);
     }
   }
 
   #forget(): void {
-    if (!this.#isNeeded && this.#succession.isSettled) this.#options.onIdle();
+    if (!this.#isNeeded && this.#stores.isSettled) this.#options.onIdle();
   }
 }

@@ -2,10 +2,9 @@ import { createHash } from 'node:crypto';
 import { type Clock, systemClock } from '../clock';
 import type { Authentication } from '../login';
 import type { Account } from './account';
-import type { JoinedMembership } from './joined';
-import type { Membership } from './membership';
+import type { JoinedMembership, Membership } from './membership';
 import type { AccountSettings } from './settings';
-import type { Tally } from './tally';
+import type { Stats } from './stats';
 
 /** The accounts of a process, each found by its login. */
 export interface Accounts {
@@ -13,21 +12,34 @@ export interface Accounts {
   join(settings: AccountSettings): JoinedMembership;
 }
 
+/** What was counted of so many logins is known, also while nobody uses them. */
+const mostStats = 100;
+
 /** Begins with no account. Two of them share nothing, as two processes do. */
 export function createAccounts(): Accounts {
   const accounts = new Map<string, Account>();
-  const tallies = new Map<string, Tally>();
+  const allStats = new Map<string, Stats>();
+
+  const forgetStats = () => {
+    for (const [key, stats] of allStats) {
+      if (allStats.size <= mostStats) return;
+      if (accounts.has(key)) continue;
+      stats.close();
+      allStats.delete(key);
+    }
+  };
 
   const create = (key: string, clock: Clock): Account => {
     // All that an account stands on, which is not needed before there is one.
     const { Account } = require('./account') as typeof import('./account');
-    const { Tally } = require('./tally') as typeof import('./tally');
-    const tally = tallies.get(key) ?? new Tally(clock);
-    tallies.set(key, tally);
+    const { Stats } = require('./stats') as typeof import('./stats');
+    const stats = allStats.get(key) ?? new Stats(clock);
+    allStats.set(key, stats);
+    forgetStats();
     const account: Account = new Account({
       key,
       clock,
-      tally,
+      stats,
       find(formerKey) {
         const former = accounts.get(formerKey) ?? create(formerKey, clock);
         accounts.set(formerKey, former);

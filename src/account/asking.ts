@@ -1,7 +1,7 @@
 import type { SmsError } from '../errors';
 import type { Endpoint } from '../polling/endpoint';
 import type { PollState } from '../polling/poll-loop';
-import type { Member } from './member';
+import type { Member } from './settings';
 
 /** What the polling for questions needs of its account. */
 export interface AskingHost {

@@ -1,20 +1,33 @@
+import type { Clock } from '../clock';
 import type { OptOutPage } from '../consent/opt-outs';
 import type { Wish } from '../consent/words';
-import type {
-  CallbackSubscriptionOptions,
+import {
+  type CallbackSubscriptionOptions,
   CallbackSubscription as CalledSubscription,
 } from '../delivery/callback-subscription';
-import type { OutboxSubscriptionOptions } from '../delivery/outbox-subscription';
-import type { PollSubscriptionOptions } from '../delivery/poll-subscription';
+import { type OutboxSubscriptionOptions, OutboxSubscription as PolledOutbox } from '../delivery/outbox-subscription';
+import { PollSubscription, type PollSubscriptionOptions } from '../delivery/poll-subscription';
 import type { SmsError } from '../errors';
 import type { Client } from '../http/client';
 import type { Channel } from '../inbox/entry';
+import type { Inbox } from '../inbox/inbox';
 import type { Kind } from '../model';
 import type { Outlet, SendingNode } from '../outbox/outlet';
-import type { Watcher } from '../polling/endpoint';
-import type { OptOutQuery } from './consent';
-import type { StoreChoice } from './settings';
-import type { AccountState, Counts, Decided, Decision, EntryAction, EntryList, EntryState } from './state';
+import type { Endpoints, Watcher } from '../polling/endpoint';
+import type { AccountData } from './account-data';
+import type { Consent, OptOutQuery } from './consent';
+import type { AccountSettings, Member, StoreChoice } from './settings';
+import type {
+  AccountState,
+  Counts,
+  Decided,
+  Decision,
+  EntryAction,
+  EntryList,
+  EntryState,
+  Overview,
+  Stats,
+} from './stats';
 
 /** What a node gets by polling: a {@link Watcher} whose records are acknowledged. */
 export type Subscriber<K extends Kind = Kind> = Watcher &
@@ -131,4 +144,191 @@ export interface Membership {
    * @param returning resolves when the next of its id would be here: until then its limits hold, where others stay
    */
   leave(returning?: Promise<void>): Promise<void>;
+}
+
+/** What a member that subscribes finds in its account. */
+export interface Surroundings {
+  readonly clock: Clock;
+  readonly member: Member;
+  readonly inbox: Inbox;
+  /** See {@link EndpointHost.expected}. */
+  expected(): Promise<void> | undefined;
+  readonly endpoints: Endpoints;
+  readonly stats: Stats;
+}
+
+/**
+ * Makes a node one of those that get what comes on a channel. See {@link Membership.subscribe}. From here on whoever
+ * subscribed to a kind counts as one who takes any: the inbox gives on a channel only what is of its kind.
+ */
+export const subscribe: {
+  [C in Channel]: (surroundings: Surroundings, subscriber: Subscribers[C]) => Subscriptions[C];
+} = {
+  incoming: (surroundings, subscriber) => subscribeToPolled('incoming', surroundings, subscriber),
+  status: (surroundings, subscriber) => subscribeToPolled('status', surroundings, subscriber),
+  outbox({ member, inbox, endpoints }, subscriber) {
+    const outbox = endpoints.of('outbox');
+    const onDemand = subscriber.intervalMs === undefined;
+    const { id, isList = false } = subscriber;
+    const send: typeof subscriber.send = (batch) => subscriber.send(batch);
+    const receiver = new PolledOutbox(inbox, { id, onDemand, isList, send });
+    const unwatch = onDemand ? () => {} : outbox.watch(member, subscriber);
+    return {
+      poll: (context) => outbox.pollFor(member, id, context),
+      close() {
+        receiver.detach();
+        unwatch();
+      },
+    };
+  },
+  callback: ({ inbox, clock, stats, expected }, subscriber) =>
+    new CalledSubscription(inbox, { ...subscriber, expected, send: countRedelivered(subscriber, stats) }, clock),
+};
+
+function subscribeToPolled(
+  channel: 'incoming' | 'status',
+  { clock, member, inbox, endpoints, stats }: Surroundings,
+  subscriber: Subscriber,
+): Subscription {
+  const endpoint = endpoints.of(channel);
+  const { id, acknowledge, ackTimeoutMs, maxAttempts } = subscriber;
+  const receiver = new PollSubscription(
+    inbox,
+    {
+      channel,
+      id,
+      acknowledge,
+      ackTimeoutMs,
+      maxAttempts,
+      wants: (record) => subscriber.wants(record),
+      send: countRedelivered(subscriber, stats),
+      onUndelivered: (news, attempts) => {
+        stats.setAside();
+        subscriber.onUndelivered(news, attempts);
+      },
+      onOutstanding: () => endpoint.holdOrResume(),
+    },
+    clock,
+  );
+  receiver.attach();
+  const stop = endpoint.receive(member, receiver, subscriber);
+  return {
+    acknowledge: (ackId, failed) => receiver.acknowledge(ackId, failed),
+    close() {
+      receiver.detach();
+      stop();
+    },
+  };
+}
+
+function countRedelivered(subscriber: Pick<Subscriber, 'send'>, stats: Stats): Subscriber['send'] {
+  return (delivery) => {
+    if (delivery.redelivered) stats.redelivered();
+    return subscriber.send(delivery);
+  };
+}
+
+/** What a membership needs of its account. */
+export interface MembershipHost extends Omit<Surroundings, 'member' | 'inbox'> {
+  /** Names the login. */
+  readonly key: string;
+  readonly overview: Overview;
+  readonly consent: Consent;
+  /** What is kept for a member. */
+  dataOf(member: Member): AccountData;
+  /** See {@link Membership.inherit}. */
+  inherit(member: Member, former: FormerPlace, onFailure?: (failure: SmsError) => void): Promise<boolean>;
+  /** See {@link Membership.leave}. */
+  leave(member: Member, returning: Promise<void> | undefined): Promise<void>;
+}
+
+/** A member of an account: its part, with what the nodes need not see. */
+export class JoinedMembership implements Membership, Member {
+  readonly settings: AccountSettings;
+  readonly client: Client;
+  readonly left: Promise<void>;
+  readonly #host: MembershipHost;
+  #onLeft = () => {};
+  #leaving: Promise<void> | undefined;
+
+  constructor(settings: AccountSettings, client: Client, host: MembershipHost) {
+    this.settings = settings;
+    this.client = client;
+    this.#host = host;
+    this.left = new Promise((resolve) => {
+      this.#onLeft = resolve;
+    });
+  }
+
+  get key(): string {
+    return this.#host.key;
+  }
+
+  /** What all members share. */
+  get inbox(): Inbox {
+    return this.#host.dataOf(this).inbox;
+  }
+
+  inherit(former: FormerPlace, onFailure?: (failure: SmsError) => void): Promise<boolean> {
+    return this.#host.inherit(this, former, onFailure);
+  }
+
+  subscribe<C extends Channel>(channel: C, subscriber: Subscribers[C]): Subscriptions[C] {
+    return subscribe[channel]({ ...this.#host, member: this, inbox: this.inbox }, subscriber);
+  }
+
+  attachSender(outlet: Omit<Outlet, 'client'>): SendingNode {
+    const sending = this.#host.dataOf(this).sender.attach({ ...outlet, client: this.client });
+    const detach = this.#host.consent.attach(outlet.id, this.settings.prefixes);
+    return {
+      send: (request) => sending.send(request),
+      countRefused: () => sending.countRefused(),
+      close: () => {
+        detach();
+        return sending.close();
+      },
+    };
+  }
+
+  state(): AccountState {
+    return this.#host.overview.state;
+  }
+
+  countsToday(): Counts {
+    return this.#host.overview.countsToday;
+  }
+
+  knowsEntries(): boolean {
+    return this.inbox.find();
+  }
+
+  entries(state: EntryState, most: number, after?: string): EntryList {
+    return this.#host.overview.entries(state, most, after);
+  }
+
+  act(id: string, action: EntryAction): Promise<Decision> {
+    return this.#host.overview.act(id, action);
+  }
+
+  actOnAll(state: EntryState, action: EntryAction): Promise<Decided | 'unfit'> {
+    return this.#host.overview.actOnAll(state, action);
+  }
+
+  refresh(): Promise<void> {
+    return this.#host.consent.refresh();
+  }
+
+  optOuts(query?: OptOutQuery): Promise<OptOutPage> {
+    return this.#host.consent.list(this.#host.dataOf(this).journal, query);
+  }
+
+  changeOptOuts(msisdns: readonly string[], wish: Wish): Promise<number> {
+    return this.#host.consent.change(this.#host.dataOf(this).journal, msisdns, wish);
+  }
+
+  leave(returning?: Promise<void>): Promise<void> {
+    this.#leaving ??= this.#host.leave(this, returning);
+    this.#onLeft();
+    return this.#leaving;
+  }
 }

@@ -1,9 +1,11 @@
 import type { Clock } from '../clock';
 import type { ConsentSettings } from '../consent/words';
+import type { Client } from '../http/client';
 import type { Connections, ProxyOptions, TlsOptions } from '../http/connections';
 import type { Authentication } from '../login';
 import type { QuietSettings } from '../message/times';
 import type { LimitSettings } from '../outbox/rule';
+import type { Poller } from '../polling/endpoint';
 import type { Store } from '../store/store';
 
 /** A login at a service, and how to use it. */
@@ -68,3 +70,11 @@ export type StoreChoice = Pick<AccountSettings, 'storeName' | 'createStore'>;
 
 /** What connections are opened by. */
 export type ConnectionSettings = Pick<AccountSettings, 'baseUrl' | 'tls' | 'proxy'>;
+
+/** Who uses an account, and how. */
+export interface Member extends Poller {
+  readonly settings: AccountSettings;
+  readonly client: Client;
+  /** Resolves as it leaves. */
+  readonly left: Promise<void>;
+}

@@ -351,8 +351,8 @@ export const mutants: readonly Mutant[] = [
   // Other logins, and a server that comes back empty.
   mutant(
     'two logins keep for each other',
-    'account/succession.ts',
-    '    if (this.estate) yieldTo(this.estate, undefined);\n',
+    'account/account-data.ts',
+    '    if (this.data) yieldTo(this.data, undefined);\n',
     '',
   ),
   mutant('what was handed over is found again', 'inbox/recovery.ts', 'if (one.isHandedOver) continue;', ''),
@@ -364,7 +364,7 @@ export const mutants: readonly Mutant[] = [
   ),
   mutant(
     'what the last poll of a former login brings is left there',
-    'account/succession.ts',
+    'account/account-data.ts',
     'if (hadPolls || isFirst) continue;',
     'if (isFirst) continue;',
   ),

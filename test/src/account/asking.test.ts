@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { Asking } from '../../../src/account/asking';
-import type { Member } from '../../../src/account/member';
+import type { Member } from '../../../src/account/settings';
 import { SmsError } from '../../../src/errors';
 import type { Endpoint, Watcher } from '../../../src/polling/endpoint';
 

@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict';
 import { type Simulator, startSimulator } from '../../../simulator';
 import { createAccounts } from '../../../src/account/accounts';
-import type { JoinedMembership } from '../../../src/account/joined';
-import type { Subscriber, Subscription } from '../../../src/account/membership';
+import type { JoinedMembership, Subscriber, Subscription } from '../../../src/account/membership';
 import type { AccountSettings } from '../../../src/account/settings';
-import type { AccountState } from '../../../src/account/state';
+import type { AccountState } from '../../../src/account/stats';
 import type { FlowDelivery } from '../../../src/delivery/poll-subscription';
 import type { SendRequest } from '../../../src/outbox/outlet';
 import { until } from '../../until';
@@ -288,6 +287,19 @@ describe('what goes on in an account', () => {
     await membership.leave();
     platter = new Platter();
     assert.equal(createAccounts().join(membership.settings).knowsEntries(), true, 'where there is nothing to find');
+  });
+
+  it('knows what was counted of a login that is used again, but not of more than a hundred since', async () => {
+    const countOf = async (apiKey: string) => {
+      const membership = enter({ authentication: { type: 'bearer', apiKey } });
+      attachSender(membership).refuse();
+      const { refused } = membership.state().counts;
+      await membership.leave();
+      return refused;
+    };
+    assert.deepEqual([await countOf('first'), await countOf('first')], [1, 2]);
+    for (let login = 0; login < 100; login++) await countOf(`key${login}`);
+    assert.deepEqual([await countOf('key99'), await countOf('first')], [2, 1]);
   });
 
   it('counts recipients that were accepted and refused, and texts that were not sent', async () => {

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
-import type { Member } from '../../../src/account/member';
-import type { AccountSettings } from '../../../src/account/settings';
+import type { AccountSettings, Member } from '../../../src/account/settings';
 import { SmsError } from '../../../src/errors';
 import type { Client } from '../../../src/http/client';
 import type { Inbox } from '../../../src/inbox/inbox';

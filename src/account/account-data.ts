@@ -1,26 +1,111 @@
 import type { Clock } from '../clock';
+import type { ConsentWords } from '../consent/words';
 import type { SmsError } from '../errors';
-import type { HandOver } from '../outbox/sender';
+import type { Client } from '../http/client';
+import { ConsentCorrelator } from '../inbox/consent';
+import { Inbox, type InboxOptions } from '../inbox/inbox';
+import { Journal } from '../journal/journal';
+import type { SendCounts } from '../outbox/counts';
+import type { Respite } from '../outbox/dispatch-order';
+import type { Evidence } from '../outbox/outgoing';
+import type { SendQueue } from '../outbox/queue';
+import type { RuleSettings } from '../outbox/rule';
+import { type HandOver, Sender } from '../outbox/sender';
 import type { Polls } from '../polling/endpoint';
-import type { Estate } from './estate';
-import type { Member } from './member';
-import type { AccountSettings, StoreChoice } from './settings';
+import type { Store } from '../store/store';
+import type { AccountSettings, Member, StoreChoice } from './settings';
 
-/** What a succession needs of its account. */
-export interface SuccessionHost {
+/** What the keeping of an account stands on. */
+export interface AccountDataOptions extends Pick<InboxOptions, 'onAccepted' | 'onGivenUpFull'> {
+  store: Store;
+  clock: Clock;
+  queue: SendQueue;
+  /** Counts what becomes of texts. */
+  counts: SendCounts;
+  /** Until when the service wants to be left alone. */
+  respite: Respite;
+  /** Nodes that know that the store fails. */
+  toldOfStore: Set<string>;
+  dedupe(): boolean;
+  dedupeMs(): number;
+  sentMs(): number;
+  /** See {@link Sender}. */
+  rules(): RuleSettings;
+  /** See {@link Sender}. */
+  sources(): readonly Evidence[];
+  /** See {@link Sender}. */
+  client(): Client | undefined;
+  onStore(error: SmsError | undefined): void;
+  /** See {@link JournalOptions.onSteps}. */
+  onSteps(): void;
+  onUnreadable(place: string): void;
+  onFault(error: unknown): void;
+  onAbandoned(node: string): void;
+  onDiscarded(node: string): void;
+  onAsking(node: string, isAsking: boolean): void;
+  onAskingRests(): void;
+  /** By what words people opt out. */
+  words(): ConsentWords;
+  /** The list of those who opted out has changed. */
+  onOptOut(): void;
+}
+
+/** What an account keeps in one store: what comes in and what goes out, which know nothing of each other, in one journal. */
+export class AccountData {
+  readonly journal: Journal;
+  readonly inbox: Inbox;
+  readonly sender: Sender;
+  /** Whether several processes use the store at once. */
+  readonly isShared: boolean;
+
+  constructor({ store, onStore, onSteps, onUnreadable, ...options }: AccountDataOptions) {
+    const journal = new Journal({
+      store,
+      clock: options.clock,
+      onStore: (error) => {
+        onStore(error);
+        this.sender.onStore();
+      },
+      onSteps: () => {
+        onSteps();
+        this.sender.onStore();
+      },
+      onUnreadable,
+    });
+    this.sender = new Sender({ ...options, journal });
+    this.journal = journal;
+    const correlator = new ConsentCorrelator({
+      journal,
+      correlator: this.sender.correlation,
+      now: () => options.clock.now(),
+      words: options.words,
+      onChanged: options.onOptOut,
+    });
+    this.inbox = new Inbox({ ...options, journal, correlator });
+    this.isShared = journal.isShared;
+  }
+
+  /** Whether nothing would be lost by forgetting it. */
+  get isSettled(): boolean {
+    return this.inbox.isSettled && this.sender.isSettled;
+  }
+}
+
+/** What a stores needs of its account. */
+export interface AccountStoresHost {
   /** Names the login. */
   readonly key: string;
   readonly clock: Clock;
   readonly polls: Polls;
   readonly members: ReadonlySet<Member>;
-  createEstate(settings: AccountSettings): Estate;
+  createData(settings: AccountSettings): AccountData;
   /** Keeps the account as it is, with its store open, while something is done to it that is no member's. */
   keepOpen<T>(work: () => Promise<T>): Promise<T>;
 }
 
 /** What takes over from what. */
-export interface TakingOver {
-  former: Succession;
+export interface TakeOver {
+  former: AccountStores;
   /** Which of its stores. */
   store: StoreChoice;
   /** Who replaces that login, or that store. */
@@ -29,25 +114,25 @@ export interface TakingOver {
 }
 
 /** Knows where an account keeps what is its own, and what becomes of the places before. */
-export class Succession {
-  readonly #host: SuccessionHost;
+export class AccountStores {
+  readonly #host: AccountStoresHost;
   /** By the names of their stores: the one that is used, and those before it that are not empty yet. */
-  readonly #estates = new Map<string, Estate>();
+  readonly #byStore = new Map<string, AccountData>();
   /** How often it is being taken over from each of them now. */
-  readonly #heirs = new Map<string, number>();
+  readonly #takeOvers = new Map<string, number>();
   #storeName: string | undefined;
   /** Whether a member has used it since the first of them joined. */
   #isChosen = false;
   /** Places from which it could not be taken over at the first try: texts do not wait for another one. */
   readonly #tried = new Map<string, true>();
 
-  constructor(host: SuccessionHost) {
+  constructor(host: AccountStoresHost) {
     this.#host = host;
   }
 
   /** What is kept, if somebody has asked for it. */
-  get estate(): Estate | undefined {
-    return this.#storeName === undefined ? undefined : this.#estates.get(this.#storeName);
+  get data(): AccountData | undefined {
+    return this.#storeName === undefined ? undefined : this.#byStore.get(this.#storeName);
   }
 
   /** The name of the store that it is kept in. */
@@ -57,19 +142,19 @@ export class Succession {
 
   /** Whether nothing would be lost by forgetting it, and whatever is left in the places before. */
   get isSettled(): boolean {
-    return [...this.#estates.values()].every(({ isSettled }) => isSettled);
+    return [...this.#byStore.values()].every(({ isSettled }) => isSettled);
   }
 
   /** Others are here now: the first of them who asks says where it is kept. */
   begin(): void {
     this.#isChosen = false;
     // Should a login come back that another has replaced, it keeps for itself again. So no two keep for each other.
-    if (this.estate) yieldTo(this.estate, undefined);
+    if (this.data) yieldTo(this.data, undefined);
   }
 
   /** What is kept. Of those who are here, the first member that asks for it says where. */
-  estateOf(member: Member): Estate {
-    const earlier = this.estate;
+  dataOf(member: Member): AccountData {
+    const earlier = this.data;
     if (earlier && (this.#isChosen || !this.#host.members.has(member))) return earlier;
     this.#isChosen = true;
     const { settings } = member;
@@ -77,42 +162,42 @@ export class Succession {
     if (earlier && this.#storeName === storeName) return earlier;
     const formerName = this.#storeName;
     this.#storeName = storeName;
-    const estate = this.#estateIn(settings);
+    const data = this.#dataIn(settings);
     // It may be one that was to be taken over from.
-    yieldTo(estate, undefined);
+    yieldTo(data, undefined);
     if (earlier && formerName !== undefined) {
       const store = { ...settings, storeName: formerName };
       // What the new place does not take stays in the old one, until somebody asks for it again.
       void this.takeOver({ former: this, store, member, onFailure: () => {} });
     }
-    return estate;
+    return data;
   }
 
   /** See {@link Sender.expected}. */
   get expected(): Promise<void> | undefined {
-    return this.estate?.sender.expected;
+    return this.data?.sender.expected;
   }
 
   /** No node that has not come by now is to be waited for: what it has left is given up in its time, whoever else is here. */
   goOn(): void {
     const [first] = this.#host.members;
-    const estate = this.estate ?? (first && this.estateOf(first));
-    estate?.sender.open();
+    const data = this.data ?? (first && this.dataOf(first));
+    data?.sender.open();
   }
 
   /** Takes over from a place that a member's replaces. See {@link Membership.inherit}. */
-  async takeOver(takingOver: TakingOver): Promise<boolean> {
-    const { former, store } = takingOver;
+  async takeOver(takeOver: TakeOver): Promise<boolean> {
+    const { former, store } = takeOver;
     const { storeName } = store;
     const place = `${former.#host.key} ${storeName}`;
     const isAwaited = !this.#tried.has(place);
     this.#tried.set(place, true);
     const isDone = await former.#host.keepOpen(async () => {
-      former.#heirs.set(storeName, former.#heirsOf(storeName) + 1);
+      former.#takeOvers.set(storeName, former.#takeOversOf(storeName) + 1);
       try {
-        return await this.#takeOver(takingOver, isAwaited);
+        return await this.#takeOver(takeOver, isAwaited);
       } finally {
-        former.#heirs.set(storeName, former.#heirsOf(storeName) - 1);
+        former.#takeOvers.set(storeName, former.#takeOversOf(storeName) - 1);
         await former.#closeUnused(storeName);
       }
     });
@@ -120,7 +205,7 @@ export class Succession {
     return isDone;
   }
 
-  async #takeOver({ former, store, member, onFailure }: TakingOver, isAwaited: boolean): Promise<boolean> {
+  async #takeOver({ former, store, member, onFailure }: TakeOver, isAwaited: boolean): Promise<boolean> {
     const { storeName } = store;
     const isWanted = () => !former.#isUsed(storeName);
     let hasIdled = false;
@@ -128,8 +213,8 @@ export class Succession {
       // Whoever is on it gets what it holds; but those on this login may leave, and this member may want it elsewhere then.
       if (!isWanted()) return former !== this || storeName === member.settings.storeName;
       if (!this.#host.members.has(member)) return false;
-      const to = this.estateOf(member);
-      const from = former.#estateIn({ ...member.settings, ...store });
+      const to = this.dataOf(member);
+      const from = former.#dataIn({ ...member.settings, ...store });
       yieldTo(from, to);
       const polls = former.#storeName === storeName ? former.#host.polls : undefined;
       const hadPolls = polls !== undefined && polls.size > 0;
@@ -139,9 +224,9 @@ export class Succession {
       const isLast = !(keepsMemory && to.isShared);
       let isHanded = true;
       try {
-        const handing = this.#host.keepOpen(() => handOverInTurn(from, to, { isLast, keepsMemory, isWanted }));
-        if (isFirst && isAwaited) to.sender.expect(handing);
-        await handing;
+        const handingOver = this.#host.keepOpen(() => handOverInTurn(from, to, { isLast, keepsMemory, isWanted }));
+        if (isFirst && isAwaited) to.sender.expect(handingOver);
+        await handingOver;
       } catch {
         isHanded = false;
       }
@@ -168,25 +253,25 @@ export class Succession {
     return [...members].some(({ settings }) => settings.storeName === storeName);
   }
 
-  #estateIn(settings: AccountSettings): Estate {
+  #dataIn(settings: AccountSettings): AccountData {
     const { storeName } = settings;
-    const estate = this.#estates.get(storeName) ?? this.#host.createEstate(settings);
-    this.#estates.set(storeName, estate);
+    const data = this.#byStore.get(storeName) ?? this.#host.createData(settings);
+    this.#byStore.set(storeName, data);
     this.#storeName ??= storeName;
-    return estate;
+    return data;
   }
 
-  #heirsOf(storeName: string): number {
-    return this.#heirs.get(storeName) ?? 0;
+  #takeOversOf(storeName: string): number {
+    return this.#takeOvers.get(storeName) ?? 0;
   }
 
   /** Closes what nobody keeps in and nobody takes from, and forgets it when it is empty. What is used is closed by its account. */
   async #closeUnused(storeName: string): Promise<void> {
-    const isUnused = () => storeName !== this.#storeName && this.#heirsOf(storeName) === 0;
-    const estate = this.#estates.get(storeName);
-    if (!estate || !isUnused()) return;
-    await estate.inbox.close();
-    if (estate.isSettled && isUnused()) this.#estates.delete(storeName);
+    const isUnused = () => storeName !== this.#storeName && this.#takeOversOf(storeName) === 0;
+    const data = this.#byStore.get(storeName);
+    if (!data || !isUnused()) return;
+    await data.inbox.close();
+    if (data.isSettled && isUnused()) this.#byStore.delete(storeName);
   }
 
   /** Waits, but keeps no process alive that has nothing else to do. */
@@ -196,30 +281,30 @@ export class Succession {
 }
 
 /** Lets one go on to take over what other processes leave on a shared store, for the other or for itself. */
-function yieldTo(from: Estate, heir: Estate | undefined): void {
-  from.inbox.yieldTo(heir?.inbox);
-  from.sender.yieldTo(heir?.sender);
+function yieldTo(from: AccountData, to: AccountData | undefined): void {
+  from.inbox.yieldTo(to?.inbox);
+  from.sender.yieldTo(to?.sender);
 }
 
 /** The latest time that something was given to each, or taken from it. */
-const handings = new WeakMap<Estate, Promise<void>>();
+const handOvers = new WeakMap<AccountData, Promise<void>>();
 
 /**
  * Hands over after all that was to be given to either before, or taken from it: what is remembered must not be added up twice, and
  * what has not come yet would stay in a place that nobody keeps in any more.
  */
-function handOverInTurn(from: Estate, to: Estate, how: HandOver): Promise<void> {
-  const before = Promise.allSettled([handings.get(from), handings.get(to)]);
-  const handing = before.then(() => handOver(from, to, how));
-  handings.set(from, handing).set(to, handing);
-  return handing;
+function handOverInTurn(from: AccountData, to: AccountData, how: HandOver): Promise<void> {
+  const before = Promise.allSettled([handOvers.get(from), handOvers.get(to)]);
+  const handingOver = before.then(() => handOver(from, to, how));
+  handOvers.set(from, handingOver).set(to, handingOver);
+  return handingOver;
 }
 
 /**
  * Gives everything to another store, as long as that `isWanted`. What a shared one has stays there, unless nobody else is to
  * take it any more.
  */
-async function handOver(from: Estate, to: Estate, how: HandOver): Promise<void> {
+async function handOver(from: AccountData, to: AccountData, how: HandOver): Promise<void> {
   // Texts that are found until then are the other's, to be sent and to be given up.
   void from.sender.close();
   await from.inbox.handOver(to.inbox, how);
