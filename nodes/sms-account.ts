@@ -41,6 +41,7 @@ export = (RED: NodeAPI) => {
     RED.nodes.createNode(this, config);
     this.awaited = new Set();
     this.hasStarted = false;
+    this.optOut = false;
     const cancelStart = startWithFlows(RED, this, () => {
       this.hasStarted = true;
       news.changed();
@@ -52,6 +53,7 @@ export = (RED: NodeAPI) => {
       const settings = parseAccount(RED, config, this.credentials ?? {}, () => {
         this.warn(translate(RED, 'log.noUserDir'));
       });
+      this.optOut = settings.optOut !== undefined;
       this.membership = joinAccount({
         ...settings,
         ...logKeptTexts(RED, this),

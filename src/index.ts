@@ -37,7 +37,7 @@ export { Pieces } from './http/exchange';
 export { type Authentication, parseAuthentication, parseBaseUrl } from './login';
 export { type CheckedDraft, checkDraft, type Draft } from './message/draft';
 export { type Encoding, measureText, type TextMeasure } from './message/gsm';
-export { parseRecipients } from './message/recipients';
+export { parseMsisdn, parseRecipients } from './message/recipients';
 export { parseAt, parseQuietHours, parseTimeZone, type QuietSettings } from './message/times';
 export type * from './model';
 export { explainWithheld } from './outbox/gate';

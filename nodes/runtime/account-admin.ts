@@ -175,6 +175,7 @@ interface FoundAccount {
   node: AccountNode;
   ids: string[];
   names: string[];
+  optOut: boolean;
 }
 
 function findAccounts(nodes: RunningNodes): FoundAccount[] {
@@ -182,9 +183,10 @@ function findAccounts(nodes: RunningNodes): FoundAccount[] {
   for (const node of nodes.values()) {
     // One that cannot be used is like no other.
     const key = isUsable(node) ? `key ${node.membership.key}` : `node ${node.id}`;
-    const account = found.get(key) ?? { node, ids: [], names: [] };
+    const account = found.get(key) ?? { node, ids: [], names: [], optOut: false };
     account.ids.push(node.id);
     account.names.push(nameOf(node));
+    account.optOut ||= node.optOut;
     found.set(key, account);
   }
   return [...found.values()];
@@ -217,7 +219,7 @@ function neverKeep(response: Response): Response {
   return response.set('Cache-Control', 'no-store');
 }
 
-function formatAccount(RED: NodeAPI, { node, ids, names }: FoundAccount): RunningAccount {
+function formatAccount(RED: NodeAPI, { node, ids, names, optOut }: FoundAccount): RunningAccount {
   const name = nameOf(node);
   if (!isUsable(node)) {
     const { code, message } = translateError(RED, node.membership);
@@ -232,6 +234,7 @@ function formatAccount(RED: NodeAPI, { node, ids, names }: FoundAccount): Runnin
     state: formatState(RED, state),
     today: membership.countsToday(),
     failures: formatFailures(RED, state),
+    optOut,
   };
 }
 

@@ -10,6 +10,8 @@ export interface AccountNode extends Node<AccountCredentials> {
   membership: Membership | SmsError;
   /** The flows have started with it, so that nodes have asked for what it keeps. */
   hasStarted: boolean;
+  /** Who has opted out is not sent to, with whichever node on its login. */
+  optOut: boolean;
   /** Longest body in characters, `undefined` for no limit. */
   maxLength: number | undefined;
   /** IANA name, for times without a zone. */

@@ -19,6 +19,8 @@ export interface RunningAccount {
   today?: CountsReport;
   /** Why its polls fail, of those that do: in a few words, as a badge says it. */
   failures?: { [Kind in PollReport['kind']]?: string };
+  /** Who has opted out is not sent to. */
+  optOut?: boolean;
 }
 
 export interface ErrorReport {

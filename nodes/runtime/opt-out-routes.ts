@@ -1,6 +1,6 @@
 import type { Request, Response } from 'express';
 import type { NodeAPI } from 'node-red';
-import type { Membership, OptOut, OptOutQuery, Wish } from '../../src';
+import { type Membership, type OptOut, type OptOutQuery, parseMsisdn, type Wish } from '../../src';
 import type { OptOutChangedReport, OptOutsReport } from './account-report';
 import { translateError } from './texts';
 
@@ -8,7 +8,6 @@ import { translateError } from './texts';
 const mostNumbers = 10_000;
 
 const formatting = /[()./\s+-]/g;
-const msisdn = /^[1-9]\d{6,14}$/;
 
 /** Serves who has opted out of an account, and takes changes of that. */
 export class OptOutRoutes {
@@ -43,8 +42,9 @@ export class OptOutRoutes {
   async change(membership: Membership, body: unknown, response: Response): Promise<void> {
     const { msisdns, action } = Object(body) as Record<string, unknown>;
     const wish = (['out', 'in'] as const).find((one): one is Wish => one === action);
-    const numbers = Array.isArray(msisdns) ? msisdns.map((one) => String(one).replace(formatting, '')) : undefined;
-    if (!wish || !numbers || numbers.length > mostNumbers || !numbers.every((one) => msisdn.test(one))) {
+    const given: unknown[] | undefined = Array.isArray(msisdns) ? msisdns : undefined;
+    const numbers = given?.flatMap((one) => parseMsisdn(String(one)) ?? []);
+    if (!wish || !numbers || numbers.length > mostNumbers || numbers.length !== given?.length) {
       response.sendStatus(400);
       return;
     }

@@ -1,7 +1,9 @@
 import { listNames, text } from '../forms/shared';
-import type { CountName, EntryStateName, RunningAccount, StateReport } from '../runtime/account-report';
+import type { CountName, RunningAccount, StateReport } from '../runtime/account-report';
 import { arrange, element, icon, setText, show } from './element';
-import { EntryList } from './entry-list';
+import { listEntries } from './entry-list';
+import { listOptOuts } from './opt-out-list';
+import type { PagedList } from './paged-list';
 import { formatAge, formatMoment, formatNumber, say } from './wording';
 
 /** An account of the editor, of the runtime, or of both. */
@@ -21,7 +23,8 @@ export interface ShownAccount {
 /** How it stands, as its dot says. */
 type Health = 'good' | 'warning' | 'bad' | 'idle';
 
-const states: readonly EntryStateName[] = ['kept', 'uncertain', 'aside'];
+const shelfNames = ['kept', 'uncertain', 'aside', 'optOuts'] as const;
+type ShelfName = (typeof shelfNames)[number];
 
 /** Counts that are shown when they are 0, too. */
 const mainCounts: readonly CountName[] = ['sent', 'received'];
@@ -47,7 +50,9 @@ interface Shelf {
   label: HTMLElement;
   count: HTMLElement;
   age: HTMLElement;
-  list?: EntryList;
+  /** How many it has held when it was last shown. */
+  held: number;
+  list?: PagedList;
 }
 
 /** What a poll does. */
@@ -68,7 +73,7 @@ export class Card {
   readonly #lines = new Map<string, PollLine>();
   readonly #noPolls = element('li', { class: 'sms-note' }, say('noPolls'));
   readonly #facts = element('dl', { class: 'sms-facts' });
-  readonly #shelves: Readonly<Record<EntryStateName, Shelf>>;
+  readonly #shelves: Readonly<Record<ShelfName, Shelf>>;
   readonly #today = element('dl', { class: 'sms-facts' });
   readonly #details: HTMLElement;
   readonly #now: () => number;
@@ -92,8 +97,9 @@ export class Card {
       kept: this.#createShelf('kept'),
       uncertain: this.#createShelf('uncertain'),
       aside: this.#createShelf('aside'),
+      optOuts: this.#createShelf('optOuts'),
     };
-    const shelves = states.flatMap((state) => [this.#shelves[state].heading, this.#shelves[state].panel]);
+    const shelves = shelfNames.flatMap((name) => [this.#shelves[name].heading, this.#shelves[name].panel]);
     this.#details = element(
       'div',
       {},
@@ -125,10 +131,12 @@ export class Card {
     show(this.#note, this.#note.textContent !== '');
     this.#dot.dataset.health = healthOf(running);
     show(this.#details, running?.state !== undefined);
+    const before = this.#shelves.optOuts.held;
     this.tick();
-    for (const shelf of Object.values(this.#shelves)) {
-      if (running?.state) void shelf.list?.refresh();
-      else close(shelf);
+    for (const [name, shelf] of Object.entries(this.#shelves)) {
+      if (!running?.state || shelf.heading.hidden) close(shelf);
+      // To read who has opted out is a step, of which the editor is told.
+      else if (name !== 'optOuts' || shelf.held !== before) void shelf.list?.refresh();
     }
   }
 
@@ -181,21 +189,27 @@ export class Card {
     ]);
   }
 
-  #showShelves({ inbox, sends }: StateReport): void {
-    const counts = { kept: sends.kept, uncertain: sends.uncertain, aside: inbox.setAside };
-    for (const name of states) {
-      const { count, age, heading, label } = this.#shelves[name];
+  #showShelves({ inbox, sends, consent }: StateReport): void {
+    const counts = { kept: sends.kept, uncertain: sends.uncertain, aside: inbox.setAside, optOuts: consent.optedOut };
+    for (const name of shelfNames) {
+      const shelf = this.#shelves[name];
+      const { count, age, heading, label } = shelf;
+      shelf.held = counts[name];
       setText(label, say(`shelf.${name}`));
       setText(count, formatNumber(counts[name]));
       heading.dataset.count = String(counts[name]);
+      if (name === 'optOuts') show(heading, consent.optedOut > 0 || this.#account.running?.optOut === true);
       const oldestAt = name === 'kept' ? sends.oldestKeptAt : undefined;
-      setText(age, oldestAt ? say('oldest', { age: formatAge(oldestAt, this.#now()) }) : '');
+      const isIgnored = name === 'optOuts' && this.#account.running?.optOut !== true;
+      if (isIgnored) setText(age, say('optOuts.off'));
+      else setText(age, oldestAt ? say('oldest', { age: formatAge(oldestAt, this.#now()) }) : '');
     }
   }
 
-  #createShelf(state: EntryStateName): Shelf {
-    const id = `sms-entries-${this.#account.id}-${state}`;
-    const panel = element('div', { id, class: 'sms-shelf', role: 'region', 'aria-label': say(`shelf.${state}`) });
+  #createShelf(name: ShelfName): Shelf {
+    const { id: account } = this.#account;
+    const id = `sms-entries-${account}-${name}`;
+    const panel = element('div', { id, class: 'sms-shelf', role: 'region', 'aria-label': say(`shelf.${name}`) });
     const [label, count, age] = [
       element('span', { class: 'sms-shelf-label' }),
       element('span', { class: 'sms-count' }),
@@ -208,14 +222,14 @@ export class Card {
         class: 'sms-shelf-heading',
         'aria-expanded': 'false',
         'aria-controls': id,
-        'data-state': state,
+        'data-state': name,
       },
       icon('caret-right'),
       label,
       age,
       count,
     );
-    const shelf: Shelf = { heading, panel, label, count, age };
+    const shelf: Shelf = { heading, panel, label, count, age, held: 0 };
     show(panel, false);
     heading.addEventListener('click', () => {
       if (shelf.list) {
@@ -224,7 +238,7 @@ export class Card {
       }
       show(panel, true);
       heading.setAttribute('aria-expanded', 'true');
-      shelf.list = new EntryList(this.#account.id, state, this.#now);
+      shelf.list = name === 'optOuts' ? listOptOuts(account, this.#now) : listEntries(account, name, this.#now);
       panel.append(shelf.list.element);
       void shelf.list.refresh();
     });

@@ -1,10 +1,24 @@
-import type { AccountsReport, EntriesReport, EntryActionName, EntryStateName } from '../runtime/account-report';
+import type {
+  AccountsReport,
+  EntriesReport,
+  EntryActionName,
+  EntryStateName,
+  OptOutChangedReport,
+  OptOutsReport,
+} from '../runtime/account-report';
+import { say } from './wording';
 
 /** Why an answer is none: the permission is missing, what was asked for is not there, and so on. */
 export type Refusal = 'denied' | 'missing' | 'unfit' | 'opening' | 'unreachable' | 'failed';
 
 /** What was asked for, or why it is not to be had; `message` is what the server says of it. */
-export type Answer<T> = { value: T } | { refusal: Refusal; status?: number; message?: string };
+export type Answer<T> = { value: T } | Refused;
+
+interface Refused {
+  refusal: Refusal;
+  status?: number;
+  message?: string;
+}
 
 const timeoutMs = 30_000;
 
@@ -17,14 +31,48 @@ export async function readEntries(
   state: EntryStateName,
   { most, after }: { most: number; after?: string | undefined },
 ): Promise<Answer<EntriesReport>> {
-  const query = new URLSearchParams({ state, most: String(most), ...(after === undefined ? undefined : { after }) });
-  const answer = await ask<EntriesReport>(`sms-account/${encodeURIComponent(account)}/entries?${query}`);
+  const data = { state, most, ...(after === undefined ? undefined : { after }) };
+  const answer = await ask<EntriesReport>(`${pathOf(account)}/entries`, { data });
   return 'status' in answer && answer.status === 503 ? { refusal: 'opening' } : answer;
 }
 
 export function decide(account: string, entry: string, action: EntryActionName): Promise<Answer<unknown>> {
-  const url = `sms-account/${encodeURIComponent(account)}/entries/${encodeURIComponent(entry)}`;
-  return ask(url, { type: 'POST', contentType: 'application/json; charset=utf-8', data: JSON.stringify({ action }) });
+  return post(`${pathOf(account)}/entries/${encodeURIComponent(entry)}`, { action });
+}
+
+/** @param search a part of the number; blank: all */
+export function readOptOuts(account: string, search: string, next = ''): Promise<Answer<OptOutsReport>> {
+  return ask(`${pathOf(account)}/optouts`, { data: { search, next } });
+}
+
+/** All of the list. */
+export function readOptOutsAsCsv(account: string): Promise<Answer<string>> {
+  return ask(`${pathOf(account)}/optouts`, { headers: { Accept: 'text/csv' }, dataType: 'text' });
+}
+
+export function changeOptOuts(
+  account: string,
+  msisdns: readonly string[],
+  action: 'out' | 'in',
+): Promise<Answer<OptOutChangedReport>> {
+  return post(`${pathOf(account)}/optouts`, { msisdns, action });
+}
+
+/**
+ * Says why something is not to be had.
+ *
+ * @param keys where the words depend on what was asked for
+ */
+export function tell({ refusal, message }: Refused, keys: { readonly [Of in Refusal]?: string } = {}): string {
+  return message ?? say(`refusal.${keys[refusal] ?? refusal}`);
+}
+
+function pathOf(account: string): string {
+  return `sms-account/${encodeURIComponent(account)}`;
+}
+
+function post<T>(url: string, decision: object): Promise<Answer<T>> {
+  return ask(url, { type: 'POST', contentType: 'application/json; charset=utf-8', data: JSON.stringify(decision) });
 }
 
 /** The editor's own way to ask, which knows where the admin API is and who is logged in. */

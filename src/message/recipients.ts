@@ -36,6 +36,12 @@ export function parseRecipients(to: unknown): string[] {
   return [...recipients];
 }
 
+/** The number that a text is, without the formatting characters among its digits; `undefined`: it is none. */
+export function parseMsisdn(text: string): string | undefined {
+  const digits = text.replace(formatting, '');
+  return msisdn.test(digits) ? digits : undefined;
+}
+
 function* itemsOf(to: unknown): Iterable<Item> {
   if (typeof to !== 'string') {
     for (const item of Array.isArray(to) ? presentItems(to) : [to]) yield { item, isPart: false };
@@ -77,8 +83,8 @@ function textOf(item: unknown): string {
 function parseItem(item: string, isPart: boolean): string {
   if (item.lastIndexOf('+') > 0) throw refusal('recipientPlus', item);
   if (numberLike.test(item) && /\d/.test(item)) {
-    const digits = item.replace(formatting, '');
-    if (!msisdn.test(digits)) throw refusal(isPart ? 'recipientInParts' : 'recipientNumber', item);
+    const digits = parseMsisdn(item);
+    if (digits === undefined) throw refusal(isPart ? 'recipientInParts' : 'recipientNumber', item);
     return digits;
   }
   if (whiteSpace.test(item)) throw refusal('recipientSpace', item);

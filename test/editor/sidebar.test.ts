@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readdirSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Browser, Locator } from 'playwright-core';
 import { type Simulator, startSimulator } from '../../simulator';
@@ -9,6 +9,7 @@ import { findFaintTexts } from './contrast';
 import { Editor, unresolvedText } from './editor';
 
 const languages = readdirSync(join(__dirname, '..', '..', 'nodes', 'locales'));
+const screenshots = join(__dirname, '..', '..', '.cache', 'screenshots');
 const tab = { id: 'tab', type: 'tab', label: 'Flow' };
 
 /** The parts of the editor's own interface that the tests ask. */
@@ -299,6 +300,61 @@ describe('The sidebar tab SMS', function () {
     await editor.page.unroute('**/sms-account/*/entries/*');
   });
 
+  it('lists who has opted out, to be searched, added to, taken off, read from CSV and saved as such', async () => {
+    await open([account({ optOut: true }), ...sending()]);
+    await shelf('optOuts', 0).click();
+    await says(card(), 'Nobody has opted out.');
+    const field = card().getByRole('searchbox', { name: 'Number' });
+    const said = card().getByRole('status');
+    await field.fill('+64 21 555-1234');
+    await field.press('Enter');
+    await says(said, 'Added: 1, already on the list: 0.');
+    await shelf('optOuts', 1).waitFor();
+    const rows = card().locator('.sms-opt-out');
+    await says(rows, /^64215551234now\s?by hand/);
+    receive('STOP');
+    await shelf('optOuts', 2).waitFor();
+    await says(rows.first(), /^64215550000.*by a message/);
+    const lines = Array.from({ length: 250 }, (_, index) => `"+6421666${1000 + index}",2026-01-01,person`);
+    await card()
+      .locator('input[type="file"]')
+      .setInputFiles({
+        name: 'list.csv',
+        mimeType: 'text/csv',
+        buffer: Buffer.from(['\uFEFFmsisdn,at,via', ...lines, '0800 STOP', '64215551234', ''].join('\r\n')),
+      });
+    await says(said, 'Added: 250, already on the list: 1. No numbers in international format');
+    await says(said, ': “0800 STOP”');
+    await says(card(), '1–200 of 252');
+    assert.equal(await rows.count(), 200);
+    await card().getByRole('button', { name: 'More' }).click();
+    await says(card(), '201–252 of 252');
+    await field.fill('+64 (21) 555-0000');
+    await editor.page.waitForFunction(() => document.querySelectorAll('.sms-opt-out').length === 1);
+    await rows.getByRole('button', { name: 'Remove' }).click();
+    await says(rows.getByRole('group'), 'Take 64215550000 off the list? Texts reach it again then.');
+    assert.equal(await focused(), 'Cancel');
+    await rows.locator('[data-sure]').click();
+    await says(said, 'Taken off the list: 64215550000.');
+    await says(card(), 'No such number is on the list.');
+    await shelf('optOuts', 251).waitFor();
+    const saving = editor.page.waitForEvent('download');
+    await card().getByRole('button', { name: 'Save as CSV' }).click();
+    const saved = readFileSync(await (await saving).path(), 'utf8');
+    assert.match(saved, /^msisdn,at,via\r\n64216661249,2\d{3}-.*Z,person\r\n/);
+    assert.equal(saved.split('\r\n').length, 253);
+    await editor.page.route('**/sms-account/*/optouts*', (route) =>
+      route.fulfill({ status: 503, json: { error: { code: 'SMS_STORE', message: 'The inbox cannot be written.' } } }),
+    );
+    await field.fill('64215559999');
+    await field.press('Enter');
+    await says(said, 'The inbox cannot be written.');
+    await editor.page.unroute('**/sms-account/*/optouts*');
+    editor.takeProblems();
+    await nodeRed.deploy([tab, account(), ...sending()]);
+    await says(shelf('optOuts', 251), 'Opt-out is off in this account: texts are sent to these numbers.');
+  });
+
   it('goes on when what it shows is gone by the time that somebody decides', async () => {
     await open([account(), ...sending()]);
     simulator.fault('send', { status: 500 }, 1);
@@ -374,12 +430,16 @@ describe('The sidebar tab SMS', function () {
       const adminAuth = { type: 'credentials', users: [], default: { permissions: [...permissions, 'flows.write'] } };
       const guarded = await startNodeRed({
         settings: { adminAuth },
-        flows: [tab, account(), ...sending()],
+        flows: [tab, account({ optOut: true }), ...sending()],
       });
       try {
         await editor.open(guarded);
         await editor.page.evaluate(() => RED.sidebar.show('sms'));
-        if (sentence === 'sms-account.write') await shelf('kept', 0).click();
+        if (sentence === 'sms-account.write') {
+          await shelf('optOuts', 0).click();
+          await says(content(), 'You are not permitted to see or change who has opted out');
+          await shelf('kept', 0).click();
+        }
         await says(content(), `You are not permitted to see`);
         await says(content(), sentence);
         assert.equal(await editor.page.locator('.sms-entry').count(), 0);
@@ -394,19 +454,29 @@ describe('The sidebar tab SMS', function () {
 
   for (const theme of ['light', 'dark'] as const) {
     it(`can be read in the ${theme} theme, narrow and wide, with every list open`, async () => {
-      await open([account(), ...sending(), receiving()], { theme });
+      await open([account({ optOut: true }), ...sending(), receiving()], { theme });
+      receive('STOP');
       receive('A text without any place to break: '.concat('x'.repeat(120)));
       simulator.fault('send', { status: 500 }, 1);
       await press();
       await shelf('uncertain', 1).waitFor();
       simulator.fault('send', { status: 503 });
       await press();
-      for (const state of ['kept', 'uncertain', 'aside']) await shelf(state, 1).click();
-      await editor.page.waitForFunction(() => document.querySelectorAll('.sms-entry').length === 3);
+      await shelf('optOuts', 1).click();
+      await card().locator('.sms-opt-out').waitFor();
+      for (const [state, count] of [
+        ['kept', 1],
+        ['uncertain', 1],
+        ['aside', 2],
+      ] as const) {
+        await shelf(state, count).click();
+      }
+      await editor.page.waitForFunction(() => document.querySelectorAll('.sms-entry').length === 5);
       await card().locator('[data-action="discard"]').first().click();
       for (const width of [180, 320, 700]) {
         await resize(width);
         assert.deepEqual(await findOverflow(), [], `at ${width} px`);
+        await content().screenshot({ path: join(screenshots, `sidebar-${theme}-${width}.png`) });
       }
       assert.deepEqual(await findFaintTexts(editor.page, '.sms-sidebar'), []);
     });
@@ -414,12 +484,12 @@ describe('The sidebar tab SMS', function () {
 
   for (const language of languages) {
     it(`speaks ${language}, in a narrow sidebar too`, async () => {
-      await open([account(), ...sending(), receiving()], { language });
-      for (const state of ['kept', 'uncertain', 'aside']) await shelf(state, 0).click();
+      await open([account({ optOut: true }), ...sending(), receiving()], { language });
+      for (const state of ['kept', 'uncertain', 'aside', 'optOuts']) await shelf(state, 0).click();
       await editor.page.waitForFunction(
         () =>
           [...document.querySelectorAll('.sms-entries > p:nth-of-type(2)')].filter((line) => line.checkVisibility())
-            .length === 3,
+            .length === 4,
       );
       await resize(180);
       assert.deepEqual(await findOverflow(), []);

@@ -1,0 +1,137 @@
+import { parseMsisdn } from '../../src/message/recipients';
+import type { OptOutsReport } from '../runtime/account-report';
+import { Choices } from './choices';
+import { button, element } from './element';
+import { PagedList } from './paged-list';
+import { changeOptOuts, readOptOuts, readOptOutsAsCsv, tell } from './server';
+import { formatAge, formatMoment, formatNumber, say } from './wording';
+
+const pageLength = 200;
+
+/** Typing goes on for so long before it is searched for. */
+const typingMs = 300;
+
+/** Numbers in one request. */
+const mostNumbers = 10_000;
+
+const mostSkipped = 5;
+const longestSkipped = 20;
+
+type OptOut = OptOutsReport['optouts'][number];
+
+/**
+ * Who has opted out of an account, to be searched, added to and taken off.
+ *
+ * @param account id of one of its nodes
+ * @param now by the clock of the server
+ */
+export function listOptOuts(account: string, now: () => number): PagedList<OptOutsReport> {
+  const name = say('optOuts.number');
+  const field = element('input', { type: 'search', inputmode: 'tel', placeholder: name, 'aria-label': name });
+  const file = element('input', { type: 'file', accept: '.csv,.txt,text/csv,text/plain' });
+  file.hidden = true;
+  let rows = new Map<string, HTMLElement>();
+
+  const list = new PagedList<OptOutsReport>({
+    length: pageLength,
+    denied: say('refusal.deniedOptOuts'),
+    empty: () => say(field.value.trim() === '' ? 'optOuts.empty' : 'optOuts.notFound'),
+    read: (after) => readOptOuts(account, field.value, after),
+    draw({ optouts }) {
+      const known = rows;
+      rows = new Map(optouts.map((one) => [one.msisdn, known.get(one.msisdn) ?? createRow(one)]));
+      return [...rows.values()];
+    },
+  });
+
+  function createRow({ msisdn, at, via }: OptOut): HTMLElement {
+    const question = say('optOuts.question', { number: msisdn });
+    const remove = new Choices([{ name: 'in', label: say('optOuts.remove'), question }], async () => {
+      remove.setBusy(true);
+      const answer = await changeOptOuts(account, [msisdn], 'in');
+      remove.setBusy(false);
+      list.say('refusal' in answer ? explain(answer) : say('optOuts.removed', { number: msisdn }));
+      await list.refresh();
+    });
+    const since = element('span', { class: 'sms-muted', title: formatMoment(at, now()) }, formatAge(at, now()));
+    const how = element('span', { class: 'sms-muted' }, say(`optOuts.${via}`));
+    return element('li', { class: 'sms-entry sms-opt-out' }, element('strong', {}, msisdn), since, how, remove.element);
+  }
+
+  /** @param lines each with a number in front, such as those of a CSV file */
+  async function add(lines: readonly string[]): Promise<void> {
+    const given = lines.map((line) => firstField(line)).filter((item) => item !== '' && item !== 'msisdn');
+    const numbers = [...new Set(given.flatMap((item) => parseMsisdn(item) ?? []))];
+    const skipped = given.filter((item) => parseMsisdn(item) === undefined);
+    const words: string[] = [];
+    let added = 0;
+    for (let from = 0; from < numbers.length; from += mostNumbers) {
+      const answer = await changeOptOuts(account, numbers.slice(from, from + mostNumbers), 'out');
+      if ('value' in answer) added += answer.value.changed;
+      else {
+        words.push(explain(answer));
+        break;
+      }
+    }
+    if (words.length === 0 && numbers.length > 0) {
+      words.push(say('optOuts.added', { added: formatNumber(added), known: formatNumber(numbers.length - added) }));
+    }
+    if (skipped.length > 0) {
+      const items = skipped.slice(0, mostSkipped).map((item) => `“${item.slice(0, longestSkipped)}”`);
+      const more = skipped.length > mostSkipped ? ` +${formatNumber(skipped.length - mostSkipped)}` : '';
+      words.push(say('optOuts.skipped', { items: `${items.join(', ')}${more}` }));
+    } else if (numbers.length === 0) words.push(say('optOuts.nothing'));
+    // What is searched for may be something else.
+    if (added > 0) field.value = '';
+    await list.restart();
+    list.say(words.join(' '));
+  }
+
+  async function save(): Promise<void> {
+    const answer = await readOptOutsAsCsv(account);
+    if ('refusal' in answer) {
+      list.say(explain(answer));
+      return;
+    }
+    const href = URL.createObjectURL(new Blob([answer.value], { type: 'text/csv' }));
+    element('a', { href, download: 'opted-out.csv' }).click();
+    URL.revokeObjectURL(href);
+  }
+
+  let timer: number | undefined;
+  field.addEventListener('input', () => {
+    clearTimeout(timer);
+    timer = window.setTimeout(() => {
+      list.say('');
+      void list.restart();
+    }, typingMs);
+  });
+  const addTyped = () => void add(field.value.split(/[,;\n]/));
+  field.addEventListener('keydown', ({ key }) => key === 'Enter' && addTyped());
+  file.addEventListener('change', async () => {
+    const text = (await file.files?.[0]?.text()) ?? '';
+    // The same file again is a change, too.
+    file.value = '';
+    await add(text.split(/\r\n?|\n/));
+  });
+  list.element.prepend(
+    element('div', { class: 'sms-search' }, field, button(say('optOuts.add'), addTyped)),
+    element(
+      'div',
+      { class: 'sms-actions' },
+      button(say('optOuts.import'), () => file.click()),
+      button(say('optOuts.export'), () => void save()),
+      file,
+    ),
+  );
+  return list;
+}
+
+function explain(answer: Parameters<typeof tell>[0]): string {
+  return tell(answer, { denied: 'deniedOptOuts' });
+}
+
+/** Of a line of a CSV file, whichever way its fields are separated. */
+function firstField(line: string): string {
+  return (line.replace(/^[\uFEFF"]+/, '').split(/[",;\t]/, 1)[0] ?? '').trim();
+}

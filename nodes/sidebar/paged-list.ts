@@ -1,0 +1,136 @@
+import { arrange, button, element, setText, show } from './element';
+import { type Answer, tell } from './server';
+import { formatNumber, say } from './wording';
+
+/** Part of a list, as the server gives it. */
+interface Page {
+  total: number;
+  next?: string;
+}
+
+/** What a list is of. */
+interface ListContent<Part extends Page> {
+  /** So many are shown at once, however many there are. */
+  length: number;
+  /** @param after the `next` of the page before; absent: from the first */
+  read(after: string | undefined): Promise<Answer<Part>>;
+  /** Rows for what is on a page. */
+  draw(part: Part): HTMLElement[];
+  /** What is said where there is nothing. */
+  empty(): string;
+  /** What is said to whoever may not see it. */
+  denied: string;
+}
+
+/** While the store is being opened. */
+const askAgainMs = 1_000;
+
+/** A list, a page at a time. */
+export class PagedList<Part extends Page = Page> {
+  readonly element = element('div', { class: 'sms-entries' });
+  readonly #said = element('p', { class: 'sms-note', role: 'status', 'aria-live': 'polite' });
+  readonly #empty = element('p', { class: 'sms-note' });
+  readonly #list = element('ol', {});
+  readonly #range = element('span', {});
+  readonly #back = button(say('page.back'), () => this.#turn(-1));
+  readonly #forward = button(say('page.forward'), () => this.#turn(1));
+  readonly #pages = element('div', { class: 'sms-pages' }, this.#back, this.#range, this.#forward);
+  readonly #content: ListContent<Part>;
+  /** Where the pages up to this one begin: the first of all at nowhere. */
+  #begins: (string | undefined)[] = [undefined];
+  #next: string | undefined;
+  #isReading = false;
+  #isStale = false;
+
+  constructor(content: ListContent<Part>) {
+    this.#content = content;
+    this.element.append(this.#said, this.#empty, this.#list, this.#pages);
+    show(this.#empty, false);
+    show(this.#pages, false);
+  }
+
+  /** Says what became of something. */
+  say(words: string): void {
+    setText(this.#said, words);
+  }
+
+  /** Begins with the first page. */
+  restart(): Promise<void> {
+    this.#begins = [undefined];
+    return this.refresh();
+  }
+
+  /** Reads the page that is shown anew; while it is being read, once more after that. */
+  async refresh(): Promise<void> {
+    this.#isStale = true;
+    if (this.#isReading) return;
+    this.#isReading = true;
+    while (this.#isStale) {
+      this.#isStale = false;
+      const after = this.#begins.at(-1);
+      const answer = await this.#content.read(after);
+      // Somebody has turned the page meanwhile.
+      if (after !== this.#begins.at(-1)) this.#isStale = true;
+      else this.#take(answer);
+    }
+    this.#isReading = false;
+  }
+
+  #take(answer: Answer<Part>): void {
+    if ('refusal' in answer && answer.refusal === 'opening') {
+      this.say(say('reading'));
+      setTimeout(() => this.element.isConnected && void this.refresh(), askAgainMs);
+      return;
+    }
+    if ('refusal' in answer) {
+      const isDenied = answer.refusal === 'denied';
+      this.say(isDenied ? this.#content.denied : tell(answer));
+      this.element.dataset.refused = answer.refusal;
+      // What may not be seen any more goes.
+      if (isDenied) this.#list.replaceChildren();
+      show(this.#pages, !isDenied && !this.#pages.hidden);
+      show(this.#empty, false);
+      return;
+    }
+    if (this.element.dataset.refused || this.#said.textContent === say('reading')) this.say('');
+    delete this.element.dataset.refused;
+    this.#show(answer.value);
+  }
+
+  #show(part: Part): void {
+    const focused = [...this.#list.children].findIndex((row) => row.contains(document.activeElement));
+    const rows = this.#content.draw(part);
+    if (rows.length === 0 && part.next === undefined && this.#begins.length > 1) {
+      // Everything on the last page has gone.
+      this.#turn(-1);
+      return;
+    }
+    arrange(this.#list, rows);
+    this.#next = part.next;
+    const first = (this.#begins.length - 1) * this.#content.length + 1;
+    const params = {
+      first: formatNumber(first),
+      last: formatNumber(first + rows.length - 1),
+      total: formatNumber(part.total),
+    };
+    setText(this.#range, say('page.range', params));
+    setText(this.#empty, this.#content.empty());
+    show(this.#empty, part.total === 0);
+    show(this.#pages, this.#begins.length > 1 || part.next !== undefined);
+    this.#back.disabled = this.#begins.length === 1;
+    this.#forward.disabled = part.next === undefined;
+    // What had the focus is gone: whoever goes through the list by the keyboard goes on.
+    if (focused >= 0 && !this.#list.contains(document.activeElement)) {
+      const neighbour = rows[Math.min(focused, rows.length - 1)]?.querySelector<HTMLElement>('.sms-actions button');
+      (neighbour ?? this.element.parentElement?.querySelector<HTMLElement>('[aria-expanded]'))?.focus();
+    }
+  }
+
+  #turn(by: 1 | -1): void {
+    if (by === -1) this.#begins.pop();
+    else this.#begins.push(this.#next);
+    if (this.#begins.length === 0) this.#begins = [undefined];
+    this.say('');
+    void this.refresh();
+  }
+}
