@@ -20,6 +20,7 @@ const lookMs = 25;
 /** What `state` tells: the last entries of each list. */
 export interface SimulatorState {
   baseUrl: string;
+  /** Whether the service takes connections. */
   online: boolean;
   recordIds: RecordIds;
   /** Why the last changes could not be written to the data folder; null when they could, or there is none. */
@@ -35,7 +36,7 @@ export interface SimulatorState {
 
 /** The control interface of a simulator that runs in another process, as methods. */
 export class SimulatorClient {
-  readonly #control: string;
+  #control: string;
 
   /** @param pageUrl address of the simulator's page, e.g. `http://127.0.0.1:8025/` */
   constructor(pageUrl: string) {
@@ -82,9 +83,27 @@ export class SimulatorClient {
     await this.#do('fault', { endpoint, fault, times });
   }
 
-  /** What becomes of the next message, or of every message to a handset, instead of RCV; null for the usual again. */
-  async setOutcome(statusCode: string | null, msisdn?: string): Promise<void> {
-    await this.#do('outcome', { statusCode, msisdn });
+  /** What becomes of the next message at all its recipients, instead of RCV. `BLOCKED`: refused like blocked numbers. */
+  async setNextOutcome(statusCode: string | undefined): Promise<void> {
+    await this.#do('outcome', { statusCode: statusCode ?? null });
+  }
+
+  /** What becomes of every message to a handset, instead of RCV; undefined for the usual again. */
+  async setOutcome(msisdn: string, statusCode: string | undefined): Promise<void> {
+    await this.#do('outcome', { msisdn, statusCode: statusCode ?? null });
+  }
+
+  /** Has every connection to the service refused, or taken again; what is asked of this client finds its way. */
+  async setOutage(on: boolean): Promise<void> {
+    const { pageUrl } = await this.#do<{ pageUrl: string }>('outage', { on });
+    const there = new URL(this.#control);
+    there.port = new URL(pageUrl).port;
+    this.#control = there.href;
+  }
+
+  /** Moves the simulator's clock on. */
+  async advanceClock(ms: number): Promise<void> {
+    await this.#do('clock', { advanceMs: ms });
   }
 
   async setBalance(balance: number): Promise<void> {

@@ -6,23 +6,46 @@ export interface Clock {
   schedule(delayMs: number, run: () => void | Promise<void>): () => void;
   /** Tells the clock of work under way, which must be over before time moves on. It must not reject. */
   during(work: Promise<void>): void;
-}
-
-/** A clock that stands still until it is told to move. */
-export interface ManualClock extends Clock {
-  /** Moves on by `ms`, running what falls due in order and waiting for each to finish, callbacks included. */
+  /** Moves on by `ms`; what falls due meanwhile runs, in order. */
   advance(ms: number): Promise<void>;
+  /** Takes back what the real time was moved on by; nothing is scheduled then. */
+  reset(): void;
 }
 
-/** The real time. */
+/** A clock that stands still until it is told to move; `advance` waits for all that it runs to finish, callbacks included. */
+export type ManualClock = Clock;
+
+/** The real time, and as much more as it was moved on by hand. */
 export function createRealClock(): Clock {
+  let aheadMs = 0;
+  const waiting = new Map<ScheduledRun, NodeJS.Timeout>();
+  const now = (): number => Date.now() + aheadMs;
+  const arm = (entry: ScheduledRun): void => {
+    const fire = (): void => {
+      waiting.delete(entry);
+      void entry.run();
+    };
+    waiting.set(entry, setTimeout(fire, Math.max(0, entry.at - now())));
+  };
   return {
-    now: () => Date.now(),
+    now,
     schedule(delayMs, run) {
-      const timer = setTimeout(() => void run(), delayMs);
-      return () => clearTimeout(timer);
+      const entry = { at: now() + delayMs, run };
+      arm(entry);
+      return () => {
+        clearTimeout(waiting.get(entry));
+        waiting.delete(entry);
+      };
     },
     during() {},
+    async advance(ms) {
+      aheadMs += ms;
+      for (const timer of waiting.values()) clearTimeout(timer);
+      for (const entry of [...waiting.keys()].sort((one, other) => one.at - other.at)) arm(entry);
+    },
+    reset() {
+      aheadMs = 0;
+    },
   };
 }
 
@@ -68,6 +91,7 @@ export function createManualClock(startMs = Date.now()): ManualClock {
       }
       time = end;
     },
+    reset() {},
   };
 }
 

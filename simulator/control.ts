@@ -20,8 +20,9 @@ const endpoints: readonly Endpoint[] = ['send', 'incoming', 'status', 'outbox', 
 interface Action {
   /** Every field the input may have. */
   fields: string[];
+  /** @param answered resolves when the answer has left */
   // biome-ignore lint/suspicious/noConfusingVoidType: most actions have nothing to say
-  run: (simulator: Simulator, input: ControlInput) => object | void;
+  run: (simulator: Simulator, input: ControlInput, answered: Promise<void>) => object | void | Promise<object | void>;
 }
 
 const actions: Readonly<Record<string, Action>> = {
@@ -84,6 +85,14 @@ const actions: Readonly<Record<string, Action>> = {
       const fault = input.isNull('fault') ? null : parseFault(input.object('fault'));
       simulator.fault(endpoint, fault, input.has('times') ? input.number('times') : undefined);
     },
+  },
+  outage: {
+    fields: ['on'],
+    run: async (simulator, input, answered) => ({ pageUrl: await simulator.setOutage(input.flag('on'), answered) }),
+  },
+  clock: {
+    fields: ['advanceMs'],
+    run: (simulator, input) => simulator.advanceClock(input.number('advanceMs')),
   },
   organisation: {
     fields: ['callbackUrl', 'callbackStatusUrl', 'callbackFormat'],
@@ -218,7 +227,9 @@ export function createControl(
       const body = await readBody(context.env.incoming, maxInputBytes);
       if (body === undefined) return RESPONSE_ALREADY_SENT;
       if (body.length > maxInputBytes) return context.json({ error: 'The input is too large' }, 413);
-      return context.json(run(simulator, ControlInput.parse(new TextDecoder().decode(body), fields)) ?? {});
+      const answered = new Promise<void>((resolve) => context.env.outgoing.once('close', resolve));
+      const input = ControlInput.parse(new TextDecoder().decode(body), fields);
+      return context.json((await run(simulator, input, answered)) ?? {});
     });
   }
   control.onError((error, context) => {

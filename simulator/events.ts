@@ -121,6 +121,7 @@ function describeState(simulator: Simulator): object {
   const { baseUrl, credentials } = simulator;
   return {
     basePath: new URL(baseUrl).pathname.replace(/\/$/, ''),
+    servicePort: new URL(baseUrl).port,
     credentials,
     settings: simulator.describeSettings(),
     addressBook: simulator.describeAddressBook(),

@@ -61,8 +61,9 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
   const app = new Hono<{ Bindings: HttpBindings }>();
   // The name is for requests of HTTP/1.0, which may have none; who is let in is judged by what they do name.
   const serve = getRequestListener(app.fetch, { overrideGlobalObjects: false, hostname: 'localhost' });
-  const server = options.tls === undefined ? createServer(serve) : createTlsServer(options.tls, serve);
-  const listener = new Listener(server, host, options.port ?? 0);
+  const listenAt = (port: number): Listener =>
+    new Listener(options.tls === undefined ? createServer(serve) : createTlsServer(options.tls, serve), host, port);
+  const listener = listenAt(options.port ?? 0);
   const baseUrl = (): string => `${listener.origin}${basePath}`;
   const simulator = new Simulator({
     account,
@@ -78,6 +79,7 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
     listener,
     log,
     messaging,
+    standby: listenAt(0),
     statuses,
   });
   const guard = onlySameSite(() => listener.origin);

@@ -47,6 +47,8 @@ export interface SimulatorParts {
   listener: Listener;
   log: RequestLog;
   messaging: Messaging;
+  /** Where page and control are while the service refuses connections. */
+  standby: Listener;
   statuses: UnreadQueue<StatusUpdate>;
 }
 
@@ -65,12 +67,17 @@ export class Simulator {
 
   /** Address of the page for people. */
   get pageUrl(): string {
-    return `${this.#parts.listener.origin}/`;
+    return `${this.#controlOrigin}/`;
   }
 
   /** Address of the control API. */
   get controlUrl(): string {
-    return `${this.#parts.listener.origin}/control`;
+    return `${this.#controlOrigin}/control`;
+  }
+
+  get #controlOrigin(): string {
+    const { listener, standby } = this.#parts;
+    return (standby.isOpen ? standby : listener).origin;
   }
 
   get credentials(): Credentials {
@@ -262,6 +269,29 @@ export class Simulator {
     this.#parts.changes.emit('settings');
   }
 
+  /**
+   * Has every connection to the service refused, or taken again. Meanwhile page and control are at a port of their own.
+   * @param answered whoever asked for it over a connection keeps that until this resolves
+   * @returns where the page is from then on
+   */
+  async setOutage(on: boolean, answered?: Promise<void>): Promise<string> {
+    const { listener, standby } = this.#parts;
+    const [opening, closing] = on ? [standby, listener] : [listener, standby];
+    await opening.open();
+    const closed = Promise.resolve(answered).then(async () => {
+      await closing.close();
+      this.#parts.changes.emit('settings');
+    });
+    if (answered === undefined) await closed;
+    return `${opening.origin}/`;
+  }
+
+  /** Moves the clock on by milliseconds; what falls due meanwhile happens. */
+  async advanceClock(ms: number): Promise<void> {
+    await this.clock.advance(ms);
+    this.#parts.changes.emit('settings');
+  }
+
   /** Calls `listener` at once after every change of state; the result stops that. */
   on(_event: 'change', listener: (change: Change) => void): () => void {
     return this.#parts.changes.listen(listener);
@@ -303,7 +333,7 @@ export class Simulator {
   /** Empties all, and goes back to the settings of the start; polls that wait go on waiting. */
   reset(): void {
     const { account, callbacks, changes, exchange, faults, history, incoming, log, messaging, statuses } = this.#parts;
-    for (const part of [account, callbacks, exchange, messaging]) part.reset();
+    for (const part of [account, callbacks, exchange, messaging, this.clock]) part.reset();
     for (const part of [faults, history, incoming, log, statuses]) part.clear();
     changes.emit('reset');
   }
@@ -314,6 +344,8 @@ export class Simulator {
     return {
       account,
       faults: this.#parts.faults.describe(),
+      online: this.#parts.listener.isOpen,
+      now: new Date(this.clock.now()).toISOString(),
       recordIds: this.recordIds,
       dataProblem: this.#dataProblem,
     };
@@ -351,9 +383,9 @@ export class Simulator {
 
   /** Ends waits, timers, callbacks and connections at once. */
   async close(): Promise<void> {
-    const { callbacks, data, incoming, listener, messaging, statuses } = this.#parts;
+    const { callbacks, data, incoming, listener, messaging, standby, statuses } = this.#parts;
     messaging.close();
-    const closed = listener.close();
+    const closed = Promise.all([listener.close(), standby.close()]);
     incoming.release();
     statuses.release();
     await Promise.all([closed, callbacks.close()]);

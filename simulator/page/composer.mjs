@@ -77,6 +77,7 @@ export class Composer {
         { class: 'choice', role: 'radiogroup', 'aria-label': 'Kind of text' },
         createElement('label', {}, this.#reply, createElement('span', {}, 'Reply')),
         createElement('label', {}, this.#fresh, createElement('span', {}, 'New text')),
+        createElement('span', { class: 'consent' }, ...['STOP', 'START'].map((word) => this.#wordButton(word))),
       ),
       this.#quote,
       createElement(
@@ -128,19 +129,30 @@ export class Composer {
     }
   }
 
+  /** A button for a word with which a person takes back or gives consent. @param {string} word */
+  #wordButton(word) {
+    const click = () => void this.#say(word);
+    return createElement('button', { type: 'button', class: 'quiet', 'aria-label': `Write ${word}`, click }, word);
+  }
+
+  /** @param {string} body */
+  #say(body) {
+    const text = { from: this.#msisdn, body };
+    const original = this.#original;
+    return reportIn(this.#error, () =>
+      this.#reply.checked
+        ? control('reply', { ...text, ...(original !== undefined && { inReplyTo: original.messageId }) })
+        : control('receive', { ...text, to: this.#account() }),
+    );
+  }
+
   async #send() {
     const body = this.#text.value;
     if (body.trim() === '') {
       this.#text.focus();
       return;
     }
-    const text = { from: this.#msisdn, body };
-    const original = this.#original;
-    const isSent = await reportIn(this.#error, () =>
-      this.#reply.checked
-        ? control('reply', { ...text, ...(original !== undefined && { inReplyTo: original.messageId }) })
-        : control('receive', { ...text, to: this.#account() }),
-    );
+    const isSent = await this.#say(body);
     if (!isSent || this.#text.value !== body) return;
     this.#text.value = '';
     this.#replyTo(undefined);

@@ -2,10 +2,10 @@
  * Asks the control API for something to be done.
  * @param {string} action
  * @param {object} input
- * @returns {Promise<void>} rejects with one line that says why not
+ * @returns {Promise<any>} rejects with one line that says why not
  */
-export async function control(action, input) {
-  await ask(action, {
+export function control(action, input) {
+  return ask(action, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify(input),

@@ -6,10 +6,13 @@ const copiedMs = 1500;
  * Shows what goes into an account node, each value with a button that copies it.
  * @param {import('./state.mjs').State} state
  */
-export function showCredentials({ basePath, credentials }) {
+export function showCredentials({ basePath, servicePort, credentials, settings }) {
   if (!credentials) return;
+  const service = new URL(location.origin);
+  // In an outage the page is elsewhere. Else it is where the service is, though a router may call the port otherwise.
+  if (settings?.online === false) service.port = servicePort;
   const values = {
-    'Base URL': `${location.origin}${basePath}`,
+    'Base URL': `${service.origin}${basePath}`,
     'API key': credentials.apiKey,
     User: credentials.userId,
     Password: credentials.password,

@@ -23,7 +23,7 @@ export class HandsetRow {
     this.#msisdn = msisdn;
     this.#link = createElement(
       'a',
-      { class: 'handset', href: addressOfHandset(msisdn), 'data-msisdn': msisdn },
+      { class: 'handset', 'data-msisdn': msisdn },
       this.#initial,
       createElement(
         'span',
@@ -36,8 +36,13 @@ export class HandsetRow {
     this.element = createElement('li', {}, this.#link);
   }
 
-  /** @param {import('./state.mjs').HandsetSummary} summary */
-  update({ name, last }) {
+  /**
+   * @param {import('./state.mjs').HandsetSummary} summary
+   * @param {string} sought a search whose hit the conversation opens at; blank for none
+   */
+  update({ name, last }, sought) {
+    const isHit = sought !== '' && last?.body.toLowerCase().includes(sought.toLowerCase());
+    this.#link.setAttribute('href', addressOfHandset(this.#msisdn, isHit ? last?.key : undefined));
     showIdentity({ title: this.#title, number: this.#number, initial: this.#initial }, this.#msisdn, name);
     if (last === undefined) {
       setText(this.#time, '');

@@ -55,6 +55,11 @@ export class HandsetsView {
     return [...this.#summaries.values()].sort(byLatest)[0]?.msisdn;
   }
 
+  /** What is searched for; blank for nothing. */
+  get sought() {
+    return this.#search.value.trim();
+  }
+
   /** @param {string} msisdn */
   canReply(msisdn) {
     return this.#summaries.get(msisdn)?.canReply ?? false;
@@ -62,7 +67,7 @@ export class HandsetsView {
 
   /** @param {{ handsets: HandsetSummary[], total: number }} page */
   reset(page) {
-    if (this.#search.value.trim() !== '') {
+    if (this.sought !== '') {
       void this.#find();
       return;
     }
@@ -77,7 +82,7 @@ export class HandsetsView {
 
   /** @param {Text[]} texts */
   apply(texts) {
-    const isSearching = this.#search.value.trim() !== '';
+    const isSearching = this.sought !== '';
     for (const text of texts) {
       const known = this.#summaries.get(text.msisdn);
       if (known === undefined && isSearching) continue;
@@ -90,7 +95,7 @@ export class HandsetsView {
       }
       if (!text.isFromHandset && text.refusal === undefined) summary.canReply = true;
       this.#summaries.set(text.msisdn, summary);
-      this.#row(summary).update(summary);
+      this.#row(summary).update(summary, this.sought);
     }
     this.#orderIfDue();
     this.#showCounts();
@@ -148,7 +153,7 @@ export class HandsetsView {
     this.#total = total;
     for (const summary of handsets) {
       this.#summaries.set(summary.msisdn, summary);
-      this.#row(summary).update(summary);
+      this.#row(summary).update(summary, this.sought);
     }
     this.#isOrderDue = true;
     this.#orderIfDue();

@@ -32,9 +32,13 @@ let entries = [];
 let isDue = false;
 let drawnAt = 0;
 let isStarted = false;
+let isLive = false;
+/** Whether a person has chosen the conversation that is open, or looks at it closely. */
+let isChosen = false;
 
 const go = followAddress({
   open: (msisdn, key) => {
+    isChosen = true;
     const opened = conversation.open(msisdn, key, key === undefined);
     handsets.mark(msisdn);
     void opened;
@@ -49,6 +53,14 @@ function showSettings() {
   faults.update(state.settings.faults);
   service.update(state.settings);
   conversation.update();
+  showConnection();
+}
+
+function showConnection() {
+  const element = findElement('connection');
+  element.dataset.live = String(isLive && state.settings?.online !== false);
+  if (!isLive) setText(element, 'Not connected; trying again');
+  else setText(element, state.settings?.online === false ? 'Outage' : 'Live');
 }
 
 /** Draws once for all that came since the last time. */
@@ -73,10 +85,15 @@ function show() {
   else requestAnimationFrame(draw);
 }
 
+findElement('conversation').addEventListener('focusin', () => {
+  isChosen = true;
+});
+
 /** Until a person chooses, the conversation that is the latest is open. */
 function openFirst() {
-  const { latest } = handsets;
-  if (conversation.msisdn !== undefined || latest === undefined) return;
+  const { latest, sought } = handsets;
+  if (latest === undefined || latest === conversation.msisdn) return;
+  if (conversation.msisdn !== undefined && (isChosen || sought !== '')) return;
   void conversation.open(latest);
 }
 
@@ -122,9 +139,8 @@ followEvents({
     conversation.update();
     void handsets.refresh().then(closeRemoved).then(show);
   },
-  connection: (isLive) => {
-    const element = findElement('connection');
-    element.dataset.live = String(isLive);
-    setText(element, isLive ? 'Live' : 'Not connected; trying again');
+  connection: (isConnected) => {
+    isLive = isConnected;
+    showConnection();
   },
 });

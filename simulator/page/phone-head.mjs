@@ -1,6 +1,7 @@
 import { control, reportIn } from './control.mjs';
 import { createElement } from './element.mjs';
 import { readName, showIdentity } from './names.mjs';
+import { ask } from './question.mjs';
 import { describeStatus, outcomes } from './statuses.mjs';
 
 /** Who the open handset is, what becomes of its texts, and the ways to rename and remove it. */
@@ -52,6 +53,8 @@ export class PhoneHead {
         'aria-label': `Remove the handset ${msisdn}`,
         click: () =>
           void reportIn(this.#error, async () => {
+            const text = `Remove ${this.#title.textContent}, with its texts and its name?`;
+            if (!(await ask(text, 'Remove'))) return;
             await control('remove-handset', { msisdn });
             onRemoved();
             location.hash = '#handsets';

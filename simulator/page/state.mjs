@@ -22,6 +22,8 @@
  * @typedef {object} Settings
  * @property {Account} account
  * @property {Partial<Record<Endpoint, { fault: Fault, left: number | null }>>} faults
+ * @property {boolean} online whether the service takes connections
+ * @property {string} now ISO 8601 UTC, by the simulator's clock
  * @property {RecordIds} recordIds
  * @property {string | null} dataProblem
  *
@@ -31,6 +33,7 @@
  *
  * @typedef {object} Snapshot
  * @property {string} basePath
+ * @property {string} servicePort
  * @property {Credentials} credentials
  * @property {Settings} settings
  * @property {AddressBook} addressBook
@@ -46,14 +49,16 @@ export class State {
   /** @type {Credentials | undefined} */
   credentials;
   basePath = '';
+  servicePort = '';
   /** @type {AddressBook} */
   addressBook = { contacts: {}, groups: {} };
   /** @type {Map<string, string>} names by number */
   #names = new Map();
 
   /** @param {Snapshot} snapshot */
-  reset({ basePath, credentials, settings, addressBook }) {
+  reset({ basePath, servicePort, credentials, settings, addressBook }) {
     this.basePath = basePath;
+    this.servicePort = servicePort;
     this.credentials = credentials;
     this.settings = settings;
     this.setAddressBook(addressBook);

@@ -258,6 +258,11 @@ describe("the simulator's page in a browser", function () {
     assert.equal(await row(second).locator('.initial').innerText(), '👩‍🚒', 'one sign, not a part of it');
     await row(second).getByText(`+${second}`).waitFor();
     await opened.getByRole('button', { name: 'Remove the handset' }).click();
+    await page.getByRole('button', { name: 'Cancel' }).click();
+    await row(second).waitFor();
+    await opened.getByRole('button', { name: 'Remove the handset' }).click();
+    await page.getByText('Remove 👩‍🚒, with its texts').waitFor();
+    await page.getByRole('button', { name: 'Remove', exact: true }).and(page.locator('dialog *')).click();
     await row(second).waitFor({ state: 'detached' });
     await phone(first).waitFor();
     assert.deepEqual((await (await fetch(`${simulator.controlUrl}/state`)).json()).account.contacts, { Anna: first });
@@ -434,6 +439,123 @@ describe("the simulator's page in a browser", function () {
     simulator.fault('send', null);
     await fault.and(page.locator(':not(.on)')).waitFor();
     assert.equal(await fault.getByRole('switch').isChecked(), false);
+  });
+
+  it('refuses every connection while an outage is switched on, and goes on where it was', async () => {
+    await start();
+    await open({}, '#service');
+    const service = simulator.baseUrl;
+    await page.getByRole('switch', { name: 'Outage' }).check();
+    await page.getByText('Outage', { exact: true }).waitFor();
+    assert.equal(await page.getByRole('switch', { name: 'Outage' }).isChecked(), true);
+    await assert.rejects(
+      fetch(service),
+      ({ cause }: Error) => (cause as NodeJS.ErrnoException).code === 'ECONNREFUSED',
+    );
+    assert.equal(await page.locator('#credentials code').first().innerText(), service);
+    await page.reload();
+    await write(first, 'nobody fetches this yet');
+    await phone(first).getByText('waiting for the flow').waitFor();
+    await goTo('Service');
+    await page.getByRole('switch', { name: 'Outage' }).uncheck();
+    await page.getByText('Live', { exact: true }).waitFor();
+    assert.equal(page.url(), `${service}/#service`);
+    assert.equal((await send({ to: first, body: 'here again' })).status, 200);
+    await phone(first).locator('.bubble').getByText('here again').waitFor();
+    await page.getByRole('switch', { name: 'Outage' }).check();
+    await page.getByText('Outage', { exact: true }).waitFor();
+    await page.getByRole('button', { name: 'Reset' }).click();
+    await page.getByRole('button', { name: 'Empty all' }).click();
+    await page.getByText('Live', { exact: true }).waitFor();
+    assert.equal(await page.getByRole('switch', { name: 'Outage' }).isChecked(), false);
+    // An outage breaks off what the page listened to.
+    const isExpected = (problem: string) => /^a request to|ERR_INCOMPLETE_CHUNKED_ENCODING/.test(problem);
+    assert.deepEqual(
+      problems.filter((problem) => !isExpected(problem)),
+      [],
+    );
+  });
+
+  it('moves the clock on, and back by a reset', async () => {
+    await start();
+    await open({}, '#service');
+    await page.getByText('It shows the real time.').waitFor();
+    const before = simulator.clock.now();
+    await page.getByRole('button', { name: '1 day on' }).click();
+    await page.getByText('when something was last set').waitFor();
+    assert.ok(simulator.clock.now() - before >= 86_400_000);
+    await page.getByRole('button', { name: 'Reset' }).click();
+    await page.getByRole('button', { name: 'Empty all' }).click();
+    await page.getByText('It shows the real time.').waitFor();
+    assert.deepEqual(problems, []);
+  });
+
+  it('writes STOP and START by a button, as a reply where there is something to reply to', async () => {
+    await start();
+    await open();
+    await phone(first).getByRole('button', { name: 'Write START' }).click();
+    await phone(first).locator('.bubble.typed').getByText('START').waitFor();
+    await send({ to: first, body: 'News', messageId: 'news' });
+    await phone(first).locator('.bubble.sent').waitFor();
+    await phone(first).getByLabel('Write as').fill('half a sentence');
+    await phone(first).getByRole('button', { name: 'Write STOP' }).click();
+    await phone(first).locator('.bubble.typed').getByText('STOP').waitFor();
+    assert.deepEqual(
+      simulator.incoming.map(({ body, inReplyToId }) => [body, inReplyToId]),
+      [
+        ['START', undefined],
+        ['STOP', 'news'],
+      ],
+    );
+    assert.equal(await phone(first).getByLabel('Write as').inputValue(), 'half a sentence');
+    assert.deepEqual(problems, []);
+  });
+
+  it('opens the handset that was written to last, until a person chooses or writes', async () => {
+    await start();
+    await open();
+    await phone(first).waitFor();
+    await send({ to: second, body: 'hello' });
+    await phone(second).locator('.bubble').getByText('hello').waitFor();
+    await send({ to: first, body: 'and you' });
+    await phone(first).locator('.bubble').getByText('and you').waitFor();
+    await phone(first).getByLabel('Write as').fill('I am wri');
+    await send({ to: second, body: 'later' });
+    await row(second).getByText('later').waitFor();
+    assert.equal(await phone(first).getByLabel('Write as').inputValue(), 'I am wri');
+    assert.deepEqual(problems, []);
+  });
+
+  it('opens a hit of the search at that text', async () => {
+    await start();
+    for (let index = 0; index < 200; index += 1) {
+      simulator.receive({ from: first, to: '642100000001', body: index === 50 ? 'the needle' : `hay ${index}` });
+    }
+    await open();
+    await page.getByLabel('Search').fill('needle');
+    await row(first).getByText('the needle').waitFor();
+    await row(first).click();
+    const hit = phone(first).locator('.bubble', { hasText: 'the needle' });
+    await hit.waitFor();
+    assert.equal(await hit.evaluate((element) => element === document.activeElement), true);
+    await page.getByLabel('Search').fill('');
+    await row(first).getByText('hay 199').waitFor();
+    await row(first).click();
+    await phone(first).locator('.bubble').getByText('hay 199').waitFor();
+    assert.deepEqual(problems, []);
+  });
+
+  it('shows the whole number of a handset at 400 px', async () => {
+    await start();
+    await open({ viewport: { width: 400, height: 740 } }, `#handset-${first}`);
+    const title = phone(first).getByRole('heading');
+    await title.waitFor();
+    const { scrollWidth, clientWidth } = await title.evaluate((element) => ({
+      scrollWidth: element.scrollWidth,
+      clientWidth: element.clientWidth,
+    }));
+    assert.ok(scrollWidth <= clientWidth, `${scrollWidth} px of number on ${clientWidth} px`);
+    await page.screenshot({ path: join(root, '.cache', 'screenshots', 'simulator-400.png') });
   });
 
   it('copies the credentials', async () => {

@@ -300,8 +300,10 @@ describe('npm start', function () {
     assert.equal(await isListening(simulatorPort), false);
   });
 
-  it('keeps the flows and the credentials that were changed, also on other ports', async () => {
+  it('keeps the flows and the credentials that were changed, and the texts, also on other ports', async () => {
     const first = await start().ready();
+    await press('Send a text');
+    await untilSent('Hello from Node-RED');
     const flows = await readFlows();
     await deploy(
       flows.map((node) =>
@@ -313,6 +315,7 @@ describe('npm start', function () {
     simulatorPort = await findFreePort();
     const second = await start().ready();
     assert.match(second.output, /The flows are those of last time\. To start afresh/);
+    await untilSent('Hello from Node-RED');
     await press('Send a text');
     await untilSent('changed by hand');
   });

@@ -50,8 +50,8 @@ describe('simulator: the client', () => {
 
   it('plays the network and the customer', async () => {
     await client.fault('send', { status: 503 }, 1);
-    await client.setOutcome('NUR', handset);
-    await client.setOutcome('EXP');
+    await client.setOutcome(handset, 'NUR');
+    await client.setNextOutcome('EXP');
     await client.setBalance(7);
     await client.setDailyLimit(3);
     await client.setOrganisation({ callbackFormat: 'FORMv1', callbackUrl: 'http://127.0.0.1:9/' });
@@ -67,12 +67,37 @@ describe('simulator: the client', () => {
     );
     assert.deepEqual([faults.send?.left, recordIds], [1, 'none']);
     await client.setOrganisation({ callbackUrl: null });
-    await client.setOutcome(null);
+    await client.setNextOutcome(undefined);
     await client.setDailyLimit(null);
     await client.fault('send', null);
     await client.reset();
     const fresh = await client.state();
     assert.deepEqual([fresh.account.contacts, fresh.faults, fresh.recordIds], [{}, {}, 'messageId']);
+  });
+
+  it('has connections refused, and taken again, while it is reached itself', async () => {
+    const service = simulator.baseUrl;
+    await client.setOutage(true);
+    await simulator.until(() => !simulator.describe(0).online);
+    await assert.rejects(
+      fetch(service),
+      ({ cause }: Error) => (cause as NodeJS.ErrnoException).code === 'ECONNREFUSED',
+    );
+    assert.notEqual(simulator.pageUrl, `${service}/`);
+    assert.deepEqual([(await client.state()).online, (await client.state()).baseUrl], [false, service]);
+    await client.receive({ from: handset, to: number, body: 'meanwhile' });
+    await client.setOutage(false);
+    assert.equal((await calls.pollIncoming()).status, 200);
+    assert.equal((await client.state()).online, true);
+    assert.equal(simulator.pageUrl, `${service}/`);
+  });
+
+  it('moves the clock on, and statuses with it', async () => {
+    await calls.send({ to: handset, body: 'question', messageId: 'mine' });
+    const before = Date.parse((await client.state()).now);
+    await client.advanceClock(86_400_000);
+    assert.equal(Date.parse((await client.state()).now), before + 86_400_000);
+    assert.equal((await client.texts(handset)).texts[0]?.statusCode, 'RCV');
   });
 
   it('waits for what comes, and says what did not', async () => {

@@ -2,7 +2,14 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import { type Change, createManualClock, type Simulator, type SimulatorOptions, startSimulator } from '../../simulator';
+import {
+  type Change,
+  createManualClock,
+  createRealClock,
+  type Simulator,
+  type SimulatorOptions,
+  startSimulator,
+} from '../../simulator';
 import { ServiceCalls } from './service-calls';
 
 const handset = '6421555123';
@@ -95,6 +102,35 @@ describe('simulator: life', () => {
     await clock.advance(20);
     assert.deepEqual(runs, ['a10', 'c15', 'b20', 'd']);
     assert.equal(clock.now(), 20);
+  });
+
+  it('runs what is due in order when the real clock is moved on, and goes back to the real time', async () => {
+    const clock = createRealClock();
+    const runs: string[] = [];
+    const startedAt = clock.now();
+    clock.schedule(86_400_000, () => void runs.push('day'));
+    const isOver = new Promise<void>((resolve) => clock.schedule(7_200_000, resolve));
+    clock.schedule(3_600_000, () => void runs.push('hour'));
+    clock.schedule(1_800_000, () => void runs.push('cancelled'))();
+    await clock.advance(7_200_000);
+    await isOver;
+    assert.deepEqual(runs, ['hour']);
+    assert.ok(clock.now() - startedAt >= 7_200_000);
+    const isDay = new Promise<void>((resolve) => clock.schedule(86_400_000, resolve));
+    await clock.advance(86_400_000);
+    await isDay;
+    assert.deepEqual(runs, ['hour', 'day']);
+    clock.reset();
+    assert.ok(clock.now() - startedAt < 7_200_000);
+  });
+
+  it('goes back to the real time when it is reset', async () => {
+    const simulator = await start();
+    const startedAt = Date.now();
+    await simulator.advanceClock(7_200_000);
+    assert.ok(simulator.clock.now() - startedAt >= 7_200_000);
+    simulator.reset();
+    assert.ok(simulator.clock.now() - startedAt < 7_200_000);
   });
 
   it('starts from the command line, prints where it is and stops on an interrupt', async () => {
