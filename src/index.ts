@@ -42,8 +42,15 @@ export { parseAt, parseQuietHours, parseTimeZone, type QuietSettings } from './m
 export type * from './model';
 export { explainWithheld } from './outbox/gate';
 export type { Outcome, SendOptions, Sent } from './outbox/outgoing';
-export type { AnswerNews, OutcomeNews, Outlet, OutletState, SendingNode, SendRequest } from './outbox/outlet';
 export type { LimitSettings, RuleSettings, Withheld } from './outbox/rule';
+export type {
+  AnswerNews,
+  OutcomeNews,
+  SendHandler,
+  SendHandlerState,
+  SendingNode,
+  SendRequest,
+} from './outbox/send-handler';
 export type { Watcher } from './polling/endpoint';
 export { PollLoop, type PollState } from './polling/poll-loop';
 export type { NoReply } from './questions/question';

@@ -1,5 +1,5 @@
 import type { Node, NodeAPI, NodeStatus } from 'node-red';
-import type { OutletState } from '../../src';
+import type { SendHandlerState } from '../../src';
 import { badges, endBadge } from './texts';
 
 /** While messages are in flight, the badge changes no more often: every open editor is told of each change. */
@@ -12,7 +12,7 @@ const outcomeFollowsMs = 250;
 export class SendBadge {
   readonly #RED: NodeAPI;
   readonly #node: Node;
-  #state: OutletState = { sending: 0, waiting: 0, asking: 0 };
+  #state: SendHandlerState = { sending: 0, waiting: 0, asking: 0 };
   #outcome: NodeStatus | undefined;
   /** The outcome has not been shown yet. */
   #isNew = false;
@@ -27,7 +27,7 @@ export class SendBadge {
   }
 
   /** Something has begun or ended. */
-  showState(state: OutletState): void {
+  showState(state: SendHandlerState): void {
     const isFirst = this.#state.sending === 0 && state.sending > 0;
     this.#state = state;
     if (isFirst || state.outage) this.#show();

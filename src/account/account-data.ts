@@ -7,10 +7,10 @@ import { Inbox, type InboxOptions } from '../inbox/inbox';
 import { Journal } from '../journal/journal';
 import type { SendCounts } from '../outbox/counts';
 import type { Respite } from '../outbox/dispatch-order';
+import { type HandOver, Outbox } from '../outbox/outbox';
 import type { Evidence } from '../outbox/outgoing';
 import type { SendQueue } from '../outbox/queue';
 import type { RuleSettings } from '../outbox/rule';
-import { type HandOver, Sender } from '../outbox/sender';
 import type { Polls } from '../polling/endpoint';
 import type { Store } from '../store/store';
 import type { AccountSettings, Member, StoreChoice } from './settings';
@@ -29,11 +29,11 @@ export interface AccountDataOptions extends Pick<InboxOptions, 'onAccepted' | 'o
   dedupe(): boolean;
   dedupeMs(): number;
   sentMs(): number;
-  /** See {@link Sender}. */
+  /** See {@link Outbox}. */
   rules(): RuleSettings;
-  /** See {@link Sender}. */
+  /** See {@link Outbox}. */
   sources(): readonly Evidence[];
-  /** See {@link Sender}. */
+  /** See {@link Outbox}. */
   client(): Client | undefined;
   onStore(error: SmsError | undefined): void;
   /** See {@link JournalOptions.onSteps}. */
@@ -54,7 +54,7 @@ export interface AccountDataOptions extends Pick<InboxOptions, 'onAccepted' | 'o
 export class AccountData {
   readonly journal: Journal;
   readonly inbox: Inbox;
-  readonly sender: Sender;
+  readonly outbox: Outbox;
   /** Whether several processes use the store at once. */
   readonly isShared: boolean;
 
@@ -64,19 +64,19 @@ export class AccountData {
       clock: options.clock,
       onStore: (error) => {
         onStore(error);
-        this.sender.onStore();
+        this.outbox.onStore();
       },
       onSteps: () => {
         onSteps();
-        this.sender.onStore();
+        this.outbox.onStore();
       },
       onUnreadable,
     });
-    this.sender = new Sender({ ...options, journal });
+    this.outbox = new Outbox({ ...options, journal });
     this.journal = journal;
     const correlator = new ConsentCorrelator({
       journal,
-      correlator: this.sender.correlation,
+      correlator: this.outbox.correlation,
       now: () => options.clock.now(),
       words: options.words,
       onChanged: options.onOptOut,
@@ -87,7 +87,7 @@ export class AccountData {
 
   /** Whether nothing would be lost by forgetting it. */
   get isSettled(): boolean {
-    return this.inbox.isSettled && this.sender.isSettled;
+    return this.inbox.isSettled && this.outbox.isSettled;
   }
 }
 
@@ -173,16 +173,16 @@ export class AccountStores {
     return data;
   }
 
-  /** See {@link Sender.expected}. */
+  /** See {@link Outbox.expected}. */
   get expected(): Promise<void> | undefined {
-    return this.data?.sender.expected;
+    return this.data?.outbox.expected;
   }
 
   /** No node that has not come by now is to be waited for: what it has left is given up in its time, whoever else is here. */
   goOn(): void {
     const [first] = this.#host.members;
     const data = this.data ?? (first && this.dataOf(first));
-    data?.sender.open();
+    data?.outbox.open();
   }
 
   /** Takes over from a place that a member's replaces. See {@link Membership.inherit}. */
@@ -225,7 +225,7 @@ export class AccountStores {
       let isHanded = true;
       try {
         const handingOver = this.#host.keepOpen(() => handOverInTurn(from, to, { isLast, keepsMemory, isWanted }));
-        if (isFirst && isAwaited) to.sender.expect(handingOver);
+        if (isFirst && isAwaited) to.outbox.expect(handingOver);
         await handingOver;
       } catch {
         isHanded = false;
@@ -283,7 +283,7 @@ export class AccountStores {
 /** Lets one go on to take over what other processes leave on a shared store, for the other or for itself. */
 function yieldTo(from: AccountData, to: AccountData | undefined): void {
   from.inbox.yieldTo(to?.inbox);
-  from.sender.yieldTo(to?.sender);
+  from.outbox.takeOverFor(to?.outbox);
 }
 
 /** The latest time that something was given to each, or taken from it. */
@@ -306,7 +306,7 @@ function handOverInTurn(from: AccountData, to: AccountData, how: HandOver): Prom
  */
 async function handOver(from: AccountData, to: AccountData, how: HandOver): Promise<void> {
   // Texts that are found until then are the other's, to be sent and to be given up.
-  void from.sender.close();
+  void from.outbox.close();
   await from.inbox.handOver(to.inbox, how);
-  await from.sender.handOver(to.sender, how);
+  await from.outbox.handOver(to.outbox, how);
 }

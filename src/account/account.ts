@@ -3,9 +3,9 @@ import { SmsError } from '../errors';
 import { Client } from '../http/client';
 import { type Connections, createConnections } from '../http/connections';
 import { QuietHours, type QuietSettings } from '../message/times';
-import { closeGraceMs } from '../outbox/attachments';
 import { SendQueue } from '../outbox/queue';
 import type { LimitSettings } from '../outbox/rule';
+import { closeGraceMs } from '../outbox/sender-registrations';
 import { type EndpointHost, Endpoints, Polls } from '../polling/endpoint';
 import { AccountData, AccountStores, type AccountStoresHost } from './account-data';
 import { Asking } from './asking';
@@ -70,7 +70,7 @@ export class Account {
         const { concurrency, queueLimit } = this.#settings ?? { concurrency: 1, queueLimit: 0 };
         return { concurrency, queueLimit, perSecond: this.#perSecond };
       },
-      kept: () => this.#stores.data?.sender.keptWaiting ?? 0,
+      kept: () => this.#stores.data?.outbox.keptWaiting ?? 0,
       onChanged: () => this.#settings?.onChanged?.(),
     });
     const host = this.#createHost();
@@ -79,8 +79,8 @@ export class Account {
     this.#asking = new Asking({
       endpoint: this.#endpoints.of('incoming'),
       member: () => [...this.#members][0],
-      onFailing: (node, error) => this.#stores.data?.sender.askers?.onPollFailing(node, error) ?? false,
-      onRecovered: (nodes) => this.#stores.data?.sender.askers?.onPollRecovered(nodes),
+      onFailing: (node, error) => this.#stores.data?.outbox.registrations.onPollFailing(node, error) ?? false,
+      onRecovered: (nodes) => this.#stores.data?.outbox.registrations.onPollRecovered(nodes),
     });
     this.#consent = new Consent({ clock, asking: this.#asking, journal: () => this.#stores.data?.journal });
     this.#membershipHost = {
@@ -125,7 +125,7 @@ export class Account {
     const before = this.#quietHours.map((hours) => hours.settings);
     if (JSON.stringify(before) === JSON.stringify(settings)) return;
     this.#quietHours = settings.map((one) => new QuietHours(one));
-    this.#stores.data?.sender.quietHoursChanged();
+    this.#stores.data?.outbox.quietHoursChanged();
   }
 
   #changeLimits(): void {
@@ -164,7 +164,7 @@ export class Account {
       expected: () => this.#stores.expected,
       onChanged: () => this.#settings?.onChanged?.(),
       onDrained: (kind) => {
-        if (kind === 'incoming') this.#stores.data?.sender.onRepliesRead();
+        if (kind === 'incoming') this.#stores.data?.outbox.questions.onRepliesRead();
       },
       present: (member) => this.#present(member),
       createData: (settings) => this.#createData(settings),
@@ -272,7 +272,7 @@ export class Account {
     // A record sent in this turn of the event loop counts as delivered in the next.
     await wait(clock, 0);
     // Both together would be more than Node-RED waits for, after what nodes have waited for.
-    await this.#stores.data?.sender.close(closeGraceMs - (clock.elapsed() - stoppedAt));
+    await this.#stores.data?.outbox.close(closeGraceMs - (clock.elapsed() - stoppedAt));
     await this.#stores.data?.inbox.flush();
     // What was under way is under the limits of the last.
     if (!returning) unlimit();
@@ -293,7 +293,7 @@ export class Account {
     const { data } = this.#stores;
     await data?.inbox.close();
     if (this.#isNeeded) return;
-    const isDisposable = !data || (data.inbox.isDisposable && !data.sender.hasMessages);
+    const isDisposable = !data || (data.inbox.isDisposable && !data.outbox.hasMessages);
     if (isDisposable && this.#stores.isSettled && this.#queue.isRested) this.#forget();
     else if (this.#stores.isSettled) {
       this.#forgetting = this.#options.clock.after(forgetAfterMs, () => this.#forget(), true);

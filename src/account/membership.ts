@@ -12,7 +12,7 @@ import type { Client } from '../http/client';
 import type { Channel } from '../inbox/entry';
 import type { Inbox } from '../inbox/inbox';
 import type { Kind } from '../model';
-import type { Outlet, SendingNode } from '../outbox/outlet';
+import type { SendHandler, SendingNode } from '../outbox/send-handler';
 import type { Endpoints, Watcher } from '../polling/endpoint';
 import type { AccountData } from './account-data';
 import type { Consent, OptOutQuery } from './consent';
@@ -95,7 +95,7 @@ export interface Membership {
    */
   inherit(former: FormerPlace, onFailure?: (failure: SmsError) => void): Promise<boolean>;
   /** Makes a node one of those that send, with the credentials of this member. Its texts from before go on. */
-  attachSender(outlet: Omit<Outlet, 'client'>): SendingNode;
+  attachSender(handler: Omit<SendHandler, 'client'>): SendingNode;
   /** Makes a call that is neither queued nor looped, with the credentials of this member. */
   readonly client: Client;
   /** Makes a node one of those that get what comes on a channel. An endpoint is polled while anybody is subscribed to it. */
@@ -277,9 +277,9 @@ export class JoinedMembership implements Membership, Member {
     return subscribe[channel]({ ...this.#host, member: this, inbox: this.inbox }, subscriber);
   }
 
-  attachSender(outlet: Omit<Outlet, 'client'>): SendingNode {
-    const sending = this.#host.dataOf(this).sender.attach({ ...outlet, client: this.client });
-    const detach = this.#host.consent.attach(outlet.id, this.settings.prefixes);
+  attachSender(handler: Omit<SendHandler, 'client'>): SendingNode {
+    const sending = this.#host.dataOf(this).outbox.attach({ ...handler, client: this.client });
+    const detach = this.#host.consent.attach(handler.id, this.settings.prefixes);
     return {
       send: (request) => sending.send(request),
       countRefused: () => sending.countRefused(),

@@ -3,8 +3,8 @@ import { SmsError } from '../errors';
 import type { DeadLetter } from '../inbox/dead-letters';
 import type { Acceptance, InboxState } from '../inbox/inbox';
 import type { Kind } from '../model';
+import { nothingSent, type SendState, type TextAction, type TextEntry } from '../outbox/admin';
 import { SendCounts } from '../outbox/counts';
-import { nothingSent, type SendState, type TextAction, type TextEntry } from '../outbox/desk';
 import { Respite } from '../outbox/dispatch-order';
 import type { Endpoints, PollSummary } from '../polling/endpoint';
 import type { AccountData } from './account-data';
@@ -190,11 +190,11 @@ export class Overview {
 
   get state(): AccountState {
     const { endpoints, stats } = this.#parts;
-    const { inbox, sender } = this.#parts.data() ?? {};
+    const { inbox, outbox } = this.#parts.data() ?? {};
     return {
       polls: endpoints.summaries,
       inbox: inbox?.state ?? nothingReceived,
-      sends: sender?.state ?? nothingSent,
+      sends: outbox?.state ?? nothingSent,
       consent: { optedOut: this.#parts.consent.optedOut },
       store: this.#store,
       counts: stats.counts,
@@ -205,8 +205,8 @@ export class Overview {
   entries(state: EntryState, most: number, after?: string): EntryList {
     const data = this.#parts.data();
     if (!data) return { entries: [], total: 0 };
-    const { inbox, sender } = data;
-    if (state !== 'aside') return sender.desk.entries(state, most, after);
+    const { inbox, outbox } = data;
+    if (state !== 'aside') return outbox.admin.entries(state, most, after);
     const { items, ...more } = inbox.deadLetters.page(most, after);
     return { entries: items.map(createAsideEntry), total: inbox.deadLetters.size, ...more };
   }
@@ -215,12 +215,12 @@ export class Overview {
   async act(id: string, action: EntryAction): Promise<Decision> {
     const data = this.#parts.data();
     if (!data) return 'gone';
-    const { desk } = data.sender;
+    const { admin } = data.outbox;
     const { deadLetters } = data.inbox;
     const item = deadLetters.get(id);
     if (!item) {
-      if (action !== 'deliver') return desk.act(id, action);
-      return desk.has(id) ? 'unfit' : 'gone';
+      if (action !== 'deliver') return admin.act(id, action);
+      return admin.has(id) ? 'unfit' : 'gone';
     }
     if (action === 'send' || action === 'sent') return 'unfit';
     if (action === 'deliver') return deadLetters.deliver(id) ? 'done' : 'unfit';

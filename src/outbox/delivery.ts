@@ -1,14 +1,13 @@
 import type { Clock, Timer } from '../clock';
-import type { Client } from '../http/client';
 import type { Absences } from './absences';
-import type { Attachment } from './attachments';
 import type { Ledger } from './ledger';
 import { isKept, type Outcome, parseOutcome, type Text } from './outgoing';
-import type { OutcomeNews, Outlet } from './outlet';
+import type { OutcomeNews, SendHandler } from './send-handler';
+import type { SenderRegistration } from './sender-registrations';
 
 /** Who gave a text, and what with it. */
 export interface Given {
-  from: Attachment;
+  from: SenderRegistration;
   origin: unknown;
 }
 
@@ -17,6 +16,8 @@ export interface DeliveriesOptions {
   clock: Clock;
   ledger: Ledger;
   absences: Pick<Absences, 'patience'>;
+  /** A node that is here. */
+  handlerOf(node: string): SendHandler | undefined;
   /** The outcome of a text has entered the flow, or never will. */
   onDelivered(text: Text): void;
   /** Its node has not been here for too long, and nobody will be told its outcome. */
@@ -27,13 +28,12 @@ export interface DeliveriesOptions {
 
 /** Brings outcomes into the flow, each to the node that its text is of. */
 export class Deliveries {
-  readonly #outlets = new Map<string, Outlet>();
   /** What nodes gave with texts that are under way. */
   readonly #origins = new Map<string, unknown>();
   readonly #bringing: Bringing<Text>;
   readonly #onFault: (error: unknown) => void;
 
-  constructor({ clock, ledger, absences, onDelivered, onAbandoned, onFault }: DeliveriesOptions) {
+  constructor({ clock, ledger, absences, handlerOf, onDelivered, onAbandoned, onFault }: DeliveriesOptions) {
     const taken = async (text: Text) => {
       await ledger.delivered(text);
       onDelivered(text);
@@ -43,17 +43,17 @@ export class Deliveries {
       clock,
       items: ledger.texts,
       isShared: ledger.isShared,
-      taker: ({ node }) => this.#outlets.get(node),
+      taker: ({ node }) => handlerOf(node),
       patienceMs: ({ node }) => {
         const patience = absences.patience(node);
         return patience && Math.max(patience.leastMs, patience.mostMs);
       },
-      tell: async (outlet, text, mayBeKnown) => {
+      tell: async (handler, text, mayBeKnown) => {
         // It is in memory then, as it came.
         const isHere = this.#origins.get(text.id) !== undefined;
         const carried = isHere ? text.carried : await ledger.carriedOf(text);
         const news = this.#newsOf({ ...text, ...(carried === undefined ? undefined : { carried }) }, mayBeKnown);
-        return outlet.onOutcome(news);
+        return handler.onOutcome(news);
       },
       taken,
       missed: async (text) => {
@@ -63,29 +63,6 @@ export class Deliveries {
       },
       onFault,
     });
-  }
-
-  /** Nodes that are here. */
-  get nodes(): string[] {
-    return [...this.#outlets.keys()];
-  }
-
-  outlet(node: string): Outlet | undefined {
-    return this.#outlets.get(node);
-  }
-
-  /** Asks the service for a node, or for one that has not come yet: any of those that are here can. */
-  clientFor(node: string): Client | undefined {
-    const [first] = this.#outlets.values();
-    return (this.#outlets.get(node) ?? first)?.client;
-  }
-
-  attach(outlet: Outlet): void {
-    this.#outlets.set(outlet.id, outlet);
-  }
-
-  detach(outlet: Outlet): void {
-    if (this.#outlets.get(outlet.id) === outlet) this.#outlets.delete(outlet.id);
   }
 
   /** Remembers what a node gave with a text that may outlast the call that gave it. */
@@ -123,7 +100,7 @@ export class Deliveries {
   async tell({ from, origin }: Given, text: Text, outcome: Outcome, duplicate = false): Promise<void> {
     const news = createNews(text, { outcome, origin, redelivered: false, duplicate });
     try {
-      if (!(await from.outlet.onOutcome(news))) from.outlet.onMissed?.(news);
+      if (!(await from.handler.onOutcome(news))) from.handler.onMissed?.(news);
     } catch (error) {
       this.#onFault(error);
     }
@@ -190,11 +167,11 @@ export interface BringingOptions<Item extends Brought> {
   /** Others may bring it once this is closed. */
   isShared: boolean;
   /** Who can take it now. */
-  taker(item: Item): Outlet | undefined;
+  taker(item: Item): SendHandler | undefined;
   /** How long it waits from now on for somebody who takes it, in ms; `undefined`: for as long as its node is here. */
   patienceMs(item: Item): number | undefined;
   /** Resolves with whether it got into the flow. */
-  tell(taker: Outlet, item: Item, mayBeKnown: boolean): Promise<boolean>;
+  tell(taker: SendHandler, item: Item, mayBeKnown: boolean): Promise<boolean>;
   taken(item: Item): Promise<void>;
   /** Nobody has taken it in time. */
   missed(item: Item): Promise<void>;
@@ -232,11 +209,11 @@ export class Bringing<Item extends Brought> {
     const { id } = item;
     if (this.#isClosed && isShared) return;
     const isKnown = this.#await(item, mayBeKnown);
-    const outlet = taker(item);
-    if (!outlet || this.#isClosed || this.#told.has(id)) return;
+    const handler = taker(item);
+    if (!handler || this.#isClosed || this.#told.has(id)) return;
     this.#told.add(id);
     try {
-      if (await tell(outlet, item, isKnown)) {
+      if (await tell(handler, item, isKnown)) {
         this.#forget(id);
         await taken(item);
       }
@@ -247,7 +224,7 @@ export class Bringing<Item extends Brought> {
     }
     const current = this.#waiting.has(id) && items.get(id);
     // Another came, or went, while this one was being told.
-    if (current && taker(current) !== outlet) await this.bring(current, isKnown);
+    if (current && taker(current) !== handler) await this.bring(current, isKnown);
   }
 
   /** A node has come, and can take what is for it; or it has gone, and that waits for so long from now on. */

@@ -18,6 +18,7 @@ export interface DuplicatesOptions {
   followers: Followers;
   kept: KeptTexts;
   deliveries: Deliveries;
+  isHere(node: string): boolean;
   /** It has an outcome that is not the one of another. */
   onEnded(text: Text, outcome: SmsError): void;
   /** Its node has not been here for too long. */
@@ -111,14 +112,14 @@ export class Duplicates {
   }
 
   #expire(id: string): void {
-    const { ledger, kept, deliveries, onEnded, onAbandoned, onFault } = this.#options;
+    const { ledger, kept, isHere, onEnded, onAbandoned, onFault } = this.#options;
     const text = ledger.texts.get(id);
     const { leader: leaderId = '' } = this.#waiting.get(id) ?? {};
     const leader = ledger.texts.get(leaderId);
     // Of one that is leaving, has just ended or is in another instance it will be known later whether anything was sent.
     const isAtRest = leader?.state === 'waiting' && isKept(leader) && !kept.isTried(leader.id);
     if (!text || !isAtRest || !this.remove(id)) this.#expiries.postpone(id);
-    else if (!deliveries.outlet(text.node)) onAbandoned(text);
+    else if (!isHere(text.node)) onAbandoned(text);
     else if (!leader.mayHaveReached) onEnded(text, createExpired(text));
     else void this.end(text, formatOutcome(stillUnknown(leader, 'SMS_EXPIRED'))).catch(onFault);
   }

@@ -2,7 +2,6 @@ import type { Clock } from '../clock';
 import { asSmsError, isSmsError, SmsError } from '../errors';
 import type { Journal } from '../journal/journal';
 import type { QuietHours } from '../message/times';
-import type { Attachment } from './attachments';
 import { type SendCounts, UnderWay } from './counts';
 import type { Deliveries, Given } from './delivery';
 import { keepUntilDue, mayLeaveAt, mostScheduled } from './due';
@@ -19,10 +18,12 @@ import {
   type Text,
   withMessageId,
 } from './outgoing';
-import type { SendRequest } from './outlet';
 import type { SendQueue } from './queue';
 import type { Reconciliations } from './reconciliation';
 import { type SendAttempts, sendPlain } from './send-attempt';
+import type { SendRequest } from './send-handler';
+import type { SenderRegistration, SenderRegistrations } from './sender-registrations';
+import type { Settlement } from './settlement';
 
 /** What takes texts in. */
 export interface IntakeOptions {
@@ -39,10 +40,8 @@ export interface IntakeOptions {
   attempts: SendAttempts;
   /** See {@link RuleSettings}. */
   quietHours(): readonly QuietHours[];
-  /** A text that is not kept has its outcome. */
-  onEnded(text: Text, outcome: Outcome, given: Given): Promise<void>;
-  /** A text of a node could not be taken into the store. */
-  onRefused(node: string): void;
+  settlement: Settlement;
+  registrations: SenderRegistrations;
 }
 
 /** Takes texts of nodes in: keeps them, compares them by their keys, or sends them at once. */
@@ -75,14 +74,14 @@ export class Intake {
   }
 
   /** Resolves when the text is kept or has ended. Never rejects: what goes wrong is an outcome. */
-  submit(request: SendRequest, from: Attachment): Promise<void> {
+  submit(request: SendRequest, from: SenderRegistration): Promise<void> {
     return this.#submitted.run(() => this.#submit(request, from));
   }
 
-  async #submit(request: SendRequest, from: Attachment): Promise<void> {
+  async #submit(request: SendRequest, from: SenderRegistration): Promise<void> {
     const { clock, quietHours } = this.#options;
     const options = keepUntilDue(request.options, clock.now(), quietHours());
-    const text = createText(this.#options, { ...request, options }, from.outlet.id);
+    const text = createText(this.#options, { ...request, options }, from.handler.id);
     const given = { from, origin: request.origin };
     const isLong = isTracked(text) || text.options.waitMs !== undefined;
     if (isLong) this.#options.deliveries.remember(text.id, request.origin);
@@ -146,14 +145,14 @@ export class Intake {
   }
 
   async #send(text: Text, given: Given): Promise<void> {
-    const { outlet, signals } = given.from;
+    const { handler, signals } = given.from;
     const { clock, queue } = this.#options;
     let current = text;
     const onMoved = (moved: Text) => {
       current = moved;
     };
     const depart = (signal: AbortSignal) =>
-      this.#options.attempts.depart(current, { client: outlet.client, signal, onMoved });
+      this.#options.attempts.depart(current, { client: handler.client, signal, onMoved });
     const departAgain = (signal: AbortSignal) =>
       depart(signal).catch((error) => {
         if (isUnknown(error)) current = afterUnknown(current, formatOutcome(error));
@@ -164,15 +163,15 @@ export class Intake {
       queue,
       signals,
       attempt: text.options.retryUncertain ? departAgain : depart,
-      evidence: this.#options.reconciliations.open(text, outlet.client),
+      evidence: this.#options.reconciliations.open(text, handler.client),
     });
-    await this.#options.onEnded(current, asUnsent(current, outcome), given);
+    await this.#options.settlement.end(current, asUnsent(current, outcome), given);
   }
 
   /** It was not taken in at all. */
   async #refuse(text: Text, given: Given, error: unknown): Promise<void> {
     const failure = this.#describe(error, given.from);
-    if (isSmsError(failure, 'SMS_STORE')) this.#options.onRefused(text.node);
+    if (isSmsError(failure, 'SMS_STORE')) this.#options.registrations.refused(text.node);
     const outcome = withMessageId(asUnsent(text, failure), text);
     this.#options.counts.add(outcome, text.message.to.length);
     await this.#options.deliveries.tell(given, text, outcome);
@@ -180,7 +179,7 @@ export class Intake {
   }
 
   /** Whoever waited for another text is told when its node is closed, and whoever comes later that the store is, with which nothing is wrong. */
-  #describe(error: unknown, { signals }: Attachment): SmsError {
+  #describe(error: unknown, { signals }: SenderRegistration): SmsError {
     const isShut = isSmsError(error, 'SMS_STORE') && !this.#options.journal.failure;
     const isStopped = signals.signal.aborted && (isShut || !isSmsError(error));
     return isStopped ? new SmsError('closed') : asSmsError(error);

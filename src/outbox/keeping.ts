@@ -12,9 +12,9 @@ import { isWithheldError, TooEarly } from './gate';
 import type { Ledger } from './ledger';
 import { OutageWatch, type SendFailure } from './outage';
 import { isOutage, isUnknown, type Sent, type Text } from './outgoing';
-import type { Outlet } from './outlet';
 import type { SendQueue, Turn } from './queue';
 import { Schedule } from './schedule';
+import type { SendHandler } from './send-handler';
 
 /** What kept texts need. */
 export interface KeepingOptions {
@@ -25,9 +25,9 @@ export interface KeepingOptions {
   respite: Respite;
   /** See {@link RuleSettings}. */
   quietHours(): readonly QuietHours[];
-  outlet(node: string): Outlet | undefined;
+  handlerOf(node: string): SendHandler | undefined;
   /** Sends a text, marking in the ledger that it leaves. Rejects as `Client.send` does; `abort` ends one that has not left. */
-  attempt(text: Text, outlet: Outlet, abort: AbortController): Promise<Sent>;
+  attempt(text: Text, handler: SendHandler, abort: AbortController): Promise<Sent>;
   /** It has an outcome, other than an unknown one. */
   onEnded(text: Text, outcome: Sent | SmsError): void;
   onUnknown(text: Text, error: SmsError): void;
@@ -68,7 +68,7 @@ export class KeptTexts {
       room: this.#room,
       schedule: this.#schedule,
       respite: options.respite,
-      outlet: options.outlet,
+      handlerOf: options.handlerOf,
       onProbe: (waiting) => this.#queueUp(waiting),
       onEnd: () => this.#dispatchOrder.hold(),
     });
@@ -165,7 +165,7 @@ export class KeptTexts {
   /** A node has come or gone: its texts may leave, or wait for so long from now on. */
   nodeChanged(node: string): void {
     this.#expiries.nodeChanged(node);
-    if (this.#options.outlet(node) && this.#room.countOf(node) > 0) this.#dispatchOrder.call();
+    if (this.#options.handlerOf(node) && this.#room.countOf(node) > 0) this.#dispatchOrder.call();
   }
 
   /**
@@ -235,11 +235,11 @@ export class KeptTexts {
 
   /** Puts a text into the queue, unless an outage has it wait, or others may have to leave before it. */
   #queueUp(waiting: Waiting): void {
-    const { queue, outlet, onFault, onState } = this.#options;
+    const { queue, handlerOf, onFault, onState } = this.#options;
     const { node, priority, order } = waiting;
     const isAwaited =
       this.#dispatchOrder.isCalled || waiting.pause || waiting.isQueued || this.#schedule.has(waiting.id);
-    if (!this.#isOpen || isAwaited || !outlet(node)) return;
+    if (!this.#isOpen || isAwaited || !handlerOf(node)) return;
     if (this.#outages.lets(waiting)) {
       waiting.isQueued = true;
       queue.run((turn) => this.#takeTurn(waiting, turn), { priority, order, isKept: true }).catch(onFault);
@@ -250,15 +250,15 @@ export class KeptTexts {
   async #takeTurn(waiting: Waiting, turn: Turn): Promise<void> {
     const { id, node } = waiting;
     const text = this.#options.ledger.texts.get(id);
-    const outlet = this.#options.outlet(node);
+    const handler = this.#options.handlerOf(node);
     if (this.#expiries.isOver(id)) this.#expire(id);
     // Another process has taken it over.
     if (!text) this.#forget(waiting);
-    const isWanted = this.#isOpen && text && outlet && this.#room.has(waiting);
+    const isWanted = this.#isOpen && text && handler && this.#room.has(waiting);
     let isTried = false;
     try {
       if (isWanted && this.#outages.lets(waiting) && !this.#defer(waiting, text)) {
-        isTried = await this.#tries.run(() => this.#try(waiting, text, outlet));
+        isTried = await this.#tries.run(() => this.#try(waiting, text, handler));
       }
     } finally {
       if (!isTried) turn.giveBack();
@@ -270,13 +270,13 @@ export class KeptTexts {
   }
 
   /** Resolves with whether the service was asked: not when a rule of one's own keeps the text back, or the store does. */
-  async #try(waiting: Waiting, text: Text, outlet: Outlet): Promise<boolean> {
+  async #try(waiting: Waiting, text: Text, handler: SendHandler): Promise<boolean> {
     const abort = new AbortController();
     waiting.abort = abort;
     this.#room.countTried(waiting.node, 1);
     this.#options.onState(waiting.node);
     try {
-      const outcome = await this.#options.attempt(text, outlet, abort);
+      const outcome = await this.#options.attempt(text, handler, abort);
       this.#outages.answered(waiting);
       this.#end(waiting, (current) => this.#options.onEnded(current, outcome));
     } catch (thrown) {
@@ -321,7 +321,7 @@ export class KeptTexts {
   }
 
   #expire(id: string): void {
-    const { ledger, outlet, onEnded, onAbandoned } = this.#options;
+    const { ledger, handlerOf, onEnded, onAbandoned } = this.#options;
     const text = ledger.texts.get(id);
     if (!text) return;
     if (!this.remove(id)) {
@@ -329,7 +329,7 @@ export class KeptTexts {
       if (text.state === 'waiting') this.#expiries.postpone(id);
       return;
     }
-    if (outlet(text.node)) onEnded(text, createExpired(text));
+    if (handlerOf(text.node)) onEnded(text, createExpired(text));
     else onAbandoned(text);
     this.#options.onState(text.node);
   }

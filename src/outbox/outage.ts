@@ -3,8 +3,8 @@ import { isSmsError, type SmsError } from '../errors';
 import { backOffMs } from '../polling/back-off';
 import type { Endured, Respite, Waiting, WaitingTexts } from './dispatch-order';
 import type { StoredRespite } from './outgoing';
-import type { Outlet } from './outlet';
 import type { Schedule } from './schedule';
+import type { SendHandler } from './send-handler';
 
 /** The service cannot be reached or used. */
 export interface SendFailure {
@@ -94,7 +94,7 @@ export interface OutageWatchOptions {
   schedule: Pick<Schedule, 'has' | 'countOf'>;
   /** What the service wants, whatever outage it is. */
   respite: Respite;
-  outlet(node: string): Outlet | undefined;
+  handlerOf(node: string): SendHandler | undefined;
   /** A text is the one that tries now. */
   onProbe(waiting: Waiting): void;
   /** The service has answered: whoever waited for that may go on. */
@@ -157,19 +157,19 @@ export class OutageWatch {
    * before the service wanted it.
    */
   answered({ id }: Waiting): void {
-    const { room, respite, outlet, onEnd } = this.#options;
+    const { room, respite, handlerOf, onEnd } = this.#options;
     if (!this.#outage) respite.endured = undefined;
     if (this.#outage?.probe !== id || respite.remainingMs > 0) return;
     const endured = this.#endure();
-    for (const waiting of room.values()) if (outlet(waiting.node)) waiting.endured = endured;
+    for (const waiting of room.values()) if (handlerOf(waiting.node)) waiting.endured = endured;
     this.#forget();
     onEnd();
   }
 
   /** Tells a node, unless it knows. That the store fails is told apart from this, whether anything waits or not. */
   tell(node: string): void {
-    const { outlet, room, schedule, respite } = this.#options;
-    const listener = outlet(node);
+    const { handlerOf, room, schedule, respite } = this.#options;
+    const listener = handlerOf(node);
     if (!this.#outage || this.#outage.error.code === 'SMS_STORE' || !listener || respite.told.has(node)) return;
     respite.told.add(node);
     listener.onOutage(this.#outage.error.with({ waiting: room.countOf(node) - schedule.countOf(node) }));
@@ -234,10 +234,10 @@ export class OutageWatch {
       return;
     }
     let first: Waiting | undefined;
-    const { room, schedule, outlet } = this.#options;
+    const { room, schedule, handlerOf } = this.#options;
     for (const waiting of room.values()) {
       // What is being tried left before the outage began.
-      if (waiting.pause || waiting.abort || schedule.has(waiting.id) || !outlet(waiting.node)) continue;
+      if (waiting.pause || waiting.abort || schedule.has(waiting.id) || !handlerOf(waiting.node)) continue;
       if (!first || waiting.priority > first.priority) first = waiting;
     }
     if (!first) {

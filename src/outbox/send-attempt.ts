@@ -2,7 +2,6 @@ import { type Clock, wait } from '../clock';
 import { asSmsError, isSmsError, SmsError } from '../errors';
 import type { Client } from '../http/client';
 import type { Delivery } from '../model';
-import type { StopSignals } from './attachments';
 import { createWithheldError, isWithheldError, TooEarly } from './gate';
 import type { Ledger } from './ledger';
 import {
@@ -17,6 +16,7 @@ import {
 } from './outgoing';
 import type { SendQueue, Turn } from './queue';
 import { type Reconciliation, Reconciliations } from './reconciliation';
+import type { StopSignals } from './sender-registrations';
 
 /** One try. */
 export interface Try {

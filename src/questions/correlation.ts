@@ -1,19 +1,20 @@
 import type { IncomingRecord, StatusRecord } from '../model';
-import type { PassingRecord } from '../outbox/reconciliation';
-import type { SendingRooms } from '../outbox/rooms';
+import type { Ledger } from '../outbox/ledger';
+import type { EvidenceCollector, PassingRecord } from '../outbox/reconciliation';
 import { type Changes, keepItem, type Look } from '../store/store';
 import type { Answer, Question } from './question';
 import { latest, withAnswer } from './question-steps';
+import type { Questions } from './questions';
 import { leaveReply } from './replies';
 import { furtherKeysOfRecord, isByHandset, keysOfRecord, match, questionOf, type Remembrance } from './sent-index';
 
 /** What the ledger knows of records that come in: which text they answer, and what follows from them. */
 export interface CorrelationOptions {
   remembrance: Remembrance;
-  /** Where texts and questions are that are under way; `undefined` while there are none. */
-  rooms(): SendingRooms | undefined;
-  /** Whether other instances ask questions too. */
-  isShared: boolean;
+  /** Where texts and questions are that are under way. */
+  ledger: Ledger;
+  questions: Questions;
+  evidence: EvidenceCollector;
   now(): number;
 }
 
@@ -35,7 +36,7 @@ export class Correlation {
   /** Resolves when it is known whether a text may be answered by it that is on its way to its handset; `undefined`: at once. */
   outcomeOf(witness: PassingRecord): Promise<void> | undefined {
     if (witness.kind !== 'incoming' || !isByHandset(witness.record)) return undefined;
-    return this.#options.rooms()?.ledger.inTransit.outcomesTo(witness.record.from);
+    return this.#options.ledger.inTransit.outcomesTo(witness.record.from);
   }
 
   /** The keys that a record needs, beside those of its identity: none while nothing is remembered. */
@@ -60,7 +61,7 @@ export class Correlation {
     look: Look,
     changes: Changes,
   ): { record: W['record']; effect(): void } {
-    const observe = () => this.#options.rooms()?.evidence.observe(witness);
+    const observe = () => this.#options.evidence.observe(witness);
     // What a record may answer is derived from digests, which most accounts never need.
     if (witness.kind === 'outbox' || !this.#options.remembrance.isExpected) {
       return { record: witness.record, effect: observe };
@@ -68,7 +69,7 @@ export class Correlation {
     const { record, answered } = this.#answer(witness, this.#unexpired(look), changes);
     const effect = () => {
       observe();
-      if (answered) this.#options.rooms()?.onAnswered(answered);
+      if (answered) this.#options.questions.answered(answered);
     };
     return { record, effect };
   }
@@ -91,10 +92,10 @@ export class Correlation {
     const record = { ...witness.record, sent: found.sent };
     const isEnd = witness.kind === 'status' && isUndelivered(witness.record);
     const question = witness.kind === 'status' && !isEnd ? undefined : open;
-    const known = question && this.#options.rooms()?.ledger.questions.get(question.id);
+    const known = question && this.#options.ledger.questions.get(question.id);
     const own = known && latest(known, changes);
     // One that is asked nowhere any more.
-    if (!question || (!own && !this.#options.isShared)) return { record };
+    if (!question || (!own && !this.#options.ledger.isShared)) return { record };
     question.close(changes);
     const answer: Answer = isEnd
       ? { reason: 'undelivered', statusCode: witness.record.statusCode }

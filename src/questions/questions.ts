@@ -1,17 +1,15 @@
 import { type Clock, longestDeploymentMs, type Timer } from '../clock';
-import type { SmsError } from '../errors';
 import { Batched } from '../outbox/batched';
 import { Bringing } from '../outbox/delivery';
-import type { KeptTexts } from '../outbox/keeping';
 import type { Ledger } from '../outbox/ledger';
-import type { Outlet } from '../outbox/outlet';
+import type { SendHandler } from '../outbox/send-handler';
 import { type Question, remainingGraceMs, remainingMs } from './question';
 
 /** What open questions need. */
 export interface QuestionsOptions {
   clock: Clock;
   ledger: Ledger;
-  outlet(node: string): Outlet | undefined;
+  handlerOf(node: string): SendHandler | undefined;
   /** Whether the outcome of a text is on its way into the flow: its answers follow it. */
   isOutcomeComing(text: string): boolean;
   /** What the node gave with a text. */
@@ -50,7 +48,7 @@ export class Questions {
   #isClosed = false;
 
   constructor(options: QuestionsOptions) {
-    const { clock, ledger, outlet, isOutcomeComing, onFault } = options;
+    const { clock, ledger, handlerOf, isOutcomeComing, onFault } = options;
     this.#options = options;
     this.#batched = new Batched(clock);
     const forget = (question: Question) => this.#forget(question);
@@ -58,7 +56,7 @@ export class Questions {
       clock,
       items: ledger.questions,
       isShared: ledger.isShared,
-      taker: ({ text, node }) => (isOutcomeComing(text) ? undefined : outlet(node)),
+      taker: ({ text, node }) => (isOutcomeComing(text) ? undefined : handlerOf(node)),
       // Its node may be about to be deployed.
       patienceMs: (question) => Math.max(longestDeploymentMs, remainingGraceMs(question, clock.now())),
       tell: (taker, question, mayBeKnown) => this.#tell(taker, question, mayBeKnown),
@@ -117,6 +115,16 @@ export class Questions {
         if (this.#overdue.has(id)) void this.#timeOut(id);
       });
     }
+  }
+
+  /** A question has been answered, and that is written. */
+  answered(question: Question): void {
+    const { questions } = this.#options.ledger;
+    const asked = questions.get(question.id);
+    if (!asked) return;
+    questions.update(question);
+    // As far as it is known, which its text's acceptance in the same commit is not yet.
+    this.onAnswered(asked);
   }
 
   /** A reply, or the word that none will come, is written down. */
@@ -183,7 +191,7 @@ export class Questions {
     this.#overdue.delete(id);
   }
 
-  async #tell(taker: Outlet, question: Question, mayBeKnown: boolean): Promise<boolean> {
+  async #tell(taker: SendHandler, question: Question, mayBeKnown: boolean): Promise<boolean> {
     const { text, recipient, messageId, answer } = question;
     if (!answer) return false;
     const given = this.#options.origin(text);
@@ -240,51 +248,5 @@ export class Questions {
       if (!next.done && !next.value.answer) open.push(next.value);
     }
     return open;
-  }
-}
-
-/** What is known of the nodes that ask. */
-export interface AskersOptions {
-  ledger: Pick<Ledger, 'questions'>;
-  kept(): Pick<KeptTexts, 'stateOf'>;
-  /** A node that is deployed. */
-  outlet(node: string): Outlet | undefined;
-  /** See {@link SenderOptions}. */
-  onAsking(node: string, isAsking: boolean): void;
-}
-
-/** The nodes with open questions: replies are polled for them, and they are told when that fails. */
-export class Askers {
-  readonly #options: AskersOptions;
-
-  constructor(options: AskersOptions) {
-    this.#options = options;
-  }
-
-  /** A node has other questions than before, or has come back to them. */
-  changed(node: string): void {
-    const { ledger, onAsking } = this.#options;
-    onAsking(node, ledger.questions.openOf(node) > 0);
-  }
-
-  /**
-   * Replies to a node's questions cannot be polled. An outage that its kept texts have told of is not told again, nor is the store's
-   * failure, which each node is told that needs it.
-   *
-   * @returns whether the node is told
-   */
-  onPollFailing(node: string, error: SmsError): boolean {
-    const { kept, outlet } = this.#options;
-    const { waiting, outage } = kept().stateOf(node);
-    const asker = outlet(node);
-    if (!asker || outage || error.code === 'SMS_STORE') return false;
-    asker.onOutage(error.with({ waiting }));
-    return true;
-  }
-
-  /** They can again, which one of these nodes is told. */
-  onPollRecovered(nodes: Iterable<string>): void {
-    const [first] = [...nodes].flatMap((node) => this.#options.outlet(node) ?? []);
-    first?.onRecovered('polling');
   }
 }

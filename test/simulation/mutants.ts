@@ -396,8 +396,8 @@ export const mutants: readonly Mutant[] = [
   outward(
     'an outcome is dropped before it entered the flow',
     'outbox/delivery.ts',
-    'return outlet.onOutcome(news);',
-    'void ledger.delivered(text); return outlet.onOutcome(news);',
+    'return handler.onOutcome(news);',
+    'void ledger.delivered(text); return handler.onOutcome(news);',
   ),
   outward(
     'a text is put back after an unknown outcome',
@@ -431,15 +431,15 @@ export const mutants: readonly Mutant[] = [
   ),
   outward(
     'a text that had left is sent after a crash',
-    'outbox/rooms.ts',
+    'outbox/outbox.ts',
     "text.state === 'waiting' && isKept(text)",
     "text.state !== 'settled' && isKept(text)",
   ),
   outward(
     'an outcome that comes again is not marked',
-    'outbox/rooms.ts',
-    'this.deliveries.deliver(text, true)',
-    'this.deliveries.deliver(text, false)',
+    'outbox/outbox.ts',
+    'this.#deliveries.deliver(text, true)',
+    'this.#deliveries.deliver(text, false)',
   ),
   outward(
     'nothing is looked up though something is remembered',
@@ -449,7 +449,7 @@ export const mutants: readonly Mutant[] = [
   ),
   outward(
     'a text that follows another is sent after a crash',
-    'outbox/rooms.ts',
+    'outbox/outbox.ts',
     "text.state === 'waiting' && text.follows",
     "text.state === 'settled' && text.follows && !text.outcome",
   ),

@@ -81,7 +81,7 @@ describe('Batched', () => {
     const questions = new Questions({
       clock,
       ledger,
-      outlet: () => undefined,
+      handlerOf: () => undefined,
       isOutcomeComing: () => false,
       origin: () => undefined,
       onAllAnswered: () => {},

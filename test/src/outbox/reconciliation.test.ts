@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { SmsError } from '../../../src/errors';
 import type { FeedEntry, IncomingRecord, StatusRecord } from '../../../src/model';
-import type { OutletState } from '../../../src/outbox/outlet';
 import type { PassingRecord } from '../../../src/outbox/reconciliation';
+import type { SendHandlerState } from '../../../src/outbox/send-handler';
 import { MemoryStore } from '../../../src/store/memory';
 import { createChanges } from '../../../src/store/store';
 import { copyPlatter, forever, House, type HouseOptions, sendText } from '../sending/sending-house';
@@ -22,7 +22,7 @@ const entry = (more: Partial<FeedEntry>): FeedEntry => ({ categories: [], fields
 
 describe('unknown outcomes', () => {
   function observe(house: House, witness: PassingRecord): void {
-    house.sender.correlation.correlate(witness, () => undefined, createChanges()).effect();
+    house.outbox.correlation.correlate(witness, () => undefined, createChanges()).effect();
   }
 
   function begin(options: Parameters<typeof sendText>[2] = {}) {
@@ -49,7 +49,7 @@ describe('unknown outcomes', () => {
       assert.equal(news.outcome.resolvedBy, by);
       assert.equal('statusCode' in news.outcome, false);
       assert.deepEqual(news.outcome.failed, []);
-      assert.equal(house.sender.desk.counts.resolved, 1);
+      assert.equal(house.outbox.admin.counts.resolved, 1);
       assert.equal(house.clock.timers, 0);
     });
   }
@@ -185,9 +185,9 @@ describe('unknown outcomes', () => {
   });
 
   describe('while evidence is looked for', () => {
-    const shown = (house: House, { state }: { state: OutletState | undefined }) => {
-      const { inFlight, waiting, kept, uncertain } = house.sender.desk.state;
-      const listed = house.sender.desk.entries('kept', 1).total;
+    const shown = (house: House, { state }: { state: SendHandlerState | undefined }) => {
+      const { inFlight, waiting, kept, uncertain } = house.outbox.admin.state;
+      const listed = house.outbox.admin.entries('kept', 1).total;
       return { badge: [state?.sending, state?.waiting], inFlight, waiting, kept, uncertain, listed };
     };
     const searching = { badge: [1, 0], inFlight: 1, waiting: 0, kept: 0, uncertain: 0, listed: 0 };
@@ -233,7 +233,7 @@ describe('unknown outcomes', () => {
       await next.pass(1_000);
       assert.deepEqual(shown(next, node), searching);
       await Promise.all([next.close(), next.pass(100)]);
-      assert.equal(next.sender.desk.state.inFlight, 0);
+      assert.equal(next.outbox.admin.state.inFlight, 0);
     });
   });
 
@@ -268,16 +268,16 @@ describe('unknown outcomes', () => {
 
   it('goes on after a crash under another login, which takes the text over', async () => {
     const former = await crash();
-    await former.sender.close();
+    await former.outbox.close();
     former.journal.open();
     await former.pass(60_000);
     const heir = new House({ clock: former.clock, service: former.service });
     const node = heir.attach();
-    await Promise.all([former.sender.handOver(heir.sender, { isLast: true }), heir.pass(100)]);
+    await Promise.all([former.outbox.handOver(heir.outbox, { isLast: true }), heir.pass(100)]);
     await heir.pass(60_000);
     assert.deepEqual(node.ends, ['to 6421555123']);
     assert.equal(former.service.bodies.length, 1);
-    assert.equal(former.sender.isSettled && heir.sender.isSettled, true);
+    assert.equal(former.outbox.isSettled && heir.outbox.isSettled, true);
   });
 
   describe('of a text for whose evidence is looked as its flow is redeployed', () => {
@@ -336,7 +336,7 @@ describe('unknown outcomes', () => {
 
     it('it is not sent again unlooked for, though nobody was there who could look', async () => {
       const house = await redeploy(new MemoryStore(), true);
-      house.sender.open();
+      house.outbox.open();
       await house.pass(30_000);
       const node = house.attach('second');
       await house.pass(3 * 60_000);

@@ -77,7 +77,7 @@ describe('a text and the limits of its account', () => {
         send(node, [a], {}, '3');
         await house.pass(0);
         assert.equal(service.taken.length, 3);
-        assert.equal(house.sender.desk.counts.limited, 1);
+        assert.equal(house.outbox.admin.counts.limited, 1);
         await Promise.all([house.close(), house.pass(100)]);
       });
 
@@ -106,7 +106,7 @@ describe('a text and the limits of its account', () => {
             [c, 'SMS_LIMIT'],
           ];
           assert.deepEqual(outcomesOf(node), [{ to: [b], not }]);
-          const { failed, limited, sent } = house.sender.desk.counts;
+          const { failed, limited, sent } = house.outbox.admin.counts;
           assert.deepEqual([failed, limited, sent], [1, 1, 4]);
           await Promise.all([house.close(), house.pass(100)]);
         });
@@ -126,7 +126,7 @@ describe('a text and the limits of its account', () => {
           await house.pass(8_000);
           assert.deepEqual(service.taken.at(-1)?.to, [b, c]);
           const witness = { kind: 'status', record: { inReplyToId: 'm1', from: a, statusCode: 'SNT' } } as const;
-          house.sender.correlation.correlate(witness as never, () => undefined, createChanges()).effect();
+          house.outbox.correlation.correlate(witness as never, () => undefined, createChanges()).effect();
           await house.pass(10_000);
           assert.deepEqual(outcomesOf(node), [{ to: [a], not: [] }]);
           await Promise.all([house.close(), house.pass(100)]);
@@ -156,7 +156,7 @@ describe('a text and the limits of its account', () => {
           service.taken.map(({ to }) => to),
           [[a, b]],
         );
-        const { sent: sentCount, failed, limited } = house.sender.desk.counts;
+        const { sent: sentCount, failed, limited } = house.outbox.admin.counts;
         assert.deepEqual({ sentCount, failed, limited }, { sentCount: 2, failed: 0, limited: 1 });
         await Promise.all([house.close(), house.pass(100)]);
       });
@@ -292,7 +292,7 @@ describe('a text and the limits of its account', () => {
     const { house, node } = createHouse({ perDay: 1 });
     sendText(node, 'question', { to: [a, b], waitMs: hourMs, messageId: 'm' });
     await house.pass(0);
-    assert.equal(house.sender.desk.state.asking, 1);
+    assert.equal(house.outbox.admin.state.asking, 1);
     await house.pass(hourMs);
     assert.deepEqual(
       node.answers.map(({ recipient }) => recipient),
@@ -329,9 +329,9 @@ describe('a text and the limits of its account', () => {
     const { clock } = former;
     const { house, node, service } = createHouse({ perHandset: 1 }, { clock });
     const handing = new Promise((resolve) => void clock.after(1_000, () => resolve(undefined))).then(() =>
-      former.sender.handOver(house.sender, { isLast: true }),
+      former.outbox.handOver(house.outbox, { isLast: true }),
     );
-    house.sender.expect(handing);
+    house.outbox.expect(handing);
     for (const unlimited of [false, true]) sendText(node, 'text', { to: [a], unlimited });
     await house.pass(500);
     assert.deepEqual(outcomesOf(node), [{ to: [a], not: [] }]);
@@ -387,7 +387,7 @@ describe('a text and the limits of its account', () => {
       sendText(sender, key, { to: [a] });
       await house.pass(0);
     }
-    await former.house.sender.handOver(house.sender, { isLast: true });
+    await former.house.outbox.handOver(house.outbox, { isLast: true });
     for (const to of [a, b]) {
       sendText(node, 'next', { to: [to] });
       await house.pass(0);

@@ -78,7 +78,7 @@ describe('conversations', () => {
       [{ body: 'so?' }, { body: 'well?' }],
     );
     assert.deepEqual(answersOf(node), ['6421555123: yes', '6421555123: timeout']);
-    assert.equal(house.sender.desk.state.asking, 0);
+    assert.equal(house.outbox.admin.state.asking, 0);
   });
 
   describe('what a reply or status answers', () => {
@@ -191,7 +191,7 @@ describe('conversations', () => {
       const other = house.attach('other');
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
       await house.pass(100);
-      const fail = () => house.sender.askers?.onPollFailing('send', createError('serverError'));
+      const fail = () => house.outbox.registrations.onPollFailing('send', createError('serverError'));
       assert.equal(fail(), true);
       house.service.otherwise = { unreachable: true };
       sendText(node, 'hello', { keep: { expireMs: hour } });
@@ -204,9 +204,9 @@ describe('conversations', () => {
           ['SMS_UNREACHABLE', 1],
         ],
       );
-      house.sender.askers?.onPollRecovered(['gone', 'other', 'send']);
+      house.outbox.registrations.onPollRecovered(['gone', 'other', 'send']);
       assert.deepEqual([node.recoveries, other.recoveries], [[], ['polling']]);
-      assert.equal(house.sender.askers?.onPollFailing('gone', createError('serverError')), false);
+      assert.equal(house.outbox.registrations.onPollFailing('gone', createError('serverError')), false);
     });
 
     it('the first reply of each recipient, and for the others that none came in time', async () => {
@@ -225,7 +225,7 @@ describe('conversations', () => {
       assert.deepEqual(answersOf(node), ['6421555123: yes', '6421555124: timeout']);
       assert.deepEqual([node.state?.asking, house.asking], [0, false]);
       assert.deepEqual(node.answers[1]?.origin, { body: 'Come?' });
-      assert.equal(house.sender.isSettled, true);
+      assert.equal(house.outbox.isSettled, true);
     });
 
     it('asks only those who were accepted, and nobody when the text failed', async () => {
@@ -419,7 +419,7 @@ describe('conversations', () => {
       sendText(node, 'Come?', { messageId: 'q1', waitMs: 20_000, once: 'key' });
       await house.pass(10);
       const closed = node.node.close();
-      void house.sender.close();
+      void house.outbox.close();
       await Promise.all([house.journal.close(), house.pass(10)]);
       store.failing.add('open');
       const back = house.attach();
@@ -441,7 +441,7 @@ describe('conversations', () => {
       const accept = house.service.holdNext();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
       await house.pass(100);
-      void house.sender.close();
+      void house.outbox.close();
       await house.pass(100);
       const second = house.attach();
       await house.pass(100);
@@ -492,7 +492,7 @@ describe('conversations', () => {
         flows();
         await house.pass(100);
         assert.deepEqual([node.ends, answersOf(node)], [['to 6421555123'], ['6421555123: yes']]);
-        assert.deepEqual([house.sender.isSettled, store.platter.entries.size], [true, 0]);
+        assert.deepEqual([house.outbox.isSettled, store.platter.entries.size], [true, 0]);
       });
     }
 
@@ -568,7 +568,7 @@ describe('conversations', () => {
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
       await house.pass(10);
       const closed = node.node.close();
-      void house.sender.close();
+      void house.outbox.close();
       await house.journal.close();
       answer();
       await house.pass(100);
@@ -587,7 +587,7 @@ describe('conversations', () => {
       const answer = house.service.holdNext();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
       await house.pass(10);
-      const closed = Promise.all([node.node.close(), house.sender.close().then(() => house.journal.close())]);
+      const closed = Promise.all([node.node.close(), house.outbox.close().then(() => house.journal.close())]);
       await house.pass(1_000);
       assert.equal(house.journal.mode, 'open');
       answer();
@@ -600,7 +600,7 @@ describe('conversations', () => {
       const { house, node } = beginReceiving();
       sendText(node, 'Come?', { messageId: 'q1', waitMs: hour });
       await house.pass(100);
-      await Promise.all([node.node.close(), house.sender.close()]);
+      await Promise.all([node.node.close(), house.outbox.close()]);
       await house.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
       await house.journal.close();
       const back = house.attach();
@@ -618,18 +618,18 @@ describe('conversations', () => {
       house.attach('other');
       await Promise.all([node.node.close(), house.pass(0)]);
       await house.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
-      assert.deepEqual([house.asking, house.sender.desk.state.asking], [true, 1]);
+      assert.deepEqual([house.asking, house.outbox.admin.state.asking], [true, 1]);
       await house.pass(hour);
-      assert.deepEqual([house.asking, house.sender.desk.state.asking], [false, 0]);
+      assert.deepEqual([house.asking, house.outbox.admin.state.asking], [false, 0]);
       const next = house.restart(copyPlatter(store.platter));
       next.attach('other');
       await next.pass(1_000);
-      assert.deepEqual([next.asking, next.sender.desk.state.asking], [false, 0]);
+      assert.deepEqual([next.asking, next.outbox.admin.state.asking], [false, 0]);
       await next.pass(6 * 24 * hour);
       const back = next.attach();
       await next.pass(100);
       assert.deepEqual(answersOf(back), ['6421555123: yes again', '6421555124: timeout again']);
-      assert.equal(next.sender.isSettled, true);
+      assert.equal(next.outbox.isSettled, true);
     });
 
     it('what nobody takes is forgotten 7 days after its time, and not before a node that is deployed can take it', async () => {
@@ -641,7 +641,7 @@ describe('conversations', () => {
       await house.pass(2 * hour);
       const platter = copyPlatter(store.platter);
       await house.pass(7 * 24 * hour);
-      assert.deepEqual([house.sender.isSettled, store.platter.entries.size], [true, 0]);
+      assert.deepEqual([house.outbox.isSettled, store.platter.entries.size], [true, 0]);
       const back = house.attach();
       await house.pass(100);
       assert.deepEqual(answersOf(back), []);
@@ -695,7 +695,7 @@ describe('conversations', () => {
       await next.pass(10_000);
       assert.deepEqual(answersOf(back), []);
       await next.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
-      next.sender.onRepliesRead();
+      next.outbox.questions.onRepliesRead();
       await next.pass(100);
       assert.deepEqual(answersOf(back), ['6421555123: yes', '6421555124: timeout']);
     });
@@ -714,7 +714,7 @@ describe('conversations', () => {
       // Nothing from before the start answers what was asked after it.
       assert.deepEqual([answersOf(back), next.asking], [['6421555125: timeout'], true]);
       await next.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
-      next.sender.onRepliesRead();
+      next.outbox.questions.onRepliesRead();
       await next.pass(100);
       const ends = ['6421555123: yes', '6421555124: timeout', '6421555125: timeout'];
       assert.deepEqual(answersOf(back).sort(), ends);

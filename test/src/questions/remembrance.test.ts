@@ -91,7 +91,7 @@ describe('what is looked up for what comes in', () => {
     heir.attach();
     heir.receive();
     await heir.incoming('6421555123', 'before');
-    const handed = former.house.sender.handOver(heir.sender, { isLast: true });
+    const handed = former.house.outbox.handOver(heir.outbox, { isLast: true });
     await Promise.all([handed, former.house.pass(1_000)]);
     await heir.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
     assert.equal(sentWith(heir), 7);

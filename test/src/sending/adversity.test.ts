@@ -31,8 +31,8 @@ describe('sending, when everything comes at once', () => {
     house.service.script.push({ takes: true, error: createError('uncertain') });
     sendText(node, 'hello', { keep: { expireMs: minuteMs } });
     await house.pass(10 * minuteMs);
-    const [entry] = house.sender.desk.entries('uncertain', 10).entries;
-    assert.equal(await house.sender.desk.act(entry?.id ?? '', 'send'), 'done');
+    const [entry] = house.outbox.admin.entries('uncertain', 10).entries;
+    assert.equal(await house.outbox.admin.act(entry?.id ?? '', 'send'), 'done');
     await house.pass(100);
     assert.deepEqual(node.ends, ['SMS_UNCERTAIN', 'to 6421555123 again']);
   });
@@ -45,8 +45,8 @@ describe('sending, when everything comes at once', () => {
     sendText(node, 'hello', { keep: { expireMs: minuteMs }, retryUncertain: true, messageId: 'm1', once: 'key' });
     await house.pass(2 * minuteMs);
     assert.deepEqual(node.ends, ['SMS_UNCERTAIN']);
-    assert.equal(house.sender.desk.state.uncertain, 1);
-    assert.equal(house.sender.desk.counts.expired, 0);
+    assert.equal(house.outbox.admin.state.uncertain, 1);
+    assert.equal(house.outbox.admin.counts.expired, 0);
   });
 
   describe('a text that may have been sent, and was not sent again in its time,', () => {
@@ -85,8 +85,8 @@ describe('sending, when everything comes at once', () => {
       sendText(node, 'hello', { keep: { expireMs: minuteMs } });
       await house.pass(100);
       const before = errorOf(node);
-      const [entry] = house.sender.desk.entries('uncertain', 10).entries;
-      assert.equal(await house.sender.desk.act(entry?.id ?? '', 'send'), 'done');
+      const [entry] = house.outbox.admin.entries('uncertain', 10).entries;
+      assert.equal(await house.outbox.admin.act(entry?.id ?? '', 'send'), 'done');
       await house.pass(2 * minuteMs);
       assert.deepEqual(node.ends, ['SMS_SERVICE', 'SMS_SERVICE again']);
       assert.deepEqual(errorOf(node), before);
@@ -224,8 +224,8 @@ describe('sending, when everything comes at once', () => {
 
   describe('somebody who decides about a text', () => {
     const actOnFirst = (house: House, state: 'kept' | 'uncertain', action: 'send' | 'discard') => {
-      const [entry] = house.sender.desk.entries(state, 1).entries;
-      return house.sender.desk.act(entry?.id ?? '', action);
+      const [entry] = house.outbox.admin.entries(state, 1).entries;
+      return house.outbox.admin.act(entry?.id ?? '', action);
     };
 
     it('that is just being sent is told so, and it is sent once', async () => {
@@ -254,9 +254,9 @@ describe('sending, when everything comes at once', () => {
         for (const body of ['1', '2']) sendText(node, body, { keep });
         sendText(node, 'alarm', { keep, priority: 10 });
         await house.pass(100);
-        const [, second] = house.sender.desk.entries('kept', 2).entries;
+        const [, second] = house.outbox.admin.entries('kept', 2).entries;
         assert.equal(second?.body, '2');
-        assert.equal(await house.sender.desk.act(second.id, 'send'), 'done');
+        assert.equal(await house.outbox.admin.act(second.id, 'send'), 'done');
         answer();
         await house.pass(minuteMs);
         assert.deepEqual(house.service.bodies, ['first', '2', 'alarm', '1']);
@@ -302,9 +302,9 @@ describe('sending, when everything comes at once', () => {
       const answer = house.service.holdNext();
       for (const body of ['hello', 'hello']) sendText(node, body, { keep, once: 'key' });
       await house.pass(100);
-      const [leader, follower] = house.sender.desk.entries('kept', 2).entries;
+      const [leader, follower] = house.outbox.admin.entries('kept', 2).entries;
       for (const entry of [leader, follower]) {
-        assert.equal(await house.sender.desk.act(entry?.id ?? '', 'send'), 'unfit');
+        assert.equal(await house.outbox.admin.act(entry?.id ?? '', 'send'), 'unfit');
       }
       answer();
       await house.pass(100);
@@ -318,12 +318,12 @@ describe('sending, when everything comes at once', () => {
       const answer = house.service.holdNext({ takes: false, error: createError('uncertain') });
       sendText(node, 'hello', { keep, messageId: 'id', resolveMs: minuteMs, retryUncertain: true });
       await house.pass(100);
-      const [entry] = house.sender.desk.entries('kept', 1).entries;
+      const [entry] = house.outbox.admin.entries('kept', 1).entries;
       answer();
       await house.pass(10_000);
-      assert.equal(house.sender.desk.entries('kept', 1).total, 0);
+      assert.equal(house.outbox.admin.entries('kept', 1).total, 0);
       for (const action of ['send', 'discard'] as const) {
-        assert.equal(await house.sender.desk.act(entry?.id ?? '', action), 'unfit');
+        assert.equal(await house.outbox.admin.act(entry?.id ?? '', action), 'unfit');
       }
       assert.equal(house.service.tries, 1);
       await house.pass(2 * minuteMs);
@@ -342,7 +342,7 @@ describe('sending, when everything comes at once', () => {
         house.service.otherwise = { unreachable: true };
         assert.equal(await actOnFirst(house, 'uncertain', 'send'), 'done');
         await house.pass(100);
-        assert.equal(house.sender.desk.entries('kept', 1).total, 1);
+        assert.equal(house.outbox.admin.entries('kept', 1).total, 1);
         return { house, node, store };
       }
 
@@ -353,7 +353,7 @@ describe('sending, when everything comes at once', () => {
         const next = house.restart(left);
         const node = next.attach();
         await next.pass(100);
-        assert.equal(next.sender.desk.entries('kept', 1).total, 1);
+        assert.equal(next.outbox.admin.entries('kept', 1).total, 1);
         next.service.otherwise = { takes: true };
         await next.pass(2 * minuteMs);
         assert.deepEqual([node.ends, next.service.taken.length], [['to 6421555123 again'], 2]);
@@ -387,16 +387,16 @@ describe('sending, when everything comes at once', () => {
       house.service.otherwise = { unreachable: true };
       for (const body of ['1', '2']) sendText(node, body, { keep });
       await house.pass(100);
-      const { failing, ...before } = house.sender.desk.state;
+      const { failing, ...before } = house.outbox.admin.state;
       assert.equal(failing?.error.code, 'SMS_UNREACHABLE');
-      await Promise.all([house.sender.close(), node.node.close(), house.pass(100)]);
+      await Promise.all([house.outbox.close(), node.node.close(), house.pass(100)]);
       // Nobody tries any more, so nothing fails.
-      assert.deepEqual(house.sender.desk.state, before);
+      assert.deepEqual(house.outbox.admin.state, before);
       assert.deepEqual([before.kept, before.waiting], [2, 2]);
       assert.equal(await actOnFirst(house, 'kept', 'send'), 'unfit');
       const discarded = actOnFirst(house, 'kept', 'discard');
       await house.pass(100);
-      assert.deepEqual([await discarded, house.sender.desk.state.kept], ['done', 1]);
+      assert.deepEqual([await discarded, house.outbox.admin.state.kept], ['done', 1]);
       house.service.otherwise = { takes: true };
       house.attach();
       await house.pass(2 * minuteMs);
@@ -411,7 +411,7 @@ describe('sending, when everything comes at once', () => {
       await house.pass(100);
       await Promise.all([node.node.close(), house.pass(100)]);
       assert.equal(await actOnFirst(house, 'uncertain', 'send'), 'unfit');
-      assert.equal(house.sender.desk.state.uncertain, 1);
+      assert.equal(house.outbox.admin.state.uncertain, 1);
     });
 
     describe('who has just heard that its outcome is unknown', () => {
@@ -435,7 +435,7 @@ describe('sending, when everything comes at once', () => {
         assert.deepEqual(node.ends, ['SMS_UNCERTAIN']);
         return { house, node };
       }
-      const total = ({ sender: { desk } }: House) => [desk.state.uncertain, desk.entries('uncertain', 1).total];
+      const total = ({ outbox: { admin } }: House) => [admin.state.uncertain, admin.entries('uncertain', 1).total];
 
       for (const [what, options] of [
         ['to be kept', { keep }],
@@ -543,7 +543,7 @@ describe('sending, when everything comes at once', () => {
       await assert.rejects(Promise.all([actOnFirst(house, 'kept', 'discard'), house.pass(100)]), { code: 'SMS_STORE' });
       store.failing.clear();
       await house.pass(2 * minuteMs);
-      assert.deepEqual([house.sender.desk.state.kept, node.discarded], [1, []]);
+      assert.deepEqual([house.outbox.admin.state.kept, node.discarded], [1, []]);
       const flushed: boolean[] = [];
       const commit = store.commit.bind(store);
       store.commit = (changes) => {
@@ -645,7 +645,7 @@ describe('sending, when everything comes at once', () => {
       await house.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
       await house.pass(60 * minuteMs);
       assert.deepEqual([node.ends, node.replies], [['to 6421555123', 'to 6421555123'], ['timeout']]);
-      assert.deepEqual([house.sender.isSettled, store.platter.entries.size], [true, 0]);
+      assert.deepEqual([house.outbox.isSettled, store.platter.entries.size], [true, 0]);
     });
   }
 
@@ -669,7 +669,7 @@ describe('sending, when everything comes at once', () => {
     }
 
     async function handOver(former: House, heir: House): Promise<void> {
-      const handed = former.sender.handOver(heir.sender, { isLast: true });
+      const handed = former.outbox.handOver(heir.outbox, { isLast: true });
       const settled = Promise.allSettled([handed]);
       await Promise.all([settled, former.pass(1_000)]);
       await former.pass(1_000);
@@ -683,7 +683,7 @@ describe('sending, when everything comes at once', () => {
       await former.pass(1_000);
       await node.node.close();
       let isWanted = true;
-      const handing = former.sender.handOver(heir.sender, { isLast: true, isWanted: () => isWanted });
+      const handing = former.outbox.handOver(heir.outbox, { isLast: true, isWanted: () => isWanted });
       store.turns = 3;
       while (store.commits === 0) await former.pass(0);
       former.service.otherwise = { takes: true };
@@ -695,7 +695,7 @@ describe('sending, when everything comes at once', () => {
       assert.deepEqual(again.ends, ['to 6421555123']);
       assert.deepEqual(again.outcomes[0]?.origin, { body: 'hello' });
       assert.deepEqual(former.service.bodies, ['hello']);
-      assert.equal(heir.sender.isSettled, true);
+      assert.equal(heir.outbox.isSettled, true);
       assert.equal(store.platter.entries.size, 0);
     });
 
@@ -750,7 +750,7 @@ describe('sending, when everything comes at once', () => {
         await commit.call(store, changes);
         if (store.platter.entries.size > 0) store.failing.add('recall');
       };
-      const handed = former.sender.handOver(heir.sender, { isLast: true });
+      const handed = former.outbox.handOver(heir.outbox, { isLast: true });
       await heir.pass(100);
       assert.notEqual(heir.journal.failure, undefined);
       store.commit = commit;
@@ -761,7 +761,7 @@ describe('sending, when everything comes at once', () => {
       await heir.pass(1_000);
       assert.deepEqual([next.ends, former.service.bodies], [['to 6421555123'], ['hello']]);
       assert.deepEqual(next.outcomes[0]?.origin, { body: 'hello' });
-      assert.equal(former.sender.isSettled && heir.sender.isSettled, true);
+      assert.equal(former.outbox.isSettled && heir.outbox.isSettled, true);
       assert.equal(store.platter.entries.size, 0);
     });
 
@@ -770,7 +770,7 @@ describe('sending, when everything comes at once', () => {
       await leaveText(former);
       const { commit } = FailingStore.prototype;
       formerStore.commit = (changes) => (changes.drop.size > 0 ? never : commit.call(formerStore, changes));
-      void former.sender.handOver(heir.sender, { isLast: true });
+      void former.outbox.handOver(heir.outbox, { isLast: true });
       await former.pass(1_000);
       assert.deepEqual([formerStore.platter.entries.size, store.platter.entries.size], [1, 1]);
 
@@ -784,7 +784,7 @@ describe('sending, when everything comes at once', () => {
       assert.deepEqual(next.ends, ['to 6421555123']);
       await handOver(formerAgain, heirAgain);
       assert.deepEqual([next.ends, former.service.bodies], [['to 6421555123'], ['hello']]);
-      assert.equal(formerAgain.sender.isSettled && heirAgain.sender.isSettled, true);
+      assert.equal(formerAgain.outbox.isSettled && heirAgain.outbox.isSettled, true);
     });
 
     it('takes along a text there and back, and there again', async () => {
@@ -801,7 +801,7 @@ describe('sending, when everything comes at once', () => {
         await Promise.all([node.node.close(), former.pass(100)]);
         node = to.attach();
         await handOver(from, to);
-        assert.equal(to.sender.desk.state.kept, 1);
+        assert.equal(to.outbox.admin.state.kept, 1);
       }
       former.service.otherwise = { takes: true };
       await former.pass(2 * minuteMs);
@@ -844,7 +844,7 @@ describe('sending, when everything comes at once', () => {
         former.service.bodies,
         Array.from({ length: 1_200 }, (_, n) => String(n)),
       );
-      assert.equal(former.sender.isSettled, true);
+      assert.equal(former.outbox.isSettled, true);
     });
 
     it('takes along the reply to a question that comes as it is handed over', async () => {
@@ -868,7 +868,7 @@ describe('sending, when everything comes at once', () => {
       await heir.incoming('6421555123', 'and another', { inReplyToId: 'm1' });
       assert.deepEqual(next.replies, ['yes']);
       assert.deepEqual(next.answers[0]?.origin, { body: 'well?' });
-      assert.equal(former.sender.isSettled && heir.sender.isSettled, true);
+      assert.equal(former.outbox.isSettled && heir.outbox.isSettled, true);
     });
 
     it('leaves the end of a question that is found later to the one that it is handed to', async () => {
@@ -879,7 +879,7 @@ describe('sending, when everything comes at once', () => {
       await first.pass(100);
 
       const former = first.restart(copyPlatter(formerStore.platter));
-      await Promise.all([former.sender.close(), former.pass(0)]);
+      await Promise.all([former.outbox.close(), former.pass(0)]);
       await Promise.all([former.journal.ready(), former.pass(0)]);
       await former.pass(20 * minuteMs);
       const heir = new House({ clock: first.clock, service: first.service });

@@ -70,7 +70,7 @@ describe('the outcome of a text whose node is gone', () => {
     return { house, store };
   }
 
-  const undecided = (house: House) => house.sender.desk.entries('uncertain', 9).total;
+  const undecided = (house: House) => house.outbox.admin.entries('uncertain', 9).total;
 
   it('waits for the node for 7 days, and is then given up as a text is', async () => {
     const { house, store } = await strand({});
@@ -78,7 +78,7 @@ describe('the outcome of a text whose node is gone', () => {
     assert.deepEqual([store.platter.entries.size, house.abandoned], [1, []]);
     await house.pass(0.2 * dayMs);
     assert.deepEqual([store.platter.entries.size, house.abandoned], [0, ['send']]);
-    assert.deepEqual([house.sender.isSettled, undecided(house)], [true, 0]);
+    assert.deepEqual([house.outbox.isSettled, undecided(house)], [true, 0]);
     const back = house.attach();
     await house.pass(100);
     assert.deepEqual(back.ends, []);
@@ -93,7 +93,7 @@ describe('the outcome of a text whose node is gone', () => {
     await house.pass(6.8 * dayMs);
     assert.equal(undecided(house), 1);
     await house.pass(0.2 * dayMs);
-    assert.deepEqual([undecided(house), store.platter.entries.size, house.sender.isSettled], [0, 0, true]);
+    assert.deepEqual([undecided(house), store.platter.entries.size, house.outbox.isSettled], [0, 0, true]);
   });
 
   it('enters the flow when the node comes back before', async () => {
@@ -151,7 +151,7 @@ describe('the outcome of a text whose node is gone', () => {
     await house.pass(10);
     answer();
     await house.pass(30 * dayMs);
-    assert.deepEqual([house.abandoned, store.platter.entries.size, house.sender.isSettled], [['send'], 0, true]);
+    assert.deepEqual([house.abandoned, store.platter.entries.size, house.outbox.isSettled], [['send'], 0, true]);
     assert.equal(house.asking, false);
   });
 });

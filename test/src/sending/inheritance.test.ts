@@ -57,7 +57,7 @@ describe('what a login takes over of another', () => {
       const heir = new House({ clock, service, store: new FailingStore() });
       heir.attach('other');
       prepare(heir);
-      const handing = former.sender.handOver(heir.sender, { isLast: true });
+      const handing = former.outbox.handOver(heir.outbox, { isLast: true });
       await heir.pass(11_000);
       await handing;
       return heir;

@@ -31,7 +31,7 @@ describe('kept texts', () => {
     assert.deepEqual(node.ends, ['to 6421555123']);
     assert.deepEqual(node.outcomes[0]?.origin, { body: 'hello' });
     assert.equal(store.platter.entries.size, 0);
-    assert.equal(house.sender.isSettled, true);
+    assert.equal(house.outbox.isSettled, true);
   });
 
   it('without keep and once nothing is written', async () => {
@@ -91,10 +91,10 @@ describe('kept texts', () => {
     await house.pass(100);
     assert.deepEqual(node.ends, ['SMS_STORE']);
     assert.equal(store.platter.entries.size, 1);
-    assert.equal(house.sender.isSettled, false, 'a redeploy would forget that it was refused');
+    assert.equal(house.outbox.isSettled, false, 'a redeploy would forget that it was refused');
     store.failing.clear();
     await house.pass(60_000);
-    assert.equal(house.sender.isSettled, true);
+    assert.equal(house.outbox.isSettled, true);
     assert.equal(house.service.tries, 0);
     assert.equal(store.platter.entries.size, 0);
     sendText(node, 'hello', { keep, once: 'key' });
@@ -111,7 +111,7 @@ describe('kept texts', () => {
     await house.pass(1_000);
     assert.deepEqual(new Set(node.ends), new Set(['SMS_STORE']));
     assert.equal(node.ends.length, 1_000);
-    assert.equal(house.sender.isSettled, true);
+    assert.equal(house.outbox.isSettled, true);
   });
 
   it('waits through an outage, tells of it once, and then sends all in order', async () => {
@@ -189,7 +189,7 @@ describe('kept texts', () => {
     sendText(node, 'hello', { keep });
     await house.pass(100);
     assert.deepEqual(node.ends, ['SMS_FORBIDDEN']);
-    assert.equal(house.sender.isSettled, true);
+    assert.equal(house.outbox.isSettled, true);
   });
 
   it('gives a text up whose time was over while it was being written', async () => {
@@ -222,7 +222,7 @@ describe('kept texts', () => {
     await house.pass(2_000);
     assert.deepEqual(node.ends, ['SMS_EXPIRED']);
     assert.deepEqual(house.service.bodies, []);
-    assert.equal(house.sender.isSettled, true);
+    assert.equal(house.outbox.isSettled, true);
   });
 
   it('says within what time a text could not leave, in seconds where that is no number of whole minutes', async () => {
@@ -315,7 +315,7 @@ describe('kept texts', () => {
     store.turns = 20;
     sendText(node, 'hello', { keep });
     await settle();
-    await Promise.all([house.sender.close(), house.pass(0)]);
+    await Promise.all([house.outbox.close(), house.pass(0)]);
     assert.equal(store.commits, 1);
     await Promise.all([node.node.close(), house.journal.close(), house.pass(20_000)]);
     assert.equal(store.isOpen, false);
@@ -336,7 +336,7 @@ describe('kept texts', () => {
     sendText(node, '2', { keep });
     // It is taken in, and then its end is written, since the limit is reached.
     while (store.commits < before + 2) await settle();
-    const closed = [house.sender.close(), node.node.close()];
+    const closed = [house.outbox.close(), node.node.close()];
     house.clock.stall(2_000);
     const again = house.attach();
     for (let turn = 0; turn < 100; turn++) await house.pass(10);
@@ -351,7 +351,7 @@ describe('kept texts', () => {
     const answer = house.service.holdNext();
     sendText(node, 'hello', { keep });
     await house.pass(100);
-    const closed = house.sender.close();
+    const closed = house.outbox.close();
     await node.node.close();
     const again = house.attach();
     await house.pass(100);
@@ -367,7 +367,7 @@ describe('kept texts', () => {
     const answer = house.service.holdNext();
     for (const body of ['leaving', 'waiting']) sendText(node, body, { keep });
     await house.pass(100);
-    const closed = house.sender.close();
+    const closed = house.outbox.close();
     await node.node.close();
     const again = house.attach();
     await house.pass(100);
@@ -397,7 +397,7 @@ describe('kept texts', () => {
     await house.pass(1_000);
     assert.deepEqual(node.ends, ['SMS_STORE', 'to 6421555123']);
     assert.deepEqual(house.service.bodies, ['taken']);
-    assert.equal(house.sender.keptWaiting, 0);
+    assert.equal(house.outbox.keptWaiting, 0);
     assert.equal(node.state?.waiting, 0);
   });
 
@@ -428,7 +428,7 @@ describe('kept texts', () => {
       const back = house.attach();
       await house.pass(100);
       assert.deepEqual(back.ends, ['to 6421555123']);
-      assert.equal(house.sender.isSettled, true);
+      assert.equal(house.outbox.isSettled, true);
     });
   }
 
@@ -456,9 +456,9 @@ describe('kept texts', () => {
     assert.deepEqual(house.abandoned, []);
     await house.pass(2 * 24 * 3_600_000);
     assert.deepEqual(house.abandoned, ['send']);
-    assert.equal(house.sender.hasMessages, false);
+    assert.equal(house.outbox.hasMessages, false);
     assert.deepEqual([...house.service.bodies, ...node.ends, ...other.ends], []);
-    assert.equal(house.sender.isSettled, true);
+    assert.equal(house.outbox.isSettled, true);
   });
 
   describe('leave by priority and arrival', () => {
@@ -503,7 +503,7 @@ describe('kept texts', () => {
       }
       await house.pass(1_000);
       for (const { node } of former) await node.close();
-      await Promise.all([house.sender.close(), house.pass(0)]);
+      await Promise.all([house.outbox.close(), house.pass(0)]);
       house.service.otherwise = { takes: true };
       house.attach('calm');
       house.attach('hasty');
@@ -518,7 +518,7 @@ describe('kept texts', () => {
       for (const index of [1, 2, 3]) for (const node of former) sendText(node, `${node.id} ${index}`, { keep });
       await house.pass(1_000);
       for (const { node } of former) await node.close();
-      await Promise.all([house.sender.close(), house.pass(0)]);
+      await Promise.all([house.outbox.close(), house.pass(0)]);
       const answer = house.service.holdNext();
       house.service.otherwise = { takes: true };
       house.attach('early');
@@ -551,9 +551,9 @@ describe('kept texts', () => {
 
     it('go on while the process is down', async () => {
       const { next } = await leave(3_600_000, 8 * dayMs);
-      assert.equal(next.sender.desk.state.kept, 1, 'its node may be late');
+      assert.equal(next.outbox.admin.state.kept, 1, 'its node may be late');
       await next.pass(21_000);
-      assert.deepEqual([next.abandoned, next.sender.isSettled], [['send'], true]);
+      assert.deepEqual([next.abandoned, next.outbox.isSettled], [['send'], true]);
     });
 
     it('begin when the process ends, if the node is gone then', async () => {
@@ -657,8 +657,8 @@ describe('kept texts', () => {
         [carried],
       );
       const other = await strandLong();
-      const [entry] = other.house.sender.desk.entries('kept', 1).entries;
-      assert.equal(await other.house.sender.desk.act(entry?.id ?? '', 'discard'), 'done');
+      const [entry] = other.house.outbox.admin.entries('kept', 1).entries;
+      assert.equal(await other.house.outbox.admin.act(entry?.id ?? '', 'discard'), 'done');
       await other.house.pass(100);
       assert.equal(other.store.platter.remembered.size, 0);
     });
@@ -689,17 +689,17 @@ describe('kept texts', () => {
       await next.pass(1_000);
       assert.deepEqual(back.ends, ['SMS_UNCERTAIN']);
       assert.deepEqual(house.service.bodies, ['hello']);
-      assert.equal(next.sender.desk.state.uncertain, 1);
+      assert.equal(next.outbox.admin.state.uncertain, 1);
     });
 
     it('a text that is found by an account that is closed waits there for a node, however long', async () => {
       const { store, house } = await strand();
       house.service.otherwise = { takes: true };
       const next = house.restart(copyPlatter(store.platter));
-      await next.sender.close();
+      await next.outbox.close();
       next.journal.open();
       await next.pass(8 * 24 * 3_600_000);
-      assert.deepEqual([next.sender.isSettled, next.abandoned], [false, []]);
+      assert.deepEqual([next.outbox.isSettled, next.abandoned], [false, []]);
       const back = next.attach();
       await next.pass(1_000);
       assert.deepEqual(back.ends, ['to 6421555123']);
@@ -820,10 +820,10 @@ describe('kept texts', () => {
     assert.deepEqual(node.ends, ['SMS_UNCERTAIN']);
     const [news] = node.outcomes;
     assert.ok(news?.outcome instanceof SmsError && news.outcome.messageId === 'mine');
-    assert.equal(house.sender.desk.entries('uncertain', 200).total, 1);
+    assert.equal(house.outbox.admin.entries('uncertain', 200).total, 1);
     await house.pass(7 * 24 * 3_600_000 + 1_000);
-    assert.equal(house.sender.desk.entries('uncertain', 200).total, 0);
-    assert.equal(house.sender.isSettled, true);
+    assert.equal(house.outbox.admin.entries('uncertain', 200).total, 0);
+    assert.equal(house.outbox.isSettled, true);
   });
 
   it('with retryUncertain it is sent again, after a growing delay', async () => {
@@ -866,7 +866,7 @@ describe('kept texts', () => {
       sendText(node, body, { keep });
       await house.pass(100);
     }
-    const { entries } = house.sender.desk.entries('uncertain', 200);
+    const { entries } = house.outbox.admin.entries('uncertain', 200);
     assert.deepEqual(
       entries.map(({ body, error }) => [body, error?.code]),
       [
@@ -874,14 +874,14 @@ describe('kept texts', () => {
         ['2', 'SMS_UNCERTAIN'],
       ],
     );
-    const sent = house.sender.desk.act(entries[0]?.id ?? '', 'send');
-    const { desk } = house.sender;
-    assert.equal(desk.state.uncertain, desk.entries('uncertain', 200).total, 'the number is that of the list');
+    const sent = house.outbox.admin.act(entries[0]?.id ?? '', 'send');
+    const { admin } = house.outbox;
+    assert.equal(admin.state.uncertain, admin.entries('uncertain', 200).total, 'the number is that of the list');
     assert.equal(await sent, 'done');
-    assert.equal(await house.sender.desk.act(entries[1]?.id ?? '', 'discard'), 'done');
+    assert.equal(await house.outbox.admin.act(entries[1]?.id ?? '', 'discard'), 'done');
     await house.pass(100);
     assert.deepEqual(node.ends, ['SMS_UNCERTAIN', 'SMS_UNCERTAIN', 'to 6421555123 again']);
-    assert.equal(await house.sender.desk.act(entries[1]?.id ?? '', 'send'), 'gone');
+    assert.equal(await house.outbox.admin.act(entries[1]?.id ?? '', 'send'), 'gone');
     assert.deepEqual(house.service.bodies, ['1']);
   });
 
@@ -892,16 +892,16 @@ describe('kept texts', () => {
     house.service.script.push({ error: createError('uncertain') });
     sendText(node, 'hello', { keep, once: 'k', to: ['6421555123', '6421555124'] });
     await house.pass(100);
-    const { desk } = house.sender;
-    const [entry] = desk.entries('uncertain', 1).entries;
-    const confirmed = desk.act(entry?.id ?? '', 'sent');
+    const { admin } = house.outbox;
+    const [entry] = admin.entries('uncertain', 1).entries;
+    const confirmed = admin.act(entry?.id ?? '', 'sent');
     await house.pass(100);
     assert.equal(await confirmed, 'done');
     assert.deepEqual(node.ends, ['SMS_UNCERTAIN', 'to 6421555123 6421555124 again']);
     const { outcome } = node.outcomes[1] ?? {};
     assert.equal(outcome && 'resolvedBy' in outcome && outcome.resolvedBy, 'person');
-    const { uncertain, resolved, sent } = desk.counts;
-    assert.deepEqual([desk.state.uncertain, uncertain, resolved, sent], [0, 1, 1, 2]);
+    const { uncertain, resolved, sent } = admin.counts;
+    assert.deepEqual([admin.state.uncertain, uncertain, resolved, sent], [0, 1, 1, 2]);
     assert.equal(store.platter.entries.size, 0, 'nothing is left in the store');
     // Its key knows: the same outcome comes again, and nothing is sent.
     sendText(node, 'hello', { keep, once: 'k', to: ['6421555123', '6421555124'] });
@@ -919,14 +919,14 @@ describe('kept texts', () => {
     house.service.otherwise = { unreachable: true };
     sendText(node, 'hello', { keep });
     await house.pass(100);
-    const { desk } = house.sender;
-    assert.equal(await desk.act(desk.entries('kept', 1).entries[0]?.id ?? '', 'sent'), 'unfit');
+    const { admin } = house.outbox;
+    assert.equal(await admin.act(admin.entries('kept', 1).entries[0]?.id ?? '', 'sent'), 'unfit');
   });
 
   it('tells why texts wait, since when, and when the next one tries', async () => {
     const house = new House();
     const node = house.attach();
-    const failing = () => house.sender.state.failing;
+    const failing = () => house.outbox.state.failing;
     assert.equal(failing(), undefined);
     house.service.otherwise = { unreachable: true };
     const before = house.clock.now();
@@ -949,13 +949,13 @@ describe('kept texts', () => {
     house.service.otherwise = { unreachable: true };
     for (const body of ['1', '2', '3']) sendText(node, body, { keep });
     await house.pass(20_000);
-    const [first, second] = house.sender.desk.entries('kept', 2).entries;
-    const discarded = house.sender.desk.act(first?.id ?? '', 'discard');
+    const [first, second] = house.outbox.admin.entries('kept', 2).entries;
+    const discarded = house.outbox.admin.act(first?.id ?? '', 'discard');
     await house.pass(0);
     assert.equal(await discarded, 'done');
     assert.deepEqual(node.discarded, [{ body: '1' }]);
     house.service.otherwise = { takes: true };
-    assert.equal(await house.sender.desk.act(second?.id ?? '', 'send'), 'done');
+    assert.equal(await house.outbox.admin.act(second?.id ?? '', 'send'), 'done');
     await house.pass(10);
     assert.deepEqual(house.service.bodies, ['2', '3']);
   });

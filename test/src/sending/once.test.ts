@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { SmsError } from '../../../src/errors';
 import { Followers } from '../../../src/outbox/duplicates';
 import type { SendOptions } from '../../../src/outbox/outgoing';
-import type { OutcomeNews, SendingNode } from '../../../src/outbox/outlet';
+import type { OutcomeNews, SendingNode } from '../../../src/outbox/send-handler';
 import { VirtualClock } from '../../virtual-clock';
 import { createError } from '../some-error';
 import { FailingServer, FailingStore } from '../store/failing-store';
@@ -59,8 +59,8 @@ describe('once', () => {
     it(`waits for what another login knows of it, which ${what}, for 10 s at most, and holds up no other text`, async () => {
       const house = new House();
       const node = house.attach();
-      house.sender.expect(handing);
-      house.sender.expect(Promise.resolve());
+      house.outbox.expect(handing);
+      house.outbox.expect(Promise.resolve());
       sendText(node, 'with a key', { once: 'key' });
       sendText(node, 'kept', { once: 'other', keep: { expireMs: undefined } });
       sendText(node, 'without', {});
@@ -279,7 +279,7 @@ describe('once', () => {
       sendText(node, 'hello', once);
       sendText(node, 'hello', { once: 'a' });
       await house.pass(1_000);
-      assert.equal(house.sender.desk.state.kept, 2);
+      assert.equal(house.outbox.admin.state.kept, 2);
       house.service.otherwise = { takes: true };
       await house.pass(120_000);
       assert.deepEqual(node.ends.sort(), ['to 6421555123', 'to 6421555123 duplicate', 'to 6421555123 duplicate']);
@@ -314,8 +314,8 @@ describe('once', () => {
       sendText(node, 'hello', { once: 'a' });
       await house.pass(1_000);
       house.service.otherwise = { unreachable: true };
-      const { entries } = house.sender.desk.entries('uncertain', 1);
-      void house.sender.desk.act(entries[0]?.id ?? '', 'send');
+      const { entries } = house.outbox.admin.entries('uncertain', 1);
+      void house.outbox.admin.act(entries[0]?.id ?? '', 'send');
       await house.pass(longMs);
       sendText(node, 'hello', { once: 'a' });
       await house.pass(1_000);
@@ -333,8 +333,8 @@ describe('once', () => {
         house.service.otherwise = { unreachable: true };
         sendText(node, 'hello', { ...once, retryUncertain: true });
         await house.pass(longMs);
-        const { entries } = house.sender.desk.entries('kept', 1);
-        const discarded = house.sender.desk.act(entries[0]?.id ?? '', 'discard');
+        const { entries } = house.outbox.admin.entries('kept', 1);
+        const discarded = house.outbox.admin.act(entries[0]?.id ?? '', 'discard');
         await house.pass(0);
         assert.equal(await discarded, 'done');
         house.service.otherwise = { takes: true };
@@ -478,7 +478,7 @@ describe('once', () => {
       sendText(node, 'hello', { once: 'a', keep: forever });
       await house.pass(100);
       // The account does not wait for its nodes.
-      const closed = Promise.all([house.sender.close(), node.node.close()]);
+      const closed = Promise.all([house.outbox.close(), node.node.close()]);
       await house.pass(100);
       write();
       await Promise.all([closed.then(() => house.journal.close()), house.pass(10_100)]);
@@ -503,7 +503,7 @@ describe('once', () => {
       const back = next.attach();
       await next.pass(120_000);
       assert.deepEqual(back.ends, ['to 6421555123', 'to 6421555123 duplicate']);
-      assert.equal(next.sender.isSettled, true);
+      assert.equal(next.outbox.isSettled, true);
     });
 
     it('gets its outcome again after a crash before that has entered the flow, and is not listed as uncertain', async () => {
@@ -515,7 +515,7 @@ describe('once', () => {
       const back = next.attach();
       await next.pass(1_000);
       assert.deepEqual(back.ends, ['SMS_UNCERTAIN again', 'SMS_UNCERTAIN again duplicate']);
-      assert.equal(next.sender.desk.state.uncertain, 1);
+      assert.equal(next.outbox.admin.state.uncertain, 1);
     });
 
     it('is sent itself when nothing was sent of the first', async () => {
@@ -525,16 +525,16 @@ describe('once', () => {
       house.service.script.push({ error: createError('forbidden') });
       await house.pass(120_000);
       assert.deepEqual(node.ends, ['SMS_FORBIDDEN', 'to 6421555123']);
-      assert.equal(house.sender.desk.state.kept, 0);
+      assert.equal(house.outbox.admin.state.kept, 0);
     });
 
     it('is sent itself when somebody discards the first, and can be discarded', async () => {
       for (const index of [0, 1]) {
         const { house, node, store } = twins();
         await house.pass(100);
-        const { entries } = house.sender.desk.entries('kept', 2);
-        assert.equal(house.sender.desk.state.kept, 2);
-        const acted = house.sender.desk.act(entries[index]?.id ?? '', 'discard');
+        const { entries } = house.outbox.admin.entries('kept', 2);
+        assert.equal(house.outbox.admin.state.kept, 2);
+        const acted = house.outbox.admin.act(entries[index]?.id ?? '', 'discard');
         house.service.otherwise = { takes: true };
         await house.pass(120_000);
         assert.deepEqual([await acted, node.ends], ['done', ['to 6421555123']]);
@@ -574,14 +574,14 @@ describe('once', () => {
         await house.pass(expireMs - 100);
         assert.deepEqual(node.ends, []);
         await house.pass(200);
-        assert.deepEqual([node.outcomes.map(codeOf), house.sender.desk.state.kept], [['SMS_EXPIRED'], 1]);
-        assert.deepEqual([house.sender.desk.counts.expired, node.outcomes[0]?.origin], [1, { body: 'hello' }]);
+        assert.deepEqual([node.outcomes.map(codeOf), house.outbox.admin.state.kept], [['SMS_EXPIRED'], 1]);
+        assert.deepEqual([house.outbox.admin.counts.expired, node.outcomes[0]?.origin], [1, { body: 'hello' }]);
         sendText(node, 'hello', { once: 'a', keep: forever });
         await house.pass(1_000);
         house.service.otherwise = { takes: true };
         await house.pass(120_000);
         assert.deepEqual(node.ends.slice(1), ['to 6421555123', 'to 6421555123 duplicate']);
-        assert.deepEqual([house.service.bodies.length, house.sender.isSettled], [1, true]);
+        assert.deepEqual([house.service.bodies.length, house.outbox.isSettled], [1, true]);
       });
 
       it('of which a crash takes nothing away, nor adds to it', async () => {
@@ -634,7 +634,7 @@ describe('once', () => {
         await Promise.all([node.node.close(), house.pass(0)]);
         await house.pass(7 * 24 * 3_600_000 + 1_000);
         assert.deepEqual(
-          [house.abandoned, house.sender.isSettled, store.platter.entries.size],
+          [house.abandoned, house.outbox.isSettled, store.platter.entries.size],
           [['send', 'send'], true, 0],
         );
       });
@@ -678,7 +678,7 @@ describe('once', () => {
       sendText(node, 'hello', { once: 'a' });
       await house.pass(10);
       const closed = node.node.close();
-      void house.sender.close();
+      void house.outbox.close();
       await house.journal.close();
       goOn();
       await house.pass(100);
@@ -721,9 +721,9 @@ describe('once', () => {
       const former = new House({ clock, service, store });
       const house = new House({ clock, service, store: new FailingServer() });
       const next = house.attach();
-      former.sender.yieldTo(house.sender);
+      former.outbox.takeOverFor(house.outbox);
       const handOver = async () => {
-        await Promise.all([former.sender.handOver(house.sender, { isLast: true }), house.pass(100)]);
+        await Promise.all([former.outbox.handOver(house.outbox, { isLast: true }), house.pass(100)]);
         await house.pass(100);
       };
       await handOver();

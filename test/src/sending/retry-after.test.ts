@@ -85,8 +85,8 @@ describe('Retry-After, which holds for all kept texts of an account', () => {
       [50, { error: unavailable('60') }],
       [60, { error: unavailable() }],
     ]);
-    const [, second] = house.sender.desk.entries('kept', 2).entries;
-    assert.equal(await house.sender.desk.act(second?.id ?? '', 'send'), 'done');
+    const [, second] = house.outbox.admin.entries('kept', 2).entries;
+    assert.equal(await house.outbox.admin.act(second?.id ?? '', 'send'), 'done');
     await house.pass(10_000);
     assert.deepEqual(house.service.bodies, ['1']);
     await house.pass(60_000);
@@ -213,7 +213,7 @@ describe('Retry-After, which holds for all kept texts of an account', () => {
       const former = await restart();
       const heir = new House({ clock: former.clock });
       heir.attach();
-      const handed = former.sender.handOver(heir.sender, { isLast: true });
+      const handed = former.outbox.handOver(heir.outbox, { isLast: true });
       await heir.pass(1_000);
       await handed;
       await heir.pass(1_000);

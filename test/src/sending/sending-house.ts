@@ -7,11 +7,17 @@ import { type Arrival, Inbox } from '../../../src/inbox/inbox';
 import { Journal } from '../../../src/journal/journal';
 import type { QuietHours } from '../../../src/message/times';
 import type { Delivery, Feed, InboxRecord, IncomingRecord, OutboundMessage, StatusRecord } from '../../../src/model';
+import { Outbox } from '../../../src/outbox/outbox';
 import type { SendOptions } from '../../../src/outbox/outgoing';
-import type { AnswerNews, OutcomeNews, Outlet, OutletState, SendingNode } from '../../../src/outbox/outlet';
 import { SendQueue } from '../../../src/outbox/queue';
 import type { LimitSettings } from '../../../src/outbox/rule';
-import { Sender } from '../../../src/outbox/sender';
+import type {
+  AnswerNews,
+  OutcomeNews,
+  SendHandler,
+  SendHandlerState,
+  SendingNode,
+} from '../../../src/outbox/send-handler';
 import type { Store } from '../../../src/store/store';
 import { settle, VirtualClock } from '../../virtual-clock';
 import { createError } from '../some-error';
@@ -113,14 +119,14 @@ function aborted(signal: AbortSignal | undefined): Promise<never> {
 }
 
 /** A node that notes what it is told. */
-export class FakeNode implements Outlet {
+export class FakeNode implements SendHandler {
   readonly outcomes: OutcomeNews[] = [];
   readonly answers: AnswerNews[] = [];
   readonly outages: SmsError[] = [];
   /** What works again that it was told of. */
   readonly recoveries: string[] = [];
   readonly discarded: unknown[] = [];
-  state: OutletState | undefined;
+  state: SendHandlerState | undefined;
   /** Whether what it sends gets into the flow. */
   isFlowing = true;
   /** What its handlers throw. */
@@ -156,7 +162,7 @@ export class FakeNode implements Outlet {
     this.recoveries.push(what);
   }
 
-  onState(state: OutletState): void {
+  onState(state: SendHandlerState): void {
     this.state = state;
   }
 
@@ -195,7 +201,7 @@ export class House {
   readonly clock: VirtualClock;
   readonly service: FakeService;
   readonly journal: Journal;
-  readonly sender: Sender;
+  readonly outbox: Outbox;
   readonly inbox: Inbox;
   /** What an `sms-in` gets. */
   readonly received: InboxRecord[] = [];
@@ -212,16 +218,16 @@ export class House {
     this.journal = new Journal({
       store: options.store ?? new FailingStore(),
       clock: this.clock,
-      onStore: () => this.sender.onStore(),
-      onSteps: () => this.sender.onStore(),
+      onStore: () => this.outbox.onStore(),
+      onSteps: () => this.outbox.onStore(),
     });
     const { concurrency = 8, queueLimit = 10_000, perSecond } = options;
     const queue = new SendQueue({
       clock: this.clock,
       settings: () => ({ concurrency, queueLimit, perSecond }),
-      kept: () => this.sender.keptWaiting,
+      kept: () => this.outbox.keptWaiting,
     });
-    this.sender = new Sender({
+    this.outbox = new Outbox({
       journal: this.journal,
       clock: this.clock,
       queue,
@@ -244,7 +250,7 @@ export class House {
       clock: this.clock,
       dedupe: () => true,
       dedupeMs: () => options.dedupeMs ?? 72 * 3_600_000,
-      correlator: this.sender.correlation,
+      correlator: this.outbox.correlation,
     });
   }
 
@@ -254,10 +260,10 @@ export class House {
   }
 
   attach(id = 'send', usesStore = true): FakeNode & { node: SendingNode } {
-    const outlet = new FakeNode(id, this.service.createClient(), usesStore);
-    const node = this.sender.attach(outlet);
+    const handler = new FakeNode(id, this.service.createClient(), usesStore);
+    const node = this.outbox.attach(handler);
     this.#attached.push(node);
-    return Object.assign(outlet, { node });
+    return Object.assign(handler, { node });
   }
 
   /** Something polls incoming messages and statuses. */
@@ -306,7 +312,7 @@ export class House {
   /** Ends it in order. */
   async close(): Promise<void> {
     for (const node of this.#attached) await node.close();
-    await this.sender.close();
+    await this.outbox.close();
     await this.journal.close();
   }
 

@@ -95,12 +95,12 @@ describe('sending from several processes on one Redis', () => {
     const service = new FakeService();
     const [former, heir] = [create(service), create(service, { login: 'f'.repeat(32) })];
     const next = heir.attach();
-    former.sender.yieldTo(heir.sender);
-    await former.sender.handOver(heir.sender, { isLast: true });
+    former.outbox.takeOverFor(heir.outbox);
+    await former.outbox.handOver(heir.outbox, { isLast: true });
     assert.deepEqual(next.ends, [], 'it is still the one of a live process');
     await proxy.close();
     await until(async () => {
-      await former.sender.handOver(heir.sender, { isLast: true });
+      await former.outbox.handOver(heir.outbox, { isLast: true });
       return next.ends.length === 1;
     });
     assert.deepEqual([service.bodies, former.abandoned], [['hello'], []]);
@@ -178,7 +178,7 @@ describe('sending from several processes on one Redis', () => {
     await sleep(700);
     assert.equal(node.answers.length, 20);
     assert.equal(other.answers.length, 0);
-    assert.equal(asking.sender.desk.state.asking, 0);
+    assert.equal(asking.outbox.admin.state.asking, 0);
     assert.ok(polling.received.every((record) => 'awaited' in record && record.awaited === true));
   });
 
@@ -192,7 +192,7 @@ describe('sending from several processes on one Redis', () => {
     sendText(node, 'well?', { waitMs: 60_000, messageId: 'm1' });
     await until(() => service.taken.length === 1);
     // As nodes and their account are closed: at once.
-    const closed = Promise.all([node.node.close(), asking.sender.close().then(() => asking.journal.close())]);
+    const closed = Promise.all([node.node.close(), asking.outbox.close().then(() => asking.journal.close())]);
     await polling.incoming('6421555123', 'yes', { inReplyToId: 'm1' });
     await sleep(1_000);
     assert.deepEqual(other.replies, []);
@@ -221,7 +221,7 @@ describe('sending from several processes on one Redis', () => {
     await until(() => next.answers.length === 1);
     await sleep(2_000);
     assert.deepEqual(next.replies, ['yes'], 'the service may have another');
-    second.sender.onRepliesRead();
+    second.outbox.questions.onRepliesRead();
     await until(() => next.answers.length === 2);
     await sleep(700);
     assert.deepEqual(next.replies, ['yes', 'timeout']);
@@ -238,14 +238,14 @@ describe('sending from several processes on one Redis', () => {
     const proxy = closing.add(await TcpProxy.start(redis.port), (it) => it.close());
     const second = create(service, { url: `redis://127.0.0.1:${proxy.port}` });
     second.attach();
-    await until(() => second.sender.desk.state.asking === 1);
+    await until(() => second.outbox.admin.state.asking === 1);
     proxy.cut();
     const third = create(service);
     third.attach();
-    await until(() => third.sender.desk.state.asking === 1);
+    await until(() => third.outbox.admin.state.asking === 1);
     proxy.restore();
-    await until(() => second.sender.desk.state.asking === 0);
-    assert.equal(third.sender.desk.state.asking, 1);
+    await until(() => second.outbox.admin.state.asking === 0);
+    assert.equal(third.outbox.admin.state.asking, 1);
   });
 
   it('five of a hundred leave that come at once at three', async () => {

@@ -158,7 +158,7 @@ describe('sending, when the store fails', () => {
     await house.pass(1_000);
     const { failure } = house.journal;
     assert.ok(failure);
-    assert.equal(house.sender.askers?.onPollFailing('send', failure), false);
+    assert.equal(house.outbox.registrations.onPollFailing('send', failure), false);
     assert.deepEqual(told(node), ['SMS_STORE 0']);
   });
 });

@@ -28,9 +28,9 @@ describe('a text with a time of its own', () => {
     sendText(node, 'later', at(noon + 2 * hourMs));
     await house.pass(100);
     assert.equal(store.platter.entries.size, 1);
-    assert.deepEqual(house.sender.state.scheduled, 1);
-    assert.deepEqual(house.sender.state.kept, 1);
-    const { entries } = house.sender.desk.entries('kept', 10);
+    assert.deepEqual(house.outbox.state.scheduled, 1);
+    assert.deepEqual(house.outbox.state.kept, 1);
+    const { entries } = house.outbox.admin.entries('kept', 10);
     assert.deepEqual(
       entries.map(({ body, dueAt }) => [body, dueAt]),
       [['later', noon + 2 * hourMs]],
@@ -41,7 +41,7 @@ describe('a text with a time of its own', () => {
     await house.pass(1_000);
     assert.deepEqual(node.ends, ['to 6421555123']);
     assert.deepEqual([node.state?.waiting, node.state?.nextAt], [0, undefined]);
-    assert.equal(house.sender.state.scheduled, 0);
+    assert.equal(house.outbox.state.scheduled, 0);
     assert.equal(node.outcomes[0]?.isKept, true);
   });
 
@@ -98,7 +98,7 @@ describe('a text with a time of its own', () => {
       for (let each = 0; each < chunk; each++) sendText(node, 'x', at(noon + hourMs));
       await house.pass(0);
     }
-    assert.equal(house.sender.state.scheduled, most);
+    assert.equal(house.outbox.state.scheduled, most);
     sendText(node, 'one more', at(noon + hourMs));
     sendText(node, 'now', { keep: forever });
     await house.pass(100);
@@ -140,7 +140,7 @@ describe('a text with a time of its own', () => {
     house.service.otherwise = { unreachable: true };
     await house.pass(100);
     await Promise.all([node.node.close(), house.pass(1_000)]);
-    const left = () => house.sender.desk.entries('kept', 10).entries.map(({ body }) => body);
+    const left = () => house.outbox.admin.entries('kept', 10).entries.map(({ body }) => body);
     await house.pass(7 * dayMs + minuteMs);
     assert.deepEqual(left(), ['later', 'last']);
     await house.pass(2 * dayMs - 10 * minuteMs);
@@ -157,8 +157,8 @@ describe('a text with a time of its own', () => {
     house.service.otherwise = { unreachable: true };
     sendText(node, 'later', at(noon + 20 * dayMs));
     await house.pass(2 * hourMs);
-    const [entry] = house.sender.desk.entries('kept', 1).entries;
-    const [done] = await Promise.all([house.sender.desk.act(entry?.id ?? '', 'send'), house.pass(100)]);
+    const [entry] = house.outbox.admin.entries('kept', 1).entries;
+    const [done] = await Promise.all([house.outbox.admin.act(entry?.id ?? '', 'send'), house.pass(100)]);
     assert.equal(done, 'done');
     assert.equal(house.service.tries > 0, true);
     const after = house.restart(copyPlatter(store.platter));
@@ -173,13 +173,13 @@ describe('a text with a time of its own', () => {
     const { house, node, store } = start();
     sendText(node, 'later', at(noon + dayMs));
     await house.pass(100);
-    const [entry] = house.sender.desk.entries('kept', 1).entries;
+    const [entry] = house.outbox.admin.entries('kept', 1).entries;
     store.failing.add('commit').add('open');
-    const acted = house.sender.desk.act(entry?.id ?? '', 'send').catch((error: unknown) => error);
+    const acted = house.outbox.admin.act(entry?.id ?? '', 'send').catch((error: unknown) => error);
     await house.pass(1_000);
     assert.ok(isSmsError(await acted, 'SMS_STORE'));
     assert.equal(house.service.tries, 0);
-    assert.equal(house.sender.state.scheduled, 1);
+    assert.equal(house.outbox.state.scheduled, 1);
   });
 
   it('goes by priority among those whose time comes in the same moment', async () => {
@@ -219,7 +219,7 @@ describe('quiet hours', () => {
     assert.ok(news && isSmsError(news.outcome, 'SMS_QUIET'));
     assert.equal(news.outcome.until, '2026-01-01T13:00:00.000Z');
     assert.equal(house.service.tries, 0);
-    const { quiet: counted, refused } = house.sender.desk.counts;
+    const { quiet: counted, refused } = house.outbox.admin.counts;
     assert.deepEqual([counted, refused], [1, 0]);
   });
 
@@ -295,8 +295,8 @@ describe('quiet hours', () => {
     const { house, node } = start({ quietHours: [quiet(11, 13)] });
     sendText(node, 'kept', { keep: forever });
     await house.pass(100);
-    const [entry] = house.sender.desk.entries('kept', 1).entries;
-    await Promise.all([house.sender.desk.act(entry?.id ?? '', 'send'), house.pass(100)]);
+    const [entry] = house.outbox.admin.entries('kept', 1).entries;
+    await Promise.all([house.outbox.admin.act(entry?.id ?? '', 'send'), house.pass(100)]);
     assert.deepEqual(node.ends, ['to 6421555123']);
   });
 
@@ -315,12 +315,12 @@ describe('quiet hours', () => {
     sendText(node, 'kept', { keep: forever });
     await house.pass(100);
     quietHours.splice(0, 1, quiet(11, 14));
-    house.sender.quietHoursChanged();
+    house.outbox.quietHoursChanged();
     await house.pass(hourMs);
     assert.deepEqual(node.ends, []);
     assert.equal(node.state?.nextAt, noon + 2 * hourMs);
     quietHours.length = 0;
-    house.sender.quietHoursChanged();
+    house.outbox.quietHoursChanged();
     await house.pass(100);
     assert.deepEqual(node.ends, ['to 6421555123']);
   });

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { Desk, type DeskOptions } from '../../../src/outbox/desk';
+import { Admin, type AdminOptions } from '../../../src/outbox/admin';
 import type { SendOptions, Text } from '../../../src/outbox/outgoing';
 import type { TextState } from '../../../src/outbox/states';
 import { TextBook } from '../../../src/outbox/text-book';
@@ -8,14 +8,14 @@ import { VirtualClock } from '../../virtual-clock';
 describe('the list of texts to decide about', () => {
   let clock: VirtualClock;
   let texts: TextBook;
-  let desk: Desk;
+  let admin: Admin;
   /** Texts that were looked at. */
   let read: number;
 
   beforeEach(() => {
     clock = new VirtualClock();
     texts = new TextBook(clock, () => {});
-    desk = new Desk({ ledger: { texts }, kept: { dueAt: (_id: string) => undefined } } as DeskOptions);
+    admin = new Admin({ ledger: { texts }, kept: { dueAt: (_id: string) => undefined } } as AdminOptions);
     read = 0;
   });
 
@@ -39,7 +39,7 @@ describe('the list of texts to decide about', () => {
     let next: string | undefined;
     for (const first of [0, 200, 400]) {
       read = 0;
-      const list = desk.entries('kept', 200, next);
+      const list = admin.entries('kept', 200, next);
       assert.equal(list.total, 100_000);
       assert.deepEqual(
         list.entries.map(({ body }) => body),
@@ -49,7 +49,7 @@ describe('the list of texts to decide about', () => {
       next = list.next;
     }
     read = 0;
-    assert.deepEqual(desk.entries('uncertain', 200), { entries: [], total: 0 });
+    assert.deepEqual(admin.entries('uncertain', 200), { entries: [], total: 0 });
     assert.equal(read, 0);
   });
 
@@ -60,27 +60,27 @@ describe('the list of texts to decide about', () => {
     texts.set(createText(3, 'settled'));
     texts.set(createText(4, 'waiting'));
     texts.delete('t000004');
-    const bodies = (state: 'kept' | 'uncertain') => desk.entries(state, 200).entries.map(({ body, at }) => [body, at]);
+    const bodies = (state: 'kept' | 'uncertain') => admin.entries(state, 200).entries.map(({ body, at }) => [body, at]);
     assert.deepEqual(bodies('kept'), [['text 1', 1]]);
     assert.deepEqual(bodies('uncertain'), [['text 2', 9]]);
-    assert.deepEqual([desk.has('t000001'), desk.has('t000002'), desk.has('t000003')], [true, true, false]);
+    assert.deepEqual([admin.has('t000001'), admin.has('t000002'), admin.has('t000003')], [true, true, false]);
   });
 
   it('leaves out a text that is only sent once and on its way, and has it when its outcome is unknown', () => {
     for (const [index, state] of (['waiting', 'leaving'] as const).entries()) {
       texts.set(createText(index, state, undefined, false));
     }
-    assert.deepEqual(desk.entries('kept', 200), { entries: [], total: 0 });
-    assert.equal(desk.has('t000000'), false);
+    assert.deepEqual(admin.entries('kept', 200), { entries: [], total: 0 });
+    assert.equal(admin.has('t000000'), false);
     texts.setUndecided(createText(1, 'uncertain', 9, false));
-    assert.equal(desk.entries('uncertain', 200).total, 1);
+    assert.equal(admin.entries('uncertain', 200).total, 1);
   });
 
   it('has the outcome that has been unknown the longest first, whenever its text came', () => {
     texts.setUndecided(createText(1, 'uncertain', 20));
     texts.setUndecided(createText(2, 'uncertain', 10));
     assert.deepEqual(
-      desk.entries('uncertain', 200).entries.map(({ body }) => body),
+      admin.entries('uncertain', 200).entries.map(({ body }) => body),
       ['text 2', 'text 1'],
     );
   });

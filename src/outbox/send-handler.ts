@@ -38,7 +38,7 @@ export interface AnswerNews {
 }
 
 /** What goes on at a node. */
-export interface OutletState {
+export interface SendHandlerState {
   /** Its requests under way. */
   sending: number;
   /** Its kept texts that wait. */
@@ -52,7 +52,7 @@ export interface OutletState {
 }
 
 /** A sending node, as the ledger sees it: a handler is all that a user of the ledger gives. */
-export interface Outlet {
+export interface SendHandler {
   /** The node's id: its texts wait for it across redeploys. */
   readonly id: string;
   readonly client: Client;
@@ -73,7 +73,7 @@ export interface Outlet {
   onOutage(error: SmsError): void;
   /** Replies can be polled again, or the store works again. Of the nodes that were concerned, one is told. */
   onRecovered(what: 'polling' | 'store'): void;
-  onState(state: OutletState): void;
+  onState(state: SendHandlerState): void;
 }
 
 /** A text that a node sends. */
@@ -90,7 +90,7 @@ export interface SendRequest {
 
 /** A sending node's part in an account. */
 export interface SendingNode {
-  /** Sends a text. What becomes of it, or why it is refused, comes by {@link Outlet.onOutcome}. */
+  /** Sends a text. What becomes of it, or why it is refused, comes by {@link SendHandler.onOutcome}. */
   send(request: SendRequest): void;
   /** Counts a message that was refused before it became a text. */
   countRefused(): void;

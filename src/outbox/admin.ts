@@ -1,3 +1,4 @@
+import type { Clock } from '../clock';
 import type { SendCounts } from './counts';
 import type { Duplicates } from './duplicates';
 import type { KeptTexts } from './keeping';
@@ -6,6 +7,7 @@ import type { SendFailure } from './outage';
 import { concernedBy, isKept, parseOutcome, type Sent, type Text } from './outgoing';
 import type { SendQueue } from './queue';
 import type { EvidenceCollector } from './reconciliation';
+import type { Settlement } from './settlement';
 import type { TextEntryPlace, TextEntryState } from './text-book';
 
 /** What goes on with texts that go out. */
@@ -57,20 +59,18 @@ export interface TextEntryList {
   next?: string;
 }
 
-/** What the desk looks at. */
-export interface DeskOptions {
+/** What the admin looks at. */
+export interface AdminOptions {
   ledger: Ledger;
   evidence: Pick<EvidenceCollector, 'searches'>;
   kept: KeptTexts;
   duplicates: Duplicates;
+  settlement: Settlement;
   queue: SendQueue;
+  clock: Clock;
   counts: SendCounts;
   /** Whether a node is deployed. */
   isHere(node: string): boolean;
-  /** Sends an uncertain text once more. */
-  release(text: Text): Promise<void>;
-  /** An uncertain text has ended after all. */
-  end(text: Text, sent: Sent): Promise<void>;
   /** A text that was stopped waits as before. */
   goOn(text: Text): void;
   /** Nobody wants the text any more. */
@@ -78,13 +78,13 @@ export interface DeskOptions {
 }
 
 /** Shows what goes on, and takes the decisions of people. */
-export class Desk {
+export class Admin {
   readonly counts: SendCounts;
-  readonly #options: DeskOptions;
+  readonly #options: AdminOptions;
   /** Ids of texts about which a decision is being written. */
   readonly #decided = new Set<string>();
 
-  constructor(options: DeskOptions) {
+  constructor(options: AdminOptions) {
     this.counts = options.counts;
     this.#options = options;
   }
@@ -149,13 +149,13 @@ export class Desk {
   }
 
   async #send(text: Text, { state }: TextEntryPlace): Promise<'done' | 'unfit'> {
-    const { kept, ledger, release, isHere } = this.#options;
+    const { kept, ledger, clock, isHere } = this.#options;
     if (!isHere(text.node)) return 'unfit';
     if (state === 'kept') {
       if (kept.dueAt(text.id) !== undefined) await ledger.hasten(text);
       return kept.sendNow(text.id) ? 'done' : 'unfit';
     }
-    await release(text);
+    kept.admit(await ledger.sendAgain({ ...text, isReleased: true, arrivedAt: clock.now() }));
     return 'done';
   }
 
@@ -163,13 +163,14 @@ export class Desk {
     if (state !== 'uncertain') return 'unfit';
     const { messageId } = text.message;
     const accepted = concernedBy(text);
-    await this.#options.end(text, {
+    const sent: Sent = {
       ...(messageId === undefined ? undefined : { messageId }),
       recipients: accepted.map((msisdn) => ({ msisdn, isError: false })),
       accepted,
       failed: [],
       resolvedBy: 'person',
-    });
+    };
+    await this.#options.settlement.end({ ...text, isReleased: true }, sent);
     return 'done';
   }
 

@@ -1,0 +1,432 @@
+import { type Clock, wait } from '../clock';
+import type { Client } from '../http/client';
+import type { Journal, Participant } from '../journal/journal';
+import type { Circumstances } from '../journal/participant';
+import { Correlation } from '../questions/correlation';
+import type { Question } from '../questions/question';
+import { Questions } from '../questions/questions';
+import { Remembrance } from '../questions/sent-index';
+import type { Changes, Item } from '../store/store';
+import { Absences } from './absences';
+import { Admin, type SendState } from './admin';
+import { SendCounts } from './counts';
+import { Deliveries } from './delivery';
+import { Respite } from './dispatch-order';
+import { Duplicates, Followers } from './duplicates';
+import { Intake } from './intake';
+import { KeptTexts } from './keeping';
+import { isLedgerItem, Ledger } from './ledger';
+import { type Evidence, isKept, type Outcome, type Text } from './outgoing';
+import type { SendQueue } from './queue';
+import { EvidenceCollector, Reconciliations } from './reconciliation';
+import type { RuleSettings } from './rule';
+import { SendAttempts } from './send-attempt';
+import type { SendHandler, SendHandlerState, SendingNode } from './send-handler';
+import { closeGraceMs, SenderRegistration, SenderRegistrations } from './sender-registrations';
+import { Settlement } from './settlement';
+
+/** What the outbox of an account stands on. */
+export interface OutboxOptions {
+  journal: Journal;
+  clock: Clock;
+  queue: SendQueue;
+  /** Counts what becomes of texts; begins with none when absent. */
+  counts?: SendCounts;
+  /** Until when the service wants to be left alone; not at all when absent. */
+  respite?: Respite;
+  /** Nodes that know that the store fails; none at first when absent. */
+  toldOfStore?: Set<string>;
+  /** How long a key of `once` guards, in ms. */
+  dedupeMs(): number;
+  /** How long a text is known to replies and statuses, in ms. */
+  sentMs(): number;
+  /** What the rules go by. */
+  rules(): RuleSettings;
+  /** Which records pass the account now, so that evidence may be among them. */
+  sources(): readonly Evidence[];
+  /** Asks the service while no node is here that sends; `undefined`: nobody can. */
+  client(): Client | undefined;
+  /** A text of a node that is not deployed any more has been given up. */
+  onAbandoned(node: string): void;
+  /** Somebody has discarded a text of a node. */
+  onDiscarded(node: string): void;
+  /** A node has questions for whose replies the account has to poll, or has come back to them; or its last one has ended. */
+  onAsking(node: string, isAsking: boolean): void;
+  /** Nobody is here who sends: the questions that are open wait for whoever comes. */
+  onAskingRests(): void;
+  /** A node has thrown, or something that nobody waits for has failed. */
+  onFault(error: unknown): void;
+}
+
+/** How everything is given to another outbox. */
+export interface HandOver {
+  /** Nobody is to take what a shared store has any more. */
+  isLast: boolean;
+  /** What is remembered stays there as well as it is given: others may go on with it. */
+  keepsMemory?: boolean;
+  /** Whether nobody is here who sends it; nobody ever when absent. */
+  isWanted?(): boolean;
+}
+
+/** It may take for ever where a store fails. */
+const longestHandingMs = 10_000;
+
+/**
+ * The sending side of an account: takes texts in, has them sent as their options say, clears up unknown outcomes, waits
+ * for replies, and tells each node what became of its texts. What has to outlive the process is in the {@link Ledger}.
+ */
+export class Outbox implements Participant {
+  /** What goes on here, and what somebody may do about it. */
+  readonly admin: Admin;
+  /** What records that come in answer. */
+  readonly correlation: Correlation;
+  /** The nodes that send. */
+  readonly registrations: SenderRegistrations;
+  readonly questions: Questions;
+  readonly #options: OutboxOptions;
+  readonly #remembrance: Remembrance;
+  readonly #ledger: Ledger;
+  readonly #deliveries: Deliveries;
+  readonly #absences: Absences;
+  readonly #kept: KeptTexts;
+  readonly #duplicates: Duplicates;
+  readonly #settlement: Settlement;
+  readonly #intake: Intake;
+  #expected: Promise<void> | undefined;
+  /** Who gets what is still found here, since everything else was handed over. */
+  #successor: Outbox | undefined;
+
+  constructor(options: OutboxOptions) {
+    const { journal, clock, queue, counts = new SendCounts(), onFault } = options;
+    this.#options = options;
+    const quietHours = () => options.rules().quietHours ?? [];
+    this.#remembrance = new Remembrance(journal.isShared, clock);
+    const ledger = new Ledger({
+      ...options,
+      remembrance: this.#remembrance,
+      expected: () => this.#expected,
+      onFound: (texts, questions) => this.#resume(texts, questions),
+      onAsking: (node) => {
+        options.onAsking(node, ledger.questions.openOf(node) > 0);
+        this.registrations.tellState(node);
+      },
+    });
+    this.#ledger = ledger;
+    const registrations = new SenderRegistrations({
+      clock,
+      journal,
+      stateOf: (node) => this.#stateOf(node),
+      told: options.toldOfStore ?? new Set(),
+    });
+    this.registrations = registrations;
+    const handlerOf = (node: string) => registrations.handlerOf(node);
+    const followers = new Followers(clock, (id) => ledger.texts.isUnderWay(id));
+    const isHere = (node: string) => handlerOf(node) !== undefined;
+    this.#absences = new Absences({ clock, journal, isHere, onFound: (node) => this.#nodeChanged(node) });
+    this.#deliveries = new Deliveries({
+      clock,
+      ledger,
+      absences: this.#absences,
+      handlerOf,
+      onDelivered: (text) => this.#settlement.delivered(text),
+      onAbandoned: ({ node }) => options.onAbandoned(node),
+      onFault,
+    });
+    this.questions = new Questions({
+      clock,
+      ledger,
+      handlerOf,
+      isOutcomeComing: (text) => this.#settlement.isOnItsWay(text),
+      origin: (text) => this.#deliveries.originOf(text),
+      onAllAnswered: (text) => this.#deliveries.forget(text),
+      onFault,
+    });
+    const evidence = new EvidenceCollector(clock, options.sources);
+    const reconciliations = new Reconciliations(evidence, (node) => registrations.clientFor(node) ?? options.client());
+    const attempts = new SendAttempts(ledger, reconciliations);
+    const onEnded = (text: Text, outcome: Outcome) => void this.#settlement.end(text, outcome).catch(onFault);
+    const onAbandoned = async (text: Text) => {
+      options.onAbandoned(text.node);
+      this.#deliveries.forget(text.id);
+      await ledger.discard(text).catch(onFault);
+      followers.ended(text.id);
+    };
+    this.#kept = new KeptTexts({
+      ...options,
+      quietHours,
+      absences: this.#absences,
+      ledger,
+      respite: options.respite ?? new Respite(clock),
+      handlerOf,
+      attempt: (text, { client }, { signal }) => attempts.depart(text, { client, signal }),
+      onEnded,
+      onUnknown: (text, error) => void this.#settlement.reconcile(text, error).catch(onFault),
+      onAbandoned,
+      onState: (node) => registrations.tellState(node),
+    });
+    this.#duplicates = new Duplicates({
+      ...options,
+      quietHours,
+      absences: this.#absences,
+      ledger,
+      followers,
+      kept: this.#kept,
+      deliveries: this.#deliveries,
+      isHere,
+      onEnded,
+      onAbandoned,
+    });
+    this.#settlement = new Settlement({
+      ledger,
+      deliveries: this.#deliveries,
+      questions: this.questions,
+      reconciliations,
+      followers,
+      counts,
+      onRepeat: (text, repeats) => this.#kept.admit(text, repeats),
+      onSearching: (node) => registrations.tellState(node),
+    });
+    this.admin = new Admin({
+      ledger,
+      evidence,
+      kept: this.#kept,
+      duplicates: this.#duplicates,
+      settlement: this.#settlement,
+      queue,
+      counts,
+      clock,
+      isHere,
+      goOn: (text) => this.#takeUp(text),
+      onDiscarded: ({ id, node }) => {
+        const origin = this.#deliveries.forget(id);
+        this.questions.begin(id);
+        followers.ended(id);
+        options.onDiscarded(node);
+        if (origin !== undefined) handlerOf(node)?.onDiscarded(origin);
+        registrations.tellState(node);
+      },
+    });
+    this.#intake = new Intake({
+      ...options,
+      quietHours,
+      ledger,
+      deliveries: this.#deliveries,
+      kept: this.#kept,
+      duplicates: this.#duplicates,
+      reconciliations,
+      followers,
+      counts,
+      attempts,
+      settlement: this.#settlement,
+      registrations,
+    });
+    this.correlation = new Correlation({
+      remembrance: this.#remembrance,
+      ledger,
+      questions: this.questions,
+      evidence,
+      now: () => clock.now(),
+    });
+    journal.join('ledger', this);
+  }
+
+  /** See {@link Admin.state}. */
+  get state(): SendState {
+    return this.admin.state;
+  }
+
+  /** How many kept texts wait: they count for the queue's limit. */
+  get keptWaiting(): number {
+    return this.#kept.waiting + this.#duplicates.size + this.#intake.waiting;
+  }
+
+  /** Quiet hours are others now: texts may leave earlier or later. */
+  quietHoursChanged(): void {
+    this.#kept.quietHoursChanged();
+  }
+
+  /** Whether nothing would be lost by forgetting it once its store is closed. */
+  get isSettled(): boolean {
+    return this.#ledger.isSettled;
+  }
+
+  /** Whether messages of the flow are here, as they came, whose texts or questions are open: a store has only what can be written of them. */
+  get hasMessages(): boolean {
+    return this.#deliveries.hasOrigins;
+  }
+
+  /** A node begins to send. Its texts from before go on. */
+  attach(handler: SendHandler): SendingNode {
+    const { registrations } = this;
+    const { clock, journal, onAsking } = this.#options;
+    const { id } = handler;
+    const registration = new SenderRegistration(handler, clock, () => registrations.tellState(id));
+    registrations.add(registration);
+    this.#begin();
+    this.#nodeChanged(id);
+    this.questions.attach(id);
+    if (this.#ledger.questions.openOf(id) > 0) onAsking(id, true);
+    // Texts of nodes that have gone are to be given up by whoever is here.
+    journal.open(!handler.usesStore);
+    registrations.greet(registration);
+    return {
+      send: (request) => registration.run(() => this.#intake.submit(request, registration)),
+      countRefused: () => this.admin.counts.refused++,
+      close: () => {
+        const stopped = registration.stop();
+        registrations.delete(registration);
+        this.#nodeChanged(id);
+        return stopped;
+      },
+    };
+  }
+
+  /** Goes on after {@link close} though no node sends: what waits for one that does not come back is given up in its time. */
+  open(): void {
+    this.#begin();
+    this.#options.journal.open(true);
+  }
+
+  /** The store may have begun to fail, or work again. */
+  onStore(): void {
+    this.registrations.onStore();
+  }
+
+  /**
+   * The last node is gone. Resolves when nothing is being sent any more.
+   *
+   * @param graceMs how long what has left is followed; 10 s when absent
+   */
+  async close(graceMs = closeGraceMs): Promise<void> {
+    const parts = [this.#settlement, this.#deliveries, this.questions, this.#duplicates, this.#absences];
+    for (const part of parts) part.close();
+    this.#options.onAskingRests();
+    await Promise.all([this.#kept.close(graceMs), this.#intake.idle()]);
+    this.#ledger.inTransit.clear();
+  }
+
+  /** Resolves when another outbox has given this one what it has, or that takes too long; `undefined`: none is about to. */
+  get expected(): Promise<void> | undefined {
+    return this.#expected;
+  }
+
+  /**
+   * Another outbox is giving this one what it has: texts with a key, and those under limits, wait for that, and so does what comes in, which may
+   * answer a text of the other; though not for long.
+   */
+  expect(handing: Promise<unknown>): void {
+    const { clock } = this.#options;
+    const patience = new AbortController();
+    const over = Promise.race([handing, wait(clock, longestHandingMs, patience.signal)]).catch(() => {});
+    const expected = Promise.all([this.#expected, over]).then(() => {
+      patience.abort();
+      if (this.#expected === expected) this.#expected = undefined;
+    });
+    this.#expected = expected;
+  }
+
+  /** Takes over what other processes leave for the nodes of another outbox from now on; `undefined`: for its own. */
+  takeOverFor(successor: Outbox | undefined): void {
+    this.#successor = successor;
+  }
+
+  /** Gives everything to another outbox, unless that is not wanted any more. What a shared store has stays there, unless nobody else is to take it any more. */
+  async handOver(successor: Outbox, how: HandOver): Promise<void> {
+    const { isWanted = () => true } = how;
+    if (!isWanted()) return;
+    await this.close();
+    if (!isWanted()) return;
+    const onGiven = (texts: ReadonlySet<string>) =>
+      successor.#deliveries.adopt(this.#deliveries, (id) => texts.has(id));
+    await this.#ledger.holdings.handOver(successor.#ledger.holdings, { ...how, isWanted, onGiven });
+    // Who was absent here is not so there.
+    for (const node of successor.registrations.nodes) successor.#absences.end(node, true);
+  }
+
+  /** See {@link Participant.wanted}. */
+  wanted(): string[] {
+    return this.#successor ? this.#successor.wanted() : this.registrations.nodes.map((node) => `node ${node}`);
+  }
+
+  /** See {@link Participant.isReadable}. */
+  isReadable(item: Item): boolean {
+    return isLedgerItem(item);
+  }
+
+  /** See {@link Participant.found}. */
+  found(items: readonly Item[], circumstances: Circumstances): void {
+    if (circumstances.isOpening) void this.#options.journal.run(this.#remembrance.findOut());
+    else {
+      const wanted = new Set(this.wanted());
+      // Nobody has wanted them anywhere for as long as they wait.
+      for (const { takers, node } of items as readonly (Text | Question)[]) {
+        if (!takers.some((name) => wanted.has(name))) this.#absences.exhaust(node);
+      }
+    }
+    this.#ledger.holdings.found(items, circumstances);
+  }
+
+  /** See {@link Participant.saved}. */
+  saved(kept: Changes['keep']): void {
+    this.#ledger.holdings.saved(kept);
+  }
+
+  /** See {@link Participant.letGo}. */
+  letGo(): void {
+    this.#ledger.holdings.letGo();
+  }
+
+  /** Goes on after {@link close}. */
+  #begin(): void {
+    if (!this.#settlement.open()) return;
+    this.#kept.open();
+    this.#duplicates.open();
+    this.#deliveries.open();
+    this.questions.open();
+    // What is in no store is still in hand.
+    this.#resume([...this.#ledger.texts.values()], [...this.#ledger.questions.values()]);
+  }
+
+  /** Takes up what an earlier process, or another instance, has left. */
+  #resume(texts: readonly Text[], questions: readonly Question[]): void {
+    const { onAsking } = this.#options;
+    for (const text of texts) this.#takeUp(text);
+    this.questions.resume(questions);
+    for (const node of new Set(questions.map((question) => question.node))) {
+      onAsking(node, this.#ledger.questions.openOf(node) > 0);
+    }
+  }
+
+  #takeUp(text: Text): void {
+    const { onFault } = this.#options;
+    if (this.#intake.isUnderWay(text.id) || this.#kept.isTried(text.id) || this.#settlement.isDecided(text.id)) return;
+    if (text.state === 'waiting' && text.follows) void this.#duplicates.resume(text);
+    else if (text.state === 'waiting' && isKept(text)) this.#kept.admit(text, 0, true);
+    // It was only guarded, and nothing of it has been sent. Whoever opens this, or takes over from it, frees the key as it is known there.
+    else if (text.state === 'waiting' && !this.#settlement.isClosed) void this.#ledger.discard(text).catch(onFault);
+    else if (text.state === 'leaving') void this.#settlement.takeUp(text).catch(onFault);
+    else if (text.state === 'settled') void this.#deliveries.deliver(text, true);
+  }
+
+  /** A node has come, and its texts may leave; or it has gone, and they wait for it. */
+  #nodeChanged(node: string): void {
+    const handler = this.registrations.handlerOf(node);
+    if (handler) this.#absences.end(node, handler.usesStore);
+    this.#deliveries.nodeChanged(node);
+    // Of a node that is gone they are given up first, lest each becomes the first of its key as that is given up.
+    this.#duplicates.nodeChanged(node);
+    this.#kept.nodeChanged(node);
+  }
+
+  /** What goes on at a node, but for the texts that its registration counts. */
+  #stateOf(node: string): SendHandlerState {
+    const { sending, waiting, nextAt, outage } = this.#kept.stateOf(node);
+    return {
+      sending: sending + this.#settlement.searchingOf(node),
+      waiting,
+      ...(nextAt === undefined ? undefined : { nextAt }),
+      asking: this.#ledger.questions.openOf(node),
+      ...(outage ? { outage } : undefined),
+    };
+  }
+}

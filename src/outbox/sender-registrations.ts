@@ -1,0 +1,189 @@
+import { type Clock, nextTurn } from '../clock';
+import type { SmsError } from '../errors';
+import type { Client } from '../http/client';
+import type { Journal } from '../journal/journal';
+import { UnderWay } from './counts';
+import type { SendHandler, SendHandlerState } from './send-handler';
+
+/** What is known of the nodes that send. */
+export interface SenderRegistrationsOptions {
+  clock: Clock;
+  journal: Pick<Journal, 'mode' | 'failure' | 'backlog'>;
+  /** What goes on at a node, but for the texts that its registration counts. */
+  stateOf(node: string): SendHandlerState;
+  /** Ids of nodes that know that the store fails. It outlives this, since a redeploy changes nothing of that. */
+  told: Set<string>;
+}
+
+/** The nodes that send: tells each what goes on at it, and once that the store fails that its texts need. */
+export class SenderRegistrations {
+  readonly #options: SenderRegistrationsOptions;
+  readonly #byNode = new Map<string, SenderRegistration>();
+  #isFailing = false;
+
+  constructor(options: SenderRegistrationsOptions) {
+    this.#options = options;
+  }
+
+  /** Ids of the nodes that are here. */
+  get nodes(): string[] {
+    return [...this.#byNode.keys()];
+  }
+
+  /** What to tell a node that is here. */
+  handlerOf(node: string): SendHandler | undefined {
+    return this.#byNode.get(node)?.handler;
+  }
+
+  /** Asks the service for a node, or for one that has not come yet: any of those that are here can. */
+  clientFor(node: string): Client | undefined {
+    const [first] = this.#byNode.values();
+    return (this.#byNode.get(node) ?? first)?.handler.client;
+  }
+
+  add(registration: SenderRegistration): void {
+    this.#byNode.set(registration.handler.id, registration);
+  }
+
+  delete(registration: SenderRegistration): void {
+    const { id } = registration.handler;
+    if (this.#byNode.get(id) === registration) this.#byNode.delete(id);
+  }
+
+  /** Tells a node what goes on at it. */
+  tellState(node: string): void {
+    const registration = this.#byNode.get(node);
+    if (!registration) return;
+    const { journal, stateOf } = this.#options;
+    const state = stateOf(node);
+    const outage = state.outage ?? (journal.failure && this.#needsStore(registration) ? journal.failure : undefined);
+    registration.handler.onState({
+      ...state,
+      sending: state.sending + registration.running,
+      ...(outage ? { outage } : undefined),
+    });
+  }
+
+  /** A node has come, of which something may be under way already, and while the store may be failing. */
+  greet(registration: SenderRegistration): void {
+    this.tellState(registration.handler.id);
+    this.#tellFailure(registration);
+  }
+
+  /** A text of a node was refused. When the store does that, its error is all that there is to tell, unless others wait. */
+  refused(node: string): void {
+    const { journal, stateOf, told } = this.#options;
+    if (journal.failure && stateOf(node).waiting === 0) told.add(node);
+  }
+
+  /** The store may have begun to fail, or work again. */
+  onStore(): void {
+    const { clock, journal, told } = this.#options;
+    const isFailing = journal.failure !== undefined;
+    if (isFailing !== this.#isFailing) {
+      this.#isFailing = isFailing;
+      for (const node of this.#byNode.keys()) this.tellState(node);
+      // Whose text is refused on account of it is told by that.
+      if (isFailing) {
+        void nextTurn(clock).then(() => {
+          for (const registration of this.#byNode.values()) this.#tellFailure(registration);
+        });
+      }
+    }
+    // One that is closed may be failing still.
+    if (isFailing || journal.mode !== 'open') return;
+    const [first] = [...told].flatMap((node) => this.handlerOf(node) ?? []);
+    told.clear();
+    first?.onRecovered('store');
+  }
+
+  /**
+   * Replies to a node's questions cannot be polled. An outage that its kept texts have told of is not told again, nor is the store's
+   * failure, which each node is told that needs it.
+   *
+   * @returns whether the node is told
+   */
+  onPollFailing(node: string, error: SmsError): boolean {
+    const { waiting, outage } = this.#options.stateOf(node);
+    const handler = this.handlerOf(node);
+    if (!handler || outage || error.code === 'SMS_STORE') return false;
+    handler.onOutage(error.with({ waiting }));
+    return true;
+  }
+
+  /** They can again, which one of these nodes is told. */
+  onPollRecovered(nodes: Iterable<string>): void {
+    const [first] = [...nodes].flatMap((node) => this.handlerOf(node) ?? []);
+    first?.onRecovered('polling');
+  }
+
+  #tellFailure(registration: SenderRegistration): void {
+    const { journal, stateOf, told } = this.#options;
+    const { handler } = registration;
+    const { failure } = journal;
+    if (!failure || told.has(handler.id) || !this.#needsStore(registration)) return;
+    // Where nothing can have been left, the first text that is refused says so.
+    if (journal.backlog.mayHold === false && !this.#hasTexts(registration)) return;
+    told.add(handler.id);
+    handler.onOutage(failure.with({ waiting: stateOf(handler.id).waiting }));
+  }
+
+  /** Also for what is left of the time when it kept its texts. */
+  #needsStore(registration: SenderRegistration): boolean {
+    return registration.handler.usesStore || this.#hasTexts(registration);
+  }
+
+  #hasTexts({ handler }: SenderRegistration): boolean {
+    const { waiting, asking } = this.#options.stateOf(handler.id);
+    return waiting > 0 || asking > 0;
+  }
+}
+
+/** What ends texts of a node that is being closed. */
+export interface StopSignals {
+  /** What has not left does not leave any more. */
+  signal: AbortSignal;
+  /** What has left is not followed any longer. */
+  giveUp: AbortSignal;
+}
+
+/** Requests that have left are followed for so long when the flow is stopped; Node-RED waits for 15 s. */
+export const closeGraceMs = 10_000;
+
+/** One sending node's part in the outbox of an account, from its start to its end. */
+export class SenderRegistration {
+  readonly handler: SendHandler;
+  readonly #clock: Clock;
+  readonly #stop = new AbortController();
+  readonly #giveUp = new AbortController();
+  readonly #running: UnderWay;
+
+  /** @param onChanged the number of texts under way has changed */
+  constructor(handler: SendHandler, clock: Clock, onChanged: () => void) {
+    this.handler = handler;
+    this.#clock = clock;
+    this.#running = new UnderWay(onChanged);
+  }
+
+  get signals(): StopSignals {
+    return { signal: this.#stop.signal, giveUp: this.#giveUp.signal };
+  }
+
+  /** Texts under way that are not kept. */
+  get running(): number {
+    return this.#running.size;
+  }
+
+  /** A text is under way until `sending` has ended. */
+  run(sending: () => Promise<void>): void {
+    void this.#running.run(sending);
+  }
+
+  /** No text leaves any more. Resolves when what is not kept has ended, within 10 s. */
+  async stop(): Promise<void> {
+    this.#stop.abort();
+    const timer = this.#clock.after(closeGraceMs, () => this.#giveUp.abort());
+    await this.#running.idle();
+    timer.cancel();
+  }
+}
