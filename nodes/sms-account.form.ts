@@ -2,7 +2,7 @@ import { isLoopback, parseBaseUrl } from '../src/login';
 import { isBlank } from '../src/wire/fields';
 import type { EditorNode } from './forms/editor';
 import { checkBaseUrl, checkPrefixes, checkQuietTime, checkRedisUrl, checkTimeZone } from './forms/rules';
-import { fillDefaults, listNames, numberIn, prepare, tell, text, valueIn } from './forms/shared';
+import { fillDefaults, isUsedBy, listNames, numberIn, prepare, tell, text, valueIn } from './forms/shared';
 import { limits } from './limits';
 import { type SameLoginReport, savedPassword } from './runtime/account-report';
 import { addTab, removeTab, showTab } from './sidebar/tab';
@@ -140,16 +140,11 @@ function findNeighbour(node: EditorNode, others: readonly string[]): EditorNode 
   return neighbour;
 }
 
-/** Whether a node of a type has this account. */
-function isUsedBy(type: string, { id }: EditorNode): boolean {
-  return RED.nodes.filterNodes({ type }).some(({ account }) => account === id);
-}
-
 /** Shows what belongs to what is chosen, and warns of what it costs. */
 function prepareChoices(node: EditorNode): void {
   const form = field('baseUrl').closest('.sms-form');
-  const sends = isUsedBy('sms-send', node);
-  const receives = isUsedBy('sms-in', node);
+  const sends = isUsedBy('sms-send', [node.id]);
+  const receives = isUsedBy('sms-in', [node.id]);
   const update = () => {
     const authType = field('authType').val();
     form.find('.sms-account-bearer').toggle(authType === 'bearer');

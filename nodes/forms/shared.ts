@@ -83,6 +83,13 @@ export function runsBeside(node: EditorNode, other: EditorNode): boolean {
   return !other.d && (other.z === node.z || !RED.nodes.workspace(other.z)?.disabled);
 }
 
+/** Whether a node of a type runs that has one of these accounts. */
+export function isUsedBy(type: string, accounts: readonly string[]): boolean {
+  return RED.nodes
+    .filterNodes({ type })
+    .some(({ account, d, z }) => accounts.includes(String(account)) && !d && !RED.nodes.workspace(z)?.disabled);
+}
+
 /** Chooses the account of a new node where there is only one to choose. Call it in `onadd`. */
 export function chooseOnlyAccount(node: EditorNode): void {
   const accounts: EditorNode[] = [];

@@ -1,4 +1,4 @@
-import { listNames, text } from '../forms/shared';
+import { isUsedBy, listNames, text } from '../forms/shared';
 import type { CountName, RunningAccount, StateReport } from '../runtime/account-report';
 import { arrange, element, icon, setText, show } from './element';
 import { listEntries } from './entry-list';
@@ -69,6 +69,7 @@ export class Card {
   readonly #title = element('h3', {});
   readonly #edit: HTMLButtonElement;
   readonly #note = element('p', { class: 'sms-note' });
+  readonly #warning = element('p', { class: 'sms-note sms-warning' });
   readonly #polls = element('ul', { class: 'sms-polls' });
   readonly #lines = new Map<string, PollLine>();
   readonly #noPolls = element('li', { class: 'sms-note' }, say('noPolls'));
@@ -114,6 +115,7 @@ export class Card {
       { class: 'sms-card', 'aria-labelledby': this.#title.id, 'data-sms-account': account.id },
       element('div', { class: 'sms-card-head' }, this.#dot, this.#title, this.#edit),
       this.#note,
+      this.#warning,
       this.#details,
     );
   }
@@ -129,6 +131,12 @@ export class Card {
     this.#edit.disabled = isEditing;
     setText(this.#note, this.#explain());
     show(this.#note, this.#note.textContent !== '');
+    const polls = running?.state?.polls ?? [];
+    const pollsAlone = running?.optOut === true && polls.some(({ kind }) => kind === 'incoming');
+    const isWarned = pollsAlone && editable !== undefined && !isUsedBy('sms-in', running.ids);
+    if (isWarned)
+      this.#warning.replaceChildren(icon('exclamation-triangle'), ` ${text('sms-account.hint.optOutPolls')}`);
+    show(this.#warning, isWarned);
     this.#dot.dataset.health = healthOf(running);
     show(this.#details, running?.state !== undefined);
     const before = this.#shelves.optOuts.held;

@@ -52,7 +52,7 @@ class Tab {
       () => this.#visibility.disconnect(),
     );
     const onNode = (node: EditorNode) => {
-      if (node.type === 'sms-account') this.#drawSoon();
+      if (node.type === 'sms-account' || node.type === 'sms-in') this.#drawSoon();
     };
     for (const event of ['nodes:add', 'nodes:change', 'nodes:remove']) this.#on(event, onNode);
     this.#on('workspace:clear', () => this.#drawSoon());

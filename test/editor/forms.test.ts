@@ -263,7 +263,12 @@ describe('The forms in the editor', function () {
   });
 
   it('of sms-account shows the fields of the chosen way to sign in, of the store and of plain http', async () => {
-    await openEditor(account(), node('sms-feed', { account: 'account' }));
+    await openEditor(
+      account(),
+      node('sms-feed', { account: 'account' }),
+      node('sms-send', { account: 'account', y: 160 }),
+      node('sms-in', { account: 'account', y: 220, d: true }),
+    );
     await editor.openForm('sms-feed');
     const form = await editor.editAccount();
     const visible = (property: string): Promise<boolean> => form.locator(`#node-config-input-${property}`).isVisible();
@@ -283,6 +288,10 @@ describe('The forms in the editor', function () {
     assert.equal(await visible('redisUrl'), true);
     await form.locator('#node-config-input-dedupe').uncheck();
     assert.equal(await visible('dedupeHours'), true, 'it holds for keys, too');
+    const polls = form.locator('#sms-account-opt-out-warning');
+    assert.equal(await polls.isVisible(), false);
+    await form.locator('#node-config-input-optOut').check();
+    assert.match(await polls.innerText(), /^ ?No sms in node receives .* marks them as read/);
     assert.equal(await form.locator('#sms-account-get-warning').isVisible(), false);
     await form.locator('#node-config-input-method').selectOption('GET');
     assert.equal(await form.locator('#sms-account-get-warning').isVisible(), true);

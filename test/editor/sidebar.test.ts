@@ -302,6 +302,10 @@ describe('The sidebar tab SMS', function () {
 
   it('lists who has opted out, to be searched, added to, taken off, read from CSV and saved as such', async () => {
     await open([account({ optOut: true }), ...sending()]);
+    const warning = card().getByText(
+      'No sms in node receives with this account: it polls incoming messages all the same',
+    );
+    await warning.waitFor();
     await shelf('optOuts', 0).click();
     await says(card(), 'Nobody has opted out.');
     const field = card().getByRole('searchbox', { name: 'Number' });
@@ -352,6 +356,7 @@ describe('The sidebar tab SMS', function () {
     await editor.page.unroute('**/sms-account/*/optouts*');
     editor.takeProblems();
     await nodeRed.deploy([tab, account(), ...sending()]);
+    await warning.waitFor({ state: 'hidden' });
     await says(shelf('optOuts', 251), 'Opt-out is off in this account: texts are sent to these numbers.');
   });
 
@@ -455,6 +460,8 @@ describe('The sidebar tab SMS', function () {
   for (const theme of ['light', 'dark'] as const) {
     it(`can be read in the ${theme} theme, narrow and wide, with every list open`, async () => {
       await open([account({ optOut: true }), ...sending(), receiving()], { theme });
+      await says(card(), 'Incoming messages: ');
+      assert.doesNotMatch(await card().innerText(), /No sms in node/);
       receive('STOP');
       receive('A text without any place to break: '.concat('x'.repeat(120)));
       simulator.fault('send', { status: 500 }, 1);
