@@ -401,7 +401,10 @@ export class Journal {
 
   /** Has a store that is well opened again before anything else, if that may help: not twice when nothing was written in between. */
   #openAgain(cause: unknown): boolean {
-    if (!(cause instanceof StoreLapse) || this.#mode !== 'open' || this.#hasLapsed) return false;
+    if (!(cause instanceof StoreLapse)) return false;
+    // What was under way when it lapsed says so, too.
+    if (this.#isRetryDue) return true;
+    if (this.#mode !== 'open' || this.#hasLapsed) return false;
     this.#hasLapsed = true;
     this.#setMode('failed');
     this.#isRetryDue = true;

@@ -365,6 +365,29 @@ describe('Journal', () => {
     assert.deepEqual([states, journal.mode], [['SMS_STORE'], 'failed']);
   });
 
+  for (const isHeardFirst of [true, false]) {
+    it(`opens a store once that says twice that it is to be opened, ${isHeardFirst ? 'by itself' : 'in its answer'} first`, async () => {
+      let events: StoreEvents | undefined;
+      const open = store.open.bind(store);
+      store.open = (heard?: StoreEvents) => {
+        events = heard;
+        return open(heard);
+      };
+      const journal = create();
+      await journal.run(keep('1'));
+      const commit = store.commit.bind(store);
+      store.commit = () => {
+        store.commit = commit;
+        const hear = () => events?.onFailure(new StoreLapse('lapsed'));
+        if (isHeardFirst) hear();
+        else queueMicrotask(hear);
+        throw new StoreLapse('lapsed');
+      };
+      await journal.run(keep('2', { whileFailing: 'refuse' }));
+      assert.deepEqual([kept(), states, clock.timers], [['1', '2'], [], 0]);
+    });
+  }
+
   it('does not take a store for open that has failed again as it was being opened', async () => {
     const open = store.open.bind(store);
     store.open = (events?: StoreEvents) => {
