@@ -117,7 +117,8 @@ export function withAnswer(question: Question, answer: Answer): Question {
 }
 
 /**
- * A question ends without a reply, or with that which another instance has read. Results in `undefined`, and changes nothing, where one has
+ * A question ends without a reply, or with that which another instance has read; not before that is written, since a reply may come after
+ * a kill. Results in `undefined`, and changes nothing, where one has
  * come first.
  */
 export function endQuestion(
@@ -129,7 +130,7 @@ export function endQuestion(
   const { id } = question;
   return {
     keys: [...keysOfQuestion(question), ...(isShared ? [replyKey(id)] : [])],
-    whileFailing: 'apply',
+    whileFailing: 'postpone',
     decide(look, changes) {
       const current = known.get(id);
       if (!current || changes.drop.has(id)) return () => undefined;

@@ -393,6 +393,18 @@ describe('conversations', () => {
       assert.deepEqual(answersOf(node), ['6421555123: timeout']);
     });
 
+    it('a question runs out when that is written: a kill while the store fails would take it back, and a reply come then', async () => {
+      const { house, node, store } = beginReceiving();
+      sendText(node, 'Come?', { messageId: 'q1', waitMs: 20_000 });
+      await house.pass(100);
+      store.failing.add('commit').add('open');
+      await house.pass(60_000);
+      assert.deepEqual(answersOf(node), []);
+      store.failing.clear();
+      await house.pass(10_000);
+      assert.deepEqual(answersOf(node), ['6421555123: timeout']);
+    });
+
     it('what was never sent asks nobody, though the store turns out to have its mark as its end is told', async () => {
       const { house, node, store } = beginReceiving();
       let connect = () => {};
