@@ -212,8 +212,9 @@ for (const program of [
     fail(`There is no ${program[0]} to test with; see above.`);
   }
 }
-// The flow library's check, and what some of the examples need.
+// The flow library's check, what makes the reference, and what some of the examples need.
 installFolder('flow-library');
+installFolder('reference');
 installFolder('example-packages');
 
 const generations = [

@@ -34,7 +34,20 @@ export interface SimulatorState {
   statuses: StatusUpdate[];
 }
 
-/** The control interface of a simulator that runs in another process, as methods. */
+/**
+ * The control interface of a simulator that runs in another process, as methods.
+ *
+ * @example
+ * ```ts
+ * import { SimulatorClient, startSimulator } from '@messaging-service/node-red-sms/simulator';
+ *
+ * const started = await startSimulator();
+ * const simulator = new SimulatorClient(started.pageUrl);
+ * await simulator.fault('send', { status: 503 }, 1);
+ * console.log((await simulator.state()).faults);
+ * await started.close();
+ * ```
+ */
 export class SimulatorClient {
   #control: string;
 
@@ -187,6 +200,17 @@ export class SimulatorClient {
 /**
  * A client for a simulator that runs already; its methods reject with the simulator's own words when it refuses.
  * @param pageUrl address of the simulator's page; the default is where `npx @messaging-service/node-red-sms` runs it
+ *
+ * @example
+ * ```ts
+ * import { connectSimulator, startSimulator } from '@messaging-service/node-red-sms/simulator';
+ *
+ * const started = await startSimulator();
+ * const simulator = connectSimulator(started.pageUrl);
+ * await simulator.receive({ from: '6421555123', to: '642100000001', body: 'Hello' });
+ * console.log((await simulator.handsets()).total);
+ * await started.close();
+ * ```
  */
 export function connectSimulator(pageUrl = 'http://127.0.0.1:8025/'): SimulatorClient {
   return new SimulatorClient(pageUrl);

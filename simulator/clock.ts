@@ -15,7 +15,17 @@ export interface Clock {
 /** A clock that stands still until it is told to move; `advance` waits for all that it runs to finish, callbacks included. */
 export type ManualClock = Clock;
 
-/** The real time, and as much more as it was moved on by hand. */
+/**
+ * The real time, and as much more as it was moved on by hand.
+ *
+ * @example
+ * ```ts
+ * import { createRealClock } from '@messaging-service/node-red-sms/simulator';
+ *
+ * const cancel = createRealClock().schedule(60_000, () => console.log('a minute later'));
+ * cancel();
+ * ```
+ */
 export function createRealClock(): Clock {
   let aheadMs = 0;
   const waiting = new Map<ScheduledRun, NodeJS.Timeout>();
@@ -54,7 +64,20 @@ interface ScheduledRun {
   run: () => void | Promise<void>;
 }
 
-/** A clock for tests. `startMs` is its first time, epoch milliseconds; the present by default. */
+/**
+ * A clock for tests. `startMs` is its first time, epoch milliseconds; the present by default.
+ *
+ * @example
+ * ```ts
+ * import { createManualClock, startSimulator } from '@messaging-service/node-red-sms/simulator';
+ *
+ * const clock = createManualClock(Date.parse('2026-12-24T18:00:00Z'));
+ * const simulator = await startSimulator({ clock });
+ * await clock.advance(60_000);
+ * console.log(new Date(clock.now()).toISOString());
+ * await simulator.close();
+ * ```
+ */
 export function createManualClock(startMs = Date.now()): ManualClock {
   let time = startMs;
   const queue: ScheduledRun[] = [];

@@ -1,3 +1,9 @@
+/**
+ * The service on this machine, to develop and test against.
+ *
+ * @module @messaging-service/node-red-sms/simulator
+ */
+
 import { createServer } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import { getRequestListener, type HttpBindings } from '@hono/node-server';
@@ -27,10 +33,26 @@ import { UnreadQueue } from './unread';
 
 export { connectSimulator, SimulatorClient, type SimulatorState } from './client';
 export { type Clock, createManualClock, createRealClock, type ManualClock } from './clock';
+export type { HandsetQuery } from './handsets';
+export type { Page } from './history';
+export type { LogPage } from './log';
+export type { HandsetText } from './messaging';
 export type * from './model';
 export type { Simulator } from './simulator';
 
-/** Starts the whole service on this machine. Without `host` it listens on loopback only. */
+/**
+ * Starts the whole service on this machine. Without `host` it listens on loopback only.
+ *
+ * @example
+ * ```ts
+ * import { startSimulator } from '@messaging-service/node-red-sms/simulator';
+ *
+ * const simulator = await startSimulator({ port: 0 });
+ * simulator.receive({ from: '6421555123', to: '642100000001', body: 'Hello' });
+ * console.log(simulator.baseUrl, simulator.credentials.apiKey);
+ * await simulator.close();
+ * ```
+ */
 export async function startSimulator(options: SimulatorOptions = {}): Promise<Simulator> {
   const { host = '127.0.0.1', waitMs = 30_000, keepRequests = 10_000, clock = createRealClock() } = options;
   const basePath = readBasePath(options.basePath);

@@ -23,7 +23,17 @@ export interface Clock {
 /** A delay longer than this, 24.8 days, is no delay to Node's timers. */
 const longestTimerMs = 2 ** 31 - 1;
 
-/** The machine's own. */
+/**
+ * The machine's own.
+ *
+ * @example
+ * ```ts
+ * import { systemClock } from '@messaging-service/node-red-sms';
+ *
+ * const begin = systemClock.elapsed();
+ * systemClock.after(100, () => console.log(systemClock.elapsed() - begin));
+ * ```
+ */
 export const systemClock: Clock = {
   now: () => Date.now(),
   elapsed: () => performance.now(),
@@ -71,6 +81,13 @@ export function nextTurn(clock: Clock): Promise<void> {
  * Resolves after `delayMs`.
  *
  * @throws the reason of `signal` when it aborts before
+ *
+ * @example
+ * ```ts
+ * import { systemClock, wait } from '@messaging-service/node-red-sms';
+ *
+ * await wait(systemClock, 100);
+ * ```
  */
 export function wait(clock: Clock, delayMs: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {

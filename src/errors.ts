@@ -69,6 +69,19 @@ const plainFacts = [
  * The only error that this library throws on purpose. `code` is an own property, so that Node-RED hands it to Catch nodes.
  *
  * `Reason` ties the details to the text of the reason as the error is made; afterwards an error is of any reason.
+ *
+ * @example
+ * ```ts
+ * import assert from 'node:assert/strict';
+ * import { checkDraft, SmsError } from '@messaging-service/node-red-sms';
+ *
+ * try {
+ *   checkDraft({ to: 'no number', body: 'Hello' }, undefined);
+ * } catch (error) {
+ *   assert.ok(error instanceof SmsError);
+ *   assert.deepEqual([error.code, error.field], ['SMS_INPUT', 'to']);
+ * }
+ * ```
  */
 export class SmsError<Reason extends SmsErrorReason = SmsErrorReason> extends Error {
   override readonly name = 'SmsError';
@@ -141,12 +154,38 @@ function fill(text: string, params: Readonly<Record<string, string | number>>): 
   return text.replace(/\{\{(\w+)\}\}/g, (place, name: string) => String(params[name] ?? place));
 }
 
-/** Says whether `error` is a {@link SmsError}, with one of `codes` when any are given. */
+/**
+ * Says whether `error` is a {@link SmsError}, with one of `codes` when any are given.
+ *
+ * @example
+ * ```ts
+ * import assert from 'node:assert/strict';
+ * import { isSmsError, parseBaseUrl } from '@messaging-service/node-red-sms';
+ *
+ * try {
+ *   parseBaseUrl('http://sms.example.com');
+ * } catch (error) {
+ *   assert.ok(isSmsError(error, 'SMS_CONFIG'));
+ * }
+ * ```
+ */
 export function isSmsError(error: unknown, ...codes: SmsErrorCode[]): error is SmsError {
   return error instanceof SmsError && (codes.length === 0 || codes.includes(error.code));
 }
 
-/** What was thrown, if it is a {@link SmsError}, else one with it as its cause. */
+/**
+ * What was thrown, if it is a {@link SmsError}, else one with it as its cause.
+ *
+ * @example
+ * ```ts
+ * import assert from 'node:assert/strict';
+ * import { asSmsError } from '@messaging-service/node-red-sms';
+ *
+ * const error = asSmsError(new TypeError('of a handler'));
+ * assert.equal(error.code, 'SMS_SERVICE');
+ * assert.ok(error.cause instanceof TypeError);
+ * ```
+ */
 export function asSmsError(thrown: unknown): SmsError {
   return isSmsError(thrown) ? thrown : new SmsError('unexpected', { cause: thrown });
 }

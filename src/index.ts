@@ -1,8 +1,11 @@
 /**
  * The SMS messaging service's HTTP interface as a library. It knows nothing of Node-RED, never logs, and rejects with
  * {@link SmsError} only.
+ *
+ * @module @messaging-service/node-red-sms
  */
-export { type Accounts, createAccounts, joinAccount, keyOfLogin } from './account/accounts';
+
+export { joinAccount, keyOfLogin } from './account/accounts';
 export type { OptOutQuery } from './account/consent';
 export type {
   CallbackSubscription,
@@ -11,16 +14,32 @@ export type {
   OutboxSubscriber,
   OutboxSubscription,
   Subscriber,
+  Subscribers,
   Subscription,
+  Subscriptions,
 } from './account/membership';
 export type { AccountSettings, ConnectionSettings, StoreChoice } from './account/settings';
-export type { AccountEntry, AccountState, Counts, EntryAction, EntryState } from './account/stats';
+export type {
+  AccountEntry,
+  AccountState,
+  AsideEntry,
+  Counts,
+  Decided,
+  Decision,
+  EntryAction,
+  EntryList,
+  EntryState,
+  ReceiveCounts,
+  StoreState,
+} from './account/stats';
 export { type Clock, systemClock, type Timer, wait } from './clock';
 export type { OptOut, OptOutPage } from './consent/opt-outs';
 export { isAllowed, parsePrefixes } from './consent/prefixes';
 export { type ConsentSettings, parseConsentWords, type Wish } from './consent/words';
-export type { OutboxBatch } from './delivery/outbox-subscription';
-export type { FlowDelivery } from './delivery/poll-subscription';
+export type { CallbackSubscriptionOptions } from './delivery/callback-subscription';
+export type { OutboxBatch, OutboxSubscriptionOptions } from './delivery/outbox-subscription';
+export type { FlowDelivery, PollSubscriptionOptions } from './delivery/poll-subscription';
+export type { Slice } from './delivery/subscribers';
 export {
   asSmsError,
   isSmsError,
@@ -32,17 +51,20 @@ export {
   type SmsErrorReason,
 } from './errors';
 export { type CallOptions, Client, type ClientOptions } from './http/client';
-export { createConnections, type ProxyOptions, type TlsOptions } from './http/connections';
-export { Pieces } from './http/exchange';
+export { type Connections, createConnections, type ProxyOptions, type TlsOptions } from './http/connections';
+export type { Channel } from './inbox/entry';
+export type { InboxState } from './inbox/inbox';
 export { type Authentication, parseAuthentication, parseBaseUrl } from './login';
 export { type CheckedDraft, checkDraft, type Draft } from './message/draft';
 export { type Encoding, measureText, type TextMeasure } from './message/gsm';
 export { parseMsisdn, parseRecipients } from './message/recipients';
 export { parseAt, parseQuietHours, parseTimeZone, type QuietSettings } from './message/times';
 export type * from './model';
-export { explainWithheld } from './outbox/gate';
-export type { Outcome, SendOptions, Sent } from './outbox/outgoing';
-export type { LimitSettings, RuleSettings, Withheld } from './outbox/rule';
+export type { SendState, TextAction, TextEntry } from './outbox/admin';
+export type { SendCounts } from './outbox/counts';
+export type { SendFailure } from './outbox/outage';
+export type { Evidence, Outcome, SendOptions, Sent } from './outbox/outgoing';
+export type { LimitSettings, TimeOptions, Withheld } from './outbox/rule';
 export type {
   AnswerNews,
   OutcomeNews,
@@ -51,16 +73,44 @@ export type {
   SendingNode,
   SendRequest,
 } from './outbox/send-handler';
-export type { Watcher } from './polling/endpoint';
-export { PollLoop, type PollState } from './polling/poll-loop';
+export type { TextEntryState } from './outbox/text-book';
+export type { PollOutcome } from './polling/back-off';
+export type { PollSummary, Watcher } from './polling/endpoint';
+export { type PollEvents, PollLoop, type PollSource, type PollState } from './polling/poll-loop';
 export type { NoReply } from './questions/question';
 export { reasons } from './reasons';
 export { DiskStore } from './store/disk';
 export { MemoryStore } from './store/memory';
-export { RedisStore } from './store/redis';
-export { parseRedisUrl } from './store/redis-url';
-export type { Store } from './store/store';
+export { RedisStore, type RedisStoreOptions, type RedisTiming } from './store/redis';
+export type {
+  Changes,
+  Held,
+  Hold,
+  Item,
+  Leftovers,
+  Page,
+  Part,
+  Remembered,
+  Store,
+  StoreEvents,
+  Times,
+} from './store/store';
 export { type CallbackEvent, type CallbackRequest, parseCallback } from './wire/callback';
 export { formatCallbackUrl } from './wire/callback-url';
+
+// For the nodes and the tests of this package alone: not among the types that are published.
+
+/** @internal */
+export { type Accounts, createAccounts } from './account/accounts';
+/** @internal */
+export { Pieces } from './http/exchange';
+/** @internal */
+export { explainWithheld } from './outbox/gate';
+/** @internal */
+export type { RuleSettings } from './outbox/rule';
+/** @internal */
+export { parseRedisUrl } from './store/redis-url';
+/** @internal */
 export { isBlank, isUnsafeKey } from './wire/fields';
+/** @internal */
 export { flattenForm, formatForm } from './wire/form';

@@ -11,6 +11,14 @@ export type Authentication =
  *
  * @throws SmsError `SMS_CONFIG` when it is missing, not http(s), carries user name, query, fragment or a variable that nobody
  *   has filled in, or is plain http to a host that is not loopback and `allowHttp` is not set
+ *
+ * @example
+ * ```ts
+ * import assert from 'node:assert/strict';
+ * import { parseBaseUrl } from '@messaging-service/node-red-sms';
+ *
+ * assert.equal(parseBaseUrl('https://SMS.example.com/v1/'), 'https://sms.example.com/v1');
+ * ```
  */
 export function parseBaseUrl(baseUrl: string | undefined, allowHttp = false): string {
   const text = baseUrl?.trim();
@@ -45,6 +53,14 @@ export function isLoopback(hostname: string): boolean {
  * Checks that credentials are there and can travel in a header; white space around an API key is dropped.
  *
  * @throws SmsError `SMS_CONFIG`
+ *
+ * @example
+ * ```ts
+ * import assert from 'node:assert/strict';
+ * import { parseAuthentication } from '@messaging-service/node-red-sms';
+ *
+ * assert.deepEqual(parseAuthentication('bearer', { apiKey: ' secret ' }), { type: 'bearer', apiKey: 'secret' });
+ * ```
  */
 export function parseAuthentication(
   type: string | undefined,

@@ -163,6 +163,7 @@ export interface Delivery {
   failed: Omit<RecipientResult, 'isError'>[];
 }
 
+/** In which form the feed comes (§2.6). */
 export type FeedFormat = 'ATOM' | 'RSS';
 
 /** Account details that the feed carries (§2.6). */

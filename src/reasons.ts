@@ -1,6 +1,16 @@
 /**
  * Every error by its reason: the code it carries and its English text. The text says what happened and what to do.
  * `{{name}}` stands for a parameter. Translations live in the nodes' catalogs under the same reasons.
+ *
+ * @example
+ * ```ts
+ * import assert from 'node:assert/strict';
+ * import { reasons } from '@messaging-service/node-red-sms';
+ *
+ * const [code, text] = reasons.bodyEmpty;
+ * assert.equal(code, 'SMS_INPUT');
+ * console.log(text);
+ * ```
  */
 export const reasons = {
   noAccount: ['SMS_CONFIG', 'No account is chosen. Open the node and choose an SMS account.'],

@@ -71,12 +71,60 @@ const accountsOfProcess = createAccounts();
  * it, for connections and queue those of the one that joined first, and the limits of all of them for every text.
  *
  * @throws SmsError `SMS_CONFIG` for settings that cannot be used
+ *
+ * @example
+ * ```ts
+ * import { joinAccount, MemoryStore, parseBaseUrl } from '@messaging-service/node-red-sms';
+ *
+ * const account = joinAccount({
+ *   id: 'my program',
+ *   baseUrl: parseBaseUrl(process.env.SMS_BASE_URL),
+ *   authentication: { type: 'bearer', apiKey: process.env.SMS_API_KEY ?? '' },
+ *   method: 'POST',
+ *   timeoutMs: 30_000,
+ *   concurrency: 8,
+ *   queueLimit: 10_000,
+ *   pauseMs: 30_000,
+ *   drain: 1,
+ *   dedupe: true,
+ *   dedupeMs: 72 * 3_600_000,
+ *   storeName: 'memory',
+ *   createStore: () => new MemoryStore(),
+ * });
+ * const subscription = account.subscribe('incoming', {
+ *   id: 'my handler',
+ *   wants: () => true,
+ *   acknowledge: 'auto',
+ *   ackTimeoutMs: 30_000,
+ *   maxAttempts: 5,
+ *   async send({ record: { from, body } }) {
+ *     console.log(from, body);
+ *     subscription.close();
+ *     await account.leave();
+ *     return true;
+ *   },
+ *   onUndelivered: () => {},
+ *   onState: ({ name }) => console.log(name),
+ *   onFailing: ({ message }) => console.error(message),
+ *   onRecovered: () => {},
+ * });
+ * ```
  */
 export function joinAccount(settings: AccountSettings): Membership {
   return accountsOfProcess.join(settings);
 }
 
-/** Tells logins at services apart, and gives nothing away: 32 hexadecimal digits. */
+/**
+ * Tells logins at services apart, and gives nothing away: 32 hexadecimal digits.
+ *
+ * @example
+ * ```ts
+ * import { keyOfLogin } from '@messaging-service/node-red-sms';
+ *
+ * const login = { baseUrl: 'https://sms.example.com', authentication: { type: 'bearer', apiKey: 'secret' } } as const;
+ * console.log(keyOfLogin(login)); // 0faff64d729e9576b09298ffbe647081
+ * ```
+ */
 export function keyOfLogin({ baseUrl, authentication }: { baseUrl: string; authentication: Authentication }): string {
   const login = authentication.type === 'bearer' ? authentication.apiKey : authentication.userId;
   return createHash('sha256')

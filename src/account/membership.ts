@@ -46,7 +46,12 @@ export interface Subscribers {
 
 /** A node's part in a loop. */
 export interface Subscription {
-  /** See {@link PollSubscription.acknowledge}. */
+  /**
+   * The flow has brought a record back.
+   *
+   * @param failed it could not handle it
+   * @returns whether the id belongs to a record that is out here
+   */
   acknowledge(ackId: string, failed: boolean): boolean;
   close(): void;
 }

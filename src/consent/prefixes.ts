@@ -8,6 +8,14 @@ const msisdn = /^\d{7,15}$/;
  * Reads the beginnings of numbers that may be written to, separated by spaces, commas or new lines; a leading `+` is dropped. Blank: all.
  *
  * @throws SmsError `SMS_CONFIG` with the field `prefixes` when one is not of digits alone
+ *
+ * @example
+ * ```ts
+ * import assert from 'node:assert/strict';
+ * import { parsePrefixes } from '@messaging-service/node-red-sms';
+ *
+ * assert.deepEqual(parsePrefixes('+64, 61'), ['64', '61']);
+ * ```
  */
 export function parsePrefixes(value: unknown): string[] {
   const items = String(value ?? '')
@@ -18,7 +26,18 @@ export function parsePrefixes(value: unknown): string[] {
   return [...new Set(items.map((item) => item.replace('+', '')))];
 }
 
-/** Whether a recipient may be written to. An address-book item cannot be told. */
+/**
+ * Whether a recipient may be written to. An address-book item cannot be told.
+ *
+ * @example
+ * ```ts
+ * import assert from 'node:assert/strict';
+ * import { isAllowed } from '@messaging-service/node-red-sms';
+ *
+ * assert.equal(isAllowed('6421555123', ['64', '61']), true);
+ * assert.equal(isAllowed('4915112345678', ['64', '61']), false);
+ * ```
+ */
 export function isAllowed(recipient: string, prefixes: readonly string[]): boolean {
   return prefixes.length === 0 || !isNumber(recipient) || prefixes.some((begin) => recipient.startsWith(begin));
 }

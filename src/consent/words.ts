@@ -79,7 +79,17 @@ const blank = /^[\p{White_Space}\p{Cf}\p{Cc}]$/u;
 /** What may surround a word, emoji with what changes their looks among it. */
 const surrounding = /^[\p{White_Space}\p{P}\p{S}\p{Cf}\p{Cc}\p{Mn}]$/u;
 
-/** Reads words or phrases that are separated by commas or new lines; those of the ten languages where there is none. */
+/**
+ * Reads words or phrases that are separated by commas or new lines; those of the ten languages where there is none.
+ *
+ * @example
+ * ```ts
+ * import assert from 'node:assert/strict';
+ * import { parseConsentWords } from '@messaging-service/node-red-sms';
+ *
+ * assert.deepEqual(parseConsentWords('STOP, no more', 'START'), { out: ['stop', 'no more'], in: ['start'] });
+ * ```
+ */
 export function parseConsentWords(outWords: string | undefined, inWords: string | undefined): ConsentSettings {
   return { out: parseWords('out', outWords), in: parseWords('in', inWords) };
 }

@@ -3,7 +3,7 @@ import type { Inbox } from '../inbox/inbox';
 import type { RecordsOfKind } from '../model';
 import { PollSubscription, type PollSubscriptionOptions } from './poll-subscription';
 
-/** How a {@link CallbackSubscription} hands over. See {@link PollSubscriptionOptions}. */
+/** How a node is given what it is called with. See {@link PollSubscriptionOptions}. */
 export interface CallbackSubscriptionOptions
   extends Pick<PollSubscriptionOptions, 'id' | 'acknowledge' | 'ackTimeoutMs' | 'send'> {
   /** The path that the node answers; without one it can only take what others at its path have left. */

@@ -13,7 +13,7 @@ export type FlowDelivery<K extends Kind = Kind> = RecordOfKind<K> & {
   ackId?: string;
 };
 
-/** How a {@link PollSubscription} hands over records of these kinds. */
+/** How a node is given records of these kinds. */
 export interface PollSubscriptionOptions<K extends Kind = Kind> {
   /** The node's id. */
   id: string;

@@ -5,7 +5,7 @@ import type { Kind } from '../model';
 
 /** Where entries stand in what came together, when that is given in several turns of the event loop. */
 export interface Slice {
-  /** See {@link Together}. */
+  /** The same for all that came together, and for nothing else. */
   group: string;
   /** How many come before them. */
   index: number;

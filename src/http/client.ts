@@ -30,7 +30,7 @@ const longPollMs = pollWaitMs + 15_000;
 export interface ClientOptions extends Target {
   /** `POST`, or `GET` where §4 allows it. */
   method: 'GET' | 'POST';
-  /** For a call that does not wait; a long poll gets {@link pollWaitMs} and 15 s more. */
+  /** For a call that does not wait; a long poll gets 45 s, of which the service takes 30. */
   timeoutMs: number;
   /** Told of the character set of an answer that is not known here. The answer is read as it is, since nobody else has it. */
   onUnknownCharset?: ((charset: string) => void) | undefined;
@@ -48,6 +48,23 @@ export interface CallOptions {
 /**
  * The service's endpoints, one method each (§4). Every method rejects with a {@link SmsError} only; polls resolve with
  * an empty list when nothing is unread (204).
+ *
+ * @example
+ * ```ts
+ * import { Client, createConnections, parseBaseUrl } from '@messaging-service/node-red-sms';
+ *
+ * const baseUrl = parseBaseUrl(process.env.SMS_BASE_URL);
+ * const connections = createConnections({ baseUrl });
+ * const client = new Client({
+ *   baseUrl,
+ *   authentication: { type: 'bearer', apiKey: process.env.SMS_API_KEY ?? '' },
+ *   method: 'POST',
+ *   timeoutMs: 30_000,
+ *   connections,
+ * });
+ * for (const { from, body } of await client.pollIncoming()) console.log(from, body);
+ * await connections.close();
+ * ```
  */
 export class Client {
   readonly #options: ClientOptions;

@@ -35,10 +35,21 @@ const timeouts = { timeout: connectTimeoutMs, autoSelectFamilyAttemptTimeout: ad
 
 /**
  * Opens kept-alive connections, as many as there are requests at a time. Redirects are not followed and answers are not timed
- * here: {@link createExchange} does that for each request as a whole. Close them with `close()`, which lets running requests finish.
+ * here: {@link Client} does that for each request as a whole. Close them with `close()`, which lets running requests finish.
  *
  * @param options.baseUrl what will be asked: its scheme says which proxy of the environment applies
  * @throws SmsError `SMS_CONFIG` for a proxy address that is not usable
+ *
+ * @example
+ * ```ts
+ * import { createConnections } from '@messaging-service/node-red-sms';
+ *
+ * const connections = createConnections({
+ *   baseUrl: 'https://sms.example.com',
+ *   proxy: { url: 'http://proxy.example.com:8080' },
+ * });
+ * await connections.close();
+ * ```
  */
 export function createConnections(options: { baseUrl: string; tls?: TlsOptions; proxy?: ProxyOptions }): Dispatcher {
   const proxy = findProxy(options.baseUrl, options.proxy);

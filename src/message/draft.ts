@@ -31,6 +31,15 @@ export interface CheckedDraft {
  *
  * @param maxLength longest body in characters (Unicode code points) when there is no fragmentation limit
  * @throws SmsError `SMS_INPUT` whose `field` names the first field at fault
+ *
+ * @example
+ * ```ts
+ * import assert from 'node:assert/strict';
+ * import { checkDraft } from '@messaging-service/node-red-sms';
+ *
+ * const { message, parts } = checkDraft({ to: '+64(21)555-123', body: 'Hello' }, 480);
+ * assert.deepEqual([message, parts], [{ to: ['6421555123'], body: 'Hello' }, 1]);
+ * ```
  */
 export function checkDraft(draft: Draft, maxLength: number | undefined): CheckedDraft {
   const to = parseRecipients(draft.to);

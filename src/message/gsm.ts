@@ -31,6 +31,15 @@ for (const character of extensionTable) septets[character.charCodeAt(0)] = 2;
  *
  * @param encoding `UCS-2` counts as for a message with the UTF-16 content type. `GSM-7` counts a unit outside the
  *   alphabet as one septet. When absent, the text's own: GSM-7 if every character is in it.
+ *
+ * @example
+ * ```ts
+ * import assert from 'node:assert/strict';
+ * import { measureText } from '@messaging-service/node-red-sms';
+ *
+ * assert.equal(measureText('Hello').encoding, 'GSM-7');
+ * assert.equal(measureText('Привет '.repeat(11)).parts, 2);
+ * ```
  */
 export function measureText(text: string, encoding?: Encoding): TextMeasure {
   const used = encoding ?? (indexOutside(text, 0) === text.length ? 'GSM-7' : 'UCS-2');

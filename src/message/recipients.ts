@@ -24,6 +24,14 @@ type Item = { item: unknown; isPart: boolean };
  * are given once, in the order of their first appearance; there may be 5,000 different ones.
  *
  * @throws SmsError `SMS_INPUT` with the field `to`
+ *
+ * @example
+ * ```ts
+ * import assert from 'node:assert/strict';
+ * import { parseRecipients } from '@messaging-service/node-red-sms';
+ *
+ * assert.deepEqual(parseRecipients('+6421555123; staff'), ['6421555123', 'staff']);
+ * ```
  */
 export function parseRecipients(to: unknown): string[] {
   const recipients = new Set<string>();
@@ -36,7 +44,17 @@ export function parseRecipients(to: unknown): string[] {
   return [...recipients];
 }
 
-/** The number that a text is, without the formatting characters among its digits; `undefined`: it is none. */
+/**
+ * The number that a text is, without the formatting characters among its digits; `undefined`: it is none.
+ *
+ * @example
+ * ```ts
+ * import assert from 'node:assert/strict';
+ * import { parseMsisdn } from '@messaging-service/node-red-sms';
+ *
+ * assert.equal(parseMsisdn('+64 (21) 555-123'), '6421555123');
+ * ```
+ */
 export function parseMsisdn(text: string): string | undefined {
   const digits = text.replace(formatting, '');
   return msisdn.test(digits) ? digits : undefined;

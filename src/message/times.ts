@@ -29,6 +29,14 @@ const formats = new Map<string, Intl.DateTimeFormat>();
  * Reads the name of a zone; blank: the machine's.
  *
  * @throws SmsError `SMS_CONFIG` when there is no such zone
+ *
+ * @example
+ * ```ts
+ * import assert from 'node:assert/strict';
+ * import { parseTimeZone } from '@messaging-service/node-red-sms';
+ *
+ * assert.equal(parseTimeZone(' Pacific/Auckland '), 'Pacific/Auckland');
+ * ```
  */
 export function parseTimeZone(value: unknown): string {
   if (isBlank(value)) {
@@ -44,6 +52,15 @@ export function parseTimeZone(value: unknown): string {
  * Reads quiet hours, each of the two times as `HH:MM`; both blank: `undefined`.
  *
  * @throws SmsError `SMS_CONFIG` when one is no such time, when one alone is blank, or when they are equal
+ *
+ * @example
+ * ```ts
+ * import assert from 'node:assert/strict';
+ * import { parseQuietHours } from '@messaging-service/node-red-sms';
+ *
+ * const quiet = parseQuietHours('21:00', '07:30', 'Pacific/Auckland');
+ * assert.deepEqual(quiet, { from: 1_260, to: 450, timeZone: 'Pacific/Auckland' });
+ * ```
  */
 export function parseQuietHours(quietFrom: unknown, quietTo: unknown, timeZone: string): QuietSettings | undefined {
   const from = parseTimeOfDay('quietFrom', quietFrom);
@@ -71,6 +88,15 @@ export function parseTimeOfDay(setting: string, value: unknown): number | undefi
  * bare date is its first moment, and what is past is now. Blank: `undefined`.
  *
  * @throws SmsError `SMS_INPUT` with the field `at`, when it is no time or more than 366 days after `now`
+ *
+ * @example
+ * ```ts
+ * import assert from 'node:assert/strict';
+ * import { parseAt } from '@messaging-service/node-red-sms';
+ *
+ * const now = Date.parse('2026-11-01T00:00:00Z');
+ * assert.equal(parseAt('2026-12-24T18:00', 'Pacific/Auckland', now), Date.parse('2026-12-24T05:00:00Z'));
+ * ```
  */
 export function parseAt(value: unknown, timeZone: string, now: number): number | undefined {
   if (isBlank(value)) return undefined;

@@ -40,6 +40,25 @@ export interface PollSource {
  * Polls a source for as long as it is wanted: again at once after something new, after a pause when there was nothing,
  * and after a growing delay when it failed or brought nothing new. What an answer brought need only be held, not handed
  * over, when the next is asked for. It never ends by itself and never spins.
+ *
+ * @example
+ * ```ts
+ * import { PollLoop } from '@messaging-service/node-red-sms';
+ *
+ * const queue = ['one', 'two'];
+ * const source = {
+ *   async poll() {
+ *     const next = queue.shift();
+ *     if (next === undefined) loop.stop();
+ *     else console.log(next);
+ *     return next === undefined ? ('empty' as const) : ('new' as const);
+ *   },
+ *   pauseMs: () => 30_000,
+ *   drain: () => 1,
+ * };
+ * const loop = new PollLoop(source, ({ name }) => console.log(name));
+ * loop.start();
+ * ```
  */
 export class PollLoop {
   readonly #source: PollSource;

@@ -25,6 +25,14 @@ const probeLength = 256 * 1024;
 /**
  * Keeps everything in a database in a folder of its own. What is kept is on disk, flushed, before `commit` resolves;
  * what is dropped is written but not flushed, since losing that merely delivers twice, unless the step is firm.
+ *
+ * @example
+ * ```ts
+ * import { DiskStore } from '@messaging-service/node-red-sms';
+ *
+ * const createStore = (key: string) => new DiskStore(`/var/lib/my-program/${key}`);
+ * console.log(createStore('0a8c').durable);
+ * ```
  */
 export class DiskStore implements Store {
   readonly durable = true;

@@ -2,7 +2,17 @@ import { type Changes, type Leftovers, type Remembered, type Store, timesAsNoted
 
 const sweepSize = 1_000;
 
-/** Keeps everything in this process. */
+/**
+ * Keeps everything in this process.
+ *
+ * @example
+ * ```ts
+ * import { MemoryStore } from '@messaging-service/node-red-sms';
+ *
+ * const createStore = () => new MemoryStore();
+ * console.log(createStore().durable);
+ * ```
+ */
 export class MemoryStore implements Store {
   readonly durable = false;
   readonly #remembered = new Map<string, Remembered>();

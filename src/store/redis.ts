@@ -23,7 +23,7 @@ export interface RedisStoreOptions {
   url: string;
   /** Tells logins apart and gives nothing away; part of every key. */
   key: string;
-  /** Differs from {@link redisTiming} only in tests. Has to be the same for all instances. */
+  /** Differs from the usual only in tests. Has to be the same for all instances. */
   timing?: Partial<RedisTiming>;
   /** The machine's own when absent. */
   clock?: Clock;
@@ -59,6 +59,15 @@ interface Place {
  * with. Keys, all with the prefix `sms:{KEY}:` so that a cluster keeps them together: `inbox` (stream), `unreadable`
  * (stream of what was set aside), `epoch` (tells when the server has lost everything), `seen:…` (what is remembered,
  * expiring) and `alive:…` (signs of life, expiring). Time is the server's alone: the clocks of the machines may differ.
+ *
+ * @example
+ * ```ts
+ * import { RedisStore } from '@messaging-service/node-red-sms';
+ *
+ * const url = 'rediss://:password@redis.example.com';
+ * const createStore = (key: string) => new RedisStore({ url, key });
+ * console.log(createStore('0a8c').durable);
+ * ```
  */
 export class RedisStore implements Store {
   readonly durable = true;

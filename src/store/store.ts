@@ -131,7 +131,7 @@ export class StoreConflict extends Error {
 /** The store is well, but others may have taken over what this process held in it: it has to be opened again. */
 export class StoreLapse extends Error {}
 
-/** One atomic step, which {@link keepItem} and {@link dropItem} add to. An id is in one of `keep` and `drop` at most. */
+/** One atomic step. An id is in one of `keep` and `drop` at most. */
 export interface Changes {
   /** Items to keep, new or changed, by id. */
   keep: Map<string, Item>;

@@ -14,6 +14,15 @@ const address = /^[^\s\p{Cc}@,;:<>()[\]\\"]+@[^\s\p{Cc}@,;:<>()[\]\\"]+$/u;
  * variables of §6.2 stay literally in place.
  *
  * @throws SmsError `SMS_INPUT` with the field, when it is neither
+ *
+ * @example
+ * ```ts
+ * import assert from 'node:assert/strict';
+ * import { formatCallbackUrl } from '@messaging-service/node-red-sms';
+ *
+ * const url = formatCallbackUrl({ mailto: 'ops@example.com', subject: 'Reply' }, 'callbackUrl');
+ * assert.equal(url, 'mailto:ops@example.com?Subject=Reply');
+ * ```
  */
 export function formatCallbackUrl(value: unknown, field: 'callbackUrl' | 'callbackStatusUrl'): string | undefined {
   if (value === undefined || value === null) return undefined;

@@ -33,6 +33,16 @@ export type CallbackEvent =
  * Each recipient of an XMLv3 reply gives a record. A reply has a sender and a status a status code, neither of them blank.
  *
  * @throws SmsError `SMS_RESPONSE` (reason `callbackUnreadable`), whose message is one line that says why
+ *
+ * @example
+ * ```ts
+ * import assert from 'node:assert/strict';
+ * import { parseCallback } from '@messaging-service/node-red-sms';
+ *
+ * const event = parseCallback({ bytes: Buffer.from('messageId=1&from=6421555123&body=Hello') });
+ * assert.equal(event.kind, 'incoming');
+ * assert.equal(event.records[0]?.body, 'Hello');
+ * ```
  */
 export function parseCallback({ contentType, bytes, form }: CallbackRequest): CallbackEvent {
   if (bytes !== undefined && bytes.length > 0) {

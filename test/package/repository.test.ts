@@ -25,7 +25,7 @@ function findFilesWith(pattern: RegExp): string[] {
 }
 
 describe('the files of the project', () => {
-  for (const lock of ['', 'test/node-red-5/', 'test/flow-library/', 'test/example-packages/'].map(
+  for (const lock of ['', 'test/node-red-5/', 'test/flow-library/', 'test/reference/', 'test/example-packages/'].map(
     (folder) => `${folder}package-lock.json`,
   )) {
     it(`install from whichever registry npm is configured for: ${lock} has no download address`, () => {
