@@ -67,7 +67,9 @@ const trials: Readonly<Record<string, Trial>> = {
     },
   },
   'An alarm that survives an outage and a restart': { how: 'press "Alarm"' },
-  'Alarm from MQTT with quiet hours': { how: 'press "Urgent alarm", or "Alarm", which is held back at night' },
+  'Alarm from MQTT with quiet hours': {
+    how: 'press "Urgent alarm", or "Alarm", which waits once the account has quiet hours',
+  },
   'On-call rota until someone answers OK': {
     how: 'press "Alarm"; the first one answers OK',
     answers: { node: 'ask', payload: "{ from, body: 'OK' }" },
@@ -87,6 +89,7 @@ const trials: Readonly<Record<string, Trial>> = {
   'Store every message before acknowledging it': writes('Please keep this.'),
   'Log what was sent': { how: 'press "Read now"' },
   'Watch the accounts and raise an alarm': { how: 'press "Check now"' },
+  'Reminder a day before': { how: 'press "Appointment"; the reminder leaves in ten seconds' },
   'Warn when the balance is low': {
     how: 'press "The balance falls"',
     click: {
@@ -112,10 +115,21 @@ export function createFlows(hasPackage: (name: string) => boolean): FlowNode[] {
     .map((file) => ({ file, nodes: readFlow(join(examplesFolder, file)) }))
     .filter(({ nodes }) => modulesOf(nodes).every(hasPackage));
   // What polling has received first would not come by callback, so that this account is another to Node-RED.
-  const callbacks = { ...account, id: idOf('callbacks', account), name: 'Simulator (by callback)', authType: 'basic' };
+  const callbacks = {
+    ...account,
+    id: idOf('callbacks', account),
+    name: 'Simulator (by callback)',
+    authType: 'basic',
+    // It would poll for a STOP, and take what the other tabs are to get.
+    optOut: false,
+  };
   const adapted = examples.map(({ file, nodes }) => {
     const isCalledBack = nodes.some(({ type }) => type === 'sms-callback-in');
-    return adaptExample(file, isCalledBack ? nodes.map((node) => onAccount(node, callbacks.id)) : nodes);
+    const { id } = isCalledBack ? callbacks : account;
+    return adaptExample(
+      file,
+      nodes.map((node) => onAccount(node, id)),
+    );
   });
   return [...first, callbacks, ...adapted.flat()];
 }

@@ -17,8 +17,16 @@ const startLimitMs = 60_000;
 /** Node-RED gives its nodes 15 s to close. */
 const stopLimitMs = 20_000;
 
-/** What a person without a login has chosen in the editor: the first sidebar is the one that opens (Node-RED 5 always shows this one). */
-const firstPreferences = { _: { editor: { sidebar: { order: ['debug', 'info', 'help', 'version-control'] } } } };
+/**
+ * What a person without a login has chosen in the editor: the first sidebar is the one that opens (Node-RED 5 always shows this one),
+ * and it shows the debug messages of the tab that is looked at.
+ */
+const firstPreferences = {
+  _: {
+    debug: { filter: 'filterCurrent' },
+    editor: { sidebar: { order: ['debug', 'info', 'help', 'version-control'] } },
+  },
+};
 
 const help = `Usage: npm start -- [options]
 

@@ -52,6 +52,30 @@ export interface EditorOptions {
   language?: string;
 }
 
+/** What the editor knows of a wire that it has drawn. */
+interface DrawnWire {
+  source: { id: string; name: string };
+  sourcePort: number;
+  target: { id: string; name: string };
+}
+
+interface Point {
+  x: number;
+  y: number;
+}
+
+function cross(one: Point[], other: Point[]): boolean {
+  const side = (a: Point, b: Point, c: Point): number =>
+    Math.sign((b.x - a.x) * (c.y - a.y) - (b.y - a.y) * (c.x - a.x));
+  return one.slice(1).some((b, index) => {
+    const a = one[index] ?? b;
+    return other.slice(1).some((d, place) => {
+      const c = other[place] ?? d;
+      return side(a, b, c) * side(a, b, d) < 0 && side(c, d, a) * side(c, d, b) < 0;
+    });
+  });
+}
+
 /** What Node-RED's editor shows in a browser, driven as a person does it. One page serves all tests of a file. */
 export class Editor {
   /** Errors on the console and uncaught exceptions of the page. */
@@ -237,6 +261,27 @@ export class Editor {
   async showFlow(id: string): Promise<void> {
     await this.page.evaluate((flow) => RED.workspaces.show(flow), id);
     await this.page.waitForFunction((flow) => RED.workspaces.active() === flow, id);
+  }
+
+  /** Pairs of wires that cross on the flow that is shown; those that leave one port or end at one node may touch. */
+  async crossings(): Promise<string[]> {
+    const wires = await this.page.evaluate(() =>
+      [...document.querySelectorAll<SVGPathElement>('.red-ui-flow-link-line')].map((path) => {
+        const { source, sourcePort, target } = (path.parentNode as unknown as { __data__: DrawnWire }).__data__;
+        const length = path.getTotalLength();
+        const points = Array.from({ length: 41 }, (_, step) => {
+          const { x, y } = path.getPointAtLength((length * step) / 40);
+          return { x, y };
+        });
+        return { from: `${source.id} ${sourcePort}`, to: target.id, label: `${source.name} to ${target.name}`, points };
+      }),
+    );
+    return wires.flatMap((one, index) =>
+      wires
+        .slice(index + 1)
+        .filter((other) => other.from !== one.from && other.to !== one.to && cross(one.points, other.points))
+        .map((other) => `${one.label} and ${other.label}`),
+    );
   }
 
   /** Where the nodes of the flow stand that is shown, with their labels and the buttons at their sides. */

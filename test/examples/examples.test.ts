@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
-import { createRequire } from 'node:module';
 import type { AddressInfo } from 'node:net';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Browser } from 'playwright-core';
@@ -23,10 +22,6 @@ import { type MqttBroker, startMqttBroker } from './mqtt-broker';
 import { linkNodePackages } from './packages';
 
 const folder = join(__dirname, '..', '..', 'examples');
-/** The expressions of Node-RED, with the Node-RED that brings them. */
-const jsonata = createRequire(require.resolve('node-red/red.js'))('jsonata') as (expression: string) => {
-  evaluate(input: object, bindings: object): Promise<unknown>;
-};
 /** The name of an example begins with its number in the import list, which is left out here. */
 const files = new Map(readdirSync(folder).map((file) => [file.replace(/^\d\d /, '').replace(/\.json$/, ''), file]));
 
@@ -241,11 +236,14 @@ describe('the examples, deployed against the simulator', function () {
     nodeRed = await startNodeRed({ ...how, userDir, port });
   }
 
-  /** Where the context of the flow is kept that is deployed. */
-  const contextFolder = (): string => {
-    const tab = flow.find(({ type }) => type === 'tab');
-    return join(nodeRed.userDir, 'context', String(tab?.id));
-  };
+  /** The account tells `count` entries of a list: texts that it keeps until their time, numbers that have opted out. */
+  async function untilListed(list: 'entries?state=kept' | 'optouts', count: number): Promise<void> {
+    const account = `${flow.find(({ type }) => type === 'sms-account')?.id}-${deployments}`;
+    await until(async () => {
+      const answer = await fetch(`${nodeRed.url}/sms-account/${account}/${list}`);
+      return answer.ok && ((await answer.json()) as { total: number }).total === count;
+    }, `${list} tells ${count}`);
+  }
 
   /** Takes away what the flows have kept in the context on disk, as Node-RED does when they are deleted. */
   async function forgetContext(): Promise<void> {
@@ -339,63 +337,45 @@ describe('the examples, deployed against the simulator', function () {
   describe('Opt-out that is remembered', () => {
     const { number, other } = handsetsOf('Opt-out that is remembered');
     const news = 'We are open on Saturday. Answer STOP to end these messages.';
-    const stopped = 'You will get no more messages. Answer START to get them again.';
-
-    afterEach(forgetContext);
+    const toBoth = `${number} ${other}: ${news}`;
 
     it('sends the news to everybody but who wrote STOP, until they write START', async () => {
       await deploy('Opt-out that is remembered');
       await press('News');
-      await untilSent(`${number} ${other}: ${news}`);
-      await write(number, ' stop. Thanks');
-      await untilSent(`${number}: ${stopped}`);
+      await untilSent(toBoth);
+      await write(number, ' stop. ');
+      await untilListed('optouts', 1);
       await press('News');
       await untilSent(`${other}: ${news}`);
+      const [leftOut] = await untilShown('left out, or failed');
+      assert.deepEqual([leftOut?.topic, leftOut?.sms?.errorCode], [number, 'SMS_OPTED_OUT']);
+      await write(other, 'STOP');
+      await untilListed('optouts', 2);
+      await press('News');
+      await untilShown('error');
       await write(number, 'Start');
-      await untilSent(`${number}: You will get our messages again. Answer STOP to end them.`);
+      await write(other, 'START');
+      await untilListed('optouts', 0);
       await press('News');
       await until(
-        () => sent().filter((text) => text === `${number} ${other}: ${news}`).length === 2,
+        () => sent().filter((text) => text === toBoth).length === 2,
         () => JSON.stringify(sent()),
       );
     });
 
-    it('still knows after a kill who wrote STOP, also when two wrote at once', async () => {
+    it('still knows after a kill who wrote STOP', async () => {
       await deploy('Opt-out that is remembered');
-      for (const from of [number, other]) simulator.receive({ from, to: '642100000001', body: 'STOP' });
-      await untilSent(`${number}: ${stopped}`, `${other}: ${stopped}`);
+      await write(number, 'STOP');
+      await untilListed('optouts', 1);
+      await press('News');
+      await untilSent(`${other}: ${news}`);
       await restart();
       await press('News');
-      await write(number, 'START');
-      await untilSent(`${number}: You will get our messages again. Answer STOP to end them.`);
-      await press('News');
-      await untilSent(`${number}: ${news}`);
-      assert.equal(simulator.messages.length, 4);
-    });
-
-    it('notes a STOP as soon as the disk takes it', async () => {
-      await deploy('Opt-out that is remembered', {}, ({ type }) =>
-        type === 'delay' ? { timeout: '50', timeoutUnits: 'milliseconds' } : {},
+      await until(
+        () => sent().length === 2,
+        () => JSON.stringify(sent()),
       );
-      mkdirSync(dirname(contextFolder()), { recursive: true });
-      writeFileSync(contextFolder(), 'in the way');
-      await write(number, 'STOP');
-      await untilShown('error', 2);
-      assert.equal(simulator.messages.length, 0);
-      rmSync(contextFolder());
-      await untilSent(`${number}: ${stopped}`);
-    });
-
-    it('does not answer any other text', async () => {
-      await deploy('Opt-out that is remembered');
-      await write(number, '...');
-      await write(number, 'Stopping by tomorrow');
-      const others = await untilShown('other message', 2);
-      assert.deepEqual(
-        others.map(({ payload }) => payload),
-        ['...', 'Stopping by tomorrow'],
-      );
-      assert.equal(simulator.messages.length, 0);
+      assert.deepEqual(sent(), [`${other}: ${news}`, `${other}: ${news}`]);
     });
   });
 
@@ -1132,95 +1112,71 @@ describe('the examples, deployed against the simulator', function () {
       broker = await startMqttBroker();
     });
 
-    afterEach(async () => {
-      await forgetContext();
-      await broker.close();
-    });
+    afterEach(() => broker.close());
 
-    /** Deploys it with quiet hours from `from` to `until`. */
-    const deployQuiet = (from: string, until: string): Promise<void> =>
+    /** Deploys it with quiet hours around this hour, or on the other side of the day. */
+    const deployQuiet = (isNow: boolean): Promise<void> =>
       deploy(name, {}, (node) => {
         if (node.type === 'mqtt-broker') return { port: String(broker.port) };
-        if (node.type !== 'tab') return {};
-        const quiet = new Map([
-          ['QUIET_FROM', from],
-          ['QUIET_UNTIL', until],
-        ]);
-        const env = node.env as { name: string; value: string }[];
-        return { env: env.map((one) => ({ ...one, value: quiet.get(one.name) ?? one.value })) };
+        return node.type === 'sms-account' ? quietHours(isNow) : {};
       });
 
+    function quietHours(isNow: boolean): object {
+      const hour = new Date().getUTCHours() + (isNow ? 0 : 12);
+      const at = (one: number) => `${String((one + 24) % 24).padStart(2, '0')}:00`;
+      return { quietFrom: at(hour - 2), quietTo: at(hour + 2), timeZone: 'UTC' };
+    }
+
     it('sends what comes by MQTT, a text or JSON, at once outside of the quiet hours', async () => {
-      await deployQuiet('0', '0');
+      await deployQuiet(false);
       await broker.publish('alarms/cellar', '{"text": "Water in the cellar.", "urgent": true}');
       await broker.publish('alarms/filter', 'The filter is to be cleaned.');
       await untilSent(`${number}: Water in the cellar.`, `${number}: The filter is to be cleaned.`);
     });
 
-    it('sends only what is urgent in the quiet hours, and the rest in one text in the morning, also after a kill', async () => {
-      await deployQuiet('0', '24');
+    it('sends only what is urgent in the quiet hours, and the rest when they end, also after a kill', async () => {
+      await deployQuiet(true);
       await press('Alarm');
-      await untilShown('held back');
       await broker.publish('alarms/door', 'The door is open.');
-      await untilShown('held back', 2);
+      await untilListed('entries?state=kept', 2);
       await press('Urgent alarm');
       await untilSent(`${number}: Water in the cellar.`);
-      assert.equal(simulator.messages.length, 1);
       await restart();
-      await press('Morning');
-      await untilSent(`${number}: In the night (2): The filter is to be cleaned. The door is open.`);
-      await press('Morning');
-      await press('Urgent alarm');
-      await until(
-        () => simulator.messages.length === 3,
-        () => JSON.stringify(sent()),
+      await untilListed('entries?state=kept', 2);
+      assert.deepEqual(sent(), [`${number}: Water in the cellar.`]);
+      const flows = await nodeRed.readFlows();
+      const ended = (node: FlowNode) => (node.type === 'sms-account' ? { ...node, ...quietHours(false) } : node);
+      await nodeRed.deploy(flows.map(ended));
+      await untilSent(`${number}: The filter is to be cleaned.`, `${number}: The door is open.`);
+      assert.equal(simulator.messages.length, 3);
+    });
+  });
+
+  describe('Reminder a day before', () => {
+    const name = 'Reminder a day before';
+    const { number } = handsetsOf(name);
+
+    /** Deploys it with an appointment in a day and so many milliseconds. */
+    const deployWith = (aheadMs: number): Promise<void> =>
+      deploy(name, {}, ({ type, props }) =>
+        type === 'inject' ? { props: JSON.parse(JSON.stringify(props).replace('+ 10000', `+ ${aheadMs}`)) } : {},
       );
-      assert.equal(sent()[2], `${number}: Water in the cellar.`);
+
+    it('reminds a day before, with the time of the appointment', async () => {
+      await deployWith(500);
+      await press('Appointment');
+      await untilShown('reminded');
+      assert.match(sent().join(), new RegExp(`^${number}: Dear Anna, your appointment is tomorrow at \\d+:\\d\\d\\.$`));
     });
 
-    it('sends what the night brought in as many texts as it takes', async () => {
-      await deployQuiet('0', '24');
-      const alarms = ['one', 'two', 'three', 'four', 'five', 'six'].map(
-        (name) => `${name} ${'is too warm '.repeat(10)}😀`,
-      );
-      for (const [index, alarm] of alarms.entries()) {
-        await broker.publish('alarms/room', alarm);
-        await untilShown('held back', index + 1);
-      }
-      await press('Morning');
-      await until(
-        () => simulator.messages.length === 2,
-        () => `${JSON.stringify(sent())}, shown: ${JSON.stringify(sidebar.shown)}`,
-      );
-      // They leave at once, and either may be the first to arrive.
-      const [one = '', other = ''] = simulator.messages.map(({ body }) => body);
-      const all = `In the night (6): ${alarms.join(' ')}`;
-      assert.ok([`${one} ${other}`, `${other} ${one}`].includes(all), `${one} | ${other}`);
+    it('still knows after a kill what it reminds of', async () => {
+      await deployWith(86_400_000);
+      await press('Appointment');
+      await untilListed('entries?state=kept', 1);
+      await restart();
+      await untilListed('entries?state=kept', 1);
+      assert.deepEqual(sent(), []);
     });
-
-    for (const [from, until, hours] of [
-      ['22', '7', 'over midnight'],
-      ['1', '6', 'within a day'],
-    ] as const) {
-      it(`knows quiet hours ${hours}`, () => {
-        const node = readExample(name).find(({ type }) => type === 'switch');
-        const expression = jsonata(String(node?.property));
-        const isQuiet = (hour: number): Promise<unknown> =>
-          expression.evaluate(
-            { urgent: false },
-            {
-              moment: () => ({ format: () => String(hour) }),
-              env: (one: string) => (one === 'QUIET_FROM' ? from : until),
-            },
-          );
-        return Promise.all(
-          Array.from({ length: 24 }, async (_, hour) => {
-            const isExpected = from === '22' ? hour >= 22 || hour < 7 : hour >= 1 && hour < 6;
-            assert.equal(await isQuiet(hour), isExpected, `at ${hour}`);
-          }),
-        );
-      });
-    }
   });
 
   describe('On-call rota by weekday', () => {
@@ -1547,6 +1503,20 @@ describe('The examples, all together', () => {
     }
   });
 
+  it('each open with what is to be clicked first', () => {
+    for (const nodes of examples) {
+      const name = String(nodes.find(({ type }) => type === 'comment')?.name);
+      const [, press] = /^[^:]+: set the account \(double-click an sms node\), then (?:press "(.+)"|write|open)/.exec(
+        name,
+      ) ?? [name];
+      if (press === undefined) continue;
+      assert.ok(
+        nodes.some((node) => node.type === 'inject' && node.name === press),
+        name,
+      );
+    }
+  });
+
   it('each have handsets of their own, so that no two answer the same one', () => {
     for (const [name, file] of files) {
       const numbers = JSON.stringify(readExample(name)).match(/6421555\d{3}/g) ?? [];
@@ -1554,11 +1524,20 @@ describe('The examples, all together', () => {
     }
   });
 
-  it('share one account, alike in each, and no other identifier', () => {
+  it('share one account, alike in each but where the example is about a setting of its account, and no other identifier', () => {
     const accounts = examples.map((nodes) => nodes.filter(({ type }) => type === 'sms-account'));
-    const [first] = accounts;
-    assert.equal(first?.length, 1);
-    for (const account of accounts) assert.deepEqual(account, first);
+    for (const own of accounts) assert.equal(own.length, 1);
+    const shared = accounts[0]?.[0];
+    const others = accounts.flat().filter(({ id }) => id !== shared?.id);
+    for (const [account] of accounts) if (account?.id === shared?.id) assert.deepEqual(account, shared);
+    assert.equal(new Set(others.map(({ id }) => id)).size, others.length);
+    assert.deepEqual(
+      others.map(({ name, optOut, quietFrom }) => ({ name, optOut, quietFrom })),
+      [
+        { name: 'SMS account with opt-out', optOut: true, quietFrom: undefined },
+        { name: 'SMS account with quiet hours', optOut: undefined, quietFrom: '22:00' },
+      ],
+    );
     const ids = examples.flatMap((nodes) => nodes.filter(({ type }) => type !== 'sms-account').map(({ id }) => id));
     assert.equal(new Set(ids).size, ids.length);
   });

@@ -29,7 +29,6 @@ const tried = [
   '6421555031: We are open from Monday to Friday, 8 to 17.',
   '6421555041: Thank you for your message. We will call you back.',
   '6421555051 6421555052: We are open on Saturday. Answer STOP to end these messages.',
-  '6421555051: You will get no more messages. Answer START to get them again.',
   '6421555061: Dear Anna, your appointment is on Monday at 10. Do you come? Answer YES or NO.',
   '6421555061: Thank you, Anna. See you on Monday at 10.',
   `6421555071 6421555072: ${survey[0]}`,
@@ -54,6 +53,7 @@ const tried = [
   '6421555163: Dear Carl, Your parcel comes tomorrow.',
   '6421555191: Shall we come tomorrow? Answer YES or NO.',
   '6421555191: We have noted: YES',
+  '6421555241: Dear Anna, your appointment is tomorrow at 10:00.',
   '6421555229: The SMS balance is 42 EUR. Please top it up.',
 ];
 
@@ -185,7 +185,7 @@ describe('npm start', function () {
     );
   }
 
-  /** What was sent so far, without what differs from one time to the next: a code, the balance, who is on duty today. */
+  /** What was sent so far, without what differs from one time to the next: a code, the balance, a time, who is on duty today. */
   async function readSent(): Promise<string[]> {
     const state = await (await fetch(`http://127.0.0.1:${simulatorPort}/control/state`)).json();
     const { messages } = state as { messages: OutboundMessage[] };
@@ -193,6 +193,7 @@ describe('npm start', function () {
       `${to.join(' ')}: ${body}`
         .replace(/\b\d{6} is/, '123456 is')
         .replace(/is \d+ EUR/, 'is 42 EUR')
+        .replace(/tomorrow at \d+:\d\d/, 'tomorrow at 10:00')
         .replace(/^(642155513)\d/, '$1*'),
     );
   }
@@ -257,13 +258,14 @@ describe('npm start', function () {
     assert.doesNotMatch(running.output, /\[(warn|error)\]/);
   });
 
-  it('opens at the first flow, with the debug messages beside it', async () => {
+  it('opens at the first flow, with its debug messages beside it', async () => {
     await start().ready();
     const browser = await startBrowser();
     try {
       const page = await browser.newPage();
       await page.goto(`http://127.0.0.1:${port}/`);
       await page.locator('.red-ui-debug-content-list').waitFor();
+      await page.locator('#red-ui-sidebar-debug-filter', { hasText: 'current flow' }).waitFor();
       await page.locator('#red-ui-workspace-tabs li.active', { hasText: 'Try it' }).waitFor();
     } finally {
       await browser.close();
