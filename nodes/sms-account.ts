@@ -62,6 +62,9 @@ export = (RED: NodeAPI) => {
         onFault: (error) => raiseToCatch(RED, this, error),
         onChanged: news.changed,
         onAsideFull: () => this.warn(translate(RED, 'log.asideFull')),
+        onUntaken: (kind) => {
+          this.warn(translate(RED, 'log.untaken', { type: kind === 'status' ? 'sms status' : 'sms in' }));
+        },
       });
       stopInheriting = inheritFromFormerPlaces(RED, this, {
         membership: this.membership,
@@ -130,6 +133,7 @@ function logKeptTexts(RED: NodeAPI, node: Node): Required<Pick<AccountSettings, 
       if (counts.size === 0) setTimeout(tellAll, togetherMs).unref();
       counts.set(id, (counts.get(id) ?? 0) + 1);
     },
-    onDiscarded: (id) => node.log(translate(RED, 'log.discarded', { node: id })),
+    // What no node takes is the account's own.
+    onDiscarded: (id) => node.log(translate(RED, 'log.discarded', { node: id || node.id })),
   };
 }

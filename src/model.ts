@@ -109,6 +109,8 @@ export interface Records {
 /** What a record is. */
 export type Kind = keyof Records;
 
+export const kinds = ['incoming', 'status', 'outbox'] as const satisfies readonly Kind[];
+
 /** Any record that is read from the service. */
 export type InboxRecord = Records[Kind];
 

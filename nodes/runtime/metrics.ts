@@ -66,7 +66,7 @@ const metrics: readonly Metric[] = [
   gauge('inbox_oldest_timestamp_seconds', 'When the oldest undelivered message came.', ({ inbox }) =>
     seconds(inbox.oldestAt),
   ),
-  gauge('inbox_set_aside_messages', 'Messages given up by the flow and kept.', ({ inbox }) => inbox.setAside),
+  gauge('inbox_set_aside_messages', 'Messages that are set aside and kept.', ({ inbox }) => inbox.setAside),
   gauge('sends_in_flight', 'Texts on their way to the service.', ({ sends }) => sends.inFlight),
   gauge('sends_waiting', 'Texts that wait, kept ones included.', ({ sends }) => sends.waiting),
   gauge('sends_kept', 'Texts that are kept until they are sent.', ({ sends }) => sends.kept),
@@ -100,7 +100,7 @@ const metrics: readonly Metric[] = [
   counter('received_statuses', 'Delivery statuses.', 'statuses'),
   counter('duplicate_messages', 'Messages and statuses that had been received before.', 'duplicates'),
   counter('redelivered_messages', 'Messages and statuses that were given to the flow again.', 'redelivered'),
-  counter('set_aside_messages', 'Messages and statuses that the flow did not take.', 'setAside'),
+  counter('set_aside_messages', 'Messages and statuses that a flow did not take, or no node.', 'setAside'),
 ];
 
 /** Writes what goes on in accounts in the text format of Prometheus, version 0.0.4. It holds no login, number or text. */

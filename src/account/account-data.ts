@@ -16,7 +16,8 @@ import type { Store } from '../store/store';
 import type { AccountSettings, Member, StoreChoice } from './settings';
 
 /** What the keeping of an account stands on. */
-export interface AccountDataOptions extends Pick<InboxOptions, 'onAccepted' | 'onGivenUpFull'> {
+export interface AccountDataOptions
+  extends Pick<InboxOptions, 'onAccepted' | 'onGivenUpFull' | 'isPolled' | 'onUntaken'> {
   store: Store;
   clock: Clock;
   queue: SendQueue;

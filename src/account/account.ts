@@ -164,6 +164,7 @@ export class Account {
       expected: () => this.#stores.expected,
       onChanged: () => this.#settings?.onChanged?.(),
       onDrained: (kind) => {
+        this.#stores.data?.inbox.drained(kind);
         if (kind === 'incoming') this.#stores.data?.outbox.questions.onRepliesRead();
       },
       present: (member) => this.#present(member),
@@ -193,6 +194,11 @@ export class Account {
       onSteps: onChanged,
       onAccepted: (kind, acceptances) => stats.accepted(kind, acceptances),
       onGivenUpFull: () => this.#settings?.onAsideFull?.(),
+      isPolled: (kind) => isUsed() && endpoints.isWatched(kind),
+      onUntaken: (kind, isNews) => {
+        stats.setAside();
+        if (isNews) this.#settings?.onUntaken?.(kind);
+      },
       sentMs: () => (this.#settings ?? settings).sentMs ?? sentMs,
       rules: () => ({
         limits: this.#limits,

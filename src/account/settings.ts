@@ -4,6 +4,7 @@ import type { Client } from '../http/client';
 import type { Connections, ProxyOptions, TlsOptions } from '../http/connections';
 import type { Authentication } from '../login';
 import type { QuietSettings } from '../message/times';
+import type { Kind } from '../model';
 import type { LimitSettings } from '../outbox/rule';
 import type { Poller } from '../polling/endpoint';
 import type { Store } from '../store/store';
@@ -59,6 +60,8 @@ export interface AccountSettings {
   clock?: Clock;
   /** More was given up than is kept, and the oldest goes; told once. */
   onAsideFull?(): void;
+  /** No node takes what is polled of a kind: it is set aside from now on. */
+  onUntaken?(kind: Kind): void;
   /** What {@link Membership.state} tells may have changed. It is called at every step, and must cost next to nothing. */
   onChanged?(): void;
   /** Told of the character set of an answer that is not known here; the answer is read as it is. */

@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '../clock';
 import { SmsError } from '../errors';
-import type { DeadLetter } from '../inbox/dead-letters';
+import type { DeadLetter } from '../inbox/entry';
 import type { Acceptance, InboxState } from '../inbox/inbox';
 import type { Kind } from '../model';
 import { nothingSent, type SendState, type TextAction, type TextEntry } from '../outbox/admin';
@@ -50,13 +50,13 @@ export interface AsideEntry {
   state: 'aside';
   /** When it was given up. */
   at: number;
-  /** The node whose flow did not take it. */
+  /** The node whose flow did not take it; blank: no node takes it. */
   node: string;
   to?: readonly string[];
   from?: string;
   /** The text, or the status code. */
   body: string;
-  error: { code: string; message: string };
+  error?: { code: string; message: string };
 }
 
 /** What somebody may decide about. */
@@ -261,6 +261,7 @@ export class Overview {
 function createAsideEntry({ id, at, node, kind, record, attempts }: DeadLetter): AsideEntry {
   const { to, from, body, statusCode } = record as Partial<Record<'to' | 'from' | 'body' | 'statusCode', string>>;
   const { code, message } = new SmsError('undelivered', { params: { attempts } });
+  const error = node === '' ? undefined : { error: { code, message } };
   return {
     id,
     state: 'aside',
@@ -269,6 +270,6 @@ function createAsideEntry({ id, at, node, kind, record, attempts }: DeadLetter):
     ...(to === undefined ? undefined : { to: [to] }),
     ...(from === undefined ? undefined : { from }),
     body: String((kind === 'status' ? statusCode : body) ?? ''),
-    error: { code, message },
+    ...error,
   };
 }

@@ -1,7 +1,7 @@
 import { type Clock, longestDeploymentMs, type Timer } from '../clock';
 import type { Entries, Pending, Together } from '../inbox/entries';
 import { type Channel, type Entry, nameTakers } from '../inbox/entry';
-import type { Kind } from '../model';
+import { type Kind, kinds } from '../model';
 
 /** Where entries stand in what came together, when that is given in several turns of the event loop. */
 export interface Slice {
@@ -51,6 +51,10 @@ export interface SubscribersEvents {
   onTaken(pending: Pending): void;
   /** Somebody here takes the polled copy of a called-back entry that nobody is to get any more. */
   onStranded(pending: Pending): void;
+  /** Whether a kind is polled, for whomever. */
+  isPolled(kind: Kind): boolean;
+  /** Nobody takes what is polled, neither here nor being redeployed. */
+  onUntaken(pending: Pending): void;
   /** Resolves when what was given until now is written down; must not reject. */
   written(): Promise<void>;
   /** A node threw as it was given something. */
@@ -145,9 +149,14 @@ export class Subscribers {
     return this.hasAny(channel) || [...this.#awayFrom(channel).values()].some(({ onDemand }) => !onDemand);
   }
 
-  /** The kinds that somebody who is here polls for. */
-  get kinds(): Kind[] {
-    return [...this.#here].flatMap(([channel, { size }]) => (channel !== 'callback' && size > 0 ? channel : []));
+  /** Whether somebody who is here polls for anything. */
+  get hasPoller(): boolean {
+    return kinds.some((kind) => this.hasAny(kind));
+  }
+
+  /** The kinds that are polled, for somebody who is here or for nobody. */
+  get polled(): Kind[] {
+    return kinds.filter((kind) => this.hasAny(kind) || this.#events.isPolled(kind));
   }
 
   /** Names of those that are called back, as in `Item.takers`. */
@@ -267,7 +276,7 @@ export class Subscribers {
     // The service may bring the called-back one again for its node, but not the polled copy.
     if (entry.twin && this.hasAny(entry.kind) && this.isStranded(pending)) this.#events.onStranded(pending);
     const subscribers = this.#recipients(pending);
-    const { isNew, firstAttempt } = pending;
+    const { isNew, firstAttempt, taken, isHandedOver } = pending;
     pending.isNew = false;
     if (isNew && subscribers.length === 0) entry.attempts = firstAttempt - 1;
     const nextAttempt = entry.attempts + 1;
@@ -279,6 +288,8 @@ export class Subscribers {
       owed.set(id, { subscriber, attempt });
       if (isNew || !countsAttempts) this.#events.onAttempt(entry, attempt);
     }
+    const isUntaken = taken === 0 && !entry.address && !isHandedOver && !this.expects(entry.channel);
+    if (isUntaken && this.#events.isPolled(entry.kind)) this.#events.onUntaken(pending);
     return subscribers;
   }
 

@@ -1,7 +1,7 @@
 import type { Destination } from '../delivery/subscribers';
 import type { Step } from '../journal/journal';
 import type { InboxRecord, RecordOfKind, RecordsOfKind, Via } from '../model';
-import { type Changes, keepItem, type Look } from '../store/store';
+import { type Changes, dropItem, keepItem, type Look } from '../store/store';
 import { answerOf, keysOfAnswer, recallAnswer, recallAttempts, rememberAnswer } from './answered';
 import {
   channelOf,
@@ -14,7 +14,7 @@ import {
   keepEntry,
 } from './context';
 import { Pending, type Together } from './entries';
-import { type Entry, nameTakers, newsOf, separate } from './entry';
+import { type DeadLetter, type Entry, nameTakers, newsOf, separate } from './entry';
 import { type Identity, identify, keysOf, type Verdict } from './identity';
 
 /** Records that came in one answer or one callback. */
@@ -41,6 +41,8 @@ interface Outcome {
   fresh?: Pending;
   /** What was for nodes that are gone, and goes to those who are brought the same. */
   orphan?: Pending | undefined;
+  /** What no node took, and goes to who is called. */
+  letter?: DeadLetter | undefined;
   /** What follows on the sending side. */
   effect?: (() => void) | undefined;
   /** A called-back entry, and its polled copy. */
@@ -100,6 +102,7 @@ export function createAccept(context: InboxContext, arrival: Arrival, leftover?:
             entries.remove(outcome.orphan.entry.id);
             outcome.orphan.end(false);
           }
+          if (outcome.letter) context.untaken.end(outcome.letter, true);
           if (outcome.copied) addCopy(outcome.copied.entry, outcome.copied.copy);
           if (outcome.fresh) fresh.push(outcome.fresh);
           outcome.effect?.();
@@ -150,6 +153,7 @@ function acceptRecord(context: InboxContext, candidate: Candidate, look: Look, c
   const { kind, via } = arrival;
   const outcome = judgeAndRemember(context, { identity, via }, look, changes);
   let orphan: Pending | undefined;
+  let letter: DeadLetter | undefined;
   if (outcome !== 'new' && (leftover || context.dedupe() || kind === 'outbox')) {
     const pending = entries.findCalledBack(identity, changes);
     if (pending && !isOrphanFor(context, arrival, pending)) {
@@ -166,13 +170,14 @@ function acceptRecord(context: InboxContext, candidate: Candidate, look: Look, c
       orphan = entries.findOn(kind, identity, changes);
       // Its nodes are being redeployed, and get it when they are back.
       if (orphan && subscribers.expects(kind)) return { acceptance: { outcome, heldElsewhere: true } };
+      letter = orphan ? undefined : context.untaken.find(kind, identity, changes);
     }
-    if (!orphan) {
+    if (!orphan && !letter) {
       const heldElsewhere = holdKeysOf(context, arrival, identity).some((key) => look(key) !== undefined);
       return { acceptance: heldElsewhere ? { outcome, heldElsewhere } : { outcome } };
     }
   }
-  const former = orphan && currentEntry(orphan.entry, changes);
+  const former = orphan ? currentEntry(orphan.entry, changes) : letter;
   const correlated = correlate(context, { news, identity, former, isNew: outcome === 'new' }, look, changes);
   if (isForNobody(context, arrival, correlated.record)) {
     // Should the service also call back with it, that is new to the node that is called.
@@ -186,14 +191,15 @@ function acceptRecord(context: InboxContext, candidate: Candidate, look: Look, c
     address: arrival.address,
     attempts: candidate.attempts,
     attemptsBefore: Math.max(former?.attempts ?? 0, arrival.address ? recallAttempts(identity, look) : 0),
-    copy: former?.channel === 'callback' ? former.twin : former?.record,
+    copy: former && 'channel' in former && former.channel === 'callback' ? former.twin : former?.record,
   });
   if (leftover?.wasGiven) fresh.entry.unsure = true;
   if (orphan) dropEntry(context, orphan.entry, orphan.identity, changes);
+  if (letter) dropItem(changes, letter.id, letter.part);
   keepEntry(context, fresh.entry, identity, changes);
   if (fresh.entry.channel === 'callback') entries.expect(fresh, changes);
   const acceptance = { outcome, entry: fresh.entry };
-  return { acceptance, fresh, orphan, effect: correlated.effect };
+  return { acceptance, fresh, orphan, letter, effect: correlated.effect };
 }
 
 /** Whether those who are brought a called-back message again get it, since whoever has not taken it is gone. */
@@ -219,7 +225,7 @@ function correlate(
     identity,
     former,
     isNew,
-  }: Pick<Candidate, 'news' | 'identity'> & { former: Entry | undefined; isNew: boolean },
+  }: Pick<Candidate, 'news' | 'identity'> & { former: Entry | DeadLetter | undefined; isNew: boolean },
   look: Look,
   changes: Changes,
 ): Correlated {

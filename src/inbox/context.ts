@@ -5,8 +5,16 @@ import type { Kind, Via } from '../model';
 import { type Changes, dropItem, keepItem, type Look } from '../store/store';
 import type { Correlator } from './correlator';
 import type { Entries } from './entries';
-import { type Channel, type Entry, isEntry } from './entry';
+import { type Channel, type DeadLetter, type Entry, isEntry } from './entry';
 import { forget, type Identity, judge, type Verdict } from './identity';
+
+/** What no node takes. */
+export interface Untaken {
+  /** The message among it, unless these changes drop that. */
+  find(kind: Kind, identity: Identity, changes?: Changes): DeadLetter | undefined;
+  /** It is in the store no more, or is not to be. */
+  end(letter: DeadLetter, isDropped: boolean): void;
+}
 
 /** What the steps of an inbox work with. Deciding, they only look at it. */
 export interface InboxContext {
@@ -18,6 +26,7 @@ export interface InboxContext {
   heir?: InboxContext | undefined;
   /** Absent: nobody knows anything of them. */
   readonly correlator?: Correlator | undefined;
+  readonly untaken: Untaken;
   /** Whether duplicates are left out. The outbox always leaves them out. */
   dedupe(): boolean;
   /** How long an identifier is remembered. */

@@ -1,26 +1,19 @@
 import type { Timer } from '../clock';
 import type { Step } from '../journal/journal';
 import type { Circumstances, Participant } from '../journal/participant';
-import type { RecordOfKind } from '../model';
-import { type Changes, dropItem, type Item, keepItem } from '../store/store';
+import type { Kind, RecordOfKind } from '../model';
+import { type Changes, dropItem, keepItem } from '../store/store';
 import type { InboxContext } from './context';
 import { Pending } from './entries';
-import { type Entry, isRecordOfKind, newsOf } from './entry';
-import { identify } from './identity';
-
-/** A record that the flow of a node did not take, and that somebody may decide about. Plain data. */
-export type DeadLetter = RecordOfKind & DeadLetterFacts;
-
-interface DeadLetterFacts extends Item {
-  part: 'givenUp';
-  node: string;
-  /** When it was given up, in ms since 1970. */
-  at: number;
-}
+import { type DeadLetter, type Entry, isDeadLetter } from './entry';
+import { type Identity, identify, isSameMessage } from './identity';
 
 const keptMs = 7 * 24 * 3_600_000;
 const mostKept = 10_000;
 const sweepMs = 3_600_000;
+
+/** Given in one step. */
+const mostGiven = 500;
 
 /** Digits of a key that say when. */
 const timeLength = 9;
@@ -33,6 +26,8 @@ interface Kept {
   isStored: boolean;
   /** Since when it has been given up, by {@link Clock.elapsed}: whoever sets the clock makes nothing older. */
   since: number;
+  /** Once somebody has asked for it. */
+  identity?: Identity;
 }
 
 /**
@@ -45,6 +40,8 @@ export class DeadLetters {
   readonly #kept = new Map<string, Kept>();
   #sweep: Timer | undefined;
   #hasBeenFull = false;
+  /** Of what it is known that no node takes it. */
+  readonly #untaken = new Set<Kind>();
 
   /** @param onFull called the first time that something has to go before its time */
   constructor(context: InboxContext, onFull: () => void) {
@@ -75,13 +72,51 @@ export class DeadLetters {
   }
 
   /** A node has given an entry up. What drops the entry in the same turn of the event loop shares the commit. */
-  add(entry: Entry, node: string): void {
-    // By its name it is the same one, should the entry come again because the drop was not written.
-    const own = { id: `${entry.id}~${node}`, part: 'givenUp' as const, takers: [entry.kind], attempts: entry.attempts };
+  add({ id, kind, attempts, record, unsure }: Entry, node: string): void {
     const { clock } = this.#context;
-    const item = { ...own, ...newsOf(entry), node, at: clock.now() };
+    const item = {
+      // By its name it is the same one, should the entry come again because the drop was not written.
+      ...{ id: `${id}~${node}`, part: 'givenUp' as const, takers: [kind], attempts, node, at: clock.now() },
+      ...({ kind, record } as RecordOfKind),
+      ...(unsure && { unsure }),
+    };
     this.#context.run(this.#keep([{ item, since: clock.elapsed() }]));
     if (this.#kept.size > mostKept) this.#makeRoom();
+  }
+
+  /** No node takes an entry. Returns whether that is news. */
+  addUntaken(entry: Entry): boolean {
+    this.add(entry, '');
+    const isNews = !this.#untaken.has(entry.kind);
+    this.#untaken.add(entry.kind);
+    return isNews;
+  }
+
+  find(kind: Kind, identity: Identity, changes?: Changes): DeadLetter | undefined {
+    for (const kept of this.#kept.values()) {
+      const { item } = kept;
+      if (item.node !== '' || item.kind !== kind || changes?.drop.has(item.id)) continue;
+      kept.identity ??= identify(item);
+      if (isSameMessage(kept.identity, identity)) return item;
+    }
+    return undefined;
+  }
+
+  /** Gives what no node took to those that have come. */
+  giveUntaken(): void {
+    const { subscribers, run } = this.#context;
+    const items = [...this.#kept.values()].map(({ item }) => item);
+    const wanted = items.filter(({ node, kind }) => node === '' && subscribers.hasAny(kind));
+    for (const kind of this.#untaken) if (subscribers.hasAny(kind)) this.#untaken.delete(kind);
+    for (const { id } of wanted) this.#kept.delete(id);
+    for (let start = 0; start < wanted.length; start += mostGiven) {
+      run(createDelivery(this.#context, wanted.slice(start, start + mostGiven)));
+    }
+  }
+
+  end({ id }: DeadLetter, isDropped: boolean): void {
+    if (isDropped) this.#kept.delete(id);
+    else this.discard(id);
   }
 
   /** Forgets one. Returns whether it was there. */
@@ -97,7 +132,7 @@ export class DeadLetters {
     // For a node that is gone it would wait for ever, out of sight: nobody else gets it.
     if (!item || !this.#context.subscribers.here(item.kind).has(item.node)) return false;
     this.#kept.delete(id);
-    this.#context.run(createDelivery(this.#context, item));
+    this.#context.run(createDelivery(this.#context, [item]));
     return true;
   }
 
@@ -107,12 +142,18 @@ export class DeadLetters {
     this.#kept.clear();
     if (handed.length === 0) return;
     await heir.#context.journal.run(heir.#keep(handed));
+    heir.giveUntaken();
     // Otherwise it stays where it is safe.
     if (!heir.#context.journal.failure) this.#context.run(this.#drop(idsOf(handed)));
   }
 
   #makeRoom(): void {
-    this.#context.run(this.#drop([...this.#kept.keys()].slice(0, this.#kept.size - mostKept)));
+    const surplus: string[] = [];
+    for (const id of this.#kept.keys()) {
+      if (this.#kept.size - surplus.length <= mostKept) break;
+      surplus.push(id);
+    }
+    this.#context.run(this.#drop(surplus));
     if (!this.#hasBeenFull) this.#onFull();
     this.#hasBeenFull = true;
   }
@@ -203,34 +244,38 @@ export class DeadLetters {
     for (const item of items) this.#put({ item, since: this.#sinceOf(item), isStored: true });
     this.#date();
     if (lost.length > 0) this.#context.run(this.#keep(lost));
+    this.giveUntaken();
     this.#sweepLater();
   }
 }
 
-/** Makes an entry of it again, for the node that had given it up. */
-function createDelivery({ journal, entries, subscribers }: InboxContext, item: DeadLetter): Step<void> {
-  const { kind, node } = item;
-  const entry: Entry = {
-    id: journal.nextId(),
-    part: 'inbox',
-    takers: [kind],
-    channel: kind,
-    ...newsOf(item),
-    address: { node, path: '' },
-    attempts: 0,
-    unsure: true,
-  };
+/** Makes entries of them again: of each for the node that had given it up, or for all when none has taken it. */
+function createDelivery({ journal, entries, subscribers }: InboxContext, items: readonly DeadLetter[]): Step<void> {
+  const found = items.map(({ id, kind, record, node, attempts, unsure }) => {
+    const own = { id: journal.nextId(), part: 'inbox' as const, takers: [kind], channel: kind };
+    const again =
+      node === ''
+        ? { attempts, ...(unsure && { unsure }) }
+        : { attempts: 0, unsure: true as const, address: { node, path: '' } };
+    return { id, entry: { ...own, kind, record, ...again } as Entry };
+  });
+  let given: Entry[] = [];
   const step = createStep(
     (changes) => {
-      dropItems(changes, [item.id]);
-      keepItem(changes, entry);
+      // Whoever is called back with one may have taken it in the same commit.
+      given = found.filter(({ id }) => !changes.drop.has(id)).map(({ entry }) => entry);
+      dropItems(
+        changes,
+        items.map(({ id }) => id),
+      );
+      for (const entry of given) keepItem(changes, entry);
     },
     () => {
-      entries.add(new Pending(entry, identify(entry)));
+      for (const entry of given) entries.add(new Pending(entry, identify(entry)));
       subscribers.giveAll();
     },
   );
-  return { ...step, drops: [item.id] };
+  return { ...step, drops: items.map(({ id }) => id) };
 }
 
 function createStep(change: (changes: Changes) => void, then = () => {}): Step<void> {
@@ -255,9 +300,4 @@ function idsOf(list: readonly Kept[]): string[] {
 
 function dropItems(changes: Changes, ids: readonly string[]): void {
   for (const id of ids) dropItem(changes, id, 'givenUp');
-}
-
-function isDeadLetter(item: Item): item is DeadLetter {
-  const { part, node, at } = item as Partial<Record<keyof DeadLetterFacts, unknown>>;
-  return part === 'givenUp' && typeof node === 'string' && typeof at === 'number' && isRecordOfKind(item);
 }

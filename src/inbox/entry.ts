@@ -1,4 +1,4 @@
-import type { Kind, RecordOfKind, Records, RecordsOfKind } from '../model';
+import { type Kind, kinds, type RecordOfKind, type Records, type RecordsOfKind } from '../model';
 import type { Item } from '../store/store';
 
 /** Where an entry is delivered: to the nodes that poll its kind, or to the node that was called back. */
@@ -25,7 +25,16 @@ interface EntryItem extends Item {
   unsure?: true;
 }
 
-const kinds: ReadonlySet<unknown> = new Set<Kind>(['incoming', 'status', 'outbox']);
+/** A record that the flow of a node did not take, or that no node takes, and that somebody may decide about. Plain data. */
+export type DeadLetter = RecordOfKind & DeadLetterFacts;
+
+interface DeadLetterFacts extends Item, Pick<Entry, 'unsure'> {
+  part: 'givenUp';
+  /** Whose flow did not take it; blank: no node takes it, and the first that comes gets it. */
+  node: string;
+  /** When it was given up, in ms since 1970. */
+  at: number;
+}
 
 /** Whether an item is an entry that can be delivered. */
 export function isEntry(item: Item): item is Entry {
@@ -36,10 +45,16 @@ export function isEntry(item: Item): item is Entry {
   return typeof node === 'string' && typeof path === 'string';
 }
 
+/** Whether an item is one that somebody may decide about. */
+export function isDeadLetter(item: Item): item is DeadLetter {
+  const { part, node, at } = item as Partial<Record<keyof DeadLetterFacts, unknown>>;
+  return part === 'givenUp' && typeof node === 'string' && typeof at === 'number' && isRecordOfKind(item);
+}
+
 /** Whether something has a record, and says what it is. */
 export function isRecordOfKind(value: object): value is RecordOfKind {
   const { kind, record } = value as Partial<Record<keyof RecordOfKind, unknown>>;
-  return kinds.has(kind) && isRecord(record);
+  return isKind(kind) && isRecord(record);
 }
 
 /**
@@ -49,7 +64,7 @@ export function isRecordOfKind(value: object): value is RecordOfKind {
  */
 export function parseHeld(text: string): RecordsOfKind {
   const { kind, records } = JSON.parse(text) as Partial<Record<keyof RecordsOfKind, unknown>>;
-  if (!kinds.has(kind) || !Array.isArray(records) || !records.every(isRecord)) throw new TypeError('not held records');
+  if (!isKind(kind) || !Array.isArray(records) || !records.every(isRecord)) throw new TypeError('not held records');
   return { kind, records } as RecordsOfKind;
 }
 
@@ -61,6 +76,10 @@ export function separate<K extends Kind>({ kind, records }: RecordsOfKind<K>): R
 /** The record of a thing, or another one of the same kind in its place, and what it is. */
 export function newsOf<K extends Kind>(thing: RecordOfKind<K>, record: Records[K] = thing.record): RecordOfKind<K> {
   return { kind: thing.kind, record };
+}
+
+function isKind(value: unknown): value is Kind {
+  return kinds.some((kind) => kind === value);
 }
 
 function isRecord(value: unknown): value is object {

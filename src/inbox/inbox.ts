@@ -8,7 +8,7 @@ import { appliedNote, askedNote } from '../journal/participant';
 import type { InboxRecord, Kind } from '../model';
 import type { Hold } from '../store/store';
 import { type Acceptance, type Arrival, createAccept } from './accept';
-import type { InboxContext } from './context';
+import type { InboxContext, Untaken } from './context';
 import { type Correlator, GuardedCorrelator } from './correlator';
 import { DeadLetters } from './dead-letters';
 import { Entries, type Pending } from './entries';
@@ -38,6 +38,10 @@ export interface InboxOptions {
   onAccepted?(kind: Kind, acceptances: readonly Acceptance[]): void;
   /** What was given up had to go before its time, since there is too much of it. */
   onGivenUpFull?(): void;
+  /** Whether a kind is polled although no node may take it; never when absent. */
+  isPolled?(kind: Kind): boolean;
+  /** No node takes what was polled: it is set aside. `isNews`: that was not so before. */
+  onUntaken?(kind: Kind, isNews: boolean): void;
 }
 
 /** How everything is given to another inbox. */
@@ -150,6 +154,13 @@ export class Inbox {
   attach<C extends Channel>(channel: C, subscriber: InboxSubscriber<KindOn<C>>): void {
     this.#context.subscribers.attach(channel, subscriber);
     this.open();
+    this.deadLetters.giveUntaken();
+  }
+
+  /** The service has no more of a kind for now. What was found of it before it was polled goes to who is here by now, or is set aside. */
+  drained(kind: Kind): void {
+    const { subscribers } = this.#context;
+    if (!subscribers.expects(kind)) subscribers.giveAll();
   }
 
   /** Takes a node away. What it has not answered waits for it, or for others. */
@@ -316,6 +327,7 @@ export class Inbox {
 
   #createContext(options: InboxOptions): InboxContext {
     const { journal, clock = systemClock, onFault = throwLater, dedupe, dedupeMs, correlator } = options;
+    const { isPolled = () => false, onUntaken = () => {} } = options;
     const entries = new Entries();
     const run: InboxContext['run'] = (step, take = (one) => journal.run(one)) => {
       take(step).catch((error: unknown) => {
@@ -327,12 +339,22 @@ export class Inbox {
       onAttempt: (entry: Entry, attempt: number) => this.countAttempt(entry, attempt),
       onTaken: (taken: Pending) => settle(this.#context, taken),
       onStranded: (stranded: Pending) => void this.release(stranded.entry),
+      isPolled,
+      onUntaken: (untaken: Pending) => {
+        untaken.isDead = true;
+        onUntaken(untaken.entry.kind, this.deadLetters.addUntaken(untaken.entry));
+        settle(this.#context, untaken);
+      },
       written: () => journal.run(nothing).catch(onFault),
       onFault,
     };
     const subscribers = new Subscribers(entries, events, clock);
+    const untaken: Untaken = {
+      find: (...asked) => this.deadLetters.find(...asked),
+      end: (letter, isDropped) => this.deadLetters.end(letter, isDropped),
+    };
     const guarded = correlator && new GuardedCorrelator(correlator, onFault);
-    return { journal, clock, entries, subscribers, correlator: guarded, dedupe, dedupeMs, run };
+    return { journal, clock, entries, subscribers, correlator: guarded, untaken, dedupe, dedupeMs, run };
   }
 }
 

@@ -44,7 +44,7 @@ export function createInboxParticipant(context: InboxContext): Participant {
 /** Names of those whom an inbox can give more to that others leave, as in `Item.takers`. */
 function wantedBy({ heir, subscribers, entries }: InboxContext): readonly string[] {
   if (heir) return wantedBy(heir);
-  return entries.size <= enough ? [...subscribers.kinds, ...subscribers.called] : subscribers.called;
+  return entries.size <= enough ? [...subscribers.polled, ...subscribers.called] : subscribers.called;
 }
 
 async function findEntries(context: InboxContext, items: readonly Item[], how: Circumstances): Promise<void> {

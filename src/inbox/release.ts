@@ -76,12 +76,14 @@ export function takeLate(context: InboxContext, id: string): void {
 /** Says whether the service has brought it again already, which has arrived then. */
 function settleSuccessor(context: InboxContext, { identity, entry }: Pending): boolean {
   const { entries, subscribers } = context;
+  const { kind } = entry;
   // Its polled copy is for those who poll; where nobody does, it only waits for the service to call again.
-  const isForPollers = subscribers.expects(entry.kind);
-  const successor =
-    entries.findCalledBack(identity) ?? (isForPollers ? undefined : entries.findOn(entry.kind, identity));
+  const isForPollers = subscribers.expects(kind);
+  const successor = entries.findCalledBack(identity) ?? (isForPollers ? undefined : entries.findOn(kind, identity));
   if (successor) settle(context, successor);
-  return successor !== undefined;
+  const letter = successor ? undefined : context.untaken.find(kind, identity);
+  if (letter) context.untaken.end(letter, false);
+  return successor !== undefined || letter !== undefined;
 }
 
 /** What was taken after all is known when the service brings it again. */

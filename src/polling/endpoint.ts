@@ -2,7 +2,7 @@ import { type Clock, wait } from '../clock';
 import type { SmsError } from '../errors';
 import type { CallOptions, Client } from '../http/client';
 import type { Acceptance, Arrival, Inbox } from '../inbox/inbox';
-import type { Kind, RecordsOfKind } from '../model';
+import { type Kind, kinds, type RecordsOfKind } from '../model';
 import type { PollOutcome } from './back-off';
 import { type PollEvents, PollLoop, type PollState } from './poll-loop';
 
@@ -338,8 +338,6 @@ function isNews({ code }: SmsError, told: ('service' | 'store')[]): boolean {
   told.push(what);
   return true;
 }
-
-const kinds = ['incoming', 'status', 'outbox'] as const satisfies readonly Kind[];
 
 /** The endpoints of an account, each made when somebody first wants it polled. */
 export class Endpoints<Member extends Poller = Poller> {

@@ -483,6 +483,19 @@ export const mutants: readonly Mutant[] = [
     'if (!text.countedAt || isUnknown(outcome)) return [];',
     'if (!text.countedAt) return [];',
   ),
+  // What no node takes.
+  outward(
+    'what no node takes is dropped',
+    'inbox/inbox.ts',
+    'onUntaken(untaken.entry.kind, this.deadLetters.addUntaken(untaken.entry));',
+    'onUntaken(untaken.entry.kind, false);',
+  ),
+  outward(
+    'what no node took is not given to the one that comes',
+    'inbox/inbox.ts',
+    'this.open();\n    this.deadLetters.giveUntaken();',
+    'this.open();',
+  ),
 ];
 
 function mutant(name: string, file: string, search: string, replace: string): Mutant {

@@ -274,6 +274,11 @@ export class Outward {
     }
   }
 
+  /** Whether a message was written as the reply to a text, or has answered one. */
+  isReply(message: Message): boolean {
+    return this.#repliesUsed.has(message) || this.#replies.some((reply) => reply.message === message);
+  }
+
   /** A node has got a message that is called the answer to a question. */
   awaited(message: Message): void {
     this.#awaited.add(message);

@@ -359,14 +359,20 @@ export class Process implements Callee, Surrounding {
             // Of two logins that have it, either may have given it to whoever had taken it from the other.
             !shares.some((share) => share.isOut && !(share.isDone && message.mayBeWithTwo)))) ||
         (message.reachedAs !== undefined && world.nodesFor(message).length === 0);
-      if (world.plan.store === 'memory') {
-        if (isDone && world.isDoneByAll(message)) this.#open.delete(message);
-      } else if (isDone) {
+      if (isDone && (world.plan.store !== 'memory' || world.isDoneByAll(message))) {
         this.#open.delete(message);
-      } else if (this.#mustBeKept(message)) {
+      } else if (this.#isForQuestion(message)) {
+        message.excuse ??= 'it answered a question, and no node took it besides';
+      } else if (world.plan.store !== 'memory' && this.#mustBeKept(message) && !machine.place.isAside(message)) {
         world.violate('not kept', `${message.name} is neither delivered nor in the store of ${this.name}`);
       }
     }
+  }
+
+  /** It may be the reply to a question, and no node is here that would get it besides. */
+  #isForQuestion(message: Message): boolean {
+    if (message.reachedAs === undefined || this.world.outward?.isReply(message) !== true) return false;
+    return ![...this.#nodes.keys()].some((id) => this.world.kindOf(id) === message.kind);
   }
 
   /** Notes since when nothing has been wrong with a store. */

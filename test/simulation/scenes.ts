@@ -115,6 +115,7 @@ const outward: readonly Scene[] = [
   emptyServer,
   changeToFailing,
   replyInTime,
+  awayForLong,
 ];
 
 /** The account gets another login, and perhaps the first again, while polls are in flight and flows are busy. */
@@ -210,6 +211,20 @@ function replyInTime(plan: Plan, random: Random, process: number): Happening[] {
       forMs: random.pick([0, 300, 5_000]),
       ...(random.chance(0.5) && { node: plan.nodes.length }),
     })),
+  ];
+}
+
+/** Questions are open, and the node that receives is away for longer than any deployment takes: messages come that no node takes. */
+function awayForLong(plan: Plan, random: Random, process: number): Happening[] {
+  // What one of two has taken, the other misses.
+  plan.nodes = plan.nodes.filter(({ id }) => id !== 'in b');
+  const forMs = random.pick([25_000, 40_000]);
+  const away = plan.nodes.flatMap(({ kind }, node) => (kind === 'incoming' ? [node] : []));
+  return [
+    ...several(3, () => order(plan, random, process, random.below(2_000), { waitMs: 60_000 })),
+    ...away.map((node) => ({ atMs: random.below(5_000), what: 'redeploy' as const, process, forMs, node })),
+    ...several(4, () => messages(random, random.below(40_000), 3)),
+    ...(random.chance(0.5) ? [{ atMs: random.below(60_000), ...endOrRedeploy(random, process) }] : []),
   ];
 }
 

@@ -9,7 +9,7 @@ import { examineArrivals } from './sender';
 import { Server, ServerConnection } from './server';
 import { Service } from './service';
 import { Network, type Trouble } from './transport';
-import { type Violation, World } from './world';
+import { type Message, type Violation, World } from './world';
 
 /** What a run came to. */
 export interface Result {
@@ -189,7 +189,10 @@ class Run {
     if (this.#processes.some((process) => process?.isDeploying)) return 'flows are being deployed';
     for (const message of messages) {
       if (message.callback === 'due') return `${message.name} is called back for ever`;
-      if (!plan.nodes.some(({ kind }) => kind === message.kind)) continue;
+      if (!plan.nodes.some(({ kind }) => kind === message.kind)) {
+        if (this.#isDropped(message)) return `${message.name}, which no node takes, is lost`;
+        continue;
+      }
       if (!message.isRead) return `${message.name} is not read`;
       if (message.excuse !== undefined) continue;
       const isDone = (id: string) => message.shares.get(id)?.isDone === true;
@@ -209,6 +212,15 @@ class Run {
     const remains = this.#machines.map(({ place }) => place.remains).find((found) => found !== undefined);
     if (remains !== undefined) return remains;
     return timeline.nowMs < lastArrivalMs ? 'more is to come' : undefined;
+  }
+
+  /** No node takes it, and it is not kept for any. */
+  #isDropped(message: Message): boolean {
+    const { plan, outward } = this.world;
+    const hasTrouble = plan.happenings.some(({ what }) => what === 'store' || what === 'power failure');
+    if (plan.store !== 'disk' || hasTrouble || outward?.isReply(message) !== false) return false;
+    if (message.reachedAs === undefined || message.callback !== 'none') return false;
+    return this.#machines.every(({ place }) => !place.has(message) && !place.isAside(message));
   }
 
   #happen(happening: Happening): void {

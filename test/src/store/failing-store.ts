@@ -218,6 +218,11 @@ export class FailingServer extends FailingStore {
     return super.open(events);
   }
 
+  /** Of what a dead process leaves, what it would be given. */
+  get wanted(): readonly string[] {
+    return this.#events?.wanted?.() ?? [];
+  }
+
   /** It has these of a process that is dead. */
   takeOver(items: readonly Item[]): void {
     for (const item of items) this.platter.entries.set(item.id, JSON.stringify(item));

@@ -1,0 +1,173 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import helper from 'node-red-node-test-helper';
+import type { Simulator } from '../../simulator';
+import type { FlowNode } from '../node-red-process';
+import { until } from '../until';
+import { askingSender, RunningFlow, sink, startService, stopEverything, stopLater } from './running-flow';
+
+const [asked, other] = ['6421555001', '6421555002'] as const;
+const warning = 30;
+
+const receiver: FlowNode = { id: 'in', type: 'sms-in', account: 'account', wires: [['received']] };
+
+interface Listed {
+  entries: { id: string; node: string; from?: string; body: string; error?: unknown }[];
+  total: number;
+}
+
+describe('what no node takes while a question is open', () => {
+  let sim: Simulator;
+
+  beforeEach(async () => {
+    sim = await startService();
+  });
+
+  afterEach(stopEverything);
+
+  const flow = (more: FlowNode[] = [], of: Record<string, unknown> = {}) => [
+    ...askingSender(sim, { wait: '60', waitType: 'num' }, of),
+    sink('received'),
+    ...more,
+  ];
+
+  /** A flow with an open question. */
+  async function ask(of: Record<string, unknown> = {}): Promise<RunningFlow> {
+    const running = await RunningFlow.start(flow([], of), {
+      settings: of.store === 'disk' ? { userDir: createFolder() } : {},
+    });
+    running.send('send', { topic: asked, payload: 'Come?' });
+    await running.messages('sent', 1);
+    return running;
+  }
+
+  function createFolder(): string {
+    const folder = mkdtempSync(join(tmpdir(), 'sms-aside-'));
+    stopLater(async () => rmSync(folder, { recursive: true, force: true }));
+    return folder;
+  }
+
+  const write = (body: string, from: string = other) => sim.receive({ from, to: '642100000001', body });
+  const state = async () => (await helper.request().get('/sms-account/account/state').expect(200)).body;
+  const list = async (): Promise<Listed> =>
+    (await helper.request().get('/sms-account/account/entries?state=aside').expect(200)).body;
+  const act = (id: string, action: string) =>
+    helper.request().post(`/sms-account/account/entries/${id}`).send({ action });
+
+  async function untilAside(count: number): Promise<void> {
+    await until(async () => (await state()).inbox.setAside === count, `${count} set aside`);
+  }
+
+  const warnings = (running: RunningFlow) =>
+    running.log.filter(({ id, level }) => id === 'account' && level === warning).map(({ msg }) => String(msg));
+
+  it('is listed and counted, with one warning, and the reply is none of it', async () => {
+    const running = await ask();
+    write('first');
+    write('second');
+    write('yes', asked);
+    await running.messages('reply', 1);
+    await untilAside(2);
+    const { entries, total } = await list();
+    assert.equal(total, 2);
+    assert.deepEqual(
+      entries.map(({ node, from, body, error }) => [node, from, body, error]),
+      [
+        ['', other, 'first', undefined],
+        ['', other, 'second', undefined],
+      ],
+    );
+    const { inbox, counts } = await state();
+    assert.deepEqual([inbox, counts.setAside], [{ undelivered: 0, setAside: 2 }, 2]);
+    assert.deepEqual(warnings(running).length, 1);
+    assert.match(warnings(running)[0] ?? '', /7 days.*sms in/);
+  });
+
+  it('cannot be delivered to nobody, and can be discarded, which is logged without it', async () => {
+    const running = await ask();
+    write('first');
+    await untilAside(1);
+    const id = (await list()).entries[0]?.id ?? '';
+    await act(id, 'deliver').expect(409);
+    const all = { state: 'aside', action: 'deliver' };
+    const { body } = await helper.request().post('/sms-account/account/entries').send(all).expect(200);
+    assert.deepEqual(body, { done: 0, left: 1 });
+    await act(id, 'discard').expect(200);
+    await act(id, 'discard').expect(404);
+    assert.equal((await list()).total, 0);
+    const lines = running.log.map(({ msg }) => String(msg)).filter((line) => line.includes('discarded'));
+    assert.equal(lines.length, 1);
+    assert.ok(!lines.some((line) => line.includes('first')));
+  });
+
+  for (const type of ['full', 'flows', 'nodes'] as const) {
+    it(`goes to the first node that takes it, deployed by ${type}, and to no later one`, async () => {
+      const running = await ask();
+      write('first');
+      write('second');
+      await untilAside(2);
+      await running.deploy(flow([receiver]), type);
+      const received = await running.messages('received', 2);
+      assert.deepEqual(
+        received.map(({ payload, sms }) => [payload, sms?.redelivered]),
+        [
+          ['first', undefined],
+          ['second', undefined],
+        ],
+      );
+      await running.deploy(flow([receiver, { ...receiver, id: 'late' }]), type);
+      write('third');
+      await running.messages('received', 4);
+      assert.deepEqual(
+        received.map(({ payload }) => payload),
+        ['first', 'second', 'third', 'third'],
+      );
+      assert.deepEqual((await state()).inbox, { undelivered: 0, setAside: 0 });
+    });
+  }
+
+  it('is not what comes while a full deployment has stopped the node that takes it', async () => {
+    const running = await RunningFlow.start(flow([receiver]));
+    running.send('send', { topic: asked, payload: 'Come?' });
+    await running.messages('sent', 1);
+    for (let round = 1; round <= 5; round++) {
+      const deployed = running.deploy(flow([receiver], { pause: round % 2 }));
+      write(`during ${round}`);
+      await deployed;
+      await running.messages('received', round);
+    }
+    assert.equal((await state()).counts.setAside, 0);
+    assert.deepEqual(warnings(running), []);
+  });
+
+  it('is still set aside after a restart, and waits for its node there', async () => {
+    const userDir = createFolder();
+    const of = { store: 'disk' };
+    const running = await RunningFlow.start(flow([], of), { settings: { userDir } });
+    running.send('send', { topic: asked, payload: 'Come?' });
+    await running.messages('sent', 1);
+    write('first');
+    await untilAside(1);
+    await running.stop();
+    const next = await RunningFlow.start(flow([], of), { settings: { userDir } });
+    await untilAside(1);
+    await next.deploy(flow([receiver], of));
+    const [message] = await next.messages('received', 1);
+    assert.deepEqual([message?.payload, message?.sms?.redelivered], ['first', undefined]);
+    assert.equal((await state()).inbox.setAside, 0);
+  });
+
+  it('goes along with a change of the login', async () => {
+    const running = await ask();
+    write('first');
+    await untilAside(1);
+    const later = await startService();
+    const of = { baseUrl: later.baseUrl, credentials: { ...later.credentials } };
+    await running.deploy(flow([], of));
+    await untilAside(1);
+    await running.deploy(flow([receiver], of));
+    assert.equal((await running.messages('received', 1))[0]?.payload, 'first');
+  });
+});
