@@ -1,3 +1,4 @@
+import { createMsgType } from './forms/message-properties';
 import {
   checkTyped,
   chooseOnlyAccount,
@@ -63,7 +64,7 @@ RED.nodes.registerType('sms-feed', {
     $('#node-input-size').typedInput({
       default: 'num',
       typeField: '#node-input-sizeType',
-      types: ['num', ...fromFlow],
+      types: ['num', ...fromFlow].map((type) => (type === 'msg' ? createMsgType() : type)),
     });
     prepareTrigger(interval, usualIntervalSeconds);
     prepare(this);

@@ -1,3 +1,4 @@
+import type { EditorNode } from './forms/editor';
 import { chooseOnlyAccount, fillDefaults, numberIn, prepare, prepareAcknowledge, text } from './forms/shared';
 import { limits } from './limits';
 
@@ -41,6 +42,12 @@ RED.nodes.registerType('sms-in', {
   onadd() {
     chooseOnlyAccount(this);
   },
+  onpaletteadd() {
+    RED.events.on('nodes:add', offerAnswer);
+  },
+  onpaletteremove() {
+    RED.events.off('nodes:add', offerAnswer);
+  },
   oneditprepare() {
     fillDefaults(this);
     prepareAcknowledge();
@@ -52,3 +59,13 @@ RED.nodes.registerType('sms-in', {
     prepare(this);
   },
 });
+
+/** Offers the answer behind a node that was dragged from the palette; what it says is left to whoever takes it. */
+function offerAnswer(node: EditorNode, how?: { source?: string }): void {
+  if (node.type !== 'sms-in' || how?.source !== 'palette') return;
+  const answer = { id: RED.nodes.id(), type: 'sms-send', account: node.account, bodyType: 'str', body: '' };
+  // The node is yet to be put in its place and selected.
+  setTimeout(() =>
+    RED.view.setSuggestedFlow?.({ nodes: [answer], source: node, position: 'relative', clickToApply: true }),
+  );
+}

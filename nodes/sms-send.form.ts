@@ -1,6 +1,7 @@
 import { charactersOutside, measureText } from '../src/message/gsm';
 import { isBlank } from '../src/wire/fields';
 import type { EditorNode, TypedInputType } from './forms/editor';
+import { createMsgType } from './forms/message-properties';
 import {
   checkAt,
   checkCallbackUrl,
@@ -263,12 +264,13 @@ function prepareTypes(node: EditorNode): void {
       ...fromFlow,
     ],
   };
+  const msg = createMsgType();
   const written: (string | TypedInputType)[] = [literal, 'num', minutes, time];
   for (const [property, ofProperty] of Object.entries(types)) {
     field(property).typedInput({
       default: String(node._def.defaults[`${property}Type`]?.value),
       typeField: `#node-input-${property}Type`,
-      types: ofProperty,
+      types: ofProperty.map((type) => (type === 'msg' ? msg : type)),
     });
     if (ofProperty.some((type) => written.includes(type))) keepApart(node, property);
   }

@@ -62,11 +62,19 @@ export interface TypedInputType {
   icon?: string;
   hasValue?: boolean;
   options?: { value: string; label: string }[];
+  /** What is offered while somebody writes. */
+  autoComplete?(written: string): Completion[];
+}
+
+/** What a TypedInput offers to be chosen. */
+export interface Completion {
+  value: string;
+  label: JQuery;
 }
 
 interface TypedInputOptions {
   default: string;
-  typeField: string;
+  typeField?: string;
   types: readonly (string | TypedInputType)[];
 }
 
@@ -91,12 +99,22 @@ interface SidebarTab {
   action: string;
 }
 
+/** Nodes that are offered behind another. */
+interface SuggestedFlow {
+  nodes: { id: string; type: string; [property: string]: unknown }[];
+  source: EditorNode;
+  position: 'relative';
+  clickToApply: boolean;
+}
+
 /** Node-RED's editor, as far as the forms use it. */
 interface Editor {
   _(key: string, params?: TextParams): string;
   nodes: {
     registerType(type: string, definition: NodeDefinition): void;
     node(id: string): EditorNode | null | undefined;
+    /** Makes an id. */
+    id(): string;
     filterNodes(filter: { type: string }): EditorNode[];
     eachConfig(visit: (node: EditorNode) => void): void;
     workspace(id: string | undefined): Flow | undefined;
@@ -105,10 +123,14 @@ interface Editor {
   sidebar: { addTab(tab: SidebarTab): void; removeTab(id: string): void; show(id: string): void };
   actions: { add(name: string, action: () => void): void; remove(name: string): void };
   editor: { editConfig(name: string, type: string, id: string): void };
-  view: { reveal(id: string): void };
+  view: {
+    reveal(id: string): void;
+    /** Shows nodes that are not there, and adds them with the Tab key or a click. From Node-RED 4.1 on. */
+    setSuggestedFlow?(suggestion: SuggestedFlow): void;
+  };
   events: {
-    on(event: string, listener: (argument: EditorNode) => void): void;
-    off(event: string, listener: (argument: EditorNode) => void): void;
+    on(event: string, listener: (argument: EditorNode, how?: { source?: string }) => void): void;
+    off(event: string, listener: (argument: EditorNode, how?: { source?: string }) => void): void;
   };
   /** What the runtime publishes. Node-RED before 4.0 tells nobody that it is connected again. */
   comms: {
@@ -134,5 +156,6 @@ declare global {
     typedInput(method: 'value'): string;
     typedInput(method: 'value', value: string): this;
     typedInput(method: 'focus'): this;
+    typedInput(method: 'instance'): { typeMap: { msg: TypedInputType } };
   }
 }

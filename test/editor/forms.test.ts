@@ -660,6 +660,39 @@ describe('The forms in the editor', function () {
     assert.deepEqual([saved?.once, saved?.onceType], ['sms.messageId', 'msg']);
   });
 
+  it('of sms-send offers what a message has by the nodes of this package, beside what Node-RED knows', async () => {
+    await openEditor(account(), node('sms-send', { account: 'account' }));
+    await editor.openForm('sms-send');
+    const [to, offered] = [editor.typed('to'), editor.page.locator('.red-ui-autoComplete-container:visible')];
+    await to.fill('');
+    await to.pressSequentially('from');
+    await offered.getByText('sms.from', { exact: true }).waitFor();
+    await offered.getByText('sms-in, sms-status').first().waitFor();
+    await to.fill('');
+    await to.pressSequentially('topi');
+    await offered.getByText('topic', { exact: true }).waitFor();
+    await to.fill('');
+    await to.pressSequentially('sms.fr');
+    await offered.getByText('sms.from', { exact: true }).click();
+    assert.equal(await to.inputValue(), 'sms.from');
+    await editor.save();
+    await editor.deploy();
+    const saved = (await nodeRed.readFlows()).find(({ id }) => id === 'sms-send');
+    assert.deepEqual([saved?.to, saved?.toType], ['sms.from', 'msg']);
+  });
+
+  it('offer the answer behind a node that is dragged in to receive, where Node-RED can; its text is left to be written', async () => {
+    await openEditor(account());
+    const received = await editor.drag('sms-in', 200, 100);
+    await editor.page.locator('.red-ui-flow-node-ghost').first().waitFor();
+    await editor.page.keyboard.press('Tab');
+    const answer = (await editor.flows()).find(({ type }) => type === 'sms-send');
+    assert.deepEqual([answer?.account, answer?.to, answer?.bodyType, answer?.body], ['account', 'topic', 'str', '']);
+    const from = (await editor.flows()).find(({ id }) => id === received);
+    assert.deepEqual(from?.wires, [[answer?.id]]);
+    assert.equal((await editor.node(String(answer?.id))).valid, false, 'it has no text yet');
+  });
+
   it('of sms-send keeps a text of several lines', async () => {
     await openEditor(account(), node('sms-send', { account: 'account' }));
     const text = 'First line\nsecond line\n\nlast';

@@ -1,0 +1,49 @@
+import type { Completion, TypedInputType } from './editor';
+
+/** Where `msg.sms` of a message comes from, and what it has there. */
+const properties: Readonly<Record<string, readonly string[]>> = {
+  'sms-in, sms-status': [
+    'from',
+    'to',
+    'messageId',
+    'inReplyToId',
+    'sent.to',
+    'sent.body',
+    'sent.messageId',
+    'sent.remembered',
+  ],
+  'sms-in': ['body', 'displayName', 'messageDate', 'isReply', 'optOut'],
+  'sms-status': ['statusCode', 'description', 'error', 'statusDate', 'final'],
+  'sms-send': ['accepted', 'failed', 'errorCode', 'errorMessage', 'parts'],
+  'sms-outbox': ['recipients', 'recipientCount'],
+  'sms-feed': ['account.balance', 'account.currency'],
+  'sms-callback-in': ['query'],
+};
+
+const completions = Object.entries(properties).flatMap(([source, names]) =>
+  names.map((name) => ({ value: `sms.${name}`, source })),
+);
+
+/** The type `msg` of a TypedInput as Node-RED has it, which also offers what the nodes of this package put into a message. */
+export function createMsgType(): TypedInputType {
+  const probe = $('<input type="text">')
+    .appendTo($('<div>'))
+    .typedInput({ default: 'msg', types: ['msg'] });
+  const { msg } = probe.typedInput('instance').typeMap;
+  return {
+    ...msg,
+    autoComplete: (written) => [...completionsFor(written), ...(msg.autoComplete?.(written) ?? [])],
+  };
+}
+
+function completionsFor(written: string): Completion[] {
+  const sought = written.trim().toLowerCase();
+  return completions
+    .filter(({ value }) => value.toLowerCase().includes(sought))
+    .map(({ value, source }) => {
+      const label = $('<div>').css('display', 'flex');
+      $('<div>').addClass('red-ui-autoComplete-completion').text(value).appendTo(label);
+      $('<div>').css('font-size', '0.8em').text(source).appendTo(label);
+      return { value, label };
+    });
+}
