@@ -6,7 +6,7 @@ import { ConsentCorrelator } from '../inbox/consent';
 import { Inbox, type InboxOptions } from '../inbox/inbox';
 import { Journal } from '../journal/journal';
 import type { SendCounts } from '../outbox/counts';
-import type { Respite } from '../outbox/dispatch-order';
+import type { RetryAfter } from '../outbox/outage';
 import { type HandOver, Outbox } from '../outbox/outbox';
 import type { Evidence } from '../outbox/outgoing';
 import type { SendQueue } from '../outbox/queue';
@@ -24,7 +24,7 @@ export interface AccountDataOptions
   /** Counts what becomes of texts. */
   counts: SendCounts;
   /** Until when the service wants to be left alone. */
-  respite: Respite;
+  retryAfter: RetryAfter;
   /** Nodes that know that the store fails. */
   toldOfStore: Set<string>;
   dedupe(): boolean;

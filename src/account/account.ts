@@ -188,7 +188,7 @@ export class Account {
       clock,
       queue: this.#queue,
       counts: stats.sends,
-      respite: stats.respite,
+      retryAfter: stats.retryAfter,
       toldOfStore: stats.toldOfStore(settings.storeName),
       onStore,
       onSteps: onChanged,

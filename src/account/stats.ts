@@ -5,7 +5,7 @@ import type { Acceptance, InboxState } from '../inbox/inbox';
 import type { Kind } from '../model';
 import { nothingSent, type SendState, type TextAction, type TextEntry } from '../outbox/admin';
 import { SendCounts } from '../outbox/counts';
-import { Respite } from '../outbox/dispatch-order';
+import { RetryAfter } from '../outbox/outage';
 import type { Endpoints, PollSummary } from '../polling/endpoint';
 import type { AccountData } from './account-data';
 import type { Consent } from './consent';
@@ -92,7 +92,7 @@ export interface EntryList {
  */
 export class Stats {
   readonly sends = new SendCounts();
-  readonly respite: Respite;
+  readonly retryAfter: RetryAfter;
   readonly #clock: Clock;
   readonly #receives: ReceiveCounts = { received: 0, statuses: 0, duplicates: 0, redelivered: 0, setAside: 0 };
   /** What had been counted when this day began. */
@@ -102,7 +102,7 @@ export class Stats {
 
   constructor(clock: Clock) {
     this.#clock = clock;
-    this.respite = new Respite(clock);
+    this.retryAfter = new RetryAfter(clock);
     this.#awaitMidnight();
   }
 

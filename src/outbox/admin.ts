@@ -1,7 +1,7 @@
 import type { Clock } from '../clock';
 import type { SendCounts } from './counts';
+import type { Dispatcher } from './dispatcher';
 import type { Duplicates } from './duplicates';
-import type { KeptTexts } from './keeping';
 import type { Ledger } from './ledger';
 import type { SendFailure } from './outage';
 import { concernedBy, isKept, parseOutcome, type Sent, type Text } from './outgoing';
@@ -63,7 +63,7 @@ export interface TextEntryList {
 export interface AdminOptions {
   ledger: Ledger;
   evidence: Pick<EvidenceCollector, 'searches'>;
-  kept: KeptTexts;
+  dispatcher: Dispatcher;
   duplicates: Duplicates;
   settlement: Settlement;
   queue: SendQueue;
@@ -90,8 +90,8 @@ export class Admin {
   }
 
   get state(): SendState {
-    const { ledger, evidence, queue, kept: keeping } = this.#options;
-    const { failing } = keeping;
+    const { ledger, evidence, queue, dispatcher } = this.#options;
+    const { failing, scheduled } = dispatcher;
     const { texts } = ledger;
     const kept = texts.entries.count('kept');
     const [oldest] = texts.entries.page('kept', 1).ids.map((id) => texts.get(id));
@@ -99,7 +99,7 @@ export class Admin {
       inFlight: queue.inFlight + evidence.searches,
       waiting: queue.waitingUnkept + kept,
       kept,
-      scheduled: this.#options.kept.scheduled,
+      scheduled,
       ...(oldest ? { oldestKeptAt: oldest.arrivedAt } : undefined),
       uncertain: texts.entries.count('uncertain'),
       asking: ledger.questions.open,
@@ -112,7 +112,7 @@ export class Admin {
     const { texts } = this.#options.ledger;
     const { ids, ...more } = texts.entries.page(state, most, after);
     const entries = ids.flatMap(
-      (id) => formatEntry(texts.get(id), texts.entries.get(id), this.#options.kept.dueAt(id)) ?? [],
+      (id) => formatEntry(texts.get(id), texts.entries.get(id), this.#options.dispatcher.dueAt(id)) ?? [],
     );
     return { entries, total: texts.entries.count(state), ...more };
   }
@@ -149,13 +149,13 @@ export class Admin {
   }
 
   async #send(text: Text, { state }: TextEntryPlace): Promise<'done' | 'unfit'> {
-    const { kept, ledger, clock, isHere } = this.#options;
+    const { dispatcher, ledger, clock, isHere } = this.#options;
     if (!isHere(text.node)) return 'unfit';
     if (state === 'kept') {
-      if (kept.dueAt(text.id) !== undefined) await ledger.hasten(text);
-      return kept.sendNow(text.id) ? 'done' : 'unfit';
+      if (dispatcher.dueAt(text.id) !== undefined) await ledger.hasten(text);
+      return dispatcher.sendNow(text.id) ? 'done' : 'unfit';
     }
-    kept.admit(await ledger.sendAgain({ ...text, isReleased: true, arrivedAt: clock.now() }));
+    dispatcher.admit(await ledger.sendAgain({ ...text, isReleased: true, arrivedAt: clock.now() }));
     return 'done';
   }
 
@@ -175,8 +175,8 @@ export class Admin {
   }
 
   async #discard(text: Text, { state }: TextEntryPlace): Promise<'done' | 'unfit'> {
-    const { ledger, kept, duplicates, goOn, onDiscarded } = this.#options;
-    if (state === 'kept' && !kept.remove(text.id) && !duplicates.remove(text.id)) return 'unfit';
+    const { ledger, dispatcher, duplicates, goOn, onDiscarded } = this.#options;
+    if (state === 'kept' && !dispatcher.remove(text.id) && !duplicates.remove(text.id)) return 'unfit';
     try {
       await ledger.discard(text, 'refuse');
     } catch (error) {

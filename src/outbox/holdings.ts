@@ -183,7 +183,7 @@ export class Holdings {
 
 /** What the service wanted, it may not want of another login, which may be at another service. */
 function forAnyService<Held extends Text | Question>(item: Held): Held {
-  return item.kind === 'text' && item.respite ? { ...item, respite: undefined } : item;
+  return item.kind === 'text' && item.retryAfter ? { ...item, retryAfter: undefined } : item;
 }
 
 function keepAnew(item: Item): Step<void> {

@@ -4,10 +4,11 @@ import type { Journal } from '../journal/journal';
 import type { QuietHours } from '../message/times';
 import { type SendCounts, UnderWay } from './counts';
 import type { Deliveries, Given } from './delivery';
+import type { Dispatcher } from './dispatcher';
 import { keepUntilDue, mayLeaveAt, mostScheduled } from './due';
-import type { Duplicates, Followers } from './duplicates';
-import type { KeptTexts } from './keeping';
+import type { Duplicates } from './duplicates';
 import type { Ledger } from './ledger';
+import type { Followers } from './once';
 import {
   afterUnknown,
   formatOutcome,
@@ -32,7 +33,7 @@ export interface IntakeOptions {
   queue: SendQueue;
   ledger: Ledger;
   deliveries: Deliveries;
-  kept: KeptTexts;
+  dispatcher: Dispatcher;
   duplicates: Duplicates;
   reconciliations: Reconciliations;
   followers: Followers;
@@ -110,7 +111,7 @@ export class Intake {
     const { verdict } = taken;
     if (verdict.type === 'taken') throw new SmsError('onceTaken', { field: 'once' });
     if (text.options.keep) {
-      if (verdict.type === 'new') this.#options.kept.admit(taken.text);
+      if (verdict.type === 'new') this.#options.dispatcher.admit(taken.text);
       else if (verdict.type === 'ended') await this.#options.duplicates.end(text, verdict.outcome);
       else void this.#options.duplicates.resume(taken.text);
     } else if (verdict.type === 'ended') {
@@ -134,14 +135,14 @@ export class Intake {
 
   /** @throws SmsError `SMS_BUSY` when no more may wait for their time */
   #assertSchedulable(): void {
-    if (this.#arriving.scheduled + this.#options.kept.scheduled < mostScheduled) return;
+    if (this.#arriving.scheduled + this.#options.dispatcher.scheduled < mostScheduled) return;
     throw new SmsError('busyScheduled', { params: { limit: mostScheduled } });
   }
 
   /** How many kept texts could leave now. */
   get #places(): number {
-    const { kept, queue } = this.#options;
-    return kept.isHeld ? 0 : queue.free;
+    const { dispatcher, queue } = this.#options;
+    return dispatcher.isHeld ? 0 : queue.free;
   }
 
   async #send(text: Text, given: Given): Promise<void> {

@@ -282,7 +282,7 @@ export function isLedgerItem(item: Item): boolean {
   return kind !== 'question' || isQuestion(item as Partial<Question>);
 }
 
-function isText({ state, node, message, options, arrivedAt, outcome, respite }: Partial<Text>): boolean {
+function isText({ state, node, message, options, arrivedAt, outcome, retryAfter }: Partial<Text>): boolean {
   return (
     states.has(state) &&
     typeof node === 'string' &&
@@ -292,7 +292,7 @@ function isText({ state, node, message, options, arrivedAt, outcome, respite }: 
     options !== null &&
     typeof arrivedAt === 'number' &&
     (outcome === undefined ? state !== 'settled' : isOutcome(outcome)) &&
-    (respite === undefined || isOutcome(respite.error))
+    (retryAfter === undefined || isOutcome(retryAfter.error))
   );
 }
 

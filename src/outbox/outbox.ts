@@ -11,12 +11,14 @@ import { Absences } from './absences';
 import { Admin, type SendState } from './admin';
 import { SendCounts } from './counts';
 import { Deliveries } from './delivery';
-import { Respite } from './dispatch-order';
-import { Duplicates, Followers } from './duplicates';
+import { Dispatcher } from './dispatcher';
+import { Duplicates } from './duplicates';
+import { Expiry } from './expiry';
 import { Intake } from './intake';
-import { KeptTexts } from './keeping';
 import { isLedgerItem, Ledger } from './ledger';
-import { type Evidence, isKept, type Outcome, type Text } from './outgoing';
+import { Followers } from './once';
+import { RetryAfter } from './outage';
+import { type Evidence, isKept, type Text } from './outgoing';
 import type { SendQueue } from './queue';
 import { EvidenceCollector, Reconciliations } from './reconciliation';
 import type { RuleSettings } from './rule';
@@ -33,7 +35,7 @@ export interface OutboxOptions {
   /** Counts what becomes of texts; begins with none when absent. */
   counts?: SendCounts;
   /** Until when the service wants to be left alone; not at all when absent. */
-  respite?: Respite;
+  retryAfter?: RetryAfter;
   /** Nodes that know that the store fails; none at first when absent. */
   toldOfStore?: Set<string>;
   /** How long a key of `once` guards, in ms. */
@@ -88,7 +90,8 @@ export class Outbox implements Participant {
   readonly #ledger: Ledger;
   readonly #deliveries: Deliveries;
   readonly #absences: Absences;
-  readonly #kept: KeptTexts;
+  readonly #expiry: Expiry;
+  readonly #dispatcher: Dispatcher;
   readonly #duplicates: Duplicates;
   readonly #settlement: Settlement;
   readonly #intake: Intake;
@@ -144,38 +147,8 @@ export class Outbox implements Participant {
     const evidence = new EvidenceCollector(clock, options.sources);
     const reconciliations = new Reconciliations(evidence, (node) => registrations.clientFor(node) ?? options.client());
     const attempts = new SendAttempts(ledger, reconciliations);
-    const onEnded = (text: Text, outcome: Outcome) => void this.#settlement.end(text, outcome).catch(onFault);
-    const onAbandoned = async (text: Text) => {
-      options.onAbandoned(text.node);
-      this.#deliveries.forget(text.id);
-      await ledger.discard(text).catch(onFault);
-      followers.ended(text.id);
-    };
-    this.#kept = new KeptTexts({
-      ...options,
-      quietHours,
-      absences: this.#absences,
-      ledger,
-      respite: options.respite ?? new Respite(clock),
-      handlerOf,
-      attempt: (text, { client }, { signal }) => attempts.depart(text, { client, signal }),
-      onEnded,
-      onUnknown: (text, error) => void this.#settlement.reconcile(text, error).catch(onFault),
-      onAbandoned,
-      onState: (node) => registrations.tellState(node),
-    });
-    this.#duplicates = new Duplicates({
-      ...options,
-      quietHours,
-      absences: this.#absences,
-      ledger,
-      followers,
-      kept: this.#kept,
-      deliveries: this.#deliveries,
-      isHere,
-      onEnded,
-      onAbandoned,
-    });
+    const expire = (id: string) => (this.#duplicates.has(id) ? this.#duplicates : this.#dispatcher).expire(id);
+    this.#expiry = new Expiry({ clock, absences: this.#absences, quietHours }, expire);
     this.#settlement = new Settlement({
       ledger,
       deliveries: this.#deliveries,
@@ -183,13 +156,36 @@ export class Outbox implements Participant {
       reconciliations,
       followers,
       counts,
-      onRepeat: (text, repeats) => this.#kept.admit(text, repeats),
+      onAbandoned: options.onAbandoned,
       onSearching: (node) => registrations.tellState(node),
+      onFault,
+    });
+    this.#dispatcher = new Dispatcher({
+      clock,
+      queue,
+      ledger,
+      expiry: this.#expiry,
+      retryAfter: options.retryAfter ?? new RetryAfter(clock),
+      registrations,
+      attempts,
+      settlement: this.#settlement,
+      quietHours,
+      onFault,
+    });
+    this.#duplicates = new Duplicates({
+      ledger,
+      expiry: this.#expiry,
+      followers,
+      dispatcher: this.#dispatcher,
+      settlement: this.#settlement,
+      deliveries: this.#deliveries,
+      isHere,
+      onFault,
     });
     this.admin = new Admin({
       ledger,
       evidence,
-      kept: this.#kept,
+      dispatcher: this.#dispatcher,
       duplicates: this.#duplicates,
       settlement: this.#settlement,
       queue,
@@ -211,7 +207,7 @@ export class Outbox implements Participant {
       quietHours,
       ledger,
       deliveries: this.#deliveries,
-      kept: this.#kept,
+      dispatcher: this.#dispatcher,
       duplicates: this.#duplicates,
       reconciliations,
       followers,
@@ -237,12 +233,12 @@ export class Outbox implements Participant {
 
   /** How many kept texts wait: they count for the queue's limit. */
   get keptWaiting(): number {
-    return this.#kept.waiting + this.#duplicates.size + this.#intake.waiting;
+    return this.#dispatcher.waiting + this.#duplicates.size + this.#intake.waiting;
   }
 
   /** Quiet hours are others now: texts may leave earlier or later. */
   quietHoursChanged(): void {
-    this.#kept.quietHoursChanged();
+    this.#dispatcher.quietHoursChanged();
   }
 
   /** Whether nothing would be lost by forgetting it once its store is closed. */
@@ -301,7 +297,8 @@ export class Outbox implements Participant {
     const parts = [this.#settlement, this.#deliveries, this.questions, this.#duplicates, this.#absences];
     for (const part of parts) part.close();
     this.#options.onAskingRests();
-    await Promise.all([this.#kept.close(graceMs), this.#intake.idle()]);
+    this.#expiry.clear();
+    await Promise.all([this.#dispatcher.close(graceMs), this.#intake.idle()]);
     this.#ledger.inTransit.clear();
   }
 
@@ -379,7 +376,7 @@ export class Outbox implements Participant {
   /** Goes on after {@link close}. */
   #begin(): void {
     if (!this.#settlement.open()) return;
-    this.#kept.open();
+    this.#dispatcher.open();
     this.#duplicates.open();
     this.#deliveries.open();
     this.questions.open();
@@ -390,6 +387,7 @@ export class Outbox implements Participant {
   /** Takes up what an earlier process, or another instance, has left. */
   #resume(texts: readonly Text[], questions: readonly Question[]): void {
     const { onAsking } = this.#options;
+    if (texts.length > 0) this.#dispatcher.gather();
     for (const text of texts) this.#takeUp(text);
     this.questions.resume(questions);
     for (const node of new Set(questions.map((question) => question.node))) {
@@ -399,13 +397,19 @@ export class Outbox implements Participant {
 
   #takeUp(text: Text): void {
     const { onFault } = this.#options;
-    if (this.#intake.isUnderWay(text.id) || this.#kept.isTried(text.id) || this.#settlement.isDecided(text.id)) return;
+    if (this.#intake.isUnderWay(text.id) || this.#dispatcher.isTried(text.id) || this.#settlement.isDecided(text.id))
+      return;
     if (text.state === 'waiting' && text.follows) void this.#duplicates.resume(text);
-    else if (text.state === 'waiting' && isKept(text)) this.#kept.admit(text, 0, true);
+    else if (text.state === 'waiting' && isKept(text)) this.#dispatcher.admit(text);
     // It was only guarded, and nothing of it has been sent. Whoever opens this, or takes over from it, frees the key as it is known there.
     else if (text.state === 'waiting' && !this.#settlement.isClosed) void this.#ledger.discard(text).catch(onFault);
-    else if (text.state === 'leaving') void this.#settlement.takeUp(text).catch(onFault);
+    else if (text.state === 'leaving') void this.#goOn(text).catch(onFault);
     else if (text.state === 'settled') void this.#deliveries.deliver(text, true);
+  }
+
+  /** A text has left, and its outcome is not known. */
+  async #goOn(text: Text): Promise<void> {
+    this.#dispatcher.sendAgain(await this.#settlement.takeUp(text));
   }
 
   /** A node has come, and its texts may leave; or it has gone, and they wait for it. */
@@ -413,14 +417,13 @@ export class Outbox implements Participant {
     const handler = this.registrations.handlerOf(node);
     if (handler) this.#absences.end(node, handler.usesStore);
     this.#deliveries.nodeChanged(node);
-    // Of a node that is gone they are given up first, lest each becomes the first of its key as that is given up.
-    this.#duplicates.nodeChanged(node);
-    this.#kept.nodeChanged(node);
+    this.#expiry.nodeChanged(node);
+    this.#dispatcher.nodeChanged(node);
   }
 
   /** What goes on at a node, but for the texts that its registration counts. */
   #stateOf(node: string): SendHandlerState {
-    const { sending, waiting, nextAt, outage } = this.#kept.stateOf(node);
+    const { sending, waiting, nextAt, outage } = this.#dispatcher.stateOf(node);
     return {
       sending: sending + this.#settlement.searchingOf(node),
       waiting,

@@ -77,7 +77,7 @@ export interface Text extends Item {
   /** Why that is not known, of the last of them. */
   uncertainty?: StoredOutcome;
   /** What was known, as it was put back, of until when the service wants to be left alone. */
-  respite?: StoredRespite | undefined;
+  retryAfter?: StoredRetryAfter | undefined;
   /** Another text has its key, and its outcome is the one of that. */
   follows?: true;
   /** When somebody had it sent before its time, in ms: it waits for nothing but its turn. */
@@ -94,7 +94,7 @@ interface StoredError extends Omit<SmsErrorDetails<SmsErrorReason>, 'cause'> {
 }
 
 /** Until when the service wants to be left alone, and why, as plain data; times in ms. */
-export interface StoredRespite {
+export interface StoredRetryAfter {
   at: number;
   forMs: number;
   error: StoredOutcome;

@@ -1,6 +1,6 @@
-import { type Clock, onceAborted, type Timer } from '../clock';
+import { type Clock, nextTurn, onceAborted, type Timer } from '../clock';
 import { SmsError } from '../errors';
-import { Batched } from './batched';
+import { formatOrder, OrderedKeys } from './ordered-keys';
 
 /** How fast and how far a queue goes. */
 export interface QueueSettings {
@@ -25,14 +25,12 @@ export interface SendQueueOptions {
 
 /** When a task's turn comes. */
 export interface TaskOptions {
-  /** Ends its waiting; a task that runs is not stopped. Absent: it waits for as long as it takes. */
-  signal?: AbortSignal;
+  /** Ends its waiting; a task that runs is not stopped. */
+  signal: AbortSignal;
   /** The highest goes first, equals in the order in which they came. 0 when absent. */
   priority?: number;
   /** When it came, by {@link SendQueue.arrive}: it has been taken already, and is not refused. Absent: it comes now. */
   order?: number;
-  /** It is one of those that {@link SendQueueOptions.kept} counts. */
-  isKept?: boolean;
 }
 
 /** A task's turn. */
@@ -41,11 +39,12 @@ export interface Turn {
   giveBack(): void;
 }
 
-interface Waiting extends Placed {
-  priority: number;
-  readonly order: number;
-  readonly isKept: boolean;
-  start(): void;
+/** What has tasks of its own that wait for their turn, in whatever number. */
+export interface TurnSource {
+  /** The place of the first of them that may begin now, if any may. See {@link placeOf}. */
+  readonly first: string | undefined;
+  /** Begins that one. Never rejects. */
+  take(turn: Turn): Promise<void>;
 }
 
 /** Timers come late by about so much. A start that is no later counts as punctual, lest the pace fall behind each time. */
@@ -54,15 +53,21 @@ const latenessMs = 2;
 /** Finer than any clock: less than this is no delay. */
 const finestMs = 0.001;
 
+const highestPriority = 10;
+
+/** Orders tasks by priority and arrival: the least is the first. */
+export function placeOf(priority: number, order: number): string {
+  return formatOrder(highestPriority - priority) + formatOrder(order);
+}
+
 /** Runs so many tasks at once, at a pace; more wait by priority and arrival, up to a limit. */
 export class SendQueue {
+  /** Tasks that wait elsewhere. */
+  readonly sources = new Set<TurnSource>();
   readonly #options: SendQueueOptions;
-  readonly #waiting = new PriorityQueue<Waiting>(
-    (a, b) => a.priority > b.priority || (a.priority === b.priority && a.order < b.order),
-  );
-  /** Turns that were given back: when many wait that may not leave, they follow each other at once. */
-  readonly #givenBack: Batched;
-  #keptHere = 0;
+  /** How to start those that wait, by their places. */
+  readonly #waiting = new Map<string, () => void>();
+  readonly #places = new OrderedKeys();
   #arrivals = 0;
   #inFlight = 0;
   /** The last start that counts, and when it was due, which is what the next one keeps its distance from. */
@@ -71,7 +76,6 @@ export class SendQueue {
 
   constructor(options: SendQueueOptions) {
     this.#options = options;
-    this.#givenBack = new Batched(options.clock);
   }
 
   /** Tasks that run. */
@@ -81,7 +85,7 @@ export class SendQueue {
 
   /** Tasks that wait, but for those of kept texts. */
   get waitingUnkept(): number {
-    return this.#waiting.size - this.#keptHere;
+    return this.#waiting.size;
   }
 
   /** Tasks that wait, and kept texts wherever they wait. */
@@ -96,7 +100,7 @@ export class SendQueue {
 
   /** How many tasks could begin now. */
   get free(): number {
-    if (this.#waiting.size > 0 || this.#delayMs() > 0) return 0;
+    if (this.#next() || this.#delayMs() > 0) return 0;
     const { concurrency, perSecond } = this.#options.settings();
     const places = Math.max(0, concurrency - this.#inFlight);
     return perSecond === undefined ? places : Math.min(1, places);
@@ -113,46 +117,32 @@ export class SendQueue {
    * @throws SmsError `SMS_BUSY` at once when too many wait already; `SMS_CLOSED` when `signal` aborts before its turn
    */
   run<T>(task: (turn: Turn) => Promise<T>, options: TaskOptions): Promise<T> {
-    const isNext = !options.signal?.aborted && this.free > 0;
+    const isNext = !options.signal.aborted && this.free > 0;
     return isNext ? this.#start(task) : this.#wait(task, options);
   }
 
   async #wait<T>(task: (turn: Turn) => Promise<T>, options: TaskOptions): Promise<T> {
-    const { signal, priority = 0, order, isKept = false } = options;
-    if (signal?.aborted) throw new SmsError('closed');
+    const { signal, priority = 0, order } = options;
+    if (signal.aborted) throw new SmsError('closed');
     this.nudge();
     if (order === undefined && this.free === 0) this.assertRoom();
     return new Promise((resolve, reject) => {
-      const waiting: Waiting = {
-        priority,
-        order: order ?? this.arrive(),
-        isKept,
-        start: () => {
-          leave?.();
-          this.#leave(waiting);
-          resolve(this.#start(task));
-        },
+      const place = placeOf(priority, order ?? this.arrive());
+      const leave = onceAborted(signal, () => {
+        this.#leave(place);
+        if (!this.#next()) this.#timer?.cancel();
+        reject(new SmsError('closed'));
+      });
+      const start = () => {
+        leave();
+        this.#leave(place);
+        resolve(this.#start(task));
       };
-      const leave =
-        signal &&
-        onceAborted(signal, () => {
-          this.#leave(waiting);
-          reject(new SmsError('closed'));
-        });
-      this.#waiting.add(waiting);
-      if (isKept) this.#keptHere++;
+      this.#waiting.set(place, start);
+      this.#places.add(place);
       this.#options.onChanged?.();
       this.nudge();
     });
-  }
-
-  /** Has a task that waits be the next one. @param order which it was run with */
-  hasten(order: number): void {
-    const waiting = this.#waiting.find((one) => one.order === order);
-    if (!waiting) return;
-    this.#waiting.delete(waiting);
-    waiting.priority = Number.POSITIVE_INFINITY;
-    this.#waiting.add(waiting);
   }
 
   /** @throws SmsError `SMS_BUSY` when one more may not wait, for a text that is about to be kept */
@@ -161,18 +151,33 @@ export class SendQueue {
     if (this.waiting >= queueLimit) throw new SmsError('busy', { params: { limit: queueLimit } });
   }
 
-  /** Starts what may start. To be called when the settings have changed. */
+  /** Starts what may start. To be called when the settings have changed, or a source has others. */
   nudge(): void {
     this.#timer?.cancel();
     const { concurrency } = this.#options.settings();
-    while (this.#waiting.size > 0 && this.#inFlight < concurrency) {
+    while (this.#inFlight < concurrency) {
+      const start = this.#next();
+      if (!start) return;
       const delayMs = this.#delayMs();
       if (delayMs > 0) {
         this.#timer = this.#options.clock.after(delayMs, () => this.nudge());
         return;
       }
-      this.#waiting.take()?.start();
+      start();
     }
+  }
+
+  /** How to start whoever is the first. */
+  #next(): (() => void) | undefined {
+    let first = this.#places.first;
+    let start = this.#waiting.get(first ?? '');
+    for (const source of this.sources) {
+      const place = source.first;
+      if (place === undefined || (first !== undefined && first < place)) continue;
+      first = place;
+      start = () => void this.#start((turn) => source.take(turn));
+    }
+    return start;
   }
 
   /** How long the pace has the next one wait. */
@@ -206,7 +211,8 @@ export class SendQueue {
     try {
       return await result;
     } finally {
-      if (isGivenBack) await new Promise<void>((resolve) => this.#givenBack.run(resolve));
+      // When many wait that may not leave, others have their turn of the event loop all the same.
+      if (isGivenBack) await nextTurn(this.#options.clock);
       this.#inFlight--;
       this.#options.onChanged?.();
       this.nudge();
@@ -227,87 +233,8 @@ export class SendQueue {
     };
   }
 
-  #leave(waiting: Waiting): void {
-    this.#waiting.delete(waiting);
-    if (waiting.isKept) this.#keptHere--;
-    if (this.#waiting.size === 0) this.#timer?.cancel();
-  }
-}
-
-/** What can be in one queue at a time, which notes in it where. */
-export interface Placed {
-  place?: number | undefined;
-}
-
-/** Items in the order of a comparison: adding one, taking the first and leaving from anywhere cost O(log n). */
-export class PriorityQueue<Item extends Placed> {
-  readonly #isBefore: (a: Item, b: Item) => boolean;
-  /** Each item is before the two at twice its place and one or two more. */
-  readonly #heap: Item[] = [];
-
-  /** @param isBefore a strict order that does not change while its items are here */
-  constructor(isBefore: (a: Item, b: Item) => boolean) {
-    this.#isBefore = isBefore;
-  }
-
-  get size(): number {
-    return this.#heap.length;
-  }
-
-  get first(): Item | undefined {
-    return this.#heap[0];
-  }
-
-  /** An item may be here once. */
-  add(item: Item): void {
-    this.#settle(item, this.#heap.length);
-  }
-
-  /** Finds an item, in whatever order it looks through them. */
-  find(isMeant: (item: Item) => boolean): Item | undefined {
-    return this.#heap.find(isMeant);
-  }
-
-  /** Takes the first. */
-  take(): Item | undefined {
-    const { first } = this;
-    if (first !== undefined) this.delete(first);
-    return first;
-  }
-
-  /** Says whether it was here. */
-  delete(item: Item): boolean {
-    const { place } = item;
-    if (place === undefined) return false;
-    item.place = undefined;
-    const last = this.#heap.pop();
-    if (last !== undefined && last !== item) this.#settle(last, place);
-    return true;
-  }
-
-  /** Puts an item where it belongs, up or down from a place that is free. */
-  #settle(item: Item, free: number): void {
-    let place = free;
-    while (place > 0) {
-      const above = (place - 1) >> 1;
-      const parent = this.#heap[above] as Item;
-      if (!this.#isBefore(item, parent)) break;
-      this.#put(parent, place);
-      place = above;
-    }
-    for (let below = 2 * place + 1; below < this.#heap.length; below = 2 * place + 1) {
-      const right = below + 1 < this.#heap.length ? below + 1 : below;
-      if (this.#isBefore(this.#heap[right] as Item, this.#heap[below] as Item)) below = right;
-      const child = this.#heap[below] as Item;
-      if (!this.#isBefore(child, item)) break;
-      this.#put(child, place);
-      place = below;
-    }
-    this.#put(item, place);
-  }
-
-  #put(item: Item, place: number): void {
-    this.#heap[place] = item;
-    item.place = place;
+  #leave(place: string): void {
+    this.#waiting.delete(place);
+    this.#places.delete(place);
   }
 }

@@ -2,8 +2,8 @@ import { SmsError } from '../errors';
 import type { Questions } from '../questions/questions';
 import { NodeCounts, type SendCounts } from './counts';
 import type { Deliveries, Given } from './delivery';
-import type { Followers } from './duplicates';
 import type { Ledger } from './ledger';
+import type { Followers } from './once';
 import {
   formatOutcome,
   isAccepted,
@@ -27,10 +27,11 @@ export interface SettlementOptions {
   reconciliations: Reconciliations;
   followers: Followers;
   counts: SendCounts;
-  /** A text whose outcome is unknown waits to be sent again. */
-  onRepeat(text: Text, repeats: number): void;
+  /** A text of a node that is not deployed any more has been given up. */
+  onAbandoned(node: string): void;
   /** Evidence is being looked for on behalf of more texts of a node, or of fewer. */
   onSearching(node: string): void;
+  onFault(error: unknown): void;
 }
 
 /** What follows once a text has left, until its outcome has entered the flow: each text ends once. */
@@ -98,16 +99,16 @@ export class Settlement {
   }
 
   /** An earlier process had it leave, or this one before it was closed: its outcome is unknown. Where nobody is here who could look for it, whoever opens this, or takes over from it, does. */
-  async takeUp(text: Text): Promise<void> {
-    if (this.isClosed) return;
+  async takeUp(text: Text): Promise<Text | undefined> {
+    if (this.isClosed) return undefined;
     const error =
       this.#options.reconciliations.errorOf(text.id) ?? new SmsError('uncertain', { params: { detail: 'stopped' } });
-    await this.reconcile(text, error);
+    return this.reconcile(text, error);
   }
 
-  /** The outcome of a kept text is unknown: evidence is looked for before anything else. */
-  async reconcile(text: Text, error: SmsError): Promise<void> {
-    const { ledger, reconciliations, onRepeat } = this.#options;
+  /** The outcome of a kept text is unknown: evidence is looked for before anything else. Results in the text where it is to be sent again. */
+  async reconcile(text: Text, error: SmsError): Promise<Text | undefined> {
+    const { ledger, reconciliations } = this.#options;
     const { retryUncertain, keep } = text.options;
     const evidence = reconciliations.open(text);
     let outcome: Outcome = error;
@@ -118,15 +119,26 @@ export class Settlement {
       } catch {
         // Looked for again when the account is used again.
         reconciliations.interrupt(text.id, error);
-        return;
+        return undefined;
       }
     }
     // Where nobody was here who could look, it may have been sent.
     if (outcome instanceof SmsError && retryUncertain && keep && reconciliations.canLook(text)) {
       const repeats = (text.repeats ?? 0) + 1;
       const unknown = { ...text, repeats, outcome: formatOutcome(outcome) };
-      onRepeat(await this.#whileWritten(text.id, ledger.sendAgain(unknown)), repeats);
-    } else await this.end(text, outcome);
+      return this.#whileWritten(text.id, ledger.sendAgain(unknown));
+    }
+    await this.end(text, outcome);
+    return undefined;
+  }
+
+  /** The node of a text has not been here for too long. Never rejects. */
+  async abandon(text: Text): Promise<void> {
+    const { ledger, deliveries, followers, onAbandoned, onFault } = this.#options;
+    onAbandoned(text.node);
+    deliveries.forget(text.id);
+    await ledger.discard(text).catch(onFault);
+    followers.ended(text.id);
   }
 
   /** The outcome of a text has entered the flow, or never will. */

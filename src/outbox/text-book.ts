@@ -1,4 +1,5 @@
 import type { Clock, Timer } from '../clock';
+import { formatOrder, OrderedKeys } from './ordered-keys';
 import { isKept, type Text } from './outgoing';
 
 const uncertainMs = 7 * 24 * 3_600_000;
@@ -100,50 +101,6 @@ export interface TextEntryPlace {
   at: number;
 }
 
-/** Which texts somebody may decide about, by id, and in order. */
-export class TextEntries {
-  readonly #places = new Map<string, TextEntryPlace>();
-  readonly #orders: Readonly<Record<TextEntryState, EntryOrder>> = {
-    kept: new EntryOrder(),
-    uncertain: new EntryOrder(),
-  };
-
-  /** Lists a text, wherever it was before. */
-  put(id: string, place: TextEntryPlace): void {
-    const former = this.#places.get(id);
-    if (former?.state === place.state && former.at === place.at) return;
-    this.remove(id);
-    this.#places.set(id, place);
-    this.#orders[place.state].add(id, place.at);
-  }
-
-  remove(id: string): void {
-    const former = this.#places.get(id);
-    if (!former) return;
-    this.#places.delete(id);
-    this.#orders[former.state].delete(id, former.at);
-  }
-
-  get(id: string): TextEntryPlace | undefined {
-    return this.#places.get(id);
-  }
-
-  count(state: TextEntryState): number {
-    return this.#orders[state].size;
-  }
-
-  /** Those of a state that come first, or after an earlier page. See {@link EntryOrder.page}. */
-  page(state: TextEntryState, most: number, after?: string): EntryPage {
-    return this.#orders[state].page(most, after);
-  }
-}
-
-/** Digits of a key that say when. */
-const timeLength = 9;
-
-/** Short enough to be shifted in no time, long enough that a hundred thousand need few of them. */
-const longestChunk = 512;
-
 /** So many ids, and where the next ones begin. */
 export interface EntryPage {
   ids: string[];
@@ -151,94 +108,47 @@ export interface EntryPage {
   next?: string;
 }
 
-/**
- * Ids in the order of their times, those of one time in that of the ids. However many there are, adding, taking out and
- * reading a page look at a few hundred of them.
- */
-export class EntryOrder {
-  /** Keys that ascend, within a chunk and from one to the next. None is empty. */
-  readonly #chunks: string[][] = [];
-  #size = 0;
+/** Which texts somebody may decide about, by id, and in the order of their times, those of one time in that of the ids. */
+export class TextEntries {
+  readonly #places = new Map<string, TextEntryPlace>();
+  readonly #keys: Readonly<Record<TextEntryState, OrderedKeys>> = {
+    kept: new OrderedKeys(),
+    uncertain: new OrderedKeys(),
+  };
 
-  get size(): number {
-    return this.#size;
+  /** Lists a text, wherever it was before. */
+  put(id: string, place: TextEntryPlace): void {
+    this.remove(id);
+    this.#places.set(id, place);
+    this.#keys[place.state].add(formatOrder(place.at) + id);
   }
 
-  /** @param at in ms since 1970 */
-  add(id: string, at: number): void {
-    const key = keyOf(id, at);
-    const place = this.#find(key);
-    const chunk = this.#chunks[place.chunk];
-    if (!chunk) this.#chunks.push([key]);
-    else if (chunk[place.index] === key) return;
-    else if (place.index === longestChunk) this.#chunks.splice(place.chunk + 1, 0, [key]);
-    else {
-      chunk.splice(place.index, 0, key);
-      if (chunk.length > longestChunk) this.#chunks.splice(place.chunk + 1, 0, chunk.splice(longestChunk / 2));
-    }
-    this.#size++;
+  remove(id: string): void {
+    const former = this.#places.get(id);
+    if (!former) return;
+    this.#places.delete(id);
+    this.#keys[former.state].delete(formatOrder(former.at) + id);
   }
 
-  /** @param at as it was added */
-  delete(id: string, at: number): void {
-    const key = keyOf(id, at);
-    const place = this.#find(key);
-    const chunk = this.#chunks[place.chunk];
-    if (chunk?.[place.index] !== key) return;
-    chunk.splice(place.index, 1);
-    if (chunk.length === 0) this.#chunks.splice(place.chunk, 1);
-    this.#size--;
+  get(id: string): TextEntryPlace | undefined {
+    return this.#places.get(id);
   }
 
-  clear(): void {
-    this.#chunks.length = 0;
-    this.#size = 0;
+  count(state: TextEntryState): number {
+    return this.#keys[state].size;
   }
 
   /**
-   * At most so many, oldest first.
+   * At most so many of a state, oldest first.
    *
    * @param after what an earlier page gave as its `next`, whether that entry is still here or not; absent: from the first
    */
-  page(most: number, after = ''): EntryPage {
-    const keys: string[] = [];
-    const begin = this.#find(after);
-    let { chunk: number, index } = begin;
-    if (this.#chunks[number]?.[index] === after) index++;
-    for (let chunk = this.#chunks[number]; chunk; chunk = this.#chunks[++number], index = 0) {
-      // One more than asked for tells whether there are more.
-      for (; index < chunk.length && keys.length <= most; index++) keys.push(chunk[index] ?? '');
-      if (keys.length > most) break;
-    }
+  page(state: TextEntryState, most: number, after?: string): EntryPage {
+    // One more than asked for tells whether there are more.
+    const keys = this.#keys[state].page(most + 1, after);
     const page = keys.slice(0, most);
-    const last = page.at(-1);
-    return { ids: page.map(idOf), ...(keys.length > most && last !== undefined ? { next: last } : undefined) };
+    const next = keys.length > most ? page.at(-1) : undefined;
+    const ids = page.map((key) => key.slice(formatOrder(0).length));
+    return { ids, ...(next === undefined ? undefined : { next }) };
   }
-
-  /** Where a key is, or would have to be. */
-  #find(key: string): { chunk: number; index: number } {
-    // The last chunk that does not begin after it.
-    const chunk = Math.max(0, countBelow(this.#chunks, ([first = '']) => first <= key) - 1);
-    return { chunk, index: countBelow(this.#chunks[chunk] ?? [], (one) => one < key) };
-  }
-}
-
-/** How many are below: those for which it holds come first. */
-function countBelow<T>(sorted: readonly T[], isBelow: (one: T) => boolean): number {
-  let low = 0;
-  let high = sorted.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (isBelow(sorted[middle] as T)) low = middle + 1;
-    else high = middle;
-  }
-  return low;
-}
-
-function keyOf(id: string, at: number): string {
-  return Math.max(0, Math.floor(at)).toString(36).padStart(timeLength, '0') + id;
-}
-
-function idOf(key: string): string {
-  return key.slice(timeLength);
 }

@@ -336,8 +336,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'one text more at once than allowed',
     'outbox/queue.ts',
-    'while (this.#waiting.size > 0 && this.#inFlight < concurrency) {',
-    'while (this.#waiting.size > 0 && this.#inFlight <= concurrency) {',
+    'while (this.#inFlight < concurrency) {',
+    'while (this.#inFlight <= concurrency) {',
   ),
   mutant(
     'a request has no end',
@@ -461,9 +461,9 @@ export const mutants: readonly Mutant[] = [
   ),
   outward(
     'an outage is an outcome',
-    'outbox/keeping.ts',
-    "if (isSmsError(error, 'SMS_CLOSED') || isOutage(error)) await",
-    "if (isSmsError(error, 'SMS_CLOSED')) await",
+    'outbox/dispatcher.ts',
+    "if (isSmsError(outcome, 'SMS_CLOSED') || isOutage(outcome)) await",
+    "if (isSmsError(outcome, 'SMS_CLOSED')) await",
   ),
   outward(
     'what was refused is sent when it is found',

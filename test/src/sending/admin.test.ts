@@ -15,7 +15,7 @@ describe('the list of texts to decide about', () => {
   beforeEach(() => {
     clock = new VirtualClock();
     texts = new TextBook(clock, () => {});
-    admin = new Admin({ ledger: { texts }, kept: { dueAt: (_id: string) => undefined } } as AdminOptions);
+    admin = new Admin({ ledger: { texts }, dispatcher: { dueAt: (_id: string) => undefined } } as AdminOptions);
     read = 0;
   });
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Patience } from '../../../src/outbox/absences';
-import { Expiries } from '../../../src/outbox/expiry';
+import { Expiry } from '../../../src/outbox/expiry';
 import type { Text } from '../../../src/outbox/outgoing';
 import { VirtualClock } from '../../virtual-clock';
 
@@ -19,12 +19,12 @@ class Watch {
   readonly over: string[] = [];
   /** Until when, in minutes, texts of a node wait at least and at most that is not here. */
   readonly away = new Map<string, [least: number, most: number]>();
-  readonly expiries: Expiries;
-  onExpired = (_id: string) => {};
+  readonly expiry: Expiry;
+  onExpired = (id: string) => this.expiry.forget(id);
 
   constructor(readonly clock = new VirtualClock()) {
     const absences = { patience: (node: string) => this.#patience(node) };
-    this.expiries = new Expiries({ clock: this.clock, absences, quietHours: () => [] }, (id) => {
+    this.expiry = new Expiry({ clock: this.clock, absences, quietHours: () => [] }, (id) => {
       this.over.push(`${id} ${this.clock.elapsed() / minuteMs}`);
       this.onExpired(id);
     });
@@ -33,7 +33,7 @@ class Watch {
   /** @param minutes absent: its time does not end */
   add(id: string, minutes?: number, node = 'n'): void {
     const keep = minutes === undefined ? {} : { expireMs: minutes * minuteMs };
-    this.expiries.watch({ id, node, arrivedAt: this.clock.now(), options: { keep } } as Text);
+    this.expiry.watch({ id, node, arrivedAt: this.clock.now(), options: { keep } } as Text);
   }
 
   pass(minutes: number): Promise<void> {
@@ -48,7 +48,7 @@ class Watch {
   }
 }
 
-describe('Expiries', () => {
+describe('Expiry', () => {
   it('says of each when it is over, in whatever order they came', async () => {
     const watch = new Watch();
     watch.add('c', 3);
@@ -63,24 +63,24 @@ describe('Expiries', () => {
   it('says nothing of one that is forgotten, be it the next or not, and leaves no timer when all are', async () => {
     const watch = new Watch();
     for (const [id, minutes] of Object.entries({ a: 1, b: 2, c: 3, d: 4 })) watch.add(id, minutes);
-    watch.expiries.forget('a');
-    watch.expiries.forget('c');
+    watch.expiry.forget('a');
+    watch.expiry.forget('c');
     await watch.pass(3);
     assert.deepEqual(watch.over, ['b 2']);
-    watch.expiries.forget('d');
+    watch.expiry.forget('d');
     assert.equal(watch.clock.timers, 0);
   });
 
-  it('needs one timer for a node, however many texts it has, as they come and as the node does', () => {
+  it('needs one timer, however many texts there are, as they come and as their nodes do', () => {
     const watch = new Watch();
     for (let index = 0; index < 10_000; index++) watch.add(String(index), 1 + (index % 100));
     assert.equal(watch.clock.timers, 1);
     watch.away.set('n', [0, 1]);
-    watch.expiries.nodeChanged('n');
+    watch.expiry.nodeChanged('n');
     watch.away.clear();
-    watch.expiries.nodeChanged('n');
+    watch.expiry.nodeChanged('n');
     assert.equal(watch.clock.timers, 1);
-    watch.expiries.clear();
+    watch.expiry.clear();
     assert.equal(watch.clock.timers, 0);
   });
 
@@ -90,12 +90,12 @@ describe('Expiries', () => {
     watch.add('soon', 1);
     watch.add('late', 9);
     watch.add('never');
-    assert.ok(!watch.expiries.isOver('soon'));
+    assert.ok(!watch.expiry.isOver('soon'));
     await watch.pass(3);
     assert.deepEqual(watch.over, ['soon 2']);
     // It is known by now that it has been away for longer.
     watch.away.set('n', [2, 3.5]);
-    watch.expiries.nodeChanged('n');
+    watch.expiry.nodeChanged('n');
     await watch.pass(3);
     assert.deepEqual(watch.over, ['soon 2', 'late 3.5', 'never 3.5']);
   });
@@ -113,10 +113,10 @@ describe('Expiries', () => {
     watch.add('own', 9);
     watch.add('never');
     watch.away.set('n', [0, 5]);
-    watch.expiries.nodeChanged('n');
+    watch.expiry.nodeChanged('n');
     await watch.pass(4);
     watch.away.clear();
-    watch.expiries.nodeChanged('n');
+    watch.expiry.nodeChanged('n');
     await watch.pass(60);
     assert.deepEqual(watch.over, ['own 9']);
   });
@@ -127,8 +127,8 @@ describe('Expiries', () => {
     watch.onExpired = (id) => {
       const times = (asked.get(id) ?? 0) + 1;
       asked.set(id, times);
-      if (times < 3) watch.expiries.postpone(id);
-      else watch.expiries.forget(id);
+      if (times < 3) watch.expiry.postpone(id);
+      else watch.expiry.forget(id);
     };
     for (let index = 0; index < 100; index++) watch.add(String(index), 1);
     await watch.clock.advance(minuteMs + 500);
@@ -142,10 +142,10 @@ describe('Expiries', () => {
 
   it('says nothing again of one that is forgotten meanwhile', async () => {
     const watch = new Watch();
-    watch.onExpired = (id) => watch.expiries.postpone(id);
+    watch.onExpired = (id) => watch.expiry.postpone(id);
     watch.add('a', 1);
     await watch.pass(1);
-    watch.expiries.forget('a');
+    watch.expiry.forget('a');
     await watch.pass(1);
     assert.equal(watch.over.length, 1);
   });

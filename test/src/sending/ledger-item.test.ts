@@ -52,8 +52,8 @@ describe('an item of the ledger', () => {
     const settled = (await createItems()).find(({ state }) => state === 'settled') ?? assert.fail();
     for (const outcome of [undefined, null, {}, 5, { error: { reason: 'of another version' } }]) {
       assert.equal(isLedgerItem({ ...settled, outcome } as Stored), false, JSON.stringify(outcome));
-      const respite = { at: 0, forMs: 1, error: outcome };
-      assert.equal(isLedgerItem({ ...settled, respite } as Stored), false, JSON.stringify(respite));
+      const retryAfter = { at: 0, forMs: 1, error: outcome };
+      assert.equal(isLedgerItem({ ...settled, retryAfter } as Stored), false, JSON.stringify(retryAfter));
     }
   });
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { type QueueSettings, SendQueue } from '../../../src/outbox/queue';
+import { placeOf, type QueueSettings, SendQueue } from '../../../src/outbox/queue';
 import { settle, VirtualClock } from '../../virtual-clock';
 
 function createQueue(concurrency: number, queueLimit: number): SendQueue {
@@ -404,15 +404,17 @@ describe('SendQueue (perSecond, priority)', () => {
       queue.run(() => Promise.resolve('x'), { signal }),
       queue.run(() => Promise.resolve('x'), { signal }),
     ];
-    const keptHere = [1, 2, 3].map(() =>
-      queue.run(
-        () => {
-          kept--;
-          return Promise.resolve('kept');
-        },
-        { signal, order: queue.arrive(), isKept: true },
-      ),
-    );
+    const places = [1, 2, 3].map(() => placeOf(0, queue.arrive()));
+    queue.sources.add({
+      get first() {
+        return places[0];
+      },
+      take() {
+        kept--;
+        places.shift();
+        return Promise.resolve();
+      },
+    });
     assert.deepEqual({ waiting: queue.waiting, inFlight: queue.inFlight }, { waiting: 5, inFlight: 1 });
     await assert.rejects(
       queue.run(() => assert.fail('ran'), { signal }),
@@ -420,9 +422,35 @@ describe('SendQueue (perSecond, priority)', () => {
     );
     assert.throws(() => queue.assertRoom(), { code: 'SMS_BUSY' });
     task.resolve('x');
-    await Promise.all([running, ...others, ...keptHere]);
+    await Promise.all([running, ...others]);
+    await settle();
     assert.deepEqual({ waiting: queue.waiting, inFlight: queue.inFlight }, { waiting: 0, inFlight: 0 });
     queue.assertRoom();
+  });
+
+  it('has turns that come to nothing follow each other a few in a turn of the event loop', async () => {
+    const clock = new VirtualClock();
+    const queue = new SendQueue({ clock, settings: () => ({ concurrency: 8, queueLimit: 10_000 }) });
+    let given = 0;
+    const runs = Array.from({ length: 1_000 }, () =>
+      queue.run(
+        async ({ giveBack }) => {
+          given++;
+          giveBack();
+        },
+        { signal },
+      ),
+    );
+    const perTurn: number[] = [];
+    const count = () => {
+      perTurn.push(given);
+      if (given < 1_000) clock.nextTurn(count);
+    };
+    clock.nextTurn(count);
+    await clock.advance(1);
+    await Promise.all(runs);
+    assert.equal(queue.inFlight, 0);
+    assert.ok(perTurn.length >= 4 && perTurn.every((count, turn) => count <= 260 * (turn + 2)), perTurn.join());
   });
 
   it('agrees with a plain list, whatever comes, ends and is let go of', async () => {

@@ -1,0 +1,493 @@
+import type { Clock, Timer } from '../clock';
+import { asSmsError, isSmsError, type SmsError } from '../errors';
+import type { QuietHours } from '../message/times';
+import { backOffMs } from '../polling/back-off';
+import { UnderWay } from './counts';
+import { mayLeaveAt } from './due';
+import { DueTimes } from './due-times';
+import { createExpired, type Expiry } from './expiry';
+import { isWithheldError, TooEarly } from './gate';
+import type { Ledger } from './ledger';
+import { OrderedKeys } from './ordered-keys';
+import { Outage, type RetryAfter, type SendFailure } from './outage';
+import { isOutage, isUnknown, type Outcome, type Text } from './outgoing';
+import { placeOf, type SendQueue, type Turn, type TurnSource } from './queue';
+import type { SendAttempts } from './send-attempt';
+import type { SenderRegistrations } from './sender-registrations';
+import type { Settlement } from './settlement';
+
+/** What a dispatcher needs. */
+export interface DispatcherOptions {
+  clock: Clock;
+  queue: SendQueue;
+  ledger: Ledger;
+  expiry: Expiry;
+  retryAfter: RetryAfter;
+  registrations: SenderRegistrations;
+  attempts: SendAttempts;
+  settlement: Settlement;
+  /** See {@link RuleSettings}. */
+  quietHours(): readonly QuietHours[];
+  /** Something that nobody waits for has failed. */
+  onFault(error: unknown): void;
+}
+
+/** A kept text that waits, or is being tried. */
+interface Waiting {
+  readonly id: string;
+  readonly node: string;
+  /** By {@link Clock.elapsed}. */
+  readonly cameAt: number;
+  /** See {@link placeOf}. */
+  readonly place: string;
+  /** Under which it is among those that may leave. */
+  ready?: string | undefined;
+  /** Ends a try that has not left. */
+  abort?: AbortController | undefined;
+  /** It is left alone for a while, after an outcome that was unknown. */
+  pause?: Timer | undefined;
+}
+
+/** Kept texts of one node. */
+interface NodeTexts {
+  size: number;
+  tried: number;
+  /** By their places: those that wait for nothing but the service and their turn. */
+  readonly ready: OrderedKeys;
+  /** Those that may not leave yet. */
+  readonly scheduled: DueTimes;
+}
+
+/** Comes before every place: somebody has sent it. */
+const hastened = '!';
+
+/**
+ * Says when kept texts leave: each waits for its time, for the end of an outage, which one of them tries from time to time, and for its
+ * turn in the queue.
+ */
+export class Dispatcher implements TurnSource {
+  readonly #options: DispatcherOptions;
+  readonly #byId = new Map<string, Waiting>();
+  readonly #byPlace = new Map<string, Waiting>();
+  readonly #nodes = new Map<string, NodeTexts>();
+  readonly #tries = new UnderWay();
+  #outage: Outage | undefined;
+  /** Until then nobody leaves, lest those that come first take the places of others that are to leave before them. */
+  #gathering: Timer | undefined;
+  #isOpen = false;
+
+  constructor(options: DispatcherOptions) {
+    this.#options = options;
+    this.open();
+  }
+
+  /** Texts that wait to be tried, for which it is time. */
+  get waiting(): number {
+    return [...this.#nodes.values()].reduce(
+      (all, { size, tried, scheduled }) => all + size - tried - scheduled.size,
+      0,
+    );
+  }
+
+  /** Texts that may not leave yet. */
+  get scheduled(): number {
+    return [...this.#nodes.values()].reduce((all, { scheduled }) => all + scheduled.size, 0);
+  }
+
+  /** When a text may leave, in ms since 1970, if that is not yet. */
+  dueAt(id: string): number | undefined {
+    return this.#nodes.get(this.#byId.get(id)?.node ?? '')?.scheduled.get(id);
+  }
+
+  /** Why those that wait do not leave, while there is an outage. */
+  get failing(): SendFailure | undefined {
+    return this.#byId.size > 0 ? this.#outage?.state : undefined;
+  }
+
+  /** Whether one that comes now has to wait, though there may be a place in the queue. */
+  get isHeld(): boolean {
+    return this.#outage !== undefined || this.#gathering !== undefined;
+  }
+
+  /** How many texts of a node are being tried, how many wait, and why if there is an outage. */
+  stateOf(node: string): { sending: number; waiting: number; nextAt?: number; outage?: SmsError } {
+    const texts = this.#nodes.get(node);
+    if (!texts) return { sending: 0, waiting: 0 };
+    const { size, tried, scheduled } = texts;
+    const nextAt = scheduled.first;
+    const outage = size > scheduled.size ? this.#outage?.error : undefined;
+    return {
+      sending: tried,
+      // One that nobody wants any more is tried to its end.
+      waiting: Math.max(0, size - tried),
+      ...(nextAt === undefined ? undefined : { nextAt }),
+      ...(outage ? { outage } : undefined),
+    };
+  }
+
+  /**
+   * Has a text of the ledger wait here, unless this is closed: then whoever opens it finds the text in the ledger.
+   *
+   * @param repeats how often its outcome has been unknown: after that it waits for a while before it is sent again
+   */
+  admit(text: Text, repeats = 0): void {
+    if (!this.#isOpen) return;
+    const { clock, queue, expiry, retryAfter } = this.#options;
+    const { id, node, options } = text;
+    const former = this.#byId.get(id);
+    if (former) this.#forget(former);
+    const place = placeOf(options.priority, queue.arrive());
+    const waiting: Waiting = { id, node, cameAt: clock.elapsed(), place };
+    this.#byId.set(id, waiting);
+    this.#textsOf(node).size++;
+    expiry.watch(text);
+    if (text.retryAfter) {
+      retryAfter.recall(text.retryAfter);
+      if (!this.#outage) this.#goOnWithOutage();
+    }
+    if (this.#defer(waiting, text)) return;
+    if (repeats === 0) this.#queueUp(waiting);
+    else {
+      waiting.pause = clock.after(backOffMs(repeats, clock.random()), () => {
+        waiting.pause = undefined;
+        this.#queueUp(waiting);
+      });
+    }
+  }
+
+  /** Many may come in this turn of the event loop: nobody leaves before the next, and then those first that are to leave first. */
+  gather(): void {
+    const { clock, queue } = this.#options;
+    this.#gathering ??= clock.nextTurn(() => {
+      this.#gathering = undefined;
+      for (const [node, { ready }] of this.#nodes) if (ready.size > 0) this.#tellOutage(node);
+      queue.nudge();
+    });
+  }
+
+  /** Texts may leave earlier or later than they might before, and be given up so. */
+  quietHoursChanged(): void {
+    const { ledger, expiry } = this.#options;
+    for (const waiting of this.#byId.values()) {
+      const text = ledger.texts.get(waiting.id);
+      if (!text) continue;
+      expiry.watch(text);
+      if (this.dueAt(waiting.id) !== undefined && !this.#defer(waiting, text)) this.#queueUp(waiting);
+    }
+  }
+
+  /** Whether a text is being tried, as it may be still when this has been opened again. */
+  isTried(id: string): boolean {
+    return this.#byId.get(id)?.abort !== undefined;
+  }
+
+  /** A node has come or gone: its texts may leave, or wait. */
+  nodeChanged(node: string): void {
+    if (this.#options.registrations.handlerOf(node) && this.#nodes.has(node)) this.gather();
+  }
+
+  /**
+   * Tries a text now, whatever it waits for; when there is no place, or the pace is not due, as the next one. Says whether it can:
+   * not what is being tried, nor what is not here since it waits for another text, or has left and its outcome is not known yet.
+   */
+  sendNow(id: string): boolean {
+    const { ledger, expiry } = this.#options;
+    const waiting = this.#byId.get(id);
+    const text = ledger.texts.get(id);
+    if (!waiting || waiting.abort || !text) return false;
+    waiting.pause?.cancel();
+    waiting.pause = undefined;
+    this.#textsOf(waiting.node).scheduled.delete(id);
+    expiry.watch(text);
+    this.#queueUp(waiting, hastened);
+    return true;
+  }
+
+  /** Nobody wants a text any more. Says whether it could be stopped. */
+  remove(id: string): boolean {
+    const { texts } = this.#options.ledger;
+    const waiting = this.#byId.get(id);
+    if (texts.has(id) && !texts.isWaiting(id)) return false;
+    // Nothing is tried then.
+    if (!waiting) return !this.#isOpen && texts.has(id);
+    this.#forget(waiting);
+    waiting.abort?.abort();
+    return true;
+  }
+
+  /** The time of a text is over. */
+  expire(id: string): void {
+    const { ledger, expiry, registrations, settlement } = this.#options;
+    const text = ledger.texts.get(id);
+    if (!text) return;
+    if (!this.remove(id)) {
+      // What is being written can be stopped in a moment; what is leaving cannot any more.
+      if (text.state === 'waiting') expiry.postpone(id);
+      return;
+    }
+    if (registrations.handlerOf(text.node)) void this.#end(text, createExpired(text));
+    else void settlement.abandon(text);
+    registrations.tellState(text.node);
+  }
+
+  /** Makes no further try. Resolves when what is being tried has ended, or is followed no longer; what waits is in the ledger. */
+  async close(graceMs: number): Promise<void> {
+    const { clock, queue, retryAfter } = this.#options;
+    this.#isOpen = false;
+    queue.sources.delete(this);
+    this.#gathering?.cancel();
+    this.#gathering = undefined;
+    // The account may be back in a moment, as in a redeploy: with other credentials, where these were refused.
+    if (this.#outage && !isSmsError(this.#outage.error, 'SMS_UNAUTHORIZED')) retryAfter.outageEnds(false);
+    this.#forgetOutage();
+    for (const { scheduled } of this.#nodes.values()) scheduled.clear();
+    for (const { pause } of this.#byId.values()) pause?.cancel();
+    const followed = clock.after(graceMs, () => {
+      for (const { abort } of this.#byId.values()) abort?.abort();
+    });
+    await this.#tries.idle();
+    followed.cancel();
+    if (this.#isOpen) return;
+    this.#byId.clear();
+    this.#byPlace.clear();
+    this.#nodes.clear();
+  }
+
+  /** Goes on after {@link close}. */
+  open(): void {
+    const { queue, retryAfter } = this.#options;
+    this.#isOpen = true;
+    queue.sources.add(this);
+    // The credentials may be others now.
+    if (isSmsError(retryAfter.error, 'SMS_UNAUTHORIZED')) retryAfter.end();
+    else this.#goOnWithOutage();
+  }
+
+  /** See {@link TurnSource}. During an outage it is the text that tries, when that is due. */
+  get first(): string | undefined {
+    if (!this.#isOpen || this.#gathering || this.#outage?.probe !== undefined) return undefined;
+    let first: string | undefined;
+    for (const [node, { ready }] of this.#nodes) {
+      const place = ready.first;
+      if (place === undefined || (first !== undefined && first < place)) continue;
+      if (this.#options.registrations.handlerOf(node)) first = place;
+    }
+    if (!this.#outage || first?.startsWith(hastened)) return first;
+    if (this.#outage.delayMs > 0) return undefined;
+    // The next text finds out for itself.
+    if (first === undefined) this.#forgetOutage();
+    return first;
+  }
+
+  /** See {@link TurnSource}. */
+  async take(turn: Turn): Promise<void> {
+    const waiting = this.#byPlace.get(this.first ?? '');
+    if (!waiting) return;
+    const { id, node } = waiting;
+    this.#unready(waiting);
+    if (this.#outage) this.#outage.probe = id;
+    let isTried = false;
+    try {
+      isTried = await this.#tries.run(() => this.#takeTurn(waiting));
+    } catch (error) {
+      this.#options.onFault(error);
+    }
+    if (!isTried) turn.giveBack();
+    if (this.#outage?.probe === id) this.#outage.probe = undefined;
+    if (this.#byId.get(id) === waiting) this.#queueUp(waiting);
+    this.#options.registrations.tellState(node);
+  }
+
+  /** Resolves with whether the service was asked. */
+  async #takeTurn(waiting: Waiting): Promise<boolean> {
+    const { ledger, expiry, registrations, attempts } = this.#options;
+    const { id, node } = waiting;
+    if (expiry.isOver(id)) this.expire(id);
+    const text = ledger.texts.get(id);
+    // Another process has taken it over.
+    if (!text) this.#forget(waiting);
+    const handler = registrations.handlerOf(node);
+    if (!text || !handler || this.#byId.get(id) !== waiting || this.#defer(waiting, text)) return false;
+    const abort = new AbortController();
+    const texts = this.#textsOf(node);
+    waiting.abort = abort;
+    texts.tried++;
+    registrations.tellState(node);
+    try {
+      const { signal } = abort;
+      const outcome = await attempts.depart(text, { client: handler.client, signal }).catch(asSmsError);
+      // A rule of one's own keeps it back, or the store does: the service was not asked.
+      const isKeptBack = isSmsError(outcome, 'SMS_STORE') || isWithheldError(outcome) || outcome instanceof TooEarly;
+      // Quiet hours have begun meanwhile.
+      if (outcome instanceof TooEarly) this.#defer(waiting, text);
+      else if (isSmsError(outcome, 'SMS_CLOSED') || isOutage(outcome)) await this.#goOnWaiting(waiting, outcome);
+      else {
+        if (!isKeptBack) this.#answered(waiting);
+        const current = ledger.texts.get(id);
+        // Ended by somebody else meanwhile, or left for the next process when the account was closed.
+        if (current && this.#byId.get(id) === waiting) {
+          this.#forget(waiting);
+          void this.#end(current, outcome);
+        }
+      }
+      return !isKeptBack;
+    } finally {
+      waiting.abort = undefined;
+      texts.tried--;
+      registrations.tellState(node);
+    }
+  }
+
+  async #goOnWaiting(waiting: Waiting, error: SmsError): Promise<void> {
+    const { ledger, expiry, retryAfter } = this.#options;
+    const text = ledger.texts.get(waiting.id);
+    if (this.#byId.get(waiting.id) !== waiting) return;
+    if (isOutage(error)) retryAfter.heed(error);
+    if (text?.state === 'leaving') await ledger.putBack({ ...text, retryAfter: retryAfter.stored });
+    if (!isOutage(error) || !this.#isOpen) return;
+    this.#failed(waiting, error);
+    // Its time may have ended while it could not be stopped.
+    if (expiry.isOver(waiting.id)) this.expire(waiting.id);
+  }
+
+  async #end(text: Text, outcome: Outcome): Promise<void> {
+    const { settlement, onFault } = this.#options;
+    try {
+      if (outcome instanceof Error && isUnknown(outcome)) this.sendAgain(await settlement.reconcile(text, outcome));
+      else await settlement.end(text, outcome);
+    } catch (error) {
+      onFault(error);
+    }
+  }
+
+  /** Has a text wait that is to be sent again after an unknown outcome. */
+  sendAgain(text: Text | undefined): void {
+    if (text) this.admit(text, text.repeats);
+  }
+
+  /** Has a text wait for its time, if that is yet to come. */
+  #defer(waiting: Waiting, text: Text): boolean {
+    const { clock, quietHours, registrations } = this.#options;
+    const { id, node, place } = waiting;
+    const { scheduled } = this.#textsOf(node);
+    const now = clock.now();
+    const dueAt = mayLeaveAt(text, now, quietHours());
+    const former = scheduled.get(id);
+    if (dueAt > now) {
+      this.#unready(waiting);
+      scheduled.set(id, dueAt, place);
+    } else scheduled.delete(id);
+    if (dueAt > now || former !== undefined) registrations.tellState(node);
+    return dueAt > now;
+  }
+
+  /** Puts a text among those that may leave. */
+  #queueUp(waiting: Waiting, before = ''): void {
+    const { queue, registrations } = this.#options;
+    const { id, node, place, pause } = waiting;
+    const { ready, scheduled } = this.#textsOf(node);
+    if (!this.#isOpen || pause || scheduled.get(id) !== undefined) return;
+    this.#unready(waiting);
+    waiting.ready = before + place;
+    this.#byPlace.set(waiting.ready, waiting);
+    ready.add(waiting.ready);
+    queue.nudge();
+    this.#tellOutage(node);
+    registrations.tellState(node);
+  }
+
+  #unready(waiting: Waiting): void {
+    const { node, ready } = waiting;
+    if (ready === undefined) return;
+    this.#textsOf(node).ready.delete(ready);
+    this.#byPlace.delete(ready);
+    waiting.ready = undefined;
+  }
+
+  #forget(waiting: Waiting): void {
+    const { id, node, pause } = waiting;
+    pause?.cancel();
+    this.#options.expiry.forget(id);
+    if (this.#byId.get(id) !== waiting) return;
+    this.#unready(waiting);
+    this.#byId.delete(id);
+    const texts = this.#textsOf(node);
+    texts.scheduled.delete(id);
+    texts.size--;
+  }
+
+  #textsOf(node: string): NodeTexts {
+    const existing = this.#nodes.get(node);
+    if (existing) return existing;
+    const { clock } = this.#options;
+    const onDue = (id: string) => {
+      const waiting = this.#byId.get(id);
+      if (!waiting) return;
+      this.gather();
+      this.#queueUp(waiting);
+    };
+    const texts: NodeTexts = {
+      size: 0,
+      tried: 0,
+      ready: new OrderedKeys(),
+      scheduled: new DueTimes(clock, () => clock.now(), onDue),
+    };
+    this.#nodes.set(node, texts);
+    return texts;
+  }
+
+  /** A text has found the service out of reach. */
+  #failed({ id, node, cameAt }: Waiting, error: SmsError): void {
+    const { retryAfter } = this.#options;
+    const isOfStore = this.#outage?.error.code === 'SMS_STORE';
+    if (!this.#outage) {
+      retryAfter.outageBegins(cameAt);
+      this.#outage = this.#createOutage(error);
+      this.#outage.failed(error);
+    } else if (this.#outage.probe === id) this.#outage.failed(error);
+    this.#tellOutage(node);
+    // What the store has begun the service goes on with.
+    if (isOfStore) for (const [other, { ready }] of this.#nodes) if (ready.size > 0) this.#tellOutage(other);
+  }
+
+  /**
+   * The service has answered a text, which ends the outage. Not so one that left before it began, nor one that was sent by hand
+   * before the service wanted it.
+   */
+  #answered({ id }: Waiting): void {
+    const { queue, retryAfter } = this.#options;
+    if (!this.#outage) retryAfter.answered();
+    if (this.#outage?.probe !== id || retryAfter.remainingMs > 0) return;
+    retryAfter.outageEnds(true);
+    this.#forgetOutage();
+    queue.nudge();
+  }
+
+  /** Tells a node, unless it knows. That the store fails is told apart from this, whether anything waits or not. */
+  #tellOutage(node: string): void {
+    const { registrations, retryAfter } = this.#options;
+    const handler = registrations.handlerOf(node);
+    if (!this.#outage || this.#outage.error.code === 'SMS_STORE' || !handler || retryAfter.told.has(node)) return;
+    retryAfter.told.add(node);
+    const { size, scheduled } = this.#textsOf(node);
+    handler.onOutage(this.#outage.error.with({ waiting: size - scheduled.size }));
+  }
+
+  /** The service wanted to be left alone before this was open, and still does. */
+  #goOnWithOutage(): void {
+    const { error } = this.#options.retryAfter;
+    if (!error) return;
+    this.#outage = this.#createOutage(error);
+    this.#outage.wait();
+  }
+
+  #createOutage(error: SmsError): Outage {
+    const { clock, queue, retryAfter } = this.#options;
+    return new Outage(clock, retryAfter, error, () => queue.nudge());
+  }
+
+  #forgetOutage(): void {
+    this.#outage?.end();
+    this.#outage = undefined;
+  }
+}
