@@ -58,7 +58,7 @@ export = (RED: NodeAPI) => {
         ...settings,
         ...logKeptTexts(RED, this),
         onUnknownCharset: createCharsetWarning(RED, this),
-        onUnreadable: (place) => this.warn(translate(RED, 'log.unreadable', { place })),
+        onDamaged: (error) => this.error(translateError(RED, error).message),
         onFault: (error) => raiseToCatch(RED, this, error),
         onChanged: news.changed,
         onAsideFull: () => this.warn(translate(RED, 'log.asideFull')),

@@ -188,7 +188,7 @@ export class Card {
     const { undelivered, oldestAt } = inbox;
     const age = oldestAt ? ` · ${say('oldest', { age: formatAge(oldestAt, this.#now()) })}` : '';
     showFacts(this.#facts, [
-      [say('store.label'), store.ok ? say('store.ok', { kind }) : (store.error?.message ?? kind), !store.ok],
+      [say('store.label'), store.error?.message ?? say('store.ok', { kind }), store.error !== undefined],
       [say('undelivered'), `${formatNumber(undelivered)}${age}`],
       [say('inFlight'), formatNumber(sends.inFlight)],
       [say('waiting'), formatNumber(sends.waiting)],
@@ -286,8 +286,8 @@ function healthOf(running: RunningAccount | undefined): Health {
   if (!running) return 'idle';
   const { state } = running;
   if (!state?.store.ok || state.polls.some((poll) => poll.state === 'failing')) return 'bad';
-  const { polls, sends, inbox } = state;
-  const isToDecide = sends.uncertain > 0 || inbox.setAside > 0;
+  const { polls, sends, inbox, store } = state;
+  const isToDecide = sends.uncertain > 0 || inbox.setAside > 0 || store.error !== undefined;
   if (isToDecide || polls.some((poll) => poll.state === 'paused' || poll.state === 'connecting')) return 'warning';
   return polls.length > 0 ? 'good' : 'idle';
 }

@@ -39,7 +39,7 @@ export interface AccountDataOptions
   onStore(error: SmsError | undefined): void;
   /** See {@link JournalOptions.onSteps}. */
   onSteps(): void;
-  onUnreadable(place: string): void;
+  onDamaged(error: SmsError): void;
   onFault(error: unknown): void;
   onAbandoned(node: string): void;
   onDiscarded(node: string): void;
@@ -59,7 +59,7 @@ export class AccountData {
   /** Whether several processes use the store at once. */
   readonly isShared: boolean;
 
-  constructor({ store, onStore, onSteps, onUnreadable, ...options }: AccountDataOptions) {
+  constructor({ store, onStore, onSteps, onDamaged, ...options }: AccountDataOptions) {
     const journal = new Journal({
       store,
       clock: options.clock,
@@ -71,7 +71,7 @@ export class AccountData {
         onSteps();
         this.outbox.onStore();
       },
-      onUnreadable,
+      onDamaged,
     });
     this.outbox = new Outbox({ ...options, journal });
     this.journal = journal;

@@ -214,7 +214,7 @@ export class Account {
         ...(endpoints.isWatched('outbox') ? (['outbox'] as const) : []),
       ],
       client: () => [...this.#members][0]?.client,
-      onUnreadable: (place) => (this.#settings ?? settings).onUnreadable?.(place),
+      onDamaged: (error) => (this.#settings ?? settings).onDamaged?.(error),
       onFault: (error) => (this.#settings ?? settings).onFault?.(error),
       onAbandoned: (node) => this.#settings?.onAbandoned?.(node),
       onDiscarded: (node) => this.#settings?.onDiscarded?.(node),

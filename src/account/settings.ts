@@ -1,5 +1,6 @@
 import type { Clock } from '../clock';
 import type { ConsentSettings } from '../consent/words';
+import type { SmsError } from '../errors';
 import type { Client } from '../http/client';
 import type { Connections, ProxyOptions, TlsOptions } from '../http/connections';
 import type { Authentication } from '../login';
@@ -46,8 +47,8 @@ export interface AccountSettings {
   onAbandoned?(node: string): void;
   /** Somebody has discarded a text of a node, or a message that its flow did not take. */
   onDiscarded?(node: string): void;
-  /** Something that was kept cannot be read and is set aside at `place`. */
-  onUnreadable?(place: string): void;
+  /** Something that was kept was damaged, and is set aside or gone; everything else goes on. */
+  onDamaged?(error: SmsError): void;
   /** A node threw as it was given what nobody waits for. */
   onFault?(error: unknown): void;
   /** Names the kind of store and its place; another name means another store. */

@@ -27,7 +27,9 @@ export interface AccountState {
 export interface StoreState {
   /** `memory`, `disk` or `redis`. */
   kind: string;
+  /** Whether it can be used. */
   ok: boolean;
+  /** Why not; or what of it was found damaged since the process started. */
   error?: SmsError;
 }
 
@@ -253,8 +255,9 @@ export class Overview {
 
   get #store(): StoreState {
     const [kind = ''] = this.#parts.storeName().split(' ');
-    const error = this.#parts.data()?.inbox.failure;
-    return error ? { kind, ok: false, error } : { kind, ok: true };
+    const { failure, damage } = this.#parts.data()?.journal ?? {};
+    const error = failure ?? damage;
+    return { kind, ok: failure === undefined, ...(error && { error }) };
   }
 }
 

@@ -233,7 +233,7 @@ export class DeadLetters {
 
   #find(items: readonly DeadLetter[], { isOpening, isReset }: Circumstances): void {
     const lost: Kept[] = [];
-    if (isOpening && this.#context.journal.isShared) {
+    if (isOpening && (this.#context.journal.isShared || isReset)) {
       const found = new Set(items.map(({ id }) => id));
       for (const kept of this.#kept.values()) {
         if (!kept.isStored || found.has(kept.item.id)) continue;

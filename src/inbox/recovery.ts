@@ -50,7 +50,7 @@ function wantedBy({ heir, subscribers, entries }: InboxContext): readonly string
 async function findEntries(context: InboxContext, items: readonly Item[], how: Circumstances): Promise<void> {
   const { entries, subscribers, clock, journal } = context;
   const { isReset, isOpening, unwritten } = how;
-  if (isOpening && journal.isShared) reconcile(context, items, isReset);
+  if (isOpening && (journal.isShared || isReset)) reconcile(context, items, isReset);
   for (const [index, entry] of items.entries()) {
     if (index > 0 && index % sliceSize === 0) await nextTurn(clock);
     if (!isEntry(entry) || entries.has(entry.id)) continue;

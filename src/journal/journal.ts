@@ -36,8 +36,8 @@ export interface JournalOptions {
   onStore(error: SmsError | undefined): void;
   /** Steps have been taken, or the store has been read, and what comes of it is done. */
   onSteps?(): void;
-  /** Something in the store could not be read and is set aside; `place` says where it is now, and nothing of its content. */
-  onUnreadable?(place: string): void;
+  /** Something in the store was damaged and is set aside, or gone; everything else goes on. Nothing of its content is in the error. */
+  onDamaged?(error: SmsError): void;
   /** How long to wait before a store that has failed is opened again; 5 s when absent. */
   reopenDelayMs?: number;
 }
@@ -68,6 +68,7 @@ export class Journal {
   #working: Promise<void> | undefined;
   #mode: JournalMode = 'closed';
   #failure: SmsError | undefined;
+  #damage: SmsError | undefined;
   #retry: Timer | undefined;
   #isRetryDue = false;
   /** The store was to be opened again, and nothing has been written since. */
@@ -100,6 +101,11 @@ export class Journal {
   /** Why the store cannot be used, if so. It stands until something has been written again. */
   get failure(): SmsError | undefined {
     return this.#failure;
+  }
+
+  /** What was found damaged last, if anything was. */
+  get damage(): SmsError | undefined {
+    return this.#damage;
   }
 
   /** Whether nothing waits to be written. */
@@ -323,14 +329,22 @@ export class Journal {
     try {
       this.#participants.redo(held, (step) => this.#run(step, held));
     } catch {
-      this.#options.onUnreadable?.(held.setAside());
+      this.#setAside(held.setAside());
     }
   }
 
+  #setAside(place: string): void {
+    this.#damaged(new SmsError('storeUnreadable', { params: { place } }));
+  }
+
+  #damaged(error: SmsError): void {
+    this.#damage = error;
+    this.#options.onDamaged?.(error);
+  }
+
   async #openStore(opening: object): Promise<Leftovers | undefined> {
-    const { store, onUnreadable } = this.#options;
     try {
-      const leftovers = await store.open({
+      const leftovers = await this.#options.store.open({
         sift: (held) => this.#sift(held),
         onTakenOver: (items) =>
           this.#enqueue(async () => {
@@ -342,8 +356,9 @@ export class Journal {
           if (!this.#openAgain(error)) this.#fail(error);
         },
         isReadable: (item) => this.#participants.isReadable(item),
-        onUnreadable: (place) => onUnreadable?.(place),
+        onUnreadable: (place) => this.#setAside(place),
       });
+      if (leftovers.damage) this.#damaged(leftovers.damage);
       // It may have failed again already.
       if (this.mode === 'opening') this.#setMode('open');
       return leftovers;

@@ -67,7 +67,7 @@ export class Holdings {
       (item) => !this.#arriving.has(item.id) && !this.#isRefused(item),
     );
     if (isOpening) this.#refused.clear();
-    if (isOpening && journal.isShared) this.#reconcile(new Set(found.map(({ id }) => id)), isReset);
+    if (isOpening && (journal.isShared || isReset)) this.#reconcile(new Set(found.map(({ id }) => id)), isReset);
     const texts = found.filter((item) => item.kind === 'text').filter(({ id }) => !book.has(id));
     const questions = found.filter((item) => item.kind === 'question').filter(({ id }) => !questionBook.has(id));
     for (const text of texts) {

@@ -26,6 +26,10 @@ export interface Operation {
 
 /** A database in a folder that is open, for this process alone. Each call may reject with any error. */
 export interface Database {
+  /** A file that is in its place for as long as the database is. */
+  readonly file: string;
+  /** How much was found damaged as it was opened, and is gone, in the words of the engine; absent: nothing, as far as can be told. */
+  readonly lost?: string | undefined;
   /** What stands under each key, `undefined` where nothing does. */
   read(table: Table, keys: readonly string[]): Promise<(string | undefined)[]>;
   list(table: Table, range: KeyRange): Promise<[key: string, text: string][]>;

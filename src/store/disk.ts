@@ -1,5 +1,7 @@
 import { existsSync } from 'node:fs';
-import { mkdir } from 'node:fs/promises';
+import { mkdir, stat } from 'node:fs/promises';
+import { systemClock, type Timer } from '../clock';
+import { SmsError } from '../errors';
 import { type Database, isLastPage, type Operation, type Table } from './database';
 import { engines, openDatabase } from './engines';
 import { formatRemembered, parseItem, parseRemembered } from './format';
@@ -22,6 +24,9 @@ import {
 const pageSize = 1_000;
 const probeLength = 256 * 1024;
 
+/** Between two looks whether the database is still in its place. */
+const watchMs = 5_000;
+
 /**
  * Keeps everything in a database in a folder of its own. What is kept is on disk, flushed, before `commit` resolves;
  * what is dropped is written but not flushed, since losing that merely delivers twice, unless the step is firm.
@@ -42,6 +47,11 @@ export class DiskStore implements Store {
   readonly #engines: typeof engines;
   #database: Database | undefined;
   #events: StoreEvents | undefined;
+  /** See {@link Database.file}, while it is open. */
+  #file: { path: string; inode: number } | undefined;
+  #watch: Timer | undefined;
+  /** Its files are not in their place any more. */
+  #isGone = false;
   #hasFailed = false;
   /** Where the next sweep goes on; absent at the beginning of a round. */
   #sweptTo: string | undefined;
@@ -64,10 +74,12 @@ export class DiskStore implements Store {
   }
 
   async open(events: StoreEvents): Promise<Leftovers> {
+    await this.#isInPlace();
     await this.close();
     await mkdir(this.#location, { recursive: true, mode: 0o700 });
     const database = await openDatabase(this.#location, this.#engines);
     this.#database = database;
+    this.#file = { path: database.file, inode: (await stat(database.file)).ino };
     if (this.#hasFailed) await probe(database);
     this.#hasFailed = false;
     this.#events = events;
@@ -79,7 +91,13 @@ export class DiskStore implements Store {
       for (const item of page.items) if (!isPutOff(item)) items.push(item);
       after = page.next;
     }
-    return { items, held };
+    const isReset = this.#isGone;
+    this.#isGone = false;
+    this.#watchLater(events);
+    const { lost: detail } = database;
+    const damage =
+      detail === undefined ? undefined : new SmsError('storeLost', { params: { detail, folder: this.#location } });
+    return { items, held, isReset, damage };
   }
 
   hold(text: string, notes?: string): Hold | undefined {
@@ -114,7 +132,11 @@ export class DiskStore implements Store {
     try {
       const database = this.#opened();
       // Nobody else changes what is only looked at.
-      if (operations.length > 0) await database.write(operations, { isFlushed: isFlushed(changes) });
+      if (operations.length === 0) return;
+      const isToFlush = isFlushed(changes);
+      await database.write(operations, { isFlushed: isToFlush });
+      // Files that were deleted are written without a complaint.
+      if (isToFlush && !(await this.#isInPlace())) throw this.#gone();
     } catch (error) {
       this.#hasFailed = true;
       throw error;
@@ -150,6 +172,8 @@ export class DiskStore implements Store {
   async close(): Promise<void> {
     const database = this.#database;
     this.#database = undefined;
+    this.#file = undefined;
+    this.#watch?.cancel();
     this.#heldFiles.close();
     await database?.close();
   }
@@ -168,10 +192,41 @@ export class DiskStore implements Store {
     return last && !isLastPage(listed, pageSize) ? { items, next: last[0] } : { items };
   }
 
+  /** Whether the files of a database that is open are still in their place: they may have been deleted, or moved away. */
+  async #isInPlace(): Promise<boolean> {
+    const file = this.#file;
+    if (file) this.#isGone ||= await stat(file.path).then(({ ino }) => ino !== file.inode, isMissing);
+    return !this.#isGone;
+  }
+
+  #watchLater(events: StoreEvents): void {
+    const database = this.#database;
+    this.#watch = systemClock.after(
+      watchMs,
+      async () => {
+        const isInPlace = await this.#isInPlace();
+        if (this.#database !== database) return;
+        if (isInPlace) this.#watchLater(events);
+        else events.onFailure(this.#gone());
+      },
+      true,
+    );
+  }
+
+  #gone(): SmsError {
+    this.#watch?.cancel();
+    return new SmsError('storeGone', { params: { folder: this.#location } });
+  }
+
   #opened(): Database {
     if (!this.#database) throw new Error('not open');
     return this.#database;
   }
+}
+
+/** What cannot be asked for another reason may be there. */
+function isMissing(error: NodeJS.ErrnoException): boolean {
+  return error.code === 'ENOENT' || error.code === 'ENOTDIR';
 }
 
 /** Returns where it is then. */

@@ -160,7 +160,11 @@ function write({ descriptor }: HoldingFile, bytes: Buffer): void {
 
 function discard({ descriptor, path }: HoldingFile): void {
   closeSync(descriptor);
-  rmSync(path, { force: true });
+  try {
+    rmSync(path, { force: true });
+  } catch {
+    // It holds nothing; where its folder is gone, so is the file.
+  }
 }
 
 /** Where that fails, it stays where it is, and is found again. */

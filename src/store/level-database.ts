@@ -1,3 +1,5 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { ClassicLevel } from 'classic-level';
 import {
   type Database,
@@ -34,18 +36,26 @@ export const levelDb: Engine = {
 type Prefixes = Readonly<Record<Table, string>>;
 
 class LevelDatabase implements Database {
+  readonly file: string;
   readonly #database: ClassicLevel;
   readonly #prefixes: Prefixes;
 
-  private constructor(database: ClassicLevel, prefixes: Prefixes) {
+  private constructor(
+    database: ClassicLevel,
+    prefixes: Prefixes,
+    readonly lost: string | undefined,
+  ) {
+    this.file = join(database.location, 'LOCK');
     this.#database = database;
     this.#prefixes = prefixes;
   }
 
   static async open(database: ClassicLevel): Promise<LevelDatabase> {
+    const isCutOff = await endsInZeros(database.location);
     await database.open();
     try {
-      return new LevelDatabase(database, await findPrefixes(database));
+      const lost = isCutOff ? undefined : await readLost(database.location);
+      return new LevelDatabase(database, await findPrefixes(database), lost);
     } catch (error) {
       await database.close();
       throw error;
@@ -88,6 +98,25 @@ class LevelDatabase implements Database {
   close(): Promise<void> {
     return this.#database.close();
   }
+}
+
+/**
+ * Whether the newest log was cut off by a power cut: some file systems have lengthened a file by then, and have not written what it was
+ * to hold. Nothing that is kept ends so. LevelDB says of what is simply missing at the end nothing, and of this that it is damaged.
+ */
+async function endsInZeros(folder: string): Promise<boolean> {
+  const newest = (await readdir(folder)).filter((name) => /^\d+\.log$/.test(name)).sort();
+  return newest.length > 0 && (await readFile(join(folder, newest[newest.length - 1] ?? ''))).at(-1) === 0;
+}
+
+/** LevelDB goes on without what it finds damaged in its newest log, and says so only in a file, which it begins anew as it opens. */
+async function readLost(folder: string): Promise<string | undefined> {
+  const said = await readFile(join(folder, 'LOG'), 'utf8');
+  const bytes = [...said.matchAll(/dropping (\d+) bytes; Corruption/g)].reduce(
+    (sum, [, count]) => sum + Number(count),
+    0,
+  );
+  return bytes > 0 ? `LevelDB: ${bytes} bytes` : undefined;
 }
 
 /**

@@ -20,14 +20,15 @@ interface Waiting {
 
 /** On a thread of its own: every call of `node:sqlite` blocks, a flush to a slow disk for tens of milliseconds. */
 class SqliteDatabase implements Database {
-  readonly #file: string;
+  readonly file: string;
+  lost: string | undefined;
   readonly #worker: Worker;
   /** The thread answers in order. */
   readonly #waiting: Waiting[] = [];
   #failure: Error | undefined;
 
   private constructor(folder: string) {
-    this.#file = join(folder, fileName);
+    this.file = join(folder, fileName);
     // Without the options of the process, some of which no thread may have.
     this.#worker = new Worker(require.resolve('./sqlite-thread'), { execArgv: [] });
     this.#worker.unref();
@@ -39,7 +40,7 @@ class SqliteDatabase implements Database {
   static async open(folder: string): Promise<SqliteDatabase> {
     const database = new SqliteDatabase(folder);
     try {
-      await database.#call({ name: 'open', file: database.#file });
+      database.lost = await database.#call({ name: 'open', file: database.file });
       return database;
     } catch (error) {
       await database.#worker.terminate();
@@ -60,7 +61,7 @@ class SqliteDatabase implements Database {
   }
 
   place(table: Table, key: string): string {
-    return `${this.#file} (${table} ${key})`;
+    return `${this.file} (${table} ${key})`;
   }
 
   async close(): Promise<void> {

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { parentPort } from 'node:worker_threads';
 import { endOf, type KeyRange, mostBytes, type Operation, type Table, tables } from './database';
@@ -26,19 +27,29 @@ interface Statements {
   listAfter: StatementSync;
 }
 
+/** Bytes that a write-ahead log begins with, and each of its frames before its page. */
+const [logHead, frameHead] = [32, 24];
+
 /** One file: a table of texts by key for each {@link Table}. */
 class TextFile {
   readonly #database: DatabaseSync;
   readonly #statements: Readonly<Record<Table, Statements>>;
+  /** How much was found damaged, and is gone. */
+  readonly lost: string | undefined;
   #isFlushing = true;
 
   constructor(file: string) {
     const { DatabaseSync } = loadSqlite();
+    const commits = readCommits(`${file}-wal`);
     this.#database = new DatabaseSync(file);
     // Exclusive: no other process gets in, and no memory is shared, which not every file system can.
     this.#database.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL');
     // What a flush of macOS leaves in the cache of the disk is not flushed.
     this.#database.exec('PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON');
+    // SQLite goes on with what comes before the first frame that is damaged, and says nothing of the rest.
+    const { log } = this.#database.prepare('PRAGMA wal_checkpoint').get() as { log: number };
+    const lost = commits.filter((frame) => frame >= log).length;
+    if (lost > 0) this.lost = `SQLite: ${lost} commits`;
     this.#inTransaction(() => {
       for (const table of tables) {
         this.#database.exec(`CREATE TABLE IF NOT EXISTS ${table} (key TEXT PRIMARY KEY, text TEXT) WITHOUT ROWID`);
@@ -114,6 +125,23 @@ class TextFile {
   }
 }
 
+/** The frames of a write-ahead log that end a commit; none where there is no log. One that was cut off is no frame. */
+function readCommits(file: string): number[] {
+  let log = Buffer.alloc(0);
+  tryTo(() => {
+    log = readFileSync(file);
+  });
+  const commits: number[] = [];
+  // A log is written over from its beginning: frames of a former round have another salt than its head.
+  const salt = log.subarray(16, 24);
+  const length = log.length < logHead ? 0 : frameHead + log.readUInt32BE(8);
+  for (let at = logHead; length > 0 && at + length <= log.length; at += length) {
+    const isCommit = log.readUInt32BE(at + 4) > 0 && salt.equals(log.subarray(at + 8, at + 16));
+    if (isCommit) commits.push((at - logHead) / length);
+  }
+  return commits;
+}
+
 /** Without the warning of some versions that it is experimental: ADR 14 says what is made of that. */
 function loadSqlite(): typeof import('node:sqlite') {
   const { emitWarning } = process;
@@ -138,7 +166,7 @@ let file: TextFile | undefined;
 function answer(call: Call): unknown {
   if (call.name === 'open') {
     file = new TextFile(call.file);
-    return undefined;
+    return file.lost;
   }
   if (!file) throw new Error('not open');
   switch (call.name) {

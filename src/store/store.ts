@@ -1,3 +1,5 @@
+import type { SmsError } from '../errors';
+
 /** Which room of the library keeps an item. */
 export type Part = 'inbox' | 'givenUp' | 'ledger';
 
@@ -86,6 +88,8 @@ export interface Leftovers {
   held: Held[];
   /** The store has lost everything since it was last open: what is in hand has to be kept anew. */
   isReset?: boolean;
+  /** What an earlier process left was damaged; absent: not, as far as the store can tell. */
+  damage?: SmsError | undefined;
 }
 
 /** Some of the items, in order. */

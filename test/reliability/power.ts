@@ -82,6 +82,7 @@ function numbersOf(images: string): number[] {
 function observe(database: Database, folder: string, observer: FlushObserver): Database {
   observer.onFlushed(folder, []);
   return {
+    file: database.file,
     read: (table, keys) => database.read(table, keys),
     list: (table, range) => database.list(table, range),
     place: (table, key) => database.place(table, key),

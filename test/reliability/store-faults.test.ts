@@ -84,6 +84,7 @@ const faults: Fault[] = [
   },
 ];
 
+const deleted = 'a folder that is deleted while messages flow';
 const fillsUp = 'a disk that fills up while messages flow';
 const limited = 'a limit on the size of files, set while messages flow';
 const canMount = tryToMount();
@@ -124,7 +125,7 @@ describe('a store that cannot be used', function () {
     userDir = createLinkedUserDir();
     mkdirSync(join(userDir, 'sms-inbox'));
     const causes = faults.filter(({ mounts }) => canMount || !mounts);
-    const names = [...causes.map(({ name }) => name), ...(canMount ? [fillsUp] : []), limited];
+    const names = [...causes.map(({ name }) => name), deleted, ...(canMount ? [fillsUp] : []), limited];
     for (const name of names) simulators.set(name, await startSimulator({ waitMs: 200 }));
     const goAway = new Map<string, () => void | Promise<void>>();
     for (const { name, cause } of causes) goAway.set(name, await cause(await findStore(userDir, simulatorOf(name))));
@@ -140,6 +141,13 @@ describe('a store that cannot be used', function () {
       simulator.receive({ from: '64215550001', to: '64215559999', body: 'waiting' });
       play(name, () => Promise.resolve(end));
     }
+    play(deleted, async () => {
+      await deliverSome(deleted);
+      const store = await findStore(userDir, simulatorOf(deleted));
+      rmSync(store, { recursive: true });
+      writeFileSync(store, 'nothing can be begun anew here');
+      return () => rmSync(store);
+    });
     if (filling) {
       play(fillsUp, async () => {
         await deliverSome(fillsUp);
@@ -272,6 +280,12 @@ describe('a store that cannot be used', function () {
   }
 
   const inHand = 'what was polled is delivered all the same, once';
+
+  it(`${deleted}: it is missed though nothing comes, and begun anew when that can be`, async () => {
+    check((await stories.get(deleted)) ?? assert.fail());
+    const [seen] = errorsOf(observed, `in-${keyOf(deleted)}`);
+    assert.match(seen?.error?.message ?? '', /is gone: its files were deleted or moved/);
+  });
 
   it(titled(`${fillsUp}: ${inHand}`, canMount, 'right to mount'), async function () {
     if (!canMount) return void this.skip();

@@ -145,6 +145,15 @@ const faults: readonly Fault[] = [
     },
   },
   {
+    kind: 'disk deleted',
+    weight: 1,
+    isPossible: ({ nodeRed }) => nodeRed.setup.store === 'disk',
+    async cause({ nodeRed }, begin) {
+      begin('the files of the store are deleted, until it has begun anew');
+      await nodeRed.deleteStore();
+    },
+  },
+  {
     kind: 'redis',
     weight: 3,
     isPossible: ({ nodeRed, redis }) => redis !== undefined && nodeRed.setup.store === 'redis',

@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process';
-import { appendFileSync, existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import {
   createLinkedUserDir,
   type DeploymentType,
@@ -184,6 +185,14 @@ export class NodeRed {
   remove(): void {
     if (this.hasOwnDisk) execFileSync('umount', ['-l', this.storeFolder]);
     rmSync(this.userDir, { recursive: true, force: true });
+  }
+
+  /** Resolves when it is missed and begun anew, or was, for which it has 20 s: longer than a suspension that may come between. */
+  async deleteStore(): Promise<void> {
+    const folders = () =>
+      readdirSync(this.storeFolder, { withFileTypes: true }).flatMap((one) => (one.isDirectory() ? one.name : []));
+    for (const name of folders()) rmSync(join(this.storeFolder, name), { recursive: true, force: true });
+    for (const end = now() + 20_000; now() < end && folders().length === 0; ) await sleep(100);
   }
 
   async readState(): Promise<Record<string, unknown> | undefined> {

@@ -85,6 +85,11 @@ class World {
     return during(this.story, kinds, from, to);
   }
 
+  /** Says whether what the store had remembered was deleted between, or had just been. */
+  wasForgotten(from: number, to: number): boolean {
+    return this.happened(/deleted/, from - movingMs, to).length > 0;
+  }
+
   /** Says whether the login or the store was changed between, or had just been: what was seen under one, another does not know. */
   wasMoved(from: number, to: number): boolean {
     return this.happened(/deploy/, from - movingMs, to).some(({ what }) => /changes the (?:login|store)/.test(what));
@@ -134,11 +139,13 @@ const rules: readonly Rule[] = [
         const groups = [...polledAt[event.kind], 'callback'].map((node) => world.at(event, node));
         for (const [first, ...further] of groups) {
           const again = further.find(({ sms }) => !sms?.redelivered);
-          if (first && again) yield [again.at, `doubled without a mark: the ${name(event)}, at ${first.node}`];
+          if (first && again && !world.wasForgotten(first.at, again.at))
+            yield [again.at, `doubled without a mark: the ${name(event)}, at ${first.node}`];
         }
         const unmarked = world.all(event).filter(({ sms }) => !sms?.redelivered);
         const vias = new Set(unmarked.map(({ sms }) => sms?.via));
-        if (vias.size < 2 || world.wasMoved(unmarked[0]?.at ?? 0, unmarked.at(-1)?.at ?? 0)) continue;
+        const [from, to] = [unmarked[0]?.at ?? 0, unmarked.at(-1)?.at ?? 0];
+        if (vias.size < 2 || world.wasMoved(from, to) || world.wasForgotten(from, to)) continue;
         const times = unmarked.map(({ at, node }) => `${node} at ${world.secondsOf(at)}`);
         yield [unmarked.at(-1)?.at ?? 0, `doubled: the ${name(event)}, by poll and by callback: ${times.join(', ')}`];
       }
@@ -238,7 +245,8 @@ const rules: readonly Rule[] = [
         const first = attempts.findIndex(({ end }) => end !== 'refused');
         const again = attempts[first + 1];
         // Of one that nobody was accepted for, *once* says that it was not sent.
-        if (first < 0 || !again || (body.startsWith('once') && to.every(isBlocked))) continue;
+        if (first < 0 || !again || world.wasForgotten(attempts[first]?.at ?? 0, again.at)) continue;
+        if (body.startsWith('once') && to.every(isBlocked)) continue;
         const how = attempts[first]?.why || 'the service had taken it';
         yield [again.at, `sent twice: "${body}" (after the first: ${how})`];
       }
@@ -251,6 +259,8 @@ const rules: readonly Rule[] = [
         if (feed.taken === undefined || world.outcomes(feed).length > 0) continue;
         // While it deploys, Node-RED itself drops what comes for a node that it is replacing.
         if (world.happened(/deploy/, feed.from, feed.taken).length > 0) continue;
+        // The message that came with it was in the store, and the process that had taken it in may be gone.
+        if (world.wasForgotten(feed.from, feed.taken + 60_000)) continue;
         if (kept.has(feed.node)) {
           const isFresh = world.ends(feed.from, feed.taken + freshMs).length > 0;
           const end = world.ends(feed.from, feed.taken + 15_000)[0];
@@ -269,6 +279,7 @@ const rules: readonly Rule[] = [
         const outcomes = world.outcomes(feed).filter(({ output }) => output <= 1);
         const unmarked = outcomes.filter(({ sms }) => !sms?.redelivered);
         const last = outcomes.at(-1);
+        if (world.wasForgotten(feed.from, last?.at ?? 0)) continue;
         if (unmarked.length > 1)
           yield [last?.at ?? 0, `two outcomes without a mark: ${textOf(feed)}: ${told(outcomes)}`];
         else if (new Set(outcomes.map(codeOf)).size > 1)
@@ -341,6 +352,7 @@ const rules: readonly Rule[] = [
           const ends = seen.filter(({ output, topic }) => output >= 3 && topic === handset);
           const [end] = ends;
           if (!end) {
+            if (world.wasForgotten(sent.at, sent.at + 60_000)) continue;
             yield [sent.at, `neither a reply nor a silence: ${textOf(feed)}, from ${handset}`];
             continue;
           }
@@ -413,7 +425,7 @@ const plainMayFail: Readonly<Record<string, RegExp>> = {
 
 /** The reply that somebody gave in time has to be the end of the question; and a silence takes its time. */
 function* checkSilence(world: World, feed: Feed, sent: Seen, end: Seen, handset: string): Iterable<Finding> {
-  if (end.output !== 4 || end.sms?.reason !== 'timeout') return;
+  if (end.output !== 4 || end.sms?.reason !== 'timeout' || world.wasForgotten(sent.at, end.at)) return;
   const replies = world.events.filter(
     ({ kind, fields }) => kind === 'message' && fields.from === handset && fields.inReplyToId === sent.sms?.messageId,
   );

@@ -87,7 +87,7 @@ describe('Journal', () => {
       store: keptIn,
       clock,
       onStore: (error: SmsError | undefined) => states.push(error?.code),
-      onUnreadable: (detail) => unreadable.push(detail),
+      onDamaged: ({ params }) => unreadable.push(String(params.place)),
     });
     for (const [part, participant] of Object.entries(participants)) journal.join(part as Part, participant);
     journals.push(journal);

@@ -440,13 +440,15 @@ describe('Account', () => {
     const platter = new Platter();
     platter.hold('{"kind":"incoming","records":[{"mess');
     const places: string[] = [];
-    const onUnreadable = (place: string) => void places.push(place);
-    const member = enter({ storeName: 'failing', createStore: () => new FailingStore(platter), onUnreadable });
+    const onDamaged = ({ params }: SmsError) => void places.push(String(params.place));
+    const member = enter({ storeName: 'failing', createStore: () => new FailingStore(platter), onDamaged });
     const a = new Listener('a');
     subscribe(member, a);
     receive('1');
     await until(() => a.deliveries.length === 1);
     assert.deepEqual([places, platter.aside.length], [['a place'], 1]);
+    const { store } = member.state();
+    assert.deepEqual([store.ok, store.error?.reason], [true, 'storeUnreadable']);
   });
 
   describe('a login that replaces another (delivered whatever happens next)', () => {

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -9,6 +10,7 @@ import { mock } from 'node:test';
 import { crc32 } from 'node:zlib';
 import { ClassicLevel } from 'classic-level';
 import type { InboxSubscriber } from '../../../src/delivery/subscribers';
+import type { SmsError } from '../../../src/errors';
 import type { Entry } from '../../../src/inbox/entry';
 import type { Inbox } from '../../../src/inbox/inbox';
 import type { IncomingRecord } from '../../../src/model';
@@ -93,7 +95,7 @@ function testDiskStore(engine: Engine): void {
   function createInbox(
     store: DiskStore,
     states: (string | undefined)[] = [],
-    onUnreadable: (detail: string) => void = () => {},
+    onDamaged: (error: SmsError) => void = () => {},
   ): Inbox {
     return closing.add(
       createInboxOn({
@@ -101,7 +103,7 @@ function testDiskStore(engine: Engine): void {
         dedupe: () => true,
         dedupeMs: () => 1_000_000_000,
         onStore: (error) => states.push(error?.message),
-        onUnreadable,
+        onDamaged,
       }),
       (inbox) => inbox.close(),
     );
@@ -495,7 +497,7 @@ function testDiskStore(engine: Engine): void {
       await mkdir(join(location, 'held-folder'));
       const said: string[] = [];
       const [states, node] = [[] as (string | undefined)[], new Node()];
-      const inbox = createInbox(createStore(location), states, (detail) => said.push(detail));
+      const inbox = createInbox(createStore(location), states, ({ params }) => said.push(String(params.place)));
       inbox.attach('incoming', node);
       await until(() => node.taken.length === 2);
       const outcomes = await inbox.accept({
@@ -542,6 +544,130 @@ function testDiskStore(engine: Engine): void {
         items.map(({ id }) => id),
         ids,
       );
+    });
+  });
+
+  describe('files that were damaged', () => {
+    const location = () => join(folder, 'store');
+
+    /** What a process had kept that was killed, and the newest log of it. */
+    async function leave(): Promise<string> {
+      await leaveItems(engine, location());
+      const names = (await readdir(location())).sort();
+      return join(location(), names.filter((name) => /^\d+\.log$|-wal$/.test(name)).at(-1) ?? assert.fail());
+    }
+
+    async function open(): Promise<{ count: number; damage: string | undefined }> {
+      const store = createStore();
+      const { items, damage } = await store.open(events);
+      await store.close();
+      return { count: items.length, damage: damage?.message };
+    }
+
+    it('in one byte: how much is gone is told', async () => {
+      const file = await leave();
+      const bytes = await readFile(file);
+      const at = engine === levelDb ? 700 : bytes.length / 2;
+      bytes.writeUInt8(bytes.readUInt8(at) ^ 1, at);
+      await writeFile(file, bytes);
+      const { count, damage } = await open();
+      assert.ok(count < 20, `${count} items`);
+      assert.match(damage ?? '', new RegExp(`${location()} was damaged.*\\(${engine.name}: \\d+ (bytes|commits)\\)`));
+    });
+
+    it('by a kill or a power cut, at their end alone: nothing is told, as of what is whole', async () => {
+      await leave();
+      assert.deepEqual(await open(), { count: 20, damage: undefined });
+      for (const missing of [1, 40, 1_000]) {
+        await rm(location(), { recursive: true });
+        const file = await leave();
+        await truncate(file, (await stat(file)).size - missing);
+        const { count, damage } = await open();
+        assert.ok(count < 20, `${count} items`);
+        assert.equal(damage, undefined);
+      }
+      await rm(location(), { recursive: true });
+      const file = await leave();
+      const bytes = await readFile(file);
+      await writeFile(file, bytes.fill(0, bytes.length - 300));
+      const { count, damage } = await open();
+      assert.ok(count < 20, `${count} items`);
+      if (engine === levelDb) assert.equal(damage, undefined);
+    });
+  });
+
+  describe('files that are deleted while they are in use', () => {
+    const location = () => join(folder, 'store');
+    const keep = (id: string) => {
+      const changes = createChanges();
+      changes.keep.set(id, createEntry(id));
+      return changes;
+    };
+
+    it('take nothing any more, and the store begins anew', async () => {
+      const store = createStore();
+      assert.equal((await store.open(events)).isReset, false);
+      await store.commit(keep('1'));
+      await rm(location(), { recursive: true });
+      const isGone = { code: 'SMS_STORE', message: /is gone: its files were deleted or moved/ };
+      await assert.rejects(store.commit(keep('2')), isGone);
+      await writeFile(location(), 'in its place');
+      await assert.rejects(store.open(events));
+      await rm(location());
+      const { items, isReset } = await store.open(events);
+      assert.deepEqual([items, isReset], [[], true]);
+      await store.commit(keep('3'));
+      const again = await store.open(events);
+      assert.deepEqual([again.items, again.isReset], [[createEntry('3')], false]);
+    });
+
+    it('are missed within 10 s, though nothing is written, also where others are in their place', async () => {
+      mock.timers.enable({ apis: ['setTimeout'] });
+      try {
+        for (const isReplaced of [false, true]) {
+          const failures: unknown[] = [];
+          const store = createStore();
+          await store.open({ ...events, onFailure: (error) => failures.push((error as Error).message) });
+          mock.timers.tick(5_000);
+          await rename(location(), join(folder, `moved-${isReplaced}`));
+          if (isReplaced) await cp(join(folder, `moved-${isReplaced}`), location(), { recursive: true });
+          await until(() => {
+            mock.timers.tick(5_000);
+            return failures.length > 0;
+          });
+          assert.match(String(failures), /is gone/);
+          await store.close();
+          mock.timers.tick(20_000);
+          assert.equal(failures.length, 1);
+          await rm(location(), { recursive: true, force: true });
+        }
+      } finally {
+        mock.timers.reset();
+      }
+    });
+
+    it('are begun anew with what is in hand, under an inbox', async () => {
+      const states: (string | undefined)[] = [];
+      mock.timers.enable({ apis: ['setTimeout'] });
+      try {
+        const inbox = createInbox(createStore(), states);
+        const accept = (id: string) => inbox.accept({ kind: 'incoming', via: 'poll', records: [incoming(id)] });
+        await accept('1');
+        await rm(location(), { recursive: true });
+        await accept('2');
+        assert.match(states[0] ?? '', /is gone/);
+        await assert.rejects(inbox.ready(), { code: 'SMS_STORE' });
+        mock.timers.tick(5_000);
+        await until(() => states.length === 2);
+        await inbox.close();
+        const { items } = await createStore().open(events);
+        assert.deepEqual(
+          (items as Entry[]).map(({ record }) => record.messageId),
+          ['1', '2'],
+        );
+      } finally {
+        mock.timers.reset();
+      }
     });
   });
 
@@ -768,6 +894,32 @@ function startAccepting({ name }: Engine, location: string, round: number): Chil
     stdio: ['ignore', 'pipe', 'inherit'],
     cwd: resolve(__dirname, '../../..'),
   });
+}
+
+/** Has a process keep twenty items, each in a commit of its own, and kill itself. */
+async function leaveItems({ name }: Engine, location: string): Promise<void> {
+  const script = `
+    const { DiskStore } = require(${JSON.stringify(resolve(__dirname, '../../../src/store/disk.ts'))});
+    const { engines } = require(${JSON.stringify(resolve(__dirname, '../../../src/store/engines.ts'))});
+    const { createChanges } = require(${JSON.stringify(resolve(__dirname, '../../../src/store/store.ts'))});
+    const candidates = engines.filter(({ name }) => name === ${JSON.stringify(name)});
+    const store = new DiskStore(${JSON.stringify(location)}, candidates);
+    store.open({}).then(async () => {
+      for (let index = 0; index < 20; index++) {
+        const changes = createChanges();
+        const id = String(index).padStart(2, '0');
+        changes.keep.set(id, { id, part: 'ledger', takers: [], attempts: 0, body: 'x'.repeat(300) });
+        await store.commit(changes);
+      }
+      process.kill(process.pid, 'SIGKILL');
+    });
+  `;
+  const child = spawn(process.execPath, ['--require', 'tsx/cjs', '--eval', script], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+    cwd: resolve(__dirname, '../../..'),
+  });
+  const [, signal] = (await once(child, 'exit')) as [number | null, string | null];
+  assert.equal(signal, 'SIGKILL');
 }
 
 /** A disk of 4 MiB; undefined where this process may not mount one. */
