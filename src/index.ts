@@ -88,7 +88,6 @@ export type {
   Hold,
   Item,
   Leftovers,
-  Page,
   Part,
   Remembered,
   Store,
@@ -105,11 +104,11 @@ export { type Accounts, createAccounts } from './account/accounts';
 /** @internal */
 export { Pieces } from './http/exchange';
 /** @internal */
+export { parseRedisUrl } from './login';
+/** @internal */
 export { explainWithheld } from './outbox/gate';
 /** @internal */
 export type { RuleSettings } from './outbox/rule';
-/** @internal */
-export { parseRedisUrl } from './store/redis-url';
 /** @internal */
 export { isBlank, isUnsafeKey } from './wire/fields';
 /** @internal */

@@ -1,10 +1,9 @@
 import { parsePrefixes } from '../../src/consent/prefixes';
 import { isSmsError, type SmsErrorReason } from '../../src/errors';
-import { parseBaseUrl } from '../../src/login';
+import { parseBaseUrl, parseRedisUrl } from '../../src/login';
 import { parseRecipients } from '../../src/message/recipients';
 import { parseAt, parseQuietHours, parseTimeOfDay, parseTimeZone } from '../../src/message/times';
 import { parseFragmentationLimit, parseMessageId, planTravel } from '../../src/message/travel';
-import { parseRedisUrl } from '../../src/store/redis-url';
 import { formatCallbackUrl } from '../../src/wire/callback-url';
 import { isBlank } from '../../src/wire/fields';
 import { isEnv, isInRange, isOpenEnded, limits, type Range } from '../limits';

@@ -239,7 +239,7 @@ export class AccountStores {
       await ended;
       // What each has brought is handed over at once.
       if (hadPolls || isFirst) continue;
-      const { takeOverMs, takeMore } = from.inbox.backlog;
+      const { takeOverMs, takeMore } = from.journal;
       if (!isLast || (!takeMore && (hasIdled || takeOverMs === 0))) return true;
       takeMore?.();
       await Promise.race([this.#idle(takeOverMs), member.left]);

@@ -1,6 +1,6 @@
 import type { Timer } from '../clock';
 import type { Step } from '../journal/journal';
-import type { Circumstances, Participant } from '../journal/participant';
+import type { Circumstances, Participant } from '../journal/step';
 import type { Kind, RecordOfKind } from '../model';
 import { type Changes, dropItem, keepItem } from '../store/store';
 import type { InboxContext } from './context';

@@ -1,5 +1,5 @@
 import type { Step } from '../journal/journal';
-import { adoptedKey, forgetAdopted, noteAdopted } from '../store/adopted';
+import { adoptedKey, forgetAdopted, noteAdopted } from '../store/store';
 import { dropEntry, forgetSeen, holdKeysOf, type InboxContext, judgeAndRemember, keepEntry } from './context';
 import { Pending } from './entries';
 import { identify, keysOf } from './identity';

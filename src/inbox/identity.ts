@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { digest } from '../digest';
-import type { Versions } from '../journal/participant';
+import type { Versions } from '../journal/step';
 import type { RecordOfKind, Via } from '../model';
 import type { Changes, Look, Remembered } from '../store/store';
 import { readInstant } from '../wire/date';

@@ -1,12 +1,11 @@
 import { type Clock, nextTurn, systemClock, type Timer } from '../clock';
 import { type InboxSubscriber, Subscribers } from '../delivery/subscribers';
 import { isSmsError, type SmsError } from '../errors';
-import type { Backlog } from '../journal/backlog';
-import { timeOf } from '../journal/item-ids';
 import type { Journal, Step, WhileFailing } from '../journal/journal';
-import { appliedNote, askedNote } from '../journal/participant';
+import { appliedNote, askedNote } from '../journal/step';
 import type { InboxRecord, Kind } from '../model';
 import type { Hold } from '../store/store';
+import { timeOf } from '../store/store';
 import { type Acceptance, type Arrival, createAccept } from './accept';
 import type { InboxContext, Untaken } from './context';
 import { type Correlator, GuardedCorrelator } from './correlator';
@@ -118,11 +117,6 @@ export class Inbox {
   /** Whether nothing would be lost by forgetting this closed inbox. */
   get isDisposable(): boolean {
     return this.#context.journal.isDurable && this.isSettled;
-  }
-
-  /** What the store has that is not here yet. */
-  get backlog(): Backlog {
-    return this.#context.journal.backlog;
   }
 
   /** See {@link Journal.open}. */

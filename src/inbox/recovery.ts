@@ -1,5 +1,5 @@
 import { nextTurn } from '../clock';
-import type { Circumstances, Participant } from '../journal/participant';
+import type { Circumstances, Participant } from '../journal/step';
 import type { Item } from '../store/store';
 import { createAccept } from './accept';
 import { goneOf, type InboxContext } from './context';

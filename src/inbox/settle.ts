@@ -13,7 +13,7 @@ export function settle(context: InboxContext, pending: Pending): void {
   context.run(createDrop(goneOf(context, [pending])));
   pending.end(true);
   const { entries, subscribers, journal } = context;
-  if (entries.size <= enough && subscribers.hasPoller) journal.backlog.takeMore?.();
+  if (entries.size <= enough && subscribers.hasPoller) journal.takeMore?.();
 }
 
 /** Forgets entries that are delivered, or somebody else's to deliver. Losing it merely delivers again, so it waits for the next commit. */

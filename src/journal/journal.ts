@@ -1,26 +1,30 @@
 import { type Clock, nextTurn, type Timer } from '../clock';
 import { isSmsError, SmsError } from '../errors';
-import { describeStoreFailure } from '../store/redis-failures';
 import {
+  describeStoreFailure,
   type Held,
   type Hold,
   type Item,
+  ItemIds,
   type Leftovers,
-  type Page,
   type Part,
   type Remembered,
   type Store,
   StoreLapse,
 } from '../store/store';
-import { Backlog } from './backlog';
 import { ClockSkew } from './clock-skew';
-import { ItemIds } from './item-ids';
-import { askedNote, type Circumstances, type Participant, Participants, type Sieve } from './participant';
-import { createTask, type Step, type Task } from './step';
+import {
+  askedNote,
+  type Circumstances,
+  createTask,
+  type Participant,
+  Participants,
+  type Step,
+  type Task,
+} from './step';
 import { StepWriter } from './writer';
 
-export type { Participant } from './participant';
-export type { Step, WhileFailing } from './step';
+export type { Participant, Step, WhileFailing } from './step';
 
 /**
  * Where the store stands: `closed` before it is opened and after it was closed; `failed` from any failure until it is opened
@@ -58,7 +62,6 @@ type Reading = () => Promise<void>;
 export class Journal {
   readonly isShared: boolean;
   readonly isDurable: boolean;
-  readonly backlog: Backlog;
   readonly #options: JournalOptions;
   readonly #participants = new Participants();
   readonly #writer: StepWriter;
@@ -87,11 +90,6 @@ export class Journal {
     this.isDurable = store.durable;
     this.#writer = new StepWriter(store, this.#participants, ClockSkew.of(clock));
     this.#ids = new ItemIds(clock);
-    this.backlog = new Backlog({
-      store,
-      isUsable: () => this.#isUsable,
-      read: (reading) => this.#enqueue(() => this.#read(reading)),
-    });
   }
 
   get mode(): JournalMode {
@@ -202,6 +200,21 @@ export class Journal {
   /** Takes steps that were postponed and say by now that they wait for the store no longer. */
   takeOverdue(): void {
     for (const task of this.#writer.takePostponed(false)) this.#enqueue(task);
+  }
+
+  /** See {@link Store.mayHold}; `undefined`: nobody knows before the store is open. */
+  get mayHold(): boolean | undefined {
+    return this.#options.store.mayHold;
+  }
+
+  /** How long after its opening a store has taken over everything that dead processes held, but for what there is more than it takes at a time. */
+  get takeOverMs(): number {
+    return this.#options.store.takeOverMs ?? 0;
+  }
+
+  /** See {@link Store.takeMore}. */
+  get takeMore(): (() => void) | undefined {
+    return this.#isUsable ? this.#options.store.takeMore : undefined;
   }
 
   /** An id for a new item: ascending with time, unique among processes. */
@@ -345,7 +358,6 @@ export class Journal {
   async #openStore(opening: object): Promise<Leftovers | undefined> {
     try {
       const leftovers = await this.#options.store.open({
-        sift: (held) => this.#sift(held),
         onTakenOver: (items) =>
           this.#enqueue(async () => {
             // What was taken over before the store failed is found again, or has been taken over by another since.
@@ -372,25 +384,6 @@ export class Journal {
     this.#ids.follow(items);
     const isLeft = this.#createIsLeft();
     await this.#participants.found(items.filter(isLeft), { ...circumstances, unwritten: this.#writer.unwritten });
-  }
-
-  #sift(held: readonly Held[]): Sieve {
-    const unwritten = this.#writer.hasUnwritten ? this.#writer.unwritten : undefined;
-    const sieve = this.#participants.sift(
-      held.map(({ text }) => text),
-      unwritten,
-    );
-    const isLeft = this.#createIsLeft();
-    return (item) => {
-      const isPutOff = isLeft(item) && sieve(item);
-      if (isPutOff) this.#ids.follow([item]);
-      return isPutOff;
-    };
-  }
-
-  async #read(reading: { read(): Promise<Page>; take(page: Page | undefined): void }): Promise<void> {
-    const page = await this.#attempt(reading.read);
-    reading.take(page && { ...page, items: page.items.filter(this.#createIsLeft()) });
   }
 
   /** Says of items whether they will still be there when all steps are taken that are known now. */

@@ -12,8 +12,7 @@ import {
   StoreConflict,
 } from '../store/store';
 import type { ClockSkew } from './clock-skew';
-import { appliedNote, type Participants } from './participant';
-import type { Task } from './step';
+import { appliedNote, type Participants, type Task } from './step';
 
 /** A sweep looks at twice as many as were remembered since the last, so that it keeps up. */
 const rememberedPerSweep = 500;
@@ -58,7 +57,7 @@ export class StepWriter {
 
   /** Whether something is to be saved that the store does not have. */
   get hasUnsaved(): boolean {
-    return !isNoChange(this.#unsaved);
+    return this.#unsaved !== noChanges;
   }
 
   /** Whether an item will not be in the store any more when that is back. */
@@ -164,6 +163,7 @@ export class StepWriter {
 
   /** Adds what a step changes that has looked at what was recalled. */
   #addUnsaved(changes: Changes, recalled: Recalled): void {
+    if (isNoChange(changes)) return;
     if (this.#unsaved === noChanges) this.#unsaved = createChanges();
     addChanges(this.#unsaved, changes);
     // What a step was based on is of no concern once it is taken.

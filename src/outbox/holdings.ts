@@ -1,6 +1,6 @@
 import type { Clock } from '../clock';
 import type { Journal, Step } from '../journal/journal';
-import type { Circumstances } from '../journal/participant';
+import type { Circumstances } from '../journal/step';
 import type { Question, QuestionBook } from '../questions/question';
 import type { Remembrance } from '../questions/sent-index';
 import { type Changes, type Item, keepItem } from '../store/store';

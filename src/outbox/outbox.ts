@@ -1,7 +1,7 @@
 import { type Clock, wait } from '../clock';
 import type { Client } from '../http/client';
 import type { Journal, Participant } from '../journal/journal';
-import type { Circumstances } from '../journal/participant';
+import type { Circumstances } from '../journal/step';
 import { Correlation } from '../questions/correlation';
 import type { Question } from '../questions/question';
 import { Questions } from '../questions/questions';

@@ -8,7 +8,7 @@ import type { SendHandler, SendHandlerState } from './send-handler';
 /** What is known of the nodes that send. */
 export interface SenderRegistrationsOptions {
   clock: Clock;
-  journal: Pick<Journal, 'mode' | 'failure' | 'backlog'>;
+  journal: Pick<Journal, 'mode' | 'failure' | 'mayHold'>;
   /** What goes on at a node, but for the texts that its registration counts. */
   stateOf(node: string): SendHandlerState;
   /** Ids of nodes that know that the store fails. It outlives this, since a redeploy changes nothing of that. */
@@ -123,7 +123,7 @@ export class SenderRegistrations {
     const { failure } = journal;
     if (!failure || told.has(handler.id) || !this.#needsStore(registration)) return;
     // Where nothing can have been left, the first text that is refused says so.
-    if (journal.backlog.mayHold === false && !this.#hasTexts(registration)) return;
+    if (journal.mayHold === false && !this.#hasTexts(registration)) return;
     told.add(handler.id);
     handler.onOutage(failure.with({ waiting: stateOf(handler.id).waiting }));
   }

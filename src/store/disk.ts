@@ -1,24 +1,74 @@
-import { existsSync } from 'node:fs';
-import { mkdir, stat } from 'node:fs/promises';
+import { randomUUID } from 'node:crypto';
+import { closeSync, existsSync, openSync, readdirSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs';
+import { mkdir, readdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { crc32 } from 'node:zlib';
 import { systemClock, type Timer } from '../clock';
 import { SmsError } from '../errors';
-import { type Database, isLastPage, type Operation, type Table } from './database';
-import { engines, openDatabase } from './engines';
-import { formatRemembered, parseItem, parseRemembered } from './format';
-import { HeldFiles } from './held-files';
+import { levelDb } from './leveldb';
+import { sqlite } from './sqlite';
 import {
   type Changes,
+  type Database,
+  describeStoreFailure,
+  type Engine,
+  formatRemembered,
+  type Held,
   type Hold,
   type Item,
   isFlushed,
+  isLastPage,
   type Leftovers,
-  type Page,
+  type Operation,
+  parseItem,
+  parseRemembered,
   type Remembered,
   type Store,
   type StoreEvents,
+  type Table,
   timesAsNoted,
   unsweptPrefix,
 } from './store';
+
+/** The one to be preferred first (docs/adr/0014). */
+export const engines: readonly Engine[] = [levelDb, sqlite];
+
+/**
+ * Opens the database of a folder that exists: with the engine that has written there, else with the first that there is.
+ *
+ * @throws SmsError `SMS_STORE` where there is none, or not the one that has written there, and where another process has it
+ * open or it is damaged; the folder is left as it is
+ */
+export async function openDatabase(folder: string, candidates: readonly Engine[]): Promise<Database> {
+  const names = await readdir(folder);
+  const former = engines.find((engine) => engine.hasWritten(names));
+  const usable = former ? candidates.filter(({ name }) => name === former.name) : candidates;
+  for (const engine of usable) {
+    const open = await engine.load();
+    if (open) return open(folder).catch((error: unknown) => Promise.reject(explain(error, folder)));
+  }
+  const detail = describeLack(former ? [former] : engines);
+  throw former
+    ? new SmsError('databaseForeign', { params: { detail, folder } })
+    : new SmsError('databaseMissing', { params: { detail } });
+}
+
+/** What the databases call it, to what a person has to do about it. */
+const knownFailures: readonly [RegExp, 'storeLocked' | 'storeDamaged'][] = [
+  [/LEVEL_LOCKED|database is locked/, 'storeLocked'],
+  [/LEVEL_CORRUPTION|is malformed|is not a database/, 'storeDamaged'],
+];
+
+function explain(error: unknown, folder: string): unknown {
+  const detail = describeStoreFailure(error);
+  const [, reason] = knownFailures.find(([pattern]) => pattern.test(detail)) ?? [];
+  return reason ? new SmsError(reason, { params: { detail, folder }, cause: error }) : error;
+}
+
+function describeLack(missing: readonly Engine[]): string {
+  const { platform, arch, versions } = process;
+  return `${platform} ${arch}, Node.js ${versions.node}: ${missing.map(({ name }) => `no ${name}`).join(', ')}`;
+}
 
 /** Items read in one turn of the event loop, and what is remembered in one sweep. */
 const pageSize = 1_000;
@@ -41,12 +91,10 @@ const watchMs = 5_000;
  */
 export class DiskStore implements Store {
   readonly durable = true;
-  readonly pages = { size: pageSize, read: (after: string) => this.#readPage(after) };
   readonly #location: string;
   readonly #heldFiles: HeldFiles;
   readonly #engines: typeof engines;
   #database: Database | undefined;
-  #events: StoreEvents | undefined;
   /** See {@link Database.file}, while it is open. */
   #file: { path: string; inode: number } | undefined;
   #watch: Timer | undefined;
@@ -82,15 +130,8 @@ export class DiskStore implements Store {
     this.#file = { path: database.file, inode: (await stat(database.file)).ino };
     if (this.#hasFailed) await probe(database);
     this.#hasFailed = false;
-    this.#events = events;
     const held = this.#heldFiles.read();
-    const isPutOff = events.sift?.(held) ?? (() => false);
-    const items: Item[] = [];
-    for (let after: string | undefined = ''; after !== undefined; ) {
-      const page: Page = await this.#readPage(after);
-      for (const item of page.items) if (!isPutOff(item)) items.push(item);
-      after = page.next;
-    }
+    const items = await readItems(database, events);
     const isReset = this.#isGone;
     this.#isGone = false;
     this.#watchLater(events);
@@ -178,20 +219,6 @@ export class DiskStore implements Store {
     await database?.close();
   }
 
-  /** What cannot be read is set aside. */
-  async #readPage(after: string): Promise<Page> {
-    const database = this.#opened();
-    const listed = await database.list('items', { after, limit: pageSize });
-    const items: Item[] = [];
-    for (const [id, text] of listed) {
-      const item = parseItem(text, (one) => this.#events?.isReadable(one) ?? true);
-      if (item?.id === id) items.push(item);
-      else this.#events?.onUnreadable(await setAside(database, id, text));
-    }
-    const last = listed.at(-1);
-    return last && !isLastPage(listed, pageSize) ? { items, next: last[0] } : { items };
-  }
-
   /** Whether the files of a database that is open are still in their place: they may have been deleted, or moved away. */
   async #isInPlace(): Promise<boolean> {
     const file = this.#file;
@@ -229,6 +256,19 @@ function isMissing(error: NodeJS.ErrnoException): boolean {
   return error.code === 'ENOENT' || error.code === 'ENOTDIR';
 }
 
+/** In order. What cannot be read is set aside. */
+async function readItems(database: Database, events: StoreEvents): Promise<Item[]> {
+  const items: Item[] = [];
+  for await (const page of listPages(database, 'items')) {
+    for (const [id, text] of page) {
+      const item = parseItem(text, (one) => events.isReadable(one));
+      if (item?.id === id) items.push(item);
+      else events.onUnreadable(await setAside(database, id, text));
+    }
+  }
+  return items;
+}
+
 /** Returns where it is then. */
 async function setAside(database: Database, id: string, text: string): Promise<string> {
   const operations: Operation[] = [
@@ -254,4 +294,178 @@ async function probe(database: Database): Promise<void> {
   const place = { table: 'unreadable', key: 'probe' } as const;
   await database.write([{ ...place, text: 'x'.repeat(probeLength) }], { isFlushed: true });
   await database.write([{ ...place, text: undefined }], { isFlushed: false });
+}
+
+/** One file for each commit under way; LevelDB leaves other names alone. */
+const prefix = 'held-';
+const asidePrefix = 'unreadable-';
+const longestHead = 64;
+
+interface HoldingFile {
+  path: string;
+  descriptor: number;
+}
+
+/** What a file holds, and where in it the notes begin. */
+interface Content {
+  text: string;
+  notes: string;
+  notesAt: number;
+  /** Ascends in the order in which texts were held; 0 where a former version has not told. */
+  number: number;
+}
+
+/** What stands in a file that holds nothing. */
+const nothing = format('', '', 0).bytes;
+
+/**
+ * Files of a folder that hold what is not committed yet. Written at once, and not flushed: that outlives the process. A file
+ * is written over again and again and never cut off, which costs a slow disk much more: what it holds begins with its
+ * length, its checksum, how many notes it has and its number, and what follows is left from before.
+ */
+class HeldFiles {
+  readonly #folder: string;
+  /** Open files that hold something, and those that are free to. */
+  readonly #holding = new Set<HoldingFile>();
+  readonly #free: HoldingFile[] = [];
+  /** Of the last text that was held, here or by an earlier process. */
+  #lastNumber = 0;
+
+  constructor(folder: string) {
+    this.#folder = folder;
+  }
+
+  /** See {@link Store.hold}. */
+  hold(text: string, notes = ''): Hold | undefined {
+    const { bytes, notesAt } = format(text, notes, ++this.#lastNumber);
+    let file: HoldingFile | undefined;
+    try {
+      file = this.#free.pop() ?? createHoldingFile(this.#folder);
+      write(file, bytes);
+    } catch {
+      // The commit that follows meets the same disk, and reports it.
+      if (file) discard(file);
+      return undefined;
+    }
+    const holding = file;
+    this.#holding.add(holding);
+    let isHeld = true;
+    return {
+      letGo: () => {
+        if (isHeld) this.#letGo(holding);
+        isHeld = false;
+      },
+      note: (index, character) => {
+        // It may hold something else by now.
+        if (isHeld) writeNote(holding.path, notesAt + index, character);
+      },
+    };
+  }
+
+  /** What an earlier process held, in the order in which it did. */
+  read(): Held[] {
+    const names = readdirSync(this.#folder).filter((name) => name.startsWith(prefix));
+    const contents = names.map((name) => ({ name, ...readContent(join(this.#folder, name)) }));
+    contents.sort((a, b) => a.number - b.number);
+    this.#lastNumber = Math.max(this.#lastNumber, contents.at(-1)?.number ?? 0);
+    return contents.flatMap(({ name, text, notes, notesAt }) => {
+      const path = join(this.#folder, name);
+      const letGo = () => rmSync(path, { force: true });
+      if (text === '') {
+        letGo();
+        return [];
+      }
+      const note = (index: number, character: string) => {
+        // What a former version has written goes no further than its text.
+        if (index < notes.length) writeNote(path, notesAt + index, character);
+      };
+      return [{ text, notes, letGo, note, setAside: () => setFileAside(this.#folder, name) }];
+    });
+  }
+
+  /** Closes all; what holds something stays. */
+  close(): void {
+    for (const { descriptor } of this.#holding) closeSync(descriptor);
+    for (const file of this.#free.splice(0)) discard(file);
+    this.#holding.clear();
+  }
+
+  #letGo(file: HoldingFile): void {
+    // After a close the next open finds the file, and that what it holds is committed.
+    if (!this.#holding.delete(file)) return;
+    try {
+      write(file, nothing);
+      this.#free.push(file);
+    } catch {
+      discard(file);
+    }
+  }
+}
+
+function createHoldingFile(folder: string): HoldingFile {
+  const path = join(folder, prefix + randomUUID());
+  return { path, descriptor: openSync(path, 'wx', 0o600) };
+}
+
+/** The checksum leaves the notes out, so that one of them is replaced by writing one byte, which no crash cuts in two. */
+function format(text: string, notes: string, number: number): { bytes: Buffer; notesAt: number } {
+  const body = Buffer.from(text);
+  const head = Buffer.from(`${body.length} ${crc32(body)} ${notes.length} ${number}\n`);
+  return { bytes: Buffer.concat([head, body, Buffer.from(notes)]), notesAt: head.length + body.length };
+}
+
+/** What no version has written so, and what cannot even be opened, reads as what nobody understands. */
+function readContent(path: string): Content {
+  const unreadable = { text: ' ', notes: '', notesAt: 0, number: 0 };
+  try {
+    const bytes = readFileSync(path);
+    const head = /^(\d+) (\d+)(?: (\d+)(?: (\d+))?)?\n/.exec(bytes.toString('latin1', 0, longestHead));
+    if (!head) return unreadable;
+    const [{ length: bodyAt }, length, checksum, noteCount = 0, number = 0] = head;
+    const notesAt = bodyAt + Number(length);
+    const body = bytes.subarray(bodyAt, notesAt);
+    if (body.length !== Number(length) || crc32(body) !== Number(checksum)) return unreadable;
+    const notes = bytes.toString('latin1', notesAt, notesAt + Number(noteCount));
+    return { text: body.toString(), notes, notesAt, number: Number(number) };
+  } catch {
+    return unreadable;
+  }
+}
+
+/** Also while the store is closed since it failed: the file is there, and no other has its name. */
+function writeNote(path: string, at: number, character: string): void {
+  try {
+    const descriptor = openSync(path, 'r+');
+    try {
+      writeSync(descriptor, character, at, 'latin1');
+    } finally {
+      closeSync(descriptor);
+    }
+  } catch {
+    // Nothing can be written, or nothing is held any more.
+  }
+}
+
+function write({ descriptor }: HoldingFile, bytes: Buffer): void {
+  if (writeSync(descriptor, bytes, 0, bytes.length, 0) < bytes.length) throw new Error('not written whole');
+}
+
+function discard({ descriptor, path }: HoldingFile): void {
+  closeSync(descriptor);
+  try {
+    rmSync(path, { force: true });
+  } catch {
+    // It holds nothing; where its folder is gone, so is the file.
+  }
+}
+
+/** Where that fails, it stays where it is, and is found again. */
+function setFileAside(folder: string, name: string): string {
+  const aside = join(folder, asidePrefix + name);
+  try {
+    renameSync(join(folder, name), aside);
+    return aside;
+  } catch {
+    return join(folder, name);
+  }
 }

@@ -1,6 +1,5 @@
 import type { Redis } from 'ioredis';
-import { formatRemembered, parseRemembered } from './format';
-import type { Remembered } from './store';
+import { formatRemembered, parseRemembered, type Remembered } from './store';
 
 /** The consumer group of all instances. */
 export const group = 'node-red';

@@ -1,14 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { type Clock, systemClock } from '../clock';
-import { formatRemembered, parseItem } from './format';
+import { parseRedisUrl } from '../login';
 import { attempt, describeFailure, signExpired } from './redis-failures';
 import { createKeys, group, type ListedItem, type RedisKeys, RedisTexts } from './redis-scripts';
 import { RedisSession, type RedisTiming, type SessionOptions } from './redis-session';
-import { parseRedisUrl } from './redis-url';
 import {
   type Changes,
+  formatRemembered,
   type Item,
   type Leftovers,
+  parseItem,
   type Remembered,
   type Store,
   StoreConflict,

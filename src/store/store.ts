@@ -1,3 +1,4 @@
+import type { Clock } from '../clock';
 import type { SmsError } from '../errors';
 
 /** Which room of the library keeps an item. */
@@ -92,20 +93,8 @@ export interface Leftovers {
   damage?: SmsError | undefined;
 }
 
-/** Some of the items, in order. */
-export interface Page {
-  items: Item[];
-  /** What to ask for more with; absent: these were the last. */
-  next?: string;
-}
-
 /** What a store asks and tells. */
 export interface StoreEvents {
-  /**
-   * Asked once by a store with {@link Store.pages} as it is opened. Returns who is asked of each readable item, in order, whether it
-   * is put off: then it is not among the leftovers, and is read when somebody asks for its page. Absent: none is.
-   */
-  sift?(held: readonly Held[]): (item: Item) => boolean;
   /**
    * Another process is gone, and what it had in hand is this one's. Only of a store that is shared. Of the ledger there may be what is not
    * wanted here, when nobody has wanted it for as long as texts wait for a node that is gone.
@@ -166,13 +155,6 @@ export interface Store {
   readonly shared?: true;
   /** How long after the opening of a shared store everything is taken over that dead processes held. */
   readonly takeOverMs?: number;
-  /** How it gives what was put off; absent: it gives everything as it is opened. */
-  readonly pages?: {
-    /** So many items at most in one page. */
-    readonly size: number;
-    /** The items after an id, whether it is there or not. */
-    read(after: string): Promise<Page>;
-  };
   /** Takes over more at once, if anybody wants it; there only while dead processes hold more, as far as is known. */
   readonly takeMore?: (() => void) | undefined;
   /**
@@ -266,4 +248,174 @@ export function isFlushed({ keep, loose, firm }: Changes): boolean {
 /** Says whether there is nothing to commit. */
 export function isNoChange({ keep, drop, remember, compare }: Changes): boolean {
   return keep.size === 0 && drop.size === 0 && remember.size === 0 && compare.size === 0;
+}
+
+/** Writes what is remembered as one line of text: when, how long, and the value. */
+export function formatRemembered({ at, forMs, value }: Remembered): string {
+  return `${at} ${forMs} ${value}`;
+}
+
+/** Reads it again. What cannot be read is remembered for no time, under its whole text. */
+export function parseRemembered(text: string): Remembered {
+  const afterAt = text.indexOf(' ');
+  const afterForMs = text.indexOf(' ', afterAt + 1);
+  const at = Number(text.slice(0, afterAt));
+  const forMs = Number(text.slice(afterAt + 1, afterForMs));
+  if (afterAt > 0 && afterForMs > 0 && Number.isFinite(at) && Number.isFinite(forMs)) {
+    return { at, forMs, value: text.slice(afterForMs + 1) };
+  }
+  return { at: 0, forMs: 0, value: text };
+}
+
+/** Reads an item; `undefined` when it cannot be read. */
+export function parseItem(text: string, isReadable: (item: Item) => boolean): Item | undefined {
+  try {
+    const item = JSON.parse(text) as unknown;
+    return isItem(item) && isReadable(item) ? item : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isItem(value: unknown): value is Item {
+  const { id, part, takers, attempts } = (value ?? {}) as Partial<Record<keyof Item, unknown>>;
+  return (
+    typeof id === 'string' &&
+    typeof part === 'string' &&
+    Array.isArray(takers) &&
+    takers.every((taker) => typeof taker === 'string') &&
+    typeof attempts === 'number'
+  );
+}
+
+/** That an item was taken over is known for longer than a login is changed in several attempts. */
+const adoptedMs = 30 * 24 * 3_600_000;
+
+/** Under this key stands that an item was taken over from another store. */
+export function adoptedKey({ id }: Pick<Item, 'id'>): string {
+  return `adopted:${id}`;
+}
+
+/** Notes that an item was taken over, so that after a crash, when the other store may have it still, it is not taken over again. */
+export function noteAdopted(item: Pick<Item, 'id'>, at: number, { remember }: Changes): void {
+  remember.set(adoptedKey(item), { at, forMs: adoptedMs, value: '' });
+}
+
+/** An item goes to another store, from where it may come back. */
+export function forgetAdopted(item: Pick<Item, 'id'>, { remember }: Changes): void {
+  remember.set(adoptedKey(item), undefined);
+}
+
+/** What the operating system or the database calls the failure: `ENOSPC`, `LEVEL_LOCKED`. */
+export function describeStoreFailure(error: unknown): string {
+  const codes: string[] = [];
+  if (error instanceof SyntaxError) return 'unreadable content';
+  for (let current = error; current instanceof Error && codes.length < 3; current = current.cause) {
+    codes.push(String((current as { code?: unknown }).code ?? current.message));
+  }
+  return codes.join(', ') || 'unknown reason';
+}
+
+/** Digits of an id that ascend with time. */
+const timeLength = 11;
+
+/** Gives items ids that ascend, and that no other process gives. */
+export class ItemIds {
+  readonly #clock: Clock;
+  /** Tells apart the ids of processes that share a store. */
+  readonly #suffix: string;
+  #last = 0;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+    this.#suffix = Math.floor(clock.random() * 2 ** 32)
+      .toString(16)
+      .padStart(8, '0');
+  }
+
+  next(): string {
+    this.#last = Math.max(this.#last + 1, Math.floor(this.#clock.now() * 1_000));
+    return this.#last.toString(36).padStart(timeLength, '0') + this.#suffix;
+  }
+
+  /** Gives only ids from now on that come after those of `items`: the clock may have been set back since. */
+  follow(items: readonly Item[]): void {
+    let latest = '';
+    for (const { id } of items) if (id > latest) latest = id;
+    const time = parseTime(latest);
+    if (time > this.#last) this.#last = time;
+  }
+}
+
+/** When an item got its id, in ms since 1970: a little later than then where many came at once. */
+export function timeOf({ id }: Pick<Item, 'id'>): number {
+  return parseTime(id) / 1_000;
+}
+
+/** In µs. */
+function parseTime(id: string): number {
+  return Number.parseInt(id.slice(0, timeLength), 36);
+}
+
+/** Parts of a database that have their keys for themselves. */
+export const tables = ['items', 'remembered', 'unreadable'] as const;
+export type Table = (typeof tables)[number];
+
+/** Keys in their order: by the bytes of their UTF-8. */
+export interface KeyRange {
+  /** Only keys after this one. */
+  after?: string | undefined;
+  /** Only keys before this one. */
+  before?: string | undefined;
+  /** Only keys that begin so. */
+  prefix?: string | undefined;
+  /** So many at most. There are fewer where their texts are large, see {@link mostBytes}, and {@link isLastPage} says whether there are more. */
+  limit: number;
+}
+
+/** What is listed at once ends soon after so many bytes. */
+export const mostBytes = 1_048_576;
+
+/** One key of one table gets a text, or is deleted where there is none. */
+export interface Operation {
+  table: Table;
+  key: string;
+  text: string | undefined;
+}
+
+/** A database in a folder that is open, for this process alone. Each call may reject with any error. */
+export interface Database {
+  /** A file that is in its place for as long as the database is. */
+  readonly file: string;
+  /** How much was found damaged as it was opened, and is gone, in the words of the engine; absent: nothing, as far as can be told. */
+  readonly lost?: string | undefined;
+  /** What stands under each key, `undefined` where nothing does. */
+  read(table: Table, keys: readonly string[]): Promise<(string | undefined)[]>;
+  list(table: Table, range: KeyRange): Promise<[key: string, text: string][]>;
+  /** Does all or nothing. What is not flushed outlives the process, but not a power cut until something later is flushed. */
+  write(operations: readonly Operation[], options: { isFlushed: boolean }): Promise<void>;
+  /** Says where somebody finds what stands under a key. */
+  place(table: Table, key: string): string;
+  close(): Promise<void>;
+}
+
+/** A kind of database. */
+export interface Engine {
+  readonly name: string;
+  /** Whether files of these names are its own. */
+  hasWritten(names: readonly string[]): boolean;
+  /** Returns how to open a folder that exists; `undefined` when this machine, or this Node.js, has no such engine. */
+  load(): Promise<((folder: string) => Promise<Database>) | undefined>;
+}
+
+/** Where keys that begin so end: no text of UTF-8 sorts later. */
+export function endOf(prefix: string): string {
+  return `${prefix}\u{10ffff}`;
+}
+
+/** Whether nothing comes after a page that was listed with a limit: it is neither full nor large enough to have been cut off. */
+export function isLastPage(page: readonly [key: string, text: string][], limit: number): boolean {
+  // At most three bytes for a unit of UTF-16, and what stands before a key.
+  const mostLength = page.reduce((sum, [key, text]) => sum + 3 * (key.length + text.length) + 64, 0);
+  return page.length < limit && mostLength < mostBytes;
 }

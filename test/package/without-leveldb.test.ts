@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Simulator, startSimulator } from '../../simulator';
-import { levelDb } from '../../src/store/level-database';
+import { levelDb } from '../../src/store/leveldb';
 import { hasSqlite } from '../has-sqlite';
 import { createUserDir, type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
 import { createAccount } from '../reliability/flows';

@@ -4,8 +4,7 @@
  */
 import { appendFileSync } from 'node:fs';
 import { DiskStore, joinAccount } from '../../src';
-import type { Operation } from '../../src/store/database';
-import type { Item } from '../../src/store/store';
+import type { Item, Operation } from '../../src/store/store';
 import { createImager, observeFlushes } from './power';
 
 /** What it is told to do. */

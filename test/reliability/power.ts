@@ -15,8 +15,8 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Database, Engine, Operation } from '../../src/store/database';
-import { levelDb } from '../../src/store/level-database';
+import { levelDb } from '../../src/store/leveldb';
+import type { Database, Engine, Operation } from '../../src/store/store';
 
 /** A disk whose power can be cut. */
 export interface PoweredDisk {

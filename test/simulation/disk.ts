@@ -5,10 +5,8 @@ import {
   type Item,
   isFlushed,
   type Leftovers,
-  type Page,
   type Remembered,
   type Store,
-  type StoreEvents,
 } from '../../src/store/store';
 import { type Circumstances, Copies, failure, findRemains, type Place, type PlaceStore, Readiness } from './place';
 import type { StoreTrouble } from './plan';
@@ -16,10 +14,9 @@ import type { Random } from './random';
 import type { Owner } from './timeline';
 import type { Kind, Message, World } from './world';
 
-type Call = 'open' | 'read' | 'recall' | 'commit' | 'sweep' | 'close';
+type Call = 'open' | 'recall' | 'commit' | 'sweep' | 'close';
 
 /** Items in one page: so few that there are often more. */
-const pageSize = 1;
 
 /** A disk: what is on it outlives processes, and what was flushed outlives a power failure. Everything is text. */
 export class Disk implements Place {
@@ -206,7 +203,6 @@ class Folder {
 /** A process's store on a disk, as slow and as broken as the disk is. Its calls must not overlap. */
 class DiskModel implements Store, PlaceStore {
   readonly durable = true;
-  readonly pages = { size: pageSize, read: (after: string) => this.#readPage(after) };
   readonly #disk: Disk;
   readonly #folder: Folder;
   readonly #process: Owner;
@@ -241,7 +237,7 @@ class DiskModel implements Store, PlaceStore {
     return this.#folder.entries.size > 0;
   }
 
-  open({ sift }: StoreEvents): Promise<Leftovers> {
+  open(): Promise<Leftovers> {
     return this.#call('open', () => {
       const { owner } = this.#folder;
       if (owner && owner !== this) throw failure('LEVEL_LOCKED');
@@ -262,17 +258,7 @@ class DiskModel implements Store, PlaceStore {
           },
         }),
       );
-      const isPutOff = sift?.(held) ?? (() => false);
-      return { items: this.#folder.items.filter((item) => !isPutOff(item)), held };
-    });
-  }
-
-  #readPage(after: string): Promise<Page> {
-    return this.#call('read', () => {
-      const items = this.#opened().items.filter(({ id }) => id > after);
-      const page = items.slice(0, pageSize);
-      const last = page.at(-1);
-      return items.length >= pageSize && last ? { items: page, next: last.id } : { items: page };
+      return { items: this.#folder.items, held };
     });
   }
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { formatRemembered, parseRemembered } from '../../src/store/format';
+import { formatRemembered, parseRemembered } from '../../src/store/store';
 import { beginReceiving, forever, type House, sendText } from './sending/sending-house';
 import type { FailingStore } from './store/failing-store';
 

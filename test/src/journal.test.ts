@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import type { SmsError } from '../../src/errors';
 import { Journal, type Participant, type Step } from '../../src/journal/journal';
-import { formatRemembered } from '../../src/store/format';
 import { MemoryStore } from '../../src/store/memory';
 import {
   type Changes,
+  formatRemembered,
   type Item,
   type Look,
   type Part,
@@ -594,9 +594,10 @@ describe('Journal', () => {
       const participant: Participant = {
         found: () => {},
         wanted: () => [],
-        recover: ({ text, letGo }) => {
+        redo({ text, run }) {
           if (text === 'bad') throw new SyntaxError('bad is not good');
-          void journal.run(keep(text)).then(letGo);
+          void run(keep(text));
+          return true;
         },
       };
       const journal = create(store, { inbox: participant, ledger: notes });

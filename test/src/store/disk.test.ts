@@ -14,11 +14,10 @@ import type { SmsError } from '../../../src/errors';
 import type { Entry } from '../../../src/inbox/entry';
 import type { Inbox } from '../../../src/inbox/inbox';
 import type { IncomingRecord } from '../../../src/model';
-import type { Database, Engine } from '../../../src/store/database';
-import { DiskStore } from '../../../src/store/disk';
-import { engines } from '../../../src/store/engines';
-import { levelDb } from '../../../src/store/level-database';
-import { sqlite } from '../../../src/store/sqlite-database';
+import { DiskStore, engines } from '../../../src/store/disk';
+import { levelDb } from '../../../src/store/leveldb';
+import { sqlite } from '../../../src/store/sqlite';
+import type { Database, Engine } from '../../../src/store/store';
 import { createChanges, type Remembered, type StoreEvents } from '../../../src/store/store';
 import { hasSqlite } from '../../has-sqlite';
 import { until } from '../../until';
@@ -147,81 +146,29 @@ function testDiskStore(engine: Engine): void {
       await store.commit(changes);
     }
 
-    it('is found but for what is put off, which is read page by page from any place on', async () => {
+    it('is found, in order', async () => {
       const store = createStore();
       await keepMany(store);
-      store.hold('held');
       await store.close();
-      let told: readonly string[] = [];
-      const { items } = await store.open({
-        ...events,
-        sift: (held) => {
-          told = held.map(({ text }) => text);
-          return (item) => item.id >= id(10) && item.id !== id(2_000);
-        },
-      });
-      assert.deepEqual(told, ['held']);
+      const { items } = await store.open(events);
       assert.deepEqual(
         items.map((item) => item.id),
-        [...ids(0, 10), id(2_000)],
+        ids(0, count),
       );
-      const read = async (after: string) => {
-        const page = await store.pages.read(after);
-        return [page.items.map((item) => item.id), page.next];
-      };
-      const { size } = store.pages;
-      assert.deepEqual(await read(''), [ids(0, size), id(size - 1)]);
-      assert.deepEqual(await read(id(size - 1)), [ids(size, 2 * size), id(2 * size - 1)]);
-      assert.deepEqual(await read(id(2 * size - 1)), [ids(2 * size, count), undefined]);
-      assert.deepEqual(await read(id(count - 1).slice(0, -1)), [ids(count - 10, count), undefined]);
-      assert.deepEqual(await read(id(count - 1)), [[], undefined]);
     });
 
     it('is read without what has become unreadable, which is set aside and said', async () => {
       const store = createStore();
       await keepMany(store);
       await store.close();
-      const unreadable: string[] = [];
+      const unreadable = [id(3), id(999)];
       const said: string[] = [];
-      await store.open({
+      const { items } = await store.open({
         ...events,
         isReadable: (item) => !unreadable.includes(item.id),
         onUnreadable: (place) => said.push(place),
-        sift: () => () => true,
       });
-      unreadable.push(id(3), id(999));
-      const { items, next } = await store.pages.read('');
-      assert.deepEqual([items.length, next, said.length], [998, id(999), 2]);
-    });
-
-    it('reaches a node in order, and no more than a page and a half of it is in memory', async () => {
-      const store = createStore();
-      await keepMany(store);
-      await store.close();
-      const inbox = createInbox(store);
-      await inbox.ready();
-      assert.equal(inbox.state.undelivered, count);
-      const taken: string[] = [];
-      let inHand = 0;
-      let mostInHand = 0;
-      const node: InboxSubscriber = {
-        id: 'node',
-        take(entries) {
-          inHand += entries.length;
-          mostInHand = Math.max(mostInHand, inHand);
-          for (const entry of entries) {
-            taken.push(entry.id);
-            setImmediate(() => {
-              inHand--;
-              inbox.done(entry, node);
-            });
-          }
-        },
-      };
-      inbox.attach('incoming', node);
-      await until(() => inbox.isSettled);
-      assert.deepEqual(taken, ids(0, count));
-      assert.ok(mostInHand <= 1.5 * store.pages.size, `${mostInHand} at once`);
+      assert.deepEqual([items.length, said.length], [count - 2, 2]);
     });
   });
 
@@ -524,20 +471,13 @@ function testDiskStore(engine: Engine): void {
   });
 
   describe('items that are large', () => {
-    it('are read a mebibyte at a time, all of them', async () => {
+    it('are found, all of them', async () => {
       const store = createStore();
       await store.open(events);
       const changes = createChanges();
       const ids = Array.from({ length: 20 }, (_, index) => String(index).padStart(2, '0'));
       for (const id of ids) changes.keep.set(id, Object.assign(createEntry(id), { ballast: 'x'.repeat(200_000) }));
       await store.commit(changes);
-      const pages: number[] = [];
-      for (let after: string | undefined = ''; after !== undefined; ) {
-        const page = await store.pages.read(after);
-        pages.push(page.items.length);
-        after = page.next;
-      }
-      assert.ok(Math.max(...pages) <= 7, `pages of ${pages}`);
       await store.close();
       const { items } = await store.open(events);
       assert.deepEqual(
@@ -875,7 +815,7 @@ function startAccepting({ name }: Engine, location: string, round: number): Chil
     const { writeSync } = require('node:fs');
     const { createInboxOn } = require(${JSON.stringify(resolve(__dirname, '../inbox/inbox-on.ts'))});
     const { DiskStore } = require(${JSON.stringify(resolve(__dirname, '../../../src/store/disk.ts'))});
-    const { engines } = require(${JSON.stringify(resolve(__dirname, '../../../src/store/engines.ts'))});
+    const { engines } = require(${JSON.stringify(resolve(__dirname, '../../../src/store/disk.ts'))});
     const candidates = engines.filter(({ name }) => name === ${JSON.stringify(name)});
     const store = new DiskStore(${JSON.stringify(location)}, candidates);
     const inbox = createInboxOn({ store, dedupe: () => true, dedupeMs: () => 1e9, onStore: (error) => { if (error) throw error; } });
@@ -900,7 +840,7 @@ function startAccepting({ name }: Engine, location: string, round: number): Chil
 async function leaveItems({ name }: Engine, location: string): Promise<void> {
   const script = `
     const { DiskStore } = require(${JSON.stringify(resolve(__dirname, '../../../src/store/disk.ts'))});
-    const { engines } = require(${JSON.stringify(resolve(__dirname, '../../../src/store/engines.ts'))});
+    const { engines } = require(${JSON.stringify(resolve(__dirname, '../../../src/store/disk.ts'))});
     const { createChanges } = require(${JSON.stringify(resolve(__dirname, '../../../src/store/store.ts'))});
     const candidates = engines.filter(({ name }) => name === ${JSON.stringify(name)});
     const store = new DiskStore(${JSON.stringify(location)}, candidates);

@@ -4,11 +4,10 @@ import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { SmsError } from '../../../src/errors';
-import type { Database, Engine } from '../../../src/store/database';
-import { DiskStore } from '../../../src/store/disk';
-import { openDatabase } from '../../../src/store/engines';
-import { levelDb } from '../../../src/store/level-database';
-import { sqlite } from '../../../src/store/sqlite-database';
+import { DiskStore, openDatabase } from '../../../src/store/disk';
+import { levelDb } from '../../../src/store/leveldb';
+import { sqlite } from '../../../src/store/sqlite';
+import type { Database, Engine } from '../../../src/store/store';
 import { createChanges } from '../../../src/store/store';
 import { hasSqlite } from '../../has-sqlite';
 import { Closing } from '../closing';
@@ -135,7 +134,7 @@ describe('the database of a folder', () => {
   it('is not LevelDB where its binary is missing, or is one of another machine', async () => {
     const { platform, arch } = process;
     const prebuilds = join(folder, 'prebuilds', `${platform}-${arch}`);
-    const source = JSON.stringify(resolve(__dirname, '../../../src/store/level-database.ts'));
+    const source = JSON.stringify(resolve(__dirname, '../../../src/store/leveldb.ts'));
     const script = `require(${source}).levelDb.load().then((open) => process.stdout.write(String(open)));`;
     const { NODE_V8_COVERAGE: _, ...env } = process.env;
     const load = () =>
@@ -153,7 +152,7 @@ describe('the database of a folder', () => {
   if (hasSqlite) {
     it('has SQLite block a thread of its own, and says nothing of it, though some versions of Node.js would warn', async () => {
       const script = `
-      const { sqlite } = require(${JSON.stringify(resolve(__dirname, '../../../src/store/sqlite-database.ts'))});
+      const { sqlite } = require(${JSON.stringify(resolve(__dirname, '../../../src/store/sqlite.ts'))});
       const isLoaded = () => process.moduleLoadList.some((name) => / sqlite$/.test(name));
       sqlite.load().then(async (open) => {
         const database = await open(${JSON.stringify(folder)});
@@ -178,7 +177,7 @@ describe('the database of a folder', () => {
           thread = this;
         }
       };
-      const { sqlite } = require(${JSON.stringify(resolve(__dirname, '../../../src/store/sqlite-database.ts'))});
+      const { sqlite } = require(${JSON.stringify(resolve(__dirname, '../../../src/store/sqlite.ts'))});
       sqlite.load().then(async (open) => {
         const database = await open(${JSON.stringify(folder)});
         await thread.terminate();

@@ -1,18 +1,18 @@
-import { formatRemembered, parseRemembered } from '../../../src/store/format';
 import {
   type Changes,
+  formatRemembered,
   type Hold,
   type Item,
   isFlushed,
   type Leftovers,
-  type Page,
+  parseRemembered,
   type Remembered,
   type Store,
   StoreConflict,
   type StoreEvents,
 } from '../../../src/store/store';
 
-type Step = 'open' | 'read' | 'recall' | 'commit' | 'sweep' | 'close';
+type Step = 'open' | 'recall' | 'commit' | 'sweep' | 'close';
 
 /** What outlives the process: everything in text, so that nobody can change it from afar. */
 export class Platter {
@@ -75,32 +75,24 @@ function put(map: Map<string, string>, changes: readonly (readonly [string, stri
 /** A store that fails when told to, and counts what is asked of it. */
 export class FailingStore implements Store {
   readonly durable = true;
-  readonly pages: NonNullable<Store['pages']>;
   readonly failing = new Set<Step>();
   /** A commit that fails is on the platter all the same. */
   failsAfterwards = false;
   /** Makes every call take turns of the event loop. */
   turns = 0;
   commits = 0;
-  reads = 0;
   sweeps: number[] = [];
   isOpen = false;
   #isDead = false;
   #underWay = 0;
 
-  /** @param pageSize items in one page */
-  constructor(
-    readonly platter = new Platter(),
-    pageSize = 1_000,
-  ) {
-    this.pages = { size: pageSize, read: (after) => this.#readPage(after) };
-  }
+  constructor(readonly platter = new Platter()) {}
 
   get mayHold(): boolean {
     return this.platter.entries.size > 0;
   }
 
-  async open(events?: Pick<StoreEvents, 'sift'>): Promise<Leftovers> {
+  async open(_events?: Partial<StoreEvents>): Promise<Leftovers> {
     return this.#call('open', () => {
       if (this.platter.owner && this.platter.owner !== this) throw failure('LEVEL_LOCKED');
       this.platter.owner = this;
@@ -114,18 +106,7 @@ export class FailingStore implements Store {
         };
         return { text, notes: this.platter.notes.get(key) ?? '', letGo, note: this.#noteOn(key), setAside };
       });
-      const isPutOff = events?.sift?.(held) ?? (() => false);
-      return { items: this.platter.items.filter((item) => !isPutOff(item)), held };
-    });
-  }
-
-  #readPage(after: string): Promise<Page> {
-    this.reads++;
-    return this.#call('read', () => {
-      const items = this.#opened().items.filter(({ id }) => id > after);
-      const page = items.slice(0, this.pages.size);
-      const last = page.at(-1);
-      return items.length >= this.pages.size && last ? { items: page, next: last.id } : { items: page };
+      return { items: this.platter.items, held };
     });
   }
 
@@ -213,7 +194,7 @@ export class FailingServer extends FailingStore {
   readonly shared = true as const;
   #events: Partial<StoreEvents> | undefined;
 
-  override open(events?: Pick<StoreEvents, 'sift'> & Partial<StoreEvents>): Promise<Leftovers> {
+  override open(events?: Partial<StoreEvents>): Promise<Leftovers> {
     this.#events = events;
     return super.open(events);
   }

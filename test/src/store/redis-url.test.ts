@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { SmsError } from '../../../src/errors';
+import { parseRedisUrl } from '../../../src/login';
 import { RedisStore } from '../../../src/store/redis';
-import { parseRedisUrl } from '../../../src/store/redis-url';
 
 describe('parseRedisUrl', () => {
   it('reads a host alone', () => {

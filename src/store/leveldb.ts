@@ -10,7 +10,7 @@ import {
   type Operation,
   type Table,
   tables,
-} from './database';
+} from './store';
 
 const fewKeys = 8;
 
