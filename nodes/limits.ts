@@ -21,6 +21,7 @@ const largest = 1_000_000_000;
 /** The shortest time that counts as one: 0 has a meaning of its own, or is refused. */
 const shortest = 0.001;
 
+const longestReportHours = 168;
 const daySeconds = 86_400;
 const yearHours = 8_760;
 const yearMinutes = 525_600;
@@ -55,6 +56,7 @@ export const limits = {
     resolve: { byDefault: 0, min: 0, max: daySeconds },
     expire: { byDefault: 60, min: 0, max: yearMinutes },
     wait: { min: shortest, max: yearMinutes },
+    report: { min: 0, max: longestReportHours },
     priority: { byDefault: 0, min: -10, max: 10, whole: true },
   },
   'sms-in': acknowledgement,

@@ -50,7 +50,11 @@ class Sender {
     this.#fields = new SendFields(RED, node, config);
     this.#badge = new SendBadge(RED, node);
     this.#lateErrors = new LateErrors(node);
-    this.#outcomes = new SendOutcomes(RED, node, this.#badge, this.#lateErrors);
+    this.#outcomes = new SendOutcomes(RED, node, {
+      badge: this.#badge,
+      lateErrors: this.#lateErrors,
+      waits: this.#fields.waits,
+    });
     if (!config.account) this.#showError(new SmsError('noAccount'));
   }
 
@@ -105,6 +109,7 @@ class Sender {
       onOutcome: (news) => outcomes.onOutcome(news),
       onMissed: (news) => outcomes.onMissed(news),
       onAnswer: (news) => outcomes.onAnswer(news),
+      onReport: (news) => outcomes.onReport(news),
       onDiscarded: (origin) => complete(origin as Origin),
       onOutage: (error) => raiseToCatch(RED, node, error),
       onRecovered: (what) => node.log(translate(RED, what === 'store' ? 'log.storeRecovered' : 'log.recovered')),
@@ -118,7 +123,8 @@ class Sender {
       node,
       message,
       done,
-      copy: options.waitMs === undefined ? undefined : copyMessage(this.#RED, message),
+      copy:
+        options.waitMs === undefined && options.reportMs === undefined ? undefined : copyMessage(this.#RED, message),
       isRaised: false,
       left: undefined,
     };

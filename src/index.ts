@@ -68,6 +68,7 @@ export type { LimitSettings, TimeOptions, Withheld } from './outbox/rule';
 export type {
   AnswerNews,
   OutcomeNews,
+  ReportNews,
   SendHandler,
   SendHandlerState,
   SendingNode,
@@ -78,6 +79,7 @@ export type { PollOutcome } from './polling/back-off';
 export type { PollSummary, Watcher } from './polling/endpoint';
 export { type PollEvents, PollLoop, type PollSource, type PollState } from './polling/poll-loop';
 export type { NoReply } from './questions/question';
+export type { DeliveryReport } from './questions/report';
 export { reasons } from './reasons';
 export { DiskStore } from './store/disk';
 export { MemoryStore } from './store/memory';

@@ -40,6 +40,7 @@ export interface StateReport {
     oldestKeptAt?: string | undefined;
     uncertain: number;
     asking: number;
+    reporting: number;
     /** Why kept texts do not leave, while that is so. */
     failing?: ErrorReport & { since: string; nextTryAt?: string | undefined };
   };

@@ -79,6 +79,7 @@ const metrics: readonly Metric[] = [
   ),
   gauge('sends_uncertain', 'Texts whose outcome is unknown.', ({ sends }) => sends.uncertain),
   gauge('sends_asking', 'Questions that wait for a reply.', ({ sends }) => sends.asking),
+  gauge('sends_reporting', 'Texts of which a report is to be made.', ({ sends }) => sends.reporting),
   gauge('opted_out_numbers', 'Numbers that want no more texts.', ({ consent }) => consent.optedOut),
   {
     name: 'store_up',

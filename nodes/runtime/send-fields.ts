@@ -31,6 +31,7 @@ const defaults = {
   once: ['none', ''],
   remember: ['none', ''],
   wait: ['none', ''],
+  report: ['none', ''],
   at: ['none', ''],
 } as const;
 
@@ -109,7 +110,12 @@ export class SendFields {
    */
   get usesStore(): boolean {
     const { isKept } = this.parseSettings();
-    return isKept || (['once', 'remember', 'wait', 'at'] as const).some((field) => this.#typed.has(field));
+    return isKept || (['once', 'remember', 'wait', 'report', 'at'] as const).some((field) => this.#typed.has(field));
+  }
+
+  /** Whether the node waits for replies, and has outputs for them. */
+  get waits(): boolean {
+    return this.#typed.has('wait');
   }
 
   /**
@@ -149,7 +155,7 @@ export class SendFields {
     const priority = typeof given === 'number' ? given : await given;
     const options: SendOptions = { retries, retryUncertain, resolveMs, priority, unlimited };
     if (isEssential) options.essential = true;
-    const { once, remember, wait } = values;
+    const { once, remember, wait, report } = values;
     const at = this.#typed.has('at') ? readTime(values.at, timeZone) : undefined;
     if (isKept || at !== undefined) {
       const minutes = await this.#number('expire', message);
@@ -159,7 +165,8 @@ export class SendFields {
     }
     if (this.#typed.has('once')) options.once = parseKey(once);
     if (this.#typed.has('remember')) options.remember = { value: parseRemembered(remember) };
-    if (this.#typed.has('wait') && !isBlank(wait)) options.waitMs = parseWait(wait);
+    if (!isBlank(wait)) options.waitMs = parseInput('wait', wait) * minuteMs;
+    if (!isBlank(report)) options.reportMs = parseInput('report', report) * 60 * minuteMs;
     return { message: text, encoding, parts, options };
   }
 
@@ -277,13 +284,13 @@ function readTime(value: unknown, timeZone: string): number | undefined {
   }
 }
 
-function parseWait(value: unknown): number {
-  const range = limits['sms-send'].wait;
-  if (!isInRange(value, range)) throw outOfRange('wait', range);
-  return Number(value) * minuteMs;
+function parseInput(field: 'wait' | 'report', value: unknown): number {
+  const range = limits['sms-send'][field];
+  if (!isInRange(value, range)) throw outOfRange(field, range);
+  return Number(value);
 }
 
-function outOfRange(field: 'wait' | 'priority' | 'expire', { min, max, whole }: Range): SmsError {
+function outOfRange(field: 'wait' | 'report' | 'priority' | 'expire', { min, max, whole }: Range): SmsError {
   if (field === 'wait') return new SmsError('waitRange', { field, params: { min, max } });
   return new SmsError(whole ? 'inputWhole' : 'inputNumber', { field, params: { field, min, max } });
 }

@@ -1,13 +1,19 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Node, NodeAPI, NodeMessage } from 'node-red';
-import { type AnswerNews, type OutcomeNews, SmsError } from '../../src';
+import { type AnswerNews, type OutcomeNews, type ReportNews, SmsError } from '../../src';
 import { CarriedMessage, parseCarried } from './carried-message';
 import { FlowSender, type WiredNode } from './flow-sender';
 import { Flows } from './flows';
 import { complete, type Input, putError, raise, type SmsMessage } from './outcome';
 import type { SendBadge } from './send-badge';
 import type { LateErrors } from './send-closing';
-import { createAnswerOutputs, createOutputs, type SendOutputs, type SentNews } from './send-outputs';
+import {
+  createAnswerOutputs,
+  createOutputs,
+  createReportOutputs,
+  type SendOutputs,
+  type SentNews,
+} from './send-outputs';
 import { badges, translate } from './texts';
 
 /** What a message brought, for when its outcome is known. */
@@ -20,20 +26,30 @@ export interface Origin extends Input {
   left: (() => SendOutputs)[] | undefined;
 }
 
-/** Brings into the flow what becomes of the texts of a sending node: outputs 1 and 2 or an error, then the answers to its questions. */
+/** What outcomes are told with. */
+export interface SendOutcomesOptions {
+  badge: SendBadge;
+  lateErrors: LateErrors;
+  /** The node has outputs for replies, before that for reports. */
+  waits: boolean;
+}
+
+/** Brings into the flow what becomes of the texts of a sending node: outputs 1 and 2 or an error, then the answers to its questions, and reports. */
 export class SendOutcomes {
   readonly #RED: NodeAPI;
   readonly #node: Node;
   readonly #badge: SendBadge;
   readonly #lateErrors: LateErrors;
+  readonly #waits: boolean;
   readonly #sender: FlowSender;
   readonly #asked: CarriedMessage<SmsMessage>;
 
-  constructor(RED: NodeAPI, node: Node, badge: SendBadge, lateErrors: LateErrors) {
+  constructor(RED: NodeAPI, node: Node, { badge, lateErrors, waits }: SendOutcomesOptions) {
     this.#RED = RED;
     this.#node = node;
     this.#badge = badge;
     this.#lateErrors = lateErrors;
+    this.#waits = waits;
     this.#sender = new FlowSender(RED, node);
     this.#asked = new CarriedMessage((carried) => this.#restore(carried));
   }
@@ -62,9 +78,15 @@ export class SendOutcomes {
 
   /** A question has ended. Resolves with whether that got into the flow. */
   onAnswer(news: AnswerNews): Promise<boolean> {
-    const origin = news.origin as Origin | undefined;
-    const message = origin ? (origin.copy ?? origin.message) : this.#asked.read(news.carried);
-    return this.#sender.send(() => createAnswerOutputs(this.#RED, message, news));
+    const message = this.#askedMessageOf(news);
+    // A report is not to leave where a reply would, once the node does not wait any more.
+    return this.#sender.send(() => (this.#waits ? createAnswerOutputs(this.#RED, message, news) : [null, []]));
+  }
+
+  /** It is known what became of a text on all its handsets, or the time is up. Resolves with whether that got into the flow. */
+  onReport(news: ReportNews): Promise<boolean> {
+    const message = this.#askedMessageOf(news);
+    return this.#sender.send(() => createReportOutputs(this.#RED, message, news, this.#waits));
   }
 
   /** The node is closed. */
@@ -108,6 +130,11 @@ export class SendOutcomes {
 
   #messageOf({ origin, carried }: OutcomeNews): SmsMessage {
     return (origin as Origin | undefined)?.message ?? this.#restore(carried);
+  }
+
+  #askedMessageOf({ origin, carried }: Pick<ReportNews, 'origin' | 'carried'>): SmsMessage {
+    const given = origin as Origin | undefined;
+    return given ? (given.copy ?? given.message) : this.#asked.read(carried);
   }
 
   #restore(carried: string | undefined): SmsMessage {

@@ -1,16 +1,11 @@
 import type { NodeAPI } from 'node-red';
-import { type AnswerNews, explainWithheld, type OutcomeNews, type Sent } from '../../src';
+import { type AnswerNews, explainWithheld, type OutcomeNews, type ReportNews, type Sent } from '../../src';
 import { type SmsMessage, withAckId } from './outcome';
 import { copyRecord, createParts } from './received-message';
 import { translateError } from './texts';
 
-/** What leaves a sending node: at outputs 1 to 4. */
-export type SendOutputs = [
-  accepted: SmsMessage | null,
-  failed: SmsMessage[],
-  reply: SmsMessage | null,
-  noReply: SmsMessage | null,
-];
+/** What leaves a sending node, by its outputs: accepted, failed; where it waits, reply and no reply; the report. */
+export type SendOutputs = [accepted: SmsMessage | null, failed: SmsMessage[], ...later: (SmsMessage | null)[]];
 
 /** An outcome by which a text was sent. */
 export type SentNews = OutcomeNews & { outcome: Sent };
@@ -40,12 +35,12 @@ export function createOutputs(
     passed.sms = withAckId(message, createRecord(news, outcome));
     return passed;
   };
-  if (outcome.failed.length === 0) return [() => [createAccepted(), [], null, null]];
+  if (outcome.failed.length === 0) return [() => [createAccepted(), []]];
   const failures = prepareFailures(RED, message, news, outcome.failed);
   const createFailures = (start: number) => failures.slice(start, start + sliceSize).map((create) => create());
-  const slices = [(): SendOutputs => [createAccepted(), createFailures(0), null, null]];
+  const slices = [(): SendOutputs => [createAccepted(), createFailures(0)]];
   for (let start = sliceSize; start < failures.length; start += sliceSize) {
-    slices.push(() => [null, createFailures(start), null, null]);
+    slices.push(() => [null, createFailures(start)]);
   }
   return slices;
 }
@@ -139,9 +134,30 @@ export function createAnswerOutputs(
     copy.payload = answer.reply.body;
     copy.topic = answer.reply.from;
     copy.sms = { ...copyRecord(answer.reply), ...mark };
-    return [null, [], copy, null];
+    return [null, [], copy];
   }
   copy.topic = recipient;
   copy.sms = { ...(messageId === undefined ? undefined : { messageId }), msisdn: recipient, ...answer, ...mark };
   return [null, [], null, copy];
+}
+
+/**
+ * The last output: a copy of the message with what became of it.
+ *
+ * @param waits there are outputs 3 and 4 before it
+ */
+export function createReportOutputs(
+  RED: NodeAPI,
+  message: SmsMessage,
+  { report: { result, ...handsets }, messageId, redelivered }: ReportNews,
+  waits: boolean,
+): SendOutputs {
+  const copy = copyMessage(RED, message, ['sms']);
+  copy.payload = result;
+  copy.sms = {
+    ...(messageId === undefined ? undefined : { messageId }),
+    ...handsets,
+    ...(redelivered ? { redelivered } : undefined),
+  };
+  return [null, [], ...(waits ? [null, null] : []), copy];
 }

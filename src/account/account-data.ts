@@ -12,6 +12,7 @@ import type { Evidence } from '../outbox/outgoing';
 import type { SendQueue } from '../outbox/queue';
 import type { RuleSettings } from '../outbox/rule';
 import type { Polls } from '../polling/endpoint';
+import type { PolledFor } from '../questions/question';
 import type { Store } from '../store/store';
 import type { AccountSettings, Member, StoreChoice } from './settings';
 
@@ -43,7 +44,7 @@ export interface AccountDataOptions
   onFault(error: unknown): void;
   onAbandoned(node: string): void;
   onDiscarded(node: string): void;
-  onAsking(node: string, isAsking: boolean): void;
+  onAsking(node: string, kind: PolledFor, isAsking: boolean): void;
   onAskingRests(): void;
   /** By what words people opt out. */
   words(): ConsentWords;

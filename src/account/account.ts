@@ -7,6 +7,7 @@ import { SendQueue } from '../outbox/queue';
 import type { LimitSettings } from '../outbox/rule';
 import { closeGraceMs } from '../outbox/sender-registrations';
 import { type EndpointHost, Endpoints, Polls } from '../polling/endpoint';
+import type { PolledFor } from '../questions/question';
 import { AccountData, AccountStores, type AccountStoresHost } from './account-data';
 import { Asking } from './asking';
 import { Consent } from './consent';
@@ -43,7 +44,8 @@ export class Account {
   readonly #polls = new Polls();
   readonly #stores: AccountStores;
   readonly #endpoints: Endpoints<Member>;
-  readonly #asking: Asking;
+  /** For replies, and for statuses. */
+  readonly #asking: Readonly<Record<PolledFor, Asking>>;
   readonly #membershipHost: MembershipHost;
   readonly #queue: SendQueue;
   #connections: Connections | undefined;
@@ -76,13 +78,15 @@ export class Account {
     const host = this.#createHost();
     this.#stores = new AccountStores(host);
     this.#endpoints = new Endpoints(host);
-    this.#asking = new Asking({
-      endpoint: this.#endpoints.of('incoming'),
-      member: () => [...this.#members][0],
-      onFailing: (node, error) => this.#stores.data?.outbox.registrations.onPollFailing(node, error) ?? false,
-      onRecovered: (nodes) => this.#stores.data?.outbox.registrations.onPollRecovered(nodes),
-    });
-    this.#consent = new Consent({ clock, asking: this.#asking, journal: () => this.#stores.data?.journal });
+    const createAsking = (kind: PolledFor) =>
+      new Asking({
+        endpoint: this.#endpoints.of(kind),
+        member: () => [...this.#members][0],
+        onFailing: (node, error) => this.#stores.data?.outbox.registrations.onPollFailing(node, error) ?? false,
+        onRecovered: (nodes) => this.#stores.data?.outbox.registrations.onPollRecovered(nodes),
+      });
+    this.#asking = { incoming: createAsking('incoming'), status: createAsking('status') };
+    this.#consent = new Consent({ clock, asking: this.#asking.incoming, journal: () => this.#stores.data?.journal });
     this.#membershipHost = {
       consent: this.#consent,
       key,
@@ -165,7 +169,7 @@ export class Account {
       onChanged: () => this.#settings?.onChanged?.(),
       onDrained: (kind) => {
         this.#stores.data?.inbox.drained(kind);
-        if (kind === 'incoming') this.#stores.data?.outbox.questions.onRepliesRead();
+        this.#stores.data?.outbox.questions.onDrained(kind);
       },
       present: (member) => this.#present(member),
       createData: (settings) => this.#createData(settings),
@@ -218,8 +222,10 @@ export class Account {
       onFault: (error) => (this.#settings ?? settings).onFault?.(error),
       onAbandoned: (node) => this.#settings?.onAbandoned?.(node),
       onDiscarded: (node) => this.#settings?.onDiscarded?.(node),
-      onAsking: (node, isAsking) => isUsed() && this.#asking.set(node, isAsking),
-      onAskingRests: () => isUsed() && this.#asking.rest(),
+      onAsking: (node, kind, isAsking) => isUsed() && this.#asking[kind].set(node, isAsking),
+      onAskingRests: () => {
+        if (isUsed()) for (const asking of Object.values(this.#asking)) asking.rest();
+      },
       // There is one memory of what was seen for all loops; that of the messages decides.
       dedupe: () => endpoints.settingsOf('incoming')?.dedupe ?? settings.dedupe,
       dedupeMs: () => endpoints.settingsOf('incoming')?.dedupeMs ?? settings.dedupeMs,

@@ -3,9 +3,9 @@ import type { Endpoint } from '../polling/endpoint';
 import type { PollState } from '../polling/poll-loop';
 import type { Member } from './settings';
 
-/** What the polling for questions needs of its account. */
+/** What the polling for questions, or for reports, needs of its account. */
 export interface AskingHost {
-  /** Where replies come from. */
+  /** Where replies, or statuses, come from. */
   readonly endpoint: Endpoint;
   /** In whose name to poll; `undefined`: nobody is here. */
   member(): Member | undefined;
@@ -15,10 +15,13 @@ export interface AskingHost {
   onRecovered(nodes: Iterable<string>): void;
 }
 
-/** Has incoming messages polled while questions are open, and where people may opt out of what nodes send, as for nodes that receive them. */
+/**
+ * Has incoming messages polled while questions are open, and where people may opt out of what nodes send, as for nodes that receive them; or
+ * statuses while reports are.
+ */
 export class Asking {
   readonly #host: AskingHost;
-  /** Those with open questions. */
+  /** Those with open questions, or reports. */
   readonly #asking = new Set<string>();
   /** Those whose recipients may opt out. */
   #listening: ReadonlySet<string> = new Set();
@@ -33,7 +36,7 @@ export class Asking {
     this.#host = host;
   }
 
-  /** A node has questions, or has come to hear of failures; or it has none any more. */
+  /** A node has questions, or reports, or has come to hear of failures; or it has none any more. */
   set(node: string, isAsking: boolean): void {
     if (isAsking) this.#asking.add(node);
     else this.#asking.delete(node);

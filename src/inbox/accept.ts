@@ -179,10 +179,10 @@ function acceptRecord(context: InboxContext, candidate: Candidate, look: Look, c
   }
   const former = orphan ? currentEntry(orphan.entry, changes) : letter;
   const correlated = correlate(context, { news, identity, former, isNew: outcome === 'new' }, look, changes);
-  if (isForNobody(context, arrival, correlated.record)) {
+  if (isForNobody(context, arrival, correlated)) {
     // Should the service also call back with it, that is new to the node that is called.
     if (outcome === 'new') forgetSeen(identity, look, changes);
-    rememberAnswer(context, { identity, record: correlated.record }, look, changes);
+    rememberAnswer(context, { identity, ...correlated }, look, changes);
     return { acceptance: { outcome: correlated.isRepeated ? 'repeated' : outcome }, effect: correlated.effect };
   }
   const fresh = createPending(context, {
@@ -214,6 +214,7 @@ interface Correlated {
   record: InboxRecord;
   /** It has answered that before. */
   isRepeated?: true;
+  isTaken?: true | undefined;
   effect?: () => void;
 }
 
@@ -229,15 +230,19 @@ function correlate(
   look: Look,
   changes: Changes,
 ): Correlated {
-  const answered = recallAnswer(identity, look) ?? (former && answerOf(former.record));
-  if (answered) return { record: { ...news.record, ...answered }, isRepeated: true };
+  const { answer, isTaken } = recallAnswer(identity, look) ?? { answer: former && answerOf(former.record) };
+  if (answer) return { record: { ...news.record, ...answer }, isRepeated: true, isTaken };
   return correlator?.correlate(news, look, changes, isNew) ?? news;
 }
 
-/** The answer to a question goes to whoever asked; where no other node takes what is polled, here or where it is handed over to, to nobody else. */
-function isForNobody({ subscribers, heir }: InboxContext, arrival: Arrival, record: InboxRecord): boolean {
-  if (record.awaited !== true || arrival.via !== 'poll' || subscribers.expects(arrival.kind)) return false;
-  return !heir || isForNobody(heir, arrival, record);
+/**
+ * The answer to a question, and a status that is reported, go to whoever waits for them; where no other node takes what is polled, here or
+ * where it is handed over to, to nobody else.
+ */
+function isForNobody({ subscribers, heir }: InboxContext, arrival: Arrival, correlated: Correlated): boolean {
+  const isTaken = correlated.record.awaited === true || correlated.isTaken === true;
+  if (!isTaken || arrival.via !== 'poll' || subscribers.expects(arrival.kind)) return false;
+  return !heir || isForNobody(heir, arrival, correlated);
 }
 
 function addCopy(entry: Entry, copy: InboxRecord): void {

@@ -9,6 +9,8 @@ interface Answered {
   identity: Identity;
   /** What it has answered. */
   answer: object;
+  /** See {@link Correlated}. */
+  isTaken?: true | undefined;
   /** How often it was sent into a flow. */
   attempts?: number;
 }
@@ -17,6 +19,7 @@ interface Answered {
 interface Answering {
   identity: Identity;
   record: InboxRecord;
+  isTaken?: true | undefined;
   /** How often it was sent into a flow. */
   attempts?: number;
 }
@@ -40,24 +43,24 @@ export function keysOfAnswer(identity: Identity): string[] {
  */
 export function rememberAnswer(
   { clock, dedupeMs }: Pick<InboxContext, 'clock' | 'dedupeMs'>,
-  { identity, record, attempts: latest = 0 }: Answering,
+  { identity, record, isTaken, attempts: latest = 0 }: Answering,
   look: Look,
   changes: Changes,
 ): void {
   const answer = answerOf(record);
   const attempts = Math.max(latest, recallAttempts(identity, look));
-  if (Object.keys(answer).length === 0 && attempts === 0) return;
+  if (Object.keys(answer).length === 0 && !isTaken && attempts === 0) return;
   for (const key of keysOfAnswer(identity)) {
     const others = answeredUnder(key, look).filter((one) => !isSameMessage(one.identity, identity));
-    const value = JSON.stringify([...others, { identity, answer, attempts }].slice(-mostUnderKey));
+    const value = JSON.stringify([...others, { identity, answer, isTaken, attempts }].slice(-mostUnderKey));
     changes.remember.set(key, { at: clock.now(), forMs: dedupeMs(), value });
   }
 }
 
 /** What a message has answered that came before; `undefined`: nothing, as far as is known. */
-export function recallAnswer(identity: Identity, look: Look): object | undefined {
-  const { answer = {} } = recall(identity, look) ?? {};
-  return Object.keys(answer).length > 0 ? answer : undefined;
+export function recallAnswer(identity: Identity, look: Look): Pick<Answered, 'answer' | 'isTaken'> | undefined {
+  const known = recall(identity, look);
+  return known && (known.isTaken || Object.keys(known.answer).length > 0) ? known : undefined;
 }
 
 /** How often a message that comes as new was sent into a flow before, as far as is known. */

@@ -4,6 +4,8 @@ import type { Changes, Look } from '../store/store';
 /** What a record becomes; `effect` is run when that is written, or cannot be for now. */
 export interface Correlated {
   record: InboxRecord;
+  /** It has gone to whoever waited for it. */
+  isTaken?: true | undefined;
   effect(): void;
 }
 
@@ -53,8 +55,8 @@ export class GuardedCorrelator implements Correlator {
 
   correlate(news: RecordOfKind, look: Look, changes: Changes, isNew: boolean): Correlated {
     try {
-      const { record, effect } = this.#correlator.correlate(news, look, changes, isNew);
-      return { record, effect: () => tell(effect, this.#onFault) };
+      const correlated = this.#correlator.correlate(news, look, changes, isNew);
+      return { ...correlated, effect: () => tell(correlated.effect, this.#onFault) };
     } catch (error) {
       return { record: news.record, effect: () => this.#onFault(error) };
     }

@@ -25,12 +25,22 @@ export interface SendState {
   uncertain: number;
   /** Questions that wait for a reply. */
   asking: number;
+  /** Reports that wait for statuses. */
+  reporting: number;
   /** Why kept texts do not leave, while that is so. */
   failing?: SendFailure;
 }
 
 /** How it is before anything was sent. */
-export const nothingSent: SendState = { inFlight: 0, waiting: 0, kept: 0, scheduled: 0, uncertain: 0, asking: 0 };
+export const nothingSent: SendState = {
+  inFlight: 0,
+  waiting: 0,
+  kept: 0,
+  scheduled: 0,
+  uncertain: 0,
+  asking: 0,
+  reporting: 0,
+};
 
 /** A text that somebody may decide about. */
 export interface TextEntry {
@@ -102,7 +112,8 @@ export class Admin {
       scheduled,
       ...(oldest ? { oldestKeptAt: oldest.arrivedAt } : undefined),
       uncertain: texts.entries.count('uncertain'),
-      asking: ledger.questions.open,
+      asking: ledger.questions.open.question.total,
+      reporting: ledger.questions.open.report.total,
       ...(failing && { failing }),
     };
   }

@@ -1,7 +1,7 @@
 import type { Clock } from '../clock';
 import type { Journal, Step } from '../journal/journal';
 import type { Circumstances } from '../journal/step';
-import type { Question, QuestionBook } from '../questions/question';
+import type { Asked, QuestionBook } from '../questions/question';
 import type { Remembrance } from '../questions/sent-index';
 import { type Changes, type Item, keepItem } from '../store/store';
 import { abandon, adopt, adoptAnswers, ledgerPrefixes } from './inheritance';
@@ -18,7 +18,7 @@ export interface HoldingsOptions {
   /** Nobody wants a text any more. */
   discard(text: Text): void;
   /** What an earlier process left, or a dead one held, has been found. */
-  onFound(texts: readonly Text[], questions: readonly Question[]): void;
+  onFound(texts: readonly Text[], questions: readonly Asked[]): void;
 }
 
 /** How holdings are given to others. */
@@ -63,13 +63,15 @@ export class Holdings {
   /** See {@link Participant.found}. */
   found(items: readonly Item[], { isOpening, isReset }: Pick<Circumstances, 'isOpening' | 'isReset'>): void {
     const { journal, texts: book, questions: questionBook, onFound } = this.#options;
-    const found = (items as readonly (Text | Question)[]).filter(
+    const found = (items as readonly (Text | Asked)[]).filter(
       (item) => !this.#arriving.has(item.id) && !this.#isRefused(item),
     );
     if (isOpening) this.#refused.clear();
     if (isOpening && (journal.isShared || isReset)) this.#reconcile(new Set(found.map(({ id }) => id)), isReset);
     const texts = found.filter((item) => item.kind === 'text').filter(({ id }) => !book.has(id));
-    const questions = found.filter((item) => item.kind === 'question').filter(({ id }) => !questionBook.has(id));
+    const questions = found
+      .filter((item) => item.kind === 'question' || item.kind === 'report')
+      .filter(({ id }) => !questionBook.has(id));
     for (const text of texts) {
       if (text.state === 'uncertain') book.setUndecided(text);
       else book.set(text);
@@ -134,10 +136,10 @@ export class Holdings {
   }
 
   /** Brings answers along that came while items were being adopted. When it resolves nothing is being written here. */
-  async #followAnswers(adopted: (Text | Question)[], heir: Holdings): Promise<void> {
+  async #followAnswers(adopted: (Text | Asked)[], heir: Holdings): Promise<void> {
     for (;;) {
       await this.#options.journal.flush();
-      const answered: Question[] = [];
+      const answered: Asked[] = [];
       for (const [index, { id }] of adopted.entries()) {
         const current = this.#options.questions.get(id);
         if (!current?.answer || current === adopted[index]) continue;
@@ -150,18 +152,18 @@ export class Holdings {
   }
 
   /** Its node has been told that nothing is sent. */
-  #isRefused(item: Text | Question): boolean {
-    if (item.kind === 'question' || !this.#refused.has(item.id)) return false;
+  #isRefused(item: Text | Asked): boolean {
+    if (item.kind !== 'text' || !this.#refused.has(item.id)) return false;
     this.#options.discard(item);
     return true;
   }
 
-  #items(): (Text | Question)[] {
+  #items(): (Text | Asked)[] {
     const { texts, questions } = this.#options;
     return [...texts.values(), ...questions.values()];
   }
 
-  #forget({ kind, id }: Text | Question): void {
+  #forget({ kind, id }: Text | Asked): void {
     if (kind === 'text') this.#options.texts.delete(id);
     else this.#options.questions.delete(id);
   }
@@ -182,7 +184,7 @@ export class Holdings {
 }
 
 /** What the service wanted, it may not want of another login, which may be at another service. */
-function forAnyService<Held extends Text | Question>(item: Held): Held {
+function forAnyService<Held extends Text | Asked>(item: Held): Held {
   return item.kind === 'text' && item.retryAfter ? { ...item, retryAfter: undefined } : item;
 }
 

@@ -1,6 +1,7 @@
 import type { Step } from '../journal/journal';
-import { askedHeritage, type Question } from '../questions/question';
+import { type Asked, askedHeritage } from '../questions/question';
 import { replyHeritage } from '../questions/replies';
+import { statusesHeritage } from '../questions/report';
 import { closeQuestion, keysOfQuestion, remembranceHeritage, sentHeritage } from '../questions/sent-index';
 import { adoptedKey, dropItem, forgetAdopted, type Item, keepItem, noteAdopted, type Remembered } from '../store/store';
 import { absenceHeritage } from './absences';
@@ -21,6 +22,7 @@ const heritages: readonly Heritage[] = [
   onceHeritage,
   remembranceHeritage,
   ...sentHeritage,
+  statusesHeritage,
 ];
 
 /** The keys that the ledger remembers under begin so. */
@@ -55,16 +57,15 @@ export function adopt<Kept extends Item>(items: readonly Kept[], memories: Memor
   };
 }
 
-/** Takes over how questions have ended meanwhile that were adopted open. */
-export function adoptAnswers(questions: readonly Question[]): Step<void> {
+/** Takes over how questions and reports have ended meanwhile that were adopted open. */
+export function adoptAnswers(asked: readonly Asked[]): Step<void> {
+  const questions = asked.filter((one) => one.kind === 'question');
   return {
     keys: questions.flatMap(keysOfQuestion),
     whileFailing: 'apply',
     decide(look, changes) {
-      for (const question of questions) {
-        keepItem(changes, question);
-        closeQuestion(question, look, changes);
-      }
+      for (const one of asked) keepItem(changes, one);
+      for (const question of questions) closeQuestion(question, look, changes);
       return () => {};
     },
   };

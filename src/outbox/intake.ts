@@ -14,6 +14,7 @@ import {
   formatOutcome,
   isTracked,
   isUnknown,
+  needsMessage,
   type Outcome,
   parseOutcome,
   type Text,
@@ -84,8 +85,7 @@ export class Intake {
     const options = keepUntilDue(request.options, clock.now(), quietHours());
     const text = createText(this.#options, { ...request, options }, from.handler.id);
     const given = { from, origin: request.origin };
-    const isLong = isTracked(text) || text.options.waitMs !== undefined;
-    if (isLong) this.#options.deliveries.remember(text.id, request.origin);
+    if (needsMessage(text)) this.#options.deliveries.remember(text.id, request.origin);
     if (isTracked(text)) this.#underWay.add(text.id);
     try {
       this.#options.ledger.assertAnyAllowed(text);
@@ -198,7 +198,6 @@ function createText(
   { message, encoding, parts, options, carried }: SendRequest,
   node: string,
 ): Text {
-  const needsMessage = isTracked({ options }) || options.waitMs !== undefined;
   const text: Text = {
     id: journal.nextId(),
     part: 'ledger',
@@ -213,6 +212,6 @@ function createText(
     options,
     arrivedAt: clock.now(),
   };
-  if (needsMessage) text.carried = carried();
+  if (needsMessage(text)) text.carried = carried();
   return text;
 }

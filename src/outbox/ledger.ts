@@ -1,8 +1,9 @@
 import type { Clock } from '../clock';
 import type { Journal } from '../journal/journal';
-import { type Answer, type Question, QuestionBook } from '../questions/question';
+import { type Answer, type Asked, type Question, QuestionBook, type Report } from '../questions/question';
 import { collectReplies, endQuestion, forgetQuestion, readCarried } from '../questions/question-steps';
 import { TextsInTransit } from '../questions/replies';
+import { endReports } from '../questions/report';
 import { durationOf, type Memory, type Remembrance } from '../questions/sent-index';
 import type { Item } from '../store/store';
 import { mayLeaveAt } from './due';
@@ -10,7 +11,7 @@ import { assertAnyAllowed, holdsAny, isWithholdingKnown } from './gate';
 import { Holdings } from './holdings';
 import {
   afterUnknown,
-  isRemembered,
+  isFollowed,
   isTracked,
   type Outcome,
   parseOutcome,
@@ -51,9 +52,9 @@ export interface LedgerOptions {
   /** What the rules go by. */
   rules(): RuleSettings;
   /** What an earlier process left, or a dead one held, has been found. */
-  onFound(texts: readonly Text[], questions: readonly Question[]): void;
-  /** A node has more or fewer open questions. */
-  onAsking(node: string): void;
+  onFound(texts: readonly Text[], questions: readonly Asked[]): void;
+  /** A node has more or fewer open questions or reports. */
+  onAsking(node: string, kind: Asked['kind']): void;
   /** Pending while another ledger gives this one what it knows of keys and limits. */
   expected(): Promise<void> | undefined;
 }
@@ -64,7 +65,7 @@ export interface LedgerOptions {
  */
 export class Ledger {
   readonly texts: TextBook;
-  /** Questions that have not entered the flow. */
+  /** Questions and reports that have not entered the flow. */
   readonly questions: QuestionBook;
   readonly inTransit: TextsInTransit;
   /** All that it holds, to be given to another ledger. */
@@ -220,7 +221,7 @@ export class Ledger {
   /** A question has ended; when it has already, nothing changes. */
   async endQuestion(id: string, answer: Answer): Promise<Question | undefined> {
     const question = this.questions.get(id);
-    if (!question || question.answer) return undefined;
+    if (question?.kind !== 'question' || question.answer) return undefined;
     const ended = await this.#options.journal.run(endQuestion(question, answer, this.questions, this));
     if (ended) this.questions.set(ended);
     return ended;
@@ -233,20 +234,27 @@ export class Ledger {
     return answered;
   }
 
+  /** Ends those reports of which all is known, or all of them since their time is up. Resolves with those when the store can be asked. */
+  async endReports(reports: readonly Report[], isOver: boolean): Promise<Report[]> {
+    const ended = await this.#options.journal.run(endReports(reports, this.questions, isOver));
+    for (const report of ended) this.questions.update(report);
+    return ended;
+  }
+
   /** What a text carries. */
   async carriedOf(text: Text): Promise<string | undefined> {
     return text.isCarriedApart ? this.#options.journal.run(readCarriedApart(text)) : text.carried;
   }
 
-  /** The message of the flow that a question was asked with, as far as it is known. */
-  carried(question: Question): Promise<string | undefined> {
-    return this.#options.journal.run(readCarried(question));
+  /** The message of the flow that a text came with that asks, as far as it is known. */
+  carried(asked: Asked): Promise<string | undefined> {
+    return this.#options.journal.run(readCarried(asked));
   }
 
-  async forgetQuestion(question: Question): Promise<void> {
-    this.questions.delete(question.id);
-    const isLast = !this.questions.hasOf(question.text);
-    await this.#options.journal.run(forgetQuestion(question, isLast));
+  async forgetQuestion(asked: Asked): Promise<void> {
+    this.questions.delete(asked.id);
+    const isLast = !this.questions.hasOf(asked.text);
+    await this.#options.journal.run(forgetQuestion(asked, isLast));
   }
 
   /** @param remembered a text that may be remembered now */
@@ -256,7 +264,7 @@ export class Ledger {
     const { isShared } = this;
     const memory = { now: moment.now, moment, rules: rules(), dedupeMs: dedupeMs(), sentMs: sentMs(), isShared };
     // Before a reply can come, which may be in the same commit.
-    if (remembered && isRemembered(remembered)) remembrance.expect(durationOf(remembered, memory));
+    if (remembered && isFollowed(remembered)) remembrance.expect(durationOf(remembered, memory));
     return memory;
   }
 
@@ -266,7 +274,7 @@ export class Ledger {
     for (const question of asked) {
       // Another step of the same commit may have answered it.
       const { answer } = this.questions.get(question.id) ?? {};
-      this.questions.set(answer ? { ...question, answer } : question, isWritten);
+      this.questions.set(answer ? ({ ...question, answer } as Asked) : question, isWritten);
     }
     for (const id of unasked) this.questions.delete(id);
     return text;
@@ -277,8 +285,9 @@ const states: ReadonlySet<unknown> = new Set<TextState>(['waiting', 'leaving', '
 
 /** Says whether the ledger can make something of an item in the store. What another version calls otherwise is left alone. */
 export function isLedgerItem(item: Item): boolean {
-  const { kind } = item as Partial<Text | Question>;
+  const { kind } = item as Partial<Text | Asked>;
   if (kind === 'text') return isText(item as Partial<Text>);
+  if (kind === 'report') return isReport(item as Partial<Report>);
   return kind !== 'question' || isQuestion(item as Partial<Question>);
 }
 
@@ -298,6 +307,15 @@ function isText({ state, node, message, options, arrivedAt, outcome, retryAfter 
 
 function isQuestion({ node, text, recipient, reference, waitMs }: Partial<Question>): boolean {
   return [node, text, recipient, reference].every((value) => typeof value === 'string') && typeof waitMs === 'number';
+}
+
+function isReport({ node, text, recipients, reference, waitMs, askedAt }: Partial<Report>): boolean {
+  return (
+    [node, text, reference].every((value) => typeof value === 'string') &&
+    Array.isArray(recipients) &&
+    typeof waitMs === 'number' &&
+    typeof askedAt === 'number'
+  );
 }
 
 function isOutcome(outcome: NonNullable<Text['outcome']>): boolean {

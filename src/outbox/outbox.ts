@@ -3,7 +3,7 @@ import type { Client } from '../http/client';
 import type { Journal, Participant } from '../journal/journal';
 import type { Circumstances } from '../journal/step';
 import { Correlation } from '../questions/correlation';
-import type { Question } from '../questions/question';
+import { type Asked, awaited, type PolledFor } from '../questions/question';
 import { Questions } from '../questions/questions';
 import { Remembrance } from '../questions/sent-index';
 import type { Changes, Item } from '../store/store';
@@ -52,8 +52,11 @@ export interface OutboxOptions {
   onAbandoned(node: string): void;
   /** Somebody has discarded a text of a node. */
   onDiscarded(node: string): void;
-  /** A node has questions for whose replies the account has to poll, or has come back to them; or its last one has ended. */
-  onAsking(node: string, isAsking: boolean): void;
+  /**
+   * A node has questions or reports for whose replies (`incoming`) or statuses (`status`) the account has to poll, or has come back to them;
+   * or its last one has ended.
+   */
+  onAsking(node: string, kind: PolledFor, isAsking: boolean): void;
   /** Nobody is here who sends: the questions that are open wait for whoever comes. */
   onAskingRests(): void;
   /** A node has thrown, or something that nobody waits for has failed. */
@@ -69,6 +72,9 @@ export interface HandOver {
   /** Whether nobody is here who sends it; nobody ever when absent. */
   isWanted?(): boolean;
 }
+
+/** What a text may ask. */
+const kinds = ['question', 'report'] as const;
 
 /** It may take for ever where a store fails. */
 const longestHandingMs = 10_000;
@@ -109,8 +115,8 @@ export class Outbox implements Participant {
       remembrance: this.#remembrance,
       expected: () => this.#expected,
       onFound: (texts, questions) => this.#resume(texts, questions),
-      onAsking: (node) => {
-        options.onAsking(node, ledger.questions.openOf(node) > 0);
+      onAsking: (node, kind) => {
+        this.#tellAsking(node, kind);
         this.registrations.tellState(node);
       },
     });
@@ -254,14 +260,15 @@ export class Outbox implements Participant {
   /** A node begins to send. Its texts from before go on. */
   attach(handler: SendHandler): SendingNode {
     const { registrations } = this;
-    const { clock, journal, onAsking } = this.#options;
+    const { clock, journal } = this.#options;
     const { id } = handler;
     const registration = new SenderRegistration(handler, clock, () => registrations.tellState(id));
     registrations.add(registration);
     this.#begin();
     this.#nodeChanged(id);
     this.questions.attach(id);
-    if (this.#ledger.questions.openOf(id) > 0) onAsking(id, true);
+    const { size, open } = this.#ledger.questions;
+    if (size > 0) for (const kind of kinds) if (open[kind].of(id) > 0) this.#tellAsking(id, kind);
     // Texts of nodes that have gone are to be given up by whoever is here.
     journal.open(!handler.usesStore);
     registrations.greet(registration);
@@ -356,7 +363,7 @@ export class Outbox implements Participant {
     else {
       const wanted = new Set(this.wanted());
       // Nobody has wanted them anywhere for as long as they wait.
-      for (const { takers, node } of items as readonly (Text | Question)[]) {
+      for (const { takers, node } of items as readonly (Text | Asked)[]) {
         if (!takers.some((name) => wanted.has(name))) this.#absences.exhaust(node);
       }
     }
@@ -385,14 +392,17 @@ export class Outbox implements Participant {
   }
 
   /** Takes up what an earlier process, or another instance, has left. */
-  #resume(texts: readonly Text[], questions: readonly Question[]): void {
-    const { onAsking } = this.#options;
+  #resume(texts: readonly Text[], questions: readonly Asked[]): void {
     if (texts.length > 0) this.#dispatcher.gather();
     for (const text of texts) this.#takeUp(text);
     this.questions.resume(questions);
     for (const node of new Set(questions.map((question) => question.node))) {
-      onAsking(node, this.#ledger.questions.openOf(node) > 0);
+      for (const kind of kinds) this.#tellAsking(node, kind);
     }
+  }
+
+  #tellAsking(node: string, kind: Asked['kind']): void {
+    this.#options.onAsking(node, awaited[kind], this.#ledger.questions.open[kind].of(node) > 0);
   }
 
   #takeUp(text: Text): void {
@@ -428,7 +438,7 @@ export class Outbox implements Participant {
       sending: sending + this.#settlement.searchingOf(node),
       waiting,
       ...(nextAt === undefined ? undefined : { nextAt }),
-      asking: this.#ledger.questions.openOf(node),
+      asking: this.#ledger.questions.open.question.of(node),
       ...(outage ? { outage } : undefined),
     };
   }

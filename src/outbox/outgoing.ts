@@ -42,6 +42,8 @@ export interface SendOptions extends TimeOptions {
   remember?: { value: unknown };
   /** How long to wait for a reply of each recipient. */
   waitMs?: number;
+  /** How long to wait for the final statuses of all of them. */
+  reportMs?: number;
 }
 
 /** A text on its way out. Plain data. */
@@ -113,6 +115,21 @@ export function isKept({ options, isReleased }: Pick<Text, 'options' | 'isReleas
 /** Says whether a text is known to replies and statuses. */
 export function isRemembered({ options }: Pick<Text, 'options'>): boolean {
   return options.remember !== undefined || options.waitMs !== undefined;
+}
+
+/** Says whether something is to come of a text after its outcome: replies, or a report. */
+export function asks({ options }: Pick<Text, 'options'>): boolean {
+  return options.waitMs !== undefined || options.reportMs !== undefined;
+}
+
+/** Says whether the message of the flow is needed when the call is over that gave a text. */
+export function needsMessage(text: Pick<Text, 'options'>): boolean {
+  return isTracked(text) || asks(text);
+}
+
+/** Says whether what comes in may concern a text. */
+export function isFollowed(text: Pick<Text, 'options'>): boolean {
+  return isRemembered(text) || asks(text);
 }
 
 /** Whom a text goes to, or went to: its recipients but for those that a rule withholds. */

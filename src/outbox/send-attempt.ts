@@ -5,7 +5,7 @@ import type { Delivery } from '../model';
 import { createWithheldError, isWithheldError, TooEarly } from './gate';
 import type { Ledger } from './ledger';
 import {
-  isRemembered,
+  isFollowed,
   isTracked,
   isUnknown,
   isUnsent,
@@ -92,7 +92,7 @@ export class SendAttempts {
   }
 
   #isWritten(text: Text): boolean {
-    return isTracked(text) || isRemembered(text) || this.#ledger.isGated;
+    return isTracked(text) || isFollowed(text) || this.#ledger.isGated;
   }
 }
 

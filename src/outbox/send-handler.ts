@@ -3,6 +3,7 @@ import type { Client } from '../http/client';
 import type { Encoding } from '../message/gsm';
 import type { IncomingRecord, OutboundMessage } from '../model';
 import type { NoReply } from '../questions/question';
+import type { DeliveryReport } from '../questions/report';
 import type { Outcome, SendOptions } from './outgoing';
 
 /** A text whose end a node is told. */
@@ -27,14 +28,21 @@ export interface OutcomeNews extends EndedText {
   isKept: boolean;
 }
 
-/** What a node is told of a question. */
-export interface AnswerNews {
-  recipient: string;
+/** What a node is told of what came of a text after its outcome. */
+interface LaterNews extends Pick<EndedText, 'origin' | 'carried'> {
   messageId?: string;
-  answer: { reply: IncomingRecord } | NoReply;
   redelivered: boolean;
-  origin?: unknown;
-  carried?: string;
+}
+
+/** What a node is told of a question. */
+export interface AnswerNews extends LaterNews {
+  recipient: string;
+  answer: { reply: IncomingRecord } | NoReply;
+}
+
+/** What a node is told once it is known what became of a text on all its handsets, or the time for that is up. */
+export interface ReportNews extends LaterNews {
+  report: DeliveryReport;
 }
 
 /** What goes on at a node. */
@@ -64,6 +72,8 @@ export interface SendHandler {
   onMissed?(news: OutcomeNews): void;
   /** Sends the end of a question into the flow, as an outcome. */
   onAnswer(news: AnswerNews): Promise<boolean>;
+  /** Sends a report into the flow, as an outcome. */
+  onReport(news: ReportNews): Promise<boolean>;
   /** A text that the node gave with this has been discarded: nothing comes of it. */
   onDiscarded(origin: unknown): void;
   /**

@@ -5,9 +5,10 @@ import type { Deliveries, Given } from './delivery';
 import type { Ledger } from './ledger';
 import type { Followers } from './once';
 import {
+  asks,
   formatOutcome,
   isAccepted,
-  isRemembered,
+  isFollowed,
   isTracked,
   isUnsent,
   type Outcome,
@@ -78,8 +79,8 @@ export class Settlement {
     const outcome = withMessageId(known instanceof SmsError ? known : withWithheld(known, text), text);
     reconciliations.close(text.id);
     counts.add(outcome, text.message.to.length);
-    const isWritten = isTracked(text) || isRemembered(text) || uncountedBy(text, outcome).length > 0;
-    if (!isTracked(text) && text.options.waitMs !== undefined) this.#told.add(text.id);
+    const isWritten = isTracked(text) || isFollowed(text) || uncountedBy(text, outcome).length > 0;
+    if (!isTracked(text) && asks(text)) this.#told.add(text.id);
     let settled = text;
     try {
       if (isWritten) {
@@ -145,9 +146,10 @@ export class Settlement {
   delivered({ id, options, outcome }: Text): void {
     const { ledger, deliveries, questions } = this.#options;
     questions.begin(id);
-    const isAsked = options.waitMs !== undefined && outcome !== undefined && 'sent' in outcome;
+    if (ledger.questions.hasOf(id)) return;
     // A redeploy may have closed the store that has its questions.
-    if (!ledger.questions.hasOf(id) && (ledger.holdings.isWhole || !isAsked)) deliveries.forget(id);
+    const mayAsk = !ledger.holdings.isWhole && outcome !== undefined && 'sent' in outcome && asks({ options });
+    if (!mayAsk) deliveries.forget(id);
   }
 
   /** Looks for no more evidence. */

@@ -1,8 +1,9 @@
 import { SmsError } from '../errors';
 import { readValue, type Step } from '../journal/step';
-import type { Question, QuestionBook } from '../questions/question';
+import type { Asked, Question, QuestionBook } from '../questions/question';
 import { ask, begin, endAsking, keysOfReplies, questionsOf, unask } from '../questions/question-steps';
 import { unanswered } from '../questions/replies';
+import { beginReport, expectStatuses, statusesKey } from '../questions/report';
 import {
   keysOfSent,
   type Memory,
@@ -18,6 +19,7 @@ import { askRules, giveBack, holdsAny, isClear, keysOfRules, needsStore, passRul
 import type { Heritage } from './heritage';
 import { foreverMs, guard, guardAgain, judgeOnce, noteOutcome, type OnceVerdict, onceKey } from './once';
 import {
+  asks,
   formatOutcome,
   isAccepted,
   isRemembered,
@@ -50,7 +52,7 @@ function carriedKey(id: string): string {
 /** Where a text stands after a step, see {@link arrows}, and its questions with it. */
 export interface Moved {
   text: Text;
-  asked: readonly Question[];
+  asked: readonly Asked[];
   /** Ids of questions that are asked no more. */
   unasked: readonly string[];
   /** Not while the store fails: then it is written later. */
@@ -119,6 +121,7 @@ export function leave(text: Text, memory: Memory, known: Pick<QuestionBook, 'get
   const submitted = submittedOf(text);
   const leaving = leavingOf(text, submitted, memory);
   const isKnownByIt = isRemembered(text) && messageId !== undefined;
+  const reportedAs = messageId === undefined ? undefined : reportedReference(text, messageId);
   // Another instance may have read a reply to an earlier try.
   const asksAgain = isKnownByIt && text.leftAt !== undefined;
   return {
@@ -127,6 +130,7 @@ export function leave(text: Text, memory: Memory, known: Pick<QuestionBook, 'get
       ...(isKnownByIt ? [...keysOfSent(referenceOf(messageId, text), submitted), remembranceKey] : []),
       ...(asksAgain ? keysOfReplies(text, memory) : []),
       ...(isKnownByIt ? keysOfAsked(text) : []),
+      ...keysOfReport(reportedAs),
     ],
     whileFailing: isTracked(text) || needsStore(leaving) ? 'refuse' : 'apply',
     decide(look, changes) {
@@ -141,6 +145,7 @@ export function leave(text: Text, memory: Memory, known: Pick<QuestionBook, 'get
       // The first reply counts.
       const open = asksAgain ? unanswered(asked, look) : asked;
       if (isKnownByIt) remember({ text: withCarried(left, look), messageId, asked, open }, memory, look, changes);
+      if (reportedAs !== undefined) expectStatuses(text, { reference: reportedAs, askedAt: memory.now }, look, changes);
       return (isWritten) => ({ text: left, asked, unasked: [], isWritten });
     },
   };
@@ -177,6 +182,7 @@ export function settle(text: Text, outcome: Outcome, memory: Memory, known: Pick
   const { to } = text.message;
   const sent = isAccepted(outcome) ? outcome : undefined;
   const messageId = text.message.messageId ?? sent?.messageId;
+  const reportedAs = reportedReference(text, messageId);
   const once = onceKey(text);
   const uncounted = uncountedBy(text, outcome);
   return {
@@ -185,6 +191,7 @@ export function settle(text: Text, outcome: Outcome, memory: Memory, known: Pick
       ...(isRemembered(text) ? [...keysOfSent(referenceOf(messageId, text), to), remembranceKey] : []),
       ...keysOfReplies(text, memory),
       ...keysOfAsked(text),
+      ...keysOfReport(reportedAs),
       ...keysOfRules(leavingOf(text, uncounted, memory)),
     ],
     whileFailing: 'apply',
@@ -212,7 +219,12 @@ export function settle(text: Text, outcome: Outcome, memory: Memory, known: Pick
           changes,
         );
       }
-      const asked = [...begun, ...replied];
+      const report =
+        sent && reportedAs !== undefined
+          ? beginReport(withCarried(settled, look), { sent, reference: reportedAs, memory }, changes)
+          : undefined;
+      if (report && text.message.messageId === undefined) expectStatuses(settled, report, look, changes);
+      const asked = [...begun, ...replied, ...(report ? [report] : [])];
       return (isWritten) => ({ text: settled, asked, unasked, isWritten });
     },
   };
@@ -262,7 +274,7 @@ export function discard(
   memory: Pick<Memory, 'now' | 'dedupeMs' | 'isShared'>,
   whileFailing: 'refuse' | 'apply',
   known: Pick<QuestionBook, 'get'>,
-): Step<Pick<Moved, 'asked' | 'unasked'>> {
+): Step<{ asked: readonly Question[]; unasked: readonly string[] }> {
   const { now, dedupeMs } = memory;
   const once = onceKey(text);
   return {
@@ -306,8 +318,18 @@ function dropText({ id, isCarriedApart }: Text, changes: Changes): void {
 }
 
 /** What a question is to carry is looked up where its text is remembered. */
-function keysOfAsked({ id, options, isCarriedApart }: Text): string[] {
-  return options.waitMs !== undefined && isCarriedApart ? [carriedKey(id)] : [];
+function keysOfAsked(text: Text): string[] {
+  return asks(text) && text.isCarriedApart ? [carriedKey(text.id)] : [];
+}
+
+/** By what the statuses to a text are known; `undefined`: of it no report is to be made. */
+function reportedReference(text: Text, messageId: string | undefined): string | undefined {
+  return text.options.reportMs === undefined ? undefined : referenceOf(messageId, text);
+}
+
+/** The keys that a step looks at from which on such statuses count. */
+function keysOfReport(reference: string | undefined): string[] {
+  return reference === undefined ? [] : [statusesKey(reference), remembranceKey];
 }
 
 function withCarried(text: Text, look: Look): Text {

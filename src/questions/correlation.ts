@@ -6,6 +6,7 @@ import type { Answer, Question } from './question';
 import { latest, withAnswer } from './question-steps';
 import type { Questions } from './questions';
 import { leaveReply } from './replies';
+import { keysOfStatus, noteStatus } from './report';
 import { furtherKeysOfRecord, isByHandset, keysOfRecord, match, questionOf, type Remembrance } from './sent-index';
 
 /** What the ledger knows of records that come in: which text they answer, and what follows from them. */
@@ -60,23 +61,27 @@ export class Correlation {
     witness: W,
     look: Look,
     changes: Changes,
-  ): { record: W['record']; effect(): void } {
+  ): { record: W['record']; isTaken?: true; effect(): void } {
     const observe = () => this.#options.evidence.observe(witness);
     // What a record may answer is derived from digests, which most accounts never need.
     if (witness.kind === 'outbox' || !this.#options.remembrance.isExpected) {
       return { record: witness.record, effect: observe };
     }
-    const { record, answered } = this.#answer(witness, this.#unexpired(look), changes);
+    const unexpired = this.#unexpired(look);
+    const { record, answered } = this.#answer(witness, unexpired, changes);
+    const reported = witness.kind === 'status' ? noteStatus(witness.record, unexpired, changes) : undefined;
     const effect = () => {
       observe();
       if (answered) this.#options.questions.answered(answered);
+      if (reported !== undefined) this.#options.questions.onStatus(reported);
     };
-    return { record, effect };
+    return reported === undefined ? { record, effect } : { record, isTaken: true, effect };
   }
 
   #keysOf(witness: PassingRecord): readonly string[] {
     if (witness.kind === 'outbox') return [];
-    return keysOfRecord(witness.kind, witness.record);
+    const keys = keysOfRecord(witness.kind, witness.record);
+    return witness.kind === 'status' ? [...keys, ...keysOfStatus(witness.record)] : keys;
   }
 
   #answer(
@@ -93,7 +98,7 @@ export class Correlation {
     const isEnd = witness.kind === 'status' && isUndelivered(witness.record);
     const question = witness.kind === 'status' && !isEnd ? undefined : open;
     const known = question && this.#options.ledger.questions.get(question.id);
-    const own = known && latest(known, changes);
+    const own = known?.kind === 'question' ? latest(known, changes) : undefined;
     // One that is asked nowhere any more.
     if (!question || (!own && !this.#options.ledger.isShared)) return { record };
     question.close(changes);

@@ -2,7 +2,7 @@ import { readValue, type Step } from '../journal/step';
 import type { Sent, Text } from '../outbox/outgoing';
 import { nextRevision } from '../outbox/revision';
 import { type Changes, dropItem, keepItem, type Look } from '../store/store';
-import { type Answer, askedKey, type Question, type QuestionBook } from './question';
+import { type Answer, type Asked, askedKey, type Question, type QuestionBook } from './question';
 import { readReply, replyKey, takeReply } from './replies';
 import { closeQuestion, keysOfQuestion, type Memory, referenceOf } from './sent-index';
 
@@ -19,8 +19,8 @@ export function ask(
   const common = commonOf(text, text.message.messageId, waitMs);
   return recipients.map((recipient) => {
     const id = idOf(recipient);
-    const asked = known.get(id);
-    return asked ? latest(asked, changes) : { ...common, id, recipient };
+    const asked = knownQuestion(id, known);
+    return asked ? latest(asked, changes) : { ...common, kind: 'question', id, recipient };
   });
 }
 
@@ -36,11 +36,14 @@ export function keysOfReplies(text: Text, { isShared }: Pick<Memory, 'isShared'>
   return text.message.to.map(questionIds(text)).map(replyKey);
 }
 
-/** What the questions to all recipients of a text have in common. */
-function commonOf(text: Text, messageId: string | undefined, waitMs: number): Omit<Question, 'id' | 'recipient'> {
+/** What all that a text asks has in common. */
+export function commonOf(
+  text: Text,
+  messageId: string | undefined,
+  waitMs: number,
+): Omit<Question, 'kind' | 'id' | 'recipient' | 'askedAt' | 'answer'> {
   return {
     part: 'ledger',
-    kind: 'question',
     takers: text.takers,
     attempts: 0,
     node: text.node,
@@ -51,9 +54,14 @@ function commonOf(text: Text, messageId: string | undefined, waitMs: number): Om
   };
 }
 
-/** A question as the steps before it in the same commit leave it. */
-export function latest(question: Question, changes: Changes): Question {
-  return (changes.keep.get(question.id) as Question | undefined) ?? question;
+/** A question or report as the steps before it in the same commit leave it. */
+export function latest<One extends Asked>(asked: One, changes: Changes): One {
+  return (changes.keep.get(asked.id) as One | undefined) ?? asked;
+}
+
+function knownQuestion(id: string, known: Pick<QuestionBook, 'get'>): Question | undefined {
+  const asked = known.get(id);
+  return asked?.kind === 'question' ? asked : undefined;
 }
 
 /** What a text asks, as it stands now: its mark may be written, or a reply come, in the same commit. */
@@ -61,7 +69,7 @@ export function questionsOf(text: Text, known: Pick<QuestionBook, 'get'>, change
   if (text.options.waitMs === undefined) return [];
   return text.message.to
     .map(questionIds(text))
-    .map((id) => (changes.keep.get(id) as Question | undefined) ?? known.get(id))
+    .map((id) => (changes.keep.get(id) as Question | undefined) ?? knownQuestion(id, known))
     .filter((question) => question !== undefined);
 }
 
@@ -74,7 +82,7 @@ export function begin(text: Text, sent: Sent, questions: readonly Question[], { 
   const idOf = questionIds(text);
   const common = commonOf(text, messageId, waitMs);
   return sent.accepted.map((recipient) => {
-    const question = known.get(recipient) ?? { ...common, id: idOf(recipient), recipient };
+    const question = known.get(recipient) ?? { ...common, kind: 'question', id: idOf(recipient), recipient };
     return { ...question, askedAt: now, revision: nextRevision(question) };
   });
 }
@@ -132,7 +140,7 @@ export function endQuestion(
     keys: [...keysOfQuestion(question), ...(isShared ? [replyKey(id)] : [])],
     whileFailing: 'postpone',
     decide(look, changes) {
-      const current = known.get(id);
+      const current = knownQuestion(id, known);
       if (!current || changes.drop.has(id)) return () => undefined;
       if (latest(current, changes).answer) return () => undefined;
       // The handset may have got so many texts since that nothing else tells of it.
@@ -154,7 +162,7 @@ export function collectReplies(questions: readonly Question[], known: Pick<Quest
     decide(look, changes) {
       const answered: Question[] = [];
       for (const { id } of answeredIn(look)) {
-        const own = known.get(id);
+        const own = knownQuestion(id, known);
         const question = own && latest(own, changes);
         const answer = readReply(id, look);
         takeReply(id, changes);
@@ -174,23 +182,23 @@ function close(question: Question, answer: Answer, look: Look, changes: Changes)
   return ended;
 }
 
-/** A question's end has entered the flow. */
-export function forgetQuestion(question: Question, isLast: boolean): Step<void> {
-  const isUnasked = question.askedAt === undefined;
+/** The end of a question or report has entered the flow. */
+export function forgetQuestion(asked: Asked, isLast: boolean): Step<void> {
+  const unasked = asked.kind === 'question' && asked.askedAt === undefined ? asked : undefined;
   return {
-    keys: isUnasked ? keysOfQuestion(question) : [],
+    keys: unasked ? keysOfQuestion(unasked) : [],
     whileFailing: 'apply',
-    drops: [question.id],
+    drops: [asked.id],
     decide(look, changes) {
-      dropItem(changes, question.id, 'ledger');
-      if (isUnasked) closeQuestion(question, look, changes);
-      if (isLast) changes.remember.set(askedKey(question.text), undefined);
+      dropItem(changes, asked.id, 'ledger');
+      if (unasked) closeQuestion(unasked, look, changes);
+      if (isLast) changes.remember.set(askedKey(asked.text), undefined);
       return () => {};
     },
   };
 }
 
-/** Looks up the message of the flow that a question was asked with. */
-export function readCarried({ text }: Question): Step<string | undefined> {
+/** Looks up the message of the flow that a text came with that asks. */
+export function readCarried({ text }: Asked): Step<string | undefined> {
   return readValue(askedKey(text));
 }

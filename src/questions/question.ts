@@ -9,24 +9,50 @@ export type NoReply = { reason: 'timeout' | 'undelivered'; statusCode?: string }
 /** How a question ended: with its first reply, or with none. */
 export type Answer = { reply: IncomingRecord } | NoReply;
 
-/** A question to one recipient. Plain data. */
-export interface Question extends Item {
+/** What waits for something to come of a text. */
+interface Waiting extends Item {
   part: 'ledger';
-  kind: 'question';
   /** Id of the sending node. */
   node: string;
-  /** Id of the text that asks, under which the message of the flow is remembered. */
+  /** Id of the text, under which the message of the flow is remembered. */
   text: string;
-  /** See `referenceOf` in `sent.ts`. */
+  /** See `referenceOf` in `sent-index.ts`. */
   reference: string;
   messageId?: string;
-  recipient: string;
   waitMs: number;
+}
+
+/** A question to one recipient. Plain data. */
+export interface Question extends Waiting {
+  kind: 'question';
+  recipient: string;
   /** When the wait began, in ms; absent while the text's outcome is not known. */
   askedAt?: number;
   /** Not sent into the flow yet. */
   answer?: Answer;
 }
+
+/** What is to be told of those who accepted a text, once it is known what became of it on all their handsets. Plain data. */
+export interface Report extends Waiting {
+  kind: 'report';
+  /** Who has accepted it. */
+  recipients: readonly string[];
+  askedAt: number;
+  /** Its end: what was known then. Not sent into the flow yet. */
+  answer?: { statuses: Statuses };
+}
+
+/** The first final status of each handset. */
+export type Statuses = readonly (readonly [msisdn: string, statusCode: string])[];
+
+/** All that a text may ask. */
+export type Asked = Question | Report;
+
+/** What is polled for a node, since it waits for that. */
+export type PolledFor = 'incoming' | 'status';
+
+/** What questions and reports wait for. */
+export const awaited: Readonly<Record<Asked['kind'], PolledFor>> = { question: 'incoming', report: 'status' };
 
 /** A question and what the flow sent with it stay for so long after its time, should nobody be there to take its end. */
 export const questionGraceMs = 7 * 24 * 3_600_000;
@@ -46,31 +72,33 @@ export function askedKey(text: string): string {
  *
  * @param now in ms
  */
-export function remainingMs(question: Question, now: number): number {
+export function remainingMs(question: Asked, now: number): number {
   return remainingOf(question.waitMs, question, now);
 }
 
 /** How long a question that has ended stays yet; see {@link remainingMs}. */
-export function remainingGraceMs(question: Question, now: number): number {
+export function remainingGraceMs(question: Asked, now: number): number {
   return remainingOf(question.waitMs + questionGraceMs, question, now);
 }
 
-function remainingOf(wholeMs: number, { askedAt }: Question, now: number): number {
+function remainingOf(wholeMs: number, { askedAt }: Asked, now: number): number {
   return askedAt === undefined ? wholeMs : Math.min(wholeMs, Math.max(0, askedAt + wholeMs - now));
 }
 
-/** The questions of this process that have not entered the flow, found by id, text and node. */
+/** The questions and reports of this process that have not entered the flow, found by id, text and reference. */
 export class QuestionBook {
-  readonly #byId = new Map<string, Question>();
+  /** Those of each node that have no answer yet. */
+  readonly open: Readonly<Record<Asked['kind'], NodeCounts>> = { question: new NodeCounts(), report: new NodeCounts() };
+  readonly #byId = new Map<string, Asked>();
   readonly #byText = new Map<string, Set<string>>();
+  /** Ids of reports. */
+  readonly #byReference = new Map<string, Set<string>>();
   /** What the store has never had. */
   readonly #unwritten = new Set<string>();
-  /** Those that have no answer yet. */
-  readonly #open = new NodeCounts();
-  readonly #onCount: (node: string) => void;
+  readonly #onCount: (node: string, kind: Asked['kind']) => void;
 
-  /** @param onCount a node has more or fewer open questions */
-  constructor(onCount: (node: string) => void) {
+  /** @param onCount a node has more or fewer open ones of a kind */
+  constructor(onCount: (node: string, kind: Asked['kind']) => void) {
     this.#onCount = onCount;
   }
 
@@ -78,13 +106,8 @@ export class QuestionBook {
     return this.#byId.size;
   }
 
-  /** How many have no answer yet. */
-  get open(): number {
-    return this.#open.total;
-  }
-
   /** In the order in which they were added. */
-  values(): IterableIterator<Question> {
+  values(): IterableIterator<Asked> {
     return this.#byId.values();
   }
 
@@ -92,14 +115,19 @@ export class QuestionBook {
     return this.#byId.has(id);
   }
 
-  get(id: string): Question | undefined {
+  get(id: string): Asked | undefined {
     return this.#byId.get(id);
   }
 
   /** Those of a text. */
-  of(text: string): Question[] {
-    const ids = [...(this.#byText.get(text) ?? [])];
-    return ids.map((id) => this.#byId.get(id)).filter((question) => question !== undefined);
+  of(text: string): Asked[] {
+    return [...(this.#byText.get(text) ?? [])].flatMap((id) => this.#byId.get(id) ?? []);
+  }
+
+  /** The reports that a status to a text of this reference may end. */
+  reportsBy(reference: string): Report[] {
+    const known = [...(this.#byReference.get(reference) ?? [])].flatMap((id) => this.#byId.get(id) ?? []);
+    return known.filter((asked) => asked.kind === 'report').filter(({ answer }) => !answer);
   }
 
   /** Whether a text has any. */
@@ -107,29 +135,25 @@ export class QuestionBook {
     return this.#byText.has(text);
   }
 
-  /** How many of a node have no answer yet. */
-  openOf(node: string): number {
-    return this.#open.of(node);
-  }
-
   /**
    * Adds a question, or puts it in the place of an earlier state of it.
    *
    * @param isWritten the store has it
    */
-  set(question: Question, isWritten = true): void {
-    const { id, text, node } = question;
+  set(question: Asked, isWritten = true): void {
+    const { id, text, reference } = question;
     const former = this.#byId.get(id);
     this.#byId.set(id, question);
     if (!former) {
       if (!isWritten) this.#unwritten.add(id);
-      this.#byText.set(text, (this.#byText.get(text) ?? new Set()).add(id));
+      addTo(this.#byText, text, id);
+      if (question.kind === 'report') addTo(this.#byReference, reference, id);
     }
-    this.#count(node, openness(question) - openness(former));
+    this.#count(question, openness(question) - openness(former));
   }
 
   /** Puts a question in the place of an earlier state of it, unless that is gone. */
-  update(question: Question): void {
+  update(question: Asked): void {
     if (this.has(question.id)) this.set(question);
   }
 
@@ -138,10 +162,9 @@ export class QuestionBook {
     if (!question) return;
     this.#byId.delete(id);
     this.#unwritten.delete(id);
-    const others = this.#byText.get(question.text);
-    others?.delete(id);
-    if (others?.size === 0) this.#byText.delete(question.text);
-    this.#count(question.node, -openness(question));
+    deleteFrom(this.#byText, question.text, id);
+    deleteFrom(this.#byReference, question.reference, id);
+    this.#count(question, -openness(question));
   }
 
   /** These are in the store now. */
@@ -154,14 +177,24 @@ export class QuestionBook {
     return this.#unwritten.has(id);
   }
 
-  #count(node: string, more: number): void {
+  #count({ kind, node }: Asked, more: number): void {
     if (more === 0) return;
-    this.#open.add(node, more);
-    this.#onCount(node);
+    this.open[kind].add(node, more);
+    this.#onCount(node, kind);
   }
 }
 
 /** As how many open ones a question counts. */
-function openness(question: Question | undefined): number {
+function openness(question: Asked | undefined): number {
   return question && !question.answer ? 1 : 0;
+}
+
+function addTo(index: Map<string, Set<string>>, key: string, id: string): void {
+  index.set(key, (index.get(key) ?? new Set()).add(id));
+}
+
+function deleteFrom(index: Map<string, Set<string>>, key: string, id: string): void {
+  const ids = index.get(key);
+  ids?.delete(id);
+  if (ids?.size === 0) index.delete(key);
 }

@@ -1,9 +1,11 @@
 import { type Clock, longestDeploymentMs, type Timer } from '../clock';
+import type { Kind } from '../model';
 import { Batched } from '../outbox/batched';
 import { Bringing } from '../outbox/delivery';
 import type { Ledger } from '../outbox/ledger';
 import type { SendHandler } from '../outbox/send-handler';
-import { type Question, remainingGraceMs, remainingMs } from './question';
+import { type Asked, awaited, type Question, remainingGraceMs, remainingMs } from './question';
+import { describeReport } from './report';
 
 /** What open questions need. */
 export interface QuestionsOptions {
@@ -20,38 +22,38 @@ export interface QuestionsOptions {
   onFault(error: unknown): void;
 }
 
-/** From the start on no question runs out before the replies that the service still has were read, or so long has passed. */
-const readRepliesFirstMs = 60_000;
+/** From the start on none runs out before the replies or statuses that the service still has were read, or so long has passed. */
+const readFirstMs = 60_000;
 const collectIntervalMs = 500;
 
 /** So many questions are looked for elsewhere at a time: of more the next ones follow. */
 const mostCollected = 1_000;
 
 /**
- * Waits for the replies to questions: for each recipient exactly one of reply and no reply enters the flow, at least
- * once, and after the outcome of the text.
+ * Waits for the replies to questions, and for the statuses of reports: for each recipient exactly one of reply and no reply enters the flow, and
+ * for each text that is reported its report, at least once, and after the outcome of the text.
  */
 export class Questions {
   readonly #options: QuestionsOptions;
   readonly #batched: Batched;
   /** Brings those into the flow that have ended. */
-  readonly #bringing: Bringing<Question>;
+  readonly #bringing: Bringing<Asked>;
   /** The deadlines of those that are open. */
   readonly #timers = new Map<string, Timer>();
-  /** They have run out, before or after the start, and there may be replies yet that the service has had since before. */
+  /** They have run out, before or after the start, and there may be replies or statuses yet that the service has had since before. */
   readonly #overdue = new Set<string>();
-  /** There as long as such replies are waited for, for what was asked before. */
-  #patience: { timer: Timer; since: number } | undefined;
+  /** There as long as such are waited for, for what was asked before. */
+  readonly #patience = new Map<Kind, { timer: Timer; since: number }>();
   #collecting: Timer | undefined;
   /** Goes through all that are known. */
-  #round: Iterator<Question> | undefined;
+  #round: Iterator<Asked> | undefined;
   #isClosed = false;
 
   constructor(options: QuestionsOptions) {
     const { clock, ledger, handlerOf, isOutcomeComing, onFault } = options;
     this.#options = options;
     this.#batched = new Batched(clock);
-    const forget = (question: Question) => this.#forget(question);
+    const forget = (asked: Asked) => this.#forget(asked);
     this.#bringing = new Bringing({
       clock,
       items: ledger.questions,
@@ -66,26 +68,28 @@ export class Questions {
     });
   }
 
-  /** The outcome of a text has entered the flow: the wait for its replies goes on. */
+  /** The outcome of a text has entered the flow: the wait for what it asks goes on. */
   begin(text: string): void {
     const { questions } = this.#options.ledger;
     if (questions.size === 0) return;
-    for (const question of questions.of(text)) {
+    const asked = questions.of(text);
+    for (const question of asked) {
       // Its text was not accepted: a store that had seemed to fail had it, and it was found after that was settled.
       if (question.askedAt === undefined) void this.#options.ledger.forgetQuestion(question);
       else if (question.answer) void this.#bringing.bring(question, false);
       else this.#await(question);
     }
-    this.#collectReplies();
+    this.#endReports(asked);
+    this.#collect();
   }
 
   /** An earlier process has asked. */
-  resume(questions: readonly Question[]): void {
+  resume(questions: readonly Asked[]): void {
     // Whoever opens this, or takes over from it, finds them in the ledger.
     if (this.#isClosed) return;
     const { clock, ledger, origin } = this.#options;
     // One that is in no store is known by its origin alone. The outcome of an uncertain one has been told.
-    const isUnderWay = ({ text: id }: Question) => {
+    const isUnderWay = ({ text: id }: Asked) => {
       const text = ledger.texts.get(id);
       return text ? text.state !== 'uncertain' : origin(id) !== undefined;
     };
@@ -96,21 +100,26 @@ export class Questions {
         // Whether its text was accepted is known to nobody, or will be when the text is settled.
         if (!isUnderWay(question)) void ledger.forgetQuestion(question);
       } else {
-        this.#patience ??= {
-          timer: clock.after(readRepliesFirstMs, () => this.onRepliesRead(), true),
-          since: clock.now(),
-        };
+        const kind = awaited[question.kind];
+        if (!this.#patience.has(kind)) {
+          const timer = clock.after(readFirstMs, () => this.onDrained(kind), true);
+          this.#patience.set(kind, { timer, since: clock.now() });
+        }
         this.#await(question);
       }
     }
-    this.#collectReplies();
+    this.#endReports(questions);
+    this.#collect();
   }
 
-  /** The service has no more replies for now: what is overdue ends without one. */
-  onRepliesRead(): void {
-    this.#patience?.timer.cancel();
-    this.#patience = undefined;
+  /** The service has no more replies, or statuses, for now: what is overdue ends without. */
+  onDrained(kind: Kind): void {
+    const { questions } = this.#options.ledger;
+    this.#patience.get(kind)?.timer.cancel();
+    this.#patience.delete(kind);
     for (const id of this.#overdue) {
+      const asked = questions.get(id);
+      if (asked && awaited[asked.kind] !== kind) continue;
       this.#batched.run(() => {
         if (this.#overdue.has(id)) void this.#timeOut(id);
       });
@@ -127,8 +136,13 @@ export class Questions {
     this.onAnswered(asked);
   }
 
+  /** A status to a text of this reference is written down. */
+  onStatus(reference: string): void {
+    this.#endReports(this.#options.ledger.questions.reportsBy(reference));
+  }
+
   /** A reply, or the word that none will come, is written down. */
-  onAnswered({ id, askedAt }: Question): void {
+  onAnswered({ id, askedAt }: Asked): void {
     this.#stopWaiting(id);
     const answered = this.#options.ledger.questions.get(id);
     // Before its text is known to be accepted, the outcome comes first.
@@ -145,11 +159,11 @@ export class Questions {
     this.#isClosed = true;
     this.#bringing.close();
     for (const timer of this.#timers.values()) timer.cancel();
-    this.#patience?.timer.cancel();
+    for (const { timer } of this.#patience.values()) timer.cancel();
     this.#collecting?.cancel();
     this.#timers.clear();
     this.#overdue.clear();
-    this.#patience = undefined;
+    this.#patience.clear();
     this.#collecting = undefined;
   }
 
@@ -159,11 +173,12 @@ export class Questions {
     this.#bringing.open();
   }
 
-  #await(question: Question): void {
+  #await(question: Asked): void {
     const { clock } = this.#options;
-    const { id, askedAt = 0 } = question;
+    const { id, kind, askedAt = 0 } = question;
     const onOver = () => {
-      if (this.#patience && askedAt < this.#patience.since) this.#overdue.add(id);
+      const { since = 0 } = this.#patience.get(awaited[kind]) ?? {};
+      if (askedAt < since) this.#overdue.add(id);
       else void this.#timeOut(id);
     };
     this.#timers.get(id)?.cancel();
@@ -177,6 +192,11 @@ export class Questions {
   async #timeOut(id: string): Promise<void> {
     const { ledger, onFault } = this.#options;
     this.#stopWaiting(id);
+    const asked = ledger.questions.get(id);
+    if (asked?.kind === 'report') {
+      this.#endReports([asked], true);
+      return;
+    }
     try {
       const ended = await ledger.endQuestion(id, { reason: 'timeout' });
       if (ended) await this.#bringing.bring(ended, false);
@@ -191,54 +211,71 @@ export class Questions {
     this.#overdue.delete(id);
   }
 
-  async #tell(taker: SendHandler, question: Question, mayBeKnown: boolean): Promise<boolean> {
-    const { text, recipient, messageId, answer } = question;
-    if (!answer) return false;
+  /** Ends those of which all is known, or, since their time is up, all of them. What the store does not tell now is asked of it when it is back. */
+  #endReports(asked: readonly Asked[], isOver = false): void {
+    const reports = asked.filter((one) => one.kind === 'report').filter(({ answer }) => !answer);
+    for (let start = 0; start < reports.length; start += mostCollected) {
+      this.#options.ledger
+        .endReports(reports.slice(start, start + mostCollected), isOver)
+        .then((ended) => {
+          for (const report of ended) this.onAnswered(report);
+        })
+        // The store fails, which it tells by itself.
+        .catch(() => {});
+    }
+  }
+
+  async #tell(taker: SendHandler, asked: Asked, mayBeKnown: boolean): Promise<boolean> {
+    const { text, messageId } = asked;
     const given = this.#options.origin(text);
-    const carried = given === undefined ? await this.#options.ledger.carried(question) : undefined;
-    return taker.onAnswer({
-      recipient,
+    const carried = given === undefined ? await this.#options.ledger.carried(asked) : undefined;
+    const news = {
       ...(messageId === undefined ? undefined : { messageId }),
-      answer,
       redelivered: mayBeKnown,
       ...(given === undefined ? undefined : { origin: given }),
       ...(carried === undefined ? undefined : { carried }),
-    });
+    };
+    if (asked.kind === 'report') return taker.onReport({ ...news, report: describeReport(asked) });
+    const { recipient, answer } = asked;
+    return answer ? taker.onAnswer({ ...news, recipient, answer }) : false;
   }
 
   /** Its end has entered the flow, or nobody was there to take it. */
-  async #forget(question: Question): Promise<void> {
+  async #forget(asked: Asked): Promise<void> {
     const { ledger, onAllAnswered } = this.#options;
-    this.#stopWaiting(question.id);
-    await ledger.forgetQuestion(question);
-    if (!ledger.questions.hasOf(question.text)) onAllAnswered(question.text);
+    this.#stopWaiting(asked.id);
+    await ledger.forgetQuestion(asked);
+    if (!ledger.questions.hasOf(asked.text)) onAllAnswered(asked.text);
   }
 
-  /** Replies may have been read elsewhere, as long as something is asked. */
-  #collectReplies(): void {
+  /** Replies and statuses may have been read elsewhere, as long as something is asked. */
+  #collect(): void {
     const { clock, ledger } = this.#options;
-    if (!ledger.isShared || this.#collecting || this.#isClosed || ledger.questions.open === 0) return;
+    if (!ledger.isShared || this.#collecting || this.#isClosed) return;
+    if (Object.values(ledger.questions.open).every(({ total }) => total === 0)) return;
     this.#collecting = clock.after(
       collectIntervalMs,
       () => {
         this.#collecting = undefined;
+        const next = this.#nextOpen();
+        this.#endReports(next);
         ledger
-          .collectReplies(this.#nextOpen())
+          .collectReplies(next.filter((asked) => asked.kind === 'question'))
           .then((answered) => {
             for (const question of answered) this.onAnswered(question);
           })
           // The store fails, which it tells by itself.
           .catch(() => {})
-          .finally(() => this.#collectReplies());
+          .finally(() => this.#collect());
       },
       true,
     );
   }
 
   /** Some of the open ones, others each time until all have had their turn. */
-  #nextOpen(): Question[] {
+  #nextOpen(): Asked[] {
     const { questions } = this.#options.ledger;
-    const open: Question[] = [];
+    const open: Asked[] = [];
     for (let left = questions.size; left > 0 && open.length < mostCollected; left--) {
       let next = this.#round?.next();
       if (!next || next.done) {

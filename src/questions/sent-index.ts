@@ -185,13 +185,13 @@ export function closeQuestion(
 
 /** Says whether an incoming message is matched by its handset, since it names no text that it answers. */
 export function isByHandset(record: IncomingRecord): boolean {
-  return answeredId(record) === undefined;
+  return answeredReference(record) === undefined;
 }
 
 /** The keys to look at before {@link match} is asked. */
 export function keysOfRecord(kind: 'incoming' | 'status', record: IncomingRecord | StatusRecord): string[] {
-  const id = answeredId(record);
-  const keys = id === undefined ? [] : [sentKey(digest('messageId', id))];
+  const reference = answeredReference(record);
+  const keys = reference === undefined ? [] : [sentKey(reference)];
   return kind === 'incoming' || keys.length > 0 ? [...keys, handsetKey(record.from)] : [];
 }
 
@@ -204,12 +204,11 @@ export function furtherKeysOfRecord(
   record: IncomingRecord | StatusRecord,
   look: Look,
 ): string[] {
-  const id = answeredId(record);
-  if (id === undefined) {
+  const reference = answeredReference(record);
+  if (reference === undefined) {
     const latest = kind === 'incoming' ? latestTo(record.from, look) : undefined;
     return latest === undefined ? [] : [sentKey(latest.sent)];
   }
-  const reference = digest('messageId', id);
   const handset = handsetKey(record.from);
   const isTold = readReferences(handset, look).some(({ sent }) => sent === reference);
   return isTold || !look(sentKey(reference)) ? [] : [questionKey(handset, reference)];
@@ -224,9 +223,8 @@ export function match(
   record: IncomingRecord | StatusRecord,
   look: Look,
 ): Match | undefined {
-  const id = answeredId(record);
-  if (id === undefined) return kind === 'incoming' ? matchHandset(record.from, look) : undefined;
-  const reference = digest('messageId', id);
+  const reference = answeredReference(record);
+  if (reference === undefined) return kind === 'incoming' ? matchHandset(record.from, look) : undefined;
   const sent = readSent(reference, look);
   if (!sent) return undefined;
   const found = publicMatch(sent, 'messageId');
@@ -236,11 +234,9 @@ export function match(
 
 /** Finds the open question that a status ends, since it says that no reply will come. */
 export function questionOf(record: StatusRecord, look: Look): Match['question'] {
-  const id = answeredId(record);
-  if (id === undefined) return undefined;
-  const reference = digest('messageId', id);
-  const sent = readSent(reference, look);
-  return sent && ownQuestion(reference, record.from, look);
+  const reference = answeredReference(record);
+  const sent = reference === undefined ? undefined : readSent(reference, look);
+  return reference === undefined || !sent ? undefined : ownQuestion(reference, record.from, look);
 }
 
 function matchHandset(msisdn: string, look: Look): Match | undefined {
@@ -296,11 +292,11 @@ function isStoredText(value: unknown): value is StoredText {
   return Array.isArray(to) && typeof body === 'string' && areItems;
 }
 
-/** §2.3: `default` stands for a text that had no messageId. */
-function answeredId({ inReplyToId }: { inReplyToId?: unknown }): string | undefined {
+/** Names the text that a record says that it answers, as {@link referenceOf} does. §2.3: `default` stands for a text that had no messageId. */
+export function answeredReference({ inReplyToId }: { inReplyToId?: unknown }): string | undefined {
   if (isBlank(inReplyToId)) return undefined;
   const id = String(inReplyToId).trim();
-  return id === 'default' ? undefined : id;
+  return id === 'default' ? undefined : digest('messageId', id);
 }
 
 function publicMatch({ items: _, knownMs: __, knownUntil, ...sent }: KnownText, matchedBy: MatchedBy): Match {
@@ -438,8 +434,8 @@ export interface Memory {
 
 /** From when on, and for how long, a text is remembered that is accepted or leaves now. */
 export function durationOf({ options }: Text, { now, sentMs }: Pick<Memory, 'now' | 'sentMs'>): Duration {
-  const { waitMs } = options;
-  return { at: now, forMs: Math.max(sentMs, waitMs === undefined ? 0 : waitMs + questionGraceMs) };
+  const waitsMs = [options.waitMs, options.reportMs].filter((waitMs) => waitMs !== undefined);
+  return { at: now, forMs: Math.max(sentMs, ...waitsMs.map((waitMs) => waitMs + questionGraceMs)) };
 }
 
 /** What is remembered of a text as it leaves, or is accepted. */

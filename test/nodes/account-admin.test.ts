@@ -53,6 +53,7 @@ const state: AccountState = {
     oldestKeptAt: 3_000,
     uncertain: 1,
     asking: 0,
+    reporting: 0,
     failing: { error: new SmsError('unreachable', { params: { host: 'sms.example', detail: 'down' } }), since: 4_000 },
   },
   consent: { optedOut: 2 },
@@ -143,6 +144,7 @@ describe('what goes on in an account', () => {
       oldestKeptAt: at(3),
       uncertain: 1,
       asking: 0,
+      reporting: 0,
     });
     const { message, ...facts } = failing as Record<string, unknown>;
     assert.deepEqual(facts, { code: 'SMS_UNREACHABLE', since: at(4) });

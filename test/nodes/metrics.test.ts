@@ -52,7 +52,7 @@ function parseSample(line: string, expected: string): Sample {
 const idle: AccountState = {
   polls: [],
   inbox: { undelivered: 0, setAside: 0 },
-  sends: { inFlight: 0, waiting: 0, kept: 0, scheduled: 0, uncertain: 0, asking: 0 },
+  sends: { inFlight: 0, waiting: 0, kept: 0, scheduled: 0, uncertain: 0, asking: 0, reporting: 0 },
   consent: { optedOut: 2 },
   store: { kind: 'disk', ok: true },
   counts: {
@@ -121,7 +121,16 @@ describe('metrics', () => {
   it('tells what waits, and whether the store can be written', () => {
     const read = measure({
       inbox: { undelivered: 100_000, oldestAt: 1_000, setAside: 3 },
-      sends: { inFlight: 1, waiting: 2, kept: 4, scheduled: 0, oldestKeptAt: 2_000, uncertain: 5, asking: 6 },
+      sends: {
+        inFlight: 1,
+        waiting: 2,
+        kept: 4,
+        scheduled: 0,
+        oldestKeptAt: 2_000,
+        uncertain: 5,
+        asking: 6,
+        reporting: 8,
+      },
       store: { kind: 'redis', ok: false },
     });
     assert.deepEqual(read('inbox_undelivered_messages'), [100_000]);
@@ -133,6 +142,7 @@ describe('metrics', () => {
     assert.deepEqual(read('sends_oldest_kept_timestamp_seconds'), [2]);
     assert.deepEqual(read('sends_uncertain'), [5]);
     assert.deepEqual(read('sends_asking'), [6]);
+    assert.deepEqual(read('sends_reporting'), [8]);
     assert.deepEqual(read('store_up', { kind: 'redis' }), [0]);
   });
 

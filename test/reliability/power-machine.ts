@@ -66,6 +66,7 @@ const sender = membership.attachSender({
     return true;
   },
   onAnswer: () => Promise.resolve(true),
+  onReport: () => Promise.resolve(true),
   onDiscarded: () => {},
   onOutage: () => {},
   onRecovered: () => {},

@@ -426,8 +426,8 @@ export const mutants: readonly Mutant[] = [
   outward(
     'a question is taken for open when its text is accepted',
     'questions/question-steps.ts',
-    '(changes.keep.get(id) as Question | undefined) ?? known.get(id)',
-    'known.get(id)',
+    '(changes.keep.get(id) as Question | undefined) ?? knownQuestion(id, known)',
+    'knownQuestion(id, known)',
   ),
   outward(
     'a text that had left is sent after a crash',

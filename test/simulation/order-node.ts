@@ -35,6 +35,7 @@ export class OrderNode {
           world.say(() => `${this.#process.name}: ${this.#id} has ${what} of ${news.recipient} to ${input?.text.name}`);
           outward?.answered(input, news, (record) => world.find('incoming', record as Record<string, unknown>));
         }),
+      onReport: () => Promise.resolve(true),
       onDiscarded: () => world.violate('discarded by nobody', this.#id),
       onOutage: () => {},
       onRecovered: () => {},

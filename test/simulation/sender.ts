@@ -57,6 +57,7 @@ export class SendingNode {
         return Promise.resolve(true);
       },
       onAnswer: () => Promise.resolve(true),
+      onReport: () => Promise.resolve(true),
       onDiscarded: () => {},
       onOutage: () => {},
       onRecovered: () => {},

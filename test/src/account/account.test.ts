@@ -246,6 +246,7 @@ describe('Account', () => {
               return Promise.resolve(true);
             },
             onAnswer: () => Promise.resolve(true),
+            onReport: () => Promise.resolve(true),
             onDiscarded: () => {},
             onOutage: () => {},
             onRecovered: () => {},
@@ -974,6 +975,7 @@ describe('Account', () => {
           return Promise.resolve(true);
         },
         onAnswer: () => Promise.resolve(true),
+        onReport: () => Promise.resolve(true),
         onDiscarded: () => {},
         onOutage: () => {},
         onRecovered: () => {},

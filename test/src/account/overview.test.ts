@@ -84,7 +84,7 @@ describe('what goes on in an account', () => {
     assert.deepEqual(rest, {
       polls: [],
       inbox: { undelivered: 0, setAside: 0 },
-      sends: { inFlight: 0, waiting: 0, kept: 0, scheduled: 0, uncertain: 0, asking: 0 },
+      sends: { inFlight: 0, waiting: 0, kept: 0, scheduled: 0, uncertain: 0, asking: 0, reporting: 0 },
       consent: { optedOut: 0 },
       store: { kind: 'disk', ok: true },
     });
@@ -237,6 +237,7 @@ describe('what goes on in an account', () => {
         return Promise.resolve(true);
       },
       onAnswer: () => Promise.resolve(true),
+      onReport: () => Promise.resolve(true),
       onDiscarded: () => {},
       onOutage: () => {},
       onRecovered: () => {},

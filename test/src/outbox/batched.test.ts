@@ -52,7 +52,7 @@ describe('Batched', () => {
       (_, index) => ({ id: String(index), text: 't', askedAt: clock.now(), waitMs: 60_000 }) as Question,
     );
     const ledger = {
-      questions: { size: asked.length, of: () => asked },
+      questions: { size: asked.length, get: () => undefined, of: () => asked },
       endQuestion: (id: string) => Promise.resolve(void ended.push(id)),
     } as unknown as Ledger;
     const questions = new Questions({

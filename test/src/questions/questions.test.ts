@@ -707,7 +707,7 @@ describe('conversations', () => {
       await next.pass(10_000);
       assert.deepEqual(answersOf(back), []);
       await next.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
-      next.outbox.questions.onRepliesRead();
+      next.outbox.questions.onDrained('incoming');
       await next.pass(100);
       assert.deepEqual(answersOf(back), ['6421555123: yes', '6421555124: timeout']);
     });
@@ -726,7 +726,7 @@ describe('conversations', () => {
       // Nothing from before the start answers what was asked after it.
       assert.deepEqual([answersOf(back), next.asking], [['6421555125: timeout'], true]);
       await next.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
-      next.outbox.questions.onRepliesRead();
+      next.outbox.questions.onDrained('incoming');
       await next.pass(100);
       const ends = ['6421555123: yes', '6421555124: timeout', '6421555125: timeout'];
       assert.deepEqual(answersOf(back).sort(), ends);

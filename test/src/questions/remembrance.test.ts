@@ -53,7 +53,7 @@ describe('what is looked up for what comes in', () => {
     assert.deepEqual(store.takeReadings(), [['answer', 'handset', 'incoming', 'sent']]);
     await house.status('6421555123', 'RCV', 'q1');
     assert.equal(sentWith(house), 7);
-    assert.deepEqual(store.takeReadings(), [['answer', 'handset', 'sent', 'status']]);
+    assert.deepEqual(store.takeReadings(), [['answer', 'handset', 'sent', 'status', 'statuses']]);
   });
 
   it('is its identity alone again when nothing is remembered any more', async () => {

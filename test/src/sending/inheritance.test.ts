@@ -23,7 +23,14 @@ describe('what a login takes over of another', () => {
     const store = new FailingStore();
     const house = new House({ store, limits: { perHandset: 1_000, perHandsetMs: 60_000, perDay: 1_000 } });
     const [node, gone] = [house.attach(), house.attach('gone')];
-    const asks = { keep: forever, once: 'key', remember: { value: 1 }, waitMs: 60_000, messageId: 'mine' };
+    const asks = {
+      keep: forever,
+      once: 'key',
+      remember: { value: 1 },
+      waitMs: 60_000,
+      reportMs: 60_000,
+      messageId: 'mine',
+    };
     sendText(node, 'Come?', asks);
     await house.pass(100);
     for (let index = 0; index < 201; index++) sendText(node, 'Come?', { waitMs: 60_000, messageId: `m${index}` });

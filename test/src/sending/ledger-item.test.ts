@@ -7,13 +7,13 @@ import { forever, House, sendText } from './sending-house';
 
 type Stored = Item & Record<string, unknown>;
 
-/** A text that waits, one whose outcome no flow has taken, and a question, as they are in the store. */
+/** A text that waits, one whose outcome no flow has taken, a question and a report, as they are in the store. */
 async function createItems(): Promise<Stored[]> {
   const store = new FailingStore();
   const house = new House({ store });
   const node = house.attach();
   house.service.script.push({ takes: true }, { error: createError('forbidden') });
-  sendText(node, 'asks', { keep: forever, waitMs: 60_000 });
+  sendText(node, 'asks', { keep: forever, waitMs: 60_000, reportMs: 60_000 });
   await house.pass(100);
   node.isFlowing = false;
   sendText(node, 'is refused', { keep: forever });
@@ -29,6 +29,7 @@ describe('an item of the ledger', () => {
     const items = await createItems();
     assert.deepEqual(items.map(({ kind, state }) => [kind, state].filter(Boolean).join(' ')).sort(), [
       'question',
+      'report',
       'text settled',
       'text waiting',
     ]);
@@ -39,6 +40,7 @@ describe('an item of the ledger', () => {
     const needed: Record<string, readonly string[]> = {
       text: ['state', 'node', 'message', 'options', 'arrivedAt'],
       question: ['node', 'text', 'recipient', 'reference', 'waitMs'],
+      report: ['node', 'text', 'recipients', 'reference', 'waitMs', 'askedAt'],
     };
     for (const item of await createItems()) {
       for (const name of needed[String(item.kind)] ?? []) {

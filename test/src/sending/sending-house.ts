@@ -6,7 +6,7 @@ import { createConnections } from '../../../src/http/connections';
 import { type Arrival, Inbox } from '../../../src/inbox/inbox';
 import { Journal } from '../../../src/journal/journal';
 import type { QuietHours } from '../../../src/message/times';
-import type { Delivery, Feed, InboxRecord, IncomingRecord, OutboundMessage, StatusRecord } from '../../../src/model';
+import type { Delivery, Feed, InboxRecord, IncomingRecord, OutboundMessage } from '../../../src/model';
 import { Outbox } from '../../../src/outbox/outbox';
 import type { SendOptions } from '../../../src/outbox/outgoing';
 import { SendQueue } from '../../../src/outbox/queue';
@@ -14,11 +14,13 @@ import type { LimitSettings } from '../../../src/outbox/rule';
 import type {
   AnswerNews,
   OutcomeNews,
+  ReportNews,
   SendHandler,
   SendHandlerState,
   SendingNode,
 } from '../../../src/outbox/send-handler';
 import type { Store } from '../../../src/store/store';
+import { createStatus } from '../../../src/wire/status';
 import { settle, VirtualClock } from '../../virtual-clock';
 import { createError } from '../some-error';
 import { FailingStore, Platter } from '../store/failing-store';
@@ -122,6 +124,7 @@ function aborted(signal: AbortSignal | undefined): Promise<never> {
 export class FakeNode implements SendHandler {
   readonly outcomes: OutcomeNews[] = [];
   readonly answers: AnswerNews[] = [];
+  readonly reports: ReportNews[] = [];
   readonly outages: SmsError[] = [];
   /** What works again that it was told of. */
   readonly recoveries: string[] = [];
@@ -147,6 +150,12 @@ export class FakeNode implements SendHandler {
   async onAnswer(news: AnswerNews): Promise<boolean> {
     if (this.fault) throw this.fault;
     if (this.isFlowing) this.answers.push(news);
+    return this.isFlowing;
+  }
+
+  async onReport(news: ReportNews): Promise<boolean> {
+    if (this.fault) throw this.fault;
+    if (this.isFlowing) this.reports.push(news);
     return this.isFlowing;
   }
 
@@ -207,8 +216,8 @@ export class House {
   readonly received: InboxRecord[] = [];
   readonly abandoned: string[] = [];
   readonly faults: unknown[] = [];
-  /** Nodes with open questions. */
-  readonly #asking = new Set<string>();
+  /** Nodes with open questions, and reports. */
+  readonly #asking = { incoming: new Set<string>(), status: new Set<string>() };
   #lastMessage = 0;
   #attached: SendingNode[] = [];
 
@@ -239,11 +248,13 @@ export class House {
       onAbandoned: (node) => this.abandoned.push(node),
       onFault: (error) => this.faults.push(error),
       onDiscarded: () => {},
-      onAsking: (node, isAsking) => {
-        if (isAsking) this.#asking.add(node);
-        else this.#asking.delete(node);
+      onAsking: (node, kind, isAsking) => {
+        if (isAsking) this.#asking[kind].add(node);
+        else this.#asking[kind].delete(node);
       },
-      onAskingRests: () => this.#asking.clear(),
+      onAskingRests: () => {
+        for (const nodes of Object.values(this.#asking)) nodes.clear();
+      },
     });
     this.inbox = new Inbox({
       journal: this.journal,
@@ -256,7 +267,12 @@ export class House {
 
   /** Whether replies are to be polled. */
   get asking(): boolean {
-    return this.#asking.size > 0;
+    return this.#asking.incoming.size > 0;
+  }
+
+  /** Whether statuses are to be polled. */
+  get reporting(): boolean {
+    return this.#asking.status.size > 0;
   }
 
   attach(id = 'send', usesStore = true): FakeNode & { node: SendingNode } {
@@ -292,16 +308,13 @@ export class House {
 
   /** A status is polled. */
   async status(from: string, statusCode: string, inReplyToId: string): Promise<void> {
-    const final = statusCode !== 'SNT';
-    const record: StatusRecord = {
-      messageId: `st-${++this.#lastMessage}`,
-      inReplyToId,
-      from,
-      statusCode,
-      final,
-      via: 'poll',
-    };
-    await this.#accept({ kind: 'status', via: 'poll', records: [record] });
+    const fields: [string, string][] = [
+      ['messageId', `st-${++this.#lastMessage}`],
+      ['inReplyToId', inReplyToId],
+      ['from', from],
+      ['statusCode', statusCode],
+    ];
+    await this.#accept({ kind: 'status', via: 'poll', records: [createStatus(fields, 'poll')] });
   }
 
   async #accept(arrival: Arrival): Promise<void> {
@@ -327,7 +340,10 @@ export class House {
 
   /** Another process with what this one's store has at this moment, as after a crash. */
   restart(platter: Platter): House {
-    return new House({ ...this.options, clock: this.clock, service: this.service, store: new FailingStore(platter) });
+    const { clock, service } = this;
+    const house = new House({ ...this.options, clock, service, store: new FailingStore(platter) });
+    house.#lastMessage = this.#lastMessage;
+    return house;
   }
 
   /** Lets time pass. */

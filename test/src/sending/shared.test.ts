@@ -221,7 +221,7 @@ describe('sending from several processes on one Redis', () => {
     await until(() => next.answers.length === 1);
     await sleep(2_000);
     assert.deepEqual(next.replies, ['yes'], 'the service may have another');
-    second.outbox.questions.onRepliesRead();
+    second.outbox.questions.onDrained('incoming');
     await until(() => next.answers.length === 2);
     await sleep(700);
     assert.deepEqual(next.replies, ['yes', 'timeout']);
@@ -246,6 +246,45 @@ describe('sending from several processes on one Redis', () => {
     proxy.restore();
     await until(() => second.outbox.admin.state.asking === 0);
     assert.equal(third.outbox.admin.state.asking, 1);
+  });
+
+  it('a report is made of statuses that another polls, by the one that sent its text', async () => {
+    const service = new FakeService();
+    const [reporting, polling] = [create(service), create(service)];
+    const node = reporting.attach();
+    const other = polling.attach();
+    polling.receive();
+    await Promise.all([reporting.journal.ready(), polling.journal.ready()]);
+    const to = Array.from({ length: 20 }, (_, n) => String(6421555100 + n));
+    sendText(node, 'hello', { to, reportMs: 60_000, messageId: 'm1' });
+    await until(() => node.ends.length === 1);
+    for (const [n, from] of to.entries()) await polling.status(from, n % 2 ? 'RCV' : 'EXP', 'm1');
+    await until(() => node.reports.length === 1);
+    await sleep(700);
+    const { result, delivered, undelivered } = node.reports[0]?.report ?? {};
+    assert.deepEqual([result, delivered?.length, undelivered?.length], ['partly', 10, 10]);
+    assert.deepEqual([node.reports.length, other.reports.length], [1, 0]);
+    assert.equal(reporting.outbox.state.reporting, 0);
+    assert.equal(polling.received.length, 20);
+  });
+
+  it('an open report of a dead one ends at another, with the status that a third has polled', async () => {
+    const service = new FakeService();
+    const proxy = closing.add(await TcpProxy.start(redis.port), (it) => it.close());
+    const first = create(service, { url: `redis://127.0.0.1:${proxy.port}` });
+    const node = first.attach();
+    sendText(node, 'hello', { to: ['6421555100'], reportMs: 60_000, messageId: 'm1' });
+    await until(() => node.ends.length === 1);
+    await sleep(100);
+    await proxy.close();
+    const third = create(service);
+    third.receive();
+    await third.journal.ready();
+    await third.status('6421555100', 'RCV', 'm1');
+    const next = create(service).attach();
+    await until(() => next.reports.length === 1);
+    assert.equal(next.reports[0]?.report.result, 'delivered');
+    assert.equal(next.reports[0]?.carried, '{"payload":"hello"}');
   });
 
   it('five of a hundred leave that come at once at three', async () => {

@@ -1,0 +1,159 @@
+import type { Step } from '../journal/journal';
+import type { StatusRecord } from '../model';
+import type { Heritage } from '../outbox/heritage';
+import type { Sent, Text } from '../outbox/outgoing';
+import { nextRevision } from '../outbox/revision';
+import { type Changes, keepItem, type Look, parseRememberedValue, type Remembered } from '../store/store';
+import { normaliseRecipient } from '../wire/fields';
+import { statusCodes } from '../wire/status';
+import { askedKey, type QuestionBook, questionGraceMs, type Report, type Statuses } from './question';
+import { commonOf, latest } from './question-steps';
+import { answeredReference, durationOf, isHandset, type Memory, noteRemembrance } from './sent-index';
+
+/** What became of a text that was accepted. */
+export interface DeliveryReport {
+  /** `unknown`: the time is up, and not all is known. */
+  result: 'delivered' | 'undelivered' | 'partly' | 'unknown';
+  delivered: string[];
+  undelivered: { msisdn: string; statusCode: string; description?: string }[];
+  /** Who has no final status. */
+  pending: string[];
+}
+
+/** Under one messageId the final statuses of so many handsets are known: more than a text has recipients, since a group is one. */
+const mostHandsets = 10_000;
+
+const statusesPrefix = 'statuses:';
+
+/** The key of the final statuses of texts by their reference: it is there from when a text leaves, or is accepted, of which a report is to be made. */
+export function statusesKey(reference: string): string {
+  return statusesPrefix + reference;
+}
+
+/** The keys that {@link noteStatus} looks at. */
+export function keysOfStatus(record: StatusRecord): string[] {
+  const reference = answeredReference(record);
+  return reference === undefined ? [] : [statusesKey(reference)];
+}
+
+/** What either login knows of a handset first. */
+export const statusesHeritage: Heritage = {
+  prefix: statusesPrefix,
+  merge: (own, other) => ({ ...own, value: JSON.stringify([...new Map([...parse(other), ...parse(own)])]) }),
+};
+
+/** Statuses to a text count from now on. What is known of its recipients by an earlier text with this messageId does not. */
+export function expectStatuses(
+  { message, options, leftAt }: Text,
+  { reference, askedAt }: Pick<Report, 'reference' | 'askedAt'>,
+  look: Look,
+  changes: Changes,
+): void {
+  const key = statusesKey(reference);
+  const former = look(key);
+  const recipients = new Set(leftAt === undefined ? message.to : []);
+  const statuses = parse(former).filter(([msisdn]) => !recipients.has(msisdn));
+  const until = Math.max(askedAt + (options.reportMs ?? 0) + questionGraceMs, former ? former.at + former.forMs : 0);
+  const duration = { at: askedAt, forMs: until - askedAt };
+  noteRemembrance(duration, look, changes);
+  changes.remember.set(key, { ...duration, value: JSON.stringify(statuses) });
+}
+
+/**
+ * Notes a status, if it is the first final one of its handset. Returns the reference of the texts that it is to; `undefined`: of none of them a
+ * report is to be made.
+ */
+export function noteStatus(record: StatusRecord, look: Look, changes: Changes): string | undefined {
+  const reference = answeredReference(record);
+  const remembered = reference === undefined ? undefined : look(statusesKey(reference));
+  if (reference === undefined || !remembered) return undefined;
+  const statuses = parse(remembered);
+  const msisdn = normaliseRecipient(record.from);
+  const isKnown = statuses.some(([known]) => known === msisdn);
+  if (record.final === true && !isKnown && statuses.length < mostHandsets) {
+    const value = JSON.stringify([...statuses, [msisdn, record.statusCode.trim()]]);
+    changes.remember.set(statusesKey(reference), { ...remembered, value });
+    // The service has forgotten it.
+    changes.firm = true;
+  }
+  return reference;
+}
+
+/** Keeps the report to be on a text that was accepted, with the message of the flow. */
+export function beginReport(
+  text: Text,
+  { sent, reference, memory }: { sent: Sent; reference: string; memory: Pick<Memory, 'now' | 'sentMs'> },
+  changes: Changes,
+): Report {
+  const { id, message, options, carried } = text;
+  const common = commonOf(text, message.messageId ?? sent.messageId, options.reportMs ?? 0);
+  const recipients = sent.accepted;
+  const report: Report = { ...common, kind: 'report', id: `${id}-report`, reference, recipients, askedAt: memory.now };
+  keepItem(changes, report);
+  if (carried !== undefined) changes.remember.set(askedKey(id), { ...durationOf(text, memory), value: carried });
+  return report;
+}
+
+/** Ends those reports of which all is known, or all of them since their time is up. Results in those. */
+export function endReports(
+  reports: readonly Report[],
+  known: Pick<QuestionBook, 'get'>,
+  isOver: boolean,
+): Step<Report[]> {
+  return {
+    keys: reports.map(({ reference }) => statusesKey(reference)),
+    whileFailing: 'postpone',
+    decide(look, changes) {
+      const ended: Report[] = [];
+      for (const { id, reference } of reports) {
+        const own = known.get(id);
+        const report = own?.kind === 'report' && !changes.drop.has(id) ? latest(own, changes) : undefined;
+        if (!report || report.answer) continue;
+        const all = parse(look(statusesKey(reference)));
+        const recipients = new Set(report.recipients);
+        const hasItems = report.recipients.some((recipient) => !isHandset(recipient));
+        const statuses = hasItems ? all : all.filter(([msisdn]) => recipients.has(msisdn));
+        if (!isOver && (hasItems || statuses.length < recipients.size)) continue;
+        ended.push({ ...report, answer: { statuses }, revision: nextRevision(report) });
+      }
+      for (const report of ended) keepItem(changes, report);
+      return () => ended;
+    },
+  };
+}
+
+/** What a report says that has ended. */
+export function describeReport({ recipients, answer }: Report): DeliveryReport {
+  const codes = new Map(answer?.statuses);
+  const pending = recipients.filter((recipient) => !codes.has(recipient));
+  const delivered: DeliveryReport['delivered'] = [];
+  const undelivered: DeliveryReport['undelivered'] = [];
+  for (const msisdn of new Set([...recipients, ...codes.keys()])) {
+    const statusCode = codes.get(msisdn);
+    if (statusCode === 'RCV') delivered.push(msisdn);
+    else if (statusCode !== undefined) undelivered.push({ msisdn, statusCode, ...describe(statusCode) });
+  }
+  return { result: resultOf(delivered.length, undelivered.length, pending.length), delivered, undelivered, pending };
+}
+
+function resultOf(delivered: number, undelivered: number, pending: number): DeliveryReport['result'] {
+  if (pending > 0) return 'unknown';
+  if (undelivered === 0) return 'delivered';
+  return delivered === 0 ? 'undelivered' : 'partly';
+}
+
+function describe(statusCode: string): { description?: string } {
+  const known = statusCodes[statusCode];
+  return known ? { description: known.description } : {};
+}
+
+function parse(remembered: Remembered | undefined): Statuses {
+  return parseRememberedValue(remembered, isStatuses) ?? [];
+}
+
+function isStatuses(value: unknown): value is Statuses {
+  return (
+    Array.isArray(value) &&
+    value.every((one) => Array.isArray(one) && typeof one[0] === 'string' && typeof one[1] === 'string')
+  );
+}

@@ -1,0 +1,165 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Simulator } from '../../simulator';
+import type { FlowNode } from '../node-red-process';
+import { until } from '../until';
+import { askingSender, RunningFlow, sink, startService, stopEverything, stopLater } from './running-flow';
+
+const [first, second] = ['64215550001', '64215550002'] as const;
+const day = { report: 24, reportType: 'num', messageIdType: 'uuid' };
+
+describe('sms-send: the report of a text', () => {
+  let sim: Simulator;
+
+  beforeEach(async () => {
+    sim = await startService();
+  });
+
+  afterEach(stopEverything);
+
+  function nodes(properties: Record<string, unknown> = day, of: Record<string, unknown> = {}): FlowNode[] {
+    const waits = properties.waitType !== undefined;
+    const later = waits ? ['reply', 'noReply', 'report'] : ['report'];
+    const wires = ['sent', 'failed', ...later].map((id) => [id]);
+    return askingSender(sim, { outputs: wires.length, ...properties }, of, wires);
+  }
+
+  const errorsOf = (flow: RunningFlow) => flow.received('caught').map(({ sms }) => sms?.error);
+  const idOf = (index: number) => sim.messages[index]?.messageId ?? '';
+
+  function startOnDisk(flow: FlowNode[]): Promise<RunningFlow> {
+    const userDir = mkdtempSync(join(tmpdir(), 'sms-report-'));
+    stopLater(async () => rmSync(userDir, { recursive: true, force: true }));
+    return RunningFlow.start(flow, { settings: { userDir } });
+  }
+
+  it('leaves by the last output, a copy of the message with the result, while statuses are polled', async () => {
+    const flow = await RunningFlow.start(nodes());
+    assert.equal(sim.polling('status'), 0);
+    flow.send('send', { topic: [first, second], payload: 'hello', row: { number: 7 } });
+    await flow.messages('sent', 1);
+    await until(() => sim.polling('status') === 1);
+    assert.equal(sim.polling('incoming'), 0);
+    sim.status({ messageId: idOf(0), msisdn: first, statusCode: 'RCV' });
+    sim.status({ messageId: idOf(0), msisdn: second, statusCode: 'EXP' });
+    const [report] = await flow.messages('report', 1);
+    const { _msgid, ...rest } = report ?? {};
+    assert.deepEqual(rest, {
+      topic: [first, second],
+      payload: 'partly',
+      row: { number: 7 },
+      sms: {
+        messageId: idOf(0),
+        delivered: [first],
+        undelivered: [{ msisdn: second, statusCode: 'EXP', description: 'not delivered within the allowed time' }],
+        pending: [],
+      },
+    });
+    await until(() => sim.polling('status') === 0);
+    assert.deepEqual([flow.received('failed'), errorsOf(flow)], [[], []]);
+  });
+
+  it('is the fifth output where the node waits for replies too', async () => {
+    const flow = await RunningFlow.start(nodes({ ...day, wait: 1, waitType: 'num' }));
+    flow.send('send', { topic: first, payload: 'Come?' });
+    await flow.messages('sent', 1);
+    sim.reply({ from: first, body: 'yes', inReplyTo: idOf(0) });
+    sim.status({ messageId: idOf(0), msisdn: first, statusCode: 'RCV' });
+    const [report] = await flow.messages('report', 1);
+    const [reply] = await flow.messages('reply', 1);
+    assert.deepEqual([report?.payload, report?.topic, reply?.payload], ['delivered', first, 'yes']);
+    assert.equal(flow.received('noReply').length, 0);
+  });
+
+  it('says unknown when the time is up', async () => {
+    const flow = await RunningFlow.start(nodes({ ...day, report: 'hours', reportType: 'msg' }));
+    flow.send('send', { topic: first, payload: 'hello', hours: 0.0001 });
+    const [report] = await flow.messages('report', 1);
+    assert.deepEqual(
+      [report?.payload, report?.sms],
+      ['unknown', { messageId: idOf(0), delivered: [], undelivered: [], pending: [first] }],
+    );
+  });
+
+  it('does not come where the value is blank', async () => {
+    const flow = await RunningFlow.start(nodes({ ...day, report: 'hours', reportType: 'msg' }));
+    flow.send('send', { topic: first, payload: 'hello' });
+    flow.send('send', { topic: second, payload: 'hello', hours: 0 });
+    await flow.messages('report', 1);
+    assert.deepEqual(
+      flow.received('report').map(({ topic }) => topic),
+      [second],
+    );
+  });
+
+  it('refuses a time that is no number of hours to 168', async () => {
+    const flow = await RunningFlow.start(nodes({ ...day, report: 'hours', reportType: 'msg' }));
+    for (const hours of [-1, 168.5, 'soon', {}]) flow.send('send', { topic: first, payload: 'hello', hours });
+    await flow.messages('caught', 4);
+    assert.deepEqual(
+      errorsOf(flow).map((error) => [error?.code, error?.field]),
+      Array(4).fill(['SMS_INPUT', 'report']),
+    );
+    assert.equal(sim.messages.length, 0);
+  });
+
+  it('takes a status that is called back', async () => {
+    const [accountNode, ...rest] = nodes({ ...day, callbackStatusUrl: 'callback', callbackStatusUrlType: 'node' });
+    const callback = {
+      id: 'callback',
+      type: 'sms-callback-in',
+      account: 'account',
+      path: '/sms',
+      wires: [[], ['called']],
+    };
+    const flow = await RunningFlow.start([accountNode as FlowNode, ...rest, callback, sink('called')]);
+    const address = await flow.serve();
+    await flow.deploy([accountNode as FlowNode, ...rest, { ...callback, publicUrl: address }, sink('called')]);
+    flow.send('send', { topic: first, payload: 'hello' });
+    await flow.messages('sent', 1);
+    sim.status({ messageId: idOf(0), msisdn: first, statusCode: 'RCV' });
+    const [report] = await flow.messages('report', 1);
+    const [called] = await flow.messages('called', 1);
+    assert.deepEqual([report?.payload, called?.payload], ['delivered', 'RCV']);
+  });
+
+  it('comes after a redeploy of an account on disk, with the message itself', async () => {
+    const flow = await startOnDisk(nodes(day, { store: 'disk', name: 'before' }));
+    flow.send('send', { topic: first, payload: 'hello', big: 'x'.repeat(300 * 1024) });
+    await flow.messages('sent', 1);
+    await flow.deploy(nodes(day, { store: 'disk', name: 'after' }), 'full');
+    sim.status({ messageId: idOf(0), msisdn: first, statusCode: 'RCV' });
+    const [report] = await flow.messages('report', 1);
+    assert.deepEqual([report?.payload, (report?.big as string | undefined)?.length], ['delivered', 300 * 1024]);
+    assert.equal(report?.sms?.redelivered, undefined);
+  });
+
+  it('comes alone where its node no longer waits for replies: they leave nowhere', async () => {
+    const flow = await RunningFlow.start(nodes({ ...day, wait: 1, waitType: 'num' }));
+    flow.send('send', { topic: first, payload: 'Come?' });
+    await flow.messages('sent', 1);
+    await flow.deploy(nodes(), 'nodes');
+    sim.reply({ from: first, body: 'yes', inReplyTo: idOf(0) });
+    sim.status({ messageId: idOf(0), msisdn: first, statusCode: 'RCV' });
+    await flow.messages('report', 1);
+    await until(() => sim.polling('incoming') === 0);
+    assert.deepEqual(
+      flow.received('report').map(({ payload }) => payload),
+      ['delivered'],
+    );
+  });
+
+  it('raises one error when no statuses can be polled, and logs when they can be again', async () => {
+    sim.fault('status', { status: 500 });
+    const flow = await RunningFlow.start(nodes());
+    flow.send('send', { topic: first, payload: 'hello' });
+    await flow.messages('caught', 1);
+    assert.deepEqual([errorsOf(flow)[0]?.code, errorsOf(flow)[0]?.waiting], ['SMS_SERVICE', 0]);
+    sim.fault('status', null);
+    const isRecovered = () => flow.log.some(({ msg, id }) => msg === 'Polling works again.' && id === 'send');
+    await until(isRecovered);
+    assert.equal(errorsOf(flow).length, 1);
+  });
+});

@@ -1,0 +1,399 @@
+import assert from 'node:assert/strict';
+import type { IncomingRecord } from '../../../src/model';
+import {
+  answersOf,
+  beginReceiving,
+  copyPlatter,
+  type FakeNode,
+  forever,
+  House,
+  sendText,
+} from '../sending/sending-house';
+import { createError } from '../some-error';
+import { FailingStore } from '../store/failing-store';
+
+const hour = 3_600_000;
+
+/** What reports said: the result and each handset. */
+function reportsOf({ reports }: FakeNode): string[] {
+  return reports.map(({ report: { result, delivered, undelivered, pending }, redelivered }) => {
+    const failed = undelivered.map(({ msisdn, statusCode }) => `${statusCode} ${msisdn}`);
+    const all = [delivered.join(' '), failed.join(' '), pending.join(' ')].join(' | ');
+    return `${result}: ${all}${redelivered ? ' again' : ''}`;
+  });
+}
+
+describe('a report of what became of a text', () => {
+  const [first, second, third] = ['6421555001', '6421555002', '6421555003'] as const;
+
+  async function begin({
+    store = new FailingStore(),
+    ...options
+  }: Parameters<typeof sendText>[2] & { store?: FailingStore } = {}) {
+    const surroundings = beginReceiving(store);
+    sendText(surroundings.node, 'hello', { messageId: 'm1', to: [first, second], reportMs: hour, ...options });
+    await surroundings.house.pass(100);
+    return surroundings;
+  }
+
+  it('comes once, when all that were accepted have a final status, with what the node gave', async () => {
+    const { house, node } = await begin();
+    assert.deepEqual([house.outbox.state.reporting, house.reporting, house.asking], [1, true, false]);
+    await house.status(first, 'SNT', 'm1');
+    await house.status(first, 'RCV', 'm1');
+    assert.deepEqual(reportsOf(node), []);
+    await house.status(`+${second}`, 'RCV', 'm1');
+    await house.status(second, 'EXP', 'm1');
+    await house.pass(2 * hour);
+    assert.deepEqual(node.reports, [
+      {
+        messageId: 'm1',
+        report: { result: 'delivered', delivered: [first, second], undelivered: [], pending: [] },
+        redelivered: false,
+        origin: { body: 'hello' },
+      },
+    ]);
+    assert.deepEqual([house.outbox.state.reporting, house.reporting, house.outbox.isSettled], [0, false, true]);
+    assert.equal(house.outbox.hasMessages, false);
+    assert.equal(node.state?.asking, 0);
+  });
+
+  it('says undelivered when none has got it, partly when some have, with the code and what it means', async () => {
+    const { house, node } = await begin();
+    sendText(node, 'hello', { messageId: 'm2', to: [first, second], reportMs: hour });
+    await house.pass(100);
+    for (const id of ['m1', 'm2']) await house.status(first, 'EXP', id);
+    await house.status(second, 'NUR', 'm1');
+    await house.status(second, 'RCV', 'm2');
+    assert.deepEqual(reportsOf(node), [
+      `undelivered:  | EXP ${first} NUR ${second} | `,
+      `partly: ${second} | EXP ${first} | `,
+    ]);
+    assert.deepEqual(node.reports[1]?.report.undelivered, [
+      { msisdn: first, statusCode: 'EXP', description: 'not delivered within the allowed time' },
+    ]);
+  });
+
+  it('says unknown when the time is up, and who is pending', async () => {
+    const { house, node } = await begin();
+    await house.status(first, 'RCV', 'm1');
+    await house.pass(hour - 200);
+    assert.deepEqual(reportsOf(node), []);
+    await house.pass(200);
+    assert.deepEqual(reportsOf(node), [`unknown: ${first} |  | ${second}`]);
+  });
+
+  it('comes at once where there is no time', async () => {
+    const { node } = await begin({ reportMs: 0 });
+    assert.deepEqual(reportsOf(node), [`unknown:  |  | ${first} ${second}`]);
+  });
+
+  it('goes by the first final status of a handset, and a code that is not known is not final', async () => {
+    const { house, node } = await begin();
+    await house.status(first, 'QUE', 'm1');
+    await house.status(first, 'EXP', 'm1');
+    await house.status(first, 'RCV', 'm1');
+    await house.status(second, 'RCV', 'm1');
+    assert.deepEqual(reportsOf(node), [`partly: ${second} | EXP ${first} | `]);
+  });
+
+  it('is of those who were accepted', async () => {
+    const { house, node } = beginReceiving();
+    house.service.script.push({ takes: true, failed: [{ msisdn: second }] });
+    sendText(node, 'hello', { messageId: 'm1', to: [first, second], reportMs: hour });
+    await house.pass(100);
+    await house.status(second, 'RCV', 'm1');
+    await house.status(third, 'RCV', 'm1');
+    await house.status(first, 'RCV', 'm1');
+    assert.deepEqual(reportsOf(node), [`delivered: ${first} |  | `]);
+  });
+
+  for (const error of ['forbidden', 'uncertain'] as const) {
+    it(`does not come of a text that nobody is known to have accepted: ${error}`, async () => {
+      const { house, node } = beginReceiving();
+      house.service.script.push({ takes: true, error: createError(error) });
+      sendText(node, 'hello', { messageId: 'm1', reportMs: hour });
+      await house.pass(100);
+      assert.deepEqual([node.ends.length, house.outbox.state.reporting, house.reporting], [1, 0, false]);
+      await house.status('6421555123', 'RCV', 'm1');
+      await house.pass(hour);
+      assert.deepEqual([reportsOf(node), house.outbox.hasMessages], [[], false]);
+    });
+  }
+
+  describe('counts statuses', () => {
+    it('from the moment that a text with a messageId of its own leaves, after its outcome', async () => {
+      const { house, node } = beginReceiving();
+      const accept = house.service.holdNext();
+      sendText(node, 'hello', { messageId: 'm1', to: [first], reportMs: hour });
+      await house.pass(100);
+      await house.status(first, 'RCV', 'm1');
+      assert.deepEqual([node.ends, reportsOf(node)], [[], []]);
+      accept();
+      await house.pass(100);
+      assert.deepEqual([node.ends, reportsOf(node)], [[`to ${first}`], [`delivered: ${first} |  | `]]);
+    });
+
+    it('from its acceptance by the messageId that the service has made', async () => {
+      const { house, node } = beginReceiving();
+      sendText(node, 'hello', { to: [first], reportMs: hour });
+      await house.pass(100);
+      await house.status(first, 'RCV', 'made-1');
+      assert.deepEqual(reportsOf(node), [`delivered: ${first} |  | `]);
+      assert.equal(node.reports[0]?.messageId, 'made-1');
+    });
+
+    it('of its handset alone, where several texts have one messageId', async () => {
+      const { house, node } = await begin({ to: [first] });
+      sendText(node, 'hello', { messageId: 'm1', to: [second], reportMs: hour });
+      await house.pass(100);
+      await house.status(first, 'RCV', 'm1');
+      await house.status(second, 'EXP', 'm1');
+      assert.deepEqual(reportsOf(node), [`delivered: ${first} |  | `, `undelivered:  | EXP ${second} | `]);
+    });
+
+    it('not those to an earlier text with the same messageId', async () => {
+      const { house, node } = await begin({ to: [first] });
+      await house.status(first, 'EXP', 'm1');
+      sendText(node, 'hello again', { messageId: 'm1', to: [first], reportMs: hour });
+      await house.pass(100);
+      assert.equal(node.reports.length, 1);
+      await house.status(first, 'RCV', 'm1');
+      assert.deepEqual(reportsOf(node), [`undelivered:  | EXP ${first} | `, `delivered: ${first} |  | `]);
+    });
+
+    it('that come before the text is sent once more, since its outcome was unknown', async () => {
+      const { house, node } = beginReceiving();
+      house.service.script.push({ takes: true, error: createError('uncertain') });
+      sendText(node, 'hello', { messageId: 'm1', to: [first], reportMs: hour, keep: forever, retryUncertain: true });
+      await house.pass(10);
+      await house.status(first, 'RCV', 'm1');
+      await house.pass(2_000);
+      assert.deepEqual([house.service.tries, reportsOf(node)], [2, [`delivered: ${first} |  | `]]);
+    });
+
+    it('that nodes for statuses get as ever, without a mark', async () => {
+      const { house } = await begin({ to: [first] });
+      await house.status(first, 'RCV', 'm1');
+      assert.deepEqual(house.received, [
+        {
+          messageId: 'st-1',
+          inReplyToId: 'm1',
+          from: first,
+          statusCode: 'RCV',
+          description: 'received by the handset',
+          final: true,
+          via: 'poll',
+        },
+      ]);
+    });
+
+    it('which are for nobody else where no node takes them: those to other texts are', async () => {
+      const house = new House();
+      const node = house.attach();
+      sendText(node, 'hello', { messageId: 'm1', to: [first], reportMs: hour });
+      await house.pass(100);
+      await house.status(first, 'SNT', 'm1');
+      await house.status(first, 'RCV', 'm1');
+      assert.deepEqual([node.reports.length, house.inbox.state.undelivered], [1, 0]);
+      await house.status(first, 'RCV', 'other');
+      assert.equal(house.inbox.state.undelivered, 1);
+    });
+
+    it('that are the same over and over let the poll slow down', async () => {
+      const house = new House();
+      sendText(house.attach(), 'hello', { messageId: 'm1', to: [first], reportMs: hour });
+      await house.pass(100);
+      const statuses = { kind: 'status', via: 'poll', records: [createSnt(first)] } as const;
+      const outcomes: string[] = [];
+      for (let times = 0; times < 2; times++) {
+        const [accepted] = (await Promise.all([house.inbox.accept(statuses), house.pass(10)]))[0];
+        outcomes.push(accepted?.outcome ?? '');
+      }
+      assert.deepEqual(outcomes, ['new', 'repeated']);
+    });
+
+    const createSnt = (from: string) =>
+      ({ messageId: 'st', inReplyToId: 'm1', from, statusCode: 'SNT', final: false, via: 'poll' }) as const;
+
+    it('that were polled while the store failed, when it is back', async () => {
+      const { house, node, store } = await begin({ to: [first] });
+      store.failing.add('commit').add('open').add('recall');
+      const arriving = house.status(first, 'RCV', 'm1');
+      await house.pass(1_000);
+      store.failing.clear();
+      await house.pass(60_000);
+      await arriving;
+      assert.deepEqual(reportsOf(node), [`delivered: ${first} |  | `]);
+    });
+  });
+
+  describe('of a contact or group', () => {
+    it('says that it is pending when the time is up, and lists the handsets that report for it', async () => {
+      const { house, node } = await begin({ to: ['nurses', first] });
+      await house.status('6421555777', 'RCV', 'm1');
+      await house.status(first, 'RCV', 'm1');
+      await house.status('6421555778', 'EXP', 'm1');
+      assert.deepEqual(reportsOf(node), []);
+      await house.pass(hour);
+      assert.deepEqual(reportsOf(node), [`unknown: ${first} 6421555777 | EXP 6421555778 | nurses`]);
+    });
+  });
+
+  describe('outlives', () => {
+    it('the process: what came before, and comes after', async () => {
+      const { house, node, store } = await begin();
+      await house.status(first, 'RCV', 'm1');
+      const next = house.restart(copyPlatter(store.platter));
+      const back = next.attach();
+      next.receive();
+      await next.pass(100);
+      assert.equal(next.reporting, true);
+      await next.status(second, 'RCV', 'm1');
+      assert.deepEqual(reportsOf(node), []);
+      assert.deepEqual(reportsOf(back), [`delivered: ${first} ${second} |  | `]);
+      assert.deepEqual(back.reports[0]?.carried, JSON.stringify({ payload: 'hello' }));
+    });
+
+    it('it with a message that is too long to be written at every step', async () => {
+      const carried = 'x'.repeat(5_000);
+      const { house, store } = await begin({ keep: forever, carried });
+      const next = house.restart(copyPlatter(store.platter));
+      const back = next.attach();
+      await next.pass(hour + 60_000);
+      assert.equal(back.reports[0]?.carried, carried);
+    });
+
+    it('it when all is known and it has not entered the flow, which it then may have done before', async () => {
+      const { house, node, store } = await begin({ to: [first] });
+      node.isFlowing = false;
+      await house.status(first, 'RCV', 'm1');
+      const next = house.restart(copyPlatter(store.platter));
+      const back = next.attach();
+      await next.pass(100);
+      assert.deepEqual(reportsOf(back), [`delivered: ${first} |  |  again`]);
+    });
+
+    it('its time meanwhile: the statuses that the service still has are read first', async () => {
+      const { house, store } = await begin();
+      const platter = copyPlatter(store.platter);
+      await house.clock.advance(2 * hour);
+      const next = house.restart(platter);
+      const back = next.attach();
+      next.receive();
+      await next.pass(10_000);
+      next.outbox.questions.onDrained('incoming');
+      await next.pass(100);
+      assert.deepEqual(reportsOf(back), []);
+      await next.status(first, 'RCV', 'm1');
+      next.outbox.questions.onDrained('status');
+      await next.pass(100);
+      assert.deepEqual(reportsOf(back), [`unknown: ${first} |  | ${second}`]);
+    });
+
+    it('it for 60 s at most where no statuses can be read', async () => {
+      const { house, store } = await begin();
+      const platter = copyPlatter(store.platter);
+      await house.clock.advance(2 * hour);
+      const next = house.restart(platter);
+      const back = next.attach();
+      await next.pass(61_000);
+      assert.deepEqual(reportsOf(back), [`unknown:  |  | ${first} ${second}`]);
+    });
+
+    it('a redeploy, with the message as it was given', async () => {
+      const { house, node } = await begin({ to: [first] });
+      await node.node.close();
+      await house.status(first, 'RCV', 'm1');
+      assert.deepEqual(reportsOf(node), []);
+      const back = house.attach();
+      await house.pass(100);
+      assert.deepEqual(reportsOf(back), [`delivered: ${first} |  | `]);
+      assert.deepEqual(back.reports[0]?.origin, { body: 'hello' });
+    });
+
+    it('a change of the login, with the statuses so far', async () => {
+      const { house, node } = await begin();
+      await house.status(first, 'RCV', 'm1');
+      await node.node.close();
+      const { clock, service } = house;
+      const heir = new House({ clock, service, store: new FailingStore() });
+      const back = heir.attach();
+      heir.receive();
+      const handing = house.outbox.handOver(heir.outbox, { isLast: true });
+      await heir.pass(100);
+      await handing;
+      await heir.status(second, 'EXP', 'm1');
+      assert.deepEqual(reportsOf(back), [`partly: ${first} | EXP ${second} | `]);
+      assert.deepEqual([house.outbox.state.reporting, heir.outbox.isSettled], [0, true]);
+    });
+  });
+
+  it('is given up 7 days after its time when its node is not deployed any more', async () => {
+    const { house, node } = await begin();
+    await node.node.close();
+    await house.pass(hour + 7 * 24 * hour);
+    assert.equal(house.outbox.isSettled, true);
+    const back = house.attach();
+    await house.pass(100);
+    assert.deepEqual(reportsOf(back), []);
+  });
+
+  it('comes beside the answers to the questions of its text', async () => {
+    const { house, node } = await begin({ waitMs: hour });
+    assert.deepEqual([house.asking, house.reporting], [true, true]);
+    await house.incoming(first, 'yes', { inReplyToId: 'm1' });
+    await house.status(first, 'RCV', 'm1');
+    await house.status(second, 'EXP', 'm1');
+    assert.deepEqual(answersOf(node), [`${first}: yes`, `${second}: undelivered EXP`]);
+    assert.deepEqual(reportsOf(node), [`partly: ${first} | EXP ${second} | `]);
+    assert.deepEqual([house.outbox.hasMessages, house.outbox.isSettled], [false, true]);
+  });
+
+  it('makes nothing known to replies and statuses: that is for `remember`', async () => {
+    const { house } = await begin({ to: [first] });
+    await house.incoming(first, 'thanks');
+    await house.status(first, 'RCV', 'm1');
+    assert.deepEqual(
+      house.received.map(({ sent }) => sent),
+      [undefined, undefined],
+    );
+    assert.equal((house.received[0] as IncomingRecord).awaited, undefined);
+  });
+
+  it('does not come a second time for a duplicate of `once`', async () => {
+    const { house, node } = await begin({ to: [first], once: 'key' });
+    sendText(node, 'hello', { to: [first], once: 'key', reportMs: hour });
+    await house.pass(100);
+    assert.deepEqual([node.ends.length, house.outbox.state.reporting], [2, 1]);
+    await house.status(first, 'RCV', 'm1');
+    await house.pass(2 * hour);
+    assert.equal(node.reports.length, 1);
+  });
+
+  it('comes of a text whose unknown outcome a status resolves, which counts', async () => {
+    const { house, node } = beginReceiving();
+    house.service.script.push({ takes: true, error: createError('uncertain') });
+    sendText(node, 'hello', { messageId: 'm1', to: [first], reportMs: hour, resolveMs: 20_000 });
+    await house.pass(100);
+    await house.status(first, 'RCV', 'm1');
+    await house.pass(20_000);
+    assert.deepEqual([node.ends, reportsOf(node)], [[`to ${first}`], [`delivered: ${first} |  | `]]);
+  });
+
+  it('comes of a text of which somebody says that it has arrived, with what was known of it before', async () => {
+    const { house, node } = beginReceiving();
+    house.service.script.push({ takes: true, error: createError('uncertain') });
+    sendText(node, 'hello', { messageId: 'm1', to: [first, second], reportMs: hour, keep: forever });
+    await house.pass(100);
+    await house.status(first, 'RCV', 'm1');
+    const [uncertain] = house.outbox.admin.entries('uncertain', 10).entries;
+    assert.equal(
+      uncertain && (await Promise.all([house.outbox.admin.act(uncertain.id, 'sent'), house.pass(100)]))[0],
+      'done',
+    );
+    assert.equal(house.outbox.state.reporting, 1);
+    await house.status(second, 'RCV', 'm1');
+    assert.deepEqual(reportsOf(node), [`delivered: ${first} ${second} |  | `]);
+  });
+});
