@@ -11,6 +11,8 @@ export interface TlsOptions {
   ca?: string | Buffer;
   cert?: string | Buffer;
   key?: string | Buffer;
+  /** A certificate with its key in one, PKCS #12. */
+  pfx?: string | Buffer;
   passphrase?: string;
   servername?: string;
   rejectUnauthorized?: boolean;

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Browser, Locator } from 'playwright-core';
 import { type Simulator, startSimulator } from '../../simulator';
-import { type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
+import { type FlowNode, type NodeRedProcess, nodeRedGeneration, startNodeRed } from '../node-red-process';
 import { startBrowser } from './browser';
 import { findFaintTexts } from './contrast';
 import { Editor, unresolvedText } from './editor';
@@ -159,6 +159,32 @@ describe('The sidebar tab SMS', function () {
     await editor.deploy();
     await says(second, /Incoming messages: /);
   });
+
+  // Node-RED 4 has one place for it.
+  if (nodeRedGeneration >= 5) {
+    it('stays in the place that somebody has dragged it to', async () => {
+      await open([account()]);
+      const { page } = editor;
+      const section = page.locator('.red-ui-sidebar-section', { has: page.locator('.sms-sidebar') });
+      await section.locator('.red-ui-sidebar-banner').hover();
+      await page.mouse.down();
+      await page.mouse.move(400, 300, { steps: 5 });
+      const left = await page.locator('#red-ui-sidebar-left').boundingBox();
+      assert.ok(left);
+      await page.mouse.move(left.x + left.width / 2, left.y + 60, { steps: 5 });
+      await page.locator('.red-ui-sidebar-drop-target-hover').waitFor();
+      const saved = page.waitForResponse((response) => response.url().endsWith('/settings/user') && response.ok());
+      await page.mouse.up();
+      const moved = page.locator('#red-ui-sidebar-left .sms-sidebar');
+      await moved.waitFor();
+      await saved;
+      for (let time = 0; time < 2; time++) {
+        await editor.reload();
+        await page.evaluate(() => RED.sidebar.show('sms'));
+        await moved.waitFor();
+      }
+    });
+  }
 
   it('says which nodes count as one account', async () => {
     const copy = account({ id: 'inner', z: 'sub', name: 'Of the subflow' });

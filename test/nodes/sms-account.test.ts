@@ -8,9 +8,10 @@ import { inspect } from 'node:util';
 import type { NodeStatus } from 'node-red';
 import helper from 'node-red-node-test-helper';
 import type { Simulator } from '../../simulator';
-import { type FlowNode, startNodeRed } from '../node-red-process';
+import { type FlowNode, nodeRedGeneration, startNodeRed } from '../node-red-process';
 import { createSelfSigned } from '../src/raw-service';
 import { until } from '../until';
+import { clientCertificate, clientKey, clientPfx } from './client-certificate';
 import { account, catcher, coreNode, RunningFlow, sink, startService, stopEverything, stopLater } from './running-flow';
 
 const handset = '64215551234';
@@ -771,6 +772,57 @@ describe('sms-account', () => {
       }
       assert.equal(service.messages.length, 2);
     });
+
+    // Node-RED 4 knows certificates in files, and those that the editor has taken.
+    const byEnvironment = {
+      certType: 'env',
+      certEnv: 'SMS_TEST_CERT',
+      keyEnv: 'SMS_TEST_CERT_KEY',
+      caEnv: 'SMS_TEST_CA',
+    };
+    const asPfx = { certType: 'pfx', credentials: { p12data: clientPfx, passphrase: 'secret' } };
+    const ways: [name: string, properties: Record<string, unknown>, code?: string][] = [
+      ['none', {}, 'SMS_UNREACHABLE'],
+      ['one with its key', { credentials: { certdata: clientCertificate, keydata: clientKey } }],
+      ...((nodeRedGeneration >= 5
+        ? [
+            ['one as PFX', asPfx],
+            [
+              'a PFX that another passphrase opens',
+              { ...asPfx, credentials: { p12data: clientPfx } },
+              'SMS_UNREACHABLE',
+            ],
+            ['one from environment variables, with whom to trust', { ...byEnvironment, verifyservercert: true }],
+          ]
+        : []) as [string, Record<string, unknown>, string?][]),
+    ];
+    for (const [name, properties, code] of ways) {
+      it(`shows the service the certificate that the chosen tls-config has: ${name}`, async () => {
+        const { key, cert } = createSelfSigned();
+        // Of a later version the client learns only after its request that it is refused.
+        const asked = {
+          requestCert: true,
+          ca: clientCertificate,
+          rejectUnauthorized: true,
+          maxVersion: 'TLSv1.2',
+        } as const;
+        const service = await startService({ tls: { key, cert, ...asked } });
+        Object.assign(process.env, {
+          SMS_TEST_CERT: clientCertificate,
+          SMS_TEST_CERT_KEY: clientKey,
+          SMS_TEST_CA: cert,
+        });
+        const none = { cert: '', key: '', ca: '', certname: '', keyname: '', caname: '', servername: 'localhost' };
+        const tls = { id: 'tls', type: 'tls-config', name: '', ...none, verifyservercert: false, ...properties };
+        const flow = await RunningFlow.start(
+          [tls, account(service, { tls: 'tls' }), { ...send(), retries: 0 }, sink('sent'), ...catcher()],
+          { nodes: [coreNode('network/05-tls')] },
+        );
+        const error = await outcome(flow);
+        assert.equal(error?.code, code, error?.message as string);
+        assert.equal(service.messages.length, code === undefined ? 1 : 0);
+      });
+    }
   });
 
   describe('proxy', () => {
