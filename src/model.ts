@@ -109,6 +109,7 @@ export interface Records {
 /** What a record is. */
 export type Kind = keyof Records;
 
+/** @internal */
 export const kinds = ['incoming', 'status', 'outbox'] as const satisfies readonly Kind[];
 
 /** Any record that is read from the service. */
