@@ -18,7 +18,12 @@ import { type DeadLetter, type Entry, nameTakers, newsOf, separate } from './ent
 import { type Identity, identify, keysOf, type Verdict } from './identity';
 
 /** Records that came in one answer or one callback. */
-export type Arrival = Destination & RecordsOfKind & { via: Via };
+export type Arrival = Destination &
+  RecordsOfKind & {
+    via: Via;
+    /** Gets what is new in the place of the nodes, to be given to them with more. */
+    gathered?: Pending[];
+  };
 
 /** What became of one record of an {@link Arrival}. */
 export interface Acceptance {
@@ -107,7 +112,8 @@ export function createAccept(context: InboxContext, arrival: Arrival, leftover?:
           if (outcome.fresh) fresh.push(outcome.fresh);
           outcome.effect?.();
         }
-        giveTogether(context, fresh, arrival);
+        if (arrival.gathered) arrival.gathered.push(...fresh);
+        else giveTogether(context, fresh, arrival);
         return accepted.map(({ acceptance }) => acceptance);
       };
     },

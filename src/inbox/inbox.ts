@@ -6,7 +6,7 @@ import { appliedNote, askedNote } from '../journal/step';
 import type { InboxRecord, Kind } from '../model';
 import type { Hold } from '../store/store';
 import { timeOf } from '../store/store';
-import { type Acceptance, type Arrival, createAccept } from './accept';
+import { type Acceptance, type Arrival, createAccept, giveTogether } from './accept';
 import type { InboxContext, Untaken } from './context';
 import { type Correlator, GuardedCorrelator } from './correlator';
 import { DeadLetters } from './dead-letters';
@@ -54,14 +54,11 @@ export interface HandOver {
 /** A reply or a status is delivered without what it answers when the store has not answered for so long. */
 const longestMatchWaitMs = 60_000;
 
-/** So many records are taken in one step, and so many of an answer are written in one turn before that. */
+/** So many records are taken in one step. */
 const largestPiece = 1_000;
-const largestHeld = 20_000;
 
-/** More of one answer are taken a piece at a time. A node may want what the outbox has brought as one list. */
-function mostTogether(kind: Kind): number {
-  return kind === 'outbox' ? 10_000 : largestPiece;
-}
+/** So many of an answer are held in one turn before that, and given together: a node may want what the outbox has brought as one list. */
+const mostTogether = 10_000;
 
 /** What waits in an inbox. */
 export interface InboxState {
@@ -169,8 +166,8 @@ export class Inbox {
    * @throws SmsError `SMS_STORE` for a callback when the store cannot keep it, or is closed
    */
   accept(arrival: Arrival, { onHeld }: { onHeld?(): void } = {}): Promise<Acceptance[]> {
-    const { kind, via, records } = arrival;
-    if (via === 'callback' || (records.length <= mostTogether(kind) && this.#inPieces === 0)) {
+    const { via, records } = arrival;
+    if (via === 'callback' || (records.length <= largestPiece && this.#inPieces === 0)) {
       return this.#accept(arrival, onHeld);
     }
     this.#inPieces++;
@@ -198,7 +195,7 @@ export class Inbox {
   }
 
   /**
-   * Takes what would stall the event loop a piece at a time, each handed on before the next. All of it is where a kill does not reach it
+   * Takes what would stall the event loop a piece at a time, and hands on what is together. All of it is where a kill does not reach it
    * before the first is. What comes meanwhile goes after it.
    */
   async #acceptInPieces(
@@ -206,9 +203,9 @@ export class Inbox {
     before: Promise<unknown>,
     onHeld: (() => void) | undefined,
   ): Promise<Acceptance[]> {
-    const { journal, clock, run } = this.#context;
+    const { journal, clock, subscribers, run } = this.#context;
     const parts: { records: readonly InboxRecord[]; held: Hold | undefined }[] = [];
-    for (const records of cut<InboxRecord>(arrival.records, largestHeld)) {
+    for (const records of cut<InboxRecord>(arrival.records, mostTogether)) {
       const held = journal.hold(() => JSON.stringify({ kind: arrival.kind, records }), askedNote);
       parts.push({ records, held });
       await nextTurn(clock);
@@ -217,11 +214,14 @@ export class Inbox {
     await before;
     const acceptances: Acceptance[] = [];
     for (const { records, held } of parts) {
+      const gathered: Pending[] = [];
       for (const piece of cut(records, largestPiece)) {
-        const taken = await this.#accept({ ...arrival, records: piece } as Arrival, undefined);
+        const taken = await this.#accept({ ...arrival, records: piece, gathered } as Arrival, undefined);
         for (const acceptance of taken) acceptances.push(acceptance);
         await nextTurn(clock);
       }
+      giveTogether(this.#context, gathered, arrival);
+      await subscribers.given;
       if (journal.failure) held?.note(0, appliedNote);
       // With what could not be written until now.
       if (held) run({ keys: [], whileFailing: 'postpone', decide: () => () => held.letGo() });

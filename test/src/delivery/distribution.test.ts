@@ -39,6 +39,8 @@ function entry(index: number, called: boolean): Entry {
 class FullStore implements Store {
   readonly durable = true;
   dropped = 0;
+  /** Most that was kept in one commit. */
+  largest = 0;
   /** No commit ends. */
   isStuck = false;
   events: StoreEvents | undefined;
@@ -62,8 +64,9 @@ class FullStore implements Store {
     return Promise.resolve([]);
   }
 
-  async commit({ drop, remember }: Changes): Promise<void> {
+  async commit({ keep, drop, remember }: Changes): Promise<void> {
     while (this.isStuck) await settle();
+    this.largest = Math.max(this.largest, keep.size);
     this.dropped += drop.size;
     for (const [key, value] of remember) if (value) this.#remembered.set(key, value);
   }
@@ -313,6 +316,18 @@ describe('Distribution', () => {
       await inbox.accept({ kind: 'outbox', via: 'poll', records: [{ messageId: 'x' }] as never, asker: 'a' });
       assert.deepEqual(sent, [ids(2_000), ['x']]);
       assert.deepEqual([...contexts], ['asked', undefined]);
+    });
+
+    it('is sent as one list of up to 10,000, which are kept a thousand at a time', async () => {
+      const { inbox, store } = createInbox(0);
+      const { sent } = receive(inbox, true);
+      await inbox.ready();
+      const given = await inbox.accept({ kind: 'outbox', via: 'poll', records: records(9_000), asker: 'a' });
+      assert.deepEqual([given.length, store.largest], [9_000, 1_000]);
+      assert.deepEqual(sent, [ids(9_000)]);
+      await inbox.accept({ kind: 'outbox', via: 'poll', records: records(10_000), asker: 'a' });
+      assert.deepEqual(sent.slice(1), [ids(10_000).slice(9_000)]);
+      await until(() => inbox.state.undelivered === 0);
     });
 
     it('stays while it does not get there, since the flow was stopped, and is sent when its node is back', async () => {
