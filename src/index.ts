@@ -62,9 +62,9 @@ export { parseAt, parseQuietHours, parseTimeZone, type QuietSettings } from './m
 export type * from './model';
 export type { SendState, TextAction, TextEntry } from './outbox/admin';
 export type { SendCounts } from './outbox/counts';
+export type { LimitSettings } from './outbox/limits';
 export type { SendFailure } from './outbox/outage';
-export type { Evidence, Outcome, SendOptions, Sent } from './outbox/outgoing';
-export type { LimitSettings, TimeOptions, Withheld } from './outbox/rule';
+export type { TimeOptions, Withheld } from './outbox/rules';
 export type {
   AnswerNews,
   OutcomeNews,
@@ -74,6 +74,7 @@ export type {
   SendingNode,
   SendRequest,
 } from './outbox/send-handler';
+export type { Evidence, Outcome, SendOptions, Sent } from './outbox/text';
 export type { TextEntryState } from './outbox/text-book';
 export type { PollOutcome } from './polling/back-off';
 export type { PollSummary, Watcher } from './polling/endpoint';
@@ -108,9 +109,9 @@ export { Pieces } from './http/exchange';
 /** @internal */
 export { parseRedisUrl } from './login';
 /** @internal */
-export { explainWithheld } from './outbox/gate';
+export type { RuleSettings } from './outbox/rules';
 /** @internal */
-export type { RuleSettings } from './outbox/rule';
+export { explainWithheld } from './outbox/rules';
 /** @internal */
 export { isBlank, isUnsafeKey } from './wire/fields';
 /** @internal */

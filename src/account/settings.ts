@@ -6,7 +6,7 @@ import type { Connections, ProxyOptions, TlsOptions } from '../http/connections'
 import type { Authentication } from '../login';
 import type { QuietSettings } from '../message/times';
 import type { Kind } from '../model';
-import type { LimitSettings } from '../outbox/rule';
+import type { LimitSettings } from '../outbox/limits';
 import type { Poller } from '../polling/endpoint';
 import type { Store } from '../store/store';
 

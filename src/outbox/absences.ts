@@ -1,7 +1,7 @@
 import { type Clock, longestDeploymentMs, type Timer } from '../clock';
 import { digest } from '../digest';
 import type { Journal, Step } from '../journal/journal';
-import type { Heritage } from './heritage';
+import type { MovedValues } from '../store/store';
 
 /** What knows of absences needs. */
 export interface AbsencesOptions {
@@ -109,7 +109,7 @@ const prefix = 'absent:';
 const keyOf = (node: string) => prefix + digest(node);
 
 /** A node has been absent for as long as either login knows. */
-export const absenceHeritage: Heritage = { prefix, merge: (own, other) => (own.at <= other.at ? own : other) };
+export const movedAbsences: MovedValues = { prefix, merge: (own, other) => (own.at <= other.at ? own : other) };
 
 /** Results in since when a node has been absent, in ms: it may be known for longer, unless it is new. */
 function note(node: string, since: number, isNew: boolean): Step<number> {

@@ -4,10 +4,10 @@ import type { Dispatcher } from './dispatcher';
 import type { Duplicates } from './duplicates';
 import type { Ledger } from './ledger';
 import type { SendFailure } from './outage';
-import { concernedBy, isKept, parseOutcome, type Sent, type Text } from './outgoing';
 import type { SendQueue } from './queue';
 import type { EvidenceCollector } from './reconciliation';
 import type { Settlement } from './settlement';
+import { concernedBy, isKept, parseOutcome, type Sent, type Text } from './text';
 import type { TextEntryPlace, TextEntryState } from './text-book';
 
 /** What goes on with texts that go out. */

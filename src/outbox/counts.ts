@@ -1,5 +1,5 @@
 import { SmsError } from '../errors';
-import { isUnknown, type Outcome } from './outgoing';
+import { isUnknown, type Outcome } from './text';
 
 /**
  * Counts what is under way, and tells when nothing is any more. It knows nothing of it: the tables that a set outgrows keep former

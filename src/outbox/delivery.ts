@@ -1,9 +1,9 @@
 import type { Clock, Timer } from '../clock';
 import type { Absences } from './absences';
 import type { Ledger } from './ledger';
-import { isKept, type Outcome, parseOutcome, type Text } from './outgoing';
 import type { OutcomeNews, SendHandler } from './send-handler';
 import type { SenderRegistration } from './sender-registrations';
+import { isKept, type Outcome, parseOutcome, type Text } from './text';
 
 /** Who gave a text, and what with it. */
 export interface Given {

@@ -3,18 +3,17 @@ import { asSmsError, isSmsError, type SmsError } from '../errors';
 import type { QuietHours } from '../message/times';
 import { backOffMs } from '../polling/back-off';
 import { UnderWay } from './counts';
-import { mayLeaveAt } from './due';
 import { DueTimes } from './due-times';
 import { createExpired, type Expiry } from './expiry';
-import { isWithheldError, TooEarly } from './gate';
 import type { Ledger } from './ledger';
 import { OrderedKeys } from './ordered-keys';
 import { Outage, type RetryAfter, type SendFailure } from './outage';
-import { isOutage, isUnknown, type Outcome, type Text } from './outgoing';
 import { placeOf, type SendQueue, type Turn, type TurnSource } from './queue';
+import { isWithheldError, mayLeaveAt, TooEarly } from './rules';
 import type { SendAttempts } from './send-attempt';
 import type { SenderRegistrations } from './sender-registrations';
 import type { Settlement } from './settlement';
+import { isOutage, isUnknown, type Outcome, type Text } from './text';
 
 /** What a dispatcher needs. */
 export interface DispatcherOptions {

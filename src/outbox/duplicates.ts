@@ -4,8 +4,8 @@ import type { Dispatcher } from './dispatcher';
 import { createExpired, type Expiry } from './expiry';
 import type { Ledger } from './ledger';
 import type { Followers } from './once';
-import { formatOutcome, isKept, type StoredOutcome, stillUnknown, type Text } from './outgoing';
 import type { Settlement } from './settlement';
+import { formatOutcome, isKept, type StoredOutcome, stillUnknown, type Text } from './text';
 
 /** What kept texts with a key in common need. */
 export interface DuplicatesOptions {

@@ -2,9 +2,9 @@ import type { Clock } from '../clock';
 import { SmsError } from '../errors';
 import type { QuietHours } from '../message/times';
 import { type Absences, longestAbsenceMs } from './absences';
-import { firstMoment } from './due';
 import { DueTimes } from './due-times';
-import type { Text } from './outgoing';
+import { firstMoment } from './rules';
+import type { Text } from './text';
 
 /** What a watch over the time of texts goes by. */
 interface ExpiryOptions {

@@ -5,10 +5,16 @@ import type { QuietHours } from '../message/times';
 import { type SendCounts, UnderWay } from './counts';
 import type { Deliveries, Given } from './delivery';
 import type { Dispatcher } from './dispatcher';
-import { keepUntilDue, mayLeaveAt, mostScheduled } from './due';
 import type { Duplicates } from './duplicates';
 import type { Ledger } from './ledger';
 import type { Followers } from './once';
+import type { SendQueue } from './queue';
+import type { Reconciliations } from './reconciliation';
+import { keepUntilDue, mayLeaveAt, mostScheduled } from './rules';
+import { type SendAttempts, sendPlain } from './send-attempt';
+import type { SendRequest } from './send-handler';
+import type { SenderRegistration, SenderRegistrations } from './sender-registrations';
+import type { Settlement } from './settlement';
 import {
   afterUnknown,
   formatOutcome,
@@ -19,13 +25,7 @@ import {
   parseOutcome,
   type Text,
   withMessageId,
-} from './outgoing';
-import type { SendQueue } from './queue';
-import type { Reconciliations } from './reconciliation';
-import { type SendAttempts, sendPlain } from './send-attempt';
-import type { SendRequest } from './send-handler';
-import type { SenderRegistration, SenderRegistrations } from './sender-registrations';
-import type { Settlement } from './settlement';
+} from './text';
 
 /** What takes texts in. */
 export interface IntakeOptions {

@@ -1,14 +1,14 @@
 import type { Clock } from '../clock';
-import type { Journal } from '../journal/journal';
+import type { Journal, Step } from '../journal/journal';
+import type { Circumstances } from '../journal/step';
 import { type Answer, type Asked, type Question, QuestionBook, type Report } from '../questions/question';
 import { collectReplies, endQuestion, forgetQuestion, readCarried } from '../questions/question-steps';
 import { TextsInTransit } from '../questions/replies';
 import { endReports } from '../questions/report';
 import { durationOf, type Memory, type Remembrance } from '../questions/sent-index';
-import type { Item } from '../store/store';
-import { mayLeaveAt } from './due';
-import { assertAnyAllowed, holdsAny, isWithholdingKnown } from './gate';
-import { Holdings } from './holdings';
+import { type Changes, type Item, keepItem } from '../store/store';
+import { createMoments, type Moment } from './limits';
+import { assertAnyAllowed, holdsAny, isWithholdingKnown, mayLeaveAt, type RuleSettings, type Verdict } from './rules';
 import {
   afterUnknown,
   isFollowed,
@@ -17,10 +17,8 @@ import {
   parseOutcome,
   type StoredOutcome,
   type Text,
-} from './outgoing';
-import type { RuleSettings, Verdict } from './rule';
-import { createMoments, type Moment } from './sliding-window';
-import type { TextState } from './states';
+  type TextState,
+} from './text';
 import { TextBook } from './text-book';
 import {
   delivered,
@@ -68,8 +66,13 @@ export class Ledger {
   /** Questions and reports that have not entered the flow. */
   readonly questions: QuestionBook;
   readonly inTransit: TextsInTransit;
-  /** All that it holds, to be given to another ledger. */
-  readonly holdings: Holdings;
+  readonly journal: Journal;
+  /** Ids of items that the store has, and that another ledger has not let go of: they are not found before it has. */
+  readonly arriving = new Set<string>();
+  /** Texts that the store would not take, of which it may have written some all the same. */
+  readonly #refused = new Set<string>();
+  /** Ids of items that a shared store has lost, and has not got again. */
+  #lost = new Set<string>();
   readonly #options: LedgerOptions;
   readonly #createMoment: () => Moment;
   /** Until when, by {@link Clock.elapsed}, a rule is known to withhold somebody. */
@@ -81,12 +84,21 @@ export class Ledger {
     this.inTransit = new TextsInTransit(options.clock);
     this.#createMoment = createMoments(options.clock);
     this.texts = new TextBook(options.clock, (text) => void this.discard(text));
-    this.holdings = new Holdings({
-      ...options,
-      texts: this.texts,
-      questions: this.questions,
-      discard: (text) => void this.discard(text),
-    });
+    this.journal = options.journal;
+  }
+
+  /** All that it has. */
+  get items(): (Text | Asked)[] {
+    return [...this.texts.values(), ...this.questions.values()];
+  }
+
+  get now(): number {
+    return this.#options.clock.now();
+  }
+
+  /** Whether all of it is here, and not some of it in a store that is closed. */
+  get isWhole(): boolean {
+    return this.journal.mode === 'open';
   }
 
   /** Whether other instances may go on with what it holds, and read the replies. */
@@ -96,7 +108,47 @@ export class Ledger {
 
   /** Whether nothing would be lost by forgetting it: what is in a durable store is found again. */
   get isSettled(): boolean {
-    return this.texts.size === 0 && this.questions.size === 0 && !this.holdings.hasRefused;
+    return this.texts.size === 0 && this.questions.size === 0 && this.#refused.size === 0;
+  }
+
+  /** Finds out whether anything is remembered. */
+  async findOut(): Promise<void> {
+    await this.journal.run(this.#options.remembrance.findOut());
+  }
+
+  /** See {@link Participant.found}. */
+  found(items: readonly Item[], { isOpening, isReset }: Pick<Circumstances, 'isOpening' | 'isReset'>): void {
+    const found = (items as readonly (Text | Asked)[]).filter(
+      (item) => !this.arriving.has(item.id) && !this.#isRefused(item),
+    );
+    if (isOpening) this.#refused.clear();
+    if (isOpening && (this.isShared || isReset)) this.#reconcile(new Set(found.map(({ id }) => id)), isReset);
+    const texts = found.filter((item) => item.kind === 'text').filter(({ id }) => !this.texts.has(id));
+    const questions = found
+      .filter((item) => item.kind === 'question' || item.kind === 'report')
+      .filter(({ id }) => !this.questions.has(id));
+    for (const text of texts) {
+      if (text.state === 'uncertain') this.texts.setUndecided(text);
+      else this.texts.set(text);
+    }
+    for (const question of questions) this.questions.set(question);
+    if (texts.length > 0 || questions.length > 0) this.#options.onFound(texts, questions);
+  }
+
+  /** See {@link Participant.saved}. */
+  saved(kept: Changes['keep']): void {
+    this.questions.written(kept);
+    if (this.#lost.size > 0) for (const id of kept.keys()) this.#lost.delete(id);
+  }
+
+  /** The store keeps them until it is opened again. */
+  letGo(): void {
+    for (const item of this.items) this.forget(item);
+  }
+
+  forget({ kind, id }: Text | Asked): void {
+    if (kind === 'text') this.texts.delete(id);
+    else this.questions.delete(id);
   }
 
   /** @throws SmsError `SMS_STORE` when it cannot be kept: nothing may be sent then, and it is not here */
@@ -111,8 +163,8 @@ export class Ledger {
       mayBeWritten = true;
       return step.decide(look, changes);
     };
-    const taken = await this.#options.journal.run({ ...step, decide }).catch((error: unknown) => {
-      if (mayBeWritten && !text.follows) this.holdings.refuse(text);
+    const taken = await this.journal.run({ ...step, decide }).catch((error: unknown) => {
+      if (mayBeWritten && !text.follows) this.#refused.add(text.id);
       throw error;
     });
     if (taken.verdict.type === 'new' || taken.text.follows) this.texts.set(taken.text);
@@ -121,7 +173,7 @@ export class Ledger {
 
   /** Ends a text as the one that holds its key has ended. */
   async echo(text: Text, outcome: StoredOutcome): Promise<Text> {
-    const settled = await this.#options.journal.run(echo(text, outcome, this.#memory()));
+    const settled = await this.journal.run(echo(text, outcome, this.#memory()));
     this.texts.set(settled);
     return settled;
   }
@@ -133,7 +185,7 @@ export class Ledger {
 
   /** @throws SmsError `SMS_STORE` when it cannot be written: the text goes on waiting for its time */
   async hasten(text: Text): Promise<void> {
-    const hastened = await this.#options.journal.run(hasten(text, this.#memory()));
+    const hastened = await this.journal.run(hasten(text, this.#memory()));
     if (this.texts.get(text.id) === text) this.texts.set(hastened);
   }
 
@@ -170,7 +222,7 @@ export class Ledger {
   async leave(text: Text): Promise<Text | undefined> {
     // A reply may come as soon as the first byte has gone.
     this.inTransit.add(text);
-    const marking = this.#options.journal.run(leave(text, this.#memory(text), this.questions));
+    const marking = this.journal.run(leave(text, this.#memory(text), this.questions));
     let moved: Moved | undefined;
     try {
       moved = await this.texts.whileMarked(text.id, marking);
@@ -185,7 +237,7 @@ export class Ledger {
   /** Nothing of it was sent. */
   async putBack(text: Text): Promise<Text> {
     this.texts.decided(text.id);
-    return this.#move(await this.#options.journal.run(putBack(text, this.#memory(), this.questions)));
+    return this.#move(await this.journal.run(putBack(text, this.#memory(), this.questions)));
   }
 
   /** It may have been sent, as its outcome says, and is to be sent again: what was counted stays so. */
@@ -195,7 +247,7 @@ export class Ledger {
 
   async settle(text: Text, outcome: Outcome): Promise<Text> {
     this.texts.decided(text.id);
-    return this.#move(await this.#options.journal.run(settle(text, outcome, this.#memory(text), this.questions)));
+    return this.#move(await this.journal.run(settle(text, outcome, this.#memory(text), this.questions)));
   }
 
   async delivered(text: Text): Promise<void> {
@@ -204,14 +256,14 @@ export class Ledger {
     // At once: whoever has been told looks for it, and nobody is to take it up again while it is being written.
     if (uncertain) this.texts.setUndecided(uncertain);
     else this.texts.delete(text.id);
-    await this.#options.journal.run(delivered(text, uncertain));
+    await this.journal.run(delivered(text, uncertain));
   }
 
   /** @throws SmsError `SMS_STORE` when it is to be refused while that cannot be written: it stays as it is then */
   async discard(text: Text, whileFailing: 'refuse' | 'apply' = 'apply'): Promise<void> {
     if (whileFailing === 'apply') this.texts.delete(text.id);
     const step = discard(text, this.#memory(), whileFailing, this.questions);
-    const { asked, unasked } = await this.#options.journal.run(step);
+    const { asked, unasked } = await this.journal.run(step);
     this.texts.delete(text.id);
     this.inTransit.delete(text.id);
     for (const question of asked) this.questions.set(question);
@@ -222,39 +274,39 @@ export class Ledger {
   async endQuestion(id: string, answer: Answer): Promise<Question | undefined> {
     const question = this.questions.get(id);
     if (question?.kind !== 'question' || question.answer) return undefined;
-    const ended = await this.#options.journal.run(endQuestion(question, answer, this.questions, this));
+    const ended = await this.journal.run(endQuestion(question, answer, this.questions, this));
     if (ended) this.questions.set(ended);
     return ended;
   }
 
   /** Takes the replies that other instances have read for these questions. */
   async collectReplies(questions: readonly Question[]): Promise<Question[]> {
-    const answered = await this.#options.journal.run(collectReplies(questions, this.questions));
+    const answered = await this.journal.run(collectReplies(questions, this.questions));
     for (const question of answered) this.questions.update(question);
     return answered;
   }
 
   /** Ends those reports of which all is known, or all of them since their time is up. Resolves with those when the store can be asked. */
   async endReports(reports: readonly Report[], isOver: boolean): Promise<Report[]> {
-    const ended = await this.#options.journal.run(endReports(reports, this.questions, isOver));
+    const ended = await this.journal.run(endReports(reports, this.questions, isOver));
     for (const report of ended) this.questions.update(report);
     return ended;
   }
 
   /** What a text carries. */
   async carriedOf(text: Text): Promise<string | undefined> {
-    return text.isCarriedApart ? this.#options.journal.run(readCarriedApart(text)) : text.carried;
+    return text.isCarriedApart ? this.journal.run(readCarriedApart(text)) : text.carried;
   }
 
   /** The message of the flow that a text came with that asks, as far as it is known. */
   carried(asked: Asked): Promise<string | undefined> {
-    return this.#options.journal.run(readCarried(asked));
+    return this.journal.run(readCarried(asked));
   }
 
   async forgetQuestion(asked: Asked): Promise<void> {
     this.questions.delete(asked.id);
     const isLast = !this.questions.hasOf(asked.text);
-    await this.#options.journal.run(forgetQuestion(asked, isLast));
+    await this.journal.run(forgetQuestion(asked, isLast));
   }
 
   /** @param remembered a text that may be remembered now */
@@ -268,6 +320,26 @@ export class Ledger {
     return memory;
   }
 
+  /** The store has written a text that it would not take: its node has been told that nothing is sent. */
+  #isRefused(item: Text | Asked): boolean {
+    if (item.kind !== 'text' || !this.#refused.has(item.id)) return false;
+    void this.discard(item);
+    return true;
+  }
+
+  /** What is not among the found has been taken over by another process, or, after a reset, is to be kept anew, which may take several tries. */
+  #reconcile(found: ReadonlySet<string>, isReset: boolean): void {
+    const lost = new Set<string>();
+    for (const item of this.items) {
+      const { id } = item;
+      if (found.has(id) || this.questions.isUnwritten(id)) continue;
+      if (isReset) void this.journal.run(keepAnew(item));
+      if (isReset || this.#lost.has(id)) lost.add(id);
+      else this.forget(item);
+    }
+    this.#lost = lost;
+  }
+
   #move({ text, asked, unasked, isWritten }: Moved): Text {
     if (text.state !== 'leaving') this.inTransit.delete(text.id);
     if (isTracked(text)) this.texts.set(text);
@@ -279,6 +351,17 @@ export class Ledger {
     for (const id of unasked) this.questions.delete(id);
     return text;
   }
+}
+
+function keepAnew(item: Item): Step<void> {
+  return {
+    keys: [],
+    whileFailing: 'apply',
+    decide(_look, changes) {
+      keepItem(changes, item);
+      return () => {};
+    },
+  };
 }
 
 const states: ReadonlySet<unknown> = new Set<TextState>(['waiting', 'leaving', 'settled', 'uncertain']);

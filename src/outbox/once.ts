@@ -1,8 +1,7 @@
 import { type Clock, onceAborted, wait } from '../clock';
 import { digest } from '../digest';
-import { type Changes, type Look, parseRememberedValue } from '../store/store';
-import type { Heritage } from './heritage';
-import { formatOutcome, isAccepted, isKept, isUnknown, type Outcome, type StoredOutcome, type Text } from './outgoing';
+import { type Changes, type Look, type MovedValues, parseRememberedValue } from '../store/store';
+import { formatOutcome, isAccepted, isKept, isUnknown, type Outcome, type StoredOutcome, type Text } from './text';
 
 /** What the memory of keys says of a text. */
 export type OnceVerdict =
@@ -84,7 +83,7 @@ export function noteOutcome(text: Text, outcome: Outcome, { look, changes }: Dec
 }
 
 /** What the heir knows stays, unless the other knows how the same text has ended. */
-export const onceHeritage: Heritage = {
+export const movedKeys: MovedValues = {
   prefix: oncePrefix,
   merge(own, other) {
     const [mine, theirs] = [own, other].map((remembered) => parseRememberedValue(remembered, isGuard));

@@ -2,7 +2,7 @@ import type { Clock, Timer } from '../clock';
 import { isSmsError, SmsError } from '../errors';
 import { backOffMs } from '../polling/back-off';
 import { parseRetryAfter } from '../wire/retry-after';
-import { formatOutcome, parseOutcome, type StoredRetryAfter } from './outgoing';
+import { formatOutcome, parseOutcome, type StoredRetryAfter } from './text';
 
 /** The service cannot be reached or used. */
 export interface SendFailure {

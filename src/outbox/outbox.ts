@@ -16,16 +16,17 @@ import { Duplicates } from './duplicates';
 import { Expiry } from './expiry';
 import { Intake } from './intake';
 import { isLedgerItem, Ledger } from './ledger';
+import { type Move, moveAll } from './move';
 import { Followers } from './once';
 import { RetryAfter } from './outage';
-import { type Evidence, isKept, type Text } from './outgoing';
 import type { SendQueue } from './queue';
 import { EvidenceCollector, Reconciliations } from './reconciliation';
-import type { RuleSettings } from './rule';
+import type { RuleSettings } from './rules';
 import { SendAttempts } from './send-attempt';
 import type { SendHandler, SendHandlerState, SendingNode } from './send-handler';
 import { closeGraceMs, SenderRegistration, SenderRegistrations } from './sender-registrations';
 import { Settlement } from './settlement';
+import { type Evidence, isKept, type Text } from './text';
 
 /** What the outbox of an account stands on. */
 export interface OutboxOptions {
@@ -63,15 +64,8 @@ export interface OutboxOptions {
   onFault(error: unknown): void;
 }
 
-/** How everything is given to another outbox. */
-export interface HandOver {
-  /** Nobody is to take what a shared store has any more. */
-  isLast: boolean;
-  /** What is remembered stays there as well as it is given: others may go on with it. */
-  keepsMemory?: boolean;
-  /** Whether nobody is here who sends it; nobody ever when absent. */
-  isWanted?(): boolean;
-}
+/** How everything is given to another outbox; nobody ever sends it here when `isWanted` is absent. */
+export type HandOver = Pick<Move, 'isLast' | 'keepsMemory'> & Partial<Pick<Move, 'isWanted'>>;
 
 /** What a text may ask. */
 const kinds = ['question', 'report'] as const;
@@ -342,7 +336,7 @@ export class Outbox implements Participant {
     if (!isWanted()) return;
     const onGiven = (texts: ReadonlySet<string>) =>
       successor.#deliveries.adopt(this.#deliveries, (id) => texts.has(id));
-    await this.#ledger.holdings.handOver(successor.#ledger.holdings, { ...how, isWanted, onGiven });
+    await moveAll(this.#ledger, successor.#ledger, { ...how, isWanted, onGiven });
     // Who was absent here is not so there.
     for (const node of successor.registrations.nodes) successor.#absences.end(node, true);
   }
@@ -359,7 +353,7 @@ export class Outbox implements Participant {
 
   /** See {@link Participant.found}. */
   found(items: readonly Item[], circumstances: Circumstances): void {
-    if (circumstances.isOpening) void this.#options.journal.run(this.#remembrance.findOut());
+    if (circumstances.isOpening) void this.#ledger.findOut();
     else {
       const wanted = new Set(this.wanted());
       // Nobody has wanted them anywhere for as long as they wait.
@@ -367,17 +361,17 @@ export class Outbox implements Participant {
         if (!takers.some((name) => wanted.has(name))) this.#absences.exhaust(node);
       }
     }
-    this.#ledger.holdings.found(items, circumstances);
+    this.#ledger.found(items, circumstances);
   }
 
   /** See {@link Participant.saved}. */
   saved(kept: Changes['keep']): void {
-    this.#ledger.holdings.saved(kept);
+    this.#ledger.saved(kept);
   }
 
   /** See {@link Participant.letGo}. */
   letGo(): void {
-    this.#ledger.holdings.letGo();
+    this.#ledger.letGo();
   }
 
   /** Goes on after {@link close}. */

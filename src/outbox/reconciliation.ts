@@ -5,7 +5,7 @@ import type { Feed, FeedEntry, OutboundMessage, RecordOfKind } from '../model';
 import { isHandset } from '../questions/sent-index';
 import { normaliseRecipient } from '../wire/fields';
 import { UnderWay } from './counts';
-import { concernedBy, type Evidence, type Sent, type Text } from './outgoing';
+import { concernedBy, type Evidence, type Sent, type Text } from './text';
 
 /** A record that passes the account, whichever way it came. */
 export type PassingRecord = RecordOfKind;

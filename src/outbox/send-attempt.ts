@@ -2,8 +2,11 @@ import { type Clock, wait } from '../clock';
 import { asSmsError, isSmsError, SmsError } from '../errors';
 import type { Client } from '../http/client';
 import type { Delivery } from '../model';
-import { createWithheldError, isWithheldError, TooEarly } from './gate';
 import type { Ledger } from './ledger';
+import type { SendQueue, Turn } from './queue';
+import { type Reconciliation, Reconciliations } from './reconciliation';
+import { createWithheldError, isWithheldError, TooEarly } from './rules';
+import type { StopSignals } from './sender-registrations';
 import {
   isFollowed,
   isTracked,
@@ -13,10 +16,7 @@ import {
   type SendOptions,
   submittedOf,
   type Text,
-} from './outgoing';
-import type { SendQueue, Turn } from './queue';
-import { type Reconciliation, Reconciliations } from './reconciliation';
-import type { StopSignals } from './sender-registrations';
+} from './text';
 
 /** One try. */
 export interface Try {

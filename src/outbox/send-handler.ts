@@ -4,7 +4,7 @@ import type { Encoding } from '../message/gsm';
 import type { IncomingRecord, OutboundMessage } from '../model';
 import type { NoReply } from '../questions/question';
 import type { DeliveryReport } from '../questions/report';
-import type { Outcome, SendOptions } from './outgoing';
+import type { Outcome, SendOptions } from './text';
 
 /** A text whose end a node is told. */
 export interface EndedText {

@@ -4,6 +4,7 @@ import { NodeCounts, type SendCounts } from './counts';
 import type { Deliveries, Given } from './delivery';
 import type { Ledger } from './ledger';
 import type { Followers } from './once';
+import type { Finding, Reconciliation, Reconciliations } from './reconciliation';
 import {
   asks,
   formatOutcome,
@@ -17,8 +18,7 @@ import {
   uncountedBy,
   withMessageId,
   withWithheld,
-} from './outgoing';
-import type { Finding, Reconciliation, Reconciliations } from './reconciliation';
+} from './text';
 
 /** What brings texts to their end. */
 export interface SettlementOptions {
@@ -148,7 +148,7 @@ export class Settlement {
     questions.begin(id);
     if (ledger.questions.hasOf(id)) return;
     // A redeploy may have closed the store that has its questions.
-    const mayAsk = !ledger.holdings.isWhole && outcome !== undefined && 'sent' in outcome && asks({ options });
+    const mayAsk = !ledger.isWhole && outcome !== undefined && 'sent' in outcome && asks({ options });
     if (!mayAsk) deliveries.forget(id);
   }
 

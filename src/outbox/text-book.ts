@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '../clock';
 import { formatOrder, OrderedKeys } from './ordered-keys';
-import { isKept, type Text } from './outgoing';
+import { isKept, type Text } from './text';
 
 const uncertainMs = 7 * 24 * 3_600_000;
 

@@ -13,18 +13,29 @@ import {
   remembranceKey,
   whomItReached,
 } from '../questions/sent-index';
-import { type Changes, dropItem, keepItem, type Look, unsweptPrefix } from '../store/store';
-import { isHastened } from './due';
-import { askRules, giveBack, holdsAny, isClear, keysOfRules, needsStore, passRules } from './gate';
-import type { Heritage } from './heritage';
+import { type Changes, dropItem, keepItem, type Look, type MovedValues, unsweptPrefix } from '../store/store';
 import { foreverMs, guard, guardAgain, judgeOnce, noteOutcome, type OnceVerdict, onceKey } from './once';
 import {
+  askRules,
+  giveBack,
+  holdsAny,
+  isClear,
+  isHastened,
+  keysOfRules,
+  type Leaving,
+  needsStore,
+  passRules,
+  type Verdict,
+} from './rules';
+import {
+  arrows,
   asks,
   formatOutcome,
   isAccepted,
   isRemembered,
   isTracked,
   isUnknown,
+  nextRevision,
   type Outcome,
   parseOutcome,
   type StoredOutcome,
@@ -32,10 +43,7 @@ import {
   submittedOf,
   type Text,
   uncountedBy,
-} from './outgoing';
-import { nextRevision } from './revision';
-import type { Leaving, Verdict } from './rule';
-import { arrows } from './states';
+} from './text';
 
 /** What a text carries is a part of it up to so many characters. */
 const longestInline = 1_024;
@@ -43,7 +51,7 @@ const longestInline = 1_024;
 const carriedPrefix = `${unsweptPrefix}carried:`;
 
 /** What texts carry goes with them. */
-export const carriedHeritage: Heritage = { prefix: carriedPrefix };
+export const movedCarried: MovedValues = { prefix: carriedPrefix };
 
 function carriedKey(id: string): string {
   return carriedPrefix + id;

@@ -1,6 +1,5 @@
 import { readValue, type Step } from '../journal/step';
-import type { Sent, Text } from '../outbox/outgoing';
-import { nextRevision } from '../outbox/revision';
+import { nextRevision, type Sent, type Text } from '../outbox/text';
 import { type Changes, dropItem, keepItem, type Look } from '../store/store';
 import { type Answer, type Asked, askedKey, type Question, type QuestionBook } from './question';
 import { readReply, replyKey, takeReply } from './replies';

@@ -1,7 +1,6 @@
 import type { IncomingRecord } from '../model';
 import { NodeCounts } from '../outbox/counts';
-import type { Heritage } from '../outbox/heritage';
-import type { Item } from '../store/store';
+import type { Item, MovedValues } from '../store/store';
 
 /** Why no reply comes. */
 export type NoReply = { reason: 'timeout' | 'undelivered'; statusCode?: string };
@@ -60,7 +59,7 @@ export const questionGraceMs = 7 * 24 * 3_600_000;
 const askedPrefix = 'asked:';
 
 /** The messages of the flow that questions are asked with. */
-export const askedHeritage: Heritage = { prefix: askedPrefix };
+export const movedAsked: MovedValues = { prefix: askedPrefix };
 
 /** The key of the flow's message that questions are asked with. */
 export function askedKey(text: string): string {

@@ -1,7 +1,6 @@
 import type { Clock, Timer } from '../clock';
-import type { Heritage } from '../outbox/heritage';
-import type { Text } from '../outbox/outgoing';
-import { type Changes, type Look, parseRememberedValue } from '../store/store';
+import type { Text } from '../outbox/text';
+import { type Changes, type Look, type MovedValues, parseRememberedValue } from '../store/store';
 import { normaliseRecipient } from '../wire/fields';
 import { type Answer, type Question, questionGraceMs } from './question';
 
@@ -35,7 +34,7 @@ export function unanswered(questions: readonly Question[], look: Look): Question
 }
 
 /** Each reply that lies there for either login. */
-export const replyHeritage: Heritage = { prefix: replyPrefix };
+export const movedReplies: MovedValues = { prefix: replyPrefix };
 
 function isAnswer(value: unknown): value is Answer {
   const { reply, reason } = Object(value) as { reply?: unknown; reason?: unknown };

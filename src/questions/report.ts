@@ -1,9 +1,14 @@
 import type { Step } from '../journal/journal';
 import type { StatusRecord } from '../model';
-import type { Heritage } from '../outbox/heritage';
-import type { Sent, Text } from '../outbox/outgoing';
-import { nextRevision } from '../outbox/revision';
-import { type Changes, keepItem, type Look, parseRememberedValue, type Remembered } from '../store/store';
+import { nextRevision, type Sent, type Text } from '../outbox/text';
+import {
+  type Changes,
+  keepItem,
+  type Look,
+  type MovedValues,
+  parseRememberedValue,
+  type Remembered,
+} from '../store/store';
 import { normaliseRecipient } from '../wire/fields';
 import { statusCodes } from '../wire/status';
 import { askedKey, type QuestionBook, questionGraceMs, type Report, type Statuses } from './question';
@@ -37,7 +42,7 @@ export function keysOfStatus(record: StatusRecord): string[] {
 }
 
 /** What either login knows of a handset first. */
-export const statusesHeritage: Heritage = {
+export const movedStatuses: MovedValues = {
   prefix: statusesPrefix,
   merge: (own, other) => ({ ...own, value: JSON.stringify([...new Map([...parse(other), ...parse(own)])]) }),
 };

@@ -2,12 +2,18 @@ import type { Clock } from '../clock';
 import { digest } from '../digest';
 import type { Step } from '../journal/journal';
 import type { IncomingRecord, MatchedBy, SentText, StatusRecord } from '../model';
-import type { Heritage } from '../outbox/heritage';
+import type { Moment } from '../outbox/limits';
 import type { Duration } from '../outbox/once';
-import { isAccepted, isUnknown, type Outcome, submittedOf, type Text } from '../outbox/outgoing';
-import type { RuleSettings } from '../outbox/rule';
-import type { Moment } from '../outbox/sliding-window';
-import { type Changes, keepItem, type Look, parseRememberedValue, type Remembered } from '../store/store';
+import type { RuleSettings } from '../outbox/rules';
+import { isAccepted, isUnknown, type Outcome, submittedOf, type Text } from '../outbox/text';
+import {
+  type Changes,
+  keepItem,
+  type Look,
+  type MovedValues,
+  parseRememberedValue,
+  type Remembered,
+} from '../store/store';
 import { isBlank, normaliseRecipient } from '../wire/fields';
 import { askedKey, type Question, questionGraceMs } from './question';
 
@@ -78,7 +84,7 @@ export function noteRemembrance({ at, forMs }: Duration, look: Look, changes: Ch
 }
 
 /** The one that lasts longer. */
-export const remembranceHeritage: Heritage = {
+export const movedRemembrance: MovedValues = {
   prefix: remembranceKey,
   merge: (own, other) => (endOf(own) >= endOf(other) ? own : other),
 };
@@ -486,7 +492,7 @@ export function whomItReached(
 }
 
 /** What is known of a handset is put together. */
-export const sentHeritage: readonly Heritage[] = [
+export const movedSent: readonly MovedValues[] = [
   { prefix: sentPrefix },
   { prefix: questionPrefix },
   { prefix: handsetPrefix, merge: mergeReferences },

@@ -419,3 +419,13 @@ export function isLastPage(page: readonly [key: string, text: string][], limit: 
   const mostLength = page.reduce((sum, [key, text]) => sum + 3 * (key.length + text.length) + 64, 0);
   return page.length < limit && mostLength < mostBytes;
 }
+
+/** What is remembered under keys that begin so is taken along when the login changes. */
+export interface MovedValues {
+  readonly prefix: string;
+  /**
+   * Puts together what two logins remember under a key; `undefined`: that is among the changes. Absent: what is there already is
+   * newer, and stays.
+   */
+  merge?(own: Remembered, other: Remembered, key: string, changes: Changes): Remembered | undefined;
+}

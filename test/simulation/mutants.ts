@@ -401,7 +401,7 @@ export const mutants: readonly Mutant[] = [
   ),
   outward(
     'a text is put back after an unknown outcome',
-    'outbox/outgoing.ts',
+    'outbox/text.ts',
     "return code === 'SMS_UNREACHABLE' ||",
     "return code === 'SMS_UNCERTAIN' || code === 'SMS_UNREACHABLE' ||",
   ),
@@ -467,7 +467,7 @@ export const mutants: readonly Mutant[] = [
   ),
   outward(
     'what was refused is sent when it is found',
-    'outbox/holdings.ts',
+    'outbox/ledger.ts',
     '!this.#refused.has(item.id)) return false;',
     'this.#refused.size >= 0) return false;',
   ),
@@ -479,7 +479,7 @@ export const mutants: readonly Mutant[] = [
   ),
   outward(
     'who may have got a text is not counted',
-    'outbox/outgoing.ts',
+    'outbox/text.ts',
     'if (!text.countedAt || isUnknown(outcome)) return [];',
     'if (!text.countedAt) return [];',
   ),

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { SmsError } from '../../../src/errors';
-import type { Sent } from '../../../src/outbox/outgoing';
+import type { Sent } from '../../../src/outbox/text';
 import { createChanges } from '../../../src/store/store';
 import { VirtualClock } from '../../virtual-clock';
 import {

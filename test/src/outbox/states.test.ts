@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { printArrows } from '../../../src/outbox/states';
+import { printArrows } from '../../../src/outbox/text';
 
 describe('the states of a text', () => {
   it('and every way between them are in the documentation as they are in the source', () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { IncomingRecord } from '../../../src/model';
-import type { Text } from '../../../src/outbox/outgoing';
+import type { Text } from '../../../src/outbox/text';
 import { leave as textLeaves } from '../../../src/outbox/transitions';
 import type { Question } from '../../../src/questions/question';
 import { collectReplies, endQuestion } from '../../../src/questions/question-steps';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { InboxSubscriber } from '../../../src/delivery/subscribers';
 import type { Entry } from '../../../src/inbox/entry';
 import type { InboxRecord, IncomingRecord, SentText } from '../../../src/model';
-import type { Sent, Text } from '../../../src/outbox/outgoing';
+import type { Sent, Text } from '../../../src/outbox/text';
 import { ask, begin as beginWait } from '../../../src/questions/question-steps';
 import { createChanges } from '../../../src/store/store';
 import { answersOf, beginReceiving, copyPlatter, forever, House, sendText } from '../sending/sending-house';

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { Admin, type AdminOptions } from '../../../src/outbox/admin';
-import type { SendOptions, Text } from '../../../src/outbox/outgoing';
-import type { TextState } from '../../../src/outbox/states';
+import type { SendOptions, Text, TextState } from '../../../src/outbox/text';
 import { TextBook } from '../../../src/outbox/text-book';
 import { VirtualClock } from '../../virtual-clock';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Patience } from '../../../src/outbox/absences';
 import { Expiry } from '../../../src/outbox/expiry';
-import type { Text } from '../../../src/outbox/outgoing';
+import type { Text } from '../../../src/outbox/text';
 import { VirtualClock } from '../../virtual-clock';
 
 const minuteMs = 60_000;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { wait } from '../../../src/clock';
 import { SmsError } from '../../../src/errors';
-import type { SendOptions } from '../../../src/outbox/outgoing';
+import type { SendOptions } from '../../../src/outbox/text';
 import { MemoryStore } from '../../../src/store/memory';
 import { settle } from '../../virtual-clock';
 import { createError } from '../some-error';

@@ -2,18 +2,18 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { systemClock } from '../../../src/clock';
 import { Journal } from '../../../src/journal/journal';
-import { createWithheldError } from '../../../src/outbox/gate';
 import {
-  explainLimited,
+  createMoments,
   giveBack,
   judgeLimits,
   keysOfLimits,
   type Limited,
-  limitHeritage,
+  type LimitSettings,
+  type Moment,
+  movedLimits,
   takeWithinLimits,
 } from '../../../src/outbox/limits';
-import type { LimitSettings } from '../../../src/outbox/rule';
-import { createMoments, type Moment } from '../../../src/outbox/sliding-window';
+import { createWithheldError, explainLimited } from '../../../src/outbox/rules';
 import { RedisStore } from '../../../src/store/redis';
 import { createChanges, type Remembered } from '../../../src/store/store';
 import { RedisServer } from '../../redis-server';
@@ -265,9 +265,9 @@ describe('limits of one’s own (perHandset, perDay)', () => {
     process.clock.stall(minuteMs);
     process.take(['a']);
     for (const [key, remembered] of former.store) {
-      assert.ok(key.startsWith(limitHeritage.prefix));
+      assert.ok(key.startsWith(movedLimits.prefix));
       const own = process.store.get(key) ?? assert.fail();
-      const both = limitHeritage.merge?.(own, remembered, key, createChanges());
+      const both = movedLimits.merge?.(own, remembered, key, createChanges());
       process.store.set(key, both ?? assert.fail());
     }
     assert.deepEqual(process.take(['a', 'b']).allowed, ['a', 'b']);

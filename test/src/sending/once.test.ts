@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { SmsError } from '../../../src/errors';
 import { Followers } from '../../../src/outbox/once';
-import type { SendOptions } from '../../../src/outbox/outgoing';
 import type { OutcomeNews, SendingNode } from '../../../src/outbox/send-handler';
+import type { SendOptions } from '../../../src/outbox/text';
 import { VirtualClock } from '../../virtual-clock';
 import { createError } from '../some-error';
 import { FailingServer, FailingStore } from '../store/failing-store';

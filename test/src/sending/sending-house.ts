@@ -7,10 +7,9 @@ import { type Arrival, Inbox } from '../../../src/inbox/inbox';
 import { Journal } from '../../../src/journal/journal';
 import type { QuietHours } from '../../../src/message/times';
 import type { Delivery, Feed, InboxRecord, IncomingRecord, OutboundMessage } from '../../../src/model';
+import type { LimitSettings } from '../../../src/outbox/limits';
 import { Outbox } from '../../../src/outbox/outbox';
-import type { SendOptions } from '../../../src/outbox/outgoing';
 import { SendQueue } from '../../../src/outbox/queue';
-import type { LimitSettings } from '../../../src/outbox/rule';
 import type {
   AnswerNews,
   OutcomeNews,
@@ -19,6 +18,7 @@ import type {
   SendHandlerState,
   SendingNode,
 } from '../../../src/outbox/send-handler';
+import type { SendOptions } from '../../../src/outbox/text';
 import type { Store } from '../../../src/store/store';
 import { createStatus } from '../../../src/wire/status';
 import { settle, VirtualClock } from '../../virtual-clock';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { isSmsError } from '../../../src/errors';
 import { QuietHours } from '../../../src/message/times';
-import type { SendOptions } from '../../../src/outbox/outgoing';
+import type { SendOptions } from '../../../src/outbox/text';
 import { VirtualClock } from '../../virtual-clock';
 import { FailingStore } from '../store/failing-store';
 import { copyPlatter, forever, House, type HouseOptions, sendText } from './sending-house';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { optOutPrefix } from '../../../src/consent/opt-outs';
 import type { IncomingRecord } from '../../../src/model';
-import { abandon, adopt, ledgerPrefixes } from '../../../src/outbox/inheritance';
-import type { Text } from '../../../src/outbox/outgoing';
+import { abandon, adopt, ledgerPrefixes } from '../../../src/outbox/move';
+import type { Text } from '../../../src/outbox/text';
 import { leaveReply, replyKey } from '../../../src/questions/replies';
 import { match, rememberSent } from '../../../src/questions/sent-index';
 import { type Changes, createChanges, type Look, type Remembered } from '../../../src/store/store';

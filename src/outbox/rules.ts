@@ -1,0 +1,318 @@
+import { isOptedOut, keyOfOptOut } from '../consent/opt-outs';
+import { isAllowed, isNumber } from '../consent/prefixes';
+import { SmsError, type SmsErrorCode, type SmsErrorDetails, type SmsErrorReason } from '../errors';
+import { nextAllowed, type QuietHours } from '../message/times';
+import { addChanges, type Changes, createChanges, type Look } from '../store/store';
+import {
+  giveBack as giveBackLimits,
+  hasLimits,
+  judgeLimits,
+  keysOfLimits,
+  type Limited,
+  type LimitSettings,
+  type Moment,
+  takeWithinLimits,
+} from './limits';
+
+/** What a node asks for as to when a text leaves. */
+export interface TimeOptions {
+  /** Keep it until it is sent, or for so long; `undefined` in it: for ever. */
+  keep?: { expireMs: number | undefined } | undefined;
+  /** Not before this time, in ms since 1970; one that may not leave yet is kept so. */
+  at?: { time: number; keep: { expireMs: number | undefined } };
+  /** Neither consent nor quiet hours hold for it. */
+  essential?: boolean;
+}
+
+/** What the rules go by, of all account nodes that are deployed. */
+export interface RuleSettings {
+  /** All of them hold. */
+  limits: readonly LimitSettings[];
+  /** All of them hold; none when absent. */
+  quietHours?: readonly QuietHours[];
+  /** Whether one of them has `optOut`; absent: none has. */
+  optOut?: boolean;
+  /** Beginnings of the numbers that a node may write to, by its id; none, or absent: all. */
+  prefixes?: ReadonlyMap<string, readonly string[]>;
+}
+
+/** A text that is about to leave. */
+export interface Leaving {
+  /** Whom no rule before has withheld. An address-book item is one number. */
+  recipients: readonly string[];
+  settings: RuleSettings;
+  moment: Moment;
+  /** Id of the sending node, whose options these are. */
+  node: string;
+  options: TimeOptions & { unlimited: boolean };
+  /** A person sends it, whatever the time is. */
+  isHastened: boolean;
+}
+
+/** A recipient that a text does not go to, and why: the reason of an error and what it names. Plain data. */
+export interface Withheld {
+  msisdn: string;
+  reason: SmsErrorReason;
+  params: Readonly<Record<string, string | number>>;
+  /** When it may be sent to again, in ms since 1970, where that is known. */
+  until?: number;
+  /** An earlier try went to it, whose outcome is unknown. */
+  mayBeSent?: true;
+}
+
+/** What a rule has decided. */
+export interface Verdict {
+  withheld: readonly Withheld[];
+  /** Nobody may be sent to before that, in ms since 1970; why, for a text that is not kept. */
+  notBefore?: { at: number; reason: SmsErrorReason; params: Readonly<Record<string, string | number>> };
+}
+
+/** A reason not to send to somebody. It decides purely, in the step that marks that a text leaves. */
+export interface Rule {
+  /** Whether it concerns any text now: each is marked then before it leaves. */
+  holds(settings: RuleSettings): boolean;
+  /** The remembered values that it looks at. */
+  keys(leaving: Pick<Leaving, 'recipients' | 'settings' | 'options'>): string[];
+  /** Whether it withholds somebody for certain, whatever is remembered; absent: that cannot be known. */
+  isKnown?(leaving: Leaving): boolean;
+  /** Whether the text must not leave while the store fails, since nobody can say then whom it may go to; absent: it may. */
+  needsStore?(leaving: Leaving): boolean;
+  /**
+   * Decides about the recipients that are left.
+   *
+   * @param isLeaving whoever is not withheld is sent to when this is written; else it is only asked, before a request is made
+   */
+  decide(leaving: Leaving, look: Look, changes: Changes, isLeaving: boolean): Verdict;
+  /** Undoes what was counted at a moment for recipients that were not sent to after all. */
+  giveBack?(leaving: Leaving, countedAt: Moment, look: Look, changes: Changes): void;
+}
+
+/** As many texts may wait for their time. */
+export const mostScheduled = 100_000;
+
+/** What a person has said about when a text leaves. */
+interface PersonsWord {
+  /** When it was sent before its time, in ms. */
+  hastenedAt?: number;
+  isReleased?: true;
+}
+
+/** What says when a text may leave. */
+interface Timed extends PersonsWord {
+  options: Pick<TimeOptions, 'at' | 'essential'>;
+}
+
+/** Whether a person has sent it, whatever the time is. */
+export function isHastened({ isReleased, hastenedAt }: PersonsWord): boolean {
+  return isReleased === true || hastenedAt !== undefined;
+}
+
+/**
+ * When a text may leave, in ms since 1970: `now`, unless its own time is yet to come, or it would be in quiet hours then, which do not
+ * hold for an essential one. What a person sends waits for neither.
+ */
+export function mayLeaveAt(text: Timed, now: number, quietHours: readonly QuietHours[]): number {
+  if (isHastened(text)) return now;
+  const { options } = text;
+  const from = Math.max(now, options.at?.time ?? now);
+  return options.essential ? from : nextAllowed(from, quietHours);
+}
+
+/** The first moment at which a text may or might leave: its time to be given up counts from then on. */
+export function firstMoment(text: Timed & { arrivedAt: number }, quietHours: readonly QuietHours[]): number {
+  return mayLeaveAt(text, text.hastenedAt ?? text.arrivedAt, quietHours);
+}
+
+/**
+ * The options of a text that comes: one that has a time of its own and may not leave yet is kept, though that was not asked for. So is it
+ * where quiet hours might begin while it waits for its turn.
+ */
+export function keepUntilDue<Options extends TimeOptions>(
+  options: Options,
+  now: number,
+  quietHours: readonly QuietHours[],
+): Options {
+  if (options.keep || !options.at) return options;
+  const mayHaveToWait = options.at.time > now || (quietHours.length > 0 && !options.essential);
+  return mayHaveToWait ? { ...options, keep: options.at.keep } : options;
+}
+
+const none: readonly string[] = [];
+
+/** Whom the account node of a text may not write to is withheld, for essential texts too. */
+const prefixRule: Rule = {
+  holds: ({ prefixes }) => prefixes !== undefined && prefixes.size > 0,
+  keys: () => [],
+  isKnown: ({ recipients, settings, node }) =>
+    recipients.some((msisdn) => !isAllowed(msisdn, settings.prefixes?.get(node) ?? none)),
+  decide({ recipients, settings, node }) {
+    const allowed = settings.prefixes?.get(node) ?? none;
+    const outside = recipients.filter((msisdn) => !isAllowed(msisdn, allowed));
+    return { withheld: outside.map((msisdn) => ({ msisdn, reason: 'notAllowed', params: {} })) };
+  },
+};
+
+/** Who wants no more texts is withheld, but from essential texts. */
+const consentRule: Rule = {
+  holds: ({ optOut = false }) => optOut,
+  keys: ({ recipients, settings, options }) =>
+    settings.optOut && !options.essential ? recipients.filter(isNumber).map(keyOfOptOut) : [],
+  needsStore: ({ recipients, settings, options }) =>
+    settings.optOut === true && !options.essential && recipients.some(isNumber),
+  decide({ recipients, settings, options }, look, changes, isLeaving) {
+    if (!settings.optOut || options.essential) return { withheld: [] };
+    const withheld = recipients.filter((msisdn) => isNumber(msisdn) && isOptedOut(msisdn, look));
+    if (isLeaving) {
+      // Another instance may be putting somebody on the list.
+      for (const msisdn of recipients) if (isNumber(msisdn)) changes.compare.add(keyOfOptOut(msisdn));
+    }
+    return { withheld: withheld.map((msisdn) => ({ msisdn, reason: 'optedOut', params: {} })) };
+  },
+};
+
+/** The time is no reason to withhold somebody: the text has to wait, or, where it is not kept, is refused. */
+const timeRule: Rule = {
+  holds: ({ quietHours = [] }) => quietHours.length > 0,
+  keys: () => [],
+  decide({ options, isHastened, moment: { now }, settings: { quietHours = [] } }) {
+    const at = isHastened ? now : mayLeaveAt({ options }, now, quietHours);
+    if (at <= now) return { withheld: [] };
+    return { withheld: [], notBefore: { at, reason: 'quiet', params: { until: new Date(at).toISOString() } } };
+  },
+};
+
+/** The limits of one's own, which stop loops and bills: who is over one is withheld until it ends. */
+const limitRule: Rule = {
+  holds: ({ limits }) => hasLimits(limits),
+  keys: ({ recipients, settings }) => keysOfLimits(recipients, settings.limits),
+  decide({ recipients, settings, moment, options }, look, changes, isLeaving) {
+    const counting = { recipients, limits: settings.limits, moment, isUnlimited: options.unlimited };
+    const limited = isLeaving
+      ? takeWithinLimits(counting, look, changes).limited
+      : judgeLimits(counting, look, changes);
+    return { withheld: limited.map(explainLimited) };
+  },
+  giveBack({ recipients, settings, moment }, countedAt, look, changes) {
+    giveBackLimits({ recipients, limits: settings.limits, moment }, countedAt, look, changes);
+  },
+};
+
+/** Says which limit keeps somebody back, and when it ends. */
+export function explainLimited({ msisdn, limit, most, lengthMs, until }: Limited): Withheld {
+  const end = new Date(Math.ceil(until / 1_000) * 1_000).toISOString().replace('.000', '');
+  if (limit === 'day') return { msisdn, reason: 'limitDay', params: { limit: most, until: end }, until };
+  return { msisdn, reason: 'limitHandset', params: { limit: most, minutes: lengthMs / 60_000, until: end }, until };
+}
+
+/** Every reason not to send to a recipient, in the order in which they are asked: whom one withholds, the next does not see. */
+const rules: readonly Rule[] = [prefixRule, consentRule, timeRule, limitRule];
+
+/** The codes of what the rules say: nothing was sent, on account of this side alone. */
+const codes: ReadonlySet<SmsErrorCode> = new Set(['SMS_NOT_ALLOWED', 'SMS_OPTED_OUT', 'SMS_LIMIT']);
+
+/** Whether any rule concerns texts now. */
+export function holdsAny(settings: RuleSettings): boolean {
+  return rules.some((rule) => rule.holds(settings));
+}
+
+/** The keys that {@link askRules}, {@link passRules} and {@link giveBack} look at. */
+export function keysOfRules(leaving: Pick<Leaving, 'recipients' | 'settings' | 'options'>): string[] {
+  return [...new Set(rules.flatMap((rule) => rule.keys(leaving)))];
+}
+
+/** Whether somebody is withheld for certain, so that it is worth to ask before a request is made. */
+export function isWithholdingKnown(leaving: Leaving): boolean {
+  return rules.some((rule) => rule.isKnown?.(leaving) ?? false);
+}
+
+/** Whether a text must not leave while the store fails. */
+export function needsStore(leaving: Leaving): boolean {
+  return rules.some((rule) => rule.needsStore?.(leaving) ?? false);
+}
+
+/** @throws SmsError when nobody is left of the recipients of a text that comes in, whatever is remembered */
+export function assertAnyAllowed(leaving: Leaving): void {
+  const { withheld } = prefixRule.decide(leaving, () => undefined, createChanges(), false);
+  const [first, ...others] = withheld;
+  if (first && withheld.length === leaving.recipients.length) throw createWithheldError([first, ...others]);
+}
+
+/** Says whom a text may not go to now. Nobody is counted. */
+export function askRules(leaving: Leaving, look: Look, changes: Changes): Verdict {
+  return decide(leaving, look, changes, false);
+}
+
+/**
+ * Says the same as the text leaves, and counts whom it goes to; those who are not sent to after all are given back. Where anybody is
+ * withheld it does not leave, and nothing changes.
+ */
+export function passRules(leaving: Leaving, look: Look, changes: Changes): Verdict {
+  const counted = createChanges();
+  const verdict = decide(leaving, look, counted, true);
+  if (isClear(verdict)) addChanges(changes, counted);
+  return verdict;
+}
+
+/** Takes back what {@link passRules} counted at a moment for these recipients. */
+export function giveBack(leaving: Leaving, countedAt: Moment, look: Look, changes: Changes): void {
+  for (const rule of rules) rule.giveBack?.(leaving, countedAt, look, changes);
+}
+
+/** Whether all may be sent to now. */
+export function isClear({ withheld, notBefore }: Verdict): boolean {
+  return withheld.length === 0 && notBefore === undefined;
+}
+
+/** What becomes of one recipient that is withheld. Who may have been sent to before is not called unsent. */
+export function explainWithheld({ reason, params, mayBeSent }: Withheld): SmsError {
+  const error = createError(reason, params);
+  return mayBeSent ? new SmsError('uncertainBefore', { params: { detail: error.code } }) : error;
+}
+
+/**
+ * The error of a text that nobody is left for: that of the first rule, of several the one that ends first.
+ *
+ * @param withheld in the order of the rules, at least one
+ */
+export function createWithheldError(withheld: readonly [Withheld, ...Withheld[]]): SmsError {
+  const { code } = explainWithheld(withheld[0]);
+  const first = withheld
+    .filter((one) => explainWithheld(one).code === code)
+    .reduce((first, one) => ((one.until ?? 0) < (first.until ?? 0) ? one : first), withheld[0]);
+  return createError(first.reason, first.params);
+}
+
+/** A text may not leave yet: an outcome of one that is not kept. When it may, in ISO 8601, is its `until`. */
+export class TooEarly extends SmsError {
+  /** ms since 1970 */
+  readonly at: number;
+
+  constructor({ at, reason, params }: NonNullable<Verdict['notBefore']>) {
+    super(reason, { params, until: new Date(at).toISOString() } as SmsErrorDetails<SmsErrorReason>);
+    this.at = at;
+  }
+}
+
+/** Says whether nothing was sent because a rule, or all of them together, left nobody to send to. */
+export function isWithheldError(error: unknown): error is SmsError {
+  return error instanceof SmsError && codes.has(error.code);
+}
+
+function decide(leaving: Leaving, look: Look, changes: Changes, isLeaving: boolean): Verdict {
+  const withheld: Withheld[] = [];
+  let { recipients } = leaving;
+  for (const rule of rules) {
+    if (recipients.length === 0) break;
+    const verdict = rule.decide({ ...leaving, recipients }, look, changes, isLeaving);
+    withheld.push(...verdict.withheld);
+    // It counts for no rule before it may leave.
+    if (verdict.notBefore) return { withheld, notBefore: verdict.notBefore };
+    const gone = new Set(verdict.withheld.map(({ msisdn }) => msisdn));
+    if (gone.size > 0) recipients = recipients.filter((msisdn) => !gone.has(msisdn));
+  }
+  return { withheld };
+}
+
+function createError(reason: SmsErrorReason, params: Withheld['params']): SmsError {
+  return new SmsError(reason, { params } as SmsErrorDetails<SmsErrorReason>);
+}
