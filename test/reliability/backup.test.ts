@@ -1,0 +1,100 @@
+import assert from 'node:assert/strict';
+import { cpSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { type Simulator, startSimulator } from '../../simulator';
+import {
+  createLinkedUserDir,
+  createUserDir,
+  type FlowNode,
+  type NodeRedProcess,
+  startNodeRed,
+} from '../node-red-process';
+import { createAccount, createFeed } from './flows';
+import { createRecorder, readObservations, waitUntil } from './recorder';
+
+const kept = ['one', 'two', 'three'];
+
+/** What docs/platforms.md says of the backup of a user directory. */
+describe('a copy of the user directory', function () {
+  this.timeout(120_000);
+  let simulator: Simulator;
+  let nodeRed: NodeRedProcess | undefined;
+  let arrived: string;
+
+  beforeEach(async () => {
+    simulator = await startSimulator({ waitMs: 200 });
+    nodeRed = undefined;
+  });
+
+  afterEach(async () => {
+    await nodeRed?.kill();
+    await simulator.close();
+  });
+
+  /** Keeps and sends texts, and acknowledges nothing of what comes. */
+  const flows = (): FlowNode[] => [
+    createAccount(simulator),
+    ...createFeed({ wires: [['out'], ['out']] }),
+    { id: 'in', type: 'sms-in', z: 'tab', account: 'account', acknowledge: 'flow', inputs: 1, wires: [['out']] },
+    createRecorder('out', arrived),
+  ];
+
+  /** A Node-RED in whose store are three texts and a message, and a copy of its folder from after its end. */
+  async function backUp(): Promise<{ userDir: string; copy: string }> {
+    const userDir = createLinkedUserDir();
+    arrived = join(createUserDir(), 'arrived.jsonl');
+    simulator.fault('send', { status: 503 });
+    nodeRed = await startNodeRed({ userDir, flows: flows() });
+    for (const body of kept) {
+      const headers = { 'Content-Type': 'application/json' };
+      const text = JSON.stringify({ to: '64215550001', body });
+      await fetch(`${nodeRed.url}/feed`, { method: 'POST', headers, body: text });
+    }
+    simulator.receive({ from: '64215550002', to: '642100000001', body: 'Hello' });
+    await waitUntil(() => received().length === 1, 'the flow has the message');
+    await nodeRed.stop();
+    return { userDir, copy: copyOf(userDir) };
+  }
+
+  /** A copy of a folder, but for what is left out. */
+  function copyOf(userDir: string, leftOut?: string): string {
+    const copy = createUserDir();
+    const filter = (path: string) => path !== join(userDir, leftOut ?? 'nothing');
+    cpSync(userDir, copy, { recursive: true, verbatimSymlinks: true, filter });
+    return copy;
+  }
+
+  /** Messages that have entered the flow, and whether they said that they may have before. */
+  const received = () =>
+    readObservations(arrived).flatMap(({ payload, sms }) => (payload === 'Hello' ? [sms?.redelivered === true] : []));
+  const sent = () => simulator.messages.map(({ body }) => body).sort();
+  const all = [...kept].sort();
+
+  it('goes on where the folder was left: its kept texts are sent once, and what was not acknowledged comes again', async () => {
+    const { userDir, copy } = await backUp();
+    rmSync(userDir, { recursive: true });
+    simulator.fault('send', null);
+    nodeRed = await startNodeRed({ userDir: copy });
+    await waitUntil(() => sent().length === kept.length && received().length === 2, 'all is there again');
+    assert.deepEqual(sent(), all);
+    assert.deepEqual(received(), [false, true]);
+  });
+
+  it('sends again what was sent since, unless sms-inbox is left out of it', async () => {
+    const { userDir, copy } = await backUp();
+    simulator.fault('send', null);
+    nodeRed = await startNodeRed({ userDir });
+    await waitUntil(() => sent().length === kept.length, 'the texts are sent');
+    await nodeRed.stop();
+
+    nodeRed = await startNodeRed({ userDir: copyOf(copy, 'sms-inbox') });
+    simulator.receive({ from: '64215550002', to: '642100000001', body: 'Hello' });
+    await waitUntil(() => received().at(-1) === false, 'it polls');
+    assert.deepEqual(sent(), all);
+    await nodeRed.stop();
+
+    nodeRed = await startNodeRed({ userDir: copy });
+    await waitUntil(() => sent().length === 2 * kept.length, 'the texts are sent again');
+    assert.deepEqual(sent(), [...all, ...all].sort());
+  });
+});
