@@ -32,7 +32,7 @@ import {
 } from './forms/shared';
 import { isEnv, limits } from './limits';
 
-const { retries, resolve, expire, priority, wait } = limits['sms-send'];
+const { retries, resolve, expire, priority, wait, report } = limits['sms-send'];
 
 const isExpiry = fixed('expire', 'num', (value) => checkNumber(value, expire));
 
@@ -77,6 +77,8 @@ RED.nodes.registerType('sms-send', {
     rememberType: { value: 'none' },
     wait: { value: '', validate: fixed('wait', 'num', (value) => checkGivenNumber(value, wait)) },
     waitType: { value: 'none' },
+    report: { value: '', validate: fixed('report', 'num', (value) => checkGivenNumber(value, report)) },
+    reportType: { value: 'none' },
     at: { value: '', validate: fixed('at', 'str', checkAt) },
     atType: { value: 'none' },
     priority: {
@@ -104,8 +106,11 @@ RED.nodes.registerType('sms-send', {
     return this._('sms-send.label.input');
   },
   outputLabels(index) {
-    const labels = ['sms-send.label.sent', 'sms-send.label.failed', 'sms-send.label.reply', 'sms-send.label.noReply'];
-    return this._(labels[index] ?? '');
+    const later = [
+      ...(hasType(this, 'wait') ? ['reply', 'noReply'] : []),
+      ...(hasType(this, 'report') ? ['report'] : []),
+    ];
+    return this._(`sms-send.label.${['sent', 'failed', ...later][index]}`);
   },
   onadd() {
     chooseOnlyAccount(this);
@@ -118,7 +123,7 @@ RED.nodes.registerType('sms-send', {
     const update = () => {
       $('#sms-send-to-hint').toggle(['msg', 'str'].includes(String(field('toType').val())));
       $('.sms-send-kept').toggle(field('keep').prop('checked') || field('atType').val() !== 'none');
-      field('outputs').val(field('waitType').val() === 'none' ? 2 : 4);
+      field('outputs').val(outputsOf(this));
       $('#sms-send-uncertain-warning').toggle(field('retryUncertain').prop('checked'));
     };
     $('#node-input-name').closest('.sms-form').on('change', update);
@@ -131,6 +136,21 @@ type Validate = (this: EditorNode, value: unknown, options: object) => true | st
 
 function field(property: string): JQuery {
   return $(`#node-input-${property}`);
+}
+
+/** Whether a node has outputs for what comes later, as it was deployed or left. */
+function hasType(node: EditorNode, property: 'wait' | 'report'): boolean {
+  return (node[`${property}Type`] ?? 'none') !== 'none';
+}
+
+/** The number of outputs; where those for replies come or go before that of the report, what the editor has its wires follow it by. */
+function outputsOf(node: EditorNode): string | number {
+  const isChosen = (property: 'wait' | 'report') => field(`${property}Type`).val() !== 'none';
+  const [waits, reports] = [isChosen('wait'), isChosen('report')];
+  const waited = hasType(node, 'wait');
+  if (!reports || !hasType(node, 'report') || waits === waited) return 2 + (waits ? 2 : 0) + (reports ? 1 : 0);
+  const kept = { 0: 0, 1: 1 };
+  return JSON.stringify(waits ? { ...kept, reply: 2, noReply: 3, 2: 4 } : { ...kept, 2: -1, 3: -1, 4: 2 });
 }
 
 /** A `validate` for a field whose fixed value, which has the type `fixedType`, the runtime can judge. */
@@ -219,6 +239,7 @@ function prepareTypes(node: EditorNode): void {
       options: callbackOptions(node, node[`${property}Type`] === 'node' ? node[property] : ''),
     });
   const minutes: TypedInputType = { value: 'num', label: node._('sms-send.type.minutes') };
+  const hours: TypedInputType = { value: 'num', label: node._('sms-send.type.hours') };
   const time = choice('str', 'sms-send.type.time', 'fa fa-clock-o');
   const noValue = { hasValue: false };
   const types: Record<string, (string | TypedInputType)[]> = {
@@ -250,6 +271,7 @@ function prepareTypes(node: EditorNode): void {
       ...fromFlow,
     ],
     wait: [choice('none', 'sms-send.type.noWait', 'fa fa-ban', noValue), minutes, ...fromFlow],
+    report: [choice('none', 'sms-send.type.noReport', 'fa fa-ban', noValue), hours, ...fromFlow],
     expire: [minutes, ...fromFlow],
     at: [choice('none', 'sms-send.type.now', 'fa fa-ban', noValue), String(message), time, ...elsewhere],
     priority: ['num', ...fromFlow],
@@ -265,7 +287,7 @@ function prepareTypes(node: EditorNode): void {
     ],
   };
   const msg = createMsgType();
-  const written: (string | TypedInputType)[] = [literal, 'num', minutes, time];
+  const written: (string | TypedInputType)[] = [literal, 'num', minutes, hours, time];
   for (const [property, ofProperty] of Object.entries(types)) {
     field(property).typedInput({
       default: String(node._def.defaults[`${property}Type`]?.value),
@@ -279,6 +301,9 @@ function prepareTypes(node: EditorNode): void {
 /** The property that is meant most often where a new node takes none. */
 const usualNames: Readonly<Record<string, string>> = { once: 'sms.messageId', at: 'at' };
 
+/** The number that is there when somebody chooses to wait. */
+const usualNumbers: Readonly<Record<string, string>> = { wait: '60', report: '24' };
+
 /** The name of a property is no text, and a text no name: who changes the type finds what it held before. */
 function keepApart(node: EditorNode, property: string): void {
   const { defaults } = node._def;
@@ -287,10 +312,14 @@ function keepApart(node: EditorNode, property: string): void {
   let kind = kindOf(String(field(`${property}Type`).val()));
   field(property).on('typedinputtypechange', (_event, type: string) => {
     const next = kindOf(type);
-    if (next === kind) return;
-    kept[kind] = field(property).typedInput('value');
-    kind = next;
-    field(property).typedInput('value', kept[kind]);
+    if (next !== kind) {
+      kept[kind] = field(property).typedInput('value');
+      kind = next;
+      field(property).typedInput('value', kept[kind]);
+    }
+    const usual = usualNumbers[property];
+    if (usual && type === 'num' && field(property).typedInput('value') === '')
+      field(property).typedInput('value', usual);
   });
 }
 

@@ -62,6 +62,7 @@ const entries: Record<string, Entry[]> = {
     { property: 'unlimited', value: true },
     { property: 'remember', type: 'json', value: '{"order":4711}' },
     { property: 'wait', type: 'num', value: '30' },
+    { property: 'report', type: 'num', value: '48' },
   ],
   'sms-in': [
     { property: 'name', value: 'Replies' },
@@ -479,6 +480,8 @@ describe('The forms in the editor', function () {
       ['remember', 'json', '{', /JSON/],
       ['wait', 'num', '', /number from 0.001/],
       ['wait', 'num', '-1', /number from 0.001/],
+      ['report', 'num', '', /number from 0 to 168/],
+      ['report', 'num', '169', /number from 0 to 168/],
       ['priority', 'num', '11', /whole number from -10 to 10/],
       ['priority', 'num', '0.5', /whole number from -10 to 10/],
       ['priority', 'msg', '', /name/],
@@ -729,6 +732,33 @@ describe('The forms in the editor', function () {
     await editor.save();
     await outputs.nth(2).waitFor({ state: 'detached' });
     assert.equal(await outputs.count(), 2);
+  });
+
+  it('of sms-send gives the node one more output for reports, whose wire follows it', async () => {
+    const wires = [[], [], ['debug']];
+    await openEditor(
+      account(),
+      node('sms-send', { account: 'account', report: '48', reportType: 'num', outputs: 3, wires }),
+      node('debug', { y: 200 }),
+    );
+    assert.deepEqual(await editor.portLabels('sms-send'), ['message to send', 'sent', 'failed', 'report']);
+    const outputs = editor.page.locator('[id="sms-send"] .red-ui-flow-port-output');
+    const change = async (waitType: string, count: number) => {
+      const form = await editor.openForm('sms-send');
+      await unfold(form);
+      await editor.chooseType('wait', waitType);
+      const wait = await editor.typed('wait').inputValue();
+      await editor.save();
+      await (count > 3 ? outputs.nth(4).waitFor() : outputs.nth(3).waitFor({ state: 'detached' }));
+      await editor.deploy();
+      const saved = (await nodeRed.readFlows()).find(({ id }) => id === 'sms-send');
+      return { wait, outputs: saved?.outputs, wires: saved?.wires };
+    };
+    assert.deepEqual(await change('num', 5), { wait: '60', outputs: 5, wires: [[], [], [], [], ['debug']] });
+    const labels = ['message to send', 'sent', 'failed', 'reply', 'no reply', 'report'];
+    assert.deepEqual(await editor.portLabels('sms-send'), labels);
+    const { outputs: left, wires: leftWires } = await change('none', 3);
+    assert.deepEqual([left, leftWires], [3, wires]);
   });
 
   it('of sms-in says what answers to open questions are', async () => {
