@@ -2,7 +2,6 @@ import { type Clock, nextTurn, systemClock, type Timer } from '../clock';
 import { type InboxSubscriber, Subscribers } from '../delivery/subscribers';
 import { isSmsError, type SmsError } from '../errors';
 import type { Journal, Step, WhileFailing } from '../journal/journal';
-import { appliedNote, askedNote } from '../journal/step';
 import type { InboxRecord, Kind } from '../model';
 import type { Hold } from '../store/store';
 import { timeOf } from '../store/store';
@@ -206,7 +205,7 @@ export class Inbox {
     const { journal, clock, subscribers, run } = this.#context;
     const parts: { records: readonly InboxRecord[]; held: Hold | undefined }[] = [];
     for (const records of cut<InboxRecord>(arrival.records, mostTogether)) {
-      const held = journal.hold(() => JSON.stringify({ kind: arrival.kind, records }), askedNote);
+      const held = journal.hold(() => JSON.stringify({ kind: arrival.kind, records }));
       parts.push({ records, held });
       await nextTurn(clock);
     }
@@ -222,7 +221,7 @@ export class Inbox {
       }
       giveTogether(this.#context, gathered, arrival);
       await subscribers.given;
-      if (journal.failure) held?.note(0, appliedNote);
+      if (journal.failure) held?.noteApplied();
       // With what could not be written until now.
       if (held) run({ keys: [], whileFailing: 'postpone', decide: () => () => held.letGo() });
     }

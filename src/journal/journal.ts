@@ -13,15 +13,7 @@ import {
   StoreLapse,
 } from '../store/store';
 import { ClockSkew } from './clock-skew';
-import {
-  askedNote,
-  type Circumstances,
-  createTask,
-  type Participant,
-  Participants,
-  type Step,
-  type Task,
-} from './step';
+import { type Circumstances, createTask, type Participant, Participants, type Step, type Task } from './step';
 import { StepWriter } from './writer';
 
 export type { Participant, Step, WhileFailing } from './step';
@@ -166,7 +158,7 @@ export class Journal {
    */
   run<Result>(step: Step<Result>): Promise<Result> {
     if (this.#isRefused(step)) return Promise.reject(this.#unavailable());
-    const hold = step.redo && this.#options.store.hold?.(step.redo(), askedNote);
+    const hold = step.redo && this.#options.store.hold?.(step.redo());
     const isSafe = hold !== undefined || step.redo === undefined || !this.isDurable;
     const later = () => (this.#isRefused(step) ? Promise.reject(this.#unavailable()) : this.#run(step, hold));
     const result = step.after && isSafe ? step.after.then(later) : this.#run(step, hold);
@@ -188,8 +180,8 @@ export class Journal {
   }
 
   /** Puts what `format` returns where a crash does not reach it, if the store can. See {@link Store.hold}. */
-  hold(format: () => string, notes?: string): Hold | undefined {
-    return this.#options.store.hold?.(format(), notes);
+  hold(format: () => string): Hold | undefined {
+    return this.#options.store.hold?.(format());
   }
 
   /** Another process has taken these over: what has changed of them while the store failed would put them there again. */

@@ -155,9 +155,6 @@ export interface Participant {
   letGo?(): void;
 }
 
-/** Notes of what is held: a step that was asked for, and one that was taken without the store. */
-export const [askedNote, appliedNote] = ['0', '1'];
-
 /** All rooms that keep in one journal. */
 export class Participants {
   readonly #byPart = new Map<Part, Participant>();
@@ -190,7 +187,7 @@ export class Participants {
    * @throws whatever makes it unreadable
    */
   redo(held: Held, run: Asked['run']): void {
-    const asked = { text: held.text, wasApplied: held.notes === appliedNote, run };
+    const asked = { text: held.text, wasApplied: held.wasApplied, run };
     for (const participant of this.#byPart.values()) {
       if (participant.redo?.(asked)) return;
     }

@@ -12,7 +12,7 @@ import {
   StoreConflict,
 } from '../store/store';
 import type { ClockSkew } from './clock-skew';
-import { appliedNote, type Participants, type Task } from './step';
+import type { Participants, Task } from './step';
 
 /** A sweep looks at twice as many as were remembered since the last, so that it keeps up. */
 const rememberedPerSweep = 500;
@@ -134,7 +134,7 @@ export class StepWriter {
         const { changes, effects } = this.#decide([task], recalled ?? nothing) ?? { changes: noChanges, effects: [] };
         this.#addUnsaved(changes, recalled ?? nothing);
         if (task.hold) {
-          task.hold.note(0, appliedNote);
+          task.hold.noteApplied();
           this.#holds.push(task.hold);
         }
         for (const run of effects) run(false);

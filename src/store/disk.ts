@@ -25,7 +25,6 @@ import {
   type Remembered,
   type Store,
   type StoreEvents,
-  type Table,
   timesAsNoted,
   unsweptPrefix,
 } from './store';
@@ -69,6 +68,10 @@ function describeLack(missing: readonly Engine[]): string {
   const { platform, arch, versions } = process;
   return `${platform} ${arch}, Node.js ${versions.node}: ${missing.map(({ name }) => `no ${name}`).join(', ')}`;
 }
+
+/** What the keys of each kind begin with, and where those end: no text of UTF-8 sorts later. */
+const [itemPrefix, rememberedPrefix, unreadablePrefix] = ['!items!', '!remembered!', '!unreadable!'];
+const endOf = (prefix: string) => `${prefix}\u{10ffff}`;
 
 /** Items read in one turn of the event loop, and what is remembered in one sweep. */
 const pageSize = 1_000;
@@ -141,12 +144,12 @@ export class DiskStore implements Store {
     return { items, held, isReset, damage };
   }
 
-  hold(text: string, notes?: string): Hold | undefined {
-    return this.#database && this.#heldFiles.hold(text, notes);
+  hold(text: string): Hold | undefined {
+    return this.#database && this.#heldFiles.hold(text);
   }
 
   async recall(keys: readonly string[]): Promise<(Remembered | undefined)[]> {
-    const texts = await this.#opened().read('remembered', keys);
+    const texts = await this.#opened().read(keys.map((key) => rememberedPrefix + key));
     return texts.map((text) => (text === undefined ? undefined : parseRemembered(text)));
   }
 
@@ -154,8 +157,8 @@ export class DiskStore implements Store {
     const database = this.#opened();
     const found: [string, Remembered][] = [];
     for (const prefix of prefixes) {
-      for await (const page of listPages(database, 'remembered', prefix)) {
-        for (const [key, text] of page) found.push([key, parseRemembered(text)]);
+      for await (const page of listPages(database, rememberedPrefix + prefix)) {
+        for (const [key, text] of page) found.push([key.slice(rememberedPrefix.length), parseRemembered(text)]);
       }
     }
     return found;
@@ -164,10 +167,10 @@ export class DiskStore implements Store {
   async commit(changes: Changes): Promise<void> {
     const { keep, drop, remember } = changes;
     const operations: Operation[] = [];
-    for (const item of keep.values()) operations.push({ table: 'items', key: item.id, text: JSON.stringify(item) });
-    for (const id of drop.keys()) operations.push({ table: 'items', key: id, text: undefined });
+    for (const item of keep.values()) operations.push([itemPrefix + item.id, JSON.stringify(item)]);
+    for (const id of drop.keys()) operations.push([itemPrefix + id, undefined]);
     for (const [key, value] of remember) {
-      operations.push({ table: 'remembered', key, text: value && formatRemembered(value) });
+      operations.push([rememberedPrefix + key, value && formatRemembered(value)]);
       if (value) this.#nextOutdated = Math.min(this.#nextOutdated, value.at + value.forMs);
     }
     try {
@@ -190,21 +193,18 @@ export class DiskStore implements Store {
       this.#nextOutdated = Number.POSITIVE_INFINITY;
     }
     const database = this.#opened();
-    const page = await database.list('remembered', {
-      after: this.#sweptTo,
-      before: unsweptPrefix,
-      limit: pageSize,
-    });
-    this.#sweptTo = isLastPage(page, pageSize) ? undefined : page.at(-1)?.[0];
+    const from = this.#sweptTo ?? rememberedPrefix;
+    const page = await database.list(from, rememberedPrefix + unsweptPrefix, pageSize);
+    this.#sweptTo = isLastPage(page, pageSize) ? undefined : keyAfter(page);
     const operations: Operation[] = [];
     for (const [key, text] of page) {
       const remembered = parseRemembered(text);
       const { at, forMs } = times.read(remembered);
-      if (at + forMs < now) operations.push({ table: 'remembered', key, text: undefined });
+      if (at + forMs < now) operations.push([key, undefined]);
       else {
         this.#nextOutdated = Math.min(this.#nextOutdated, at + forMs);
         const corrected = times.correct(remembered);
-        if (corrected !== remembered) operations.push({ table: 'remembered', key, text: formatRemembered(corrected) });
+        if (corrected !== remembered) operations.push([key, formatRemembered(corrected)]);
       }
     }
     if (operations.length > 0) await database.write(operations, { isFlushed: false });
@@ -259,69 +259,79 @@ function isMissing(error: NodeJS.ErrnoException): boolean {
 /** In order. What cannot be read is set aside. */
 async function readItems(database: Database, events: StoreEvents): Promise<Item[]> {
   const items: Item[] = [];
-  for await (const page of listPages(database, 'items')) {
-    for (const [id, text] of page) {
+  for await (const page of listPages(database, itemPrefix)) {
+    for (const [key, text] of page) {
+      const id = key.slice(itemPrefix.length);
       const item = parseItem(text, (one) => events.isReadable(one));
       if (item?.id === id) items.push(item);
-      else events.onUnreadable(await setAside(database, id, text));
+      else {
+        const place = unreadablePrefix + id;
+        await database.write(
+          [
+            [place, text],
+            [key, undefined],
+          ],
+          { isFlushed: false },
+        );
+        events.onUnreadable(`${database.file} (${place})`);
+      }
     }
   }
   return items;
 }
 
-/** Returns where it is then. */
-async function setAside(database: Database, id: string, text: string): Promise<string> {
-  const operations: Operation[] = [
-    { table: 'unreadable', key: id, text },
-    { table: 'items', key: id, text: undefined },
-  ];
-  await database.write(operations, { isFlushed: false });
-  return database.place('unreadable', id);
-}
-
-/** Everything of a table under keys that begin so, in pages. */
-async function* listPages(database: Database, table: Table, prefix = ''): AsyncGenerator<[string, string][]> {
-  for (let after: string | undefined; ; ) {
-    const page = await database.list(table, { after, prefix, limit: pageSize });
+/** Everything under keys that begin so, in pages. */
+async function* listPages(database: Database, prefix: string): AsyncGenerator<[string, string][]> {
+  for (let from = prefix; ; ) {
+    const page = await database.list(from, endOf(prefix), pageSize);
     yield page;
     if (isLastPage(page, pageSize)) return;
-    after = page.at(-1)?.[0];
+    from = keyAfter(page);
   }
+}
+
+/** The first key that may come after a page. */
+function keyAfter(page: readonly [string, string][]): string {
+  return `${page.at(-1)?.[0]}\0`;
 }
 
 /** Makes sure that there is room for more than a few messages, so that a full disk is not tried at every step. */
 async function probe(database: Database): Promise<void> {
-  const place = { table: 'unreadable', key: 'probe' } as const;
-  await database.write([{ ...place, text: 'x'.repeat(probeLength) }], { isFlushed: true });
-  await database.write([{ ...place, text: undefined }], { isFlushed: false });
+  const key = `${unreadablePrefix}probe`;
+  await database.write([[key, 'x'.repeat(probeLength)]], { isFlushed: true });
+  await database.write([[key, undefined]], { isFlushed: false });
 }
 
 /** One file for each commit under way; LevelDB leaves other names alone. */
-const prefix = 'held-';
+const heldPrefix = 'held-';
 const asidePrefix = 'unreadable-';
 const longestHead = 64;
+
+/** What stands behind a text that is held: it was asked for, or done without the store. */
+const [asked, applied] = ['0', '1'];
 
 interface HoldingFile {
   path: string;
   descriptor: number;
 }
 
-/** What a file holds, and where in it the notes begin. */
+/** What a file holds. */
 interface Content {
   text: string;
-  notes: string;
-  notesAt: number;
-  /** Ascends in the order in which texts were held; 0 where a former version has not told. */
+  wasApplied: boolean;
+  /** Where the note of that stands. */
+  noteAt: number;
+  /** Ascends in the order in which texts were held. */
   number: number;
 }
 
 /** What stands in a file that holds nothing. */
-const nothing = format('', '', 0).bytes;
+const nothing = format('', 0).bytes;
 
 /**
  * Files of a folder that hold what is not committed yet. Written at once, and not flushed: that outlives the process. A file
  * is written over again and again and never cut off, which costs a slow disk much more: what it holds begins with its
- * length, its checksum, how many notes it has and its number, and what follows is left from before.
+ * length, its checksum and its number, and what follows the note behind it is left from before.
  */
 class HeldFiles {
   readonly #folder: string;
@@ -336,8 +346,8 @@ class HeldFiles {
   }
 
   /** See {@link Store.hold}. */
-  hold(text: string, notes = ''): Hold | undefined {
-    const { bytes, notesAt } = format(text, notes, ++this.#lastNumber);
+  hold(text: string): Hold | undefined {
+    const { bytes, noteAt } = format(text, ++this.#lastNumber);
     let file: HoldingFile | undefined;
     try {
       file = this.#free.pop() ?? createHoldingFile(this.#folder);
@@ -355,31 +365,35 @@ class HeldFiles {
         if (isHeld) this.#letGo(holding);
         isHeld = false;
       },
-      note: (index, character) => {
+      noteApplied: () => {
         // It may hold something else by now.
-        if (isHeld) writeNote(holding.path, notesAt + index, character);
+        if (isHeld) noteApplied(holding.path, noteAt);
       },
     };
   }
 
   /** What an earlier process held, in the order in which it did. */
   read(): Held[] {
-    const names = readdirSync(this.#folder).filter((name) => name.startsWith(prefix));
+    const names = readdirSync(this.#folder).filter((name) => name.startsWith(heldPrefix));
     const contents = names.map((name) => ({ name, ...readContent(join(this.#folder, name)) }));
     contents.sort((a, b) => a.number - b.number);
     this.#lastNumber = Math.max(this.#lastNumber, contents.at(-1)?.number ?? 0);
-    return contents.flatMap(({ name, text, notes, notesAt }) => {
+    return contents.flatMap(({ name, text, wasApplied, noteAt }) => {
       const path = join(this.#folder, name);
       const letGo = () => rmSync(path, { force: true });
       if (text === '') {
         letGo();
         return [];
       }
-      const note = (index: number, character: string) => {
-        // What a former version has written goes no further than its text.
-        if (index < notes.length) writeNote(path, notesAt + index, character);
-      };
-      return [{ text, notes, letGo, note, setAside: () => setFileAside(this.#folder, name) }];
+      return [
+        {
+          text,
+          wasApplied,
+          letGo,
+          noteApplied: () => noteApplied(path, noteAt),
+          setAside: () => setAside(this.#folder, name),
+        },
+      ];
     });
   }
 
@@ -403,41 +417,41 @@ class HeldFiles {
 }
 
 function createHoldingFile(folder: string): HoldingFile {
-  const path = join(folder, prefix + randomUUID());
+  const path = join(folder, heldPrefix + randomUUID());
   return { path, descriptor: openSync(path, 'wx', 0o600) };
 }
 
-/** The checksum leaves the notes out, so that one of them is replaced by writing one byte, which no crash cuts in two. */
-function format(text: string, notes: string, number: number): { bytes: Buffer; notesAt: number } {
+/** The checksum leaves the note out, so that it is replaced by writing one byte, which no crash cuts in two. */
+function format(text: string, number: number): { bytes: Buffer; noteAt: number } {
   const body = Buffer.from(text);
-  const head = Buffer.from(`${body.length} ${crc32(body)} ${notes.length} ${number}\n`);
-  return { bytes: Buffer.concat([head, body, Buffer.from(notes)]), notesAt: head.length + body.length };
+  const head = Buffer.from(`${body.length} ${crc32(body)} ${number}\n`);
+  return { bytes: Buffer.concat([head, body, Buffer.from(asked)]), noteAt: head.length + body.length };
 }
 
-/** What no version has written so, and what cannot even be opened, reads as what nobody understands. */
+/** What nobody has written so, and what cannot even be opened, reads as what nobody understands. */
 function readContent(path: string): Content {
-  const unreadable = { text: ' ', notes: '', notesAt: 0, number: 0 };
+  const unreadable = { text: ' ', wasApplied: false, noteAt: 0, number: 0 };
   try {
     const bytes = readFileSync(path);
-    const head = /^(\d+) (\d+)(?: (\d+)(?: (\d+))?)?\n/.exec(bytes.toString('latin1', 0, longestHead));
+    const head = /^(\d+) (\d+) (\d+)\n/.exec(bytes.toString('latin1', 0, longestHead));
     if (!head) return unreadable;
-    const [{ length: bodyAt }, length, checksum, noteCount = 0, number = 0] = head;
-    const notesAt = bodyAt + Number(length);
-    const body = bytes.subarray(bodyAt, notesAt);
+    const [{ length: bodyAt }, length, checksum, number] = head;
+    const noteAt = bodyAt + Number(length);
+    const body = bytes.subarray(bodyAt, noteAt);
     if (body.length !== Number(length) || crc32(body) !== Number(checksum)) return unreadable;
-    const notes = bytes.toString('latin1', notesAt, notesAt + Number(noteCount));
-    return { text: body.toString(), notes, notesAt, number: Number(number) };
+    const wasApplied = bytes.toString('latin1', noteAt, noteAt + 1) === applied;
+    return { text: body.toString(), wasApplied, noteAt, number: Number(number) };
   } catch {
     return unreadable;
   }
 }
 
 /** Also while the store is closed since it failed: the file is there, and no other has its name. */
-function writeNote(path: string, at: number, character: string): void {
+function noteApplied(path: string, at: number): void {
   try {
     const descriptor = openSync(path, 'r+');
     try {
-      writeSync(descriptor, character, at, 'latin1');
+      writeSync(descriptor, applied, at, 'latin1');
     } finally {
       closeSync(descriptor);
     }
@@ -460,7 +474,7 @@ function discard({ descriptor, path }: HoldingFile): void {
 }
 
 /** Where that fails, it stays where it is, and is found again. */
-function setFileAside(folder: string, name: string): string {
+function setAside(folder: string, name: string): string {
   const aside = join(folder, asidePrefix + name);
   try {
     renameSync(join(folder, name), aside);

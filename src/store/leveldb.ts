@@ -1,16 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ClassicLevel } from 'classic-level';
-import {
-  type Database,
-  type Engine,
-  endOf,
-  type KeyRange,
-  mostBytes,
-  type Operation,
-  type Table,
-  tables,
-} from './store';
+import { type Database, type Engine, mostBytes, type Operation } from './store';
 
 const fewKeys = 8;
 
@@ -32,67 +23,42 @@ export const levelDb: Engine = {
   },
 };
 
-/** What the keys of each table begin with. */
-type Prefixes = Readonly<Record<Table, string>>;
-
 class LevelDatabase implements Database {
   readonly file: string;
   readonly #database: ClassicLevel;
-  readonly #prefixes: Prefixes;
 
   private constructor(
     database: ClassicLevel,
-    prefixes: Prefixes,
     readonly lost: string | undefined,
   ) {
     this.file = join(database.location, 'LOCK');
     this.#database = database;
-    this.#prefixes = prefixes;
   }
 
   static async open(database: ClassicLevel): Promise<LevelDatabase> {
     const isCutOff = await endsInZeros(database.location);
     await database.open();
-    try {
-      const lost = isCutOff ? undefined : await readLost(database.location);
-      return new LevelDatabase(database, await findPrefixes(database), lost);
-    } catch (error) {
-      await database.close();
-      throw error;
-    }
+    return new LevelDatabase(database, isCutOff ? undefined : await readLost(database.location));
   }
 
-  read(table: Table, keys: readonly string[]): Promise<(string | undefined)[]> {
-    const prefix = this.#prefixes[table];
-    const places = keys.map((key) => prefix + key);
-    if (places.length > fewKeys) return this.#database.getMany(places);
+  read(keys: string[]): Promise<(string | undefined)[]> {
+    if (keys.length > fewKeys) return this.#database.getMany(keys);
     // So few are found before another thread would have begun to look.
-    return Promise.resolve(places.map((place) => this.#database.getSync(place)));
+    return Promise.resolve(keys.map((key) => this.#database.getSync(key)));
   }
 
-  async list(
-    table: Table,
-    { after, prefix = '', before = endOf(prefix), limit }: KeyRange,
-  ): Promise<[string, string][]> {
-    const start = this.#prefixes[table];
-    const from = after === undefined ? { gte: start + prefix } : { gt: start + after };
-    const iterator = this.#database.iterator({ ...from, lt: start + before, limit, highWaterMarkBytes: mostBytes });
-    const found = await iterator.nextv(limit).finally(() => iterator.close());
-    return found.map(([place, text]) => [place.slice(start.length), text]);
+  async list(from: string, before: string, limit: number): Promise<[string, string][]> {
+    const iterator = this.#database.iterator({ gte: from, lt: before, limit, highWaterMarkBytes: mostBytes });
+    return iterator.nextv(limit).finally(() => iterator.close());
   }
 
   async write(operations: readonly Operation[], { isFlushed }: { isFlushed: boolean }): Promise<void> {
     const batch = this.#database.batch();
-    for (const { table, key, text } of operations) {
-      const place = this.#prefixes[table] + key;
-      if (text === undefined) batch.del(place);
-      else batch.put(place, text);
+    for (const [key, text] of operations) {
+      if (text === undefined) batch.del(key);
+      else batch.put(key, text);
     }
     await batch.write({ sync: isFlushed });
-  }
-
-  place(table: Table, key: string): string {
-    return `${this.#database.location} (${this.#prefixes[table]}${key})`;
   }
 
   close(): Promise<void> {
@@ -117,17 +83,4 @@ async function readLost(folder: string): Promise<string | undefined> {
     0,
   );
   return bytes > 0 ? `LevelDB: ${bytes} bytes` : undefined;
-}
-
-/**
- * Each table is a sublevel of LevelDB's own, which is asked where its keys stand and let go of: the objects that one consists of take
- * 6 KiB in every account, and a third of the time of a write.
- */
-async function findPrefixes(database: ClassicLevel): Promise<Prefixes> {
-  const found = tables.map(async (table) => {
-    const sublevel = database.sublevel(table);
-    await sublevel.close();
-    return [table, sublevel.prefix] as const;
-  });
-  return Object.fromEntries(await Promise.all(found)) as Record<Table, string>;
 }

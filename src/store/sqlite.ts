@@ -1,18 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
 import { join } from 'node:path';
-import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { parentPort, Worker, workerData } from 'node:worker_threads';
-import {
-  type Database,
-  type Engine,
-  endOf,
-  type KeyRange,
-  mostBytes,
-  type Operation,
-  type Table,
-  tables,
-} from './store';
+import { type Database, type Engine, mostBytes, type Operation } from './store';
 
 /** What the thread is told that it is. */
 const threadName = 'node-red-sms: SQLite';
@@ -61,20 +51,16 @@ class SqliteDatabase implements Database {
     }
   }
 
-  read(table: Table, keys: readonly string[]): Promise<(string | undefined)[]> {
-    return this.#call({ name: 'read', table, keys });
+  read(keys: readonly string[]): Promise<(string | undefined)[]> {
+    return this.#call({ name: 'read', keys });
   }
 
-  list(table: Table, range: KeyRange): Promise<[string, string][]> {
-    return this.#call({ name: 'list', table, range });
+  list(from: string, before: string, limit: number): Promise<[string, string][]> {
+    return this.#call({ name: 'list', range: [from, before, limit] });
   }
 
   write(operations: readonly Operation[], { isFlushed }: { isFlushed: boolean }): Promise<void> {
     return this.#call({ name: 'write', operations, isFlushed });
-  }
-
-  place(table: Table, key: string): string {
-    return `${this.file} (${table} ${key})`;
   }
 
   async close(): Promise<void> {
@@ -111,8 +97,8 @@ class SqliteDatabase implements Database {
 /** What this thread is asked for. The first is to open, the last to close. */
 type Call =
   | { name: 'open'; file: string }
-  | { name: 'read'; table: Table; keys: readonly string[] }
-  | { name: 'list'; table: Table; range: KeyRange }
+  | { name: 'read'; keys: readonly string[] }
+  | { name: 'list'; range: Parameters<Database['list']> }
   | { name: 'write'; operations: readonly Operation[]; isFlushed: boolean }
   | { name: 'close' };
 
@@ -124,21 +110,33 @@ interface Row {
   text: string;
 }
 
-interface Statements {
-  get: StatementSync;
-  put: StatementSync;
-  remove: StatementSync;
-  listFrom: StatementSync;
-  listAfter: StatementSync;
+/** What is used of a module of Node.js 22.13 that the types of Node.js 20 do not know. */
+interface Sqlite {
+  DatabaseSync: new (file: string) => SqliteFile;
+}
+
+interface SqliteFile {
+  exec(sql: string): void;
+  prepare(sql: string): Statement;
+  close(): void;
+}
+
+interface Statement {
+  get(...parameters: (string | number)[]): unknown;
+  iterate(...parameters: (string | number)[]): Iterable<unknown>;
+  run(...parameters: (string | number)[]): unknown;
 }
 
 /** Bytes that a write-ahead log begins with, and each of its frames before its page. */
 const [logHead, frameHead] = [32, 24];
 
-/** One file: a table of texts by key for each {@link Table}. */
+/** One file: a table of texts by key. */
 class TextFile {
-  readonly #database: DatabaseSync;
-  readonly #statements: Readonly<Record<Table, Statements>>;
+  readonly #database: SqliteFile;
+  readonly #get: Statement;
+  readonly #put: Statement;
+  readonly #remove: Statement;
+  readonly #list: Statement;
   /** How much was found damaged, and is gone. */
   readonly lost: string | undefined;
   #isFlushing = true;
@@ -147,6 +145,8 @@ class TextFile {
     const { DatabaseSync } = loadSqlite();
     const commits = readCommits(`${file}-wal`);
     this.#database = new DatabaseSync(file);
+    // A commit writes each page that it touches: small ones write half as much. The log grows to 4 MiB, as with larger ones.
+    this.#database.exec('PRAGMA page_size = 1024; PRAGMA wal_autocheckpoint = 4000');
     // Exclusive: no other process gets in, and no memory is shared, which not every file system can.
     this.#database.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL');
     // What a flush of macOS leaves in the cache of the disk is not flushed.
@@ -155,28 +155,21 @@ class TextFile {
     const { log } = this.#database.prepare('PRAGMA wal_checkpoint').get() as { log: number };
     const lost = commits.filter((frame) => frame >= log).length;
     if (lost > 0) this.lost = `SQLite: ${lost} commits`;
-    this.#inTransaction(() => {
-      for (const table of tables) {
-        this.#database.exec(`CREATE TABLE IF NOT EXISTS ${table} (key TEXT PRIMARY KEY, text TEXT) WITHOUT ROWID`);
-      }
-    });
-    this.#statements = Object.fromEntries(tables.map((table) => [table, this.#prepare(table)])) as Record<
-      Table,
-      Statements
-    >;
+    this.#database.exec('CREATE TABLE IF NOT EXISTS texts (key TEXT PRIMARY KEY, text TEXT) WITHOUT ROWID');
+    this.#get = this.#database.prepare('SELECT text FROM texts WHERE key = ?');
+    this.#put = this.#database.prepare('INSERT OR REPLACE INTO texts VALUES (?, ?)');
+    this.#remove = this.#database.prepare('DELETE FROM texts WHERE key = ?');
+    this.#list = this.#database.prepare('SELECT key, text FROM texts WHERE key >= ? AND key < ? ORDER BY key LIMIT ?');
   }
 
-  read(table: Table, keys: readonly string[]): (string | undefined)[] {
-    const { get } = this.#statements[table];
-    return keys.map((key) => (get.get(key) as Row | undefined)?.text);
+  read(keys: readonly string[]): (string | undefined)[] {
+    return keys.map((key) => (this.#get.get(key) as Row | undefined)?.text);
   }
 
-  list(table: Table, { after, prefix = '', before = endOf(prefix), limit }: KeyRange): [string, string][] {
-    const { listFrom, listAfter } = this.#statements[table];
-    const list = after === undefined ? listFrom : listAfter;
+  list(range: Parameters<Database['list']>): [string, string][] {
     const found: [string, string][] = [];
     let length = 0;
-    for (const row of list.iterate(after ?? prefix, before, limit)) {
+    for (const row of this.#list.iterate(...range)) {
       const { key, text } = row as Row;
       found.push([key, text]);
       length += text.length;
@@ -191,30 +184,15 @@ class TextFile {
       this.#isFlushing = isFlushed;
     }
     this.#inTransaction(() => {
-      for (const { table, key, text } of operations) {
-        const { put, remove } = this.#statements[table];
-        if (text === undefined) remove.run(key);
-        else put.run(key, text);
+      for (const [key, text] of operations) {
+        if (text === undefined) this.#remove.run(key);
+        else this.#put.run(key, text);
       }
     });
   }
 
   close(): void {
     this.#database.close();
-  }
-
-  #prepare(table: Table): Statements {
-    const list = (comparison: string) =>
-      this.#database.prepare(
-        `SELECT key, text FROM ${table} WHERE key ${comparison} ? AND key < ? ORDER BY key LIMIT ?`,
-      );
-    return {
-      get: this.#database.prepare(`SELECT text FROM ${table} WHERE key = ?`),
-      put: this.#database.prepare(`INSERT OR REPLACE INTO ${table} VALUES (?, ?)`),
-      remove: this.#database.prepare(`DELETE FROM ${table} WHERE key = ?`),
-      listFrom: list('>='),
-      listAfter: list('>'),
-    };
   }
 
   #inTransaction(change: () => void): void {
@@ -248,7 +226,7 @@ function readCommits(file: string): number[] {
 }
 
 /** Without the warning of some versions that it is experimental: ADR 14 says what is made of that. */
-function loadSqlite(): typeof import('node:sqlite') {
+function loadSqlite(): Sqlite {
   const { emitWarning } = process;
   process.emitWarning = () => {};
   try {
@@ -276,9 +254,9 @@ function answer(call: Call): unknown {
   if (!file) throw new Error('not open');
   switch (call.name) {
     case 'read':
-      return file.read(call.table, call.keys);
+      return file.read(call.keys);
     case 'list':
-      return file.list(call.table, call.range);
+      return file.list(call.range);
     case 'write':
       return file.write(call.operations, call.isFlushed);
     case 'close':

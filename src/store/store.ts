@@ -66,17 +66,17 @@ export interface Hold {
   /** To be called when it is committed. */
   letGo(): void;
   /**
-   * Puts another character in the place of one of its notes, before it returns. It takes no room, so that a full disk has it too. Never
-   * throws: where it cannot be written, the note is as it was.
+   * Notes, before it returns, that what it says was done without the store. It takes no room, so that a full disk has it too. Never
+   * throws: where it cannot be written, nothing is noted.
    */
-  note(index: number, character: string): void;
+  noteApplied(): void;
 }
 
 /** Something on its way into the store that an earlier process left. */
 export interface Held extends Hold {
   text: string;
-  /** As that process left them; empty when there were none. */
-  notes: string;
+  /** See {@link Hold.noteApplied}. */
+  wasApplied: boolean;
   /** Keeps it where nobody looks for it again, since it cannot be read. Returns the place. */
   setAside(): string;
 }
@@ -167,10 +167,8 @@ export interface Store {
   /**
    * Puts a text where a crash does not reach it, before it returns: a commit takes its time, and whoever sent it has
    * forgotten it already. Never throws. Returns `undefined` when it could not. Absent: there is no such place.
-   *
-   * @param notes ASCII characters that may be replaced one by one; none when absent
    */
-  hold?(text: string, notes?: string): Hold | undefined;
+  hold?(text: string): Hold | undefined;
   /** What is remembered under each key, `undefined` where nothing is. */
   recall(keys: readonly string[]): Promise<(Remembered | undefined)[]>;
   /** Everything that is remembered under keys that begin so. */
@@ -357,45 +355,27 @@ function parseTime(id: string): number {
   return Number.parseInt(id.slice(0, timeLength), 36);
 }
 
-/** Parts of a database that have their keys for themselves. */
-export const tables = ['items', 'remembered', 'unreadable'] as const;
-export type Table = (typeof tables)[number];
-
-/** Keys in their order: by the bytes of their UTF-8. */
-export interface KeyRange {
-  /** Only keys after this one. */
-  after?: string | undefined;
-  /** Only keys before this one. */
-  before?: string | undefined;
-  /** Only keys that begin so. */
-  prefix?: string | undefined;
-  /** So many at most. There are fewer where their texts are large, see {@link mostBytes}, and {@link isLastPage} says whether there are more. */
-  limit: number;
-}
-
 /** What is listed at once ends soon after so many bytes. */
 export const mostBytes = 1_048_576;
 
-/** One key of one table gets a text, or is deleted where there is none. */
-export interface Operation {
-  table: Table;
-  key: string;
-  text: string | undefined;
-}
+/** A key gets a text, or is deleted where there is none. */
+export type Operation = readonly [key: string, text: string | undefined];
 
-/** A database in a folder that is open, for this process alone. Each call may reject with any error. */
+/** Texts by key, in a folder that is open for this process alone. Each call may reject with any error. */
 export interface Database {
   /** A file that is in its place for as long as the database is. */
   readonly file: string;
   /** How much was found damaged as it was opened, and is gone, in the words of the engine; absent: nothing, as far as can be told. */
   readonly lost?: string | undefined;
   /** What stands under each key, `undefined` where nothing does. */
-  read(table: Table, keys: readonly string[]): Promise<(string | undefined)[]>;
-  list(table: Table, range: KeyRange): Promise<[key: string, text: string][]>;
+  read(keys: readonly string[]): Promise<(string | undefined)[]>;
+  /**
+   * What stands under the keys from one on and before another, in the order of the bytes of their UTF-8. There are `limit` at most, and fewer
+   * where their texts are large, see {@link mostBytes}: {@link isLastPage} says whether there are more.
+   */
+  list(from: string, before: string, limit: number): Promise<[key: string, text: string][]>;
   /** Does all or nothing. What is not flushed outlives the process, but not a power cut until something later is flushed. */
   write(operations: readonly Operation[], options: { isFlushed: boolean }): Promise<void>;
-  /** Says where somebody finds what stands under a key. */
-  place(table: Table, key: string): string;
   close(): Promise<void>;
 }
 
@@ -406,11 +386,6 @@ export interface Engine {
   hasWritten(names: readonly string[]): boolean;
   /** Returns how to open a folder that exists; `undefined` when this machine, or this Node.js, has no such engine. */
   load(): Promise<((folder: string) => Promise<Database>) | undefined>;
-}
-
-/** Where keys that begin so end: no text of UTF-8 sorts later. */
-export function endOf(prefix: string): string {
-  return `${prefix}\u{10ffff}`;
 }
 
 /** Whether nothing comes after a page that was listed with a limit: it is neither full nor large enough to have been cut off. */

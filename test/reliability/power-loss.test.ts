@@ -58,7 +58,7 @@ describe('a power cut', function () {
             disk instanceof ImagedDisk ? observeFlushes({ onFlushed: createImager(disk.images) }) : levelDb;
           return (await engine.load())?.(disk.folder) ?? assert.fail('There is no LevelDB here.');
         };
-        const put = (key: string): Operation[] => [{ table: 'items', key, text: key }];
+        const put = (key: string): Operation[] => [[key, key]];
         const database = await open();
         await database.write(put('written'), { isFlushed: false });
         await database.write(put('flushed'), { isFlushed: true });
@@ -67,7 +67,7 @@ describe('a power cut', function () {
         await database.close().catch(() => {});
         disk.powerOn();
         const found = await open();
-        assert.deepEqual(await found.read('items', ['written', 'flushed', 'lost']), ['written', 'flushed', undefined]);
+        assert.deepEqual(await found.read(['written', 'flushed', 'lost']), ['written', 'flushed', undefined]);
         await found.close();
       });
 

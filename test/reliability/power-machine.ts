@@ -25,8 +25,8 @@ const write = (entry: Entry) => appendFileSync(file, `${JSON.stringify(entry)}\n
 
 const takeImage = images === '' ? () => {} : createImager(images);
 const note = (what: 'keeping' | 'kept', operations: readonly Operation[]) => {
-  for (const { table, text } of operations) {
-    if (table !== 'items' || text === undefined) continue;
+  for (const [key, text] of operations) {
+    if (!key.startsWith('!items!') || text === undefined) continue;
     const { part, record, message, state } = JSON.parse(text) as Item & Record<string, { body: string } | undefined>;
     if (part === 'inbox' && record) write({ what, part, body: record.body });
     // A text that may leave at once is written as leaving in the first place.
@@ -55,6 +55,10 @@ const membership = joinAccount({
   dedupe: true,
   dedupeMs: hourMs,
   storeName: folder,
+  // What a power cut leaves is no damage.
+  onDamaged(error) {
+    throw error;
+  },
   createStore: () => new DiskStore(folder, [engine]),
 });
 

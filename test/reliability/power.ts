@@ -83,9 +83,8 @@ function observe(database: Database, folder: string, observer: FlushObserver): D
   observer.onFlushed(folder, []);
   return {
     file: database.file,
-    read: (table, keys) => database.read(table, keys),
-    list: (table, range) => database.list(table, range),
-    place: (table, key) => database.place(table, key),
+    read: (keys) => database.read(keys),
+    list: (from, before, limit) => database.list(from, before, limit),
     close: () => database.close(),
     async write(operations, options) {
       if (options.isFlushed) observer.onFlush?.(operations);

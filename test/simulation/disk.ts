@@ -97,7 +97,7 @@ export class Disk implements Place {
 /** What a process holds until it is committed. */
 interface HeldText {
   readonly text: string;
-  notes: string;
+  wasApplied: boolean;
 }
 
 /** Where the account of a login keeps. */
@@ -124,16 +124,16 @@ class Folder {
     return this.isAbandoned && this.#wasCut;
   }
 
-  hold(text: string, notes: string): number {
+  hold(text: string): number {
     const key = ++this.#held;
-    this.held.set(key, { text, notes });
+    this.held.set(key, { text, wasApplied: false });
     this.#copies.count(text, 1);
     return key;
   }
 
-  note(key: number, index: number, character: string): void {
+  noteApplied(key: number): void {
     const held = this.held.get(key);
-    if (held) held.notes = held.notes.slice(0, index) + character + held.notes.slice(index + 1);
+    if (held) held.wasApplied = true;
   }
 
   letGo(key: number): void {
@@ -245,10 +245,10 @@ class DiskModel implements Store, PlaceStore {
       this.#isOpen = true;
       this.#freeFiles = 0;
       const held = [...this.#folder.held].map(
-        ([key, { text, notes }]): Held => ({
+        ([key, { text, wasApplied }]): Held => ({
           text,
-          notes,
-          note: this.#noteOn(key),
+          wasApplied,
+          noteApplied: this.#noteOn(key),
           letGo: () => {
             if (this.#process.isAlive) this.#folder.letGo(key);
           },
@@ -262,12 +262,12 @@ class DiskModel implements Store, PlaceStore {
     });
   }
 
-  hold(text: string, notes = ''): Hold | undefined {
+  hold(text: string): Hold | undefined {
     if (!this.#isUsable || this.#fails('hold')) {
       this.hasFailed = true;
       return undefined;
     }
-    const key = this.#folder.hold(text, notes);
+    const key = this.#folder.hold(text);
     this.#freeFiles = Math.max(0, this.#freeFiles - 1);
     const { kind } = JSON.parse(text) as { kind?: Kind };
     if (kind) this.#held.set(kind, this.held(kind) + 1);
@@ -279,13 +279,13 @@ class DiskModel implements Store, PlaceStore {
       this.#folder.letGo(key);
       this.#freeFiles++;
     };
-    return { letGo, note: this.#noteOn(key) };
+    return { letGo, noteApplied: this.#noteOn(key) };
   }
 
   /** Whatever is the matter, since it takes no room. */
-  #noteOn(key: number): Hold['note'] {
-    return (index, character) => {
-      if (this.#process.isAlive) this.#folder.note(key, index, character);
+  #noteOn(key: number): () => void {
+    return () => {
+      if (this.#process.isAlive) this.#folder.noteApplied(key);
     };
   }
 

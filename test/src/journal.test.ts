@@ -60,7 +60,7 @@ class Notes implements Participant {
 function copyPlatter(platter: Platter): Platter {
   const copy = new Platter();
   for (const [id, text] of platter.entries) copy.entries.set(id, text);
-  for (const [key, text] of platter.held) copy.hold(text, platter.notes.get(key));
+  for (const [key, text] of platter.held) copy.hold(text, platter.applied.has(key));
   return copy;
 }
 

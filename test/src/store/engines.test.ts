@@ -156,8 +156,8 @@ describe('the database of a folder', () => {
       const isLoaded = () => process.moduleLoadList.some((name) => / sqlite$/.test(name));
       sqlite.load().then(async (open) => {
         const database = await open(${JSON.stringify(folder)});
-        await database.write([{ table: 'items', key: '1', text: 'one' }], { isFlushed: true });
-        const texts = await database.read('items', ['1']);
+        await database.write([['1', 'one']], { isFlushed: true });
+        const texts = await database.read(['1']);
         await database.close();
         const before = isLoaded();
         process.emitWarning = () => {};
@@ -181,7 +181,7 @@ describe('the database of a folder', () => {
       sqlite.load().then(async (open) => {
         const database = await open(${JSON.stringify(folder)});
         await thread.terminate();
-        await database.read('items', ['1']).catch(({ message }) => process.stdout.write(message));
+        await database.read(['1']).catch(({ message }) => process.stdout.write(message));
         await database.close();
       });`;
       assert.deepEqual(run(script), ['SQLite: its thread has ended', '']);

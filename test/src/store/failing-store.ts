@@ -19,8 +19,8 @@ export class Platter {
   readonly entries = new Map<string, string>();
   readonly remembered = new Map<string, string>();
   readonly held = new Map<number, string>();
-  /** Of what is held, by the same number. */
-  readonly notes = new Map<number, string>();
+  /** Of what is held, by the same number: what was done without the store. */
+  readonly applied = new Set<number>();
   readonly aside: string[] = [];
   /** Only the process that opened it last may use it. */
   owner: object | undefined;
@@ -33,15 +33,10 @@ export class Platter {
     return [...this.entries].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, text]) => JSON.parse(text) as Item);
   }
 
-  hold(text: string, notes = ''): number {
+  hold(text: string, wasApplied = false): number {
     this.held.set(++this.#lastHeld, text);
-    this.notes.set(this.#lastHeld, notes);
+    if (wasApplied) this.applied.add(this.#lastHeld);
     return this.#lastHeld;
-  }
-
-  note(key: number, index: number, character: string): void {
-    const notes = this.notes.get(key) ?? '';
-    this.notes.set(key, notes.slice(0, index) + character + notes.slice(index + 1));
   }
 
   /** Writes what was committed; `undefined` deletes. */
@@ -104,21 +99,21 @@ export class FailingStore implements Store {
           this.platter.aside.push(text);
           return 'a place';
         };
-        return { text, notes: this.platter.notes.get(key) ?? '', letGo, note: this.#noteOn(key), setAside };
+        return { text, wasApplied: this.platter.applied.has(key), letGo, noteApplied: this.#noteOn(key), setAside };
       });
       return { items: this.platter.items, held };
     });
   }
 
-  hold(text: string, notes?: string): Hold | undefined {
+  hold(text: string): Hold | undefined {
     if (!this.isOpen || this.failing.has('commit')) return undefined;
-    const key = this.platter.hold(text, notes);
-    return { letGo: () => void this.platter.held.delete(key), note: this.#noteOn(key) };
+    const key = this.platter.hold(text);
+    return { letGo: () => void this.platter.held.delete(key), noteApplied: this.#noteOn(key) };
   }
 
-  #noteOn(key: number): Hold['note'] {
-    return (index, character) => {
-      if (!this.#isDead) this.platter.note(key, index, character);
+  #noteOn(key: number): () => void {
+    return () => {
+      if (!this.#isDead) this.platter.applied.add(key);
     };
   }
 
