@@ -433,12 +433,16 @@ function readContent(path: string): Content {
   const unreadable = { text: ' ', wasApplied: false, noteAt: 0, number: 0 };
   try {
     const bytes = readFileSync(path);
+    // Nothing here is flushed: when the power fails a file ends anywhere, or holds zeros.
+    const cutOff = { ...unreadable, text: '' };
+    if (!bytes[0]) return cutOff;
     const head = /^(\d+) (\d+) (\d+)\n/.exec(bytes.toString('latin1', 0, longestHead));
-    if (!head) return unreadable;
+    if (!head) return /^[\d ]+$/.test(bytes.toString('latin1')) ? cutOff : unreadable;
     const [{ length: bodyAt }, length, checksum, number] = head;
     const noteAt = bodyAt + Number(length);
     const body = bytes.subarray(bodyAt, noteAt);
-    if (body.length !== Number(length) || crc32(body) !== Number(checksum)) return unreadable;
+    if (body.length < Number(length)) return cutOff;
+    if (crc32(body) !== Number(checksum)) return unreadable;
     const wasApplied = bytes.toString('latin1', noteAt, noteAt + 1) === applied;
     return { text: body.toString(), wasApplied, noteAt, number: Number(number) };
   } catch {

@@ -1,5 +1,4 @@
 import type { Redis } from 'ioredis';
-import { formatRemembered, parseRemembered, type Remembered } from './store';
 
 /** The consumer group of all instances. */
 export const group = 'node-red';
@@ -257,24 +256,4 @@ export function createKeys(login: string): RedisKeys {
     gone: (consumer) => name(`gone:${consumer}`),
     reserved: (consumer) => name(`reserved:${consumer}`),
   };
-}
-
-/** What is remembered, as it stands at the server. */
-export class RedisTexts {
-  /** What was read and is not written as this version would. */
-  readonly #foreign = new WeakMap<Remembered, string>();
-
-  /** `null` stands for nothing, as in answers. */
-  read(text: string | null): Remembered | undefined {
-    if (text === null) return undefined;
-    const remembered = parseRemembered(text);
-    if (formatRemembered(remembered) !== text) this.#foreign.set(remembered, text);
-    return remembered;
-  }
-
-  /** As it stood when it was read; `false` for nothing, as in scripts. */
-  former(remembered: Remembered | undefined): string | false {
-    if (remembered === undefined) return false;
-    return this.#foreign.get(remembered) ?? formatRemembered(remembered);
-  }
 }

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { type Clock, systemClock } from '../clock';
 import { parseRedisUrl } from '../login';
 import { attempt, describeFailure, signExpired } from './redis-failures';
-import { createKeys, group, type ListedItem, type RedisKeys, RedisTexts } from './redis-scripts';
+import { createKeys, group, type ListedItem, type RedisKeys } from './redis-scripts';
 import { RedisSession, type RedisTiming, type SessionOptions } from './redis-session';
 import {
   type Changes,
@@ -10,6 +10,7 @@ import {
   type Item,
   type Leftovers,
   parseItem,
+  parseRemembered,
   type Remembered,
   type Store,
   StoreConflict,
@@ -79,7 +80,6 @@ export class RedisStore implements Store {
   readonly #consumer = randomUUID();
   /** Where the items that this instance holds are in the stream, by id. */
   readonly #places = new Map<string, Place>();
-  readonly #texts = new RedisTexts();
   #session: RedisSession | undefined;
   #epoch: string | undefined;
 
@@ -118,7 +118,7 @@ export class RedisStore implements Store {
   async recall(keys: readonly string[]): Promise<(Remembered | undefined)[]> {
     const { redis } = this.#opened();
     const texts = await attempt(redis.mget(keys.map(this.#keys.seen)));
-    return texts.map((text) => this.#texts.read(text));
+    return texts.map(read);
   }
 
   /** Goes through the names of all keys of the server, for it has no list of those of a login. */
@@ -163,7 +163,7 @@ export class RedisStore implements Store {
       consumer: this.#consumer,
       sign,
       epoch,
-      expected: keys.map((key) => ({ check: recalled.has(key), value: this.#texts.former(recalled.get(key)) })),
+      expected: keys.map((key) => ({ check: recalled.has(key), value: formerly(recalled.get(key)) })),
       remember: remembered.map(([, value]) => value !== undefined && formatExpiring(value)),
       add: added.map((item) => ({ text: JSON.stringify(item), attempts: item.attempts })),
       count: counted,
@@ -175,7 +175,7 @@ export class RedisStore implements Store {
     const [end, result] = await attempt(redis.commitStep(names.length, ...names, JSON.stringify(step)));
     if (end === -1) throw signExpired();
     if (end === 0) {
-      const compared = keys.map((key, index) => [key, this.#texts.read(result[index] ?? null)] as const);
+      const compared = keys.map((key, index) => [key, read(result[index] ?? null)] as const);
       throw new StoreConflict(new Map(compared.filter(([key]) => recalled.has(key))));
     }
     for (const [index, streamId] of result.entries()) {
@@ -253,6 +253,16 @@ export class RedisStore implements Store {
     if (!this.#session) throw new Error('not open');
     return this.#session;
   }
+}
+
+/** `null` stands for nothing, as in answers. */
+function read(text: string | null): Remembered | undefined {
+  return text === null ? undefined : parseRemembered(text);
+}
+
+/** As it stood when it was read; `false` for nothing, as in scripts. */
+function formerly(remembered: Remembered | undefined): string | false {
+  return remembered !== undefined && formatRemembered(remembered);
 }
 
 function formatExpiring(remembered: Remembered): { text: string; forMs: number } {

@@ -250,19 +250,17 @@ export function isNoChange({ keep, drop, remember, compare }: Changes): boolean 
 
 /** Writes what is remembered as one line of text: when, how long, and the value. */
 export function formatRemembered({ at, forMs, value }: Remembered): string {
-  return `${at} ${forMs} ${value}`;
+  return at === 0 && forMs === 0 ? value : `${at} ${forMs} ${value}`;
 }
 
-/** Reads it again. What cannot be read is remembered for no time, under its whole text. */
+/** Reads it again. What nobody has written so is remembered for no time, under its whole text, and stays as it is. */
 export function parseRemembered(text: string): Remembered {
   const afterAt = text.indexOf(' ');
   const afterForMs = text.indexOf(' ', afterAt + 1);
-  const at = Number(text.slice(0, afterAt));
-  const forMs = Number(text.slice(afterAt + 1, afterForMs));
-  if (afterAt > 0 && afterForMs > 0 && Number.isFinite(at) && Number.isFinite(forMs)) {
-    return { at, forMs, value: text.slice(afterForMs + 1) };
-  }
-  return { at: 0, forMs: 0, value: text };
+  const [at, forMs] = [Number(text.slice(0, afterAt)), Number(text.slice(afterAt + 1, afterForMs))];
+  const remembered = { at, forMs, value: text.slice(afterForMs + 1) };
+  const isReadable = Number.isFinite(at) && Number.isFinite(forMs) && formatRemembered(remembered) === text;
+  return isReadable ? remembered : { at: 0, forMs: 0, value: text };
 }
 
 /** Reads an item; `undefined` when it cannot be read. */

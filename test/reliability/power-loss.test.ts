@@ -158,6 +158,7 @@ async function live(disk: PoweredDisk, simulator: Simulator, file: string): Prom
   );
   const unmarked = [...messages].filter(([, list]) => list.slice(1).some(({ redelivered }) => !redelivered));
   const uncertain = [...ends.keys()].filter((body) => isSaid(body, 'SMS_UNCERTAIN'));
+  const damaged = read(file, 'damaged').map(({ body }) => body);
   console.log(
     `        ${fed.size} texts, ${received} messages, ${cuts} cuts: ${sent.size} sent, ${uncertain.length} unknown, ` +
       `${discarded.size} discarded, ${twice.length} twice, ${silent.length} silent, ` +
@@ -166,8 +167,8 @@ async function live(disk: PoweredDisk, simulator: Simulator, file: string): Prom
       `${missing.length} on their way at a cut`,
   );
   assert.deepEqual(
-    { unkept, twice, silent, lies, back, lost, unmarked },
-    { unkept: [], twice: [], silent: [], lies: [], back: [], lost: [], unmarked: [] },
+    { unkept, twice, silent, lies, back, lost, unmarked, damaged },
+    { unkept: [], twice: [], silent: [], lies: [], back: [], lost: [], unmarked: [], damaged: [] },
   );
   // Answers that have arrived and are not flushed yet, of which each cut may cost as many as are under way at most.
   assert.ok(missing.length <= cuts * mostLostPerCut, `lost: ${missing.join(', ')}`);

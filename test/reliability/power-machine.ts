@@ -16,7 +16,8 @@ export type Entry =
   | { what: 'kept'; part: 'inbox' | 'ledger'; body: string }
   | { what: 'outcome'; body: string; name: string; redelivered: boolean }
   | { what: 'message'; body: string; redelivered: boolean }
-  | { what: 'discarded'; body: string };
+  | { what: 'discarded'; body: string }
+  | { what: 'damaged'; body: string };
 
 const [folder = '', file = '', baseUrl = '', apiKey = '', images = ''] = process.argv.slice(2);
 const hourMs = 3_600_000;
@@ -57,7 +58,7 @@ const membership = joinAccount({
   storeName: folder,
   // What a power cut leaves is no damage.
   onDamaged(error) {
-    throw error;
+    write({ what: 'damaged', body: error.message });
   },
   createStore: () => new DiskStore(folder, [engine]),
 });
