@@ -114,7 +114,7 @@ const { req, res } = msg;
 const message = { payload: record.body, topic: record.from, sms: { ...record, isReply, via: 'callback', query: req.query } };
 return [message, { req, res, statusCode: 200, payload: 'OK' }];`;
 
-/** Sends: this package from `sms-probe`, the rival from `rival-probe`; `passage-probe` leads through a node that does nothing. */
+/** Sends: this package from `sms-probe`, the rival from `rival-probe`. */
 export function createSendFlows(baseUrl: string): FlowNode[] {
   return [
     tab,
@@ -126,8 +126,6 @@ export function createSendFlows(baseUrl: string): FlowNode[] {
     createHttpRequest('request', `${baseUrl}/api/3/sms/out`, 'xml'),
     createXml('xml', 'read'),
     createFunction('read', readDelivery, [['rival-probe']]),
-    createProbe('passage-probe', ['idle']),
-    { id: 'idle', type: 'change', ...place, rules: [], wires: [['passage-probe']] },
   ];
 }
 

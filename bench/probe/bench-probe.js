@@ -77,20 +77,6 @@ module.exports = (RED) => {
     return { statusCode: answer.statusCode, text: await answer.body.text() };
   };
 
-  /** The same request without what undici's own `request` adds: promises, streams, a body of its own. */
-  const dispatch = (path, body, headers) =>
-    new Promise((resolve, reject) => {
-      const chunks = [];
-      const handler = {
-        onRequestStart() {},
-        onResponseStart() {},
-        onResponseData: (_controller, chunk) => void chunks.push(chunk),
-        onResponseEnd: () => resolve((chunks.length === 1 ? chunks[0] : Buffer.concat(chunks)).toString()),
-        onResponseError: (_controller, error) => reject(error),
-      };
-      pool.dispatch({ path, method: 'POST', headers, body }, handler);
-    });
-
   const orders = {
     /** Sends messages into a flow, so many at a time, each when one has come back. */
     drive(order) {
@@ -153,9 +139,8 @@ module.exports = (RED) => {
       return probeOf(order).expected;
     },
 
-    /** Posts the same forms as a flow that sends, and reads the answers; `bare` by undici's `dispatch`, else by its `request`. */
-    limitSend({ count, concurrency, apiKey, bare = false }) {
-      const send = bare ? dispatch : post;
+    /** Posts the same forms as a flow that sends, and reads the answers. */
+    limitSend({ count, concurrency, apiKey }) {
       const headers = {
         authorization: `Bearer ${apiKey}`,
         'content-type': 'application/x-www-form-urlencoded',
@@ -168,7 +153,7 @@ module.exports = (RED) => {
             ['to', topic],
             ['body', payload],
           ]).toString();
-          await send('/api/3/sms/out', form, headers);
+          await post('/api/3/sms/out', form, headers);
           tick();
         }
       };
