@@ -1,9 +1,9 @@
 import { SmsError } from '../errors';
-import type { Deliveries } from './delivery';
 import type { Dispatcher } from './dispatcher';
 import { createExpired, type Expiry } from './expiry';
 import type { Ledger } from './ledger';
 import type { Followers } from './once';
+import type { Deliveries } from './redelivery';
 import type { Settlement } from './settlement';
 import { formatOutcome, isKept, type StoredOutcome, stillUnknown, type Text } from './text';
 

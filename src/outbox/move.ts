@@ -14,7 +14,7 @@ import {
   noteAdopted,
   type Remembered,
 } from '../store/store';
-import { movedAbsences } from './absences';
+import { movedAbsences } from './expiry';
 import type { Ledger } from './ledger';
 import { movedLimits } from './limits';
 import { movedKeys } from './once';

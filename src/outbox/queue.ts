@@ -1,6 +1,6 @@
 import { type Clock, nextTurn, onceAborted, type Timer } from '../clock';
 import { SmsError } from '../errors';
-import { formatOrder, OrderedKeys } from './ordered-keys';
+import { formatOrder, OrderedKeys } from './due-times';
 
 /** How fast and how far a queue goes. */
 export interface QueueSettings {

@@ -1,10 +1,10 @@
 import { SmsError } from '../errors';
 import type { Questions } from '../questions/questions';
 import { NodeCounts, type SendCounts } from './counts';
-import type { Deliveries, Given } from './delivery';
 import type { Ledger } from './ledger';
 import type { Followers } from './once';
 import type { Finding, Reconciliation, Reconciliations } from './reconciliation';
+import type { Deliveries, Given } from './redelivery';
 import {
   asks,
   formatOutcome,

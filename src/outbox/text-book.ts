@@ -1,5 +1,5 @@
 import type { Clock, Timer } from '../clock';
-import { formatOrder, OrderedKeys } from './ordered-keys';
+import { formatOrder, OrderedKeys } from './due-times';
 import { isKept, type Text } from './text';
 
 const uncertainMs = 7 * 24 * 3_600_000;

@@ -1,8 +1,8 @@
 import { type Clock, longestDeploymentMs, type Timer } from '../clock';
 import type { Kind } from '../model';
-import { Batched } from '../outbox/batched';
-import { Bringing } from '../outbox/delivery';
+import { DueTimes } from '../outbox/due-times';
 import type { Ledger } from '../outbox/ledger';
+import { Redelivery } from '../outbox/redelivery';
 import type { SendHandler } from '../outbox/send-handler';
 import { type Asked, awaited, type Question, remainingGraceMs, remainingMs } from './question';
 import { describeReport } from './report';
@@ -35,11 +35,10 @@ const mostCollected = 1_000;
  */
 export class Questions {
   readonly #options: QuestionsOptions;
-  readonly #batched: Batched;
-  /** Brings those into the flow that have ended. */
-  readonly #bringing: Bringing<Asked>;
+  /** Tells the flow of those that have ended. */
+  readonly #redelivery: Redelivery<Asked>;
   /** The deadlines of those that are open. */
-  readonly #timers = new Map<string, Timer>();
+  readonly #deadlines: DueTimes;
   /** They have run out, before or after the start, and there may be replies or statuses yet that the service has had since before. */
   readonly #overdue = new Set<string>();
   /** There as long as such are waited for, for what was asked before. */
@@ -52,13 +51,17 @@ export class Questions {
   constructor(options: QuestionsOptions) {
     const { clock, ledger, handlerOf, isOutcomeComing, onFault } = options;
     this.#options = options;
-    this.#batched = new Batched(clock);
+    this.#deadlines = new DueTimes(
+      clock,
+      () => clock.elapsed(),
+      (id) => this.#onDeadline(id),
+    );
     const forget = (asked: Asked) => this.#forget(asked);
-    this.#bringing = new Bringing({
+    this.#redelivery = new Redelivery({
       clock,
       items: ledger.questions,
       isShared: ledger.isShared,
-      taker: ({ text, node }) => (isOutcomeComing(text) ? undefined : handlerOf(node)),
+      takerOf: ({ text, node }) => (isOutcomeComing(text) ? undefined : handlerOf(node)),
       // Its node may be about to be deployed.
       patienceMs: (question) => Math.max(longestDeploymentMs, remainingGraceMs(question, clock.now())),
       tell: (taker, question, mayBeKnown) => this.#tell(taker, question, mayBeKnown),
@@ -76,7 +79,7 @@ export class Questions {
     for (const question of asked) {
       // Its text was not accepted: a store that had seemed to fail had it, and it was found after that was settled.
       if (question.askedAt === undefined) void this.#options.ledger.forgetQuestion(question);
-      else if (question.answer) void this.#bringing.bring(question, false);
+      else if (question.answer) void this.#redelivery.deliver(question, false);
       else this.#await(question);
     }
     this.#endReports(asked);
@@ -95,7 +98,7 @@ export class Questions {
     };
     for (const question of questions) {
       if (question.answer) {
-        if (question.askedAt !== undefined || !isUnderWay(question)) void this.#bringing.bring(question, true);
+        if (question.askedAt !== undefined || !isUnderWay(question)) void this.#redelivery.deliver(question, true);
       } else if (question.askedAt === undefined) {
         // Whether its text was accepted is known to nobody, or will be when the text is settled.
         if (!isUnderWay(question)) void ledger.forgetQuestion(question);
@@ -114,15 +117,15 @@ export class Questions {
 
   /** The service has no more replies, or statuses, for now: what is overdue ends without. */
   onDrained(kind: Kind): void {
-    const { questions } = this.#options.ledger;
+    const { clock, ledger } = this.#options;
+    const { questions } = ledger;
     this.#patience.get(kind)?.timer.cancel();
     this.#patience.delete(kind);
     for (const id of this.#overdue) {
       const asked = questions.get(id);
       if (asked && awaited[asked.kind] !== kind) continue;
-      this.#batched.run(() => {
-        if (this.#overdue.has(id)) void this.#timeOut(id);
-      });
+      this.#overdue.delete(id);
+      this.#deadlines.set(id, clock.elapsed());
     }
   }
 
@@ -146,22 +149,21 @@ export class Questions {
     this.#stopWaiting(id);
     const answered = this.#options.ledger.questions.get(id);
     // Before its text is known to be accepted, the outcome comes first.
-    if (askedAt !== undefined && answered?.answer) void this.#bringing.bring(answered, false);
+    if (askedAt !== undefined && answered?.answer) void this.#redelivery.deliver(answered, false);
   }
 
   /** A node is here, and can take what has ended. */
   attach(node: string): void {
-    this.#bringing.nodeChanged(node);
+    this.#redelivery.nodeChanged(node);
   }
 
   /** Nothing is told any more; the store has it. */
   close(): void {
     this.#isClosed = true;
-    this.#bringing.close();
-    for (const timer of this.#timers.values()) timer.cancel();
+    this.#redelivery.close();
     for (const { timer } of this.#patience.values()) timer.cancel();
     this.#collecting?.cancel();
-    this.#timers.clear();
+    this.#deadlines.clear();
     this.#overdue.clear();
     this.#patience.clear();
     this.#collecting = undefined;
@@ -170,23 +172,19 @@ export class Questions {
   /** Goes on after {@link close}. */
   open(): void {
     this.#isClosed = false;
-    this.#bringing.open();
+    this.#redelivery.open();
   }
 
   #await(question: Asked): void {
     const { clock } = this.#options;
-    const { id, kind, askedAt = 0 } = question;
-    const onOver = () => {
-      const { since = 0 } = this.#patience.get(awaited[kind]) ?? {};
-      if (askedAt < since) this.#overdue.add(id);
-      else void this.#timeOut(id);
-    };
-    this.#timers.get(id)?.cancel();
-    const end = () => {
-      if (this.#timers.get(id) === timer) onOver();
-    };
-    const timer = clock.after(remainingMs(question, clock.now()), () => this.#batched.run(end), true);
-    this.#timers.set(id, timer);
+    this.#deadlines.set(question.id, clock.elapsed() + remainingMs(question, clock.now()));
+  }
+
+  #onDeadline(id: string): void {
+    const asked = this.#options.ledger.questions.get(id);
+    const { since = 0 } = (asked && this.#patience.get(awaited[asked.kind])) ?? {};
+    if (asked && (asked.askedAt ?? 0) < since) this.#overdue.add(id);
+    else void this.#timeOut(id);
   }
 
   async #timeOut(id: string): Promise<void> {
@@ -199,15 +197,14 @@ export class Questions {
     }
     try {
       const ended = await ledger.endQuestion(id, { reason: 'timeout' });
-      if (ended) await this.#bringing.bring(ended, false);
+      if (ended) await this.#redelivery.deliver(ended, false);
     } catch (error) {
       onFault(error);
     }
   }
 
   #stopWaiting(id: string): void {
-    this.#timers.get(id)?.cancel();
-    this.#timers.delete(id);
+    this.#deadlines.delete(id);
     this.#overdue.delete(id);
   }
 

@@ -395,7 +395,7 @@ export const mutants: readonly Mutant[] = [
   ),
   outward(
     'an outcome is dropped before it entered the flow',
-    'outbox/delivery.ts',
+    'outbox/redelivery.ts',
     'return handler.onOutcome(news);',
     'void ledger.delivered(text); return handler.onOutcome(news);',
   ),

@@ -1,5 +1,9 @@
 import assert from 'node:assert/strict';
-import { DueTimes } from '../../../src/outbox/due-times';
+import fc from 'fast-check';
+import { DueTimes, OrderedKeys } from '../../../src/outbox/due-times';
+import type { Ledger } from '../../../src/outbox/ledger';
+import type { Question } from '../../../src/questions/question';
+import { Questions } from '../../../src/questions/questions';
 import { VirtualClock } from '../../virtual-clock';
 
 describe('DueTimes', () => {
@@ -65,5 +69,96 @@ describe('DueTimes', () => {
     clock.set(2 * 3_600_000);
     await clock.advance(59_000);
     assert.deepEqual(done, [60_000]);
+  });
+
+  it('has questions whose time is up in one moment end a few hundred in a turn', async () => {
+    const clock = new VirtualClock();
+    const ended: string[] = [];
+    const asked = Array.from(
+      { length: 1_000 },
+      (_, index) => ({ id: String(index), text: 't', askedAt: clock.now(), waitMs: 60_000 }) as Question,
+    );
+    const ledger = {
+      questions: { size: asked.length, get: () => undefined, of: () => asked },
+      endQuestion: (id: string) => Promise.resolve(void ended.push(id)),
+    } as unknown as Ledger;
+    const questions = new Questions({
+      clock,
+      ledger,
+      handlerOf: () => undefined,
+      isOutcomeComing: () => false,
+      origin: () => undefined,
+      onAllAnswered: () => {},
+      onFault: (error) => assert.ifError(error),
+    });
+    questions.begin('t');
+    const perTurn: number[] = [];
+    const count = () => {
+      perTurn.push(ended.length);
+      if (ended.length < 1_000) clock.nextTurn(count);
+    };
+    clock.after(60_000, count);
+    await clock.advance(60_001);
+    assert.deepEqual(
+      ended,
+      asked.map(({ id }) => id),
+    );
+    assert.deepEqual(perTurn, [250, 500, 750, 1_000]);
+  });
+});
+
+function readAll(keys: OrderedKeys, most: number): string[] {
+  const all: string[] = [];
+  for (let page = keys.page(most); page.length > 0; page = keys.page(most, page.at(-1))) {
+    assert.ok(page.length <= most);
+    all.push(...page);
+  }
+  return all;
+}
+
+describe('OrderedKeys', () => {
+  it('are what a sorted list has, whatever was added and taken out', () => {
+    const change = fc.tuple(fc.integer({ min: 0, max: 99 }).map(String), fc.boolean());
+    fc.assert(
+      fc.property(fc.array(change), fc.integer({ min: 1, max: 7 }), (changes, most) => {
+        const keys = new OrderedKeys();
+        const model = new Set<string>();
+        for (const [key, isAdded] of changes) {
+          if (isAdded) keys.add(key);
+          else keys.delete(key);
+          if (isAdded) model.add(key);
+          else model.delete(key);
+          const sorted = [...model].sort();
+          assert.deepEqual([keys.size, keys.first], [sorted.length, sorted[0]]);
+        }
+        assert.deepEqual(readAll(keys, most), [...model].sort());
+      }),
+    );
+  });
+
+  it('are in order however many they are, added in any order', () => {
+    const keys = new OrderedKeys();
+    const all = Array.from({ length: 5_000 }, (_, index) => `key ${(index * 2_617) % 5_000}`);
+    for (const key of all) keys.add(key);
+    assert.deepEqual(readAll(keys, 200), [...all].sort());
+    for (const key of all) if (key.endsWith('0')) keys.delete(key);
+    assert.deepEqual(readAll(keys, 200), all.filter((key) => !key.endsWith('0')).sort());
+  });
+
+  it('go on after a page whose last has gone meanwhile', () => {
+    const keys = new OrderedKeys();
+    for (const key of ['1', '2', '3', '4']) keys.add(key);
+    assert.deepEqual(keys.page(2), ['1', '2']);
+    keys.delete('2');
+    assert.deepEqual(keys.page(2, '2'), ['3', '4']);
+    keys.clear();
+    assert.deepEqual(keys.page(2, '2'), []);
+  });
+
+  it('come from the first for what is no place in them', () => {
+    const keys = new OrderedKeys();
+    keys.add('a');
+    assert.deepEqual(keys.page(2, ''), ['a']);
+    assert.deepEqual(keys.page(2, '~ nowhere'), []);
   });
 });

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { Patience } from '../../../src/outbox/absences';
+import type { Patience } from '../../../src/outbox/expiry';
 import { Expiry } from '../../../src/outbox/expiry';
 import type { Text } from '../../../src/outbox/text';
 import { VirtualClock } from '../../virtual-clock';

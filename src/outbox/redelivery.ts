@@ -1,5 +1,6 @@
-import type { Clock, Timer } from '../clock';
-import type { Absences } from './absences';
+import type { Clock } from '../clock';
+import { DueTimes } from './due-times';
+import type { Absences } from './expiry';
 import type { Ledger } from './ledger';
 import type { OutcomeNews, SendHandler } from './send-handler';
 import type { SenderRegistration } from './sender-registrations';
@@ -30,7 +31,7 @@ export interface DeliveriesOptions {
 export class Deliveries {
   /** What nodes gave with texts that are under way. */
   readonly #origins = new Map<string, unknown>();
-  readonly #bringing: Bringing<Text>;
+  readonly #redelivery: Redelivery<Text>;
   readonly #onFault: (error: unknown) => void;
 
   constructor({ clock, ledger, absences, handlerOf, onDelivered, onAbandoned, onFault }: DeliveriesOptions) {
@@ -39,11 +40,11 @@ export class Deliveries {
       onDelivered(text);
     };
     this.#onFault = onFault;
-    this.#bringing = new Bringing({
+    this.#redelivery = new Redelivery({
       clock,
       items: ledger.texts,
       isShared: ledger.isShared,
-      taker: ({ node }) => handlerOf(node),
+      takerOf: ({ node }) => handlerOf(node),
       patienceMs: ({ node }) => {
         const patience = absences.patience(node);
         return patience && Math.max(patience.leastMs, patience.mostMs);
@@ -72,7 +73,7 @@ export class Deliveries {
 
   /** Takes over what nodes gave with some texts, and what is known of their outcomes, from the account of a login that this one replaces. */
   adopt(former: Deliveries, isTheirs: (id: string) => boolean): void {
-    this.#bringing.adopt(former.#bringing, isTheirs);
+    this.#redelivery.adopt(former.#redelivery, isTheirs);
     for (const id of [...former.#origins.keys()]) {
       if (!isTheirs(id)) continue;
       this.#origins.set(id, former.#origins.get(id));
@@ -112,22 +113,22 @@ export class Deliveries {
    * @param mayBeKnown an earlier process may have sent it into the flow
    */
   deliver(text: Text, mayBeKnown: boolean): Promise<void> {
-    return this.#bringing.bring(text, mayBeKnown);
+    return this.#redelivery.deliver(text, mayBeKnown);
   }
 
   /** A node has come, and what ended meanwhile is for it; or it has gone. */
   nodeChanged(node: string): void {
-    this.#bringing.nodeChanged(node);
+    this.#redelivery.nodeChanged(node);
   }
 
   /** The store has what is undelivered. */
   close(): void {
-    this.#bringing.close();
+    this.#redelivery.close();
   }
 
   /** Goes on after {@link close}. */
   open(): void {
-    this.#bringing.open();
+    this.#redelivery.open();
   }
 
   #newsOf(text: Text, mayBeKnown: boolean): OutcomeNews {
@@ -152,22 +153,22 @@ function createNews(
   return news;
 }
 
-/** What can be brought into the flow. */
-interface Brought {
+/** What can be told to the flow. */
+interface Told {
   id: string;
   /** Id of the node that it is for. */
   node: string;
 }
 
-/** What brings things of one kind into the flow. */
-export interface BringingOptions<Item extends Brought> {
+/** What tells things of one kind to the flow. */
+export interface RedeliveryOptions<Item extends Told> {
   clock: Clock;
   /** All that there is of their kind. */
   items: { get(id: string): Item | undefined };
-  /** Others may bring it once this is closed. */
+  /** Others may deliver it once this is closed. */
   isShared: boolean;
   /** Who can take it now. */
-  taker(item: Item): SendHandler | undefined;
+  takerOf(item: Item): SendHandler | undefined;
   /** How long it waits from now on for somebody who takes it, in ms; `undefined`: for as long as its node is here. */
   patienceMs(item: Item): number | undefined;
   /** Resolves with whether it got into the flow. */
@@ -179,41 +180,45 @@ export interface BringingOptions<Item extends Brought> {
   onFault(error: unknown): void;
 }
 
-interface Waiting {
-  readonly id: string;
-  /** An earlier process may have sent it into the flow. */
-  readonly mayBeKnown: boolean;
-  readonly timer: Timer | undefined;
-}
-
-/** Brings what has ended into the flow, each to the node that it is for, which may come back later. */
-export class Bringing<Item extends Brought> {
-  readonly #options: BringingOptions<Item>;
-  /** What no node has taken yet, by id. */
-  readonly #waiting = new Map<string, Waiting>();
+/** Tells the flow what has ended, each to the node that it is for, now or when that is back. */
+export class Redelivery<Item extends Told> {
+  readonly #options: RedeliveryOptions<Item>;
+  /** What no node has taken yet, by id: whether an earlier process may have sent it into the flow. */
+  readonly #waiting = new Map<string, boolean>();
+  /** When it is given up. */
+  readonly #deadlines: DueTimes;
   /** Ids of what a node is being told. */
   readonly #told = new Set<string>();
   #isClosed = false;
 
-  constructor(options: BringingOptions<Item>) {
+  constructor(options: RedeliveryOptions<Item>) {
+    const { clock } = options;
     this.#options = options;
+    this.#deadlines = new DueTimes(
+      clock,
+      () => clock.elapsed(),
+      (id) => void this.#miss(id),
+    );
   }
 
   /**
-   * Brings it into the flow, now or when its node is back. Never rejects: what a node throws at waits for the next.
+   * Tells it, now or when its node is back. Never rejects: what a node throws at waits for the next.
    *
    * @param mayBeKnown an earlier process may have sent it into the flow
    */
-  async bring(item: Item, mayBeKnown: boolean): Promise<void> {
-    const { items, isShared, taker, tell, taken, onFault } = this.#options;
+  async deliver(item: Item, mayBeKnown: boolean): Promise<void> {
+    const { items, isShared, takerOf, tell, taken, onFault } = this.#options;
     const { id } = item;
     if (this.#isClosed && isShared) return;
-    const isKnown = this.#await(item, mayBeKnown);
-    const handler = taker(item);
-    if (!handler || this.#isClosed || this.#told.has(id)) return;
+    const isKnown = this.#waiting.get(id) ?? mayBeKnown;
+    this.#waiting.set(id, isKnown);
+    if (this.#isClosed) return;
+    this.#setDeadline(item);
+    const taker = takerOf(item);
+    if (!taker || this.#told.has(id)) return;
     this.#told.add(id);
     try {
-      if (await tell(handler, item, isKnown)) {
+      if (await tell(taker, item, isKnown)) {
         this.#forget(id);
         await taken(item);
       }
@@ -224,53 +229,44 @@ export class Bringing<Item extends Brought> {
     }
     const current = this.#waiting.has(id) && items.get(id);
     // Another came, or went, while this one was being told.
-    if (current && taker(current) !== handler) await this.bring(current, isKnown);
+    if (current && takerOf(current) !== taker) await this.deliver(current, isKnown);
   }
 
   /** A node has come, and can take what is for it; or it has gone, and that waits for so long from now on. */
   nodeChanged(node: string): void {
-    for (const { id, mayBeKnown } of [...this.#waiting.values()]) {
+    for (const [id, mayBeKnown] of [...this.#waiting]) {
       const item = this.#options.items.get(id);
-      if (item?.node === node) void this.bring(item, mayBeKnown);
+      if (item?.node === node) void this.deliver(item, mayBeKnown);
     }
   }
 
-  /** Takes over what is known of some, from another who brought them. */
-  adopt(former: Bringing<Item>, isTheirs: (id: string) => boolean): void {
-    for (const { id, mayBeKnown } of former.#waiting.values()) {
+  /** Takes over what is known of some, from another who told them. */
+  adopt(former: Redelivery<Item>, isTheirs: (id: string) => boolean): void {
+    for (const [id, mayBeKnown] of [...former.#waiting]) {
       if (!isTheirs(id)) continue;
-      this.#waiting.set(id, { id, mayBeKnown, timer: undefined });
+      this.#waiting.set(id, mayBeKnown);
       former.#forget(id);
     }
   }
 
-  /** Nothing is brought any more: the store has it. What has not entered the flow yet is known to whoever opens this. */
+  /** Nothing is told any more: the store has it. What has not entered the flow yet is known to whoever opens this. */
   close(): void {
     const { items, isShared } = this.#options;
     this.#isClosed = true;
-    for (const { id, mayBeKnown, timer } of [...this.#waiting.values()]) {
-      timer?.cancel();
-      if (!isShared && items.get(id)) this.#waiting.set(id, { id, mayBeKnown, timer: undefined });
-      else this.#waiting.delete(id);
-    }
+    this.#deadlines.clear();
+    for (const id of [...this.#waiting.keys()]) if (isShared || !items.get(id)) this.#waiting.delete(id);
   }
 
-  /** Goes on after {@link close} with what is brought from now on. */
+  /** Goes on after {@link close} with what is delivered from now on. */
   open(): void {
     this.#isClosed = false;
   }
 
-  /** Says whether an earlier process may have sent it into the flow, as it was known first. */
-  #await(item: Item, mayBeKnown: boolean): boolean {
+  #setDeadline(item: Item): void {
     const { clock, patienceMs } = this.#options;
-    const { id } = item;
-    const former = this.#waiting.get(id);
-    former?.timer?.cancel();
-    const forMs = this.#isClosed ? undefined : patienceMs(item);
-    const timer = forMs === undefined ? undefined : clock.after(forMs, () => void this.#miss(id), true);
-    const waiting: Waiting = { id, mayBeKnown: former?.mayBeKnown ?? mayBeKnown, timer };
-    this.#waiting.set(id, waiting);
-    return waiting.mayBeKnown;
+    const forMs = patienceMs(item);
+    if (forMs === undefined) this.#deadlines.delete(item.id);
+    else this.#deadlines.set(item.id, clock.elapsed() + forMs);
   }
 
   async #miss(id: string): Promise<void> {
@@ -287,7 +283,7 @@ export class Bringing<Item extends Brought> {
   }
 
   #forget(id: string): void {
-    this.#waiting.get(id)?.timer?.cancel();
+    this.#deadlines.delete(id);
     this.#waiting.delete(id);
   }
 }
