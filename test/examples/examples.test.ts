@@ -245,11 +245,6 @@ describe('the examples, deployed against the simulator', function () {
     }, `${list} tells ${count}`);
   }
 
-  /** Takes away what the flows have kept in the context on disk, as Node-RED does when they are deleted. */
-  async function forgetContext(): Promise<void> {
-    await nodeRed.deploy([]);
-  }
-
   /** A handset writes, and the flow has heard of all it wrote. */
   async function write(from: string, body: string): Promise<void> {
     const message = simulator.receive({ from, to: '642100000001', body });
@@ -1241,16 +1236,18 @@ describe('the examples, deployed against the simulator', function () {
       `${third}: Dear Carl, Your parcel comes tomorrow.`,
     ];
 
-    afterEach(async () => {
-      await forgetContext();
-      rmSync(reportFile(), { force: true });
-    });
+    afterEach(() => rmSync(reportFile(), { force: true }));
 
+    /** Rows are there in the order in which it was known what became of them. */
     async function untilReported(anna: string, ben: string, carl: string): Promise<void> {
-      const expected = `number,name,result\r\n${number},Anna,${anna}\r\n${other},Ben,${ben}\r\n${third},Carl,${carl}\r\n`;
+      const expected = [`${number},Anna,${anna}`, `${other},Ben,${ben}`, `${third},Carl,${carl}`, ''];
+      const read = () => (existsSync(reportFile()) ? readFileSync(reportFile(), 'utf8') : '');
       await until(
-        () => existsSync(reportFile()) && readFileSync(reportFile(), 'utf8') === expected,
-        () => `${existsSync(reportFile()) && readFileSync(reportFile(), 'utf8')}, log: ${nodeRed.log}`,
+        () => {
+          const [head, ...rows] = read().split('\r\n');
+          return head === 'number,name,result' && rows.sort().join() === expected.sort().join();
+        },
+        () => `${read()}, log: ${nodeRed.log}`,
       );
     }
 
@@ -1266,13 +1263,11 @@ describe('the examples, deployed against the simulator', function () {
       await untilReported('received', 'received', 'received');
     });
 
-    it('reports what waits in an outage, and who got it after a kill', async () => {
+    it('reports who got it after an outage and a kill', async () => {
       await deploy(name);
       simulator.fault('send', { status: 503 });
       await press('Send');
-      await untilReported('waits to be sent', 'waits to be sent', 'waits to be sent');
-      // The report is written beside the texts, and can be there before all of them are kept and refused. One that a kill meets
-      // while it is on its way is unknown, and looked for before anybody hears of it.
+      // One that a kill meets while it is on its way is unknown, and looked for before anybody hears of it.
       await until(async () => {
         const response = await fetch(`${nodeRed.editorUrl}/sms-account/state`);
         const { accounts } = (await response.json()) as {
@@ -1285,30 +1280,6 @@ describe('the examples, deployed against the simulator', function () {
       simulator.fault('send', null);
       await untilReported('received', 'received', 'received');
       assert.deepEqual(sent().sort(), texts);
-    });
-
-    it('writes what was noted last, also where the disk answers one reading after the next', () => {
-      const func = readExample(name).find((node) => node.name === 'the report')?.func;
-      const answers: ((error: undefined, report: object) => void)[] = [];
-      const remembered = new Map<string, unknown>();
-      const reported: unknown[] = [];
-      const run = new Function('msg', 'node', 'flow', 'context', String(func));
-      const read = () =>
-        run(
-          {},
-          { send: (message: unknown) => reported.push(message), done() {}, error: assert.fail },
-          { get: (_key: string, _store: string, answer: (typeof answers)[number]) => answers.push(answer) },
-          {
-            get: (key: string) => remembered.get(key),
-            set: (key: string, value: unknown) => remembered.set(key, value),
-          },
-        );
-      read();
-      read();
-      const noted = (early: string) => ({ [number]: { row: { number, name: 'Anna' }, early } });
-      answers[1]?.(undefined, noted('sent'));
-      answers[0]?.(undefined, noted('waits to be sent'));
-      assert.deepEqual(reported, [{ payload: [{ number, name: 'Anna', result: 'sent' }] }]);
     });
 
     it('reports a text that failed as a whole', async () => {
