@@ -4,7 +4,7 @@ import { arrange, element, icon, setText, show } from './element';
 import { listEntries } from './entry-list';
 import { listOptOuts } from './opt-out-list';
 import type { PagedList } from './paged-list';
-import { formatAge, formatMoment, formatNumber, say } from './wording';
+import { formatAge, formatAhead, formatMoment, formatNumber, say } from './wording';
 
 /** An account of the editor, of the runtime, or of both. */
 export interface ShownAccount {
@@ -169,18 +169,30 @@ export class Card {
     return say(isDisabled ? 'disabled' : 'notDeployed');
   }
 
-  #showPolls({ polls }: StateReport, failures: RunningAccount['failures']): void {
+  #showPolls({ polls, sends }: StateReport, failures: RunningAccount['failures']): void {
     const now = this.#now();
-    const lines = polls.map(({ kind, state, since, lastAnswerAt }) => {
+    const draw = (kind: string, words: string, state: string, times: string[]) => {
       const line = this.#lines.get(kind) ?? createPollLine();
       this.#lines.set(kind, line);
-      const answer = lastAnswerAt ? say('lastAnswer', { age: formatAge(lastAnswerAt, now) }) : say('noAnswer');
-      setText(line.state, `${say(`kind.${kind}`)}: ${say(`poll.${state}`, { error: failures?.[kind] ?? '' })}`);
-      setText(line.times, `${say('since', { time: formatMoment(since, now) })} · ${answer}`);
+      setText(line.state, `${say(`kind.${kind}`)}: ${words}`);
+      setText(line.times, times.join(' · '));
       line.element.dataset.state = state;
       return line.element;
+    };
+    const sinceWhen = (since: string) => say('since', { time: formatMoment(since, now) });
+    const lines = polls.map(({ kind, state, since, lastAnswerAt }) => {
+      const answer = lastAnswerAt ? say('lastAnswer', { age: formatAge(lastAnswerAt, now) }) : say('noAnswer');
+      const words = say(`poll.${state}`, { error: failures?.[kind] ?? '' });
+      return draw(kind, words, state, [sinceWhen(since), answer]);
     });
-    arrange(this.#polls, lines.length > 0 ? lines : [this.#noPolls]);
+    const shown: HTMLElement[] = lines.length > 0 ? lines : [this.#noPolls];
+    const { failing } = sends;
+    if (failing) {
+      const { message, since, nextTryAt } = failing;
+      const next = nextTryAt ? say('nextTry', { time: formatAhead(nextTryAt, now) }) : say('trying');
+      shown.unshift(draw('sending', say('poll.failing', { error: message }), 'failing', [sinceWhen(since), next]));
+    }
+    arrange(this.#polls, shown);
   }
 
   #showFacts({ inbox, sends, store }: StateReport): void {
@@ -285,7 +297,7 @@ function showFacts(list: HTMLElement, facts: readonly Fact[]): void {
 function healthOf(running: RunningAccount | undefined): Health {
   if (!running) return 'idle';
   const { state } = running;
-  if (!state?.store.ok || state.polls.some((poll) => poll.state === 'failing')) return 'bad';
+  if (!state?.store.ok || state.sends.failing || state.polls.some((poll) => poll.state === 'failing')) return 'bad';
   const { polls, sends, inbox, store } = state;
   const isToDecide = sends.uncertain > 0 || inbox.setAside > 0 || store.error !== undefined;
   if (isToDecide || polls.some((poll) => poll.state === 'paused' || poll.state === 'connecting')) return 'warning';

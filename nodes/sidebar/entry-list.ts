@@ -1,8 +1,10 @@
 import type { EntriesReport, EntryActionName, EntryStateName } from '../runtime/account-report';
-import { EntryRow } from './entry-row';
+import { Choices } from './choices';
+import { show } from './element';
+import { choicesFor, EntryRow } from './entry-row';
 import { PagedList } from './paged-list';
-import { decide, readEntries, tell } from './server';
-import { say } from './wording';
+import { decide, decideAll, readEntries, tell } from './server';
+import { formatNumber, say } from './wording';
 
 const pageLength = 20;
 
@@ -14,12 +16,15 @@ const pageLength = 20;
  */
 export function listEntries(account: string, state: EntryStateName, now: () => number): PagedList<EntriesReport> {
   let rows = new Map<string, EntryRow>();
+  const all = new Choices(choicesFor(state, 0), (action) => void takeAll(action));
   const list = new PagedList<EntriesReport>({
     length: pageLength,
     denied: say('refusal.deniedEntries'),
     empty: () => say(`empty.${state}`),
     read: (after) => readEntries(account, state, { most: pageLength, after }),
-    draw({ entries }) {
+    draw({ entries, total }) {
+      all.offer(choicesFor(state, total));
+      show(all.element, total > 1);
       const known = rows;
       rows = new Map();
       for (const entry of entries) {
@@ -30,6 +35,19 @@ export function listEntries(account: string, state: EntryStateName, now: () => n
       return [...rows.values()].map((row) => row.element);
     },
   });
+
+  async function takeAll(action: EntryActionName): Promise<void> {
+    all.setBusy(true);
+    const answer = await decideAll(account, state, action);
+    all.setBusy(false);
+    if ('refusal' in answer) list.say(tell(answer, { denied: 'deniedEntries' }));
+    else {
+      const { done, left } = answer.value;
+      const rest = left > 0 ? ` ${say('done.left', { left: formatNumber(left) })}` : '';
+      list.say(`${say('done.all', { done: formatNumber(done) })}${rest}`);
+    }
+    await list.restart();
+  }
 
   async function take(id: string, action: EntryActionName): Promise<void> {
     const choices = rows.get(id)?.choices;
@@ -43,5 +61,6 @@ export function listEntries(account: string, state: EntryStateName, now: () => n
     await list.refresh();
   }
 
+  list.element.prepend(all.element);
   return list;
 }

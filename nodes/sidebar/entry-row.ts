@@ -1,8 +1,8 @@
 import { text } from '../forms/shared';
 import type { EntryActionName, EntryReport, EntryStateName } from '../runtime/account-report';
-import { Choices } from './choices';
+import { type Choice, Choices } from './choices';
 import { element, setText } from './element';
-import { formatAge, formatMoment, say } from './wording';
+import { formatAge, formatMoment, formatNumber, say } from './wording';
 
 /** What can be done about an entry, and whether it is asked for first, since it cannot be undone. */
 const actions: Readonly<Record<EntryStateName, readonly (readonly [action: EntryActionName, isAsked: boolean])[]>> = {
@@ -13,6 +13,7 @@ const actions: Readonly<Record<EntryStateName, readonly (readonly [action: Entry
   // It may have been sent already.
   uncertain: [
     ['send', true],
+    ['sent', true],
     ['discard', true],
   ],
   aside: [
@@ -20,6 +21,18 @@ const actions: Readonly<Record<EntryStateName, readonly (readonly [action: Entry
     ['discard', true],
   ],
 };
+
+/** What can be done about one entry of a state, or about all, which is asked for first. */
+export function choicesFor(state: EntryStateName, all?: number): Choice<EntryActionName>[] {
+  return actions[state].map(([name, isAsked]) => {
+    const key = state === 'uncertain' && name === 'send' ? 'sendAgain' : name;
+    if (all === undefined) {
+      return { name, label: say(`action.${key}`), ...(isAsked && { question: say(`question.${state}.${name}`) }) };
+    }
+    const question = say(`questionAll.${state}.${name}`, { count: formatNumber(all) });
+    return { name, label: say(`actionAll.${key}`), question };
+  });
+}
 
 const longestText = 1_000;
 const mostRecipients = 3;
@@ -34,12 +47,7 @@ export class EntryRow {
 
   /** @param onDecided somebody wants something done, and has been asked where that is needed */
   constructor(state: EntryStateName, onDecided: (action: EntryActionName) => void) {
-    const choices = actions[state].map(([name, isAsked]) => ({
-      name,
-      label: say(`action.${name}`),
-      ...(isAsked && { question: say(`question.${state}.${name}`) }),
-    }));
-    this.choices = new Choices(choices, onDecided);
+    this.choices = new Choices(choicesFor(state), onDecided);
   }
 
   /** @param now by the clock of the server */

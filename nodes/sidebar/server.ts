@@ -1,5 +1,6 @@
 import type {
   AccountsReport,
+  DecidedReport,
   EntriesReport,
   EntryActionName,
   EntryStateName,
@@ -40,6 +41,15 @@ export function decide(account: string, entry: string, action: EntryActionName):
   return post(`${pathOf(account)}/entries/${encodeURIComponent(entry)}`, { action });
 }
 
+/** Does it to all that there are of a state, however long that takes. */
+export function decideAll(
+  account: string,
+  state: EntryStateName,
+  action: EntryActionName,
+): Promise<Answer<DecidedReport>> {
+  return post(`${pathOf(account)}/entries`, { state, action }, 0);
+}
+
 /** @param search a part of the number; blank: all */
 export function readOptOuts(account: string, search: string, next = ''): Promise<Answer<OptOutsReport>> {
   return ask(`${pathOf(account)}/optouts`, { data: { search, next } });
@@ -71,8 +81,9 @@ function pathOf(account: string): string {
   return `sms-account/${encodeURIComponent(account)}`;
 }
 
-function post<T>(url: string, decision: object): Promise<Answer<T>> {
-  return ask(url, { type: 'POST', contentType: 'application/json; charset=utf-8', data: JSON.stringify(decision) });
+function post<T>(url: string, decision: object, timeout = timeoutMs): Promise<Answer<T>> {
+  const data = JSON.stringify(decision);
+  return ask(url, { type: 'POST', contentType: 'application/json; charset=utf-8', data, timeout });
 }
 
 /** The editor's own way to ask, which knows where the admin API is and who is logged in. */

@@ -17,12 +17,21 @@ export function formatNumber(number: number): string {
 
 /** How long ago something was: `12 sec. ago`. What is yet to come, by clocks that differ, is now. */
 export function formatAge(at: string, now: number): string {
-  const ageMs = Math.max(0, now - Date.parse(at));
+  return formatRelative(Math.min(0, Date.parse(at) - now));
+}
+
+/** How far ahead something is: `in 12 sec.` */
+export function formatAhead(at: string, now: number): string {
+  return formatRelative(Math.max(0, Date.parse(at) - now));
+}
+
+function formatRelative(ms: number): string {
   const format = new Intl.RelativeTimeFormat(language(), { numeric: 'auto', style: 'short' });
-  if (ageMs < minuteMs) return format.format(-Math.floor(ageMs / 1_000), 'second');
-  if (ageMs < hourMs) return format.format(-Math.floor(ageMs / minuteMs), 'minute');
-  if (ageMs < 2 * dayMs) return format.format(-Math.floor(ageMs / hourMs), 'hour');
-  return format.format(-Math.floor(ageMs / dayMs), 'day');
+  const awayMs = Math.abs(ms);
+  if (awayMs < minuteMs) return format.format(Math.trunc(ms / 1_000), 'second');
+  if (awayMs < hourMs) return format.format(Math.trunc(ms / minuteMs), 'minute');
+  if (awayMs < 2 * dayMs) return format.format(Math.trunc(ms / hourMs), 'hour');
+  return format.format(Math.trunc(ms / dayMs), 'day');
 }
 
 /** A moment by the clock of the browser; with its date, unless that is today. */

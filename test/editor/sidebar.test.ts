@@ -206,6 +206,8 @@ describe('The sidebar tab SMS', function () {
     simulator.fault('send', { status: 503 });
     await press();
     await shelf('kept', 1).waitFor();
+    await says(card(), /Sending: failing: The service failed with status 503.*since .* · (next try|trying now)/);
+    await card().locator('.sms-dot[data-health="bad"]').waitFor();
     simulator.fault('incoming', { status: 500 });
     await says(card(), 'Incoming messages: failing: service error');
     await card().locator('.sms-dot[data-health="bad"]').waitFor();
@@ -261,7 +263,7 @@ describe('The sidebar tab SMS', function () {
     await shelf('uncertain', 1).click();
     const entry = card().locator('.sms-entry');
     await says(entry, 'service error');
-    for (const action of ['Send now', 'Discard']) {
+    for (const action of ['Send again', 'It has arrived', 'Discard']) {
       await entry.getByRole('button', { name: action }).click();
       const question = entry.getByRole('group');
       await says(question, /\?/);
@@ -272,13 +274,34 @@ describe('The sidebar tab SMS', function () {
     }
     assert.equal(simulator.requests.filter(({ endpoint }) => endpoint === 'send').length, 1);
     assert.ok(simulator.requests.length >= requests);
-    await entry.getByRole('button', { name: 'Send now' }).click();
+    await entry.getByRole('button', { name: 'Send again' }).click();
     await says(entry.getByRole('group'), 'It may have arrived already.');
-    await entry.getByRole('group').getByRole('button', { name: 'Send now' }).click();
+    await entry.getByRole('group').getByRole('button', { name: 'Send again' }).click();
     await says(card().getByRole('status'), 'The text leaves as soon as the service can be reached.');
     await shelf('uncertain', 0).waitFor();
     await says(card(), 'No outcome is unknown.');
     await says(card().locator('dl').last(), /Sent1/);
+  });
+
+  it('takes the word of a person that texts have arrived, of one or of all', async () => {
+    await open([account(), ...sending()]);
+    simulator.fault('send', { status: 500 }, 3);
+    await Promise.all([press(), press(), press()]);
+    await shelf('uncertain', 3).click();
+    const entries = card().locator('.sms-entry');
+    await entries.first().getByRole('button', { name: 'It has arrived' }).click();
+    await entries.first().locator('[data-sure="sent"]').click();
+    await says(card().getByRole('status'), 'The text counts as accepted; its flow goes on.');
+    await shelf('uncertain', 2).waitFor();
+    await card().getByRole('button', { name: 'All have arrived' }).click();
+    await says(card().getByRole('group'), 'Take all texts (2) as arrived?');
+    assert.equal(await focused(), 'Cancel');
+    await card().getByRole('group').getByRole('button', { name: 'All have arrived' }).click();
+    await says(card().getByRole('status'), 'Done: 2.');
+    await says(card(), 'No outcome is unknown.');
+    assert.equal(await card().getByRole('button', { name: 'All have arrived' }).isVisible(), false);
+    await says(card().locator('dl').last(), /Outcome found3/);
+    assert.equal(simulator.requests.filter(({ endpoint }) => endpoint === 'send').length, 3);
   });
 
   it('shows a hundred texts by twenties, which the keyboard goes through, and discards one after the other', async () => {
