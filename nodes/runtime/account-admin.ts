@@ -19,7 +19,7 @@ import type {
 } from './account-report';
 import { formatMetrics, type MeasuredAccount, metricsType } from './metrics';
 import { OptOutRoutes } from './opt-out-routes';
-import { badges, translateError } from './texts';
+import { translateError } from './texts';
 
 /** At most so many entries are shown at once, and as many when nobody asks for fewer. */
 const mostEntries = 200;
@@ -95,7 +95,7 @@ export function serveAccounts(RED: NodeAPI, nodes: RunningNodes): void {
       const { after } = query;
       const place = typeof after === 'string' ? after : undefined;
       const { entries, ...rest } = membership.entries(state, parseMost(query.most), place);
-      const report: EntriesReport = { entries: entries.map((entry) => formatEntry(entry)), ...rest };
+      const report: EntriesReport = { entries: entries.map((entry) => formatEntry(RED, entry)), ...rest };
       response.json(report);
     }),
   );
@@ -233,13 +233,20 @@ function formatAccount(RED: NodeAPI, { node, ids, names, optOut }: FoundAccount)
     names,
     state: formatState(RED, state),
     today: membership.countsToday(),
+    todaySince: formatTime(startedToday()),
     failures: formatFailures(RED, state),
     optOut,
   };
 }
 
+/** When the process started, where no midnight has been since. */
+function startedToday(): number | undefined {
+  const startedAt = Date.now() - process.uptime() * 1_000;
+  return startedAt > new Date().setHours(0, 0, 0, 0) ? startedAt : undefined;
+}
+
 function formatFailures(RED: NodeAPI, { polls }: AccountState): NonNullable<RunningAccount['failures']> {
-  const failing = polls.flatMap(({ kind, error }) => (error ? [[kind, badges.error(RED, error).text]] : []));
+  const failing = polls.flatMap(({ kind, error }) => (error ? [[kind, translateError(RED, error).message]] : []));
   return Object.fromEntries(failing);
 }
 
@@ -268,9 +275,12 @@ function formatSends(RED: NodeAPI, { failing, ...sends }: AccountState['sends'])
   return { ...report, failing: { code, message, since: formatTime(since), nextTryAt: formatTime(nextTryAt) } };
 }
 
-function formatEntry(entry: AccountEntry): EntryReport {
-  const times = { at: formatTime(entry.at), dueAt: formatTime('dueAt' in entry ? entry.dueAt : undefined) };
-  return { ...entry, ...times };
+function formatEntry(RED: NodeAPI, { error, ...entry }: AccountEntry): EntryReport {
+  const { dueAt, leftAt } = { dueAt: undefined, leftAt: undefined, ...entry };
+  const report = { ...entry, at: formatTime(entry.at), dueAt: formatTime(dueAt), leftAt: formatTime(leftAt) };
+  if (!error) return report;
+  const { code, message } = translateError(RED, error);
+  return { ...report, error: { code, message } };
 }
 
 /** What has no time is left out of JSON. */

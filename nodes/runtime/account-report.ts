@@ -17,7 +17,9 @@ export interface RunningAccount {
   error?: ErrorReport;
   /** Counts since midnight, or since the start of the process. */
   today?: CountsReport;
-  /** Why its polls fail, of those that do: in a few words, as a badge says it. */
+  /** When the process started, where that was after midnight. */
+  todaySince?: string | undefined;
+  /** Why its polls fail, of those that do, and what to do. */
   failures?: { [Kind in PollReport['kind']]?: string };
   /** Who has opted out is not sent to. */
   optOut?: boolean;
@@ -116,6 +118,8 @@ export interface EntryReport {
   at: string;
   /** When it may leave, where that is not yet. */
   dueAt?: string | undefined;
+  /** When it has left, while its outcome is awaited. */
+  leftAt?: string | undefined;
   node: string;
   to?: readonly string[];
   from?: string;

@@ -20,20 +20,17 @@ export interface ShownAccount {
   isDisabled: boolean;
 }
 
-/** How it stands, as its dot says. */
-type Health = 'good' | 'warning' | 'bad' | 'idle';
-
 const shelfNames = ['kept', 'uncertain', 'aside', 'optOuts'] as const;
 type ShelfName = (typeof shelfNames)[number];
 
-/** Counts that are shown when they are 0, too. */
-const mainCounts: readonly CountName[] = ['sent', 'received'];
 const countNames: readonly CountName[] = [
   'sent',
   'received',
   'statuses',
   'failed',
   'refused',
+  'notAllowed',
+  'optedOut',
   'limited',
   'quiet',
   'uncertain',
@@ -55,27 +52,28 @@ interface Shelf {
   list?: PagedList;
 }
 
-/** What a poll does. */
-interface PollLine {
-  element: HTMLElement;
-  state: HTMLElement;
-  times: HTMLElement;
+/** What is told of a part of an account, and whether that needs a person. */
+interface Line {
+  name: string;
+  level: 'good' | 'warning' | 'bad';
+  words: string;
+  times?: readonly string[];
 }
 
-/** What goes on in one account. */
+/** What goes on in one account: first what needs a person. */
 export class Card {
   readonly element: HTMLElement;
   readonly #dot = element('span', { class: 'sms-dot', 'aria-hidden': 'true' });
   readonly #title = element('h3', {});
   readonly #edit: HTMLButtonElement;
   readonly #note = element('p', { class: 'sms-note' });
-  readonly #warning = element('p', { class: 'sms-note sms-warning' });
-  readonly #polls = element('ul', { class: 'sms-polls' });
-  readonly #lines = new Map<string, PollLine>();
-  readonly #noPolls = element('li', { class: 'sms-note' }, say('noPolls'));
+  readonly #alarms = element('ul', { class: 'sms-lines' });
+  readonly #lines = element('ul', { class: 'sms-lines' });
+  readonly #shown = new Map<string, HTMLElement>();
   readonly #facts = element('dl', { class: 'sms-facts' });
   readonly #shelves: Readonly<Record<ShelfName, Shelf>>;
-  readonly #today = element('dl', { class: 'sms-facts' });
+  readonly #counted = element('h4', {});
+  readonly #counts = element('dl', { class: 'sms-facts' });
   readonly #details: HTMLElement;
   readonly #now: () => number;
   #account: ShownAccount;
@@ -100,22 +98,25 @@ export class Card {
       aside: this.#createShelf('aside'),
       optOuts: this.#createShelf('optOuts'),
     };
-    const shelves = shelfNames.flatMap((name) => [this.#shelves[name].heading, this.#shelves[name].panel]);
+    const { kept, uncertain, aside, optOuts } = this.#shelves;
+    const partsOf = ({ heading, panel }: Shelf) => [heading, panel];
     this.#details = element(
       'div',
       {},
-      this.#polls,
+      this.#alarms,
+      ...[uncertain, aside].flatMap(partsOf),
+      this.#lines,
+      ...partsOf(kept),
       this.#facts,
-      element('div', { class: 'sms-shelves' }, ...shelves),
-      element('h4', {}, say('today')),
-      this.#today,
+      ...partsOf(optOuts),
+      this.#counted,
+      this.#counts,
     );
     this.element = element(
       'section',
       { class: 'sms-card', 'aria-labelledby': this.#title.id, 'data-sms-account': account.id },
       element('div', { class: 'sms-card-head' }, this.#dot, this.#title, this.#edit),
       this.#note,
-      this.#warning,
       this.#details,
     );
   }
@@ -131,13 +132,6 @@ export class Card {
     this.#edit.disabled = isEditing;
     setText(this.#note, this.#explain());
     show(this.#note, this.#note.textContent !== '');
-    const polls = running?.state?.polls ?? [];
-    const pollsAlone = running?.optOut === true && polls.some(({ kind }) => kind === 'incoming');
-    const isWarned = pollsAlone && editable !== undefined && !isUsedBy('sms-in', running.ids);
-    if (isWarned)
-      this.#warning.replaceChildren(icon('exclamation-triangle'), ` ${text('sms-account.hint.optOutPolls')}`);
-    show(this.#warning, isWarned);
-    this.#dot.dataset.health = healthOf(running);
     show(this.#details, running?.state !== undefined);
     const before = this.#shelves.optOuts.held;
     this.tick();
@@ -150,16 +144,30 @@ export class Card {
 
   /** Time has passed. */
   tick(): void {
-    const { state, today, failures } = this.#account.running ?? {};
+    const { running } = this.#account;
+    const state = running?.state;
+    this.#dot.dataset.health = running ? 'bad' : 'idle';
     if (!state) return;
-    this.#showPolls(state, failures);
-    this.#showFacts(state);
-    this.#showShelves(state);
-    const shown = countNames.filter((name) => mainCounts.includes(name) || (today?.[name] ?? 0) > 0);
-    showFacts(
-      this.#today,
-      shown.map((name) => [say(`count.${name}`), formatNumber(today?.[name] ?? 0)]),
+    const lines = this.#listLines(running, state);
+    const alarms = lines.filter(({ level }) => level !== 'good');
+    this.#showLines(this.#alarms, alarms);
+    this.#showLines(
+      this.#lines,
+      lines.filter(({ level }) => level === 'good'),
     );
+    this.#showShelves(state);
+    this.#showFacts(state);
+    const counts = countNames.flatMap((name) => countFact(`count.${name}`, running.today?.[name]));
+    const { todaySince } = running;
+    const heading = todaySince ? say('todaySince', { time: formatMoment(todaySince, this.#now()) }) : say('today');
+    setText(this.#counted, heading);
+    showFacts(this.#counts, counts.length > 0 ? counts : [[say('nothingYet'), '']]);
+    const isToDecide = state.sends.uncertain > 0 || state.inbox.setAside > 0;
+    const isBad = alarms.some(({ level }) => level === 'bad');
+    const isConnecting = state.polls.some((poll) => poll.state === 'connecting');
+    if (isBad) return;
+    if (alarms.length > 0 || isToDecide || isConnecting) this.#dot.dataset.health = 'warning';
+    else this.#dot.dataset.health = state.polls.length > 0 ? 'good' : 'idle';
   }
 
   #explain(): string {
@@ -169,48 +177,68 @@ export class Card {
     return say(isDisabled ? 'disabled' : 'notDeployed');
   }
 
-  #showPolls({ polls, sends }: StateReport, failures: RunningAccount['failures']): void {
+  /** What the account does, and what keeps it from that. */
+  #listLines({ failures, ids, optOut }: RunningAccount, { polls, sends, store }: StateReport): Line[] {
     const now = this.#now();
-    const draw = (kind: string, words: string, state: string, times: string[]) => {
-      const line = this.#lines.get(kind) ?? createPollLine();
-      this.#lines.set(kind, line);
-      setText(line.state, `${say(`kind.${kind}`)}: ${words}`);
-      setText(line.times, times.join(' · '));
-      line.element.dataset.state = state;
-      return line.element;
-    };
+    const lines: Line[] = [];
     const sinceWhen = (since: string) => say('since', { time: formatMoment(since, now) });
-    const lines = polls.map(({ kind, state, since, lastAnswerAt }) => {
-      const answer = lastAnswerAt ? say('lastAnswer', { age: formatAge(lastAnswerAt, now) }) : say('noAnswer');
-      const words = say(`poll.${state}`, { error: failures?.[kind] ?? '' });
-      return draw(kind, words, state, [sinceWhen(since), answer]);
-    });
-    const shown: HTMLElement[] = lines.length > 0 ? lines : [this.#noPolls];
-    const { failing } = sends;
-    if (failing) {
-      const { message, since, nextTryAt } = failing;
-      const next = nextTryAt ? say('nextTry', { time: formatAhead(nextTryAt, now) }) : say('trying');
-      shown.unshift(draw('sending', say('poll.failing', { error: message }), 'failing', [sinceWhen(since), next]));
+    if (store.error) {
+      const words = `${say('store.label')}: ${store.error.message}`;
+      lines.push({ name: 'store', level: store.ok ? 'warning' : 'bad', words });
     }
-    arrange(this.#polls, shown);
+    if (sends.failing) {
+      const { message, since, nextTryAt } = sends.failing;
+      const next = nextTryAt ? say('nextTry', { time: formatAhead(nextTryAt, now) }) : say('trying');
+      const words = `${say('kind.sending')}: ${say('poll.failing', { error: message })}`;
+      lines.push({ name: 'sending', level: 'bad', words, times: [sinceWhen(since), next] });
+    }
+    for (const { kind, state, since, lastAnswerAt } of polls) {
+      const level = state === 'failing' ? 'bad' : state === 'paused' ? 'warning' : 'good';
+      const answer = lastAnswerAt ? say('lastAnswer', { age: formatAge(lastAnswerAt, now) }) : say('noAnswer');
+      const words = `${say(`kind.${kind}`)}: ${say(`poll.${state}`, { error: failures?.[kind] ?? '' })}`;
+      lines.push({ name: kind, level, words, times: [sinceWhen(since), answer] });
+    }
+    if (polls.length === 0) lines.push({ name: 'noPolls', level: 'good', words: say('noPolls') });
+    const pollsAlone = optOut === true && polls.some(({ kind }) => kind === 'incoming') && !isUsedBy('sms-in', ids);
+    if (pollsAlone && this.#account.editable !== undefined) {
+      lines.push({ name: 'optOut', level: 'warning', words: text('sms-account.hint.optOutPolls') });
+    }
+    return lines;
+  }
+
+  #showLines(list: HTMLElement, lines: readonly Line[]): void {
+    const items = lines.map(({ name, level, words, times = [] }) => {
+      const known = this.#shown.get(name);
+      const item = known ?? element('li', {}, element('div', {}), element('div', { class: 'sms-muted' }));
+      this.#shown.set(name, item);
+      item.dataset.level = level;
+      const [said, when] = item.children as unknown as HTMLElement[];
+      if (said) setText(said, words);
+      if (when) setText(when, times.join(' · '));
+      return item;
+    });
+    arrange(list, items);
+    show(list, items.length > 0);
   }
 
   #showFacts({ inbox, sends, store }: StateReport): void {
-    const kind = say(`store.${store.kind}`);
     const { undelivered, oldestAt } = inbox;
     const age = oldestAt ? ` · ${say('oldest', { age: formatAge(oldestAt, this.#now()) })}` : '';
+    const working: Fact = [say('store.label'), say('store.ok', { kind: say(`store.${store.kind}`) })];
     showFacts(this.#facts, [
-      [say('store.label'), store.error?.message ?? say('store.ok', { kind }), store.error !== undefined],
-      [say('undelivered'), `${formatNumber(undelivered)}${age}`],
-      [say('inFlight'), formatNumber(sends.inFlight)],
-      [say('waiting'), formatNumber(sends.waiting)],
-      [say('scheduled'), formatNumber(sends.scheduled)],
-      [say('asking'), formatNumber(sends.asking)],
+      ...countFact('inFlight', sends.inFlight),
+      ...countFact('waiting', sends.waiting),
+      ...countFact('scheduled', sends.scheduled),
+      ...countFact('asking', sends.asking),
+      ...countFact('reporting', sends.reporting),
+      ...countFact('undelivered', undelivered, age),
+      ...(store.error ? [] : [working]),
     ]);
   }
 
   #showShelves({ inbox, sends, consent }: StateReport): void {
     const counts = { kept: sends.kept, uncertain: sends.uncertain, aside: inbox.setAside, optOuts: consent.optedOut };
+    const isAsked = this.#account.running?.optOut === true;
     for (const name of shelfNames) {
       const shelf = this.#shelves[name];
       const { count, age, heading, label } = shelf;
@@ -218,10 +246,10 @@ export class Card {
       setText(label, say(`shelf.${name}`));
       setText(count, formatNumber(counts[name]));
       heading.dataset.count = String(counts[name]);
-      if (name === 'optOuts') show(heading, consent.optedOut > 0 || this.#account.running?.optOut === true);
+      // Whoever looks at a list sees that nothing is left.
+      show(heading, counts[name] > 0 || shelf.list !== undefined || (name === 'optOuts' && isAsked));
       const oldestAt = name === 'kept' ? sends.oldestKeptAt : undefined;
-      const isIgnored = name === 'optOuts' && this.#account.running?.optOut !== true;
-      if (isIgnored) setText(age, say('optOuts.off'));
+      if (name === 'optOuts' && !isAsked) setText(age, say('optOuts.off'));
       else setText(age, oldestAt ? say('oldest', { age: formatAge(oldestAt, this.#now()) }) : '');
     }
   }
@@ -254,6 +282,7 @@ export class Card {
     heading.addEventListener('click', () => {
       if (shelf.list) {
         close(shelf);
+        this.tick();
         return;
       }
       show(panel, true);
@@ -274,32 +303,21 @@ function close(shelf: Shelf): void {
   delete shelf.list;
 }
 
-function createPollLine(): PollLine {
-  const [state, times] = [element('div', {}), element('div', { class: 'sms-muted' })];
-  return { state, times, element: element('li', {}, state, times) };
+/** What is told in a line. */
+type Fact = readonly [name: string, value: string];
+
+/** What there is none of is not worth a line. */
+function countFact(key: string, count = 0, more = ''): Fact[] {
+  return count > 0 ? [[say(key), `${formatNumber(count)}${more}`]] : [];
 }
 
-/** What is told in a line, and whether it is at fault. */
-type Fact = readonly [name: string, value: string, isBad?: boolean];
-
 function showFacts(list: HTMLElement, facts: readonly Fact[]): void {
-  const children = facts.flatMap(([name, value, isBad = false], index) => {
+  const children = facts.flatMap(([name, value], index) => {
     const term = (list.children[2 * index] as HTMLElement | undefined) ?? element('dt', {});
     const told = (list.children[2 * index + 1] as HTMLElement | undefined) ?? element('dd', {});
     setText(term, name);
     setText(told, value);
-    told.classList.toggle('sms-bad', isBad);
     return [term, told];
   });
   arrange(list, children);
-}
-
-function healthOf(running: RunningAccount | undefined): Health {
-  if (!running) return 'idle';
-  const { state } = running;
-  if (!state?.store.ok || state.sends.failing || state.polls.some((poll) => poll.state === 'failing')) return 'bad';
-  const { polls, sends, inbox, store } = state;
-  const isToDecide = sends.uncertain > 0 || inbox.setAside > 0 || store.error !== undefined;
-  if (isToDecide || polls.some((poll) => poll.state === 'paused' || poll.state === 'connecting')) return 'warning';
-  return polls.length > 0 ? 'good' : 'idle';
 }

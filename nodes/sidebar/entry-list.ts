@@ -1,6 +1,5 @@
 import type { EntriesReport, EntryActionName, EntryStateName } from '../runtime/account-report';
 import { Choices } from './choices';
-import { show } from './element';
 import { choicesFor, EntryRow } from './entry-row';
 import { PagedList } from './paged-list';
 import { decide, decideAll, readEntries, tell } from './server';
@@ -16,15 +15,14 @@ const pageLength = 20;
  */
 export function listEntries(account: string, state: EntryStateName, now: () => number): PagedList<EntriesReport> {
   let rows = new Map<string, EntryRow>();
-  const all = new Choices(choicesFor(state, 0), (action) => void takeAll(action));
+  const all = new Choices<EntryActionName>([], (action) => void takeAll(action));
   const list = new PagedList<EntriesReport>({
     length: pageLength,
     denied: say('refusal.deniedEntries'),
     empty: () => say(`empty.${state}`),
     read: (after) => readEntries(account, state, { most: pageLength, after }),
     draw({ entries, total }) {
-      all.offer(choicesFor(state, total));
-      show(all.element, total > 1);
+      all.offer(total > 1 ? choicesFor(state, total) : []);
       const known = rows;
       rows = new Map();
       for (const entry of entries) {

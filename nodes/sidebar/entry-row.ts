@@ -1,4 +1,3 @@
-import { text } from '../forms/shared';
 import type { EntryActionName, EntryReport, EntryStateName } from '../runtime/account-report';
 import { type Choice, Choices } from './choices';
 import { element, setText } from './element';
@@ -42,7 +41,7 @@ export class EntryRow {
   readonly element = element('li', { class: 'sms-entry' });
   readonly choices: Choices<EntryActionName>;
   readonly #age = element('span', { class: 'sms-muted' });
-  readonly #due = element('span', {});
+  readonly #leaves = element('div', { class: 'sms-muted' });
   #shown = '';
 
   /** @param onDecided somebody wants something done, and has been asked where that is needed */
@@ -52,24 +51,25 @@ export class EntryRow {
 
   /** @param now by the clock of the server */
   update(entry: EntryReport, now: number): void {
-    const { at, dueAt } = entry;
+    const { at, dueAt, leftAt } = entry;
     const shown = JSON.stringify(entry);
     if (shown !== this.#shown) this.#draw(entry);
     this.#shown = shown;
     setText(this.#age, formatAge(at, now));
     this.#age.title = formatMoment(at, now);
-    if (dueAt) setText(this.#due, say('due', { time: formatMoment(dueAt, now) }));
+    if (leftAt) setText(this.#leaves, say('left', { age: formatAge(leftAt, now) }));
+    else if (dueAt) setText(this.#leaves, say('due', { time: formatMoment(dueAt, now) }));
   }
 
   #draw(entry: EntryReport): void {
-    const { body, error, node, dueAt } = entry;
+    const { body, error, node, dueAt, leftAt } = entry;
     const shown = body.length > longestText ? `${body.slice(0, longestText)}…` : body;
     const parts: HTMLElement[] = [
       element('div', { class: 'sms-entry-head' }, element('strong', {}, describeParties(entry)), this.#age),
       element('div', { class: 'sms-entry-text' }, shown),
     ];
-    if (dueAt) parts.push(element('div', { class: 'sms-muted' }, this.#due));
-    if (error) parts.push(element('div', { class: 'sms-muted' }, text(`sms-account.short.${error.code}`)));
+    if (dueAt || leftAt) parts.push(this.#leaves);
+    if (error) parts.push(element('div', { class: 'sms-muted' }, error.message));
     const shownNode = RED.nodes.node(node);
     if (shownNode) {
       const label = RED.utils.getNodeLabel(shownNode, node);

@@ -199,7 +199,8 @@ export function addTab(): void {
   RED.sidebar.addTab({
     id: tabId,
     label: say('label'),
-    name: say('name'),
+    // Node-RED 5 has it for a title.
+    name: say('label'),
     iconClass: 'fa fa-commenting',
     content: tab.content,
     enableOnEdit: true,

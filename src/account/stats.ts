@@ -58,7 +58,7 @@ export interface AsideEntry {
   from?: string;
   /** The text, or the status code. */
   body: string;
-  error?: { code: string; message: string };
+  error?: SmsError;
 }
 
 /** What somebody may decide about. */
@@ -263,8 +263,6 @@ export class Overview {
 
 function createAsideEntry({ id, at, node, kind, record, attempts }: DeadLetter): AsideEntry {
   const { to, from, body, statusCode } = record as Partial<Record<'to' | 'from' | 'body' | 'statusCode', string>>;
-  const { code, message } = new SmsError('undelivered', { params: { attempts } });
-  const error = node === '' ? undefined : { error: { code, message } };
   return {
     id,
     state: 'aside',
@@ -273,6 +271,6 @@ function createAsideEntry({ id, at, node, kind, record, attempts }: DeadLetter):
     ...(to === undefined ? undefined : { to: [to] }),
     ...(from === undefined ? undefined : { from }),
     body: String((kind === 'status' ? statusCode : body) ?? ''),
-    ...error,
+    ...(node === '' ? undefined : { error: new SmsError('undelivered', { params: { attempts } }) }),
   };
 }

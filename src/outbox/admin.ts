@@ -1,4 +1,5 @@
 import type { Clock } from '../clock';
+import { SmsError } from '../errors';
 import type { SendCounts } from './counts';
 import type { Dispatcher } from './dispatcher';
 import type { Duplicates } from './duplicates';
@@ -50,12 +51,14 @@ export interface TextEntry {
   at: number;
   /** When it may leave, where that is not yet; ms. */
   dueAt?: number;
+  /** When it has left, while its outcome is awaited; ms. */
+  leftAt?: number;
   node: string;
   to: readonly string[];
   from?: string;
   body: string;
   /** Why it is uncertain. */
-  error?: { code: string; message: string };
+  error?: SmsError;
 }
 
 /** What can be decided about a text: `sent` says of one whose outcome is unknown that it has arrived. */
@@ -205,16 +208,17 @@ function formatEntry(
   dueAt: number | undefined,
 ): TextEntry | undefined {
   if (!text || !place) return undefined;
-  const { id, node, message, outcome } = text;
+  const { id, node, message, outcome, state, leftAt } = text;
   const error = outcome && 'error' in outcome ? parseOutcome(outcome) : undefined;
   return {
     id,
     ...place,
     ...(dueAt === undefined ? undefined : { dueAt }),
+    ...(state === 'leaving' && leftAt !== undefined ? { leftAt } : undefined),
     node,
     to: message.to,
     ...(message.from === undefined ? undefined : { from: message.from }),
     body: message.body,
-    ...(error instanceof Error ? { error: { code: error.code, message: error.message } } : undefined),
+    ...(error instanceof SmsError ? { error } : undefined),
   };
 }

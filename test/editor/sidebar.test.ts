@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { Browser, Locator } from 'playwright-core';
 import { type Simulator, startSimulator } from '../../simulator';
 import { type FlowNode, type NodeRedProcess, nodeRedGeneration, startNodeRed } from '../node-red-process';
+import { until } from '../until';
 import { startBrowser } from './browser';
 import { findFaintTexts } from './contrast';
 import { Editor, unresolvedText } from './editor';
@@ -141,6 +142,7 @@ describe('The sidebar tab SMS', function () {
   it('says what to do where there is no account, where one is not deployed, and where nothing receives', async () => {
     await open([]);
     await says(content(), 'There is no SMS account yet.');
+    if (nodeRedGeneration >= 5) await says(editor.page.locator('.red-ui-sidebar-banner-label'), /^SMS$/);
     await nodeRed.deploy([tab, account(), { ...receiving(), d: true }]);
     await editor.reload();
     await editor.page.evaluate(() => RED.sidebar.show('sms'));
@@ -209,7 +211,7 @@ describe('The sidebar tab SMS', function () {
     await says(card(), /Sending: failing: The service failed with status 503.*since .* · (next try|trying now)/);
     await card().locator('.sms-dot[data-health="bad"]').waitFor();
     simulator.fault('incoming', { status: 500 });
-    await says(card(), 'Incoming messages: failing: service error');
+    await says(card(), 'Incoming messages: failing: The service failed with status 500. Try again later.');
     await card().locator('.sms-dot[data-health="bad"]').waitFor();
   });
 
@@ -262,7 +264,7 @@ describe('The sidebar tab SMS', function () {
     const requests = simulator.requests.length;
     await shelf('uncertain', 1).click();
     const entry = card().locator('.sms-entry');
-    await says(entry, 'service error');
+    await says(entry, 'The service failed with status 500');
     for (const action of ['Send again', 'It has arrived', 'Discard']) {
       await entry.getByRole('button', { name: action }).click();
       const question = entry.getByRole('group');
@@ -277,7 +279,10 @@ describe('The sidebar tab SMS', function () {
     await entry.getByRole('button', { name: 'Send again' }).click();
     await says(entry.getByRole('group'), 'It may have arrived already.');
     await entry.getByRole('group').getByRole('button', { name: 'Send again' }).click();
-    await says(card().getByRole('status'), 'The text leaves as soon as the service can be reached.');
+    await says(
+      card().getByRole('status'),
+      'The text is being sent. While the service cannot be reached, it waits among the kept texts.',
+    );
     await shelf('uncertain', 0).waitFor();
     await says(card(), 'No outcome is unknown.');
     await says(card().locator('dl').last(), /Sent1/);
@@ -428,6 +433,7 @@ describe('The sidebar tab SMS', function () {
     simulator.fault('send', { delayMs: 3_000 }, 1);
     await press();
     await shelf('kept', 1).click();
+    await says(card().locator('.sms-entry'), /left (now|\d+ sec\. ago)/);
     await card().locator('.sms-entry').getByRole('button', { name: 'Send now' }).click();
     await says(card().getByRole('status'), 'That is not possible now: the text is just being sent');
     await shelf('kept', 0).waitFor();
@@ -482,17 +488,17 @@ describe('The sidebar tab SMS', function () {
       [['read'], 'sms-account.write'],
     ] as const) {
       const adminAuth = { type: 'credentials', users: [], default: { permissions: [...permissions, 'flows.write'] } };
-      const guarded = await startNodeRed({
-        settings: { adminAuth },
-        flows: [tab, account({ optOut: true }), ...sending()],
-      });
+      simulator.fault('send', { status: 503 });
+      const [button, send] = sending();
+      const flows = [tab, account({ optOut: true }), { ...button, once: true }, send];
+      const guarded = await startNodeRed({ settings: { adminAuth }, flows });
       try {
         await editor.open(guarded);
         await editor.page.evaluate(() => RED.sidebar.show('sms'));
         if (sentence === 'sms-account.write') {
           await shelf('optOuts', 0).click();
           await says(content(), 'You are not permitted to see or change who has opted out');
-          await shelf('kept', 0).click();
+          await shelf('kept', 1).click();
         }
         await says(content(), `You are not permitted to see`);
         await says(content(), sentence);
@@ -506,53 +512,94 @@ describe('The sidebar tab SMS', function () {
     }
   });
 
-  for (const theme of ['light', 'dark'] as const) {
-    it(`can be read in the ${theme} theme, narrow and wide, with every list open`, async () => {
-      await open([account({ optOut: true }), ...sending(), receiving()], { theme });
-      await says(card(), 'Incoming messages: ');
-      assert.doesNotMatch(await card().innerText(), /No sms in node/);
-      receive('STOP');
-      receive('A text without any place to break: '.concat('x'.repeat(120)));
-      simulator.fault('send', { status: 500 }, 1);
-      await press();
-      await shelf('uncertain', 1).waitFor();
-      simulator.fault('send', { status: 503 });
-      await press();
-      await shelf('optOuts', 1).click();
-      await card().locator('.sms-opt-out').waitFor();
-      for (const [state, count] of [
-        ['kept', 1],
-        ['uncertain', 1],
-        ['aside', 2],
-      ] as const) {
-        await shelf(state, count).click();
-      }
-      await editor.page.waitForFunction(() => document.querySelectorAll('.sms-entry').length === 5);
+  it('says first what needs a person, with no line for what there is none of', async () => {
+    await openFilled();
+    await editor.page.evaluate(() => RED.sidebar.show('sms'));
+    await shelf('kept', 1).waitFor();
+    const text = await card().innerText();
+    const parts = [
+      'Sending: failing',
+      'Outcome unknown',
+      'Set aside',
+      'Incoming messages',
+      'Kept texts',
+      'Store',
+      'Opted out',
+    ];
+    const places = parts.map((part) => text.indexOf(part));
+    assert.ok(!places.includes(-1), text);
+    assert.deepEqual(
+      places,
+      [...places].sort((a, b) => a - b),
+    );
+    assert.doesNotMatch(text, /^0$|No sms in node/m);
+    assert.match(text, /^Today, since \d+:\d\d/m);
+    await shelf('uncertain', 1).click();
+    await says(card(), 'The service failed with status 500; the message may have been sent. Check with the service');
+  });
+
+  it('can be read in light and dark themes, narrow and wide, with every list open', async () => {
+    await openFilled();
+    for (const theme of ['light', 'dark'] as const) {
+      await openLists({ theme });
       await card().locator('[data-action="discard"]').first().click();
-      for (const width of [180, 320, 700]) {
+      for (const width of [176, 300, 700]) {
         await resize(width);
-        assert.deepEqual(await findOverflow(), [], `at ${width} px`);
+        assert.deepEqual([await findOverflow(), await findBrokenNames()], [[], []], `${theme}, ${width} px`);
         await content().screenshot({ path: join(screenshots, `sidebar-${theme}-${width}.png`) });
       }
-      assert.deepEqual(await findFaintTexts(editor.page, '.sms-sidebar'), []);
-    });
-  }
+      assert.deepEqual(await findFaintTexts(editor.page, '.sms-sidebar'), [], theme);
+    }
+    // As themes do that are installed.
+    const dark = {
+      'primary-background': '#1e1e1e',
+      'secondary-background': '#121212',
+      'primary-text-color': '#ccc',
+      'text-color-error': '#ad1625',
+      'workspace-button-background': '#121212',
+      'form-input-background': '#121212',
+      'form-text-color': '#ccc',
+      'form-placeholder-color': '#999',
+    };
+    const rules = Object.entries(dark).map(([name, colour]) => `--red-ui-${name}: ${colour};`);
+    await editor.page.addStyleTag({ content: `:root:root { ${rules.join(' ')} }` });
+    assert.deepEqual(await findFaintTexts(editor.page, '.sms-sidebar'), [], 'a theme');
+  });
 
-  for (const language of languages) {
-    it(`speaks ${language}, in a narrow sidebar too`, async () => {
-      await open([account({ optOut: true }), ...sending(), receiving()], { language });
-      for (const state of ['kept', 'uncertain', 'aside', 'optOuts']) await shelf(state, 0).click();
-      await editor.page.waitForFunction(
-        () =>
-          [...document.querySelectorAll('.sms-entries > p:nth-of-type(2)')].filter((line) => line.checkVisibility())
-            .length === 4,
-      );
-      await resize(180);
-      assert.deepEqual(await findOverflow(), []);
+  it('speaks every language, in a narrow sidebar too', async function () {
+    this.timeout(180_000);
+    await openFilled();
+    for (const language of languages) {
+      await openLists({ language });
+      await resize(176);
+      assert.deepEqual([await findOverflow(), await findBrokenNames()], [[], []], language);
       const text = await content().innerText();
       assert.doesNotMatch(text, unresolvedText);
-      if (language !== 'en-US') assert.doesNotMatch(text, /\b(Incoming|Nothing|Waiting|Kept|Today|ago)\b/);
-    });
+      if (language !== 'en-US') assert.doesNotMatch(text, /\b(Incoming|Sending|Nothing|Waiting|Kept|Today|ago)\b/);
+    }
+  });
+
+  /** Something is in every list, and sending fails. */
+  async function openFilled(): Promise<void> {
+    await nodeRed.deploy([tab, account({ optOut: true }), ...sending(), receiving()]);
+    receive('STOP');
+    receive('A text without any place to break: '.concat('x'.repeat(120)));
+    simulator.fault('send', { status: 500 }, 1);
+    await press();
+    await until(() => simulator.requests.some(({ endpoint }) => endpoint === 'send'));
+    simulator.fault('send', { status: 503 });
+    await press();
+    await editor.open(nodeRed);
+    editor.takeProblems();
+  }
+
+  async function openLists(options: Parameters<Editor['open']>[1]): Promise<void> {
+    await editor.open(nodeRed, options);
+    await editor.page.evaluate(() => RED.sidebar.show('sms'));
+    for (const state of ['uncertain', 'aside', 'kept', 'optOuts']) {
+      await shelf(state, state === 'aside' ? 2 : 1).click();
+    }
+    await editor.page.waitForFunction(() => document.querySelectorAll('.sms-entry').length === 5);
   }
 
   /** The label of what has the focus. */
@@ -564,6 +611,22 @@ describe('The sidebar tab SMS', function () {
     await content().evaluate((element, px) => {
       element.style.width = `${px}px`;
     }, width);
+  }
+
+  /** The names of facts of which a word is broken. */
+  function findBrokenNames(): Promise<string[]> {
+    return content().evaluate((sidebar) =>
+      [...sidebar.querySelectorAll('dt')].flatMap(({ firstChild, textContent }) =>
+        [...(textContent ?? '').matchAll(/[\p{L}-]+/gu)].flatMap(({ 0: word, index }) => {
+          const range = document.createRange();
+          if (!firstChild) return [];
+          range.setStart(firstChild, index);
+          range.setEnd(firstChild, index + word.length);
+          // Chinese, Japanese and Korean break anywhere.
+          return range.getClientRects().length > 1 && !/[\u1100-\u9fff\uac00-\ud7af]/.test(word) ? [word] : [];
+        }),
+      ),
+    );
   }
 
   /** What is wider than the sidebar lets be seen. */

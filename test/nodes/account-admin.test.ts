@@ -215,7 +215,9 @@ describe('what goes on in an account', () => {
     );
     assert.deepEqual(accounts[0]?.state, (await ask('a/state')).body);
     assert.deepEqual([accounts[0]?.today?.sent, accounts[0]?.state?.counts.sent], [7, 0]);
-    assert.deepEqual(accounts[0]?.failures, { status: 'forbidden' });
+    assert.deepEqual(accounts[0]?.failures, {
+      status: 'The service does not permit reading with these credentials. Check the rights of the account.',
+    });
     assert.equal(accounts[1]?.state, undefined);
   });
 
