@@ -74,7 +74,7 @@ export class SendBadge {
   /** How to say what goes on, if anything does: it changes more often than it is shown. */
   get #current(): (() => NodeStatus) | undefined {
     const { outage, sending, waiting, nextAt, asking } = this.#state;
-    if (outage) return () => badges.error(this.#RED, outage);
+    if (outage) return () => badges.outage(this.#RED, outage, waiting);
     if (sending > 0) return () => badges.sending(this.#RED, sending);
     if (waiting > 0 && nextAt !== undefined) return () => badges.waitingUntil(this.#RED, waiting, nextAt);
     if (waiting > 0) return () => badges.waitingTexts(this.#RED, waiting);

@@ -107,8 +107,9 @@ export class SendOutcomes {
     const { accepted, failed } = news.outcome;
     const origin = news.origin as Origin | undefined;
     const total = accepted.length + failed.length;
-    const { sent, partlyFailed } = badges;
-    this.#badge.showOutcome(failed.length === 0 ? sent(this.#RED) : partlyFailed(this.#RED, failed.length, total));
+    const { sent, sentBefore, partlyFailed } = badges;
+    const whole = news.duplicate ? sentBefore(this.#RED) : sent(this.#RED);
+    this.#badge.showOutcome(failed.length === 0 ? whole : partlyFailed(this.#RED, failed.length, total));
     const left = origin?.left ?? createOutputs(this.#RED, this.#messageOf(news), news, () => this.#isCopied);
     if (origin) origin.left = left;
     const isSent = this.#sender.sendEach(left);

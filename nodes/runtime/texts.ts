@@ -63,6 +63,11 @@ export const badges = {
     }
     return badge(RED, ['red', 'ring'], ownBadges[reason] ?? `short.${code}`);
   },
+  /** @param n how many kept texts wait until it is over */
+  outage: (RED: NodeAPI, error: unknown, n: number): NodeStatus => {
+    const shown = badges.error(RED, error);
+    return n === 0 ? shown : { ...shown, text: badgeText(RED, 'status.outage', { error: String(shown.text), n }) };
+  },
   connecting: (RED: NodeAPI) => badge(RED, ['yellow', 'ring'], 'status.connecting'),
   /** @param path where a node is called */
   at: (path: string): NodeStatus => ({ fill: 'green', shape: 'dot', text: path }),
@@ -82,6 +87,8 @@ export const badges = {
     badge(RED, ['blue', 'ring'], 'status.waitingUntil', { n, next: formatUntil(next) }),
   asking: (RED: NodeAPI, n: number) => badge(RED, ['blue', 'ring'], 'status.asking', { n }),
   sent: (RED: NodeAPI) => badge(RED, ['green', 'dot'], 'status.sent'),
+  /** What has the same key was accepted before. */
+  sentBefore: (RED: NodeAPI) => badge(RED, ['green', 'dot'], 'status.sentBefore'),
   partlyFailed: (RED: NodeAPI, failed: number, total: number) =>
     badge(RED, ['yellow', 'dot'], 'status.partlyFailed', { failed, total }),
   reading: (RED: NodeAPI) => badge(RED, ['blue', 'dot'], 'status.reading'),

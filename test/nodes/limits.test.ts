@@ -57,7 +57,7 @@ describe('the limits of an account in a flow', () => {
     assert.ok(lateMs >= 0 && lateMs < 60_000 + 10_000, message);
     const { fill, shape, text = '' } = flow.status('send') as { fill?: string; shape?: string; text?: string };
     assert.deepEqual([fill, shape], ['red', 'ring']);
-    assert.match(text, /^number limit: \d\d:\d\d$/);
+    assert.match(text, /^limit per number until \d\d:\d\d$/);
     await send(flow, two, 'd');
     assert.equal((await flow.messages('sent', 3)).at(-1)?.topic, two);
   });
@@ -67,7 +67,7 @@ describe('the limits of an account in a flow', () => {
     await send(flow, one, 'a');
     await send(flow, one, 'b');
     const { text = '' } = flow.status('send') as { text?: string };
-    assert.match(text, /^number limit: \d\d-\d\d$/);
+    assert.match(text, /^limit per number until \d\d-\d\d$/);
   });
 
   it('let the recipients who are kept back leave by output 2, and the text go to the others', async () => {
@@ -89,7 +89,7 @@ describe('the limits of an account in a flow', () => {
     await send(flow, `${one} ${two}`, 'again');
     const [caught] = await flow.messages('caught', 1);
     assert.equal(caught?.sms?.error?.code, 'SMS_LIMIT');
-    assert.match(String((flow.status('send') as { text?: string }).text), /^day limit: \d\d:\d\d$/);
+    assert.match(String((flow.status('send') as { text?: string }).text), /^limit per day until \d\d:\d\d$/);
   });
 
   it('do not hold for a node that is unlimited, whose texts count', async () => {

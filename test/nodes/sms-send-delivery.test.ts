@@ -45,7 +45,7 @@ describe('sms-send: delivery and conversation', () => {
       await sim.setOnline(false);
       const flow = await start({ keep: true });
       for (const payload of ['1', '2', '3']) flow.send('send', { topic: handset, payload });
-      await flow.badge('send', { fill: 'red', shape: 'ring', text: 'unreachable' });
+      await flow.badge('send', { fill: 'red', shape: 'ring', text: 'unreachable, 3 waiting' });
       await until(() => errorsOf(flow).length > 0);
       assert.equal(flow.completions.length, 0);
       await sim.setOnline(true);
@@ -306,6 +306,10 @@ describe('sms-send: delivery and conversation', () => {
       const failed = await flow.messages('failed', 2);
       assert.equal(failed[1]?.sms?.duplicate, true);
       assert.equal(flow.completions.length, 2);
+      for (let time = 0; time < 2; time++) {
+        flow.send('send', { topic: handset, payload: 'hello', key: 'b' });
+        await flow.badge('send', { fill: 'green', shape: 'dot', text: time === 0 ? 'sent' : 'sent before' });
+      }
     });
 
     for (const [key, field] of [

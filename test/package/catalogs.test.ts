@@ -155,7 +155,8 @@ for (const language of languages) {
     it('have badges of fewer than 20 characters', () => {
       const moments: Record<string, string> = { time: '14:05:30', until: '14:05', next: '18:00' };
       // The English ones are the names under which the badges are known.
-      const known = language === 'en-US' ? ['sms-account.status.paused', 'sms-account.status.waitingUntil'] : [];
+      const names = ['paused', 'waitingUntil', 'limitHandset', 'limitDay'].map((name) => `sms-account.status.${name}`);
+      const known = language === 'en-US' ? names : [];
       const tooLong = [...texts]
         .filter(([key]) => /^sms-account\.(short|status)\./.test(key) && !known.includes(key))
         .map(([key, text]) => [key, text.replace(/__(\w+)__/g, (_place, name) => moments[name] ?? '100')])
