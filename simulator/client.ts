@@ -190,8 +190,13 @@ export class SimulatorClient {
   }
 
   async #ask<T>(path: string, options?: RequestInit): Promise<T> {
-    const response = await fetch(this.#control + path, options);
-    const answer = await response.json();
+    const { origin } = new URL(this.#control);
+    const response = await fetch(this.#control + path, options).catch((cause: unknown) => {
+      throw new Error(`No simulator answers at ${origin}. Start one, or give the address of its page.`, { cause });
+    });
+    const answer = await response.json().catch((cause: unknown) => {
+      throw new Error(`What answers at ${origin} is no simulator. Give the address of its page.`, { cause });
+    });
     if (!response.ok) throw new Error((answer as { error: string }).error);
     return answer as T;
   }

@@ -232,6 +232,10 @@ export const reasons = {
     'SMS_SERVICE',
     'The service answered with the unexpected status {{status}}. Check the base URL of the account.',
   ],
+  notFound: [
+    'SMS_SERVICE',
+    'There is no such service at this address (status 404). Check the base URL of the account.',
+  ],
   serviceError: ['SMS_SERVICE', 'The service reported an error{{detail}}. No message was sent.'],
   responseUnreadable: [
     'SMS_RESPONSE',
@@ -257,6 +261,14 @@ export const reasons = {
   unreachableRead: [
     'SMS_UNREACHABLE',
     'The service at {{host}} could not be reached ({{detail}}). Check the base URL, the network and the proxy.',
+  ],
+  proxyLogin: [
+    'SMS_UNREACHABLE',
+    'The proxy on the way to {{host}} wants a user name and a password ({{detail}}); it let nothing through. Enter them in the proxy of the account, or in the address that http_proxy or https_proxy holds.',
+  ],
+  proxyRefused: [
+    'SMS_UNREACHABLE',
+    'The proxy on the way to {{host}} does not allow this address ({{detail}}); it let nothing through. Have its administrator allow it, or enter it among the hosts that are reached without the proxy.',
   ],
   certificateUntrusted: [
     'SMS_UNREACHABLE',

@@ -52,6 +52,9 @@ const ownBadges: { [Reason in SmsErrorReason]?: string } = {
   certificateName: 'status.certificateName',
   certificateDate: 'status.certificateDate',
   noTls: 'status.noTls',
+  notFound: 'status.notFound',
+  proxyLogin: 'status.proxyLogin',
+  proxyRefused: 'status.proxyRefused',
 };
 
 /** The badges of all nodes. */

@@ -76,7 +76,7 @@ function forwardBy({ url, authorization }: ProxyAddress): Dispatcher.DispatcherC
       {
         onRequestStart: (...args) => handler.onRequestStart?.(...args),
         onResponseStart(controller, statusCode, ...rest) {
-          if (statusCode === 407) throw new ProxyFailure('HTTP 407');
+          if (statusCode === 407) throw new ProxyFailure(407);
           handler.onResponseStart?.(controller, statusCode, ...rest);
         },
         onResponseData: (...args) => handler.onResponseData?.(...args),
@@ -188,7 +188,7 @@ export function createTunnel(
         callback(null, socket);
       } else {
         socket.on('error', () => {}).destroy();
-        callback(new ProxyFailure(`HTTP ${statusCode}`), null);
+        callback(new ProxyFailure(Number(statusCode)), null);
       }
     });
     request.once('error', (error) => {

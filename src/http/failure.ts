@@ -14,9 +14,12 @@ const untrustedCode =
 
 /** A proxy that cannot be reached, or that does not let a request through: nothing was sent. */
 export class ProxyFailure extends Error {
-  /** @param detail why, in a few words that may be shown */
-  constructor(detail: string, options?: ErrorOptions) {
-    super(`${detail} of the proxy`, options);
+  /** @param detail why, in a few words that may be shown, or the status that it has answered with */
+  constructor(
+    readonly detail: string | number,
+    options?: ErrorOptions,
+  ) {
+    super(`${typeof detail === 'number' ? `HTTP ${detail}` : detail} of the proxy`, options);
   }
 }
 
@@ -30,9 +33,13 @@ export function createUnreachable(
   { host, effect }: { host: string; effect: 'send' | 'read' },
   { detail, ...facts }: SmsErrorFacts & { detail: string },
 ): SmsError {
-  // A certificate of the proxy is not mended by the TLS settings of the account.
-  const code = (facts.cause instanceof ProxyFailure ? undefined : codeOf(facts.cause)) ?? '';
   const details = { ...facts, params: { host, detail } };
+  const { cause } = facts;
+  // What a proxy wants is not mended at the base URL or in the network.
+  if (cause instanceof ProxyFailure && cause.detail === 407) return new SmsError('proxyLogin', details);
+  if (cause instanceof ProxyFailure && cause.detail === 403) return new SmsError('proxyRefused', details);
+  // A certificate of the proxy is not mended by the TLS settings of the account.
+  const code = (cause instanceof ProxyFailure ? undefined : codeOf(cause)) ?? '';
   if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') return new SmsError('certificateName', details);
   if (dateCodes.has(code)) return new SmsError('certificateDate', details);
   if (untrustedCode.test(code)) return new SmsError('certificateUntrusted', details);

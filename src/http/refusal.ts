@@ -37,6 +37,7 @@ function createError({ statusCode }: Answer, effect: Call['effect'], service: Se
   if (statusCode === 403 && effect === 'read') return new SmsError('forbiddenRead', facts);
   if (statusCode === 403) return new SmsError('forbidden', { ...facts, params: { detail: formatDetail(service) } });
   if (statusCode === 429) return new SmsError('tooManyRequests', facts);
+  if (statusCode === 404) return new SmsError('notFound', facts);
   const params = { status: statusCode };
   if (statusCode >= 500) {
     const isOpen = effect === 'send' && leavesOpen(statusCode);

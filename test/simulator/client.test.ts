@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import {
   connectSimulator,
   createManualClock,
@@ -24,6 +27,23 @@ describe('simulator: the client', () => {
   afterEach(async () => {
     await calls.close();
     await simulator.close();
+  });
+
+  it('says which address does not answer, or not as a simulator', async () => {
+    const { pageUrl } = simulator;
+    await simulator.close();
+    const { origin } = new URL(pageUrl);
+    await assert.rejects(connectSimulator(pageUrl).state(), {
+      message: new RegExp(`^No simulator answers at ${origin}\\.`),
+    });
+    const page = createServer((_request, response) => response.end('<h1>Hello</h1>')).listen(0, '127.0.0.1');
+    await once(page, 'listening');
+    const { port } = page.address() as AddressInfo;
+    const there = connectSimulator(`http://127.0.0.1:${port}/`).state();
+    await assert.rejects(there, {
+      message: new RegExp(`^What answers at http://127.0.0.1:${port} is no simulator\\.`),
+    });
+    page.close();
   });
 
   it('plays the handsets and shows what they show', async () => {

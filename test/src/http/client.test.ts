@@ -327,9 +327,9 @@ describe('Client', () => {
       [299, 'statusUnexpected'],
       [300, 'redirect'],
       [399, 'redirect'],
-      [404, 'statusUnexpected'],
+      [404, 'notFound'],
     ] as const) {
-      it(`${status} is called ${reason === 'redirect' ? 'a redirect' : 'unexpected'} on every endpoint`, async () => {
+      it(`${status} is called ${reason} on every endpoint`, async () => {
         for (const { name, error } of await failuresOf(status)) assert.equal(error.reason, reason, name);
       });
     }
