@@ -1,7 +1,7 @@
 import { isLoopback, parseBaseUrl } from '../src/login';
 import { isBlank } from '../src/wire/fields';
 import type { EditorNode } from './forms/editor';
-import { checkBaseUrl, checkPrefixes, checkQuietTime, checkRedisUrl, checkTimeZone } from './forms/rules';
+import { checkBaseUrl, checkPrefixes, checkQuietTime, checkRedisUrl, checkTimeZone, mendBaseUrl } from './forms/rules';
 import { fillDefaults, isUsedBy, listNames, numberIn, prepare, tell, text, valueIn } from './forms/shared';
 import { limits } from './limits';
 import { type SameLoginReport, savedPassword } from './runtime/account-report';
@@ -145,11 +145,24 @@ function prepareChoices(node: EditorNode): void {
   const form = field('baseUrl').closest('.sms-form');
   const sends = isUsedBy('sms-send', [node.id]);
   const receives = isUsedBy('sms-in', [node.id]);
+  const mend = $('#sms-account-mend');
+  mend.children('button').on('click', () => {
+    field('baseUrl')
+      .val(mendBaseUrl(field('baseUrl').val())?.url ?? '')
+      .trigger('change')
+      .trigger('focus');
+  });
   const update = () => {
     const authType = field('authType').val();
     form.find('.sms-account-bearer').toggle(authType === 'bearer');
     form.find('.sms-account-login').toggle(authType !== 'bearer');
     $('#sms-account-get-warning').toggle(authType === 'form' && field('method').val() === 'GET');
+    const mended = mendBaseUrl(field('baseUrl').val());
+    mend.toggle(mended !== undefined);
+    if (mended) {
+      mend.children('span').text(node._(mended.key));
+      mend.children('button').text(node._('sms-account.label.useUrl', { url: mended.url }));
+    }
     const url = parseUrl(field('baseUrl').val());
     const isExposed = url?.protocol === 'http:' && !isLoopback(url.hostname);
     $('#sms-account-http-warning').toggle(isExposed);

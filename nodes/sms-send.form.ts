@@ -3,6 +3,7 @@ import { isBlank } from '../src/wire/fields';
 import type { EditorNode, TypedInputType } from './forms/editor';
 import { createMsgType } from './forms/message-properties';
 import {
+  adviseRecipients,
   checkAt,
   checkCallbackUrl,
   checkFragmentationLimit,
@@ -122,11 +123,14 @@ RED.nodes.registerType('sms-send', {
     prepareMail(this);
     const update = () => {
       $('#sms-send-to-hint').toggle(['msg', 'str'].includes(String(field('toType').val())));
+      const advice = field('toType').val() === 'str' ? adviseRecipients(String(field('to').val())) : undefined;
+      $('#sms-send-to-advice').toggle(advice !== undefined);
+      if (advice) $('#sms-send-to-advice span').text(this._(advice.key, advice.params));
       $('.sms-send-kept').toggle(field('keep').prop('checked') || field('atType').val() !== 'none');
       field('outputs').val(outputsOf(this));
       $('#sms-send-uncertain-warning').toggle(field('retryUncertain').prop('checked'));
     };
-    $('#node-input-name').closest('.sms-form').on('change', update);
+    $('#node-input-name').closest('.sms-form').on('change input', update);
     update();
     prepare(this);
   },

@@ -1,6 +1,6 @@
 import { parsePrefixes } from '../../src/consent/prefixes';
 import { isSmsError, type SmsErrorReason } from '../../src/errors';
-import { parseBaseUrl, parseRedisUrl } from '../../src/login';
+import { isLoopback, parseBaseUrl, parseRedisUrl } from '../../src/login';
 import { parseRecipients } from '../../src/message/recipients';
 import { parseAt, parseQuietHours, parseTimeOfDay, parseTimeZone } from '../../src/message/times';
 import { parseFragmentationLimit, parseMessageId, planTravel } from '../../src/message/travel';
@@ -53,6 +53,25 @@ export function checkBaseUrl(value: unknown, allowHttp: boolean): Verdict {
   return judge(value, (text) => parseBaseUrl(text, allowHttp));
 }
 
+/** The address of a single call (§3, §4) goes on behind the base URL. */
+const call = /\/api\/\d\/sms\//;
+
+/** What is meant by an address that is no base URL, though it holds one: that of a single call, or one without its scheme. */
+export function mendBaseUrl(value: unknown): { key: string; url: string } | undefined {
+  const given = String(value ?? '').trim();
+  const hasScheme = given.includes('://');
+  const address = hasScheme ? given : `https://${given}`;
+  if (isEnv(given) || !URL.canParse(address)) return undefined;
+  const { protocol, host, hostname, pathname } = new URL(address);
+  // Any word could be a host.
+  if (!hasScheme && !isLoopback(hostname) && !hostname.includes('.')) return undefined;
+  const end = pathname.search(call);
+  if (hasScheme && end < 0) return undefined;
+  const scheme = hasScheme || !isLoopback(hostname) ? protocol : 'http:';
+  const url = `${scheme}//${host}${end < 0 ? pathname : pathname.slice(0, end)}`.replace(/\/$/, '');
+  return { url, key: end < 0 ? 'sms-account.form.baseUrlScheme' : 'sms-account.form.baseUrlCall' };
+}
+
 export function checkRedisUrl(value: unknown): Verdict {
   return judge(value, parseRedisUrl);
 }
@@ -79,6 +98,23 @@ export function checkAt(value: unknown): Verdict {
 
 export function checkRecipients(value: unknown): Verdict {
   return judge(value, parseRecipients);
+}
+
+const wideDigit = /[０-９]/;
+
+/** What is likely to be a slip in recipients, though it can be sent. */
+export function adviseRecipients(value: string): Verdict {
+  if (isEnv(value)) return undefined;
+  const groups = value.split(/[,;\n]/).map((group) => group.trim().split(/\s+/));
+  const wide = groups.flat().find((item) => wideDigit.test(item));
+  if (wide) return { key: 'sms-send.hint.wideDigits', params: { item: wide, digits: wide.normalize('NFKC') } };
+  const isName = (item: string | undefined): boolean => item !== undefined && item !== '' && !/[\d+]/.test(item);
+  for (const group of groups) {
+    const [first, second] = group.slice(group.findIndex((item, index) => isName(item) && isName(group[index + 1])));
+    if (isName(first) && isName(second))
+      return { key: 'sms-send.hint.twoContacts', params: { first: String(first), second: String(second) } };
+  }
+  return undefined;
 }
 
 export function checkMessageId(value: unknown): Verdict {

@@ -224,7 +224,9 @@ function prepareUnits(form: JQuery): void {
 function prepareButtons(form: JQuery): void {
   const buttons = form.find('a.red-ui-button[id*="-btn-"]');
   for (const element of buttons) {
-    const name = $(element).closest('.form-row').children('label').text().trim();
+    // The label itself is written after the form is prepared.
+    const label = $(element).closest('.form-row').find('label [data-i18n]').attr('data-i18n') ?? '';
+    const name = label.includes(':') ? RED._(label) : text(label);
     const key = element.id.endsWith('-add') ? 'sms-account.label.add' : 'sms-account.label.edit';
     $(element).attr({ role: 'button', tabindex: 0, 'aria-label': text(key, { name }) });
   }

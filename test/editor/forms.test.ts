@@ -378,6 +378,17 @@ describe('The forms in the editor', function () {
       const [described] = ((await field(property).getAttribute('aria-describedby')) ?? '').split(' ');
       assert.match(await form.locator(`[id="${described}"]`).innerText(), reason);
     }
+    const mend = form.locator('#sms-account-mend');
+    for (const [value, words, url] of [
+      ['sms.example.com/eu', 'The address lacks https:// in front.', 'https://sms.example.com/eu'],
+      ['https://sms.example.com/api/3/sms/out', 'This is the address of a single call.', 'https://sms.example.com'],
+    ] as const) {
+      await field('baseUrl').fill(value);
+      await mend.getByText(words).waitFor();
+      await mend.getByRole('button', { name: `Use ${url}` }).click();
+      assert.equal(await field('baseUrl').inputValue(), url);
+      assert.deepEqual([await mend.isVisible(), await editor.complaint('baseUrl', 'node-config-input')], [false, '']);
+    }
     for (const property of Object.keys(wrong)) {
       await field(property).fill(`\${SMS_${property.toUpperCase()}}`);
       assert.equal(await editor.complaint(property, 'node-config-input'), '', property);
@@ -489,6 +500,18 @@ describe('The forms in the editor', function () {
       ['expire', 'jsonata', '$x(', /xpression/],
     ];
     await form.locator('#node-input-keep').check();
+    await editor.chooseType('to', 'str');
+    const advice = form.locator('#sms-send-to-advice');
+    for (const [value, words] of [
+      ['Anna Smith', '“Anna” and “Smith” are two recipients: a space separates them.'],
+      ['６４２１５５５', '“６４２１５５５” has full-width digits and is taken for a contact. Write 6421555.'],
+    ] as const) {
+      await editor.typed('to').fill(value);
+      await advice.getByText(words).waitFor();
+      assert.equal(await editor.complaint('to'), '');
+    }
+    await editor.typed('to').fill('Anna, Smith');
+    await advice.waitFor({ state: 'hidden' });
     for (const [property, type, value, reason] of wrong) {
       if ((await form.locator(`#node-input-${property}Type`).inputValue()) !== type)
         await editor.chooseType(property, type);
@@ -719,6 +742,8 @@ describe('The forms in the editor', function () {
     const form = await editor.openForm('sms-send');
     await unfold(form);
     await editor.chooseType('wait', 'num');
+    assert.equal(await editor.typed('wait').inputValue(), '60');
+    assert.equal(await editor.complaint('wait'), '');
     await editor.typed('wait').fill('5');
     await editor.save();
     await outputs.nth(3).waitFor();
@@ -1131,6 +1156,14 @@ describe('The forms in the editor', function () {
             .map((element) => element.outerHTML),
         );
       assert.deepEqual(nameless, [], type);
+      const spoken = await form
+        .locator('a.red-ui-button[id*="-btn-"]')
+        .evaluateAll((buttons) => buttons.map((button) => button.getAttribute('aria-label')));
+      const named = type === 'sms-account' ? ['TLS settings', 'Proxy'] : ['Account'];
+      assert.deepEqual(
+        spoken,
+        named.flatMap((name) => [`Edit: ${name}`, `Add: ${name}`]),
+      );
       assert.doesNotMatch(await editor.textOnScreen(), unresolvedText, type);
       await closeForm(editor, type);
     }

@@ -120,9 +120,16 @@ describe('The editor in each language', function () {
     }
     return {
       texts: await readTexts(form),
-      cutOff: await findCutOff(form),
+      cutOff: [...(await findCutOff(form)), ...(await findCutHelp())],
       help: await editor.shownHelp(),
     };
+  }
+
+  /** What is wider than the help lets be seen. */
+  function findCutHelp(): Promise<string[]> {
+    return editor.page
+      .locator('.red-ui-sidebar-help-stack .red-ui-help .red-ui-help dt')
+      .evaluateAll((names) => names.filter((dt) => dt.scrollWidth > dt.clientWidth).map((dt) => dt.outerHTML));
   }
 
   before(async () => {

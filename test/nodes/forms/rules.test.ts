@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import type { NodeAPI } from 'node-red';
 import {
+  adviseRecipients,
   checkAt,
   checkBaseUrl,
   checkCallbackUrl,
@@ -18,6 +19,7 @@ import {
   checkText,
   checkTimeZone,
   type Mail,
+  mendBaseUrl,
   type Verdict,
 } from '../../../nodes/forms/rules';
 import { limits } from '../../../nodes/limits';
@@ -339,5 +341,36 @@ describe('The rules of the forms', () => {
     assert.equal(checkNumber(0, concurrency)?.key, 'sms-account.form.wholeFrom');
     assert.equal(checkNumber(0, timeout)?.key, 'sms-account.form.numberBetween');
     assert.throws(() => parseNumber('drain', 17, drain));
+  });
+});
+
+describe('What the forms point out', () => {
+  it('is what is meant by an address that is no base URL, and nothing of one that may be', () => {
+    const mended = {
+      'sms.example.com': 'https://sms.example.com',
+      ' sms.example.com:8443/eu/ ': 'https://sms.example.com:8443/eu',
+      'localhost:8080': 'http://localhost:8080',
+      '127.0.0.1': 'http://127.0.0.1',
+      'https://sms.example.com/eu/api/3/sms/out?to=64': 'https://sms.example.com/eu',
+      'sms.example.com/api/1/sms/in': 'https://sms.example.com',
+    };
+    for (const [given, url] of Object.entries(mended)) assert.equal(mendBaseUrl(given)?.url, url, given);
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: Node-RED puts a variable in its place.
+    const others = ['', undefined, 'sms', 'a b.c', '${URL}', 'https://sms.example.com/api/3', 'ftp://sms.example'];
+    for (const given of others) {
+      assert.equal(mendBaseUrl(given), undefined, given);
+    }
+  });
+
+  it('is what is likely to be a slip in recipients, and nothing of those that are not', () => {
+    assert.deepEqual(adviseRecipients('6421555123, Anna  Smith')?.params, { first: 'Anna', second: 'Smith' });
+    assert.deepEqual(adviseRecipients('oncall ６４２１５５５１２３')?.params, {
+      item: '６４２１５５５１２３',
+      digits: '6421555123',
+    });
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: Node-RED puts a variable in its place.
+    for (const given of ['', 'Anna', 'Anna, Smith', 'Anna\nSmith', 'Anna 6421555123 Smith', 'team1 team2', '${TO}']) {
+      assert.equal(adviseRecipients(given), undefined, given);
+    }
   });
 });
