@@ -202,7 +202,7 @@ async function drawSidebar(editor: Editor, simulator: Simulator, url: string): P
   await shelf('kept', 2).waitFor();
   await shelf('uncertain', 1).click();
   await page.locator('.sms-entry').waitFor();
-  await page.locator('.sms-polls li').nth(1).waitFor();
+  await page.locator('.sms-lines li').nth(1).waitFor();
   const card = await page.locator('.sms-card').boundingBox();
   await page.setViewportSize({ width: 1500, height: Math.round((card?.y ?? 0) + (card?.height ?? 0)) + 40 });
   await editor.settle();
