@@ -534,6 +534,10 @@ describe('The sidebar tab SMS', function () {
     );
     assert.doesNotMatch(text, /^0$|No sms in node/m);
     assert.match(text, /^Today, since \d+:\d\d/m);
+    // In Node-RED 5 it has half of that.
+    await editor.page.setViewportSize({ width: 1280, height: 800 });
+    const [seen, lists] = await Promise.all([content().boundingBox(), shelf('aside', 2).boundingBox()]);
+    assert.ok(seen && lists && lists.y + lists.height <= seen.y + seen.height, 'both lists are in sight');
     await shelf('uncertain', 1).click();
     await says(card(), 'The service failed with status 500; the message may have been sent. Check with the service');
   });
