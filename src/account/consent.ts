@@ -73,7 +73,8 @@ export class Consent {
 
   /** Other account nodes are deployed. */
   update(settings: readonly AccountSettings[]): void {
-    this.#words = new ConsentWords(settings.flatMap(({ optOut }) => optOut ?? []));
+    // When all have gone, what polls in flight still bring is understood by the words of the last.
+    if (settings.length > 0) this.#words = new ConsentWords(settings.flatMap(({ optOut }) => optOut ?? []));
     this.#listen();
   }
 

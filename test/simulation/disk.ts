@@ -181,7 +181,9 @@ class Folder {
     if (before !== undefined) this.#copies.count(before, -1);
     if (text === undefined) this.entries.delete(id);
     else this.entries.set(id, text);
-    if (text !== undefined) this.#copies.count(text, 1);
+    if (text === undefined) return;
+    this.#copies.count(text, 1);
+    this.#copies.commit(text);
   }
 
   /** In order. */

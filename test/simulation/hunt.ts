@@ -46,6 +46,7 @@ export function secondsSince(beganMs: number): number {
 const ways: readonly (readonly [way: Way, name: string])[] = [
   ['in', 'The way in'],
   ['out', 'The way out'],
+  ['consent', 'Consent and times'],
 ];
 
 /** What `npm run simulate -- --mutants` prints: a table for each way. */

@@ -496,6 +496,43 @@ export const mutants: readonly Mutant[] = [
     'this.open();\n    this.deadLetters.giveUntaken();',
     'this.open();',
   ),
+  // Who wrote STOP, and when texts may leave.
+  consent(
+    'who wrote STOP is sent to',
+    'outbox/rules.ts',
+    'isNumber(msisdn) && isOptedOut(msisdn, look));',
+    'isNumber(msisdn) && isOptedOut(msisdn, look) && isLeaving && msisdn === look.name);',
+  ),
+  consent(
+    'a STOP is noted after its message',
+    'inbox/consent.ts',
+    "const isOpen = journal.mode === 'open';",
+    'const isOpen = false;',
+  ),
+  consent(
+    'what the last poll brings is not listened to',
+    'account/consent.ts',
+    'if (settings.length > 0) this.#words',
+    'this.#words',
+  ),
+  consent(
+    'another login knows nobody who wrote STOP',
+    'outbox/move.ts',
+    'prefix: optOutPrefix, merge',
+    "prefix: 'nobody', merge",
+  ),
+  consent(
+    'a text leaves before its time',
+    'outbox/rules.ts',
+    'const from = Math.max(now, options.at?.time ?? now);',
+    'const from = now;',
+  ),
+  consent(
+    'quiet hours hold for nobody',
+    'outbox/rules.ts',
+    'return options.essential ? from : nextAllowed(from, quietHours);',
+    'return from;',
+  ),
 ];
 
 function mutant(name: string, file: string, search: string, replace: string): Mutant {
@@ -504,4 +541,8 @@ function mutant(name: string, file: string, search: string, replace: string): Mu
 
 function outward(name: string, file: string, search: string, replace: string): Mutant {
   return { name, file, search, replace, way: 'out' };
+}
+
+function consent(name: string, file: string, search: string, replace: string): Mutant {
+  return { name, file, search, replace, way: 'consent' };
 }

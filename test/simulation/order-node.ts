@@ -68,6 +68,15 @@ export class OrderNode {
         resolveMs,
         priority,
         unlimited,
+        ...(order.essential && { essential: true }),
+        ...(order.inMs === undefined
+          ? undefined
+          : {
+              at: {
+                time: this.#process.clock.now() + order.inMs,
+                keep: { expireMs: expireMs === 0 ? undefined : expireMs },
+              },
+            }),
         ...(keep ? { keep: { expireMs: expireMs === 0 ? undefined : expireMs } } : undefined),
         ...(order.key === undefined ? undefined : { once: `key ${order.key}` }),
         ...(remember ? { remember: { value: input.number } } : undefined),

@@ -23,6 +23,10 @@ export interface OrderPlan {
   waitMs: number;
   priority: number;
   unlimited: boolean;
+  /** Neither consent nor quiet hours hold for it. */
+  essential?: true;
+  /** It may leave so long after it is ordered. */
+  inMs?: number;
   /** How long after the service has accepted it each handset replies, once; some of them within 20 s when absent. */
   replyMs?: number;
 }
@@ -36,10 +40,12 @@ export interface OutwardPlan {
   feedKnows: boolean;
   /** What 429 and 503 come with. */
   retryAfterS?: number;
+  /** Who writes STOP gets no more texts; with a minute of the run, from 0, in which no text leaves. */
+  consent?: { quietMinute?: number };
 }
 
 /** Texts are to the same few handsets, so that limits and questions meet. The service refuses the last one. */
-const handsets = [1, 2, 3, 4, 9] as const;
+export const handsets = [1, 2, 3, 4, 9] as const;
 
 export function createOutwardPlan(random: Random): OutwardPlan {
   return {

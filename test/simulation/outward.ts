@@ -33,6 +33,8 @@ export interface Input {
   mayRepeat: boolean;
   /** The wait for replies was known to a memory that is gone. */
   isUnasked: boolean;
+  /** When it may leave. */
+  readonly dueMs: number;
   /** The process that has it in its memory. */
   givenTo?: object;
 }
@@ -54,6 +56,8 @@ const unsent: ReadonlySet<string> = new Set([
   'SMS_STORE',
   'SMS_LIMIT',
   'SMS_EXPIRED',
+  'SMS_OPTED_OUT',
+  'SMS_QUIET',
 ]);
 /** Errors of a message that was not compared with those before it. */
 const saysNothing: ReadonlySet<string> = new Set(['SMS_BUSY', 'SMS_STORE', 'SMS_CLOSED']);
@@ -79,6 +83,9 @@ export class Outward {
   readonly #undelivered = new Set<string>();
   readonly #reachedMs = new Map<Message, number>();
   readonly #awaited = new Set<Message>();
+  /** What handsets want, the latest that was committed first. */
+  readonly #wishes: { handset: string; word: string; atMs: number }[] = [];
+  readonly #heard = new Set<Message>();
   #unsettledFrom = 0;
 
   constructor(world: World, plan: OutwardPlan) {
@@ -105,6 +112,7 @@ export class Outward {
       isAbandoned: false,
       mayRepeat: false,
       isUnasked: false,
+      dueMs: this.#world.timeline.nowMs + (order.inMs ?? 0),
     };
     text.inputs.push(input);
     this.inputs.push(input);
@@ -132,8 +140,19 @@ export class Outward {
     if (!text.inputs.some(({ state }) => state === 'leaving')) this.#violate('left before it was marked', name);
   }
 
+  /** A message is committed. */
+  wished(message: Message): void {
+    const { kind, fields } = message;
+    const { from = '', body = '' } = fields;
+    if (kind !== 'incoming' || !['STOP', 'START'].includes(body) || this.#heard.has(message)) return;
+    this.#heard.add(message);
+    this.#world.say(() => `${body} of ${from} is committed`);
+    this.#wishes.unshift({ handset: from, word: body, atMs: this.#world.timeline.nowMs });
+  }
+
   /** The service has a text, and has accepted it for these. */
-  arrived(text: OutwardText, accepted: readonly string[], { leftMs }: Leaving): void {
+  arrived(text: OutwardText, accepted: readonly string[], { startedMs, leftMs }: Leaving): void {
+    if (this.#plan.consent) this.#examineConsent(text, accepted, startedMs, leftMs);
     const { inputs, order } = text;
     const isRepeated = inputs.some((input) => input.order.retryUncertain);
     const isAnother = inputs.length > 1 && this.#areKeysOnTheirWay;
@@ -360,6 +379,21 @@ export class Outward {
       if (reachedMs !== undefined && reachedMs < untilMs)
         this.#violate('a reply is lost', `${nameOf(input)}: ${message.name}`);
     }
+  }
+
+  /** No text goes to a number after the commit of its STOP, none before its time, and none in quiet hours, unless it is essential. */
+  #examineConsent({ name, inputs }: OutwardText, accepted: readonly string[], startedMs: number, leftMs: number): void {
+    if (leftMs < Math.min(...inputs.map(({ dueMs }) => dueMs))) this.#violate('left before its time', name);
+    if (inputs.some(({ order }) => order.essential)) return;
+    for (const handset of accepted) {
+      const last = this.#wishes.find((wish) => wish.handset === handset && wish.atMs < startedMs);
+      const isBack = this.#wishes.some(
+        ({ handset: from, word, atMs }) => from === handset && word === 'START' && atMs >= startedMs && atMs <= leftMs,
+      );
+      if (last?.word === 'STOP' && !isBack) this.#violate('sent to somebody who wrote STOP', `${name} to ${handset}`);
+    }
+    const quietMs = (this.#plan.consent?.quietMinute ?? Number.NaN) * 60_000;
+    if (startedMs > quietMs && startedMs < quietMs + 60_000) this.#violate('left in quiet hours', name);
   }
 
   #examineLimits(accepted: readonly string[], atMs: number): void {

@@ -107,6 +107,11 @@ export class Copies {
     }
   }
 
+  /** Something is committed. */
+  commit(text: string): void {
+    if (this.#world.plan.outward?.consent) for (const message of this.in(text)) this.#world.outward?.wished(message);
+  }
+
   /** The messages in something that is kept or held. */
   in(text: string): Message[] {
     if (isUndecided(text)) return [];

@@ -1,4 +1,4 @@
-import { createOrder, createOutwardPlan, type OrderPlan, type OutwardPlan } from './outward-plan';
+import { createOrder, createOutwardPlan, handsets, type OrderPlan, type OutwardPlan } from './outward-plan';
 import { Random } from './random';
 import { addScene } from './scenes';
 
@@ -35,6 +35,8 @@ export type Happening = { atMs: number } & (
   | { what: 'outgoing'; count: number }
   | { what: 'send'; process: number; count: number; recipients: number; retries: number; retryUncertain: boolean }
   | OrderPlan
+  /** A handset, by its last digit, takes back or gives consent. */
+  | { what: 'word'; handset: number; word: 'STOP' | 'START'; callback?: Format; polled: boolean }
   | Fault
 );
 
@@ -83,13 +85,16 @@ export interface Plan {
 /** What a plan may hold: a simulation can be told to leave something out. */
 export interface PlanLimits {
   stores?: readonly Plan['store'][];
-  /** What it is about: what comes in, and texts that are merely sent; or all that texts can be asked for on their way out. */
+  /**
+   * What it is about: what comes in, and texts that are merely sent; all that texts can be asked for on their way out; or that together with
+   * consent and due times.
+   */
   way?: Way;
   /** Only so many of the scenes, the first ones: what a seed was before there were more. */
   scenes?: number;
 }
 
-export const allWays = ['in', 'out'] as const;
+export const allWays = ['in', 'out', 'consent'] as const;
 export type Way = (typeof allWays)[number];
 
 export const allStores: readonly Plan['store'][] = ['memory', 'disk', 'shared'];
@@ -109,6 +114,8 @@ const faultWeights: readonly (readonly [Fault['what'], number])[] = [
 
 /** Makes the plan of a seed. */
 export function createPlan(seed: number, { stores = allStores, way = 'in', scenes }: PlanLimits = {}): Plan {
+  if (way === 'consent')
+    return addConsent(createPlan(seed, { stores, way: 'out', scenes: 0 }), new Random(seed, 'consent'));
   const random = new Random(seed, way === 'in' ? 'plan' : 'plan of the way out');
   const store = random.weigh(
     (
@@ -163,6 +170,39 @@ export function createPlan(seed: number, { stores = allStores, way = 'in', scene
   // Nor do two with different logins know of each other's keys.
   if (outward && instances > 1) for (const one of plan.happenings) if (one.what === 'redeploy') delete one.isOtherLogin;
   return plan;
+}
+
+/** Has handsets take back and give consent, and texts have their times. What a store in trouble makes of that is no rule's yet. */
+function addConsent(plan: Plan, random: Random): Plan {
+  const { outward, happenings } = plan;
+  const lastMs = happenings.at(-1)?.atMs ?? 0;
+  const rest = happenings.filter(({ what }) => !['store', 'power failure', 'emptied', 'clock'].includes(what));
+  for (const one of rest) {
+    if (one.what !== 'order') continue;
+    if (random.chance(0.15)) one.essential = true;
+    if (one.keep && random.chance(0.25)) one.inMs = random.pick([1_000, 20_000, 90_000]);
+  }
+  for (let count = random.between(1, 6); count > 0; count--) {
+    const callback = random.pick(['none', 'form', 'xml'] as const);
+    rest.push({
+      atMs: random.chance(0.5)
+        ? random.pick([...rest.map(({ atMs }) => atMs), 0]) + random.pick([0, 1, 5, 100, 1_000])
+        : random.below(lastMs + 1_000),
+      what: 'word',
+      handset: random.pick(handsets),
+      word: random.pick(['STOP', 'STOP', 'START']),
+      polled: callback === 'none' || random.chance(0.7),
+      ...(callback !== 'none' && { callback }),
+    });
+  }
+  // Two with different logins know nothing of each other.
+  if (plan.instances === 1 && random.chance(0.3)) {
+    const [atMs, forMs] = [random.below(lastMs + 1_000), random.pick([0, 300, 5_000])];
+    rest.push({ atMs, what: 'redeploy', process: 0, forMs, isOtherLogin: true });
+  }
+  rest.sort((a, b) => a.atMs - b.atMs);
+  const consent = random.chance(0.4) ? { quietMinute: random.below(3) } : {};
+  return { ...plan, ...(outward && { outward: { ...outward, consent } }), happenings: rest };
 }
 
 function createNodes(random: Random): NodePlan[] {

@@ -26,6 +26,12 @@ const stepMs = 10_000;
 const mostPolls = 100;
 const dedupeMs = 72 * 3_600_000;
 const logins = 2;
+
+function createConsentSettings({ quietMinute }: { quietMinute?: number }): Partial<AccountSettings> {
+  const quietHours =
+    quietMinute === undefined ? undefined : { from: quietMinute, to: quietMinute + 1, timeZone: 'UTC' };
+  return { optOut: { out: ['stop'], in: ['start'] }, quietHours };
+}
 /** Answers that may be held beside one for each poll at once. */
 const mostAhead = 2;
 /** How long the account node waits before it asks again for what a former login has left. */
@@ -577,6 +583,7 @@ export class Process implements Callee, Surrounding {
       },
       clock: this.clock,
       ...(plan.outward?.limits && { limits: plan.outward.limits }),
+      ...(plan.outward?.consent && createConsentSettings(plan.outward.consent)),
       onAbandoned: (node) => this.world.outward?.abandoned(node),
     };
   }

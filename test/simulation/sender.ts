@@ -75,7 +75,14 @@ export class SendingNode {
 }
 
 /** Errors that say that nothing was sent. */
-const unsent: ReadonlySet<string> = new Set(['SMS_UNREACHABLE', 'SMS_CLOSED', 'SMS_BUSY', 'SMS_INPUT', 'SMS_LIMIT']);
+const unsent: ReadonlySet<string> = new Set([
+  'SMS_UNREACHABLE',
+  'SMS_CLOSED',
+  'SMS_BUSY',
+  'SMS_INPUT',
+  'SMS_LIMIT',
+  'SMS_QUIET',
+]);
 /** Errors that say that the service was asked and has not accepted it, or may have failed while it did. */
 const answered: ReadonlySet<string> = new Set([
   'SMS_BAD_REQUEST',

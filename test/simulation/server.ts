@@ -140,6 +140,7 @@ class Space {
     if (kept) {
       this.items.set(id, kept);
       this.copies.count(kept.text, 1);
+      this.copies.commit(kept.text);
     } else {
       this.items.delete(id);
     }

@@ -57,14 +57,20 @@ export class Service {
   }
 
   /** A handset sends something, or a reply. */
-  addIncoming(options: { inReplyToId?: string; from?: string; isPolled: boolean; callback?: 'form' | 'xml' }): Message {
+  addIncoming(options: {
+    inReplyToId?: string;
+    from?: string;
+    body?: string;
+    isPolled: boolean;
+    callback?: 'form' | 'xml';
+  }): Message {
     const message = this.#world.addMessage(
       'incoming',
       (_name, number) => ({
         messageId: `in-${number}`,
         // Few senders, texts and seconds, so that messages resemble each other; the instant tells them apart.
         from: options.from ?? `6421555000${number % 2}`,
-        body: `text ${number % 3}`,
+        body: options.body ?? `text ${number % 3}`,
         messageDate: new Date(epoch + number).toISOString(),
         ...(options.inReplyToId === undefined ? undefined : { inReplyToId: options.inReplyToId }),
       }),

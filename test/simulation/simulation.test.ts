@@ -4,7 +4,7 @@ import { type Campaign, describeCampaign, runCampaign, seedsFrom } from './campa
 import { hunt } from './hunt';
 import { applyMutant, loadLibrary } from './library';
 import { mutants } from './mutants';
-import { createPlan, type Way } from './plan';
+import { createPlan } from './plan';
 import { describeFinding, shrink } from './shrink';
 import { simulate } from './simulation';
 
@@ -69,11 +69,24 @@ const outwardFindings: readonly (readonly [seed: number, mistake: string])[] = [
   [176450881, 'nobody looked for evidence of a text whose node was being redeployed as it was found'],
 ];
 
+/** The same with consent and due times. */
+const consentFindings: readonly (readonly [seed: number, mistake: string])[] = [
+  [80, 'nobody listened to a STOP that a poll brought after the flows had gone'],
+  [157, 'a rule had nobody take back what they wrote while a text was being connected'],
+  [999, 'a rule had texts with one key all be essential, or none'],
+  [2491, 'a rule had nothing overtake what may be a reply'],
+];
+
 /** How many scenes there were when {@link sceneFindings} were found, unless they say otherwise. */
 const firstScenes = { in: 7, out: 6 };
 
 /** Those that scenes have found. */
-const sceneFindings: readonly (readonly [way: Way, seed: number, mistake: string, scenes?: number])[] = [
+const sceneFindings: readonly (readonly [
+  way: keyof typeof firstScenes,
+  seed: number,
+  mistake: string,
+  scenes?: number,
+])[] = [
   ['in', 32, 'two logins that had replaced each other kept for each other without an end'],
   ['in', 1792, 'what was handed to a login whose store failed was handed over again'],
   ['in', 2536, 'what was handed to a login whose store failed stayed with the former one'],
@@ -202,6 +215,8 @@ describe('The whole library on a virtual clock', function () {
     );
     const seeds = outwardFindings.map(([seed]) => seed);
     await assertNothingFound(await runCampaign(library, { seeds, limits: { way: 'out', scenes: 0 } }));
+    const listened = consentFindings.map(([seed]) => seed);
+    await assertNothingFound(await runCampaign(library, { seeds: listened, limits: { way: 'consent' } }));
     for (const [way, seed, , scenes = firstScenes[way]] of sceneFindings) {
       await assertNothingFound(await runCampaign(library, { seeds: [seed], limits: { way, scenes } }));
     }
@@ -209,16 +224,19 @@ describe('The whole library on a virtual clock', function () {
 
   it('keeps its promises on a fixed set of schedules', async () => {
     await assertNothingFound(await runCampaign(library, { seeds: seedsFrom(1, fixedSchedules) }));
-    const seeds = seedsFrom(1, fixedOutwardSchedules);
-    await assertNothingFound(await runCampaign(library, { seeds, limits: { way: 'out' } }));
+    for (const way of ['out', 'consent'] as const) {
+      const seeds = seedsFrom(1, fixedOutwardSchedules);
+      await assertNothingFound(await runCampaign(library, { seeds, limits: { way } }));
+    }
   });
 
   it('keeps its promises on schedules that nobody has seen before', async () => {
     const first = readSeed();
     console.log(`      for ${randomSeconds} s`);
     for (const [way, share] of [
-      ['in', 0.6],
-      ['out', 0.4],
+      ['in', 0.5],
+      ['out', 0.3],
+      ['consent', 0.2],
     ] as const) {
       const untilMs = performance.now() + randomSeconds * 1_000 * share;
       // What scenes find is looked for by `npm run simulate`: they are made to find what is no fault of the change at hand.
@@ -265,6 +283,11 @@ describe('The whole library on a virtual clock', function () {
     'a mark after the first byte',
     'a limit checked before the await',
     'an outcome is dropped before it entered the flow',
+    'who wrote STOP is sent to',
+    'what the last poll brings is not listened to',
+    'another login knows nobody who wrote STOP',
+    'a text leaves before its time',
+    'quiet hours hold for nobody',
   ]) {
     it(`finds out when ${name}`, async () => {
       const mutant = mutants.find((one) => one.name === name);

@@ -31,6 +31,8 @@ const settleMs = 45_000 + 100_000 + 60_000;
 const refusedSettleMs = settleMs + 300_000;
 /** A pause that the service asks for, the search for evidence, and the wait for a reply, one after the other. */
 const outwardSettleMs = 60_000 + 60_000 + 60_000;
+/** A text waits for its time, and then for the end of the quiet minute. */
+const dueSettleMs = 90_000 + 60_000;
 /** Polls that wait end by themselves, and what is remembered in memory alone is forgotten. */
 const remainsMs = 150_000;
 
@@ -118,7 +120,10 @@ class Run {
     const refused = this.#plan.happenings.some(({ what, ...rest }) => what === 'network' && isRefusal(rest));
     await this.#until(
       () => this.#unsettled() === undefined,
-      timeline.nowMs + (refused ? refusedSettleMs : settleMs) + (this.#plan.outward ? outwardSettleMs : 0),
+      timeline.nowMs +
+        (refused ? refusedSettleMs : settleMs) +
+        (this.#plan.outward ? outwardSettleMs : 0) +
+        (this.#plan.outward?.consent ? dueSettleMs : 0),
     );
     const unsettled = this.world.violations.length === 0 ? this.#unsettled() : undefined;
     if (unsettled !== undefined) this.world.violate('does not settle', unsettled);
@@ -235,6 +240,18 @@ class Run {
             ...(callback && this.#callsBack ? { callback } : undefined),
           });
         }
+        break;
+      }
+      case 'word': {
+        const { handset, word, polled, callback } = happening;
+        const message = this.#service.addIncoming({
+          from: `642155000${handset}`,
+          body: word,
+          isPolled: polled || !this.#callsBack,
+          ...(callback && this.#callsBack ? { callback } : undefined),
+        });
+        // It may be held back until it is known whether it answers a text.
+        message.isOutOfOrder = true;
         break;
       }
       case 'status': {
