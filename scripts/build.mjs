@@ -14,6 +14,8 @@ const tsc = join(dirname(require.resolve('typescript/package.json')), 'bin', 'ts
 rmSync(join(root, 'dist'), { recursive: true, force: true });
 execFileSync(process.execPath, [tsc, '-p', join(root, 'tsconfig.build.json')], { stdio: 'inherit', cwd: root });
 await buildForms();
-cpSync(join(root, 'nodes', 'locales'), join(root, 'dist', 'nodes', 'locales'), { recursive: true });
+// The glossary is for those who translate.
+const isShipped = (file) => !file.endsWith('.md');
+cpSync(join(root, 'nodes', 'locales'), join(root, 'dist', 'nodes', 'locales'), { recursive: true, filter: isShipped });
 cpSync(join(root, 'icons'), join(root, 'dist', 'nodes', 'icons'), { recursive: true });
 await import('./bundle-simulator.mjs');

@@ -15,9 +15,10 @@ export function formatNumber(number: number): string {
   return number.toLocaleString(language());
 }
 
-/** How long ago something was: `12 sec. ago`. What is yet to come, by clocks that differ, is now. */
+/** How long ago something was: `12 sec. ago`, or just now. What is yet to come, by clocks that differ, is just now. */
 export function formatAge(at: string, now: number): string {
-  return formatRelative(Math.min(0, Date.parse(at) - now));
+  const aheadMs = Date.parse(at) - now;
+  return aheadMs > -1_000 ? say('justNow') : formatRelative(aheadMs);
 }
 
 /** How far ahead something is: `in 12 sec.` */

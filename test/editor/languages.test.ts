@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Browser } from 'playwright-core';
+import { languages } from '../languages';
 import { type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
 import { startBrowser } from './browser';
 import { Editor, unresolvedText } from './editor';
@@ -10,7 +11,6 @@ import { findCutOff, readTexts, unfold } from './form-texts';
 const root = join(__dirname, '..', '..');
 const locales = join(root, 'nodes', 'locales');
 const screenshots = join(root, '.cache', 'screenshots');
-const languages = readdirSync(locales).sort();
 /** Languages whose forms are kept as pictures: the first, one with long words, and one with wide letters. */
 const pictured = ['en-US', 'de', 'ja'];
 const paletteTypes = ['sms-send', 'sms-in', 'sms-status', 'sms-outbox', 'sms-feed', 'sms-callback-in'];

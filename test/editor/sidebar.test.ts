@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Browser, Locator } from 'playwright-core';
 import { type Simulator, startSimulator } from '../../simulator';
+import { languages } from '../languages';
 import { type FlowNode, type NodeRedProcess, nodeRedGeneration, startNodeRed } from '../node-red-process';
 import { until } from '../until';
 import { startBrowser } from './browser';
 import { findFaintTexts } from './contrast';
 import { Editor, unresolvedText } from './editor';
 
-const languages = readdirSync(join(__dirname, '..', '..', 'nodes', 'locales'));
 const screenshots = join(__dirname, '..', '..', '.cache', 'screenshots');
 const tab = { id: 'tab', type: 'tab', label: 'Flow' };
 

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { reasons } from '../../src/reasons';
+import { languages } from '../languages';
 
 const root = join(__dirname, '..', '..');
 const locales = join(root, 'nodes', 'locales');
 const types = ['sms-account', 'sms-send', 'sms-in', 'sms-status', 'sms-outbox', 'sms-feed', 'sms-callback-in'];
-const languages = readdirSync(locales);
 
 type Catalog = { [key: string]: string | Catalog };
 

@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { languages } from '../languages';
 import { installPackage, type PackedPackage, packPackage, readJson, root, runtimeDependencies } from './packed';
 
 const allowedFiles = [
@@ -40,7 +41,6 @@ describe('the package as npm would publish it', () => {
     const icons = readdirSync(join(root, 'icons'));
     assert.ok(icons.length > 0, 'there are no icons');
     for (const icon of icons) assert.ok(packed.files.includes(`dist/nodes/icons/${icon}`), `${icon} is missing`);
-    const languages = readdirSync(join(root, 'nodes', 'locales'));
     assert.ok(languages.includes('en-US'), 'there is no en-US');
     for (const language of languages) {
       for (const file of readdirSync(join(root, 'nodes', 'locales', language))) {

@@ -1,0 +1,81 @@
+import assert from 'node:assert/strict';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { languages } from '../languages';
+
+const root = join(__dirname, '..', '..');
+const locales = join(root, 'nodes', 'locales');
+const [words = '', places = '', others = ''] = readFileSync(join(locales, 'GLOSSARY.md'), 'utf8').split(/^## /m);
+
+type Catalog = { [key: string]: string | Catalog };
+
+/** The texts of a language by their full keys, without what i18next adds for numbers. */
+function readTexts(language: string): Map<string, string> {
+  const texts = new Map<string, string>();
+  const add = (catalog: Catalog, prefix: string): void => {
+    for (const [key, value] of Object.entries(catalog)) {
+      if (typeof value === 'string') texts.set(prefix + key, value);
+      else add(value, `${prefix}${key}.`);
+    }
+  };
+  for (const file of readdirSync(join(locales, language)).filter((name) => name.endsWith('.json')))
+    add(JSON.parse(readFileSync(join(locales, language, file), 'utf8')) as Catalog, '');
+  return texts;
+}
+
+function readHelp(language: string): string {
+  const files = readdirSync(join(locales, language)).filter((name) => name.endsWith('.html'));
+  return files.map((name) => readFileSync(join(locales, language, name), 'utf8')).join('\n');
+}
+
+/** The cells of a table, without its head. */
+function readRows(table: string): string[][] {
+  const lines = table.split('\n').filter((line) => line.startsWith('| '));
+  return lines.slice(1).map((line) => line.slice(2, -2).split(' | '));
+}
+
+const head = words.split('\n').find((line) => line.startsWith('| term'));
+const columns = head?.slice(2, -2).split(' | ').slice(3) ?? [];
+const rows = readRows(words).map(([term = '', , key = '', ...cells]) => ({ term, key: key.slice(1, -1), cells }));
+
+describe('the glossary', () => {
+  it('has a column for each language, and a word in each cell', () => {
+    assert.deepEqual([...columns].sort(), languages);
+    assert.ok(rows.length > 20);
+    for (const { term, cells } of rows) {
+      assert.equal(cells.length, columns.length, term);
+      assert.ok(!cells.includes(''), term);
+    }
+  });
+
+  it('is not shipped', () => {
+    assert.ok(existsSync(join(root, 'dist', 'nodes', 'locales', 'en-US')), 'nothing is built');
+    assert.ok(!existsSync(join(root, 'dist', 'nodes', 'locales', 'GLOSSARY.md')));
+  });
+
+  for (const [column, language] of columns.entries()) {
+    const texts = readTexts(language);
+
+    it(`is kept to in ${language}`, () => {
+      for (const { term, key, cells } of rows) assert.equal(texts.get(key), cells[column], `${term} (${key})`);
+    });
+
+    it(`has no word in ${language} that says something else`, () => {
+      const all = `${[...texts.values()].join('\n')}\n${readHelp(language)}`.toLowerCase();
+      for (const [, not = '', but] of readRows(others).filter(([one]) => one === language))
+        assert.ok(!all.includes(not.toLowerCase()), `${not}: ${but}`);
+    });
+
+    // In English a text is a message, too.
+    if (language === 'en-US') continue;
+    it(`has the text of a message in ${language} only where its words are meant`, () => {
+      const word = rows.find(({ term }) => term === 'text')?.cells[column] ?? '';
+      // Other words end with it, such as that for a context; where no spaces are written none does. `text/plain` is a name.
+      const isSpaced = /^[\p{Script=Latin}\p{Script=Cyrillic}]/u.test(word);
+      const pattern = new RegExp(isSpaced ? `(?<!\\p{L})${word}(?!/)` : word, 'iu');
+      const meant = new Set([...places.matchAll(/^- `(.+)`$/gm)].map(([, key]) => key));
+      const elsewhere = [...texts].filter(([key, text]) => pattern.test(text) && !meant.has(key));
+      assert.deepEqual(elsewhere, []);
+    });
+  }
+});
