@@ -114,6 +114,8 @@ describe('the package as npm would publish it', () => {
 
   it('depends at run time on packages with permissive licences only', () => {
     const paths = runtimeDependencies();
+    const platforms = readFileSync(join(root, 'docs', 'platforms.md'), 'utf8');
+    assert.equal(Number(/in (\d+) packages/.exec(platforms)?.[1]), paths.length + 1, 'as docs/platforms.md says');
     assert.ok(paths.length >= Object.keys(packed.json.dependencies).length);
     for (const path of paths) {
       const { license } = readJson<{ license?: string }>(join(root, path, 'package.json'));
@@ -166,7 +168,7 @@ describe('the library of the package, installed alone', () => {
     const output = execFileSync(process.execPath, ['-e', script], { cwd: folder, encoding: 'utf8' });
     const modules = (JSON.parse(output) as string[]).map((module) => module.replaceAll('\\', '/'));
     assert.ok(modules.some((module) => module.endsWith('/src/account/accounts.js')));
-    const onDemand = /\/(?:undici|ioredis|classic-level|account\/(?:account|tally)\.js)/;
+    const onDemand = /\/(?:undici|ioredis|classic-level|account\/(?:account|stats)\.js)/;
     assert.deepEqual(
       modules.filter((module) => onDemand.test(module)),
       [],
