@@ -2,7 +2,7 @@ import type { Clock } from '../clock';
 import type { ConsentWords } from '../consent/words';
 import type { SmsError } from '../errors';
 import type { Client } from '../http/client';
-import { ConsentCorrelator } from '../inbox/consent';
+import { ConsentCorrelator } from '../inbox/correlator';
 import { Inbox, type InboxOptions } from '../inbox/inbox';
 import { Journal } from '../journal/journal';
 import type { SendCounts } from '../outbox/counts';

@@ -8,7 +8,7 @@ import {
   type OptOutPage,
 } from '../consent/opt-outs';
 import { ConsentWords, type Wish } from '../consent/words';
-import { createOptOutStep } from '../inbox/consent';
+import { createOptOutStep } from '../inbox/correlator';
 import type { Journal } from '../journal/journal';
 import type { Look } from '../store/store';
 import type { Asking } from './asking';

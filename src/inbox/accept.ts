@@ -2,7 +2,6 @@ import type { Destination } from '../delivery/subscribers';
 import type { Step } from '../journal/journal';
 import type { InboxRecord, RecordOfKind, RecordsOfKind, Via } from '../model';
 import { type Changes, dropItem, keepItem, type Look } from '../store/store';
-import { answerOf, keysOfAnswer, recallAnswer, recallAttempts, rememberAnswer } from './answered';
 import {
   channelOf,
   currentEntry,
@@ -15,7 +14,17 @@ import {
 } from './context';
 import { Pending, type Together } from './entries';
 import { type DeadLetter, type Entry, nameTakers, newsOf, separate } from './entry';
-import { type Identity, identify, keysOf, type Verdict } from './identity';
+import {
+  answerOf,
+  type Identity,
+  identify,
+  keysOf,
+  keysOfAnswer,
+  recallAnswer,
+  recallAttempts,
+  rememberAnswer,
+  type Verdict,
+} from './identity';
 
 /** Records that came in one answer or one callback. */
 export type Arrival = Destination &

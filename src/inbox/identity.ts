@@ -1,10 +1,11 @@
 import { hash } from 'node:crypto';
+import type { Clock } from '../clock';
 import { digest } from '../digest';
 import type { Versions } from '../journal/step';
-import type { RecordOfKind, Via } from '../model';
-import type { Changes, Look, Remembered } from '../store/store';
+import type { InboxRecord, RecordOfKind, Via } from '../model';
+import { type Changes, type Look, parseRememberedValue, type Remembered } from '../store/store';
 import { readInstant } from '../wire/date';
-import { normaliseRecipient } from '../wire/fields';
+import { normaliseRecipient, present } from '../wire/fields';
 
 /** What identifies a record: its identifier, or for an incoming message also who wrote what and when. */
 export interface Identity {
@@ -97,10 +98,10 @@ export function judge(identity: Identity, via: Via, memory: Memory): Verdict {
   const polled = via === 'poll';
   const seenId = id === undefined ? undefined : recall<SeenId>(id, memory, isSeenId);
   if (id !== undefined && seenId) {
-    if (polled && !seenId.seen.polled) remember.set(id, { at: seenId.at, forMs, value: formatSeen({ polled }) });
+    if (polled && !seenId.seen.polled) remember.set(id, { at: seenId.at, forMs, value: JSON.stringify({ polled }) });
     return { outcome: polled && seenId.seen.polled ? 'repeated' : 'duplicate', remember };
   }
-  if (id !== undefined) remember.set(id, { at: now, forMs, value: formatSeen({ polled }) });
+  if (id !== undefined) remember.set(id, { at: now, forMs, value: JSON.stringify({ polled }) });
   if (!text) return { outcome: 'new', remember };
 
   const { at, seen } = recall<SeenText>(text.key, memory, isSeenText) ?? { at: now, seen: { messages: [] } };
@@ -118,7 +119,7 @@ export function judge(identity: Identity, via: Via, memory: Memory): Verdict {
   } else {
     messages[messages.indexOf(twin)] = { ...twin, polled };
   }
-  remember.set(text.key, { at, forMs, value: formatSeen({ messages }) });
+  remember.set(text.key, { at, forMs, value: JSON.stringify({ messages }) });
   return { outcome: twin ? 'duplicate' : 'new', remember };
 }
 
@@ -135,13 +136,13 @@ export function forget(identity: Identity, look: Look): Changes['remember'] {
   if (id !== undefined) remember.set(id, undefined);
   if (text) {
     const remembered = look(text.key);
-    const seen = remembered && parseSeen(remembered.value, isSeenText);
+    const seen = parseRememberedValue(remembered, isSeenText);
     // One without identifier is also forgotten under the identifier that a polled copy has given it meanwhile.
     const messages = seen?.messages.filter(
       (message) => !isSameInstant(message.instant, text.instant) || (id !== undefined && message.id !== id),
     );
     const isRest = remembered && messages && messages.length > 0;
-    remember.set(text.key, isRest ? { ...remembered, value: formatSeen({ messages }) } : undefined);
+    remember.set(text.key, isRest ? { ...remembered, value: JSON.stringify({ messages }) } : undefined);
   }
   return remember;
 }
@@ -157,7 +158,7 @@ export function isRemembered({ id, text }: Identity, look: Look): boolean {
  * has let go of, also where it was polled here since.
  */
 export function mergeSeen(key: string, { base, theirs, mine }: Versions): Remembered | undefined {
-  if (!key.startsWith(textPrefix)) return base && !theirs && parseSeen(mine.value, isSeenId) ? undefined : mine;
+  if (!key.startsWith(textPrefix)) return base && !theirs && parseRememberedValue(mine, isSeenId) ? undefined : mine;
   const [before, others, own] = [messagesIn(base), messagesIn(theirs), messagesIn(mine)];
   const gone = before.filter((message) => !others.some((other) => isNow(message, other)));
   const letGo = new Set(gone.map((message) => own.find((one) => isNow(message, one))));
@@ -171,7 +172,7 @@ export function mergeSeen(key: string, { base, theirs, mine }: Versions): Rememb
     if (!twin) messages.push(message);
     else if (message.id !== undefined) messages[messages.indexOf(twin)] = { ...twin, id: message.id };
   }
-  return messages.length > 0 ? { ...mine, value: formatSeen({ messages }) } : undefined;
+  return messages.length > 0 ? { ...mine, value: JSON.stringify({ messages }) } : undefined;
 }
 
 /** Whether a message is the same later, when it may have got its identifier. */
@@ -184,7 +185,7 @@ function isAmong(messages: readonly SeenMessage[], { instant, id }: SeenMessage)
 }
 
 function messagesIn(remembered: Remembered | undefined): readonly SeenMessage[] {
-  return (remembered && parseSeen(remembered.value, isSeenText))?.messages ?? [];
+  return parseRememberedValue(remembered, isSeenText)?.messages ?? [];
 }
 
 function recall<T>(
@@ -194,22 +195,8 @@ function recall<T>(
 ): { at: number; seen: T } | undefined {
   const remembered = look(key);
   if (!remembered || (!forgets && remembered.at < now - forMs)) return undefined;
-  const seen = parseSeen(remembered.value, isSeen);
+  const seen = parseRememberedValue(remembered, isSeen);
   return seen && { at: remembered.at, seen };
-}
-
-/** What cannot be read was never seen. */
-function parseSeen<T>(value: string, isSeen: (value: unknown) => value is T): T | undefined {
-  try {
-    const seen: unknown = JSON.parse(value);
-    return isSeen(seen) ? seen : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-function formatSeen(seen: SeenId | SeenText): string {
-  return JSON.stringify(seen);
 }
 
 function isSeenId(value: unknown): value is SeenId {
@@ -238,4 +225,85 @@ function normaliseText(body: unknown): string {
   return String(body ?? '')
     .replace(/\r\n?/g, '\n')
     .trim();
+}
+
+/** What is known of a message that counts as new when it comes again. */
+interface Answered {
+  identity: Identity;
+  /** What it has answered. */
+  answer: object;
+  /** See {@link Correlated}. */
+  isTaken?: true | undefined;
+  /** How often it was sent into a flow. */
+  attempts?: number;
+}
+
+/** What is to be known of it. */
+interface Answering {
+  identity: Identity;
+  record: InboxRecord;
+  isTaken?: true | undefined;
+  /** How often it was sent into a flow. */
+  attempts?: number;
+}
+
+/** Of more equal texts than anybody writes in a second, the oldest are forgotten. */
+const mostUnderKey = 100;
+
+/** What a record says that it answers; blank when that is nothing. */
+export function answerOf({ sent, awaited, optOut }: InboxRecord): object {
+  return present({ sent, awaited, optOut });
+}
+
+/** The keys that {@link recallAnswer} and {@link rememberAnswer} look at. */
+export function keysOfAnswer(identity: Identity): string[] {
+  return keysOf(identity).map((key) => `answer:${key}`);
+}
+
+/**
+ * Remembers of a record that counts as new when it comes again what it has answered: it answers the same then, and nothing else. And how often
+ * it was sent into a flow, since whoever is brought it may be another process.
+ */
+export function rememberAnswer(
+  { clock, dedupeMs }: { clock: Clock; dedupeMs(): number },
+  { identity, record, isTaken, attempts: latest = 0 }: Answering,
+  look: Look,
+  changes: Changes,
+): void {
+  const answer = answerOf(record);
+  const attempts = Math.max(latest, recallAttempts(identity, look));
+  if (Object.keys(answer).length === 0 && !isTaken && attempts === 0) return;
+  for (const key of keysOfAnswer(identity)) {
+    const others = answeredUnder(key, look).filter((one) => !isSameMessage(one.identity, identity));
+    const value = JSON.stringify([...others, { identity, answer, isTaken, attempts }].slice(-mostUnderKey));
+    changes.remember.set(key, { at: clock.now(), forMs: dedupeMs(), value });
+  }
+}
+
+/** What a message has answered that came before; `undefined`: nothing, as far as is known. */
+export function recallAnswer(identity: Identity, look: Look): Pick<Answered, 'answer' | 'isTaken'> | undefined {
+  const known = recallAnswered(identity, look);
+  return known && (known.isTaken || Object.keys(known.answer).length > 0) ? known : undefined;
+}
+
+/** How often a message that comes as new was sent into a flow before, as far as is known. */
+export function recallAttempts(identity: Identity, look: Look): number {
+  return recallAnswered(identity, look)?.attempts ?? 0;
+}
+
+function recallAnswered(identity: Identity, look: Look): Answered | undefined {
+  for (const key of keysOfAnswer(identity)) {
+    const known = answeredUnder(key, look).find((one) => isSameMessage(one.identity, identity));
+    if (known) return known;
+  }
+  return undefined;
+}
+
+function answeredUnder(key: string, look: Look): Answered[] {
+  return parseRememberedValue(look(key), isAnsweredList) ?? [];
+}
+
+function isAnsweredList(value: unknown): value is Answered[] {
+  const isObject = (part: unknown) => typeof part === 'object' && part !== null;
+  return Array.isArray(value) && value.every((one) => isObject(one?.identity) && isObject(one?.answer));
 }

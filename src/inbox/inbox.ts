@@ -7,14 +7,13 @@ import type { Hold } from '../store/store';
 import { timeOf } from '../store/store';
 import { type Acceptance, type Arrival, createAccept, giveTogether } from './accept';
 import type { InboxContext, Untaken } from './context';
+import { createKeep, settle } from './context';
 import { type Correlator, GuardedCorrelator } from './correlator';
 import { DeadLetters } from './dead-letters';
 import { Entries, type Pending } from './entries';
 import type { Channel, Entry, KindOn } from './entry';
-import { handOverEntries } from './hand-over';
-import { createInboxParticipant } from './recovery';
+import { createInboxParticipant, handOverEntries } from './recovery';
 import { createRelease, takeLate } from './release';
-import { createKeep, settle } from './settle';
 
 export type { Acceptance, Arrival } from './accept';
 

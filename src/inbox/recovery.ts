@@ -1,14 +1,25 @@
 import { nextTurn } from '../clock';
-import type { Circumstances, Participant } from '../journal/step';
-import type { Item } from '../store/store';
+import type { Circumstances, Participant, Step } from '../journal/step';
+import { adoptedKey, forgetAdopted, type Item, noteAdopted } from '../store/store';
 import { createAccept } from './accept';
-import { goneOf, type InboxContext } from './context';
+import {
+  createDrop,
+  createKeep,
+  dropEntry,
+  enough,
+  forgetSeen,
+  goneOf,
+  holdKeysOf,
+  type InboxContext,
+  judgeAndRemember,
+  keepEntry,
+  settle,
+} from './context';
 import { Pending } from './entries';
 import { isEntry, parseHeld } from './entry';
-import { identify, isRemembered, mergeSeen } from './identity';
-import { createDrop, createKeep, enough } from './settle';
+import { identify, isRemembered, keysOf, mergeSeen } from './identity';
 
-/** Entries taken charge of in one turn of the event loop. */
+/** Entries taken charge of in one turn of the event loop, and handed over in one commit. */
 const sliceSize = 500;
 
 /** Takes charge of what an earlier process left, of what a dead one held, and lets go of what the store keeps. */
@@ -82,4 +93,126 @@ function reconcile(context: InboxContext, found: readonly Item[], isReset: boole
     entries.remove(one.entry.id);
     one.end(false);
   }
+}
+
+/** How entries are handed over. */
+export interface EntriesHandOver {
+  /** What is in the store stays there, for whoever opens it. */
+  keepsOwn: boolean;
+  /** Whether nobody is here who takes them. */
+  isWanted(): boolean;
+}
+
+/**
+ * Gives undelivered entries, to another inbox, and forgets them once that one has them in
+ * its store. Resolves with `false` when it fails, or is not wanted any more: they stay where they are then.
+ */
+export async function handOverEntries(
+  context: InboxContext,
+  heir: InboxContext,
+  { keepsOwn, isWanted }: EntriesHandOver,
+): Promise<boolean> {
+  const { entries } = context;
+  if (!isWanted()) return false;
+  const handed: Pending[] = [];
+  for (const one of entries.values()) {
+    if (keepsOwn && one.isStored) entries.remove(one.entry.id);
+    else handed.push(one);
+  }
+  for (let start = 0; start < handed.length; start += sliceSize) {
+    const slice = handed.slice(start, start + sliceSize);
+    if (!isWanted()) return false;
+    const fresh = slice.filter(({ isHandedOver }) => !isHandedOver);
+    for (const one of fresh) one.isHandedOver = true;
+    await heir.journal.run(createAdopt(heir, fresh));
+    if (!isWanted()) {
+      takeBack(heir, fresh);
+      return false;
+    }
+    for (const one of fresh) void forgetWhenDelivered(context, heir, one);
+    // The other delivers them, and may have them nowhere but in its memory: until it is asked again they stay where they are safe.
+    if (!(await isKeeping(heir))) return false;
+    for (const { entry } of slice) entries.remove(entry.id);
+    context.run(createAbandon(context, slice));
+  }
+  return true;
+}
+
+/** The other may have it in its memory alone: what it delivers, those who come back meanwhile are not to be given. */
+async function forgetWhenDelivered(context: InboxContext, heir: InboxContext, handed: Pending): Promise<void> {
+  const { id } = handed.entry;
+  const adopted = heir.entries.get(id);
+  const isDelivered = (await adopted?.ended) && !adopted?.isDead;
+  if (isDelivered && context.entries.get(id) === handed) settle(context, handed);
+}
+
+/** Whether all that it was given is in its store: what could not be written before is written along with the next step. */
+function isKeeping({ journal }: InboxContext): Promise<boolean> {
+  return journal.run({ keys: [], whileFailing: 'apply', decide: () => (isWritten) => isWritten });
+}
+
+/** Has the other forget entries again: those whom they were for have come back before they were given away. */
+function takeBack(heir: InboxContext, handed: readonly Pending[]): void {
+  for (const one of handed) {
+    one.isHandedOver = false;
+    heir.entries.remove(one.entry.id);
+  }
+  heir.run(createAbandon(heir, handed));
+}
+
+/**
+ * Takes charge of entries of another inbox. Whether they were seen here does not matter: they are entries. But each is taken once:
+ * where a process ended before the other had forgotten it, it may be delivered here already.
+ */
+export function createAdopt(context: InboxContext, given: readonly Pending[]): Step<void> {
+  const { entries, subscribers } = context;
+  const items = given.map(({ entry }) => ({ entry, identity: identify(entry) }));
+  return {
+    keys: items.flatMap(({ entry, identity }) => [
+      adoptedKey(entry),
+      ...keysOf(identity),
+      ...holdKeysOf(context, entry, identity),
+    ]),
+    whileFailing: 'apply',
+    decide(look, changes) {
+      const adopted = items
+        .filter(({ entry }) => !entries.has(entry.id) && look(adoptedKey(entry)) === undefined)
+        .map(({ entry, identity }) => new Pending(entry, identity));
+      for (const one of adopted) {
+        const { entry, identity } = one;
+        const isCalled = entry.channel === 'callback';
+        noteAdopted(entry, context.clock.now(), changes);
+        judgeAndRemember(context, { identity, via: isCalled ? 'callback' : 'poll' }, look, changes);
+        keepEntry(context, entry, identity, changes);
+        if (isCalled) entries.expect(one, changes);
+      }
+      return () => {
+        for (const one of adopted) entries.add(one);
+        subscribers.giveAll();
+      };
+    },
+  };
+}
+
+/**
+ * Forgets entries that another inbox has taken charge of, flushed: what a power cut brought back would be delivered here, too, should this
+ * login come back. What was called back is new here from now on: should the other let go
+ * of it, and this login come back, the service brings it here.
+ */
+export function createAbandon(context: InboxContext, handed: readonly Pending[]): Step<void> {
+  const called = handed.filter(({ entry: { channel, twin } }) => channel === 'callback' && !twin);
+  return {
+    keys: called.flatMap(({ identity }) => keysOf(identity)),
+    whileFailing: 'apply',
+    drops: handed.map(({ entry }) => entry.id),
+    decide(look, changes) {
+      for (const { entry, identity } of handed) {
+        dropEntry(context, entry, identity, changes);
+        forgetAdopted(entry, changes);
+      }
+      for (const { identity } of called) forgetSeen(identity, look, changes);
+      changes.firm = true;
+      return () => {};
+    },
+  };
 }

@@ -1,11 +1,9 @@
 import type { Step } from '../journal/journal';
 import { createPending, giveTogether } from './accept';
-import { keysOfAnswer, rememberAnswer } from './answered';
-import { currentEntry, dropEntry, forgetSeen, type InboxContext, judgeAndRemember, keepEntry } from './context';
+import { currentEntry, dropEntry, forgetSeen, type InboxContext, judgeAndRemember, keepEntry, settle } from './context';
 import type { Pending } from './entries';
 import { newsOf } from './entry';
-import { keysOf } from './identity';
-import { settle } from './settle';
+import { keysOf, keysOfAnswer, rememberAnswer } from './identity';
 
 /**
  * Lets go of a called-back entry that the service shall bring again: it counts as new then, but for its attempts. Its

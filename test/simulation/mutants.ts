@@ -358,7 +358,7 @@ export const mutants: readonly Mutant[] = [
   mutant('what was handed over is found again', 'inbox/recovery.ts', 'if (one.isHandedOver) continue;', ''),
   mutant(
     'a former login lets go of what the other cannot keep',
-    'inbox/hand-over.ts',
+    'inbox/recovery.ts',
     'if (!(await isKeeping(heir))) return false;',
     '',
   ),
