@@ -1,6 +1,7 @@
 import type { Clock } from '../clock';
 import type { Subscribers } from '../delivery/subscribers';
 import type { Journal, Step } from '../journal/journal';
+import { createChange } from '../journal/step';
 import type { Kind, Via } from '../model';
 import { type Changes, dropItem, keepItem, type Look } from '../store/store';
 import type { Correlator } from './correlator';
@@ -124,28 +125,15 @@ export function settle(context: InboxContext, pending: Pending): void {
 
 /** Forgets entries that are delivered, or somebody else's to deliver. Losing it merely delivers again, so it waits for the next commit. */
 export function createDrop(gone: Gone): Step<void> {
-  return {
-    keys: [],
-    whileFailing: 'apply',
-    drops: gone.ids,
-    decide(_look, changes) {
-      dropGone(gone, changes);
-      return () => {};
-    },
-  };
+  return { ...createChange((changes) => dropGone(gone, changes)), drops: gone.ids };
 }
 
 /** Writes down what has changed of entries, or what a store has lost of them, unless they are done with by then. */
 export function createKeep({ entries }: InboxContext, changed: readonly Entry[]): Step<void> {
-  return {
-    keys: [],
-    whileFailing: 'apply',
-    decide(_look, changes) {
-      for (const entry of changed) {
-        if (!entries.has(entry.id) || changes.drop.has(entry.id)) continue;
-        keepItem(changes, { ...currentEntry(entry, changes), attempts: entry.attempts });
-      }
-      return () => {};
-    },
-  };
+  return createChange((changes) => {
+    for (const entry of changed) {
+      if (!entries.has(entry.id) || changes.drop.has(entry.id)) continue;
+      keepItem(changes, { ...currentEntry(entry, changes), attempts: entry.attempts });
+    }
+  });
 }

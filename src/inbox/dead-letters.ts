@@ -1,6 +1,6 @@
 import type { Timer } from '../clock';
 import type { Step } from '../journal/journal';
-import type { Circumstances, Participant } from '../journal/step';
+import { type Circumstances, createChange, type Participant } from '../journal/step';
 import type { Kind, RecordOfKind } from '../model';
 import { type Changes, dropItem, keepItem } from '../store/store';
 import type { InboxContext } from './context';
@@ -161,14 +161,14 @@ export class DeadLetters {
   #keep(list: readonly Omit<Kept, 'isStored'>[]): Step<void> {
     for (const { item, since } of list) this.#put({ item, since, isStored: false });
     this.#sweepLater();
-    return createStep((changes) => {
+    return createChange((changes) => {
       for (const { item } of list) if (this.#kept.has(item.id)) keepItem(changes, item);
     });
   }
 
   #drop(ids: readonly string[]): Step<void> {
     for (const id of ids) this.#kept.delete(id);
-    return { ...createStep((changes) => dropItems(changes, ids)), drops: ids };
+    return { ...createChange((changes) => dropItems(changes, ids)), drops: ids };
   }
 
   #put(kept: Kept): void {
@@ -260,7 +260,7 @@ function createDelivery({ journal, entries, subscribers }: InboxContext, items: 
     return { id, entry: { ...own, kind, record, ...again } as Entry };
   });
   let given: Entry[] = [];
-  const step = createStep(
+  const step = createChange(
     (changes) => {
       // Whoever is called back with one may have taken it in the same commit.
       given = found.filter(({ id }) => !changes.drop.has(id)).map(({ entry }) => entry);
@@ -276,17 +276,6 @@ function createDelivery({ journal, entries, subscribers }: InboxContext, items: 
     },
   );
   return { ...step, drops: items.map(({ id }) => id) };
-}
-
-function createStep(change: (changes: Changes) => void, then = () => {}): Step<void> {
-  return {
-    keys: [],
-    whileFailing: 'apply',
-    decide(_look, changes) {
-      change(changes);
-      return then;
-    },
-  };
 }
 
 /** Ascends in the order of the times, those of one time in that of the ids. */

@@ -2,6 +2,7 @@ import { type Clock, nextTurn, systemClock, type Timer } from '../clock';
 import { type InboxSubscriber, Subscribers } from '../delivery/subscribers';
 import { isSmsError, type SmsError } from '../errors';
 import type { Journal, Step, WhileFailing } from '../journal/journal';
+import { createChange } from '../journal/step';
 import type { InboxRecord, Kind } from '../model';
 import type { Hold } from '../store/store';
 import { timeOf } from '../store/store';
@@ -351,7 +352,7 @@ export class Inbox {
 }
 
 /** Changes nothing: when it is taken, so is all that came before. */
-const nothing: Step<void> = { keys: [], whileFailing: 'apply', decide: () => () => {} };
+const nothing = createChange(() => {});
 
 function* cut<T>(list: readonly T[], length: number): Generator<readonly T[]> {
   for (let start = 0; start < list.length; start += length) yield list.slice(start, start + length);

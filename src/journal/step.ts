@@ -83,6 +83,22 @@ export function createTask<Result>(step: Step<Result>, hold?: Hold): { task: Tas
   return { task: { step, further, decide, reject, hold }, result };
 }
 
+/**
+ * Changes what needs no look at anything, in whatever state the store is.
+ *
+ * @param then what follows
+ */
+export function createChange(change: (changes: Changes) => void, then = () => {}): Step<void> {
+  return {
+    keys: [],
+    whileFailing: 'apply',
+    decide(_look, changes) {
+      change(changes);
+      return then;
+    },
+  };
+}
+
 /** Looks up what is remembered under a key, when the store can be asked. */
 export function readValue(key: string): Step<string | undefined> {
   return {

@@ -206,13 +206,13 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'an identifier is not remembered',
     'inbox/identity.ts',
-    'if (id !== undefined) remember.set(id, { at: now, forMs, value: formatSeen({ polled }) });',
+    'if (id !== undefined) remember.set(id, { at: now, forMs, value: JSON.stringify({ polled }) });',
     '',
   ),
   mutant(
     'a text is not remembered',
     'inbox/identity.ts',
-    '  remember.set(text.key, { at, forMs, value: formatSeen({ messages }) });\n',
+    '  remember.set(text.key, { at, forMs, value: JSON.stringify({ messages }) });\n',
     '',
   ),
   mutant(
