@@ -1,8 +1,7 @@
-import { type Clock, systemClock } from '../clock';
+import { type Clock, systemClock, type Timer } from '../clock';
 import { type Channel, type Entry, newsOf } from '../inbox/entry';
 import type { Inbox } from '../inbox/inbox';
 import type { Kind, RecordOfKind, Records } from '../model';
-import { AckTracker, type Ending, idOf } from './ack-tracker';
 import type { InboxSubscriber } from './subscribers';
 
 /** One delivery of a record into the flow. */
@@ -38,6 +37,20 @@ export interface PollSubscriptionOptions<K extends Kind = Kind> {
   onOutstanding(): void;
 }
 
+/** A record that is out in the flow until that says what became of it, or its time is up. */
+interface Out {
+  entry: Entry;
+  attempt: number;
+  /** Whether the flow has it; otherwise it waits to be sent again. */
+  isInFlow: boolean;
+  /** The last attempt that got there. */
+  arrived: number;
+  /** Ends either. */
+  timer: Timer | undefined;
+}
+
+const firstRetryDelayMs = 250;
+
 /** At most so many records are out unacknowledged, unless the service brings them. */
 export const maxOutstanding = 100;
 /** Likewise of those that it brings. The service is told to bring further ones later. */
@@ -52,28 +65,22 @@ export class PollSubscription implements InboxSubscriber {
   readonly path?: string;
   readonly #inbox: Inbox;
   readonly #options: PollSubscriptionOptions;
-  readonly #out: AckTracker;
-  readonly #mostOut: number;
+  readonly #clock: Clock;
+  readonly #out = new Map<string, Out>();
+  /** What the flow could not handle, or has not answered in time, the service is to bring again. */
+  readonly #releases: boolean;
   /** Taken, but not sent yet because too many are out: by id, with which attempt each will be. */
   readonly #waiting = new Map<string, { entry: Entry; attempt: number }>();
   #isSending = false;
 
   constructor(inbox: Inbox, options: PollSubscriptionOptions, clock: Clock = systemClock) {
-    const { id, path, ackTimeoutMs, maxAttempts, onFailure = 'again' } = options;
+    const { id, path, onFailure } = options;
     this.id = id;
     if (path !== undefined) this.path = path;
     this.#inbox = inbox;
     this.#options = options;
-    this.#mostOut = onFailure === 'again' ? maxOutstanding : maxCalledBack;
-    this.#out = new AckTracker({
-      clock,
-      ackTimeoutMs,
-      onFailure,
-      maxAttempts,
-      send: (entry, attempt, ackId) => options.send({ ...deliveryOf(entry, attempt), ackId }),
-      onAttempt: (entry, attempt) => inbox.countAttempt(entry, attempt),
-      onEnd: (entry, ending) => this.#onEnd(entry, ending),
-    });
+    this.#clock = clock;
+    this.#releases = onFailure === 'release';
   }
 
   /** A record may wait for long behind others, and is not attempted until it is sent. */
@@ -88,7 +95,7 @@ export class PollSubscription implements InboxSubscriber {
 
   /** Further records that can be sent before one is acknowledged. */
   get room(): number {
-    return Math.max(0, this.#mostOut - this.outstanding);
+    return Math.max(0, (this.#releases ? maxCalledBack : maxOutstanding) - this.outstanding);
   }
 
   /** Whether no further record can be sent before one is acknowledged. */
@@ -104,6 +111,7 @@ export class PollSubscription implements InboxSubscriber {
   /** Ends it: what is out unacknowledged stays in the inbox. */
   detach(): void {
     this.#inbox.detach(this.#options.channel, this);
+    for (const { timer } of this.#out.values()) timer?.cancel();
     this.#out.clear();
     this.#waiting.clear();
   }
@@ -120,14 +128,18 @@ export class PollSubscription implements InboxSubscriber {
   /**
    * The flow brought a message back.
    *
-   * @param failed the flow could not handle it
+   * @param failed the flow could not handle it; of an earlier delivery than the last that says nothing
    * @returns whether the id belongs to a record that is out here
    */
   acknowledge(ackId: string, failed: boolean): boolean {
-    const isOut = this.#out.acknowledge(ackId, failed);
-    // The service brings it again, or has already.
-    if (!isOut && !failed && this.#options.onFailure === 'release') this.#inbox.doneLate(idOf(ackId));
-    return isOut;
+    const [id = '', attempt] = ackId.split('.');
+    const out = this.#out.get(id);
+    if (out) {
+      if (!failed) this.#end(out, () => this.#inbox.done(out.entry, this));
+      else if (out.isInFlow && Number(attempt) === out.attempt) this.#fail(out);
+      // The service brings it again, or has already.
+    } else if (!failed && this.#releases) this.#inbox.doneLate(id);
+    return out !== undefined;
   }
 
   #sendOnce(entry: Entry): void {
@@ -144,7 +156,9 @@ export class PollSubscription implements InboxSubscriber {
       for (const { entry, attempt } of this.#waiting.values()) {
         if (this.isFull) break;
         this.#waiting.delete(entry.id);
-        this.#out.add(entry, attempt);
+        const out: Out = { entry, attempt, isInFlow: false, arrived: 0, timer: undefined };
+        this.#out.set(entry.id, out);
+        this.#send(out);
         this.#options.onOutstanding();
       }
     } finally {
@@ -152,17 +166,70 @@ export class PollSubscription implements InboxSubscriber {
     }
   }
 
-  #onEnd(entry: Entry, ending: Ending): void {
-    if (ending === 'done') this.#inbox.done(entry, this);
-    else if (ending === 'released') void this.#inbox.release(entry);
-    else this.#giveUp(entry);
-    this.#options.onOutstanding();
-    this.#sendWaiting();
+  #send(out: Out): void {
+    const { entry, attempt } = out;
+    if (attempt > this.#options.maxAttempts) {
+      this.#giveUp(out);
+      return;
+    }
+    this.#inbox.countAttempt(entry, attempt);
+    out.isInFlow = true;
+    this.#startTimer(out);
+    void this.#options.send({ ...deliveryOf(entry, attempt), ackId: `${entry.id}.${attempt}` }).then((isThere) => {
+      if (!isThere || this.#out.get(entry.id) !== out || out.attempt !== attempt) return;
+      out.arrived = attempt;
+      if (out.isInFlow && !out.timer) this.#startTimer(out);
+    });
   }
 
-  #giveUp(entry: Entry): void {
-    this.#inbox.giveUp(entry, this);
-    this.#options.onUndelivered(newsOf(entry), this.#options.maxAttempts);
+  #startTimer(out: Out): void {
+    out.timer = this.#clock.after(this.#options.ackTimeoutMs, () => this.#timeOut(out));
+  }
+
+  #timeOut(out: Out): void {
+    if (this.#releases) this.#release(out);
+    else if (out.arrived === out.attempt) this.#sendAgain(out);
+    // It has its time once it is there.
+    else out.timer = undefined;
+  }
+
+  #fail(out: Out): void {
+    out.timer?.cancel();
+    out.isInFlow = false;
+    if (this.#releases) this.#release(out);
+    else if (out.attempt >= this.#options.maxAttempts) this.#giveUp(out);
+    else this.#sendLater(out);
+  }
+
+  /** Leaves the flow a moment to recover, a longer one each time. */
+  #sendLater(out: Out): void {
+    const delayMs = Math.min(this.#options.ackTimeoutMs, firstRetryDelayMs * 2 ** (out.attempt - 1));
+    out.timer = this.#clock.after(delayMs, () => this.#sendAgain(out));
+  }
+
+  #sendAgain(out: Out): void {
+    out.attempt++;
+    this.#send(out);
+  }
+
+  #release(out: Out): void {
+    this.#end(out, () => void this.#inbox.release(out.entry));
+  }
+
+  #giveUp(out: Out): void {
+    this.#end(out, () => {
+      this.#inbox.giveUp(out.entry, this);
+      this.#options.onUndelivered(newsOf(out.entry), this.#options.maxAttempts);
+    });
+  }
+
+  /** A record is out no more. */
+  #end(out: Out, tell: () => void): void {
+    out.timer?.cancel();
+    this.#out.delete(out.entry.id);
+    tell();
+    this.#options.onOutstanding();
+    this.#sendWaiting();
   }
 }
 
