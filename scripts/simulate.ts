@@ -17,7 +17,7 @@ const usage = `Usage: npm run simulate -- [options]
   --failures <number>  go on after a failure until there are so many (default 1)
   --trace              the story of one schedule
   --store <store>      only with this store: ${allStores.join(', ')}; may be repeated
-  --way <way>          in (the default); out: schedules about kept texts, keys, questions and limits; or consent: those with STOP,
+  --way <way>          in (the default); out: schedules about kept texts, keys, questions, reports and limits; or consent: those with STOP,
                        START and due times, too
   --plain              without the scenes
   --mutants            which mistakes in src/ the schedules find, as a table

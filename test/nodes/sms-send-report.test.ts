@@ -59,6 +59,11 @@ describe('sms-send: the report of a text', () => {
     });
     await until(() => sim.polling('status') === 0);
     assert.deepEqual([flow.received('failed'), errorsOf(flow)], [[], []]);
+    // None of the statuses is set aside, which would be told.
+    assert.deepEqual(
+      flow.log.filter(({ level, id }) => level <= 30 && id !== undefined),
+      [],
+    );
   });
 
   it('is the fifth output where the node waits for replies too', async () => {

@@ -429,6 +429,19 @@ export const mutants: readonly Mutant[] = [
     '(changes.keep.get(id) as Question | undefined) ?? knownQuestion(id, known)',
     'knownQuestion(id, known)',
   ),
+  outward('a report is not kept', 'questions/report.ts', 'keepItem(changes, report);\n  if (carried', 'if (carried'),
+  outward(
+    'a report is made of the first status',
+    'questions/report.ts',
+    'statuses.length < recipients.size',
+    'statuses.length === 0',
+  ),
+  outward(
+    'statuses that come before the acceptance do not count',
+    'outbox/transitions.ts',
+    'if (reportedAs !== undefined) expectStatuses(text',
+    'if (reportedAs === null) expectStatuses(text',
+  ),
   outward(
     'a text that had left is sent after a crash',
     'outbox/outbox.ts',

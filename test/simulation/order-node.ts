@@ -35,7 +35,14 @@ export class OrderNode {
           world.say(() => `${this.#process.name}: ${this.#id} has ${what} of ${news.recipient} to ${input?.text.name}`);
           outward?.answered(input, news, (record) => world.find('incoming', record as Record<string, unknown>));
         }),
-      onReport: () => Promise.resolve(true),
+      onReport: (news) =>
+        this.#send(() => {
+          const input = this.#inputOf(news);
+          world.say(
+            () => `${this.#process.name}: ${this.#id} has a report of ${input?.text.name}: ${news.report.result}`,
+          );
+          outward?.reported(input, news);
+        }),
       onDiscarded: () => world.violate('discarded by nobody', this.#id),
       onOutage: () => {},
       onRecovered: () => {},
@@ -51,7 +58,8 @@ export class OrderNode {
 
   send(input: Input): void {
     const { text, order } = input;
-    const { retries, retryUncertain, resolveMs, priority, unlimited, keep, expireMs, remember, waitMs } = order;
+    const { retries, retryUncertain, resolveMs, priority, unlimited, keep, expireMs, remember, waitMs, reportMs } =
+      order;
     input.givenTo = this.#process;
     this.#process.world.say(() => `${this.#process.name}: ${this.#id} is given ${text.name} (input ${input.number})`);
     this.#node?.send({
@@ -81,6 +89,7 @@ export class OrderNode {
         ...(order.key === undefined ? undefined : { once: `key ${order.key}` }),
         ...(remember ? { remember: { value: input.number } } : undefined),
         ...(waitMs === 0 ? undefined : { waitMs }),
+        ...(reportMs === undefined ? undefined : { reportMs }),
       },
       origin: input,
       carried: () => String(input.number),

@@ -21,6 +21,8 @@ export interface OrderPlan {
   remember: boolean;
   /** 0: not at all. */
   waitMs: number;
+  /** How long statuses are waited for, of which a report is to be made; absent: not at all. */
+  reportMs?: number;
   priority: number;
   unlimited: boolean;
   /** Neither consent nor quiet hours hold for it. */

@@ -1,4 +1,4 @@
-import type { AnswerNews, OutcomeNews } from '../../src';
+import type { AnswerNews, OutcomeNews, ReportNews } from '../../src';
 import type { OrderPlan, OutwardPlan } from './outward-plan';
 import type { Message, SentText, World } from './world';
 
@@ -23,6 +23,7 @@ export interface Input {
   endedMs?: number;
   /** By recipient. */
   readonly answers: Map<string, AnswerNews[]>;
+  readonly reports: ReportNews[];
   /** In how many places the text is kept now, and where it stood when it was written last. */
   copies: number;
   state: string | undefined;
@@ -81,6 +82,8 @@ export class Outward {
   readonly #unwritten = new Set<Message>();
   readonly #replies: { text: OutwardText; from: string; message: Message }[] = [];
   readonly #undelivered = new Set<string>();
+  /** What became of texts of which a report is to be made. */
+  readonly #statuses: { text: OutwardText; from: string; code: string; message: Message }[] = [];
   readonly #reachedMs = new Map<Message, number>();
   readonly #awaited = new Set<Message>();
   /** What handsets want, the latest that was committed first. */
@@ -106,6 +109,7 @@ export class Outward {
       order: { ...order, retryUncertain: order.retryUncertain },
       outcomes: [],
       answers: new Map(),
+      reports: [],
       copies: 0,
       state: undefined,
       wasKept: false,
@@ -175,6 +179,11 @@ export class Outward {
     this.#undelivered.add(`${text.name} ${handset}`);
   }
 
+  /** The service has a status of a text. */
+  hasStatus(text: OutwardText, status: { from: string; code: string; message: Message }): void {
+    if (text.inputs.some(({ order }) => order.reportMs !== undefined)) this.#statuses.push({ text, ...status });
+  }
+
   reached(messages: readonly Message[]): void {
     for (const message of messages) {
       if (!this.#reachedMs.has(message)) this.#reachedMs.set(message, this.#world.timeline.nowMs);
@@ -239,6 +248,34 @@ export class Outward {
     else this.#repliesUsed.set(message, name);
   }
 
+  /** The report of a text has entered the flow. */
+  reported(input: Input | undefined, news: ReportNews): void {
+    if (!input) {
+      if (!this.#mayBeTakenOver) this.#violate('a report to no message', '');
+      return;
+    }
+    const { report, redelivered } = news;
+    const { delivered, undelivered, pending } = report;
+    const { text } = input;
+    const name = nameOf(input);
+    const mayBeAnother = input.mayRepeat || this.#mayBeTakenOver;
+    if (input.reports.length > 0 && !redelivered && !mayBeAnother) this.#violate('more than one report', name);
+    if (redelivered && !this.#isDisturbed) this.#violate('a report is called redelivered for no reason', name);
+    input.reports.push(news);
+    const told = [...delivered, ...undelivered.map(({ msisdn }) => msisdn), ...pending].sort().join(' ');
+    const accepted = [...new Set(acceptedOf(input))].sort().join(' ');
+    if (told !== accepted && !input.isAbandoned && !mayBeAnother)
+      this.#violate('a report of others than those who were accepted', `${name}: ${told}`);
+    const known = [...delivered.map((msisdn) => ({ msisdn, statusCode: 'RCV' })), ...undelivered];
+    for (const { msisdn, statusCode } of known) {
+      const isTrue = this.#statuses.some(
+        (one) => one.text.name === text.name && one.from === msisdn && one.code === statusCode,
+      );
+      if (!isTrue) this.#violate('a report says what no status has said', `${name}: ${msisdn} ${statusCode}`);
+    }
+    for (const msisdn of pending) this.#examinePending(input, msisdn);
+  }
+
   /** Its node has not been there for so long that a text was given up. */
   abandoned(node: string): void {
     this.#givenUp.set(node, (this.#givenUp.get(node) ?? 0) + 1);
@@ -293,9 +330,10 @@ export class Outward {
     }
   }
 
-  /** Whether a message was written as the reply to a text, or has answered one. */
-  isReply(message: Message): boolean {
-    return this.#repliesUsed.has(message) || this.#replies.some((reply) => reply.message === message);
+  /** Whether a message was written as the reply to a text, or has answered one, or is a status that is reported. */
+  isForSender(message: Message): boolean {
+    const isThis = (one: { message: Message }) => one.message === message;
+    return this.#repliesUsed.has(message) || this.#replies.some(isThis) || this.#statuses.some(isThis);
   }
 
   /** A node has got a message that is called the answer to a question. */
@@ -311,7 +349,10 @@ export class Outward {
       if (input.outcomes.length === 0) return `${nameOf(input)} has no outcome`;
       // Of two instances that part while the server fails, either may think that the other asks.
       const isParted = this.#mayBeTakenOver && this.#world.plan.instances > 1;
-      if (input.isUnasked || isParted || input.order.waitMs === 0) continue;
+      if (input.isUnasked || isParted) continue;
+      if (input.order.reportMs !== undefined && acceptedOf(input).length > 0 && input.reports.length === 0)
+        return `${nameOf(input)} has no report`;
+      if (input.order.waitMs === 0) continue;
       const lacking = acceptedOf(input).find((recipient) => !input.answers.has(recipient));
       if (lacking !== undefined) return `${nameOf(input)} has no answer of ${lacking}`;
     }
@@ -394,6 +435,22 @@ export class Outward {
     }
     const quietMs = (this.#plan.consent?.quietMinute ?? Number.NaN) * 60_000;
     if (startedMs > quietMs && startedMs < quietMs + 60_000) this.#violate('left in quiet hours', name);
+  }
+
+  /** A status that came while the report was open is in it, and it waits for the others. */
+  #examinePending(input: Input, msisdn: string): void {
+    const { text, order } = input;
+    if (this.#isDisturbed || text.inputs.length > 1) return;
+    const untilMs = text.lastAcceptedMs + (order.reportMs ?? 0) - slackMs;
+    if (this.#world.timeline.nowMs < untilMs) this.#violate('a report before its time', `${nameOf(input)}: ${msisdn}`);
+    for (const { text: to, from, message } of this.#statuses) {
+      if (to !== text || from !== msisdn) continue;
+      const reachedMs = this.#reachedMs.get(message);
+      // An id that the service makes is known with the acceptance, and not before.
+      if (!order.hasOwnId && reachedMs !== undefined && reachedMs <= (input.endedMs ?? 0)) continue;
+      if (reachedMs !== undefined && reachedMs < untilMs)
+        this.#violate('a status is lost', `${nameOf(input)}: ${message.name}`);
+    }
   }
 
   #examineLimits(accepted: readonly string[], atMs: number): void {

@@ -367,17 +367,17 @@ export class Process implements Callee, Surrounding {
         (message.reachedAs !== undefined && world.nodesFor(message).length === 0);
       if (isDone && (world.plan.store !== 'memory' || world.isDoneByAll(message))) {
         this.#open.delete(message);
-      } else if (this.#isForQuestion(message)) {
-        message.excuse ??= 'it answered a question, and no node took it besides';
+      } else if (this.#isForSender(message)) {
+        message.excuse ??= 'it answered a question, or was reported, and no node took it besides';
       } else if (world.plan.store !== 'memory' && this.#mustBeKept(message) && !machine.place.isAside(message)) {
         world.violate('not kept', `${message.name} is neither delivered nor in the store of ${this.name}`);
       }
     }
   }
 
-  /** It may be the reply to a question, and no node is here that would get it besides. */
-  #isForQuestion(message: Message): boolean {
-    if (message.reachedAs === undefined || this.world.outward?.isReply(message) !== true) return false;
+  /** It may be the reply to a question, or a status that is reported, and no node is here that would get it besides. */
+  #isForSender(message: Message): boolean {
+    if (message.reachedAs === undefined || this.world.outward?.isForSender(message) !== true) return false;
     return ![...this.#nodes.keys()].some((id) => this.world.kindOf(id) === message.kind);
   }
 

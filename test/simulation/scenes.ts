@@ -116,6 +116,7 @@ const outward: readonly Scene[] = [
   changeToFailing,
   replyInTime,
   awayForLong,
+  reports,
 ];
 
 /** The account gets another login, and perhaps the first again, while polls are in flight and flows are busy. */
@@ -225,6 +226,22 @@ function awayForLong(plan: Plan, random: Random, process: number): Happening[] {
     ...away.map((node) => ({ atMs: random.below(5_000), what: 'redeploy' as const, process, forMs, node })),
     ...several(4, () => messages(random, random.below(40_000), 3)),
     ...(random.chance(0.5) ? [{ atMs: random.below(60_000), ...endOrRedeploy(random, process) }] : []),
+  ];
+}
+
+/** Statuses come before it is known that their texts were accepted, and after, as something takes flows away. */
+function reports(plan: Plan, random: Random, process: number): Happening[] {
+  return [
+    ...several(3, () =>
+      order(plan, random, process, random.below(3_000), {
+        reportMs: random.pick([2_000, 20_000, 60_000]),
+        waitMs: random.pick([0, 0, 20_000]),
+      }),
+    ),
+    ...(random.chance(0.5)
+      ? [{ atMs: 0, what: 'network' as const, forMs: 10_000, trouble: 'slow' as const, share: 0.5, status: 500 }]
+      : []),
+    ...several(random.between(0, 2), () => ({ atMs: random.below(20_000), ...endOrRedeploy(random, process) })),
   ];
 }
 

@@ -86,7 +86,7 @@ export class Service {
     code: string;
     isPolled: boolean;
     callback?: 'form' | 'xml';
-  }) {
+  }): Message {
     const { inReplyToId, from, code, isPolled, callback } = options;
     const create = (_name: string, number: number) => ({
       messageId: `status-${number}`,
@@ -94,7 +94,9 @@ export class Service {
       statusCode: code,
       inReplyToId,
     });
-    this.#arrive(this.#world.addMessage('status', create, isPolled), callback);
+    const message = this.#world.addMessage('status', create, isPolled);
+    this.#arrive(message, callback);
+    return message;
   }
 
   addOutgoing(): void {
@@ -223,7 +225,8 @@ export class Service {
         const code = random.chance(0.8) ? 'RCV' : 'EXP';
         this.#later(3_000, () => {
           if (code !== 'RCV') this.#world.outward?.undelivered(text, from);
-          this.addStatus({ inReplyToId: messageId, from, code, isPolled: true });
+          const message = this.addStatus({ inReplyToId: messageId, from, code, isPolled: true });
+          this.#world.outward?.hasStatus(text, { from, code, message });
         });
       }
       const reply = () => {

@@ -223,7 +223,7 @@ class Run {
   #isDropped(message: Message): boolean {
     const { plan, outward } = this.world;
     const hasTrouble = plan.happenings.some(({ what }) => what === 'store' || what === 'power failure');
-    if (plan.store !== 'disk' || hasTrouble || outward?.isReply(message) !== false) return false;
+    if (plan.store !== 'disk' || hasTrouble || outward?.isForSender(message) !== false) return false;
     if (message.reachedAs === undefined || message.callback !== 'none') return false;
     return this.#machines.every(({ place }) => !place.has(message) && !place.isAside(message));
   }
