@@ -1,4 +1,4 @@
-import type { Clock } from '../clock';
+import { type Clock, nextTurn } from '../clock';
 import type { Journal, Step } from '../journal/journal';
 import type { Circumstances } from '../journal/step';
 import { type Answer, type Asked, type Question, QuestionBook, type Report } from '../questions/question';
@@ -56,6 +56,9 @@ export interface LedgerOptions {
   /** Pending while another ledger gives this one what it knows of keys and limits. */
   expected(): Promise<void> | undefined;
 }
+
+/** Questions found in one turn of the event loop: a store may have a hundred thousand. */
+const mostInTurn = 1_000;
 
 /**
  * One record per text that is kept, guarded or asks: the one place that knows where each stands, in memory and in the
@@ -117,7 +120,8 @@ export class Ledger {
   }
 
   /** See {@link Participant.found}. */
-  found(items: readonly Item[], { isOpening, isReset }: Pick<Circumstances, 'isOpening' | 'isReset'>): void {
+  async found(items: readonly Item[], how: Pick<Circumstances, 'isOpening' | 'isReset'>): Promise<void> {
+    const { isOpening, isReset } = how;
     const found = (items as readonly (Text | Asked)[]).filter(
       (item) => !this.arriving.has(item.id) && !this.#isRefused(item),
     );
@@ -131,8 +135,16 @@ export class Ledger {
       if (text.state === 'uncertain') this.texts.setUndecided(text);
       else this.texts.set(text);
     }
-    for (const question of questions) this.questions.set(question);
-    if (texts.length > 0 || questions.length > 0) this.#options.onFound(texts, questions);
+    const { clock, onFound } = this.#options;
+    for (const [index, question] of questions.entries()) {
+      if (index % mostInTurn === mostInTurn - 1) await nextTurn(clock);
+      this.questions.set(question);
+    }
+    if (texts.length > 0 || questions.length > 0) onFound(texts, questions.slice(0, mostInTurn));
+    for (let start = mostInTurn; start < questions.length; start += mostInTurn) {
+      await nextTurn(clock);
+      onFound([], questions.slice(start, start + mostInTurn));
+    }
   }
 
   /** See {@link Participant.saved}. */
@@ -143,7 +155,8 @@ export class Ledger {
 
   /** The store keeps them until it is opened again. */
   letGo(): void {
-    for (const item of this.items) this.forget(item);
+    for (const { id } of [...this.texts.values()]) this.texts.delete(id);
+    this.questions.clear();
   }
 
   forget({ kind, id }: Text | Asked): void {

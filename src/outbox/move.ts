@@ -91,7 +91,7 @@ export async function moveAll(from: Ledger, to: Ledger, how: Move): Promise<void
     } finally {
       for (const { id } of adopted) to.arriving.delete(id);
     }
-    to.found(adopted, { isOpening: false, isReset: false });
+    await to.found(adopted, { isOpening: false, isReset: false });
   }
 }
 

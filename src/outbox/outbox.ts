@@ -351,7 +351,7 @@ export class Outbox implements Participant {
   }
 
   /** See {@link Participant.found}. */
-  found(items: readonly Item[], circumstances: Circumstances): void {
+  found(items: readonly Item[], circumstances: Circumstances): Promise<void> {
     if (circumstances.isOpening) void this.#ledger.findOut();
     else {
       const wanted = new Set(this.wanted());
@@ -360,7 +360,7 @@ export class Outbox implements Participant {
         if (!takers.some((name) => wanted.has(name))) this.#absences.exhaust(node);
       }
     }
-    this.#ledger.found(items, circumstances);
+    return this.#ledger.found(items, circumstances);
   }
 
   /** See {@link Participant.saved}. */

@@ -166,6 +166,14 @@ export class QuestionBook {
     this.#count(question, -openness(question));
   }
 
+  /** Forgets all of them, as a hundred thousand one by one would take most of a second. */
+  clear(): void {
+    const nodes = new Set([...this.values()].map(({ node }) => node));
+    for (const index of [this.#byId, this.#byText, this.#byReference, this.#unwritten]) index.clear();
+    for (const counts of Object.values(this.open)) counts.clear();
+    for (const node of nodes) for (const kind of ['question', 'report'] as const) this.#onCount(node, kind);
+  }
+
   /** These are in the store now. */
   written(kept: ReadonlyMap<string, unknown>): void {
     if (this.#unwritten.size > 0) for (const id of kept.keys()) this.#unwritten.delete(id);

@@ -962,6 +962,27 @@ describe('conversations', () => {
       );
     });
 
+    it('thousands that an earlier process has asked are taken up in several turns of the event loop, and each ends', async () => {
+      const { house, node, store } = beginReceiving();
+      const to = Array.from({ length: 3_000 }, (_, index) => `64215${String(index).padStart(6, '0')}`);
+      sendText(node, 'Come?', { messageId: 'q1', waitMs: hour, to });
+      await house.pass(100);
+      const next = house.restart(copyPlatter(store.platter));
+      const seen = new Set<number>();
+      const nextTurn = next.clock.nextTurn.bind(next.clock);
+      next.clock.nextTurn = (callback) => {
+        seen.add(next.outbox.state.asking);
+        return nextTurn(callback);
+      };
+      const back = next.attach();
+      await next.pass(1_000);
+      assert.ok([...seen].some((asking) => asking > 0 && asking < 3_000));
+      assert.equal(back.state?.asking, 3_000);
+      await next.pass(2 * hour);
+      assert.equal(new Set(back.answers.map(({ recipient }) => recipient)).size, 3_000);
+      assert.ok(back.replies.every((answer) => answer === 'timeout'));
+    });
+
     it('a thousand recipients are each asked once', async () => {
       const { house, node } = beginReceiving();
       const to = Array.from({ length: 1_000 }, (_, index) => `64215${String(index).padStart(6, '0')}`);
