@@ -518,7 +518,7 @@ export const mutants: readonly Mutant[] = [
   ),
   consent(
     'a STOP is noted after its message',
-    'inbox/consent.ts',
+    'inbox/correlator.ts',
     "const isOpen = journal.mode === 'open';",
     'const isOpen = false;',
   ),
