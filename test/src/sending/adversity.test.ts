@@ -611,42 +611,47 @@ describe('sending, when everything comes at once', () => {
     assert.deepEqual([node.ends, node.state?.waiting], [['SMS_EXPIRED'], 0]);
   });
 
-  for (const failures of [0, 1, 3]) {
-    it(`what a server that was emptied has lost is kept anew, though that fails ${failures} times at first`, async () => {
-      const store = new FailingServer();
-      const open = store.open.bind(store);
-      let isReset = false;
-      store.open = async (events) => {
-        const leftovers = { ...(await open(events)), isReset };
-        isReset = false;
-        return leftovers;
-      };
-      const house = new House({ store });
-      house.receive();
-      const node = house.attach();
-      sendText(node, 'Come?', { messageId: 'q1', waitMs: 60 * minuteMs });
-      await house.pass(100);
-      house.service.otherwise = { unreachable: true };
-      sendText(node, 'kept', { keep });
-      await house.pass(100);
-      store.platter.entries.clear();
-      store.platter.remembered.clear();
-      // The connection was lost with it.
-      const commit = store.commit.bind(store);
-      let left = failures + 1;
-      store.commit = (...changes) => (left-- > 0 ? Promise.reject(new Error('full')) : commit(...changes));
-      isReset = true;
-      // What may be a reply waits for the store.
-      await Promise.all([house.incoming('6421555999', 'something else'), house.pass(minuteMs)]);
-      assert.equal(house.journal.failure, undefined);
-      assert.deepEqual(store.platter.items.map((item) => 'kind' in item && item.kind).sort(), ['question', 'text']);
-      house.service.otherwise = { takes: true };
-      await house.pass(10 * minuteMs);
-      await house.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
-      await house.pass(60 * minuteMs);
-      assert.deepEqual([node.ends, node.replies], [['to 6421555123', 'to 6421555123'], ['timeout']]);
-      assert.deepEqual([house.outbox.isSettled, store.platter.entries.size], [true, 0]);
-    });
+  for (const [place, Emptied] of [
+    ['a server that was emptied', FailingServer],
+    ['a folder that was deleted', FailingStore],
+  ] as const)
+    for (const failures of [0, 1, 3])
+      it(`what ${place} has lost is kept anew, though that fails ${failures} times at first`, () =>
+        loseAll(new Emptied(), failures));
+
+  async function loseAll(store: FailingStore, failures: number): Promise<void> {
+    const open = store.open.bind(store);
+    let isReset = false;
+    store.open = async (events) => {
+      const leftovers = { ...(await open(events)), isReset };
+      isReset = false;
+      return leftovers;
+    };
+    const house = new House({ store });
+    house.receive();
+    const node = house.attach();
+    sendText(node, 'Come?', { messageId: 'q1', waitMs: 60 * minuteMs });
+    await house.pass(100);
+    house.service.otherwise = { unreachable: true };
+    sendText(node, 'kept', { keep });
+    await house.pass(100);
+    store.platter.entries.clear();
+    store.platter.remembered.clear();
+    // The connection was lost with it.
+    const commit = store.commit.bind(store);
+    let left = failures + 1;
+    store.commit = (...changes) => (left-- > 0 ? Promise.reject(new Error('full')) : commit(...changes));
+    isReset = true;
+    // What may be a reply waits for the store.
+    await Promise.all([house.incoming('6421555999', 'something else'), house.pass(minuteMs)]);
+    assert.equal(house.journal.failure, undefined);
+    assert.deepEqual(store.platter.items.map((item) => 'kind' in item && item.kind).sort(), ['question', 'text']);
+    house.service.otherwise = { takes: true };
+    await house.pass(10 * minuteMs);
+    await house.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
+    await house.pass(60 * minuteMs);
+    assert.deepEqual([node.ends, node.replies], [['to 6421555123', 'to 6421555123'], ['timeout']]);
+    assert.deepEqual([house.outbox.isSettled, store.platter.entries.size], [true, 0]);
   }
 
   describe('a login that changes', () => {
