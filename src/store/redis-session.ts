@@ -57,8 +57,6 @@ export class RedisSession {
   readonly redis: ScriptedRedis;
   /** The sign of life of this session. A commit of an earlier one, however late it arrives, finds another. */
   readonly sign = randomUUID();
-  /** How long it may take until {@link keepAlive}. */
-  readonly limit: OpeningLimit;
   /** As much has been taken over as is at a time. */
   hasMore = false;
   #epoch = '';
@@ -72,12 +70,15 @@ export class RedisSession {
   #nextBeat: Timer | undefined;
   #failure: Error | undefined;
   #isEnded = false;
+  /** Runs until {@link keepAlive}. */
+  #opening: Timer | undefined;
+  #overdue: Error | undefined;
 
   private constructor(redis: ScriptedRedis, options: SessionOptions) {
     this.redis = redis;
     this.#options = options;
     this.#beganAtMs = options.clock.elapsed();
-    this.limit = new OpeningLimit(redis, options.clock, options.timing.commandTimeoutMs);
+    this.#limitOpening();
     redis.on('error', (error: Error) => {
       this.#failure ??= error;
     });
@@ -119,7 +120,7 @@ export class RedisSession {
       return session;
     } catch (error) {
       session.abandon();
-      throw session.limit.failure ?? session.#failure ?? error;
+      throw session.#overdue ?? session.#failure ?? error;
     }
   }
 
@@ -140,7 +141,7 @@ export class RedisSession {
 
   /** Lets this instance live on until the session ends. */
   keepAlive(life: SessionLife): void {
-    this.limit.end();
+    this.#endOpening();
     this.#life = life;
     this.#beatLater();
   }
@@ -151,7 +152,7 @@ export class RedisSession {
     const items: ListedItem[] = [];
     for (let from = '-'; from !== ''; ) {
       const [listed, last] = await this.redis.listHeld(keys.inbox, group, consumer, from);
-      if (listed.length > 0) this.limit.extend();
+      if (listed.length > 0) this.extendOpening();
       for (const item of listed) items.push(item);
       from = last && nextStreamId(last);
     }
@@ -183,7 +184,7 @@ export class RedisSession {
       const [taken, reached] = await this.redis.takeOverHeld(names.length, ...names, JSON.stringify(step));
       if (!reached) throw signExpired();
       listed.push(...taken);
-      if (taken.length > 0) this.limit.extend();
+      if (taken.length > 0) this.extendOpening();
       else look++;
       for (const [index, name] of left.entries()) this.#lookOn(name, reached[index]);
       left = left.filter((_, index) => reached[index] !== '');
@@ -230,9 +231,39 @@ export class RedisSession {
     this.redis.disconnect();
   }
 
+  /** What has become of the opening, if its time was over: commands fail for that alone then. */
+  get overdue(): Error | undefined {
+    return this.#overdue;
+  }
+
+  /** Something more is there to be read: the time of the opening begins anew, unless it has ended. */
+  extendOpening(): void {
+    if (this.#opening) this.#limitOpening();
+  }
+
+  /**
+   * Ends a connection that has not come into use in time: all that makes an opening has as long as one command, since whoever closes the
+   * store waits for it. What depends on how much there is to read has its time besides.
+   */
+  #limitOpening(): void {
+    this.#opening?.cancel();
+    this.#opening = afterRunning(this.#options.clock, this.#options.timing.commandTimeoutMs, () => {
+      this.#overdue = this.redis.status === 'connecting' ? notConnected() : notInTime();
+      this.#endOpening();
+      this.redis.disconnect();
+      // Without this, it would wait for the server to hang up.
+      this.redis.stream.destroy();
+    });
+  }
+
+  #endOpening(): void {
+    this.#opening?.cancel();
+    this.#opening = undefined;
+  }
+
   #end(): void {
     this.#isEnded = true;
-    this.limit.end();
+    this.#endOpening();
     this.#nextBeat?.cancel();
   }
 
@@ -313,54 +344,4 @@ export function afterRunning(clock: Clock, delayMs: number, callback: () => void
   };
   let timer = start();
   return { cancel: () => timer.cancel() };
-}
-
-/**
- * Ends a connection that has not come into use in time: all that makes an opening has as long as one command, since whoever closes the
- * store waits for it. What depends on how much there is to read has its time besides.
- */
-export class OpeningLimit {
-  readonly #redis: Redis;
-  readonly #clock: Clock;
-  readonly #limitMs: number;
-  #timer: Timer | undefined;
-  #failure: Error | undefined;
-
-  /** The time begins. */
-  constructor(redis: Redis, clock: Clock, limitMs: number) {
-    this.#redis = redis;
-    this.#clock = clock;
-    this.#limitMs = limitMs;
-    this.#start();
-  }
-
-  /** What has become of the opening, if its time was over: commands fail for that alone then. */
-  get failure(): Error | undefined {
-    return this.#failure;
-  }
-
-  /** Something more is there to be read: the time begins anew, unless the opening has ended. */
-  extend(): void {
-    if (!this.#timer) return;
-    this.#timer.cancel();
-    this.#start();
-  }
-
-  /** The opening has ended, one way or the other. */
-  end(): void {
-    this.#timer?.cancel();
-    this.#timer = undefined;
-  }
-
-  #start(): void {
-    this.#timer = afterRunning(this.#clock, this.#limitMs, () => this.#giveUp());
-  }
-
-  #giveUp(): void {
-    this.#failure = this.#redis.status === 'connecting' ? notConnected() : notInTime();
-    this.end();
-    this.#redis.disconnect();
-    // Without this, it would wait for the server to hang up.
-    this.#redis.stream.destroy();
-  }
 }

@@ -109,7 +109,7 @@ export class RedisStore implements Store {
       this.#epoch = session.epoch;
       return { items, held: [], isReset };
     } catch (error) {
-      const failure = this.#session?.limit.failure ?? error;
+      const failure = this.#session?.overdue ?? error;
       this.#abandon();
       throw describeFailure(failure);
     }
@@ -220,11 +220,7 @@ export class RedisStore implements Store {
   }
 
   /** Reads what the server has listed, and sets aside what cannot be read. */
-  async #readItems(
-    { redis, limit }: RedisSession,
-    listed: readonly ListedItem[],
-    events: StoreEvents,
-  ): Promise<Item[]> {
+  async #readItems(session: RedisSession, listed: readonly ListedItem[], events: StoreEvents): Promise<Item[]> {
     const { inbox, unreadable } = this.#keys;
     const items: Item[] = [];
     for (const [streamId, attempts, text] of listed) {
@@ -234,7 +230,8 @@ export class RedisStore implements Store {
         // The group counts the attempts; what the item says is how it began.
         items.push({ ...item, attempts });
       } else {
-        limit.extend();
+        const { redis } = session;
+        session.extendOpening();
         await redis.xadd(unreadable, '*', 'entry', text);
         await redis.xack(inbox, group, streamId);
         await redis.xdel(inbox, streamId);
