@@ -43,7 +43,7 @@ class SqliteDatabase implements Database {
   static async open(folder: string): Promise<SqliteDatabase> {
     const database = new SqliteDatabase(folder);
     try {
-      database.lost = await database.#call({ name: 'open', file: database.file });
+      database.lost = await database.#call('open', database.file);
       return database;
     } catch (error) {
       await database.#worker.terminate();
@@ -52,26 +52,26 @@ class SqliteDatabase implements Database {
   }
 
   read(keys: readonly string[]): Promise<(string | undefined)[]> {
-    return this.#call({ name: 'read', keys });
+    return this.#call('read', keys);
   }
 
   list(from: string, before: string, limit: number): Promise<[string, string][]> {
-    return this.#call({ name: 'list', range: [from, before, limit] });
+    return this.#call('list', from, before, limit);
   }
 
   write(operations: readonly Operation[], { isFlushed }: { isFlushed: boolean }): Promise<void> {
-    return this.#call({ name: 'write', operations, isFlushed });
+    return this.#call('write', operations, isFlushed);
   }
 
   async close(): Promise<void> {
     try {
-      if (!this.#failure) await this.#call({ name: 'close' });
+      if (!this.#failure) await this.#call('close');
     } finally {
       await this.#worker.terminate();
     }
   }
 
-  #call<Result>(call: Call): Promise<Result> {
+  #call<Result>(...call: Call): Promise<Result> {
     if (this.#failure) return Promise.reject(this.#failure);
     return new Promise<Result>((resolve, reject) => {
       // Nothing ends the process while somebody waits.
@@ -94,13 +94,8 @@ class SqliteDatabase implements Database {
   }
 }
 
-/** What this thread is asked for. The first is to open, the last to close. */
-type Call =
-  | { name: 'open'; file: string }
-  | { name: 'read'; keys: readonly string[] }
-  | { name: 'list'; range: Parameters<Database['list']> }
-  | { name: 'write'; operations: readonly Operation[]; isFlushed: boolean }
-  | { name: 'close' };
+/** What the thread is asked for: to open a file, which is the first, and then what that has methods for. */
+type Call = [name: 'open' | 'read' | 'list' | 'write' | 'close', ...args: unknown[]];
 
 /** What it answers to each, in their order. A failure is in SQLite's words, and holds nothing of what was to be kept. */
 type Answer = { result: unknown } | { failure: string };
@@ -166,7 +161,7 @@ class TextFile {
     return keys.map((key) => (this.#get.get(key) as Row | undefined)?.text);
   }
 
-  list(range: Parameters<Database['list']>): [string, string][] {
+  list(...range: Parameters<Database['list']>): [string, string][] {
     const found: [string, string][] = [];
     let length = 0;
     for (const row of this.#list.iterate(...range)) {
@@ -246,22 +241,13 @@ function tryTo(change: () => void): void {
 
 let file: TextFile | undefined;
 
-function answer(call: Call): unknown {
-  if (call.name === 'open') {
-    file = new TextFile(call.file);
+function answer([name, ...args]: Call): unknown {
+  if (name === 'open') {
+    file = new TextFile(String(args[0]));
     return file.lost;
   }
-  if (!file) throw new Error('not open');
-  switch (call.name) {
-    case 'read':
-      return file.read(call.keys);
-    case 'list':
-      return file.list(call.range);
-    case 'write':
-      return file.write(call.operations, call.isFlushed);
-    case 'close':
-      return file.close();
-  }
+  const method = file?.[name] as ((...args: unknown[]) => unknown) | undefined;
+  return method?.apply(file, args);
 }
 
 /** `errstr` is what SQLite calls the failure: `database or disk is full`. */
