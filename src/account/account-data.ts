@@ -66,11 +66,11 @@ export class AccountData {
       clock: options.clock,
       onStore: (error) => {
         onStore(error);
-        this.outbox.onStore();
+        this.outbox.registrations.onStore();
       },
       onSteps: () => {
         onSteps();
-        this.outbox.onStore();
+        this.outbox.registrations.onStore();
       },
       onDamaged,
     });

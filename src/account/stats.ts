@@ -196,7 +196,7 @@ export class Overview {
     return {
       polls: endpoints.summaries,
       inbox: inbox?.state ?? nothingReceived,
-      sends: outbox?.state ?? nothingSent,
+      sends: outbox?.admin.state ?? nothingSent,
       consent: { optedOut: this.#parts.consent.optedOut },
       store: this.#store,
       counts: stats.counts,

@@ -7,6 +7,7 @@ import type { Ledger } from './ledger';
 import type { SendFailure } from './outage';
 import type { SendQueue } from './queue';
 import type { EvidenceCollector } from './reconciliation';
+import type { SenderRegistrations } from './sender-registrations';
 import type { Settlement } from './settlement';
 import { concernedBy, isKept, parseOutcome, type Sent, type Text } from './text';
 import type { TextEntryPlace, TextEntryState } from './text-book';
@@ -82,12 +83,9 @@ export interface AdminOptions {
   queue: SendQueue;
   clock: Clock;
   counts: SendCounts;
-  /** Whether a node is deployed. */
-  isHere(node: string): boolean;
+  registrations: SenderRegistrations;
   /** A text that was stopped waits as before. */
   goOn(text: Text): void;
-  /** Nobody wants the text any more. */
-  onDiscarded(text: Text): void;
 }
 
 /** Shows what goes on, and takes the decisions of people. */
@@ -163,8 +161,8 @@ export class Admin {
   }
 
   async #send(text: Text, { state }: TextEntryPlace): Promise<'done' | 'unfit'> {
-    const { dispatcher, ledger, clock, isHere } = this.#options;
-    if (!isHere(text.node)) return 'unfit';
+    const { dispatcher, ledger, clock, registrations } = this.#options;
+    if (!registrations.handlerOf(text.node)) return 'unfit';
     if (state === 'kept') {
       if (dispatcher.dueAt(text.id) !== undefined) await ledger.hasten(text);
       return dispatcher.sendNow(text.id) ? 'done' : 'unfit';
@@ -189,15 +187,14 @@ export class Admin {
   }
 
   async #discard(text: Text, { state }: TextEntryPlace): Promise<'done' | 'unfit'> {
-    const { ledger, dispatcher, duplicates, goOn, onDiscarded } = this.#options;
+    const { settlement, dispatcher, duplicates, goOn } = this.#options;
     if (state === 'kept' && !dispatcher.remove(text.id) && !duplicates.remove(text.id)) return 'unfit';
     try {
-      await ledger.discard(text, 'refuse');
+      await settlement.discard(text);
     } catch (error) {
       if (state === 'kept') goOn(text);
       throw error;
     }
-    onDiscarded(text);
     return 'done';
   }
 }

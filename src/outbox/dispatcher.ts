@@ -313,7 +313,7 @@ export class Dispatcher implements TurnSource {
     registrations.tellState(node);
     try {
       const { signal } = abort;
-      const outcome = await attempts.depart(text, { client: handler.client, signal }).catch(asSmsError);
+      const outcome = await attempts.make(text, { client: handler.client, signal }).catch(asSmsError);
       // A rule of one's own keeps it back, or the store does: the service was not asked.
       const isKeptBack = isSmsError(outcome, 'SMS_STORE') || isWithheldError(outcome) || outcome instanceof TooEarly;
       // Quiet hours have begun meanwhile.

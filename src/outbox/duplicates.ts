@@ -4,6 +4,7 @@ import { createExpired, type Expiry } from './expiry';
 import type { Ledger } from './ledger';
 import type { Followers } from './once';
 import type { Deliveries } from './redelivery';
+import type { SenderRegistrations } from './sender-registrations';
 import type { Settlement } from './settlement';
 import { formatOutcome, isKept, type StoredOutcome, stillUnknown, type Text } from './text';
 
@@ -15,7 +16,7 @@ export interface DuplicatesOptions {
   dispatcher: Dispatcher;
   settlement: Settlement;
   deliveries: Deliveries;
-  isHere(node: string): boolean;
+  registrations: SenderRegistrations;
   /** Something that nobody waits for has failed. */
   onFault(error: unknown): void;
 }
@@ -89,13 +90,13 @@ export class Duplicates {
 
   /** The time of a text is over. */
   expire(id: string): void {
-    const { ledger, expiry, dispatcher, settlement, isHere, onFault } = this.#options;
+    const { ledger, expiry, dispatcher, settlement, registrations, onFault } = this.#options;
     const text = ledger.texts.get(id);
     const leader = ledger.texts.get(this.#waiting.get(id)?.leader ?? '');
     // Of one that is leaving, has just ended or is in another instance it will be known later whether anything was sent.
     const isAtRest = leader?.state === 'waiting' && isKept(leader) && !dispatcher.isTried(leader.id);
     if (!text || !isAtRest || !this.remove(id)) expiry.postpone(id);
-    else if (!isHere(text.node)) void settlement.abandon(text);
+    else if (!registrations.handlerOf(text.node)) void settlement.abandon(text);
     else if (!leader.mayHaveReached) void settlement.end(text, createExpired(text)).catch(onFault);
     else void this.end(text, formatOutcome(stillUnknown(leader, 'SMS_EXPIRED'))).catch(onFault);
   }

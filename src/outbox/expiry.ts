@@ -130,7 +130,8 @@ function remainingMs({ arrivedAt, options }: Text, dueAt: number, now: number): 
 export interface AbsencesOptions {
   clock: Clock;
   journal: Pick<Journal, 'run'>;
-  isHere(node: string): boolean;
+  /** A node that is here. */
+  handlerOf(node: string): unknown;
   /** It is known now that a node has not been here for longer than this process has. */
   onFound(node: string): void;
 }
@@ -169,8 +170,8 @@ export class Absences {
 
   /** How long texts wait for a node; `undefined`: it is here. */
   patience(node: string): Patience | undefined {
-    const { clock, isHere } = this.#options;
-    if (isHere(node)) return undefined;
+    const { clock, handlerOf } = this.#options;
+    if (handlerOf(node)) return undefined;
     const { knownAt, begunAt } = this.#byNode.get(node) ?? this.#begin(node);
     const elapsed = clock.elapsed();
     return {
@@ -181,8 +182,8 @@ export class Absences {
 
   /** A node has been nowhere for as long as texts wait for one. */
   exhaust(node: string): void {
-    const { clock, isHere } = this.#options;
-    if (isHere(node)) return;
+    const { clock, handlerOf } = this.#options;
+    if (handlerOf(node)) return;
     const absence = this.#byNode.get(node) ?? this.#begin(node);
     absence.begunAt = Math.min(absence.begunAt, clock.elapsed() - longestAbsenceMs);
   }

@@ -1,7 +1,6 @@
 import type { Clock } from '../clock';
 import { asSmsError, isSmsError, SmsError } from '../errors';
 import type { Journal } from '../journal/journal';
-import type { QuietHours } from '../message/times';
 import { type SendCounts, UnderWay } from './counts';
 import type { Dispatcher } from './dispatcher';
 import type { Duplicates } from './duplicates';
@@ -10,7 +9,7 @@ import type { Followers } from './once';
 import type { SendQueue } from './queue';
 import type { Reconciliations } from './reconciliation';
 import type { Deliveries, Given } from './redelivery';
-import { keepUntilDue, mayLeaveAt, mostScheduled } from './rules';
+import { assertAnyAllowed, keepUntilDue, mayLeaveAt, mostScheduled, type RuleSettings } from './rules';
 import { type SendAttempts, sendPlain } from './send-attempt';
 import type { SendRequest } from './send-handler';
 import type { SenderRegistration, SenderRegistrations } from './sender-registrations';
@@ -40,8 +39,7 @@ export interface IntakeOptions {
   followers: Followers;
   counts: SendCounts;
   attempts: SendAttempts;
-  /** See {@link RuleSettings}. */
-  quietHours(): readonly QuietHours[];
+  rules(): RuleSettings;
   settlement: Settlement;
   registrations: SenderRegistrations;
 }
@@ -81,14 +79,15 @@ export class Intake {
   }
 
   async #submit(request: SendRequest, from: SenderRegistration): Promise<void> {
-    const { clock, quietHours } = this.#options;
-    const options = keepUntilDue(request.options, clock.now(), quietHours());
+    const { clock } = this.#options;
+    const rules = this.#options.rules();
+    const options = keepUntilDue(request.options, clock.now(), rules.quietHours ?? []);
     const text = createText(this.#options, { ...request, options }, from.handler.id);
     const given = { from, origin: request.origin };
     if (needsMessage(text)) this.#options.deliveries.remember(text.id, request.origin);
     if (isTracked(text)) this.#underWay.add(text.id);
     try {
-      this.#options.ledger.assertAnyAllowed(text);
+      assertAnyAllowed(text.message.to, text.node, rules);
       if (isTracked(text)) await this.#takeIn(text, given);
       else await this.#send(text, given);
     } catch (error) {
@@ -129,8 +128,8 @@ export class Intake {
   }
 
   #isScheduled(text: Text): boolean {
-    const { clock, quietHours } = this.#options;
-    return mayLeaveAt(text, clock.now(), quietHours()) > clock.now();
+    const { clock, rules } = this.#options;
+    return mayLeaveAt(text, clock.now(), rules().quietHours ?? []) > clock.now();
   }
 
   /** @throws SmsError `SMS_BUSY` when no more may wait for their time */
@@ -152,10 +151,10 @@ export class Intake {
     const onMoved = (moved: Text) => {
       current = moved;
     };
-    const depart = (signal: AbortSignal) =>
-      this.#options.attempts.depart(current, { client: handler.client, signal, onMoved });
-    const departAgain = (signal: AbortSignal) =>
-      depart(signal).catch((error) => {
+    const tryOnce = (signal: AbortSignal) =>
+      this.#options.attempts.make(current, { client: handler.client, signal, onMoved });
+    const tryAgain = (signal: AbortSignal) =>
+      tryOnce(signal).catch((error) => {
         if (isUnknown(error)) current = afterUnknown(current, formatOutcome(error));
         throw error;
       });
@@ -163,7 +162,7 @@ export class Intake {
       clock,
       queue,
       signals,
-      attempt: text.options.retryUncertain ? departAgain : depart,
+      attempt: text.options.retryUncertain ? tryAgain : tryOnce,
       evidence: this.#options.reconciliations.open(text, handler.client),
     });
     await this.#options.settlement.end(current, asUnsent(current, outcome), given);

@@ -5,10 +5,10 @@ import { type Answer, type Asked, type Question, QuestionBook, type Report } fro
 import { collectReplies, endQuestion, forgetQuestion, readCarried } from '../questions/question-steps';
 import { TextsInTransit } from '../questions/replies';
 import { endReports } from '../questions/report';
-import { durationOf, type Memory, type Remembrance } from '../questions/sent-index';
+import { durationOf, type Memory, type SentIndex } from '../questions/sent-index';
 import { type Changes, type Item, keepItem } from '../store/store';
 import { createMoments, type Moment } from './limits';
-import { assertAnyAllowed, holdsAny, isWithholdingKnown, mayLeaveAt, type RuleSettings, type Verdict } from './rules';
+import { holdsAny, isWithholdingKnown, mayLeaveAt, type RuleSettings, type Verdict } from './rules';
 import {
   afterUnknown,
   isFollowed,
@@ -42,7 +42,7 @@ export interface LedgerOptions {
   journal: Journal;
   clock: Clock;
   /** Is told what is going to be remembered. */
-  remembrance: Remembrance;
+  sentIndex: SentIndex;
   /** How long a key guards. */
   dedupeMs(): number;
   /** How long a text is remembered. */
@@ -116,7 +116,7 @@ export class Ledger {
 
   /** Finds out whether anything is remembered. */
   async findOut(): Promise<void> {
-    await this.journal.run(this.#options.remembrance.findOut());
+    await this.journal.run(this.#options.sentIndex.findOut());
   }
 
   /** See {@link Participant.found}. */
@@ -189,11 +189,6 @@ export class Ledger {
     const settled = await this.journal.run(echo(text, outcome, this.#memory()));
     this.texts.set(settled);
     return settled;
-  }
-
-  /** @throws SmsError when a text that comes in may go to nobody */
-  assertAnyAllowed(text: Text): void {
-    assertAnyAllowed(leavingOf(text, text.message.to, this.#memory()));
   }
 
   /** @throws SmsError `SMS_STORE` when it cannot be written: the text goes on waiting for its time */
@@ -324,12 +319,12 @@ export class Ledger {
 
   /** @param remembered a text that may be remembered now */
   #memory(remembered?: Text): Memory {
-    const { dedupeMs, sentMs, rules, remembrance } = this.#options;
+    const { dedupeMs, sentMs, rules, sentIndex } = this.#options;
     const moment = this.#createMoment();
     const { isShared } = this;
     const memory = { now: moment.now, moment, rules: rules(), dedupeMs: dedupeMs(), sentMs: sentMs(), isShared };
     // Before a reply can come, which may be in the same commit.
-    if (remembered && isFollowed(remembered)) remembrance.expect(durationOf(remembered, memory));
+    if (remembered && isFollowed(remembered)) sentIndex.expect(durationOf(remembered, memory));
     return memory;
   }
 

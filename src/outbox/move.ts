@@ -3,7 +3,7 @@ import type { Step } from '../journal/journal';
 import { type Asked, movedAsked } from '../questions/question';
 import { movedReplies } from '../questions/replies';
 import { movedStatuses } from '../questions/report';
-import { closeQuestion, keysOfQuestion, movedRemembrance, movedSent } from '../questions/sent-index';
+import { closeQuestion, keysOfQuestion, movedSent, movedSentIndex } from '../questions/sent-index';
 import {
   adoptedKey,
   dropItem,
@@ -30,7 +30,7 @@ const moved: readonly MovedValues[] = [
   { prefix: optOutPrefix, merge: (own, other, key) => mergeOptOuts(key, own, other) },
   movedReplies,
   movedKeys,
-  movedRemembrance,
+  movedSentIndex,
   ...movedSent,
   movedStatuses,
 ];

@@ -82,7 +82,7 @@ export function noteOutcome(text: Text, outcome: Outcome, { look, changes }: Dec
   }
 }
 
-/** What the heir knows stays, unless the other knows how the same text has ended. */
+/** What is known here stays, unless the other knows how the same text has ended. */
 export const movedKeys: MovedValues = {
   prefix: oncePrefix,
   merge(own, other) {

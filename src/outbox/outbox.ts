@@ -5,9 +5,9 @@ import type { Circumstances } from '../journal/step';
 import { Correlation } from '../questions/correlation';
 import { type Asked, awaited, type PolledFor } from '../questions/question';
 import { Questions } from '../questions/questions';
-import { Remembrance } from '../questions/sent-index';
+import { SentIndex } from '../questions/sent-index';
 import type { Changes, Item } from '../store/store';
-import { Admin, type SendState } from './admin';
+import { Admin } from './admin';
 import { SendCounts } from './counts';
 import { Dispatcher } from './dispatcher';
 import { Duplicates } from './duplicates';
@@ -85,7 +85,6 @@ export class Outbox implements Participant {
   readonly registrations: SenderRegistrations;
   readonly questions: Questions;
   readonly #options: OutboxOptions;
-  readonly #remembrance: Remembrance;
   readonly #ledger: Ledger;
   readonly #deliveries: Deliveries;
   readonly #absences: Absences;
@@ -99,13 +98,12 @@ export class Outbox implements Participant {
   #successor: Outbox | undefined;
 
   constructor(options: OutboxOptions) {
-    const { journal, clock, queue, counts = new SendCounts(), onFault } = options;
+    const { journal, clock, counts = new SendCounts(), toldOfStore: told = new Set() } = options;
     this.#options = options;
-    const quietHours = () => options.rules().quietHours ?? [];
-    this.#remembrance = new Remembrance(journal.isShared, clock);
+    const sentIndex = new SentIndex(journal.isShared, clock);
     const ledger = new Ledger({
       ...options,
-      remembrance: this.#remembrance,
+      sentIndex,
       expected: () => this.#expected,
       onFound: (texts, questions) => this.#resume(texts, questions),
       onAsking: (node, kind) => {
@@ -114,120 +112,48 @@ export class Outbox implements Participant {
       },
     });
     this.#ledger = ledger;
-    const registrations = new SenderRegistrations({
-      clock,
-      journal,
-      stateOf: (node) => this.#stateOf(node),
-      told: options.toldOfStore ?? new Set(),
-    });
+    const registrations = new SenderRegistrations({ clock, journal, stateOf: (node) => this.#stateOf(node), told });
     this.registrations = registrations;
-    const handlerOf = (node: string) => registrations.handlerOf(node);
-    const followers = new Followers(clock, (id) => ledger.texts.isUnderWay(id));
-    const isHere = (node: string) => handlerOf(node) !== undefined;
-    this.#absences = new Absences({ clock, journal, isHere, onFound: (node) => this.#nodeChanged(node) });
-    this.#deliveries = new Deliveries({
-      clock,
+    const base = {
+      ...options,
+      counts,
       ledger,
-      absences: this.#absences,
-      handlerOf,
-      onDelivered: (text) => this.#settlement.delivered(text),
-      onAbandoned: ({ node }) => options.onAbandoned(node),
-      onFault,
-    });
+      registrations,
+      followers: new Followers(clock, (id) => ledger.texts.isUnderWay(id)),
+      handlerOf: (node: string) => registrations.handlerOf(node),
+      quietHours: () => options.rules().quietHours ?? [],
+    };
+    this.#absences = new Absences({ ...base, onFound: (node) => this.#nodeChanged(node) });
+    const absences = this.#absences;
+    this.#deliveries = new Deliveries({ ...base, absences, onDelivered: (text) => this.#settlement.delivered(text) });
     this.questions = new Questions({
-      clock,
-      ledger,
-      handlerOf,
+      ...base,
       isOutcomeComing: (text) => this.#settlement.isOnItsWay(text),
       origin: (text) => this.#deliveries.originOf(text),
       onAllAnswered: (text) => this.#deliveries.forget(text),
-      onFault,
     });
+    const { questions } = this;
     const evidence = new EvidenceCollector(clock, options.sources);
     const reconciliations = new Reconciliations(evidence, (node) => registrations.clientFor(node) ?? options.client());
-    const attempts = new SendAttempts(ledger, reconciliations);
     const expire = (id: string) => (this.#duplicates.has(id) ? this.#duplicates : this.#dispatcher).expire(id);
-    this.#expiry = new Expiry({ clock, absences: this.#absences, quietHours }, expire);
-    this.#settlement = new Settlement({
-      ledger,
-      deliveries: this.#deliveries,
-      questions: this.questions,
-      reconciliations,
-      followers,
-      counts,
-      onAbandoned: options.onAbandoned,
-      onSearching: (node) => registrations.tellState(node),
-      onFault,
-    });
-    this.#dispatcher = new Dispatcher({
-      clock,
-      queue,
-      ledger,
+    this.#expiry = new Expiry({ ...base, absences }, expire);
+    const settling = { ...base, deliveries: this.#deliveries, questions, reconciliations };
+    this.#settlement = new Settlement(settling);
+    const dispatching = {
+      ...settling,
       expiry: this.#expiry,
       retryAfter: options.retryAfter ?? new RetryAfter(clock),
-      registrations,
-      attempts,
+      attempts: new SendAttempts(ledger, reconciliations),
       settlement: this.#settlement,
-      quietHours,
-      onFault,
-    });
-    this.#duplicates = new Duplicates({
-      ledger,
-      expiry: this.#expiry,
-      followers,
-      dispatcher: this.#dispatcher,
-      settlement: this.#settlement,
-      deliveries: this.#deliveries,
-      isHere,
-      onFault,
-    });
-    this.admin = new Admin({
-      ledger,
-      evidence,
-      dispatcher: this.#dispatcher,
-      duplicates: this.#duplicates,
-      settlement: this.#settlement,
-      queue,
-      counts,
-      clock,
-      isHere,
-      goOn: (text) => this.#takeUp(text),
-      onDiscarded: ({ id, node }) => {
-        const origin = this.#deliveries.forget(id);
-        this.questions.begin(id);
-        followers.ended(id);
-        options.onDiscarded(node);
-        if (origin !== undefined) handlerOf(node)?.onDiscarded(origin);
-        registrations.tellState(node);
-      },
-    });
-    this.#intake = new Intake({
-      ...options,
-      quietHours,
-      ledger,
-      deliveries: this.#deliveries,
-      dispatcher: this.#dispatcher,
-      duplicates: this.#duplicates,
-      reconciliations,
-      followers,
-      counts,
-      attempts,
-      settlement: this.#settlement,
-      registrations,
-    });
-    this.correlation = new Correlation({
-      remembrance: this.#remembrance,
-      ledger,
-      questions: this.questions,
-      evidence,
-      now: () => clock.now(),
-    });
+    };
+    this.#dispatcher = new Dispatcher(dispatching);
+    const all = { ...dispatching, dispatcher: this.#dispatcher };
+    this.#duplicates = new Duplicates(all);
+    const duplicates = this.#duplicates;
+    this.admin = new Admin({ ...all, evidence, duplicates, goOn: (text) => this.#takeUp(text) });
+    this.#intake = new Intake({ ...all, duplicates });
+    this.correlation = new Correlation({ sentIndex, ledger, questions, evidence, now: () => clock.now() });
     journal.join('ledger', this);
-  }
-
-  /** See {@link Admin.state}. */
-  get state(): SendState {
-    return this.admin.state;
   }
 
   /** How many kept texts wait: they count for the queue's limit. */
@@ -281,11 +207,6 @@ export class Outbox implements Participant {
   open(): void {
     this.#begin();
     this.#options.journal.open(true);
-  }
-
-  /** The store may have begun to fail, or work again. */
-  onStore(): void {
-    this.registrations.onStore();
   }
 
   /**

@@ -22,7 +22,7 @@ export interface DeliveriesOptions {
   /** The outcome of a text has entered the flow, or never will. */
   onDelivered(text: Text): void;
   /** Its node has not been here for too long, and nobody will be told its outcome. */
-  onAbandoned(text: Text): void;
+  onAbandoned(node: string): void;
   /** A node has thrown. */
   onFault(error: unknown): void;
 }
@@ -60,7 +60,7 @@ export class Deliveries {
       missed: async (text) => {
         await taken(text);
         // What is unknown is listed from now on, for somebody to decide about.
-        if (!ledger.texts.has(text.id)) onAbandoned(text);
+        if (!ledger.texts.has(text.id)) onAbandoned(text.node);
       },
       onFault,
     });

@@ -137,20 +137,19 @@ export function keepUntilDue<Options extends TimeOptions>(
   return mayHaveToWait ? { ...options, keep: options.at.keep } : options;
 }
 
-const none: readonly string[] = [];
-
 /** Whom the account node of a text may not write to is withheld, for essential texts too. */
 const prefixRule: Rule = {
   holds: ({ prefixes }) => prefixes !== undefined && prefixes.size > 0,
   keys: () => [],
-  isKnown: ({ recipients, settings, node }) =>
-    recipients.some((msisdn) => !isAllowed(msisdn, settings.prefixes?.get(node) ?? none)),
-  decide({ recipients, settings, node }) {
-    const allowed = settings.prefixes?.get(node) ?? none;
-    const outside = recipients.filter((msisdn) => !isAllowed(msisdn, allowed));
-    return { withheld: outside.map((msisdn) => ({ msisdn, reason: 'notAllowed', params: {} })) };
-  },
+  isKnown: (leaving) => outsideOf(leaving).length > 0,
+  decide: (leaving) => ({ withheld: outsideOf(leaving) }),
 };
+
+function outsideOf({ recipients, settings, node }: Pick<Leaving, 'recipients' | 'settings' | 'node'>): Withheld[] {
+  const allowed = settings.prefixes?.get(node) ?? [];
+  const outside = recipients.filter((msisdn) => !isAllowed(msisdn, allowed));
+  return outside.map((msisdn) => ({ msisdn, reason: 'notAllowed', params: {} }));
+}
 
 /** Who wants no more texts is withheld, but from essential texts. */
 const consentRule: Rule = {
@@ -231,10 +230,9 @@ export function needsStore(leaving: Leaving): boolean {
 }
 
 /** @throws SmsError when nobody is left of the recipients of a text that comes in, whatever is remembered */
-export function assertAnyAllowed(leaving: Leaving): void {
-  const { withheld } = prefixRule.decide(leaving, () => undefined, createChanges(), false);
-  const [first, ...others] = withheld;
-  if (first && withheld.length === leaving.recipients.length) throw createWithheldError([first, ...others]);
+export function assertAnyAllowed(recipients: readonly string[], node: string, settings: RuleSettings): void {
+  const [first, ...others] = outsideOf({ recipients, settings, node });
+  if (first && others.length === recipients.length - 1) throw createWithheldError([first, ...others]);
 }
 
 /** Says whom a text may not go to now. Nobody is counted. */

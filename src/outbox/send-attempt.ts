@@ -46,12 +46,12 @@ export class SendAttempts {
    *
    * @throws SmsError as `Client.send` does, or as the first rule says when nobody is left, or it may not leave yet
    */
-  depart(text: Text, given: Try): Promise<Delivery> {
+  make(text: Text, given: Try): Promise<Delivery> {
     const isFree = !this.#needsMark(text) && text.withheld === undefined;
-    return isFree ? given.client.send(text.message, given) : this.#departMarked(text, given);
+    return isFree ? given.client.send(text.message, given) : this.#makeMarked(text, given);
   }
 
-  async #departMarked(text: Text, { client, signal, onMoved = () => {} }: Try): Promise<Delivery> {
+  async #makeMarked(text: Text, { client, signal, onMoved = () => {} }: Try): Promise<Delivery> {
     for (;;) {
       const { text: judged, notBefore } = await this.#ledger.judge(text);
       const to = submittedOf(judged);
@@ -125,22 +125,32 @@ const longestDelayMs = 30_000;
  */
 export async function sendPlain(options: PlainOptions, surroundings: PlainSurroundings): Promise<Outcome> {
   const { retries, retryUncertain, resolveMs, priority } = options;
-  const { clock, queue, signals, evidence } = surroundings;
-  const { signal } = signals;
-  const tries = new FurtherTries(clock, retries, signal);
+  const { clock, queue, signals, attempt, evidence } = surroundings;
+  const { signal, giveUp } = signals;
+  let further = 0;
+  /** Rejects when the flow is stopped before. */
+  const waitForNext = () => wait(clock, Math.min(longestDelayMs, firstDelayMs * 2 ** further++), signal);
+  /** Tries until the service is reached: nothing was sent before, so that the pace need not count it. */
+  const take = async ({ giveBack }: Turn): Promise<Delivery> => {
+    for (;;) {
+      try {
+        return await attempt(giveUp);
+      } catch (error) {
+        if (isWithheldError(error) || error instanceof TooEarly) giveBack();
+        if (!isSmsError(error, 'SMS_UNREACHABLE') || further >= retries) throw error;
+        await waitForNext().catch(() => {
+          throw new SmsError('closed', { cause: error });
+        });
+      }
+    }
+  };
   const order = queue.arrive();
   let uncertain: SmsError | undefined;
   for (;;) {
     let failure: SmsError;
-    let turn: Turn | undefined;
-    const take = (given: Turn) => {
-      turn = given;
-      return reach(surroundings, tries);
-    };
     try {
       return await queue.run(take, uncertain ? { signal, priority, order } : { signal, priority });
     } catch (error) {
-      if (isWithheldError(error) || error instanceof TooEarly) turn?.giveBack();
       failure = asSmsError(error);
     }
     // An unknown outcome stays unknown; only what never left may be called unsent.
@@ -152,48 +162,11 @@ export async function sendPlain(options: PlainOptions, surroundings: PlainSurrou
         if (sent) return sent;
         uncertain = failure.with({ looked });
       }
-      if (!retryUncertain || !tries.areLeft) return uncertain;
-      await tries.next();
+      if (!retryUncertain || further >= retries) return uncertain;
+      await waitForNext();
     } catch {
       // The flow is being stopped.
       return uncertain;
     }
-  }
-}
-
-/** Tries within one turn until the service is reached: nothing was sent before, so that the pace need not count it. */
-async function reach({ attempt, signals }: PlainSurroundings, tries: FurtherTries): Promise<Delivery> {
-  for (;;) {
-    try {
-      return await attempt(signals.giveUp);
-    } catch (error) {
-      if (!isSmsError(error, 'SMS_UNREACHABLE') || !tries.areLeft) throw error;
-      await tries.next().catch(() => {
-        throw new SmsError('closed', { cause: error });
-      });
-    }
-  }
-}
-
-/** How often a text may be tried again, and when. */
-class FurtherTries {
-  readonly #clock: Clock;
-  readonly #most: number;
-  readonly #signal: AbortSignal;
-  #made = 0;
-
-  constructor(clock: Clock, most: number, signal: AbortSignal) {
-    this.#clock = clock;
-    this.#most = most;
-    this.#signal = signal;
-  }
-
-  get areLeft(): boolean {
-    return this.#made < this.#most;
-  }
-
-  /** Resolves when the next may be made; rejects when the signal aborts before. */
-  async next(): Promise<void> {
-    await wait(this.#clock, Math.min(longestDelayMs, firstDelayMs * 2 ** this.#made++), this.#signal);
   }
 }

@@ -5,6 +5,7 @@ import type { Ledger } from './ledger';
 import type { Followers } from './once';
 import type { Finding, Reconciliation, Reconciliations } from './reconciliation';
 import type { Deliveries, Given } from './redelivery';
+import type { SenderRegistrations } from './sender-registrations';
 import {
   asks,
   formatOutcome,
@@ -30,8 +31,9 @@ export interface SettlementOptions {
   counts: SendCounts;
   /** A text of a node that is not deployed any more has been given up. */
   onAbandoned(node: string): void;
-  /** Evidence is being looked for on behalf of more texts of a node, or of fewer. */
-  onSearching(node: string): void;
+  registrations: SenderRegistrations;
+  /** Somebody has discarded a text of a node. */
+  onDiscarded(node: string): void;
   onFault(error: unknown): void;
 }
 
@@ -142,6 +144,23 @@ export class Settlement {
     followers.ended(text.id);
   }
 
+  /**
+   * Somebody does not want a text any more.
+   *
+   * @throws SmsError `SMS_STORE` when that cannot be written now: it stays
+   */
+  async discard(text: Text): Promise<void> {
+    const { ledger, deliveries, questions, followers, registrations, onDiscarded } = this.#options;
+    const { id, node } = text;
+    await ledger.discard(text, 'refuse');
+    const origin = deliveries.forget(id);
+    questions.begin(id);
+    followers.ended(id);
+    onDiscarded(node);
+    if (origin !== undefined) registrations.handlerOf(node)?.onDiscarded(origin);
+    registrations.tellState(node);
+  }
+
   /** The outcome of a text has entered the flow, or never will. */
   delivered({ id, options, outcome }: Text): void {
     const { ledger, deliveries, questions } = this.#options;
@@ -165,16 +184,16 @@ export class Settlement {
   }
 
   async #search({ id, node, options }: Text, evidence: Reconciliation): Promise<Finding> {
-    const { ledger, onSearching } = this.#options;
+    const { ledger, registrations } = this.#options;
     // Nobody can decide about it before its outcome is known.
     ledger.texts.entries.remove(id);
     this.#searching.add(node, 1);
-    onSearching(node);
+    registrations.tellState(node);
     try {
       return await evidence.look(options.resolveMs, this.#closing.signal);
     } finally {
       this.#searching.add(node, -1);
-      onSearching(node);
+      registrations.tellState(node);
     }
   }
 

@@ -10,7 +10,7 @@ import {
   noteReached,
   referenceOf,
   remember,
-  remembranceKey,
+  sentIndexKey,
   whomItReached,
 } from '../questions/sent-index';
 import { type Changes, dropItem, keepItem, type Look, type MovedValues, unsweptPrefix } from '../store/store';
@@ -135,7 +135,7 @@ export function leave(text: Text, memory: Memory, known: Pick<QuestionBook, 'get
   return {
     keys: [
       ...keysOfRules(leaving),
-      ...(isKnownByIt ? [...keysOfSent(referenceOf(messageId, text), submitted), remembranceKey] : []),
+      ...(isKnownByIt ? [...keysOfSent(referenceOf(messageId, text), submitted), sentIndexKey] : []),
       ...(asksAgain ? keysOfReplies(text, memory) : []),
       ...(isKnownByIt ? keysOfAsked(text) : []),
       ...keysOfReport(reportedAs),
@@ -196,7 +196,7 @@ export function settle(text: Text, outcome: Outcome, memory: Memory, known: Pick
   return {
     keys: [
       ...(once === undefined ? [] : [once]),
-      ...(isRemembered(text) ? [...keysOfSent(referenceOf(messageId, text), to), remembranceKey] : []),
+      ...(isRemembered(text) ? [...keysOfSent(referenceOf(messageId, text), to), sentIndexKey] : []),
       ...keysOfReplies(text, memory),
       ...keysOfAsked(text),
       ...keysOfReport(reportedAs),
@@ -337,7 +337,7 @@ function reportedReference(text: Text, messageId: string | undefined): string | 
 
 /** The keys that a step looks at from which on such statuses count. */
 function keysOfReport(reference: string | undefined): string[] {
-  return reference === undefined ? [] : [statusesKey(reference), remembranceKey];
+  return reference === undefined ? [] : [statusesKey(reference), sentIndexKey];
 }
 
 function withCarried(text: Text, look: Look): Text {

@@ -7,11 +7,11 @@ import { latest, withAnswer } from './question-steps';
 import type { Questions } from './questions';
 import { leaveReply } from './replies';
 import { keysOfStatus, noteStatus } from './report';
-import { furtherKeysOfRecord, isByHandset, keysOfRecord, match, questionOf, type Remembrance } from './sent-index';
+import { furtherKeysOfRecord, isByHandset, keysOfRecord, match, questionOf, type SentIndex } from './sent-index';
 
 /** What the ledger knows of records that come in: which text they answer, and what follows from them. */
 export interface CorrelationOptions {
-  remembrance: Remembrance;
+  sentIndex: SentIndex;
   /** Where texts and questions are that are under way. */
   ledger: Ledger;
   questions: Questions;
@@ -31,26 +31,26 @@ export class Correlation {
 
   /** Whether anything is remembered that a record may answer. */
   get isExpected(): boolean {
-    return this.#options.remembrance.isExpected;
+    return this.#options.sentIndex.isExpected;
   }
 
   /** Resolves when it is known whether a text may be answered by it that is on its way to its handset; `undefined`: at once. */
-  outcomeOf(witness: PassingRecord): Promise<void> | undefined {
-    if (witness.kind !== 'incoming' || !isByHandset(witness.record)) return undefined;
-    return this.#options.ledger.inTransit.outcomesTo(witness.record.from);
+  outcomeOf(passing: PassingRecord): Promise<void> | undefined {
+    if (passing.kind !== 'incoming' || !isByHandset(passing.record)) return undefined;
+    return this.#options.ledger.inTransit.outcomesTo(passing.record.from);
   }
 
   /** The keys that a record needs, beside those of its identity: none while nothing is remembered. */
-  keys(witness: PassingRecord): readonly string[] {
-    const { remembrance } = this.#options;
-    if (remembrance.isExpected) return this.#keysOf(witness);
-    return witness.kind === 'outbox' ? [] : remembrance.keys;
+  keys(passing: PassingRecord): readonly string[] {
+    const { sentIndex } = this.#options;
+    if (sentIndex.isExpected) return this.#keysOf(passing);
+    return passing.kind === 'outbox' ? [] : sentIndex.keys;
   }
 
   /** The keys that follow from what those say. */
-  furtherKeys(witness: PassingRecord, look: Look): readonly string[] {
-    if (witness.kind === 'outbox' || !this.#options.remembrance.isRemembered(look)) return [];
-    return [...this.#keysOf(witness), ...furtherKeysOfRecord(witness.kind, witness.record, this.#unexpired(look))];
+  furtherKeys(passing: PassingRecord, look: Look): readonly string[] {
+    if (passing.kind === 'outbox' || !this.#options.sentIndex.isRemembered(look)) return [];
+    return [...this.#keysOf(passing), ...furtherKeysOfRecord(passing.kind, passing.record, this.#unexpired(look))];
   }
 
   /**
@@ -58,18 +58,18 @@ export class Correlation {
    * are written.
    */
   correlate<W extends PassingRecord>(
-    witness: W,
+    passing: W,
     look: Look,
     changes: Changes,
   ): { record: W['record']; isTaken?: true; effect(): void } {
-    const observe = () => this.#options.evidence.observe(witness);
+    const observe = () => this.#options.evidence.observe(passing);
     // What a record may answer is derived from digests, which most accounts never need.
-    if (witness.kind === 'outbox' || !this.#options.remembrance.isExpected) {
-      return { record: witness.record, effect: observe };
+    if (passing.kind === 'outbox' || !this.#options.sentIndex.isExpected) {
+      return { record: passing.record, effect: observe };
     }
     const unexpired = this.#unexpired(look);
-    const { record, answered } = this.#answer(witness, unexpired, changes);
-    const reported = witness.kind === 'status' ? noteStatus(witness.record, unexpired, changes) : undefined;
+    const { record, answered } = this.#answer(passing, unexpired, changes);
+    const reported = passing.kind === 'status' ? noteStatus(passing.record, unexpired, changes) : undefined;
     const effect = () => {
       observe();
       if (answered) this.#options.questions.answered(answered);
@@ -78,32 +78,32 @@ export class Correlation {
     return reported === undefined ? { record, effect } : { record, isTaken: true, effect };
   }
 
-  #keysOf(witness: PassingRecord): readonly string[] {
-    if (witness.kind === 'outbox') return [];
-    const keys = keysOfRecord(witness.kind, witness.record);
-    return witness.kind === 'status' ? [...keys, ...keysOfStatus(witness.record)] : keys;
+  #keysOf(passing: PassingRecord): readonly string[] {
+    if (passing.kind === 'outbox') return [];
+    const keys = keysOfRecord(passing.kind, passing.record);
+    return passing.kind === 'status' ? [...keys, ...keysOfStatus(passing.record)] : keys;
   }
 
   #answer(
-    witness: Answering,
+    passing: Answering,
     look: Look,
     changes: Changes,
   ): { record: IncomingRecord | StatusRecord; answered?: Question | undefined } {
-    const found = match(witness.kind, witness.record, look);
-    if (!found) return witness;
-    const open = witness.kind === 'status' ? questionOf(witness.record, look) : found.question;
+    const found = match(passing.kind, passing.record, look);
+    if (!found) return passing;
+    const open = passing.kind === 'status' ? questionOf(passing.record, look) : found.question;
     // It is remembered longer than it is known, for the sake of its questions.
-    if (!open && found.knownUntil <= this.#options.now()) return witness;
-    const record = { ...witness.record, sent: found.sent };
-    const isEnd = witness.kind === 'status' && isUndelivered(witness.record);
-    const question = witness.kind === 'status' && !isEnd ? undefined : open;
+    if (!open && found.knownUntil <= this.#options.now()) return passing;
+    const record = { ...passing.record, sent: found.sent };
+    const isEnd = passing.kind === 'status' && isUndelivered(passing.record);
+    const question = passing.kind === 'status' && !isEnd ? undefined : open;
     const known = question && this.#options.ledger.questions.get(question.id);
     const own = known?.kind === 'question' ? latest(known, changes) : undefined;
     // One that is asked nowhere any more.
     if (!question || (!own && !this.#options.ledger.isShared)) return { record };
     question.close(changes);
     const answer: Answer = isEnd
-      ? { reason: 'undelivered', statusCode: witness.record.statusCode }
+      ? { reason: 'undelivered', statusCode: passing.record.statusCode }
       : { reply: { ...(record as IncomingRecord), awaited: true } };
     if (!own) leaveReply(question.id, answer, this.#options.now(), changes);
     const answered = own && withAnswer(own, answer);

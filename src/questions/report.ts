@@ -13,7 +13,7 @@ import { normaliseRecipient } from '../wire/fields';
 import { statusCodes } from '../wire/status';
 import { askedKey, type QuestionBook, questionGraceMs, type Report, type Statuses } from './question';
 import { commonOf, latest } from './question-steps';
-import { answeredReference, durationOf, isHandset, type Memory, noteRemembrance } from './sent-index';
+import { answeredReference, durationOf, isHandset, type Memory, noteSentIndex } from './sent-index';
 
 /** What became of a text that was accepted. */
 export interface DeliveryReport {
@@ -60,7 +60,7 @@ export function expectStatuses(
   const statuses = parse(former).filter(([msisdn]) => !recipients.has(msisdn));
   const until = Math.max(askedAt + (options.reportMs ?? 0) + questionGraceMs, former ? former.at + former.forMs : 0);
   const duration = { at: askedAt, forMs: until - askedAt };
-  noteRemembrance(duration, look, changes);
+  noteSentIndex(duration, look, changes);
   changes.remember.set(key, { ...duration, value: JSON.stringify(statuses) });
 }
 

@@ -18,7 +18,7 @@ import { isBlank, normaliseRecipient } from '../wire/fields';
 import { askedKey, type Question, questionGraceMs } from './question';
 
 /** Under this key stands until when anything is remembered of texts that went out. */
-export const remembranceKey = 'remembers';
+export const sentIndexKey = 'remembers';
 
 /** What stands there is put off by so much more than is needed, so that it need not be for each text. */
 const slackMs = 3_600_000;
@@ -27,7 +27,7 @@ const slackMs = 3_600_000;
  * Knows whether anything is remembered of texts that went out: while nothing is, nothing has to be looked up for what comes in. Of
  * a store that others share only the store knows, in the reading that is made anyway.
  */
-export class Remembrance {
+export class SentIndex {
   readonly #isShared: boolean;
   readonly #clock: Clock;
   #isKnown = false;
@@ -46,7 +46,7 @@ export class Remembrance {
 
   /** What to look at along with a record while nothing is expected, to learn what others remember. */
   get keys(): readonly string[] {
-    return this.#isShared ? [remembranceKey] : [];
+    return this.#isShared ? [sentIndexKey] : [];
   }
 
   /** A text is about to be remembered. */
@@ -57,7 +57,7 @@ export class Remembrance {
 
   /** Somebody has looked at {@link keys}. Says whether something may be remembered. */
   isRemembered(look: Look): boolean {
-    const remembered = look(remembranceKey);
+    const remembered = look(sentIndexKey);
     if (remembered) this.expect(remembered);
     return this.isExpected;
   }
@@ -66,7 +66,7 @@ export class Remembrance {
   findOut(): Step<void> {
     this.#isKnown = false;
     return {
-      keys: [remembranceKey],
+      keys: [sentIndexKey],
       whileFailing: 'postpone',
       decide: (look) => () => {
         this.isRemembered(look);
@@ -77,15 +77,15 @@ export class Remembrance {
 }
 
 /** Writes down that something is remembered for so long, where it is not yet. */
-export function noteRemembrance({ at, forMs }: Duration, look: Look, changes: Changes): void {
-  const remembered = look(remembranceKey);
+export function noteSentIndex({ at, forMs }: Duration, look: Look, changes: Changes): void {
+  const remembered = look(sentIndexKey);
   if (remembered && endOf(remembered) >= at + forMs) return;
-  changes.remember.set(remembranceKey, { at, forMs: forMs + slackMs, value: '' });
+  changes.remember.set(sentIndexKey, { at, forMs: forMs + slackMs, value: '' });
 }
 
 /** The one that lasts longer. */
-export const movedRemembrance: MovedValues = {
-  prefix: remembranceKey,
+export const movedSentIndex: MovedValues = {
+  prefix: sentIndexKey,
   merge: (own, other) => (endOf(own) >= endOf(other) ? own : other),
 };
 
@@ -462,7 +462,7 @@ export function remember(
   changes: Changes,
 ): void {
   const duration = durationOf(text, memory);
-  noteRemembrance(duration, look, changes);
+  noteSentIndex(duration, look, changes);
   const questions = new Map(open.map(({ recipient, id }) => [recipient, id]));
   rememberSent({ text, messageId, sentMs: memory.sentMs, questions, reached }, duration, look, changes);
   for (const question of asked) keepItem(changes, question);

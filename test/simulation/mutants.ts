@@ -311,8 +311,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'what has left is tried again',
     'outbox/send-attempt.ts',
-    'if (!retryUncertain || !tries.areLeft) return uncertain;',
-    'if (!tries.areLeft) return uncertain;',
+    'if (!retryUncertain || further >= retries) return uncertain;',
+    'if (further >= retries) return uncertain;',
   ),
   mutant('what has left counts as unsent', 'http/exchange.ts', '    this.#hasLeft = true;\n    if', '    if'),
   mutant(
@@ -324,8 +324,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'one try too many',
     'outbox/send-attempt.ts',
-    'return this.#made < this.#most;',
-    'return this.#made <= this.#most;',
+    "if (!isSmsError(error, 'SMS_UNREACHABLE') || further >= retries) throw error;",
+    "if (!isSmsError(error, 'SMS_UNREACHABLE') || further > retries) throw error;",
   ),
   mutant(
     'a recipient that was refused is called accepted',

@@ -34,7 +34,7 @@ describe('a remembered value that is damaged', () => {
       assert.deepEqual(house.faults, []);
       assert.ok(node.ends.includes(`to ${handset} friends`) && node.ends.includes(`to ${handset}`), String(node.ends));
       assert.equal(house.received.length, 7);
-      assert.equal(house.outbox.state.asking, 0);
+      assert.equal(house.outbox.admin.state.asking, 0);
       assert.equal(store.platter.entries.size, 0);
       await house.close();
     });

@@ -971,7 +971,7 @@ describe('conversations', () => {
       const seen = new Set<number>();
       const nextTurn = next.clock.nextTurn.bind(next.clock);
       next.clock.nextTurn = (callback) => {
-        seen.add(next.outbox.state.asking);
+        seen.add(next.outbox.admin.state.asking);
         return nextTurn(callback);
       };
       const back = next.attach();

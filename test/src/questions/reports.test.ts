@@ -38,7 +38,7 @@ describe('a report of what became of a text', () => {
 
   it('comes once, when all that were accepted have a final status, with what the node gave', async () => {
     const { house, node } = await begin();
-    assert.deepEqual([house.outbox.state.reporting, house.reporting, house.asking], [1, true, false]);
+    assert.deepEqual([house.outbox.admin.state.reporting, house.reporting, house.asking], [1, true, false]);
     await house.status(first, 'SNT', 'm1');
     await house.status(first, 'RCV', 'm1');
     assert.deepEqual(reportsOf(node), []);
@@ -53,7 +53,7 @@ describe('a report of what became of a text', () => {
         origin: { body: 'hello' },
       },
     ]);
-    assert.deepEqual([house.outbox.state.reporting, house.reporting, house.outbox.isSettled], [0, false, true]);
+    assert.deepEqual([house.outbox.admin.state.reporting, house.reporting, house.outbox.isSettled], [0, false, true]);
     assert.equal(house.outbox.hasMessages, false);
     assert.equal(node.state?.asking, 0);
   });
@@ -114,7 +114,7 @@ describe('a report of what became of a text', () => {
       house.service.script.push({ takes: true, error: createError(error) });
       sendText(node, 'hello', { messageId: 'm1', reportMs: hour });
       await house.pass(100);
-      assert.deepEqual([node.ends.length, house.outbox.state.reporting, house.reporting], [1, 0, false]);
+      assert.deepEqual([node.ends.length, house.outbox.admin.state.reporting, house.reporting], [1, 0, false]);
       await house.status('6421555123', 'RCV', 'm1');
       await house.pass(hour);
       assert.deepEqual([reportsOf(node), house.outbox.hasMessages], [[], false]);
@@ -325,7 +325,7 @@ describe('a report of what became of a text', () => {
       await handing;
       await heir.status(second, 'EXP', 'm1');
       assert.deepEqual(reportsOf(back), [`partly: ${first} | EXP ${second} | `]);
-      assert.deepEqual([house.outbox.state.reporting, heir.outbox.isSettled], [0, true]);
+      assert.deepEqual([house.outbox.admin.state.reporting, heir.outbox.isSettled], [0, true]);
     });
   });
 
@@ -365,7 +365,7 @@ describe('a report of what became of a text', () => {
     const { house, node } = await begin({ to: [first], once: 'key' });
     sendText(node, 'hello', { to: [first], once: 'key', reportMs: hour });
     await house.pass(100);
-    assert.deepEqual([node.ends.length, house.outbox.state.reporting], [2, 1]);
+    assert.deepEqual([node.ends.length, house.outbox.admin.state.reporting], [2, 1]);
     await house.status(first, 'RCV', 'm1');
     await house.pass(2 * hour);
     assert.equal(node.reports.length, 1);
@@ -392,7 +392,7 @@ describe('a report of what became of a text', () => {
       uncertain && (await Promise.all([house.outbox.admin.act(uncertain.id, 'sent'), house.pass(100)]))[0],
       'done',
     );
-    assert.equal(house.outbox.state.reporting, 1);
+    assert.equal(house.outbox.admin.state.reporting, 1);
     await house.status(second, 'RCV', 'm1');
     assert.deepEqual(reportsOf(node), [`delivered: ${first} ${second} |  | `]);
   });

@@ -38,7 +38,7 @@ describe('who was not asked', () => {
 
       it('a message without an id answers the question before', async () => {
         const { house, node } = await wait();
-        assert.equal(house.outbox.state.asking, 1);
+        assert.equal(house.outbox.admin.state.asking, 1);
         await house.incoming(a, 'yes');
         assert.deepEqual([lastOf(house), answersOf(node)], [['q1', true], [`${a}: yes`]]);
         await house.pass(2 * hour);
@@ -53,7 +53,7 @@ describe('who was not asked', () => {
         await house.incoming(a, 'yes');
         await house.incoming(a, 'to the first');
         assert.deepEqual(answersOf(node), [`${a}: yes`, `${a}: to the first`]);
-        assert.equal(house.outbox.state.asking, 0);
+        assert.equal(house.outbox.admin.state.asking, 0);
       });
     });
   }
@@ -70,7 +70,7 @@ describe('who was not asked', () => {
       const [entry] = house.outbox.admin.entries('kept', 10).entries;
       assert.equal(await house.outbox.admin.act(entry?.id ?? '', 'discard'), 'done');
       await house.pass(100);
-      assert.deepEqual([house.outbox.state.asking, house.asking, questionsIn(store)], [0, false, 0]);
+      assert.deepEqual([house.outbox.admin.state.asking, house.asking, questionsIn(store)], [0, false, 0]);
       await house.incoming(a, 'something else');
       assert.equal(lastOf(house)[1], undefined);
     });
@@ -96,7 +96,7 @@ describe('who was not asked', () => {
     await house.pass(100);
     await node.node.close();
     await house.pass(48 * hour);
-    assert.deepEqual([house.abandoned, house.outbox.state.asking, questionsIn(store)], [['send'], 0, 0]);
+    assert.deepEqual([house.abandoned, house.outbox.admin.state.asking, questionsIn(store)], [['send'], 0, 0]);
   });
 
   for (const [name, options] of Object.entries({ 'only sent': {}, kept: { keep }, 'with a key': { once: 'key' } })) {
@@ -109,7 +109,7 @@ describe('who was not asked', () => {
       fail();
       await house.pass(100);
       assert.deepEqual([node.ends, answersOf(node)], [['SMS_UNCERTAIN'], [`${a}: yes`]]);
-      assert.deepEqual([house.outbox.state.asking, questionsIn(store)], [0, 0]);
+      assert.deepEqual([house.outbox.admin.state.asking, questionsIn(store)], [0, 0]);
     });
   }
 

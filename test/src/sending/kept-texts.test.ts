@@ -926,7 +926,7 @@ describe('kept texts', () => {
   it('tells why texts wait, since when, and when the next one tries', async () => {
     const house = new House();
     const node = house.attach();
-    const failing = () => house.outbox.state.failing;
+    const failing = () => house.outbox.admin.state.failing;
     assert.equal(failing(), undefined);
     house.service.otherwise = { unreachable: true };
     const before = house.clock.now();

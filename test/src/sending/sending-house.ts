@@ -227,8 +227,8 @@ export class House {
     this.journal = new Journal({
       store: options.store ?? new FailingStore(),
       clock: this.clock,
-      onStore: () => this.outbox.onStore(),
-      onSteps: () => this.outbox.onStore(),
+      onStore: () => this.outbox.registrations.onStore(),
+      onSteps: () => this.outbox.registrations.onStore(),
     });
     const { concurrency = 8, queueLimit = 10_000, perSecond } = options;
     const queue = new SendQueue({

@@ -264,7 +264,7 @@ describe('sending from several processes on one Redis', () => {
     const { result, delivered, undelivered } = node.reports[0]?.report ?? {};
     assert.deepEqual([result, delivered?.length, undelivered?.length], ['partly', 10, 10]);
     assert.deepEqual([node.reports.length, other.reports.length], [1, 0]);
-    assert.equal(reporting.outbox.state.reporting, 0);
+    assert.equal(reporting.outbox.admin.state.reporting, 0);
     assert.equal(polling.received.length, 20);
   });
 

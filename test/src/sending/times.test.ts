@@ -28,8 +28,8 @@ describe('a text with a time of its own', () => {
     sendText(node, 'later', at(noon + 2 * hourMs));
     await house.pass(100);
     assert.equal(store.platter.entries.size, 1);
-    assert.deepEqual(house.outbox.state.scheduled, 1);
-    assert.deepEqual(house.outbox.state.kept, 1);
+    assert.deepEqual(house.outbox.admin.state.scheduled, 1);
+    assert.deepEqual(house.outbox.admin.state.kept, 1);
     const { entries } = house.outbox.admin.entries('kept', 10);
     assert.deepEqual(
       entries.map(({ body, dueAt }) => [body, dueAt]),
@@ -41,7 +41,7 @@ describe('a text with a time of its own', () => {
     await house.pass(1_000);
     assert.deepEqual(node.ends, ['to 6421555123']);
     assert.deepEqual([node.state?.waiting, node.state?.nextAt], [0, undefined]);
-    assert.equal(house.outbox.state.scheduled, 0);
+    assert.equal(house.outbox.admin.state.scheduled, 0);
     assert.equal(node.outcomes[0]?.isKept, true);
   });
 
@@ -98,7 +98,7 @@ describe('a text with a time of its own', () => {
       for (let each = 0; each < chunk; each++) sendText(node, 'x', at(noon + hourMs));
       await house.pass(0);
     }
-    assert.equal(house.outbox.state.scheduled, most);
+    assert.equal(house.outbox.admin.state.scheduled, most);
     sendText(node, 'one more', at(noon + hourMs));
     sendText(node, 'now', { keep: forever });
     await house.pass(100);
@@ -179,7 +179,7 @@ describe('a text with a time of its own', () => {
     await house.pass(1_000);
     assert.ok(isSmsError(await acted, 'SMS_STORE'));
     assert.equal(house.service.tries, 0);
-    assert.equal(house.outbox.state.scheduled, 1);
+    assert.equal(house.outbox.admin.state.scheduled, 1);
   });
 
   it('goes by priority among those whose time comes in the same moment', async () => {
