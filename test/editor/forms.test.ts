@@ -766,8 +766,9 @@ describe('The forms in the editor', function () {
       node('sms-send', { account: 'account', report: '48', reportType: 'num', outputs: 3, wires }),
       node('debug', { y: 200 }),
     );
-    assert.deepEqual(await editor.portLabels('sms-send'), ['message to send', 'sent', 'failed', 'report']);
     const outputs = editor.page.locator('[id="sms-send"] .red-ui-flow-port-output');
+    await outputs.nth(2).waitFor();
+    assert.deepEqual(await editor.portLabels('sms-send'), ['message to send', 'sent', 'failed', 'report']);
     const change = async (waitType: string, count: number) => {
       const form = await editor.openForm('sms-send');
       await unfold(form);
