@@ -129,13 +129,22 @@ export function createSendFlows(baseUrl: string): FlowNode[] {
   ];
 }
 
-/** Sends from `on-probe` by an account that counts against limits which are never reached, and from `off-probe` by one without. */
-export function createLimitedSendFlows(baseUrl: string): FlowNode[] {
-  const counted = { perHandset: 1_000, perDay: 100_000_000 };
+/** Limits that are never reached. */
+export const counted = { perHandset: 1_000, perDay: 100_000_000 };
+
+/** Those, a list of nobody, a prefix that all numbers have, and quiet hours on the other side of the day. */
+export function createConsent(): object {
+  const hour = new Date().getUTCHours();
+  const at = (hours: number) => `${String((hour + hours) % 24).padStart(2, '0')}:00`;
+  return { ...counted, optOut: true, prefixes: '64', quietFrom: at(10), quietTo: at(14), timeZone: 'UTC' };
+}
+
+/** Sends from `on-probe` by an account with the settings `on`, and from `off-probe` by one with the settings `off`. */
+export function createTwoSendFlows(baseUrl: string, on: object, off: object): FlowNode[] {
   return [
     tab,
-    ...Object.entries({ on: counted, off: {} }).flatMap(([name, limits]): FlowNode[] => [
-      createAccount(baseUrl, name, { id: `${name}-account`, ...limits }),
+    ...Object.entries({ on, off }).flatMap(([name, settings]): FlowNode[] => [
+      createAccount(baseUrl, name, { id: `${name}-account`, ...settings }),
       createProbe(`${name}-probe`, [`${name}-send`]),
       { id: `${name}-send`, type: 'sms-send', ...place, account: `${name}-account`, wires: [[`${name}-probe`], []] },
     ]),

@@ -8,7 +8,7 @@ import { delay } from './rows/delay';
 import { idle } from './rows/idle';
 import { kept, keptOnSlowDisk } from './rows/kept';
 import { leftovers } from './rows/leftovers';
-import { limits } from './rows/limits';
+import { consent, limits } from './rows/limits';
 import { nodes } from './rows/nodes';
 import { overview } from './rows/overview';
 import { receive, slowDisk } from './rows/receive';
@@ -23,6 +23,7 @@ const rows: readonly Row[] = [
   kept,
   keptOnSlowDisk,
   limits,
+  consent,
   receive,
   slowDisk,
   callbacks,

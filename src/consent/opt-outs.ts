@@ -55,11 +55,6 @@ export function keyOfOptOut(msisdn: string): string {
   return `${optOutPrefix}number:${createHash('sha256').update(msisdn).digest('base64url')}`;
 }
 
-/** Whether a number is on the list. */
-export function isOptedOut(msisdn: string, look: Look): boolean {
-  return look(keyOfOptOut(msisdn)) !== undefined;
-}
-
 /** The keys that {@link changeOptOuts} looks at. */
 export function keysOfOptOuts(msisdns: readonly string[]): string[] {
   return [headKey, ...msisdns.map(keyOfOptOut)];

@@ -1,4 +1,4 @@
-import { isOptedOut, keyOfOptOut } from '../consent/opt-outs';
+import { keyOfOptOut } from '../consent/opt-outs';
 import { isAllowed, isNumber } from '../consent/prefixes';
 import { SmsError, type SmsErrorCode, type SmsErrorDetails, type SmsErrorReason } from '../errors';
 import { nextAllowed, type QuietHours } from '../message/times';
@@ -160,12 +160,11 @@ const consentRule: Rule = {
     settings.optOut === true && !options.essential && recipients.some(isNumber),
   decide({ recipients, settings, options }, look, changes, isLeaving) {
     if (!settings.optOut || options.essential) return { withheld: [] };
-    const withheld = recipients.filter((msisdn) => isNumber(msisdn) && isOptedOut(msisdn, look));
-    if (isLeaving) {
-      // Another instance may be putting somebody on the list.
-      for (const msisdn of recipients) if (isNumber(msisdn)) changes.compare.add(keyOfOptOut(msisdn));
-    }
-    return { withheld: withheld.map((msisdn) => ({ msisdn, reason: 'optedOut', params: {} })) };
+    const numbers = recipients.filter(isNumber).map((msisdn) => ({ msisdn, key: keyOfOptOut(msisdn) }));
+    // Another instance may be putting somebody on the list.
+    if (isLeaving) for (const { key } of numbers) changes.compare.add(key);
+    const withheld = numbers.filter(({ key }) => look(key) !== undefined);
+    return { withheld: withheld.map(({ msisdn }) => ({ msisdn, reason: 'optedOut', params: {} })) };
   },
 };
 

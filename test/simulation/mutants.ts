@@ -513,8 +513,8 @@ export const mutants: readonly Mutant[] = [
   consent(
     'who wrote STOP is sent to',
     'outbox/rules.ts',
-    'isNumber(msisdn) && isOptedOut(msisdn, look));',
-    'isNumber(msisdn) && isOptedOut(msisdn, look) && isLeaving && msisdn === look.name);',
+    'numbers.filter(({ key }) => look(key) !== undefined);',
+    'numbers.filter(({ key }) => key === "");',
   ),
   consent(
     'a STOP is noted after its message',

@@ -6,7 +6,6 @@ import {
   changeOptOuts,
   countOptOuts,
   furtherKeysOfOptOuts,
-  isOptedOut,
   keyOfOptOut,
   keyOfTotal,
   keysOfOptOuts,
@@ -73,7 +72,8 @@ class List {
   }
 
   async has(msisdn: string): Promise<boolean> {
-    return isOptedOut(msisdn, await this.look([keyOfOptOut(msisdn)]));
+    const key = keyOfOptOut(msisdn);
+    return (await this.look([key]))(key) !== undefined;
   }
 }
 
