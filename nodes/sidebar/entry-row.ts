@@ -42,11 +42,13 @@ export class EntryRow {
   readonly choices: Choices<EntryActionName>;
   readonly #age = element('span', { class: 'sms-muted' });
   readonly #leaves = element('div', { class: 'sms-muted' });
+  readonly #choices: readonly Choice<EntryActionName>[];
   #shown = '';
 
   /** @param onDecided somebody wants something done, and has been asked where that is needed */
   constructor(state: EntryStateName, onDecided: (action: EntryActionName) => void) {
-    this.choices = new Choices(choicesFor(state), onDecided);
+    this.#choices = choicesFor(state);
+    this.choices = new Choices(this.#choices, onDecided);
   }
 
   /** @param now by the clock of the server */
@@ -70,6 +72,9 @@ export class EntryRow {
     ];
     if (dueAt || leftAt) parts.push(this.#leaves);
     if (error) parts.push(element('div', { class: 'sms-muted' }, error.message));
+    // It goes by itself to the first that takes it.
+    if (node === '') parts.push(element('div', { class: 'sms-muted' }, say('noNode')));
+    this.choices.offer(this.#choices.filter(({ name }) => node !== '' || name !== 'deliver'));
     const shownNode = RED.nodes.node(node);
     if (shownNode) {
       const label = RED.utils.getNodeLabel(shownNode, node);

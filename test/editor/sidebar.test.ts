@@ -162,32 +162,6 @@ describe('The sidebar tab SMS', function () {
     await says(second, /Incoming messages: /);
   });
 
-  // Node-RED 4 has one place for it.
-  if (nodeRedGeneration >= 5) {
-    it('stays in the place that somebody has dragged it to', async () => {
-      await open([account()]);
-      const { page } = editor;
-      const section = page.locator('.red-ui-sidebar-section', { has: page.locator('.sms-sidebar') });
-      await section.locator('.red-ui-sidebar-banner').hover();
-      await page.mouse.down();
-      await page.mouse.move(400, 300, { steps: 5 });
-      const left = await page.locator('#red-ui-sidebar-left').boundingBox();
-      assert.ok(left);
-      await page.mouse.move(left.x + left.width / 2, left.y + 60, { steps: 5 });
-      await page.locator('.red-ui-sidebar-drop-target-hover').waitFor();
-      const saved = page.waitForResponse((response) => response.url().endsWith('/settings/user') && response.ok());
-      await page.mouse.up();
-      const moved = page.locator('#red-ui-sidebar-left .sms-sidebar');
-      await moved.waitFor();
-      await saved;
-      for (let time = 0; time < 2; time++) {
-        await editor.reload();
-        await page.evaluate(() => RED.sidebar.show('sms'));
-        await moved.waitFor();
-      }
-    });
-  }
-
   it('says which nodes count as one account', async () => {
     const copy = account({ id: 'inner', z: 'sub', name: 'Of the subflow' });
     const subflow = { id: 'sub', type: 'subflow', name: 'receiver', in: [], out: [] };
@@ -373,6 +347,11 @@ describe('The sidebar tab SMS', function () {
     receive('STOP');
     await shelf('optOuts', 2).waitFor();
     await says(rows.first(), /^64215550000.*by a message/);
+    await shelf('aside', 1).click();
+    const untaken = card().locator('.sms-entry', { hasText: 'STOP' });
+    await says(untaken, 'No node takes it yet. The first one that does gets it.');
+    assert.deepEqual(await untaken.getByRole('button').allInnerTexts(), ['Discard']);
+    await shelf('aside', 1).click();
     const lines = Array.from({ length: 250 }, (_, index) => `"+6421666${1000 + index}",2026-01-01,person`);
     await card()
       .locator('input[type="file"]')
@@ -582,6 +561,32 @@ describe('The sidebar tab SMS', function () {
       if (language !== 'en-US') assert.doesNotMatch(text, /\b(Incoming|Sending|Nothing|Waiting|Kept|Today|ago)\b/);
     }
   });
+
+  // Node-RED 4 has one place for it. The last, since it stays there.
+  if (nodeRedGeneration >= 5) {
+    it('stays in the place that somebody has dragged it to', async () => {
+      await open([account()]);
+      const { page } = editor;
+      const section = page.locator('.red-ui-sidebar-section', { has: page.locator('.sms-sidebar') });
+      await section.locator('.red-ui-sidebar-banner').hover();
+      await page.mouse.down();
+      await page.mouse.move(400, 300, { steps: 5 });
+      const left = await page.locator('#red-ui-sidebar-left').boundingBox();
+      assert.ok(left);
+      await page.mouse.move(left.x + left.width / 2, left.y + 60, { steps: 5 });
+      await page.locator('.red-ui-sidebar-drop-target-hover').waitFor();
+      const saved = page.waitForResponse((response) => response.url().endsWith('/settings/user') && response.ok());
+      await page.mouse.up();
+      const moved = page.locator('#red-ui-sidebar-left .sms-sidebar');
+      await moved.waitFor();
+      await saved;
+      for (let time = 0; time < 2; time++) {
+        await editor.reload();
+        await page.evaluate(() => RED.sidebar.show('sms'));
+        await moved.waitFor();
+      }
+    });
+  }
 
   /** Something is in every list, and sending fails. */
   async function openFilled(): Promise<void> {
