@@ -4,7 +4,7 @@ import { Choices } from './choices';
 import { button, element } from './element';
 import { PagedList } from './paged-list';
 import { changeOptOuts, readOptOuts, readOptOutsAsCsv, tell } from './server';
-import { formatAge, formatMoment, formatNumber, say } from './wording';
+import { formatMoment, formatNumber, say } from './wording';
 
 const pageLength = 200;
 
@@ -53,7 +53,7 @@ export function listOptOuts(account: string, now: () => number): PagedList<OptOu
       list.say('refusal' in answer ? explain(answer) : say('optOuts.removed', { number: msisdn }));
       await list.refresh();
     });
-    const since = element('span', { class: 'sms-muted', title: formatMoment(at, now()) }, formatAge(at, now()));
+    const since = element('span', { class: 'sms-muted' }, formatMoment(at, now()));
     const how = element('span', { class: 'sms-muted' }, say(`optOuts.${via}`));
     return element('li', { class: 'sms-entry sms-opt-out' }, element('strong', {}, msisdn), since, how, remove.element);
   }
