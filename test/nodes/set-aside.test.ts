@@ -159,6 +159,40 @@ describe('what no node takes while a question is open', () => {
     assert.equal((await state()).inbox.setAside, 0);
   });
 
+  it('is the same with a status while a report is open, and goes to the first sms-status', async () => {
+    const sender: FlowNode = { id: 'other', type: 'sms-send', account: 'account', wires: [['plain'], []] };
+    const reporting = (more: FlowNode[] = []) => [
+      ...askingSender(sim, { report: 24, reportType: 'num', messageIdType: 'uuid', outputs: 3 }, {}, [
+        ['sent'],
+        [],
+        ['report'],
+      ]),
+      sender,
+      sink('plain'),
+      sink('status'),
+      ...more,
+    ];
+    const running = await RunningFlow.start(reporting());
+    running.send('send', { topic: asked, payload: 'with a report' });
+    await running.messages('sent', 1);
+    running.send('other', { topic: other, payload: 'without' });
+    await running.messages('plain', 1);
+    sim.status({ messageId: sim.messages[1]?.messageId ?? '', msisdn: other, statusCode: 'RCV' });
+    await untilAside(1);
+    assert.deepEqual(
+      (await list()).entries.map(({ node, from, body }) => [node, from, body]),
+      [['', other, 'RCV']],
+    );
+    assert.equal(warnings(running).length, 1);
+    assert.match(warnings(running)[0] ?? '', /sms status/);
+    await running.deploy(
+      reporting([{ id: 'statuses', type: 'sms-status', account: 'account', wires: [['status']] }]),
+      'nodes',
+    );
+    assert.equal((await running.messages('status', 1))[0]?.payload, 'RCV');
+    assert.equal((await state()).inbox.setAside, 0);
+  });
+
   it('goes along with a change of the login', async () => {
     const running = await ask();
     write('first');
