@@ -5,6 +5,10 @@ import { decodeText, type OnUnknownCharset } from './text';
 type JsonObject = Record<string, unknown>;
 
 const maxNesting = 100;
+const recordNames: ReadonlySet<string> = new Set(
+  'messageId body recipientCount recipients messageDate statusCode deleted recipientsList'.split(' '),
+);
+const recipientNames: ReadonlySet<string> = new Set(['from', 'to', 'name', 'statusCode', 'channel']);
 const truths: ReadonlySet<unknown> = new Set([true, 1, 'true', '1', 'yes', 'y']);
 
 /**
@@ -81,8 +85,7 @@ function listIn(value: unknown): readonly unknown[] {
 
 /** A message without a messageId is kept all the same: the service has moved its date on and will not give it again. */
 function createRecord(entry: JsonObject): OutboxRecord | undefined {
-  const { messageId, body, recipientCount, recipients, messageDate, statusCode, deleted, recipientsList, ...others } =
-    entry;
+  const { messageId, body, recipientCount, recipients, messageDate, statusCode, deleted, recipientsList } = entry;
   const count = numberOf(recipientCount);
   const known = {
     ...presentTexts({ messageId, body }),
@@ -96,27 +99,23 @@ function createRecord(entry: JsonObject): OutboxRecord | undefined {
     .filter(isObject)
     .map(createRecipient);
   if (Object.keys(known).length === 0 && list.length === 0) return undefined;
-  return {
-    ...known,
-    body: typeof body === 'string' ? body : (known.body ?? ''),
-    recipientsList: list,
-    ...additionalProperties(others),
-  };
+  const own = { ...known, body: typeof body === 'string' ? body : (known.body ?? ''), recipientsList: list };
+  return addAdditional(own, entry, recordNames);
 }
 
 function createRecipient(entry: JsonObject): OutboxRecipient {
-  const { from, to, name, statusCode, channel, ...others } = entry;
-  return {
-    ...presentTexts({ from, to, name, statusCode, channel }),
-    ...additionalProperties(others),
-  };
+  const { from, to, name, statusCode, channel } = entry;
+  return addAdditional(presentTexts({ from, to, name, statusCode, channel }), entry, recipientNames);
 }
 
-/** What the service may have added since (§1), as received but for an `errorCode`. */
-function additionalProperties(others: JsonObject): JsonObject {
-  const additional = withoutUnsafeKeys(others, 0) as JsonObject;
-  if (typeof additional.errorCode === 'string') additional.errorCode = readErrorCode(additional.errorCode);
-  return additional;
+/** Adds what the service may have added since (§1), as received but for an `errorCode`. Each copy more of 400,000 names takes 0.4 s. */
+function addAdditional<Own extends object>(own: Own, entry: JsonObject, known: ReadonlySet<string>): Own {
+  const all: JsonObject = own as JsonObject;
+  for (const name in entry) {
+    if (!known.has(name) && !isUnsafeKey(name)) all[name] = withoutUnsafeKeys(entry[name], 1);
+  }
+  if (typeof all.errorCode === 'string') all.errorCode = readErrorCode(all.errorCode);
+  return own;
 }
 
 function presentTexts<Name extends string>(values: Record<Name, unknown>): { [Key in Name]?: string } {
