@@ -324,8 +324,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'one try too many',
     'outbox/send-attempt.ts',
-    "if (!isSmsError(error, 'SMS_UNREACHABLE') || further >= retries) throw error;",
-    "if (!isSmsError(error, 'SMS_UNREACHABLE') || further > retries) throw error;",
+    'if (!retryUncertain || further >= retries) return uncertain;',
+    'if (!retryUncertain || further > retries) return uncertain;',
   ),
   mutant(
     'a recipient that was refused is called accepted',
