@@ -19,6 +19,8 @@ export interface Setup {
   account: number;
   login: 'first key' | 'second key' | 'basic' | 'form';
   store: 'disk' | 'redis';
+  /** Who writes STOP gets no more texts. */
+  optOut: boolean;
 }
 
 export const logins: readonly Setup['login'][] = ['first key', 'second key', 'basic', 'form'];
@@ -210,7 +212,7 @@ export class NodeRed {
 
   #account(): FlowNode {
     const { baseUrl, apiKeys, userId, password, redisUrl } = this.#surroundings;
-    const { login, store, account } = this.setup;
+    const { login, store, account, optOut } = this.setup;
     const [first = '', second = ''] = apiKeys;
     const secrets: Record<Setup['login'], Record<string, string>> = {
       'first key': { apiKey: first },
@@ -228,6 +230,7 @@ export class NodeRed {
       pause: 0,
       store,
       concurrency: 4 + (account % 3),
+      optOut,
       credentials: { ...secrets[login], redisUrl },
     };
   }

@@ -25,6 +25,7 @@ const shared: readonly string[] = [
   'the flow has all the time in the world',
   'messages are polled side by side',
   'a callback is accepted before the flow has it',
+  'who wrote STOP is sent to',
 ];
 
 /** Mistakes where the model does not reach: on the wire, in the nodes. `file` is below `src/`. */

@@ -317,9 +317,40 @@ const rules: readonly Rule[] = [
         for (const { at, sms } of world.outcomes(feed)) {
           const code = sms?.error?.code;
           if (code === undefined || unknown.has(code)) continue;
+          if (code === 'SMS_OPTED_OUT' && hasStopped(world, feed, at)) continue;
           const causes = kept.has(feed.node) ? keptMayFail[code] : plainMayFail[code];
           if (causes && world.happened(causes, first(world, feed) - 12_000, at).length > 0) continue;
           yield [at, `failed without a cause: ${textOf(feed)}: ${code}: ${sms?.error?.message}`];
+        }
+      }
+    },
+  },
+  {
+    name: 'a text: none after the STOP of its handset',
+    *check(world) {
+      const words = world.events.flatMap((event) => {
+        const word = /^(STOP|START)[.!]+$/.exec(event.key)?.[1];
+        return word ? [{ word, event, handset: event.fields.from, heardAt: world.all(event)[0]?.at }] : [];
+      });
+      for (const { event, handset, heardAt } of words.filter(({ word }) => word === 'STOP')) {
+        if (heardAt === undefined) continue;
+        // What had been marked as leaving when it was committed still arrives.
+        const from = heardAt + leavingMs;
+        const texts = [...world.texts.values()].filter(({ to }) => to.join() === handset);
+        for (const { body, attempts } of texts) {
+          for (const { at } of attempts.filter((attempt) => attempt.at > from && attempt.isSent)) {
+            // Of a START nobody knows when it was committed, but that it had been when the flow had it.
+            const isBack = words.some(
+              (one) =>
+                one.word === 'START' &&
+                one.handset === handset &&
+                one.event.created < at &&
+                (one.heardAt === undefined || one.heardAt > heardAt - leavingMs),
+            );
+            const isHeldUp = world.happened(/suspend|redis/, heardAt - leavingMs, at).length > 0;
+            if (!isBack && !isHeldUp && !world.wasForgotten(heardAt, at))
+              yield [at, `sent "${body}" to ${handset} after the ${name(event)}`];
+          }
         }
       }
     },
@@ -421,7 +452,18 @@ const plainMayFail: Readonly<Record<string, RegExp>> = {
   SMS_CLOSED: /deploy|stop/,
   SMS_UNREACHABLE: /service|refused/,
   SMS_UNAUTHORIZED: /service/,
+  SMS_STORE: /disk|redis|deploy|kill|stop/,
 };
+
+/** For so long a request may be on its way. */
+const leavingMs = 1_500;
+
+/** Whether the handset that a text is for had written STOP by then. */
+function hasStopped(world: World, { to }: Feed, at: number): boolean {
+  return world.events.some(
+    ({ key, fields, created }) => key.startsWith('STOP') && fields.from === to[0] && created < at,
+  );
+}
 
 /** The reply that somebody gave in time has to be the end of the question; and a silence takes its time. */
 function* checkSilence(world: World, feed: Feed, sent: Seen, end: Seen, handset: string): Iterable<Finding> {

@@ -14,6 +14,9 @@ const habits = [
   'answers late',
 ] as const;
 
+/** Handsets that are sent to until they write STOP. */
+export const listeners: readonly string[] = ['6421556001', '6421556002', '6421556003'];
+
 /** What goes on while things break: handsets that write, flows that send, texts that are reported on and answered. */
 export class Traffic {
   readonly feeds: Feed[] = [];
@@ -39,6 +42,23 @@ export class Traffic {
     void this.#repeat(() => this.#feed('kept'), 200, 800);
     void this.#repeat(() => this.#feed('once'), 400, 1_400);
     void this.#repeat(() => this.#feed('ask'), 400, 1_400);
+  }
+
+  /** Some handsets take back their consent, and give it again, while they are sent to. */
+  beginWords(): void {
+    const random = this.#random.fork('words');
+    let words = 0;
+    void this.#repeat(
+      () => {
+        // A message is known by its text: signs around the word do not count.
+        const signs = (words++).toString(2).replaceAll('0', '.').replaceAll('1', '!');
+        const word = random.pick(['STOP', 'STOP', 'STOP', 'START']);
+        this.#service.receive(random.pick(listeners), word + signs, undefined, random.chance(0.4));
+      },
+      1_500,
+      4_000,
+    );
+    void this.#repeat(() => this.#feed(random.pick(['plain', 'kept']), random.pick(listeners)), 200, 800);
   }
 
   /** Nothing new is begun; resolves when what was fed has been taken, or was not. */
@@ -68,7 +88,7 @@ export class Traffic {
     return this.#random.pick(['hello', 'kia ora ✓', 'a & b = c?', '100% <ok>', 'two\nlines', '+64 21']);
   }
 
-  #feed(node: Feed['node']): void {
+  #feed(node: Feed['node'], listener?: string): void {
     const number = this.feeds.length;
     const earlier = node === 'once' ? this.feeds.filter((one) => one.node === 'once').slice(-12) : [];
     const again = earlier.length > 0 && this.#random.chance(0.4) ? this.#random.pick(earlier) : undefined;
@@ -79,7 +99,7 @@ export class Traffic {
       id: `f${number}`,
       node,
       body: again?.body ?? `${node} ${number} ${this.#chat()}`,
-      to: again?.to ?? [...new Set(to)],
+      to: listener ? [listener] : (again?.to ?? [...new Set(to)]),
       ...(node === 'once' && { key: again?.key ?? `key ${number}` }),
       from: now(),
     };
