@@ -32,7 +32,7 @@ export interface AccountDataOptions
   dedupeMs(): number;
   sentMs(): number;
   /** See {@link Outbox}. */
-  rules(): RuleSettings;
+  rules: RuleSettings;
   /** See {@link Outbox}. */
   sources(): readonly Evidence[];
   /** See {@link Outbox}. */

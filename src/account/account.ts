@@ -3,8 +3,8 @@ import { SmsError } from '../errors';
 import { Client } from '../http/client';
 import { type Connections, createConnections } from '../http/connections';
 import { QuietHours, type QuietSettings } from '../message/times';
-import type { LimitSettings } from '../outbox/limits';
 import { SendQueue } from '../outbox/queue';
+import type { RuleSettings } from '../outbox/rules';
 import { closeGraceMs } from '../outbox/sender-registrations';
 import { type EndpointHost, Endpoints, Polls } from '../polling/endpoint';
 import type { PolledFor } from '../questions/question';
@@ -53,9 +53,8 @@ export class Account {
   #settings: AccountSettings | undefined;
   /** Settings whose limits hold: of the members, and of those that are being redeployed; by their ids. */
   readonly #limiting = new Map<string, AccountSettings>();
-  #limits: readonly LimitSettings[] = [];
-  #quietHours: readonly QuietHours[] = [];
   readonly #consent: Consent;
+  readonly #rules: RuleSettings;
   #perSecond: number | undefined;
   /** See {@link #keepOpen}. */
   #works = 0;
@@ -87,6 +86,7 @@ export class Account {
       });
     this.#asking = { incoming: createAsking('incoming'), status: createAsking('status') };
     this.#consent = new Consent({ clock, asking: this.#asking.incoming, journal: () => this.#stores.data?.journal });
+    this.#rules = { limits: [], quietHours: [], optOut: false, prefixes: this.#consent.prefixes };
     this.#membershipHost = {
       consent: this.#consent,
       key,
@@ -126,19 +126,20 @@ export class Account {
   }
 
   #changeQuietHours(settings: readonly QuietSettings[]): void {
-    const before = this.#quietHours.map((hours) => hours.settings);
+    const before = this.#rules.quietHours.map((hours) => hours.settings);
     if (JSON.stringify(before) === JSON.stringify(settings)) return;
-    this.#quietHours = settings.map((one) => new QuietHours(one));
+    this.#rules.quietHours = settings.map((one) => new QuietHours(one));
     this.#stores.data?.outbox.quietHoursChanged();
   }
 
   #changeLimits(): void {
     const all = [...this.#limiting.values()];
-    this.#limits = all.flatMap(({ limits }) => limits ?? []);
+    this.#rules.limits = all.flatMap(({ limits }) => limits ?? []);
     this.#changeQuietHours(all.flatMap(({ quietHours }) => quietHours ?? []));
     const slowest = Math.min(...all.map(({ perSecond = Number.POSITIVE_INFINITY }) => perSecond));
     this.#perSecond = Number.isFinite(slowest) ? slowest : undefined;
     this.#consent.update(all);
+    this.#rules.optOut = this.#consent.isOn;
     this.#queue.nudge();
   }
 
@@ -204,12 +205,7 @@ export class Account {
         if (isNews) this.#settings?.onUntaken?.(kind);
       },
       sentMs: () => (this.#settings ?? settings).sentMs ?? sentMs,
-      rules: () => ({
-        limits: this.#limits,
-        quietHours: this.#quietHours,
-        optOut: this.#consent.isOn,
-        prefixes: this.#consent.prefixes,
-      }),
+      rules: this.#rules,
       words: () => this.#consent.words,
       onOptOut: () => this.#consent.changed(),
       sources: () => [

@@ -39,7 +39,7 @@ export interface IntakeOptions {
   followers: Followers;
   counts: SendCounts;
   attempts: SendAttempts;
-  rules(): RuleSettings;
+  rules: RuleSettings;
   settlement: Settlement;
   registrations: SenderRegistrations;
 }
@@ -80,8 +80,8 @@ export class Intake {
 
   async #submit(request: SendRequest, from: SenderRegistration): Promise<void> {
     const { clock } = this.#options;
-    const rules = this.#options.rules();
-    const options = keepUntilDue(request.options, clock.now(), rules.quietHours ?? []);
+    const rules = this.#options.rules;
+    const options = keepUntilDue(request.options, clock.now(), rules.quietHours);
     const text = createText(this.#options, { ...request, options }, from.handler.id);
     const given = { from, origin: request.origin };
     if (needsMessage(text)) this.#options.deliveries.remember(text.id, request.origin);
@@ -129,7 +129,7 @@ export class Intake {
 
   #isScheduled(text: Text): boolean {
     const { clock, rules } = this.#options;
-    return mayLeaveAt(text, clock.now(), rules().quietHours ?? []) > clock.now();
+    return mayLeaveAt(text, clock.now(), rules.quietHours) > clock.now();
   }
 
   /** @throws SmsError `SMS_BUSY` when no more may wait for their time */

@@ -48,7 +48,7 @@ export interface LedgerOptions {
   /** How long a text is remembered. */
   sentMs(): number;
   /** What the rules go by. */
-  rules(): RuleSettings;
+  rules: RuleSettings;
   /** What an earlier process left, or a dead one held, has been found. */
   onFound(texts: readonly Text[], questions: readonly Asked[]): void;
   /** A node has more or fewer open questions or reports. */
@@ -199,7 +199,7 @@ export class Ledger {
 
   /** Whether the rules are asked about each text as it leaves. */
   get isGated(): boolean {
-    return holdsAny(this.#options.rules());
+    return holdsAny(this.#options.rules);
   }
 
   /**
@@ -210,7 +210,7 @@ export class Ledger {
     const { withheld: _, ...rest } = text;
     const { clock, journal, expected } = this.#options;
     if (this.isGated && !text.options.unlimited) await expected();
-    const { quietHours = [] } = this.#options.rules();
+    const { quietHours } = this.#options.rules;
     const isDue = mayLeaveAt(text, clock.now(), quietHours) <= clock.now();
     const isKnown = this.isGated && isWithholdingKnown(leavingOf(text, text.message.to, this.#memory()));
     if (!this.isGated || (isDue && clock.elapsed() >= this.#tightUntil && !isKnown)) return { text: rest };
@@ -322,7 +322,7 @@ export class Ledger {
     const { dedupeMs, sentMs, rules, sentIndex } = this.#options;
     const moment = this.#createMoment();
     const { isShared } = this;
-    const memory = { now: moment.now, moment, rules: rules(), dedupeMs: dedupeMs(), sentMs: sentMs(), isShared };
+    const memory = { now: moment.now, moment, rules, dedupeMs: dedupeMs(), sentMs: sentMs(), isShared };
     // Before a reply can come, which may be in the same commit.
     if (remembered && isFollowed(remembered)) sentIndex.expect(durationOf(remembered, memory));
     return memory;

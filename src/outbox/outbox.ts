@@ -43,7 +43,7 @@ export interface OutboxOptions {
   /** How long a text is known to replies and statuses, in ms. */
   sentMs(): number;
   /** What the rules go by. */
-  rules(): RuleSettings;
+  rules: RuleSettings;
   /** Which records pass the account now, so that evidence may be among them. */
   sources(): readonly Evidence[];
   /** Asks the service while no node is here that sends; `undefined`: nobody can. */
@@ -121,7 +121,7 @@ export class Outbox implements Participant {
       registrations,
       followers: new Followers(clock, (id) => ledger.texts.isUnderWay(id)),
       handlerOf: (node: string) => registrations.handlerOf(node),
-      quietHours: () => options.rules().quietHours ?? [],
+      quietHours: () => options.rules.quietHours,
     };
     this.#absences = new Absences({ ...base, onFound: (node) => this.#nodeChanged(node) });
     const absences = this.#absences;

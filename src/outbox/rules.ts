@@ -24,16 +24,16 @@ export interface TimeOptions {
   essential?: boolean;
 }
 
-/** What the rules go by, of all account nodes that are deployed. */
+/** What the rules go by, of all account nodes that are deployed: it changes as others are. */
 export interface RuleSettings {
   /** All of them hold. */
   limits: readonly LimitSettings[];
-  /** All of them hold; none when absent. */
-  quietHours?: readonly QuietHours[];
-  /** Whether one of them has `optOut`; absent: none has. */
-  optOut?: boolean;
-  /** Beginnings of the numbers that a node may write to, by its id; none, or absent: all. */
-  prefixes?: ReadonlyMap<string, readonly string[]>;
+  /** All of them hold. */
+  quietHours: readonly QuietHours[];
+  /** Whether one of them has `optOut`. */
+  optOut: boolean;
+  /** Beginnings of the numbers that a node may write to, by its id; none: all. */
+  prefixes: ReadonlyMap<string, readonly string[]>;
 }
 
 /** A text that is about to leave. */
@@ -146,7 +146,7 @@ const prefixRule: Rule = {
 };
 
 function outsideOf({ recipients, settings, node }: Pick<Leaving, 'recipients' | 'settings' | 'node'>): Withheld[] {
-  const allowed = settings.prefixes?.get(node) ?? [];
+  const allowed = settings.prefixes.get(node) ?? [];
   const outside = recipients.filter((msisdn) => !isAllowed(msisdn, allowed));
   return outside.map((msisdn) => ({ msisdn, reason: 'notAllowed', params: {} }));
 }

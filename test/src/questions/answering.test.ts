@@ -18,7 +18,7 @@ const text = {
 const memory: Memory = {
   now: 3_000,
   moment: { now: 3_000, lead: 0, origin: 'clock' },
-  rules: { limits: [], optOut: false, prefixes: new Map() },
+  rules: { limits: [], quietHours: [], optOut: false, prefixes: new Map() },
   dedupeMs: 0,
   sentMs: 600_000,
   isShared: true,

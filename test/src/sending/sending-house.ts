@@ -242,7 +242,12 @@ export class House {
       queue,
       dedupeMs: () => options.dedupeMs ?? 72 * 3_600_000,
       sentMs: () => options.sentMs ?? 168 * 3_600_000,
-      rules: () => ({ limits: options.limits ? [options.limits] : [], quietHours: options.quietHours ?? [] }),
+      rules: {
+        limits: options.limits ? [options.limits] : [],
+        quietHours: options.quietHours ?? [],
+        optOut: false,
+        prefixes: new Map(),
+      },
       sources: () => ['status'],
       client: () => (options.isAsker ? this.service.createClient() : undefined),
       onAbandoned: (node) => this.abandoned.push(node),
