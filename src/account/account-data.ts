@@ -59,6 +59,8 @@ export class AccountData {
   readonly outbox: Outbox;
   /** Whether several processes use the store at once. */
   readonly isShared: boolean;
+  /** What takes over from it, if anything does. */
+  replacedBy: AccountData | undefined;
 
   constructor({ store, onStore, onSteps, onDamaged, ...options }: AccountDataOptions) {
     const journal = new Journal({
@@ -81,6 +83,7 @@ export class AccountData {
       correlator: this.outbox.correlation,
       now: () => options.clock.now(),
       words: options.words,
+      list: () => (this.replacedBy ?? this).journal,
       onChanged: options.onOptOut,
     });
     this.inbox = new Inbox({ ...options, journal, correlator });
@@ -284,6 +287,7 @@ export class AccountStores {
 
 /** Lets one go on to take over what other processes leave on a shared store, for the other or for itself. */
 function yieldTo(from: AccountData, to: AccountData | undefined): void {
+  from.replacedBy = to;
   from.inbox.yieldTo(to?.inbox);
   from.outbox.takeOverFor(to?.outbox);
 }

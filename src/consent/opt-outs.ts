@@ -171,7 +171,7 @@ export function listOptOuts(look: Look, { after, search }: { after?: string; sea
 }
 
 /**
- * What two stores have under one of these keys. See `AliasedStore`: the pages of both are there then, and a number is on the list
+ * What two stores have under one of these keys. The pages of both are there then, and a number is on the list
  * that is on either.
  */
 export function mergeOptOuts(key: string, own: Remembered, former: Remembered): Remembered {

@@ -88,8 +88,10 @@ export function createAccept(context: InboxContext, arrival: Arrival, leftover?:
     if (arrival.via === 'callback' || correlator?.isExpected) keys.push(...keysOfAnswer(identity));
   }
   const outcomes = items.flatMap(({ news }) => correlator?.outcomeOf?.(news) ?? []);
+  const notes = items.flatMap(({ news }) => correlator?.noteElsewhere?.(news) ?? []);
   return {
     keys,
+    first: notes.length > 0 ? Promise.all(notes).then(() => {}) : undefined,
     after: outcomes.length > 0 ? Promise.all(outcomes).then(() => {}) : undefined,
     further(look) {
       const further: string[] = [];

@@ -161,7 +161,8 @@ export class Journal {
     const hold = step.redo && this.#options.store.hold?.(step.redo());
     const isSafe = hold !== undefined || step.redo === undefined || !this.isDurable;
     const later = () => (this.#isRefused(step) ? Promise.reject(this.#unavailable()) : this.#run(step, hold));
-    const result = step.after && isSafe ? step.after.then(later) : this.#run(step, hold);
+    const before = [step.first, isSafe ? step.after : undefined].filter((one) => one !== undefined);
+    const result = before.length > 0 ? Promise.all(before).then(later) : this.#run(step, hold);
     if (hold) step.onWritten?.();
     return result;
   }

@@ -144,7 +144,7 @@ export class Outward {
     if (!text.inputs.some(({ state }) => state === 'leaving')) this.#violate('left before it was marked', name);
   }
 
-  /** A message is committed. */
+  /** A message is committed, as an entry or as the end of a question. */
   wished(message: Message): void {
     const { kind, fields } = message;
     const { from = '', body = '' } = fields;
@@ -233,7 +233,9 @@ export class Outward {
     const last = input.outcomes.at(-1)?.outcome;
     const isUnknown = last !== undefined && 'code' in last && unknown.has(last.code);
     const isResolved = last !== undefined && !('code' in last) && last.resolvedBy !== undefined;
-    const isUnsure = 'reply' in answer ? isUnknown || isResolved : isUnknown && input.mayRepeat;
+    // A try whose outcome is unknown may have reached somebody who wrote STOP then, and is not sent to once more.
+    const isWithheld = this.#plan.consent !== undefined && input.order.retryUncertain;
+    const isUnsure = 'reply' in answer ? isUnknown || isResolved || isWithheld : isUnknown && input.mayRepeat;
     if (!acceptedOf(input).includes(recipient) && !input.isAbandoned && !isUnsure)
       this.#violate('an answer before its outcome', name);
     if (!('reply' in answer)) {
@@ -243,6 +245,8 @@ export class Outward {
       return;
     }
     const message = find(answer.reply);
+    // What merely answers is written with its question.
+    if (message && this.#plan.consent) this.wished(message);
     if (!message || answer.reply.from !== recipient) this.#violate('answered by somebody else', name);
     else if ((this.#repliesUsed.get(message) ?? name) !== name) this.#violate('one reply to two questions', name);
     else this.#repliesUsed.set(message, name);
