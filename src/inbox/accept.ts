@@ -79,7 +79,7 @@ interface Candidate {
  * @param leftover absent: it has just come
  */
 export function createAccept(context: InboxContext, arrival: Arrival, leftover?: Leftover): Step<Acceptance[]> {
-  const { subscribers, entries, correlator } = context;
+  const { subscribers, entries, correlator, heir } = context;
   const items = separate(arrival).map((news) => ({ news, identity: identify(news) }));
   const keys: string[] = [];
   for (const { news, identity } of items) {
@@ -88,7 +88,7 @@ export function createAccept(context: InboxContext, arrival: Arrival, leftover?:
     if (arrival.via === 'callback' || correlator?.isExpected) keys.push(...keysOfAnswer(identity));
   }
   const outcomes = items.flatMap(({ news }) => correlator?.outcomeOf?.(news) ?? []);
-  const notes = items.flatMap(({ news }) => correlator?.noteElsewhere?.(news) ?? []);
+  const notes = heir ? items.flatMap(({ news }) => correlator?.noteElsewhere?.(news) ?? []) : [];
   return {
     keys,
     first: notes.length > 0 ? Promise.all(notes).then(() => {}) : undefined,
