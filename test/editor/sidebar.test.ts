@@ -588,11 +588,16 @@ describe('The sidebar tab SMS', function () {
       assert.ok(left);
       await page.mouse.move(left.x + left.width / 2, left.y + 60, { steps: 5 });
       await page.locator('.red-ui-sidebar-drop-target-hover').waitFor();
-      const saved = page.waitForResponse((response) => response.url().endsWith('/settings/user') && response.ok());
       await page.mouse.up();
       const moved = page.locator('#red-ui-sidebar-left .sms-sidebar');
       await moved.waitFor();
-      await saved;
+      // What the editor saves as it opens may still be on its way.
+      await until(async () => {
+        const { editor: saved } = (await (await fetch(`${nodeRed.url}/settings/user`)).json()) as {
+          editor?: { sidebar?: { state?: { secondary?: object } } };
+        };
+        return JSON.stringify(saved?.sidebar?.state?.secondary ?? {}).includes('"sms"');
+      }, 'the place of the tab is saved');
       for (let time = 0; time < 2; time++) {
         await editor.reload();
         await page.evaluate(() => RED.sidebar.show('sms'));
