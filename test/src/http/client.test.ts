@@ -574,7 +574,7 @@ describe('Client', () => {
       const simulator = await start();
       for (const endpoint of ['send', 'outbox', 'feed'] as const) simulator.fault(endpoint, { hang: true });
       for (const name of ['send', 'poll outbox', 'feed'] as const) {
-        const error = await failure(calls[name](createClient(simulator.baseUrl, { timeoutMs: 40 })));
+        const error = await failure(calls[name](createClient(simulator.baseUrl, { timeoutMs: 500 })));
         assert.equal(error.code, name === 'send' ? 'SMS_UNCERTAIN' : 'SMS_RESPONSE', name);
       }
     });
