@@ -37,7 +37,7 @@ function createRecord(index: number): IncomingRecord {
 function createEntry(index: number): Entry {
   const id = String(index).padStart(11, '0');
   const record = createRecord(index);
-  return { id, part: 'inbox', takers: ['incoming'], channel: 'incoming', kind: 'incoming', record, attempts: 1 };
+  return { id, part: 'inbox', subscribers: ['incoming'], channel: 'incoming', kind: 'incoming', record, attempts: 1 };
 }
 
 async function openStore(): Promise<DiskStore> {

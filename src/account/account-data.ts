@@ -154,7 +154,7 @@ export class AccountStores {
   begin(): void {
     this.#isChosen = false;
     // Should a login come back that another has replaced, it keeps for itself again. So no two keep for each other.
-    if (this.data) yieldTo(this.data, undefined);
+    if (this.data) replaceBy(this.data, undefined);
   }
 
   /** What is kept. Of those who are here, the first member that asks for it says where. */
@@ -169,7 +169,7 @@ export class AccountStores {
     this.#storeName = storeName;
     const data = this.#dataIn(settings);
     // It may be one that was to be taken over from.
-    yieldTo(data, undefined);
+    replaceBy(data, undefined);
     if (earlier && formerName !== undefined) {
       const store = { ...settings, storeName: formerName };
       // What the new place does not take stays in the old one, until somebody asks for it again.
@@ -220,7 +220,7 @@ export class AccountStores {
       if (!this.#host.members.has(member)) return false;
       const to = this.dataOf(member);
       const from = former.#dataIn({ ...member.settings, ...store });
-      yieldTo(from, to);
+      replaceBy(from, to);
       const polls = former.#storeName === storeName ? former.#host.polls : undefined;
       const hadPolls = polls !== undefined && polls.size > 0;
       const ended = polls?.oneEnded();
@@ -286,9 +286,9 @@ export class AccountStores {
 }
 
 /** Lets one go on to take over what other processes leave on a shared store, for the other or for itself. */
-function yieldTo(from: AccountData, to: AccountData | undefined): void {
+function replaceBy(from: AccountData, to: AccountData | undefined): void {
   from.replacedBy = to;
-  from.inbox.yieldTo(to?.inbox);
+  from.inbox.replaceBy(to?.inbox);
   from.outbox.takeOverFor(to?.outbox);
 }
 

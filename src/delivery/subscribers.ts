@@ -1,6 +1,6 @@
 import { type Clock, longestDeploymentMs, type Timer } from '../clock';
 import type { Entries, Pending, Together } from '../inbox/entries';
-import { type Channel, type Entry, nameTakers } from '../inbox/entry';
+import { type Channel, type Entry, nameSubscribers } from '../inbox/entry';
 import { type Kind, kinds } from '../model';
 
 /** Where entries stand in what came together, when that is given in several turns of the event loop. */
@@ -16,7 +16,7 @@ export interface Slice {
 
 /** One node, as the inbox sees it, and what it takes. */
 export interface InboxSubscriber<K extends Kind = Kind> {
-  /** The node's id: a node that comes back under it after a redeploy gets what it was owed. */
+  /** The node's id: a node that comes back under it after a redeploy gets what was for it. */
   readonly id: string;
   /** On channel `callback`: the path it answers. */
   readonly path?: string;
@@ -159,9 +159,9 @@ export class Subscribers {
     return kinds.filter((kind) => this.hasAny(kind) || this.#events.isPolled(kind));
   }
 
-  /** Names of those that are called back, as in `Item.takers`. */
+  /** Names of those that are called back, as in `Item.subscribers`. */
   get called(): string[] {
-    return [...this.here('callback').values()].flatMap(({ id, path }) => nameTakers({ node: id, path }));
+    return [...this.here('callback').values()].flatMap(({ id, path }) => nameSubscribers({ node: id, path }));
   }
 
   /** The nodes that what comes now is for. */
@@ -172,10 +172,10 @@ export class Subscribers {
   }
 
   /** Whether nobody who is here, or may come back, is to get a called-back entry, and no other inbox has it in hand. */
-  isStranded({ entry: { channel, address }, owed, isHandedOver }: Pending): boolean {
+  isStranded({ entry: { channel, address }, pendingFor, isHandedOver }: Pending): boolean {
     if (!address || isHandedOver || this.#calledAt(channel, address)) return false;
     const [here, away] = [this.here(channel), this.#awayFrom(channel)];
-    return ![address.node, ...owed.keys()].some((id) => here.has(id) || away.has(id));
+    return ![address.node, ...pendingFor.keys()].some((id) => here.has(id) || away.has(id));
   }
 
   /**
@@ -192,7 +192,8 @@ export class Subscribers {
   /** Whether nobody has an older entry of the same channel in hand. */
   #isAnyWaiting([first]: readonly Pending[]): boolean {
     const here = first ? this.here(first.entry.channel) : new Map();
-    const isInHand = ({ owed }: Pending) => [...owed].some(([id, share]) => share && here.get(id) === share.subscriber);
+    const isInHand = ({ pendingFor }: Pending) =>
+      [...pendingFor].some(([id, share]) => share && here.get(id) === share.subscriber);
     return this.#entries
       .values()
       .some((one) => !one.isNew && one.entry.channel === first?.entry.channel && !isInHand(one));
@@ -272,9 +273,9 @@ export class Subscribers {
 
   /** Says who gets an entry now, and which attempt it is for each: before any of them is given it, since the first may be done with it at once. */
   #owe(pending: Pending): InboxSubscriber[] {
-    const { entry, owed } = pending;
+    const { entry, pendingFor } = pending;
     // The service may bring the called-back one again for its node, but not the polled copy.
-    if (entry.twin && this.hasAny(entry.kind) && this.isStranded(pending)) this.#events.onStranded(pending);
+    if (entry.polledCopy && this.hasAny(entry.kind) && this.isStranded(pending)) this.#events.onStranded(pending);
     const subscribers = this.#recipients(pending);
     const { isNew, firstAttempt, taken, isHandedOver } = pending;
     pending.isNew = false;
@@ -283,9 +284,9 @@ export class Subscribers {
     for (const subscriber of subscribers) {
       const { id, countsAttempts } = subscriber;
       // Of what another inbox has in hand nobody here knows whom it has given it to.
-      const wasAway = owed.has(id) && owed.get(id) === undefined && !pending.isHandedOver;
+      const wasAway = pendingFor.has(id) && pendingFor.get(id) === undefined && !pending.isHandedOver;
       const attempt = isNew || wasAway ? firstAttempt : nextAttempt;
-      owed.set(id, { subscriber, attempt });
+      pendingFor.set(id, { subscriber, attempt });
       if (isNew || !countsAttempts) this.#events.onAttempt(entry, attempt);
     }
     const isUntaken = taken === 0 && !entry.address && !isHandedOver && !this.expects(entry.channel);
@@ -295,30 +296,30 @@ export class Subscribers {
 
   /** Who is to get an entry now: nodes that were owed it and came back, else everybody it is for. */
   #recipients(pending: Pending): InboxSubscriber[] {
-    const { entry, owed, taken, together } = pending;
+    const { entry, pendingFor, taken, together } = pending;
     const here = this.here(entry.channel);
     const away = this.#awayFrom(entry.channel);
     const returned: InboxSubscriber[] = [];
     let isInHand = false;
-    for (const [id, share] of [...owed]) {
+    for (const [id, share] of [...pendingFor]) {
       const subscriber = here.get(id);
-      if (!subscriber && here.size > 0 && !away.has(id)) owed.delete(id);
+      if (!subscriber && here.size > 0 && !away.has(id)) pendingFor.delete(id);
       else if (subscriber && subscriber === share?.subscriber) isInHand = true;
       else if (subscriber) returned.push(subscriber);
     }
     if (returned.length > 0 || isInHand) return returned;
     if (taken > 0) {
       // Whoever else was owed it is not part of the flows any more, or may come back.
-      if (owed.size === 0) this.#events.onTaken(pending);
+      if (pendingFor.size === 0) this.#events.onTaken(pending);
       return [];
     }
     if (entry.address) return this.#calledAt(entry.channel, entry.address) ?? [];
     const wanting = [...here.values()].filter(({ id, onDemand }) => !onDemand || id === together?.asker);
     for (const [id, { onDemand }] of away) {
-      if (!owed.has(id) && (!onDemand || id === together?.asker)) owed.set(id, undefined);
+      if (!pendingFor.has(id) && (!onDemand || id === together?.asker)) pendingFor.set(id, undefined);
     }
     // What was asked for before a restart is not asked for again: the service has moved on.
-    return wanting.length === 0 && owed.size === 0 ? [...here.values()].slice(0, 1) : wanting;
+    return wanting.length === 0 && pendingFor.size === 0 ? [...here.values()].slice(0, 1) : wanting;
   }
 
   /** Who gets what a node was called with: itself, or the first that answers its path. */

@@ -13,7 +13,7 @@ import {
   keepEntry,
 } from './context';
 import { Pending, type Together } from './entries';
-import { type DeadLetter, type Entry, nameTakers, newsOf, separate } from './entry';
+import { type DeadLetter, type Entry, nameSubscribers, newsOf, separate } from './entry';
 import {
   answerOf,
   type Identity,
@@ -79,7 +79,7 @@ interface Candidate {
  * @param leftover absent: it has just come
  */
 export function createAccept(context: InboxContext, arrival: Arrival, leftover?: Leftover): Step<Acceptance[]> {
-  const { subscribers, entries, correlator, heir } = context;
+  const { subscribers, entries, correlator, replacedBy } = context;
   const items = separate(arrival).map((news) => ({ news, identity: identify(news) }));
   const keys: string[] = [];
   for (const { news, identity } of items) {
@@ -88,7 +88,7 @@ export function createAccept(context: InboxContext, arrival: Arrival, leftover?:
     if (arrival.via === 'callback' || correlator?.isExpected) keys.push(...keysOfAnswer(identity));
   }
   const outcomes = items.flatMap(({ news }) => correlator?.outcomeOf?.(news) ?? []);
-  const notes = heir ? items.flatMap(({ news }) => correlator?.noteElsewhere?.(news) ?? []) : [];
+  const notes = replacedBy ? items.flatMap(({ news }) => correlator?.noteElsewhere?.(news) ?? []) : [];
   return {
     keys,
     first: notes.length > 0 ? Promise.all(notes).then(() => {}) : undefined,
@@ -208,7 +208,7 @@ function acceptRecord(context: InboxContext, candidate: Candidate, look: Look, c
     address: arrival.address,
     attempts: candidate.attempts,
     attemptsBefore: Math.max(former?.attempts ?? 0, arrival.address ? recallAttempts(identity, look) : 0),
-    copy: former && 'channel' in former && former.channel === 'callback' ? former.twin : former?.record,
+    copy: former && 'channel' in former && former.channel === 'callback' ? former.polledCopy : former?.record,
   });
   if (leftover?.wasGiven) fresh.entry.unsure = true;
   if (orphan) dropEntry(context, orphan.entry, orphan.identity, changes);
@@ -256,14 +256,14 @@ function correlate(
  * The answer to a question, and a status that is reported, go to whoever waits for them; where no other node takes what is polled, here or
  * where it is handed over to, to nobody else.
  */
-function isForNobody({ subscribers, heir }: InboxContext, arrival: Arrival, correlated: Correlated): boolean {
+function isForNobody({ subscribers, replacedBy }: InboxContext, arrival: Arrival, correlated: Correlated): boolean {
   const isTaken = correlated.record.awaited === true || correlated.isTaken === true;
   if (!isTaken || arrival.via !== 'poll' || subscribers.expects(arrival.kind)) return false;
-  return !heir || isForNobody(heir, arrival, correlated);
+  return !replacedBy || isForNobody(replacedBy, arrival, correlated);
 }
 
 function addCopy(entry: Entry, copy: InboxRecord): void {
-  entry.twin = copy;
+  entry.polledCopy = copy;
   entry.revision = (entry.revision ?? 0) + 1;
 }
 
@@ -288,7 +288,7 @@ export function createPending({ journal, entries }: InboxContext, draft: Draft):
   const item = {
     id: journal.nextId(),
     part: 'inbox' as const,
-    takers: address ? nameTakers(address) : [kind],
+    subscribers: address ? nameSubscribers(address) : [kind],
     channel: channelOf({ kind, address }),
     attempts: attempts + before,
   };
@@ -296,7 +296,7 @@ export function createPending({ journal, entries }: InboxContext, draft: Draft):
   if (address) entry.address = address;
   // Nobody can say whether another process has delivered it already.
   if (journal.isShared && journal.mode !== 'open') entry.unsure = true;
-  if (copy) entry.twin = copy;
+  if (copy) entry.polledCopy = copy;
   const pending = new Pending(entry, identity);
   pending.firstAttempt = before + 1;
   return pending;

@@ -24,7 +24,7 @@ export interface InboxContext {
   readonly entries: Entries;
   readonly subscribers: Subscribers;
   /** For whom it takes over what other processes leave, when it has been handed over for good. */
-  heir?: InboxContext | undefined;
+  replacedBy?: InboxContext | undefined;
   /** Absent: nobody knows anything of them. */
   readonly correlator?: Correlator | undefined;
   readonly untaken: Untaken;

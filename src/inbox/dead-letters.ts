@@ -76,7 +76,7 @@ export class DeadLetters {
     const { clock } = this.#context;
     const item = {
       // By its name it is the same one, should the entry come again because the drop was not written.
-      ...{ id: `${id}~${node}`, part: 'givenUp' as const, takers: [kind], attempts, node, at: clock.now() },
+      ...{ id: `${id}~${node}`, part: 'givenUp' as const, subscribers: [kind], attempts, node, at: clock.now() },
       ...({ kind, record } as RecordOfKind),
       ...(unsure && { unsure }),
     };
@@ -137,14 +137,14 @@ export class DeadLetters {
   }
 
   /** Gives everything, or what a shared store does not keep for whoever opens it, to another inbox's. */
-  async handOver(heir: DeadLetters, keepsStored: boolean): Promise<void> {
+  async handOver(to: DeadLetters, keepsStored: boolean): Promise<void> {
     const handed = [...this.#kept.values()].filter(({ isStored }) => !(keepsStored && isStored));
     this.#kept.clear();
     if (handed.length === 0) return;
-    await heir.#context.journal.run(heir.#keep(handed));
-    heir.giveUntaken();
+    await to.#context.journal.run(to.#keep(handed));
+    to.giveUntaken();
     // Otherwise it stays where it is safe.
-    if (!heir.#context.journal.failure) this.#context.run(this.#drop(idsOf(handed)));
+    if (!to.#context.journal.failure) this.#context.run(this.#drop(idsOf(handed)));
   }
 
   #makeRoom(): void {
@@ -252,7 +252,7 @@ export class DeadLetters {
 /** Makes entries of them again: of each for the node that had given it up, or for all when none has taken it. */
 function createDelivery({ journal, entries, subscribers }: InboxContext, items: readonly DeadLetter[]): Step<void> {
   const found = items.map(({ id, kind, record, node, attempts, unsure }) => {
-    const own = { id: journal.nextId(), part: 'inbox' as const, takers: [kind], channel: kind };
+    const own = { id: journal.nextId(), part: 'inbox' as const, subscribers: [kind], channel: kind };
     const again =
       node === ''
         ? { attempts, ...(unsure && { unsure }) }

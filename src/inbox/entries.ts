@@ -29,7 +29,7 @@ export class Pending {
   readonly entry: Entry;
   readonly identity: Identity;
   /** Nodes that have not answered, by id, and what they have in hand: nothing, when a node was taken away. */
-  readonly owed = new Map<string, Share | undefined>();
+  readonly pendingFor = new Map<string, Share | undefined>();
   /** Nodes that have. */
   taken = 0;
   /** Which attempt it is for a node that was away when it came, or was found. */

@@ -12,7 +12,7 @@ export type Entry<K extends Kind = Kind> = {
   [P in K]: EntryItem &
     RecordOfKind<P> & {
       /** On channel `callback`: its polled copy, which stands in should the called node refuse. */
-      twin?: Records[P];
+      polledCopy?: Records[P];
     };
 }[K];
 
@@ -86,7 +86,7 @@ function isRecord(value: unknown): value is object {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Names those who can take over what a node was called back with, as in {@link Item.takers}. */
-export function nameTakers({ node, path }: { node: string; path?: string | undefined }): string[] {
+/** Names those who can take over what a node was called back with, as in {@link Item.subscribers}. */
+export function nameSubscribers({ node, path }: { node: string; path?: string | undefined }): string[] {
   return path === undefined ? [`node ${node}`] : [`node ${node}`, `path ${path}`];
 }

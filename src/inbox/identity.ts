@@ -106,21 +106,21 @@ export function judge(identity: Identity, via: Via, memory: Memory): Verdict {
 
   const { at, seen } = recall<SeenText>(text.key, memory, isSeenText) ?? { at: now, seen: { messages: [] } };
   const messages = seen.messages.slice(-maxInOneSecond);
-  const twin = messages.find(
+  const same = messages.find(
     (message) => isSameInstant(message.instant, text.instant) && (id === undefined || message.id === undefined),
   );
-  if (!twin) {
+  if (!same) {
     const { instant } = text;
     messages.push(id !== undefined ? { instant, id } : polled ? { instant, polled } : { instant });
   } else if (id !== undefined) {
-    messages[messages.indexOf(twin)] = { ...twin, id };
-  } else if (!polled || twin.polled) {
+    messages[messages.indexOf(same)] = { ...same, id };
+  } else if (!polled || same.polled) {
     return { outcome: polled ? 'repeated' : 'duplicate', remember };
   } else {
-    messages[messages.indexOf(twin)] = { ...twin, polled };
+    messages[messages.indexOf(same)] = { ...same, polled };
   }
   remember.set(text.key, { at, forMs, value: JSON.stringify({ messages }) });
-  return { outcome: twin ? 'duplicate' : 'new', remember };
+  return { outcome: same ? 'duplicate' : 'new', remember };
 }
 
 /** Says whether two identities are of one message, as {@link judge} sees it. */
@@ -165,12 +165,12 @@ export function mergeSeen(key: string, { base, theirs, mine }: Versions): Rememb
   const messages = others.filter((message) => !isAmong(before, message) || isAmong(own, message));
   for (const message of own) {
     if (isAmong(before, message) || letGo.has(message)) continue;
-    const twin = messages.find(
+    const same = messages.find(
       ({ instant, id }) =>
         isSameInstant(instant, message.instant) && (id === undefined || message.id === undefined || id === message.id),
     );
-    if (!twin) messages.push(message);
-    else if (message.id !== undefined) messages[messages.indexOf(twin)] = { ...twin, id: message.id };
+    if (!same) messages.push(message);
+    else if (message.id !== undefined) messages[messages.indexOf(same)] = { ...same, id: message.id };
   }
   return messages.length > 0 ? { ...mine, value: JSON.stringify({ messages }) } : undefined;
 }

@@ -231,15 +231,15 @@ export class Inbox {
   /** A node has taken an entry. It is forgotten when no other is owed it. */
   done(entry: Entry, subscriber: InboxSubscriber): void {
     const pending = this.#context.entries.get(entry.id);
-    if (!pending?.owed.delete(subscriber.id)) return;
+    if (!pending?.pendingFor.delete(subscriber.id)) return;
     pending.taken++;
-    if (pending.owed.size === 0) settle(this.#context, pending);
+    if (pending.pendingFor.size === 0) settle(this.#context, pending);
   }
 
   /** A node's flow does not take an entry. It is kept for somebody to decide about. */
   giveUp(entry: Entry, subscriber: InboxSubscriber): void {
     const pending = this.#context.entries.get(entry.id);
-    if (!pending?.owed.has(subscriber.id)) return;
+    if (!pending?.pendingFor.has(subscriber.id)) return;
     pending.isDead = true;
     this.deadLetters.add(entry, subscriber.id);
     this.done(entry, subscriber);
@@ -262,7 +262,7 @@ export class Inbox {
 
   /** Which attempt it is for a node that has been given an entry. */
   attemptOf(entry: Entry, { id }: InboxSubscriber): number {
-    return this.#context.entries.get(entry.id)?.owed.get(id)?.attempt ?? Math.max(1, entry.attempts);
+    return this.#context.entries.get(entry.id)?.pendingFor.get(id)?.attempt ?? Math.max(1, entry.attempts);
   }
 
   /** Writes down that an entry is sent into a flow once more. Nodes that make the same attempt count once. */
@@ -279,8 +279,8 @@ export class Inbox {
   }
 
   /** Takes over what other processes leave for the nodes of another inbox from now on; `undefined`: for its own. */
-  yieldTo(heir: Inbox | undefined): void {
-    this.#context.heir = heir ? heir.#context : undefined;
+  replaceBy(to: Inbox | undefined): void {
+    this.#context.replacedBy = to ? to.#context : undefined;
   }
 
   /**
@@ -288,14 +288,14 @@ export class Inbox {
    * A shared store keeps what is in it for whoever opens it, unless nobody is to any more (`isLast`). Whoever comes back meanwhile
    * keeps what is not given away yet: it is not wanted any more then.
    */
-  async handOver(heir: Inbox, how: HandOver = {}): Promise<void> {
+  async handOver(to: Inbox, how: HandOver = {}): Promise<void> {
     const { isLast = false, isWanted = () => true } = how;
     await this.ready().catch(() => {});
     await this.flush();
     const keepsOwn = this.#context.journal.isShared && !isLast;
-    if (!(await handOverEntries(this.#context, heir.#context, { keepsOwn, isWanted }))) return;
+    if (!(await handOverEntries(this.#context, to.#context, { keepsOwn, isWanted }))) return;
     if (!isWanted()) return;
-    await this.deadLetters.handOver(heir.deadLetters, keepsOwn);
+    await this.deadLetters.handOver(to.deadLetters, keepsOwn);
     await this.flush();
   }
 

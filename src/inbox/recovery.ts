@@ -52,9 +52,9 @@ export function createInboxParticipant(context: InboxContext): Participant {
   };
 }
 
-/** Names of those whom an inbox can give more to that others leave, as in `Item.takers`. */
-function wantedBy({ heir, subscribers, entries }: InboxContext): readonly string[] {
-  if (heir) return wantedBy(heir);
+/** Names of those whom an inbox can give more to that others leave, as in `Item.subscribers`. */
+function wantedBy({ replacedBy, subscribers, entries }: InboxContext): readonly string[] {
+  if (replacedBy) return wantedBy(replacedBy);
   return entries.size <= enough ? [...subscribers.polled, ...subscribers.called] : subscribers.called;
 }
 
@@ -109,7 +109,7 @@ export interface EntriesHandOver {
  */
 export async function handOverEntries(
   context: InboxContext,
-  heir: InboxContext,
+  to: InboxContext,
   { keepsOwn, isWanted }: EntriesHandOver,
 ): Promise<boolean> {
   const { entries } = context;
@@ -124,14 +124,14 @@ export async function handOverEntries(
     if (!isWanted()) return false;
     const fresh = slice.filter(({ isHandedOver }) => !isHandedOver);
     for (const one of fresh) one.isHandedOver = true;
-    await heir.journal.run(createAdopt(heir, fresh));
+    await to.journal.run(createAdopt(to, fresh));
     if (!isWanted()) {
-      takeBack(heir, fresh);
+      takeBack(to, fresh);
       return false;
     }
-    for (const one of fresh) void forgetWhenDelivered(context, heir, one);
+    for (const one of fresh) void forgetWhenDelivered(context, to, one);
     // The other delivers them, and may have them nowhere but in its memory: until it is asked again they stay where they are safe.
-    if (!(await isKeeping(heir))) return false;
+    if (!(await isKeeping(to))) return false;
     for (const { entry } of slice) entries.remove(entry.id);
     context.run(createAbandon(context, slice));
   }
@@ -139,9 +139,9 @@ export async function handOverEntries(
 }
 
 /** The other may have it in its memory alone: what it delivers, those who come back meanwhile are not to be given. */
-async function forgetWhenDelivered(context: InboxContext, heir: InboxContext, handed: Pending): Promise<void> {
+async function forgetWhenDelivered(context: InboxContext, to: InboxContext, handed: Pending): Promise<void> {
   const { id } = handed.entry;
-  const adopted = heir.entries.get(id);
+  const adopted = to.entries.get(id);
   const isDelivered = (await adopted?.ended) && !adopted?.isDead;
   if (isDelivered && context.entries.get(id) === handed) settle(context, handed);
 }
@@ -152,12 +152,12 @@ function isKeeping({ journal }: InboxContext): Promise<boolean> {
 }
 
 /** Has the other forget entries again: those whom they were for have come back before they were given away. */
-function takeBack(heir: InboxContext, handed: readonly Pending[]): void {
+function takeBack(to: InboxContext, handed: readonly Pending[]): void {
   for (const one of handed) {
     one.isHandedOver = false;
-    heir.entries.remove(one.entry.id);
+    to.entries.remove(one.entry.id);
   }
-  heir.run(createAbandon(heir, handed));
+  to.run(createAbandon(to, handed));
 }
 
 /**
@@ -200,7 +200,7 @@ export function createAdopt(context: InboxContext, given: readonly Pending[]): S
  * of it, and this login come back, the service brings it here.
  */
 export function createAbandon(context: InboxContext, handed: readonly Pending[]): Step<void> {
-  const called = handed.filter(({ entry: { channel, twin } }) => channel === 'callback' && !twin);
+  const called = handed.filter(({ entry: { channel, polledCopy } }) => channel === 'callback' && !polledCopy);
   return {
     keys: called.flatMap(({ identity }) => keysOf(identity)),
     whileFailing: 'apply',

@@ -26,9 +26,9 @@ export function createRelease(context: InboxContext, released: Pending, onSettle
     decide(look, changes) {
       if (entries.get(id) !== released || changes.drop.has(id)) return onSettled;
       const current = currentEntry(released.entry, changes);
-      const { kind, twin } = current;
+      const { kind, polledCopy } = current;
       dropEntry(context, released.entry, identity, changes);
-      if (!twin) {
+      if (!polledCopy) {
         forgetSeen(identity, look, changes);
         rememberAnswer(context, { identity, record: current.record, attempts: current.attempts }, look, changes);
         return () => {
@@ -39,7 +39,7 @@ export function createRelease(context: InboxContext, released: Pending, onSettle
         };
       }
       const standIn = createPending(context, {
-        news: newsOf(current, twin),
+        news: newsOf(current, polledCopy),
         identity,
         attempts: subscribers.audience(kind, {}).length > 0 ? 1 : 0,
       });

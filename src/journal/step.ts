@@ -150,7 +150,7 @@ export interface Participant {
    * them it may have found before.
    */
   found(items: readonly Item[], circumstances: Circumstances): void | Promise<void>;
-  /** Names as in `Item.takers` that this process can take over now. */
+  /** Names as in `Item.subscribers` that this process can take over now. */
   wanted(): readonly string[];
   /** Whether it can make something of an item; if not, the store sets it aside. Absent: it can. */
   isReadable?(item: Item): boolean;
@@ -173,7 +173,7 @@ export interface Participant {
   letGo?(): void;
 }
 
-/** All rooms that keep in one journal. */
+/** All participants of one journal. */
 export class Participants {
   readonly #byPart = new Map<Part, Participant>();
 

@@ -201,7 +201,7 @@ function createText(
     id: journal.nextId(),
     part: 'ledger',
     kind: 'text',
-    takers: [`node ${node}`],
+    subscribers: [`node ${node}`],
     attempts: 0,
     state: 'waiting',
     node,

@@ -277,8 +277,8 @@ export class Outbox implements Participant {
     else {
       const wanted = new Set(this.wanted());
       // Nobody has wanted them anywhere for as long as they wait.
-      for (const { takers, node } of items as readonly (Text | Asked)[]) {
-        if (!takers.some((name) => wanted.has(name))) this.#absences.exhaust(node);
+      for (const { subscribers, node } of items as readonly (Text | Asked)[]) {
+        if (!subscribers.some((name) => wanted.has(name))) this.#absences.exhaust(node);
       }
     }
     return this.#ledger.found(items, circumstances);

@@ -44,7 +44,7 @@ export class Deliveries {
       clock,
       items: ledger.texts,
       isShared: ledger.isShared,
-      takerOf: ({ node }) => handlerOf(node),
+      handlerOf: ({ node }) => handlerOf(node),
       patienceMs: ({ node }) => {
         const patience = absences.patience(node);
         return patience && Math.max(patience.leastMs, patience.mostMs);
@@ -168,11 +168,11 @@ export interface RedeliveryOptions<Item extends Told> {
   /** Others may deliver it once this is closed. */
   isShared: boolean;
   /** Who can take it now. */
-  takerOf(item: Item): SendHandler | undefined;
+  handlerOf(item: Item): SendHandler | undefined;
   /** How long it waits from now on for somebody who takes it, in ms; `undefined`: for as long as its node is here. */
   patienceMs(item: Item): number | undefined;
   /** Resolves with whether it got into the flow. */
-  tell(taker: SendHandler, item: Item, mayBeKnown: boolean): Promise<boolean>;
+  tell(handler: SendHandler, item: Item, mayBeKnown: boolean): Promise<boolean>;
   taken(item: Item): Promise<void>;
   /** Nobody has taken it in time. */
   missed(item: Item): Promise<void>;
@@ -207,18 +207,18 @@ export class Redelivery<Item extends Told> {
    * @param mayBeKnown an earlier process may have sent it into the flow
    */
   async deliver(item: Item, mayBeKnown: boolean): Promise<void> {
-    const { items, isShared, takerOf, tell, taken, onFault } = this.#options;
+    const { items, isShared, handlerOf, tell, taken, onFault } = this.#options;
     const { id } = item;
     if (this.#isClosed && isShared) return;
     const isKnown = this.#waiting.get(id) ?? mayBeKnown;
     this.#waiting.set(id, isKnown);
     if (this.#isClosed) return;
     this.#setDeadline(item);
-    const taker = takerOf(item);
-    if (!taker || this.#told.has(id)) return;
+    const handler = handlerOf(item);
+    if (!handler || this.#told.has(id)) return;
     this.#told.add(id);
     try {
-      if (await tell(taker, item, isKnown)) {
+      if (await tell(handler, item, isKnown)) {
         this.#forget(id);
         await taken(item);
       }
@@ -229,7 +229,7 @@ export class Redelivery<Item extends Told> {
     }
     const current = this.#waiting.has(id) && items.get(id);
     // Another came, or went, while this one was being told.
-    if (current && takerOf(current) !== taker) await this.deliver(current, isKnown);
+    if (current && handlerOf(current) !== handler) await this.deliver(current, isKnown);
   }
 
   /** A node has come, and can take what is for it; or it has gone, and that waits for so long from now on. */

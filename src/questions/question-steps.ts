@@ -43,7 +43,7 @@ export function commonOf(
 ): Omit<Question, 'kind' | 'id' | 'recipient' | 'askedAt' | 'answer'> {
   return {
     part: 'ledger',
-    takers: text.takers,
+    subscribers: text.subscribers,
     attempts: 0,
     node: text.node,
     text: text.id,

@@ -61,10 +61,10 @@ export class Questions {
       clock,
       items: ledger.questions,
       isShared: ledger.isShared,
-      takerOf: ({ text, node }) => (isOutcomeComing(text) ? undefined : handlerOf(node)),
+      handlerOf: ({ text, node }) => (isOutcomeComing(text) ? undefined : handlerOf(node)),
       // Its node may be about to be deployed.
       patienceMs: (question) => Math.max(longestDeploymentMs, remainingGraceMs(question, clock.now())),
-      tell: (taker, question, mayBeKnown) => this.#tell(taker, question, mayBeKnown),
+      tell: (handler, question, mayBeKnown) => this.#tell(handler, question, mayBeKnown),
       taken: forget,
       missed: forget,
       onFault,
@@ -222,7 +222,7 @@ export class Questions {
     }
   }
 
-  async #tell(taker: SendHandler, asked: Asked, mayBeKnown: boolean): Promise<boolean> {
+  async #tell(handler: SendHandler, asked: Asked, mayBeKnown: boolean): Promise<boolean> {
     const { text, messageId } = asked;
     const given = this.#options.origin(text);
     const carried = given === undefined ? await this.#options.ledger.carried(asked) : undefined;
@@ -232,9 +232,9 @@ export class Questions {
       ...(given === undefined ? undefined : { origin: given }),
       ...(carried === undefined ? undefined : { carried }),
     };
-    if (asked.kind === 'report') return taker.onReport({ ...news, report: describeReport(asked) });
+    if (asked.kind === 'report') return handler.onReport({ ...news, report: describeReport(asked) });
     const { recipient, answer } = asked;
-    return answer ? taker.onAnswer({ ...news, recipient, answer }) : false;
+    return answer ? handler.onAnswer({ ...news, recipient, answer }) : false;
   }
 
   /** Its end has entered the flow, or nobody was there to take it. */

@@ -157,8 +157,8 @@ local function isWanted(text, isReserved)
   -- What nobody can read is whoever's finds it, to be set aside.
   if not read or type(item) ~= 'table' then return true end
   if item.part == 'ledger' and not isReserved then return true end
-  if type(item.takers) ~= 'table' then return true end
-  for _, taker in ipairs(item.takers) do if wanted[taker] then return true end end
+  if type(item.subscribers) ~= 'table' then return true end
+  for _, subscriber in ipairs(item.subscribers) do if wanted[subscriber] then return true end end
   return false
 end
 local taken = {}

@@ -13,7 +13,7 @@ export interface Item {
    * Names of those who can take it over from a process that died, one of which suffices: `incoming`, `status`, `outbox`,
    * `node ID`, `path PATH`.
    */
-  takers: readonly string[];
+  subscribers: readonly string[];
   /** How often it may have been handed on; may change without anything else changing. */
   attempts: number;
   /** Changes whenever anything but `attempts` does: what is in a Redis stream cannot be changed, only replaced. Absent: 0. */
@@ -100,7 +100,7 @@ export interface StoreEvents {
    * wanted here, when nobody has wanted it for as long as texts wait for a node that is gone.
    */
   onTakenOver(items: readonly Item[]): void;
-  /** Names as in {@link Item.takers} that may be taken over now: the rest is left to processes that can deliver it. */
+  /** Names as in {@link Item.subscribers} that may be taken over now: the rest is left to processes that can deliver it. */
   wanted(): readonly string[];
   /** The store cannot be used any more, as the next call would find out. */
   onFailure(error: unknown): void;
@@ -274,12 +274,12 @@ export function parseItem(text: string, isReadable: (item: Item) => boolean): It
 }
 
 function isItem(value: unknown): value is Item {
-  const { id, part, takers, attempts } = (value ?? {}) as Partial<Record<keyof Item, unknown>>;
+  const { id, part, subscribers, attempts } = (value ?? {}) as Partial<Record<keyof Item, unknown>>;
   return (
     typeof id === 'string' &&
     typeof part === 'string' &&
-    Array.isArray(takers) &&
-    takers.every((taker) => typeof taker === 'string') &&
+    Array.isArray(subscribers) &&
+    subscribers.every((subscriber) => typeof subscriber === 'string') &&
     typeof attempts === 'number'
   );
 }

@@ -89,13 +89,13 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'what is handed out is owed to nobody',
     'delivery/subscribers.ts',
-    'owed.set(id, { subscriber, attempt });\n',
+    'pendingFor.set(id, { subscriber, attempt });\n',
     '',
   ),
   mutant(
     'a node that is redeployed misses what comes',
     'delivery/subscribers.ts',
-    'if (!owed.has(id) && (!onDemand || id === together?.asker)) owed.set(id, undefined);',
+    'if (!pendingFor.has(id) && (!onDemand || id === together?.asker)) pendingFor.set(id, undefined);',
     '',
   ),
   mutant(
@@ -119,7 +119,7 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'an entry counts as delivered when one has it',
     'inbox/inbox.ts',
-    'if (pending.owed.size === 0) settle(this.#context, pending);',
+    'if (pending.pendingFor.size === 0) settle(this.#context, pending);',
     'settle(this.#context, pending);',
   ),
   mutant(
@@ -225,8 +225,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'a polled copy is lost with the callback that is let go of',
     'inbox/release.ts',
-    'if (!twin) {',
-    "if (!twin || twin.via === 'poll') {",
+    'if (!polledCopy) {',
+    "if (!polledCopy || polledCopy.via === 'poll') {",
   ),
   mutant(
     'a callback is accepted though another process holds it',
@@ -352,14 +352,14 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'two logins keep for each other',
     'account/account-data.ts',
-    '    if (this.data) yieldTo(this.data, undefined);\n',
+    '    if (this.data) replaceBy(this.data, undefined);\n',
     '',
   ),
   mutant('what was handed over is found again', 'inbox/recovery.ts', 'if (one.isHandedOver) continue;', ''),
   mutant(
     'a former login lets go of what the other cannot keep',
     'inbox/recovery.ts',
-    'if (!(await isKeeping(heir))) return false;',
+    'if (!(await isKeeping(to))) return false;',
     '',
   ),
   mutant(

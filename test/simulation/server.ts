@@ -393,7 +393,7 @@ class ServerModel implements Store, PlaceStore {
       const sign = this.#space.signOf(kept.holder);
       if (sign !== 'left' && !(isPatient && sign === undefined)) continue;
       const item = readItem(kept);
-      if (!item.takers.some((taker) => wanted.has(taker))) continue;
+      if (!item.subscribers.some((subscriber) => wanted.has(subscriber))) continue;
       this.#space.set(id, { ...kept, holder: this.consumer });
       const messages = this.#space.copies.in(kept.text);
       world.say(() => `${this.#process.name} takes over ${messages.map(({ name }) => name)}`);

@@ -17,7 +17,7 @@ import { settle, VirtualClock } from '../virtual-clock';
 import { FailingStore, Platter } from './store/failing-store';
 
 function item(id: string, part: Part = 'ledger'): Item {
-  return { id, part, takers: [`node ${id}`], attempts: 0 };
+  return { id, part, subscribers: [`node ${id}`], attempts: 0 };
 }
 
 /** A step that only changes. */

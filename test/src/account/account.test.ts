@@ -605,9 +605,9 @@ describe('Account', () => {
 
         #give(body: string): void {
           const record = { messageId: body, from: '6421555001', body, isReply: false, via: 'poll' } as const;
-          const takers = ['incoming'];
+          const subscribers = ['incoming'];
           const kind = 'incoming';
-          const entry: Entry = { id: body, part: 'inbox', takers, channel: kind, kind, record, attempts: 1 };
+          const entry: Entry = { id: body, part: 'inbox', subscribers, channel: kind, kind, record, attempts: 1 };
           this.#events?.onTakenOver([entry]);
         }
       }

@@ -26,7 +26,7 @@ function entry(index: number, called: boolean): Entry {
   return {
     id: String(index).padStart(11, '0'),
     part: 'inbox',
-    takers: [],
+    subscribers: [],
     channel: called ? 'callback' : 'incoming',
     kind: 'incoming',
     record: incoming(String(index)),

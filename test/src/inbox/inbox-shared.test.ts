@@ -465,7 +465,7 @@ describe('Inboxes of several processes on one Redis', () => {
     const { holder } = await createHolder();
     await holder.poll(incoming('m'));
     const { other, texts } = createOther();
-    holder.inbox.yieldTo(other);
+    holder.inbox.replaceBy(other);
     await holder.inbox.handOver(other, { isLast: true });
     while (texts.length === 0) await sleep(1);
     assert.deepEqual(texts, ['m']);
@@ -485,7 +485,7 @@ describe('Inboxes of several processes on one Redis', () => {
     await forgetSigns();
     const last = closing.add(new Instance(redis.url, false, []), ({ inbox }) => inbox.close());
     const { other, texts } = createOther();
-    last.inbox.yieldTo(other);
+    last.inbox.replaceBy(other);
     await last.inbox.handOver(other, { isLast: true });
     while (texts.length < 1) await sleep(1);
     assert.deepEqual(texts, ['left']);

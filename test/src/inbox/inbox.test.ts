@@ -1297,7 +1297,7 @@ describe('Inbox', () => {
       assert.equal(await ended, false);
       assert.deepEqual(outcomes(acceptances), ['duplicate', 'repeated']);
       assert.deepEqual([a.texts, a.attempts, a.last.channel], [['1'], [2], 'incoming']);
-      assert.equal(a.last.twin, undefined);
+      assert.equal(a.last.polledCopy, undefined);
       assert.deepEqual([...platter.entries.keys()], [a.last.id]);
       assert.deepEqual(await inbox.accept(called({ body: '1' })), [{ outcome: 'duplicate' }]);
       store.kill();

@@ -27,7 +27,7 @@ const question: Question = {
   id: 'text-0',
   part: 'ledger',
   kind: 'question',
-  takers: ['node send'],
+  subscribers: ['node send'],
   attempts: 0,
   node: 'send',
   text: 'text',

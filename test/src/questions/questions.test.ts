@@ -840,7 +840,7 @@ describe('conversations', () => {
       await former.pass(100);
       const heir = new House({ clock: former.clock });
       heir.receive();
-      former.inbox.yieldTo(heir.inbox);
+      former.inbox.replaceBy(heir.inbox);
       await former.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
       await Promise.all([former.inbox.handOver(heir.inbox, { isLast: true }), heir.pass(100)]);
       await heir.pass(100);
@@ -953,7 +953,7 @@ describe('conversations', () => {
     it('nobody is looked for among all recipients for each of them', () => {
       const to = Array.from({ length: 5_000 }, (_, index) => `6421${1_000_000 + index}`);
       const message = { to, body: 'Come?', messageId: 'q1' };
-      const text = { id: 'text', node: 'send', message, options: { waitMs: hour }, takers: [] } as unknown as Text;
+      const text = { id: 'text', node: 'send', message, options: { waitMs: hour }, subscribers: [] } as unknown as Text;
       const asked = ask(text, to, new Map(), createChanges());
       const begun = beginWait(text, { accepted: to } as unknown as Sent, [], { now: 0 });
       assert.deepEqual(

@@ -60,6 +60,6 @@ describe('an item of the ledger', () => {
   });
 
   it('of a kind that this version does not know is left alone', () => {
-    assert.equal(isLedgerItem({ id: '1', part: 'ledger', takers: [], attempts: 0, kind: 'other' } as Item), true);
+    assert.equal(isLedgerItem({ id: '1', part: 'ledger', subscribers: [], attempts: 0, kind: 'other' } as Item), true);
   });
 });

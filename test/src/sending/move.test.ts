@@ -140,7 +140,7 @@ describe('what a login takes over of another', () => {
   });
 
   it('is kept that comes back in the commit in which it was let go of', () => {
-    const item = { id: 'a', part: 'ledger', takers: [], attempts: 0 } as const;
+    const item = { id: 'a', part: 'ledger', subscribers: [], attempts: 0 } as const;
     const changes = createChanges();
     const look: Look = (key) => changes.remember.get(key);
     abandon([item], []).decide(look, changes);

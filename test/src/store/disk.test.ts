@@ -26,7 +26,7 @@ import { createInboxOn } from '../inbox/inbox-on';
 
 function createEntry(id: string): Entry {
   const record = { messageId: id, from: '6421555001', body: `text of ${id}`, isReply: false, via: 'poll' as const };
-  return { id, part: 'inbox', takers: ['incoming'], channel: 'incoming', kind: 'incoming', record, attempts: 1 };
+  return { id, part: 'inbox', subscribers: ['incoming'], channel: 'incoming', kind: 'incoming', record, attempts: 1 };
 }
 
 function incoming(messageId: string, body = messageId): IncomingRecord {
@@ -845,7 +845,7 @@ async function leaveItems({ name }: Engine, location: string): Promise<void> {
       for (let index = 0; index < 20; index++) {
         const changes = createChanges();
         const id = String(index).padStart(2, '0');
-        changes.keep.set(id, { id, part: 'ledger', takers: [], attempts: 0, body: 'x'.repeat(300) });
+        changes.keep.set(id, { id, part: 'ledger', subscribers: [], attempts: 0, body: 'x'.repeat(300) });
         await store.commit(changes);
       }
       process.kill(process.pid, 'SIGKILL');

@@ -45,7 +45,7 @@ describe('the database of a folder', () => {
     const store = new DiskStore(folder, [engine]);
     await store.open(events);
     const changes = createChanges();
-    changes.keep.set('1', { id: '1', part: 'inbox', takers: ['incoming'], attempts: 1 });
+    changes.keep.set('1', { id: '1', part: 'inbox', subscribers: ['incoming'], attempts: 1 });
     await store.commit(changes);
     await store.close();
   }

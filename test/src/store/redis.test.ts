@@ -45,8 +45,8 @@ const programs: RedisProgram[] = hasProgram('valkey-server') ? ['redis-server', 
 
 function entry(id: string, fields: Partial<Entry<'incoming'>> = {}): Entry<'incoming'> {
   const record = { messageId: id, from: '6421555001', body: `text ${id}`, isReply: false, via: 'poll' as const };
-  const [part, takers] = ['inbox' as const, ['incoming']];
-  return { id, part, takers, channel: 'incoming', kind: 'incoming', record, attempts: 1, ...fields };
+  const [part, subscribers] = ['inbox' as const, ['incoming']];
+  return { id, part, subscribers, channel: 'incoming', kind: 'incoming', record, attempts: 1, ...fields };
 }
 
 function remembered(value: string, forMs?: number): Remembered;
@@ -237,16 +237,16 @@ for (const program of programs) {
         assert.deepEqual(await instance.open(), [entry('1', { record })]);
       });
 
-      it('keeps the twin that an entry gets later, once', async () => {
+      it('keeps the polledCopy that an entry gets later, once', async () => {
         const instance = create();
         const { record } = entry('2');
         await instance.open();
         await instance.keep(entry('1'));
-        await instance.keep(entry('1', { twin: record, revision: 1 }));
-        await instance.keep(entry('1', { twin: record, revision: 1, attempts: 2 }));
+        await instance.keep(entry('1', { polledCopy: record, revision: 1 }));
+        await instance.keep(entry('1', { polledCopy: record, revision: 1, attempts: 2 }));
         assert.equal(await server.client.xlen(stream), 1);
         assert.equal(await countHeld(), 1);
-        assert.deepEqual(await instance.open(), [entry('1', { twin: record, revision: 1, attempts: 2 })]);
+        assert.deepEqual(await instance.open(), [entry('1', { polledCopy: record, revision: 1, attempts: 2 })]);
       });
 
       it('leaves nothing in the stream and nothing pending of what was dropped', async () => {
@@ -551,12 +551,12 @@ for (const program of programs) {
         const called = (node: string, path: string): Partial<Entry<'incoming'>> => ({
           channel: 'callback',
           address: { node, path },
-          takers: [`node ${node}`, `path ${path}`],
+          subscribers: [`node ${node}`, `path ${path}`],
         });
         const record: StatusRecord = { messageId: '2', from: '6421555001', statusCode: 'RCV', via: 'poll' };
         await createDead(
           entry('1'),
-          { id: '2', part: 'inbox', takers: ['status'], channel: 'status', kind: 'status', record, attempts: 1 },
+          { id: '2', part: 'inbox', subscribers: ['status'], channel: 'status', kind: 'status', record, attempts: 1 },
           entry('3', called('node', '/elsewhere')),
           entry('4', called('another', '/path')),
           entry('5', called('another', '/elsewhere')),
@@ -580,8 +580,9 @@ for (const program of programs) {
       });
 
       it('takes over of the ledger what nobody wants, once, and only when nobody has come back for it in time', async () => {
-        const ledger = (id: string, node: string) => entry(id, { part: 'ledger' as 'inbox', takers: [`node ${node}`] });
-        await createDead(ledger('1', 'gone'), entry('2', { takers: ['path /elsewhere'] }), ledger('3', 'late'));
+        const ledger = (id: string, node: string) =>
+          entry(id, { part: 'ledger' as 'inbox', subscribers: [`node ${node}`] });
+        await createDead(ledger('1', 'gone'), entry('2', { subscribers: ['path /elsewhere'] }), ledger('3', 'late'));
         const own = { ...timing, reservedMs: 1_000 };
         const [one, other] = [create(server.url, { timing: own }), create(server.url, { timing: own })];
         for (const instance of [one, other]) assert.deepEqual(await instance.open(), []);
@@ -602,7 +603,7 @@ for (const program of programs) {
       it('reserves anew what an instance holds that has been gone and lives again', async () => {
         const instance = create(server.url, { timing: { ...timing, heartbeatMs: 1e9 } });
         await instance.open();
-        await instance.keep(entry('1', { part: 'ledger' as 'inbox', takers: ['node elsewhere'] }));
+        await instance.keep(entry('1', { part: 'ledger' as 'inbox', subscribers: ['node elsewhere'] }));
         await forgetSigns();
         const other = create(server.url, { timing: { ...timing, reservedMs: 1_000 } });
         await other.open();
@@ -618,7 +619,7 @@ for (const program of programs) {
         const left = create();
         await left.open();
         const names = Array.from({ length: 11_500 }, (_, index) => String(index).padStart(5, '0'));
-        await left.keep(...names.map((name) => entry(name, { takers: ['path /elsewhere'] })));
+        await left.keep(...names.map((name) => entry(name, { subscribers: ['path /elsewhere'] })));
         await left.keep(entry('wanted'), entry('too'));
         await left.store.close();
         const heir = create();
@@ -639,7 +640,7 @@ for (const program of programs) {
           const left = create();
           await left.open();
           const unwanted = Array.from({ length: 700 }, (_, index) =>
-            entry(name + index, { takers: ['path /elsewhere'] }),
+            entry(name + index, { subscribers: ['path /elsewhere'] }),
           );
           await left.keep(...unwanted, entry(name));
           await left.store.close();
@@ -738,7 +739,7 @@ for (const program of programs) {
     describe('what it cannot read', () => {
       it('is set aside, said once without its content, and holds up nothing else', async () => {
         await createDead(entry('1'), entry('2', { attempts: 100 }));
-        for (const text of ['{"secret', 'null', '[]', '{"id":"3","part":"inbox","takers":"all","attempts":1}']) {
+        for (const text of ['{"secret', 'null', '[]', '{"id":"3","part":"inbox","subscribers":"all","attempts":1}']) {
           const id = await server.client.xadd(stream, '*', 'entry', text);
           await server.client.xgroup('CREATECONSUMER', stream, 'node-red', 'gone');
           await server.client.call('XCLAIM', stream, 'node-red', 'gone', 0, id ?? '', 'FORCE', 'JUSTID');

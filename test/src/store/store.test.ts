@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { addChanges, createChanges, dropItem, type Item, isFlushed, keepItem } from '../../../src/store/store';
 
-const item: Item = { id: '1', part: 'ledger', takers: [], attempts: 0 };
+const item: Item = { id: '1', part: 'ledger', subscribers: [], attempts: 0 };
 
 describe('changes of which a power cut may undo some', () => {
   it('are flushed unless it may undo all that they keep', () => {
