@@ -245,8 +245,6 @@ export class Outward {
       return;
     }
     const message = find(answer.reply);
-    // What merely answers is written with its question.
-    if (message && this.#plan.consent) this.wished(message);
     if (!message || answer.reply.from !== recipient) this.#violate('answered by somebody else', name);
     else if ((this.#repliesUsed.get(message) ?? name) !== name) this.#violate('one reply to two questions', name);
     else this.#repliesUsed.set(message, name);

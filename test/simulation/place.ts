@@ -109,7 +109,13 @@ export class Copies {
 
   /** Something is committed. */
   commit(text: string): void {
-    if (this.#world.plan.outward?.consent) for (const message of this.in(text)) this.#world.outward?.wished(message);
+    const { outward, plan } = this.#world;
+    if (!plan.outward?.consent) return;
+    for (const message of this.in(text)) outward?.wished(message);
+    // What merely answers is written with its question.
+    const { answer } = JSON.parse(text) as { answer?: { reply?: Record<string, unknown> } };
+    const reply = answer?.reply && this.#world.find('incoming', answer.reply);
+    if (reply) outward?.wished(reply);
   }
 
   /** The messages in something that is kept or held. */
