@@ -145,13 +145,14 @@ export class Outward {
   }
 
   /** A message is committed, as an entry or as the end of a question. */
-  wished(message: Message): void {
+  wished(message: Message, isLate = false): void {
     const { kind, fields } = message;
     const { from = '', body = '' } = fields;
     if (kind !== 'incoming' || !['STOP', 'START'].includes(body) || this.#heard.has(message)) return;
     this.#heard.add(message);
     this.#world.say(() => `${body} of ${from} is committed`);
-    this.#wishes.unshift({ handset: from, word: body, atMs: this.#world.timeline.nowMs });
+    // Of one that may have been written before, nobody knows which word was the last.
+    this.#wishes.unshift({ handset: from, word: isLate ? 'START' : body, atMs: this.#world.timeline.nowMs });
   }
 
   /** The service has a text, and has accepted it for these. */
@@ -246,7 +247,8 @@ export class Outward {
     }
     const message = find(answer.reply);
     if (!message || answer.reply.from !== recipient) this.#violate('answered by somebody else', name);
-    else if ((this.#repliesUsed.get(message) ?? name) !== name) this.#violate('one reply to two questions', name);
+    else if ((this.#repliesUsed.get(message) ?? name) !== name && !this.#isReadByBoth)
+      this.#violate('one reply to two questions', name);
     else this.#repliesUsed.set(message, name);
   }
 
@@ -433,7 +435,17 @@ export class Outward {
       const isBack = this.#wishes.some(
         ({ handset: from, word, atMs }) => from === handset && word === 'START' && atMs >= startedMs && atMs <= leftMs,
       );
-      if (last?.word === 'STOP' && !isBack) this.#violate('sent to somebody who wrote STOP', `${name} to ${handset}`);
+      // What comes to a former login is on the list of the next before it is committed.
+      const isComingBack = this.#world.plan.happenings.some(
+        (one) =>
+          one.what === 'word' &&
+          one.word === 'START' &&
+          handset.endsWith(String(one.handset)) &&
+          one.atMs >= (last?.atMs ?? 0) &&
+          one.atMs <= leftMs,
+      );
+      if (last?.word === 'STOP' && !isBack && !isComingBack)
+        this.#violate('sent to somebody who wrote STOP', `${name} to ${handset}`);
     }
     const quietMs = (this.#plan.consent?.quietMinute ?? Number.NaN) * 60_000;
     if (startedMs > quietMs && startedMs < quietMs + 60_000) this.#violate('left in quiet hours', name);
@@ -525,6 +537,11 @@ export class Outward {
       happenings.some(({ what }) => what === 'store') &&
       happenings.some((one) => 'isOtherLogin' in one && one.isOtherLogin)
     );
+  }
+
+  /** What a service brings again, or calls back, around a change of the login may be new to the other one. */
+  get #isReadByBoth(): boolean {
+    return this.#world.plan.happenings.some((one) => 'isOtherLogin' in one && one.isOtherLogin);
   }
 
   /** Something has happened after which what was told may be told again. */

@@ -112,10 +112,10 @@ export class Copies {
     const { outward, plan } = this.#world;
     if (!plan.outward?.consent) return;
     for (const message of this.in(text)) outward?.wished(message);
-    // What merely answers is written with its question.
+    // What merely answers is written with its question, or was with another instance before.
     const { answer } = JSON.parse(text) as { answer?: { reply?: Record<string, unknown> } };
     const reply = answer?.reply && this.#world.find('incoming', answer.reply);
-    if (reply) outward?.wished(reply);
+    if (reply) outward?.wished(reply, true);
   }
 
   /** The messages in something that is kept or held. */
