@@ -87,7 +87,7 @@ export class Outward {
   readonly #reachedMs = new Map<Message, number>();
   readonly #awaited = new Set<Message>();
   /** What handsets want, the latest that was committed first. */
-  readonly #wishes: { handset: string; word: string; atMs: number }[] = [];
+  #wishes: { handset: string; word: string; atMs: number; message: Message }[] = [];
   readonly #heard = new Set<Message>();
   #unsettledFrom = 0;
 
@@ -149,10 +149,11 @@ export class Outward {
     const { kind, fields } = message;
     const { from = '', body = '' } = fields;
     if (kind !== 'incoming' || !['STOP', 'START'].includes(body) || this.#heard.has(message)) return;
-    this.#heard.add(message);
+    if (!isLate) this.#heard.add(message);
     this.#world.say(() => `${body} of ${from} is committed`);
     // Of one that may have been written before, nobody knows which word was the last.
-    this.#wishes.unshift({ handset: from, word: isLate ? 'START' : body, atMs: this.#world.timeline.nowMs });
+    const wish = { handset: from, word: isLate ? 'START' : body, atMs: this.#world.timeline.nowMs, message };
+    this.#wishes = [wish, ...this.#wishes.filter((one) => one.message !== message)];
   }
 
   /** The service has a text, and has accepted it for these. */
