@@ -96,7 +96,7 @@ export class AccountData {
   }
 }
 
-/** What a stores needs of its account. */
+/** What they need of their account. */
 export interface AccountStoresHost {
   /** Names the login. */
   readonly key: string;

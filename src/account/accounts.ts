@@ -20,10 +20,10 @@ export function createAccounts(): Accounts {
   const accounts = new Map<string, Account>();
   const allStats = new Map<string, Stats>();
 
-  const forgetStats = () => {
+  const forgetStats = (wanted: string) => {
     for (const [key, stats] of allStats) {
       if (allStats.size <= mostStats) return;
-      if (accounts.has(key)) continue;
+      if (key === wanted || accounts.has(key)) continue;
       stats.close();
       allStats.delete(key);
     }
@@ -35,7 +35,7 @@ export function createAccounts(): Accounts {
     const { Stats } = require('./stats') as typeof import('./stats');
     const stats = allStats.get(key) ?? new Stats(clock);
     allStats.set(key, stats);
-    forgetStats();
+    forgetStats(key);
     const account: Account = new Account({
       key,
       clock,
