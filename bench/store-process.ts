@@ -89,7 +89,7 @@ function receive(inbox: Inbox): Promise<void> {
       },
       onUndelivered() {},
       onOutstanding() {},
-    }).attach();
+    });
   });
 }
 
@@ -110,7 +110,7 @@ async function start(): Promise<object> {
   await receive(inbox);
   const tookMs = performance.now() - startedAt;
   isOver = true;
-  await inbox.close();
+  await inbox.journal.close();
   return { longestMs, tookMs, mostMebibytes: process.resourceUsage().maxRSS / 1_024 };
 }
 

@@ -235,11 +235,11 @@ export class AccountStores {
       } catch {
         isHanded = false;
       }
-      const { failure } = from.inbox;
+      const { failure } = from.journal;
       // Those who are here are told of their own by their nodes.
-      if (failure && !to.inbox.failure) onFailure(failure);
+      if (failure && !to.journal.failure) onFailure(failure);
       // What is in a store that cannot be used is safe there, and may be asked for again.
-      if (!isHanded || failure || to.inbox.failure) return false;
+      if (!isHanded || failure || to.journal.failure) return false;
       await ended;
       // What each has brought is handed over at once.
       if (hadPolls || isFirst) continue;
@@ -275,7 +275,7 @@ export class AccountStores {
     const isUnused = () => storeName !== this.#storeName && this.#takeOversOf(storeName) === 0;
     const data = this.#byStore.get(storeName);
     if (!data || !isUnused()) return;
-    await data.inbox.close();
+    await data.journal.close();
     if (data.isSettled && isUnused()) this.#byStore.delete(storeName);
   }
 

@@ -6,7 +6,7 @@ import { QuietHours, type QuietSettings } from '../message/times';
 import { SendQueue } from '../outbox/queue';
 import type { RuleSettings } from '../outbox/rules';
 import { closeGraceMs } from '../outbox/sender-registrations';
-import { type EndpointHost, Endpoints, Polls } from '../polling/endpoint';
+import { Endpoint, type EndpointHost, type Endpoints, Polls } from '../polling/endpoint';
 import type { PolledFor } from '../questions/question';
 import { AccountData, AccountStores, type AccountStoresHost } from './account-data';
 import { Asking } from './asking';
@@ -43,7 +43,7 @@ export class Account {
   readonly #members = new Set<Member>();
   readonly #polls = new Polls();
   readonly #stores: AccountStores;
-  readonly #endpoints: Endpoints<Member>;
+  readonly #endpoints: Endpoints;
   /** For replies, and for statuses. */
   readonly #asking: Readonly<Record<PolledFor, Asking>>;
   readonly #membershipHost: MembershipHost;
@@ -76,10 +76,14 @@ export class Account {
     });
     const host = this.#createHost();
     this.#stores = new AccountStores(host);
-    this.#endpoints = new Endpoints(host);
+    this.#endpoints = {
+      incoming: new Endpoint('incoming', host),
+      status: new Endpoint('status', host),
+      outbox: new Endpoint('outbox', host),
+    };
     const createAsking = (kind: PolledFor) =>
       new Asking({
-        endpoint: this.#endpoints.of(kind),
+        endpoint: this.#endpoints[kind],
         member: () => [...this.#members][0],
         onFailing: (node, error) => this.#stores.data?.outbox.registrations.onPollFailing(node, error) ?? false,
         onRecovered: (nodes) => this.#stores.data?.outbox.registrations.onPollRecovered(nodes),
@@ -157,22 +161,22 @@ export class Account {
     return this.#connections;
   }
 
-  #createHost(): EndpointHost<Member> & AccountStoresHost {
+  #createHost(): EndpointHost & AccountStoresHost {
     return {
       key: this.#options.key,
       clock: this.#options.clock,
       polls: this.#polls,
       members: this.#members,
       settings: () => this.#settings,
-      failure: () => this.#stores.data?.inbox.failure,
-      inboxOf: (member) => this.#stores.dataOf(member).inbox,
+      failure: () => this.#stores.data?.journal.failure,
+      inboxOf: (member: Member) => this.#stores.dataOf(member).inbox,
       expected: () => this.#stores.expected,
       onChanged: () => this.#settings?.onChanged?.(),
       onDrained: (kind) => {
         this.#stores.data?.inbox.drained(kind);
         this.#stores.data?.outbox.questions.onDrained(kind);
       },
-      present: (member) => this.#present(member),
+      present: (member: Member | undefined) => this.#present(member),
       createData: (settings) => this.#createData(settings),
       keepOpen: (work) => this.#keepOpen(work),
     };
@@ -183,7 +187,7 @@ export class Account {
     const endpoints = this.#endpoints;
     const onChanged = () => (this.#settings ?? settings).onChanged?.();
     const onStore = () => {
-      endpoints.holdOrResume();
+      for (const endpoint of Object.values(endpoints)) endpoint.holdOrResume();
       onChanged();
     };
     // What is taken over from a former store is nothing to poll for there.
@@ -199,7 +203,7 @@ export class Account {
       onSteps: onChanged,
       onAccepted: (kind, acceptances) => stats.accepted(kind, acceptances),
       onGivenUpFull: () => this.#settings?.onAsideFull?.(),
-      isPolled: (kind) => isUsed() && endpoints.isWatched(kind),
+      isPolled: (kind) => isUsed() && endpoints[kind].isWatched,
       onUntaken: (kind, isNews) => {
         stats.setAside();
         if (isNews) this.#settings?.onUntaken?.(kind);
@@ -209,9 +213,9 @@ export class Account {
       words: () => this.#consent.words,
       onOptOut: () => this.#consent.changed(),
       sources: () => [
-        ...(endpoints.isWatched('status') ? (['status'] as const) : []),
-        ...(endpoints.isWatched('incoming') ? (['reply'] as const) : []),
-        ...(endpoints.isWatched('outbox') ? (['outbox'] as const) : []),
+        ...(endpoints.status.isWatched ? (['status'] as const) : []),
+        ...(endpoints.incoming.isWatched ? (['reply'] as const) : []),
+        ...(endpoints.outbox.isWatched ? (['outbox'] as const) : []),
       ],
       client: () => [...this.#members][0]?.client,
       onDamaged: (error) => (this.#settings ?? settings).onDamaged?.(error),
@@ -223,8 +227,8 @@ export class Account {
         if (isUsed()) for (const asking of Object.values(this.#asking)) asking.rest();
       },
       // There is one memory of what was seen for all loops; that of the messages decides.
-      dedupe: () => endpoints.settingsOf('incoming')?.dedupe ?? settings.dedupe,
-      dedupeMs: () => endpoints.settingsOf('incoming')?.dedupeMs ?? settings.dedupeMs,
+      dedupe: () => endpoints.incoming.settings?.dedupe ?? settings.dedupe,
+      dedupeMs: () => endpoints.incoming.settings?.dedupeMs ?? settings.dedupeMs,
     });
     return data;
   }
@@ -281,7 +285,7 @@ export class Account {
     await wait(clock, 0);
     // Both together would be more than Node-RED waits for, after what nodes have waited for.
     await this.#stores.data?.outbox.close(closeGraceMs - (clock.elapsed() - stoppedAt));
-    await this.#stores.data?.inbox.flush();
+    await this.#stores.data?.journal.flush();
     // What was under way is under the limits of the last.
     if (!returning) unlimit();
     this.#works--;
@@ -299,9 +303,9 @@ export class Account {
     while (this.#polls.size > 0) await this.#polls.ended();
     if (this.#isNeeded) return;
     const { data } = this.#stores;
-    await data?.inbox.close();
+    await data?.journal.close();
     if (this.#isNeeded) return;
-    const isDisposable = !data || (data.inbox.isDisposable && !data.outbox.hasMessages);
+    const isDisposable = !data || (data.journal.isDurable && data.inbox.isSettled && !data.outbox.hasMessages);
     if (isDisposable && this.#stores.isSettled && this.#queue.isRested) this.#forget();
     else if (this.#stores.isSettled) {
       this.#forgetting = this.#options.clock.after(forgetAfterMs, () => this.#forget(), true);

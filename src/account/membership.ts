@@ -31,7 +31,7 @@ import type {
 
 /** What a node gets by polling: a {@link Watcher} whose records are acknowledged. */
 export type Subscriber<K extends Kind = Kind> = Watcher &
-  Omit<PollSubscriptionOptions<K>, 'channel' | 'path' | 'onFailure' | 'onOutstanding'>;
+  Omit<PollSubscriptionOptions<K>, 'channel' | 'path' | 'onOutstanding'>;
 
 /** What a node wants of the outbound messages. Without an interval it gets those that it asks for. */
 export type OutboxSubscriber = Watcher & Omit<OutboxSubscriptionOptions, 'onDemand'>;
@@ -172,7 +172,7 @@ export const subscribe: {
   incoming: (surroundings, subscriber) => subscribeToPolled('incoming', surroundings, subscriber),
   status: (surroundings, subscriber) => subscribeToPolled('status', surroundings, subscriber),
   outbox({ member, inbox, endpoints }, subscriber) {
-    const outbox = endpoints.of('outbox');
+    const outbox = endpoints.outbox;
     const onDemand = subscriber.intervalMs === undefined;
     const { id, isList = false } = subscriber;
     const send: typeof subscriber.send = (batch) => subscriber.send(batch);
@@ -195,7 +195,7 @@ function subscribeToPolled(
   { clock, member, inbox, endpoints, stats }: Surroundings,
   subscriber: Subscriber,
 ): Subscription {
-  const endpoint = endpoints.of(channel);
+  const endpoint = endpoints[channel];
   const { id, acknowledge, ackTimeoutMs, maxAttempts } = subscriber;
   const receiver = new PollSubscription(
     inbox,
@@ -215,8 +215,7 @@ function subscribeToPolled(
     },
     clock,
   );
-  receiver.attach();
-  const stop = endpoint.receive(member, receiver, subscriber);
+  const stop = endpoint.watch(member, subscriber, receiver);
   return {
     acknowledge: (ackId, failed) => receiver.acknowledge(ackId, failed),
     close() {
@@ -304,7 +303,7 @@ export class JoinedMembership implements Membership, Member {
   }
 
   knowsEntries(): boolean {
-    return this.inbox.find();
+    return this.inbox.journal.find();
   }
 
   entries(state: EntryState, most: number, after?: string): EntryList {

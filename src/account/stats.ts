@@ -194,7 +194,7 @@ export class Overview {
     const { endpoints, stats } = this.#parts;
     const { inbox, outbox } = this.#parts.data() ?? {};
     return {
-      polls: endpoints.summaries,
+      polls: Object.values(endpoints).flatMap(({ summary }) => summary ?? []),
       inbox: inbox?.state ?? nothingReceived,
       sends: outbox?.admin.state ?? nothingSent,
       consent: { optedOut: this.#parts.consent.optedOut },

@@ -28,29 +28,25 @@ export class CallbackSubscription {
   readonly #clock: Clock;
   readonly #subscription: PollSubscription;
   /** Gives up each callback under way. */
-  readonly #underWay = new Map<object, () => void>();
+  readonly #underWay = new Set<() => void>();
   #isClosed = false;
 
   constructor(inbox: Inbox, options: CallbackSubscriptionOptions & CallbackSurroundings, clock: Clock) {
-    const { path, ...more } = options;
     this.#inbox = inbox;
     this.#options = options;
     this.#clock = clock;
     this.#subscription = new PollSubscription(
       inbox,
       {
-        ...more,
-        ...(path === undefined ? undefined : { path }),
+        ...options,
         channel: 'callback',
         wants: () => true,
-        onFailure: 'release',
         maxAttempts: Number.POSITIVE_INFINITY,
         onUndelivered: () => {},
         onOutstanding: () => {},
       },
       clock,
     );
-    this.#subscription.attach();
   }
 
   /**
@@ -79,7 +75,7 @@ export class CallbackSubscription {
   close(): void {
     this.#isClosed = true;
     this.#subscription.detach();
-    for (const giveUp of this.#underWay.values()) giveUp();
+    for (const giveUp of this.#underWay) giveUp();
   }
 
   /** Waits for the flow, no longer than it may take. */
@@ -87,13 +83,12 @@ export class CallbackSubscription {
     return new Promise((resolve) => {
       const settle = (isDelivered: boolean) => {
         timer.cancel();
-        this.#underWay.delete(key);
+        this.#underWay.delete(giveUp);
         resolve(isDelivered);
       };
       const giveUp = () => settle(false);
-      const key = {};
       const timer = this.#clock.after(this.#options.ackTimeoutMs, giveUp);
-      this.#underWay.set(key, giveUp);
+      this.#underWay.add(giveUp);
       void ended.then((all) => settle(all.every((delivered) => delivered)));
       if (this.#isClosed) giveUp();
     });

@@ -18,15 +18,13 @@ export interface PollSubscriptionOptions<K extends Kind = Kind> {
   id: string;
   channel: Channel;
   /** On channel `callback`: the path that the node answers. */
-  path?: string;
+  path?: string | undefined;
   /** Whether the node is interested in a record; what it does not want counts as delivered. */
   wants(record: Records[K]): boolean;
   /** `auto`: sending is delivering. `flow`: the flow says when. */
   acknowledge: 'auto' | 'flow';
   /** How long the flow may take. */
   ackTimeoutMs: number;
-  /** What becomes of what the flow could not handle: it is sent again, or the service is to bring it again. */
-  onFailure?: 'again' | 'release';
   /** Deliveries of one record before it is given up. */
   maxAttempts: number;
   /** Sends into the flow. Resolves with whether it got there: not when the flow was stopped meanwhile. */
@@ -62,25 +60,26 @@ export const maxCalledBack = 1_000;
  */
 export class PollSubscription implements InboxSubscriber {
   readonly id: string;
-  readonly path?: string;
+  readonly path: string | undefined;
   readonly #inbox: Inbox;
   readonly #options: PollSubscriptionOptions;
   readonly #clock: Clock;
   readonly #out = new Map<string, Out>();
-  /** What the flow could not handle, or has not answered in time, the service is to bring again. */
+  /** On channel `callback`: what the flow could not handle, or has not answered in time, the service is to bring again. */
   readonly #releases: boolean;
   /** Taken, but not sent yet because too many are out: by id, with which attempt each will be. */
   readonly #waiting = new Map<string, { entry: Entry; attempt: number }>();
   #isSending = false;
 
   constructor(inbox: Inbox, options: PollSubscriptionOptions, clock: Clock = systemClock) {
-    const { id, path, onFailure } = options;
+    const { id, path, channel } = options;
     this.id = id;
-    if (path !== undefined) this.path = path;
+    this.path = path;
     this.#inbox = inbox;
     this.#options = options;
     this.#clock = clock;
-    this.#releases = onFailure === 'release';
+    this.#releases = channel === 'callback';
+    inbox.attach(channel, this);
   }
 
   /** A record may wait for long behind others, and is not attempted until it is sent. */
@@ -101,11 +100,6 @@ export class PollSubscription implements InboxSubscriber {
   /** Whether no further record can be sent before one is acknowledged. */
   get isFull(): boolean {
     return this.room === 0;
-  }
-
-  /** Begins to receive. */
-  attach(): void {
-    this.#inbox.attach(this.#options.channel, this);
   }
 
   /** Ends it: what is out unacknowledged stays in the inbox. */

@@ -19,7 +19,7 @@ export interface InboxSubscriber<K extends Kind = Kind> {
   /** The node's id: a node that comes back under it after a redeploy gets what was for it. */
   readonly id: string;
   /** On channel `callback`: the path it answers. */
-  readonly path?: string;
+  readonly path?: string | undefined;
   /** Gets only what it asked for itself, and what is left that nobody else takes. */
   readonly onDemand?: boolean;
   /** Says by {@link Inbox.countAttempt} when it sends an entry; otherwise taking one counts. */
@@ -55,8 +55,6 @@ export interface SubscribersEvents {
   isPolled(kind: Kind): boolean;
   /** Nobody takes what is polled, neither here nor being redeployed. */
   onUntaken(pending: Pending): void;
-  /** Resolves when what was given until now is written down; must not reject. */
-  written(): Promise<void>;
   /** A node threw as it was given something. */
   onFault(error: unknown): void;
 }
@@ -97,9 +95,7 @@ export class Subscribers {
   #next = 0;
   /** Nodes have come, or were away for too long: all entries are to be looked at. */
   #isForAll = false;
-  #isFound = false;
   #turn: Timer | undefined;
-  #isWriting = false;
   #onGiven: (() => void)[] = [];
 
   constructor(entries: Entries, events: SubscribersEvents, clock: Clock) {
@@ -149,11 +145,6 @@ export class Subscribers {
     return this.hasAny(channel) || [...this.#awayFrom(channel).values()].some(({ onDemand }) => !onDemand);
   }
 
-  /** Whether somebody who is here polls for anything. */
-  get hasPoller(): boolean {
-    return kinds.some((kind) => this.hasAny(kind));
-  }
-
   /** The kinds that are polled, for somebody who is here or for nobody. */
   get polled(): Kind[] {
     return kinds.filter((kind) => this.hasAny(kind) || this.#events.isPolled(kind));
@@ -183,7 +174,7 @@ export class Subscribers {
    * of more than fits into one turn the rest does.
    */
   give(fresh: readonly Pending[]): void {
-    const isBehind = this.#isFound || this.#next < this.#queue.length || (this.#isForAll && this.#isAnyWaiting(fresh));
+    const isBehind = this.#next < this.#queue.length || (this.#isForAll && this.#isAnyWaiting(fresh));
     for (const pending of fresh) this.#queue.push(pending);
     if (isBehind || fresh.length > sliceSize) this.#giveNextTurn();
     else this.#giveSlice();
@@ -194,21 +185,15 @@ export class Subscribers {
     const here = first ? this.here(first.entry.channel) : new Map();
     const isInHand = ({ pendingFor }: Pending) =>
       [...pendingFor].some(([id, share]) => share && here.get(id) === share.subscriber);
-    return this.#entries
-      .values()
-      .some((one) => !one.isNew && one.entry.channel === first?.entry.channel && !isInHand(one));
+    return [...this.#entries.values()].some(
+      (one) => !one.isNew && one.entry.channel === first?.entry.channel && !isInHand(one),
+    );
   }
 
-  /** Looks at all entries in the turns that follow. */
+  /** Looks at all entries in the turns that follow: those that wait come before any that come from now on. */
   giveAll(): void {
     this.#isForAll = true;
     this.#giveNextTurn();
-  }
-
-  /** Looks at all entries, some of which have been found in the store: before any that come from now on. */
-  giveFound(): void {
-    this.#isFound = true;
-    this.giveAll();
   }
 
   /** Resolves when nothing waits to be looked at; absent when nothing does. */
@@ -218,7 +203,6 @@ export class Subscribers {
   }
 
   #giveNextTurn(): void {
-    if (this.#isWriting) return;
     this.#turn ??= this.#clock.nextTurn(() => {
       this.#turn = undefined;
       if (this.#isForAll) this.#lookAtAll();
@@ -237,12 +221,10 @@ export class Subscribers {
       for (const subscriber of this.#owe(pending)) addTo(batches, { subscriber, pending: [pending], together });
     }
     for (const batch of batches) this.#handOn(batch);
-    if (this.#next < this.#queue.length && batches.length > 0) this.#goOnWhenWritten();
-    else if (this.#next < this.#queue.length || this.#isForAll) this.#giveNextTurn();
-    else this.#rest();
-  }
-
-  #rest(): void {
+    if (this.#next < this.#queue.length || this.#isForAll) {
+      this.#giveNextTurn();
+      return;
+    }
     this.#queue = [];
     this.#next = 0;
     for (const resolve of this.#onGiven.splice(0)) resolve();
@@ -251,24 +233,14 @@ export class Subscribers {
   /** Who was taken away since the last node came is being redeployed; who was before is not part of the flows any more. */
   #lookAtAll(): void {
     this.#isForAll = false;
-    this.#isFound = false;
     let isSomebodyAway = false;
     for (const away of this.#away.values()) {
       for (const [id, { comings }] of away) if (comings < this.#comings) away.delete(id);
       isSomebodyAway ||= away.size > 0;
     }
     if (!isSomebodyAway) this.#absence?.cancel();
-    this.#queue = this.#entries.values();
+    this.#queue = [...this.#entries.values()];
     this.#next = 0;
-  }
-
-  /** What is given faster than it can be written would all wait in memory. */
-  #goOnWhenWritten(): void {
-    this.#isWriting = true;
-    void this.#events.written().then(() => {
-      this.#isWriting = false;
-      this.#giveNextTurn();
-    });
   }
 
   /** Says who gets an entry now, and which attempt it is for each: before any of them is given it, since the first may be done with it at once. */

@@ -6,7 +6,6 @@ import {
   channelOf,
   currentEntry,
   dropEntry,
-  forgetSeen,
   holdKeysOf,
   type InboxContext,
   judgeAndRemember,
@@ -16,6 +15,7 @@ import { Pending, type Together } from './entries';
 import { type DeadLetter, type Entry, nameSubscribers, newsOf, separate } from './entry';
 import {
   answerOf,
+  forget,
   type Identity,
   identify,
   keysOf,
@@ -36,17 +36,11 @@ export type Arrival = Destination &
 
 /** What became of one record of an {@link Arrival}. */
 export interface Acceptance {
-  outcome: Verdict['outcome'];
+  outcome: Verdict;
   /** The entry, when it is new or not delivered yet. */
   entry?: Entry;
   /** Another process, or nodes that are being redeployed, have not delivered it yet: the service is to ask again. */
   heldElsewhere?: boolean;
-}
-
-/** What an earlier process had in hand, and may have committed. */
-export interface Leftover {
-  /** It has given it to nodes while the store failed. */
-  wasGiven: boolean;
 }
 
 /** What accepting a record adds and takes away. */
@@ -70,15 +64,17 @@ interface Candidate {
   arrival: Arrival;
   /** How often it is about to be sent into a flow. */
   attempts: number;
-  leftover: Leftover | undefined;
+  /** See {@link createAccept}. */
+  wasGiven: boolean | undefined;
 }
 
 /**
  * Keeps what came, and gives the new to the nodes it is for.
  *
- * @param leftover absent: it has just come
+ * @param wasGiven an earlier process had it in hand, and may have committed it: whether nodes have got it while the store failed; absent:
+ * it has just come
  */
-export function createAccept(context: InboxContext, arrival: Arrival, leftover?: Leftover): Step<Acceptance[]> {
+export function createAccept(context: InboxContext, arrival: Arrival, wasGiven?: boolean): Step<Acceptance[]> {
   const { subscribers, entries, correlator, replacedBy } = context;
   const items = separate(arrival).map((news) => ({ news, identity: identify(news) }));
   const keys: string[] = [];
@@ -104,22 +100,24 @@ export function createAccept(context: InboxContext, arrival: Arrival, leftover?:
     // The service has forgotten what it was polled for, but not what it called back.
     whileFailing: arrival.via === 'callback' ? 'refuse' : 'apply',
     // Where it is held it is found again, and may have been committed and delivered.
-    needsLook: leftover !== undefined,
+    needsLook: wasGiven !== undefined,
     decide(look, changes) {
       const attempts = subscribers.audience(channelOf(arrival), arrival).length > 0 ? 1 : 0;
       const accepted = items.map(({ news, identity }) =>
-        acceptRecord(context, { news, identity, arrival, attempts, leftover }, look, changes),
+        acceptRecord(context, { news, identity, arrival, attempts, wasGiven }, look, changes),
       );
       return (isWritten) => {
         if (!isWritten && arrival.via === 'poll' && correlator?.isExpected) context.run(createMatch(context, items));
         const fresh: Pending[] = [];
         for (const outcome of accepted) {
           if (outcome.orphan) {
-            entries.remove(outcome.orphan.entry.id);
-            outcome.orphan.end(false);
+            const orphan = entries.get(outcome.orphan.entry.id);
+            entries.delete(outcome.orphan.entry.id);
+            orphan?.end(false);
           }
-          if (outcome.letter) context.untaken.end(outcome.letter, true);
-          if (outcome.copied) addCopy(outcome.copied.entry, outcome.copied.copy);
+          if (outcome.letter) context.deadLetters.forget(outcome.letter.id);
+          const copied = outcome.copied && entries.get(outcome.copied.entry.id);
+          if (copied && outcome.copied) addCopy(copied.entry, outcome.copied.copy);
           if (outcome.fresh) fresh.push(outcome.fresh);
           outcome.effect?.();
         }
@@ -166,13 +164,13 @@ export function giveTogether(
 /** Judges one record, with the changes that follow. */
 function acceptRecord(context: InboxContext, candidate: Candidate, look: Look, changes: Changes): Outcome {
   const { entries, subscribers } = context;
-  const { news, identity, arrival, leftover } = candidate;
+  const { news, identity, arrival, wasGiven } = candidate;
   const { kind, via } = arrival;
   const outcome = judgeAndRemember(context, { identity, via }, look, changes);
   let orphan: Pending | undefined;
   let letter: DeadLetter | undefined;
-  if (outcome !== 'new' && (leftover || context.dedupe() || kind === 'outbox')) {
-    const pending = entries.findCalledBack(identity, changes);
+  if (outcome !== 'new' && (wasGiven !== undefined || context.dedupe() || kind === 'outbox')) {
+    const pending = kind === 'outbox' ? undefined : entries.findOn('callback', identity, changes);
     if (pending && !isOrphanFor(context, arrival, pending)) {
       const acceptance = { outcome, entry: pending.entry };
       if (via !== 'poll') return { acceptance };
@@ -187,7 +185,7 @@ function acceptRecord(context: InboxContext, candidate: Candidate, look: Look, c
       orphan = entries.findOn(kind, identity, changes);
       // Its nodes are being redeployed, and get it when they are back.
       if (orphan && subscribers.expects(kind)) return { acceptance: { outcome, heldElsewhere: true } };
-      letter = orphan ? undefined : context.untaken.find(kind, identity, changes);
+      letter = orphan ? undefined : context.deadLetters.find(kind, identity, changes);
     }
     if (!orphan && !letter) {
       const heldElsewhere = holdKeysOf(context, arrival, identity).some((key) => look(key) !== undefined);
@@ -198,7 +196,7 @@ function acceptRecord(context: InboxContext, candidate: Candidate, look: Look, c
   const correlated = correlate(context, { news, identity, former, isNew: outcome === 'new' }, look, changes);
   if (isForNobody(context, arrival, correlated)) {
     // Should the service also call back with it, that is new to the node that is called.
-    if (outcome === 'new') forgetSeen(identity, look, changes);
+    if (outcome === 'new') forget(identity, look, changes);
     rememberAnswer(context, { identity, ...correlated }, look, changes);
     return { acceptance: { outcome: correlated.isRepeated ? 'repeated' : outcome }, effect: correlated.effect };
   }
@@ -210,11 +208,10 @@ function acceptRecord(context: InboxContext, candidate: Candidate, look: Look, c
     attemptsBefore: Math.max(former?.attempts ?? 0, arrival.address ? recallAttempts(identity, look) : 0),
     copy: former && 'channel' in former && former.channel === 'callback' ? former.polledCopy : former?.record,
   });
-  if (leftover?.wasGiven) fresh.entry.unsure = true;
+  if (wasGiven) fresh.entry.unsure = true;
   if (orphan) dropEntry(context, orphan.entry, orphan.identity, changes);
   if (letter) dropItem(changes, letter.id, letter.part);
   keepEntry(context, fresh.entry, identity, changes);
-  if (fresh.entry.channel === 'callback') entries.expect(fresh, changes);
   const acceptance = { outcome, entry: fresh.entry };
   return { acceptance, fresh, orphan, letter, effect: correlated.effect };
 }
@@ -281,16 +278,15 @@ interface Draft {
 }
 
 /** Makes an entry of a record, to be kept. */
-export function createPending({ journal, entries }: InboxContext, draft: Draft): Pending {
+export function createPending({ journal }: InboxContext, draft: Draft): Pending {
   const { news, identity, address, attempts, attemptsBefore = 0, copy } = draft;
   const { kind } = news;
-  const before = address ? Math.max(attemptsBefore, entries.attemptsBefore(identity)) : attemptsBefore;
   const item = {
     id: journal.nextId(),
     part: 'inbox' as const,
     subscribers: address ? nameSubscribers(address) : [kind],
     channel: channelOf({ kind, address }),
-    attempts: attempts + before,
+    attempts: attempts + attemptsBefore,
   };
   const entry: Entry = Object.assign(item, news);
   if (address) entry.address = address;
@@ -298,6 +294,6 @@ export function createPending({ journal, entries }: InboxContext, draft: Draft):
   if (journal.isShared && journal.mode !== 'open') entry.unsure = true;
   if (copy) entry.polledCopy = copy;
   const pending = new Pending(entry, identity);
-  pending.firstAttempt = before + 1;
+  pending.firstAttempt = attemptsBefore + 1;
   return pending;
 }

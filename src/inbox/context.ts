@@ -7,14 +7,13 @@ import { type Changes, dropItem, keepItem, type Look } from '../store/store';
 import type { Correlator } from './correlator';
 import type { Entries, Pending } from './entries';
 import { type Channel, type DeadLetter, type Entry, isEntry } from './entry';
-import { forget, type Identity, judge, type Verdict } from './identity';
+import { type Identity, judge, type Verdict } from './identity';
 
-/** What no node takes. */
+/** What no node takes, as {@link DeadLetters} keep it. */
 export interface Untaken {
-  /** The message among it, unless these changes drop that. */
   find(kind: Kind, identity: Identity, changes?: Changes): DeadLetter | undefined;
-  /** It is in the store no more, or is not to be. */
-  end(letter: DeadLetter, isDropped: boolean): void;
+  forget(id: string): void;
+  discard(id: string): boolean;
 }
 
 /** What the steps of an inbox work with. Deciding, they only look at it. */
@@ -27,7 +26,7 @@ export interface InboxContext {
   replacedBy?: InboxContext | undefined;
   /** Absent: nobody knows anything of them. */
   readonly correlator?: Correlator | undefined;
-  readonly untaken: Untaken;
+  readonly deadLetters: Untaken;
   /** Whether duplicates are left out. The outbox always leaves them out. */
   dedupe(): boolean;
   /** How long an identifier is remembered. */
@@ -38,12 +37,6 @@ export interface InboxContext {
 
 /** An entry, or who was called with what is to be one. */
 type Origin = Pick<Entry, 'kind' | 'address'>;
-
-/** Entries that are done with, and the keys that stood for them in a shared store. */
-export interface Gone {
-  readonly ids: readonly string[];
-  readonly holds: readonly string[];
-}
 
 /** Where a record that came so is delivered. */
 export function channelOf({ kind, address }: { kind: Kind; address?: object | undefined }): Channel {
@@ -56,16 +49,8 @@ export function judgeAndRemember(
   { identity, via }: { identity: Identity; via: Via },
   look: Look,
   changes: Changes,
-): Verdict['outcome'] {
-  const memory = { look, now: clock.now(), forMs: dedupeMs(), forgets: journal.isShared };
-  const { outcome, remember } = judge(identity, via, memory);
-  for (const [key, value] of remember) changes.remember.set(key, value);
-  return outcome;
-}
-
-/** Undoes {@link judgeAndRemember}: a record that comes again is new. */
-export function forgetSeen(identity: Identity, look: Look, changes: Changes): void {
-  for (const [key, value] of forget(identity, look)) changes.remember.set(key, value);
+): Verdict {
+  return judge(identity, via, { look, now: clock.now(), forMs: dedupeMs(), forgets: journal.isShared }, changes);
 }
 
 /**
@@ -88,21 +73,8 @@ export function keepEntry(context: InboxContext, entry: Entry, identity: Identit
 
 /** Drops an entry that is done with. */
 export function dropEntry(context: InboxContext, entry: Entry, identity: Identity, changes: Changes): void {
-  dropGone(goneOf(context, [{ entry, identity }]), changes);
-}
-
-/** What is to be dropped of entries. */
-export function goneOf(context: InboxContext, entries: readonly { entry: Entry; identity: Identity }[]): Gone {
-  return {
-    ids: entries.map(({ entry }) => entry.id),
-    holds: entries.flatMap(({ entry, identity }) => holdKeysOf(context, entry, identity)),
-  };
-}
-
-/** Drops what {@link goneOf} has found. */
-export function dropGone({ ids, holds }: Gone, changes: Changes): void {
-  for (const id of ids) dropItem(changes, id, 'inbox');
-  for (const key of holds) changes.remember.set(key, undefined);
+  dropItem(changes, entry.id, 'inbox');
+  for (const key of holdKeysOf(context, entry, identity)) changes.remember.set(key, undefined);
 }
 
 /** An entry as steps before this one, that share its commit, have changed it. */
@@ -116,16 +88,19 @@ export const enough = 500;
 
 /** Every node that an entry is for has taken it. */
 export function settle(context: InboxContext, pending: Pending): void {
-  context.entries.remove(pending.entry.id);
-  context.run(createDrop(goneOf(context, [pending])));
+  context.entries.delete(pending.entry.id);
+  context.run(createDrop(context, [pending]));
   pending.end(true);
   const { entries, subscribers, journal } = context;
-  if (entries.size <= enough && subscribers.hasPoller) journal.takeMore?.();
+  if (entries.size <= enough && subscribers.polled.length > 0) journal.takeMore?.();
 }
 
 /** Forgets entries that are delivered, or somebody else's to deliver. Losing it merely delivers again, so it waits for the next commit. */
-export function createDrop(gone: Gone): Step<void> {
-  return { ...createChange((changes) => dropGone(gone, changes)), drops: gone.ids };
+export function createDrop(context: InboxContext, gone: readonly Pending[]): Step<void> {
+  const drop = (changes: Changes) => {
+    for (const { entry, identity } of gone) dropEntry(context, entry, identity, changes);
+  };
+  return { ...createChange(drop), drops: gone.map(({ entry }) => entry.id) };
 }
 
 /** Writes down what has changed of entries, or what a store has lost of them, unless they are done with by then. */

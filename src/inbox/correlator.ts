@@ -32,63 +32,6 @@ export interface Correlator {
   correlate(news: RecordOfKind, look: Look, changes: Changes, isNew: boolean): Correlated;
 }
 
-/** A correlator whose faults are told, and cost no record: it is delivered as it came. */
-export class GuardedCorrelator implements Correlator {
-  readonly #correlator: Correlator;
-  readonly #onFault: (error: unknown) => void;
-
-  constructor(correlator: Correlator, onFault: (error: unknown) => void) {
-    this.#correlator = correlator;
-    this.#onFault = onFault;
-  }
-
-  get isExpected(): boolean {
-    return this.#correlator.isExpected;
-  }
-
-  outcomeOf(news: RecordOfKind): Promise<void> | undefined {
-    return this.#correlator.outcomeOf?.(news);
-  }
-
-  noteElsewhere(news: RecordOfKind): Promise<void> | undefined {
-    return this.#correlator.noteElsewhere?.(news);
-  }
-
-  keys(news: RecordOfKind): readonly string[] {
-    return this.#orNone(() => this.#correlator.keys(news));
-  }
-
-  furtherKeys(news: RecordOfKind, look: Look): readonly string[] {
-    return this.#orNone(() => this.#correlator.furtherKeys(news, look));
-  }
-
-  correlate(news: RecordOfKind, look: Look, changes: Changes, isNew: boolean): Correlated {
-    try {
-      const correlated = this.#correlator.correlate(news, look, changes, isNew);
-      return { ...correlated, effect: () => tell(correlated.effect, this.#onFault) };
-    } catch (error) {
-      return { record: news.record, effect: () => this.#onFault(error) };
-    }
-  }
-
-  #orNone(look: () => readonly string[]): readonly string[] {
-    try {
-      return look();
-    } catch (error) {
-      this.#onFault(error);
-      return [];
-    }
-  }
-}
-
-function tell(effect: () => void, onFault: (error: unknown) => void): void {
-  try {
-    effect();
-  } catch (error) {
-    onFault(error);
-  }
-}
-
 /** What consent in the inbox stands on. */
 export interface ConsentOptions {
   journal: Journal;

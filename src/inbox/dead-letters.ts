@@ -32,10 +32,10 @@ interface Kept {
 
 /**
  * Keeps what was given up for 7 days, and no more than 10,000 of it: the oldest go first. What was given up before the clock had
- * been set is kept for 7 days from when it was found by the next process, if that cannot know better.
+ * been set is kept for 7 days from when it was found by the next process.
  */
 export class DeadLetters {
-  readonly #context: InboxContext;
+  readonly #context: Omit<InboxContext, 'deadLetters'>;
   readonly #onFull: () => void;
   readonly #kept = new Map<string, Kept>();
   #sweep: Timer | undefined;
@@ -44,10 +44,9 @@ export class DeadLetters {
   readonly #untaken = new Set<Kind>();
 
   /** @param onFull called the first time that something has to go before its time */
-  constructor(context: InboxContext, onFull: () => void) {
+  constructor(context: Omit<InboxContext, 'deadLetters'>, onFull: () => void) {
     this.#context = context;
     this.#onFull = onFull;
-    context.journal.join('givenUp', this.#createKeeper());
   }
 
   get size(): number {
@@ -92,6 +91,7 @@ export class DeadLetters {
     return isNews;
   }
 
+  /** What no node took of a message, unless these changes drop it. */
   find(kind: Kind, identity: Identity, changes?: Changes): DeadLetter | undefined {
     for (const kept of this.#kept.values()) {
       const { item } = kept;
@@ -114,9 +114,9 @@ export class DeadLetters {
     }
   }
 
-  end({ id }: DeadLetter, isDropped: boolean): void {
-    if (isDropped) this.#kept.delete(id);
-    else this.discard(id);
+  /** One is in the store no more. */
+  forget(id: string): void {
+    this.#kept.delete(id);
   }
 
   /** Forgets one. Returns whether it was there. */
@@ -186,21 +186,9 @@ export class DeadLetters {
       const longAgo = clock.elapsed() - keptMs;
       const outdated = [...this.#kept.values()].filter(({ since }) => since <= longAgo);
       if (outdated.length > 0) run(this.#drop(idsOf(outdated)));
-      this.#date();
       this.#sweepLater();
     };
     this.#sweep = clock.after(sweepMs, sweep, true);
-  }
-
-  /** Notes when what was given up before the clock had been set was so, for the next process. */
-  #date(): void {
-    const { clock, run } = this.#context;
-    const ahead = clock.now() - clock.elapsed();
-    const undated = [...this.#kept.values()].filter(
-      ({ item, since }) => item.at < earliestTime && ahead + since >= earliestTime,
-    );
-    if (undated.length === 0) return;
-    run(this.#keep(undated.map(({ item, since }) => ({ item: { ...item, at: Math.floor(ahead + since) }, since }))));
   }
 
   /** Since when an item has been given up that was found, as far as that is known. */
@@ -210,7 +198,8 @@ export class DeadLetters {
     return this.#kept.get(id)?.since ?? clock.elapsed() - age;
   }
 
-  #createKeeper(): Participant {
+  /** Finds what an earlier process has given up. */
+  createParticipant(): Participant {
     return {
       // What is polled for is taken over, and what was given up of it too.
       wanted: () => [],
@@ -242,7 +231,6 @@ export class DeadLetters {
       }
     }
     for (const item of items) this.#put({ item, since: this.#sinceOf(item), isStored: true });
-    this.#date();
     if (lost.length > 0) this.#context.run(this.#keep(lost));
     this.giveUntaken();
     this.#sweepLater();
@@ -250,7 +238,10 @@ export class DeadLetters {
 }
 
 /** Makes entries of them again: of each for the node that had given it up, or for all when none has taken it. */
-function createDelivery({ journal, entries, subscribers }: InboxContext, items: readonly DeadLetter[]): Step<void> {
+function createDelivery(
+  { journal, entries, subscribers }: Pick<InboxContext, 'journal' | 'entries' | 'subscribers'>,
+  items: readonly DeadLetter[],
+): Step<void> {
   const found = items.map(({ id, kind, record, node, attempts, unsure }) => {
     const own = { id: journal.nextId(), part: 'inbox' as const, subscribers: [kind], channel: kind };
     const again =

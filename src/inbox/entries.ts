@@ -1,6 +1,6 @@
 import type { Changes } from '../store/store';
-import type { Channel, Entry } from './entry';
-import { type Identity, isSameMessage } from './identity';
+import { type Channel, type Entry, isEntry } from './entry';
+import { type Identity, identify, isSameMessage } from './identity';
 
 /** What a node has in hand of an entry, or will have when it is back. */
 export interface Share {
@@ -73,164 +73,46 @@ export class Pending {
 const maxReleased = 1_000;
 
 /** The undelivered entries of an inbox, found by id and by the message that they are. */
-export class Entries {
-  readonly #byId = new Map<string, Pending>();
-  readonly #byMessage = new Map<Channel, MessageIndex>();
-  /** Called-back entries that the steps under way will add. */
-  #expected: { changes: Changes; byMessage: MessageIndex } | undefined;
-  /** By id. The oldest are forgotten. */
-  readonly #released = new Map<string, Pending>();
-  readonly #releasedByMessage = new MessageIndex();
-
-  get size(): number {
-    return this.#byId.size;
-  }
+export class Entries extends Map<string, Pending> {
+  /** What was let go of, by id: it may be taken late. The oldest are forgotten. */
+  readonly released = new Map<string, Pending>();
 
   /** The least of all ids, which is that of the oldest. */
   get oldest(): string | undefined {
     let oldest: string | undefined;
-    for (const id of this.#byId.keys()) if (oldest === undefined || id < oldest) oldest = id;
+    for (const id of this.keys()) if (oldest === undefined || id < oldest) oldest = id;
     return oldest;
   }
 
-  /** All of them as they are now, in the order in which they were added. */
-  values(): Pending[] {
-    return [...this.#byId.values()];
-  }
-
-  has(id: string): boolean {
-    return this.#byId.has(id);
-  }
-
-  get(id: string): Pending | undefined {
-    return this.#byId.get(id);
-  }
-
   add(pending: Pending): void {
-    this.#byId.set(pending.entry.id, pending);
-    this.#on(pending.entry.channel).add(pending);
+    this.set(pending.entry.id, pending);
   }
 
-  remove(id: string): void {
-    const pending = this.#byId.get(id);
-    if (!pending) return;
-    this.#byId.delete(id);
-    this.#on(pending.entry.channel).delete(pending);
-  }
-
-  /** Lets {@link findCalledBack} find one that will be added when these changes are saved. */
-  expect(pending: Pending, changes: Changes): void {
-    if (this.#expected?.changes !== changes) this.#expected = { changes, byMessage: new MessageIndex() };
-    this.#expected.byMessage.add(pending);
-  }
-
-  /** The called-back entry of a message, as it will be with these changes. */
-  findCalledBack(identity: Identity, changes?: Changes): Pending | undefined {
-    const found = this.findOn('callback', identity, changes);
-    if (found || this.#expected === undefined || this.#expected.changes !== changes) return found;
-    for (const expected of this.#expected.byMessage.find(identity)) {
-      if (!changes.drop.has(expected.entry.id)) return expected;
-    }
-    return undefined;
-  }
-
-  /** The entry of a message on a channel, unless these changes drop it. */
+  /** The entry of a message on a channel, as it will be with these changes. It is looked for only when a message comes again. */
   findOn(channel: Channel, identity: Identity, changes?: Changes): Pending | undefined {
-    for (const pending of this.#on(channel).find(identity)) {
-      if (!changes?.drop.has(pending.entry.id)) return pending;
+    for (const pending of this.values()) {
+      const { entry } = pending;
+      if (entry.channel !== channel || changes?.drop.has(entry.id)) continue;
+      if (isSameMessage(pending.identity, identity)) return pending;
+    }
+    // The steps under way will add it.
+    for (const item of changes?.keep.values() ?? []) {
+      if (!isEntry(item) || item.channel !== channel || this.has(item.id)) continue;
+      const added = new Pending(item, identify(item));
+      if (isSameMessage(added.identity, identity)) return added;
     }
     return undefined;
   }
 
   /** Resolves when an entry has been delivered (`true`), or released or left in a store that was closed (`false`). */
   ended(entry: Entry): Promise<boolean> {
-    return this.#byId.get(entry.id)?.ended ?? Promise.resolve(!undone.has(entry));
+    return this.get(entry.id)?.ended ?? Promise.resolve(!undone.has(entry));
   }
 
-  /** Remembers one that was released: it may be taken late, and comes again. */
+  /** Remembers one that was {@link released}. */
   keepReleased(pending: Pending): void {
-    this.#released.set(pending.entry.id, pending);
-    this.#releasedByMessage.add(pending);
-    for (const oldest of this.#released.keys()) {
-      if (this.#released.size <= maxReleased) break;
-      this.forgetReleased(oldest);
-    }
+    this.released.set(pending.entry.id, pending);
+    const [oldest = ''] = this.released.keys();
+    if (this.released.size > maxReleased) this.released.delete(oldest);
   }
-
-  /** Finds one that was released. */
-  getReleased(id: string): Pending | undefined {
-    return this.#released.get(id);
-  }
-
-  forgetReleased(id: string): void {
-    const released = this.#released.get(id);
-    if (!released) return;
-    this.#released.delete(id);
-    this.#releasedByMessage.delete(released);
-  }
-
-  /** How often a message that comes as new was sent into a flow before it was released, or is about to be. */
-  attemptsBefore(identity: Identity): number {
-    let attempts = 0;
-    for (const { entry } of this.#releasedByMessage.find(identity)) attempts = Math.max(attempts, entry.attempts);
-    for (const { entry, isReleased } of this.#on('callback').find(identity)) {
-      if (isReleased) attempts = Math.max(attempts, entry.attempts);
-    }
-    return attempts;
-  }
-
-  #on(channel: Channel): MessageIndex {
-    const index = this.#byMessage.get(channel) ?? new MessageIndex();
-    this.#byMessage.set(channel, index);
-    return index;
-  }
-}
-
-/** Finds entries by the message that they are, however many there are. */
-class MessageIndex {
-  /** Nearly all keys have one entry, which then stands there by itself. */
-  readonly #byKey = new Map<string, Pending | Set<Pending>>();
-
-  add(pending: Pending): void {
-    for (const key of placesOf(pending.identity)) {
-      const there = this.#byKey.get(key);
-      if (there === undefined) this.#byKey.set(key, pending);
-      else if (there instanceof Set) there.add(pending);
-      else if (there !== pending) this.#byKey.set(key, new Set([there, pending]));
-    }
-  }
-
-  delete(pending: Pending): void {
-    for (const key of placesOf(pending.identity)) {
-      const there = this.#byKey.get(key);
-      if (there instanceof Set) there.delete(pending);
-      if (there === pending || (there instanceof Set && there.size === 0)) this.#byKey.delete(key);
-    }
-  }
-
-  /** Those of the message, the ones with its identifier first, then in the order in which they were added. */
-  *find(identity: Identity): Generator<Pending> {
-    for (const key of lookupsOf(identity)) {
-      const there = this.#byKey.get(key);
-      if (there === undefined) continue;
-      for (const pending of there instanceof Set ? there : [there]) {
-        if (isSameMessage(pending.identity, identity)) yield pending;
-      }
-    }
-  }
-}
-
-/** Two messages that have identifiers are told apart by them alone, so those with the same text need not be looked through. */
-function placesOf({ id, text }: Identity): string[] {
-  if (id === undefined) return text ? [text.key, anonymous(text.key)] : [];
-  return text ? [id, text.key] : [id];
-}
-
-function lookupsOf({ id, text }: Identity): string[] {
-  if (id === undefined) return text ? [text.key] : [];
-  return text ? [id, anonymous(text.key)] : [id];
-}
-
-function anonymous(textKey: string): string {
-  return `anonymous ${textKey}`;
 }

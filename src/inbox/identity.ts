@@ -41,13 +41,8 @@ interface SeenMessage {
 /** Of more equal texts than anybody writes in a second, the oldest are known by their identifiers alone. */
 const maxInOneSecond = 100;
 
-/** What the memory of the seen says of a record. */
-export interface Verdict {
-  /** `repeated`: had been polled before, which the service would not do if it had marked it read. */
-  outcome: 'new' | 'duplicate' | 'repeated';
-  /** What to remember from now on. */
-  remember: Changes['remember'];
-}
+/** What the memory of the seen says of a record. `repeated`: had been polled before, which the service would not do if it had marked it read. */
+export type Verdict = 'new' | 'duplicate' | 'repeated';
 
 /** By what a record is judged. */
 export interface Memory {
@@ -88,21 +83,19 @@ export function keysOf(identity: Identity): string[] {
 }
 
 /**
- * Judges whether a record was seen before. Identifiers decide where both have one; a message without identifier
+ * Judges whether a record was seen before, and remembers it. Identifiers decide where both have one; a message without identifier
  * (XMLv3, §6.4) is recognised by sender, text and date.
  */
-export function judge(identity: Identity, via: Via, memory: Memory): Verdict {
-  const remember: Verdict['remember'] = new Map();
+export function judge({ id, text }: Identity, via: Via, memory: Memory, { remember }: Changes): Verdict {
   const { now, forMs } = memory;
-  const { id, text } = identity;
   const polled = via === 'poll';
   const seenId = id === undefined ? undefined : recall<SeenId>(id, memory, isSeenId);
   if (id !== undefined && seenId) {
     if (polled && !seenId.seen.polled) remember.set(id, { at: seenId.at, forMs, value: JSON.stringify({ polled }) });
-    return { outcome: polled && seenId.seen.polled ? 'repeated' : 'duplicate', remember };
+    return polled && seenId.seen.polled ? 'repeated' : 'duplicate';
   }
   if (id !== undefined) remember.set(id, { at: now, forMs, value: JSON.stringify({ polled }) });
-  if (!text) return { outcome: 'new', remember };
+  if (!text) return 'new';
 
   const { at, seen } = recall<SeenText>(text.key, memory, isSeenText) ?? { at: now, seen: { messages: [] } };
   const messages = seen.messages.slice(-maxInOneSecond);
@@ -115,12 +108,12 @@ export function judge(identity: Identity, via: Via, memory: Memory): Verdict {
   } else if (id !== undefined) {
     messages[messages.indexOf(same)] = { ...same, id };
   } else if (!polled || same.polled) {
-    return { outcome: polled ? 'repeated' : 'duplicate', remember };
+    return polled ? 'repeated' : 'duplicate';
   } else {
     messages[messages.indexOf(same)] = { ...same, polled };
   }
   remember.set(text.key, { at, forMs, value: JSON.stringify({ messages }) });
-  return { outcome: same ? 'duplicate' : 'new', remember };
+  return same ? 'duplicate' : 'new';
 }
 
 /** Says whether two identities are of one message, as {@link judge} sees it. */
@@ -130,21 +123,16 @@ export function isSameMessage(a: Identity, b: Identity): boolean {
 }
 
 /** Undoes what {@link judge} remembered of a new record, so that it will be new again. */
-export function forget(identity: Identity, look: Look): Changes['remember'] {
-  const remember: Changes['remember'] = new Map();
-  const { id, text } = identity;
+export function forget({ id, text }: Identity, look: Look, { remember }: Changes): void {
   if (id !== undefined) remember.set(id, undefined);
-  if (text) {
-    const remembered = look(text.key);
-    const seen = parseRememberedValue(remembered, isSeenText);
-    // One without identifier is also forgotten under the identifier that a polled copy has given it meanwhile.
-    const messages = seen?.messages.filter(
-      (message) => !isSameInstant(message.instant, text.instant) || (id !== undefined && message.id !== id),
-    );
-    const isRest = remembered && messages && messages.length > 0;
-    remember.set(text.key, isRest ? { ...remembered, value: JSON.stringify({ messages }) } : undefined);
-  }
-  return remember;
+  if (!text) return;
+  const remembered = look(text.key);
+  // One without identifier is also forgotten under the identifier that a polled copy has given it meanwhile.
+  const messages = messagesIn(remembered).filter(
+    (message) => !isSameInstant(message.instant, text.instant) || (id !== undefined && message.id !== id),
+  );
+  const rest = remembered && { ...remembered, value: JSON.stringify({ messages }) };
+  remember.set(text.key, messages.length > 0 ? rest : undefined);
 }
 
 /** Whether something is remembered of a message itself, and not of another of its sender, text and second. */
@@ -238,15 +226,6 @@ interface Answered {
   attempts?: number;
 }
 
-/** What is to be known of it. */
-interface Answering {
-  identity: Identity;
-  record: InboxRecord;
-  isTaken?: true | undefined;
-  /** How often it was sent into a flow. */
-  attempts?: number;
-}
-
 /** Of more equal texts than anybody writes in a second, the oldest are forgotten. */
 const mostUnderKey = 100;
 
@@ -266,7 +245,7 @@ export function keysOfAnswer(identity: Identity): string[] {
  */
 export function rememberAnswer(
   { clock, dedupeMs }: { clock: Clock; dedupeMs(): number },
-  { identity, record, isTaken, attempts: latest = 0 }: Answering,
+  { identity, record, isTaken, attempts: latest = 0 }: Omit<Answered, 'answer'> & { record: InboxRecord },
   look: Look,
   changes: Changes,
 ): void {

@@ -1,15 +1,14 @@
 import { type Clock, nextTurn, systemClock, type Timer } from '../clock';
 import { type InboxSubscriber, Subscribers } from '../delivery/subscribers';
-import { isSmsError, type SmsError } from '../errors';
+import { isSmsError } from '../errors';
 import type { Journal, Step, WhileFailing } from '../journal/journal';
 import { createChange } from '../journal/step';
-import type { InboxRecord, Kind } from '../model';
-import type { Hold } from '../store/store';
+import type { Kind } from '../model';
 import { timeOf } from '../store/store';
 import { type Acceptance, type Arrival, createAccept, giveTogether } from './accept';
-import type { InboxContext, Untaken } from './context';
+import type { InboxContext } from './context';
 import { createKeep, settle } from './context';
-import { type Correlator, GuardedCorrelator } from './correlator';
+import type { Correlator } from './correlator';
 import { DeadLetters } from './dead-letters';
 import { Entries, type Pending } from './entries';
 import type { Channel, Entry, KindOn } from './entry';
@@ -30,7 +29,7 @@ export interface InboxOptions {
   dedupeMs(): number;
   /** Knows what records answer. */
   correlator?: Correlator;
-  /** A node threw as it was given something, or the correlator did; absent: it is thrown. */
+  /** A node threw as it was given something; absent: it is thrown. */
   onFault?(error: unknown): void;
   /** Records that came are kept. */
   onAccepted?(kind: Kind, acceptances: readonly Acceptance[]): void;
@@ -56,9 +55,6 @@ const longestMatchWaitMs = 60_000;
 /** So many records are taken in one step. */
 const largestPiece = 1_000;
 
-/** So many of an answer are held in one turn before that, and given together: a node may want what the outbox has brought as one list. */
-const mostTogether = 10_000;
-
 /** What waits in an inbox. */
 export interface InboxState {
   undelivered: number;
@@ -76,29 +72,30 @@ export interface InboxState {
  * since nobody else has them, and called-back ones are refused, since the service keeps them.
  */
 export class Inbox {
-  /** What was given up, for somebody to decide about. */
-  readonly deadLetters: DeadLetters;
-  readonly #context: InboxContext;
+  /** Where it keeps. */
+  readonly journal: Journal;
+  readonly #context: InboxContext & { readonly deadLetters: DeadLetters };
   /** Answers that are taken a piece at a time, and the end of the last of them. */
   #inPieces = 0;
-  #pieces: Promise<unknown> = Promise.resolve();
+  #pieces: Promise<void> = Promise.resolve();
   readonly #onAccepted: NonNullable<InboxOptions['onAccepted']>;
 
   constructor(options: InboxOptions) {
+    this.journal = options.journal;
     this.#context = this.#createContext(options);
     this.#onAccepted = options.onAccepted ?? (() => {});
-    options.journal.join('inbox', createInboxParticipant(this.#context));
-    this.deadLetters = new DeadLetters(this.#context, options.onGivenUpFull ?? (() => {}));
+    this.journal.join('inbox', createInboxParticipant(this.#context));
+    this.journal.join('givenUp', this.deadLetters.createParticipant());
   }
 
-  /** Why the store cannot be used now, if so. */
-  get failure(): SmsError | undefined {
-    return this.#context.journal.failure;
+  /** What was given up, for somebody to decide about. */
+  get deadLetters(): DeadLetters {
+    return this.#context.deadLetters;
   }
 
   /** Whether everything is delivered and written. */
   get isSettled(): boolean {
-    return this.#context.entries.size === 0 && this.deadLetters.size === 0 && this.#context.journal.isWritten;
+    return this.#context.entries.size === 0 && this.deadLetters.size === 0 && this.journal.isWritten;
   }
 
   get state(): InboxState {
@@ -110,40 +107,10 @@ export class Inbox {
     };
   }
 
-  /** Whether nothing would be lost by forgetting this closed inbox. */
-  get isDisposable(): boolean {
-    return this.#context.journal.isDurable && this.isSettled;
-  }
-
-  /** See {@link Journal.open}. */
-  open(): void {
-    this.#context.journal.open();
-  }
-
-  /** See {@link Journal.find}. */
-  find(): boolean {
-    return this.#context.journal.find();
-  }
-
-  /** See {@link Journal.ready}. */
-  ready(): Promise<void> {
-    return this.#context.journal.ready();
-  }
-
-  /** See {@link Journal.flush}. */
-  flush(): Promise<void> {
-    return this.#context.journal.flush();
-  }
-
-  /** See {@link Journal.close}. */
-  close(): Promise<void> {
-    return this.#context.journal.close();
-  }
-
   /** Adds a node to those that get what comes on a channel. What waits for it is given to it soon. */
   attach<C extends Channel>(channel: C, subscriber: InboxSubscriber<KindOn<C>>): void {
     this.#context.subscribers.attach(channel, subscriber);
-    this.open();
+    this.journal.open();
     this.deadLetters.giveUntaken();
   }
 
@@ -170,10 +137,13 @@ export class Inbox {
       return this.#accept(arrival, onHeld);
     }
     this.#inPieces++;
-    const before = this.#pieces;
-    const accepting = this.#acceptInPieces(arrival, before, onHeld);
+    const accepting = this.#acceptInPieces(arrival, this.#pieces);
     const end = () => void this.#inPieces--;
     this.#pieces = accepting.then(end, end);
+    const redo = () => JSON.stringify({ kind: arrival.kind, records });
+    const onWritten = () => onHeld?.();
+    // All of it is where a kill does not reach it before the first piece is taken, and until the last has been.
+    this.#context.run({ ...createChange(() => {}), redo, onWritten, after: this.#pieces });
     return accepting;
   }
 
@@ -194,37 +164,21 @@ export class Inbox {
   }
 
   /**
-   * Takes what would stall the event loop a piece at a time, and hands on what is together. All of it is where a kill does not reach it
-   * before the first is. What comes meanwhile goes after it.
+   * Takes what would stall the event loop a piece at a time, and gives it together: a node may want what the outbox has brought as one
+   * list. What comes meanwhile goes after it.
    */
-  async #acceptInPieces(
-    arrival: Arrival,
-    before: Promise<unknown>,
-    onHeld: (() => void) | undefined,
-  ): Promise<Acceptance[]> {
-    const { journal, clock, subscribers, run } = this.#context;
-    const parts: { records: readonly InboxRecord[]; held: Hold | undefined }[] = [];
-    for (const records of cut<InboxRecord>(arrival.records, mostTogether)) {
-      const held = journal.hold(() => JSON.stringify({ kind: arrival.kind, records }));
-      parts.push({ records, held });
-      await nextTurn(clock);
-    }
-    if (parts.every(({ held }) => held)) onHeld?.();
+  async #acceptInPieces(arrival: Arrival, before: Promise<void>): Promise<Acceptance[]> {
+    const { clock, subscribers } = this.#context;
     await before;
     const acceptances: Acceptance[] = [];
-    for (const { records, held } of parts) {
-      const gathered: Pending[] = [];
-      for (const piece of cut(records, largestPiece)) {
-        const taken = await this.#accept({ ...arrival, records: piece, gathered } as Arrival, undefined);
-        for (const acceptance of taken) acceptances.push(acceptance);
-        await nextTurn(clock);
-      }
-      giveTogether(this.#context, gathered, arrival);
-      await subscribers.given;
-      if (journal.failure) held?.noteApplied();
-      // With what could not be written until now.
-      if (held) run({ keys: [], whileFailing: 'postpone', decide: () => () => held.letGo() });
+    const gathered: Pending[] = [];
+    for (let start = 0; start < arrival.records.length; start += largestPiece) {
+      const records = arrival.records.slice(start, start + largestPiece);
+      acceptances.push(...(await this.#accept({ ...arrival, records, gathered } as Arrival, undefined)));
+      await nextTurn(clock);
     }
+    giveTogether(this.#context, gathered, arrival);
+    await subscribers.given;
     return acceptances;
   }
 
@@ -290,13 +244,13 @@ export class Inbox {
    */
   async handOver(to: Inbox, how: HandOver = {}): Promise<void> {
     const { isLast = false, isWanted = () => true } = how;
-    await this.ready().catch(() => {});
-    await this.flush();
-    const keepsOwn = this.#context.journal.isShared && !isLast;
+    await this.journal.ready().catch(() => {});
+    await this.journal.flush();
+    const keepsOwn = this.journal.isShared && !isLast;
     if (!(await handOverEntries(this.#context, to.#context, { keepsOwn, isWanted }))) return;
     if (!isWanted()) return;
     await this.deadLetters.handOver(to.deadLetters, keepsOwn);
-    await this.flush();
+    await this.journal.flush();
   }
 
   /** What may answer something waits for a store that fails, so that it can be matched, but not for long. */
@@ -318,9 +272,9 @@ export class Inbox {
     return journal.run(waiting).finally(() => timer?.cancel());
   }
 
-  #createContext(options: InboxOptions): InboxContext {
+  #createContext(options: InboxOptions): InboxContext & { readonly deadLetters: DeadLetters } {
     const { journal, clock = systemClock, onFault = throwLater, dedupe, dedupeMs, correlator } = options;
-    const { isPolled = () => false, onUntaken = () => {} } = options;
+    const { isPolled = () => false, onUntaken = () => {}, onGivenUpFull = () => {} } = options;
     const entries = new Entries();
     const run: InboxContext['run'] = (step, take = (one) => journal.run(one)) => {
       take(step).catch((error: unknown) => {
@@ -338,24 +292,12 @@ export class Inbox {
         onUntaken(untaken.entry.kind, this.deadLetters.addUntaken(untaken.entry));
         settle(this.#context, untaken);
       },
-      written: () => journal.run(nothing).catch(onFault),
       onFault,
     };
     const subscribers = new Subscribers(entries, events, clock);
-    const untaken: Untaken = {
-      find: (...asked) => this.deadLetters.find(...asked),
-      end: (letter, isDropped) => this.deadLetters.end(letter, isDropped),
-    };
-    const guarded = correlator && new GuardedCorrelator(correlator, onFault);
-    return { journal, clock, entries, subscribers, correlator: guarded, untaken, dedupe, dedupeMs, run };
+    const parts = { journal, clock, entries, subscribers, correlator, dedupe, dedupeMs, run };
+    return Object.assign(parts, { deadLetters: new DeadLetters(parts, onGivenUpFull) });
   }
-}
-
-/** Changes nothing: when it is taken, so is all that came before. */
-const nothing = createChange(() => {});
-
-function* cut<T>(list: readonly T[], length: number): Generator<readonly T[]> {
-  for (let start = 0; start < list.length; start += length) yield list.slice(start, start + length);
 }
 
 function throwLater(error: unknown): void {

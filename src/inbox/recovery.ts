@@ -7,8 +7,6 @@ import {
   createKeep,
   dropEntry,
   enough,
-  forgetSeen,
-  goneOf,
   holdKeysOf,
   type InboxContext,
   judgeAndRemember,
@@ -17,7 +15,7 @@ import {
 } from './context';
 import { Pending } from './entries';
 import { isEntry, parseHeld } from './entry';
-import { identify, isRemembered, keysOf, mergeSeen } from './identity';
+import { forget, identify, isRemembered, keysOf, mergeSeen } from './identity';
 
 /** Entries taken charge of in one turn of the event loop, and handed over in one commit. */
 const sliceSize = 500;
@@ -31,7 +29,7 @@ export function createInboxParticipant(context: InboxContext): Participant {
     found: (items, circumstances) => findEntries(context, items, circumstances),
     redo({ text, wasApplied, run }) {
       const arrival = { ...parseHeld(text), via: 'poll' as const };
-      context.run(createAccept(context, arrival, { wasGiven: wasApplied }), run);
+      context.run(createAccept(context, arrival, wasApplied), run);
       return true;
     },
     merge: mergeSeen,
@@ -45,7 +43,7 @@ export function createInboxParticipant(context: InboxContext): Participant {
       for (const one of entries.values()) {
         // What another inbox has is not to be found again.
         if (one.isHandedOver) continue;
-        entries.remove(one.entry.id);
+        entries.delete(one.entry.id);
         one.end(false);
       }
     },
@@ -68,20 +66,20 @@ async function findEntries(context: InboxContext, items: readonly Item[], how: C
     const left = new Pending(entry, identify(entry));
     if (isRemembered(left.identity, unwritten)) {
       // Its commit seemed to fail and had not: it has been given out again under another id.
-      context.run(createDrop(goneOf(context, [left])));
+      context.run(createDrop(context, [left]));
     } else {
       left.isStored = true;
       entries.add(left);
     }
   }
-  if (items.length > 0) subscribers.giveFound();
+  if (items.length > 0) subscribers.giveAll();
 }
 
 /** What was stored and is not among the `found` has been taken over by another process, or, after a reset, is lost. */
 function reconcile(context: InboxContext, found: readonly Item[], isReset: boolean): void {
   const { entries, journal } = context;
   const ids = new Set(found.map(({ id }) => id));
-  const missing = entries.values().filter(({ entry, isStored }) => isStored && !ids.has(entry.id));
+  const missing = [...entries.values()].filter(({ entry, isStored }) => isStored && !ids.has(entry.id));
   if (isReset) {
     for (const one of missing) one.isStored = false;
     const lost = missing.map(({ entry }) => entry);
@@ -90,7 +88,7 @@ function reconcile(context: InboxContext, found: readonly Item[], isReset: boole
   }
   journal.disown(missing.map(({ entry }) => entry.id));
   for (const one of missing) {
-    entries.remove(one.entry.id);
+    entries.delete(one.entry.id);
     one.end(false);
   }
 }
@@ -116,7 +114,7 @@ export async function handOverEntries(
   if (!isWanted()) return false;
   const handed: Pending[] = [];
   for (const one of entries.values()) {
-    if (keepsOwn && one.isStored) entries.remove(one.entry.id);
+    if (keepsOwn && one.isStored) entries.delete(one.entry.id);
     else handed.push(one);
   }
   for (let start = 0; start < handed.length; start += sliceSize) {
@@ -132,7 +130,7 @@ export async function handOverEntries(
     for (const one of fresh) void forgetWhenDelivered(context, to, one);
     // The other delivers them, and may have them nowhere but in its memory: until it is asked again they stay where they are safe.
     if (!(await isKeeping(to))) return false;
-    for (const { entry } of slice) entries.remove(entry.id);
+    for (const { entry } of slice) entries.delete(entry.id);
     context.run(createAbandon(context, slice));
   }
   return true;
@@ -155,7 +153,7 @@ function isKeeping({ journal }: InboxContext): Promise<boolean> {
 function takeBack(to: InboxContext, handed: readonly Pending[]): void {
   for (const one of handed) {
     one.isHandedOver = false;
-    to.entries.remove(one.entry.id);
+    to.entries.delete(one.entry.id);
   }
   to.run(createAbandon(to, handed));
 }
@@ -184,7 +182,6 @@ export function createAdopt(context: InboxContext, given: readonly Pending[]): S
         noteAdopted(entry, context.clock.now(), changes);
         judgeAndRemember(context, { identity, via: isCalled ? 'callback' : 'poll' }, look, changes);
         keepEntry(context, entry, identity, changes);
-        if (isCalled) entries.expect(one, changes);
       }
       return () => {
         for (const one of adopted) entries.add(one);
@@ -210,7 +207,7 @@ export function createAbandon(context: InboxContext, handed: readonly Pending[])
         dropEntry(context, entry, identity, changes);
         forgetAdopted(entry, changes);
       }
-      for (const { identity } of called) forgetSeen(identity, look, changes);
+      for (const { identity } of called) forget(identity, look, changes);
       changes.firm = true;
       return () => {};
     },

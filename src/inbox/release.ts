@@ -1,9 +1,9 @@
 import type { Step } from '../journal/journal';
 import { createPending, giveTogether } from './accept';
-import { currentEntry, dropEntry, forgetSeen, type InboxContext, judgeAndRemember, keepEntry, settle } from './context';
+import { currentEntry, dropEntry, type InboxContext, judgeAndRemember, keepEntry, settle } from './context';
 import type { Pending } from './entries';
 import { newsOf } from './entry';
-import { keysOf, keysOfAnswer, rememberAnswer } from './identity';
+import { forget, keysOf, keysOfAnswer, rememberAnswer } from './identity';
 
 /**
  * Lets go of a called-back entry that the service shall bring again: it counts as new then, but for its attempts. Its
@@ -28,11 +28,11 @@ export function createRelease(context: InboxContext, released: Pending, onSettle
       const current = currentEntry(released.entry, changes);
       const { kind, polledCopy } = current;
       dropEntry(context, released.entry, identity, changes);
+      rememberAnswer(context, { identity, record: current.record, attempts: current.attempts }, look, changes);
       if (!polledCopy) {
-        forgetSeen(identity, look, changes);
-        rememberAnswer(context, { identity, record: current.record, attempts: current.attempts }, look, changes);
+        forget(identity, look, changes);
         return () => {
-          entries.remove(id);
+          entries.delete(id);
           entries.keepReleased(released);
           endRelease();
           if (!released.isReleased) takeLate(context, id);
@@ -45,7 +45,7 @@ export function createRelease(context: InboxContext, released: Pending, onSettle
       });
       keepEntry(context, standIn.entry, identity, changes);
       return () => {
-        entries.remove(id);
+        entries.delete(id);
         entries.keepReleased(released);
         if (!released.isReleased) entries.add(standIn);
         endRelease();
@@ -65,9 +65,9 @@ export function takeLate(context: InboxContext, id: string): void {
     waiting.isReleased = false;
     settle(context, waiting);
   }
-  const released = entries.getReleased(id);
+  const released = entries.released.get(id);
   if (!released) return;
-  if (settleSuccessor(context, released)) entries.forgetReleased(id);
+  if (settleSuccessor(context, released)) entries.released.delete(id);
   else context.run(createLate(context, released));
 }
 
@@ -77,10 +77,11 @@ function settleSuccessor(context: InboxContext, { identity, entry }: Pending): b
   const { kind } = entry;
   // Its polled copy is for those who poll; where nobody does, it only waits for the service to call again.
   const isForPollers = subscribers.expects(kind);
-  const successor = entries.findCalledBack(identity) ?? (isForPollers ? undefined : entries.findOn(kind, identity));
+  const called = entries.findOn('callback', identity);
+  const successor = called ?? (isForPollers ? undefined : entries.findOn(kind, identity));
   if (successor) settle(context, successor);
-  const letter = successor ? undefined : context.untaken.find(kind, identity);
-  if (letter) context.untaken.end(letter, false);
+  const letter = successor ? undefined : context.deadLetters.find(kind, identity);
+  if (letter) context.deadLetters.discard(letter.id);
   return successor !== undefined || letter !== undefined;
 }
 
@@ -93,7 +94,7 @@ function createLate(context: InboxContext, released: Pending): Step<void> {
     decide(look, changes) {
       judgeAndRemember(context, { identity, via: 'callback' }, look, changes);
       return () => {
-        context.entries.forgetReleased(entry.id);
+        context.entries.released.delete(entry.id);
         // It may have come before this was written, and then it was new.
         settleSuccessor(context, released);
       };

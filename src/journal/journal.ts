@@ -180,11 +180,6 @@ export class Journal {
     return found;
   }
 
-  /** Puts what `format` returns where a crash does not reach it, if the store can. See {@link Store.hold}. */
-  hold(format: () => string): Hold | undefined {
-    return this.#options.store.hold?.(format());
-  }
-
   /** Another process has taken these over: what has changed of them while the store failed would put them there again. */
   disown(ids: Iterable<string>): void {
     this.#writer.disown(ids);

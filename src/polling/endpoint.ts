@@ -2,7 +2,7 @@ import { type Clock, wait } from '../clock';
 import type { SmsError } from '../errors';
 import type { CallOptions, Client } from '../http/client';
 import type { Acceptance, Arrival, Inbox } from '../inbox/inbox';
-import { type Kind, kinds, type RecordsOfKind } from '../model';
+import type { InboxRecord, Kind } from '../model';
 import type { PollOutcome } from './back-off';
 import { type PollEvents, PollLoop, type PollState } from './poll-loop';
 
@@ -59,17 +59,17 @@ export interface PollSummary {
 /** Who asked for a poll, if not the loop. */
 type Asking = Pick<Arrival, 'asker' | 'context'>;
 
-/** What an endpoint stands on. `Member`: in whose name it is polled. */
-export interface EndpointHost<Member extends Poller = Poller> {
+/** What an endpoint stands on. */
+export interface EndpointHost {
   readonly clock: Clock;
   readonly polls: Polls;
   /** Those who are here. */
-  readonly members: ReadonlySet<Member>;
+  readonly members: ReadonlySet<Poller>;
   /** The settings that hold while nobody watches. */
-  settings(): Member['settings'] | undefined;
+  settings(): PollSettings | undefined;
   /** Why what comes cannot be kept now, if so. */
   failure(): SmsError | undefined;
-  inboxOf(member: Member): Inbox;
+  inboxOf(member: Poller): Inbox;
   /** Resolves when what comes can be told what it answers: not while that is being taken over from another login. */
   expected(): Promise<void> | undefined;
   /** The poll has come to another state, or has been answered. */
@@ -81,15 +81,12 @@ export interface EndpointHost<Member extends Poller = Poller> {
    *
    * @throws SmsError `SMS_CLOSED` when nobody is here
    */
-  present(member: Member | undefined): Member;
+  present(member: Poller | undefined): Poller;
 }
-
-/** What a poll has brought. */
-type Polled = RecordsOfKind & { via: 'poll' };
 
 /** What sets an endpoint apart from the others. */
 interface Plan {
-  fetch(client: Client, options: CallOptions): Promise<Polled>;
+  fetch(client: Client, options: CallOptions): Promise<readonly InboxRecord[]>;
   /** How long to wait when there was nothing. */
   pauseMs(settings: PollSettings | undefined, watchers: Iterable<Watcher>): number;
   /** Polls in flight at once while messages keep coming. */
@@ -123,29 +120,19 @@ const list: Omit<Plan, 'fetch'> = {
 };
 
 const plans: Readonly<Record<Kind, Plan>> = {
-  incoming: {
-    ...queue,
-    fetch: async (client, options) => ({ kind: 'incoming', records: await client.pollIncoming(options), via: 'poll' }),
-  },
-  status: {
-    ...queue,
-    fetch: async (client, options) => ({ kind: 'status', records: await client.pollStatuses(options), via: 'poll' }),
-  },
-  outbox: {
-    ...list,
-    fetch: async (client, options) => ({ kind: 'outbox', records: await client.pollOutbox(options), via: 'poll' }),
-  },
+  incoming: { ...queue, fetch: (client, options) => client.pollIncoming(options) },
+  status: { ...queue, fetch: (client, options) => client.pollStatuses(options) },
+  outbox: { ...list, fetch: (client, options) => client.pollOutbox(options) },
 };
 
 /** One endpoint that is polled, for all who want it: its loop runs while somebody does. */
-export class Endpoint<Member extends Poller = Poller> {
+export class Endpoint {
   readonly #kind: Kind;
   readonly #plan: Plan;
-  readonly #host: EndpointHost<Member>;
+  readonly #host: EndpointHost;
   readonly #loop: PollLoop;
   /** In the order in which they came, each with the member it belongs to. */
-  readonly #watchers = new Map<Watcher, Member>();
-  #receivers: readonly Receiving[] = [];
+  readonly #watchers = new Map<Watcher, { member: Poller; receiver: Receiving | undefined }>();
   /** What fails, and the watchers have been told of: the service, the store. */
   #told: ('service' | 'store')[] = [];
   #turn: Promise<unknown> = Promise.resolve();
@@ -155,7 +142,7 @@ export class Endpoint<Member extends Poller = Poller> {
   #lastAnswerAt: number | undefined;
   #answers = 0;
 
-  constructor(kind: Kind, host: EndpointHost<Member>) {
+  constructor(kind: Kind, host: EndpointHost) {
     this.#kind = kind;
     this.#plan = plans[kind];
     this.#host = host;
@@ -172,7 +159,7 @@ export class Endpoint<Member extends Poller = Poller> {
   }
 
   /** Those of the member who started the loop; while none runs, the account's. */
-  get settings(): Member['settings'] | undefined {
+  get settings(): PollSettings | undefined {
     return this.#starter?.settings ?? this.#host.settings();
   }
 
@@ -199,11 +186,15 @@ export class Endpoint<Member extends Poller = Poller> {
     return this.#answers;
   }
 
-  /** Polls for as long as somebody watches. Returns how to stop watching. */
-  watch(member: Member, watcher: Watcher): () => void {
+  /**
+   * Polls for as long as somebody watches, and only while each receiver can take more. Returns how to stop watching.
+   *
+   * @param receiver takes what is polled; absent: it goes by no measure
+   */
+  watch(member: Poller, watcher: Watcher, receiver?: Receiving): () => void {
     const isFirst = this.#watchers.size === 0;
     const formerSettings = this.settings;
-    this.#watchers.set(watcher, member);
+    this.#watchers.set(watcher, { member, receiver });
     this.holdOrResume();
     if (isFirst) {
       // Whoever starts it is not told of the end of what those before have seen begin.
@@ -219,22 +210,12 @@ export class Endpoint<Member extends Poller = Poller> {
       this.#watchers.delete(watcher);
       if (this.#watchers.size === 0) this.#loop.stop();
       this.#host.onChanged();
-    };
-  }
-
-  /** Polls for as long as somebody receives, and only while each of them can take more. Returns how to stop. */
-  receive(member: Member, receiver: Receiving, watcher: Watcher): () => void {
-    this.#receivers = [...this.#receivers, receiver];
-    const unwatch = this.watch(member, watcher);
-    return () => {
-      this.#receivers = this.#receivers.filter((one) => one !== receiver);
-      unwatch();
       this.holdOrResume();
     };
   }
 
   /** Polls now for one who asked. Returns how many records were new. */
-  async pollFor(member: Member, asker: string, context: unknown): Promise<number> {
+  async pollFor(member: Poller, asker: string, context: unknown): Promise<number> {
     const acceptances = await this.#fetch(member, {}, { asker, context });
     return acceptances.filter(({ outcome }) => outcome === 'new').length;
   }
@@ -242,10 +223,10 @@ export class Endpoint<Member extends Poller = Poller> {
   /** Polls only while what comes can be kept and taken. */
   holdOrResume(): void {
     const error = this.#host.failure();
-    const fullest = Math.max(0, ...this.#receivers.map(({ outstanding }) => outstanding));
+    const full = this.#receivers.filter(({ room }) => room === 0);
     if (error) this.#loop.hold({ name: 'failing', error });
-    else if (this.#receivers.some(({ room }) => room === 0)) {
-      this.#loop.hold({ name: 'paused', unacknowledged: fullest });
+    else if (full.length > 0) {
+      this.#loop.hold({ name: 'paused', unacknowledged: Math.max(...full.map(({ outstanding }) => outstanding)) });
     } else this.#loop.resume();
   }
 
@@ -253,16 +234,19 @@ export class Endpoint<Member extends Poller = Poller> {
    * The member who started the loop, or whose node has watched it the longest since that one has gone: what watches in its name may
    * stay.
    */
-  get #starter(): Member | undefined {
-    for (const member of this.#watchers.values()) if (this.#host.members.has(member)) return member;
+  get #starter(): Poller | undefined {
+    for (const { member } of this.#watchers.values()) if (this.#host.members.has(member)) return member;
     return undefined;
+  }
+
+  get #receivers(): Receiving[] {
+    return [...this.#watchers.values()].flatMap(({ receiver }) => receiver ?? []);
   }
 
   /** No more than each receiver can take. */
   get #mostUnderWay(): number {
-    let most = this.#plan.drain(this.settings) + mostAhead;
-    for (const { room } of this.#receivers) most = Math.min(most, room);
-    return most;
+    const rooms = this.#receivers.map(({ room }) => room);
+    return Math.min(this.#plan.drain(this.settings) + mostAhead, ...rooms);
   }
 
   async #poll(events: PollEvents): Promise<PollOutcome> {
@@ -273,7 +257,7 @@ export class Endpoint<Member extends Poller = Poller> {
   }
 
   /** One poll, from the request until what it brought is kept. The account outlives it. */
-  #fetch(member: Member, events: Partial<PollEvents>, asking?: Asking): Promise<Acceptance[]> {
+  #fetch(member: Poller, events: Partial<PollEvents>, asking?: Asking): Promise<Acceptance[]> {
     return this.#host.polls.track((onAnswer) => {
       const fetch = () => this.#fetchNow(member, onAnswer, events, asking);
       if (!this.#plan.takesTurns) return fetch();
@@ -284,25 +268,25 @@ export class Endpoint<Member extends Poller = Poller> {
   }
 
   async #fetchNow(
-    member: Member,
+    member: Poller,
     onAnswer: () => void,
     events: Partial<PollEvents>,
     asking?: Asking,
   ): Promise<Acceptance[]> {
     const host = this.#host;
-    await host.inboxOf(member).ready();
+    await host.inboxOf(member).journal.ready();
     const expected = host.expected();
     if (expected) await expected;
     // The store may have failed since, in the same turn of the event loop.
     const failure = host.failure();
     if (failure) throw failure;
     const { client } = host.present(member);
-    const polled = await this.#plan.fetch(client, { beforeLeaving: events.onSent, onAnswer });
+    const records = await this.#plan.fetch(client, { beforeLeaving: events.onSent, onAnswer });
     this.#lastAnswerAt = host.clock.now();
     this.#answers++;
     host.onChanged();
-    if (polled.records.length === 0) return [];
-    const arrival = asking ? { ...polled, ...asking } : polled;
+    if (records.length === 0) return [];
+    const arrival = { kind: this.#kind, records, via: 'poll', ...asking } as Arrival;
     // What moves one date on is asked for when it is due, whatever it has brought.
     return host.inboxOf(member).accept(arrival, this.#plan.takesTurns ? {} : events);
   }
@@ -339,39 +323,8 @@ function isNews({ code }: SmsError, told: ('service' | 'store')[]): boolean {
   return true;
 }
 
-/** The endpoints of an account, each made when somebody first wants it polled. */
-export class Endpoints<Member extends Poller = Poller> {
-  readonly #host: EndpointHost<Member>;
-  readonly #made: Partial<Record<Kind, Endpoint<Member>>> = {};
-
-  constructor(host: EndpointHost<Member>) {
-    this.#host = host;
-  }
-
-  of(kind: Kind): Endpoint<Member> {
-    this.#made[kind] ??= new Endpoint(kind, this.#host);
-    return this.#made[kind];
-  }
-
-  isWatched(kind: Kind): boolean {
-    return this.#made[kind]?.isWatched ?? false;
-  }
-
-  /** See {@link Endpoint.settings}. */
-  settingsOf(kind: Kind): Member['settings'] | undefined {
-    return this.#made[kind]?.settings ?? this.#host.settings();
-  }
-
-  /** Where the loops stand that run. */
-  get summaries(): PollSummary[] {
-    return kinds.flatMap((kind) => this.#made[kind]?.summary ?? []);
-  }
-
-  /** See {@link Endpoint.holdOrResume}. */
-  holdOrResume(): void {
-    for (const kind of kinds) this.#made[kind]?.holdOrResume();
-  }
-}
+/** The endpoints of an account. */
+export type Endpoints = Readonly<Record<Kind, Endpoint>>;
 
 /** A poll that is not handed over yet. */
 interface InFlight {

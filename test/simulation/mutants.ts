@@ -11,12 +11,7 @@ export const mutants: readonly Mutant[] = [
     'for (const { hold } of tasks) hold?.letGo(); let presumed = this.#presume(tasks);',
   ),
   mutant('an entry is not kept', 'inbox/context.ts', 'keepItem(changes, entry);', ''),
-  mutant(
-    'an entry that is delivered is not dropped',
-    'inbox/context.ts',
-    "for (const id of ids) dropItem(changes, id, 'inbox');",
-    '',
-  ),
+  mutant('an entry that is delivered is not dropped', 'inbox/context.ts', "dropItem(changes, entry.id, 'inbox');", ''),
   mutant('what is held is not recovered', 'journal/journal.ts', 'for (const one of held) this.#redo(one);', ''),
   mutant(
     'leftovers are forgotten',
@@ -24,7 +19,7 @@ export const mutants: readonly Mutant[] = [
     'left.isStored = true;\n      entries.add(left);',
     'left.isStored = true;',
   ),
-  mutant('leftovers are handed to nobody', 'inbox/recovery.ts', 'if (items.length > 0) subscribers.giveFound();', ''),
+  mutant('leftovers are handed to nobody', 'inbox/recovery.ts', 'if (items.length > 0) subscribers.giveAll();', ''),
   mutant(
     'what is unsaved is forgotten with the next failure',
     'journal/writer.ts',
@@ -200,8 +195,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'nothing is recognised',
     'inbox/accept.ts',
-    "if (outcome !== 'new' && (leftover",
-    "if (outcome === 'repeated' && !leftover && (leftover",
+    "if (outcome !== 'new' && (wasGiven",
+    "if (outcome === 'repeated' && wasGiven === undefined && (wasGiven",
   ),
   mutant(
     'an identifier is not remembered',
@@ -268,7 +263,7 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'a poll begins before the store is open',
     'polling/endpoint.ts',
-    'await host.inboxOf(member).ready();',
+    'await host.inboxOf(member).journal.ready();',
     'await undefined;',
   ),
   mutant(
@@ -377,8 +372,8 @@ export const mutants: readonly Mutant[] = [
   mutant(
     'more answers are asked for than may be held',
     'polling/endpoint.ts',
-    'most = Math.min(most, room)',
-    'most += 8 * mostAhead',
+    'mostAhead, ...rooms)',
+    '9 * mostAhead)',
   ),
   // Texts that are kept, guarded, counted, or ask.
   outward(
@@ -506,8 +501,8 @@ export const mutants: readonly Mutant[] = [
   outward(
     'what no node took is not given to the one that comes',
     'inbox/inbox.ts',
-    'this.open();\n    this.deadLetters.giveUntaken();',
-    'this.open();',
+    'this.journal.open();\n    this.deadLetters.giveUntaken();',
+    'this.journal.open();',
   ),
   // Who wrote STOP, and when texts may leave.
   consent(

@@ -503,7 +503,7 @@ describe('Account', () => {
       const left = createInboxOn({ store, dedupe: () => true, dedupeMs: () => 1_000_000, onStore: () => {} });
       const record = { messageId: '1', from: '6421555001', body: 'left', isReply: false, via: 'poll' } as const;
       await left.accept({ kind: 'incoming', via: 'poll', records: [record] });
-      await left.close();
+      await left.journal.close();
       const two = enter({ ...basic(), storeName: 'failing', createStore: (key) => new FailingStore(place(key)) });
       const b = new Listener('b');
       subscribe(two, b);
@@ -531,7 +531,7 @@ describe('Account', () => {
         const left = createInboxOn({ store, dedupe: () => false, dedupeMs: () => 1_000_000, onStore: () => {} });
         const record = { messageId: `${turns}`, from: '6421555001', body: `${turns}`, isReply: false } as const;
         await left.accept({ kind: 'incoming', via: 'poll', records: [{ ...record, via: 'poll' }] });
-        await left.close();
+        await left.journal.close();
         const member = enter(changes);
         const inherited = member.inherit({ key: formerKey });
         for (let turn = 0; turn < turns; turn++) await new Promise(setImmediate);
@@ -544,7 +544,7 @@ describe('Account', () => {
       subscribe(last, b);
       await last.inherit({ key: formerKey });
       await until(() => b.deliveries.length === 25);
-      assert.equal(last.inbox.failure, undefined);
+      assert.equal(last.inbox.journal.failure, undefined);
       assert.deepEqual(new Set(b.bodies), new Set(Array.from({ length: 25 }, (_, index) => `${index}`)));
     });
 
@@ -676,7 +676,7 @@ describe('Account', () => {
     const one = enter(store);
     await leaveUnacknowledged(one);
     const present = enter(store);
-    await present.inbox.ready();
+    await present.inbox.journal.ready();
     const two = enter();
     const former = { key: two.key, store };
     assert.equal(await two.inherit(former), false);
@@ -789,7 +789,7 @@ describe('Account', () => {
       const { stores, changes } = failing(platter);
       const one = enter(changes);
       // The first who asks for the inbox makes the store.
-      assert.equal(one.inbox.failure, undefined);
+      assert.equal(one.inbox.journal.failure, undefined);
       stores[0]?.failing.add('open');
       const a = new Listener('a');
       subscribe(one, a);
@@ -867,7 +867,7 @@ describe('Account', () => {
       for (let index = 0; index < 3; index++) {
         const member = accounts.join(settings(changes));
         seen.add(member.inbox);
-        await member.inbox.ready();
+        await member.inbox.journal.ready();
         await member.leave();
       }
       assert.equal(seen.size, 3);

@@ -66,7 +66,7 @@ describe('CallbackSubscription', () => {
     inbox = new Inbox({ journal, clock, dedupe: () => true, dedupeMs: () => 1_000_000_000 });
   });
   afterEach(async () => {
-    const closed = inbox.close();
+    const closed = inbox.journal.close();
     await clock.advance(0);
     await closed;
   });
@@ -78,7 +78,7 @@ describe('CallbackSubscription', () => {
     assert.equal(bench.receiver.acknowledge(bench.ackIds[0] ?? '', false), true);
     await clock.advance(1);
     assert.deepEqual(bench.answers, [true]);
-    await inbox.flush();
+    await inbox.journal.flush();
     assert.equal(platter.entries.size, 0);
     assert.equal(clock.timers, 0);
   });
@@ -128,7 +128,7 @@ describe('CallbackSubscription', () => {
     assert.equal(bench.sent.length, 1);
     await clock.advance(30);
     assert.equal(server.platter.entries.size, 0);
-    await bench.inbox.close();
+    await bench.inbox.journal.close();
   });
 
   for (const [title, fields] of [
@@ -150,7 +150,7 @@ describe('CallbackSubscription', () => {
       platter.entries.clear();
       const server = new FailingServer(platter);
       const bench = createOn(server);
-      await bench.inbox.ready();
+      await bench.inbox.journal.ready();
       server.failing.add('commit');
       const polled = await bench.inbox.accept({ kind: 'incoming', via: 'poll', records: [{ ...record, via: 'poll' }] });
       assert.deepEqual(polled, [{ outcome: 'duplicate' }]);
@@ -161,7 +161,7 @@ describe('CallbackSubscription', () => {
       await bench.call({ ...record, ...fields });
       assert.equal(bench.sent.length, 1);
       assert.deepEqual(bench.answers, []);
-      await bench.inbox.close();
+      await bench.inbox.journal.close();
     });
   }
 
@@ -283,7 +283,7 @@ describe('CallbackSubscription', () => {
 
   it('refuses what cannot be kept, since the service keeps it', async () => {
     const bench = new Bench(inbox, clock);
-    await inbox.ready();
+    await inbox.journal.ready();
     store.failing.add('commit');
     await bench.call('1');
     assert.deepEqual(bench.answers, ['SMS_STORE']);

@@ -52,7 +52,6 @@ class Bench {
       },
       clock,
     );
-    this.receiver.attach();
   }
 
   get bodies(): unknown[] {
@@ -83,7 +82,7 @@ describe('PollSubscription', () => {
     inboxes = [];
   });
   afterEach(async () => {
-    for (const inbox of inboxes) await inbox.close();
+    for (const inbox of inboxes) await inbox.journal.close();
   });
 
   function createInbox(): Inbox {
@@ -112,7 +111,7 @@ describe('PollSubscription', () => {
       await bench.receive('1', '2', '3');
       assert.deepEqual(bench.bodies, ['1', '2', '3']);
       assert.ok(bench.sent.every(({ ackId, redelivered }) => ackId === undefined && !redelivered));
-      await bench.inbox.flush();
+      await bench.inbox.journal.flush();
       assert.equal(platter.entries.size, 0);
       assert.equal(bench.receiver.outstanding, 0);
     });
@@ -129,7 +128,7 @@ describe('PollSubscription', () => {
         next.sent.map(({ body, redelivered }) => [body, redelivered]),
         [['1', true]],
       );
-      await bench.inbox.flush();
+      await bench.inbox.journal.flush();
       assert.equal(platter.entries.size, 0);
     });
 
@@ -138,10 +137,10 @@ describe('PollSubscription', () => {
         const bench = createBench({ acknowledge, wants: ({ body }) => body === 'wanted' });
         await bench.receive(`unwanted ${acknowledge}`);
         assert.deepEqual(bench.bodies, []);
-        await bench.inbox.flush();
+        await bench.inbox.journal.flush();
         assert.equal(platter.entries.size, 0);
         bench.receiver.detach();
-        await bench.inbox.close();
+        await bench.inbox.journal.close();
       }
     });
   });
@@ -154,7 +153,7 @@ describe('PollSubscription', () => {
       assert.equal(bench.receiver.outstanding, 1);
       assert.equal(bench.receiver.acknowledge(bench.lastAckId, false), true);
       await settle();
-      await bench.inbox.flush();
+      await bench.inbox.journal.flush();
       assert.equal(platter.entries.size, 0);
       assert.equal(bench.receiver.outstanding, 0);
       await tick(600_000);
@@ -271,7 +270,7 @@ describe('PollSubscription', () => {
       assert.equal(bench.sent.length, 2);
       assert.equal(bench.receiver.acknowledge(early, false), true);
       await settle();
-      await bench.inbox.flush();
+      await bench.inbox.journal.flush();
       assert.equal(platter.entries.size, 0);
       await tick(600_000);
       assert.equal(bench.sent.length, 2);
@@ -285,7 +284,7 @@ describe('PollSubscription', () => {
       bench.receiver.acknowledge(ackId, false);
       await tick(600_000);
       assert.equal(bench.sent.length, 1);
-      await bench.inbox.flush();
+      await bench.inbox.journal.flush();
       assert.equal(platter.entries.size, 0);
     });
 
@@ -312,7 +311,7 @@ describe('PollSubscription', () => {
       }
       await settle();
       assert.deepEqual(bench.bodies, ids);
-      await bench.inbox.flush();
+      await bench.inbox.journal.flush();
       assert.equal(platter.entries.size, 0);
       assert.ok(bench.outstandingChanges >= 500);
     });
@@ -321,13 +320,13 @@ describe('PollSubscription', () => {
       const before = createInbox();
       const ids = Array.from({ length: 5_000 }, (_, index) => String(index));
       await before.accept({ kind: 'incoming', via: 'poll', records: ids.map(incoming) });
-      await before.close();
+      await before.journal.close();
       for (const [key, text] of platter.entries) {
         platter.entries.set(key, JSON.stringify({ ...JSON.parse(text), attempts: 5 }));
       }
       const bench = createBench();
       while (bench.undelivered.length < ids.length) await settle();
-      await bench.inbox.flush();
+      await bench.inbox.journal.flush();
       assert.deepEqual(
         bench.undelivered.map(({ body }) => body),
         ids,
@@ -350,7 +349,7 @@ describe('PollSubscription', () => {
       assert.equal(bench.receiver.outstanding, 0);
       await tick(600_000);
       assert.equal(bench.sent.length, 3);
-      await bench.inbox.close();
+      await bench.inbox.journal.close();
       const next = createBench();
       await settle();
       assert.deepEqual(
@@ -366,7 +365,7 @@ describe('PollSubscription', () => {
       const before = createBench();
       await before.receive('1');
       before.receiver.detach();
-      await before.inbox.close();
+      await before.inbox.journal.close();
       const other = createBench({ id: 'other' });
       createBench({}, other.inbox).receiver.detach();
       await settle();
@@ -395,7 +394,7 @@ describe('PollSubscription', () => {
       const last = bodies.at(-1);
       for (let restart = 0; restart < 4; restart++) {
         bench.receiver.detach();
-        await bench.inbox.close();
+        await bench.inbox.journal.close();
         bench = createBench({ maxAttempts: 100 });
         await settle();
         assert.ok(!bench.bodies.includes(last));
@@ -416,7 +415,7 @@ describe('PollSubscription', () => {
         sent += bench.sent.length;
         undelivered.push(...bench.undelivered);
         bench.receiver.detach();
-        await bench.inbox.close();
+        await bench.inbox.journal.close();
       }
       assert.equal(sent, 5);
       assert.deepEqual(undelivered, [{ body: '1', attempts: 5 }]);
@@ -431,7 +430,7 @@ describe('PollSubscription', () => {
       await settle();
       assert.equal(next.receiver.acknowledge(before, false), true);
       await settle();
-      await bench.inbox.flush();
+      await bench.inbox.journal.flush();
       assert.equal(platter.entries.size, 0);
     });
   });

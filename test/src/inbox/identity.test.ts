@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { forget, type Identity, identify, isSameMessage, judge, keysOf, mergeSeen } from '../../../src/inbox/identity';
 import type { IncomingRecord, StatusRecord, Via } from '../../../src/model';
-import type { Changes, Remembered } from '../../../src/store/store';
+import { type Changes, createChanges, type Remembered } from '../../../src/store/store';
 
 function incoming(fields: Partial<IncomingRecord> = {}): IncomingRecord {
   return {
@@ -29,9 +29,11 @@ class Memory {
 
   judge(record: IncomingRecord, via: Via = 'poll'): string {
     const { look, now, dedupeMs: forMs, forgets } = this;
-    const { outcome, remember } = judge(identify({ kind: 'incoming', record }), via, { look, now, forMs, forgets });
-    this.#change(remember);
-    return outcome;
+    const changes = createChanges();
+    const memory = { look, now, forMs, forgets };
+    const verdict = judge(identify({ kind: 'incoming', record }), via, memory, changes);
+    this.#change(changes);
+    return verdict;
   }
 
   poll(messageId: string, fields: Partial<IncomingRecord> = {}): string {
@@ -44,10 +46,12 @@ class Memory {
   }
 
   forget(identity: Identity): void {
-    this.#change(forget(identity, this.look));
+    const changes = createChanges();
+    forget(identity, this.look, changes);
+    this.#change(changes);
   }
 
-  #change(remember: Changes['remember']): void {
+  #change({ remember }: Changes): void {
     for (const [key, value] of remember) {
       if (value === undefined) this.seen.delete(key);
       else this.seen.set(key, value);

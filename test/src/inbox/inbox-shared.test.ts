@@ -65,7 +65,7 @@ class Instance {
   /** The flow acknowledges everything. */
   async acknowledge(): Promise<void> {
     for (const { entry, taker } of this.given) this.inbox.done(entry, taker);
-    await this.inbox.flush();
+    await this.inbox.journal.flush();
   }
 
   async untilGiven(count: number): Promise<void> {
@@ -74,7 +74,7 @@ class Instance {
 
   async untilFailing(isFailing: boolean): Promise<void> {
     await this.#until(() => this.#isFailing === isFailing);
-    await this.inbox.flush();
+    await this.inbox.journal.flush();
   }
 
   get last(): { entry: Entry; attempts: number; taker: InboxSubscriber } {
@@ -135,8 +135,8 @@ describe('Inboxes of several processes on one Redis', () => {
     heartbeatMs = undefined as number | undefined,
   } = {}): Promise<Instance> {
     const created = new Instance(url, isAcknowledgedAtOnce, channels, heartbeatMs);
-    const instance = closing.add(created, ({ inbox }) => inbox.close());
-    await instance.inbox.ready();
+    const instance = closing.add(created, ({ inbox }) => inbox.journal.close());
+    await instance.inbox.journal.ready();
     return instance;
   }
 
@@ -158,7 +158,7 @@ describe('Inboxes of several processes on one Redis', () => {
     const { holder } = await createHolder();
     const names = Array.from({ length: count }, (_, index) => `m${index}`);
     await holder.poll(...names.map((name) => incoming(name)));
-    await holder.inbox.close();
+    await holder.inbox.journal.close();
     return names;
   }
 
@@ -342,7 +342,7 @@ describe('Inboxes of several processes on one Redis', () => {
       await holder.poll(incoming('early', early));
       const { messageId: _, ...anonymous } = incoming('late', late);
       await leaver.callBack(anonymous as IncomingRecord);
-      await leaver.inbox.close();
+      await leaver.inbox.journal.close();
       proxy.restore();
       await holder.untilFailing(false);
       await holder.untilGiven(2);
@@ -438,7 +438,7 @@ describe('Inboxes of several processes on one Redis', () => {
   function createOther(): { other: Inbox; texts: unknown[] } {
     const texts: unknown[] = [];
     const options = { store: new MemoryStore(), dedupe: () => true, dedupeMs: () => 60_000, onStore: () => {} };
-    const other = closing.add(createInboxOn(options), (it) => it.close());
+    const other = closing.add(createInboxOn(options), (it) => it.journal.close());
     other.attach('incoming', {
       id: 'node',
       take: (entries) => texts.push(...entries.map(({ record }) => record.body)),
@@ -455,7 +455,7 @@ describe('Inboxes of several processes on one Redis', () => {
     proxy.restore();
     const { other, texts } = createOther();
     await holder.inbox.handOver(other);
-    await other.flush();
+    await other.journal.flush();
     while (texts.length === 0) await sleep(1);
     assert.deepEqual(texts, ['unstored']);
     assert.equal(await redis.client.xlen(stream), 1);
@@ -480,10 +480,10 @@ describe('Inboxes of several processes on one Redis', () => {
     const ended = await create({ channels });
     await dead.poll(incoming('dead'));
     await ended.poll(incoming('left'));
-    await ended.inbox.close();
+    await ended.inbox.journal.close();
     proxy.cut();
     await forgetSigns();
-    const last = closing.add(new Instance(redis.url, false, []), ({ inbox }) => inbox.close());
+    const last = closing.add(new Instance(redis.url, false, []), ({ inbox }) => inbox.journal.close());
     const { other, texts } = createOther();
     last.inbox.replaceBy(other);
     await last.inbox.handOver(other, { isLast: true });
@@ -500,7 +500,7 @@ describe('Inboxes of several processes on one Redis', () => {
     const names = await leave(2_500);
     const heir = await create({ isAcknowledgedAtOnce: false, heartbeatMs: 1e9 });
     await heir.untilGiven(1_000);
-    await heir.inbox.flush();
+    await heir.inbox.journal.flush();
     assert.equal(heir.given.length, 1_000);
     for (const count of [2_000, 2_500]) {
       await heir.acknowledge();
@@ -533,7 +533,7 @@ describe('Inboxes of several processes on one Redis', () => {
   it('leaves what it has not delivered to another process when it is closed', async () => {
     const { holder } = await createHolder();
     await holder.poll(incoming('m'));
-    await holder.inbox.close();
+    await holder.inbox.journal.close();
     const heir = await create();
     await heir.untilGiven(1);
     assert.equal(heir.last.attempts, 2);

@@ -112,7 +112,7 @@ describe('Inbox', () => {
     inboxes = [];
   });
   afterEach(async () => {
-    for (const inbox of inboxes) await inbox.close();
+    for (const inbox of inboxes) await inbox.journal.close();
     mock.timers.reset();
   });
 
@@ -213,11 +213,11 @@ describe('Inbox', () => {
       await inbox.accept(polled(incoming('1')));
       inbox.done(a.last, a);
       inbox.done(a.last, a);
-      await inbox.flush();
+      await inbox.journal.flush();
       assert.equal(store.platter.entries.size, 1);
       const ended = inbox.ended(b.last);
       inbox.done(b.last, b);
-      await inbox.flush();
+      await inbox.journal.flush();
       assert.equal(store.platter.entries.size, 0);
       assert.equal(await ended, true);
     });
@@ -246,7 +246,7 @@ describe('Inbox', () => {
       const store = new FailingStore();
       const inbox = createInbox(store);
       attach(inbox, new Node('a'));
-      await inbox.ready();
+      await inbox.journal.ready();
       store.commits = 0;
       await Promise.all(Array.from({ length: 200 }, (_, index) => inbox.accept(polled(incoming(String(index))))));
       assert.equal(store.commits, 1);
@@ -385,7 +385,7 @@ describe('Inbox', () => {
       const a = attach(before, new Node('a'));
       await before.accept(polled(incoming('1')));
       before.done(a.last, a);
-      await before.close();
+      await before.journal.close();
       const after = createInbox(new FailingStore(platter));
       const b = attach(after, new Node('a'));
       await settle();
@@ -428,7 +428,7 @@ describe('Inbox', () => {
       assert.equal(other?.given.length, 0);
       inbox.done(asker.last, asker);
       attach(inbox, new Node('later', { onDemand: true }), 'outbox');
-      await inbox.flush();
+      await inbox.journal.flush();
       assert.equal(inbox.isSettled, true);
     });
 
@@ -437,10 +437,10 @@ describe('Inbox', () => {
       const before = createInbox(new FailingStore(platter));
       attach(before, new Node('asker', { onDemand: true }), 'outbox');
       await before.accept({ ...list, asker: 'asker' });
-      await before.close();
+      await before.journal.close();
       const after = createInbox(new FailingStore(platter));
       const again = attach(after, new Node('asker', { onDemand: true }), 'outbox');
-      await after.ready();
+      await after.journal.ready();
       await settle();
       assert.deepEqual(again.attempts, [2]);
     });
@@ -479,7 +479,7 @@ describe('Inbox', () => {
       await settle();
       assert.equal(store.platter.entries.size, 1);
       inbox.done(b.last, b);
-      await inbox.flush();
+      await inbox.journal.flush();
       assert.equal(store.platter.entries.size, 0);
       assert.equal(c.given.length, 0);
     });
@@ -516,7 +516,7 @@ describe('Inbox', () => {
       const store = new FailingStore();
       const inbox = createInbox(store);
       const [a, b] = [attach(inbox, new Node('a')), attach(inbox, new Node('b'))];
-      await inbox.ready();
+      await inbox.journal.ready();
       store.turns = 5;
       const accepted = inbox.accept(polled(incoming('1')));
       while (store.commits === 0) await new Promise(setImmediate);
@@ -536,10 +536,10 @@ describe('Inbox', () => {
       const b = attach(inbox, new Node('b'));
       await settle();
       inbox.done(a.last, a);
-      await inbox.flush();
+      await inbox.journal.flush();
       assert.equal(store.platter.entries.size, 1);
       inbox.done(b.last, b);
-      await inbox.flush();
+      await inbox.journal.flush();
       assert.equal(store.platter.entries.size, 0);
     });
 
@@ -565,7 +565,7 @@ describe('Inbox', () => {
         await settle();
         assert.deepEqual(a.attempts, [attempts, attempts]);
         assert.deepEqual(a.texts, ['1', '2']);
-        await inbox.close();
+        await inbox.journal.close();
       }
     });
 
@@ -576,7 +576,7 @@ describe('Inbox', () => {
       await before.accept(polled(incoming('1')));
       before.countAttempt(a.last);
       before.countAttempt(a.last);
-      await before.close();
+      await before.journal.close();
       const b = attach(createInbox(new FailingStore(platter)), new Node('a'));
       await settle();
       assert.deepEqual(b.attempts, [4]);
@@ -588,13 +588,13 @@ describe('Inbox', () => {
       const inbox = createInbox(store);
       const a = attach(inbox, new Node('a'));
       for (let index = 0; index < 10; index++) {
-        const closed = inbox.close();
+        const closed = inbox.journal.close();
         if (index % 2) await new Promise(setImmediate);
         const accepted = inbox.accept(polled(incoming(String(index))));
-        if (index % 3 === 0) inbox.open();
+        if (index % 3 === 0) inbox.journal.open();
         await closed;
         await accepted;
-        inbox.open();
+        inbox.journal.open();
         await settle();
       }
       assert.deepEqual(new Set(a.texts), new Set(['0', '1', '2', '3', '4', '5', '6', '7', '8', '9']));
@@ -605,8 +605,8 @@ describe('Inbox', () => {
       store.turns = 2;
       const inbox = createInbox(store);
       attach(inbox, new Node('callback'), 'callback');
-      await inbox.ready();
-      const closing = inbox.close();
+      await inbox.journal.ready();
+      const closing = inbox.journal.close();
       await new Promise(setImmediate);
       const late = inbox.accept(called());
       await assert.rejects(late, { code: 'SMS_STORE' });
@@ -620,12 +620,12 @@ describe('Inbox', () => {
       const store = new FailingStore();
       store.turns = 2;
       const inbox = createInbox(store);
-      await inbox.ready();
-      const closing = inbox.close();
+      await inbox.journal.ready();
+      const closing = inbox.journal.close();
       await new Promise(setImmediate);
       await inbox.accept(polled(incoming('1')));
       await closing;
-      await inbox.close();
+      await inbox.journal.close();
       assert.equal(store.platter.entries.size, 1);
       assert.equal(store.isOpen, false);
     });
@@ -635,7 +635,7 @@ describe('Inbox', () => {
       const a = attach(inbox, new Node('a'));
       await inbox.accept(polled(incoming('1')));
       inbox.detach('incoming', a);
-      await inbox.close();
+      await inbox.journal.close();
       const b = attach(inbox, new Node('a'));
       await settle();
       assert.deepEqual([b.texts, b.attempts], [['1'], [2]]);
@@ -645,7 +645,7 @@ describe('Inbox', () => {
     it('answers for a callback that another inbox hands over only when that is delivered, also as it is being written', async () => {
       const [earlier, store] = [createInbox(), new FailingStore()];
       const later = createInbox(store);
-      await later.ready();
+      await later.journal.ready();
       await earlier.accept(called({ messageId: 'm1' }));
       const { ended } = await beginCommit(store, () => later.accept(polled(incoming('other'))));
       const handing = earlier.handOver(later);
@@ -673,7 +673,7 @@ describe('Inbox', () => {
       const earlier = createInbox(from);
       await earlier.accept(polled(incoming('1')));
       await earlier.accept(called({ body: '2' }));
-      await earlier.close();
+      await earlier.journal.close();
       const later = createInbox(to);
       const node = attach(later, new Node('node'));
       await settle();
@@ -723,7 +723,7 @@ describe('Inbox', () => {
       await settle();
       goOn();
       await Promise.all([handing, back]);
-      await earlier.close();
+      await earlier.journal.close();
       const node = attach(earlier, new Node('a'));
       await settle();
       assert.deepEqual([node.texts, to.platter.entries.size], [['1'], 0]);
@@ -828,7 +828,7 @@ describe('Inbox', () => {
       const node = attach(later, new Node('node'));
       await settle();
       later.done(node.last, node);
-      await later.flush();
+      await later.journal.flush();
       for (const [key, text] of to.platter.remembered) {
         const { at, forMs } = parseRemembered(text);
         if (at + forMs < Date.now() + 24 * 3_600_000) to.platter.remembered.delete(key);
@@ -851,7 +851,7 @@ describe('Inbox', () => {
       while (to.commits === 0) await settle();
       isWanted = false;
       await handing;
-      await later.flush();
+      await later.journal.flush();
       assert.deepEqual([from.platter.entries.size, to.platter.entries.size], [1, 0]);
       assert.ok(later.isSettled);
       const node = attach(earlier, new Node('node'));
@@ -866,7 +866,7 @@ describe('Inbox', () => {
       await earlier.accept(polled(incoming('1')));
       to.failing.add('open').add('commit');
       await earlier.handOver(later);
-      await later.close();
+      await later.journal.close();
       await earlier.handOver(later);
       await settle();
       assert.deepEqual([from.platter.entries.size, to.platter.entries.size], [1, 0]);
@@ -882,12 +882,12 @@ describe('Inbox', () => {
       const platter = new Platter();
       const before = createInbox(new FailingStore(platter));
       await before.accept(polled(incoming('1'), incoming('2')));
-      await before.close();
+      await before.journal.close();
       mock.timers.reset();
       mock.timers.enable({ apis: ['setTimeout', 'Date'], now: Date.UTC(2026, 2, 1, 9) });
       const between = createInbox(new FailingStore(platter));
       await between.accept(polled(incoming('3')));
-      await between.close();
+      await between.journal.close();
       const a = attach(createInbox(new FailingStore(platter)), new Node('a'));
       await settle();
       assert.deepEqual(a.texts, ['1', '2', '3']);
@@ -924,7 +924,7 @@ describe('Inbox', () => {
             assert.deepEqual(outcomes(await inbox.accept(called(fields))), ['new']);
             attempts.push(...node.attempts);
             await inbox.release(node.last);
-            if (isStopped) await inbox.close();
+            if (isStopped) await inbox.journal.close();
             else {
               inboxes.pop();
               store.kill();
@@ -946,7 +946,7 @@ describe('Inbox', () => {
       inbox.doneLate('another');
       assert.deepEqual(outcomes(await inbox.accept(called())), ['duplicate']);
       assert.equal(node.given.length, 1);
-      await inbox.close();
+      await inbox.journal.close();
       const after = createInbox(new FailingStore(platter));
       assert.deepEqual(outcomes(await after.accept(called())), ['duplicate']);
     });
@@ -962,7 +962,7 @@ describe('Inbox', () => {
       const ended = inbox.ended(node.last);
       inbox.doneLate(first.id);
       assert.equal(await ended, true);
-      await inbox.flush();
+      await inbox.journal.flush();
       assert.deepEqual([...store.platter.entries], []);
       await inbox.release(node.last);
       assert.deepEqual(outcomes(await inbox.accept(called())), ['duplicate']);
@@ -982,10 +982,10 @@ describe('Inbox', () => {
         inbox.doneLate(node.last.id);
         assert.equal(await ended, true);
         await released;
-        await inbox.flush();
+        await inbox.journal.flush();
         assert.deepEqual(outcomes(await inbox.accept(called({ body: '1' }))), ['duplicate']);
         assert.deepEqual(outcomes(await inbox.accept(polled(incoming('1')))), [isPolledToo ? 'repeated' : 'duplicate']);
-        await inbox.flush();
+        await inbox.journal.flush();
         assert.deepEqual([node.given.length, a.given.length, store.platter.entries.size], [1, 0, 0]);
       });
     }
@@ -1068,7 +1068,7 @@ describe('Inbox', () => {
       assert.deepEqual(outcomes(await inbox.accept(called({ body: '1' }))), ['duplicate']);
       assert.deepEqual(outcomes(await inbox.accept(polled(incoming('1')))), ['repeated']);
       inbox.done(a.last, a);
-      await inbox.flush();
+      await inbox.journal.flush();
       assert.equal(store.platter.entries.size, 0);
       assert.equal(node.given.length, 1);
     });
@@ -1115,7 +1115,7 @@ describe('Inbox', () => {
         let node = attach(inbox, new Node('callback'), 'callback');
         await Promise.all([inbox.accept(called({ body: '1' })), inbox.accept(polled(incoming('1')))]);
         if (isRestarted) {
-          await inbox.close();
+          await inbox.journal.close();
           inbox = createInbox(new FailingStore(platter));
           node = attach(inbox, new Node('callback'), 'callback');
           await settle();
@@ -1141,7 +1141,7 @@ describe('Inbox', () => {
       const node = attach(inbox, new Node('callback'), 'callback');
       await inbox.accept(called());
       const ended = inbox.ended(node.last);
-      await inbox.close();
+      await inbox.journal.close();
       assert.equal(await ended, false);
       assert.equal(await inbox.ended(node.last), false);
     });
@@ -1177,7 +1177,7 @@ describe('Inbox', () => {
       await settle();
       assert.deepEqual(a.texts, ['hello']);
       inbox.done(a.last, a);
-      await inbox.flush();
+      await inbox.journal.flush();
       assert.deepEqual([...store.platter.entries], []);
     });
 
@@ -1227,7 +1227,7 @@ describe('Inbox', () => {
         const retry = await inbox.accept(elsewhere(fields));
         assert.equal(retry[0]?.entry, other.last);
         inbox.done(other.last, other);
-        await inbox.flush();
+        await inbox.journal.flush();
         assert.deepEqual([...store.platter.entries], []);
         assert.deepEqual(await inbox.accept(elsewhere(fields)), [{ outcome: 'duplicate' }]);
       }
@@ -1278,7 +1278,7 @@ describe('Inbox', () => {
         await settle();
         assert.deepEqual([other.texts, a.texts, a.last.record.messageId], [['1'], ['1'], '1']);
         inbox.done(a.last, a);
-        await inbox.flush();
+        await inbox.journal.flush();
         assert.deepEqual([...store.platter.entries], []);
       });
     }
@@ -1365,7 +1365,7 @@ describe('Inbox', () => {
       await before.accept(called({ body: '2' }));
       await before.accept(polled(incoming('1')));
       before.detach('callback', node);
-      await before.close();
+      await before.journal.close();
       const inbox = createInbox(new FailingStore(platter));
       const a = attach(inbox, new Node('a'));
       await settle();
@@ -1456,7 +1456,7 @@ describe('Inbox', () => {
       await settle();
       assert.deepEqual(a.texts, ['1']);
       inbox.done(a.last, a);
-      await inbox.flush();
+      await inbox.journal.flush();
       assert.deepEqual([...store.platter.entries], []);
     });
 
@@ -1466,7 +1466,7 @@ describe('Inbox', () => {
       await strand(earlier, { body: '1' });
       await earlier.accept(polled(incoming('1')));
       await settle();
-      await later.ready();
+      await later.journal.ready();
       to.failing.add('commit');
       let isWanted = true;
       const node = attach(later, new Node('callback', { path: '/sms' }), 'callback');
@@ -1501,7 +1501,7 @@ describe('Inbox', () => {
     const before = createInbox(new FailingStore(platter));
     attach(before, new Node('callback', { path: '/sms' }), 'callback');
     await before.accept(called());
-    await before.close();
+    await before.journal.close();
     const inbox = createInbox(new FailingStore(platter));
     const [first, node] = ['first', 'callback'].map((id) => attach(inbox, new Node(id, { path: '/sms' }), 'callback'));
     await settle();
@@ -1527,14 +1527,14 @@ describe('Inbox', () => {
         const store = new FailingStore();
         const inbox = createInbox(store);
         const [a, node] = [attach(inbox, new Node('a')), attach(inbox, new Node('callback'), 'callback')];
-        if (step !== 'open') await inbox.ready();
+        if (step !== 'open') await inbox.journal.ready();
         store.failing.add(step);
         await inbox.accept(polled(incoming('1')));
         assert.deepEqual(a.texts, ['1']);
         await assert.rejects(inbox.accept(called()), { code: 'SMS_STORE' });
-        await assert.rejects(inbox.ready(), { code: 'SMS_STORE' });
-        assert.equal(inbox.failure?.code, 'SMS_STORE');
-        assert.match(inbox.failure?.message ?? '', /ENOSPC/);
+        await assert.rejects(inbox.journal.ready(), { code: 'SMS_STORE' });
+        assert.equal(inbox.journal.failure?.code, 'SMS_STORE');
+        assert.match(inbox.journal.failure?.message ?? '', /ENOSPC/);
         for (let index = 0; index < 4; index++) {
           mock.timers.tick(5_000);
           await settle();
@@ -1546,7 +1546,7 @@ describe('Inbox', () => {
         mock.timers.tick(5_000);
         await settle();
         assert.deepEqual(storeStates, ['SMS_STORE', undefined]);
-        assert.equal(inbox.failure, undefined);
+        assert.equal(inbox.journal.failure, undefined);
         assert.deepEqual(a.texts, ['1', '2']);
         assert.deepEqual(a.attempts, [1, 1]);
         assert.deepEqual(
@@ -1598,7 +1598,7 @@ describe('Inbox', () => {
       assert.deepEqual(node.texts, ['1', '2']);
       inbox.done(node.given[0]?.entry as Entry, node);
       inbox.done(node.last, node);
-      await inbox.flush();
+      await inbox.journal.flush();
       assert.equal(store.platter.entries.size, 0);
     });
 
@@ -1606,7 +1606,7 @@ describe('Inbox', () => {
       const store = new FailingStore();
       const inbox = createInbox(store);
       const a = attach(inbox, new Node('a'));
-      await inbox.ready();
+      await inbox.journal.ready();
       store.failsAfterwards = true;
       store.failing.add('commit');
       await inbox.accept(polled(incoming('1')));
@@ -1620,7 +1620,7 @@ describe('Inbox', () => {
         a.attempts.join(),
       );
       inbox.done(a.last, a);
-      await inbox.flush();
+      await inbox.journal.flush();
       assert.equal(store.platter.entries.size, 0);
     });
 
@@ -1678,7 +1678,7 @@ describe('Inbox', () => {
         const store = new FailingStore(platter);
         const inbox = createMatching(store);
         const node = attach(inbox, new Node('a'));
-        await inbox.ready();
+        await inbox.journal.ready();
         for (const call of ['recall', 'open'] as const) store.failing.add(call);
         void inbox.accept(polled(incoming('1')));
         await settle();
@@ -1734,13 +1734,13 @@ describe('Inbox', () => {
       const store = new FailingStore();
       const inbox = createInbox(store);
       const a = attach(inbox, new Node('a'));
-      await inbox.ready();
+      await inbox.journal.ready();
       store.failing.add('commit');
       await inbox.accept(polled(incoming('1')));
       inbox.detach('incoming', a);
-      await inbox.close();
+      await inbox.journal.close();
       assert.equal(store.isOpen, false);
-      assert.equal(inbox.isDisposable, false);
+      assert.equal(inbox.isSettled, false);
       store.failing.clear();
       const b = attach(inbox, new Node('a'));
       await settle();
@@ -1751,21 +1751,21 @@ describe('Inbox', () => {
     it('closed after a failure that left nothing unwritten, it gives the store free too', async () => {
       const store = new FailingStore();
       const inbox = createInbox(store);
-      await inbox.ready();
+      await inbox.journal.ready();
       store.failing.add('recall');
       await assert.rejects(inbox.accept(called()), { code: 'SMS_STORE' });
-      await inbox.close();
+      await inbox.journal.close();
       assert.equal(store.isOpen, false);
-      assert.equal(inbox.isDisposable, true);
+      assert.equal(inbox.isSettled, true);
     });
 
     it('does not keep the process from ending once it is closed', async () => {
       const store = new FailingStore();
       store.failing.add('open');
       const inbox = createInbox(store);
-      inbox.open();
+      inbox.journal.open();
       await settle();
-      await inbox.close();
+      await inbox.journal.close();
       store.failing.clear();
       mock.timers.tick(60_000);
       await settle();
@@ -1775,11 +1775,11 @@ describe('Inbox', () => {
     it('never tells more than the code of the failure', async () => {
       const store = new FailingStore();
       const inbox = createInbox(store);
-      await inbox.ready();
+      await inbox.journal.ready();
       store.recall = () => Promise.reject(new SyntaxError('Unexpected token in "a secret text"'));
       await inbox.accept(polled(incoming('1')));
-      assert.ok(inbox.failure);
-      assert.ok(!inbox.failure.message.includes('secret'));
+      assert.ok(inbox.journal.failure);
+      assert.ok(!inbox.journal.failure.message.includes('secret'));
     });
   });
 
@@ -1788,7 +1788,7 @@ describe('Inbox', () => {
       const platter = new Platter();
       const store = new FailingStore(platter);
       const inbox = createInbox(store);
-      await inbox.ready();
+      await inbox.journal.ready();
       store.turns = 1_000_000;
       void inbox.accept(polled(incoming('1')));
       inboxes.pop();
@@ -1807,7 +1807,7 @@ describe('Inbox', () => {
       const a = attach(before, new Node('a'));
       await before.accept(polled(incoming('1')));
       before.done(a.last, a);
-      await before.close();
+      await before.journal.close();
       platter.hold(JSON.stringify({ kind: 'incoming', records: [incoming('1')] }));
       const b = attach(createInbox(new FailingStore(platter)), new Node('a'));
       await settle();
@@ -1819,7 +1819,7 @@ describe('Inbox', () => {
       const platter = new Platter();
       const before = createInbox(new FailingStore(platter));
       await before.accept(polled(incoming('1')));
-      await before.close();
+      await before.journal.close();
       platter.hold(JSON.stringify({ kind: 'incoming', records: [incoming('1')] }));
       platter.hold(JSON.stringify({ kind: 'incoming', records: [incoming('2')] }));
       const store = new FailingStore(platter);

@@ -52,7 +52,7 @@ describe('Endpoint', () => {
     };
     member = { settings: { pauseMs: 30_000, drain: 1 } as AccountSettings, client: client as Client } as Member;
     members = new Set([member]);
-    const inbox: Partial<Inbox> = { ready: () => Promise.resolve() };
+    const inbox = { journal: { ready: () => Promise.resolve() } } as Inbox;
     const host: EndpointHost = {
       clock,
       polls: new Polls(),
@@ -64,7 +64,7 @@ describe('Endpoint', () => {
       onDrained: () => {},
       settings: () => undefined,
       failure: () => storeFailure,
-      inboxOf: () => inbox as Inbox,
+      inboxOf: () => inbox,
       present: () => member,
     };
     endpoint = new Endpoint('incoming', host);
@@ -117,7 +117,7 @@ describe('Endpoint', () => {
     const diary = new Diary();
     const receiver = { outstanding: 100, room: 0 };
     serviceFailure = new SmsError('unreachable', { params: { host: 'sms.example.com', detail: 'ECONNREFUSED' } });
-    const stop = endpoint.receive(member, receiver, diary);
+    const stop = endpoint.watch(member, diary, receiver);
     await clock.advance(10);
     assert.deepEqual(diary.read(), ['paused']);
     receiver.room = 1;

@@ -33,7 +33,7 @@ describe('what is polled and no node takes', () => {
     timesFull = 0;
   });
   afterEach(async () => {
-    for (const inbox of inboxes) await inbox.close();
+    for (const inbox of inboxes) await inbox.journal.close();
   });
 
   function createInbox(on: FailingStore = new FailingStore(platter)): Inbox {
@@ -59,7 +59,7 @@ describe('what is polled and no node takes', () => {
       {
         id,
         channel: kind,
-        ...(kind === 'callback' && { path: '/sms', onFailure: 'release' as const }),
+        ...(kind === 'callback' && { path: '/sms' }),
         wants: () => true,
         acknowledge: 'flow',
         ackTimeoutMs: 60_000,
@@ -74,7 +74,6 @@ describe('what is polled and no node takes', () => {
       },
       clock,
     );
-    node.attach();
     return Object.assign(node, { sent });
   }
 
@@ -82,7 +81,7 @@ describe('what is polled and no node takes', () => {
     const accepting = inbox.accept({ kind: 'incoming', via: 'poll', records: bodies.map(incoming) });
     await Promise.all([accepting, clock.advance(0)]);
     await clock.advance(0);
-    await inbox.flush();
+    await inbox.journal.flush();
   }
 
   async function callBack(inbox: Inbox, body: string): Promise<boolean> {
@@ -101,9 +100,9 @@ describe('what is polled and no node takes', () => {
   }
 
   async function restart(inbox: Inbox): Promise<Inbox> {
-    await inbox.close();
+    await inbox.journal.close();
     const next = createInbox();
-    await next.ready();
+    await next.journal.ready();
     return next;
   }
 
@@ -215,7 +214,7 @@ describe('what is polled and no node takes', () => {
     await clock.advance(7 * dayMs - 3_600_000);
     assert.equal(inbox.state.setAside, 1);
     await clock.advance(2 * 3_600_000);
-    await inbox.flush();
+    await inbox.journal.flush();
     assert.deepEqual([inbox.state.setAside, platter.entries.size], [0, 0]);
   });
 
@@ -224,7 +223,7 @@ describe('what is polled and no node takes', () => {
     for (let start = 0; start < 10_500; start += 500) {
       await receive(inbox, ...Array.from({ length: 500 }, (_, index) => String(start + index)));
     }
-    await inbox.flush();
+    await inbox.journal.flush();
     assert.deepEqual([inbox.state, timesFull, told], [{ undelivered: 0, setAside: 10_000 }, 1, ['incoming']]);
     assert.equal(inbox.deadLetters.page(1).items[0]?.record.body, '500');
     assert.equal(platter.entries.size, 10_000);
@@ -238,7 +237,7 @@ describe('what is polled and no node takes', () => {
     await receive(inbox, 'one');
     const id = inbox.deadLetters.page(1).items[0]?.id ?? '';
     assert.deepEqual([inbox.deadLetters.deliver(id), inbox.deadLetters.discard(id)], [false, true]);
-    await inbox.flush();
+    await inbox.journal.flush();
     assert.equal(platter.entries.size, 0);
   });
 
@@ -253,9 +252,9 @@ describe('what is polled and no node takes', () => {
         if (isKilled) {
           store.kill();
           inboxes = [];
-        } else await inbox.close();
+        } else await inbox.journal.close();
         const next = createInbox();
-        await next.ready();
+        await next.journal.ready();
         assert.deepEqual(bodiesAside(next), ['one']);
         const node = attach(next);
         await come();
@@ -266,7 +265,7 @@ describe('what is polled and no node takes', () => {
     it('goes to a node that is there before the store is open', async () => {
       const inbox = createInbox();
       await receive(inbox, 'one');
-      await inbox.close();
+      await inbox.journal.close();
       const node = attach(createInbox());
       await come();
       await come();
@@ -314,7 +313,7 @@ describe('what is polled and no node takes', () => {
       const items = await leave();
       const server = new FailingServer(new Platter());
       const next = createInbox(server);
-      await next.ready();
+      await next.journal.ready();
       assert.deepEqual(server.wanted, ['incoming', 'status', 'outbox']);
       server.takeOver(items);
       await come();
@@ -327,7 +326,7 @@ describe('what is polled and no node takes', () => {
       const server = new FailingServer(new Platter());
       const next = createInbox(server);
       const node = attach(next);
-      await next.ready();
+      await next.journal.ready();
       server.takeOver(items);
       await come();
       assert.deepEqual([node.sent, next.state], [['one'], { undelivered: 0, setAside: 0 }]);
@@ -341,7 +340,7 @@ describe('what is polled and no node takes', () => {
       await receive(inbox, 'one');
       assert.equal(inbox.state.setAside, 1);
       assert.equal(await callBack(inbox, 'one'), true);
-      await inbox.flush();
+      await inbox.journal.flush();
       assert.deepEqual([called.sent, inbox.state, platter.entries.size], [['one'], { undelivered: 0, setAside: 0 }, 0]);
       const node = attach(inbox);
       await come();
@@ -361,7 +360,7 @@ describe('what is polled and no node takes', () => {
 
   it('is set aside while the store fails, and written when it is back', async () => {
     const inbox = createInbox();
-    await inbox.ready();
+    await inbox.journal.ready();
     store.failing.add('commit');
     const records: InboxRecord[] = [incoming('one')];
     await Promise.all([inbox.accept({ kind: 'incoming', via: 'poll', records: records as IncomingRecord[] }), come()]);
@@ -369,7 +368,7 @@ describe('what is polled and no node takes', () => {
     assert.equal(inbox.state.setAside, 1);
     store.failing.clear();
     await clock.advance(60_000);
-    await inbox.flush();
+    await inbox.journal.flush();
     assert.deepEqual(
       [...platter.entries.values()].map((text) => JSON.parse(text).part),
       ['givenUp'],

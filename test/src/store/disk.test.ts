@@ -104,7 +104,7 @@ function testDiskStore(engine: Engine): void {
         onStore: (error) => states.push(error?.message),
         onDamaged,
       }),
-      (inbox) => inbox.close(),
+      (inbox) => inbox.journal.close(),
     );
   }
 
@@ -415,7 +415,7 @@ function testDiskStore(engine: Engine): void {
       const location = join(folder, 'store');
       const before = createInbox(createStore(location));
       await before.accept({ kind: 'incoming', via: 'poll', records: [incoming('1'), incoming('2')] });
-      await before.close();
+      await before.journal.close();
       await edit(location, async (database) => {
         const [[id, text] = assert.fail()] = await database.list('!items!', '!items!~', 1);
         const [[seen] = assert.fail()] = await database.list('!remembered!incoming:', '!remembered!incoming;', 1);
@@ -593,10 +593,10 @@ function testDiskStore(engine: Engine): void {
         await rm(location(), { recursive: true });
         await accept('2');
         assert.match(states[0] ?? '', /is gone/);
-        await assert.rejects(inbox.ready(), { code: 'SMS_STORE' });
+        await assert.rejects(inbox.journal.ready(), { code: 'SMS_STORE' });
         mock.timers.tick(5_000);
         await until(() => states.length === 2);
-        await inbox.close();
+        await inbox.journal.close();
         const { items } = await createStore().open(events);
         assert.deepEqual(
           (items as Entry[]).map(({ record }) => record.messageId),
@@ -679,7 +679,7 @@ function testDiskStore(engine: Engine): void {
         mock.timers.tick(5_000);
         await until(() => states.length === 2);
         assert.equal(states[1], undefined);
-        await inbox.close();
+        await inbox.journal.close();
         assert.equal((await createStore(location).open(events)).items.length, 1);
       } finally {
         mock.timers.reset();
@@ -695,12 +695,12 @@ function testDiskStore(engine: Engine): void {
       mock.timers.enable({ apis: ['setTimeout'] });
       try {
         const inbox = createInbox(createStore(location), states);
-        await assert.rejects(inbox.ready(), { code: 'SMS_STORE' });
+        await assert.rejects(inbox.journal.ready(), { code: 'SMS_STORE' });
         assert.equal(await readFile(join(location, main), 'utf8'), 'garbage'.repeat(1_000));
         await rm(location, { recursive: true });
         mock.timers.tick(5_000);
         await until(() => states.length === 2);
-        await inbox.ready();
+        await inbox.journal.ready();
       } finally {
         mock.timers.reset();
       }
@@ -714,12 +714,12 @@ function testDiskStore(engine: Engine): void {
       mock.timers.enable({ apis: ['setTimeout'] });
       try {
         const inbox = createInbox(createStore(location), states);
-        await assert.rejects(inbox.ready(), { code: 'SMS_STORE' });
+        await assert.rejects(inbox.journal.ready(), { code: 'SMS_STORE' });
         assert.match(states[0] ?? '', /locked/i);
         await other.close();
         mock.timers.tick(5_000);
         await until(() => states.length === 2);
-        await inbox.ready();
+        await inbox.journal.ready();
       } finally {
         mock.timers.reset();
       }
@@ -733,7 +733,7 @@ function testDiskStore(engine: Engine): void {
       mock.timers.enable({ apis: ['setTimeout'] });
       try {
         const inbox = createInbox(createStore(join(location, 'store')), states);
-        await inbox.ready();
+        await inbox.journal.ready();
         const filler = join(location, 'filler');
         await writeFile(filler, Buffer.alloc(1024 * 1024)).catch(() => {});
         const ids: string[] = [];
@@ -746,7 +746,7 @@ function testDiskStore(engine: Engine): void {
           });
         }
         assert.equal(states.length, 1);
-        assert.equal(inbox.failure?.code, 'SMS_STORE');
+        assert.equal(inbox.journal.failure?.code, 'SMS_STORE');
         await rm(filler, { force: true });
         execFileSync('mount', ['-o', 'remount,size=200m', location]);
         mock.timers.tick(5_000);
@@ -755,7 +755,7 @@ function testDiskStore(engine: Engine): void {
         const node = new Node();
         inbox.attach('incoming', node);
         await until(() => node.taken.length === ids.length);
-        await inbox.close();
+        await inbox.journal.close();
         const { items } = await createStore(join(location, 'store')).open(events);
         assert.deepEqual(
           (items as Entry[]).map(({ record }) => record.messageId),
@@ -791,8 +791,8 @@ function testDiskStore(engine: Engine): void {
       const inbox = createInbox(createStore(location));
       const node = new Node();
       inbox.attach('incoming', node);
-      await inbox.ready();
-      await inbox.flush();
+      await inbox.journal.ready();
+      await inbox.journal.flush();
       await until(() => node.taken.length >= accepted.size);
       const found = new Set(node.taken.map(({ record }) => record.messageId));
       // `asked` is told before accept is called, so the very last of each process may not have got so far.
@@ -825,7 +825,7 @@ function startAccepting({ name }: Engine, location: string, round: number): Chil
         writeSync(1, 'accepted ' + messageId + '\\n');
       }
     };
-    inbox.ready().then(() => Promise.all([0, 1, 2, 3].map(run)));
+    inbox.journal.ready().then(() => Promise.all([0, 1, 2, 3].map(run)));
   `;
   return spawn(process.execPath, ['--require', 'tsx/cjs', '--eval', script], {
     stdio: ['ignore', 'pipe', 'inherit'],

@@ -55,7 +55,7 @@ describe('what a message asks of Redis (docs/scaling.md)', () => {
     const server = closing.add(await RedisServer.start(), (it) => it.stop());
     const store = new RedisStore({ url: server.url, key: '0123456789abcdef', clock });
     const create = () => createInboxOn({ store, clock, dedupe: () => true, dedupeMs: () => 60_000 });
-    inbox = closing.add(create(), (it) => it.close());
+    inbox = closing.add(create(), (it) => it.journal.close());
     taken = [];
     const node: InboxSubscriber = {
       id: 'node',
@@ -68,10 +68,10 @@ describe('what a message asks of Redis (docs/scaling.md)', () => {
       },
     };
     inbox.attach('incoming', node);
-    await inbox.ready();
+    await inbox.journal.ready();
     await inbox.accept({ kind: 'incoming', via: 'poll', records: [incoming('first')] });
     await new Promise((turn) => setImmediate(turn));
-    await inbox.flush();
+    await inbox.journal.flush();
     commands = await Commands.watch(server, closing);
   });
   afterEach(() => closing.run());
@@ -84,7 +84,7 @@ describe('what a message asks of Redis (docs/scaling.md)', () => {
 
   it('is one round trip for each that comes alone, and one for what it has left, which nobody waits for', async () => {
     for (let index = 0; index < messages; index++) await accept(`message ${index}`);
-    await inbox.flush();
+    await inbox.journal.flush();
     const asked = await commands.take();
     assert.deepEqual(new Set(asked), new Set(['evalsha']));
     assert.equal(asked.length, 2 * messages);
@@ -93,14 +93,14 @@ describe('what a message asks of Redis (docs/scaling.md)', () => {
 
   it('is the same for all that come together', async () => {
     await accept(...Array.from({ length: messages }, (_, index) => `message ${index}`));
-    await inbox.flush();
+    await inbox.journal.flush();
     assert.deepEqual(await commands.take(), ['evalsha', 'evalsha']);
     assert.equal(taken.length, messages + 1);
   });
 
   it('is one round trip for one that is known already', async () => {
     await accept('message');
-    await inbox.flush();
+    await inbox.journal.flush();
     await commands.take();
     assert.deepEqual(
       (await accept('message')).map(({ outcome }) => outcome),
