@@ -40,20 +40,6 @@ export interface SmsErrorFacts {
 export type SmsErrorDetails<Reason extends SmsErrorReason> = SmsErrorFacts &
   ([Place<Reason>] extends [never] ? { params?: never } : { params: Readonly<Record<Place<Reason>, string | number>> });
 
-/** An error in the form that can travel in a message: enumerable properties only. */
-export interface PlainSmsError {
-  code: SmsErrorCode;
-  message: string;
-  statusCode?: number;
-  errorCode?: number | string;
-  errorMessage?: string;
-  field?: string;
-  messageId?: string;
-  waiting?: number;
-  looked?: string[];
-  until?: string;
-}
-
 const plainFacts = [
   'statusCode',
   'errorCode',
@@ -63,7 +49,12 @@ const plainFacts = [
   'waiting',
   'looked',
   'until',
-] as const satisfies readonly (keyof SmsErrorFacts & keyof PlainSmsError)[];
+] as const satisfies readonly (keyof SmsErrorFacts)[];
+
+/** An error in the form that can travel in a message: enumerable properties only. */
+export type PlainSmsError = { code: SmsErrorCode; message: string } & {
+  [Fact in Exclude<keyof SmsErrorFacts, 'retryAfter' | 'cause'>]?: Exclude<SmsErrorFacts[Fact], undefined>;
+};
 
 /**
  * The only error that this library throws on purpose. `code` is an own property, so that Node-RED hands it to Catch nodes.
