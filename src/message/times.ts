@@ -1,4 +1,5 @@
 import { SmsError } from '../errors';
+import { readIsoDate } from '../wire/date';
 import { isBlank } from '../wire/fields';
 
 /** Every day between two times of a zone: no text leaves then. */
@@ -217,35 +218,7 @@ function readInstant(value: unknown, timeZone: string): number | undefined {
   const text = value.trim();
   // Ms since 1970, as an environment variable gives them: no ISO 8601 looks so.
   if (/^\d{13}$/.test(text)) return Number(text);
-  return readIso(text, timeZone);
-}
-
-const dates = /^(\d{4})(?:-(\d{2})-(\d{2})|(\d{2})(\d{2}))$/;
-const times = /^(\d{2})(?::?(\d{2})(?::?(\d{2})(?:[.,](\d{1,9}))?)?)?(Z|[-+\u2212]\d{2}(?::?\d{2})?)?$/i;
-
-/** A calendar date of ISO 8601, extended or basic, and perhaps a time of day. */
-function readIso(text: string, timeZone: string): number | undefined {
-  const [, datePart = '', timePart] = /^([-\d]+)(?:[T\s](.+))?$/i.exec(text) ?? [];
-  const date = dates.exec(datePart);
-  if (!date) return undefined;
-  const [year, month, day] = [date[1], date[2] ?? date[4], date[3] ?? date[5]].map(Number) as [number, number, number];
-  const midnight = Date.UTC(year, month - 1, day);
-  const read = new Date(midnight);
-  if (read.getUTCFullYear() !== year || read.getUTCMonth() !== month - 1 || read.getUTCDate() !== day) return undefined;
-  if (timePart === undefined) return instantOf(midnight, timeZone);
-  const [whole, hours = '', minutes = '0', seconds = '0', fraction = '0', zone] = times.exec(timePart) ?? [];
-  const timeMs =
-    (Number(hours) * 60 + Number(minutes)) * minuteMs +
-    Number(seconds) * 1_000 +
-    Math.floor(Number(`0.${fraction}`) * 1_000);
-  // The last moment of a day may be called 24:00.
-  if (whole === undefined || Number(minutes) > 59 || Number(seconds) > 59 || timeMs > dayMs) return undefined;
-  const local = midnight + timeMs;
-  return zone === undefined ? instantOf(local, timeZone) : local - readOffset(zone);
-}
-
-function readOffset(zone: string): number {
-  if (/^z$/i.test(zone)) return 0;
-  const [hours, minutes] = [zone.slice(1, 3), zone.slice(3).replace(':', '') || '0'].map(Number) as [number, number];
-  return (zone.startsWith('+') ? 1 : -1) * (hours * 60 + minutes) * minuteMs;
+  const read = readIsoDate(text);
+  if (read === undefined) return undefined;
+  return read.offsetMs === undefined ? instantOf(read.local, timeZone) : read.local - read.offsetMs;
 }
