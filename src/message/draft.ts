@@ -1,7 +1,7 @@
 import { SmsError } from '../errors';
 import type { OutboundMessage } from '../model';
 import { formatCallbackUrl } from '../wire/callback-url';
-import { isBlank } from '../wire/fields';
+import { isBlank, present } from '../wire/fields';
 import type { Encoding } from './gsm';
 import { parseRecipients } from './recipients';
 import { parseFragmentationLimit, parseMessageId, parseText, planTravel } from './travel';
@@ -50,14 +50,8 @@ export function checkDraft(draft: Draft, maxLength: number | undefined): Checked
   const { contentType, encoding, parts } = planTravel(body, draft.contentType, { fragmentationLimit, maxLength });
   const callbackUrl = formatCallbackUrl(draft.callbackUrl, 'callbackUrl');
   const callbackStatusUrl = formatCallbackUrl(draft.callbackStatusUrl, 'callbackStatusUrl');
-  const message: OutboundMessage = { to, body };
-  if (from !== undefined) message.from = from;
-  if (messageId !== undefined) message.messageId = messageId;
-  if (fragmentationLimit !== undefined) message.fragmentationLimit = fragmentationLimit;
-  if (contentType !== undefined) message.contentType = contentType;
-  if (callbackUrl !== undefined) message.callbackUrl = callbackUrl;
-  if (callbackStatusUrl !== undefined) message.callbackStatusUrl = callbackStatusUrl;
-  return { message, encoding, parts };
+  const others = present({ from, messageId, fragmentationLimit, contentType, callbackUrl, callbackStatusUrl });
+  return { message: { to, body, ...others }, encoding, parts };
 }
 
 function parseBody(value: unknown): string {

@@ -7,9 +7,6 @@ const maxParameters = 500_000;
 /** Far more than the service has, while a record of hundreds of thousands takes more than a second. */
 const maxNames = 20_000;
 const utf16Type = /^text\/plain;\s*charset="?utf-?16/i;
-const plus = 0x2b;
-const space = 0x20;
-const percent = 0x25;
 /** The escapes of the byte order marks of UTF-16, which are no UTF-8. */
 const utf16Mark = /^%(?:FE%FF|FF%FE)/i;
 /** What no text message has: control characters but for tabs and line breaks, and what could not be decoded. */
@@ -82,7 +79,7 @@ function saysUtf16(pairs: readonly (readonly [string, string])[]): boolean {
 
 function readPairs(form: string, decode: (part: string) => string): [name: string, value: string][] {
   let length = form.length;
-  while (length > 0 && isLineBreak(form.charCodeAt(length - 1))) length--;
+  while (/[\r\n]/.test(form.charAt(length - 1))) length--;
   const begin = form.search(/[^ \t\r\n]/);
 
   const pairs: [string, string][] = [];
@@ -124,10 +121,6 @@ function isWide(bytes: Uint8Array): boolean {
   return bytes.length > 1 && (bytes[0] === 0 || bytes[1] === 0);
 }
 
-function isLineBreak(code: number): boolean {
-  return code === 0x0a || code === 0x0d;
-}
-
 function decodeUnicode(part: string): string {
   if (!part.includes('%')) return part.replaceAll('+', ' ');
   const bytes = unescapePart(part, 'utf8');
@@ -163,32 +156,7 @@ function isLittleEndian(bytes: Uint8Array): boolean {
 
 /** The bytes that a part of a form stands for. */
 function unescapePart(part: string, encoding: 'latin1' | 'utf8'): Buffer {
-  const bytes = Buffer.from(part, encoding);
-  let length = 0;
-  for (let index = 0; index < bytes.length; index++) {
-    let byte = bytes[index] ?? 0;
-    if (byte === plus) byte = space;
-    else if (byte === percent) {
-      const escaped = hexByte(bytes, index + 1);
-      if (escaped !== -1) {
-        byte = escaped;
-        index += 2;
-      }
-    }
-    bytes[length++] = byte;
-  }
-  return bytes.subarray(0, length);
-}
-
-/** The byte that two hexadecimal digits stand for; -1 when they are not two such digits. */
-function hexByte(bytes: Uint8Array, index: number): number {
-  const high = hexDigit(bytes[index]);
-  const low = hexDigit(bytes[index + 1]);
-  return high === -1 || low === -1 ? -1 : high * 16 + low;
-}
-
-function hexDigit(code = 0): number {
-  if (code >= 0x30 && code <= 0x39) return code - 0x30;
-  const lower = code | 0x20;
-  return lower >= 0x61 && lower <= 0x66 ? lower - 0x57 : -1;
+  const bytes = Buffer.from(part.replaceAll('+', ' '), encoding).toString('latin1');
+  const unescaped = bytes.replace(/%([\da-f]{2})/gi, (_, digits) => String.fromCharCode(Number.parseInt(digits, 16)));
+  return Buffer.from(unescaped, 'latin1');
 }

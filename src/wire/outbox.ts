@@ -45,30 +45,11 @@ function parseJson(text: string): unknown {
 
 /** Puts whole numbers of 16 digits and more of a valid JSON text into quotes. */
 function quoteLongIntegers(json: string): string {
-  let quoted = '';
-  let from = 0;
-  const token = /["\d-]/g;
-  for (let match = token.exec(json); match !== null; match = token.exec(json)) {
-    const start = match.index;
-    let end = start + 1;
-    if (match[0] === '"') {
-      while (json.charCodeAt(end) !== 0x22) end += json.charCodeAt(end) === 0x5c ? 2 : 1;
-      end++;
-    } else {
-      while (isNumberPart(json.charCodeAt(end))) end++;
-      const number = json.slice(start, end);
-      if (/^-?\d{16,}$/.test(number)) {
-        quoted += `${json.slice(from, start)}"${number}"`;
-        from = end;
-      }
-    }
-    token.lastIndex = end;
-  }
-  return quoted + json.slice(from);
-}
-
-function isNumberPart(code: number): boolean {
-  return (code >= 0x30 && code <= 0x39) || code === 0x2b || code === 0x2d || code === 0x2e || (code | 0x20) === 0x65;
+  let isText = false;
+  return json.replace(/\\.|"|-?\d[\d.e+-]*/gi, (token) => {
+    if (token === '"') isText = !isText;
+    return !isText && /^-?\d{16,}$/.test(token) ? `"${token}"` : token;
+  });
 }
 
 function listIn(value: unknown): readonly unknown[] {

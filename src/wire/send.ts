@@ -20,7 +20,9 @@ const headingLength = 500;
 /** An error page with its heading further down is not one that is worth the search. */
 const headingSearchLength = 65_536;
 const headingEnds: ReadonlySet<string> = new Set(['/h1', '/body', '/html']);
-const tagStart = /<(\/?[a-z][a-z0-9]*)/iy;
+/** A comment, a script or a style sheet, a tag by its name, or a text. */
+const htmlPiece =
+  /<!--.*?(?:-->|$)|<(?:script\b.*?(?=<\/script|$)|style\b.*?(?=<\/style|$))|<(\/?[a-z][a-z0-9]*)(?:"[^"]*(?:"|$)|'[^']*(?:'|$)|[^"'>])*>?|(<|[^<]+)/gis;
 
 /**
  * Gives the parameters of a message (§2.1) in the order of the specification, not yet form encoded and without credentials. What
@@ -87,26 +89,11 @@ export function parseErrorHeading(
 ): string | undefined {
   const html = decodeText(bytes, contentType).slice(0, headingSearchLength);
   let heading: string | undefined;
-  for (let position = 0; position < html.length; ) {
-    const start = positionOf(html, '<', position);
-    if (heading !== undefined) heading += html.slice(position, start);
-    if (start === html.length) break;
-    if (html.startsWith('<!--', start)) {
-      position = positionOf(html, '-->', start + 4) + 3;
-      continue;
-    }
-    tagStart.lastIndex = start;
-    const tag = tagStart.exec(html)?.[1]?.toLowerCase();
-    if (tag === undefined) {
-      if (heading !== undefined) heading += '<';
-      position = start + 1;
-      continue;
-    }
-    if (tag === 'h1') heading ??= '';
-    else if (heading !== undefined && headingEnds.has(tag)) break;
-    else if (heading !== undefined && tag === 'br') heading += ' ';
-    position = endOfTag(html, start);
-    if (tag === 'script' || tag === 'style') position = positionOf(html, `</${tag}`, position);
+  for (const [, tag, text = ''] of html.matchAll(htmlPiece)) {
+    const name = tag?.toLowerCase() ?? '';
+    if (name === 'h1') heading ??= '';
+    else if (heading !== undefined && headingEnds.has(name)) break;
+    else if (heading !== undefined) heading += name === 'br' ? ' ' : text;
   }
   const text = clean(
     decodeHtmlEntities(heading ?? '')
@@ -114,18 +101,4 @@ export function parseErrorHeading(
       .trim(),
   );
   return text === '' ? undefined : [...text].slice(0, headingLength).join('');
-}
-
-function positionOf(html: string, mark: string, from: number): number {
-  const position = html.indexOf(mark, from);
-  return position === -1 ? html.length : position;
-}
-
-function endOfTag(html: string, start: number): number {
-  for (let index = start; index < html.length; index++) {
-    const character = html[index];
-    if (character === '>') return index + 1;
-    if (character === '"' || character === "'") index = positionOf(html, character, index + 1);
-  }
-  return html.length;
 }

@@ -1,7 +1,9 @@
 import { isUtf8 } from 'node:buffer';
 
+const own = ['utf-8', 'utf-16', 'utf-16le', 'utf-16be', 'windows-1252'] as const;
+
 /** The characters that bytes stand for: of a charset known here, of one that the platform knows, or of one that nobody knows. */
-export type Charset = 'utf-8' | 'utf-16' | 'utf-16le' | 'utf-16be' | 'windows-1252' | 'unknown' | TextDecoder;
+export type Charset = (typeof own)[number] | 'unknown' | TextDecoder;
 
 /**
  * Told of a declared charset that is not known here. When it returns, the text is read as it is: as UTF-8 when it is that, else
@@ -9,29 +11,8 @@ export type Charset = 'utf-8' | 'utf-16' | 'utf-16le' | 'utf-16be' | 'windows-12
  */
 export type OnUnknownCharset = (charset: string) => void;
 
-/** What is read otherwise than the platform would, which takes each of these for something else or does not know it. */
-const charsets: ReadonlyMap<string, Charset> = new Map([
-  ['utf-8', 'utf-8'],
-  ['utf8', 'utf-8'],
-  // Whoever labels UTF-8 so has not looked, and all else that is labelled so is the same in UTF-8.
-  ['us-ascii', 'utf-8'],
-  ['ascii', 'utf-8'],
-  ['utf-16', 'utf-16'],
-  ['utf16', 'utf-16'],
-  ['ucs-2', 'utf-16'],
-  ['iso-10646-ucs-2', 'utf-16'],
-  ['utf-16le', 'utf-16le'],
-  ['utf-16be', 'utf-16be'],
-  ['windows-1252', 'windows-1252'],
-  ['cp1252', 'windows-1252'],
-  // Whoever labels a text ISO-8859-1 and uses 0x80 to 0x9F means windows-1252; elsewhere the two are equal.
-  ['iso-8859-1', 'windows-1252'],
-  ['iso8859-1', 'windows-1252'],
-  ['iso_8859-1', 'windows-1252'],
-  ['latin1', 'windows-1252'],
-  ['latin-1', 'windows-1252'],
-  ['l1', 'windows-1252'],
-]);
+/** The byte order of these is to be found out. */
+const utf16Label = /^(?:utf-?16|(?:iso-10646-)?ucs-2)$/;
 
 /** The characters of windows-1252 from 0x80 to 0x9F. Not taken from TextDecoder, which gets them wrong in some releases of Node. */
 const windows1252 = '€\u0081‚ƒ„…†‡ˆ‰Š‹Œ\u008dŽ\u008f\u0090‘’“”•–—˜™š›œ\u009džŸ';
@@ -47,30 +28,25 @@ export function decodeText(bytes: Uint8Array, contentType?: string, onUnknownCha
 }
 
 /** The charset that a body and its Content-Type header declare, as {@link decodeText} says. */
-export function charsetOf(bytes: Uint8Array, contentType?: string, onUnknownCharset?: OnUnknownCharset): Charset {
-  const given = labelIn(contentType);
-  const byHeader = given === undefined ? undefined : findCharset(given);
-  if (byHeader !== undefined) return byHeader;
+export function charsetOf(bytes: Uint8Array, contentType = '', onUnknownCharset?: OnUnknownCharset): Charset {
+  const given = /;\s*charset\s*=\s*["']?([\w.:-]+)/i.exec(contentType)?.[1]?.slice(0, longestLabel).toLowerCase();
   const declared = labelOfXml(bytes);
-  const byDeclaration = declared === undefined ? undefined : findCharset(declared);
-  if (byDeclaration !== undefined) return byDeclaration;
+  const charset = findCharset(given) ?? findCharset(declared);
   const label = given ?? declared;
-  if (label === undefined || hasMark(bytes)) return 'utf-8';
+  if (charset !== undefined || label === undefined || markOf(bytes) !== undefined) return charset ?? 'utf-8';
   onUnknownCharset?.(label);
   return 'unknown';
 }
 
-function labelIn(contentType = ''): string | undefined {
-  const label = /;\s*charset\s*=\s*["']?([\w.:-]+)/i.exec(contentType)?.[1];
-  return label?.slice(0, longestLabel).toLowerCase();
-}
-
-function findCharset(label: string): Charset | undefined {
-  const known = charsets.get(label);
-  if (known !== undefined) return known;
+function findCharset(label: string | undefined): Charset | undefined {
+  if (label === undefined) return undefined;
+  if (utf16Label.test(label)) return 'utf-16';
+  // Whoever labels UTF-8 so has not looked, and all else that is labelled so is the same in UTF-8.
+  if (/^(?:us-)?ascii$/.test(label)) return 'utf-8';
   try {
-    const decoder = new TextDecoder(label);
-    return charsets.get(decoder.encoding) ?? decoder;
+    // Whoever labels a text ISO-8859-1 and uses 0x80 to 0x9F means windows-1252, which the platform takes it for.
+    const decoder = new TextDecoder(label === 'latin-1' ? 'latin1' : label);
+    return own.find((name) => name === decoder.encoding) ?? decoder;
   } catch {
     return undefined;
   }
@@ -78,35 +54,28 @@ function findCharset(label: string): Charset | undefined {
 
 /** Decodes bytes whose charset is known, unless a byte order mark knows better. */
 export function decodeBytes(bytes: Uint8Array, charset: Charset): string {
-  const [first, second] = bytes;
-  if (first === 0xef && second === 0xbb && bytes[2] === 0xbf) return bufferOf(bytes).toString('utf8', 3);
-  if (first === 0xfe && second === 0xff) return decodeUtf16BigEndian(bytes.subarray(2));
-  if (first === 0xff && second === 0xfe) return bufferOf(bytes).toString('utf16le', 2);
-  switch (charset) {
-    case 'utf-8':
-      return bufferOf(bytes).toString('utf8');
-    case 'utf-16':
-      return first === 0 && second !== 0 ? decodeUtf16BigEndian(bytes) : bufferOf(bytes).toString('utf16le');
-    case 'utf-16le':
-      return bufferOf(bytes).toString('utf16le');
-    case 'utf-16be':
-      return decodeUtf16BigEndian(bytes);
-    case 'windows-1252':
-      return decodeWindows1252(bytes);
-    case 'unknown':
-      return isUtf8(bytes) ? bufferOf(bytes).toString('utf8') : decodeWindows1252(bytes);
-    default:
-      return charset.decode(bytes);
+  const mark = markOf(bytes);
+  const content = bytes.subarray(mark === undefined ? 0 : mark === 'utf-8' ? 3 : 2);
+  const buffer = Buffer.from(content.buffer, content.byteOffset, content.byteLength);
+  const used = mark ?? charset;
+  if (typeof used === 'object') return used.decode(bytes);
+  if (used === 'utf-8' || (used === 'unknown' && isUtf8(content))) return buffer.toString('utf8');
+  if (used === 'utf-16be' || (used === 'utf-16' && content[0] === 0 && content[1] !== 0)) {
+    const whole = buffer.subarray(0, buffer.length - (buffer.length % 2));
+    return Buffer.from(whole).swap16().toString('utf16le');
   }
+  if (used.startsWith('utf-16')) return buffer.toString('utf16le');
+  return buffer
+    .toString('latin1')
+    .replace(/[\x80-\x9f]/g, (control) => windows1252.charAt(control.charCodeAt(0) - 0x80));
 }
 
-function hasMark(bytes: Uint8Array): boolean {
+/** What the byte order mark says that bytes begin with. */
+function markOf(bytes: Uint8Array): 'utf-8' | 'utf-16be' | 'utf-16le' | undefined {
   const [first, second, third] = bytes.subarray(0, 3);
-  return (
-    (first === 0xef && second === 0xbb && third === 0xbf) ||
-    (first === 0xfe && second === 0xff) ||
-    (first === 0xff && second === 0xfe)
-  );
+  if (first === 0xef && second === 0xbb && third === 0xbf) return 'utf-8';
+  if (first === 0xfe && second === 0xff) return 'utf-16be';
+  return first === 0xff && second === 0xfe ? 'utf-16le' : undefined;
 }
 
 function labelOfXml(bytes: Uint8Array): string | undefined {
@@ -114,23 +83,8 @@ function labelOfXml(bytes: Uint8Array): string | undefined {
   if (first === 0x3c && second === 0) return 'utf-16le';
   if (first === 0 && second === 0x3c) return 'utf-16be';
   if (first !== 0x3c || second !== 0x3f) return undefined;
-  const declaration = bufferOf(bytes).toString('latin1', 0, 200);
+  const declaration = Buffer.from(bytes.subarray(0, 200)).toString('latin1');
   const label = /^<\?xml\s[^>]*?\sencoding\s*=\s*["']([\w.:-]+)["']/.exec(declaration)?.[1]?.toLowerCase();
   // A declaration that could be read byte by byte is not in UTF-16, whatever it says.
-  return label !== undefined && String(charsets.get(label)).startsWith('utf-16') ? 'utf-8' : label;
-}
-
-function decodeWindows1252(bytes: Uint8Array): string {
-  return bufferOf(bytes)
-    .toString('latin1')
-    .replace(/[\x80-\x9f]/g, (control) => windows1252.charAt(control.charCodeAt(0) - 0x80));
-}
-
-function decodeUtf16BigEndian(bytes: Uint8Array): string {
-  const swapped = Buffer.from(bytes.subarray(0, bytes.length - (bytes.length % 2)));
-  return swapped.swap16().toString('utf16le');
-}
-
-function bufferOf(bytes: Uint8Array): Buffer {
-  return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  return /^(?:utf-?16|.*ucs-2)/.test(label ?? '') ? 'utf-8' : label;
 }
