@@ -199,8 +199,6 @@ function createDelivery(message: OutboundMessage, statusCode: number, response: 
   const failedItems = new Set(failed.map(({ msisdn }) => normaliseRecipient(msisdn)));
   const accepted =
     failed.length === 0 ? [...message.to] : message.to.filter((item) => !failedItems.has(normaliseRecipient(item)));
-  const delivery: Delivery = { statusCode, recipients, accepted, failed };
   const messageId = response.messageId || message.messageId;
-  if (messageId) delivery.messageId = messageId;
-  return delivery;
+  return { statusCode, recipients, accepted, failed, ...(messageId ? { messageId } : undefined) };
 }

@@ -112,19 +112,35 @@ function credentialsOf(authentication: Authentication): [string, string][] {
 
 const noBytes = Buffer.alloc(0);
 
-/** Async, so that it rejects. */
+type Decoder = (bytes: Buffer, options: { maxOutputLength: number }) => Buffer;
+
+const decoders: ReadonlyMap<string, Decoder> = new Map<string, Decoder>([
+  ['identity', (bytes) => bytes],
+  ['gzip', unzipSync],
+  ['x-gzip', unzipSync],
+  ['br', brotliDecompressSync],
+  // In the format of zlib, as RFC 9110 has it, or bare, as some send it.
+  ['deflate', (bytes, options) => ((bytes[0] ?? 0) % 16 === 8 ? inflateSync : inflateRawSync)(bytes, options)],
+]);
+
+/**
+ * Undoes the `Content-Encoding` of an answer (RFC 9110, 8.4). None is asked for; one that comes all the same must not cost a message.
+ * Async, so that it rejects.
+ */
 async function decode({ coding = '', ...answer }: Answer, effect: Call['effect']): Promise<Answer> {
-  const { statusCode } = answer;
+  const { statusCode, bytes } = answer;
+  const decoder = decoders.get(coding.trim().toLowerCase());
   try {
-    const bytes = decodeContent(answer.bytes, coding, maxAnswerBytes);
-    if (!bytes) throw createTooLarge(effect, { statusCode });
-    return { ...answer, bytes };
+    if (bytes.length === 0) return answer;
+    if (!decoder) throw new TypeError('unknown');
+    return { ...answer, bytes: decoder(bytes, { maxOutputLength: maxAnswerBytes }) };
   } catch (error) {
     // That the service refused is known.
     if (statusCode >= 300) return { ...answer, bytes: noBytes };
-    if (!(error instanceof CodingError)) throw error;
-    if (effect === 'send') throw createUnread(error.message, { statusCode });
-    throw new SmsError('responseUnreadable', { statusCode, params: { detail: error.message } });
+    if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') throw createTooLarge(effect, { statusCode });
+    const detail = decoder ? 'broken content encoding' : 'unknown content encoding';
+    if (effect === 'send') throw createUnread(detail, { statusCode });
+    throw new SmsError('responseUnreadable', { statusCode, params: { detail } });
   }
 }
 
@@ -189,14 +205,10 @@ class AnswerReader implements Dispatcher.DispatchHandler {
   ): void {
     if (statusCode < 200) return;
     this.#answer = { statusCode, statusText, bytes: noBytes };
-    const contentType = headers['content-type'];
+    const { 'content-type': contentType, 'content-encoding': coding, 'retry-after': retryAfter, date } = headers;
     if (contentType !== undefined) this.#answer.contentType = String(contentType);
-    const coding = headers['content-encoding'];
     if (coding !== undefined) this.#answer.coding = String(coding);
-    const retryAfter = headers['retry-after'];
-    if (retryAfter !== undefined) {
-      this.#answer.retryAfter = resolveRetryAfter(String(retryAfter), headers.date?.toString());
-    }
+    if (retryAfter !== undefined) this.#answer.retryAfter = resolveRetryAfter(String(retryAfter), date?.toString());
     this.#call.onAnswer?.();
   }
 
@@ -271,14 +283,9 @@ class AnswerReader implements Dispatcher.DispatchHandler {
   }
 }
 
-/** Each piece takes some hundred bytes for itself, which those of an ordinary connection have in plenty. */
-const mostLoose = 1_000;
-
 /** A body that comes in pieces, however small they are: a million of one byte take little more than a million bytes. */
 export class Pieces {
-  readonly #pieces: Buffer[] = [];
-  /** How many of the last ones are as they came. */
-  #loose = 0;
+  #bytes = noBytes;
   #length = 0;
 
   /** Of all pieces, in bytes. */
@@ -287,47 +294,13 @@ export class Pieces {
   }
 
   add(piece: Buffer): void {
-    this.#length += piece.length;
-    this.#pieces.push(piece);
-    if (++this.#loose < mostLoose) return;
-    this.#pieces.push(Buffer.concat(this.#pieces.splice(-mostLoose)));
-    this.#loose = 0;
+    const length = this.#length + piece.length;
+    if (length > this.#bytes.length) this.#bytes = Buffer.concat([this.join(), Buffer.alloc(length)]);
+    piece.copy(this.#bytes, this.#length);
+    this.#length = length;
   }
 
   join(): Buffer {
-    const [first] = this.#pieces;
-    return first !== undefined && this.#pieces.length === 1 ? first : Buffer.concat(this.#pieces);
-  }
-}
-
-/** Why content cannot be decoded, in a few words. */
-export class CodingError extends Error {}
-
-type Decoder = (bytes: Buffer, options: { maxOutputLength: number }) => Buffer;
-
-const decoders: ReadonlyMap<string, Decoder> = new Map<string, Decoder>([
-  ['identity', (bytes) => bytes],
-  ['gzip', unzipSync],
-  ['x-gzip', unzipSync],
-  ['br', brotliDecompressSync],
-  // In the format of zlib, as RFC 9110 has it, or bare, as some send it.
-  ['deflate', (bytes, options) => ((bytes[0] ?? 0) % 16 === 8 ? inflateSync : inflateRawSync)(bytes, options)],
-]);
-
-/**
- * Undoes the `Content-Encoding` of an answer (RFC 9110, 8.4). None is asked for; one that comes all the same must not cost a message.
- *
- * @returns `undefined` for what is larger than `maxBytes`
- * @throws CodingError for what is damaged, encoded more than once, or in a way that is not known
- */
-export function decodeContent(bytes: Buffer, coding: string, maxBytes: number): Buffer | undefined {
-  if (bytes.length === 0) return bytes;
-  const decode = decoders.get(coding.trim().toLowerCase());
-  if (!decode) throw new CodingError('unknown content encoding');
-  try {
-    return decode(bytes, { maxOutputLength: maxBytes });
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') return undefined;
-    throw new CodingError('broken content encoding', { cause: error });
+    return this.#bytes.subarray(0, this.#length);
   }
 }
