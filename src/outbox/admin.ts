@@ -6,10 +6,10 @@ import type { Duplicates } from './duplicates';
 import type { Ledger } from './ledger';
 import type { SendFailure } from './outage';
 import type { SendQueue } from './queue';
-import type { EvidenceCollector } from './reconciliation';
+import type { Reconciliations } from './reconciliation';
 import type { SenderRegistrations } from './sender-registrations';
 import type { Settlement } from './settlement';
-import { concernedBy, isKept, parseOutcome, type Sent, type Text } from './text';
+import { concernedBy, createResolved, isKept, parseOutcome, type Text } from './text';
 import type { TextEntryPlace, TextEntryState } from './text-book';
 
 /** What goes on with texts that go out. */
@@ -76,7 +76,7 @@ export interface TextEntryList {
 /** What the admin looks at. */
 export interface AdminOptions {
   ledger: Ledger;
-  evidence: Pick<EvidenceCollector, 'searches'>;
+  reconciliations: Reconciliations;
   dispatcher: Dispatcher;
   duplicates: Duplicates;
   settlement: Settlement;
@@ -101,13 +101,13 @@ export class Admin {
   }
 
   get state(): SendState {
-    const { ledger, evidence, queue, dispatcher } = this.#options;
+    const { ledger, reconciliations, queue, dispatcher } = this.#options;
     const { failing, scheduled } = dispatcher;
     const { texts } = ledger;
     const kept = texts.entries.count('kept');
     const [oldest] = texts.entries.page('kept', 1).ids.map((id) => texts.get(id));
     return {
-      inFlight: queue.inFlight + evidence.searches,
+      inFlight: queue.inFlight + reconciliations.searches,
       waiting: queue.waitingUnkept + kept,
       kept,
       scheduled,
@@ -173,15 +173,7 @@ export class Admin {
 
   async #confirm(text: Text, { state }: TextEntryPlace): Promise<'done' | 'unfit'> {
     if (state !== 'uncertain') return 'unfit';
-    const { messageId } = text.message;
-    const accepted = concernedBy(text);
-    const sent: Sent = {
-      ...(messageId === undefined ? undefined : { messageId }),
-      recipients: accepted.map((msisdn) => ({ msisdn, isError: false })),
-      accepted,
-      failed: [],
-      resolvedBy: 'person',
-    };
+    const sent = createResolved(text.message.messageId, concernedBy(text), 'person');
     await this.#options.settlement.end({ ...text, isReleased: true }, sent);
     return 'done';
   }

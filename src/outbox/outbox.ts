@@ -18,7 +18,7 @@ import { type Move, moveAll } from './move';
 import { Followers } from './once';
 import { RetryAfter } from './outage';
 import type { SendQueue } from './queue';
-import { EvidenceCollector, Reconciliations } from './reconciliation';
+import { Reconciliations } from './reconciliation';
 import { Deliveries } from './redelivery';
 import type { RuleSettings } from './rules';
 import { SendAttempts } from './send-attempt';
@@ -133,8 +133,8 @@ export class Outbox implements Participant {
       onAllAnswered: (text) => this.#deliveries.forget(text),
     });
     const { questions } = this;
-    const evidence = new EvidenceCollector(clock, options.sources);
-    const reconciliations = new Reconciliations(evidence, (node) => registrations.clientFor(node) ?? options.client());
+    const clientFor = (node: string) => registrations.clientFor(node) ?? options.client();
+    const reconciliations = new Reconciliations({ clock, sources: options.sources, clientFor });
     const expire = (id: string) => (this.#duplicates.has(id) ? this.#duplicates : this.#dispatcher).expire(id);
     this.#expiry = new Expiry({ ...base, absences }, expire);
     const settling = { ...base, deliveries: this.#deliveries, questions, reconciliations };
@@ -150,9 +150,9 @@ export class Outbox implements Participant {
     const all = { ...dispatching, dispatcher: this.#dispatcher };
     this.#duplicates = new Duplicates(all);
     const duplicates = this.#duplicates;
-    this.admin = new Admin({ ...all, evidence, duplicates, goOn: (text) => this.#takeUp(text) });
+    this.admin = new Admin({ ...all, duplicates, goOn: (text) => this.#takeUp(text) });
     this.#intake = new Intake({ ...all, duplicates });
-    this.correlation = new Correlation({ sentIndex, ledger, questions, evidence, now: () => clock.now() });
+    this.correlation = new Correlation({ sentIndex, ledger, questions, reconciliations, now: () => clock.now() });
     journal.join('ledger', this);
   }
 

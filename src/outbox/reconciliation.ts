@@ -1,21 +1,14 @@
 import { type Clock, onceAborted, wait } from '../clock';
 import type { SmsError } from '../errors';
 import type { Client } from '../http/client';
-import type { Feed, FeedEntry, OutboundMessage, RecordOfKind } from '../model';
+import type { Feed, FeedEntry, RecordOfKind } from '../model';
 import { isHandset } from '../questions/sent-index';
 import { normaliseRecipient } from '../wire/fields';
 import { UnderWay } from './counts';
-import { concernedBy, type Evidence, type Sent, type Text } from './text';
+import { concernedBy, createResolved, type Evidence, type Sent, type Text } from './text';
 
 /** A record that passes the account, whichever way it came. */
 export type PassingRecord = RecordOfKind;
-
-/** A text whose outcome may turn out to be unknown. */
-export interface UnknownText {
-  message: OutboundMessage & { messageId: string };
-  /** Reads the feed (§4.5), which marks nothing as read. */
-  readFeed(): Promise<Feed>;
-}
 
 /** What a search came to. */
 export interface Finding {
@@ -30,81 +23,27 @@ const feedIntervalMs = 30_000;
 const sharedFeedMs = 1_000;
 const wordCharacter = /[\p{L}\p{N}_-]/u;
 
+/** What evidence is collected with. */
+export interface ReconciliationsOptions {
+  clock: Clock;
+  /** Which kinds of records pass the account now, beside the feed. */
+  sources(): readonly Evidence[];
+  /** Who can ask the service for a node now: a redeploy ends whoever could before. */
+  clientFor(node: string): Client | undefined;
+}
+
 /**
  * Collects evidence that the service has taken a text whose outcome is unknown: from the records that pass the account,
  * from the moment the text leaves, and from the feed while somebody looks. Finding nothing says nothing.
  */
-export class EvidenceCollector {
-  readonly #clock: Clock;
-  /** Which kinds of records pass the account now, beside the feed. */
-  readonly #sources: () => readonly Evidence[];
-  readonly #open = new Map<string, Set<Reconciliation>>();
+export class Reconciliations {
+  readonly #options: ReconciliationsOptions;
+  readonly #byText = new Map<string, Reconciliation>();
   readonly #searches = new UnderWay();
   #reading: { at: number; feed: Promise<Feed> } | undefined;
 
-  constructor(clock: Clock, sources: () => readonly Evidence[]) {
-    this.#clock = clock;
-    this.#sources = sources;
-  }
-
-  /** For how many texts evidence is being looked for. */
-  get searches(): number {
-    return this.#searches.size;
-  }
-
-  /** Begins to collect for a text that leaves. */
-  watch(text: UnknownText): Reconciliation {
-    const { messageId } = text.message;
-    const opened = new Reconciliation(text, {
-      clock: this.#clock,
-      sources: this.#sources,
-      searches: this.#searches,
-      readFeed: () => this.#readFeed(text),
-      onClose: () => {
-        const open = this.#open.get(messageId);
-        open?.delete(opened);
-        if (open?.size === 0) this.#open.delete(messageId);
-        // A feed is large, and private.
-        if (this.#open.size === 0) this.#reading = undefined;
-      },
-    });
-    this.#open.set(messageId, (this.#open.get(messageId) ?? new Set()).add(opened));
-    return opened;
-  }
-
-  /** A record has come. */
-  observe(passing: PassingRecord): void {
-    const { record } = passing;
-    const id = passing.kind === 'outbox' ? record.messageId : passing.record.inReplyToId;
-    if (typeof id !== 'string') return;
-    for (const opened of this.#open.get(id.trim()) ?? []) opened.observe(passing);
-  }
-
-  #readFeed(text: UnknownText): Promise<Feed> {
-    const at = this.#clock.elapsed();
-    if (!this.#reading || at - this.#reading.at > sharedFeedMs) {
-      this.#reading = { at, feed: text.readFeed() };
-    }
-    return this.#reading.feed;
-  }
-}
-
-interface Search {
-  readonly opened: Reconciliation;
-  /** What there is to tell when nothing is found, once the search has been interrupted. */
-  error?: SmsError;
-}
-
-/** The evidence of texts that are under way, from the moment that each leaves. */
-export class Reconciliations {
-  readonly #evidence: EvidenceCollector;
-  readonly #clientFor: (node: string) => Client | undefined;
-  readonly #searches = new Map<string, Search>();
-
-  /** @param clientFor who can ask the service for a node now: a redeploy ends whoever could before */
-  constructor(evidence: EvidenceCollector, clientFor: (node: string) => Client | undefined) {
-    this.#evidence = evidence;
-    this.#clientFor = clientFor;
+  constructor(options: ReconciliationsOptions) {
+    this.#options = options;
   }
 
   /** Says whether a text is one for which evidence can be looked for. */
@@ -112,72 +51,78 @@ export class Reconciliations {
     return options.resolveMs > 0 && message.messageId !== undefined;
   }
 
+  /** For how many texts evidence is being looked for. */
+  get searches(): number {
+    return this.#searches.size;
+  }
+
   /** Begins to collect, unless it has begun already; `undefined` for a text that nothing is looked for, or where nobody is who can. */
-  open(text: Text, client = this.#clientFor(text.node)): Reconciliation | undefined {
-    const search = this.#searches.get(text.id) ?? (client && this.#begin(text, client));
-    if (!search) return undefined;
-    this.#searches.set(text.id, search);
-    search.opened.goesTo(concernedBy(text));
-    return search.opened;
+  open(text: Text, client = this.#options.clientFor(text.node)): Reconciliation | undefined {
+    const known = this.#byText.get(text.id);
+    const opened = known ?? (client && Reconciliations.isFor(text) ? this.#create(text, client) : undefined);
+    if (!opened) return undefined;
+    this.#byText.set(text.id, opened);
+    opened.goesTo(concernedBy(text));
+    return opened;
   }
 
-  /** Somebody else is to go on. */
-  interrupt(id: string, error: SmsError): void {
-    const search = this.#searches.get(id);
-    if (search) search.error = error;
-  }
-
-  /** See {@link interrupt}. */
-  errorOf(id: string): SmsError | undefined {
-    return this.#searches.get(id)?.error;
+  get(id: string): Reconciliation | undefined {
+    return this.#byText.get(id);
   }
 
   /** Whether the service can be asked now about a text, or nothing is to be looked for. */
   canLook(text: Text): boolean {
-    return this.#clientFor(text.node) !== undefined || !Reconciliations.isFor(text);
+    return this.#options.clientFor(text.node) !== undefined || !Reconciliations.isFor(text);
   }
 
+  /** Ends the collection. */
   close(id: string): void {
-    this.#searches.get(id)?.opened.close();
-    this.#searches.delete(id);
+    this.#byText.delete(id);
+    // A feed is large, and private.
+    if (this.#byText.size === 0) this.#reading = undefined;
   }
 
-  #begin(text: Text, client: Client): Search | undefined {
-    const { message, node } = text;
-    const { messageId } = message;
-    if (!Reconciliations.isFor(text) || messageId === undefined) return undefined;
-    const readFeed = () => (this.#clientFor(node) ?? client).readFeed({ type: 'out', size: 300 });
-    return { opened: this.#evidence.watch({ message: { ...message, messageId }, readFeed }) };
+  /** A record has come. */
+  observe(passing: PassingRecord): void {
+    const id = passing.kind === 'outbox' ? passing.record.messageId : passing.record.inReplyToId;
+    if (typeof id !== 'string') return;
+    for (const opened of this.#byText.values()) if (opened.messageId === id.trim()) opened.observe(passing);
+  }
+
+  #create({ message, node }: Text, client: Client): Reconciliation {
+    const { clock, sources, clientFor } = this.#options;
+    const readFeed = () => {
+      const at = clock.elapsed();
+      if (!this.#reading || at - this.#reading.at > sharedFeedMs) {
+        this.#reading = { at, feed: (clientFor(node) ?? client).readFeed({ type: 'out', size: 300 }) };
+      }
+      return this.#reading.feed;
+    };
+    return new Reconciliation(message.messageId ?? '', { clock, sources, searches: this.#searches, readFeed });
   }
 }
 
-interface ReconciliationOptions {
-  clock: Clock;
-  sources(): readonly Evidence[];
+interface ReconciliationOptions extends Pick<ReconciliationsOptions, 'clock' | 'sources'> {
   searches: UnderWay;
+  /** Reads the feed (§4.5), which marks nothing as read. */
   readFeed(): Promise<Feed>;
-  onClose(): void;
 }
 
 /** What is known of one text. */
 export class Reconciliation {
-  readonly #text: UnknownText;
+  readonly messageId: string;
+  /** What there is to tell when nothing is found, once the search has been interrupted: somebody else is to go on. */
+  interruptedWith: SmsError | undefined;
   readonly #options: ReconciliationOptions;
   readonly #accepted = new Set<string>();
-  #to: readonly string[];
+  #to: readonly string[] = [];
   #by: Evidence | undefined;
   #isComplete = false;
   #onComplete = () => {};
 
-  constructor(text: UnknownText, options: ReconciliationOptions) {
-    this.#text = text;
-    this.#to = text.message.to;
+  constructor(messageId: string, options: ReconciliationOptions) {
+    this.messageId = messageId;
     this.#options = options;
-  }
-
-  /** Ends the collection. */
-  close(): void {
-    this.#options.onClose();
   }
 
   /** Of the recipients, some may be kept back when the text leaves. */
@@ -210,26 +155,29 @@ export class Reconciliation {
   }
 
   async #search(forMs: number, signal: AbortSignal): Promise<Finding> {
+    signal.throwIfAborted();
     const stop = new AbortController();
-    const leave = onceAborted(signal, () => stop.abort(signal.reason));
-    const until = this.#options.clock.elapsed() + forMs;
-    const complete = new Promise<void>((resolve, reject) => {
+    const reading = this.#readFeedUntil(this.#options.clock.elapsed() + forMs, stop.signal);
+    let leave = () => {};
+    // A reading of the feed is not waited for then.
+    const over = new Promise<void>((resolve, reject) => {
       this.#onComplete = resolve;
       if (this.#isComplete) resolve();
-      // A reading of the feed is not waited for then.
-      onceAborted(stop.signal, () => reject(stop.signal.reason));
+      leave = onceAborted(signal, () => reject(signal.reason));
     });
-    const reading = this.#readFeedUntil(until, stop.signal);
-    if (signal.aborted) stop.abort(signal.reason);
     try {
-      await Promise.race([complete, reading]);
-      if (signal.aborted) throw signal.reason;
+      await Promise.race([over, reading]);
     } finally {
       leave();
-      for (const ending of [complete, reading]) ending.catch(() => {});
+      reading.catch(() => {});
       stop.abort();
     }
-    return { ...(this.#by === undefined ? undefined : { sent: this.#found(this.#by) }), looked: this.#looked() };
+    const accepted = this.#to.filter((item) => this.#accepted.has(item));
+    const sent = this.#by && createResolved(this.messageId, accepted, this.#by);
+    return {
+      ...(sent && { sent }),
+      looked: ['feed', ...this.#options.sources().filter((source) => source !== 'feed')],
+    };
   }
 
   async #readFeedUntil(until: number, signal: AbortSignal): Promise<void> {
@@ -247,7 +195,7 @@ export class Reconciliation {
   async #readFeedOnce(): Promise<void> {
     try {
       const { entries } = await this.#options.readFeed();
-      if (entries.some((entry) => speaksOf(entry, this.#text.message.messageId))) this.#foundAll('feed');
+      if (entries.some((entry) => speaksOf(entry, this.messageId))) this.#foundAll('feed');
     } catch {
       // A reading that fails proves nothing, and the next may succeed.
     }
@@ -262,21 +210,6 @@ export class Reconciliation {
   #complete(): void {
     this.#isComplete = true;
     this.#onComplete();
-  }
-
-  #found(resolvedBy: Evidence): Sent {
-    const accepted = this.#to.filter((item) => this.#accepted.has(item));
-    return {
-      messageId: this.#text.message.messageId,
-      recipients: accepted.map((msisdn) => ({ msisdn, isError: false })),
-      accepted,
-      failed: [],
-      resolvedBy,
-    };
-  }
-
-  #looked(): Evidence[] {
-    return ['feed', ...this.#options.sources().filter((source) => source !== 'feed')];
   }
 }
 

@@ -105,7 +105,8 @@ export class Settlement {
   async takeUp(text: Text): Promise<Text | undefined> {
     if (this.isClosed) return undefined;
     const error =
-      this.#options.reconciliations.errorOf(text.id) ?? new SmsError('uncertain', { params: { detail: 'stopped' } });
+      this.#options.reconciliations.get(text.id)?.interruptedWith ??
+      new SmsError('uncertain', { params: { detail: 'stopped' } });
     return this.reconcile(text, error);
   }
 
@@ -121,7 +122,7 @@ export class Settlement {
         outcome = sent ?? error.with({ looked });
       } catch {
         // Looked for again when the account is used again.
-        reconciliations.interrupt(text.id, error);
+        evidence.interruptedWith = error;
         return undefined;
       }
     }

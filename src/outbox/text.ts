@@ -318,6 +318,16 @@ export function isOutage(error: unknown): error is SmsError {
   return code === 'SMS_UNREACHABLE' || code === 'SMS_UNAUTHORIZED' || code === 'SMS_STORE';
 }
 
+/** The end of a text that was taken, as is known by evidence alone. */
+export function createResolved(
+  messageId: string | undefined,
+  accepted: string[],
+  resolvedBy: NonNullable<Sent['resolvedBy']>,
+): Sent {
+  const recipients = accepted.map((msisdn) => ({ msisdn, isError: false }));
+  return { ...(messageId === undefined ? undefined : { messageId }), recipients, accepted, failed: [], resolvedBy };
+}
+
 /** Says whether anybody was accepted, as far as is known. */
 export function isAccepted(outcome: Outcome): outcome is Sent {
   return !(outcome instanceof SmsError) && outcome.accepted.length > 0;

@@ -1,6 +1,6 @@
 import type { IncomingRecord, StatusRecord } from '../model';
 import type { Ledger } from '../outbox/ledger';
-import type { EvidenceCollector, PassingRecord } from '../outbox/reconciliation';
+import type { PassingRecord, Reconciliations } from '../outbox/reconciliation';
 import { type Changes, keepItem, type Look } from '../store/store';
 import type { Answer, Question } from './question';
 import { latest, withAnswer } from './question-steps';
@@ -15,7 +15,7 @@ export interface CorrelationOptions {
   /** Where texts and questions are that are under way. */
   ledger: Ledger;
   questions: Questions;
-  evidence: EvidenceCollector;
+  reconciliations: Reconciliations;
   now(): number;
 }
 
@@ -62,7 +62,7 @@ export class Correlation {
     look: Look,
     changes: Changes,
   ): { record: W['record']; isTaken?: true; effect(): void } {
-    const observe = () => this.#options.evidence.observe(passing);
+    const observe = () => this.#options.reconciliations.observe(passing);
     // What a record may answer is derived from digests, which most accounts never need.
     if (passing.kind === 'outbox' || !this.#options.sentIndex.isExpected) {
       return { record: passing.record, effect: observe };
