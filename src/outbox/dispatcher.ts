@@ -9,7 +9,6 @@ import type { Ledger } from './ledger';
 import { Outage, type RetryAfter, type SendFailure } from './outage';
 import { placeOf, type SendQueue, type Turn, type TurnSource } from './queue';
 import { isWithheldError, mayLeaveAt, TooEarly } from './rules';
-import type { SendAttempts } from './send-attempt';
 import type { SenderRegistrations } from './sender-registrations';
 import type { Settlement } from './settlement';
 import { isOutage, isUnknown, type Outcome, type Text } from './text';
@@ -22,7 +21,6 @@ export interface DispatcherOptions {
   expiry: Expiry;
   retryAfter: RetryAfter;
   registrations: SenderRegistrations;
-  attempts: SendAttempts;
   settlement: Settlement;
   /** See {@link RuleSettings}. */
   quietHours(): readonly QuietHours[];
@@ -298,7 +296,7 @@ export class Dispatcher implements TurnSource {
 
   /** Resolves with whether the service was asked. */
   async #takeTurn(waiting: Waiting): Promise<boolean> {
-    const { ledger, expiry, registrations, attempts } = this.#options;
+    const { ledger, expiry, registrations, settlement } = this.#options;
     const { id, node } = waiting;
     if (expiry.isOver(id)) this.expire(id);
     const text = ledger.texts.get(id);
@@ -313,7 +311,7 @@ export class Dispatcher implements TurnSource {
     registrations.tellState(node);
     try {
       const { signal } = abort;
-      const outcome = await attempts.make(text, { client: handler.client, signal }).catch(asSmsError);
+      const outcome = await settlement.attempt(text, { client: handler.client, signal }).catch(asSmsError);
       // A rule of one's own keeps it back, or the store does: the service was not asked.
       const isKeptBack = isSmsError(outcome, 'SMS_STORE') || isWithheldError(outcome) || outcome instanceof TooEarly;
       // Quiet hours have begun meanwhile.

@@ -1,16 +1,24 @@
-import type { Clock } from '../clock';
+import { type Clock, wait } from '../clock';
 import { asSmsError, isSmsError, SmsError } from '../errors';
 import type { Journal } from '../journal/journal';
+import type { Delivery } from '../model';
 import { type SendCounts, UnderWay } from './counts';
 import type { Dispatcher } from './dispatcher';
 import type { Duplicates } from './duplicates';
 import type { Ledger } from './ledger';
 import type { Followers } from './once';
-import type { SendQueue } from './queue';
+import type { SendQueue, Turn } from './queue';
 import type { Reconciliations } from './reconciliation';
 import type { Deliveries, Given } from './redelivery';
-import { assertAnyAllowed, keepUntilDue, mayLeaveAt, mostScheduled, type RuleSettings } from './rules';
-import { type SendAttempts, sendPlain } from './send-attempt';
+import {
+  assertAnyAllowed,
+  isWithheldError,
+  keepUntilDue,
+  mayLeaveAt,
+  mostScheduled,
+  type RuleSettings,
+  TooEarly,
+} from './rules';
 import type { SendRequest } from './send-handler';
 import type { SenderRegistration, SenderRegistrations } from './sender-registrations';
 import type { Settlement } from './settlement';
@@ -19,6 +27,7 @@ import {
   formatOutcome,
   isTracked,
   isUnknown,
+  isUnsent,
   needsMessage,
   type Outcome,
   parseOutcome,
@@ -38,11 +47,14 @@ export interface IntakeOptions {
   reconciliations: Reconciliations;
   followers: Followers;
   counts: SendCounts;
-  attempts: SendAttempts;
   rules: RuleSettings;
   settlement: Settlement;
   registrations: SenderRegistrations;
 }
+
+/** A text that is not kept is tried again after so long, then after twice as long each time, up to a limit. */
+const firstDelayMs = 200;
+const longestDelayMs = 30_000;
 
 /** Takes texts of nodes in: keeps them, compares them by their keys, or sends them at once. */
 export class Intake {
@@ -89,7 +101,7 @@ export class Intake {
     try {
       assertAnyAllowed(text.message.to, text.node, rules);
       if (isTracked(text)) await this.#takeIn(text, given);
-      else await this.#send(text, given);
+      else await this.#sendToEnd(text, given);
     } catch (error) {
       await this.#refuse(text, given, error);
     } finally {
@@ -119,7 +131,7 @@ export class Intake {
     } else if (verdict.type === 'underway') {
       await this.#options.followers.follow(text.id, verdict.id, given.from.signals.signal);
       await this.#takeIn(text, given);
-    } else await this.#send(taken.text, given);
+    } else await this.#sendToEnd(taken.text, given);
   }
 
   /** @throws SmsError `SMS_BUSY` when a text that is about to be kept would have to wait, and may not */
@@ -144,28 +156,75 @@ export class Intake {
     return dispatcher.isHeld ? 0 : queue.free;
   }
 
-  async #send(text: Text, given: Given): Promise<void> {
-    const { handler, signals } = given.from;
-    const { clock, queue } = this.#options;
+  async #sendToEnd(text: Text, given: Given): Promise<void> {
+    const { text: sent, outcome } = await this.#send(text, given.from);
+    await this.#options.settlement.end(sent, asUnsent(sent, outcome), given);
+  }
+
+  /**
+   * Sends a text that is not kept. It is tried again when it never reached the service, and, if its options say so, when the
+   * outcome is unknown and no evidence was found: after 0.2 s, doubling to at most 30 s.
+   *
+   * A try after one that may have been sent takes a turn of its own, and no place in the queue while it waits; it is not refused
+   * for want of room. What has left is followed to its end, for as long as a node that is closed waits for it. Never rejects.
+   *
+   * @returns the outcome of the last try, or of an earlier one that may have been accepted when none after it arrived; `SMS_CLOSED` when the
+   *   flow was stopped between tries; with the text as it stands then
+   */
+  async #send(text: Text, { handler, signals }: SenderRegistration): Promise<{ text: Text; outcome: Outcome }> {
+    const { clock, queue, reconciliations, settlement } = this.#options;
+    const { client } = handler;
+    const { signal, giveUp } = signals;
+    const { retries, retryUncertain, resolveMs, priority } = text.options;
     let current = text;
     const onMoved = (moved: Text) => {
       current = moved;
     };
-    const tryOnce = (signal: AbortSignal) =>
-      this.#options.attempts.make(current, { client: handler.client, signal, onMoved });
-    const tryAgain = (signal: AbortSignal) =>
-      tryOnce(signal).catch((error) => {
-        if (isUnknown(error)) current = afterUnknown(current, formatOutcome(error));
-        throw error;
-      });
-    const outcome = await sendPlain(text.options, {
-      clock,
-      queue,
-      signals,
-      attempt: text.options.retryUncertain ? tryAgain : tryOnce,
-      evidence: this.#options.reconciliations.open(text, handler.client),
-    });
-    await this.#options.settlement.end(current, asUnsent(current, outcome), given);
+    const ended = (outcome: Outcome) => ({ text: current, outcome });
+    let further = 0;
+    /** Rejects when the flow is stopped before. */
+    const waitForNext = () => wait(clock, Math.min(longestDelayMs, firstDelayMs * 2 ** further++), signal);
+    /** Tries until the service is reached: nothing was sent before, so that the pace need not count it. */
+    const take = async ({ giveBack }: Turn): Promise<Delivery> => {
+      for (;;) {
+        try {
+          return await settlement.attempt(current, { client, signal: giveUp, onMoved });
+        } catch (error) {
+          if (isWithheldError(error) || error instanceof TooEarly) giveBack();
+          if (!isSmsError(error, 'SMS_UNREACHABLE') || further >= retries) throw error;
+          await waitForNext().catch(() => {
+            throw new SmsError('closed', { cause: error });
+          });
+        }
+      }
+    };
+    const evidence = reconciliations.open(text, client);
+    const order = queue.arrive();
+    let uncertain: SmsError | undefined;
+    for (;;) {
+      let failure: SmsError;
+      try {
+        return ended(await queue.run(take, uncertain ? { signal, priority, order } : { signal, priority }));
+      } catch (error) {
+        failure = asSmsError(error);
+      }
+      // An unknown outcome stays unknown; only what never left may be called unsent.
+      if (!isUnknown(failure)) return ended(isUnsent(failure) ? (uncertain ?? failure) : failure);
+      if (retryUncertain) current = afterUnknown(current, formatOutcome(failure));
+      uncertain = failure;
+      try {
+        if (evidence) {
+          const { sent, looked } = await evidence.look(resolveMs, signal);
+          if (sent) return ended(sent);
+          uncertain = failure.with({ looked });
+        }
+        if (!retryUncertain || further >= retries) return ended(uncertain);
+        await waitForNext();
+      } catch {
+        // The flow is being stopped.
+        return ended(uncertain);
+      }
+    }
   }
 
   /** It was not taken in at all. */

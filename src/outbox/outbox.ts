@@ -21,7 +21,6 @@ import type { SendQueue } from './queue';
 import { Reconciliations } from './reconciliation';
 import { Deliveries } from './redelivery';
 import type { RuleSettings } from './rules';
-import { SendAttempts } from './send-attempt';
 import type { SendHandler, SendHandlerState, SendingNode } from './send-handler';
 import { closeGraceMs, SenderRegistration, SenderRegistrations } from './sender-registrations';
 import { Settlement } from './settlement';
@@ -143,7 +142,6 @@ export class Outbox implements Participant {
       ...settling,
       expiry: this.#expiry,
       retryAfter: options.retryAfter ?? new RetryAfter(clock),
-      attempts: new SendAttempts(ledger, reconciliations),
       settlement: this.#settlement,
     };
     this.#dispatcher = new Dispatcher(dispatching);

@@ -1,10 +1,13 @@
-import { SmsError } from '../errors';
+import { isSmsError, SmsError } from '../errors';
+import type { Client } from '../http/client';
+import type { Delivery } from '../model';
 import type { Questions } from '../questions/questions';
 import { NodeCounts, type SendCounts } from './counts';
 import type { Ledger } from './ledger';
 import type { Followers } from './once';
-import type { Finding, Reconciliation, Reconciliations } from './reconciliation';
+import { type Finding, type Reconciliation, Reconciliations } from './reconciliation';
 import type { Deliveries, Given } from './redelivery';
+import { createWithheldError, TooEarly } from './rules';
 import type { SenderRegistrations } from './sender-registrations';
 import {
   asks,
@@ -15,6 +18,7 @@ import {
   isUnsent,
   type Outcome,
   stillUnknown,
+  submittedOf,
   type Text,
   uncountedBy,
   withMessageId,
@@ -37,7 +41,19 @@ export interface SettlementOptions {
   onFault(error: unknown): void;
 }
 
-/** What follows once a text has left, until its outcome has entered the flow: each text ends once. */
+/** One try. */
+export interface Try {
+  client: Client;
+  /** Ends one that has not left. */
+  signal: AbortSignal;
+  /** Where the text stands has changed: it leaves, or does not after all. */
+  onMoved?(text: Text): void;
+}
+
+/**
+ * How texts leave, to those of their recipients that no rule withholds, who are counted; and what follows, until the outcome has
+ * entered the flow: each text ends once.
+ */
 export class Settlement {
   readonly #options: SettlementOptions;
   #closing = new AbortController();
@@ -70,6 +86,44 @@ export class Settlement {
   /** For how many texts of a node, kept ones or those of an earlier process, evidence is being looked for. */
   searchingOf(node: string): number {
     return this.#searching.of(node);
+  }
+
+  /**
+   * Makes one try. The rules are asked before the request is made, where one is known to withhold somebody, and as it
+   * leaves; whom one withholds by then it does not go to. That it leaves is written where the text is to outlive the process.
+   *
+   * @throws SmsError as `Client.send` does, or as the first rule says when nobody is left, or it may not leave yet
+   */
+  async attempt(text: Text, { client, signal, onMoved = () => {} }: Try): Promise<Delivery> {
+    const { ledger, reconciliations } = this.#options;
+    const isWritten = () => isTracked(text) || isFollowed(text) || ledger.isGated;
+    const isMarked = isWritten() || Reconciliations.isFor(text);
+    if (!isMarked && !text.withheld) return client.send(text.message, { signal });
+    for (;;) {
+      const { text: judged, notBefore } = await ledger.judge(text);
+      const to = submittedOf(judged);
+      const [first, ...others] = judged.withheld ?? [];
+      if (first && to.length === 0) throw createWithheldError([first, ...others]);
+      if (notBefore) throw new TooEarly(notBefore);
+      let marking: Promise<Text | undefined> | undefined;
+      let isOvertaken = false;
+      const beforeLeaving = async () => {
+        reconciliations.open(judged, client);
+        marking = isWritten() ? ledger.leave(judged) : Promise.resolve(judged);
+        const marked = await marking;
+        isOvertaken = marked === undefined;
+        if (!marked) throw new Error('overtaken');
+        onMoved(marked);
+      };
+      try {
+        return await client.send({ ...judged.message, to }, isMarked ? { signal, beforeLeaving } : { signal });
+      } catch (error) {
+        // The request may have been given up while the mark was being written.
+        const marked = await marking?.catch(() => undefined);
+        if (marked && isSmsError(error, 'SMS_UNREACHABLE', 'SMS_CLOSED')) onMoved(await ledger.putBack(marked));
+        if (!isOvertaken) throw error;
+      }
+    }
   }
 
   /** A text has its outcome. */

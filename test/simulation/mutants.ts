@@ -305,9 +305,9 @@ export const mutants: readonly Mutant[] = [
   // Texts on their way out.
   mutant(
     'what has left is tried again',
-    'outbox/send-attempt.ts',
-    'if (!retryUncertain || further >= retries) return uncertain;',
-    'if (further >= retries) return uncertain;',
+    'outbox/intake.ts',
+    'if (!retryUncertain || further >= retries) return ended(uncertain);',
+    'if (further >= retries) return ended(uncertain);',
   ),
   mutant('what has left counts as unsent', 'http/exchange.ts', '    this.#hasLeft = true;\n    if', '    if'),
   mutant(
@@ -318,9 +318,9 @@ export const mutants: readonly Mutant[] = [
   ),
   mutant(
     'one try too many',
-    'outbox/send-attempt.ts',
-    'if (!retryUncertain || further >= retries) return uncertain;',
-    'if (!retryUncertain || further > retries) return uncertain;',
+    'outbox/intake.ts',
+    'if (!retryUncertain || further >= retries) return ended(uncertain);',
+    'if (!retryUncertain || further > retries) return ended(uncertain);',
   ),
   mutant(
     'a recipient that was refused is called accepted',
@@ -378,7 +378,7 @@ export const mutants: readonly Mutant[] = [
   // Texts that are kept, guarded, counted, or ask.
   outward(
     'a mark after the first byte',
-    'outbox/send-attempt.ts',
+    'outbox/settlement.ts',
     'const marked = await marking;',
     'const marked: Text | undefined = judged;',
   ),

@@ -1,24 +1,19 @@
 import assert from 'node:assert/strict';
 import { startSimulator } from '../../../simulator';
-import { type Clock, systemClock } from '../../../src/clock';
 import { SmsError, type SmsErrorReason } from '../../../src/errors';
 import { Client } from '../../../src/http/client';
 import { createConnections } from '../../../src/http/connections';
 import type { Delivery, OutboundMessage } from '../../../src/model';
-import { type QueueSettings, SendQueue } from '../../../src/outbox/queue';
-import { type PlainOptions, sendPlain } from '../../../src/outbox/send-attempt';
-import type { Outcome, Sent } from '../../../src/outbox/text';
+import type { SendingNode } from '../../../src/outbox/send-handler';
+import type { SendOptions, Sent } from '../../../src/outbox/text';
+import { until } from '../../until';
 import { VirtualClock } from '../../virtual-clock';
 import { Closing } from '../closing';
 import { findClosedPort } from '../raw-service';
 import { createError } from '../some-error';
+import { FakeNode, House, type HouseOptions, sendText } from './sending-house';
 
-const message: OutboundMessage = { to: ['6421555123'], body: 'hello', messageId: 'fixed-id' };
 const delivery: Delivery = { statusCode: 200, recipients: [], accepted: ['6421555123'], failed: [] };
-
-function codeOf(outcome: Outcome): string {
-  return outcome instanceof SmsError ? outcome.code : 'sent';
-}
 
 /** Lets everything happen that needs no timer. */
 async function settle(): Promise<void> {
@@ -50,33 +45,20 @@ class ScriptedClient extends Client {
   }
 }
 
-interface Surroundings {
-  signal: AbortSignal;
-  giveUp?: AbortSignal;
-  clock?: Clock;
-  queue?: SendQueue;
+/** The flow is stopped. */
+function close(node: SendingNode): void {
+  void node.close();
 }
 
-/** Sends the message by a client, through a queue where no other waits unless one is given. */
-async function send(
-  client: Client,
-  options: Partial<PlainOptions>,
-  { signal, giveUp = signal, clock = systemClock, queue = createQueue(clock) }: Surroundings,
-): Promise<Outcome> {
-  return sendPlain(
-    { retries: 3, retryUncertain: false, resolveMs: 0, priority: 0, ...options },
-    {
-      clock,
-      queue,
-      signals: { signal, giveUp },
-      attempt: (given) => client.send(message, { signal: given }),
-      evidence: undefined,
-    },
-  );
+/** A node that sends by a client, in an account where one text is sent at once and none may wait. */
+function attach(client: Client, options: HouseOptions) {
+  const house = new House({ concurrency: 1, queueLimit: 0, ...options });
+  const handler = new FakeNode('send', client, false);
+  return { house, node: Object.assign(handler, { node: house.outbox.attach(handler) }) };
 }
 
-function createQueue(clock: Clock, settings: Partial<QueueSettings> = {}): SendQueue {
-  return new SendQueue({ clock, settings: () => ({ concurrency: 1, queueLimit: 0, ...settings }) });
+function send(node: FakeNode & { node: SendingNode }, options: Partial<SendOptions> = {}): void {
+  sendText(node, 'hello', { messageId: 'fixed-id', retries: 3, ...options });
 }
 
 describe('send (retries, retryUncertain)', () => {
@@ -89,20 +71,17 @@ describe('send (retries, retryUncertain)', () => {
 
   async function run(
     client: Client,
-    options: Partial<PlainOptions> = {},
-    onWait: (stop: AbortController, giveUp: AbortController) => unknown = () => clock.advance(30_000),
+    options: Partial<SendOptions> = {},
+    onWait: (node: SendingNode) => unknown = () => clock.advance(30_000),
   ): Promise<Sent | string> {
-    const [stop, giveUp] = [new AbortController(), new AbortController()];
-    let outcome: Sent | string | undefined;
-    void send(client, options, { signal: stop.signal, giveUp: giveUp.signal, clock }).then((end) => {
-      outcome = end instanceof SmsError ? end.code : end;
-    });
-    for (let round = 0; outcome === undefined && round < 20; round++) {
+    const { node } = attach(client, { clock });
+    send(node, options);
+    for (let round = 0; node.outcomes.length === 0 && round < 20; round++) {
       await settle();
-      if (outcome === undefined) await onWait(stop, giveUp);
+      if (node.outcomes.length === 0) await onWait(node.node);
     }
-    assert.ok(outcome !== undefined, 'never ended');
-    return outcome;
+    const [{ outcome } = assert.fail('never ended')] = node.outcomes;
+    return outcome instanceof SmsError ? outcome.code : outcome;
   }
 
   it('tries three times more what never reached the service, with the same messageId', async () => {
@@ -119,8 +98,8 @@ describe('send (retries, retryUncertain)', () => {
 
   it('waits 0.2 s, then twice as long each time, at most 30 s', async () => {
     const client = new ScriptedClient(...Array.from({ length: 12 }, () => 'unreachable' as const));
-    const { signal } = new AbortController();
-    const sending = send(client, { retries: 11 }, { signal, clock });
+    const { node } = attach(client, { clock });
+    send(node, { retries: 11 });
     await settle();
     const waits: number[] = [];
     for (let tries = 1; tries < 12; tries++) {
@@ -133,7 +112,7 @@ describe('send (retries, retryUncertain)', () => {
       }
       waits.push(waitedMs);
     }
-    assert.equal(codeOf(await sending), 'SMS_UNREACHABLE');
+    assert.deepEqual(node.ends, ['SMS_UNREACHABLE']);
     assert.deepEqual(waits, [200, 400, 800, 1_600, 3_200, 6_400, 12_800, 25_600, 30_000, 30_000, 30_000]);
   });
 
@@ -191,38 +170,21 @@ describe('send (retries, retryUncertain)', () => {
 
   it('stopped between tries is SMS_CLOSED, and nothing is sent any more', async () => {
     const client = new ScriptedClient('unreachable');
-    assert.equal(await run(client, {}, (stop) => stop.abort()), 'SMS_CLOSED');
+    assert.equal(await run(client, {}, close), 'SMS_CLOSED');
     assert.equal(client.sent.length, 1);
   });
 
   it('stopped between tries whose outcome is unknown is SMS_UNCERTAIN', async () => {
     const policy = { retryUncertain: true };
-    assert.equal(await run(new ScriptedClient('uncertain'), policy, (stop) => stop.abort()), 'SMS_UNCERTAIN');
+    assert.equal(await run(new ScriptedClient('uncertain'), policy, close), 'SMS_UNCERTAIN');
     let waits = 0;
-    const wait = (stop: AbortController) => {
-      if (waits++ === 0) return clock.advance(200);
-      stop.abort();
-      return undefined;
-    };
-    assert.equal(await run(new ScriptedClient('uncertain', 'unreachable'), policy, wait), 'SMS_UNCERTAIN');
-  });
-
-  it('given up between tries is never called unsent when it may have been sent', async () => {
-    const policy = { retryUncertain: true };
-    const giveUpThenWait = (_stop: AbortController, giveUp: AbortController) => {
-      giveUp.abort();
-      return clock.advance(30_000);
-    };
-    assert.equal(await run(new ScriptedClient('uncertain'), policy, giveUpThenWait), 'SMS_UNCERTAIN');
-    assert.equal(await run(new ScriptedClient('unreachable'), policy, giveUpThenWait), 'SMS_CLOSED');
+    const waitThenClose = (node: SendingNode) => (waits++ === 0 ? clock.advance(200) : close(node));
+    assert.equal(await run(new ScriptedClient('uncertain', 'unreachable'), policy, waitThenClose), 'SMS_UNCERTAIN');
   });
 
   describe('and the queue (perSecond, concurrency, queueLimit)', () => {
-    const { signal } = new AbortController();
-
     /** When each try was made, of so many texts that end as told; then they succeed. */
-    async function times(script: SmsErrorReason[], texts: number, settings: Partial<QueueSettings>): Promise<number[]> {
-      const queue = createQueue(clock, { concurrency: 8, queueLimit: 10, ...settings });
+    async function times(script: SmsErrorReason[], texts: number, perSecond: number): Promise<number[]> {
       const client = new ScriptedClient(...script);
       const tries: number[] = [];
       const { sent } = client;
@@ -230,58 +192,46 @@ describe('send (retries, retryUncertain)', () => {
         tries.push(clock.elapsed());
         return messages.length;
       };
-      const sending = Array.from({ length: texts }, () =>
-        send(client, { retryUncertain: true }, { signal, clock, queue }),
-      );
+      const { node } = attach(client, { clock, concurrency: 8, queueLimit: 10, perSecond });
+      for (let text = 0; text < texts; text++) send(node, { retryUncertain: true });
       await clock.advance(60_000);
-      await Promise.all(sending);
+      assert.equal(node.outcomes.length, texts);
       return tries;
     }
 
     it('a try after one that may have been sent keeps to the pace', async () => {
       const script = Array.from({ length: 3 }, () => 'uncertain' as const);
-      assert.deepEqual(await times(script, 2, { perSecond: 0.5 }), [0, 2_000, 4_000, 6_000, 8_000]);
+      assert.deepEqual(await times(script, 2, 0.5), [0, 2_000, 4_000, 6_000, 8_000]);
     });
 
     it('one after another that never left need not', async () => {
-      assert.deepEqual(await times(['unreachable'], 2, { perSecond: 0.5 }), [0, 200, 2_000]);
+      assert.deepEqual(await times(['unreachable'], 2, 0.5), [0, 200, 2_000]);
     });
 
     it('a text that is to be tried again has its place before those that came later, and is not refused', async () => {
-      const queue = createQueue(clock, { queueLimit: 2 });
-      const client = new ScriptedClient('uncertain');
-      const starts: string[] = [];
-      const ends: (() => void)[] = [];
-      const run = (name: string) =>
-        queue.run(
-          () => {
-            starts.push(`${name} after ${client.sent.length} tries`);
-            return new Promise<void>((resolve) => ends.push(resolve));
-          },
-          { signal },
-        );
-      const sending = send(client, { retryUncertain: true }, { signal, clock, queue });
-      const others = [run('one'), run('two')];
-      await settle();
-      others.push(run('three'));
-      await clock.advance(1_000);
-      assert.equal(queue.waiting, 3);
-      for (let end = ends.shift(); end; end = ends.shift()) {
-        end();
-        await settle();
-      }
-      await Promise.all([sending, ...others]);
-      assert.deepEqual(starts, ['one after 1 tries', 'two after 2 tries', 'three after 2 tries']);
+      const house = new House({ clock, concurrency: 1, queueLimit: 2 });
+      const node = house.attach('send', false);
+      house.service.script.push({ takes: true, error: createError('uncertain') });
+      const answer = house.service.holdNext();
+      sendText(node, 'again', { retries: 3, retryUncertain: true });
+      sendText(node, 'one');
+      sendText(node, 'two');
+      await house.pass(0);
+      sendText(node, 'three');
+      await house.pass(1_000);
+      assert.deepEqual([house.service.bodies, house.outbox.admin.state.waiting], [['again', 'one'], 3]);
+      answer();
+      await house.pass(0);
+      assert.deepEqual(house.service.bodies, ['again', 'one', 'again', 'two', 'three']);
     });
 
     it('takes no place while it waits to be tried again', async () => {
-      const queue = createQueue(clock);
-      const client = new ScriptedClient('uncertain');
-      const sending = send(client, { retryUncertain: true }, { signal, clock, queue });
-      await settle();
-      assert.equal(queue.inFlight, 0);
-      await clock.advance(200);
-      assert.equal(await sending, delivery);
+      const { house, node } = attach(new ScriptedClient('uncertain'), { clock });
+      send(node, { retryUncertain: true });
+      await house.pass(0);
+      assert.equal(house.outbox.admin.state.inFlight, 0);
+      await house.pass(200);
+      assert.deepEqual(node.ends, ['to 6421555123']);
     });
   });
 
@@ -297,13 +247,13 @@ describe('send (retries, retryUncertain)', () => {
         method: 'POST',
         timeoutMs: 5_000,
       });
-      const { signal } = new AbortController();
-      const sending = send(client, { retries: 9 }, { signal });
-      await settle();
+      const { node } = attach(client, { clock });
+      send(node, { retries: 9 });
+      await until(() => clock.timers > 0);
       await simulator.setOnline(true);
-      const sent = await sending;
-      assert.ok(!(sent instanceof SmsError));
-      assert.deepEqual(sent.accepted, ['6421555123']);
+      await clock.advance(200);
+      await until(() => node.outcomes.length > 0);
+      assert.deepEqual(node.ends, ['to 6421555123']);
       assert.deepEqual(
         simulator.messages.map(({ messageId }) => messageId),
         ['fixed-id'],
@@ -321,12 +271,11 @@ describe('send (retries, retryUncertain)', () => {
         method: 'POST',
         timeoutMs: 5_000,
       });
-      const [stop, giveUp] = [new AbortController(), new AbortController()];
-      const sending = send(client, {}, { signal: stop.signal, giveUp: giveUp.signal });
+      const { node } = attach(client, { clock });
+      send(node);
       await simulator.until(() => simulator.polling('send') === 1);
-      stop.abort();
-      const { statusCode } = await sending;
-      assert.equal(statusCode, 200);
+      await node.node.close();
+      assert.deepEqual(node.ends, ['to 6421555123']);
     });
 
     it('is SMS_UNREACHABLE when nobody is there', async () => {
@@ -338,9 +287,12 @@ describe('send (retries, retryUncertain)', () => {
         method: 'POST',
         timeoutMs: 5_000,
       });
-      const { signal } = new AbortController();
-      const outcome = await send(client, { retries: 1, retryUncertain: true }, { signal });
-      assert.equal(codeOf(outcome), 'SMS_UNREACHABLE');
+      const { node } = attach(client, { clock });
+      send(node, { retries: 1, retryUncertain: true });
+      await until(() => clock.timers > 0);
+      await clock.advance(200);
+      await until(() => node.outcomes.length > 0);
+      assert.deepEqual(node.ends, ['SMS_UNREACHABLE']);
     });
   });
 });
