@@ -1,14 +1,8 @@
-import type { Clock } from '../clock';
 import { SmsError } from '../errors';
 import type { SendCounts } from './counts';
-import type { Dispatcher } from './dispatcher';
-import type { Duplicates } from './duplicates';
-import type { Ledger } from './ledger';
+import type { Dispatcher, DispatcherOptions } from './dispatcher';
 import type { SendFailure } from './outage';
-import type { SendQueue } from './queue';
-import type { Reconciliations } from './reconciliation';
-import type { SenderRegistrations } from './sender-registrations';
-import type { Settlement } from './settlement';
+import type { SettlementOptions } from './settlement';
 import { concernedBy, createResolved, isKept, parseOutcome, type Text } from './text';
 import type { TextEntryPlace, TextEntryState } from './text-book';
 
@@ -74,18 +68,10 @@ export interface TextEntryList {
 }
 
 /** What the admin looks at. */
-export interface AdminOptions {
-  ledger: Ledger;
-  reconciliations: Reconciliations;
+export interface AdminOptions
+  extends Pick<DispatcherOptions, 'ledger' | 'queue' | 'clock' | 'registrations' | 'settlement'>,
+    Pick<SettlementOptions, 'reconciliations' | 'counts'> {
   dispatcher: Dispatcher;
-  duplicates: Duplicates;
-  settlement: Settlement;
-  queue: SendQueue;
-  clock: Clock;
-  counts: SendCounts;
-  registrations: SenderRegistrations;
-  /** A text that was stopped waits as before. */
-  goOn(text: Text): void;
 }
 
 /** Shows what goes on, and takes the decisions of people. */
@@ -179,12 +165,12 @@ export class Admin {
   }
 
   async #discard(text: Text, { state }: TextEntryPlace): Promise<'done' | 'unfit'> {
-    const { settlement, dispatcher, duplicates, goOn } = this.#options;
-    if (state === 'kept' && !dispatcher.remove(text.id) && !duplicates.remove(text.id)) return 'unfit';
+    const { settlement, dispatcher } = this.#options;
+    if (state === 'kept' && !dispatcher.remove(text.id)) return 'unfit';
     try {
       await settlement.discard(text);
     } catch (error) {
-      if (state === 'kept') goOn(text);
+      if (state === 'kept') dispatcher.admit(text);
       throw error;
     }
     return 'done';

@@ -1,31 +1,25 @@
 import type { Clock, Timer } from '../clock';
 import { asSmsError, isSmsError, type SmsError } from '../errors';
-import type { QuietHours } from '../message/times';
 import { backOffMs } from '../polling/back-off';
 import { UnderWay } from './counts';
 import { DueTimes, OrderedKeys } from './due-times';
-import { createExpired, type Expiry } from './expiry';
-import type { Ledger } from './ledger';
+import type { Following } from './duplicates';
+import { type Absences, createExpired, Expiry } from './expiry';
 import { Outage, type RetryAfter, type SendFailure } from './outage';
 import { placeOf, type SendQueue, type Turn, type TurnSource } from './queue';
-import { isWithheldError, mayLeaveAt, TooEarly } from './rules';
-import type { SenderRegistrations } from './sender-registrations';
-import type { Settlement } from './settlement';
-import { isOutage, isUnknown, type Outcome, type Text } from './text';
+import { isWithheldError, mayLeaveAt, type RuleSettings, TooEarly } from './rules';
+import type { Settlement, SettlementOptions } from './settlement';
+import { formatOutcome, isKept, isOutage, isUnknown, type Outcome, stillUnknown, type Text } from './text';
 
 /** What a dispatcher needs. */
-export interface DispatcherOptions {
+export interface DispatcherOptions
+  extends Pick<SettlementOptions, 'ledger' | 'followers' | 'registrations' | 'onFault'> {
   clock: Clock;
   queue: SendQueue;
-  ledger: Ledger;
-  expiry: Expiry;
+  absences: Pick<Absences, 'patience'>;
   retryAfter: RetryAfter;
-  registrations: SenderRegistrations;
+  rules: RuleSettings;
   settlement: Settlement;
-  /** See {@link RuleSettings}. */
-  quietHours(): readonly QuietHours[];
-  /** Something that nobody waits for has failed. */
-  onFault(error: unknown): void;
 }
 
 /** A kept text that waits, or is being tried. */
@@ -40,6 +34,8 @@ interface Waiting {
   ready?: string | undefined;
   /** Ends a try that has not left. */
   abort?: AbortController | undefined;
+  /** It waits for the text that has its key. */
+  following?: Following;
   /** It is left alone for a while, after an outcome that was unknown. */
   pause?: Timer | undefined;
 }
@@ -59,7 +55,7 @@ const hastened = '!';
 
 /**
  * Says when kept texts leave: each waits for its time, for the end of an outage, which one of them tries from time to time, and for its
- * turn in the queue.
+ * turn in the queue; or for the outcome of another that has its key. It is given up when it has waited for too long.
  */
 export class Dispatcher implements TurnSource {
   readonly #options: DispatcherOptions;
@@ -67,13 +63,17 @@ export class Dispatcher implements TurnSource {
   readonly #byPlace = new Map<string, Waiting>();
   readonly #nodes = new Map<string, NodeTexts>();
   readonly #tries = new UnderWay();
-  #outage: Outage | undefined;
+  readonly #expiry: Expiry;
+  readonly #outage: Outage;
   /** Until then nobody leaves, lest those that come first take the places of others that are to leave before them. */
   #gathering: Timer | undefined;
   #isOpen = false;
 
   constructor(options: DispatcherOptions) {
+    const { clock, queue, retryAfter } = options;
     this.#options = options;
+    this.#expiry = new Expiry(options, (id) => this.expire(id));
+    this.#outage = new Outage(clock, retryAfter, () => queue.nudge());
     this.open();
   }
 
@@ -97,12 +97,12 @@ export class Dispatcher implements TurnSource {
 
   /** Why those that wait do not leave, while there is an outage. */
   get failing(): SendFailure | undefined {
-    return this.#byId.size > 0 ? this.#outage?.state : undefined;
+    return this.#byId.size > 0 ? this.#outage.state : undefined;
   }
 
   /** Whether one that comes now has to wait, though there may be a place in the queue. */
   get isHeld(): boolean {
-    return this.#outage !== undefined || this.#gathering !== undefined;
+    return this.#outage.error !== undefined || this.#gathering !== undefined;
   }
 
   /** How many texts of a node are being tried, how many wait, and why if there is an outage. */
@@ -111,7 +111,7 @@ export class Dispatcher implements TurnSource {
     if (!texts) return { sending: 0, waiting: 0 };
     const { size, tried, scheduled } = texts;
     const nextAt = scheduled.first;
-    const outage = size > scheduled.size ? this.#outage?.error : undefined;
+    const outage = size > scheduled.size ? this.#outage.error : undefined;
     return {
       sending: tried,
       // One that nobody wants any more is tried to its end.
@@ -128,7 +128,7 @@ export class Dispatcher implements TurnSource {
    */
   admit(text: Text, repeats = 0): void {
     if (!this.#isOpen) return;
-    const { clock, queue, expiry, retryAfter } = this.#options;
+    const { clock, queue, retryAfter } = this.#options;
     const { id, node, options } = text;
     const former = this.#byId.get(id);
     if (former) this.#forget(former);
@@ -136,10 +136,14 @@ export class Dispatcher implements TurnSource {
     const waiting: Waiting = { id, node, cameAt: clock.elapsed(), place };
     this.#byId.set(id, waiting);
     this.#textsOf(node).size++;
-    expiry.watch(text);
+    this.#expiry.watch(text);
+    if (text.follows) {
+      void this.#follow(waiting, text);
+      return;
+    }
     if (text.retryAfter) {
       retryAfter.recall(text.retryAfter);
-      if (!this.#outage) this.#goOnWithOutage();
+      this.#outage.goOn();
     }
     if (this.#defer(waiting, text)) return;
     if (repeats === 0) this.#queueUp(waiting);
@@ -163,11 +167,10 @@ export class Dispatcher implements TurnSource {
 
   /** Texts may leave earlier or later than they might before, and be given up so. */
   quietHoursChanged(): void {
-    const { ledger, expiry } = this.#options;
     for (const waiting of this.#byId.values()) {
-      const text = ledger.texts.get(waiting.id);
+      const text = this.#options.ledger.texts.get(waiting.id);
       if (!text) continue;
-      expiry.watch(text);
+      this.#expiry.watch(text);
       if (this.dueAt(waiting.id) !== undefined && !this.#defer(waiting, text)) this.#queueUp(waiting);
     }
   }
@@ -179,22 +182,22 @@ export class Dispatcher implements TurnSource {
 
   /** A node has come or gone: its texts may leave, or wait. */
   nodeChanged(node: string): void {
+    this.#expiry.nodeChanged(node);
     if (this.#options.registrations.handlerOf(node) && this.#nodes.has(node)) this.gather();
   }
 
   /**
    * Tries a text now, whatever it waits for; when there is no place, or the pace is not due, as the next one. Says whether it can:
-   * not what is being tried, nor what is not here since it waits for another text, or has left and its outcome is not known yet.
+   * not what is being tried, or waits for another text, nor what is not here since it has left and its outcome is not known yet.
    */
   sendNow(id: string): boolean {
-    const { ledger, expiry } = this.#options;
     const waiting = this.#byId.get(id);
-    const text = ledger.texts.get(id);
-    if (!waiting || waiting.abort || !text) return false;
+    const text = this.#options.ledger.texts.get(id);
+    if (!waiting || waiting.abort || waiting.following || !text) return false;
     waiting.pause?.cancel();
     waiting.pause = undefined;
     this.#textsOf(waiting.node).scheduled.delete(id);
-    expiry.watch(text);
+    this.#expiry.watch(text);
     this.#queueUp(waiting, hastened);
     return true;
   }
@@ -206,6 +209,7 @@ export class Dispatcher implements TurnSource {
     if (texts.has(id) && !texts.isWaiting(id)) return false;
     // Nothing is tried then.
     if (!waiting) return !this.#isOpen && texts.has(id);
+    if (waiting.following && !waiting.following.isAtRest) return false;
     this.#forget(waiting);
     waiting.abort?.abort();
     return true;
@@ -213,31 +217,38 @@ export class Dispatcher implements TurnSource {
 
   /** The time of a text is over. */
   expire(id: string): void {
-    const { ledger, expiry, registrations, settlement } = this.#options;
+    const { ledger, registrations, settlement, onFault } = this.#options;
     const text = ledger.texts.get(id);
     if (!text) return;
-    if (!this.remove(id)) {
+    const { following } = this.#byId.get(id) ?? {};
+    const leader = ledger.texts.get(following?.leader ?? '');
+    // Where the other is leaving, has just ended or is in another instance, it will be known later whether anything was sent.
+    const isKnown = !following || (leader?.state === 'waiting' && isKept(leader) && !this.isTried(leader.id));
+    if (!isKnown || !this.remove(id)) {
       // What is being written can be stopped in a moment; what is leaving cannot any more.
-      if (text.state === 'waiting') expiry.postpone(id);
+      if (text.state === 'waiting') this.#expiry.postpone(id);
       return;
     }
-    if (registrations.handlerOf(text.node)) void this.#end(text, createExpired(text));
-    else void settlement.abandon(text);
+    if (!registrations.handlerOf(text.node)) void settlement.abandon(text);
+    else if (!leader?.mayHaveReached) void this.#end(text, createExpired(text));
+    else void settlement.echo(text, formatOutcome(stillUnknown(leader, 'SMS_EXPIRED'))).catch(onFault);
     registrations.tellState(text.node);
   }
 
   /** Makes no further try. Resolves when what is being tried has ended, or is followed no longer; what waits is in the ledger. */
   async close(graceMs: number): Promise<void> {
-    const { clock, queue, retryAfter } = this.#options;
+    const { clock, queue } = this.#options;
     this.#isOpen = false;
     queue.sources.delete(this);
     this.#gathering?.cancel();
     this.#gathering = undefined;
-    // The account may be back in a moment, as in a redeploy: with other credentials, where these were refused.
-    if (this.#outage && !isSmsError(this.#outage.error, 'SMS_UNAUTHORIZED')) retryAfter.outageEnds(false);
-    this.#forgetOutage();
+    this.#outage.close();
     for (const { scheduled } of this.#nodes.values()) scheduled.clear();
-    for (const { pause } of this.#byId.values()) pause?.cancel();
+    for (const { pause, following } of this.#byId.values()) {
+      pause?.cancel();
+      following?.stop.abort();
+    }
+    this.#expiry.clear();
     const followed = clock.after(graceMs, () => {
       for (const { abort } of this.#byId.values()) abort?.abort();
     });
@@ -251,27 +262,24 @@ export class Dispatcher implements TurnSource {
 
   /** Goes on after {@link close}. */
   open(): void {
-    const { queue, retryAfter } = this.#options;
     this.#isOpen = true;
-    queue.sources.add(this);
-    // The credentials may be others now.
-    if (isSmsError(retryAfter.error, 'SMS_UNAUTHORIZED')) retryAfter.end();
-    else this.#goOnWithOutage();
+    this.#options.queue.sources.add(this);
+    this.#outage.open();
   }
 
   /** See {@link TurnSource}. During an outage it is the text that tries, when that is due. */
   get first(): string | undefined {
-    if (!this.#isOpen || this.#gathering || this.#outage?.probe !== undefined) return undefined;
+    if (!this.#isOpen || this.#gathering || this.#outage.probe !== undefined) return undefined;
     let first: string | undefined;
     for (const [node, { ready }] of this.#nodes) {
       const place = ready.first;
       if (place === undefined || (first !== undefined && first < place)) continue;
       if (this.#options.registrations.handlerOf(node)) first = place;
     }
-    if (!this.#outage || first?.startsWith(hastened)) return first;
+    if (!this.#outage.error || first?.startsWith(hastened)) return first;
     if (this.#outage.delayMs > 0) return undefined;
     // The next text finds out for itself.
-    if (first === undefined) this.#forgetOutage();
+    if (first === undefined) this.#outage.end();
     return first;
   }
 
@@ -281,7 +289,7 @@ export class Dispatcher implements TurnSource {
     if (!waiting) return;
     const { id, node } = waiting;
     this.#unready(waiting);
-    if (this.#outage) this.#outage.probe = id;
+    if (this.#outage.error) this.#outage.probe = id;
     let isTried = false;
     try {
       isTried = await this.#tries.run(() => this.#takeTurn(waiting));
@@ -289,16 +297,16 @@ export class Dispatcher implements TurnSource {
       this.#options.onFault(error);
     }
     if (!isTried) turn.giveBack();
-    if (this.#outage?.probe === id) this.#outage.probe = undefined;
+    if (this.#outage.probe === id) this.#outage.probe = undefined;
     if (this.#byId.get(id) === waiting) this.#queueUp(waiting);
     this.#options.registrations.tellState(node);
   }
 
   /** Resolves with whether the service was asked. */
   async #takeTurn(waiting: Waiting): Promise<boolean> {
-    const { ledger, expiry, registrations, settlement } = this.#options;
+    const { ledger, queue, registrations, settlement } = this.#options;
     const { id, node } = waiting;
-    if (expiry.isOver(id)) this.expire(id);
+    if (this.#expiry.isOver(id)) this.expire(id);
     const text = ledger.texts.get(id);
     // Another process has taken it over.
     if (!text) this.#forget(waiting);
@@ -318,7 +326,7 @@ export class Dispatcher implements TurnSource {
       if (outcome instanceof TooEarly) this.#defer(waiting, text);
       else if (isSmsError(outcome, 'SMS_CLOSED') || isOutage(outcome)) await this.#goOnWaiting(waiting, outcome);
       else {
-        if (!isKeptBack) this.#answered(waiting);
+        if (!isKeptBack && this.#outage.answered(id)) queue.nudge();
         const current = ledger.texts.get(id);
         // Ended by somebody else meanwhile, or left for the next process when the account was closed.
         if (current && this.#byId.get(id) === waiting) {
@@ -335,7 +343,7 @@ export class Dispatcher implements TurnSource {
   }
 
   async #goOnWaiting(waiting: Waiting, error: SmsError): Promise<void> {
-    const { ledger, expiry, retryAfter } = this.#options;
+    const { ledger, retryAfter } = this.#options;
     const text = ledger.texts.get(waiting.id);
     if (this.#byId.get(waiting.id) !== waiting) return;
     if (isOutage(error)) retryAfter.heed(error);
@@ -343,7 +351,7 @@ export class Dispatcher implements TurnSource {
     if (!isOutage(error) || !this.#isOpen) return;
     this.#failed(waiting, error);
     // Its time may have ended while it could not be stopped.
-    if (expiry.isOver(waiting.id)) this.expire(waiting.id);
+    if (this.#expiry.isOver(waiting.id)) this.expire(waiting.id);
   }
 
   async #end(text: Text, outcome: Outcome): Promise<void> {
@@ -361,13 +369,31 @@ export class Dispatcher implements TurnSource {
     if (text) this.admit(text, text.repeats);
   }
 
+  /** Has a text wait for the one that has its key: then it has the same outcome, or is sent. Never rejects. */
+  async #follow(waiting: Waiting, text: Text): Promise<void> {
+    const { followers, settlement, onFault } = this.#options;
+    const following: Following = { stop: new AbortController(), isAtRest: false };
+    waiting.following = following;
+    let leading: Text | undefined;
+    try {
+      const awaited = await followers.await(text, following);
+      if (awaited.outcome) await settlement.echo(awaited.text, awaited.outcome);
+      else leading = awaited.text;
+    } catch (error) {
+      followers.ended(text.id);
+      if (!following.stop.signal.aborted) onFault(error);
+    }
+    if (this.#byId.get(text.id) === waiting) this.#forget(waiting);
+    if (leading) this.admit(leading);
+  }
+
   /** Has a text wait for its time, if that is yet to come. */
   #defer(waiting: Waiting, text: Text): boolean {
-    const { clock, quietHours, registrations } = this.#options;
+    const { clock, rules, registrations } = this.#options;
     const { id, node, place } = waiting;
     const { scheduled } = this.#textsOf(node);
     const now = clock.now();
-    const dueAt = mayLeaveAt(text, now, quietHours());
+    const dueAt = mayLeaveAt(text, now, rules.quietHours);
     const former = scheduled.get(id);
     if (dueAt > now) {
       this.#unready(waiting);
@@ -401,9 +427,10 @@ export class Dispatcher implements TurnSource {
   }
 
   #forget(waiting: Waiting): void {
-    const { id, node, pause } = waiting;
+    const { id, node, pause, following } = waiting;
     pause?.cancel();
-    this.#options.expiry.forget(id);
+    following?.stop.abort();
+    this.#expiry.forget(id);
     if (this.#byId.get(id) !== waiting) return;
     this.#unready(waiting);
     this.#byId.delete(id);
@@ -434,56 +461,21 @@ export class Dispatcher implements TurnSource {
 
   /** A text has found the service out of reach. */
   #failed({ id, node, cameAt }: Waiting, error: SmsError): void {
-    const { retryAfter } = this.#options;
-    const isOfStore = this.#outage?.error.code === 'SMS_STORE';
-    if (!this.#outage) {
-      retryAfter.outageBegins(cameAt);
-      this.#outage = this.#createOutage(error);
-      this.#outage.failed(error);
-    } else if (this.#outage.probe === id) this.#outage.failed(error);
+    const isOfStore = this.#outage.error?.code === 'SMS_STORE';
+    this.#outage.failed(id, error, cameAt);
     this.#tellOutage(node);
     // What the store has begun the service goes on with.
     if (isOfStore) for (const [other, { ready }] of this.#nodes) if (ready.size > 0) this.#tellOutage(other);
   }
 
-  /**
-   * The service has answered a text, which ends the outage. Not so one that left before it began, nor one that was sent by hand
-   * before the service wanted it.
-   */
-  #answered({ id }: Waiting): void {
-    const { queue, retryAfter } = this.#options;
-    if (!this.#outage) retryAfter.answered();
-    if (this.#outage?.probe !== id || retryAfter.remainingMs > 0) return;
-    retryAfter.outageEnds(true);
-    this.#forgetOutage();
-    queue.nudge();
-  }
-
   /** Tells a node, unless it knows. That the store fails is told apart from this, whether anything waits or not. */
   #tellOutage(node: string): void {
     const { registrations, retryAfter } = this.#options;
+    const { error } = this.#outage;
     const handler = registrations.handlerOf(node);
-    if (!this.#outage || this.#outage.error.code === 'SMS_STORE' || !handler || retryAfter.told.has(node)) return;
+    if (!error || error.code === 'SMS_STORE' || !handler || retryAfter.told.has(node)) return;
     retryAfter.told.add(node);
     const { size, scheduled } = this.#textsOf(node);
-    handler.onOutage(this.#outage.error.with({ waiting: size - scheduled.size }));
-  }
-
-  /** The service wanted to be left alone before this was open, and still does. */
-  #goOnWithOutage(): void {
-    const { error } = this.#options.retryAfter;
-    if (!error) return;
-    this.#outage = this.#createOutage(error);
-    this.#outage.wait();
-  }
-
-  #createOutage(error: SmsError): Outage {
-    const { clock, queue, retryAfter } = this.#options;
-    return new Outage(clock, retryAfter, error, () => queue.nudge());
-  }
-
-  #forgetOutage(): void {
-    this.#outage?.end();
-    this.#outage = undefined;
+    handler.onOutage(error.with({ waiting: size - scheduled.size }));
   }
 }

@@ -1,142 +1,100 @@
+import { type Clock, onceAborted, wait } from '../clock';
 import { SmsError } from '../errors';
-import type { Dispatcher } from './dispatcher';
-import { createExpired, type Expiry } from './expiry';
 import type { Ledger } from './ledger';
-import type { Followers } from './once';
-import type { Deliveries } from './redelivery';
-import type { SenderRegistrations } from './sender-registrations';
-import type { Settlement } from './settlement';
-import { formatOutcome, isKept, type StoredOutcome, stillUnknown, type Text } from './text';
+import { formatOutcome, type StoredOutcome, type Text } from './text';
 
-/** What kept texts with a key in common need. */
-export interface DuplicatesOptions {
-  ledger: Ledger;
-  expiry: Expiry;
-  followers: Followers;
-  dispatcher: Dispatcher;
-  settlement: Settlement;
-  deliveries: Deliveries;
-  registrations: SenderRegistrations;
-  /** Something that nobody waits for has failed. */
-  onFault(error: unknown): void;
-}
+/** How soon it is asked again what became of a text that is not in hand here. */
+const otherInstanceMs = 1_000;
 
-interface Duplicate {
-  /** Ends its waiting. */
+/** How a kept text waits for the one that has its key. */
+export interface Following {
+  /** Ends it. */
   readonly stop: AbortController;
-  /** Id of the text that holds its key, as far as is known. */
+  /** Id of the text that has the key, as far as is known. */
   leader?: string | undefined;
   /** Not while it is found out, or written, what becomes of it. */
-  isFollowing: boolean;
+  isAtRest: boolean;
 }
 
-/**
- * Kept texts whose key another has that is under way: each waits for the outcome of that one, across redeploys and restarts as
- * any kept text does, and then has the same, or is sent. Each has its own time, as any kept text has.
- */
-export class Duplicates {
-  readonly #options: DuplicatesOptions;
-  /** By id. */
-  readonly #waiting = new Map<string, Duplicate>();
-  #isClosed = false;
+/** Those who wait for the outcome of a text, because theirs has the same key. */
+export class Followers {
+  readonly #clock: Clock;
+  readonly #ledger: Ledger;
+  /** By the text that they wait for, and their own ids, in the order in which they came. */
+  readonly #waiting = new Map<string, Map<string, () => void>>();
 
-  constructor(options: DuplicatesOptions) {
-    this.#options = options;
+  constructor(clock: Clock, ledger: Ledger) {
+    this.#clock = clock;
+    this.#ledger = ledger;
   }
 
-  /** Texts that wait for the outcome of another. */
-  get size(): number {
-    return this.#waiting.size;
+  /**
+   * Resolves when it is worth asking the store what became of a text: when it has ended here; after a second when it has just ended
+   * or another instance has it in hand, which the store alone knows, and when not even its id is known, since the store fails. Whoever
+   * then neither follows again nor is sent has to tell that by {@link ended}: others may have been left to wait for it.
+   *
+   * @param own id of the text that waits
+   * @throws the reason of `signal` when it aborts before
+   */
+  follow(own: string, id: string | undefined, signal: AbortSignal): Promise<void> {
+    this.ended(own);
+    if (id === undefined || !this.#ledger.texts.isUnderWay(id)) return wait(this.#clock, otherInstanceMs, signal);
+    if (signal.aborted) return Promise.reject(signal.reason);
+    return new Promise((resolve, reject) => {
+      const others = this.#waiting.get(id) ?? new Map<string, () => void>();
+      this.#waiting.set(id, others);
+      const onEnded = () => {
+        leave();
+        resolve();
+      };
+      const leave = onceAborted(signal, () => {
+        others.delete(own);
+        reject(signal.reason);
+      });
+      others.set(own, onEnded);
+    });
   }
 
-  /** Whether a text waits here. */
-  has(id: string): boolean {
-    return this.#waiting.has(id);
-  }
-
-  /** Sends a kept text, has it wait for the text that holds its key, or ends it as that one has ended. Never rejects. */
-  async resume(text: Text): Promise<void> {
-    // It was taken in as the account was closed.
-    if (this.#isClosed) return;
-    const { expiry, dispatcher, onFault } = this.#options;
-    this.#forget(text.id);
-    const duplicate: Duplicate = { stop: new AbortController(), isFollowing: false };
-    this.#waiting.set(text.id, duplicate);
-    expiry.watch(text);
-    let leading: Text | undefined;
-    try {
-      leading = await this.#compare(text, duplicate);
-    } catch (error) {
-      this.#options.followers.ended(text.id);
-      if (!duplicate.stop.signal.aborted) onFault(error);
-    }
-    if (this.#waiting.get(text.id) === duplicate) this.#forget(text.id);
-    if (leading) dispatcher.admit(leading);
-  }
-
-  /** It has the outcome of another text. */
-  async end(text: Text, outcome: StoredOutcome): Promise<void> {
-    const { ledger, deliveries, followers } = this.#options;
-    followers.ended(text.id);
-    await deliveries.deliver(await ledger.echo(text, outcome), false);
-  }
-
-  /** Nobody wants a text any more. Says whether it could be stopped. */
-  remove(id: string): boolean {
-    if (!this.#waiting.get(id)?.isFollowing) return false;
-    this.#forget(id);
-    return true;
-  }
-
-  /** The time of a text is over. */
-  expire(id: string): void {
-    const { ledger, expiry, dispatcher, settlement, registrations, onFault } = this.#options;
-    const text = ledger.texts.get(id);
-    const leader = ledger.texts.get(this.#waiting.get(id)?.leader ?? '');
-    // Of one that is leaving, has just ended or is in another instance it will be known later whether anything was sent.
-    const isAtRest = leader?.state === 'waiting' && isKept(leader) && !dispatcher.isTried(leader.id);
-    if (!text || !isAtRest || !this.remove(id)) expiry.postpone(id);
-    else if (!registrations.handlerOf(text.node)) void settlement.abandon(text);
-    else if (!leader.mayHaveReached) void settlement.end(text, createExpired(text)).catch(onFault);
-    else void this.end(text, formatOutcome(stillUnknown(leader, 'SMS_EXPIRED'))).catch(onFault);
-  }
-
-  /** Texts may wait again. */
-  open(): void {
-    this.#isClosed = false;
-  }
-
-  /** Nothing waits any longer, nor begins to; the store has it. */
-  close(): void {
-    this.#isClosed = true;
-    for (const id of [...this.#waiting.keys()]) this.#forget(id);
-  }
-
-  #forget(id: string): void {
-    this.#waiting.get(id)?.stop.abort();
-    this.#waiting.delete(id);
-    this.#options.expiry.forget(id);
-  }
-
-  /** Resolves when the text has its outcome; with the text where it is to be sent as any other. */
-  async #compare(given: Text, duplicate: Duplicate): Promise<Text | undefined> {
-    const { signal } = duplicate.stop;
-    const { ledger, followers } = this.#options;
+  /**
+   * Has a kept text wait until the one that has its key has an outcome, which is its own then. Resolves without one when the text is to
+   * be sent itself.
+   *
+   * @throws the reason of the signal when that aborts before
+   */
+  async await(given: Text, following: Following): Promise<{ text: Text; outcome?: StoredOutcome }> {
+    const { signal } = following.stop;
     for (let text = given; ; ) {
-      const taken = await ledger.takeIn(text).catch(() => undefined);
+      const taken = await this.#ledger.takeIn(text).catch(() => undefined);
       signal.throwIfAborted();
       if (taken) text = taken.text;
       const { verdict } = taken ?? {};
-      if (verdict?.type === 'new') return text;
-      if (verdict?.type === 'taken' || verdict?.type === 'ended') {
-        const isTaken = verdict.type === 'taken';
-        await this.end(text, isTaken ? formatOutcome(new SmsError('onceTaken', { field: 'once' })) : verdict.outcome);
-        return undefined;
-      }
-      duplicate.leader = verdict?.id ?? duplicate.leader;
-      duplicate.isFollowing = true;
-      await followers.follow(text.id, verdict?.id, signal);
-      duplicate.isFollowing = false;
+      if (verdict?.type === 'new') return { text };
+      if (verdict?.type === 'ended') return { text, outcome: verdict.outcome };
+      if (verdict?.type === 'taken')
+        return { text, outcome: formatOutcome(new SmsError('onceTaken', { field: 'once' })) };
+      following.leader = verdict?.id ?? following.leader;
+      following.isAtRest = true;
+      await this.follow(text.id, verdict?.id, signal);
+      following.isAtRest = false;
     }
+  }
+
+  /** A text has ended, or waits for another itself. */
+  ended(id: string): void {
+    const waiting = this.#waiting.get(id);
+    this.#waiting.delete(id);
+    for (const onEnded of waiting?.values() ?? []) onEnded();
+  }
+
+  /** A text has ended, and its key is free: the first of those who wait may have it, and the others wait for that one. */
+  endedUnsent(id: string): void {
+    const waiting = this.#waiting.get(id);
+    const [first] = waiting ?? [];
+    if (!waiting || !first) return;
+    const [own, onEnded] = first;
+    this.#waiting.delete(id);
+    waiting.delete(own);
+    if (waiting.size > 0) this.#waiting.set(own, waiting);
+    onEnded();
   }
 }

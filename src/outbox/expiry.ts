@@ -2,18 +2,16 @@ import { type Clock, longestDeploymentMs, type Timer } from '../clock';
 import { digest } from '../digest';
 import { SmsError } from '../errors';
 import type { Journal, Step } from '../journal/journal';
-import type { QuietHours } from '../message/times';
 import type { MovedValues } from '../store/store';
 import { DueTimes } from './due-times';
-import { firstMoment } from './rules';
+import { firstMoment, type RuleSettings } from './rules';
 import type { Text } from './text';
 
 /** What a watch over the time of texts goes by. */
 interface ExpiryOptions {
   clock: Clock;
   absences: Pick<Absences, 'patience'>;
-  /** See {@link RuleSettings}. */
-  quietHours(): readonly QuietHours[];
+  rules: Pick<RuleSettings, 'quietHours'>;
 }
 
 /** Whether a text that cannot end yet can do so by now is asked again after so long. */
@@ -47,11 +45,11 @@ export class Expiry {
 
   /** Begins to watch a text, or does so anew. */
   watch(text: Text): void {
-    const { clock, quietHours } = this.#options;
+    const { clock, rules } = this.#options;
     const { id, node, arrivedAt } = text;
     const elapsed = clock.elapsed();
     const now = clock.now();
-    const dueAt = firstMoment(text, quietHours());
+    const dueAt = firstMoment(text, rules.quietHours);
     const endsAt = elapsed + remainingMs(text, dueAt, now);
     const absentUntil = dueAt > arrivedAt ? elapsed + dueAt - now + longestAbsenceMs : 0;
     this.#byId.set(id, { node, endsAt, absentUntil });

@@ -1,27 +1,15 @@
-import { type Clock, wait } from '../clock';
+import { wait } from '../clock';
 import { asSmsError, isSmsError, SmsError } from '../errors';
 import type { Journal } from '../journal/journal';
 import type { Delivery } from '../model';
-import { type SendCounts, UnderWay } from './counts';
-import type { Dispatcher } from './dispatcher';
-import type { Duplicates } from './duplicates';
-import type { Ledger } from './ledger';
-import type { Followers } from './once';
-import type { SendQueue, Turn } from './queue';
-import type { Reconciliations } from './reconciliation';
-import type { Deliveries, Given } from './redelivery';
-import {
-  assertAnyAllowed,
-  isWithheldError,
-  keepUntilDue,
-  mayLeaveAt,
-  mostScheduled,
-  type RuleSettings,
-  TooEarly,
-} from './rules';
+import { UnderWay } from './counts';
+import type { Dispatcher, DispatcherOptions } from './dispatcher';
+import type { Turn } from './queue';
+import type { Given } from './redelivery';
+import { assertAnyAllowed, isWithheldError, keepUntilDue, mayLeaveAt, mostScheduled, TooEarly } from './rules';
 import type { SendRequest } from './send-handler';
-import type { SenderRegistration, SenderRegistrations } from './sender-registrations';
-import type { Settlement } from './settlement';
+import type { SenderRegistration } from './sender-registrations';
+import type { SettlementOptions } from './settlement';
 import {
   afterUnknown,
   formatOutcome,
@@ -36,20 +24,14 @@ import {
 } from './text';
 
 /** What takes texts in. */
-export interface IntakeOptions {
+export interface IntakeOptions
+  extends Pick<
+      DispatcherOptions,
+      'clock' | 'queue' | 'ledger' | 'followers' | 'rules' | 'settlement' | 'registrations'
+    >,
+    Pick<SettlementOptions, 'deliveries' | 'reconciliations' | 'counts'> {
   journal: Journal;
-  clock: Clock;
-  queue: SendQueue;
-  ledger: Ledger;
-  deliveries: Deliveries;
   dispatcher: Dispatcher;
-  duplicates: Duplicates;
-  reconciliations: Reconciliations;
-  followers: Followers;
-  counts: SendCounts;
-  rules: RuleSettings;
-  settlement: Settlement;
-  registrations: SenderRegistrations;
 }
 
 /** A text that is not kept is tried again after so long, then after twice as long each time, up to a limit. */
@@ -122,9 +104,8 @@ export class Intake {
     const { verdict } = taken;
     if (verdict.type === 'taken') throw new SmsError('onceTaken', { field: 'once' });
     if (text.options.keep) {
-      if (verdict.type === 'new') this.#options.dispatcher.admit(taken.text);
-      else if (verdict.type === 'ended') await this.#options.duplicates.end(text, verdict.outcome);
-      else void this.#options.duplicates.resume(taken.text);
+      if (verdict.type === 'ended') await this.#options.settlement.echo(text, verdict.outcome);
+      else this.#options.dispatcher.admit(taken.text);
     } else if (verdict.type === 'ended') {
       await this.#options.deliveries.tell(given, text, parseOutcome(verdict.outcome), true);
       this.#options.deliveries.forget(text.id);

@@ -1,4 +1,3 @@
-import { type Clock, onceAborted, wait } from '../clock';
 import { digest } from '../digest';
 import { type Changes, type Look, type MovedValues, parseRememberedValue } from '../store/store';
 import { formatOutcome, isAccepted, isKept, isUnknown, type Outcome, type StoredOutcome, type Text } from './text';
@@ -118,67 +117,4 @@ function isGuard(value: unknown): value is Guard {
 /** Equal for the same text to the same recipients, whatever their order. */
 function fingerprintOf({ message }: Text): string {
   return digest(message.body, [...message.to].sort());
-}
-
-/** How soon it is asked again what became of a text that is not in hand here. */
-const otherInstanceMs = 1_000;
-
-/** Those who wait for the outcome of a text, because theirs has the same key. */
-export class Followers {
-  readonly #clock: Clock;
-  readonly #isUnderWay: (id: string) => boolean;
-  /** By the text that they wait for, and their own ids, in the order in which they came. */
-  readonly #waiting = new Map<string, Map<string, () => void>>();
-
-  /** @param isUnderWay whether a text is in hand here, so that its end is told */
-  constructor(clock: Clock, isUnderWay: (id: string) => boolean) {
-    this.#clock = clock;
-    this.#isUnderWay = isUnderWay;
-  }
-
-  /**
-   * Resolves when it is worth asking the store what became of a text: when it has ended here; after a second when it has just ended
-   * or another instance has it in hand, which the store alone knows, and when not even its id is known, since the store fails. Whoever
-   * then neither follows again nor is sent has to tell that by {@link ended}: others may have been left to wait for it.
-   *
-   * @param own id of the text that waits
-   * @throws the reason of `signal` when it aborts before
-   */
-  follow(own: string, id: string | undefined, signal: AbortSignal): Promise<void> {
-    this.ended(own);
-    if (id === undefined || !this.#isUnderWay(id)) return wait(this.#clock, otherInstanceMs, signal);
-    if (signal.aborted) return Promise.reject(signal.reason);
-    return new Promise((resolve, reject) => {
-      const others = this.#waiting.get(id) ?? new Map<string, () => void>();
-      this.#waiting.set(id, others);
-      const onEnded = () => {
-        leave();
-        resolve();
-      };
-      const leave = onceAborted(signal, () => {
-        others.delete(own);
-        reject(signal.reason);
-      });
-      others.set(own, onEnded);
-    });
-  }
-
-  /** A text has ended, or waits for another itself. */
-  ended(id: string): void {
-    const waiting = this.#waiting.get(id);
-    this.#waiting.delete(id);
-    for (const onEnded of waiting?.values() ?? []) onEnded();
-  }
-
-  /** A text has ended, and its key is free: the first of those who wait may have it, and the others wait for that one. */
-  endedUnsent(id: string): void {
-    const waiting = this.#waiting.get(id);
-    const [first] = waiting ?? [];
-    if (!waiting || !first) return;
-    const [own, onEnded] = first;
-    this.#waiting.delete(id);
-    waiting.delete(own);
-    if (waiting.size > 0) this.#waiting.set(own, waiting);
-    onEnded();
-  }
 }

@@ -92,30 +92,30 @@ export class RetryAfter {
   }
 }
 
-/** An outage, from the first text that found the service out of reach until one gets through. */
+/** An outage, from the first text that found the service out of reach until one gets through; or none. */
 export class Outage {
   /** Id of the text that tries. */
   probe: string | undefined;
-  error: SmsError;
+  /** Why, while there is one. */
+  error: SmsError | undefined;
   readonly #clock: Clock;
   readonly #retryAfter: RetryAfter;
   readonly #onDue: () => void;
-  readonly #begunAt: number;
+  #begunAt = 0;
   #failures = 0;
   /** By {@link Clock.elapsed}, as far as it is not the service's wish. */
   #dueAt = 0;
   #timer: Timer | undefined;
 
   /** @param onDue one text may try again */
-  constructor(clock: Clock, retryAfter: RetryAfter, error: SmsError, onDue: () => void) {
+  constructor(clock: Clock, retryAfter: RetryAfter, onDue: () => void) {
     this.#clock = clock;
     this.#retryAfter = retryAfter;
-    this.error = error;
     this.#onDue = onDue;
-    this.#begunAt = clock.elapsed();
   }
 
-  get state(): SendFailure {
+  get state(): SendFailure | undefined {
+    if (!this.error) return undefined;
     const now = this.#clock.now();
     const failure = { error: this.error, since: now - (this.#clock.elapsed() - this.#begunAt) };
     return this.probe === undefined ? { ...failure, nextTryAt: now + this.delayMs } : failure;
@@ -126,24 +126,74 @@ export class Outage {
     return Math.max(0, this.#dueAt - this.#clock.elapsed(), this.#retryAfter.remainingMs);
   }
 
-  /** A try has failed: the next one comes after a growing delay, and not before the service wants it. */
-  failed(error: SmsError): void {
+  /** Texts are sent again. */
+  open(): void {
+    // The credentials may be others now.
+    if (isSmsError(this.#retryAfter.error, 'SMS_UNAUTHORIZED')) this.#retryAfter.end();
+    this.goOn();
+  }
+
+  /** The service wanted to be left alone before, and may do so still. */
+  goOn(): void {
+    const { error } = this.#retryAfter;
+    if (!error || this.error) return;
+    this.#begin(error);
+    this.#wait();
+  }
+
+  /**
+   * A text has found it, that came at `cameAt` by {@link Clock.elapsed}. The next one tries after a growing delay, and not before
+   * the service wants it.
+   */
+  failed(id: string, error: SmsError, cameAt: number): void {
+    if (!this.error) {
+      this.#retryAfter.outageBegins(cameAt);
+      this.#begin(error);
+    } else if (this.probe !== id) return;
     this.error = error;
     this.#failures++;
     const delayMs = backOffMs(this.#failures, this.#clock.random(), isSmsError(error, 'SMS_UNAUTHORIZED'));
     this.#dueAt = this.#clock.elapsed() + delayMs;
-    this.wait();
+    this.#wait();
+  }
+
+  /**
+   * The service has answered a text. Says whether that ends an outage: not where the text left before it began, nor where it was sent
+   * by hand before the service wanted it.
+   */
+  answered(id: string): boolean {
+    if (!this.error) this.#retryAfter.answered();
+    if (this.probe !== id || this.#retryAfter.remainingMs > 0) return false;
+    this.#retryAfter.outageEnds(true);
+    this.end();
+    return true;
+  }
+
+  /** Nobody watches it any more. The account may be back in a moment, as in a redeploy: with other credentials, where these were refused. */
+  close(): void {
+    if (this.error && !isSmsError(this.error, 'SMS_UNAUTHORIZED')) this.#retryAfter.outageEnds(false);
+    this.end();
+  }
+
+  /** There is none any more, as far as is known. */
+  end(): void {
+    this.#timer?.cancel();
+    this.error = undefined;
+    this.probe = undefined;
+  }
+
+  #begin(error: SmsError): void {
+    this.error = error;
+    this.#begunAt = this.#clock.elapsed();
+    this.#failures = 0;
+    this.#dueAt = 0;
   }
 
   /** Says when one text may try. */
-  wait(): void {
+  #wait(): void {
     this.#timer?.cancel();
     // The service may have wanted it longer meanwhile.
-    const onOver = () => (this.delayMs > 0 ? this.wait() : this.#onDue());
+    const onOver = () => (this.delayMs > 0 ? this.#wait() : this.#onDue());
     this.#timer = this.#clock.after(Math.ceil(this.delayMs), onOver, true);
-  }
-
-  end(): void {
-    this.#timer?.cancel();
   }
 }

@@ -10,12 +10,11 @@ import type { Changes, Item } from '../store/store';
 import { Admin } from './admin';
 import { SendCounts } from './counts';
 import { Dispatcher } from './dispatcher';
-import { Duplicates } from './duplicates';
-import { Absences, Expiry } from './expiry';
+import { Followers } from './duplicates';
+import { Absences } from './expiry';
 import { Intake } from './intake';
 import { isLedgerItem, Ledger } from './ledger';
 import { type Move, moveAll } from './move';
-import { Followers } from './once';
 import { RetryAfter } from './outage';
 import type { SendQueue } from './queue';
 import { Reconciliations } from './reconciliation';
@@ -87,9 +86,7 @@ export class Outbox implements Participant {
   readonly #ledger: Ledger;
   readonly #deliveries: Deliveries;
   readonly #absences: Absences;
-  readonly #expiry: Expiry;
   readonly #dispatcher: Dispatcher;
-  readonly #duplicates: Duplicates;
   readonly #settlement: Settlement;
   readonly #intake: Intake;
   #expected: Promise<void> | undefined;
@@ -118,9 +115,8 @@ export class Outbox implements Participant {
       counts,
       ledger,
       registrations,
-      followers: new Followers(clock, (id) => ledger.texts.isUnderWay(id)),
+      followers: new Followers(clock, ledger),
       handlerOf: (node: string) => registrations.handlerOf(node),
-      quietHours: () => options.rules.quietHours,
     };
     this.#absences = new Absences({ ...base, onFound: (node) => this.#nodeChanged(node) });
     const absences = this.#absences;
@@ -134,29 +130,25 @@ export class Outbox implements Participant {
     const { questions } = this;
     const clientFor = (node: string) => registrations.clientFor(node) ?? options.client();
     const reconciliations = new Reconciliations({ clock, sources: options.sources, clientFor });
-    const expire = (id: string) => (this.#duplicates.has(id) ? this.#duplicates : this.#dispatcher).expire(id);
-    this.#expiry = new Expiry({ ...base, absences }, expire);
     const settling = { ...base, deliveries: this.#deliveries, questions, reconciliations };
     this.#settlement = new Settlement(settling);
     const dispatching = {
       ...settling,
-      expiry: this.#expiry,
+      absences,
       retryAfter: options.retryAfter ?? new RetryAfter(clock),
       settlement: this.#settlement,
     };
     this.#dispatcher = new Dispatcher(dispatching);
     const all = { ...dispatching, dispatcher: this.#dispatcher };
-    this.#duplicates = new Duplicates(all);
-    const duplicates = this.#duplicates;
-    this.admin = new Admin({ ...all, duplicates, goOn: (text) => this.#takeUp(text) });
-    this.#intake = new Intake({ ...all, duplicates });
+    this.admin = new Admin(all);
+    this.#intake = new Intake(all);
     this.correlation = new Correlation({ sentIndex, ledger, questions, reconciliations, now: () => clock.now() });
     journal.join('ledger', this);
   }
 
   /** How many kept texts wait: they count for the queue's limit. */
   get keptWaiting(): number {
-    return this.#dispatcher.waiting + this.#duplicates.size + this.#intake.waiting;
+    return this.#dispatcher.waiting + this.#intake.waiting;
   }
 
   /** Quiet hours are others now: texts may leave earlier or later. */
@@ -213,10 +205,9 @@ export class Outbox implements Participant {
    * @param graceMs how long what has left is followed; 10 s when absent
    */
   async close(graceMs = closeGraceMs): Promise<void> {
-    const parts = [this.#settlement, this.#deliveries, this.questions, this.#duplicates, this.#absences];
+    const parts = [this.#settlement, this.#deliveries, this.questions, this.#absences];
     for (const part of parts) part.close();
     this.#options.onAskingRests();
-    this.#expiry.clear();
     await Promise.all([this.#dispatcher.close(graceMs), this.#intake.idle()]);
     this.#ledger.inTransit.clear();
   }
@@ -296,7 +287,6 @@ export class Outbox implements Participant {
   #begin(): void {
     if (!this.#settlement.open()) return;
     this.#dispatcher.open();
-    this.#duplicates.open();
     this.#deliveries.open();
     this.questions.open();
     // What is in no store is still in hand.
@@ -321,8 +311,7 @@ export class Outbox implements Participant {
     const { onFault } = this.#options;
     if (this.#intake.isUnderWay(text.id) || this.#dispatcher.isTried(text.id) || this.#settlement.isDecided(text.id))
       return;
-    if (text.state === 'waiting' && text.follows) void this.#duplicates.resume(text);
-    else if (text.state === 'waiting' && isKept(text)) this.#dispatcher.admit(text);
+    if (text.state === 'waiting' && isKept(text)) this.#dispatcher.admit(text);
     // It was only guarded, and nothing of it has been sent. Whoever opens this, or takes over from it, frees the key as it is known there.
     else if (text.state === 'waiting' && !this.#settlement.isClosed) void this.#ledger.discard(text).catch(onFault);
     else if (text.state === 'leaving') void this.#goOn(text).catch(onFault);
@@ -339,7 +328,6 @@ export class Outbox implements Participant {
     const handler = this.registrations.handlerOf(node);
     if (handler) this.#absences.end(node, handler.usesStore);
     this.#deliveries.nodeChanged(node);
-    this.#expiry.nodeChanged(node);
     this.#dispatcher.nodeChanged(node);
   }
 

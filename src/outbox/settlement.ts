@@ -3,8 +3,8 @@ import type { Client } from '../http/client';
 import type { Delivery } from '../model';
 import type { Questions } from '../questions/questions';
 import { NodeCounts, type SendCounts } from './counts';
+import type { Followers } from './duplicates';
 import type { Ledger } from './ledger';
-import type { Followers } from './once';
 import { type Finding, type Reconciliation, Reconciliations } from './reconciliation';
 import type { Deliveries, Given } from './redelivery';
 import { createWithheldError, TooEarly } from './rules';
@@ -17,6 +17,7 @@ import {
   isTracked,
   isUnsent,
   type Outcome,
+  type StoredOutcome,
   stillUnknown,
   submittedOf,
   type Text,
@@ -153,6 +154,13 @@ export class Settlement {
       this.#told.delete(text.id);
     }
     this.delivered(settled);
+  }
+
+  /** A text has the outcome of the one that has its key. */
+  async echo(text: Text, outcome: StoredOutcome): Promise<void> {
+    const { ledger, deliveries, followers } = this.#options;
+    followers.ended(text.id);
+    await deliveries.deliver(await ledger.echo(text, outcome), false);
   }
 
   /** An earlier process had it leave, or this one before it was closed: its outcome is unknown. Where nobody is here who could look for it, whoever opens this, or takes over from it, does. */

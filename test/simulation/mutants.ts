@@ -457,9 +457,9 @@ export const mutants: readonly Mutant[] = [
   ),
   outward(
     'a text that follows another is sent after a crash',
-    'outbox/outbox.ts',
-    "text.state === 'waiting' && text.follows",
-    "text.state === 'settled' && text.follows && !text.outcome",
+    'outbox/dispatcher.ts',
+    'if (text.follows) {',
+    'if (text.follows && text.outcome) {',
   ),
   outward(
     'what is leaving expires',

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { SmsError } from '../../../src/errors';
-import { Followers } from '../../../src/outbox/once';
+import { Followers } from '../../../src/outbox/duplicates';
 import type { OutcomeNews, SendingNode } from '../../../src/outbox/send-handler';
 import type { SendOptions } from '../../../src/outbox/text';
 import { VirtualClock } from '../../virtual-clock';
