@@ -92,7 +92,8 @@ export class Dispatcher implements TurnSource {
 
   /** When a text may leave, in ms since 1970, if that is not yet. */
   dueAt(id: string): number | undefined {
-    return this.#nodes.get(this.#byId.get(id)?.node ?? '')?.scheduled.get(id);
+    const { node = '', place = '' } = this.#byId.get(id) ?? {};
+    return this.#nodes.get(node)?.scheduled.get(place);
   }
 
   /** Why those that wait do not leave, while there is an outage. */
@@ -135,6 +136,7 @@ export class Dispatcher implements TurnSource {
     const place = placeOf(options.priority, queue.arrive());
     const waiting: Waiting = { id, node, cameAt: clock.elapsed(), place };
     this.#byId.set(id, waiting);
+    this.#byPlace.set(place, waiting);
     this.#textsOf(node).size++;
     this.#expiry.watch(text);
     if (text.follows) {
@@ -196,7 +198,7 @@ export class Dispatcher implements TurnSource {
     if (!waiting || waiting.abort || waiting.following || !text) return false;
     waiting.pause?.cancel();
     waiting.pause = undefined;
-    this.#textsOf(waiting.node).scheduled.delete(id);
+    this.#textsOf(waiting.node).scheduled.delete(waiting.place);
     this.#expiry.watch(text);
     this.#queueUp(waiting, hastened);
     return true;
@@ -285,7 +287,7 @@ export class Dispatcher implements TurnSource {
 
   /** See {@link TurnSource}. */
   async take(turn: Turn): Promise<void> {
-    const waiting = this.#byPlace.get(this.first ?? '');
+    const waiting = this.#byPlace.get(this.first?.replace(hastened, '') ?? '');
     if (!waiting) return;
     const { id, node } = waiting;
     this.#unready(waiting);
@@ -390,15 +392,15 @@ export class Dispatcher implements TurnSource {
   /** Has a text wait for its time, if that is yet to come. */
   #defer(waiting: Waiting, text: Text): boolean {
     const { clock, rules, registrations } = this.#options;
-    const { id, node, place } = waiting;
+    const { node, place } = waiting;
     const { scheduled } = this.#textsOf(node);
     const now = clock.now();
     const dueAt = mayLeaveAt(text, now, rules.quietHours);
-    const former = scheduled.get(id);
+    const former = scheduled.get(place);
     if (dueAt > now) {
       this.#unready(waiting);
-      scheduled.set(id, dueAt, place);
-    } else scheduled.delete(id);
+      scheduled.set(place, dueAt);
+    } else scheduled.delete(place);
     if (dueAt > now || former !== undefined) registrations.tellState(node);
     return dueAt > now;
   }
@@ -406,12 +408,11 @@ export class Dispatcher implements TurnSource {
   /** Puts a text among those that may leave. */
   #queueUp(waiting: Waiting, before = ''): void {
     const { queue, registrations } = this.#options;
-    const { id, node, place, pause } = waiting;
+    const { node, place, pause } = waiting;
     const { ready, scheduled } = this.#textsOf(node);
-    if (!this.#isOpen || pause || scheduled.get(id) !== undefined) return;
+    if (!this.#isOpen || pause || scheduled.get(place) !== undefined) return;
     this.#unready(waiting);
     waiting.ready = before + place;
-    this.#byPlace.set(waiting.ready, waiting);
     ready.add(waiting.ready);
     queue.nudge();
     this.#tellOutage(node);
@@ -422,20 +423,20 @@ export class Dispatcher implements TurnSource {
     const { node, ready } = waiting;
     if (ready === undefined) return;
     this.#textsOf(node).ready.delete(ready);
-    this.#byPlace.delete(ready);
     waiting.ready = undefined;
   }
 
   #forget(waiting: Waiting): void {
-    const { id, node, pause, following } = waiting;
+    const { id, node, place, pause, following } = waiting;
     pause?.cancel();
     following?.stop.abort();
     this.#expiry.forget(id);
     if (this.#byId.get(id) !== waiting) return;
     this.#unready(waiting);
     this.#byId.delete(id);
+    this.#byPlace.delete(place);
     const texts = this.#textsOf(node);
-    texts.scheduled.delete(id);
+    texts.scheduled.delete(place);
     texts.size--;
   }
 
@@ -443,8 +444,8 @@ export class Dispatcher implements TurnSource {
     const existing = this.#nodes.get(node);
     if (existing) return existing;
     const { clock } = this.#options;
-    const onDue = (id: string) => {
-      const waiting = this.#byId.get(id);
+    const onDue = (place: string) => {
+      const waiting = this.#byPlace.get(place);
       if (!waiting) return;
       this.gather();
       this.#queueUp(waiting);

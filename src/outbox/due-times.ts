@@ -6,21 +6,13 @@ const longestDelayMs = 60_000;
 /** What may come due by the ten thousand in one moment is dealt with a few hundred in each turn of the event loop. */
 const mostInTurn = 250;
 
-interface Due {
-  readonly id: string;
-  readonly at: number;
-  readonly key: string;
-}
-
 /** What is due some time, with one timer on the first of it. */
 export class DueTimes {
   readonly #clock: Clock;
   readonly #now: () => number;
   readonly #onDue: (id: string) => void;
   readonly #keys = new OrderedKeys();
-  readonly #byKey = new Map<string, Due>();
-  readonly #byId = new Map<string, Due>();
-  #arrivals = 0;
+  readonly #times = new Map<string, number>();
   #timer: Timer | undefined;
 
   /**
@@ -34,29 +26,26 @@ export class DueTimes {
   }
 
   get size(): number {
-    return this.#byId.size;
+    return this.#times.size;
   }
 
   /** When the first is due. */
   get first(): number | undefined {
-    return this.#byKey.get(this.#keys.first ?? '')?.at;
+    return this.get(this.#first);
   }
 
   /** When something is due. */
   get(id: string): number | undefined {
-    return this.#byId.get(id)?.at;
+    return this.#times.get(id);
   }
 
-  /** @param rank orders those that are due in one moment; equals in the order in which they came */
-  set(id: string, at: number, rank = ''): void {
+  /** Those that are due in one moment come in the order of their ids. */
+  set(id: string, at: number): void {
     if (this.get(id) === at) return;
     this.#remove(id);
-    const key = `${formatOrder(at)}${rank}${formatOrder(this.#arrivals++)}`;
-    const due: Due = { id, at, key };
-    this.#keys.add(key);
-    this.#byKey.set(key, due);
-    this.#byId.set(id, due);
-    if (this.#keys.first === key) this.#wait();
+    this.#keys.add(formatOrder(at) + id);
+    this.#times.set(id, at);
+    if (this.#first === id) this.#wait();
   }
 
   delete(id: string): void {
@@ -68,16 +57,18 @@ export class DueTimes {
   clear(): void {
     this.#timer?.cancel();
     this.#keys.clear();
-    this.#byKey.clear();
-    this.#byId.clear();
+    this.#times.clear();
+  }
+
+  get #first(): string {
+    return this.#keys.first?.slice(orderLength) ?? '';
   }
 
   #remove(id: string): void {
-    const { key } = this.#byId.get(id) ?? {};
-    if (key === undefined) return;
-    this.#keys.delete(key);
-    this.#byKey.delete(key);
-    this.#byId.delete(id);
+    const at = this.get(id);
+    if (at === undefined) return;
+    this.#keys.delete(formatOrder(at) + id);
+    this.#times.delete(id);
   }
 
   #wait(): void {
@@ -90,13 +81,13 @@ export class DueTimes {
 
   #look(): void {
     for (let count = 0; count < mostInTurn; count++) {
-      const first = this.#byKey.get(this.#keys.first ?? '');
-      if (!first || first.at > this.#now()) {
+      const id = this.#first;
+      if (!(Number(this.get(id)) <= this.#now())) {
         this.#wait();
         return;
       }
-      this.#remove(first.id);
-      this.#onDue(first.id);
+      this.#remove(id);
+      this.#onDue(id);
     }
     this.#timer?.cancel();
     this.#timer = this.#clock.nextTurn(() => this.#look());
@@ -178,7 +169,10 @@ function countBelow<T>(sorted: readonly T[], isBelow: (one: T) => boolean): numb
   return low;
 }
 
+/** In characters. */
+export const orderLength = 9;
+
 /** A part of a key that orders numbers of 0 or more, but for their fractions. */
 export function formatOrder(number: number): string {
-  return Math.max(0, Math.floor(number)).toString(36).padStart(9, '0');
+  return Math.max(0, Math.floor(number)).toString(36).padStart(orderLength, '0');
 }

@@ -1,5 +1,5 @@
-import type { Clock, Timer } from '../clock';
-import { formatOrder, OrderedKeys } from './due-times';
+import type { Clock } from '../clock';
+import { DueTimes, formatOrder, OrderedKeys, orderLength } from './due-times';
 import { isKept, type Text } from './text';
 
 const uncertainMs = 7 * 24 * 3_600_000;
@@ -10,16 +10,19 @@ export class TextBook {
   readonly entries = new TextEntries();
   readonly #byId = new Map<string, Text>();
   readonly #clock: Clock;
-  readonly #onExpired: (text: Text) => void;
   /** Ids of texts whose mark that they leave is being written. */
   readonly #marked = new Set<string>();
   /** An uncertain text can be decided about for so long. */
-  readonly #decisions = new Map<string, Timer>();
+  readonly #decisions: DueTimes;
 
   /** @param onExpired nobody has decided about a text in time */
   constructor(clock: Clock, onExpired: (text: Text) => void) {
+    const onDue = (id: string) => {
+      const text = this.get(id);
+      if (text) onExpired(text);
+    };
     this.#clock = clock;
-    this.#onExpired = onExpired;
+    this.#decisions = new DueTimes(clock, () => clock.elapsed(), onDue);
   }
 
   get size(): number {
@@ -69,13 +72,11 @@ export class TextBook {
   setUndecided(text: Text): void {
     this.set(text);
     const leftMs = Math.min(uncertainMs, Math.max(0, (text.settledAt ?? 0) + uncertainMs - this.#clock.now()));
-    const expire = () => this.#onExpired(text);
-    this.#decisions.set(text.id, this.#clock.after(leftMs, expire, true));
+    this.#decisions.set(text.id, this.#clock.elapsed() + leftMs);
   }
 
   /** Somebody has decided about a text, if that was to be done. */
   decided(id: string): void {
-    this.#decisions.get(id)?.cancel();
     this.#decisions.delete(id);
   }
 
@@ -148,7 +149,7 @@ export class TextEntries {
     const keys = this.#keys[state].page(most + 1, after);
     const page = keys.slice(0, most);
     const next = keys.length > most ? page.at(-1) : undefined;
-    const ids = page.map((key) => key.slice(formatOrder(0).length));
+    const ids = page.map((key) => key.slice(orderLength));
     return { ids, ...(next === undefined ? undefined : { next }) };
   }
 }

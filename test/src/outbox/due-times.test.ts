@@ -15,7 +15,7 @@ describe('DueTimes', () => {
       () => clock.elapsed(),
       (id) => done.push(id),
     );
-    const ids = Array.from({ length: 1_000 }, (_, index) => String(index));
+    const ids = Array.from({ length: 1_000 }, (_, index) => String(index).padStart(3, '0'));
     for (const id of ids) dueTimes.set(id, 60_000);
     const perTurn: number[] = [];
     const count = () => {
@@ -32,7 +32,7 @@ describe('DueTimes', () => {
     assert.equal(clock.timers, 0);
   });
 
-  it('has it done in order, by rank and arrival where that is one moment, and goes by the last time that was said', async () => {
+  it('has it done in order, by id where that is one moment, and goes by the last time that was said', async () => {
     const clock = new VirtualClock();
     const done: string[] = [];
     const dueTimes = new DueTimes(
@@ -40,14 +40,14 @@ describe('DueTimes', () => {
       () => clock.elapsed(),
       (id) => done.push(`${id} ${clock.elapsed()}`),
     );
-    for (const [id, at, rank] of [
-      ['c', 3_000, ''],
-      ['b2', 2_000, '2'],
-      ['b1', 2_000, '1'],
-      ['b1 too', 2_000, '1'],
-      ['a', 9_000, ''],
+    for (const [id, at] of [
+      ['c', 3_000],
+      ['b2', 2_000],
+      ['b1', 2_000],
+      ['b1 too', 2_000],
+      ['a', 9_000],
     ] as const) {
-      dueTimes.set(id, at, rank);
+      dueTimes.set(id, at);
     }
     dueTimes.set('a', 1_000);
     assert.deepEqual([dueTimes.size, dueTimes.first, dueTimes.get('c'), clock.timers], [5, 1_000, 3_000, 1]);
@@ -76,7 +76,8 @@ describe('DueTimes', () => {
     const ended: string[] = [];
     const asked = Array.from(
       { length: 1_000 },
-      (_, index) => ({ id: String(index), text: 't', askedAt: clock.now(), waitMs: 60_000 }) as Question,
+      (_, index) =>
+        ({ id: String(index).padStart(3, '0'), text: 't', askedAt: clock.now(), waitMs: 60_000 }) as Question,
     );
     const ledger = {
       questions: { size: asked.length, get: () => undefined, of: () => asked },
