@@ -1,10 +1,10 @@
-import type { Clock, Timer } from '../clock';
+import type { Timer } from '../clock';
 import { asSmsError, isSmsError, type SmsError } from '../errors';
 import { backOffMs } from '../polling/back-off';
 import { UnderWay } from './counts';
 import { DueTimes, OrderedKeys } from './due-times';
 import type { Following } from './duplicates';
-import { type Absences, createExpired, Expiry } from './expiry';
+import { createExpired, Expiry } from './expiry';
 import { Outage, type RetryAfter, type SendFailure } from './outage';
 import { placeOf, type SendQueue, type Turn, type TurnSource } from './queue';
 import { isWithheldError, mayLeaveAt, type RuleSettings, TooEarly } from './rules';
@@ -13,10 +13,8 @@ import { formatOutcome, isKept, isOutage, isUnknown, type Outcome, stillUnknown,
 
 /** What a dispatcher needs. */
 export interface DispatcherOptions
-  extends Pick<SettlementOptions, 'ledger' | 'followers' | 'registrations' | 'onFault'> {
-  clock: Clock;
+  extends Pick<SettlementOptions, 'clock' | 'ledger' | 'absences' | 'followers' | 'registrations' | 'onFault'> {
   queue: SendQueue;
-  absences: Pick<Absences, 'patience'>;
   retryAfter: RetryAfter;
   rules: RuleSettings;
   settlement: Settlement;

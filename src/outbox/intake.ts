@@ -5,11 +5,10 @@ import type { Delivery } from '../model';
 import { UnderWay } from './counts';
 import type { Dispatcher, DispatcherOptions } from './dispatcher';
 import type { Turn } from './queue';
-import type { Given } from './redelivery';
 import { assertAnyAllowed, isWithheldError, keepUntilDue, mayLeaveAt, mostScheduled, TooEarly } from './rules';
 import type { SendRequest } from './send-handler';
 import type { SenderRegistration } from './sender-registrations';
-import type { SettlementOptions } from './settlement';
+import type { Given, SettlementOptions } from './settlement';
 import {
   afterUnknown,
   formatOutcome,
@@ -29,7 +28,7 @@ export interface IntakeOptions
       DispatcherOptions,
       'clock' | 'queue' | 'ledger' | 'followers' | 'rules' | 'settlement' | 'registrations'
     >,
-    Pick<SettlementOptions, 'deliveries' | 'reconciliations' | 'counts'> {
+    Pick<SettlementOptions, 'reconciliations' | 'counts'> {
   journal: Journal;
   dispatcher: Dispatcher;
 }
@@ -78,7 +77,7 @@ export class Intake {
     const options = keepUntilDue(request.options, clock.now(), rules.quietHours);
     const text = createText(this.#options, { ...request, options }, from.handler.id);
     const given = { from, origin: request.origin };
-    if (needsMessage(text)) this.#options.deliveries.remember(text.id, request.origin);
+    if (needsMessage(text)) this.#options.settlement.remember(text.id, request.origin);
     if (isTracked(text)) this.#underWay.add(text.id);
     try {
       assertAnyAllowed(text.message.to, text.node, rules);
@@ -107,8 +106,8 @@ export class Intake {
       if (verdict.type === 'ended') await this.#options.settlement.echo(text, verdict.outcome);
       else this.#options.dispatcher.admit(taken.text);
     } else if (verdict.type === 'ended') {
-      await this.#options.deliveries.tell(given, text, parseOutcome(verdict.outcome), true);
-      this.#options.deliveries.forget(text.id);
+      await this.#options.settlement.tell(given, text, parseOutcome(verdict.outcome), true);
+      this.#options.settlement.forget(text.id);
     } else if (verdict.type === 'underway') {
       await this.#options.followers.follow(text.id, verdict.id, given.from.signals.signal);
       await this.#takeIn(text, given);
@@ -214,8 +213,8 @@ export class Intake {
     if (isSmsError(failure, 'SMS_STORE')) this.#options.registrations.refused(text.node);
     const outcome = withMessageId(asUnsent(text, failure), text);
     this.#options.counts.add(outcome, text.message.to.length);
-    await this.#options.deliveries.tell(given, text, outcome);
-    this.#options.deliveries.forget(text.id);
+    await this.#options.settlement.tell(given, text, outcome);
+    this.#options.settlement.forget(text.id);
   }
 
   /** Whoever waited for another text is told when its node is closed, and whoever comes later that the store is, with which nothing is wrong. */

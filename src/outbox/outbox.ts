@@ -18,7 +18,6 @@ import { type Move, moveAll } from './move';
 import { RetryAfter } from './outage';
 import type { SendQueue } from './queue';
 import { Reconciliations } from './reconciliation';
-import { Deliveries } from './redelivery';
 import type { RuleSettings } from './rules';
 import type { SendHandler, SendHandlerState, SendingNode } from './send-handler';
 import { closeGraceMs, SenderRegistration, SenderRegistrations } from './sender-registrations';
@@ -84,7 +83,6 @@ export class Outbox implements Participant {
   readonly questions: Questions;
   readonly #options: OutboxOptions;
   readonly #ledger: Ledger;
-  readonly #deliveries: Deliveries;
   readonly #absences: Absences;
   readonly #dispatcher: Dispatcher;
   readonly #settlement: Settlement;
@@ -118,23 +116,21 @@ export class Outbox implements Participant {
       followers: new Followers(clock, ledger),
       handlerOf: (node: string) => registrations.handlerOf(node),
     };
-    this.#absences = new Absences({ ...base, onFound: (node) => this.#nodeChanged(node) });
-    const absences = this.#absences;
-    this.#deliveries = new Deliveries({ ...base, absences, onDelivered: (text) => this.#settlement.delivered(text) });
+    const absences = new Absences({ ...base, onFound: (node) => this.#nodeChanged(node) });
+    this.#absences = absences;
     this.questions = new Questions({
       ...base,
       isOutcomeComing: (text) => this.#settlement.isOnItsWay(text),
-      origin: (text) => this.#deliveries.originOf(text),
-      onAllAnswered: (text) => this.#deliveries.forget(text),
+      origin: (text) => this.#settlement.originOf(text),
+      onAllAnswered: (text) => this.#settlement.forget(text),
     });
     const { questions } = this;
     const clientFor = (node: string) => registrations.clientFor(node) ?? options.client();
     const reconciliations = new Reconciliations({ clock, sources: options.sources, clientFor });
-    const settling = { ...base, deliveries: this.#deliveries, questions, reconciliations };
+    const settling = { ...base, absences, questions, reconciliations };
     this.#settlement = new Settlement(settling);
     const dispatching = {
       ...settling,
-      absences,
       retryAfter: options.retryAfter ?? new RetryAfter(clock),
       settlement: this.#settlement,
     };
@@ -163,7 +159,7 @@ export class Outbox implements Participant {
 
   /** Whether messages of the flow are here, as they came, whose texts or questions are open: a store has only what can be written of them. */
   get hasMessages(): boolean {
-    return this.#deliveries.hasOrigins;
+    return this.#settlement.hasOrigins;
   }
 
   /** A node begins to send. Its texts from before go on. */
@@ -205,7 +201,7 @@ export class Outbox implements Participant {
    * @param graceMs how long what has left is followed; 10 s when absent
    */
   async close(graceMs = closeGraceMs): Promise<void> {
-    const parts = [this.#settlement, this.#deliveries, this.questions, this.#absences];
+    const parts = [this.#settlement, this.questions, this.#absences];
     for (const part of parts) part.close();
     this.#options.onAskingRests();
     await Promise.all([this.#dispatcher.close(graceMs), this.#intake.idle()]);
@@ -244,7 +240,7 @@ export class Outbox implements Participant {
     await this.close();
     if (!isWanted()) return;
     const onGiven = (texts: ReadonlySet<string>) =>
-      successor.#deliveries.adopt(this.#deliveries, (id) => texts.has(id));
+      successor.#settlement.adopt(this.#settlement, (id) => texts.has(id));
     await moveAll(this.#ledger, successor.#ledger, { ...how, isWanted, onGiven });
     // Who was absent here is not so there.
     for (const node of successor.registrations.nodes) successor.#absences.end(node, true);
@@ -287,7 +283,6 @@ export class Outbox implements Participant {
   #begin(): void {
     if (!this.#settlement.open()) return;
     this.#dispatcher.open();
-    this.#deliveries.open();
     this.questions.open();
     // What is in no store is still in hand.
     this.#resume([...this.#ledger.texts.values()], [...this.#ledger.questions.values()]);
@@ -315,7 +310,7 @@ export class Outbox implements Participant {
     // It was only guarded, and nothing of it has been sent. Whoever opens this, or takes over from it, frees the key as it is known there.
     else if (text.state === 'waiting' && !this.#settlement.isClosed) void this.#ledger.discard(text).catch(onFault);
     else if (text.state === 'leaving') void this.#goOn(text).catch(onFault);
-    else if (text.state === 'settled') void this.#deliveries.deliver(text, true);
+    else if (text.state === 'settled') void this.#settlement.deliver(text, true);
   }
 
   /** A text has left, and its outcome is not known. */
@@ -327,7 +322,7 @@ export class Outbox implements Participant {
   #nodeChanged(node: string): void {
     const handler = this.registrations.handlerOf(node);
     if (handler) this.#absences.end(node, handler.usesStore);
-    this.#deliveries.nodeChanged(node);
+    this.#settlement.nodeChanged(node);
     this.#dispatcher.nodeChanged(node);
   }
 

@@ -1,22 +1,27 @@
+import type { Clock } from '../clock';
 import { isSmsError, SmsError } from '../errors';
 import type { Client } from '../http/client';
 import type { Delivery } from '../model';
 import type { Questions } from '../questions/questions';
 import { NodeCounts, type SendCounts } from './counts';
 import type { Followers } from './duplicates';
+import type { Absences } from './expiry';
 import type { Ledger } from './ledger';
 import { type Finding, type Reconciliation, Reconciliations } from './reconciliation';
-import type { Deliveries, Given } from './redelivery';
+import { Redelivery } from './redelivery';
 import { createWithheldError, TooEarly } from './rules';
-import type { SenderRegistrations } from './sender-registrations';
+import type { OutcomeNews } from './send-handler';
+import type { SenderRegistration, SenderRegistrations } from './sender-registrations';
 import {
   asks,
   formatOutcome,
   isAccepted,
   isFollowed,
+  isKept,
   isTracked,
   isUnsent,
   type Outcome,
+  parseOutcome,
   type StoredOutcome,
   stillUnknown,
   submittedOf,
@@ -28,8 +33,9 @@ import {
 
 /** What brings texts to their end. */
 export interface SettlementOptions {
+  clock: Clock;
   ledger: Ledger;
-  deliveries: Deliveries;
+  absences: Pick<Absences, 'patience'>;
   questions: Questions;
   reconciliations: Reconciliations;
   followers: Followers;
@@ -39,7 +45,14 @@ export interface SettlementOptions {
   registrations: SenderRegistrations;
   /** Somebody has discarded a text of a node. */
   onDiscarded(node: string): void;
+  /** A node has thrown, or something that nobody waits for has failed. */
   onFault(error: unknown): void;
+}
+
+/** Who gave a text, and what with it. */
+export interface Given {
+  from: SenderRegistration;
+  origin: unknown;
 }
 
 /** One try. */
@@ -64,9 +77,76 @@ export class Settlement {
   readonly #told = new Set<string>();
   /** Those for which evidence is being looked for. */
   readonly #searching = new NodeCounts();
+  /** What nodes gave with texts that are under way. */
+  readonly #origins = new Map<string, unknown>();
+  readonly #redelivery: Redelivery<Text>;
 
   constructor(options: SettlementOptions) {
     this.#options = options;
+    const { clock, ledger, absences, registrations, onAbandoned, onFault } = options;
+    const taken = async (text: Text) => {
+      await ledger.delivered(text);
+      this.#delivered(text);
+    };
+    this.#redelivery = new Redelivery({
+      clock,
+      items: ledger.texts,
+      isShared: ledger.isShared,
+      handlerOf: ({ node }) => registrations.handlerOf(node),
+      patienceMs: ({ node }) => {
+        const patience = absences.patience(node);
+        return patience && Math.max(patience.leastMs, patience.mostMs);
+      },
+      tell: async (handler, text, mayBeKnown) => {
+        const { id, outcome, isReleased, follows } = text;
+        if (!outcome) throw new Error('not settled');
+        const origin = this.#origins.get(id);
+        // Where the node gave it here, it is in memory as it came.
+        const carried = origin === undefined ? await ledger.carriedOf(text) : text.carried;
+        const news = createNews(text, {
+          outcome: parseOutcome(outcome),
+          origin,
+          carried,
+          redelivered: mayBeKnown || isReleased === true,
+          duplicate: follows === true,
+        });
+        return handler.onOutcome(news);
+      },
+      taken,
+      missed: async (text) => {
+        await taken(text);
+        // What is unknown is listed from now on, for somebody to decide about.
+        if (!ledger.texts.has(text.id)) onAbandoned(text.node);
+      },
+      onFault,
+    });
+  }
+
+  /** Whether something that a node gave is here: it is in no store, and its node may come back for it. */
+  get hasOrigins(): boolean {
+    return this.#origins.size > 0;
+  }
+
+  originOf(id: string): unknown {
+    return this.#origins.get(id);
+  }
+
+  /** Remembers what a node gave with a text that may outlast the call that gave it. */
+  remember(id: string, origin: unknown): void {
+    this.#origins.set(id, origin);
+  }
+
+  /** Lets go of what a node gave with a text, and returns it. */
+  forget(id: string): unknown {
+    const origin = this.#origins.get(id);
+    this.#origins.delete(id);
+    return origin;
+  }
+
+  /** Takes over what nodes gave with some texts, and what is known of their outcomes, from the account of a login that this one replaces. */
+  adopt(former: Settlement, isTheirs: (id: string) => boolean): void {
+    this.#redelivery.adopt(former.#redelivery, isTheirs);
+    for (const id of [...former.#origins.keys()]) if (isTheirs(id)) this.#origins.set(id, former.forget(id));
   }
 
   /** Whether nothing is taken up, since others may be about to take over. */
@@ -129,7 +209,7 @@ export class Settlement {
 
   /** A text has its outcome. */
   async end(text: Text, told: Outcome, given?: Given): Promise<void> {
-    const { ledger, deliveries, reconciliations, followers, counts } = this.#options;
+    const { ledger, reconciliations, followers, counts } = this.#options;
     // An earlier try may have been accepted, so it must not be called unsent.
     const isStillUnknown = text.mayHaveReached !== undefined && isUnsent(told);
     const known = isStillUnknown ? stillUnknown(text, told.code) : told;
@@ -146,21 +226,21 @@ export class Settlement {
       if (isAccepted(outcome)) followers.ended(text.id);
       else followers.endedUnsent(text.id);
       if (isTracked(text)) {
-        await deliveries.deliver(settled, false);
+        await this.deliver(settled, false);
         return;
       }
-      if (given) await deliveries.tell(given, settled, outcome);
+      if (given) await this.tell(given, settled, outcome);
     } finally {
       this.#told.delete(text.id);
     }
-    this.delivered(settled);
+    this.#delivered(settled);
   }
 
   /** A text has the outcome of the one that has its key. */
   async echo(text: Text, outcome: StoredOutcome): Promise<void> {
-    const { ledger, deliveries, followers } = this.#options;
+    const { ledger, followers } = this.#options;
     followers.ended(text.id);
-    await deliveries.deliver(await ledger.echo(text, outcome), false);
+    await this.deliver(await ledger.echo(text, outcome), false);
   }
 
   /** An earlier process had it leave, or this one before it was closed: its outcome is unknown. Where nobody is here who could look for it, whoever opens this, or takes over from it, does. */
@@ -200,9 +280,9 @@ export class Settlement {
 
   /** The node of a text has not been here for too long. Never rejects. */
   async abandon(text: Text): Promise<void> {
-    const { ledger, deliveries, followers, onAbandoned, onFault } = this.#options;
+    const { ledger, followers, onAbandoned, onFault } = this.#options;
     onAbandoned(text.node);
-    deliveries.forget(text.id);
+    this.forget(text.id);
     await ledger.discard(text).catch(onFault);
     followers.ended(text.id);
   }
@@ -213,10 +293,10 @@ export class Settlement {
    * @throws SmsError `SMS_STORE` when that cannot be written now: it stays
    */
   async discard(text: Text): Promise<void> {
-    const { ledger, deliveries, questions, followers, registrations, onDiscarded } = this.#options;
+    const { ledger, questions, followers, registrations, onDiscarded } = this.#options;
     const { id, node } = text;
     await ledger.discard(text, 'refuse');
-    const origin = deliveries.forget(id);
+    const origin = this.forget(id);
     questions.begin(id);
     followers.ended(id);
     onDiscarded(node);
@@ -224,26 +304,53 @@ export class Settlement {
     registrations.tellState(node);
   }
 
-  /** The outcome of a text has entered the flow, or never will. */
-  delivered({ id, options, outcome }: Text): void {
-    const { ledger, deliveries, questions } = this.#options;
-    questions.begin(id);
-    if (ledger.questions.hasOf(id)) return;
-    // A redeploy may have closed the store that has its questions.
-    const mayAsk = !ledger.isWhole && outcome !== undefined && 'sent' in outcome && asks({ options });
-    if (!mayAsk) deliveries.forget(id);
+  /** Tells a node an outcome that is in no store. Never rejects: a node that throws makes no other outcome of it. */
+  async tell({ from, origin }: Given, text: Text, outcome: Outcome, duplicate = false): Promise<void> {
+    const { carried } = text;
+    const news = createNews(text, { outcome, origin, carried, redelivered: false, duplicate });
+    try {
+      if (!(await from.handler.onOutcome(news))) from.handler.onMissed?.(news);
+    } catch (error) {
+      this.#options.onFault(error);
+    }
   }
 
-  /** Looks for no more evidence. */
+  /**
+   * Brings the outcome of a settled text into the flow, now or when its node is back. Never rejects.
+   *
+   * @param mayBeKnown an earlier process may have sent it into the flow
+   */
+  deliver(text: Text, mayBeKnown: boolean): Promise<void> {
+    return this.#redelivery.deliver(text, mayBeKnown);
+  }
+
+  /** A node has come, and what ended meanwhile is for it; or it has gone. */
+  nodeChanged(node: string): void {
+    this.#redelivery.nodeChanged(node);
+  }
+
+  /** Looks for no more evidence, and tells nobody any more: the store has what is undelivered. */
   close(): void {
     this.#closing.abort();
+    this.#redelivery.close();
   }
 
   /** Goes on after {@link close}. Says whether it was closed. */
   open(): boolean {
     const wasClosed = this.isClosed;
     if (wasClosed) this.#closing = new AbortController();
+    this.#redelivery.open();
     return wasClosed;
+  }
+
+  /** The outcome of a text has entered the flow, or never will. */
+  #delivered({ id, options, outcome }: Text): void {
+    const { ledger, questions } = this.#options;
+    questions.begin(id);
+    if (ledger.questions.hasOf(id)) return;
+    // A redeploy may have closed the store that has its questions.
+    const mayAsk = !ledger.isWhole && outcome !== undefined && 'sent' in outcome && asks({ options });
+    if (!mayAsk) this.forget(id);
   }
 
   async #search({ id, node, options }: Text, evidence: Reconciliation): Promise<Finding> {
@@ -264,4 +371,12 @@ export class Settlement {
     this.#written.add(id);
     return writing.finally(() => this.#written.delete(id));
   }
+}
+
+function createNews(
+  text: Text,
+  { carried, ...told }: Pick<OutcomeNews, 'outcome' | 'origin' | 'redelivered' | 'duplicate'> & { carried: string | undefined },
+): OutcomeNews {
+  const { message, encoding, parts } = text;
+  return { message, encoding, parts, ...told, isKept: isKept(text), ...(carried !== undefined && { carried }) };
 }

@@ -390,7 +390,7 @@ export const mutants: readonly Mutant[] = [
   ),
   outward(
     'an outcome is dropped before it entered the flow',
-    'outbox/redelivery.ts',
+    'outbox/settlement.ts',
     'return handler.onOutcome(news);',
     'void ledger.delivered(text); return handler.onOutcome(news);',
   ),
@@ -446,8 +446,8 @@ export const mutants: readonly Mutant[] = [
   outward(
     'an outcome that comes again is not marked',
     'outbox/outbox.ts',
-    'this.#deliveries.deliver(text, true)',
-    'this.#deliveries.deliver(text, false)',
+    'this.#settlement.deliver(text, true)',
+    'this.#settlement.deliver(text, false)',
   ),
   outward(
     'nothing is looked up though something is remembered',
