@@ -23,7 +23,7 @@ export interface Limited {
 }
 
 /** Whom a text is for, and when it goes out. */
-interface Counting {
+export interface Counting {
   /** In the order in which they are served while the limit of the day lasts. An address-book item is one number. */
   recipients: readonly string[];
   /** All of them hold. */

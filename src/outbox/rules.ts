@@ -4,6 +4,7 @@ import { SmsError, type SmsErrorCode, type SmsErrorDetails, type SmsErrorReason 
 import { nextAllowed, type QuietHours } from '../message/times';
 import { addChanges, type Changes, createChanges, type Look } from '../store/store';
 import {
+  type Counting,
   giveBack as giveBackLimits,
   hasLimits,
   judgeLimits,
@@ -67,25 +68,13 @@ export interface Verdict {
   notBefore?: { at: number; reason: SmsErrorReason; params: Readonly<Record<string, string | number>> };
 }
 
-/** A reason not to send to somebody. It decides purely, in the step that marks that a text leaves. */
-export interface Rule {
-  /** Whether it concerns any text now: each is marked then before it leaves. */
-  holds(settings: RuleSettings): boolean;
-  /** The remembered values that it looks at. */
-  keys(leaving: Pick<Leaving, 'recipients' | 'settings' | 'options'>): string[];
-  /** Whether it withholds somebody for certain, whatever is remembered; absent: that cannot be known. */
-  isKnown?(leaving: Leaving): boolean;
-  /** Whether the text must not leave while the store fails, since nobody can say then whom it may go to; absent: it may. */
-  needsStore?(leaving: Leaving): boolean;
-  /**
-   * Decides about the recipients that are left.
-   *
-   * @param isLeaving whoever is not withheld is sent to when this is written; else it is only asked, before a request is made
-   */
-  decide(leaving: Leaving, look: Look, changes: Changes, isLeaving: boolean): Verdict;
-  /** Undoes what was counted at a moment for recipients that were not sent to after all. */
-  giveBack?(leaving: Leaving, countedAt: Moment, look: Look, changes: Changes): void;
-}
+/**
+ * A reason not to send to somebody, or not yet. It decides purely, in the step that marks that a text leaves, about the recipients that
+ * are left.
+ *
+ * @param isLeaving whoever is not withheld is sent to when this is written; else it is only asked, before a request is made
+ */
+type Rule = (leaving: Leaving, look: Look, changes: Changes, isLeaving: boolean) => Verdict;
 
 /** As many texts may wait for their time. */
 export const mostScheduled = 100_000;
@@ -138,12 +127,7 @@ export function keepUntilDue<Options extends TimeOptions>(
 }
 
 /** Whom the account node of a text may not write to is withheld, for essential texts too. */
-const prefixRule: Rule = {
-  holds: ({ prefixes }) => prefixes !== undefined && prefixes.size > 0,
-  keys: () => [],
-  isKnown: (leaving) => outsideOf(leaving).length > 0,
-  decide: (leaving) => ({ withheld: outsideOf(leaving) }),
-};
+const prefixRule: Rule = (leaving) => ({ withheld: outsideOf(leaving) });
 
 function outsideOf({ recipients, settings, node }: Pick<Leaving, 'recipients' | 'settings' | 'node'>): Withheld[] {
   const allowed = settings.prefixes.get(node) ?? [];
@@ -152,48 +136,35 @@ function outsideOf({ recipients, settings, node }: Pick<Leaving, 'recipients' | 
 }
 
 /** Who wants no more texts is withheld, but from essential texts. */
-const consentRule: Rule = {
-  holds: ({ optOut = false }) => optOut,
-  keys: ({ recipients, settings, options }) =>
-    settings.optOut && !options.essential ? recipients.filter(isNumber).map(keyOfOptOut) : [],
-  needsStore: ({ recipients, settings, options }) =>
-    settings.optOut === true && !options.essential && recipients.some(isNumber),
-  decide({ recipients, settings, options }, look, changes, isLeaving) {
-    if (!settings.optOut || options.essential) return { withheld: [] };
-    const numbers = recipients.filter(isNumber).map((msisdn) => ({ msisdn, key: keyOfOptOut(msisdn) }));
-    // Another instance may be putting somebody on the list.
-    if (isLeaving) for (const { key } of numbers) changes.compare.add(key);
-    const withheld = numbers.filter(({ key }) => look(key) !== undefined);
-    return { withheld: withheld.map(({ msisdn }) => ({ msisdn, reason: 'optedOut', params: {} })) };
-  },
+const consentRule: Rule = (leaving, look, changes, isLeaving) => {
+  const numbers = askedForConsent(leaving).map((msisdn) => ({ msisdn, key: keyOfOptOut(msisdn) }));
+  // Another instance may be putting somebody on the list.
+  if (isLeaving) for (const { key } of numbers) changes.compare.add(key);
+  const withheld = numbers.filter(({ key }) => look(key) !== undefined);
+  return { withheld: withheld.map(({ msisdn }) => ({ msisdn, reason: 'optedOut', params: {} })) };
 };
 
+function askedForConsent({ recipients, settings, options }: Pick<Leaving, 'recipients' | 'settings' | 'options'>) {
+  return settings.optOut && !options.essential ? recipients.filter(isNumber) : [];
+}
+
 /** The time is no reason to withhold somebody: the text has to wait, or, where it is not kept, is refused. */
-const timeRule: Rule = {
-  holds: ({ quietHours = [] }) => quietHours.length > 0,
-  keys: () => [],
-  decide({ options, isHastened, moment: { now }, settings: { quietHours = [] } }) {
-    const at = isHastened ? now : mayLeaveAt({ options }, now, quietHours);
-    if (at <= now) return { withheld: [] };
-    return { withheld: [], notBefore: { at, reason: 'quiet', params: { until: new Date(at).toISOString() } } };
-  },
+const timeRule: Rule = ({ options, isHastened, moment: { now }, settings }) => {
+  const at = isHastened ? now : mayLeaveAt({ options }, now, settings.quietHours);
+  if (at <= now) return { withheld: [] };
+  return { withheld: [], notBefore: { at, reason: 'quiet', params: { until: new Date(at).toISOString() } } };
 };
 
 /** The limits of one's own, which stop loops and bills: who is over one is withheld until it ends. */
-const limitRule: Rule = {
-  holds: ({ limits }) => hasLimits(limits),
-  keys: ({ recipients, settings }) => keysOfLimits(recipients, settings.limits),
-  decide({ recipients, settings, moment, options }, look, changes, isLeaving) {
-    const counting = { recipients, limits: settings.limits, moment, isUnlimited: options.unlimited };
-    const limited = isLeaving
-      ? takeWithinLimits(counting, look, changes).limited
-      : judgeLimits(counting, look, changes);
-    return { withheld: limited.map(explainLimited) };
-  },
-  giveBack({ recipients, settings, moment }, countedAt, look, changes) {
-    giveBackLimits({ recipients, limits: settings.limits, moment }, countedAt, look, changes);
-  },
+const limitRule: Rule = (leaving, look, changes, isLeaving) => {
+  const counting = countingOf(leaving);
+  const limited = isLeaving ? takeWithinLimits(counting, look, changes).limited : judgeLimits(counting, look, changes);
+  return { withheld: limited.map(explainLimited) };
 };
+
+function countingOf({ recipients, settings, moment, options }: Leaving): Counting {
+  return { recipients, limits: settings.limits, moment, isUnlimited: options.unlimited };
+}
 
 /** Says which limit keeps somebody back, and when it ends. */
 export function explainLimited({ msisdn, limit, most, lengthMs, until }: Limited): Withheld {
@@ -208,24 +179,24 @@ const rules: readonly Rule[] = [prefixRule, consentRule, timeRule, limitRule];
 /** The codes of what the rules say: nothing was sent, on account of this side alone. */
 const codes: ReadonlySet<SmsErrorCode> = new Set(['SMS_NOT_ALLOWED', 'SMS_OPTED_OUT', 'SMS_LIMIT']);
 
-/** Whether any rule concerns texts now. */
-export function holdsAny(settings: RuleSettings): boolean {
-  return rules.some((rule) => rule.holds(settings));
+/** Whether any rule concerns texts now: each is marked then before it leaves. */
+export function holdsAny({ prefixes, optOut, quietHours, limits }: RuleSettings): boolean {
+  return prefixes.size > 0 || optOut || quietHours.length > 0 || hasLimits(limits);
 }
 
 /** The keys that {@link askRules}, {@link passRules} and {@link giveBack} look at. */
 export function keysOfRules(leaving: Pick<Leaving, 'recipients' | 'settings' | 'options'>): string[] {
-  return [...new Set(rules.flatMap((rule) => rule.keys(leaving)))];
+  return [...askedForConsent(leaving).map(keyOfOptOut), ...keysOfLimits(leaving.recipients, leaving.settings.limits)];
 }
 
-/** Whether somebody is withheld for certain, so that it is worth to ask before a request is made. */
+/** Whether somebody is withheld for certain, whatever is remembered, so that it is worth to ask before a request is made. */
 export function isWithholdingKnown(leaving: Leaving): boolean {
-  return rules.some((rule) => rule.isKnown?.(leaving) ?? false);
+  return outsideOf(leaving).length > 0;
 }
 
-/** Whether a text must not leave while the store fails. */
+/** Whether a text must not leave while the store fails, since nobody can say then whom it may go to. */
 export function needsStore(leaving: Leaving): boolean {
-  return rules.some((rule) => rule.needsStore?.(leaving) ?? false);
+  return askedForConsent(leaving).length > 0;
 }
 
 /** @throws SmsError when nobody is left of the recipients of a text that comes in, whatever is remembered */
@@ -252,7 +223,7 @@ export function passRules(leaving: Leaving, look: Look, changes: Changes): Verdi
 
 /** Takes back what {@link passRules} counted at a moment for these recipients. */
 export function giveBack(leaving: Leaving, countedAt: Moment, look: Look, changes: Changes): void {
-  for (const rule of rules) rule.giveBack?.(leaving, countedAt, look, changes);
+  giveBackLimits(countingOf(leaving), countedAt, look, changes);
 }
 
 /** Whether all may be sent to now. */
@@ -300,7 +271,7 @@ function decide(leaving: Leaving, look: Look, changes: Changes, isLeaving: boole
   let { recipients } = leaving;
   for (const rule of rules) {
     if (recipients.length === 0) break;
-    const verdict = rule.decide({ ...leaving, recipients }, look, changes, isLeaving);
+    const verdict = rule({ ...leaving, recipients }, look, changes, isLeaving);
     withheld.push(...verdict.withheld);
     // It counts for no rule before it may leave.
     if (verdict.notBefore) return { withheld, notBefore: verdict.notBefore };

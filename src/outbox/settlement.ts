@@ -375,7 +375,10 @@ export class Settlement {
 
 function createNews(
   text: Text,
-  { carried, ...told }: Pick<OutcomeNews, 'outcome' | 'origin' | 'redelivered' | 'duplicate'> & { carried: string | undefined },
+  {
+    carried,
+    ...told
+  }: Pick<OutcomeNews, 'outcome' | 'origin' | 'redelivered' | 'duplicate'> & { carried: string | undefined },
 ): OutcomeNews {
   const { message, encoding, parts } = text;
   return { message, encoding, parts, ...told, isKept: isKept(text), ...(carried !== undefined && { carried }) };
