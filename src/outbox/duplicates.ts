@@ -86,11 +86,14 @@ export class Followers {
     for (const onEnded of waiting?.values() ?? []) onEnded();
   }
 
-  /** A text has ended, and its key is free: the first of those who wait may have it, and the others wait for that one. */
-  endedUnsent(id: string): void {
+  /** A text has its outcome. Where nobody was accepted its key is free: the first of those who wait may have it, and the others wait for that one. */
+  settled(id: string, isAccepted: boolean): void {
     const waiting = this.#waiting.get(id);
-    const [first] = waiting ?? [];
-    if (!waiting || !first) return;
+    const [first] = isAccepted ? [] : (waiting ?? []);
+    if (!waiting || !first) {
+      this.ended(id);
+      return;
+    }
     const [own, onEnded] = first;
     this.#waiting.delete(id);
     waiting.delete(own);

@@ -12,6 +12,7 @@ import type { Given, SettlementOptions } from './settlement';
 import {
   afterUnknown,
   formatOutcome,
+  isReconciled,
   isTracked,
   isUnknown,
   isUnsent,
@@ -88,7 +89,7 @@ export class Intake {
     } finally {
       this.#underWay.delete(text.id);
       // A kept one goes on.
-      if (!text.options.keep) this.#options.followers.ended(text.id);
+      if (text.options.once !== undefined && !text.options.keep) this.#options.followers.ended(text.id);
     }
   }
 
@@ -178,7 +179,7 @@ export class Intake {
         }
       }
     };
-    const evidence = reconciliations.open(text, client);
+    const evidence = isReconciled(text) ? reconciliations.open(text, client) : undefined;
     const order = queue.arrive();
     let uncertain: SmsError | undefined;
     for (;;) {

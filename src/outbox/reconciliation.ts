@@ -5,7 +5,7 @@ import type { Feed, FeedEntry, RecordOfKind } from '../model';
 import { isHandset } from '../questions/sent-index';
 import { normaliseRecipient } from '../wire/fields';
 import { UnderWay } from './counts';
-import { concernedBy, createResolved, type Evidence, type Sent, type Text } from './text';
+import { concernedBy, createResolved, type Evidence, isReconciled, type Sent, type Text } from './text';
 
 /** A record that passes the account, whichever way it came. */
 export type PassingRecord = RecordOfKind;
@@ -46,11 +46,6 @@ export class Reconciliations {
     this.#options = options;
   }
 
-  /** Says whether a text is one for which evidence can be looked for. */
-  static isFor({ message, options }: Text): boolean {
-    return options.resolveMs > 0 && message.messageId !== undefined;
-  }
-
   /** For how many texts evidence is being looked for. */
   get searches(): number {
     return this.#searches.size;
@@ -59,7 +54,7 @@ export class Reconciliations {
   /** Begins to collect, unless it has begun already; `undefined` for a text that nothing is looked for, or where nobody is who can. */
   open(text: Text, client = this.#options.clientFor(text.node)): Reconciliation | undefined {
     const known = this.#byText.get(text.id);
-    const opened = known ?? (client && Reconciliations.isFor(text) ? this.#create(text, client) : undefined);
+    const opened = known ?? (client && isReconciled(text) ? this.#create(text, client) : undefined);
     if (!opened) return undefined;
     this.#byText.set(text.id, opened);
     opened.goesTo(concernedBy(text));
@@ -72,7 +67,7 @@ export class Reconciliations {
 
   /** Whether the service can be asked now about a text, or nothing is to be looked for. */
   canLook(text: Text): boolean {
-    return this.#options.clientFor(text.node) !== undefined || !Reconciliations.isFor(text);
+    return this.#options.clientFor(text.node) !== undefined || !isReconciled(text);
   }
 
   /** Ends the collection. */

@@ -130,8 +130,8 @@ export function keepUntilDue<Options extends TimeOptions>(
 const prefixRule: Rule = (leaving) => ({ withheld: outsideOf(leaving) });
 
 function outsideOf({ recipients, settings, node }: Pick<Leaving, 'recipients' | 'settings' | 'node'>): Withheld[] {
-  const allowed = settings.prefixes.get(node) ?? [];
-  const outside = recipients.filter((msisdn) => !isAllowed(msisdn, allowed));
+  const allowed = settings.prefixes.get(node);
+  const outside = allowed ? recipients.filter((msisdn) => !isAllowed(msisdn, allowed)) : [];
   return outside.map((msisdn) => ({ msisdn, reason: 'notAllowed', params: {} }));
 }
 

@@ -7,7 +7,7 @@ import { NodeCounts, type SendCounts } from './counts';
 import type { Followers } from './duplicates';
 import type { Absences } from './expiry';
 import type { Ledger } from './ledger';
-import { type Finding, type Reconciliation, Reconciliations } from './reconciliation';
+import type { Finding, Reconciliation, Reconciliations } from './reconciliation';
 import { Redelivery } from './redelivery';
 import { createWithheldError, TooEarly } from './rules';
 import type { OutcomeNews } from './send-handler';
@@ -18,6 +18,7 @@ import {
   isAccepted,
   isFollowed,
   isKept,
+  isReconciled,
   isTracked,
   isUnsent,
   type Outcome,
@@ -178,7 +179,7 @@ export class Settlement {
   async attempt(text: Text, { client, signal, onMoved = () => {} }: Try): Promise<Delivery> {
     const { ledger, reconciliations } = this.#options;
     const isWritten = () => isTracked(text) || isFollowed(text) || ledger.isGated;
-    const isMarked = isWritten() || Reconciliations.isFor(text);
+    const isMarked = isWritten() || isReconciled(text);
     if (!isMarked && !text.withheld) return client.send(text.message, { signal });
     for (;;) {
       const { text: judged, notBefore } = await ledger.judge(text);
@@ -214,7 +215,7 @@ export class Settlement {
     const isStillUnknown = text.mayHaveReached !== undefined && isUnsent(told);
     const known = isStillUnknown ? stillUnknown(text, told.code) : told;
     const outcome = withMessageId(known instanceof SmsError ? known : withWithheld(known, text), text);
-    reconciliations.close(text.id);
+    if (isReconciled(text)) reconciliations.close(text.id);
     counts.add(outcome, text.message.to.length);
     const isWritten = isTracked(text) || isFollowed(text) || uncountedBy(text, outcome).length > 0;
     if (!isTracked(text) && asks(text)) this.#told.add(text.id);
@@ -223,8 +224,7 @@ export class Settlement {
       if (isWritten) {
         settled = await this.#whileWritten(text.id, ledger.settle(text, outcome));
       }
-      if (isAccepted(outcome)) followers.ended(text.id);
-      else followers.endedUnsent(text.id);
+      if (text.options.once !== undefined) followers.settled(text.id, isAccepted(outcome));
       if (isTracked(text)) {
         await this.deliver(settled, false);
         return;
@@ -346,11 +346,13 @@ export class Settlement {
   /** The outcome of a text has entered the flow, or never will. */
   #delivered({ id, options, outcome }: Text): void {
     const { ledger, questions } = this.#options;
-    questions.begin(id);
-    if (ledger.questions.hasOf(id)) return;
-    // A redeploy may have closed the store that has its questions.
-    const mayAsk = !ledger.isWhole && outcome !== undefined && 'sent' in outcome && asks({ options });
-    if (!mayAsk) this.forget(id);
+    if (asks({ options })) {
+      questions.begin(id);
+      // A redeploy may have closed the store that has its questions.
+      const mayAsk = !ledger.isWhole && outcome !== undefined && 'sent' in outcome;
+      if (mayAsk || ledger.questions.hasOf(id)) return;
+    }
+    this.forget(id);
   }
 
   async #search({ id, node, options }: Text, evidence: Reconciliation): Promise<Finding> {

@@ -200,6 +200,11 @@ export function isFollowed(text: Pick<Text, 'options'>): boolean {
   return isRemembered(text) || asks(text);
 }
 
+/** Says whether evidence can be looked for when the outcome of a text is unknown. */
+export function isReconciled({ message, options }: Pick<Text, 'message' | 'options'>): boolean {
+  return options.resolveMs > 0 && message.messageId !== undefined;
+}
+
 /** Whom a text goes to, or went to: its recipients but for those that a rule withholds. */
 export function submittedOf({ message, withheld }: Pick<Text, 'message' | 'withheld'>): string[] {
   if (!withheld) return [...message.to];
