@@ -73,7 +73,7 @@ export type {
   SendHandlerState,
   SendingNode,
   SendRequest,
-} from './outbox/send-handler';
+} from './outbox/sender-registrations';
 export type { Evidence, Outcome, SendOptions, Sent } from './outbox/text';
 export type { TextEntryState } from './outbox/text-book';
 export type { PollOutcome } from './polling/back-off';

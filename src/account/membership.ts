@@ -12,7 +12,7 @@ import type { Client } from '../http/client';
 import type { Channel } from '../inbox/entry';
 import type { Inbox } from '../inbox/inbox';
 import type { Kind } from '../model';
-import type { SendHandler, SendingNode } from '../outbox/send-handler';
+import type { SendHandler, SendingNode } from '../outbox/sender-registrations';
 import type { Endpoints, Watcher } from '../polling/endpoint';
 import type { AccountData } from './account-data';
 import type { Consent, OptOutQuery } from './consent';

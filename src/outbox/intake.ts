@@ -6,8 +6,7 @@ import { UnderWay } from './counts';
 import type { Dispatcher, DispatcherOptions } from './dispatcher';
 import type { Turn } from './queue';
 import { assertAnyAllowed, isWithheldError, keepUntilDue, mayLeaveAt, mostScheduled, TooEarly } from './rules';
-import type { SendRequest } from './send-handler';
-import type { SenderRegistration } from './sender-registrations';
+import type { SenderRegistration, SendRequest } from './sender-registrations';
 import type { Given, SettlementOptions } from './settlement';
 import {
   afterUnknown,

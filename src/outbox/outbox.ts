@@ -19,8 +19,14 @@ import { RetryAfter } from './outage';
 import type { SendQueue } from './queue';
 import { Reconciliations } from './reconciliation';
 import type { RuleSettings } from './rules';
-import type { SendHandler, SendHandlerState, SendingNode } from './send-handler';
-import { closeGraceMs, SenderRegistration, SenderRegistrations } from './sender-registrations';
+import {
+  closeGraceMs,
+  SenderRegistration,
+  SenderRegistrations,
+  type SendHandler,
+  type SendHandlerState,
+  type SendingNode,
+} from './sender-registrations';
 import { Settlement } from './settlement';
 import { type Evidence, isKept, type Text } from './text';
 

@@ -1,6 +1,6 @@
 import type { Clock } from '../clock';
 import { DueTimes } from './due-times';
-import type { SendHandler } from './send-handler';
+import type { SendHandler } from './sender-registrations';
 
 /** What can be told to the flow. */
 interface Told {

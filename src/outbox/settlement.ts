@@ -10,8 +10,7 @@ import type { Ledger } from './ledger';
 import type { Finding, Reconciliation, Reconciliations } from './reconciliation';
 import { Redelivery } from './redelivery';
 import { createWithheldError, TooEarly } from './rules';
-import type { OutcomeNews } from './send-handler';
-import type { SenderRegistration, SenderRegistrations } from './sender-registrations';
+import type { OutcomeNews, SenderRegistration, SenderRegistrations } from './sender-registrations';
 import {
   asks,
   formatOutcome,

@@ -3,7 +3,7 @@ import type { Kind } from '../model';
 import { DueTimes } from '../outbox/due-times';
 import type { Ledger } from '../outbox/ledger';
 import { Redelivery } from '../outbox/redelivery';
-import type { SendHandler } from '../outbox/send-handler';
+import type { SendHandler } from '../outbox/sender-registrations';
 import { type Asked, awaited, type Question, remainingGraceMs, remainingMs } from './question';
 import { describeReport } from './report';
 

@@ -13,7 +13,7 @@ import { maxOutstanding } from '../../../src/delivery/poll-subscription';
 import type { SmsError } from '../../../src/errors';
 import type { Entry } from '../../../src/inbox/entry';
 import type { OutboxRecord } from '../../../src/model';
-import type { OutcomeNews } from '../../../src/outbox/send-handler';
+import type { OutcomeNews } from '../../../src/outbox/sender-registrations';
 import type { PollState } from '../../../src/polling/poll-loop';
 import { DiskStore } from '../../../src/store/disk';
 import { MemoryStore } from '../../../src/store/memory';

@@ -5,7 +5,7 @@ import type { JoinedMembership, Subscriber, Subscription } from '../../../src/ac
 import type { AccountSettings } from '../../../src/account/settings';
 import type { AccountState } from '../../../src/account/stats';
 import type { FlowDelivery } from '../../../src/delivery/poll-subscription';
-import type { SendRequest } from '../../../src/outbox/send-handler';
+import type { SendRequest } from '../../../src/outbox/sender-registrations';
 import { until } from '../../until';
 import { Closing } from '../closing';
 import { FailingStore, Platter } from '../store/failing-store';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { SmsError } from '../../../src/errors';
 import type { FeedEntry, IncomingRecord, StatusRecord } from '../../../src/model';
 import type { PassingRecord } from '../../../src/outbox/reconciliation';
-import type { SendHandlerState } from '../../../src/outbox/send-handler';
+import type { SendHandlerState } from '../../../src/outbox/sender-registrations';
 import { MemoryStore } from '../../../src/store/memory';
 import { createChanges } from '../../../src/store/store';
 import { copyPlatter, forever, House, type HouseOptions, sendText } from '../sending/sending-house';

@@ -4,7 +4,7 @@ import { SmsError, type SmsErrorReason } from '../../../src/errors';
 import { Client } from '../../../src/http/client';
 import { createConnections } from '../../../src/http/connections';
 import type { Delivery, OutboundMessage } from '../../../src/model';
-import type { SendingNode } from '../../../src/outbox/send-handler';
+import type { SendingNode } from '../../../src/outbox/sender-registrations';
 import type { SendOptions, Sent } from '../../../src/outbox/text';
 import { until } from '../../until';
 import { VirtualClock } from '../../virtual-clock';

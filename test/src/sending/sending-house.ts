@@ -17,7 +17,7 @@ import type {
   SendHandler,
   SendHandlerState,
   SendingNode,
-} from '../../../src/outbox/send-handler';
+} from '../../../src/outbox/sender-registrations';
 import type { SendOptions } from '../../../src/outbox/text';
 import type { Store } from '../../../src/store/store';
 import { createStatus } from '../../../src/wire/status';
