@@ -8,6 +8,7 @@ import { createExpired, Expiry } from './expiry';
 import { Outage, type RetryAfter, type SendFailure } from './outage';
 import { placeOf, type SendQueue, type Turn, type TurnSource } from './queue';
 import { isWithheldError, mayLeaveAt, type RuleSettings, TooEarly } from './rules';
+import type { SendHandlerState } from './sender-registrations';
 import type { Settlement, SettlementOptions } from './settlement';
 import { formatOutcome, isKept, isOutage, isUnknown, type Outcome, stillUnknown, type Text } from './text';
 
@@ -104,19 +105,19 @@ export class Dispatcher implements TurnSource {
     return this.#outage.error !== undefined || this.#gathering !== undefined;
   }
 
-  /** How many texts of a node are being tried, how many wait, and why if there is an outage. */
-  stateOf(node: string): { sending: number; waiting: number; nextAt?: number; outage?: SmsError } {
-    const texts = this.#nodes.get(node);
-    if (!texts) return { sending: 0, waiting: 0 };
-    const { size, tried, scheduled } = texts;
-    const nextAt = scheduled.first;
-    const outage = size > scheduled.size ? this.#outage.error : undefined;
+  /** What goes on at a node, but for the texts that its registration counts. */
+  stateOf(node: string): SendHandlerState {
+    const { ledger, settlement } = this.#options;
+    const { size = 0, tried = 0, scheduled } = this.#nodes.get(node) ?? {};
+    const nextAt = scheduled?.first;
+    const outage = size > (scheduled?.size ?? 0) ? this.#outage.error : undefined;
     return {
-      sending: tried,
+      sending: tried + settlement.searchingOf(node),
       // One that nobody wants any more is tried to its end.
       waiting: Math.max(0, size - tried),
       ...(nextAt === undefined ? undefined : { nextAt }),
-      ...(outage ? { outage } : undefined),
+      asking: ledger.questions.open.question.of(node),
+      ...(outage && { outage }),
     };
   }
 

@@ -24,7 +24,6 @@ import {
   SenderRegistration,
   SenderRegistrations,
   type SendHandler,
-  type SendHandlerState,
   type SendingNode,
 } from './sender-registrations';
 import { Settlement } from './settlement';
@@ -112,7 +111,12 @@ export class Outbox implements Participant {
       },
     });
     this.#ledger = ledger;
-    const registrations = new SenderRegistrations({ clock, journal, stateOf: (node) => this.#stateOf(node), told });
+    const registrations = new SenderRegistrations({
+      clock,
+      journal,
+      stateOf: (node) => this.#dispatcher.stateOf(node),
+      told,
+    });
     this.registrations = registrations;
     const base = {
       ...options,
@@ -330,17 +334,5 @@ export class Outbox implements Participant {
     if (handler) this.#absences.end(node, handler.usesStore);
     this.#settlement.nodeChanged(node);
     this.#dispatcher.nodeChanged(node);
-  }
-
-  /** What goes on at a node, but for the texts that its registration counts. */
-  #stateOf(node: string): SendHandlerState {
-    const { sending, waiting, nextAt, outage } = this.#dispatcher.stateOf(node);
-    return {
-      sending: sending + this.#settlement.searchingOf(node),
-      waiting,
-      ...(nextAt === undefined ? undefined : { nextAt }),
-      asking: this.#ledger.questions.open.question.of(node),
-      ...(outage ? { outage } : undefined),
-    };
   }
 }
