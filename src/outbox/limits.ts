@@ -69,15 +69,16 @@ export function takeWithinLimits(
   const allowed: string[] = [];
   const limited: Limited[] = [];
   for (const msisdn of recipients) {
-    const counters = windows.of(msisdn);
-    const over = isUnlimited ? undefined : latest(counters.filter(({ window, most }) => window.count >= most));
-    if (over) {
-      const { limit, most, window } = over;
-      limited.push({ msisdn, limit, most, lengthMs: window.lengthMs, until: window.freeAt(most) });
+    const counting = windows.of(msisdn);
+    const [first, ...others] = isUnlimited ? [] : counting.filter(({ isFull }) => isFull);
+    if (first) {
+      const last = others.reduce((last, one) => (last.freeAt >= one.freeAt ? last : one), first);
+      const { limit, most, lengthMs } = last.on;
+      limited.push({ msisdn, limit, most, lengthMs, until: last.freeAt });
       continue;
     }
     allowed.push(msisdn);
-    for (const { window } of counters) window.add();
+    for (const window of counting) window.add();
   }
   windows.write(changes);
   return { allowed, limited };
@@ -104,7 +105,7 @@ export function judgeLimits(counting: Counting, look: Look, changes: Changes): L
 export function giveBack(counting: Counting, takenAt: Moment, look: Look, changes: Changes): void {
   const windows = new Windows(counting, look);
   for (const msisdn of counting.recipients) {
-    for (const { window } of windows.of(msisdn)) window.remove(takenAt);
+    for (const window of windows.of(msisdn)) window.remove(takenAt);
   }
   windows.write(changes);
 }
@@ -140,10 +141,6 @@ function limitsOn(msisdn: string, limits: readonly LimitSettings[]): LimitOn[] {
   return [...found.values()];
 }
 
-interface Counter extends LimitOn {
-  window: SlidingWindow;
-}
-
 /** The windows that a step looks at, each read once and written once. */
 class Windows {
   readonly #limits: readonly LimitSettings[];
@@ -157,34 +154,24 @@ class Windows {
     this.#look = look;
   }
 
-  of(msisdn: string): Counter[] {
-    return limitsOn(msisdn, this.#limits).map((on) => ({ ...on, window: this.#window(on) }));
+  of(msisdn: string): SlidingWindow[] {
+    return limitsOn(msisdn, this.#limits).map((on) => this.#window(on));
   }
 
   write(changes: Changes): void {
     for (const [key, window] of this.#windows) {
       if (!window.isChanged) continue;
       const value = window.format();
-      const remembered = { at: this.#moment.now, forMs: Math.ceil(window.lengthMs) + spareMs };
+      const remembered = { at: this.#moment.now, forMs: Math.ceil(window.on.lengthMs) + spareMs };
       changes.remember.set(key, value === undefined ? undefined : { ...remembered, value });
     }
   }
 
-  #window({ key, lengthMs }: LimitOn): SlidingWindow {
-    const existing = this.#windows.get(key);
-    if (existing) return existing;
-    const window = new SlidingWindow(this.#look(key)?.value, lengthMs, this.#moment);
-    this.#windows.set(key, window);
+  #window(on: LimitOn): SlidingWindow {
+    const window = this.#windows.get(on.key) ?? new SlidingWindow(on, this.#look(on.key)?.value, this.#moment);
+    this.#windows.set(on.key, window);
     return window;
   }
-}
-
-function latest(counters: readonly Counter[]): Counter | undefined {
-  const [first, ...others] = counters;
-  return others.reduce(
-    (last, one) => (last && last.window.freeAt(last.most) >= one.window.freeAt(one.most) ? last : one),
-    first,
-  );
 }
 
 /** A moment by both clocks of a machine: the one that may be set, and the one that passes evenly. */
@@ -227,16 +214,17 @@ const toleratedAheadMs = 60_000;
  * has counted, that cannot be known: it goes by the clock, but nothing counts for longer than the window from the time at
  * which it is first seen to lie ahead.
  */
-export class SlidingWindow {
-  readonly lengthMs: number;
+class SlidingWindow {
+  readonly on: LimitOn;
   readonly #moment: Moment;
   readonly #texts: Counted[] = [];
   #count = 0;
   #isChanged = false;
 
   /** @param value as {@link format} has made it; `undefined`, or what is not such a value, for none */
-  constructor(value: string | undefined, lengthMs: number, moment: Moment) {
-    this.lengthMs = lengthMs;
+  constructor(on: LimitOn, value: string | undefined, moment: Moment) {
+    const { lengthMs } = on;
+    this.on = on;
     this.#moment = moment;
     const { texts, lead, origin } = parse(value);
     const byMs = origin === moment.origin ? setBy(moment.lead - lead) : 0;
@@ -256,8 +244,9 @@ export class SlidingWindow {
     if (!isSorted) this.#texts.sort(([a], [b]) => a - b);
   }
 
-  get count(): number {
-    return this.#count;
+  /** Whether one more would be over the limit. */
+  get isFull(): boolean {
+    return this.#count >= this.on.most;
   }
 
   /**
@@ -269,12 +258,12 @@ export class SlidingWindow {
   }
 
   /** When so few count that one more is within the limit, in ms since 1970. */
-  freeAt(limit: number): number {
+  get freeAt(): number {
+    const { most, lengthMs } = this.on;
     let count = this.#count;
     for (const [at, leaving] of this.#texts) {
-      if (count < limit) break;
       count -= leaving;
-      if (count < limit) return at + this.lengthMs;
+      if (count < most) return at + lengthMs;
     }
     return this.#moment.now;
   }
@@ -294,7 +283,7 @@ export class SlidingWindow {
   /** Counts one less of those that went out at `at`, if any still do. */
   remove(at: Moment): void {
     const when = at.now + (at.origin === this.#moment.origin ? setBy(this.#moment.lead - at.lead) : 0);
-    if (this.#moment.now - when >= this.lengthMs) return;
+    if (this.#moment.now - when >= this.on.lengthMs) return;
     // Where several moments were put together, they are under the last of them.
     const index = this.#texts.findIndex(([latest]) => latest >= when);
     const counted = this.#texts[index];
@@ -313,7 +302,7 @@ export class SlidingWindow {
   }
 
   get #stepMs(): number {
-    return this.lengthMs / stepsOfWindow;
+    return this.on.lengthMs / stepsOfWindow;
   }
 
   #putTogether(): void {
