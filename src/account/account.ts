@@ -81,14 +81,20 @@ export class Account {
       status: new Endpoint('status', host),
       outbox: new Endpoint('outbox', host),
     };
-    const createAsking = (kind: PolledFor) =>
+    // What both fail for is one outage to a node that waits for replies and statuses alike.
+    const createAsking = (kind: PolledFor, other: PolledFor) =>
       new Asking({
         endpoint: this.#endpoints[kind],
         member: () => [...this.#members][0],
-        onFailing: (node, error) => this.#stores.data?.outbox.registrations.onPollFailing(node, error) ?? false,
-        onRecovered: (nodes) => this.#stores.data?.outbox.registrations.onPollRecovered(nodes),
+        onFailing: (node, error) => {
+          if (this.#asking[other].hasTold(node, error)) return true;
+          return this.#stores.data?.outbox.registrations.onPollFailing(node, error) ?? false;
+        },
+        onRecovered: (nodes) => {
+          if (!this.#asking[other].isFailing) this.#stores.data?.outbox.registrations.onPollRecovered(nodes);
+        },
       });
-    this.#asking = { incoming: createAsking('incoming'), status: createAsking('status') };
+    this.#asking = { incoming: createAsking('incoming', 'status'), status: createAsking('status', 'incoming') };
     this.#consent = new Consent({ clock, asking: this.#asking.incoming, journal: () => this.#stores.data?.journal });
     this.#rules = { limits: [], quietHours: [], optOut: false, prefixes: this.#consent.prefixes };
     this.#membershipHost = {

@@ -50,6 +50,16 @@ export class Asking {
     this.#watch();
   }
 
+  /** Whether polling fails. */
+  get isFailing(): boolean {
+    return this.#error !== undefined;
+  }
+
+  /** Whether a node has been told that polling fails for this reason, and it does still. */
+  hasTold(node: string, { code }: SmsError): boolean {
+    return this.#error?.code === code && this.#toldAfter.get(node) === this.#host.endpoint.answers;
+  }
+
   get #nodes(): ReadonlySet<string> {
     return new Set([...this.#asking, ...this.#listening]);
   }

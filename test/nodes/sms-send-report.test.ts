@@ -167,4 +167,26 @@ describe('sms-send: the report of a text', () => {
     await until(isRecovered);
     assert.equal(errorsOf(flow).length, 1);
   });
+
+  it('raises one error when neither replies nor statuses can be polled, and logs once when both can be again', async () => {
+    for (const endpoint of ['incoming', 'status'] as const) sim.fault(endpoint, { status: 500 });
+    const flow = await RunningFlow.start(nodes({ ...day, wait: 1, waitType: 'num' }));
+    const failed = (endpoint: string) =>
+      sim.requests.filter((request) => request.endpoint === endpoint && request.status === 500).length;
+    flow.send('send', { topic: first, payload: 'hello' });
+    await until(() => failed('incoming') > 1 && failed('status') > 1);
+    assert.deepEqual(
+      errorsOf(flow).map((error) => error?.code),
+      ['SMS_SERVICE'],
+    );
+    const recoveries = () => flow.log.filter(({ msg }) => msg === 'Polling works again.').length;
+    const answered = (endpoint: string) =>
+      failed(endpoint) < sim.requests.filter((r) => r.endpoint === endpoint).length;
+    sim.fault('incoming', null);
+    await until(() => answered('incoming'));
+    assert.equal(recoveries(), 0);
+    sim.fault('status', null);
+    await until(() => recoveries() > 0);
+    assert.deepEqual([recoveries(), errorsOf(flow).length], [1, 1]);
+  });
 });
