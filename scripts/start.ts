@@ -14,6 +14,8 @@ const root = dirname(__dirname);
 const packageName = '@messaging-service/node-red-sms';
 const host = '127.0.0.1';
 const startLimitMs = 60_000;
+/** That of the flow, and that which the simulator has by itself. */
+const [triedHandset, firstHandset] = ['6421555001', '6421555123'];
 /** Node-RED gives its nodes 15 s to close. */
 const stopLimitMs = 20_000;
 
@@ -215,6 +217,11 @@ async function run(options: Options): Promise<void> {
   }).catch((error: Error) => {
     throw new StartError(error.message);
   });
+  // The tab *Try it* answers what it has written to, and not the handset that the simulator begins with.
+  if (simulator.messages.length + simulator.incoming.length === 0) {
+    simulator.addHandset(triedHandset);
+    simulator.removeHandset(firstHandset);
+  }
   const url = `http://${host}:${port}`;
   const hadFlows = prepareUserDir(userDir, simulator);
   const nodeRed = startNodeRed(options, simulator, url);

@@ -213,6 +213,13 @@ describe('npm start', function () {
     const { output } = await start().ready();
     assert.ok(output.includes(`http://127.0.0.1:${port}\n`), output);
     assert.ok(output.includes(`http://127.0.0.1:${simulatorPort}/\n`), output);
+    const { handsets } = (await (await fetch(`http://127.0.0.1:${simulatorPort}/control/handsets`)).json()) as {
+      handsets: { msisdn: string }[];
+    };
+    assert.deepEqual(
+      handsets.map(({ msisdn }) => msisdn),
+      ['6421555001'],
+    );
     await press('Send a text');
     await untilSent('Hello from Node-RED');
     await press('A handset writes');
