@@ -1,3 +1,7 @@
+import { SmsError } from '../src/errors';
+import { measureText } from '../src/message/gsm';
+import { isBlank } from '../src/wire/fields';
+
 /** Which numbers a property takes. */
 export interface Range {
   min: number;
@@ -91,4 +95,23 @@ function isDecimal(text: string): boolean {
  */
 export function isEnv(value: unknown): boolean {
   return /^\$\{[^\s}]+\}$/.test(String(value));
+}
+
+const longestKey = 256;
+
+/**
+ * Reads the key under which a text is sent once.
+ *
+ * @throws SmsError `SMS_INPUT` with the field `once`
+ */
+export function parseKey(value: unknown): string {
+  const field = 'once';
+  if (isBlank(value)) throw new SmsError('onceBlank', { field });
+  if (!['string', 'number', 'boolean'].includes(typeof value)) {
+    throw new SmsError('textType', { field, params: { field } });
+  }
+  const key = String(value);
+  const { characters: length } = measureText(key, 'UCS-2');
+  if (length > longestKey) throw new SmsError('onceLength', { field, params: { length } });
+  return key;
 }

@@ -11,9 +11,8 @@ import {
   parseMaxLength,
   parseZone,
 } from './runtime/account-settings';
+import { raiseToCatch, startWithFlows } from './runtime/failures';
 import { Flows } from './runtime/flows';
-import { raiseToCatch } from './runtime/outcome';
-import { startWithFlows } from './runtime/start';
 import { translate, translateError } from './runtime/texts';
 
 const mostCharsets = 10;

@@ -56,9 +56,7 @@ RED.nodes.registerType('sms-callback-in', {
   outputLabels(index) {
     return this._(index === 0 ? 'sms-callback-in.label.replies' : 'sms-callback-in.label.statuses');
   },
-  onadd() {
-    chooseOnlyAccount(this);
-  },
+  onadd: chooseOnlyAccount,
   oneditprepare() {
     fillDefaults(this);
     prepareAddress();

@@ -1,22 +1,28 @@
 import type { NodeAPI, NodeDef } from 'node-red';
-import { type CallbackEvent, type CallbackRequest, type CallbackSubscription, isBlank, parseCallback } from '../src';
+import {
+  asSmsError,
+  type CallbackEvent,
+  type CallbackRequest,
+  type CallbackSubscription,
+  isBlank,
+  parseCallback,
+  type SmsError,
+} from '../src';
 import { limits } from './limits';
 import { getAccount } from './runtime/account-node';
-import type { CallbackAnswer } from './runtime/callback-body';
 import {
   type CallbackNode,
-  createCallbackDoors,
+  CallbackPaths,
   formatCallbackAddress,
-  notNow,
-  parseAddress,
-  refuse,
-} from './runtime/callback-door';
+  parseCallbackPath,
+  parseToken,
+} from './runtime/callback-address';
+import { type CallbackAnswer, mountCallbackRoute } from './runtime/callback-route';
+import { raiseToCatch, showAndRaise, startWithFlows } from './runtime/failures';
 import { FlowSender } from './runtime/flow-sender';
-import { raiseToCatch, showAndRaise, takeAcknowledgements } from './runtime/outcome';
-import { createDeliveredMessage } from './runtime/received-message';
+import { createDeliveredMessage, takeAcknowledgements } from './runtime/messages';
 import { parseChoice, parseNumber } from './runtime/settings';
-import { startWithFlows } from './runtime/start';
-import { badges, endBadge } from './runtime/texts';
+import { badges, endBadge, translateError } from './runtime/texts';
 
 interface CallbackConfig extends NodeDef {
   account?: string;
@@ -28,17 +34,18 @@ interface CallbackConfig extends NodeDef {
 
 type Query = Record<string, string | string[]>;
 
-const accepted: CallbackAnswer = { status: 200, text: 'OK' };
-
 export = (RED: NodeAPI) => {
-  const openDoor = createCallbackDoors(RED);
+  const paths = new CallbackPaths(RED);
 
   function SmsCallbackIn(this: CallbackNode, config: CallbackConfig) {
     RED.nodes.createNode(this, config);
-    const { path, publicUrl } = config;
-    const address = parseAddress({ path, publicUrl, token: findToken(RED, this) });
+    const address = { path: config.path, publicUrl: config.publicUrl, token: findToken(RED, this) };
     const sender = new FlowSender(RED, this);
     let subscription: CallbackSubscription | undefined;
+    let path: string | undefined;
+    let unmount = () => {};
+    /** Why nobody gets in now, if so. */
+    let problem: SmsError | undefined;
     /** The badge shows why one could not be taken, not the path. */
     let showsError = false;
 
@@ -47,7 +54,7 @@ export = (RED: NodeAPI) => {
     const subscribe = () =>
       getAccount(RED, config.account).membership.subscribe('callback', {
         id: this.id,
-        path: door.path,
+        path,
         acknowledge: parseChoice('acknowledge', config.acknowledge, ['auto', 'flow']),
         ackTimeoutMs: parseNumber('ackTimeout', config.ackTimeout, limits['sms-callback-in'].ackTimeout) * 1_000,
         send: (delivery) =>
@@ -65,9 +72,9 @@ export = (RED: NodeAPI) => {
         for (const record of event.records) record.query = query;
         const isTaken = await subscription?.accept(event);
         // Every badge is an event to the editor and to Status nodes, and thousands of callbacks may come in a second.
-        if (door.path !== undefined && showsError) this.status(badges.at(door.path));
+        if (path !== undefined && showsError) this.status(badges.at(path));
         showsError = false;
-        return isTaken ? accepted : notNow('The flow has not taken it.');
+        return isTaken ? { status: 200, text: 'OK' } : notNow('The flow has not taken it.');
       } catch (error) {
         // Once until one is taken again; why there is no account was told at the start.
         if (subscription && !showsError) raiseToCatch(RED, this, error);
@@ -78,18 +85,42 @@ export = (RED: NodeAPI) => {
       }
     };
 
-    const door = openDoor(this, address, async (body: CallbackRequest, query) => {
+    const handle = async (body: CallbackRequest, query: Query): Promise<CallbackAnswer> => {
       let event: CallbackEvent;
       try {
         event = parseCallback(body);
       } catch (error) {
-        return refuse(RED, error);
+        return { status: 400, text: translateError(RED, error).message };
       }
       return accept(event, query);
-    });
+    };
+
+    const open = () => {
+      if (path === undefined) return;
+      problem = undefined;
+      try {
+        unmount = mountCallbackRoute(RED, { path, token: parseToken(address.token), handle });
+        this.status(badges.at(path));
+      } catch (error) {
+        // Until its token is known, the service is to come again later: no guess is the right one.
+        const keepOut = async () => notNow('The token of this callback is not known.');
+        unmount = mountCallbackRoute(RED, { path, token: undefined, handle: keepOut });
+        problem = asSmsError(error);
+        this.status(badges.error(RED, problem));
+      }
+    };
+
+    try {
+      path = parseCallbackPath(config.path);
+      paths.claim(path, this.id, open);
+      open();
+    } catch (error) {
+      problem = asSmsError(error);
+      this.status(badges.error(RED, problem));
+    }
 
     const cancelStart = startWithFlows(RED, this, () => {
-      if (door.problem) showAndRaise(RED, this, door.problem);
+      if (problem) showAndRaise(RED, this, problem);
       subscription = subscribe();
     });
 
@@ -99,7 +130,8 @@ export = (RED: NodeAPI) => {
       cancelStart();
       endBadge(this);
       sender.close();
-      door.close();
+      unmount();
+      paths.leave(path, this.id);
       subscription?.close();
       setImmediate(done);
     });
@@ -109,6 +141,11 @@ export = (RED: NodeAPI) => {
     credentials: { token: { type: 'password' } },
   });
 };
+
+/** Tells the service to bring a callback again later. */
+function notNow(text: string): CallbackAnswer {
+  return { status: 503, text };
+}
 
 /** The token, or else the variable that was to be one and is blank. */
 function findToken(RED: NodeAPI, node: CallbackNode & { _alias?: string }): unknown {

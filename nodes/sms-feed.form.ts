@@ -56,9 +56,7 @@ RED.nodes.registerType('sms-feed', {
   outputLabels() {
     return this._(this.output === 'list' ? 'sms-feed.label.list' : 'sms-feed.label.each');
   },
-  onadd() {
-    chooseOnlyAccount(this);
-  },
+  onadd: chooseOnlyAccount,
   oneditprepare() {
     fillDefaults(this);
     $('#node-input-size').typedInput({

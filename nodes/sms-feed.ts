@@ -2,12 +2,10 @@ import type { Node, NodeAPI, NodeDef } from 'node-red';
 import { type Feed, isBlank, PollLoop, SmsError } from '../src';
 import { isInRange, limits } from './limits';
 import { getAccount } from './runtime/account-node';
-import { complete, failMessage, raiseToCatch, type SmsMessage, thaw, withAckId } from './runtime/outcome';
-import { createParts } from './runtime/received-message';
-import { parseChoice, parseNumber } from './runtime/settings';
-import { startWithFlows } from './runtime/start';
-import { badges, endBadge, translate, translateError } from './runtime/texts';
-import { evaluate } from './runtime/typed-input';
+import { failMessage, raiseToCatch, startWithFlows } from './runtime/failures';
+import { complete, copyMessage, createParts, type SmsMessage, toWritable, withAckId } from './runtime/messages';
+import { evaluate, parseChoice, parseNumber } from './runtime/settings';
+import { badges, endBadge, translate } from './runtime/texts';
 
 interface FeedConfig extends NodeDef {
   account?: string;
@@ -48,7 +46,7 @@ export = (RED: NodeAPI) => {
     const createEach = ({ entries, ...facts }: Feed, message: SmsMessage): SmsMessage[] => {
       const id = RED.util.generateId();
       return entries.map((entry, index) => {
-        const copy: SmsMessage = RED.util.cloneMessage(message);
+        const copy = copyMessage(RED, message, ['payload', 'sms']);
         return Object.assign(copy, {
           payload: entry,
           sms: withAckId(message, structuredClone(facts)),
@@ -58,7 +56,7 @@ export = (RED: NodeAPI) => {
     };
 
     this.on('input', (given: SmsMessage, send, done) => {
-      const input = { node: this, message: thaw(given), done };
+      const input = { node: this, message: toWritable(given), done };
       read(input.message)
         .then((outputs) => {
           send([outputs]);
@@ -80,7 +78,7 @@ export = (RED: NodeAPI) => {
           return 'empty' as const;
         } catch (error) {
           // Each try shows that it reads, so each that fails has to show that it did.
-          this.status(badges.error(RED, translateError(RED, error)));
+          this.status(badges.error(RED, error));
           throw error;
         }
       };

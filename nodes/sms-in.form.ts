@@ -39,9 +39,7 @@ RED.nodes.registerType('sms-in', {
   outputLabels() {
     return this._('sms-in.label.output');
   },
-  onadd() {
-    chooseOnlyAccount(this);
-  },
+  onadd: chooseOnlyAccount,
   onpaletteadd() {
     RED.events.on('nodes:add', offerAnswer);
   },

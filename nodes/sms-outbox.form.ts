@@ -30,9 +30,7 @@ RED.nodes.registerType('sms-outbox', {
   outputLabels() {
     return this._(this.output === 'list' ? 'sms-outbox.label.list' : 'sms-outbox.label.each');
   },
-  onadd() {
-    chooseOnlyAccount(this);
-  },
+  onadd: chooseOnlyAccount,
   oneditprepare() {
     fillDefaults(this);
     prepareTrigger(interval, interval.byDefault);

@@ -1,12 +1,19 @@
 import type { Node, NodeAPI, NodeDef } from 'node-red';
-import type { OutboxBatch, OutboxRecord, OutboxSubscription, PollState } from '../src';
+import { type OutboxBatch, type OutboxRecord, type OutboxSubscription, type PollState, SmsError } from '../src';
 import { limits } from './limits';
 import { getAccount } from './runtime/account-node';
+import { failMessage, raiseToCatch, startWithFlows } from './runtime/failures';
 import { FlowSender } from './runtime/flow-sender';
-import { complete, failMessage, raiseToCatch, type SmsMessage, thaw, withAckId } from './runtime/outcome';
-import { createParts, createReceivedMessage } from './runtime/received-message';
+import {
+  complete,
+  copyMessage,
+  createParts,
+  createReceivedMessage,
+  type SmsMessage,
+  toWritable,
+  withAckId,
+} from './runtime/messages';
 import { parseChoice, parseNumber } from './runtime/settings';
-import { startWithFlows } from './runtime/start';
 import { badges, endBadge, translate } from './runtime/texts';
 
 interface OutboxConfig extends NodeDef {
@@ -21,6 +28,10 @@ export = (RED: NodeAPI) => {
     const sender = new FlowSender(RED, this);
     let subscription: OutboxSubscription | undefined;
     let output: 'each' | 'list' = 'each';
+    /** The poll that was asked for last, and one that has not begun. */
+    let last: Promise<unknown> = Promise.resolve();
+    let waiting: Promise<number> | undefined;
+    let isClosed = false;
     /** Records of the last poll. */
     let count = 0;
 
@@ -63,10 +74,23 @@ export = (RED: NodeAPI) => {
       });
     };
 
+    /** Polls once what polls is done. Who asks while another waits for that gets nothing more by a poll of its own. */
+    const pollInTurn = (message: SmsMessage): Promise<number> => {
+      if (waiting) return waiting.then(() => 0);
+      const own = last.then(() => {
+        waiting = undefined;
+        if (isClosed) throw new SmsError('closed');
+        subscription ??= subscribe();
+        return subscription.poll(message);
+      });
+      last = own.catch(() => {});
+      waiting = own;
+      return own;
+    };
+
     const poll = async (message: SmsMessage) => {
-      subscription ??= subscribe();
       this.status(badges.reading(RED));
-      const given = await subscription.poll(message);
+      const given = await pollInTurn(message);
       if (given > 0) return;
       if (output === 'list') await send({ records: [], context: message });
       else showCount(0);
@@ -77,7 +101,7 @@ export = (RED: NodeAPI) => {
     });
 
     this.on('input', (given: SmsMessage, _send, done) => {
-      const input = { node: this, message: thaw(given), done };
+      const input = { node: this, message: toWritable(given), done };
       poll(input.message).then(
         () => complete(input),
         (error) => failMessage(RED, input, error),
@@ -85,6 +109,7 @@ export = (RED: NodeAPI) => {
     });
 
     this.on('close', (done: () => void) => {
+      isClosed = true;
       cancelStart();
       endBadge(this);
       sender.close();
@@ -97,7 +122,7 @@ export = (RED: NodeAPI) => {
 };
 
 function createList(RED: NodeAPI, records: readonly OutboxRecord[], trigger: SmsMessage): SmsMessage[] {
-  return [{ ...RED.util.cloneMessage(trigger), payload: structuredClone(records) }];
+  return [{ ...copyMessage(RED, trigger, ['payload']), payload: structuredClone(records) }];
 }
 
 /** @param first parts of the first of them */
@@ -108,7 +133,7 @@ function createEach(
   first: { id: string; count: number; index: number },
 ): SmsMessage[] {
   return records.map((record, offset) => {
-    const copy: SmsMessage = RED.util.cloneMessage(trigger);
+    const copy = copyMessage(RED, trigger, ['payload', 'topic', 'sms']);
     const { sms, ...received } = createReceivedMessage({ kind: 'outbox', record });
     return Object.assign(copy, received, {
       sms: withAckId(trigger, sms as object),

@@ -113,9 +113,7 @@ RED.nodes.registerType('sms-send', {
     ];
     return this._(`sms-send.label.${['sent', 'failed', ...later][index]}`);
   },
-  onadd() {
-    chooseOnlyAccount(this);
-  },
+  onadd: chooseOnlyAccount,
   oneditprepare() {
     fillDefaults(this);
     prepareTypes(this);

@@ -1,16 +1,27 @@
-import type { Node, NodeAPI } from 'node-red';
-import { type SendingNode, SmsError } from '../src';
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
+import type { Node, NodeAPI, NodeMessage } from 'node-red';
+import { type AnswerNews, type OutcomeNews, type ReportNews, type SendingNode, SmsError } from '../src';
 import { getAccount, type UsableAccount } from './runtime/account-node';
-import { formatCarried } from './runtime/carried-message';
+import { CarriedMessage, formatCarried, parseCarried } from './runtime/carried-message';
+import { putError, raise, raiseToCatch, startWithFlows } from './runtime/failures';
+import { FlowSender, type WiredNode } from './runtime/flow-sender';
 import { Flows } from './runtime/flows';
-import { complete, type Input, putError, raise, raiseToCatch, type SmsMessage, thaw } from './runtime/outcome';
+import { complete, copyMessage, type Input, type SmsMessage, toWritable } from './runtime/messages';
 import { SendBadge } from './runtime/send-badge';
-import { LateErrors, Readings } from './runtime/send-closing';
 import { type SendConfig, SendFields, type SendOrder } from './runtime/send-fields';
-import { type Origin, SendOutcomes } from './runtime/send-outcomes';
-import { copyMessage } from './runtime/send-outputs';
-import { startWithFlows } from './runtime/start';
+import {
+  createAnswerOutputs,
+  createOutputs,
+  createReportOutputs,
+  type SendOutputs,
+  type SentNews,
+} from './runtime/send-outputs';
 import { badges, translate } from './runtime/texts';
+
+/**
+ * How long a stop waits for what is being read. What has left is followed for 10 s after that, and Node-RED waits for 15 s in all.
+ */
+const patienceMs = 4_000;
 
 export = (RED: NodeAPI) => {
   function SmsSend(this: Node, config: SendConfig) {
@@ -18,7 +29,7 @@ export = (RED: NodeAPI) => {
     const sender = new Sender(RED, this, config);
     const cancelStart = startWithFlows(RED, this, () => sender.start());
     this.on('input', (message: SmsMessage, _send, done) => {
-      void sender.take({ node: this, message: thaw(message), done: callOnce(done) });
+      void sender.take({ node: this, message: toWritable(message), done: callOnce(done) });
     });
     this.on('close', (done: () => void) => {
       cancelStart();
@@ -29,17 +40,34 @@ export = (RED: NodeAPI) => {
   RED.nodes.registerType('sms-send', SmsSend);
 };
 
-/** Sends a text for each message that comes. */
+/** What a message brought, for when its outcome is known. */
+interface Origin extends Input {
+  /** As it came, when more than one message is made of it. */
+  copy: SmsMessage | undefined;
+  /** Its error has been raised, though it may not have got far. */
+  isRaised: boolean;
+  /** What of its outputs did not get into the flow. */
+  left: (() => SendOutputs)[] | undefined;
+}
+
+/**
+ * Sends a text for each message that comes, and brings into the flow what becomes of it: outputs 1 and 2 or an error, then the answers
+ * to its questions, and reports.
+ */
 class Sender {
   readonly #RED: NodeAPI;
   readonly #node: Node;
   readonly #config: SendConfig;
   readonly #fields: SendFields;
   readonly #badge: SendBadge;
-  readonly #outcomes: SendOutcomes;
+  readonly #output: FlowSender;
+  readonly #asked: CarriedMessage<SmsMessage>;
   readonly #readings = new Readings();
-  readonly #lateErrors: LateErrors;
-  #isClosing = false;
+  /**
+   * Of what fails while the node is being stopped, how often each has come: its Catch node may have been stopped before, and then nobody
+   * would hear of it. `undefined`: the node runs.
+   */
+  #lateErrors: Map<string, number> | undefined;
   #account: UsableAccount | undefined;
   #sending: SendingNode | undefined;
 
@@ -49,12 +77,8 @@ class Sender {
     this.#config = config;
     this.#fields = new SendFields(RED, node, config);
     this.#badge = new SendBadge(RED, node);
-    this.#lateErrors = new LateErrors(node);
-    this.#outcomes = new SendOutcomes(RED, node, {
-      badge: this.#badge,
-      lateErrors: this.#lateErrors,
-      waits: this.#fields.waits,
-    });
+    this.#output = new FlowSender(RED, node);
+    this.#asked = new CarriedMessage((carried) => this.#restore(carried));
     if (!config.account) this.#showError(new SmsError('noAccount'));
   }
 
@@ -75,9 +99,8 @@ class Sender {
     try {
       const { account, sending } = this.#attach();
       const order = await this.#readings.run(this.#fields.read(message, account));
-      const { message: text, encoding, parts, options } = order;
       const origin = this.#createOrigin(input, order);
-      sending.send({ message: text, encoding, parts, options, origin, carried: () => formatCarried(message) });
+      sending.send({ ...order, origin, carried: () => formatCarried(message) });
     } catch (error) {
       this.#refuse(input, error);
     }
@@ -85,31 +108,30 @@ class Sender {
 
   /** Resolves when what is being read is in the hands of the account, and what has left is followed to its end or for as long as there is. */
   async close(): Promise<void> {
-    this.#isClosing = true;
-    this.#lateErrors.begin();
+    this.#lateErrors = new Map();
     this.#badge.close();
     const read = this.#readings.close();
     this.#account?.awaited.add(read);
     await read;
     this.#account?.awaited.delete(read);
-    this.#lateErrors.tell();
+    this.#logLateErrors();
     await this.#sending?.close();
-    this.#outcomes.close();
-    this.#lateErrors.tell();
+    this.#output.close();
+    this.#logLateErrors();
   }
 
   /** @throws SmsError `SMS_CONFIG` */
   #attach(): { account: UsableAccount; sending: SendingNode } {
     // One that is stopped together with this node stays for it, though Node-RED finds it no more.
-    if (!this.#account || !this.#isClosing) this.#account = getAccount(this.#RED, this.#config.account);
-    const [RED, node, outcomes, account] = [this.#RED, this.#node, this.#outcomes, this.#account];
+    if (!this.#account || !this.#lateErrors) this.#account = getAccount(this.#RED, this.#config.account);
+    const [RED, node, account] = [this.#RED, this.#node, this.#account];
     this.#sending ??= account.membership.attachSender({
       id: node.id,
       usesStore: this.#fields.usesStore,
-      onOutcome: (news) => outcomes.onOutcome(news),
-      onMissed: (news) => outcomes.onMissed(news),
-      onAnswer: (news) => outcomes.onAnswer(news),
-      onReport: (news) => outcomes.onReport(news),
+      onOutcome: (news) => this.#onOutcome(news),
+      onMissed: (news) => this.#onMissed(news),
+      onAnswer: (news) => this.#onAnswer(news),
+      onReport: (news) => this.#onReport(news),
       onDiscarded: (origin) => complete(origin as Origin),
       onOutage: (error) => raiseToCatch(RED, node, error),
       onRecovered: (what) => node.log(translate(RED, what === 'store' ? 'log.storeRecovered' : 'log.recovered')),
@@ -118,13 +140,11 @@ class Sender {
     return { account, sending: this.#sending };
   }
 
-  #createOrigin({ node, message, done }: Input, { options }: SendOrder): Origin {
+  #createOrigin(input: Input, { options }: SendOrder): Origin {
+    const isCopied = options.waitMs !== undefined || options.reportMs !== undefined;
     return {
-      node,
-      message,
-      done,
-      copy:
-        options.waitMs === undefined && options.reportMs === undefined ? undefined : copyMessage(this.#RED, message),
+      ...input,
+      copy: isCopied ? copyMessage(this.#RED, input.message) : undefined,
       isRaised: false,
       left: undefined,
     };
@@ -133,13 +153,147 @@ class Sender {
   #refuse(input: Input, error: unknown): void {
     const raised = putError(this.#RED, this.#node, input.message, { error });
     this.#sending?.countRefused();
-    this.#lateErrors.count(raised);
+    this.#countLate(raised);
     this.#showError(raised);
     Flows.of(this.#RED).onceHeard(this.#node, () => raise(this.#node, raised, input.message, input));
   }
 
+  /** A text has its outcome. Resolves with whether that got into the flow. */
+  async #onOutcome(news: OutcomeNews): Promise<boolean> {
+    return news.outcome instanceof SmsError ? this.#onError(news, news.outcome) : this.#onSent(news as SentNews);
+  }
+
+  async #onError(news: OutcomeNews, outcome: SmsError): Promise<boolean> {
+    this.#showError(outcome);
+    if (!news.origin || news.isKept) return this.#output.raise(() => this.#raise(news, outcome));
+    await new Promise<void>((resolve) => Flows.of(this.#RED).onceHeard(this.#node, resolve));
+    this.#raise(news, outcome);
+    return true;
+  }
+
+  async #onSent(news: SentNews): Promise<boolean> {
+    const { accepted, failed } = news.outcome;
+    const origin = news.origin as Origin | undefined;
+    const isFailure = failed.length > 0;
+    this.#badge.showOutcome(
+      () => {
+        if (isFailure) return badges.partlyFailed(this.#RED, failed.length, accepted.length + failed.length);
+        return news.duplicate ? badges.sentBefore(this.#RED) : badges.sent(this.#RED);
+      },
+      { isFailure },
+    );
+    const left = origin?.left ?? createOutputs(this.#RED, this.#messageOf(news), news, () => this.#isCopied);
+    if (origin) origin.left = left;
+    const isSent = this.#output.sendEach(left);
+    // With so many it is not done before the last is on its way.
+    if (left.length > 1) await isSent;
+    if (origin) complete(origin);
+    return isSent;
+  }
+
+  /** An outcome that is in no store did not get into the flow: whoever is deployed in the place of this node sends it. */
+  #onMissed(news: OutcomeNews): void {
+    const { outcome } = news;
+    const { isRaised, left = [] } = news.origin as Origin;
+    if (outcome instanceof SmsError) {
+      // It was to be kept, and is not.
+      if (!isRaised) this.#raise(news, outcome);
+      return;
+    }
+    Flows.of(this.#RED).onceSettled(async () => {
+      for (const create of left) {
+        this.#RED.nodes.getNode(this.#node.id)?.send(create() as NodeMessage[]);
+        await nextTurn();
+      }
+    });
+  }
+
+  /** A question has ended. Resolves with whether that got into the flow. */
+  #onAnswer(news: AnswerNews): Promise<boolean> {
+    const message = this.#askedMessageOf(news);
+    // A report is not to leave where a reply would, once the node does not wait any more.
+    return this.#output.send(() => (this.#fields.waits ? createAnswerOutputs(this.#RED, message, news) : [null, []]));
+  }
+
+  /** It is known what became of a text on all its handsets, or the time is up. Resolves with whether that got into the flow. */
+  #onReport(news: ReportNews): Promise<boolean> {
+    const message = this.#askedMessageOf(news);
+    return this.#output.send(() => createReportOutputs(this.#RED, message, news, this.#fields.waits));
+  }
+
+  #raise(news: OutcomeNews, outcome: SmsError): void {
+    const origin = news.origin as Origin | undefined;
+    const message = this.#messageOf(news);
+    const redelivered = news.redelivered || (origin?.isRaised ?? false);
+    const error = putError(this.#RED, this.#node, message, { error: outcome, redelivered });
+    this.#countLate(error);
+    if (origin) origin.isRaised = true;
+    raise(this.#node, error, message, origin);
+  }
+
+  #messageOf({ origin, carried }: OutcomeNews): SmsMessage {
+    return (origin as Origin | undefined)?.message ?? this.#restore(carried);
+  }
+
+  #askedMessageOf({ origin, carried }: Pick<ReportNews, 'origin' | 'carried'>): SmsMessage {
+    const given = origin as Origin | undefined;
+    return given ? (given.copy ?? given.message) : this.#asked.read(carried);
+  }
+
+  #restore(carried: string | undefined): SmsMessage {
+    const onUnreadable = () => this.#node.warn(translate(this.#RED, 'log.carriedUnreadable'));
+    return parseCarried(carried, onUnreadable) as SmsMessage;
+  }
+
+  /** Whether Node-RED copies what leaves at output 1. Redeployed, the node may have other wires. */
+  get #isCopied(): boolean {
+    const { wires = [] } = (this.#RED.nodes.getNode(this.#node.id) ?? this.#node) as WiredNode;
+    return (wires[0] ?? []).length > 1;
+  }
+
   #showError(error: unknown): void {
-    this.#badge.showOutcome(badges.error(this.#RED, error));
+    this.#badge.showOutcome(() => badges.error(this.#RED, error), { isFailure: true });
+  }
+
+  #countLate({ message }: Error): void {
+    this.#lateErrors?.set(message, (this.#lateErrors.get(message) ?? 0) + 1);
+  }
+
+  #logLateErrors(): void {
+    for (const [text, count] of this.#lateErrors ?? []) this.#node.warn(`${count} × ${text}`);
+    this.#lateErrors?.clear();
+  }
+}
+
+/** What a node reads for its messages, from a context store that is slow perhaps: a message is in its hands from when that begins. */
+class Readings {
+  readonly #stops = new Set<() => void>();
+  #onRead = () => {};
+  #isClosed = false;
+
+  /** Waits for a reading. Rejects with `SMS_CLOSED` when the node is stopped and it does not end in time. */
+  run<T>(reading: Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const stop = () => reject(new SmsError('closed'));
+      if (this.#isClosed) stop();
+      this.#stops.add(stop);
+      reading.then(resolve, reject).finally(() => {
+        this.#stops.delete(stop);
+        // Whoever waits for the reading goes on before whoever waits for all of them.
+        if (this.#stops.size === 0) this.#onRead();
+      });
+    });
+  }
+
+  /** The node is stopped. Resolves when everything is read, also of what Node-RED has on its way to the node, or the time is up. */
+  async close(): Promise<void> {
+    await nextTurn();
+    const read = new Promise<void>((resolve) => {
+      this.#onRead = resolve;
+    });
+    if (this.#stops.size > 0) await Promise.race([read, sleep(patienceMs, undefined, { ref: false })]);
+    this.#isClosed = true;
+    for (const stop of this.#stops) stop();
   }
 }
 

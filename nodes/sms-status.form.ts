@@ -33,9 +33,7 @@ RED.nodes.registerType('sms-status', {
   outputLabels() {
     return this._('sms-status.label.output');
   },
-  onadd() {
-    chooseOnlyAccount(this);
-  },
+  onadd: chooseOnlyAccount,
   oneditprepare() {
     fillDefaults(this);
     prepareAcknowledge();

@@ -6,9 +6,8 @@ import { parseAt, parseQuietHours, parseTimeOfDay, parseTimeZone } from '../../s
 import { parseFragmentationLimit, parseMessageId, planTravel } from '../../src/message/travel';
 import { formatCallbackUrl } from '../../src/wire/callback-url';
 import { isBlank } from '../../src/wire/fields';
-import { isEnv, isInRange, isOpenEnded, limits, type Range } from '../limits';
+import { isEnv, isInRange, isOpenEnded, limits, parseKey, type Range } from '../limits';
 import { isPath, isPublicUrl, parsePath } from '../runtime/callback-path';
-import { parseKey } from '../runtime/once-key';
 
 const lengths = limits['sms-account'].maxLength;
 
@@ -49,6 +48,14 @@ export function checkGivenNumber(value: unknown, range: Range): Verdict {
   return { key: `sms-account.form.${kind}${isOpenEnded(range) ? 'From' : 'Between'}`, params: { min, max } };
 }
 
+export const checkRedisUrl = judgeBy(parseRedisUrl);
+export const checkPrefixes = judgeBy(parsePrefixes);
+export const checkTimeZone = judgeBy(parseTimeZone);
+export const checkRecipients = judgeBy(parseRecipients);
+export const checkMessageId = judgeBy(parseMessageId);
+export const checkOnce = judgeBy(parseKey);
+export const checkFragmentationLimit = judgeBy(parseFragmentationLimit);
+
 export function checkBaseUrl(value: unknown, allowHttp: boolean): Verdict {
   return judge(value, (text) => parseBaseUrl(text, allowHttp));
 }
@@ -72,10 +79,6 @@ export function mendBaseUrl(value: unknown): { key: string; url: string } | unde
   return { url, key: end < 0 ? 'sms-account.form.baseUrlScheme' : 'sms-account.form.baseUrlCall' };
 }
 
-export function checkRedisUrl(value: unknown): Verdict {
-  return judge(value, parseRedisUrl);
-}
-
 /** One of the two times of quiet hours; of the other its own field tells whether it is a time. */
 export function checkQuietTime(setting: 'quietFrom' | 'quietTo', value: unknown, other: unknown): Verdict {
   const own = judge(value, (text) => parseTimeOfDay(setting, text));
@@ -83,21 +86,9 @@ export function checkQuietTime(setting: 'quietFrom' | 'quietTo', value: unknown,
   return own ?? (isOtherKnown ? judge(value, (text) => parseQuietHours(text, other, 'UTC')) : undefined);
 }
 
-export function checkPrefixes(value: unknown): Verdict {
-  return judge(value, parsePrefixes);
-}
-
-export function checkTimeZone(value: unknown): Verdict {
-  return judge(value, parseTimeZone);
-}
-
 /** Whether a fixed text is a time. One that is past, or too far ahead yet, may be in order as a message comes. */
 export function checkAt(value: unknown): Verdict {
   return judge(value, (text) => parseAt(text, 'UTC', Number.MAX_SAFE_INTEGER));
-}
-
-export function checkRecipients(value: unknown): Verdict {
-  return judge(value, parseRecipients);
 }
 
 const wideDigit = /[０-９]/;
@@ -115,18 +106,6 @@ export function adviseRecipients(value: string): Verdict {
       return { key: 'sms-send.hint.twoContacts', params: { first: String(first), second: String(second) } };
   }
   return undefined;
-}
-
-export function checkMessageId(value: unknown): Verdict {
-  return judge(value, parseMessageId);
-}
-
-export function checkOnce(value: unknown): Verdict {
-  return judge(value, parseKey);
-}
-
-export function checkFragmentationLimit(value: unknown): Verdict {
-  return judge(value, parseFragmentationLimit);
 }
 
 /** Whether a fixed text can be sent. What is wrong about the limits themselves is said beside them. */
@@ -171,6 +150,10 @@ export function checkPath(value: string): Verdict {
 export function checkPublicUrl(value: string): Verdict {
   if (isBlank(value) || isEnv(value) || isPublicUrl(value)) return undefined;
   return { key: 'sms-callback-in.errors.publicUrl' };
+}
+
+function judgeBy(parse: (value: string) => unknown): (value: unknown) => Verdict {
+  return (value) => judge(value, parse);
 }
 
 /** Has the runtime judge a value, unless it is not known yet. */

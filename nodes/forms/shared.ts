@@ -90,15 +90,15 @@ export function isUsedBy(type: string, accounts: readonly string[]): boolean {
     .some(({ account, d, z }) => accounts.includes(String(account)) && !d && !RED.nodes.workspace(z)?.disabled);
 }
 
-/** Chooses the account of a new node where there is only one to choose. Call it in `onadd`. */
-export function chooseOnlyAccount(node: EditorNode): void {
+/** An `onadd` that chooses the account of a new node where there is only one to choose. */
+export function chooseOnlyAccount(this: EditorNode): void {
   const accounts: EditorNode[] = [];
   RED.nodes.eachConfig((candidate) => {
-    const isInScope = !candidate.z || candidate.z === node.z;
+    const isInScope = !candidate.z || candidate.z === this.z;
     if (candidate.type === 'sms-account' && isInScope && !candidate.d) accounts.push(candidate);
   });
   const [only] = accounts;
-  if (only && accounts.length === 1 && isBlank(node.account)) node.account = only.id;
+  if (only && accounts.length === 1 && isBlank(this.account)) this.account = only.id;
 }
 
 /** Puts the defaults into the open form where a flow written by hand, or by an older version, lacks a property. Call it first in `oneditprepare`. */

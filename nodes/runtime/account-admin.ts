@@ -1,3 +1,4 @@
+import { pipeline } from 'node:stream/promises';
 import type { Request, RequestHandler, Response } from 'express';
 import type { NodeAPI } from 'node-red';
 import {
@@ -6,7 +7,12 @@ import {
   type EntryAction,
   type EntryState,
   type Membership,
+  type OptOut,
+  type OptOutPage,
+  type OptOutQuery,
+  parseMsisdn,
   SmsError,
+  type Wish,
 } from '../../src';
 import type { AccountNode, AccountNodes } from './account-node';
 import type {
@@ -14,18 +20,24 @@ import type {
   DecidedReport,
   EntriesReport,
   EntryReport,
+  ErrorReport,
+  OptOutChangedReport,
+  OptOutsReport,
   RunningAccount,
   StateReport,
 } from './account-report';
-import { formatMetrics, type MeasuredAccount, metricsType } from './metrics';
-import { OptOutRoutes } from './opt-out-routes';
+import { formatMetrics, metricsType } from './metrics';
 import { translateError } from './texts';
 
 /** At most so many entries are shown at once, and as many when nobody asks for fewer. */
 const mostEntries = 200;
 
+/** Numbers in one request. */
+const mostNumbers = 10_000;
+
 const entryStates: readonly EntryState[] = ['kept', 'uncertain', 'aside'];
 const entryActions: readonly EntryAction[] = ['send', 'sent', 'deliver', 'discard'];
+const wishes: readonly Wish[] = ['out', 'in'];
 
 /** An account node whose configuration can be used. */
 type UsableNode = AccountNode & { membership: Membership };
@@ -56,47 +68,41 @@ export function serveAccounts(RED: NodeAPI, nodes: RunningNodes): void {
   httpAdmin.get('/sms-account/state', mayRead, async (_request, response) => {
     await refresh(nodes.values());
     const accounts = findAccounts(nodes).map((account) => formatAccount(RED, account));
-    const report: AccountsReport = { at: formatTime(Date.now()), accounts };
-    neverKeep(response).json(report);
+    neverKeep(response).json({ at: formatTime(Date.now()), accounts } satisfies AccountsReport);
   });
 
   httpAdmin.get(
     '/sms-account/:id/state',
     mayRead,
-    withAccount(async (node, _request, response) => {
+    answer(async (node) => {
       await refresh([node]);
-      response.json(formatState(RED, node.membership.state()));
+      return formatState(RED, node.membership.state());
     }),
   );
 
-  const optOuts = new OptOutRoutes(RED);
   httpAdmin.get(
     '/sms-account/:id/optouts',
     mayWrite,
-    withAccount(({ membership }, request, response) => void optOuts.read(membership, request, response)),
+    answer(({ membership }, request, response) => readOptOuts(membership, request, response)),
   );
 
   httpAdmin.post(
     '/sms-account/:id/optouts',
     mayWrite,
     json,
-    withAccount(({ membership }, { body }, response) => void optOuts.change(membership, body, response)),
+    answer(({ membership }, { body }) => changeOptOuts(membership, body)),
   );
 
   httpAdmin.get(
     '/sms-account/:id/entries',
     mayWrite,
-    withEntries(({ membership }, { query }, response) => {
-      const state = parseState(query.state);
-      if (!state) {
-        response.sendStatus(400);
-        return;
-      }
+    answerOfEntries(async ({ membership }, { query }) => {
       const { after } = query;
+      const state = oneOf(entryStates, query.state);
+      if (!state) return 400;
       const place = typeof after === 'string' ? after : undefined;
       const { entries, ...rest } = membership.entries(state, parseMost(query.most), place);
-      const report: EntriesReport = { entries: entries.map((entry) => formatEntry(RED, entry)), ...rest };
-      response.json(report);
+      return { entries: entries.map((entry) => formatEntry(RED, entry)), ...rest } satisfies EntriesReport;
     }),
   );
 
@@ -104,10 +110,11 @@ export function serveAccounts(RED: NodeAPI, nodes: RunningNodes): void {
     '/sms-account/:id/entries/:entry',
     mayWrite,
     json,
-    withDecision(async ({ membership }, { params }, response, action) => {
-      const decision = await membership.act(params.entry ?? '', action);
-      if (decision === 'done') response.json({ ok: true });
-      else response.sendStatus(decision === 'gone' ? 404 : 409);
+    answerOfEntries(async ({ membership }, { params, body }) => {
+      const action = oneOf(entryActions, Object(body).action);
+      const decision = action && (await membership.act(params.entry ?? '', action));
+      if (!decision) return 400;
+      return decision === 'done' ? { ok: true } : decision === 'gone' ? 404 : 409;
     }),
   );
 
@@ -115,51 +122,44 @@ export function serveAccounts(RED: NodeAPI, nodes: RunningNodes): void {
     '/sms-account/:id/entries',
     mayWrite,
     json,
-    withDecision(async ({ membership }, { body }, response, action) => {
-      const state = parseState(Object(body).state);
-      const decided = state && (await membership.actOnAll(state, action));
-      if (!decided) response.sendStatus(400);
-      else if (decided === 'unfit') response.sendStatus(409);
-      else response.json(decided satisfies DecidedReport);
+    answerOfEntries(async ({ membership }, { body }) => {
+      const [state, action] = [oneOf(entryStates, Object(body).state), oneOf(entryActions, Object(body).action)];
+      const decided = state && action && (await membership.actOnAll(state, action));
+      if (!decided) return 400;
+      return decided === 'unfit' ? 409 : (decided satisfies DecidedReport);
     }),
   );
 
-  function withDecision(
-    decide: (node: UsableNode, request: Request, response: Response, action: EntryAction) => Promise<void>,
-  ): RequestHandler {
-    return withEntries(async (node, request, response) => {
-      const action = entryActions.find((one) => one === Object(request.body).action);
-      if (!action) {
-        response.sendStatus(400);
+  /** Not before it is known what there is. */
+  function answerOfEntries(handle: Handle): RequestHandler {
+    return answer(async (node, request, response) => {
+      if (node.hasStarted && node.membership.knowsEntries()) return handle(node, request, response);
+      response.set('Retry-After', '1');
+      return 503;
+    });
+  }
+
+  function answer(handle: Handle): RequestHandler {
+    return async (request, response) => {
+      const node = nodes.get(request.params.id ?? '');
+      if (!node || !isUsable(node)) {
+        response.sendStatus(404);
         return;
       }
       try {
-        await decide(node, request, response, action);
+        const result = await handle(node, request, neverKeep(response));
+        if (typeof result === 'number') response.sendStatus(result);
+        else if (result) response.json(result);
       } catch (error) {
-        const { code, message } = translateError(RED, error);
-        response.status(503).json({ error: { code, message } });
+        if (response.headersSent) response.destroy();
+        else response.status(503).json({ error: formatError(RED, error) });
       }
-    });
-  }
-
-  /** Not before it is known what there is. */
-  function withEntries(handle: Parameters<typeof withAccount>[0]): RequestHandler {
-    return withAccount((node, request, response) => {
-      if (node.hasStarted && node.membership.knowsEntries()) void handle(node, request, response);
-      else response.set('Retry-After', '1').sendStatus(503);
-    });
-  }
-
-  function withAccount(
-    handle: (node: UsableNode, request: Request, response: Response) => void | Promise<void>,
-  ): RequestHandler {
-    return (request, response) => {
-      const node = nodes.get(request.params.id ?? '');
-      if (node && isUsable(node)) void handle(node, request, neverKeep(response));
-      else response.sendStatus(404);
     };
   }
 }
+
+/** What is asked of an account: resolves with the status or the JSON to answer with, unless it has answered. May reject. */
+type Handle = (node: UsableNode, request: Request, response: Response) => Promise<number | object | undefined>;
 
 /** What is known of the lists may be old. Never rejects. */
 async function refresh(nodes: Iterable<AccountNode>): Promise<void> {
@@ -197,16 +197,14 @@ function nameOf({ name = '' }: AccountNode): string {
   return String(name);
 }
 
-function findMeasured(nodes: RunningNodes): MeasuredAccount[] {
-  return findAccounts(nodes).flatMap(({ node }) => {
-    if (!isUsable(node)) return [];
-    const { id, membership } = node;
-    return [{ id, name: nameOf(node), state: membership.state() }];
-  });
+function findMeasured(nodes: RunningNodes): Parameters<typeof formatMetrics>[0] {
+  return findAccounts(nodes).flatMap(({ node }) =>
+    isUsable(node) ? [{ id: node.id, name: nameOf(node), state: node.membership.state() }] : [],
+  );
 }
 
-function parseState(asked: unknown): EntryState | undefined {
-  return entryStates.find((one) => one === asked);
+function oneOf<T extends string>(known: readonly T[], asked: unknown): T | undefined {
+  return known.find((one) => one === asked);
 }
 
 /** A number of entries within bounds, whatever was asked for. */
@@ -219,14 +217,54 @@ function neverKeep(response: Response): Response {
   return response.set('Cache-Control', 'no-store');
 }
 
+const formatting = /[()./\s+-]/g;
+
+/** Who has opted out: a page as JSON; all of it as CSV where that is what is asked for. */
+async function readOptOuts(membership: Membership, request: Request, response: Response): Promise<object | undefined> {
+  const { search, next } = Object(request.query) as Record<string, unknown>;
+  const digits = typeof search === 'string' ? search.replace(formatting, '') : '';
+  // No number has anything else in it.
+  if (/\D/.test(digits)) return { optouts: [], total: 0 } satisfies OptOutsReport;
+  const query: OptOutQuery = {
+    ...(digits === '' ? undefined : { search: digits }),
+    ...(typeof next === 'string' && next !== '' ? { after: next } : undefined),
+  };
+  const page = await membership.optOuts(query);
+  if (request.accepts(['application/json', 'text/csv']) !== 'text/csv') {
+    const { optouts, ...rest } = page;
+    return { optouts: optouts.map(formatOptOut), ...rest } satisfies OptOutsReport;
+  }
+  await pipeline(writeCsv(membership, query, page), response.type('text/csv'));
+  return undefined;
+}
+
+async function* writeCsv(membership: Membership, query: OptOutQuery, first: OptOutPage): AsyncGenerator<string> {
+  yield 'msisdn,at,via\r\n';
+  for (let page = first; ; page = await membership.optOuts({ ...query, after: page.next })) {
+    yield page.optouts.map((one) => `${Object.values(formatOptOut(one)).join(',')}\r\n`).join('');
+    if (page.next === undefined) return;
+  }
+}
+
+async function changeOptOuts(membership: Membership, body: unknown): Promise<number | OptOutChangedReport> {
+  const { msisdns, action } = Object(body) as Record<string, unknown>;
+  const wish = oneOf(wishes, action);
+  if (!wish || !Array.isArray(msisdns) || msisdns.length > mostNumbers) return 400;
+  const numbers = msisdns.flatMap((one: unknown) => parseMsisdn(String(one)) ?? []);
+  if (numbers.length !== msisdns.length) return 400;
+  return { changed: await membership.changeOptOuts(numbers, wish) };
+}
+
+function formatOptOut({ msisdn, at, via }: OptOut): OptOutsReport['optouts'][number] {
+  return { msisdn, at: formatTime(at), via };
+}
+
 function formatAccount(RED: NodeAPI, { node, ids, names, optOut }: FoundAccount): RunningAccount {
   const name = nameOf(node);
-  if (!isUsable(node)) {
-    const { code, message } = translateError(RED, node.membership);
-    return { ids, name, names, error: { code, message } };
-  }
+  if (!isUsable(node)) return { ids, name, names, error: formatError(RED, node.membership) };
   const { membership } = node;
   const state = membership.state();
+  const failing = state.polls.flatMap(({ kind, error }) => (error ? [[kind, formatError(RED, error).message]] : []));
   return {
     ids,
     name,
@@ -234,7 +272,7 @@ function formatAccount(RED: NodeAPI, { node, ids, names, optOut }: FoundAccount)
     state: formatState(RED, state),
     today: membership.countsToday(),
     todaySince: formatTime(startedToday()),
-    failures: formatFailures(RED, state),
+    failures: Object.fromEntries(failing),
     optOut,
   };
 }
@@ -245,12 +283,8 @@ function startedToday(): number | undefined {
   return startedAt > new Date().setHours(0, 0, 0, 0) ? startedAt : undefined;
 }
 
-function formatFailures(RED: NodeAPI, { polls }: AccountState): NonNullable<RunningAccount['failures']> {
-  const failing = polls.flatMap(({ kind, error }) => (error ? [[kind, translateError(RED, error).message]] : []));
-  return Object.fromEntries(failing);
-}
-
 function formatState(RED: NodeAPI, { polls, inbox, sends, consent, store, counts }: AccountState): StateReport {
+  const { failing, ...texts } = sends;
   const { error, ...storeFacts } = store;
   return {
     polls: polls.map(({ kind, state, since, lastAnswerAt }) => ({
@@ -260,27 +294,37 @@ function formatState(RED: NodeAPI, { polls, inbox, sends, consent, store, counts
       lastAnswerAt: formatTime(lastAnswerAt),
     })),
     inbox: { ...inbox, oldestAt: formatTime(inbox.oldestAt) },
-    sends: formatSends(RED, sends),
+    sends: {
+      ...texts,
+      oldestKeptAt: formatTime(sends.oldestKeptAt),
+      ...(failing && {
+        failing: {
+          ...formatError(RED, failing.error),
+          since: formatTime(failing.since),
+          nextTryAt: formatTime(failing.nextTryAt),
+        },
+      }),
+    },
     consent,
-    store: { ...storeFacts, ...(error ? { error: translateError(RED, error).toJSON() } : undefined) },
+    store: { ...storeFacts, ...(error && { error: translateError(RED, error).toJSON() }) },
     counts,
   };
 }
 
-function formatSends(RED: NodeAPI, { failing, ...sends }: AccountState['sends']): StateReport['sends'] {
-  const report = { ...sends, oldestKeptAt: formatTime(sends.oldestKeptAt) };
-  if (!failing) return report;
-  const { error, since, nextTryAt } = failing;
-  const { code, message } = translateError(RED, error);
-  return { ...report, failing: { code, message, since: formatTime(since), nextTryAt: formatTime(nextTryAt) } };
-}
-
 function formatEntry(RED: NodeAPI, { error, ...entry }: AccountEntry): EntryReport {
   const { dueAt, leftAt } = { dueAt: undefined, leftAt: undefined, ...entry };
-  const report = { ...entry, at: formatTime(entry.at), dueAt: formatTime(dueAt), leftAt: formatTime(leftAt) };
-  if (!error) return report;
+  return {
+    ...entry,
+    at: formatTime(entry.at),
+    dueAt: formatTime(dueAt),
+    leftAt: formatTime(leftAt),
+    ...(error && { error: formatError(RED, error) }),
+  };
+}
+
+function formatError(RED: NodeAPI, error: unknown): ErrorReport {
   const { code, message } = translateError(RED, error);
-  return { ...report, error: { code, message } };
+  return { code, message };
 }
 
 /** What has no time is left out of JSON. */

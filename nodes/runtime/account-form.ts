@@ -7,11 +7,11 @@ import {
   type AccountCredentials,
   type ConnectionConfig,
   type ConnectionSettings,
+  connectionFields,
   parseConnection,
 } from './account-settings';
 import { translateError } from './texts';
 
-const connectionFields = ['baseUrl', 'allowHttp', 'authType', 'method', 'tls', 'proxy', 'timeout'] as const;
 const credentialFields = ['apiKey', 'userId', 'password'] as const;
 const formFields = ['id', ...connectionFields, ...credentialFields] as const;
 

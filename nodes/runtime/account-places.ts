@@ -4,8 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Node, NodeAPI } from 'node-red';
 import type { Membership, SmsError } from '../../src';
 import type { NodeStores } from './account-settings';
-import { raiseToCatch } from './outcome';
-import { startWithFlows } from './start';
+import { raiseToCatch, startWithFlows } from './failures';
 import { translate } from './texts';
 
 /** How long to wait before what is left in a former place is asked for again. */

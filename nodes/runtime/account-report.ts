@@ -1,4 +1,4 @@
-/** What the sidebar is told of the accounts. Types alone, for both sides of the wire; times are ISO 8601. */
+/** What the sidebar is told of the accounts, for both sides of the wire; times are ISO 8601. */
 export interface AccountsReport {
   /** When it was looked at, by the clock of the server. */
   at: string;
@@ -60,22 +60,26 @@ export interface PollReport {
 
 export type CountsReport = Record<CountName, number>;
 
-export type CountName =
-  | 'sent'
-  | 'failed'
-  | 'refused'
-  | 'uncertain'
-  | 'resolved'
-  | 'expired'
-  | 'limited'
-  | 'optedOut'
-  | 'notAllowed'
-  | 'quiet'
-  | 'received'
-  | 'statuses'
-  | 'duplicates'
-  | 'redelivered'
-  | 'setAside';
+/** In the order in which they are shown. */
+export const countNames = [
+  'sent',
+  'received',
+  'statuses',
+  'failed',
+  'refused',
+  'notAllowed',
+  'optedOut',
+  'limited',
+  'quiet',
+  'uncertain',
+  'resolved',
+  'expired',
+  'duplicates',
+  'redelivered',
+  'setAside',
+] as const;
+
+type CountName = (typeof countNames)[number];
 
 /** What an entry is. */
 export type EntryStateName = 'kept' | 'uncertain' | 'aside';

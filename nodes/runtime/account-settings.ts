@@ -22,40 +22,18 @@ import {
 import { limits } from '../limits';
 import { parseChoice, parseFlag, parseLimit, parseNumber, parseText } from './settings';
 
+export const connectionFields = ['baseUrl', 'allowHttp', 'authType', 'method', 'tls', 'proxy', 'timeout'] as const;
+type ConnectionField = (typeof connectionFields)[number];
+
+type Consent = 'optOut' | 'optOutWords' | 'optInWords' | 'prefixes';
+type Times = 'quietFrom' | 'quietTo' | 'timeZone';
+type Field = ConnectionField | Consent | Times | 'store' | 'dedupe' | keyof (typeof limits)['sms-account'];
+
 /** How to reach the service, as the form of `sms-account` has it, saved or not. */
-export interface ConnectionConfig {
-  baseUrl?: unknown;
-  allowHttp?: unknown;
-  authType?: unknown;
-  method?: unknown;
-  tls?: unknown;
-  proxy?: unknown;
-  timeout?: unknown;
-}
+export type ConnectionConfig = { [Name in ConnectionField]?: unknown };
 
 /** The configuration of `sms-account`. */
-export interface AccountConfig extends NodeDef, ConnectionConfig {
-  concurrency?: number | string;
-  queueLimit?: number | string;
-  pause?: number | string;
-  drain?: number | string;
-  maxLength?: number | string;
-  store?: string;
-  dedupe?: boolean | string;
-  dedupeHours?: number | string;
-  sentHours?: number | string;
-  perSecond?: number | string;
-  perHandset?: number | string;
-  perHandsetMinutes?: number | string;
-  perDay?: number | string;
-  prefixes?: unknown;
-  optOut?: boolean | string;
-  optOutWords?: unknown;
-  optInWords?: unknown;
-  quietFrom?: string;
-  quietTo?: string;
-  timeZone?: string;
-}
+export type AccountConfig = NodeDef & { [Name in Field]?: unknown };
 
 /** Where an account of Node-RED keeps. */
 export interface NodeStores {
@@ -71,12 +49,7 @@ export interface NodeStores {
 export interface NodeAccountSettings extends AccountSettings, NodeStores {}
 
 /** Its credentials. */
-export interface AccountCredentials {
-  apiKey?: unknown;
-  userId?: unknown;
-  password?: unknown;
-  redisUrl?: unknown;
-}
+export type AccountCredentials = { [Name in 'apiKey' | 'userId' | 'password' | 'redisUrl']?: unknown };
 
 interface TlsNode extends Node {
   addTLSOptions(options: TlsOptions): TlsOptions;

@@ -1,5 +1,5 @@
 import type { NodeMessage } from 'node-red';
-import { ackIdOf } from './outcome';
+import { ackIdOf } from './messages';
 
 /** A message larger than this comes back without its content. */
 const largestBytes = 256 * 1024;
@@ -41,7 +41,7 @@ function write(message: object, mostBytes: number): string | undefined {
     const before = bytes;
     try {
       const value: unknown = unkept.has(name) ? undefined : message[name as never];
-      const text = JSON.stringify(shelter(value), replace);
+      const text = JSON.stringify(wrapBuffer(value), replace);
       if (text !== undefined) properties.push(`${JSON.stringify(escapeName(name))}:${text}`);
     } catch {
       if (bytes > mostBytes) return undefined;
@@ -55,7 +55,7 @@ function write(message: object, mostBytes: number): string | undefined {
 /** The bytes of a value in JSON at least, without those of the values in it. */
 function leastBytes(value: unknown): number {
   // What it is in text is counted, too, if it comes to that.
-  if (value instanceof Sheltered) return value.buffer.length > largestBytes ? value.buffer.length : 0;
+  if (value instanceof WrappedBuffer) return value.buffer.length > largestBytes ? value.buffer.length : 0;
   if (typeof value === 'string' || Array.isArray(value) || value instanceof Uint8Array) return value.length;
   return value === undefined || typeof value === 'function' || typeof value === 'symbol' ? 0 : 1;
 }
@@ -90,15 +90,13 @@ export class CarriedMessage<Message> {
   }
 
   read(text: string | undefined): Message {
-    if (this.#last && this.#last.text === text) return this.#last.message;
-    const message = this.#parse(text);
     if (!this.#last) {
       setImmediate(() => {
         this.#last = undefined;
       });
     }
-    this.#last = { text, message };
-    return message;
+    if (!this.#last || this.#last.text !== text) this.#last = { text, message: this.#parse(text) };
+    return this.#last.message;
   }
 }
 
@@ -108,28 +106,28 @@ interface Marked {
 }
 
 /** A Buffer on its way: by itself it would make a list of all its numbers before anybody is asked. */
-class Sheltered {
+class WrappedBuffer {
   constructor(readonly buffer: Buffer) {}
 }
 
-function shelter(value: unknown): unknown {
-  return Buffer.isBuffer(value) ? new Sheltered(value) : value;
+function wrapBuffer(value: unknown): unknown {
+  return Buffer.isBuffer(value) ? new WrappedBuffer(value) : value;
 }
 
 /** @param value as JSON would take it, by which a Date is text */
 function replaceUnknown(original: unknown, value: unknown): unknown {
-  if (original instanceof Sheltered) {
+  if (original instanceof WrappedBuffer) {
     return { [mark]: 'Buffer', value: original.buffer.toString('base64') } satisfies Marked;
   }
   if (original instanceof Date) return { [mark]: 'Date', value: value as string | null } satisfies Marked;
   if (typeof value !== 'object' || value === null) return value;
-  if (Array.isArray(value)) return value.some(Buffer.isBuffer) ? value.map(shelter) : value;
-  return shelterAll(rename(value, /^\$+sms$/, escapeName));
+  if (Array.isArray(value)) return value.some(Buffer.isBuffer) ? value.map(wrapBuffer) : value;
+  return wrapBuffers(rename(value, /^\$+sms$/, escapeName));
 }
 
-function shelterAll(value: object): object {
+function wrapBuffers(value: object): object {
   if (!Object.values(value).some(Buffer.isBuffer)) return value;
-  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, shelter(inner)]));
+  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, wrapBuffer(inner)]));
 }
 
 function escapeName(name: string): string {

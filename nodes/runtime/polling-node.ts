@@ -1,13 +1,12 @@
 import type { Node, NodeAPI, NodeDef } from 'node-red';
-import { type Membership, SmsError, type Subscriber, type Subscription } from '../../src';
-import type { limits } from '../limits';
+import { SmsError, type Subscriber, type Subscribers, type Subscription } from '../../src';
+import { limits } from '../limits';
 import { getAccount } from './account-node';
+import { raiseToCatch, startWithFlows } from './failures';
 import { FlowSender } from './flow-sender';
 import { Flows } from './flows';
-import { raiseToCatch, takeAcknowledgements } from './outcome';
-import { createDeliveredMessage, createReceivedMessage } from './received-message';
+import { createDeliveredMessage, createReceivedMessage, takeAcknowledgements } from './messages';
 import { parseChoice, parseNumber } from './settings';
-import { startWithFlows } from './start';
 import { badges, endBadge, showPollState, translate, translateError } from './texts';
 
 /** What the nodes that poll have in common. */
@@ -19,26 +18,32 @@ export interface PollingConfig extends NodeDef {
   maxAttempts?: number | string;
 }
 
-/** What sets a node that polls apart from the others. */
-export interface Polled {
-  range: (typeof limits)['sms-in' | 'sms-status'];
-  /** Subscribes the node to what it is for, and says what it wants of that. */
-  subscribe(membership: Membership, subscriber: Omit<Subscriber, 'wants'>): Subscription;
+/** What a node polls. */
+export interface Polled<K extends 'incoming' | 'status'> {
+  kind: K;
+  /** Which records each choice of the property `filter` lets through; the first is the default. */
+  filters: Readonly<Record<string, Subscribers[K]['wants']>>;
 }
 
 /** Makes a node deliver what its account polls, and take acknowledgements at its input. */
-export function runPollingNode(RED: NodeAPI, node: Node, config: PollingConfig, polled: Polled): void {
+export function runPollingNode<K extends 'incoming' | 'status'>(
+  RED: NodeAPI,
+  node: Node,
+  config: PollingConfig,
+  { kind, filters }: Polled<K>,
+): void {
   const sender = new FlowSender(RED, node);
   let subscription: Subscription | undefined;
 
   const subscribe = () => {
     const { membership } = getAccount(RED, config.account);
-    const { range } = polled;
-    subscription = polled.subscribe(membership, {
+    const { ackTimeout, maxAttempts } = limits['sms-in'];
+    const filter = parseChoice('filter', config.filter, Object.keys(filters) as [string, ...string[]]);
+    const subscriber: Omit<Subscriber, 'wants'> = {
       id: node.id,
       acknowledge: parseChoice('acknowledge', config.acknowledge, ['auto', 'flow']),
-      ackTimeoutMs: parseNumber('ackTimeout', config.ackTimeout, range.ackTimeout) * 1_000,
-      maxAttempts: parseNumber('maxAttempts', config.maxAttempts, range.maxAttempts),
+      ackTimeoutMs: parseNumber('ackTimeout', config.ackTimeout, ackTimeout) * 1_000,
+      maxAttempts: parseNumber('maxAttempts', config.maxAttempts, maxAttempts),
       send: (delivery) => sender.send(() => [createDeliveredMessage(delivery)]),
       onUndelivered: (news, attempts) => {
         const message = createReceivedMessage(news, { redelivered: true });
@@ -48,7 +53,8 @@ export function runPollingNode(RED: NodeAPI, node: Node, config: PollingConfig, 
       onState: (state) => showPollState(RED, node, state),
       onFailing: (error) => raiseToCatch(RED, node, error),
       onRecovered: () => node.log(translate(RED, 'log.recovered')),
-    });
+    };
+    subscription = membership.subscribe(kind, { ...subscriber, wants: filters[filter] } as Subscribers[K]);
   };
 
   node.status(badges.connecting(RED));

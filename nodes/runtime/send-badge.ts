@@ -13,7 +13,8 @@ export class SendBadge {
   readonly #RED: NodeAPI;
   readonly #node: Node;
   #state: SendHandlerState = { sending: 0, waiting: 0, asking: 0 };
-  #outcome: NodeStatus | undefined;
+  #outcome: (() => NodeStatus) | undefined;
+  #isFailure = false;
   /** The outcome has not been shown yet. */
   #isNew = false;
   #shown: NodeStatus | undefined;
@@ -34,9 +35,14 @@ export class SendBadge {
     else this.#showNext();
   }
 
-  /** A text has ended. */
-  showOutcome(badge: NodeStatus): void {
-    this.#outcome = badge;
+  /**
+   * A text has ended.
+   *
+   * @param create makes the badge; many texts end of which none is shown
+   */
+  showOutcome(create: () => NodeStatus, { isFailure }: { isFailure: boolean }): void {
+    this.#outcome = create;
+    this.#isFailure = isFailure;
     this.#isNew = true;
     this.#showNext();
   }
@@ -53,7 +59,7 @@ export class SendBadge {
     if (!this.#current && !this.#isNew) {
       this.#cancel();
       this.#idleTimer = setTimeout(show, outcomeFollowsMs);
-    } else if (this.#current || this.#outcome?.fill === 'green') {
+    } else if (this.#current || !this.#isFailure) {
       this.#timer ??= setTimeout(show, badgeIntervalMs);
     } else show();
   }
@@ -62,7 +68,7 @@ export class SendBadge {
     this.#cancel();
     const current = this.#current?.();
     if (!current) this.#isNew = false;
-    this.#set(current ?? this.#outcome ?? {});
+    this.#set(current ?? this.#outcome?.() ?? {});
   }
 
   #cancel(): void {

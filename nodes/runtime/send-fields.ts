@@ -1,22 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { types } from 'node:util';
 import type { Node, NodeAPI, NodeDef } from 'node-red';
-import {
-  type CheckedDraft,
-  checkDraft,
-  type Draft,
-  isBlank,
-  isSmsError,
-  parseAt,
-  type SendOptions,
-  SmsError,
-} from '../../src';
-import { isEnv, isInRange, limits, type Range } from '../limits';
-import { type CallbackNode, isCallbackNode } from './callback-door';
-import { parseKey } from './once-key';
-import type { SmsMessage } from './outcome';
-import { parseFlag, parseNumber, parseText } from './settings';
-import { evaluate, type TypedInput, unusable } from './typed-input';
+import { type CheckedDraft, checkDraft, type Draft, isBlank, parseAt, type SendOptions, SmsError } from '../../src';
+import { isEnv, isInRange, limits, parseKey, type Range } from '../limits';
+import { type CallbackNode, isCallbackNode } from './callback-address';
+import type { SmsMessage } from './messages';
+import { evaluate, parseFlag, parseNumber, parseText, type TypedInput } from './settings';
 
 /** The typed fields of the form, each with the type and value that a flow without it gets. */
 const defaults = {
@@ -37,23 +26,18 @@ const defaults = {
 
 type Field = keyof typeof defaults;
 
+/** What is the same for every message, or a number with a type of its own. */
+type Plain =
+  | 'retries'
+  | 'retryUncertain'
+  | 'resolve'
+  | 'keep'
+  | 'unlimited'
+  | 'essential'
+  | `${'expire' | 'priority'}${'' | 'Type'}`;
+
 /** The configuration of `sms-send`. */
-export type SendConfig = NodeDef & {
-  account?: string;
-  outputs?: number;
-  retries?: number | string;
-  retryUncertain?: boolean | string;
-  resolve?: number | string;
-  keep?: boolean | string;
-  expire?: number | string;
-  expireType?: string;
-  priority?: number | string;
-  priorityType?: string;
-  unlimited?: boolean | string;
-  essential?: boolean | string;
-} & {
-  [Key in Field | `${Field}Type`]?: unknown;
-};
+export type SendConfig = NodeDef & { account?: string } & { [Key in Field | `${Field}Type` | Plain]?: unknown };
 
 /** What the configuration alone says. */
 interface FixedSettings extends Pick<SendOptions, 'retries' | 'retryUncertain' | 'resolveMs' | 'unlimited'> {
@@ -150,13 +134,13 @@ export class SendFields {
       const value = this.#evaluate(input, message);
       values[input.field] = types.isPromise(value) ? await value : value;
     }
-    const { message: text, encoding, parts } = checkValues(values, maxLength);
+    const { message: text, encoding, parts } = checkDraft(values, maxLength);
     const given = this.#number('priority', message);
     const priority = typeof given === 'number' ? given : await given;
     const options: SendOptions = { retries, retryUncertain, resolveMs, priority, unlimited };
     if (isEssential) options.essential = true;
     const { once, remember, wait, report } = values;
-    const at = this.#typed.has('at') ? readTime(values.at, timeZone) : undefined;
+    const at = this.#typed.has('at') ? parseAt(values.at, timeZone, Date.now()) : undefined;
     if (isKept || at !== undefined) {
       const minutes = await this.#number('expire', message);
       const keep = { expireMs: minutes === 0 ? undefined : minutes * minuteMs };
@@ -226,32 +210,6 @@ function readField(config: SendConfig, field: Field): TypedInput<Field> {
   };
 }
 
-/** Checks values of which any may throw as it is read, in a getter or a Proxy: it is then of no use to its field. */
-function checkValues(values: Values, maxLength: number | undefined): CheckedDraft {
-  try {
-    return checkDraft(values, maxLength);
-  } catch (error) {
-    const field = isSmsError(error) ? undefined : findThrowing(values, maxLength);
-    if (field === undefined) throw error;
-    return checkDraft({ ...values, [field]: unusable }, maxLength);
-  }
-}
-
-/** The field that was read last, if it has something that can throw. */
-function findThrowing(values: Values, maxLength: number | undefined): Field | undefined {
-  let field: Field | undefined;
-  const get = (_values: Values, name: Field): unknown => {
-    field = name;
-    return values[name];
-  };
-  try {
-    checkDraft(new Proxy(values, { get } as ProxyHandler<Values>), maxLength);
-  } catch {
-    if (field !== undefined && Object(values[field]) === values[field]) return field;
-  }
-  return undefined;
-}
-
 function parseMailto(field: string, value: unknown): object | undefined {
   if (isBlank(value)) return undefined;
   let parsed = value;
@@ -273,15 +231,6 @@ function parseRemembered(value: unknown): unknown {
   if (text === undefined) throw new SmsError('rememberType', { field });
   if (Buffer.byteLength(text) > largestRememberedBytes) throw new SmsError('rememberTooLarge', { field });
   return JSON.parse(text);
-}
-
-/** A value may throw as it is read, in a getter or a Proxy: it is then no time. */
-function readTime(value: unknown, timeZone: string): number | undefined {
-  try {
-    return parseAt(value, timeZone, Date.now());
-  } catch (error) {
-    throw isSmsError(error) ? error : new SmsError('atInvalid', { field: 'at' });
-  }
 }
 
 function parseInput(field: 'wait' | 'report', value: unknown): number {

@@ -1,7 +1,6 @@
 import type { NodeAPI } from 'node-red';
 import { type AnswerNews, explainWithheld, type OutcomeNews, type ReportNews, type Sent } from '../../src';
-import { type SmsMessage, withAckId } from './outcome';
-import { copyRecord, createParts } from './received-message';
+import { copyMessage, copyRecord, createParts, type SmsMessage, withAckId } from './messages';
 import { translateError } from './texts';
 
 /** What leaves a sending node, by its outputs: accepted, failed; where it waits, reply and no reply; the report. */
@@ -46,28 +45,23 @@ export function createOutputs(
 }
 
 /** The `msg.sms` of output 1. */
-function createRecord({ encoding, parts, redelivered, duplicate }: OutcomeNews, outcome: Sent): object {
+function createRecord({ encoding, parts, ...news }: SentNews, outcome: Sent): object {
   const { messageId, statusCode, resolvedBy, recipients, accepted, failed } = outcome;
-  const sms: Record<string, unknown> = {};
-  if (messageId !== undefined) sms.messageId = messageId;
-  if (statusCode !== undefined) sms.statusCode = statusCode;
-  if (resolvedBy !== undefined) sms.resolvedBy = resolvedBy;
-  sms.isError = false;
-  sms.recipients = recipients;
-  sms.accepted = accepted;
-  sms.failed = failed;
-  sms.encoding = encoding;
-  sms.parts = parts;
-  if (redelivered) sms.redelivered = true;
-  if (duplicate) sms.duplicate = true;
-  return sms;
+  const sms = { messageId, statusCode, resolvedBy, isError: false, recipients, accepted, failed, encoding, parts };
+  return withMarks(sms, news);
+}
+
+/** A record without what is absent, and with what is to be known of how it came. */
+function withMarks(record: object, { redelivered, duplicate }: { redelivered: boolean; duplicate?: boolean }): object {
+  const marked = { ...record, redelivered: redelivered || undefined, duplicate: duplicate || undefined };
+  return Object.fromEntries(Object.entries(marked).filter(([, value]) => value !== undefined));
 }
 
 /** Makes a copy of the message, as it is now, for each recipient that failed, which a `join` node can gather. */
 function prepareFailures(
   RED: NodeAPI,
   message: SmsMessage,
-  { outcome: { messageId }, redelivered, duplicate }: SentNews,
+  news: SentNews,
   failed: Sent['failed'],
 ): (() => SmsMessage)[] {
   const id = RED.util.generateId();
@@ -77,32 +71,10 @@ function prepareFailures(
   return failed.map((result, index) => () => {
     const copy = copyMessage(RED, whole);
     copy.topic = result.msisdn;
-    const sms: Record<string, unknown> = messageId === undefined ? { ...result } : { messageId, ...result };
-    if (redelivered) sms.redelivered = true;
-    if (duplicate) sms.duplicate = true;
-    copy.sms = withAckId({ sms: before }, sms);
+    copy.sms = withAckId({ sms: before }, withMarks({ messageId: news.outcome.messageId, ...result }, news));
     copy.parts = createParts({ parts }, { id, count: failed.length, index });
     return copy;
   });
-}
-
-/** A copy of a message without some of its properties, nor those that cannot be copied, such as one that is nested too deep. */
-export function copyMessage(RED: NodeAPI, message: SmsMessage, without: readonly string[] = []): SmsMessage {
-  const names = Object.keys(message).filter((name) => !without.includes(name));
-  const copy = (some: string[]): SmsMessage =>
-    RED.util.cloneMessage(Object.fromEntries(some.map((name) => [name, message[name as keyof SmsMessage]])));
-  try {
-    return copy(names);
-  } catch {
-    const entries = names.flatMap((name) => {
-      try {
-        return Object.entries(copy([name]));
-      } catch {
-        return [];
-      }
-    });
-    return Object.fromEntries(entries);
-  }
 }
 
 /** The message itself if it can be copied, else what can be copied of it. */
@@ -123,21 +95,17 @@ function translateWithheld(RED: NodeAPI, sent: Sent): Sent {
 }
 
 /** Output 3: a copy of the message with the reply. Output 4: one that says why none came. */
-export function createAnswerOutputs(
-  RED: NodeAPI,
-  message: SmsMessage,
-  { answer, recipient, messageId, redelivered }: AnswerNews,
-): SendOutputs {
+export function createAnswerOutputs(RED: NodeAPI, message: SmsMessage, news: AnswerNews): SendOutputs {
+  const { answer, recipient, messageId } = news;
   const copy = copyMessage(RED, message, own);
-  const mark = redelivered ? { redelivered } : undefined;
   if ('reply' in answer) {
     copy.payload = answer.reply.body;
     copy.topic = answer.reply.from;
-    copy.sms = { ...copyRecord(answer.reply), ...mark };
+    copy.sms = withMarks(copyRecord(answer.reply), news);
     return [null, [], copy];
   }
   copy.topic = recipient;
-  copy.sms = { ...(messageId === undefined ? undefined : { messageId }), msisdn: recipient, ...answer, ...mark };
+  copy.sms = withMarks({ messageId, msisdn: recipient, ...answer }, news);
   return [null, [], null, copy];
 }
 
@@ -146,18 +114,10 @@ export function createAnswerOutputs(
  *
  * @param waits there are outputs 3 and 4 before it
  */
-export function createReportOutputs(
-  RED: NodeAPI,
-  message: SmsMessage,
-  { report: { result, ...handsets }, messageId, redelivered }: ReportNews,
-  waits: boolean,
-): SendOutputs {
+export function createReportOutputs(RED: NodeAPI, message: SmsMessage, news: ReportNews, waits: boolean): SendOutputs {
+  const { result, ...handsets } = news.report;
   const copy = copyMessage(RED, message, ['sms']);
   copy.payload = result;
-  copy.sms = {
-    ...(messageId === undefined ? undefined : { messageId }),
-    ...handsets,
-    ...(redelivered ? { redelivered } : undefined),
-  };
+  copy.sms = withMarks({ messageId: news.messageId, ...handsets }, news);
   return [null, [], ...(waits ? [null, null] : []), copy];
 }

@@ -69,19 +69,15 @@ export const badges = {
   /** @param n how many kept texts wait until it is over */
   outage: (RED: NodeAPI, error: unknown, n: number): NodeStatus => {
     const shown = badges.error(RED, error);
-    return n === 0 ? shown : { ...shown, text: badgeText(RED, 'status.outage', { error: String(shown.text), n }) };
+    return n === 0 ? shown : { ...shown, text: translate(RED, 'status.outage', { error: String(shown.text), n }) };
   },
   connecting: (RED: NodeAPI) => badge(RED, ['yellow', 'ring'], 'status.connecting'),
   /** @param path where a node is called */
   at: (path: string): NodeStatus => ({ fill: 'green', shape: 'dot', text: path }),
   listening: (RED: NodeAPI) => badge(RED, ['green', 'dot'], 'status.listening'),
   /** @param until when the wait ends, in ms since 1970; shown by the clock of the server */
-  waiting: (RED: NodeAPI, until: number): NodeStatus => ({
-    fill: 'green',
-    shape: 'ring',
-    // Kept without the time: each names another one, and would take the place of a text that comes again.
-    text: badgeText(RED, 'status.waiting', { time: timePlace }).replace(timePlace, formatSecond(until)),
-  }),
+  waiting: (RED: NodeAPI, until: number) =>
+    badge(RED, ['green', 'ring'], 'status.waiting', { time: new Date(until).toTimeString().slice(0, 8) }),
   paused: (RED: NodeAPI, n: number) => badge(RED, ['blue', 'ring'], 'status.paused', { n }),
   sending: (RED: NodeAPI, n: number) => badge(RED, ['blue', 'dot'], 'status.sending', { n }),
   waitingTexts: (RED: NodeAPI, n: number) => badge(RED, ['blue', 'ring'], 'status.waitingTexts', { n }),
@@ -97,14 +93,6 @@ export const badges = {
   reading: (RED: NodeAPI) => badge(RED, ['blue', 'dot'], 'status.reading'),
   messages: (RED: NodeAPI, n: number) => badge(RED, ['green', 'dot'], 'status.messages', { n }),
 } as const;
-
-/** Where a text is to have a time. */
-const timePlace = 'HH:MM:SS';
-
-/** Such as `14:05:09`, by the clock of the server. */
-function formatSecond(at: number): string {
-  return new Date(at).toTimeString().slice(0, 8);
-}
 
 /** When something ends, by the clock of the server: the minute after which it has, or the month and day of a later date. */
 function formatUntil(until: number): string {
@@ -146,21 +134,5 @@ export function showPollState(RED: NodeAPI, node: Node, state: PollState): void 
 type Look = readonly [fill: 'red' | 'green' | 'yellow' | 'blue', shape: 'ring' | 'dot'];
 
 function badge(RED: NodeAPI, [fill, shape]: Look, key: string, params: Params = {}): NodeStatus {
-  return { fill, shape, text: badgeText(RED, key, params) };
-}
-
-const mostBadgeTexts = 500;
-const badgeTexts = new Map<string, string>();
-
-/** Looking a text up takes longer than all else that a badge does, and each message changes a badge twice. */
-function badgeText(RED: NodeAPI, key: string, params: Params): string {
-  const name = `${key} ${Object.values(params).join(' ')}`;
-  const known = badgeTexts.get(name);
-  if (known !== undefined) return known;
-  const text = translate(RED, key, params);
-  // Numbers and times never come to an end: the oldest goes, lest those that come again and again find no place.
-  const [oldest] = badgeTexts.keys();
-  if (oldest !== undefined && badgeTexts.size >= mostBadgeTexts) badgeTexts.delete(oldest);
-  badgeTexts.set(name, text);
-  return text;
+  return { fill, shape, text: translate(RED, key, params) };
 }

@@ -1,5 +1,5 @@
 import { isUsedBy, listNames, text } from '../forms/shared';
-import type { CountName, RunningAccount, StateReport } from '../runtime/account-report';
+import { countNames, type RunningAccount, type StateReport } from '../runtime/account-report';
 import { arrange, element, icon, setText, show } from './element';
 import { listEntries } from './entry-list';
 import { listOptOuts } from './opt-out-list';
@@ -22,24 +22,6 @@ export interface ShownAccount {
 
 const shelfNames = ['kept', 'uncertain', 'aside', 'optOuts'] as const;
 type ShelfName = (typeof shelfNames)[number];
-
-const countNames: readonly CountName[] = [
-  'sent',
-  'received',
-  'statuses',
-  'failed',
-  'refused',
-  'notAllowed',
-  'optedOut',
-  'limited',
-  'quiet',
-  'uncertain',
-  'resolved',
-  'expired',
-  'duplicates',
-  'redelivered',
-  'setAside',
-];
 
 interface Shelf {
   heading: HTMLButtonElement;

@@ -34,7 +34,8 @@ export function parseText(value: unknown, field: 'from' | 'messageId'): string |
  */
 export function parseMessageId(value: unknown): string | undefined {
   const messageId = parseText(value, 'messageId');
-  const length = messageId === undefined ? 0 : [...messageId].length;
+  if (messageId === undefined || messageId.length <= longestMessageId) return messageId;
+  const { characters: length } = measureText(messageId, 'UCS-2');
   if (length > longestMessageId) throw new SmsError('messageIdTooLong', { field: 'messageId', params: { length } });
   return messageId;
 }

@@ -14,6 +14,7 @@ import type { AccountsReport, EntriesReport } from '../../nodes/runtime/account-
 import smsAccount from '../../nodes/sms-account';
 import { type AccountEntry, type AccountState, type EntryAction, type EntryState, SmsError } from '../../src';
 import { startNodeRed } from '../node-red-process';
+import { until } from '../until';
 import { account, catcher, RunningFlow, sink, startService, stopEverything, stopLater } from './running-flow';
 
 // The one that Node-RED itself has.
@@ -104,9 +105,9 @@ async function serve(...nodes: AccountNode[]) {
     server.closeAllConnections();
   });
   const { port } = server.address() as AddressInfo;
-  return async (path: string, decision?: unknown): Promise<Answer> => {
+  return async (path: string, decision?: unknown, asked: RequestInit = {}): Promise<Answer> => {
     const headers = { 'content-type': 'application/json' };
-    const options = decision === undefined ? {} : { method: 'POST', headers, body: JSON.stringify(decision) };
+    const options = decision === undefined ? asked : { method: 'POST', headers, body: JSON.stringify(decision) };
     const response = await fetch(`http://127.0.0.1:${port}/sms-account/${path}`, options);
     const text = await response.text();
     const isJson = response.headers.get('content-type')?.includes('json');
@@ -219,6 +220,25 @@ describe('what goes on in an account', () => {
       status: 'The service does not permit reading with these credentials. Check the rights of the account.',
     });
     assert.equal(accounts[1]?.state, undefined);
+  });
+
+  it('reads no more of who has opted out once whoever asked has gone', async () => {
+    let reads = 0;
+    const optouts = Array.from({ length: 200 }, () => ({ msisdn: '64215551234', at: 0, via: 'person' as const }));
+    const optOuts = async () => ({ optouts, total: 1_000_000_000, next: String(++reads) });
+    const node = createNode('a', 'login');
+    const gone = new AbortController();
+    const ask = await serve({ ...node, membership: { ...node.membership, optOuts } } as unknown as AccountNode);
+    const asking = ask('a/optouts', undefined, { signal: gone.signal, headers: { accept: 'text/csv' } });
+    await until(() => reads > 10);
+    gone.abort();
+    await assert.rejects(asking);
+    const rests = async () => {
+      const before = reads;
+      for (let turn = 0; turn < 100; turn++) await new Promise(setImmediate);
+      return reads === before;
+    };
+    await until(rests);
   });
 
   it('is 400 for a state and an action that there are not', async () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { NodeAPI } from 'node-red';
-import type { SmsMessage } from '../../nodes/runtime/outcome';
+import type { SmsMessage } from '../../nodes/runtime/messages';
 import { createAnswerOutputs, createOutputs } from '../../nodes/runtime/send-outputs';
 import type { OutcomeNews, RecipientResult, Sent } from '../../src';
 

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { inspect } from 'node:util';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
-import type { CallbackNode } from '../../nodes/runtime/callback-door';
+import type { CallbackNode } from '../../nodes/runtime/callback-address';
 import type { Simulator } from '../../simulator';
 import { type FlowNode, type NodeRedProcess, startNodeRed } from '../node-red-process';
 import { until } from '../until';

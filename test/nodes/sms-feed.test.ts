@@ -123,6 +123,16 @@ describe('sms-feed', () => {
       assert.equal(typeof ((got[0]?.payload ?? []) as { id: string }).id, 'string');
     });
 
+    it('copies nothing of the input that takes the place of its own', async () => {
+      await fill();
+      const flow = await start({ output: 'each' });
+      let reads = 0;
+      const payload = Object.defineProperty({}, 'large', { enumerable: true, get: () => ++reads });
+      await trigger(flow, { payload });
+      await flow.messages('got', 2);
+      assert.equal(reads, 0);
+    });
+
     it('keeps the parts of the input within its own', async () => {
       await fill();
       const flow = await start({ output: 'each' });

@@ -122,6 +122,16 @@ describe('sms-outbox', () => {
       assert.deepEqual(flow.status('outbox'), { fill: 'green', shape: 'dot', text: 'messages: 0' });
     });
 
+    it('copies nothing of the input that takes the place of its own', async () => {
+      for (const body of ['a', 'b']) await sendElsewhere(body);
+      const flow = await start({ output: 'each' });
+      let reads = 0;
+      const payload = Object.defineProperty({}, 'large', { enumerable: true, get: () => ++reads });
+      await trigger(flow, { payload });
+      await flow.messages('got', 2);
+      assert.equal(reads, 0);
+    });
+
     it('keeps the parts of the input within its own', async () => {
       for (const body of ['a', 'b']) await sendElsewhere(body);
       const flow = await start();
@@ -251,6 +261,29 @@ describe('sms-outbox', () => {
       );
       assert.equal(most, 1);
       assert.equal((await flow.done('outbox', 5)).length, 5);
+    });
+
+    it('polls once more for all inputs that come while it polls, however many', async () => {
+      sim.fault('outbox', { delayMs: 50 });
+      const flow = await start({ output: 'list' });
+      flow.send('outbox', { topic: 'first' });
+      await until(() => sim.polling('outbox') === 1);
+      for (let index = 0; index < 999; index++) flow.send('outbox', { topic: index });
+      assert.equal((await flow.messages('got', 1_000)).length, 1_000);
+      assert.equal((await flow.done('outbox', 1_000)).length, 1_000);
+      assert.equal(polls(), 2);
+    });
+
+    it('polls no more for inputs that waited when the node was stopped, and ends each', async () => {
+      sim.fault('outbox', { hang: true });
+      const flow = await RunningFlow.start([account(sim, { timeout: '1' }), outboxNode(), sink('got'), ...catcher()]);
+      flow.send('outbox', { topic: 'polls' });
+      await until(() => polls() === 1);
+      for (let index = 0; index < 5; index++) flow.send('outbox', { topic: 'waits' });
+      await flow.deploy([account(sim, { timeout: '1' }), sink('got'), ...catcher()], 'full');
+      sim.fault('outbox', null);
+      await flow.done('outbox', 6);
+      assert.equal(polls(), 1);
     });
 
     it('reports an error as the outcome of the input, with badge and msg.sms.error', async () => {

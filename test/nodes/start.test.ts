@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { EventEmitter } from 'node:events';
 import { mock } from 'node:test';
 import type { Node, NodeAPI } from 'node-red';
+import { startWithFlows } from '../../nodes/runtime/failures';
 import { startedTimeoutMs } from '../../nodes/runtime/flows';
-import { startWithFlows } from '../../nodes/runtime/start';
 
 describe('a node that starts with the flows', () => {
   let events: EventEmitter;

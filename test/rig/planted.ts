@@ -50,8 +50,8 @@ const own: readonly Mutant[] = [
   },
   {
     name: 'a message that comes again is not marked as it enters the flow',
-    file: '../nodes/runtime/received-message.ts',
-    search: 'if (redelivered) additions.redelivered = true;',
+    file: '../nodes/runtime/messages.ts',
+    search: '...(redelivered ? { redelivered } : undefined),',
     replace: '',
   },
   {

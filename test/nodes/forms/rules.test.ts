@@ -22,10 +22,9 @@ import {
   mendBaseUrl,
   type Verdict,
 } from '../../../nodes/forms/rules';
-import { limits } from '../../../nodes/limits';
+import { limits, parseKey } from '../../../nodes/limits';
 import { type AccountConfig, parseAccount, parseMaxLength } from '../../../nodes/runtime/account-settings';
 import { isPath, isPublicUrl, parsePath } from '../../../nodes/runtime/callback-path';
-import { parseKey } from '../../../nodes/runtime/once-key';
 import { parseNumber } from '../../../nodes/runtime/settings';
 import { checkDraft, type Draft, isSmsError, parseAt } from '../../../src';
 
@@ -281,6 +280,13 @@ describe('The rules of the forms', () => {
       }
     });
   }
+
+  it('refuse a key and a message ID that fill the memory, without a copy of each character', () => {
+    const endless = 'x'.repeat(2 ** 27 + 1);
+    for (const refuse of [() => parseKey(endless), () => draft({ messageId: endless })]) {
+      assert.throws(refuse, (error) => isSmsError(error) && error.params.length === endless.length);
+    }
+  });
 
   it('refuse a length of 0, which is neither a length nor no limit', () => {
     assert.equal(checkNumber('0', limits['sms-account'].maxLength)?.key, 'sms-account.form.wholeFrom');
