@@ -118,7 +118,7 @@ export function createFlows(hasPackage: (name: string) => boolean): FlowNode[] {
   const callbacks = {
     ...account,
     id: idOf('callbacks', account),
-    name: 'Simulator (by callback)',
+    name: 'Simulator (for example 19)',
     authType: 'basic',
     // It would poll for a STOP, and take what the other tabs are to get.
     optOut: false,

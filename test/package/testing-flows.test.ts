@@ -60,13 +60,12 @@ describe('docs/testing-flows.md', function () {
   it('tests what is deployed, through a simulator that runs already', async () => {
     const simulator = await startSimulator({ waitMs: 100 });
     const deployed = (JSON.parse(flows) as FlowNode[]).map((node) =>
-      node.type === 'sms-account'
-        ? { ...node, credentials: { apiKey: simulator.credentials.apiKey ?? '' } }
-        : { ...node, z: 'tab' },
+      // biome-ignore lint/suspicious/noTemplateCurlyInString: Node-RED replaces it
+      node.type === 'sms-account' ? { ...node, credentials: { apiKey: '${SMS_API_KEY}' } } : node,
     );
     const nodeRed = await startNodeRed({
-      flows: [{ id: 'tab', type: 'tab' }, ...deployed],
-      env: { SMS_BASE_URL: simulator.baseUrl },
+      flows: deployed,
+      env: { SMS_BASE_URL: simulator.baseUrl, SMS_API_KEY: simulator.credentials.apiKey ?? '' },
     });
     try {
       assert.match(await test(ofWhatIsDeployed, { SIMULATOR_URL: simulator.pageUrl }), /1 passing/);
