@@ -138,7 +138,7 @@ export class Ledger {
     const { clock, onFound } = this.#options;
     for (const [index, question] of questions.entries()) {
       if (index % mostInTurn === mostInTurn - 1) await nextTurn(clock);
-      this.questions.set(question);
+      this.questions.put(question);
     }
     if (texts.length > 0 || questions.length > 0) onFound(texts, questions.slice(0, mostInTurn));
     for (let start = mostInTurn; start < questions.length; start += mostInTurn) {
@@ -274,7 +274,7 @@ export class Ledger {
     const { asked, unasked } = await this.journal.run(step);
     this.texts.delete(text.id);
     this.inTransit.delete(text.id);
-    for (const question of asked) this.questions.set(question);
+    for (const question of asked) this.questions.put(question);
     for (const id of unasked) this.questions.delete(id);
   }
 
@@ -283,7 +283,7 @@ export class Ledger {
     const question = this.questions.get(id);
     if (question?.kind !== 'question' || question.answer) return undefined;
     const ended = await this.journal.run(endQuestion(question, answer, this.questions, this));
-    if (ended) this.questions.set(ended);
+    if (ended) this.questions.put(ended);
     return ended;
   }
 
@@ -354,7 +354,7 @@ export class Ledger {
     for (const question of asked) {
       // Another step of the same commit may have answered it.
       const { answer } = this.questions.get(question.id) ?? {};
-      this.questions.set(answer ? ({ ...question, answer } as Asked) : question, isWritten);
+      this.questions.put(answer ? ({ ...question, answer } as Asked) : question, isWritten);
     }
     for (const id of unasked) this.questions.delete(id);
     return text;

@@ -3,7 +3,7 @@ import type { Step } from '../journal/journal';
 import { type Asked, movedAsked } from '../questions/question';
 import { movedReplies } from '../questions/replies';
 import { movedStatuses } from '../questions/report';
-import { closeQuestion, keysOfQuestion, movedSent, movedSentIndex } from '../questions/sent-index';
+import { closeQuestion, movedSent, movedSentIndex, questionKey } from '../questions/sent-index';
 import {
   adoptedKey,
   dropItem,
@@ -147,7 +147,7 @@ export function adopt<Kept extends Item>(items: readonly Kept[], memories: Memor
 function adoptAnswers(asked: readonly Asked[]): Step<void> {
   const questions = asked.filter((one) => one.kind === 'question');
   return {
-    keys: questions.flatMap(keysOfQuestion),
+    keys: questions.map(({ reference, recipient }) => questionKey(reference, recipient)),
     whileFailing: 'apply',
     decide(look, changes) {
       for (const one of asked) keepItem(changes, one);

@@ -1,13 +1,15 @@
 import { SmsError } from '../errors';
 import { readValue, type Step } from '../journal/step';
 import type { Asked, Question, QuestionBook } from '../questions/question';
-import { ask, begin, endAsking, keysOfReplies, questionsOf, unask } from '../questions/question-steps';
+import { ask, begin, endAsking, keysOfQuestions, questionsOf, unask } from '../questions/question-steps';
 import { unanswered } from '../questions/replies';
 import { beginReport, expectStatuses, statusesKey } from '../questions/report';
 import {
+  durationOf,
+  forgetSent,
   keysOfSent,
   type Memory,
-  noteReached,
+  openQuestions,
   referenceOf,
   remember,
   sentIndexKey,
@@ -136,7 +138,7 @@ export function leave(text: Text, memory: Memory, known: Pick<QuestionBook, 'get
     keys: [
       ...keysOfRules(leaving),
       ...(isKnownByIt ? [...keysOfSent(referenceOf(messageId, text), submitted), sentIndexKey] : []),
-      ...(asksAgain ? keysOfReplies(text, memory) : []),
+      ...(asksAgain ? keysOfQuestions(text, memory) : []),
       ...(isKnownByIt ? keysOfAsked(text) : []),
       ...keysOfReport(reportedAs),
     ],
@@ -197,7 +199,7 @@ export function settle(text: Text, outcome: Outcome, memory: Memory, known: Pick
     keys: [
       ...(once === undefined ? [] : [once]),
       ...(isRemembered(text) ? [...keysOfSent(referenceOf(messageId, text), to), sentIndexKey] : []),
-      ...keysOfReplies(text, memory),
+      ...keysOfQuestions(text, memory),
       ...keysOfAsked(text),
       ...keysOfReport(reportedAs),
       ...keysOfRules(leavingOf(text, uncounted, memory)),
@@ -217,8 +219,10 @@ export function settle(text: Text, outcome: Outcome, memory: Memory, known: Pick
       for (const question of begun) keepItem(changes, question);
       const ownReference = ownReferenceOf(text);
       if (ownReference !== undefined) {
-        const reached = whomItReached(text, outcome, replied, unanswered(begun, look));
-        noteReached(ownReference, { recipients: to, reached }, look, changes);
+        const reached = whomItReached(text, outcome, [...replied, ...begun]);
+        const unreached = to.filter((recipient) => !reached.has(recipient));
+        forgetSent(ownReference, unreached, look, changes);
+        openQuestions(unanswered(begun, look), true, durationOf(text, memory), changes);
       } else if (sent && isRemembered(text)) {
         remember(
           { text: withCarried(settled, look), messageId, asked: begun, open: begun, reached: sent.accepted },
@@ -355,15 +359,13 @@ function ownReferenceOf(text: Text): string | undefined {
 /** What is looked at where such a text has not left after all. */
 function keysOfLeft(text: Text, memory: Pick<Memory, 'isShared'>): string[] {
   const reference = ownReferenceOf(text);
-  return reference === undefined ? [] : [...keysOfSent(reference, text.message.to), ...keysOfReplies(text, memory)];
+  return reference === undefined ? [] : [...keysOfSent(reference, text.message.to), ...keysOfQuestions(text, memory)];
 }
 
 /** Nothing of a text was sent that was remembered as it left: nobody is asked, and nobody has got it. */
 function forgetLeft(text: Text, questions: readonly Question[], look: Look, changes: Changes): string[] {
   const reference = ownReferenceOf(text);
-  if (reference !== undefined) {
-    noteReached(reference, { recipients: text.message.to, reached: new Map() }, look, changes);
-  }
+  if (reference !== undefined) forgetSent(reference, text.message.to, look, changes);
   return unask(questions, look, changes);
 }
 

@@ -7,7 +7,7 @@ import { latest, withAnswer } from './question-steps';
 import type { Questions } from './questions';
 import { leaveReply } from './replies';
 import { keysOfStatus, noteStatus } from './report';
-import { furtherKeysOfRecord, isByHandset, keysOfRecord, match, questionOf, type SentIndex } from './sent-index';
+import { furtherKeysOfRecord, isByHandset, keysOfRecord, match, type SentIndex } from './sent-index';
 
 /** What the ledger knows of records that come in: which text they answer, and what follows from them. */
 export interface CorrelationOptions {
@@ -91,7 +91,7 @@ export class Correlation {
   ): { record: IncomingRecord | StatusRecord; answered?: Question | undefined } {
     const found = match(passing.kind, passing.record, look);
     if (!found) return passing;
-    const open = passing.kind === 'status' ? questionOf(passing.record, look) : found.question;
+    const open = found.question;
     // It is remembered longer than it is known, for the sake of its questions.
     if (!open && found.knownUntil <= this.#options.now()) return passing;
     const record = { ...passing.record, sent: found.sent };
@@ -101,7 +101,7 @@ export class Correlation {
     const own = known?.kind === 'question' ? latest(known, changes) : undefined;
     // One that is asked nowhere any more.
     if (!question || (!own && !this.#options.ledger.isShared)) return { record };
-    question.close(changes);
+    changes.remember.set(question.key, undefined);
     const answer: Answer = isEnd
       ? { reason: 'undelivered', statusCode: passing.record.statusCode }
       : { reply: { ...(record as IncomingRecord), awaited: true } };

@@ -3,7 +3,7 @@ import { nextRevision, type Sent, type Text } from '../outbox/text';
 import { type Changes, dropItem, keepItem, type Look } from '../store/store';
 import { type Answer, type Asked, askedKey, type Question, type QuestionBook } from './question';
 import { readReply, replyKey, takeReply } from './replies';
-import { closeQuestion, keysOfQuestion, type Memory, referenceOf } from './sent-index';
+import { closeQuestion, type Memory, questionKey, referenceOf } from './sent-index';
 
 /** Questions to be, of a text that may be answered before it is known to be accepted. */
 export function ask(
@@ -29,10 +29,13 @@ function questionIds({ id, message }: Text): (recipient: string) => string {
   return (recipient) => `${id}-${places.get(recipient)}`;
 }
 
-/** Where other instances leave the replies to what a text asks. */
-export function keysOfReplies(text: Text, { isShared }: Pick<Memory, 'isShared'>): string[] {
-  if (!isShared || text.options.waitMs === undefined) return [];
-  return text.message.to.map(questionIds(text)).map(replyKey);
+/** The keys of what a text has asked, and where other instances leave the replies to it. */
+export function keysOfQuestions(text: Text, { isShared }: Pick<Memory, 'isShared'>): string[] {
+  const { to, messageId } = text.message;
+  if (text.options.waitMs === undefined) return [];
+  const reference = messageId === undefined ? undefined : referenceOf(messageId, text);
+  const open = reference === undefined ? [] : to.map((recipient) => questionKey(reference, recipient));
+  return isShared ? [...open, ...to.map(questionIds(text)).map(replyKey)] : open;
 }
 
 /** What all that a text asks has in common. */
@@ -136,7 +139,7 @@ export function endQuestion(
 ): Step<Question | undefined> {
   const { id } = question;
   return {
-    keys: [...keysOfQuestion(question), ...(isShared ? [replyKey(id)] : [])],
+    keys: [questionKey(question.reference, question.recipient), ...(isShared ? [replyKey(id)] : [])],
     whileFailing: 'postpone',
     decide(look, changes) {
       const current = knownQuestion(id, known);
@@ -156,7 +159,7 @@ export function collectReplies(questions: readonly Question[], known: Pick<Quest
   const answeredIn = (look: Look) => questions.filter(({ id }) => readReply(id, look) !== undefined);
   return {
     keys: questions.map(({ id }) => replyKey(id)),
-    further: (look) => answeredIn(look).flatMap(keysOfQuestion),
+    further: (look) => answeredIn(look).map(({ reference, recipient }) => questionKey(reference, recipient)),
     whileFailing: 'postpone',
     decide(look, changes) {
       const answered: Question[] = [];
@@ -185,7 +188,7 @@ function close(question: Question, answer: Answer, look: Look, changes: Changes)
 export function forgetQuestion(asked: Asked, isLast: boolean): Step<void> {
   const unasked = asked.kind === 'question' && asked.askedAt === undefined ? asked : undefined;
   return {
-    keys: unasked ? keysOfQuestion(unasked) : [],
+    keys: unasked ? [questionKey(unasked.reference, unasked.recipient)] : [],
     whileFailing: 'apply',
     drops: [asked.id],
     decide(look, changes) {

@@ -85,10 +85,9 @@ function remainingOf(wholeMs: number, { askedAt }: Asked, now: number): number {
 }
 
 /** The questions and reports of this process that have not entered the flow, found by id, text and reference. */
-export class QuestionBook {
+export class QuestionBook extends Map<string, Asked> {
   /** Those of each node that have no answer yet. */
   readonly open: Readonly<Record<Asked['kind'], NodeCounts>> = { question: new NodeCounts(), report: new NodeCounts() };
-  readonly #byId = new Map<string, Asked>();
   readonly #byText = new Map<string, Set<string>>();
   /** Ids of reports. */
   readonly #byReference = new Map<string, Set<string>>();
@@ -98,34 +97,18 @@ export class QuestionBook {
 
   /** @param onCount a node has more or fewer open ones of a kind */
   constructor(onCount: (node: string, kind: Asked['kind']) => void) {
+    super();
     this.#onCount = onCount;
-  }
-
-  get size(): number {
-    return this.#byId.size;
-  }
-
-  /** In the order in which they were added. */
-  values(): IterableIterator<Asked> {
-    return this.#byId.values();
-  }
-
-  has(id: string): boolean {
-    return this.#byId.has(id);
-  }
-
-  get(id: string): Asked | undefined {
-    return this.#byId.get(id);
   }
 
   /** Those of a text. */
   of(text: string): Asked[] {
-    return [...(this.#byText.get(text) ?? [])].flatMap((id) => this.#byId.get(id) ?? []);
+    return [...(this.#byText.get(text) ?? [])].flatMap((id) => this.get(id) ?? []);
   }
 
   /** The reports that a status to a text of this reference may end. */
   reportsBy(reference: string): Report[] {
-    const known = [...(this.#byReference.get(reference) ?? [])].flatMap((id) => this.#byId.get(id) ?? []);
+    const known = [...(this.#byReference.get(reference) ?? [])].flatMap((id) => this.get(id) ?? []);
     return known.filter((asked) => asked.kind === 'report').filter(({ answer }) => !answer);
   }
 
@@ -139,10 +122,10 @@ export class QuestionBook {
    *
    * @param isWritten the store has it
    */
-  set(question: Asked, isWritten = true): void {
+  put(question: Asked, isWritten = true): void {
     const { id, text, reference } = question;
-    const former = this.#byId.get(id);
-    this.#byId.set(id, question);
+    const former = this.get(id);
+    this.set(id, question);
     if (!former) {
       if (!isWritten) this.#unwritten.add(id);
       addTo(this.#byText, text, id);
@@ -153,23 +136,25 @@ export class QuestionBook {
 
   /** Puts a question in the place of an earlier state of it, unless that is gone. */
   update(question: Asked): void {
-    if (this.has(question.id)) this.set(question);
+    if (this.has(question.id)) this.put(question);
   }
 
-  delete(id: string): void {
-    const question = this.#byId.get(id);
-    if (!question) return;
-    this.#byId.delete(id);
+  override delete(id: string): boolean {
+    const question = this.get(id);
+    if (!question) return false;
+    super.delete(id);
     this.#unwritten.delete(id);
     deleteFrom(this.#byText, question.text, id);
     deleteFrom(this.#byReference, question.reference, id);
     this.#count(question, -openness(question));
+    return true;
   }
 
   /** Forgets all of them, as a hundred thousand one by one would take most of a second. */
-  clear(): void {
+  override clear(): void {
     const nodes = new Set([...this.values()].map(({ node }) => node));
-    for (const index of [this.#byId, this.#byText, this.#byReference, this.#unwritten]) index.clear();
+    super.clear();
+    for (const index of [this.#byText, this.#byReference, this.#unwritten]) index.clear();
     for (const counts of Object.values(this.open)) counts.clear();
     for (const node of nodes) for (const kind of ['question', 'report'] as const) this.#onCount(node, kind);
   }

@@ -211,15 +211,14 @@ export class Questions {
   /** Ends those of which all is known, or, since their time is up, all of them. What the store does not tell now is asked of it when it is back. */
   #endReports(asked: readonly Asked[], isOver = false): void {
     const reports = asked.filter((one) => one.kind === 'report').filter(({ answer }) => !answer);
-    for (let start = 0; start < reports.length; start += mostCollected) {
-      this.#options.ledger
-        .endReports(reports.slice(start, start + mostCollected), isOver)
-        .then((ended) => {
-          for (const report of ended) this.onAnswered(report);
-        })
-        // The store fails, which it tells by itself.
-        .catch(() => {});
-    }
+    if (reports.length === 0) return;
+    this.#options.ledger
+      .endReports(reports, isOver)
+      .then((ended) => {
+        for (const report of ended) this.onAnswered(report);
+      })
+      // The store fails, which it tells by itself.
+      .catch(() => {});
   }
 
   async #tell(handler: SendHandler, asked: Asked, mayBeKnown: boolean): Promise<boolean> {

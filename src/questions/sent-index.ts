@@ -97,25 +97,8 @@ function endOf({ at, forMs }: Duration): number {
 interface StoredText extends Omit<SentText, 'matchedBy'> {
   /** For how long it is known, where that is less than it is remembered for the sake of its questions. */
   knownMs?: number;
-  /** Questions to contacts and groups: whoever replies with the messageId answers one. */
-  items?: QuestionReference[];
-}
-
-interface QuestionReference {
-  item: string;
-  question: string;
-}
-
-/** What is remembered of a text that leaves, or is accepted. */
-interface SentNow {
-  text: Text;
-  messageId: string | undefined;
-  /** For how long it is known. */
-  sentMs: number;
-  /** Ids of the questions to open, by recipient. */
-  questions: ReadonlyMap<string, string>;
-  /** Who has accepted it; absent while nobody knows: until then its questions are answered by messageId alone. */
-  reached?: readonly string[] | undefined;
+  /** Contacts and groups that it asks: whoever replies with the messageId answers for one. */
+  items?: string[];
 }
 
 /** What a record answers. */
@@ -123,8 +106,8 @@ export interface Match {
   sent: SentText;
   /** Until when it is known to what answers no open question, in ms. */
   knownUntil: number;
-  /** The open question that it answers, with how to close that. */
-  question?: { id: string; close(changes: Changes): void };
+  /** The open question that it answers, or whose wait it ends, and the key that is there while it is open. */
+  question?: { id: string; key: string };
 }
 
 const sentPrefix = 'sent:';
@@ -140,53 +123,30 @@ export function keysOfSent(reference: string, recipients: readonly string[]): st
   return [sentKey(reference), ...recipients.filter(isHandset).map(handsetKey)];
 }
 
-/** The keys of one question, all that {@link closeQuestion} changes among them. */
-export function keysOfQuestion({ reference, recipient }: { reference: string; recipient: string }): string[] {
-  const [sent = '', ...handsets] = keysOfSent(reference, [recipient]);
-  return [sent, ...handsets.flatMap((handset) => [handset, questionKey(handset, reference)])];
-}
+/** What is to be known of a question: to whom it is, and by what its text is remembered. */
+type Open = Pick<Question, 'id' | 'recipient' | 'reference'>;
 
-/** Remembers a text for the replies and statuses that answer it. */
-export function rememberSent(sent: SentNow, duration: Duration, look: Look, changes: Changes): void {
-  const { text, messageId, sentMs, questions, reached } = sent;
-  const { body, from } = text.message;
-  const to = submittedOf(text);
-  const { at, forMs } = duration;
-  const reference = referenceOf(messageId, text);
-  const items = to.filter((item) => !isHandset(item) && questions.has(item));
-  const remembered: StoredText = {
-    ...(messageId === undefined ? undefined : { messageId }),
-    to,
-    body,
-    ...(from === undefined ? undefined : { from }),
-    sentAt: new Date(at).toISOString(),
-    node: text.node,
-    ...(sentMs < forMs ? { knownMs: sentMs } : undefined),
-    ...(text.options.remember === undefined ? undefined : { remembered: text.options.remember.value }),
-    ...(items.length === 0
-      ? undefined
-      : { items: items.map((item) => ({ item, question: questions.get(item) ?? '' })) }),
-  };
-  changes.remember.set(sentKey(reference), { ...duration, value: JSON.stringify(remembered) });
-  for (const msisdn of (reached ?? to).filter(isHandset)) {
-    const key = handsetKey(msisdn);
-    const question = questions.get(msisdn);
-    const asks = question === undefined ? undefined : reached ? { question } : { pending: question };
-    const added = { sent: reference, at, until: at + forMs, ...asks };
-    const others = readReferences(key, look).filter((other) => other.sent !== reference);
-    writeReferences(key, [...others, added], changes);
+/**
+ * Opens questions to replies.
+ *
+ * @param isAccepted their texts are known to be accepted: until then they are answered by messageId alone
+ */
+export function openQuestions(
+  questions: readonly Open[],
+  isAccepted: boolean,
+  { at, forMs }: Duration,
+  changes: Changes,
+): void {
+  for (const { id, recipient, reference } of questions) {
+    const value = JSON.stringify({ id, ...(isAccepted ? undefined : { isPending: true }) } satisfies OpenQuestion);
+    changes.remember.set(questionKey(reference, recipient), { at, forMs, value });
   }
 }
 
-/** Closes a question that is not open to a reply any more. */
-export function closeQuestion(
-  question: { id: string; recipient: string; reference: string },
-  look: Look,
-  changes: Changes,
-): void {
-  const { id, recipient, reference } = question;
-  if (isHandset(recipient)) withoutQuestion(handsetKey(recipient), { id, reference }, look)(changes);
-  else withoutItem(sentKey(reference), id, look)(changes);
+/** Closes a question that is not open to a reply any more. Another text with its messageId may have asked since. */
+export function closeQuestion({ id, recipient, reference }: Open, look: Look, changes: Changes): void {
+  const open = readQuestion(reference, recipient, look);
+  if (open?.id === id) changes.remember.set(open.key, undefined);
 }
 
 /** Says whether an incoming message is matched by its handset, since it names no text that it answers. */
@@ -197,27 +157,29 @@ export function isByHandset(record: IncomingRecord): boolean {
 /** The keys to look at before {@link match} is asked. */
 export function keysOfRecord(kind: 'incoming' | 'status', record: IncomingRecord | StatusRecord): string[] {
   const reference = answeredReference(record);
-  const keys = reference === undefined ? [] : [sentKey(reference)];
-  return kind === 'incoming' || keys.length > 0 ? [...keys, handsetKey(record.from)] : [];
+  if (reference !== undefined) return [sentKey(reference), questionKey(reference, record.from)];
+  return kind === 'incoming' ? [handsetKey(record.from)] : [];
 }
 
 /**
- * The keys that {@link match} needs beside those, once they are known: where the handset alone says what is answered, or says
- * nothing of a text that is.
+ * The keys that {@link match} needs beside those, once they are known: where the handset alone says what is answered, or where the text asks
+ * contacts or groups.
  */
 export function furtherKeysOfRecord(
   kind: 'incoming' | 'status',
   record: IncomingRecord | StatusRecord,
   look: Look,
 ): string[] {
+  const { from } = record;
   const reference = answeredReference(record);
-  if (reference === undefined) {
-    const latest = kind === 'incoming' ? latestTo(record.from, look) : undefined;
-    return latest === undefined ? [] : [sentKey(latest.sent)];
+  if (reference !== undefined) {
+    const { items = [] } = (kind === 'incoming' && readSent(reference, look)) || {};
+    return items.map((item) => questionKey(reference, item));
   }
-  const handset = handsetKey(record.from);
-  const isTold = readReferences(handset, look).some(({ sent }) => sent === reference);
-  return isTold || !look(sentKey(reference)) ? [] : [questionKey(handset, reference)];
+  const known = kind === 'incoming' ? readReferences(handsetKey(from), look) : [];
+  const questions = known.filter(({ asks }) => asks).map(({ sent }) => questionKey(sent, from));
+  const { latest } = latestOf(known, from, look);
+  return latest ? [...questions, sentKey(latest.sent)] : [];
 }
 
 /**
@@ -229,57 +191,51 @@ export function match(
   record: IncomingRecord | StatusRecord,
   look: Look,
 ): Match | undefined {
+  const { from } = record;
   const reference = answeredReference(record);
-  if (reference === undefined) return kind === 'incoming' ? matchHandset(record.from, look) : undefined;
+  if (reference === undefined) {
+    const known = kind === 'incoming' ? readReferences(handsetKey(from), look) : [];
+    const { latest, question } = latestOf(known, from, look);
+    const sent = latest && readSent(latest.sent, look);
+    return sent && { ...publicMatch(sent, 'handset'), ...(question && { question }) };
+  }
   const sent = readSent(reference, look);
   if (!sent) return undefined;
-  const found = publicMatch(sent, 'messageId');
-  const question = kind === 'incoming' ? openQuestion(reference, sent, record.from, look) : undefined;
-  return question === undefined ? found : { ...found, question };
+  let question = readQuestion(reference, from, look);
+  if (!question && kind === 'incoming' && sent.items && !sent.to.includes(normaliseRecipient(from))) {
+    question = sent.items.map((item) => readQuestion(reference, item, look)).find((open) => open !== undefined);
+  }
+  return { ...publicMatch(sent, 'messageId'), ...(question && { question }) };
 }
 
-/** Finds the open question that a status ends, since it says that no reply will come. */
-export function questionOf(record: StatusRecord, look: Look): Match['question'] {
-  const reference = answeredReference(record);
-  const sent = reference === undefined ? undefined : readSent(reference, look);
-  return reference === undefined || !sent ? undefined : ownQuestion(reference, record.from, look);
+/** The text that a message without an id answers: the latest open question to its handset, else the latest text. */
+function latestOf(
+  known: readonly Reference[],
+  msisdn: string,
+  look: Look,
+): { latest?: Reference | undefined; question?: Match['question'] } {
+  for (const latest of known.filter(({ asks }) => asks).reverse()) {
+    const question = readQuestion(latest.sent, msisdn, look);
+    if (question && !question.isPending) return { latest, question };
+  }
+  return { latest: known.at(-1) };
 }
 
-function matchHandset(msisdn: string, look: Look): Match | undefined {
-  const reference = latestTo(msisdn, look);
-  const sent = reference && readSent(reference.sent, look);
-  if (!reference || !sent) return undefined;
-  const found = publicMatch(sent, 'handset');
-  const { question: id } = reference;
-  if (id === undefined) return found;
-  const close = withoutQuestion(handsetKey(msisdn), { id, reference: reference.sent }, look);
-  return { ...found, question: { id, close } };
+/** What stands under the key of an open question. */
+interface OpenQuestion {
+  id: string;
+  /** Nobody knows yet whether its text was accepted. */
+  isPending?: true;
 }
 
-/** The question of a text that its handset has not answered, or else one to a contact or group of it. */
-function openQuestion(reference: string, sent: StoredText, msisdn: string, look: Look): Match['question'] {
-  const own = ownQuestion(reference, msisdn, look);
-  const [item] = sent.items ?? [];
-  if (own || !item || sent.to.includes(normaliseRecipient(msisdn))) return own;
-  return { id: item.question, close: withoutItem(sentKey(reference), item.question, look) };
+function readQuestion(reference: string, recipient: string, look: Look): (OpenQuestion & { key: string }) | undefined {
+  const key = questionKey(reference, recipient);
+  const open = parseRememberedValue(look(key), isOpenQuestion);
+  return open && { ...open, key };
 }
 
-/** The question of a text that its handset has not answered. */
-function ownQuestion(reference: string, msisdn: string, look: Look): Match['question'] {
-  const key = handsetKey(msisdn);
-  const known = readReferences(key, look).find((other) => other.sent === reference);
-  const id = known?.question ?? known?.pending ?? look(questionKey(key, reference))?.value;
-  return id === undefined ? undefined : { id, close: withoutQuestion(key, { id, reference }, look) };
-}
-
-function withoutItem(key: string, question: string, look: Look): (changes: Changes) => void {
-  const remembered = look(key);
-  return (changes) => {
-    const sent = parseRememberedValue(remembered, isStoredText);
-    if (!remembered || !sent) return;
-    const items = sent.items?.filter((item) => item.question !== question) ?? [];
-    changes.remember.set(key, { ...remembered, value: JSON.stringify({ ...sent, items }) });
-  };
+function isOpenQuestion(value: unknown): value is OpenQuestion {
+  return typeof (value as OpenQuestion | null)?.id === 'string';
 }
 
 /** A text, and until when it is known. */
@@ -294,7 +250,7 @@ function readSent(reference: string, look: Look): KnownText | undefined {
 
 function isStoredText(value: unknown): value is StoredText {
   const { to, body, items = [] } = Object(value) as Partial<Record<keyof StoredText, unknown>>;
-  const areItems = Array.isArray(items) && items.every((one) => typeof one?.question === 'string');
+  const areItems = Array.isArray(items) && items.every((one) => typeof one === 'string');
   return Array.isArray(to) && typeof body === 'string' && areItems;
 }
 
@@ -310,61 +266,36 @@ function publicMatch({ items: _, knownMs: __, knownUntil, ...sent }: KnownText, 
 }
 
 /** What is known of one handset: the texts that it got, the latest last. */
-export interface Reference {
+interface Reference {
   /** The part of the key under which the text is remembered. */
   sent: string;
   at: number;
   until: number;
-  /** Id of the question that the handset has not answered. */
-  question?: string;
-  /** The same, while nobody knows yet whether its text was accepted: it is answered by messageId alone. */
-  pending?: string;
+  /** It asked the handset. */
+  asks?: true;
 }
 
-/** Besides its open questions, so many texts to one handset are known; the latest is the one that counts. */
+/** So many texts to one handset are known that ask nothing; the latest is the one that counts. */
 const referencesPerHandset = 8;
-/** So many open questions are known by their handset alone: more than a person can answer. By messageId all are. */
-const questionsPerHandset = 200;
+/** So many texts that asked are known by the handset alone: more than a person can answer. By messageId all are. */
+const questionsPerHandset = 50;
 
-/** Begins the keys of what is known of handsets. */
-export const handsetPrefix = 'handset:';
-/** Begins the keys of open questions for which there is no place among what is known of their handset. */
-export const questionPrefix = 'question:';
+const handsetPrefix = 'handset:';
+const questionPrefix = 'question:';
 
-export const handsetKey = (msisdn: unknown) => `${handsetPrefix}${digest(normaliseRecipient(msisdn))}`;
-export const questionKey = (handset: string, reference: string) => `${questionPrefix}${handset}:${reference}`;
+const handsetKey = (msisdn: unknown) => `${handsetPrefix}${digest(normaliseRecipient(msisdn))}`;
+
+/** The key of a question, which is there while it is open. */
+export function questionKey(reference: string, recipient: string): string {
+  return `${questionPrefix}${reference}:${digest(normaliseRecipient(recipient))}`;
+}
 
 /** Says whether a recipient is a number, rather than a contact or group. */
 export function isHandset(recipient: string): boolean {
   return /^\d+$/.test(recipient);
 }
 
-/** The text that a message without an id answers: the latest open question, else the latest text. */
-export function latestTo(msisdn: string, look: Look): Reference | undefined {
-  const references = readReferences(handsetKey(msisdn), look);
-  return references.filter(({ question }) => question !== undefined).at(-1) ?? references.at(-1);
-}
-
-/** Closes a question of a handset. */
-export function withoutQuestion(
-  key: string,
-  { id, reference }: { id: string; reference: string },
-  look: Look,
-): (changes: Changes) => void {
-  const references = readReferences(key, look);
-  return (changes) => {
-    const answered = references.map((other) => {
-      if (other.question !== id && other.pending !== id) return other;
-      const { question: _, pending: __, ...rest } = other;
-      return rest;
-    });
-    writeReferences(key, answered, changes);
-    // It may be there as well, where its text was sent again.
-    changes.remember.set(questionKey(key, reference), undefined);
-  };
-}
-
-export function readReferences(key: string, look: Look): Reference[] {
+function readReferences(key: string, look: Look): Reference[] {
   return parseReferences(look(key));
 }
 
@@ -379,14 +310,10 @@ function isReferences(value: unknown): value is Reference[] {
 }
 
 /** @param references in the order in which their texts were sent, which says more than their times: the clock may have been set */
-export function writeReferences(key: string, references: readonly Reference[], changes: Changes): void {
-  const isAsking = ({ question, pending }: Reference) => (question ?? pending) !== undefined;
-  const open = references.filter(isAsking);
-  const others = references.filter((reference) => !isAsking(reference));
-  for (const { sent, at, until, pending = '', question = pending } of open.slice(0, -questionsPerHandset)) {
-    changes.remember.set(questionKey(key, sent), { at, forMs: until - at, value: question });
-  }
-  const known = new Set([...open.slice(-questionsPerHandset), ...others.slice(-referencesPerHandset)]);
+function writeReferences(key: string, references: readonly Reference[], changes: Changes): void {
+  const asking = references.filter(({ asks }) => asks);
+  const others = references.filter(({ asks }) => !asks);
+  const known = new Set([...asking.slice(-questionsPerHandset), ...others.slice(-referencesPerHandset)]);
   const kept = references.filter((reference) => known.has(reference));
   const at = Math.max(...kept.map((reference) => reference.at));
   const until = Math.max(...kept.map((reference) => reference.until));
@@ -394,32 +321,18 @@ export function writeReferences(key: string, references: readonly Reference[], c
   changes.remember.set(key, kept.length === 0 ? undefined : remembered);
 }
 
-/** Whom a text has reached, or may have, of those to whom it left: with the id of the question that is open to each, if there is one. */
-export interface Reached {
-  recipients: readonly string[];
-  reached: ReadonlyMap<string, string | undefined>;
-}
-
-/** It is known whom a text that was remembered as it left has reached: of it nobody else is asked, nor has got it. */
-export function noteReached(sent: string, { recipients, reached }: Reached, look: Look, changes: Changes): void {
+/** It is known who has not got a text that was remembered as it left. */
+export function forgetSent(sent: string, recipients: readonly string[], look: Look, changes: Changes): void {
   for (const msisdn of recipients.filter(isHandset)) {
     const key = handsetKey(msisdn);
     const references = readReferences(key, look);
-    const known = references.find((reference) => reference.sent === sent);
-    const question = reached.get(msisdn);
-    if (!known || (reached.has(msisdn) && question === undefined)) continue;
-    const { pending: _, ...rest } = known;
-    const now = question === undefined ? [] : [{ ...rest, question }];
-    writeReferences(
-      key,
-      references.flatMap((reference) => (reference === known ? now : [reference])),
-      changes,
-    );
+    const others = references.filter((reference) => reference.sent !== sent);
+    if (others.length < references.length) writeReferences(key, others, changes);
   }
 }
 
 /** What two logins know of one handset, put together: in which order they have sent only their times tell. */
-export function mergeReferences(own: Remembered, other: Remembered, key: string, changes: Changes): undefined {
+function mergeReferences(own: Remembered, other: Remembered, key: string, changes: Changes): undefined {
   const known = parseReferences(own);
   const added = parseReferences(other).filter(({ sent }) => !known.some((reference) => reference.sent === sent));
   const all = [...added, ...known].sort((a, b) => a.at - b.at);
@@ -451,20 +364,45 @@ interface Remembering {
   asked: readonly Question[];
   /** Those of them that a reply may answer yet. */
   open: readonly Question[];
-  /** Who has accepted it, once that is known. */
+  /** Who has accepted it; absent while nobody knows. */
   reached?: readonly string[];
 }
 
+/** Remembers a text for the replies and statuses that answer it. */
 export function remember(
   { text, messageId, asked, open, reached }: Remembering,
   memory: Pick<Memory, 'now' | 'sentMs'>,
   look: Look,
   changes: Changes,
 ): void {
+  const { body, from } = text.message;
+  const { sentMs } = memory;
+  const to = submittedOf(text);
   const duration = durationOf(text, memory);
+  const { at, forMs } = duration;
+  const reference = referenceOf(messageId, text);
+  const recipients = new Set(open.map(({ recipient }) => recipient));
+  const items = to.filter((item) => !isHandset(item) && recipients.has(item));
   noteSentIndex(duration, look, changes);
-  const questions = new Map(open.map(({ recipient, id }) => [recipient, id]));
-  rememberSent({ text, messageId, sentMs: memory.sentMs, questions, reached }, duration, look, changes);
+  const remembered: StoredText = {
+    ...(messageId === undefined ? undefined : { messageId }),
+    to,
+    body,
+    ...(from === undefined ? undefined : { from }),
+    sentAt: new Date(at).toISOString(),
+    node: text.node,
+    ...(sentMs < forMs ? { knownMs: sentMs } : undefined),
+    ...(text.options.remember === undefined ? undefined : { remembered: text.options.remember.value }),
+    ...(items.length === 0 ? undefined : { items }),
+  };
+  changes.remember.set(sentKey(reference), { ...duration, value: JSON.stringify(remembered) });
+  for (const msisdn of (reached ?? to).filter(isHandset)) {
+    const key = handsetKey(msisdn);
+    const added = { sent: reference, at, until: at + forMs, ...(recipients.has(msisdn) && { asks: true as const }) };
+    const others = readReferences(key, look).filter((other) => other.sent !== reference);
+    writeReferences(key, [...others, added], changes);
+  }
+  openQuestions(open, reached !== undefined, duration, changes);
   for (const question of asked) keepItem(changes, question);
   if (asked.length > 0 && text.carried !== undefined) {
     changes.remember.set(askedKey(text.id), { ...duration, value: text.carried });
@@ -474,21 +412,15 @@ export function remember(
 /**
  * Whom a text has reached, or may have, that was remembered as it left.
  *
- * @param replied who has got it, whatever else is known
- * @param open questions that wait for a reply
+ * @param asked whom it asks, or who has replied: they have got it, whatever else is known
  */
 export function whomItReached(
   { message, mayHaveReached = [] }: Text,
   outcome: Outcome,
-  replied: readonly Question[],
-  open: readonly Question[],
-): Map<string, string | undefined> {
-  const reached = new Map<string, string | undefined>();
+  asked: readonly Question[],
+): Set<string> {
   const got = isAccepted(outcome) ? outcome.accepted : isUnknown(outcome) ? message.to : [];
-  for (const recipient of [...got, ...mayHaveReached]) reached.set(recipient, undefined);
-  for (const { recipient } of replied) reached.set(recipient, undefined);
-  for (const { recipient, id } of open) reached.set(recipient, id);
-  return reached;
+  return new Set([...got, ...mayHaveReached, ...asked.map(({ recipient }) => recipient)]);
 }
 
 /** What is known of a handset is put together. */

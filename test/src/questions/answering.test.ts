@@ -5,7 +5,13 @@ import { leave as textLeaves } from '../../../src/outbox/transitions';
 import type { Question } from '../../../src/questions/question';
 import { collectReplies, endQuestion } from '../../../src/questions/question-steps';
 import { leaveReply, readReply, replyKey } from '../../../src/questions/replies';
-import { type Memory, match, referenceOf, rememberSent } from '../../../src/questions/sent-index';
+import {
+  closeQuestion,
+  type Memory,
+  match,
+  referenceOf,
+  remember as rememberSent,
+} from '../../../src/questions/sent-index';
 import { type Changes, createChanges, type Look, type Remembered } from '../../../src/store/store';
 
 const handset = '6421555123';
@@ -52,13 +58,17 @@ describe('replies that other instances have read', () => {
   const remember = () =>
     write((changes) =>
       rememberSent(
-        { text, messageId: 'q1', sentMs: 600_000, questions: new Map([[handset, question.id]]) },
-        { at: 1_000, forMs: 600_000 },
+        { text, messageId: 'q1', asked: [], open: [question] },
+        { now: 1_000, sentMs: 600_000 },
         look,
         changes,
       ),
     );
-  const leave = (body: string) => write((changes) => leaveReply(question.id, { reply: reply(body) }, 2_000, changes));
+  const leave = (body: string) =>
+    write((changes) => {
+      closeQuestion(question, look, changes);
+      leaveReply(question.id, { reply: reply(body) }, 2_000, changes);
+    });
   const known = (one = question) => new Map([[one.id, one]]);
   const isOpen = () => match('incoming', reply('again'), look)?.question !== undefined;
 

@@ -50,10 +50,10 @@ describe('what is looked up for what comes in', () => {
     store.takeReadings();
     await house.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
     assert.equal(sentWith(house), 7);
-    assert.deepEqual(store.takeReadings(), [['answer', 'handset', 'incoming', 'sent']]);
+    assert.deepEqual(store.takeReadings(), [['answer', 'incoming', 'question', 'sent']]);
     await house.status('6421555123', 'RCV', 'q1');
     assert.equal(sentWith(house), 7);
-    assert.deepEqual(store.takeReadings(), [['answer', 'handset', 'sent', 'status', 'statuses']]);
+    assert.deepEqual(store.takeReadings(), [['answer', 'question', 'sent', 'status', 'statuses']]);
   });
 
   it('is its identity alone again when nothing is remembered any more', async () => {
@@ -77,7 +77,7 @@ describe('what is looked up for what comes in', () => {
       await next.house.incoming('6421555123', 'yes', { inReplyToId: 'q1' });
       assert.equal(sentWith(next.house), remember?.value);
       assert.deepEqual(next.store.takeReadings(), [
-        remember ? ['answer', 'handset', 'incoming', 'sent'] : ['incoming'],
+        remember ? ['answer', 'incoming', 'question', 'sent'] : ['incoming'],
       ]);
     }
   });

@@ -3,8 +3,9 @@ import { optOutPrefix } from '../../../src/consent/opt-outs';
 import type { IncomingRecord } from '../../../src/model';
 import { abandon, adopt, ledgerPrefixes } from '../../../src/outbox/move';
 import type { Text } from '../../../src/outbox/text';
+import type { Question } from '../../../src/questions/question';
 import { leaveReply, replyKey } from '../../../src/questions/replies';
-import { match, rememberSent } from '../../../src/questions/sent-index';
+import { match, referenceOf, remember } from '../../../src/questions/sent-index';
 import { type Changes, createChanges, type Look, type Remembered } from '../../../src/store/store';
 import { FailingStore } from '../store/failing-store';
 import { copyPlatter, forever, House, sendText } from './sending-house';
@@ -113,15 +114,13 @@ describe('what a login takes over of another', () => {
   it('is every open question to a handset, however many there are under either', () => {
     const ask = (from: number, look: Look, changes: Changes) => {
       for (let index = from; index < from + 150; index++) {
-        const text = { id: `text ${index}`, node: 'send', message: { to: ['6421555123'], body: 'Come?' }, options: {} };
-        rememberSent(
-          {
-            text: text as unknown as Text,
-            messageId: `q${index}`,
-            sentMs: 600_000,
-            questions: new Map([['6421555123', `${index}`]]),
-          },
-          { at: 1_000 + index, forMs: 600_000 },
+        const [recipient, messageId] = ['6421555123', `q${index}`];
+        const message = { to: [recipient], body: 'Come?' };
+        const text = { id: `text ${index}`, node: 'send', message, options: {} } as unknown as Text;
+        const question = { id: `${index}`, recipient, reference: referenceOf(messageId, text) } as Question;
+        remember(
+          { text, messageId, asked: [], open: [question] },
+          { now: 1_000 + index, sentMs: 600_000 },
           look,
           changes,
         );
