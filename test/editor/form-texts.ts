@@ -22,7 +22,7 @@ export function readTexts(form: Locator): Promise<string[]> {
     for (const part of element.querySelectorAll('*')) {
       for (const name of ['placeholder', 'title', 'aria-label']) texts.push(part.getAttribute(name));
     }
-    return texts.map((text) => text?.replace(/\s+/g, ' ').trim() ?? '').filter((text) => text !== '');
+    return texts.map((text) => text?.replace(/[ \t\n]+/g, ' ').trim() ?? '').filter((text) => text !== '');
   });
 }
 
