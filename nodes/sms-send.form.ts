@@ -379,7 +379,7 @@ function describe(node: EditorNode, body: string): string {
 
 function nameCharacter(character: string): string {
   const code = (character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0');
-  return `“${character}” (U+${code})`;
+  return `${character} (U+${code})`;
 }
 
 function prepareMail(node: EditorNode): void {

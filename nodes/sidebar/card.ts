@@ -165,19 +165,20 @@ export class Card {
     const lines: Line[] = [];
     const sinceWhen = (since: string) => say('since', { time: formatMoment(since, now) });
     if (store.error) {
-      const words = `${say('store.label')}: ${store.error.message}`;
+      const words = say('line', { name: say('store.label'), words: store.error.message });
       lines.push({ name: 'store', level: store.ok ? 'warning' : 'bad', words });
     }
     if (sends.failing) {
       const { message, since, nextTryAt } = sends.failing;
       const next = nextTryAt ? say('nextTry', { time: formatAhead(nextTryAt, now) }) : say('trying');
-      const words = `${say('kind.sending')}: ${say('poll.failing', { error: message })}`;
+      const words = say('line', { name: say('kind.sending'), words: say('poll.failing', { error: message }) });
       lines.push({ name: 'sending', level: 'bad', words, times: [sinceWhen(since), next] });
     }
     for (const { kind, state, since, lastAnswerAt } of polls) {
       const level = state === 'failing' ? 'bad' : state === 'paused' ? 'warning' : 'good';
       const answer = lastAnswerAt ? say('lastAnswer', { age: formatAge(lastAnswerAt, now) }) : say('noAnswer');
-      const words = `${say(`kind.${kind}`)}: ${say(`poll.${state}`, { error: failures?.[kind] ?? '' })}`;
+      const said = say(`poll.${state}`, { error: failures?.[kind] ?? '' });
+      const words = say('line', { name: say(`kind.${kind}`), words: said });
       lines.push({ name: kind, level, words, times: [sinceWhen(since), answer] });
     }
     if (polls.length === 0) lines.push({ name: 'noPolls', level: 'good', words: say('noPolls') });

@@ -567,6 +567,8 @@ describe('The sidebar tab SMS', function () {
     await openFilled();
     for (const language of languages) {
       await openLists({ language });
+      await resize(300);
+      assert.deepEqual(await findMisplaced(), [], language);
       await resize(176);
       assert.deepEqual([await findOverflow(), await findBrokenNames()], [[], []], language);
       const text = await content().innerText();
@@ -654,6 +656,21 @@ describe('The sidebar tab SMS', function () {
         }),
       ),
     );
+  }
+
+  /** Names that take two lines, and counts that do not stand at the right. */
+  function findMisplaced(): Promise<string[]> {
+    return content().evaluate((sidebar) => {
+      const names = [...sidebar.querySelectorAll('dt')].filter((dt) => {
+        const range = document.createRange();
+        range.selectNodeContents(dt);
+        return range.getClientRects().length > 1;
+      });
+      const counts = [...sidebar.querySelectorAll('.sms-shelf-heading > .sms-count')].filter(
+        (count) => (count.parentElement?.getBoundingClientRect().right ?? 0) - count.getBoundingClientRect().right > 4,
+      );
+      return [...names, ...counts].map((element) => element.textContent ?? '');
+    });
   }
 
   /** What is wider than the sidebar lets be seen. */
