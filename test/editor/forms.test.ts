@@ -610,6 +610,7 @@ describe('The forms in the editor', function () {
     await editor.chooseType('to', 'str');
     assert.equal(await to.inputValue(), '6421555123');
     await editor.chooseType('body', 'str');
+    await form.locator('#sms-send-body-text:focus').waitFor();
     await editor.page.keyboard.type('Hello');
     assert.equal(await form.locator('#sms-send-body-text').inputValue(), 'Hello');
   });
