@@ -17,7 +17,6 @@ import {
   type Hold,
   type Item,
   isFlushed,
-  isLastPage,
   type Leftovers,
   type Operation,
   parseItem,
@@ -106,8 +105,6 @@ export class DiskStore implements Store {
   #hasFailed = false;
   /** Where the next sweep goes on; absent at the beginning of a round. */
   #sweptTo: string | undefined;
-  /** When the first will be outdated of what the round of sweeps under way, or the last one, has left, and of what came since. */
-  #nextOutdated = Number.NEGATIVE_INFINITY;
 
   /**
    * @param location folder of its own; created when it is missing
@@ -169,10 +166,7 @@ export class DiskStore implements Store {
     const operations: Operation[] = [];
     for (const item of keep.values()) operations.push([itemPrefix + item.id, JSON.stringify(item)]);
     for (const id of drop.keys()) operations.push([itemPrefix + id, undefined]);
-    for (const [key, value] of remember) {
-      operations.push([rememberedPrefix + key, value && formatRemembered(value)]);
-      if (value) this.#nextOutdated = Math.min(this.#nextOutdated, value.at + value.forMs);
-    }
+    for (const [key, value] of remember) operations.push([rememberedPrefix + key, value && formatRemembered(value)]);
     try {
       const database = this.#opened();
       // Nobody else changes what is only looked at.
@@ -188,24 +182,17 @@ export class DiskStore implements Store {
   }
 
   async sweep(now: number, times = timesAsNoted): Promise<void> {
-    if (this.#sweptTo === undefined) {
-      if (this.#nextOutdated >= now) return;
-      this.#nextOutdated = Number.POSITIVE_INFINITY;
-    }
     const database = this.#opened();
     const from = this.#sweptTo ?? rememberedPrefix;
     const page = await database.list(from, rememberedPrefix + unsweptPrefix, pageSize);
-    this.#sweptTo = isLastPage(page, pageSize) ? undefined : keyAfter(page);
+    this.#sweptTo = keyAfter(page);
     const operations: Operation[] = [];
     for (const [key, text] of page) {
       const remembered = parseRemembered(text);
       const { at, forMs } = times.read(remembered);
+      const corrected = times.correct(remembered);
       if (at + forMs < now) operations.push([key, undefined]);
-      else {
-        this.#nextOutdated = Math.min(this.#nextOutdated, at + forMs);
-        const corrected = times.correct(remembered);
-        if (corrected !== remembered) operations.push([key, formatRemembered(corrected)]);
-      }
+      else if (corrected !== remembered) operations.push([key, formatRemembered(corrected)]);
     }
     if (operations.length > 0) await database.write(operations, { isFlushed: false });
   }
@@ -282,17 +269,17 @@ async function readItems(database: Database, events: StoreEvents): Promise<Item[
 
 /** Everything under keys that begin so, in pages. */
 async function* listPages(database: Database, prefix: string): AsyncGenerator<[string, string][]> {
-  for (let from = prefix; ; ) {
+  for (let from: string | undefined = prefix; from !== undefined; ) {
     const page = await database.list(from, endOf(prefix), pageSize);
     yield page;
-    if (isLastPage(page, pageSize)) return;
     from = keyAfter(page);
   }
 }
 
-/** The first key that may come after a page. */
-function keyAfter(page: readonly [string, string][]): string {
-  return `${page.at(-1)?.[0]}\0`;
+/** The first key that may come after a page; `undefined` after one with nothing in it, which is the last. */
+function keyAfter(page: readonly [string, string][]): string | undefined {
+  const [key] = page.at(-1) ?? [];
+  return key && `${key}\0`;
 }
 
 /** Makes sure that there is room for more than a few messages, so that a full disk is not tried at every step. */

@@ -369,7 +369,7 @@ export interface Database {
   read(keys: readonly string[]): Promise<(string | undefined)[]>;
   /**
    * What stands under the keys from one on and before another, in the order of the bytes of their UTF-8. There are `limit` at most, and fewer
-   * where their texts are large, see {@link mostBytes}: {@link isLastPage} says whether there are more.
+   * where their texts are large, see {@link mostBytes}; none where there are no more.
    */
   list(from: string, before: string, limit: number): Promise<[key: string, text: string][]>;
   /** Does all or nothing. What is not flushed outlives the process, but not a power cut until something later is flushed. */
@@ -384,13 +384,6 @@ export interface Engine {
   hasWritten(names: readonly string[]): boolean;
   /** Returns how to open a folder that exists; `undefined` when this machine, or this Node.js, has no such engine. */
   load(): Promise<((folder: string) => Promise<Database>) | undefined>;
-}
-
-/** Whether nothing comes after a page that was listed with a limit: it is neither full nor large enough to have been cut off. */
-export function isLastPage(page: readonly [key: string, text: string][], limit: number): boolean {
-  // At most three bytes for a unit of UTF-16, and what stands before a key.
-  const mostLength = page.reduce((sum, [key, text]) => sum + 3 * (key.length + text.length) + 64, 0);
-  return page.length < limit && mostLength < mostBytes;
 }
 
 /** What is remembered under keys that begin so is taken along when the login changes. */

@@ -655,9 +655,10 @@ function testDiskStore(engine: Engine): void {
       const later = Date.now() + 1;
       await remember('b', later);
       assert.deepEqual(await isLeft(), [true, true]);
-      await store.sweep(1_101);
+      // A round ends with a part in which nothing is left to be looked at.
+      for (const now of [1_101, 1_101]) await store.sweep(now);
       assert.deepEqual(await isLeft(), [false, true]);
-      await store.sweep(later + 1_001);
+      for (const now of [later + 1_001, later + 1_001]) await store.sweep(now);
       assert.deepEqual(await isLeft(), [false, false]);
     });
   });
