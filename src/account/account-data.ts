@@ -243,9 +243,8 @@ export class AccountStores {
       await ended;
       // What each has brought is handed over at once.
       if (hadPolls || isFirst) continue;
-      const { takeOverMs, takeMore } = from.journal;
-      if (!isLast || (!takeMore && (hasIdled || takeOverMs === 0))) return true;
-      takeMore?.();
+      const { takeOverMs } = from.journal;
+      if (!isLast || hasIdled || takeOverMs === 0) return true;
       await Promise.race([this.#idle(takeOverMs), member.left]);
       hasIdled = true;
     }

@@ -117,7 +117,7 @@ export function createAccept(context: InboxContext, arrival: Arrival, wasGiven?:
           }
           if (outcome.letter) context.deadLetters.forget(outcome.letter.id);
           const copied = outcome.copied && entries.get(outcome.copied.entry.id);
-          if (copied && outcome.copied) addCopy(copied.entry, outcome.copied.copy);
+          if (copied && outcome.copied) copied.entry.polledCopy = outcome.copied.copy;
           if (outcome.fresh) fresh.push(outcome.fresh);
           outcome.effect?.();
         }
@@ -176,7 +176,7 @@ function acceptRecord(context: InboxContext, candidate: Candidate, look: Look, c
       if (via !== 'poll') return { acceptance };
       const copied = { ...currentEntry(pending.entry, changes) };
       const copy = { ...news.record, ...answerOf(copied.record) };
-      addCopy(copied, copy);
+      copied.polledCopy = copy;
       keepItem(changes, copied);
       return { acceptance, copied: { entry: pending.entry, copy } };
     }
@@ -257,11 +257,6 @@ function isForNobody({ subscribers, replacedBy }: InboxContext, arrival: Arrival
   const isTaken = correlated.record.awaited === true || correlated.isTaken === true;
   if (!isTaken || arrival.via !== 'poll' || subscribers.expects(arrival.kind)) return false;
   return !replacedBy || isForNobody(replacedBy, arrival, correlated);
-}
-
-function addCopy(entry: Entry, copy: InboxRecord): void {
-  entry.polledCopy = copy;
-  entry.revision = (entry.revision ?? 0) + 1;
 }
 
 /** What is to be an entry. */

@@ -83,16 +83,11 @@ export function currentEntry(entry: Entry, changes: Changes): Entry {
   return changed && isEntry(changed) ? changed : entry;
 }
 
-/** With more in hand nothing is taken over of what dead processes have left for those who poll: others may be faster. */
-export const enough = 500;
-
 /** Every node that an entry is for has taken it. */
 export function settle(context: InboxContext, pending: Pending): void {
   context.entries.delete(pending.entry.id);
   context.run(createDrop(context, [pending]));
   pending.end(true);
-  const { entries, subscribers, journal } = context;
-  if (entries.size <= enough && subscribers.polled.length > 0) journal.takeMore?.();
 }
 
 /** Forgets entries that are delivered, or somebody else's to deliver. Losing it merely delivers again, so it waits for the next commit. */

@@ -6,7 +6,6 @@ import {
   createDrop,
   createKeep,
   dropEntry,
-  enough,
   holdKeysOf,
   type InboxContext,
   judgeAndRemember,
@@ -51,9 +50,8 @@ export function createInboxParticipant(context: InboxContext): Participant {
 }
 
 /** Names of those whom an inbox can give more to that others leave, as in `Item.subscribers`. */
-function wantedBy({ replacedBy, subscribers, entries }: InboxContext): readonly string[] {
-  if (replacedBy) return wantedBy(replacedBy);
-  return entries.size <= enough ? [...subscribers.polled, ...subscribers.called] : subscribers.called;
+function wantedBy({ replacedBy, subscribers }: InboxContext): readonly string[] {
+  return replacedBy ? wantedBy(replacedBy) : [...subscribers.polled, ...subscribers.called];
 }
 
 async function findEntries(context: InboxContext, items: readonly Item[], how: Circumstances): Promise<void> {

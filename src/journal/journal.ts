@@ -195,14 +195,9 @@ export class Journal {
     return this.#options.store.mayHold;
   }
 
-  /** How long after its opening a store has taken over everything that dead processes held, but for what there is more than it takes at a time. */
+  /** See {@link Store.takeOverMs}. */
   get takeOverMs(): number {
     return this.#options.store.takeOverMs ?? 0;
-  }
-
-  /** See {@link Store.takeMore}. */
-  get takeMore(): (() => void) | undefined {
-    return this.#isUsable ? this.#options.store.takeMore : undefined;
   }
 
   /** An id for a new item: ascending with time, unique among processes. */

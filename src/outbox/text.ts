@@ -337,11 +337,3 @@ export function createResolved(
 export function isAccepted(outcome: Outcome): outcome is Sent {
   return !(outcome instanceof SmsError) && outcome.accepted.length > 0;
 }
-
-let lastRevision = 0;
-
-/** Differs from every revision that the item has had, here or elsewhere. */
-export function nextRevision({ revision = 0 }: Item): number {
-  lastRevision = Math.max(lastRevision, revision) + 1;
-  return lastRevision;
-}

@@ -37,7 +37,6 @@ import {
   isRemembered,
   isTracked,
   isUnknown,
-  nextRevision,
   type Outcome,
   parseOutcome,
   type StoredOutcome,
@@ -387,5 +386,5 @@ function followOrLead(text: Text, { type }: OnceVerdict): Text {
 }
 
 function change(text: Text, changed: Partial<Text>): Text {
-  return { ...text, ...changed, revision: nextRevision(text) };
+  return { ...text, ...changed };
 }

@@ -1,5 +1,5 @@
 import { readValue, type Step } from '../journal/step';
-import { nextRevision, type Sent, type Text } from '../outbox/text';
+import type { Sent, Text } from '../outbox/text';
 import { type Changes, dropItem, keepItem, type Look } from '../store/store';
 import { type Answer, type Asked, askedKey, type Question, type QuestionBook } from './question';
 import { readReply, replyKey, takeReply } from './replies';
@@ -85,7 +85,7 @@ export function begin(text: Text, sent: Sent, questions: readonly Question[], { 
   const common = commonOf(text, messageId, waitMs);
   return sent.accepted.map((recipient) => {
     const question = known.get(recipient) ?? { ...common, kind: 'question', id: idOf(recipient), recipient };
-    return { ...question, askedAt: now, revision: nextRevision(question) };
+    return { ...question, askedAt: now };
   });
 }
 
@@ -123,7 +123,7 @@ export function unask(questions: readonly Question[], look: Look, changes: Chang
 
 /** The same question, answered. */
 export function withAnswer(question: Question, answer: Answer): Question {
-  return { ...question, answer, revision: nextRevision(question) };
+  return { ...question, answer };
 }
 
 /**

@@ -1,6 +1,6 @@
 import type { Step } from '../journal/journal';
 import type { StatusRecord } from '../model';
-import { nextRevision, type Sent, type Text } from '../outbox/text';
+import type { Sent, Text } from '../outbox/text';
 import {
   type Changes,
   keepItem,
@@ -119,7 +119,7 @@ export function endReports(
         const hasItems = report.recipients.some((recipient) => !isHandset(recipient));
         const statuses = hasItems ? all : all.filter(([msisdn]) => recipients.has(msisdn));
         if (!isOver && (hasItems || statuses.length < recipients.size)) continue;
-        ended.push({ ...report, answer: { statuses }, revision: nextRevision(report) });
+        ended.push({ ...report, answer: { statuses } });
       }
       for (const report of ended) keepItem(changes, report);
       return () => ended;

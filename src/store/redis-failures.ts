@@ -12,16 +12,6 @@ export function notRedis(): Error {
   return new Error('the server does not speak Redis');
 }
 
-/** It accepts no connection, or does not get on with it. */
-export function notConnected(): Error {
-  return Object.assign(new Error('not connected in time'), { code: 'ETIMEDOUT' });
-}
-
-/** It is there, and was asked for more than it has answered. */
-export function notInTime(): Error {
-  return new Error('the server does not answer in time');
-}
-
 const noPermission = 'the user of the Redis URL may not use the commands or the keys that are needed';
 
 /** By the word that the server begins with. */
@@ -37,7 +27,6 @@ const refusals: Readonly<Record<string, string>> = {
   LOADING: 'the server is still loading its data',
   BUSY: 'the server is busy with a script of somebody else',
   WRONGTYPE: 'something else stands under a key of the inbox (sms:…); move it away',
-  NOGROUP: 'the stream of the inbox or its consumer group was deleted; it is made anew',
   MOVED: 'the server is a part of a cluster that keeps this login elsewhere',
   CLUSTERDOWN: 'the cluster that the server is a part of is down',
   DENIED: 'the server is in protected mode: set a password there, or the address it is to listen at',

@@ -2,17 +2,8 @@ import { randomUUID } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import type { Clock, Timer } from '../clock';
 import type { RedisServer } from '../login';
-import { describeFailure, notConnected, notInTime, notRedis, signExpired } from './redis-failures';
-import {
-  group,
-  type ListedItem,
-  leftSign,
-  nextStreamId,
-  pageSize,
-  type RedisKeys,
-  type ScriptedRedis,
-  scripts,
-} from './redis-scripts';
+import { describeFailure, notRedis, signExpired } from './redis-failures';
+import { type ListedItem, leftSign, type RedisKeys, type ScriptedRedis, scripts, signField } from './redis-scripts';
 
 /** How fast a {@link RedisStore} notices that another instance is gone. Milliseconds. */
 export interface RedisTiming {
@@ -46,8 +37,8 @@ export interface SessionLife {
   onFailure(error: Error): void;
 }
 
-/** Pages that are looked at with one sign of life: nothing in them may be wanted, and the server has others to serve. */
-const mostLooks = 10;
+/** Items that are listed, or taken over, at a time: the server serves nobody else meanwhile. */
+const pageSize = 250;
 
 /** What no script is called. */
 const noScript = '0'.repeat(40);
@@ -57,37 +48,26 @@ export class RedisSession {
   readonly redis: ScriptedRedis;
   /** The sign of life of this session. A commit of an earlier one, however late it arrives, finds another. */
   readonly sign = randomUUID();
-  /** As much has been taken over as is at a time. */
-  hasMore = false;
-  #epoch = '';
+  /** Whether the server has what this instance held before, or others do. */
+  isThere = false;
   readonly #options: SessionOptions;
   readonly #beganAtMs: number;
-  /** From where to look on at what each other instance holds: what comes before was not wanted. `undefined`: all was looked at in this round. */
-  readonly #places = new Map<string, string | undefined>();
-  /** What it was looked for. */
-  #sought = '';
+  /** Since when the opening has made no headway; `undefined`: it has ended. */
+  #openingSinceMs: number | undefined;
   #life: SessionLife | undefined;
   #nextBeat: Timer | undefined;
   #failure: Error | undefined;
   #isEnded = false;
-  /** Runs until {@link keepAlive}. */
-  #opening: Timer | undefined;
-  #overdue: Error | undefined;
 
   private constructor(redis: ScriptedRedis, options: SessionOptions) {
     this.redis = redis;
     this.#options = options;
     this.#beganAtMs = options.clock.elapsed();
-    this.#limitOpening();
+    this.#openingSinceMs = this.#beganAtMs;
     redis.on('error', (error: Error) => {
       this.#failure ??= error;
     });
     redis.on('close', () => this.#fail(this.#failure ?? new Error('connection closed')));
-  }
-
-  /** Another one than before when the server has lost what this instance held. */
-  get epoch(): string {
-    return this.#epoch;
   }
 
   /** Connects, once. */
@@ -104,63 +84,66 @@ export class RedisSession {
       // The journal opens the store again by itself, and has to know when it is gone.
       retryStrategy: () => null,
       maxRetriesPerRequest: 0,
-      // The opening has its limit, and each command.
-      connectTimeout: 0,
+      connectTimeout: timing.commandTimeoutMs,
       // A user needs permission for nothing beyond the commands of the store.
       enableReadyCheck: false,
       disableClientInfo: true,
       protocol: 2,
       scripts,
     });
-    limitCommands(redis, options.clock, timing.commandTimeoutMs);
     const session = new RedisSession(redis as ScriptedRedis, options);
+    limitCommands(redis, options.clock, () => session.#limitMs);
     try {
       await redis.connect();
       await logIn(redis, server);
       return session;
     } catch (error) {
       session.abandon();
-      throw session.#overdue ?? session.#failure ?? error;
+      throw session.#failure ?? error;
     }
   }
 
-  /** Gives the first sign of life, and makes the group. */
+  /** Gives the first sign of life. */
   async settleIn(): Promise<void> {
     const { keys, consumer, timing } = this.#options;
-    const step = { group, sign: this.sign, aliveMs: timing.aliveMs, epoch: randomUUID() };
-    const names = [keys.inbox, keys.alive(consumer), keys.epoch, keys.gone(consumer), keys.reserved(consumer)];
-    const settling: Promise<unknown> = this.redis.settleIn(...names, JSON.stringify(step));
+    const step = { consumer, sign: this.sign, aliveMs: timing.aliveMs };
+    const names = [
+      keys.items(consumer),
+      keys.alive(consumer),
+      keys.instances,
+      keys.gone(consumer),
+      keys.reserved(consumer),
+    ];
     // The client sends each script in full at first: whether a user may name one is to be known now, too.
-    const naming: Promise<unknown> = this.redis.evalsha(noScript, 0).catch((error: unknown) => error);
-    const answer = await settling;
-    if (!Array.isArray(answer) || typeof answer[0] !== 'string') throw notRedis();
-    const refusal = await naming;
-    if (refusal instanceof Error && !refusal.message.startsWith('NOSCRIPT')) throw refusal;
-    this.#epoch = answer[0];
+    await this.redis.evalsha(noScript, 0).catch((error: Error) => {
+      if (!error.message.startsWith('NOSCRIPT')) throw error;
+    });
+    const answer: unknown = await this.redis.settleIn(...names, JSON.stringify(step));
+    if (!Array.isArray(answer) || typeof answer[0] !== 'number') throw notRedis();
+    this.isThere = answer[0] === 1;
   }
 
   /** Lets this instance live on until the session ends. */
   keepAlive(life: SessionLife): void {
-    this.#endOpening();
+    this.#openingSinceMs = undefined;
     this.#life = life;
     this.#beatLater();
   }
 
-  /** What this instance held before the connection was lost, and nobody has taken over. */
+  /** What this instance held before the connection was lost, and nobody has taken over. In order. */
   async listOwn(): Promise<ListedItem[]> {
-    const { keys, consumer } = this.#options;
-    const items: ListedItem[] = [];
-    for (let from = '-'; from !== ''; ) {
-      const [listed, last] = await this.redis.listHeld(keys.inbox, group, consumer, from);
-      if (listed.length > 0) this.extendOpening();
-      for (const item of listed) items.push(item);
-      from = last && nextStreamId(last);
+    const items = this.#options.keys.items(this.#options.consumer);
+    const listed: ListedItem[] = [];
+    for (const ids of await this.#listIds(items)) {
+      this.extendOpening();
+      const texts = ids.length > 0 ? await this.redis.hmget(items, ...ids) : [];
+      for (const [index, text] of texts.entries()) if (text !== null) listed.push([ids[index] ?? '', text]);
     }
-    return items;
+    return listed;
   }
 
   /**
-   * Takes over what instances hold that do not live any more, as far as it is `wanted`, no more than a page. Of a session that has ended
+   * Takes over what instances hold that do not live any more, as far as it is `wanted`. Of a session that has ended
    * meanwhile nothing is returned: the next one lists it as its own.
    *
    * @throws StoreLapse when this instance has no sign of life any more
@@ -168,51 +151,31 @@ export class RedisSession {
   async takeOver(wanted: readonly string[]): Promise<ListedItem[]> {
     const { keys, consumer, timing, clock } = this.#options;
     const all = clock.elapsed() - this.#beganAtMs >= timing.graceMs;
-    const others = await this.#listOthers();
-    if (this.#sought !== wanted.join()) this.#places.clear();
-    this.#sought = wanted.join();
+    const own = [keys.items(consumer), keys.alive(consumer), keys.instances];
+    const others = (await this.redis.smembers(keys.instances)).filter((name) => name !== consumer);
+    const signs = others.length > 0 ? await this.redis.mget(others.map(keys.alive)) : [];
+    const dead = others.filter((_, index) => signs[index] === leftSign || (all && signs[index] === null));
     const listed: ListedItem[] = [];
-    // Of those that were looked through, none comes again before all were.
-    let left = others.filter((name) => !this.#places.has(name) || this.#places.get(name) !== undefined);
-    for (let look = 0; left.length > 0 && listed.length < pageSize && look < mostLooks; ) {
-      const from = left.map((name) => this.#places.get(name) ?? '-');
-      const own = { group, consumer, sign: this.sign, epoch: this.epoch };
-      const most = pageSize - listed.length;
-      const step = { ...own, others: left, from, all, wanted, most, reservedMs: timing.reservedMs };
-      const names = [keys.inbox, keys.alive(consumer), keys.epoch];
-      for (const name of left) names.push(keys.alive(name), keys.gone(name), keys.reserved(name));
-      const [taken, reached] = await this.redis.takeOverHeld(names.length, ...names, JSON.stringify(step));
-      if (!reached) throw signExpired();
-      listed.push(...taken);
-      if (taken.length > 0) this.extendOpening();
-      else look++;
-      for (const [index, name] of left.entries()) this.#lookOn(name, reached[index]);
-      left = left.filter((_, index) => reached[index] !== '');
+    for (const other of dead) {
+      const names = [...own, keys.items(other), keys.alive(other), keys.gone(other), keys.reserved(other)];
+      const step = { sign: this.sign, other, all, wanted, reservedMs: timing.reservedMs };
+      for (const ids of await this.#listIds(keys.items(other))) {
+        const taken = await this.redis.takeOverHeld(...names, JSON.stringify({ ...step, ids }));
+        if (taken === null) throw signExpired();
+        if (taken.length > 0) this.extendOpening();
+        for (const item of taken) listed.push(item);
+      }
     }
-    // The next round begins with the next look: something else may be wanted by then.
-    if (left.length === 0) this.#places.clear();
-    // Where nobody had room for anything, it is still there.
-    if (listed.length > 0) this.hasMore = listed.length >= pageSize;
     return this.#isEnded ? [] : listed;
   }
 
-  async #listOthers(): Promise<string[]> {
-    const { keys, consumer } = this.#options;
-    const consumers = (await this.redis.xinfo('CONSUMERS', keys.inbox, group)) as string[][];
-    return consumers
-      .map((fields) => fields[fields.indexOf('name') + 1] ?? '')
-      .filter((name) => name !== consumer && name !== '');
-  }
-
-  /** @param reached as the script says it */
-  #lookOn(name: string, reached = ''): void {
-    if (reached !== '-') this.#places.set(name, reached === '' ? undefined : nextStreamId(reached));
-  }
-
-  /** Does at once what comes with the next sign of life. */
-  beatNow(): void {
-    this.hasMore = false;
-    void this.#life?.beat().catch((error: unknown) => this.#fail(error));
+  /** In order, in pages, of which there is one at least. */
+  async #listIds(items: string): Promise<string[][]> {
+    const ids = (await this.redis.hkeys(items)).filter((id) => id !== signField).sort();
+    const pages: string[][] = [];
+    do pages.push(ids.splice(0, pageSize));
+    while (ids.length > 0);
+    return pages;
   }
 
   /** Tells the others that they need not wait to take over, and ends it. */
@@ -231,39 +194,20 @@ export class RedisSession {
     this.redis.disconnect();
   }
 
-  /** What has become of the opening, if its time was over: commands fail for that alone then. */
-  get overdue(): Error | undefined {
-    return this.#overdue;
-  }
-
-  /** Something more is there to be read: the time of the opening begins anew, unless it has ended. */
+  /** Something more is there to be read, or set aside: the time of the opening begins anew, unless it has ended. */
   extendOpening(): void {
-    if (this.#opening) this.#limitOpening();
+    if (this.#openingSinceMs !== undefined) this.#openingSinceMs = this.#options.clock.elapsed();
   }
 
-  /**
-   * Ends a connection that has not come into use in time: all that makes an opening has as long as one command, since whoever closes the
-   * store waits for it. What depends on how much there is to read has its time besides.
-   */
-  #limitOpening(): void {
-    this.#opening?.cancel();
-    this.#opening = afterRunning(this.#options.clock, this.#options.timing.commandTimeoutMs, () => {
-      this.#overdue = this.redis.status === 'connecting' ? notConnected() : notInTime();
-      this.#endOpening();
-      this.redis.disconnect();
-      // Without this, it would wait for the server to hang up.
-      this.redis.stream.destroy();
-    });
-  }
-
-  #endOpening(): void {
-    this.#opening?.cancel();
-    this.#opening = undefined;
+  /** All that makes an opening has as long as one command, since whoever closes the store waits for it. */
+  get #limitMs(): number {
+    const { clock, timing } = this.#options;
+    const sinceMs = this.#openingSinceMs ?? clock.elapsed();
+    return Math.max(0, sinceMs + timing.commandTimeoutMs - clock.elapsed());
   }
 
   #end(): void {
     this.#isEnded = true;
-    this.#endOpening();
     this.#nextBeat?.cancel();
   }
 
@@ -276,7 +220,8 @@ export class RedisSession {
     const { keys, consumer, timing } = this.#options;
     try {
       // Only prolonged: once it has expired, others may have taken over what this instance holds.
-      const isAlive = await this.redis.prolong(keys.alive(consumer), keys.epoch, this.sign, this.epoch, timing.aliveMs);
+      const step = JSON.stringify({ consumer, sign: this.sign, aliveMs: timing.aliveMs });
+      const isAlive = await this.redis.prolong(keys.items(consumer), keys.alive(consumer), keys.instances, step);
       if (!isAlive) throw signExpired();
       await this.#life?.beat();
       this.#beatLater();
@@ -292,10 +237,10 @@ export class RedisSession {
 }
 
 /** Has a command that is not answered in time fail. */
-function limitCommands(redis: Redis, clock: Clock, limitMs: number): void {
+function limitCommands(redis: Redis, clock: Clock, limitMs: () => number): void {
   const send = redis.sendCommand.bind(redis);
   redis.sendCommand = (command, stream) => {
-    const timer = afterRunning(clock, limitMs, () => command.reject(new Error('Command timed out')));
+    const timer = afterRunning(clock, limitMs(), () => command.reject(new Error('Command timed out')));
     const end = () => timer.cancel();
     command.promise.then(end, end);
     return send(command, stream);

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { type Clock, systemClock } from '../clock';
 import { parseRedisUrl } from '../login';
 import { attempt, describeFailure, signExpired } from './redis-failures';
-import { createKeys, group, type ListedItem, type RedisKeys } from './redis-scripts';
+import { createKeys, type ListedItem, type RedisKeys } from './redis-scripts';
 import { RedisSession, type RedisTiming, type SessionOptions } from './redis-session';
 import {
   type Changes,
@@ -46,21 +46,12 @@ const redisTiming: RedisTiming = {
 /** Names that the server goes through in one go, in which it serves nobody else: less than a millisecond. */
 const scanSize = 1_000;
 
-/** No revision of an item: what stands there has to be replaced. */
-const outdated = -1;
-
-interface Place {
-  streamId: string;
-  revision: number;
-}
-
 /**
  * Keeps everything on a Redis or Valkey server, for all instances of Node-RED that use one login.
  *
- * Items are in a stream with a consumer group; each instance is a consumer and holds what it has kept until it is done
- * with. Keys, all with the prefix `sms:{KEY}:` so that a cluster keeps them together: `inbox` (stream), `unreadable`
- * (stream of what was set aside), `epoch` (tells when the server has lost everything), `seen:…` (what is remembered,
- * expiring) and `alive:…` (signs of life, expiring). Time is the server's alone: the clocks of the machines may differ.
+ * The items that an instance holds are in a hash of its own, by id, until it is done with them. Keys, all with the prefix `sms:{KEY}:` so that a
+ * cluster keeps them together: `inbox:…` (the items of an instance), `instances` (their names), `unreadable` (what was set aside, by id),
+ * `seen:…` (what is remembered, expiring) and `alive:…` (signs of life, expiring). Time is the server's alone: the clocks of the machines may differ.
  *
  * @example
  * ```ts
@@ -78,10 +69,11 @@ export class RedisStore implements Store {
   readonly #options: SessionOptions;
   readonly #keys: RedisKeys;
   readonly #consumer = randomUUID();
-  /** Where the items that this instance holds are in the stream, by id. */
-  readonly #places = new Map<string, Place>();
   #session: RedisSession | undefined;
-  #epoch: string | undefined;
+  /** It was open before. */
+  #isKnown = false;
+  /** The server has lost what this instance held, and those who are to hear of it have not yet. */
+  #isReset = false;
 
   /** @throws SmsError `SMS_CONFIG` when the URL is not usable */
   constructor({ url, key, timing, clock = systemClock }: RedisStoreOptions) {
@@ -97,21 +89,20 @@ export class RedisStore implements Store {
       const session = await RedisSession.open(this.#options);
       this.#session = session;
       await session.settleIn();
-      const isReset = this.#epoch !== undefined && this.#epoch !== session.epoch;
-      this.#leavePlaces(isReset);
+      this.#isReset ||= this.#isKnown && !session.isThere;
       const listed = [...(await session.listOwn()), ...(await session.takeOver(events.wanted()))];
       const items = await this.#readItems(session, listed, events);
       session.keepAlive({
         beat: () => this.#takeOver(session, events),
         onFailure: (error) => events.onFailure(error),
       });
-      // Not before those who are to hear of it do.
-      this.#epoch = session.epoch;
+      const isReset = this.#isReset;
+      this.#isKnown = true;
+      this.#isReset = false;
       return { items, held: [], isReset };
     } catch (error) {
-      const failure = this.#session?.overdue ?? error;
       this.#abandon();
-      throw describeFailure(failure);
+      throw describeFailure(error);
     }
   }
 
@@ -146,48 +137,25 @@ export class RedisStore implements Store {
     recalled: ReadonlyMap<string, Remembered | undefined>,
     isPresumed = false,
   ): Promise<void> {
-    const { redis, sign, epoch } = this.#opened();
-    const added: Item[] = [];
-    const counted: { id: string; attempts: number }[] = [];
-    for (const item of changes.keep.values()) {
-      const place = this.#places.get(item.id);
-      if (place?.revision === revisionOf(item)) counted.push({ id: place.streamId, attempts: item.attempts });
-      else added.push(item);
-    }
+    const { redis, sign } = this.#opened();
     const remembered = [...changes.remember];
     const compared = isPresumed ? recalled.keys() : changes.compare;
     const unchanged = [...compared].filter((key) => !changes.remember.has(key));
     const keys = [...changes.remember.keys(), ...unchanged];
     const step = {
-      group,
-      consumer: this.#consumer,
       sign,
-      epoch,
       expected: keys.map((key) => ({ check: recalled.has(key), value: formerly(recalled.get(key)) })),
       remember: remembered.map(([, value]) => value !== undefined && formatExpiring(value)),
-      add: added.map((item) => ({ text: JSON.stringify(item), attempts: item.attempts })),
-      count: counted,
-      // What is in a stream cannot be changed, only replaced.
-      drop: this.#streamIds([...changes.drop.keys(), ...added.map(({ id }) => id)]),
+      keep: [...changes.keep.values()].map((item) => ({ id: item.id, text: JSON.stringify(item) })),
+      drop: [...changes.drop.keys()],
     };
-    const { inbox, alive, epoch: epochKey, seen } = this.#keys;
-    const names = [inbox, alive(this.#consumer), epochKey, ...keys.map(seen)];
-    const [end, result] = await attempt(redis.commitStep(names.length, ...names, JSON.stringify(step)));
+    const names = [this.#keys.items(this.#consumer), this.#keys.alive(this.#consumer), ...keys.map(this.#keys.seen)];
+    const [end, found] = await attempt(redis.commitStep(names.length, ...names, JSON.stringify(step)));
     if (end === -1) throw signExpired();
     if (end === 0) {
-      const compared = keys.map((key, index) => [key, read(result[index] ?? null)] as const);
+      const compared = keys.map((key, index) => [key, read(found[index] ?? null)] as const);
       throw new StoreConflict(new Map(compared.filter(([key]) => recalled.has(key))));
     }
-    for (const [index, streamId] of result.entries()) {
-      const item = added[index];
-      if (item) this.#places.set(item.id, { streamId, revision: revisionOf(item) });
-    }
-    for (const id of changes.drop.keys()) this.#places.delete(id);
-  }
-
-  get takeMore(): (() => void) | undefined {
-    const session = this.#session;
-    return session?.hasMore ? () => session.beatNow() : undefined;
   }
 
   /** Redis forgets by itself. */
@@ -198,7 +166,6 @@ export class RedisStore implements Store {
   async close(): Promise<void> {
     const session = this.#session;
     this.#session = undefined;
-    this.#places.clear();
     await session?.close();
   }
 
@@ -208,12 +175,6 @@ export class RedisStore implements Store {
     this.#session = undefined;
   }
 
-  /** After a reset the stream may be there, its group lost: what is kept anew then takes the place of what nobody holds any more. */
-  #leavePlaces(isReset: boolean): void {
-    if (!isReset) this.#places.clear();
-    for (const place of this.#places.values()) place.revision = outdated;
-  }
-
   async #takeOver(session: RedisSession, events: StoreEvents): Promise<void> {
     const items = await this.#readItems(session, await session.takeOver(events.wanted()), events);
     if (this.#session === session && items.length > 0) events.onTakenOver(items);
@@ -221,29 +182,19 @@ export class RedisStore implements Store {
 
   /** Reads what the server has listed, and sets aside what cannot be read. */
   async #readItems(session: RedisSession, listed: readonly ListedItem[], events: StoreEvents): Promise<Item[]> {
-    const { inbox, unreadable } = this.#keys;
+    const { unreadable } = this.#keys;
     const items: Item[] = [];
-    for (const [streamId, attempts, text] of listed) {
+    for (const [id, text] of listed) {
       const item = parseItem(text, events.isReadable);
-      if (item) {
-        this.#places.set(item.id, { streamId, revision: revisionOf(item) });
-        // The group counts the attempts; what the item says is how it began.
-        items.push({ ...item, attempts });
-      } else {
-        const { redis } = session;
+      if (item?.id === id) items.push(item);
+      else {
         session.extendOpening();
-        await redis.xadd(unreadable, '*', 'entry', text);
-        await redis.xack(inbox, group, streamId);
-        await redis.xdel(inbox, streamId);
+        await session.redis.hset(unreadable, id, text);
+        await session.redis.hdel(this.#keys.items(this.#consumer), id);
         events.onUnreadable(unreadable);
       }
     }
     return items;
-  }
-
-  /** Where items stand, as far as they do. */
-  #streamIds(ids: readonly string[]): string[] {
-    return ids.map((id) => this.#places.get(id)?.streamId).filter((streamId) => streamId !== undefined);
   }
 
   #opened(): RedisSession {
@@ -264,8 +215,4 @@ function formerly(remembered: Remembered | undefined): string | false {
 
 function formatExpiring(remembered: Remembered): { text: string; forMs: number } {
   return { text: formatRemembered(remembered), forMs: Math.max(1, Math.ceil(remembered.forMs)) };
-}
-
-function revisionOf({ revision = 0 }: Item): number {
-  return revision;
 }

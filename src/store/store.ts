@@ -14,10 +14,8 @@ export interface Item {
    * `node ID`, `path PATH`.
    */
   subscribers: readonly string[];
-  /** How often it may have been handed on; may change without anything else changing. */
+  /** How often it may have been handed on. */
   attempts: number;
-  /** Changes whenever anything but `attempts` does: what is in a Redis stream cannot be changed, only replaced. Absent: 0. */
-  revision?: number;
 }
 
 /** What is remembered under a key. */
@@ -155,8 +153,6 @@ export interface Store {
   readonly shared?: true;
   /** How long after the opening of a shared store everything is taken over that dead processes held. */
   readonly takeOverMs?: number;
-  /** Takes over more at once, if anybody wants it; there only while dead processes hold more, as far as is known. */
-  readonly takeMore?: (() => void) | undefined;
   /**
    * Whether an earlier process, or this one before it closed the store, may have left something that is found without anybody
    * here wanting it, at less expense than by opening. Absent: no.

@@ -96,8 +96,9 @@ describe('several instances on one account and one Redis (store redis)', functio
       await Promise.all([feed(), disturb(), isolate()]);
 
       const isEmpty = async () => {
-        const [stream] = await redis.client.keys('sms:*:inbox');
-        return stream !== undefined && (await redis.client.xlen(stream)) === 0;
+        const inboxes = await redis.client.keys('sms:*:inbox:*');
+        const held = await Promise.all(inboxes.map((inbox) => redis.client.hkeys(inbox)));
+        return inboxes.length > 0 && held.flat().every((id) => id === '-');
       };
       const expected = [...Array.from({ length: messages }, (_, index) => `m${index}`), ...statusIds];
       const findMissing = () => {

@@ -13,8 +13,6 @@ type Recalled = ReadonlyMap<string, Remembered | undefined>;
 
 interface Kept {
   text: string;
-  revision: number;
-  attempts: number;
   /** The consumer that is to deliver it. */
   holder: string;
 }
@@ -279,12 +277,7 @@ class ServerModel implements Store, PlaceStore {
   }
 
   commit(changes: Changes, recalled: Recalled, isPresumed = false): Promise<void> {
-    const keep = [...changes.keep].map(([id, item]) => ({
-      id,
-      text: JSON.stringify(item),
-      revision: item.revision ?? 0,
-      attempts: item.attempts,
-    }));
+    const keep = [...changes.keep].map(([id, item]) => ({ id, text: JSON.stringify(item) }));
     const drop = [...changes.drop.keys()];
     const remember = [...changes.remember].map(([key, value]) => ({
       key,
@@ -307,12 +300,7 @@ class ServerModel implements Store, PlaceStore {
         if (text === undefined) this.#space.remembered.delete(key);
         else this.#space.remembered.set(key, { text, untilMs: world.timeline.nowMs + forMs });
       }
-      for (const { id, text, revision, attempts } of keep) {
-        const before = this.#space.items.get(id);
-        // What is in a stream cannot be changed but for the count beside it, only replaced.
-        const isUpToDate = before !== undefined && before.holder === this.consumer && before.revision === revision;
-        this.#space.set(id, { text: isUpToDate ? before.text : text, revision, attempts, holder: this.consumer });
-      }
+      for (const { id, text } of keep) this.#space.set(id, { text, holder: this.consumer });
       for (const id of drop) if (this.#space.items.get(id)?.holder === this.consumer) this.#space.set(id, undefined);
     };
     this.#writing = write;
@@ -447,7 +435,6 @@ class ServerModel implements Store, PlaceStore {
   }
 }
 
-/** The server counts the attempts; what the item says is how it began. */
-function readItem({ text, attempts }: Kept): Item {
-  return { ...(JSON.parse(text) as Item), attempts };
+function readItem({ text }: Kept): Item {
+  return JSON.parse(text) as Item;
 }

@@ -586,42 +586,6 @@ describe('Account', () => {
       assert.deepEqual([wanted(one.key), wanted(two.key)], ['incoming', 'incoming']);
     });
 
-    it('goes on for as long as dead processes hold more of the other, however much that is', async () => {
-      const names = Array.from({ length: 8 }, (_, index) => `left ${index}`);
-      /** Takes over one at a time. */
-      class GivingStore extends FailingStore {
-        readonly takeOverMs = 1;
-        readonly #left = [...names];
-        #events: StoreEvents | undefined;
-
-        override open(events?: StoreEvents) {
-          this.#events = events;
-          return super.open();
-        }
-
-        get takeMore(): (() => void) | undefined {
-          return this.#left.length > 0 ? () => this.#give(this.#left.shift() ?? '') : undefined;
-        }
-
-        #give(body: string): void {
-          const record = { messageId: body, from: '6421555001', body, isReply: false, via: 'poll' } as const;
-          const subscribers = ['incoming'];
-          const kind = 'incoming';
-          const entry: Entry = { id: body, part: 'inbox', subscribers, channel: kind, kind, record, attempts: 1 };
-          this.#events?.onTakenOver([entry]);
-        }
-      }
-      const former = enter();
-      await former.leave();
-      const createStore = (key: string) => (key === former.key ? new GivingStore() : new FailingStore());
-      const present = enter({ ...basic(), storeName: 'giving', createStore });
-      const b = new Listener('b');
-      subscribe(present, b);
-      assert.equal(await present.inherit({ key: former.key }), true);
-      await until(() => b.deliveries.length === names.length);
-      assert.deepEqual(b.bodies, names);
-    });
-
     it('leaves to others what is theirs, and comes back for what cannot be read now', async () => {
       const [one, two] = [enter(), enter(basic())];
       const [a, b] = [new Listener('a'), new Listener('b')];

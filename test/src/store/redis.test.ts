@@ -17,7 +17,6 @@ import { Closing } from '../closing';
 const root = join(__dirname, '..', '..', '..');
 const key = '0123456789abcdef';
 const prefix = `sms:{${key}}:`;
-const stream = `${prefix}inbox`;
 const timing: RedisTiming = {
   aliveMs: 2_000,
   heartbeatMs: 100,
@@ -167,8 +166,17 @@ for (const program of programs) {
       for (const name of await server.client.keys(`${prefix}alive:*`)) await server.client.del(name);
     }
 
+    /** Names of the keys under which items are. */
+    function inboxes(): Promise<string[]> {
+      return server.client.keys(`${prefix}inbox:*`);
+    }
+
+    /** What instances hold, all together. */
     async function countHeld(): Promise<number> {
-      const [count] = (await server.client.xpending(stream, 'node-red')) as [number];
+      let count = 0;
+      for (const name of await inboxes()) {
+        count += (await server.client.hkeys(name)).filter((id) => id !== '-').length;
+      }
       return count;
     }
 
@@ -242,19 +250,17 @@ for (const program of programs) {
         const { record } = entry('2');
         await instance.open();
         await instance.keep(entry('1'));
-        await instance.keep(entry('1', { polledCopy: record, revision: 1 }));
-        await instance.keep(entry('1', { polledCopy: record, revision: 1, attempts: 2 }));
-        assert.equal(await server.client.xlen(stream), 1);
+        await instance.keep(entry('1', { polledCopy: record }));
+        await instance.keep(entry('1', { polledCopy: record, attempts: 2 }));
         assert.equal(await countHeld(), 1);
-        assert.deepEqual(await instance.open(), [entry('1', { polledCopy: record, revision: 1, attempts: 2 })]);
+        assert.deepEqual(await instance.open(), [entry('1', { polledCopy: record, attempts: 2 })]);
       });
 
-      it('leaves nothing in the stream and nothing pending of what was dropped', async () => {
+      it('leaves nothing of what was dropped', async () => {
         const instance = create();
         await instance.open();
         await instance.keep(entry('1'), entry('2'));
         await instance.drop('1', '2', 'never kept');
-        assert.equal(await server.client.xlen(stream), 0);
         assert.equal(await countHeld(), 0);
       });
 
@@ -333,7 +339,7 @@ for (const program of programs) {
         ]);
         await assert.rejects(one.store.commit(changes, recalled), StoreConflict);
         assert.deepEqual(await one.store.recall(['a', 'b']), [remembered('A'), undefined]);
-        assert.equal(await server.client.xlen(stream), 1);
+        assert.equal(await countHeld(), 1);
         await one.store.commit(changes, new Map([['a', remembered('A')]]));
         assert.deepEqual(await other.store.recall(['a', 'b']), [remembered('mine'), remembered('B')]);
       });
@@ -354,11 +360,9 @@ for (const program of programs) {
 
     describe('a commit that is refused half way', () => {
       for (const [what, refuse] of [
-        ['the stream was deleted', () => server.client.del(stream)],
-        ['the group was destroyed', () => server.client.xgroup('DESTROY', stream, 'node-red')],
-        ['there may be no XADD any more', () => server.client.call('ACL', ['SETUSER', 'user', '-xadd'])],
-        ['there may be no XCLAIM any more', () => server.client.call('ACL', ['SETUSER', 'user', '-xclaim'])],
+        ['what it holds was deleted', async () => server.client.del(...(await inboxes()))],
         ['there may be no SET any more', () => server.client.call('ACL', ['SETUSER', 'user', '-set'])],
+        ['there may be no HSET any more', () => server.client.call('ACL', ['SETUSER', 'user', '-hset'])],
         ['there is no memory left', () => server.client.config('SET', 'maxmemory', '1')],
       ] as const) {
         it(`leaves nothing behind where ${what}, and can be made when the store is opened again`, async () => {
@@ -369,14 +373,14 @@ for (const program of programs) {
           changes.remember.set('a', remembered('A'));
           const recalled = new Map([['a', undefined]]);
           await refuse();
-          await assert.rejects(instance.store.commit(changes, recalled), /^Error: Redis /);
-          assert.equal(await server.client.xlen(stream), 0);
+          await assert.rejects(instance.store.commit(changes, recalled), /^Error: Redis\b/);
+          assert.equal(await countHeld(), 0);
           assert.equal(await server.client.exists(`${prefix}seen:a`), 0);
           await createUser('user');
           await server.client.config('SET', 'maxmemory', '0');
           assert.deepEqual(await instance.open(), []);
           await instance.store.commit(changes, recalled);
-          assert.deepEqual([await server.client.xlen(stream), await countHeld()], [2, 2]);
+          assert.equal(await countHeld(), 2);
           assert.deepEqual(await instance.open(), [entry('1'), entry('2')]);
         });
       }
@@ -389,7 +393,7 @@ for (const program of programs) {
         changes.drop.set('1', 'inbox');
         changes.keep.set('2', entry('2'));
         changes.remember.set('a', remembered('A'));
-        await server.client.call('ACL', ['SETUSER', 'user', '-xdel']);
+        await server.client.call('ACL', ['SETUSER', 'user', '-hdel']);
         await assert.rejects(instance.store.commit(changes, new Map()), /NOPERM/);
         await createUser('user');
         assert.deepEqual(await instance.open(), [entry('1'), entry('2')]);
@@ -397,70 +401,45 @@ for (const program of programs) {
       });
     });
 
-    describe('a stream or a group that is lost', () => {
-      const lose = [
-        ['a stream', () => server.client.del(stream)],
-        ['a group', () => server.client.xgroup('DESTROY', stream, 'node-red')],
-      ] as const;
+    describe('what the server has lost', () => {
+      const lose = async () => void (await server.client.del(...(await inboxes())));
 
-      for (const [what, loseIt] of lose) {
-        it(`is a reset to every instance that held something when it was ${what}, and each finds out by itself`, async () => {
-          const instances = [create(), create(), create()];
-          for (const instance of instances) {
-            await instance.open();
-            await instance.keep(entry(`${instances.indexOf(instance)}`));
-          }
-          await loseIt();
-          for (const instance of instances) {
-            await instance.until(() => instance.failures.length > 0);
-            assert.equal((await instance.store.open(instance)).isReset, true);
-          }
-        });
+      it('is a reset to every instance that held something, and each finds out by itself', async () => {
+        const instances = [create(), create(), create()];
+        for (const instance of instances) {
+          await instance.open();
+          await instance.keep(entry(`${instances.indexOf(instance)}`));
+        }
+        await lose();
+        for (const instance of instances) {
+          await instance.until(() => instance.failures.length > 0);
+          assert.equal((await instance.store.open(instance)).isReset, true);
+        }
+      });
 
-        it(`is no ground to commit on where another instance has made it anew, ${what}`, async () => {
-          const [one, other] = [
-            create(),
-            create(server.url, { timing: { ...timing, heartbeatMs: 1e9, aliveMs: 1e9 } }),
-          ];
-          await one.open();
-          await other.open();
-          await other.keep(entry('1'));
-          await loseIt();
-          await one.open();
-          await assert.rejects(other.drop('1'), lifeless);
-          assert.equal((await other.store.open(other)).isReset, true);
-          await other.keep(entry('1'));
-          assert.deepEqual([await server.client.xlen(stream), await countHeld()], [1, 1]);
-          await other.drop('1');
-          assert.deepEqual([await server.client.xlen(stream), await countHeld()], [0, 0]);
-        });
-      }
+      it('is no ground to commit on', async () => {
+        const instance = create(server.url, { timing: { ...timing, heartbeatMs: 1e9, aliveMs: 1e9 } });
+        await instance.open();
+        await instance.keep(entry('1'));
+        await lose();
+        await assert.rejects(instance.drop('1'), lifeless);
+        assert.equal((await instance.store.open(instance)).isReset, true);
+        await instance.keep(entry('1'));
+        assert.equal(await countHeld(), 1);
+        await instance.drop('1');
+        assert.equal(await countHeld(), 0);
+      });
 
       it('is told of by the opening that succeeds, when the one that found out did not', async () => {
         const { instance, proxy } = await createBehindProxy();
         await instance.open();
         await instance.keep(entry('1'));
-        await server.client.del(stream);
-        proxy.mute('local listed');
+        await lose();
+        proxy.mute('hkeys');
         await assert.rejects(instance.open());
         proxy.cut();
         proxy.restore();
         assert.equal((await instance.store.open(instance)).isReset, true);
-      });
-
-      it('leaves to whoever wants it what a dead instance held in a stream whose group is lost', async () => {
-        const names = Array.from({ length: 2_300 }, (_, index) => String(10_000 + index));
-        await createDead(...names.map((name) => entry(name, { attempts: 3 })));
-        await server.client.xgroup('DESTROY', stream, 'node-red');
-        const heir = create();
-        assert.deepEqual(await heir.open(), []);
-        await heir.until(() => heir.takenOver.length === names.length);
-        assert.deepEqual(
-          heir.takenOver,
-          names.map((name) => entry(name, { attempts: 3 })),
-        );
-        await heir.drop(...names);
-        assert.deepEqual([await server.client.xlen(stream), await countHeld()], [0, 0]);
       });
     });
 
@@ -475,7 +454,7 @@ for (const program of programs) {
         assert.deepEqual(heir.takenOver, [entry('1'), entry('2', { attempts: 3 }), entry('3', { attempts: 0 })]);
         assert.deepEqual(idle.takenOver, []);
         await heir.drop('1', '2', '3');
-        assert.equal(await server.client.xlen(stream), 0);
+        assert.equal(await countHeld(), 0);
       });
 
       it('takes an instance for dead when its sign of life has expired', async () => {
@@ -501,7 +480,7 @@ for (const program of programs) {
         await sleep(timing.aliveMs * 1.5);
         assert.deepEqual([other.takenOver, other.failures, holder.failures], [[], [], []]);
         await holder.drop('1');
-        assert.equal(await server.client.xlen(stream), 0);
+        assert.equal(await countHeld(), 0);
       });
 
       it('takes over at once from an instance that has closed', async () => {
@@ -513,26 +492,15 @@ for (const program of programs) {
         assert.deepEqual(await heir.open(), [entry('1')]);
       });
 
-      it('takes over a page at a time, the next when there is room for it, and knows when there is no more', async () => {
-        const count = 2_500;
+      it('takes over all of it, in order', async () => {
         const left = create();
         await left.open();
-        const names = Array.from({ length: count }, (_, index) => String(index).padStart(4, '0'));
+        const names = Array.from({ length: 2_500 }, (_, index) => String(index).padStart(4, '0'));
         await left.keep(...names.map((name) => entry(name)));
         await left.store.close();
         const heir = create(server.url, { timing: { ...timing, graceMs: 1e9, heartbeatMs: 1e6, aliveMs: 1e7 } });
-        const takeMore = () => heir.store.takeMore;
-        const first = await heir.open();
-        assert.equal(first.length, 1_000);
-        takeMore()?.();
-        // Whoever asks while it is on its way has asked for it.
-        assert.equal(takeMore(), undefined);
-        await heir.until(() => heir.takenOver.length === 1_000);
-        takeMore()?.();
-        await heir.until(() => heir.takenOver.length === 1_500);
-        assert.equal(takeMore(), undefined);
         assert.deepEqual(
-          [...first, ...heir.takenOver].map(({ id }) => id),
+          (await heir.open()).map(({ id }) => id),
           names,
         );
       });
@@ -624,14 +592,12 @@ for (const program of programs) {
         await left.store.close();
         const heir = create();
         heir.wants = ['incoming'];
-        assert.deepEqual(await heir.open(), []);
-        await heir.until(() => heir.takenOver.length > 1);
-        assert.deepEqual(heir.takenOver, [entry('wanted'), entry('too')]);
+        assert.deepEqual(await heir.open(), [entry('too'), entry('wanted')]);
         heir.wants = ['path /elsewhere'];
-        await heir.until(() => heir.takenOver.length > 1_002);
+        await heir.until(() => heir.takenOver.length > 0);
         assert.deepEqual(
-          heir.takenOver.slice(2, 1_002).map(({ id }) => id),
-          names.slice(0, 1_000),
+          heir.takenOver.map(({ id }) => id),
+          names,
         );
       });
 
@@ -651,13 +617,12 @@ for (const program of programs) {
         assert.deepEqual(found.map(({ id }) => id).sort(), ['a', 'b', 'c']);
       });
 
-      it('forgets the consumers of instances that are gone', async () => {
+      it('forgets instances that are gone', async () => {
         await createDead(entry('1'));
         const heir = create();
         await heir.open();
         await heir.until(() => heir.takenOver.length > 0);
-        const consumers = (await server.client.xinfo('CONSUMERS', stream, 'node-red')) as unknown[];
-        assert.equal(consumers.length, 1);
+        assert.equal(await server.client.scard(`${prefix}instances`), 1);
       });
 
       it('commits nothing once its sign of life has expired, for others may hold what it held', async () => {
@@ -670,35 +635,30 @@ for (const program of programs) {
         await heir.until(() => heir.takenOver.length > 0);
         await assert.rejects(stalled.drop('1'), lifeless);
         await assert.rejects(stalled.keep(entry('2')), lifeless);
-        assert.equal(await server.client.xlen(stream), 1);
+        assert.equal(await countHeld(), 1);
         assert.deepEqual(await stalled.open(), []);
         await stalled.drop('1');
         await stalled.keep(entry('2'));
-        assert.equal(await server.client.xlen(stream), 2);
+        assert.equal(await countHeld(), 2);
       });
 
       it('takes nothing over once its sign of life has expired, since others may take it for dead', async () => {
         const left = create();
         await left.open();
-        await left.keep(...Array.from({ length: 1_500 }, (_, index) => entry(String(index).padStart(4, '0'))));
+        await left.keep(entry('1'));
         await left.store.close();
-        const suspended = create(server.url, { timing: { ...timing, graceMs: 1e9, heartbeatMs: 1e6 } });
-        assert.equal((await suspended.open()).length, 1_000);
-        for (const name of await server.client.keys(`${prefix}alive:*`)) {
-          if ((await server.client.get(name)) !== 'left') await server.client.del(name);
+        const { instance, proxy } = await createBehindProxy({ heartbeatMs: 1e9 });
+        proxy.delay(100);
+        const opening = assert.rejects(instance.open(), lifeless);
+        // As an opening that was cut in two by a suspension.
+        for (let isForgotten = false; !isForgotten; ) {
+          for (const name of await server.client.keys(`${prefix}alive:*`)) {
+            if ((await server.client.get(name)) !== 'left') isForgotten = (await server.client.del(name)) > 0;
+          }
         }
-        // As a beat that was cut in two by a suspension: what is asked for next is to take over.
-        suspended.store.takeMore?.();
-        await suspended.until(() => suspended.failures.length + suspended.takenOver.length > 0);
-        assert.deepEqual(suspended.takenOver, []);
-        assert.match(String(suspended.failures[0]), lifeless);
-        const [, , , consumers] = (await server.client.xpending(stream, 'node-red')) as [
-          number,
-          string,
-          string,
-          string[][],
-        ];
-        assert.deepEqual(consumers.map(([, count]) => Number(count)).sort(), [1_000, 500].sort());
+        await opening;
+        assert.equal(await countHeld(), 1);
+        assert.deepEqual(await create().open(), [entry('1')]);
       });
 
       it('finds out at its next heartbeat that its sign of life has expired', async () => {
@@ -720,7 +680,7 @@ for (const program of programs) {
         proxy.restore();
         await instance.open();
         await letGo();
-        assert.equal(await server.client.xlen(stream), 0);
+        assert.equal(await countHeld(), 0);
       });
 
       it('finds after a reopening what a commit has kept whose reply was lost', async () => {
@@ -728,7 +688,7 @@ for (const program of programs) {
         await instance.open();
         proxy.mute();
         const late = assert.rejects(instance.keep(entry('1')));
-        while ((await server.client.xlen(stream)) === 0) await sleep(5);
+        while ((await countHeld()) === 0) await sleep(5);
         proxy.cut();
         await late;
         proxy.restore();
@@ -740,16 +700,14 @@ for (const program of programs) {
       it('is set aside, said once without its content, and holds up nothing else', async () => {
         await createDead(entry('1'), entry('2', { attempts: 100 }));
         for (const text of ['{"secret', 'null', '[]', '{"id":"3","part":"inbox","subscribers":"all","attempts":1}']) {
-          const id = await server.client.xadd(stream, '*', 'entry', text);
-          await server.client.xgroup('CREATECONSUMER', stream, 'node-red', 'gone');
-          await server.client.call('XCLAIM', stream, 'node-red', 'gone', 0, id ?? '', 'FORCE', 'JUSTID');
+          const [name = ''] = await inboxes();
+          await server.client.hset(name, text, text);
         }
         const instance = create();
         await instance.open();
         await instance.until(() => instance.takenOver.length > 0 && instance.unreadable.length === 5);
         assert.deepEqual(instance.takenOver, [entry('1')]);
-        assert.equal(await server.client.xlen(`${prefix}unreadable`), 5);
-        assert.equal(await server.client.xlen(stream), 1);
+        assert.equal(await server.client.hlen(`${prefix}unreadable`), 5);
         assert.equal(await countHeld(), 1);
         for (const detail of instance.unreadable) assert.doesNotMatch(detail, /secret|text/);
       });
@@ -786,12 +744,12 @@ for (const program of programs) {
         );
         assert.deepEqual(
           new Set(keys.map((name) => name.slice(prefix.length).replace(/:.*/, ''))),
-          new Set(['inbox', 'epoch', 'seen', 'alive']),
+          new Set(['inbox', 'instances', 'seen', 'alive', 'gone']),
         );
         assert.deepEqual(await server.client.mget('other', 'sms:other'), ['untouched', 'untouched']);
       });
 
-      it('lets everything expire but the inbox, which a server that evicts what expires leaves alone, and its epoch', async () => {
+      it('lets everything expire but what instances hold, which a server that evicts what expires leaves alone, and their names', async () => {
         const instance = create();
         await instance.open();
         await instance.keep(entry('1'));
@@ -800,7 +758,7 @@ for (const program of programs) {
         const lasting: string[] = [];
         for (const name of names) if ((await server.client.pttl(name)) < 0) lasting.push(name);
         assert.equal(names.length, 4);
-        assert.deepEqual(lasting.sort(), [`${prefix}epoch`, stream]);
+        assert.deepEqual(lasting.sort(), [...(await inboxes()), `${prefix}instances`]);
       });
 
       it('loses what only the server had when it evicts the inbox, and has a living instance keep anew what it holds', async () => {
@@ -815,14 +773,14 @@ for (const program of programs) {
         await stopped.keep(entry('1'));
         await stopped.store.close();
         await living.keep(entry('2'));
-        for (let n = 0; (await evicting.client.exists(stream)) > 0; n++)
+        for (let n = 0; (await evicting.client.keys(`${prefix}inbox:*`)).length > 0; n++)
           await evicting.client.set(`${n}`, ' '.repeat(4_000));
         await living.until(() => living.failures.length > 0);
         await evicting.client.config('SET', 'maxmemory', '0');
         living.wants = everything;
         assert.deepEqual(await living.store.open(living), { items: [], held: [], isReset: true });
         await living.keep(entry('2'));
-        assert.equal(await evicting.client.xlen(stream), 1);
+        assert.deepEqual(await living.open(), [entry('2')]);
       });
 
       it('keeps logins apart', async () => {
@@ -858,8 +816,7 @@ for (const program of programs) {
 
       for (const right of [
         ...['+set', '+get', '+mget', '+del', '+eval', '+evalsha', '+scan'],
-        ...['+xgroup|create', '+xgroup|delconsumer', '+xinfo|consumers'],
-        ...['+xadd', '+xclaim', '+xpending', '+xrange', '+xack', '+xdel'],
+        ...['+hset', '+hget', '+hmget', '+hkeys', '+hlen', '+hdel', '+sadd', '+smembers', '+srem'],
       ]) {
         it(`refuses to be opened for a user without ${right}, and leaves no entry and no instance behind`, async () => {
           const url = await createUser('user', right);
@@ -867,14 +824,12 @@ for (const program of programs) {
             create(url).open(),
             /^Error: Redis NOPERM: the user of the Redis URL may not use the commands or the keys that are needed$/,
           );
-          assert.equal(await server.client.xlen(stream), 0);
+          assert.equal(await countHeld(), 0);
           const instance = create();
           assert.equal((await instance.store.open(instance)).isReset, false);
           await instance.keep(entry('1'));
           assert.equal(await countHeld(), 1);
-          if (!right.startsWith('+xgroup')) {
-            assert.equal(((await server.client.xinfo('CONSUMERS', stream, 'node-red')) as unknown[]).length, 1);
-          }
+          assert.equal(await server.client.scard(`${prefix}instances`), 1);
         });
       }
 
@@ -972,7 +927,7 @@ for (const program of programs) {
         await createDead(entry('1'));
         const { instance, proxy } = await createBehindProxy({ commandTimeoutMs: 600 });
         proxy.delay(200);
-        await assert.rejects(instance.open(), /^Error: Redis: the server does not answer in time$/);
+        await assert.rejects(instance.open(), /^Error: Redis: Command timed out$/);
         await instance.store.close();
         const heir = create();
         await heir.open();
@@ -994,7 +949,7 @@ for (const program of programs) {
         await createDead(entry('1'));
         const { instance, proxy } = await createBehindProxy({ commandTimeoutMs: 600, graceMs: 0 });
         proxy.mute('local taken');
-        await assert.rejects(instance.open(), /the server does not answer in time/);
+        await assert.rejects(instance.open(), /Command timed out/);
         await instance.store.close();
         const heir = create();
         assert.deepEqual(await heir.open(), []);
@@ -1015,7 +970,7 @@ for (const program of programs) {
       });
 
       it('leaves no connection behind when it cannot be opened', async () => {
-        await server.client.set(stream, 'no stream');
+        await server.client.set(`${prefix}instances`, 'no set');
         const before = await countClients();
         await assert.rejects(create().open(), /Redis WRONGTYPE/);
         while ((await countClients()) > before) await sleep(10);
