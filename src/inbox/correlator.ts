@@ -102,11 +102,11 @@ export class ConsentCorrelator implements Correlator {
   }
 
   correlate(news: RecordOfKind, look: Look, changes: Changes, isNew: boolean): Correlated {
-    const correlated = this.#options.correlator.correlate(news, look, changes, isNew);
     const wished = this.#read(news);
-    if (!wished) return correlated;
-    const record = { ...correlated.record, optOut: wished.wish };
-    if (!isNew || this.#noted.has(news.record)) return { ...correlated, record };
+    // The wish goes along to whoever keeps the record as the answer to a question.
+    const passing = wished ? ({ ...news, record: { ...news.record, optOut: wished.wish } } as RecordOfKind) : news;
+    const correlated = this.#options.correlator.correlate(passing, look, changes, isNew);
+    if (!wished || !isNew || this.#noted.has(news.record)) return correlated;
     const { journal, onChanged } = this.#options;
     const change = this.#changeOf(wished, journal);
     // While the store fails nobody knows what the list is, which must not be written over.
@@ -117,7 +117,7 @@ export class ConsentCorrelator implements Correlator {
       if (isOpen) onChanged();
       else void journal.run(createOptOutStep(change, 'postpone')).then(onChanged, () => {});
     };
-    return { record, effect };
+    return { ...correlated, effect };
   }
 
   #changeOf({ wish, msisdn }: Wished, journal: Journal): OptOutChange {

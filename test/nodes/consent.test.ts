@@ -262,6 +262,15 @@ describe('consent', () => {
     assert.match((await helper.request().get('/sms-account/metrics')).text, /node_red_sms_opted_out_numbers\{.*\} 2\n/);
   });
 
+  it('tells the wish of a reply to a question at output 3, too', async () => {
+    const asking = { wait: '5', waitType: 'num', outputs: 4, wires: [['sent'], [], ['reply'], []] };
+    const flow = await RunningFlow.start([...nodes({ optOut: true }, sendNode(asking), receiver), sink('reply')]);
+    await send(flow, one);
+    write('STOP');
+    const [reply] = await flow.messages('reply', 1);
+    assert.deepEqual([reply?.payload, reply?.sms?.optOut], ['STOP', 'out']);
+  });
+
   it('polls for a node that sends, and keeps what no node takes', async () => {
     const flow = await RunningFlow.start(nodes({ optOut: true }));
     write('STOP');
