@@ -150,7 +150,8 @@ export class Admin {
     const { dispatcher, ledger, clock, registrations } = this.#options;
     if (!registrations.handlerOf(text.node)) return 'unfit';
     if (state === 'kept') {
-      if (dispatcher.dueAt(text.id) !== undefined) await ledger.hasten(text);
+      if (text.follows || dispatcher.isTried(text.id)) return 'unfit';
+      await ledger.hasten(text);
       return dispatcher.sendNow(text.id) ? 'done' : 'unfit';
     }
     dispatcher.admit(await ledger.sendAgain({ ...text, isReleased: true, arrivedAt: clock.now() }));

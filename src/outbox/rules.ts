@@ -79,20 +79,16 @@ type Rule = (leaving: Leaving, look: Look, changes: Changes, isLeaving: boolean)
 /** As many texts may wait for their time. */
 export const mostScheduled = 100_000;
 
-/** What a person has said about when a text leaves. */
-interface PersonsWord {
-  /** When it was sent before its time, in ms. */
+/** What says when a text may leave. */
+interface Timed {
+  /** When a person sent it before its time, in ms. */
   hastenedAt?: number;
   isReleased?: true;
-}
-
-/** What says when a text may leave. */
-interface Timed extends PersonsWord {
   options: Pick<TimeOptions, 'at' | 'essential'>;
 }
 
 /** Whether a person has sent it, whatever the time is. */
-export function isHastened({ isReleased, hastenedAt }: PersonsWord): boolean {
+export function isHastened({ isReleased, hastenedAt }: Omit<Timed, 'options'>): boolean {
   return isReleased === true || hastenedAt !== undefined;
 }
 
@@ -109,7 +105,8 @@ export function mayLeaveAt(text: Timed, now: number, quietHours: readonly QuietH
 
 /** The first moment at which a text may or might leave: its time to be given up counts from then on. */
 export function firstMoment(text: Timed & { arrivedAt: number }, quietHours: readonly QuietHours[]): number {
-  return mayLeaveAt(text, text.hastenedAt ?? text.arrivedAt, quietHours);
+  const { hastenedAt = Number.POSITIVE_INFINITY, ...untouched } = text;
+  return Math.min(hastenedAt, mayLeaveAt(untouched, text.arrivedAt, quietHours));
 }
 
 /**

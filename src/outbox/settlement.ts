@@ -98,7 +98,7 @@ export class Settlement {
         return patience && Math.max(patience.leastMs, patience.mostMs);
       },
       tell: async (handler, text, mayBeKnown) => {
-        const { id, outcome, isReleased, follows } = text;
+        const { id, outcome, isReleased, hastenedAt, follows } = text;
         if (!outcome) throw new Error('not settled');
         const origin = this.#origins.get(id);
         // Where the node gave it here, it is in memory as it came.
@@ -107,7 +107,7 @@ export class Settlement {
           outcome: parseOutcome(outcome),
           origin,
           carried,
-          redelivered: mayBeKnown || isReleased === true,
+          redelivered: mayBeKnown || isReleased === true || hastenedAt !== undefined,
           duplicate: follows === true,
         });
         return handler.onOutcome(news);

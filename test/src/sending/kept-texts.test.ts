@@ -885,6 +885,22 @@ describe('kept texts', () => {
     assert.deepEqual(house.service.bodies, ['1']);
   });
 
+  it('what somebody has sent now is told as such, and has no more time than before', async () => {
+    const house = new House();
+    const node = house.attach();
+    house.service.otherwise = { unreachable: true };
+    sendText(node, 'late', { keep: { expireMs: 60_000 } });
+    sendText(node, 'in time', { keep: { expireMs: 120_000 } });
+    await house.pass(40_000);
+    for (const { id } of house.outbox.admin.entries('kept', 2).entries) {
+      assert.equal(await house.outbox.admin.act(id, 'send'), 'done');
+    }
+    await house.pass(30_000);
+    house.service.otherwise = { takes: true };
+    await house.pass(60_000);
+    assert.deepEqual(node.ends, ['SMS_EXPIRED again', 'to 6421555123 again']);
+  });
+
   it('somebody can say that an uncertain text has arrived', async () => {
     const store = new FailingStore();
     const house = new House({ store });

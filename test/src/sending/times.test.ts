@@ -166,7 +166,7 @@ describe('a text with a time of its own', () => {
     await after.pass(10 * minuteMs);
     after.service.otherwise = { takes: true };
     await after.pass(2 * minuteMs);
-    assert.deepEqual(again.ends, ['to 6421555123']);
+    assert.deepEqual(again.ends, ['to 6421555123 again']);
   });
 
   it('is not sent by hand as long as that cannot be written', async () => {
@@ -297,7 +297,7 @@ describe('quiet hours', () => {
     await house.pass(100);
     const [entry] = house.outbox.admin.entries('kept', 1).entries;
     await Promise.all([house.outbox.admin.act(entry?.id ?? '', 'send'), house.pass(100)]);
-    assert.deepEqual(node.ends, ['to 6421555123']);
+    assert.deepEqual(node.ends, ['to 6421555123 again']);
   });
 
   it('leave the limits untouched by what they keep back', async () => {
