@@ -250,7 +250,7 @@ async function changeOptOuts(membership: Membership, body: unknown): Promise<num
   const { msisdns, action } = Object(body) as Record<string, unknown>;
   const wish = oneOf(wishes, action);
   if (!wish || !Array.isArray(msisdns) || msisdns.length > mostNumbers) return 400;
-  const numbers = msisdns.flatMap((one: unknown) => parseMsisdn(String(one)) ?? []);
+  const numbers = msisdns.flatMap((one: unknown) => parseMsisdn(Array.isArray(one) ? '' : String(one)) ?? []);
   if (numbers.length !== msisdns.length) return 400;
   return { changed: await membership.changeOptOuts(numbers, wish) };
 }

@@ -251,6 +251,7 @@ describe('consent', () => {
     for (const body of [
       {},
       { msisdns: ['abc'], action: 'out' },
+      { msisdns: [[one]], action: 'out' },
       { msisdns: [one], action: 'x' },
       { msisdns: Array(10_001).fill(one), action: 'out' },
     ]) {
