@@ -67,7 +67,7 @@ export = (RED: NodeAPI) => {
       });
       stopInheriting = inheritFromFormerPlaces(RED, this, {
         membership: this.membership,
-        places: places.of(this.id, settings.placesFile),
+        places,
         ...settings,
       });
     } catch (error) {

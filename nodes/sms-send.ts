@@ -1,13 +1,19 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
-import type { Node, NodeAPI, NodeMessage } from 'node-red';
-import { type AnswerNews, type OutcomeNews, type ReportNews, type SendingNode, SmsError } from '../src';
+import type { Node, NodeAPI, NodeMessage, NodeStatus } from 'node-red';
+import {
+  type AnswerNews,
+  type OutcomeNews,
+  type ReportNews,
+  type SendHandlerState,
+  type SendingNode,
+  SmsError,
+} from '../src';
 import { getAccount, type UsableAccount } from './runtime/account-node';
 import { CarriedMessage, formatCarried, parseCarried } from './runtime/carried-message';
 import { putError, raise, raiseToCatch, startWithFlows } from './runtime/failures';
 import { FlowSender, type WiredNode } from './runtime/flow-sender';
 import { Flows } from './runtime/flows';
 import { complete, copyMessage, type Input, type SmsMessage, toWritable } from './runtime/messages';
-import { SendBadge } from './runtime/send-badge';
 import { type SendConfig, SendFields, type SendOrder } from './runtime/send-fields';
 import {
   createAnswerOutputs,
@@ -16,7 +22,7 @@ import {
   type SendOutputs,
   type SentNews,
 } from './runtime/send-outputs';
-import { badges, translate } from './runtime/texts';
+import { badges, endBadge, translate } from './runtime/texts';
 
 /**
  * How long a stop waits for what is being read. What has left is followed for 10 s after that, and Node-RED waits for 15 s in all.
@@ -262,6 +268,100 @@ class Sender {
   #logLateErrors(): void {
     for (const [text, count] of this.#lateErrors ?? []) this.#node.warn(`${count} × ${text}`);
     this.#lateErrors?.clear();
+  }
+}
+
+/** While messages are in flight, the badge changes no more often: every open editor is told of each change. */
+const badgeIntervalMs = 20;
+
+/** So long the outcome of a kept text may take, which is saved before it is told: until then the last one would be shown again. */
+const outcomeFollowsMs = 250;
+
+/** The badge of a sending node: what goes on, or else the last outcome. */
+class SendBadge {
+  readonly #RED: NodeAPI;
+  readonly #node: Node;
+  #state: SendHandlerState = { sending: 0, waiting: 0, asking: 0 };
+  #outcome: (() => NodeStatus) | undefined;
+  #isFailure = false;
+  /** The outcome has not been shown yet. */
+  #isNew = false;
+  #shown: NodeStatus | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  /** Nothing goes on, and it is not known how the last text has ended. */
+  #idleTimer: NodeJS.Timeout | undefined;
+
+  constructor(RED: NodeAPI, node: Node) {
+    this.#RED = RED;
+    this.#node = node;
+  }
+
+  /** Something has begun or ended. */
+  showState(state: SendHandlerState): void {
+    const isFirst = this.#state.sending === 0 && state.sending > 0;
+    this.#state = state;
+    if (isFirst || state.outage) this.#show();
+    else this.#showNext();
+  }
+
+  /**
+   * A text has ended.
+   *
+   * @param create makes the badge; many texts end of which none is shown
+   */
+  showOutcome(create: () => NodeStatus, { isFailure }: { isFailure: boolean }): void {
+    this.#outcome = create;
+    this.#isFailure = isFailure;
+    this.#isNew = true;
+    this.#showNext();
+  }
+
+  /** The node is closed: what ends from now on shows no more. */
+  close(): void {
+    this.#cancel();
+    endBadge(this.#node);
+  }
+
+  /** A failure shows as soon as nothing goes on, lest the next text comes before it. */
+  #showNext(): void {
+    const show = () => this.#show();
+    if (!this.#current && !this.#isNew) {
+      this.#cancel();
+      this.#idleTimer = setTimeout(show, outcomeFollowsMs);
+    } else if (this.#current || !this.#isFailure) {
+      this.#timer ??= setTimeout(show, badgeIntervalMs);
+    } else show();
+  }
+
+  #show(): void {
+    this.#cancel();
+    const current = this.#current?.();
+    if (!current) this.#isNew = false;
+    this.#set(current ?? this.#outcome?.() ?? {});
+  }
+
+  #cancel(): void {
+    clearTimeout(this.#timer);
+    clearTimeout(this.#idleTimer);
+    this.#timer = undefined;
+  }
+
+  /** How to say what goes on, if anything does: it changes more often than it is shown. */
+  get #current(): (() => NodeStatus) | undefined {
+    const { outage, sending, waiting, nextAt, asking } = this.#state;
+    if (outage) return () => badges.outage(this.#RED, outage, waiting);
+    if (sending > 0) return () => badges.sending(this.#RED, sending);
+    if (waiting > 0 && nextAt !== undefined) return () => badges.waitingUntil(this.#RED, waiting, nextAt);
+    if (waiting > 0) return () => badges.waitingTexts(this.#RED, waiting);
+    return asking > 0 ? () => badges.asking(this.#RED, asking) : undefined;
+  }
+
+  #set(badge: NodeStatus): void {
+    const { fill, shape, text } = badge;
+    const shown = this.#shown;
+    if (shown?.fill === fill && shown?.shape === shape && shown?.text === text) return;
+    this.#shown = badge;
+    this.#node.status(badge);
   }
 }
 

@@ -1,5 +1,5 @@
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Node, NodeAPI } from 'node-red';
 import type { Membership, SmsError } from '../../src';
@@ -10,61 +10,55 @@ import { translate } from './texts';
 /** How long to wait before what is left in a former place is asked for again. */
 const againAfterMs = 10_000;
 
-/** What outlives the process is noted so, by version 0.1.0 without the store. */
-const placePattern = /^[0-9a-f]{32}( disk| redis [0-9a-f]{64})?$/;
+/** What outlives the process is noted so. */
+const placePattern = /^[0-9a-f]{32} (disk|redis [0-9a-f]{64})$/;
 
 /** Ends the name of a place in memory. */
 const inMemory = ' memory';
 
-/** The places that one account node has kept in, each a login and a store: its key, and {@link NodeStores.place}. */
-export interface NodePlaces {
-  /** Notes the place that the node has now. Returns those it had and has not taken over from. */
-  enter(place: string): string[];
-  /** The node has taken over from a former place. */
-  settle(place: string): void;
-}
-
 /**
- * Remembers the logins and stores of account nodes, so that a node whose API key, user, base URL or store has changed delivers
- * what it was given before: after a restart too, where there is a file.
+ * Remembers where account nodes have kept, each place a login and a store (its key, and {@link NodeStores.place}), so that a node whose API
+ * key, user, base URL or store has changed delivers what it was given before: after a restart too, where there is a file.
  */
 export class AccountPlaces {
-  /** By node: places, the present one last. */
-  readonly #places = new Map<string, string[]>();
-  /** Nodes whose file could not be read yet: what it says of them comes before what is known here. */
-  readonly #unread = new Set<string>();
+  /** By node, the present one last. */
+  readonly #known = new Map<string, readonly string[]>();
 
-  /** @param file where they are kept over restarts */
-  of(nodeId: string, file: string | undefined): NodePlaces {
-    const had = () => {
-      const known = this.#places.get(nodeId);
-      if (known && !this.#unread.has(nodeId)) return known;
-      const noted = read(file);
-      if (noted) this.#unread.delete(nodeId);
-      else this.#unread.add(nodeId);
-      return [...(noted?.[nodeId] ?? []).filter((place) => !known?.includes(place)), ...(known ?? [])];
-    };
-    const set = (places: string[]) => {
-      this.#places.set(nodeId, places);
-      if (file !== undefined) write(file, nodeId, places);
-    };
-    return {
-      enter: (place) => {
-        const former = had()
-          .flatMap((other) => withStore(other, place, file))
-          .filter((other) => other !== place);
-        set([...former, place]);
-        return former;
-      },
-      settle: (place) => set(had().filter((other, index, all) => other !== place || index === all.length - 1)),
-    };
+  /**
+   * Notes the place that a node has now. Returns those it had and has not taken over from.
+   *
+   * @param file where they are kept over restarts
+   */
+  enter(node: string, place: string, file: string | undefined): string[] {
+    const former = this.#of(node, file).filter((other) => other !== place);
+    this.#set(node, [...former, place], file);
+    return former;
+  }
+
+  /** A node has taken over from a former place. */
+  settle(node: string, former: string, file: string | undefined): void {
+    const places = this.#of(node, file);
+    if (places.at(-1) === former) return;
+    const left = places.filter((place) => place !== former);
+    this.#set(node, left, file);
+  }
+
+  /** What the file says of a node comes before what is known here: it may not have been readable for a moment. */
+  #of(node: string, file: string | undefined): string[] {
+    const known = this.#known.get(node) ?? [];
+    return [...(read(file)?.[node] ?? []).filter((place) => !known.includes(place)), ...known];
+  }
+
+  #set(node: string, places: readonly string[], file: string | undefined): void {
+    this.#known.set(node, places);
+    if (file !== undefined) write(file, node, places);
   }
 }
 
 /** What an account node takes over from its former places with. */
-export interface Inheriting extends Pick<NodeStores, 'place' | 'storeAt'> {
+export interface Inheriting extends NodeStores {
   membership: Membership;
-  places: NodePlaces;
+  places: Pick<AccountPlaces, 'enter' | 'settle'>;
 }
 
 /**
@@ -74,18 +68,18 @@ export interface Inheriting extends Pick<NodeStores, 'place' | 'storeAt'> {
 export function inheritFromFormerPlaces(
   RED: NodeAPI,
   node: Node,
-  { membership, places, place, storeAt }: Inheriting,
+  { membership, places, place, placesFile, storeAt }: Inheriting,
 ): () => void {
-  const formerPlaces = places.enter(`${membership.key} ${place}`);
+  const formerPlaces = places.enter(node.id, `${membership.key} ${place}`, placesFile);
   if (formerPlaces.length === 0) return () => {};
   const stop = new AbortController();
   const inherit = async (former: string) => {
-    const [key, storePlace] = splitPlace(former);
-    const store = storeAt(storePlace);
+    const [key = '', ...storePlace] = former.split(' ');
+    const store = storeAt(storePlace.join(' '));
     if (!store) {
       // It is told once: whoever does without that server for good is not to hear of it at every start.
       node.warn(translate(RED, 'log.formerRedis'));
-      places.settle(former);
+      places.settle(node.id, former, placesFile);
       return;
     }
     let isTold = false;
@@ -98,7 +92,7 @@ export function inheritFromFormerPlaces(
     while (!(await membership.inherit({ key, store }, onFailure))) {
       await sleep(againAfterMs, undefined, { signal: stop.signal, ref: false });
     }
-    places.settle(former);
+    places.settle(node.id, former, placesFile);
     if (isTold) node.log(translate(RED, 'log.formerLoginDone'));
   };
   const cancelStart = startWithFlows(RED, node, () => {
@@ -112,19 +106,6 @@ export function inheritFromFormerPlaces(
     cancelStart();
     stop.abort();
   };
-}
-
-function splitPlace(place: string): [key: string, storePlace: string] {
-  const end = place.indexOf(' ');
-  return [place.slice(0, end), place.slice(end + 1)];
-}
-
-/** Version 0.1.0 noted the key alone: what it kept is in the store that the node has now, or in a folder that is there. */
-function withStore(noted: string, present: string, file: string | undefined): string[] {
-  if (noted.includes(' ')) return [noted];
-  const [, storePlace] = splitPlace(present);
-  const hasFolder = file !== undefined && existsSync(join(dirname(file), noted));
-  return [...new Set([...(hasFolder ? [`${noted} disk`] : []), `${noted} ${storePlace}`])];
 }
 
 /** What is noted by node; `undefined`: that cannot be read now, and may be another time. */
@@ -141,7 +122,7 @@ function read(file: string | undefined): Record<string, string[]> | undefined {
   }
 }
 
-function write(file: string, nodeId: string, places: string[]): void {
+function write(file: string, nodeId: string, places: readonly string[]): void {
   const noted = read(file);
   // Whoever wrote now would write over what it says of the others.
   if (!noted) return;

@@ -190,7 +190,6 @@ function parseStore(
   return {
     ...(storeAt(wanted) ?? memory),
     storeAt,
-    // It has been called so since version 0.1.0, which noted the login alone.
     ...(folder === undefined ? undefined : { placesFile: join(folder, 'logins.json') }),
   };
 }

@@ -42,15 +42,15 @@ describe('AccountPlaces', () => {
   };
 
   it('names the former places of a node until it has taken over from them, over restarts', () => {
-    assert.deepEqual(new AccountPlaces().of('node', file).enter(onDisk(a)), []);
-    assert.deepEqual(new AccountPlaces().of('node', file).enter(onDisk(b)), [onDisk(a)]);
-    const places = new AccountPlaces().of('node', file);
-    assert.deepEqual(places.enter(onDisk(c)), [onDisk(a), onDisk(b)]);
-    places.settle(onDisk(a));
-    assert.deepEqual(new AccountPlaces().of('node', file).enter(onDisk(c)), [onDisk(b)]);
-    assert.deepEqual(new AccountPlaces().of('node', file).enter(onDisk(b)), [onDisk(c)]);
-    assert.deepEqual(new AccountPlaces().of('other', file).enter(redisOf(b)), []);
-    assert.deepEqual(new AccountPlaces().of('other', file).enter(onDisk(b)), [redisOf(b)]);
+    assert.deepEqual(new AccountPlaces().enter('node', onDisk(a), file), []);
+    assert.deepEqual(new AccountPlaces().enter('node', onDisk(b), file), [onDisk(a)]);
+    const places = new AccountPlaces();
+    assert.deepEqual(places.enter('node', onDisk(c), file), [onDisk(a), onDisk(b)]);
+    places.settle('node', onDisk(a), file);
+    assert.deepEqual(new AccountPlaces().enter('node', onDisk(c), file), [onDisk(b)]);
+    assert.deepEqual(new AccountPlaces().enter('node', onDisk(b), file), [onDisk(c)]);
+    assert.deepEqual(new AccountPlaces().enter('other', redisOf(b), file), []);
+    assert.deepEqual(new AccountPlaces().enter('other', onDisk(b), file), [redisOf(b)]);
     assert.deepEqual(readNoted(), {
       node: [onDisk(c), onDisk(b)],
       other: [redisOf(b), onDisk(b)],
@@ -59,57 +59,48 @@ describe('AccountPlaces', () => {
   });
 
   it('does not forget the place that a node has gone back to', () => {
-    const places = new AccountPlaces().of('node', file);
-    places.enter(onDisk(a));
-    places.enter(onDisk(b));
-    places.enter(onDisk(a));
-    places.settle(onDisk(a));
-    assert.deepEqual(places.enter(onDisk(c)), [onDisk(b), onDisk(a)]);
+    const places = new AccountPlaces();
+    places.enter('node', onDisk(a), file);
+    places.enter('node', onDisk(b), file);
+    places.enter('node', onDisk(a), file);
+    places.settle('node', onDisk(a), file);
+    assert.deepEqual(places.enter('node', onDisk(c), file), [onDisk(b), onDisk(a)]);
   });
 
   it('remembers what has been in memory within the process alone', () => {
-    const places = new AccountPlaces().of('node', file);
-    places.enter(onDisk(a));
-    assert.deepEqual(places.enter(`${a} memory`), [onDisk(a)]);
-    assert.deepEqual(places.enter(onDisk(b)), [onDisk(a), `${a} memory`]);
-    assert.deepEqual(new AccountPlaces().of('node', file).enter(onDisk(c)), [onDisk(a), onDisk(b)]);
-  });
-
-  it('reads what version 0.1.0 has noted, which was the login alone', () => {
-    const note = () => writeFileSync(file, JSON.stringify({ node: [a, b] }));
-    mkdirSync(join(folder, 'sms-inbox', a), { recursive: true });
-    note();
-    assert.deepEqual(new AccountPlaces().of('node', file).enter(onDisk(b)), [onDisk(a)]);
-    note();
-    assert.deepEqual(new AccountPlaces().of('node', file).enter(redisOf(b)), [onDisk(a), redisOf(a)]);
+    const places = new AccountPlaces();
+    places.enter('node', onDisk(a), file);
+    assert.deepEqual(places.enter('node', `${a} memory`, file), [onDisk(a)]);
+    assert.deepEqual(places.enter('node', onDisk(b), file), [onDisk(a), `${a} memory`]);
+    assert.deepEqual(new AccountPlaces().enter('node', onDisk(c), file), [onDisk(a), onDisk(b)]);
   });
 
   it('remembers within the process without a file, and where it cannot be written', () => {
     writeFileSync(join(folder, 'sms-inbox'), 'a file in place of the folder');
     for (const place of [undefined, file]) {
       const all = new AccountPlaces();
-      all.of('node', place).enter(onDisk(a));
-      assert.deepEqual(all.of('node', place).enter(onDisk(b)), [onDisk(a)]);
+      all.enter('node', onDisk(a), place);
+      assert.deepEqual(all.enter('node', onDisk(b), place), [onDisk(a)]);
     }
   });
 
   it('writes over nothing that it cannot read for a moment, and finds it again afterwards', () => {
     writeNoted({ node: [onDisk(a)], other: [onDisk(a), onDisk(b)] });
-    const places = new AccountPlaces().of('node', file);
+    const places = new AccountPlaces();
     failReading('EMFILE');
-    assert.deepEqual(places.enter(onDisk(b)), []);
+    assert.deepEqual(places.enter('node', onDisk(b), file), []);
     mendReading();
     assert.deepEqual(readNoted(), { node: [onDisk(a)], other: [onDisk(a), onDisk(b)] });
-    assert.deepEqual(places.enter(onDisk(c)), [onDisk(a), onDisk(b)]);
+    assert.deepEqual(places.enter('node', onDisk(c), file), [onDisk(a), onDisk(b)]);
     assert.deepEqual(readNoted(), { node: [onDisk(a), onDisk(b), onDisk(c)], other: [onDisk(a), onDisk(b)] });
   });
 
   it('begins anew where the file says nothing', () => {
-    new AccountPlaces().of('node', file).enter(onDisk(a));
+    new AccountPlaces().enter('node', onDisk(a), file);
     const no = ['"../x"', '["../../x"]', `["${a} ../../x"]`, `["${a} redis x"]`].map((node) => `{"node":${node}}`);
     for (const text of ['', '{', '[]', 'null', ...no, '{"__proto__":["x"]}']) {
       writeFileSync(file, text);
-      assert.deepEqual(new AccountPlaces().of('node', file).enter(onDisk(b)), [], text);
+      assert.deepEqual(new AccountPlaces().enter('node', onDisk(b), file), [], text);
     }
   });
 });
@@ -130,7 +121,7 @@ describe('an account node whose former login has left what cannot be read', () =
     const inbox = join(folder, 'sms-inbox', a);
     mkdirSync(inbox, { recursive: true });
     for (const name of ['CURRENT', 'MANIFEST-000001']) writeFileSync(join(inbox, name), 'damaged');
-    writeFileSync(join(folder, 'sms-inbox', 'logins.json'), JSON.stringify({ account: [a] }));
+    writeFileSync(join(folder, 'sms-inbox', 'logins.json'), JSON.stringify({ account: [onDisk(a)] }));
     const flow = await RunningFlow.start([{ ...account(await startService()), store: 'disk' }], {
       settings: { userDir: folder },
     });
@@ -149,7 +140,7 @@ describe('an account node whose former login has left what cannot be read', () =
     const settled: string[] = [];
     inheritFromFormerPlaces(flow.red, flow.red.nodes.getNode('account'), {
       membership: { key: b, inherit } as Membership,
-      places: { enter: () => [`${a} memory`], settle: (place) => void settled.push(place) },
+      places: { enter: () => [`${a} memory`], settle: (_node, place) => void settled.push(place) },
       place: 'memory',
       storeAt: () => ({ storeName: 'memory', createStore: () => new MemoryStore() }),
     });

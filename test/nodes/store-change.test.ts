@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Simulator } from '../../simulator';
@@ -121,15 +121,6 @@ describe('an account node that is kept in another store than before', () => {
     await running.deploy(nodes(memory, { authType: 'basic' }));
     await assertTakenOver(running, 2);
     await until(() => JSON.stringify(noted()) === '{"account":[]}');
-  });
-
-  it('delivers what version 0.1.0 had kept on disk, which noted no store', async () => {
-    const before = await leave(nodes(disk));
-    await before.stop();
-    const file = join(userDir, 'sms-inbox', 'logins.json');
-    writeFileSync(file, readFileSync(file, 'utf8').replaceAll(' disk', ''));
-    const running = await start(nodes(memory));
-    await assertTakenOver(running, 1);
   });
 
   it('says once that it was kept with a Redis URL that it does not have any more', async () => {
